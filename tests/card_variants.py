@@ -19,7 +19,13 @@ from popdesic.engine.gpu import (
 from popdesic.engine.gpu import epistasis_plans as plans
 from popdesic.engine.gpu.cards import Card
 from popdesic.engine.gpu.devices import scan_kernels
-from popdesic.engine.gpu.layout import KEEP_THREADS, SCAN_WARPS, SUM_WARPS, UMAP_THREADS
+from popdesic.engine.gpu.layout import (
+    COUNT_THREADS,
+    KEEP_THREADS,
+    SCAN_WARPS,
+    SUM_WARPS,
+    UMAP_THREADS,
+)
 from popdesic.engine.gpu.variants import MICRO_KERNELS, defines_of, launch_shape
 from popdesic.engine.terms import PRODUCT, SQUARED
 
@@ -174,7 +180,7 @@ def paths(card: Card) -> Iterator[Compiled]:
 
 
 def others(card: Card) -> Iterator[Compiled]:
-    """Planes, rare sites, layouts of maps, searches, sums of genotypes, identity by descent."""
+    """Planes, rare sites, layouts of maps, populations, searches, sums of genotypes, descent."""
     device = card.device()
     yield Compiled("pack", "bitgemm/pack_finish", ())
     yield Compiled("rare", "bitgemm/rare_sites", ())
@@ -189,6 +195,10 @@ def others(card: Card) -> Iterator[Compiled]:
         ("sum_spreads", "measure_radii", "weigh_radii", "add_density"), UMAP_THREADS
     )
     yield Compiled("umap density", "umap/density", (), threads)
+    threads = dict.fromkeys(("sum_samples", "add_sites", "interleave_counts"), COUNT_THREADS)
+    for size in (2, 4):
+        defines = (("COUNT_BYTES", size),)
+        yield Compiled(f"populations {size}", "population/group_counts", defines, threads)
     if compare_plans.searches(device, None):
         threads = {"scan_profiles": 32 * SCAN_WARPS, "keep_best": KEEP_THREADS}
         for planes in (1, 2, 3):

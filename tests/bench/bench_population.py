@@ -1,15 +1,21 @@
 """Statistics of populations: genotypes a second beside PLINK 1.9 and scikit-allel, and error rates.
 
     python tests/bench/bench_population.py [--samples 4000] [--sites 100000] [--populations 10]
-        [--draws 200] [--people 300] [--quick]
+        [--draws 200] [--people 300] [--tables rates nulls ancestry] [--quick]
+    python tests/bench/bench_population.py --device gpu [--samples 20000] [--sites 500000]
+        [--populations 10] [--quick]
 
 One thread each. Rates are genotypes (samples x sites) by CPU-seconds, user and system, without
 start-up and compilation; PLINK's are whole runs, of which it needs one a statistic. The second
 table has the shares of draws with a false finding under nulls (`tests/unit/population`).
+With `--device gpu` a GPU counts random planes in pinned memory, with results checked against the
+CPU's, and the rate at which the same memory is copied to the device is measured in the same run.
 """
 
 from __future__ import annotations
 
+import argparse
+import functools
 import resource
 import subprocess
 import tempfile
@@ -22,17 +28,18 @@ import numpy as np
 import pandas as pd
 from landscapes import scene
 from landscapes.inversions import genome_with_inversion
-from timing import print_table
+from timing import best_of, print_table
 
+from popdesic.engine.base import Backend
+from popdesic.engine.group_counts import GroupCounts, fixed_point
 from popdesic.engine.host.allele_sums import own_sums, pair_sums
 from popdesic.engine.host.genotypes import pack_planes
-from popdesic.engine.host.plane_counts import count_by_sample, count_by_site
+from popdesic.engine.select import cpu_backend, select_backend
 from popdesic.io.genotypes import BED_MAGIC
 from popdesic.io.sites import chunks
 from popdesic.population.allele_counts import PopulationCounts
 from popdesic.population.ancestry import best_fit, cross_validate, project, varies
 from popdesic.population.blocks import block_starts
-from popdesic.population.counts import samples_at_once
 from popdesic.population.differentiation import pair_table, population_tree
 from popdesic.population.diversity import population_table, spectrum
 from popdesic.population.f_statistics import f2_blocks, f3_screen, f4_tests
@@ -40,6 +47,9 @@ from popdesic.population.fastmixture import why_missing
 from popdesic.population.local_structure import local_table
 from popdesic.population.measure import f3_limit
 from popdesic.population.runs import RunLimits, runs_of_words
+
+#: Samples and sites by device, if nothing else is said.
+SIZES = {"cpu": (4000, 100_000), "gpu": (20_000, 500_000)}
 
 
 def cpu(who: int = resource.RUSAGE_SELF) -> float:
@@ -84,6 +94,18 @@ def timed(name: str, work: Callable[[], object], genotypes: int, rows: list) -> 
     return found
 
 
+def count_groups(
+    backend: Backend, words: np.ndarray, used: np.ndarray, labels: np.ndarray, n_sites: int
+) -> GroupCounts:
+    """Counts of populations, as `count_cohort` has them of diploid samples."""
+    values = fixed_point(np.full(64 * words.shape[2], 0.3))
+
+    def group(first: int, part: np.ndarray, sums: np.ndarray) -> np.ndarray:
+        return labels[first : first + len(part)]
+
+    return backend.count_groups(words, used, values, n_sites, group, int(labels.max()) + 1)
+
+
 def ours(rows: np.ndarray, labels: np.ndarray, sites: pd.DataFrame, table: list) -> None:
     n, k = len(labels), int(labels.max()) + 1
     size = n * len(rows)
@@ -94,18 +116,12 @@ def ours(rows: np.ndarray, labels: np.ndarray, sites: pd.DataFrame, table: list)
     used = np.packbits(used, bitorder="little").view(np.uint64)
 
     def count() -> PopulationCounts:
-        sums, weights = np.empty((n, 3)), np.full(64 * words.shape[2], 0.3)
-        total = np.zeros((k, 3, 64 * words.shape[2]), np.int32)
-        for first, last in chunks(n, samples_at_once(words)):
-            part = words[first:last]
-            count_by_sample(part, used, weights, sums[first:last])
-            for j in range(k):
-                count_by_site(part, used, np.flatnonzero(labels[first:last] == j), total[j])
-        counts = np.ascontiguousarray(total[:, :, : len(rows)].transpose(2, 0, 1))
+        found = count_groups(cpu_backend(), words, used, labels, len(rows))
+        counts = found.counts.astype(np.int32)
         called = counts.sum(axis=2, dtype=np.int32)
         alleles = np.stack([2 * called, counts[..., 1] + 2 * counts[..., 2]], axis=-1)
         names = [f"p{j:02d}" for j in range(k)]
-        return PopulationCounts(names, np.bincount(labels), np.zeros(k, int), alleles, counts)
+        return PopulationCounts(names, found.sizes, np.zeros(k, int), alleles, counts)
 
     starts = block_starts(sites, "2 Mb")
     masked = np.zeros(len(sites), bool)
@@ -139,6 +155,57 @@ def ours(rows: np.ndarray, labels: np.ndarray, sites: pd.DataFrame, table: list)
         lambda: runs_of_words(words, used, diploid, sites, limits, 1),
         *(size, table),
     )
+
+
+def on_gpu(n: int, n_sites: int, k: int, missing: float) -> list[tuple]:
+    """Rates of counts on a GPU beside the copy of the same planes from pinned memory."""
+    import cupy
+    import cupyx
+
+    rng = np.random.default_rng(2)
+    # A sample is one of 64 drawn rows, each shifted by some words: as random, and drawn fast.
+    n_words = -(-n_sites // 64)
+    drawn = rng.integers(0, 2**64, (64, 3, n_words), np.uint64, endpoint=False)
+    drawn[:, 1] &= drawn[:, 0]
+    drawn[:, 2] = ~np.packbits(
+        rng.random((64, 64 * n_words), np.float32) < missing, axis=1, bitorder="little"
+    ).view(np.uint64)
+    words = cupyx.empty_pinned((n, 3, n_words), np.uint64)
+    for sample in range(n):
+        words[sample] = np.roll(drawn[sample % 64], sample, axis=1)
+    bits = np.arange(64 * n_words) < n_sites
+    used = np.packbits(bits, bitorder="little").view(np.uint64)
+    labels = rng.integers(0, k, n)
+    gpu, cpu_counts = select_backend("gpu", 8), select_backend("cpu", 8)
+    print(gpu.describe())
+    ours = count_groups(gpu, words, used, labels, n_sites)
+    theirs = count_groups(cpu_counts, words, used, labels, n_sites)
+    for name in ("sums", "groups", "sizes", "counts"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
+    part = max(1, min(n, (1 << 30) // words[0].nbytes))
+    there = cupy.empty((part, 3, n_words), np.uint64)
+
+    def copy() -> None:
+        for first, last in chunks(n, part):
+            there[: last - first].set(words[first:last])
+        cupy.cuda.Device().synchronize()
+
+    ordinary = np.array(words)
+    found = []
+    for name, work in (
+        ("copy from pinned memory, nothing else", copy),
+        ("counts, from pinned memory", functools.partial(count_groups, gpu, words)),
+        ("counts, from ordinary memory", functools.partial(count_groups, gpu, ordinary)),
+        ("counts, CPU with 8 threads", functools.partial(count_groups, cpu_counts, ordinary)),
+    ):
+        run = work if work is copy else functools.partial(work, used, labels, n_sites)
+        seconds = best_of(5, run)
+        found.append((name, seconds, words.nbytes / seconds / 1e9, n * n_sites / seconds / 1e9))
+    limit = found[0][1]
+    return [
+        (name, f"{1e3 * s:.1f}", f"{gb:.1f}", f"{rate:.1f}", f"{limit / s:.2f}")
+        for name, s, gb, rate in found
+    ]
 
 
 def plink(rows: np.ndarray, labels: np.ndarray, sites: pd.DataFrame, table: list) -> None:
@@ -295,13 +362,38 @@ def _local_regions(seed: int, inverted: tuple[int, int] | None) -> bool:
 
 def main() -> None:
     parser = commandline.new_parser(__doc__)
-    parser.add_argument("--samples", type=int, default=4000)
-    parser.add_argument("--sites", type=int, default=100_000)
+    parser.add_argument("--samples", type=int)
+    parser.add_argument("--sites", type=int)
     parser.add_argument("--populations", type=int, default=10)
     parser.add_argument("--missing", type=float, default=0.01)
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--people", type=int, default=300, help="of the scenes of ancestry")
+    parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
+    tables = ["rates", "nulls", "ancestry"]
+    parser.add_argument("--tables", nargs="+", choices=tables, default=tables)
     options = commandline.parse(parser, samples=60, sites=3000, populations=4, draws=3, people=100)
+    samples, sites = SIZES[options.device]
+    options.samples, options.sites = options.samples or samples, options.sites or sites
+    if options.device == "gpu":
+        commandline.require_gpu()
+        sizes = options.samples, options.sites, options.populations
+        found = on_gpu(*sizes, options.missing)
+        header = ["what", "ms", "GB/s", "G genotypes/s", "of the copy"]
+        print_table(f"{sizes[0]} samples x {sizes[1]} sites, {sizes[2]} populations", header, found)
+        return
+    if "rates" in options.tables:
+        rates(options)
+    if "nulls" in options.tables:
+        found = [tuple(map(str, row)) for row in nulls(options.draws)]
+        print_table("Nulls", ["null", "tests", "share", "by Student's t"], found)
+    if "ancestry" in options.tables:
+        rows = ancestry(options.people, options.people * 13)
+        if rows:
+            print_table(f"Ancestry, {options.people} people", ["what", "value"], rows)
+
+
+def rates(options: argparse.Namespace) -> None:
+    """Rates of one thread, beside those of PLINK and scikit-allel."""
     rng = np.random.default_rng(1)
     # Compile, or load what was compiled.
     small = draw(rng, 40, 2000, 4, 0.01)
@@ -315,11 +407,6 @@ def main() -> None:
     rows = [(*row[:3], f"{row[3]:.2f}") for row in table]
     header = ["what", "wall s", "CPU s", "G genotypes/CPU-s"]
     print_table(f"{shape}, {options.populations} populations", header, rows)
-    found = [tuple(map(str, row)) for row in nulls(options.draws)]
-    print_table("Nulls", ["null", "tests", "share", "by Student's t"], found)
-    rows = ancestry(options.people, options.people * 13)
-    if rows:
-        print_table(f"Ancestry, {options.people} people", ["what", "value"], rows)
 
 
 if __name__ == "__main__":

@@ -139,6 +139,7 @@ WAYS: dict[str, Way] = {
             *("bitgemm_gpu.py", "bitgemm_gpu.py --spectrum", "compare_gpu.py", "epistasis.py"),
             *("minplus_gpu.py", "devices.py", "neighbors.py --device gpu"),
             "ibd.py --device gpu",
+            "population.py --device gpu",
         )
     },
     # other programs and short names

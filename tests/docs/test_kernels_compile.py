@@ -115,6 +115,7 @@ KERNELS = [
     *(("pca/sum_codes", arch, (("TILES", tiles),)) for arch, tiles in (("80", 1), ("90a", 4))),
     *(("umap/epoch", arch, (("DRAWS", 5),)) for arch in ("75", "80", "90a")),
     ("umap/density", "75", ()),
+    *(("population/group_counts", "75", (("COUNT_BYTES", size),)) for size in (2, 4)),
     *(
         ("ibd/candidates", arch, ibd_plans.Shape.of(bits).defines)
         for arch, bits in (("80", 128), ("90a", 256))

@@ -25,6 +25,7 @@ from sklearn.decomposition import PCA
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.distance.matrix import metric_distances
+from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.host.allele_sums import pair_sums
 from popdesic.engine.host.hardy_weinberg import hwe_exact
 from popdesic.engine.sum_names import PAIR_SUMS
@@ -331,6 +332,7 @@ def test_populations(data, shared_data, tmp_path):
         x="diploid",
         x_contigs=[],
         runs=RunLimits(),
+        backend=lambda need: CpuBackend(1),
         counts_out=tmp_path / "one.npz",
         samples_out=tmp_path / "one.tsv",
         runs_out=tmp_path / "one.runs.tsv",

@@ -42,6 +42,7 @@ LAUNCHERS = {
             "epistasis_planes",
             "epistasis_trait",
             "genotype_products",
+            "group_counts",
             "ibd",
             "minplus",
             "nearest",

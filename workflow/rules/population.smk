@@ -49,9 +49,20 @@ ANCESTRY_TABLES = (
     else []
 )
 SEEKS_RUNS = "runs" in POPULATION_ANALYSES
+#: Megabytes of planes from which a GPU counts a cohort: 11 G genotypes, which take the job's two
+#: threads 1.5 s (docs/population.md), as long as a job's first use of a GPU.
+GPU_COUNTED_MB = 4000
 #: A genetic map is only read for blocks in cM.
 BLOCK_MAP = CONFIG["compare"]["ld"]["map"] if "cM" in POPULATION["block"] else None
 POPULATION_FILES = [path for path in (BLOCK_MAP, POPULATION["mask"]) if path]
+
+
+def counting_gpus(wildcards, input):
+    """GPUs of a count: none if it is short, or if runs are sought, which the CPU does.
+
+    Runs take five times as long as all counts, so a GPU would wait for the CPU.
+    """
+    return 0 if SEEKS_RUNS or input_mb(input.planes) < GPU_COUNTED_MB else GPUS
 
 
 rule population:
@@ -78,12 +89,13 @@ if POPULATION_ANALYSES:
         benchmark:
             "benchmarks/count_population/{cohort}.tsv"
         conda:
-            "../../envs/popdesic.yaml"
+            GPU_CONDA
         threads: shared_threads(len(COHORTS), 2)
         resources:
             # The panel, 18 bytes a site and population, and a part of the memory-mapped planes.
             mem_mb=memory(800, mb=4 + 0.5 * N_POPULATIONS, files="panel"),
             runtime=minutes(mb=1 / 100),
+            gpu=counting_gpus,
         params:
             options=dict(
                 column=POPULATION["column"],
@@ -93,6 +105,7 @@ if POPULATION_ANALYSES:
             limits={k: v for k, v in POPULATION["roh"].items() if k != "consensus"},
             sheet=CONFIG["samples"],
             max_kinship=MAX_KINSHIP,
+            device=CONFIG["device"],
             rows=rows_of_populations,
             code=code_of("count_population"),
         message:

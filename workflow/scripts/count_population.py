@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+from popdesic.engine.select import select_backend
 from popdesic.io.log import log_counts, logged
 from popdesic.population.counts import count_cohort
 from popdesic.population.runs import RunLimits
 
 with logged(snakemake.log[0], snakemake.input) as log:
+    device = snakemake.params.device if snakemake.resources.get("gpu") else "cpu"
     runs = snakemake.output.get("runs")
     unrelated, row = [*map(Path, snakemake.input.relatives), None, None][:2]
     about = count_cohort(
@@ -23,5 +25,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         row=row,
         max_kinship=snakemake.params.max_kinship,
         threads=snakemake.threads,
+        backend=lambda need: select_backend(device, snakemake.threads, device_bytes=need),
     )
     log_counts(log, about)

@@ -14,6 +14,7 @@ import numpy as np
 
 from .constants import BASE, INFINITY_INT32, INFINITY_INT64, PANEL
 from .genotype_products import Calls, GenotypeProducts
+from .group_counts import GroupCounts, Grouping
 from .ibd import Candidates, Windows
 from .layouts import Layout
 from .matches import TopMatches
@@ -356,6 +357,39 @@ class Backend(Protocol):
 
     def genotype_products(self, calls: Calls) -> GenotypeProducts:
         """Products of standardised genotypes with vectors; the same bytes from every backend."""
+        ...
+
+    def count_groups(
+        self,
+        words: np.ndarray,
+        used: np.ndarray,
+        values: np.ndarray,
+        n_sites: int,
+        grouping: Grouping,
+        n_groups: int,
+    ) -> GroupCounts:
+        """Counts of genotypes by site over groups of samples, and sums by sample.
+
+        Parameters
+        ----------
+        words : uint64 array, (n_samples, 2 or 3, n_words)
+            Planes carrier, hom and called; without the third all genotypes are called. A memory
+            map is read once, in parts; pinned memory is sent to a GPU without staging.
+        used : uint64 array, (n_words,)
+            Sites that count; none from `n_sites` on.
+        values : int64 array, (64 * n_words,)
+            Of sites, not negative; their sum is below 2**63 (`group_counts.fixed_point`).
+        n_sites : int
+        grouping : callable
+            Called for one part after the other, in the order of the samples.
+        n_groups : int
+            Groups have numbers below this.
+
+        Returns
+        -------
+        GroupCounts
+            The same bytes from every backend.
+        """
         ...
 
     def top_matches(

@@ -16,6 +16,8 @@ PLANE_COPIES, MOST_PLANES = 5, 24 << 30
 LD_BYTES = 16 << 30
 #: Of one sample: blocks of genotypes on their way, turned around, and vectors.
 GENOTYPE_BYTES = 1 << 18
+#: Planes that are counted at a time, and counts that come back at a time.
+COUNTED_BYTES = 64 << 20
 #: Of a point of a map (coordinates, sums of forces), and of an edge of its graph in the row of one
 #: end (both ends, share); of a point of a densMAP besides.
 POINT_BYTES, EDGE_BYTES, DENSITY_BYTES = 8 + 16, 12, 16 + 4 * 8 + 16
@@ -48,6 +50,13 @@ def closure_bytes(n: int) -> int:
 def genotype_bytes(n_samples: int, n_sites: int) -> int:
     """Device memory with which products of genotypes with vectors keep the packed genotypes."""
     return 2 * CONTEXT_BYTES + n_samples * n_sites // 4 + n_samples * GENOTYPE_BYTES
+
+
+def counting_bytes(shape: tuple[int, int, int], n_groups: int) -> int:
+    """Device memory of counts of planes (n_samples, n_planes, n_words) by groups of samples."""
+    row = 8 * shape[1] * shape[2]
+    parts = 2 * min(shape[0] * row, max(COUNTED_BYTES, row))
+    return CONTEXT_BYTES + parts + 64 * shape[2] * (9 + 12 * n_groups) + COUNTED_BYTES
 
 
 def layout_bytes(n: int, neighbors: int) -> int:

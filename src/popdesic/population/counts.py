@@ -6,6 +6,7 @@ cohort arrives.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from ..cohort.encode import load_planes
 from ..cohort.panel import load_panel
 from ..cohort.samples import UNKNOWN, read_samples
 from ..compare.kinship import kinship_tiles, related_newcomers
-from ..io.sites import chunks
+from ..engine.base import Backend
+from ..engine.group_counts import VALUE_BITS, fixed_point
+from ..engine.needs import counting_bytes
 from ..io.tables import read_table, write_npz, write_table
 from .options import require_no_x, x_names
 from .runs import (
@@ -30,8 +33,6 @@ from .runs import (
 #: A sample without heterozygotes is pseudo-haploid if at least this many were expected: in a
 #: diploid sample the chance of that is below exp(-20).
 LEAST_EXPECTED_HETS = 20.0
-#: Bytes of planes that are in memory at a time, beside the sums of all sites.
-BYTES_AT_ONCE = 1 << 27
 
 
 def count_cohort(
@@ -44,6 +45,7 @@ def count_cohort(
     x: str,
     x_contigs: list[str],
     runs: RunLimits | None,
+    backend: Callable[[int], Backend],
     counts_out: Path,
     samples_out: Path,
     runs_out: Path | None = None,
@@ -67,7 +69,10 @@ def count_cohort(
         ``exclude`` leaves sites on `x_contigs` out, ``diploid`` counts them as autosomes, ``error``
         refuses them.
     runs : RunLimits, optional
-        Without it no runs of homozygosity are sought.
+        Without it no runs of homozygosity are sought. The CPU seeks them, whatever counts.
+    backend : function
+        Given the device memory that the counts need, returns the backend that counts. The bytes are
+        the same from every backend.
     counts_out : Path
         .npz: `populations` and `ploidy` of the groups of samples, their `sizes`, and `counts`,
         uint16 or uint32 (n_sites, n_groups, 3): samples of 0, 1, 2 ALT alleles; the rest of a group
@@ -83,14 +88,14 @@ def count_cohort(
         `panel/unrelated.tsv`; of a newcomer cohort also `compare/tiles/{cohort}/row.json` and
         `embedding.max_kinship`. Relatives (`relatives_of`) count for themselves alone. Without
         `unrelated` everybody counts.
+    threads : int
+        CPU threads that seek runs.
 
     Returns
     -------
     dict
         Counts for the log.
     """
-    from ..engine.host.plane_counts import count_by_sample, count_by_site
-
     sites, _ = load_panel(panel)
     if x == "error":
         # Headers do not always name contigs, so that this is not known before any job.
@@ -104,42 +109,36 @@ def count_cohort(
     used = used_sites(sites, x, x_contigs)
     mask = np.packbits(np.pad(used, (0, n_bits - len(used))), bitorder="little").view(np.uint64)
     expected = expected_heterozygosity(sites.af.to_numpy(), sites.n_called.to_numpy())
-    expected = np.where(used, expected, 0.0)
-    values = np.pad(expected, (0, n_bits - len(expected)))
-    sums = np.empty((len(names), 3))
-    counted: dict[tuple[str, int], np.ndarray] = {}
-    sizes: dict[tuple[str, int], int] = {}
-    group: list[tuple[str, int] | None] = []
-    found = np.empty((0, 5), np.int64)
-    # A genotype is read once: everything is counted of one part of the samples, then of the next.
-    for begin, end in chunks(len(names), samples_at_once(planes.words)):
-        words = np.array(planes.words[begin:end])
-        count_by_sample(words, mask, values, sums[begin:end])
-        of_part = expected.sum() - sums[begin:end, 2]
-        haploid = (sums[begin:end, 1] == 0) & (of_part >= LEAST_EXPECTED_HETS)
-        ploidy = np.where(haploid, 1, 2)
-        own = [
-            (label, int(k)) if label else None
-            for label, k in zip(counted_as[begin:end], ploidy, strict=True)
-        ]
-        group += own
-        for key in sorted({key for key in own if key}):
-            rows = np.flatnonzero([other == key for other in own])
-            total = counted.setdefault(key, np.zeros((3, n_bits), np.int32))
-            count_by_site(words, mask, rows, total, threads)
-            sizes[key] = sizes.get(key, 0) + len(rows)
+    # Integers, so that sums over the sites of a sample do not depend on their order.
+    values = fixed_point(np.pad(np.where(used, expected, 0.0), (0, n_bits - len(expected))))
+    in_all = values.sum()
+    known = sorted(set(counted_as) - {""})
+    number = {name: k for k, name in enumerate(known)}
+    label = np.array([number.get(name, -1) for name in counted_as], np.int64)
+    group = np.empty(len(names), np.int64)
+    found = [np.empty((0, 5), np.int64)]
+
+    def group_part(begin: int, words: np.ndarray, sums: np.ndarray) -> np.ndarray:
+        """Groups of a part of the samples: 2 label + ploidy - 1; its runs as well."""
+        end = begin + len(words)
+        ploidy = 2 - _is_haploid(sums, in_all).astype(np.int64)
+        own = label[begin:end]
+        group[begin:end] = np.where(own < 0, -1, 2 * own + ploidy - 1)
         if runs is not None:
             part = runs_of_words(words, mask, ploidy, sites, runs, threads)
             part[:, 0] += begin
-            found = np.concatenate([found, part])
-    called, hets = sums[:, 0].astype(np.int64), sums[:, 1].astype(np.int64)
-    of_sample = np.maximum(expected.sum() - sums[:, 2], 0.0)
-    haploid = (hets == 0) & (of_sample >= LEAST_EXPECTED_HETS)
-    groups = sorted(counted)
-    dtype = np.uint16 if len(names) < 2**16 else np.uint32
-    counts = np.zeros((len(sites), len(groups), 3), dtype)
-    for k, key in enumerate(groups):
-        counts[:, k] = counted[key][:, : len(sites)].T
+            found.append(part)
+        return group[begin:end]
+
+    need = counting_bytes(planes.words.shape, 2 * len(known))
+    device = backend(need)
+    # A genotype is read once: everything is counted of one part of the samples, then of the next.
+    counted = device.count_groups(
+        planes.words, mask, values, len(sites), group_part, max(2 * len(known), 1)
+    )
+    called, hets = counted.sums[:, 0], counted.sums[:, 1]
+    of_sample = np.ldexp((in_all - counted.sums[:, 2]).astype(np.float64), -VALUE_BITS)
+    haploid = _is_haploid(counted.sums, in_all)
     with np.errstate(divide="ignore", invalid="ignore"):
         inbreeding = np.where((of_sample > 0) & ~haploid, 1 - hets / of_sample, np.nan)
         observed = np.where((called > 0) & ~haploid, hets / called, np.nan)
@@ -158,27 +157,29 @@ def count_cohort(
         }
     )
     about: dict[str, Any] = {
+        "device": device.describe(),
         "samples": len(names),
         "sites": int(used.sum()),
-        "groups": len(groups),
+        "groups": len(counted.groups),
         "relatives left out of populations": len(relatives),
         "pseudo-haploid samples": int(haploid.sum()),
     }
-    in_runs = np.zeros((0, len(groups)), dtype)
+    in_runs = np.zeros((0, len(counted.groups)), counted.counts.dtype)
     if runs is not None and runs_out is not None:
-        index = {key: k for k, key in enumerate(groups)}
-        of_samples = np.array([index.get(key, -1) if key else -1 for key in group], np.int64)
-        table = with_runs(table, found, sites, used, runs)
-        in_runs = count_in_runs(found, of_samples, len(groups), len(sites))
-        about["runs of homozygosity"] = len(found)
-        write_table(runs_out, runs_table(found, table, sites))
+        all_runs = np.concatenate(found)
+        place = np.full(2 * len(known) + 1, -1, np.int64)  # its last entry is that of no group
+        place[counted.groups] = np.arange(len(counted.groups))
+        table = with_runs(table, all_runs, sites, used, runs)
+        in_runs = count_in_runs(all_runs, place[group], len(counted.groups), len(sites))
+        about["runs of homozygosity"] = len(all_runs)
+        write_table(runs_out, runs_table(all_runs, table, sites))
     write_npz(
         counts_out,
-        populations=np.array([name for name, _ in groups], dtype=np.str_),
-        ploidy=np.array([ploidy for _, ploidy in groups], np.int64),
-        sizes=np.array([sizes[key] for key in groups], np.int64),
-        counts=counts,
-        in_runs=in_runs.astype(dtype),
+        populations=np.array([known[k // 2] for k in counted.groups], dtype=np.str_),
+        ploidy=1 + counted.groups % 2,
+        sizes=counted.sizes,
+        counts=counted.counts,
+        in_runs=in_runs.astype(counted.counts.dtype),
     )
     write_table(samples_out, table)
     return about
@@ -199,9 +200,13 @@ def relatives_of(
     return related_newcomers(kinship_tiles([row], closed=False), names, table, max_kinship)
 
 
-def samples_at_once(words: np.ndarray) -> int:
-    """Samples of planes (n_samples, n_planes, n_words) that are read at a time."""
-    return max(1, BYTES_AT_ONCE // (words.shape[1] * words.shape[2] * words.itemsize))
+def _is_haploid(sums: np.ndarray, in_all: np.int64) -> np.ndarray:
+    """Samples without a heterozygote where enough were expected: bool (n_samples,).
+
+    sums: as `GroupCounts.sums`; in_all: sum of the values of all sites.
+    """
+    least = round(LEAST_EXPECTED_HETS * 2**VALUE_BITS)
+    return (sums[:, 1] == 0) & (in_all - sums[:, 2] >= least)
 
 
 def used_sites(sites: pd.DataFrame, x: str, x_contigs: list[str]) -> np.ndarray:

@@ -133,7 +133,7 @@ for n_planes in (2, 3):
     words = rng.integers(0, 2**63, (5, n_planes, 4), dtype=np.uint64)
     used = words[0, 0].copy()
     count_by_site(words, used, np.arange(5), np.zeros((3, 256), np.int32))
-    count_by_sample(words, used, rng.random(256), np.empty((5, 3)))
+    count_by_sample(words, used, np.arange(256), np.empty((5, 3), np.int64))
 words = rng.integers(0, 2**63, (4, 2), dtype=np.uint64)
 place = pd.DataFrame({"chrom": "1", "pos": np.arange(99)})
 for absent in (None, words):

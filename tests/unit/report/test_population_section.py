@@ -131,7 +131,10 @@ def test_tables_and_figures(tmp_path):
     fst = [float(row["fst"].split()[0]) for row in section["pairs"]]
     assert fst == sorted(fst, reverse=True) and fst[-1] > 0.02
     words = " ".join(section["words"])
-    assert "12 f3 tested" in words and "2 regions lie in a run of homozygosity of 20 %" in words
+    assert (
+        "12 f3 tested" in words
+        and "2 regions lie in runs of homozygosity of at least 20 %" in words
+    )
     assert "Nucleotide diversity and d_xy are not given" in " ".join(section["notes"])
     text = page_of(section)
     assert "<b>$" not in text and "&lt;b&gt;" in text and "nan" not in text.lower()

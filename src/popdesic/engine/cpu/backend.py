@@ -10,6 +10,7 @@ from llvmlite import binding
 from ..base import Bounds, Hits, OnBlock, ScanData, TraitData, closure_panel, infinity
 from ..comparisons import r2_pairs_by_blocks, search_by_blocks
 from ..genotype_products import Calls, GenotypeProducts
+from ..group_counts import GroupCounts, Grouping
 from ..ibd import Candidates, Windows
 from ..layouts import Layout
 from ..matches import TopMatches
@@ -166,6 +167,19 @@ class CpuBackend:
 
     def genotype_products(self, calls: Calls) -> GenotypeProducts:
         return CpuProducts(calls, self.threads)
+
+    def count_groups(
+        self,
+        words: np.ndarray,
+        used: np.ndarray,
+        values: np.ndarray,
+        n_sites: int,
+        grouping: Grouping,
+        n_groups: int,
+    ) -> GroupCounts:
+        from .group_counts import count_groups
+
+        return count_groups(words, used, values, n_sites, grouping, self.threads)
 
     def top_matches(
         self, queries: Planes, database: Planes, k: int, min_called: int = 1

@@ -119,7 +119,7 @@ def sums_of_populations() -> None:
     _compile(allele_sums._own_sums, f"({counts})")
     planes = "uint64[:, :, ::1], uint64[::1]"
     _compile(plane_counts._count_by_site, f"({planes}, int64[::1], int64, int64, int32[:, ::1])")
-    _compile(plane_counts.count_by_sample, f"({planes}, float64[::1], float64[:, ::1])")
+    _compile(plane_counts.count_by_sample, f"({planes}, int64[::1], int64[:, ::1])")
     bits = "uint64[::1], uint64[::1], int64, int64"
     numbers = "int64[::1], int64[::1], float64[::1], uint8[::1], int64[:, ::1]"
     _compile(homozygous_runs.find_runs, f"({bits}, {numbers})")

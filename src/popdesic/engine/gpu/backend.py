@@ -24,6 +24,7 @@ from ..comparisons import (
     show_sampled_blocks,
 )
 from ..genotype_products import Calls, GenotypeProducts
+from ..group_counts import GroupCounts, Grouping
 from ..ibd import Candidates, Probes, Windows, check_operands
 from ..layouts import Layout
 from ..matches import TopMatches
@@ -263,6 +264,28 @@ class GpuBackend:
             return CpuProducts(calls, self.threads)
         with device_errors(f"the genotypes at {calls.n_sites} sites"):
             return GpuProducts(calls, self.device, self.free_bytes(), self.threads)
+
+    def count_groups(
+        self,
+        words: np.ndarray,
+        used: np.ndarray,
+        values: np.ndarray,
+        n_sites: int,
+        grouping: Grouping,
+        n_groups: int,
+    ) -> GroupCounts:
+        from .group_count_plans import plan_counts
+
+        plan = plan_counts(words.shape, n_groups, self.device, self.free_bytes(), self.host_bytes)
+        if plan is None:
+            from ..cpu.group_counts import count_groups
+
+            return count_groups(words, used, values, n_sites, grouping, self.threads)
+        from .group_counts import GroupStream
+
+        with device_errors(f"the genotypes of {len(words)} samples by group"):
+            stream = GroupStream(plan, self.device, self.threads)
+            return stream.count(words, used, values, n_sites, grouping)
 
     def top_matches(
         self, queries: Planes, database: Planes, k: int, min_called: int = 1

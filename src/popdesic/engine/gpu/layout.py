@@ -97,6 +97,11 @@ UMAP_THREADS = 512
 IBD_SIDE, IBD_WARP_SIDE, IBD_QUEUE = 256, 64, 64
 PART_SITES, PACK_THREADS = 128, 256
 
+# --- populations (kernels/population/)
+
+#: Threads of a thread block, and bit-sliced counters of each kind of genotype.
+COUNT_THREADS, COUNT_LEVELS = 128, 6
+
 # --- min-plus (kernels/minplus/)
 
 #: Rows and columns of the tiles, and length of the runs, that bounds speak of.
@@ -202,6 +207,7 @@ DEFINES: dict[str, dict[str, int]] = {
         "BOUND": layouts.BOUND,
         "LEAST_RADIUS": layouts.LEAST_RADIUS,
     },
+    "population": _named("COUNT_THREADS", "COUNT_LEVELS"),
     "minplus": {
         **_named("BOUND_TILE", "BOUND_RUN", "THREAD_SIDE", "TURN_SIDE"),
         "BASE": BASE,

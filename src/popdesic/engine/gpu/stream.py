@@ -50,7 +50,7 @@ def device_errors(task: str) -> Iterator[None]:
         ) from None
 
 
-def _is_pinned(array: np.ndarray) -> bool:
+def is_pinned(array: np.ndarray) -> bool:
     """Whether planes are in pinned memory, each plane of each sample contiguous."""
     if array.strides[2] != 8 or array.strides[0] != array.shape[1] * array.strides[1]:
         return False
@@ -200,7 +200,7 @@ class BitgemmStream:
         total_words = divide_up(n_sites, 64)
         on_device = [isinstance(array, cupy.ndarray) for array in words]
         to_pin = [
-            not there and not _is_pinned(array)
+            not there and not is_pinned(array)
             for array, there in zip(words, on_device, strict=True)
         ]
         self._make_buffers(total_words, not all(on_device), any(to_pin))
@@ -221,7 +221,7 @@ class BitgemmStream:
                 raw = side.raw[turn][:size].reshape(shape)
                 part = array[:, :, first : first + n_words]
                 self._copy.wait_event(self._packed[turn])
-                if _is_pinned(part):
+                if is_pinned(part):
                     _send_rows(raw, part, self._copy)
                 else:
                     pinned = side.pinned[turn][:size].reshape(shape)

@@ -124,12 +124,12 @@ def _count_by_site(words, used, rows, first, last, out):
 def count_by_sample(words, used, values, out):
     """Sums over the used sites of each sample.
 
-    words, used: as in `count_by_site`. values: float64 (64 * n_words,). out: float64
-    (n_samples, 3): called genotypes, heterozygous ones, and the sum of `values` over the sites
-    where the sample is missing.
+    words, used: as in `count_by_site`. values: int64 (64 * n_words,). out: int64 (n_samples, 3):
+    called genotypes, heterozygous ones, and the sum of `values` over the sites where the sample is
+    missing.
     """
     for i in range(words.shape[0]):
-        called, hets, absent = 0, 0, 0.0
+        called, hets, absent = 0, 0, 0
         for w in range(words.shape[2]):
             c = used[w]
             if words.shape[1] == 3:

@@ -113,15 +113,18 @@ def _words(
         )
         if found:
             verb = "is a mixture" if len(found) == 1 else "are mixtures"
-            words.append(f"{join(found)} {verb} of populations like others ({chance}).")
+            words.append(
+                f"{join(found)} {verb}: f3 with two other populations is below zero ({chance})."
+            )
         else:
             words.append(f"No f3 shows a mixture ({chance}).")
     if about.get("consensus_regions"):
         regions = read_table(folder / "consensus.tsv").head(NAMED)
         named = join([f"{r.chrom}:{r.start}-{r.end}" for r in regions.itertuples()])
         words.append(
-            f"{plural(about['consensus_regions'], 'region')} lie in a run of homozygosity of "
-            f"{percent(about['consensus_share'], 0)} of the people or more, among them {named}."
+            f"{plural(about['consensus_regions'], 'region lies', 'regions lie')} in runs of "
+            f"homozygosity of at least {percent(about['consensus_share'], 0)} of the people: "
+            f"{named}{', …' * (about['consensus_regions'] > NAMED)}."
         )
     return words
 
