@@ -8,7 +8,8 @@ By K2 and by interaction; g and G are all pairs of 500 000 sites.
 --samples compare the cores of wgmma, and one or two first sites per operand, at other depths
 (--cases c --samples 131072 --core deep); --shared-bytes compares what devices with little shared
 memory run (--cases d --kernel mma --shared-bytes 101376); --devices 2 scans case e with one and
-with two devices, one process each.
+with two devices, one process each; --share 0.05 scans a part of all combinations, in runs of first
+sites from the whole range (shares.py), and prints its rate and what it holds.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import commandline
 import cupy
 import cupyx
 import numpy as np
+import shares
 
 from popdesic.engine.base import OneHot, ScanData, TraitData
 from popdesic.engine.constants import ZERO_LEVEL
@@ -163,11 +165,6 @@ def make_trait(case: Case) -> TraitData:
     return TraitData(one, levels, float(levels.var()), np.arange(case.n_sites, dtype=np.int32))
 
 
-def count(order: int, n_sites: int, stop: int) -> int:
-    """Combinations whose first site is below `stop`."""
-    return math.comb(n_sites, order) - math.comb(n_sites - stop, order)
-
-
 def products(case: Case, scanner: Scanner) -> float:
     """Bit products per combination on the tensor cores, mean over first sites."""
     if case.order == 2:
@@ -178,21 +175,17 @@ def products(case: Case, scanner: Scanner) -> float:
     return float((depths * weight).sum() / weight.sum()) * scanner.states**2
 
 
-def first_sites(case: Case, share: float) -> int:
-    """The first sites that have this share of the combinations."""
-    return max(1, round(case.n_sites * (1 - (1 - share) ** (1 / case.order))))
-
-
-def scan(case: Case, data, kernel: str | None, stop: int) -> Scanner | TraitScanner:
-    """Run one scan to its end."""
+def scan(case: Case, data, kernel: str | None, spans: list[range]) -> Scanner | TraitScanner:
+    """Scan some runs of first sites, after one set-up."""
     if case.residuals:
         scanner = TraitScanner(data, 1000, None, current_device(), kernel, os.cpu_count())
-        scanner.pairs(range(stop))
-        return scanner
-    scanner = Scanner(
-        data, case.order, 1000, None, current_device(), kernel or case.kernel, os.cpu_count()
-    )
-    (scanner.pairs if case.order == 2 else scanner.triples)(range(stop))
+    else:
+        scanner = Scanner(
+            data, case.order, 1000, None, current_device(), kernel or case.kernel, os.cpu_count()
+        )
+    run = scanner.pairs if case.order == 2 else scanner.triples
+    for span in spans:
+        run(span)
     return scanner
 
 
@@ -201,13 +194,14 @@ def measure(
 ) -> tuple[str, float]:
     """A line of the table; combinations per second, with set-up, transfers, all phases."""
     data = make_trait(case) if case.residuals else make_pinned(case, score)
-    stop = first_sites(case, share)
-    tests, samples = count(case.order, case.n_sites, stop), case.controls + case.cases
+    spans = shares.first_sites(case.n_sites, case.order, share)
+    tests = shares.count(case.n_sites, case.order, spans)
+    samples = case.controls + case.cases
     times = []
     # the first run compiles; short runs repeat until the host reaches its usual clock
     while len(times) < 2 or (len(times) < 7 and sum(times[1:]) < 1):
         started = time.perf_counter()
-        scanner = scan(case, data, kernel, stop)
+        scanner = scan(case, data, kernel, spans)
         times.append(time.perf_counter() - started)
     rate = tests / min(times)
     depth = products(case, scanner)
@@ -217,7 +211,8 @@ def measure(
         f"{min(times):8.3f} s {rate / 1e9:7.2f} G/s "
         f"{rate * samples / 1e12:6.0f} T  target {case.target:5.0f} T  {case.peer:18s} "
         f"{rate * depth / limit:5.0%} of the tensor cores  {rate / LOOKUPS:5.1f} look-up ceilings  "
-        f"({tests:.3g} tests, best {scanner.best.hits.cost[0] / unit:.2f})"
+        f"({tests:.3g} tests, best {scanner.best.hits.cost[0] / unit:.2f}; "
+        f"{shares.describe(case.n_sites, case.order, spans)})"
     ), rate
 
 
@@ -255,15 +250,15 @@ def measure_phases(case: Case, kernel: str | None, share: float, score: str) -> 
 
         return run
 
-    stop = first_sites(case, share)
-    scan(case, data, kernel, stop)  # compiles
+    spans = shares.first_sites(case.n_sites, case.order, share)
+    scan(case, data, kernel, spans)  # compiles
     with contextlib.ExitStack() as stack:
         for name in PHASES:
             if hasattr(kind, name):
                 method = timed(name, getattr(kind, name))
                 stack.enter_context(mock.patch.object(kind, name, method))
         started = time.perf_counter()
-        scanner = scan(case, data, kernel, stop)
+        scanner = scan(case, data, kernel, spans)
         whole = time.perf_counter() - started
     for name, seconds in sorted(spent.items(), key=lambda pair: -pair[1]):
         if seconds:
@@ -275,8 +270,8 @@ def measure_phases(case: Case, kernel: str | None, share: float, score: str) -> 
         steps = -(-scanner.depths // STEP_BITS) * STEP_BITS
         print(f"   samples among those of padded depth {scanner.depths.sum() / steps.sum():.1%}")
     blocks = ((64, 32), (64, 64), (128, 64), (128, 128), (256, 256))
-    shares = (f"{y} x {z} {useful_share(case, y, z):.1%}" for y, z in blocks)
-    print("   useful combinations in blocks of y x z sites:", ", ".join(shares), flush=True)
+    useful = (f"{y} x {z} {useful_share(case, y, z):.1%}" for y, z in blocks)
+    print("   useful combinations in blocks of y x z sites:", ", ".join(useful), flush=True)
 
 
 def useful_share(case: Case, tile: int, width: int) -> float:
