@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from reference_epistasis import make_scan
+from reference_epistasis import make_scan, random_partners
 
+from popdesic.engine import scan_work
+from popdesic.engine.base import Hits
 from popdesic.engine.select import cpu_backend
 from popdesic.epistasis.scores import lr_bits, score_tables
 from simt.test_simt_scans import assert_same, run
@@ -30,15 +33,17 @@ def blocks(rng, score, n_incomplete, n_complete, n_samples, missing=0.1):
 @pytest.fixture
 def two_blocks(machine, monkeypatch):
     """Lets a block begin at any multiple of 64 sites, however few there are behind it."""
-    from popdesic.engine.gpu import epistasis_parts
-
-    monkeypatch.setattr(epistasis_parts, "LEAST_BLOCK", 0.0)
+    monkeypatch.setattr(scan_work, "LEAST_BLOCK", 0.0)
     return machine
 
 
-@pytest.mark.parametrize(
-    ("kernel", "score"), [("mma", "k2"), ("mma", "interaction"), ("popc", "k2"), ("mma", "mutual_information")]
-)
+SCORED = [
+    *(("mma", score) for score in ("k2", "interaction", "mutual_information")),
+    ("popc", "k2"),
+]
+
+
+@pytest.mark.parametrize(("kernel", "score"), SCORED)
 @pytest.mark.parametrize(("order", "first"), [(2, range(50, 80)), (3, range(62, 66))])
 def test_hits_of_all_parts_are_those_of_the_cpu(two_blocks, rng, kernel, score, order, first):
     from popdesic.engine.gpu.backend import GpuBackend
@@ -47,3 +52,62 @@ def test_hits_of_all_parts_are_those_of_the_cpu(two_blocks, rng, kernel, score, 
     data, _, _ = blocks(rng, score, 60, 30, (70, 61))
     expected = run(cpu_backend(1), order, data, first, 60)
     assert_same(run(GpuBackend(kernel=kernel), order, data, first, 60), expected)
+    # each part was scanned
+    assert two_blocks.launched.count("count_states") >= 2 * order
+
+
+@pytest.mark.parametrize("n_incomplete", [0, 1, 84])
+@pytest.mark.parametrize(("order", "first"), [(2, range(84)), (3, range(62, 65))])
+def test_all_sites_in_one_block(two_blocks, rng, n_incomplete, order, first):
+    """Planes of missing genotypes that are empty, or not at the last site alone."""
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    data, _, _ = blocks(rng, "k2", n_incomplete, 84 - n_incomplete, (50, 41))
+    if not n_incomplete:
+        data.classes[0].words[:, 2] = 0
+    expected = run(cpu_backend(1), order, data, first, 40)
+    assert_same(run(GpuBackend(kernel="popc"), order, data, first, 40), expected)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_partners_and_cutoffs(two_blocks, rng, order):
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    data, _, _ = blocks(rng, "k2", 64, 16, (90, 70))
+    data = replace(data, partners=random_partners(rng, 80, 0.05))
+    first, backend = range(50, 80) if order == 2 else range(61, 66), GpuBackend(kernel="popc")
+    expected = run(cpu_backend(1), order, data, first, 30)
+    assert_same(run(backend, order, data, first, 30), expected)
+    cutoff = int(expected.cost[len(expected.cost) // 2])
+    few = run(backend, order, data, first, 30, cutoff)
+    n = int((expected.cost <= cutoff).sum())
+    assert_same(Hits(few.cost[:n], few.sites[:n]), Hits(expected.cost[:n], expected.sites[:n]))
+
+
+@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize(("most", "many"), [(-1, 0.0), (24, math.inf)])
+def test_counts_in_two_words(two_blocks, rng, monkeypatch, most, many, score):
+    """All counts, and those of some blocks of pairs (tests/simt/test_simt_crowds.py)."""
+    from popdesic.engine.gpu import epistasis, epistasis_classes, epistasis_crowds
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    two_blocks.device = replace(two_blocks.device, capability=90, shared_bytes=107_520)
+    for module in (epistasis, epistasis_classes, epistasis_crowds):
+        monkeypatch.setattr(module, "MAX_SHARED", most)
+    monkeypatch.setattr(epistasis_crowds, "MANY_CROWDED", many)
+    data, _, _ = blocks(rng, score, 60, 30, (70, 61))
+    first = range(62, 65)
+    expected = run(cpu_backend(1), 3, data, first, 40)
+    assert_same(run(GpuBackend(kernel="mma"), 3, data, first, 40), expected)
+
+
+def test_many_stages_and_classes_of_unlike_size(two_blocks, rng):
+    """More depth than the pipeline has slots, and counts of both classes in words of their own."""
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    two_blocks.device = replace(two_blocks.device, multiprocessors=1)
+    for sizes in ((900, 700), (1200, 5)):
+        data, _, _ = blocks(rng, "k2", 60, 10, sizes)
+        first = range(63, 65)
+        expected = run(cpu_backend(1), 3, data, first, 40)
+        assert_same(run(GpuBackend(kernel="mma"), 3, data, first, 40), expected)

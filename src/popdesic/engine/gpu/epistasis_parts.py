@@ -14,10 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base import ScanData
+from ..scan_work import block_of_complete
 
-#: Share of the sites from which on the block is scanned apart. Below, its scan saves less than
-#: another one costs to set up.
-LEAST_BLOCK = 1 / 4
 #: Sites whose planes are looked through together.
 LOOKED_AT = 256
 
@@ -41,18 +39,23 @@ def both(a: range, b: range) -> range:
     return range(start, max(start, min(a.stop, b.stop)))
 
 
-def first_complete(data: ScanData) -> int:
-    """The first site of those at the end that have no missing genotype."""
+def incomplete_sites(data: ScanData) -> np.ndarray:
+    """Whether each site has missing genotypes, bool (n_sites,); exact for the last that has some.
+
+    Sites before that one are not looked through, and said to have some.
+    """
+    out = np.zeros(data.n_sites, bool)
     words = [one.words for one in data.classes]
     if words[0].shape[1] == 2:
-        return 0
+        return out
     for stop in range(data.n_sites, 0, -LOOKED_AT):
         start = max(0, stop - LOOKED_AT)
-        some = [np.asarray(_on_host(one[start:stop, 2])).any(axis=1) for one in words]
-        rows = np.flatnonzero(some[0] | some[1])
-        if len(rows):
-            return start + int(rows[-1]) + 1
-    return 0
+        for one in words:
+            out[start:stop] |= np.asarray(_on_host(one[start:stop, 2])).any(axis=1)
+        if out[start:stop].any():
+            out[:start] = True
+            break
+    return out
 
 
 def parts_of(data: ScanData, order: int, tile: int) -> list[Part]:
@@ -65,11 +68,9 @@ def parts_of(data: ScanData, order: int, tile: int) -> list[Part]:
     """
     n, states = data.n_sites, data.classes[0].words.shape[1]
     everyone = range(n)
-    if states == 2:
-        return [Part(2, 2, everyone, everyone)]
-    begin = -(-first_complete(data) // tile) * tile
-    if n - begin < max(1, LEAST_BLOCK * n):
-        return [Part(3, 3, everyone, everyone)]
+    begin = 0 if states == 2 else block_of_complete(incomplete_sites(data), tile)
+    if states == 2 or begin == n:
+        return [Part(states, states, everyone, everyone)]
     before, block = range(begin), range(begin, n)
     parts = [Part(2, 2, block, block)]
     if begin and order == 3:
