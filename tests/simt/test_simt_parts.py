@@ -5,29 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from reference_epistasis import make_scan, random_partners
+from reference_epistasis import random_partners, scan_of_blocks
 
 from popdesic.engine import scan_work
 from popdesic.engine.base import Hits
 from popdesic.engine.select import cpu_backend
-from popdesic.epistasis.scores import lr_bits, score_tables
 from simt.test_simt_scans import assert_same, run
-
-
-def blocks(rng, score, n_incomplete, n_complete, n_samples, missing=0.1):
-    """Scan data whose first sites lack genotypes and whose last ones do not, and their states."""
-    cases = np.arange(sum(n_samples)) >= n_samples[0]
-    states = np.empty((n_incomplete + n_complete, sum(n_samples)), np.int8)
-    for i, row in enumerate(states):
-        row[:] = rng.choice([0, 1, 3], size=len(row), p=np.sort(rng.dirichlet((2, 2, 2))))
-        if i < n_incomplete:
-            row[rng.random(len(row)) < missing] = 2
-    states[max(0, n_incomplete - 1), 0] = 2
-    rank = rng.permutation(len(states)).astype(np.int32)
-    data = make_scan(states, cases, rank, *score_tables(score, *n_samples))
-    return replace(data, lr_bits=lr_bits(score, sum(n_samples))), states, cases
 
 
 @pytest.fixture
@@ -49,7 +33,7 @@ def test_hits_of_all_parts_are_those_of_the_cpu(two_blocks, rng, kernel, score, 
     from popdesic.engine.gpu.backend import GpuBackend
 
     two_blocks.backward = kernel == "popc"
-    data, _, _ = blocks(rng, score, 60, 30, (70, 61))
+    data = scan_of_blocks(rng, score, 60, 30, (70, 61))
     expected = run(cpu_backend(1), order, data, first, 60)
     assert_same(run(GpuBackend(kernel=kernel), order, data, first, 60), expected)
     # each part was scanned
@@ -62,7 +46,7 @@ def test_all_sites_in_one_block(two_blocks, rng, n_incomplete, order, first):
     """Planes of missing genotypes that are empty, or not at the last site alone."""
     from popdesic.engine.gpu.backend import GpuBackend
 
-    data, _, _ = blocks(rng, "k2", n_incomplete, 84 - n_incomplete, (50, 41))
+    data = scan_of_blocks(rng, "k2", n_incomplete, 84 - n_incomplete, (50, 41))
     if not n_incomplete:
         data.classes[0].words[:, 2] = 0
     expected = run(cpu_backend(1), order, data, first, 40)
@@ -73,7 +57,7 @@ def test_all_sites_in_one_block(two_blocks, rng, n_incomplete, order, first):
 def test_partners_and_cutoffs(two_blocks, rng, order):
     from popdesic.engine.gpu.backend import GpuBackend
 
-    data, _, _ = blocks(rng, "k2", 64, 16, (90, 70))
+    data = scan_of_blocks(rng, "k2", 64, 16, (90, 70))
     data = replace(data, partners=random_partners(rng, 80, 0.05))
     first, backend = range(50, 80) if order == 2 else range(61, 66), GpuBackend(kernel="popc")
     expected = run(cpu_backend(1), order, data, first, 30)
@@ -95,7 +79,7 @@ def test_counts_in_two_words(two_blocks, rng, monkeypatch, most, many, score):
     for module in (epistasis, epistasis_classes, epistasis_crowds):
         monkeypatch.setattr(module, "MAX_SHARED", most)
     monkeypatch.setattr(epistasis_crowds, "MANY_CROWDED", many)
-    data, _, _ = blocks(rng, score, 60, 30, (70, 61))
+    data = scan_of_blocks(rng, score, 60, 30, (70, 61))
     first = range(62, 65)
     expected = run(cpu_backend(1), 3, data, first, 40)
     assert_same(run(GpuBackend(kernel="mma"), 3, data, first, 40), expected)
@@ -107,7 +91,7 @@ def test_many_stages_and_classes_of_unlike_size(two_blocks, rng):
 
     two_blocks.device = replace(two_blocks.device, multiprocessors=1)
     for sizes in ((900, 700), (1200, 5)):
-        data, _, _ = blocks(rng, "k2", 60, 10, sizes)
+        data = scan_of_blocks(rng, "k2", 60, 10, sizes)
         first = range(63, 65)
         expected = run(cpu_backend(1), 3, data, first, 40)
         assert_same(run(GpuBackend(kernel="mma"), 3, data, first, 40), expected)
