@@ -21,10 +21,7 @@ def two_blocks(machine, monkeypatch):
     return machine
 
 
-SCORED = [
-    *(("mma", score) for score in ("k2", "interaction", "mutual_information")),
-    ("popc", "k2"),
-]
+SCORED = [("mma", "k2"), ("mma", "mutual_information"), ("popc", "interaction")]
 
 
 @pytest.mark.parametrize(("kernel", "score"), SCORED)
@@ -68,8 +65,9 @@ def test_partners_and_cutoffs(two_blocks, rng, order):
     assert_same(Hits(few.cost[:n], few.sites[:n]), Hits(expected.cost[:n], expected.sites[:n]))
 
 
-@pytest.mark.parametrize("score", ["k2", "interaction"])
-@pytest.mark.parametrize(("most", "many"), [(-1, 0.0), (24, math.inf)])
+@pytest.mark.parametrize(
+    ("most", "many", "score"), [(-1, 0.0, "k2"), (24, math.inf, "interaction")]
+)
 def test_counts_in_two_words(two_blocks, rng, monkeypatch, most, many, score):
     """All counts, and those of some blocks of pairs (tests/simt/test_simt_crowds.py)."""
     from popdesic.engine.gpu import epistasis, epistasis_classes, epistasis_crowds
@@ -95,3 +93,31 @@ def test_many_stages_and_classes_of_unlike_size(two_blocks, rng):
         first = range(63, 65)
         expected = run(cpu_backend(1), 3, data, first, 40)
         assert_same(run(GpuBackend(kernel="mma"), 3, data, first, 40), expected)
+
+
+@pytest.mark.parametrize("score", ["k2", "interaction"])
+def test_as_many_pass_as_by_three_states(two_blocks, rng, score, monkeypatch):
+    """The cells, and so the bounds, of triples whose first site alone lacks genotypes."""
+    from popdesic.engine.gpu.epistasis import Scanner
+    from popdesic.engine.gpu.epistasis_parts import Part
+
+    data, first = scan_of_blocks(rng, score, 64, 26, (150, 131)), range(60, 64)
+    cost = run(cpu_backend(1), 3, data, first, 400).cost
+    passed: list[tuple[int, ...]] = []
+
+    def take(scanner, n):
+        passed.extend(map(tuple, scanner.records[:n, :3].get().tolist()))
+
+    monkeypatch.setattr(Scanner, "merge", take)
+    monkeypatch.setattr(Scanner, "_missing", lambda scanner: (3, 3))  # as many for both
+    found = []
+    for states in (2, 3):
+        part = Part(states, 3, range(64), range(64, 90))
+        kernel = "popc" if score == "k2" else "mma"
+        limit = int(cost[len(cost) // 4])
+        given = (data, 3, 400, limit, two_blocks.device, kernel)
+        Scanner(*given, part=part).triples(first)
+        found.append(sorted(triple for triple in passed if triple[1] >= 64))
+        passed.clear()
+    assert found[0] == found[1]
+    assert 0 < len(found[0]) < 4 * 325
