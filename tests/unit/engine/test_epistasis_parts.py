@@ -23,12 +23,14 @@ def data_of(incomplete, states: int = 3) -> ScanData:
     return ScanData((OneHot(controls, 128), OneHot(cases, 60)), table, table, rank)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("looked_at", [3, 16, 256])
 @pytest.mark.parametrize("chosen", [(), (0,), (5, 2), (22,), range(23)])
-def test_the_last_site_with_missing_genotypes_is_found(monkeypatch, looked_at, chosen):
+def test_the_last_site_with_missing_genotypes_is_found(monkeypatch, looked_at, threads, chosen):
     monkeypatch.setattr(epistasis_parts, "LOOKED_AT", looked_at)
+    monkeypatch.setattr(epistasis_parts, "PIECES", 2)
     incomplete = np.isin(np.arange(23), list(chosen))
-    found = incomplete_sites(data_of(incomplete))
+    found = incomplete_sites(data_of(incomplete), threads)
     assert (found >= incomplete).all()
     assert np.flatnonzero(found)[-1:].tolist() == np.flatnonzero(incomplete)[-1:].tolist()
 

@@ -254,7 +254,7 @@ def scan_parts(
     """
     kernel = kernel or choose_scan_kernel(device)
     planes, hits = None, None
-    for part in parts_of(data, order, widest_tile(kernel)):
+    for part in parts_of(data, order, widest_tile(kernel), threads):
         own = [span for span in (both(first, part.first) for first in firsts) if len(span)]
         if hits is not None and not own:
             continue

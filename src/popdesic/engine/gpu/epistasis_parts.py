@@ -15,9 +15,11 @@ import numpy as np
 
 from ..base import ScanData
 from ..scan_work import block_of_complete
+from ..threads import run_tasks
 
-#: Sites whose planes are looked through together.
-LOOKED_AT = 256
+#: Sites whose planes a thread looks through at a time, and pieces of so many for each thread before
+#: the search may end.
+LOOKED_AT, PIECES = 64, 8
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def both(a: range, b: range) -> range:
     return range(start, max(start, min(a.stop, b.stop)))
 
 
-def incomplete_sites(data: ScanData) -> np.ndarray:
+def incomplete_sites(data: ScanData, threads: int = 1) -> np.ndarray:
     """Whether each site has missing genotypes, bool (n_sites,); exact for the last that has some.
 
     Sites before that one are not looked through, and said to have some.
@@ -48,27 +50,36 @@ def incomplete_sites(data: ScanData) -> np.ndarray:
     words = [one.words for one in data.classes]
     if words[0].shape[1] == 2:
         return out
-    for stop in range(data.n_sites, 0, -LOOKED_AT):
-        start = max(0, stop - LOOKED_AT)
+
+    def look(start: int, stop: int) -> None:
         for one in words:
-            out[start:stop] |= np.asarray(_on_host(one[start:stop, 2])).any(axis=1)
+            found = np.bitwise_or.reduce(_on_host(one[start:stop, 2]), axis=1)
+            out[start:stop] |= found != 0
+
+    span = PIECES * LOOKED_AT * threads
+    for stop in range(data.n_sites, 0, -span):
+        start = max(0, stop - span)
+        pieces = range(start, stop, LOOKED_AT)
+        run_tasks(look, [(a, min(stop, a + LOOKED_AT)) for a in pieces], threads)
         if out[start:stop].any():
             out[:start] = True
             break
     return out
 
 
-def parts_of(data: ScanData, order: int, tile: int) -> list[Part]:
+def parts_of(data: ScanData, order: int, tile: int, threads: int = 1) -> list[Part]:
     """Parts of a scan; each combination is in one of them.
 
     Parameters
     ----------
     tile : int
         Sites of y of one item: the block begins with one.
+    threads : int
+        CPU threads that look through the planes.
     """
     n, states = data.n_sites, data.classes[0].words.shape[1]
     everyone = range(n)
-    begin = 0 if states == 2 else block_of_complete(incomplete_sites(data), tile)
+    begin = 0 if states == 2 else block_of_complete(incomplete_sites(data, threads), tile)
     if states == 2 or begin == n:
         return [Part(states, states, everyone, everyone)]
     before, block = range(begin), range(begin, n)
