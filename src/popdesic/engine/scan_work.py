@@ -65,8 +65,9 @@ def first_site_work(stored: np.ndarray, n_words: int, order: int, kind: str) -> 
     states = np.full(n, float(n_states))
     if n_states == 3:
         states[stored[:, 2] == 0] = 2  # no missing genotype: not counted
-    if kind == "gpu" and n_states == 3:
-        return _work_of_parts(stored, order, lanes)
+    begin = block_of_complete(stored[:, 2] > 0) if n_states == 3 else n
+    if kind == "gpu" and begin < n:
+        return _work_of_parts(stored, order, lanes, begin)
     if order == 2:
         return lanes * (FIXED[kind] / 3 + states * n_states * n_words) if kind == "cpu" else lanes
     products = states.mean() * n_states if n else 0.0
@@ -79,14 +80,13 @@ def first_site_work(stored: np.ndarray, n_words: int, order: int, kind: str) -> 
     return work * pairs[1:]
 
 
-def _work_of_parts(stored: np.ndarray, order: int, lanes: np.ndarray) -> np.ndarray:
-    """The same of a GPU, where the last sites may have no missing genotypes.
+def _work_of_parts(stored: np.ndarray, order: int, lanes: np.ndarray, begin: int) -> np.ndarray:
+    """The same of a GPU, where the sites from `begin` on have no missing genotypes.
 
     See `gpu.epistasis_parts`: triples of the block, and those whose first site alone is before it,
     take the products of two stored states.
     """
     n = len(stored)
-    begin = block_of_complete(stored[:, 2] > 0)
     outside = np.arange(n) < begin
     if order == 2:
         return lanes * np.where(outside, 9 / 4, 1.0)
