@@ -79,17 +79,19 @@ def products(card: Card) -> Iterator[Compiled]:
 def scans(card: Card) -> Iterator[Compiled]:
     """Of epistasis, by every core that the card's kernels choose."""
     cores = {
-        (name, order, states)
-        for kernel, order, states, steps in itertools.product(
-            scan_kernels(card.device()), (2, 3), (2, 3), (0.0, 1e9)
+        (name, order, states, x_states)
+        for kernel, order, (states, x_states), steps in itertools.product(
+            scan_kernels(card.device()), (2, 3), ((2, 2), (2, 3), (3, 3)), (0.0, 1e9)
         )
         for name, core in plans.CORES.items()
-        if core is plans.choose_core(kernel, order, states, steps)
+        if core is plans.choose_core(kernel, order, states, steps, x_states=x_states)
+        and (order == 3 or states == x_states)
     }
-    for name, order, states in sorted(cores):
+    for name, order, states, x_states in sorted(cores):
+        of_x = {"x_states": x_states}
         joints = (1, 2) if plans.CORES[name].relay and order == 3 else (1,)
         for wide, kind, joint in itertools.product((0, 1), ("k2", "interaction"), joints):
-            yield scan(card, name, order, states, wide=wide, kind=kind, joint=joint)
+            yield scan(card, name, order, states, wide=wide, kind=kind, joint=joint, **of_x)
         if order == 2:
             for wide in (0, 1):
                 yield scan(card, name, 2, states, wide=wide, table=1)
@@ -99,7 +101,7 @@ def scans(card: Card) -> Iterator[Compiled]:
         room = (order, states) != (3, 3) or card.shared_bytes >= plans.MMA_APART_BYTES
         if name != "wgmma" and room:
             for kind in ("k2", "interaction"):
-                yield scan(card, name, order, states, wide=1, apart=1, kind=kind)
+                yield scan(card, name, order, states, wide=1, apart=1, kind=kind, **of_x)
 
 
 def scan(
@@ -113,27 +115,29 @@ def scan(
     kind: str = "k2",
     table: int = 0,
     joint: int = 1,
+    x_states: int = 0,
 ) -> Compiled:
     """One scan by one core; `kind`: k2, interaction or trait."""
-    core = plans.CORES[name]
-    parts = plans.segments_of(states, joint) // 2 if order == 3 else 1
+    core, x_states = plans.CORES[name], x_states or states
+    parts = plans.segments_of(x_states, joint) // 2 if order == 3 else 1
     shape = scan_shape(
         core,
         order,
         states,
         table=table,
         wide=wide,
-        bare=plans.is_bare(core, order, states, apart),
+        bare=plans.is_bare(core, order, x_states, apart),
         lockstep=plans.LOCKSTEP,
         parts=parts,
         joint=joint,
         apart=apart,
+        x_states=x_states,
         device=card.device(),
     )
-    of_all = common_defines(states, wide, apart, joint, kind)
+    of_all = common_defines(states, wide, apart, joint, kind, x_states)
     label = f"{kind}{' wide' * wide}{' apart' * apart}{' table' * table}"
     return Compiled(
-        f"scan {name} {order} {states} {label} {joint}",
+        f"scan {name} {order} {states_of(states, x_states)} {label} {joint}",
         core.file,
         tuple(sorted((of_all | shape.defines).items())),
         {"epistasis_scan": core.threads},
@@ -141,9 +145,17 @@ def scan(
     )
 
 
-def common_defines(states: int, wide: int, apart: int, joint: int, kind: str) -> dict[str, int]:
+def states_of(states: int, x_states: int) -> str:
+    """Stored states of y and z, and of x if they are others."""
+    return str(states) if states == x_states else f"{states}/{x_states}"
+
+
+def common_defines(
+    states: int, wide: int, apart: int, joint: int, kind: str, x_states: int = 0
+) -> dict[str, int]:
     """What all kernels of one scan are compiled with."""
     return plans.scan_defines(
+        x_states=x_states,
         wide=wide,
         apart=apart,
         states=states,
@@ -156,12 +168,16 @@ def common_defines(states: int, wide: int, apart: int, joint: int, kind: str) ->
 
 def scores(card: Card) -> Iterator[Compiled]:
     """What makes the operands of scans, and scores their records."""
-    for states, (wide, apart), joint, kind in itertools.product(
-        (2, 3), ((0, 0), (1, 0), (1, 1)), (1, 2), ("k2", "interaction", "trait")
+    for (states, x_states), (wide, apart), joint, kind in itertools.product(
+        ((2, 2), (2, 3), (3, 3)),
+        ((0, 0), (1, 0), (1, 1)),
+        (1, 2),
+        ("k2", "interaction", "trait"),
     ):
-        if scan_kernels(card.device()) and (apart or kind != "trait"):
-            defines = common_defines(states, wide, apart, joint, kind)
-            label = f"scores {states} {wide} {apart} {joint} {kind}"
+        known = apart and states == x_states if kind == "trait" else True
+        if scan_kernels(card.device()) and known:
+            defines = common_defines(states, wide, apart, joint, kind, x_states)
+            label = f"scores {states_of(states, x_states)} {wide} {apart} {joint} {kind}"
             yield Compiled(label, "epistasis/compact_score", tuple(sorted(defines.items())))
 
 

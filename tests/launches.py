@@ -23,6 +23,7 @@ def scan_shape(
     parts: int | None = None,
     joint: int = 1,
     apart: int = 0,
+    x_states: int = 0,
     device: Device = HOPPER,
 ) -> epistasis_plans.ScanShape:
     """How `core` is compiled for a scan; operands hold one first site each."""
@@ -33,9 +34,10 @@ def scan_shape(
         table=table,
         wide=wide,
         joint=joint,
-        parts=parts or (states if order == 3 else 1),
+        parts=parts or ((x_states or states) if order == 3 else 1),
         bare=bare,
         lockstep=lockstep,
         device=device,
         apart=apart,
+        x_states=x_states,
     )

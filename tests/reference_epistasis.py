@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.special import gammaln
 
 from popdesic.engine.base import Hits, OneHot, Partners, ScanData
 from popdesic.engine.host.interaction import interaction_costs
+from popdesic.epistasis.scores import lr_bits, score_tables
 
 
 def random_scan(
@@ -51,6 +53,27 @@ def make_scan(states, cases, rank, total, part) -> ScanData:
         return OneHot(words.view(np.uint64), n)
 
     return ScanData((planes(~cases), planes(cases)), total, part, rank)
+
+
+def scan_of_blocks(
+    rng: np.random.Generator,
+    score: str,
+    n_incomplete: int,
+    n_complete: int,
+    n_samples: tuple[int, int],
+    missing: float = 0.1,
+) -> ScanData:
+    """Scan data whose first sites lack genotypes and whose last ones do not."""
+    cases = np.arange(sum(n_samples)) >= n_samples[0]
+    states = np.empty((n_incomplete + n_complete, sum(n_samples)), np.int8)
+    for i, row in enumerate(states):
+        row[:] = rng.choice([0, 1, 3], size=len(row), p=np.sort(rng.dirichlet((2, 2, 2))))
+        if i < n_incomplete:
+            row[rng.random(len(row)) < missing] = 2
+    states[max(0, n_incomplete - 1), 0] = 2
+    rank = rng.permutation(len(states)).astype(np.int32)
+    data = make_scan(states, cases, rank, *score_tables(score, *n_samples))
+    return replace(data, lr_bits=lr_bits(score, sum(n_samples)))
 
 
 def random_partners(rng: np.random.Generator, n_sites: int, max_r2: float) -> Partners:

@@ -40,7 +40,9 @@
 //
 // Missing   STATES = 3: the third stored state is 'missing'. Its products are counted like those of
 //           the other two, so that the derived cells hold samples called at every site
-//           (DESIGN section 8, step 2).
+//           (DESIGN section 8, step 2). X_STATES = 3, STATES = 2: x alone has missing genotypes.
+//           Its part 'missing' is counted in order to be subtracted: with the people that x lacks
+//           left out, tables of three sites follow from margins as those without missing genotypes.
 //
 // Compile with -DK2=0|1 -DINTERACTION=0|1 -DTRAIT=0|1 (then INTERACTION = APART = 1) -DWIDE=0|1
 // -DAPART=0|1 (then WIDE = 1) -DSTATES=2|3, -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared memory of the margins of one site)

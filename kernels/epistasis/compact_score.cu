@@ -1,7 +1,7 @@
 // compact_score: what surrounds the epistasis scans: planes packed, samples compacted, exact costs
 // of the combinations that the bounds do not rule out.
 //
-// words     (n_sites, STATES, n_words) u32 of one phenotype class: one bit per sample (OneHot of
+// words     (n_sites, PLANES, n_words) u32 of one phenotype class: one bit per sample (OneHot of
 //           engine/base.py, viewed as 32-bit words).
 // Rows      Packed planes are [stage][row][chunk], 8 STATES rows for 8 sites (site_of, state_of;
 //           scan.cuh). Segments of the depth as in parts.cuh.
@@ -57,17 +57,17 @@ __device__ __forceinline__ int sum_of_warp(int sum) {
     return sum;
 }
 
-// count_states: sizes[site][class][state], the samples in each stored state of the sites in
-// [first, stop). One warp per site and state.
+// count_states: sizes[site][class][plane], the samples in each stored state of the sites in
+// [first, stop). One warp per site and plane.
 extern "C" __global__ void count_states(const u32* words, int* sizes, int first, int stop,
                                         int n_words, int phenotype) {
-    const int row = first * STATES + (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    const int row = first * PLANES + (blockIdx.x * blockDim.x + threadIdx.x) / 32;
     const int lane = threadIdx.x % 32;
-    if (row >= stop * STATES) return;
+    if (row >= stop * PLANES) return;
     int sum = 0;
     for (int w = lane; w < n_words; w += 32) sum += __popc(words[(i64)row * n_words + w]);
     sum = sum_of_warp(sum);
-    if (lane == 0) sizes[row / STATES * 2 * STATES + phenotype * STATES + row % STATES] = sum;
+    if (lane == 0) sizes[row / PLANES * 2 * PLANES + phenotype * PLANES + row % PLANES] = sum;
 }
 
 // transpose_planes: site-major to sample-major planes. Grid (row_words / 8, words / 32); 8 warps,
@@ -78,7 +78,7 @@ extern "C" __global__ void transpose_planes(const u32* words, u32* samples, int 
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int row = (blockIdx.x * TRANSPOSED_WORDS + warp) * 32 + lane;
     const int site = site_of(row), state = state_of(row);
-    const u32* from = words + ((i64)site * STATES + state) * n_words;
+    const u32* from = words + ((i64)site * PLANES + state) * n_words;
     for (int w = blockIdx.y * 32; w < min(n_words, (int)blockIdx.y * 32 + 32); ++w) {
         u32 bits = site < n_sites ? from[w] : 0;
         bits = __byte_perm(bits, __shfl_xor_sync(~0u, bits, 16), lane & 16 ? 0x3276 : 0x5410);
@@ -101,9 +101,9 @@ __device__ __forceinline__ u32 read_part(const u32* words, int n_words, int x, i
     u32 bits = ~0u;
     #pragma unroll
     for (int which = 0; which < JOINT; ++which) {
-        const u32* site = words + (i64)(x + which) * STATES * n_words + w;
+        const u32* site = words + (i64)(x + which) * PLANES * n_words + w;
         const int state = state_of_part(part, which);
-        if (state < STATES) bits &= site[state * n_words];
+        if (state < X_STATES) bits &= site[state * n_words];
         if (state == NEITHER) bits &= ~(site[0] | site[n_words]);
     }
     return bits;
@@ -116,8 +116,8 @@ extern "C" __global__ void count_neighbours(const u32* words, int* sizes, int n,
     const int index = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (index >= n * 4) return;
     const int x = index / 4, cell = index % 4;
-    const u32* first = words + ((i64)x * STATES + cell / 2) * n_words;
-    const u32* second = words + ((i64)(x + 1) * STATES + cell % 2) * n_words;
+    const u32* first = words + ((i64)x * PLANES + cell / 2) * n_words;
+    const u32* second = words + ((i64)(x + 1) * PLANES + cell % 2) * n_words;
     int sum = 0;
     for (int w = lane; w < n_words; w += 32) sum += __popc(first[w] & second[w]);
     sum = sum_of_warp(sum);
@@ -237,8 +237,8 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
     #pragma unroll
     for (int i = 0; i < 2; ++i) {
         const int own = i * 256 + threadIdx.x, row = row_word * 32 + own;
-        u32* counts = xy + (((i64)operand * JOINT * padded_sites + site_of(row)) * CELLS
-                            + state_of(row)) * COUNT_WORDS;
+        u32* counts = xy + (((i64)operand * JOINT * padded_sites + site_of(row))
+                                * (X_STATES * STATES) + state_of(row)) * COUNT_WORDS;
         #pragma unroll
         for (int q = 0; q < STAGE_STEPS / 2; ++q) {
             const int segment = segment_of(ends, first_step + q);
@@ -249,8 +249,8 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
             #pragma unroll
             for (int which = 0; which < JOINT; ++which) {
                 const int state = state_of_part(segment / 2, which);
-                if (state < STATES)
-                    add_count(counts + ((i64)which * padded_sites * STATES + state) * STATES
+                if (state < X_STATES)
+                    add_count(counts + ((i64)which * padded_sites * X_STATES + state) * STATES
                                            * COUNT_WORDS, segment % 2, sum);
             }
         }
@@ -279,7 +279,7 @@ extern "C" __global__ void pack_rows(const u32* controls, const u32* cases, int 
         uint2 part[2] = {{0, 0}, {0, 0}};
         if (site < n_sites) {
             const u32* from = (is_case ? cases : controls)
-                            + ((i64)site * STATES + state_of(row)) * n_words;
+                            + ((i64)site * PLANES + state_of(row)) * n_words;
             #pragma unroll
             for (int h = 0; h < 2; ++h)  // rows start on 8 bytes
                 if (word + 2 * h < n_words)
@@ -313,8 +313,8 @@ count_records(u32* records, const u32* controls, const u32* cases, int control_w
             for (int site = 0; site < 3; ++site) {
                 u32 rest = all;
                 #pragma unroll
-                for (int s = 0; s < STATES; ++s) {
-                    const u32 bits = words[((i64)record[site] * STATES + s) * n_words + w];
+                for (int s = 0; s < PLANES; ++s) {
+                    const u32 bits = words[((i64)record[site] * PLANES + s) * n_words + w];
                     if (s < 2) in[site][s] = bits;
                     rest &= ~bits;
                 }

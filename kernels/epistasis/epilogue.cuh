@@ -3,8 +3,8 @@
 //
 // Accumulators  a thread holds all states of its sites: rows r and r + 8 of a fragment, columns of
 //           consecutive fragments.
-// Phases    Two stored states: the counts of both states of x are held and scored together. Three,
-//           or APART: one state after the other; partial sums of earlier phases wait in `scratch`
+// Phases    Two stored states: the counts of both states of x are held and scored together. Three
+//           of x, or APART: one state after the other; partial sums of earlier phases wait in `scratch`
 //           (shared memory where it fits, else global).
 // Epilogue  A warp stores the counts of CHUNK combinations per thread in shared memory and scores
 //           them in a loop that is not unrolled over all of them: such code would not fit the
@@ -23,11 +23,11 @@
 #endif
 
 constexpr int WARPS = 8, Z_WARPS = Y_GROUPS == 1 ? 1 : 2;
-constexpr int N_ACC = STATES == 2 ? 128 : APART ? 144 : 72;
 // Triples: one state of x after the other.
-#define BY_STATE (STATES == 3 || APART)
+#define BY_STATE (X_STATES == 3 || APART)
 // Sets of accumulators: states of x, or both words of a count.
-constexpr int PRODUCTS = (ORDER == 3 && STATES == 2) || APART ? 2 : 1;
+constexpr int PRODUCTS = (ORDER == 3 && !BY_STATE) || APART ? 2 : 1;
+constexpr int N_ACC = STATES == 3 ? (APART ? 144 : 72) : ORDER == 3 ? 64 * PRODUCTS : 128;
 constexpr int PAIRS = N_ACC / CELLS / PRODUCTS;         // combinations of one thread
 constexpr int Z_GROUPS = PAIRS / 2 / Y_GROUPS;          // groups of 8 sites of z of one warp
 constexpr int Z_SITES = Z_GROUPS * 8 * Z_WARPS;         // of one item

@@ -24,8 +24,8 @@ extern "C" __global__ void pair_information(const u32* tables, int first_site, i
         unpack(pair_counts(tables, y, z, padded_sites), cell);
         #pragma unroll
         for (int s = 0; s < STATES; ++s) {
-            of_y[s] = read_count(margins, (i64)y * STATES + s);
-            of_z[s] = read_count(margins, (i64)z * STATES + s);
+            of_y[s] = read_count(margins, (i64)y * PLANES + s);
+            of_z[s] = read_count(margins, (i64)z * PLANES + s);
             other = other - of_y[s];
         }
         i64 information = total[controls + cases] - part[controls] - part[cases];

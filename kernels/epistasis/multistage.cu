@@ -265,11 +265,11 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             const int* ends = segments + (i64)(x - x_first) * (SEGMENTS + 1) + 1;
 #if BY_STATE
             #pragma unroll 1
-            for (int phase = 0; phase < STATES; ++phase) {
+            for (int phase = 0; phase < X_STATES; ++phase) {
                 const int g = stored_state(phase);
                 mainloop.count<0>(acc, ends + 2 * phase);
-                if (phase == STATES - 1) start(x + 1);
-                score_phase(g, phase > 0, phase == STATES - 1, acc, stash, scratch, table, margins_y,
+                if (phase == X_STATES - 1) start(x + 1);
+                score_phase(g, phase > 0, phase == X_STATES - 1, acc, stash, scratch, table, margins_y,
                             margins_z, place, x, first_y, first_z, scan);
             }
 #else

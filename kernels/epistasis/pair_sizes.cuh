@@ -31,8 +31,8 @@ extern "C" __global__ void pair_sizes(const u32* tables, int first_y, int stop_y
             for (int i = 0; i < WORDS * CELLS; ++i) most[0] = max(most[0], counts.word[i]);
             #pragma unroll
             for (int s = 0; s < STATES; ++s) {
-                of_y[s] = read_count(margins, (i64)y * STATES + s);
-                of_z[s] = read_count(margins, (i64)z * STATES + s);
+                of_y[s] = read_count(margins, (i64)y * PLANES + s);
+                of_z[s] = read_count(margins, (i64)z * PLANES + s);
                 other = other - of_y[s];
             }
             visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) {

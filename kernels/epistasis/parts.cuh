@@ -2,7 +2,7 @@
 // and the site after it.
 //
 // Parts     All samples of a part have x in the same state. JOINT = 1: the stored states, missing
-//           first. JOINT = 2: pairs of states of the two sites, 0, 1 or neither (-), except (-, -).
+//           first (X_STATES = 3; STATES = 2: x alone has missing genotypes). JOINT = 2: pairs of states of the two sites, 0, 1 or neither (-), except (-, -).
 //           A sample is then multiplied once for both sites, not once for each site in which it has
 //           a stored genotype: at equal frequencies 8/9 of all samples instead of 4/3. They are
 //           preceded, where three states are stored, by the samples that miss x, and those that
@@ -20,7 +20,9 @@
 //           with bit 7, 6 ... 0 of their level: sums of levels are products of these shorter
 //           depths, added from the highest bit, each sum twice the one before (Horner's rule).
 //
-// Compile with -DSTATES=2|3 -DJOINT=1|2 -DTRAIT=0|1 -DSEGMENTS=.. (of one operand).
+// Compile with -DSTATES=2|3 (stored states of y and z) -DX_STATES=2|3 (of x, at least STATES)
+// -DPLANES=2|3 (of the samples' planes, at least X_STATES) -DJOINT=1|2 -DTRAIT=0|1 -DSEGMENTS=.. (of
+// one operand).
 
 #pragma once
 
@@ -33,14 +35,18 @@
 #error "SEGMENTS comes from engine/gpu/epistasis_plans.py"
 #endif
 
-constexpr int ALONE = STATES == 3 ? 2 : 0;      // parts of missing genotypes
+#if !defined(X_STATES) || !defined(PLANES) || X_STATES < STATES || PLANES < X_STATES
+#error "X_STATES and PLANES come from engine/gpu/epistasis_plans.py"
+#endif
+
+constexpr int ALONE = X_STATES == 3 ? 2 : 0;    // parts of missing genotypes
 constexpr int PARTS_OF_X = SEGMENTS / 2;
-static_assert(TRAIT || PARTS_OF_X == (JOINT == 2 ? ALONE + 2 * PARTS_IN_A_ROW : STATES),
+static_assert(TRAIT || PARTS_OF_X == (JOINT == 2 ? ALONE + 2 * PARTS_IN_A_ROW : X_STATES),
               "segments_of in engine/gpu/epistasis_plans.py counts other parts");
 
 // The stored states of one x in the order in which the depth holds them.
 __device__ __forceinline__ int stored_state(int index) {
-    return STATES == 2 ? index : (index + 2) % 3;
+    return X_STATES == 2 ? index : (index + 2) % 3;
 }
 // State of site `which` of an operand in one part; NEITHER: not 0 and not 1.
 constexpr int NEITHER = 3, ANY = 4;

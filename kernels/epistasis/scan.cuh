@@ -28,7 +28,7 @@ struct Scan {
     Polynomial polynomial;
     float need;
     u32 controls, cases;
-    const u32* margins;  // (sites of all tiles, STATES): sizes of the states, as in read_count
+    const u32* margins;  // (sites of all tiles, PLANES): sizes of the states, as in read_count
     // INTERACTION, no missing genotypes: what each site (ORDER = 2) or pair of sites i < j (3, rows
     // of known_pitch) says about the phenotype, N times the mutual information in nats, rounded down
     const float* known;
@@ -40,7 +40,8 @@ __device__ __forceinline__ Count all_samples(const Scan& scan) {
     return count_of(scan.controls, scan.cases);
 }
 
-constexpr bool OFFSETS = INTERACTION && STATES == 2;
+constexpr bool OFFSETS = INTERACTION && X_STATES == 2;
+constexpr int XY_CELLS = X_STATES * STATES;  // counts of x with another site
 __device__ __forceinline__ float known_of(const Scan& scan, int i, int j) {
     return scan.known[(i64)i * scan.known_pitch + j];
 }
@@ -50,7 +51,7 @@ __device__ __forceinline__ float known_of_triple(const Scan& scan, int i, int j,
 
 // All samples with a site in state s.
 __device__ __forceinline__ Count margin_of(const Scan& scan, int site, int s) {
-    return read_count(scan.margins, (i64)site * STATES + s);
+    return read_count(scan.margins, (i64)site * PLANES + s);
 }
 
 // First word of the pair table of (tile y, sites of z from first_z, the first one of an item).
@@ -63,7 +64,7 @@ template <int Z_SITES>
 struct MarginMaker {
     int site;
     bool of_y;
-    Count own[CELLS];  // x with this site
+    Count own[XY_CELLS];  // x with this site
     Count size[STATES];
     int at;
 
@@ -74,26 +75,27 @@ struct MarginMaker {
         #pragma unroll
         for (int s = 0; s < STATES; ++s) size[s] = margin_of(scan, site, s);
     }
-    // xy: counts of all x of a batch with every site
+    // xy: counts of all x of a batch with every site, XY_CELLS each
     __device__ __forceinline__ void load(const u32* xy, int x, int padded_sites) {
-        const i64 first = ((i64)x * padded_sites + site) * CELLS;
+        const i64 first = ((i64)x * padded_sites + site) * XY_CELLS;
         #pragma unroll
-        for (int i = 0; i < CELLS; ++i) own[i] = read_count(xy, first + i);
+        for (int i = 0; i < XY_CELLS; ++i) own[i] = read_count(xy, first + i);
     }
     __device__ __forceinline__ void make(int x, const Scan& scan, Count* margins_y,
                                          Count* margins_z) const {
         Count* to = of_y ? margins_y + at * MARGINS_Y : margins_z + at * MARGINS_Z;
-        Count outside[STATES], rest = all_samples(scan), whole[STATES];
+        Count outside[STATES], rest = all_samples(scan), whole[X_STATES];
         #pragma unroll
-        for (int s = 0; s < STATES; ++s) {
-            outside[s] = size[s];
-            whole[s] = margin_of(scan, x, s);
-            rest = rest - whole[s];
+        for (int s = 0; s < STATES; ++s) outside[s] = size[s];
+        #pragma unroll
+        for (int g = 0; g < X_STATES; ++g) {
+            whole[g] = margin_of(scan, x, g);
+            rest = rest - whole[g];
         }
         #pragma unroll
-        for (int i = 0; i < CELLS; ++i) {
+        for (int i = 0; i < XY_CELLS; ++i) {
             const Count with = own[i];
-            to[i] = with;
+            if (i < CELLS) to[i] = with;  // else x is missing, and y and z are not
             outside[i % STATES] = outside[i % STATES] - with;
             whole[i / STATES] = whole[i / STATES] - with;
         }

@@ -9,7 +9,7 @@
 //           stages of one operand after those of another (`stages`: int (operands + 1)); an operand
 //           is one x, or two (parts.cuh); segments int (operands, SEGMENTS + 1); items int4
 //           (n_items): CLUSTER tiles of y, Z_SITES of z, range of operands of the batch; xy (n_x,
-//           padded sites, CELLS) packed counts of x with every site; yz pair tables (table_at;
+//           padded sites, XY_CELLS) counts of x with every site; yz pair tables (table_at;
 //           written if TABLE); scratch (thread blocks, BUFFERS, TILES, TILE_WORDS).
 // Threads   4 warpgroups, warp-specialised. The first STATES are consumers, 64 rows of y each; of
 //           the other warps the last one is the producer, and the rest run the epilogue of the
@@ -166,12 +166,12 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
     const float* of_y = OFFSETS ? scan.known + (i64)(first_y + y) * scan.known_pitch : nullptr;
     const float xy = OFFSETS ? of_x[first_y + y] : 0.0f;
     // Where registers allow, the counts of the next sites are loaded while these are scored.
-    constexpr bool AHEAD = STATES == 2 && !APART && (JOINT == 1 || WHICH == 0);
-    Counts next[STATES + 1][2];
+    constexpr bool AHEAD = X_STATES == 2 && !APART && (JOINT == 1 || WHICH == 0);
+    Counts next[X_STATES + 1][2];
     auto read = [&](int group) {
-        read_tile(yz, y_group, group, lane, next[STATES]);
+        read_tile(yz, y_group, group, lane, next[X_STATES]);
         #pragma unroll
-        for (int index = 0; index < STATES; ++index)
+        for (int index = 0; index < X_STATES; ++index)
             read_state<WHICH>(tile, index, y_group, group, lane, next[index]);
     };
     if (AHEAD) read(z_group);
@@ -180,10 +180,10 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
         const int z = z_group * 8 + lane % 4 * 2;
         const MarginsZ mz[2] = {read_margins_z(margins_z + z * MARGINS_Z),
                                 read_margins_z(margins_z + (z + 1) * MARGINS_Z)};
-        Counts counts[STATES + 1][2];
+        Counts counts[X_STATES + 1][2];
         if (!AHEAD) read(z_group);
         #pragma unroll
-        for (int index = 0; index <= STATES; ++index)
+        for (int index = 0; index <= X_STATES; ++index)
             #pragma unroll
             for (int e = 0; e < 2; ++e) counts[index][e] = next[index][e];
         if (AHEAD) read(min(z_group + 1, z_stop - 1));
@@ -194,9 +194,9 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
                 visit_x(g, c[e], my, mz[e],
                         [&](int, Count n) { bound[e].add(n, polynomial); });
         };
-        Counts(&rest)[2] = counts[STATES];
+        Counts(&rest)[2] = counts[X_STATES];
         #pragma unroll
-        for (int index = 0; index < STATES; ++index) {
+        for (int index = 0; index < X_STATES; ++index) {
             #pragma unroll
             for (int i = 0; i < WORDS * CELLS; ++i) {
                 rest[0].word[i] -= counts[index][0].word[i];
@@ -226,17 +226,17 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
             Counts whole[2];
             read_tile(yz, y_group, z_group, lane, whole);
             #pragma unroll
-            for (int index = 0; index <= STATES; ++index) {
+            for (int index = 0; index <= X_STATES; ++index) {
                 Counts own[2] = {whole[0], whole[1]}, c;
-                if (index < STATES) read_state<WHICH>(tile, index, y_group, z_group, lane, own);
+                if (index < X_STATES) read_state<WHICH>(tile, index, y_group, z_group, lane, own);
                 #pragma unroll
                 for (int i = 0; i < WORDS * CELLS; ++i) {
                     whole[0].word[i] -= own[0].word[i];
                     whole[1].word[i] -= own[1].word[i];
                     c.word[i] = e ? own[1].word[i] : own[0].word[i];
                 }
-                const int g = index < STATES ? stored_state(index) : 2;
-                if (g < 2 || index == STATES)
+                const int g = index < X_STATES ? stored_state(index) : 2;
+                if (g < 2 || index == X_STATES)
                     visit_x(g, c, my, m, [&](int cell, Count n) {
                         write_count(record + cell * COUNT_WORDS, n);
                     });

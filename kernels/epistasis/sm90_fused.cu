@@ -21,7 +21,7 @@ constexpr int CONSUMERS = 2, CONSUMER_THREADS = CONSUMERS * WARPGROUP;
 constexpr int THREADS = CONSUMER_THREADS + WARPGROUP;
 constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
 constexpr int MARGIN_COUNTS = ORDER == 3 ? TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
-static_assert(!APART, "choose_core in engine/gpu/epistasis_plans.py takes another core");
+static_assert(!APART && X_STATES == 2, "choose_core in engine/gpu/epistasis_plans.py takes another core");
 static_assert(THREADS == LAUNCH_THREADS &&
               1023 + STAGES * SLOT_BYTES<Z_SITES> + WARPS * STASH_WORDS * 4 +
                       2 * MARGIN_COUNTS * (int)sizeof(Count) + Slots::BARRIER_BYTES

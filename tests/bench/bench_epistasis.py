@@ -8,7 +8,9 @@ By K2 and by interaction; g and G are all pairs of 500 000 sites.
 --samples compare the cores of wgmma, and one or two first sites per operand, at other depths
 (--cases c --samples 131072 --core deep); --shared-bytes compares what devices with little shared
 memory run (--cases d --kernel mma --shared-bytes 101376); --devices 2 scans case e with one and
-with two devices, one process each.
+with two devices, one process each; --share 0.05 scans a part of all combinations, in runs of first
+sites from the whole range (shares.py), and prints its rate and what it holds. Cases j, J and o have
+missing genotypes in 5 % of the sites, and print what share that is of the rate without any.
 """
 
 from __future__ import annotations
@@ -18,79 +20,33 @@ import math
 import multiprocessing
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from unittest import mock
 
 import commandline
 import cupy
 import cupyx
 import numpy as np
+import shares
+from scan_cases import CASES, WTCCC, Case, resized
 
 from popdesic.engine.base import OneHot, ScanData, TraitData
 from popdesic.engine.constants import ZERO_LEVEL
 from popdesic.engine.gpu import epistasis_plans
 from popdesic.engine.gpu.compile import current_device
 from popdesic.engine.gpu.devices import SHARED_VARIABLE
-from popdesic.engine.gpu.epistasis import Scanner
+from popdesic.engine.gpu.epistasis import Scanner, scan_parts
+from popdesic.engine.gpu.epistasis_bound import score_scale
 from popdesic.engine.gpu.epistasis_plans import order_items
 from popdesic.engine.gpu.epistasis_trait import TraitScanner
 from popdesic.engine.gpu.layout import STEP_BITS
 from popdesic.engine.host.interaction import UNIT_BITS
 from popdesic.epistasis.scores import SCORES, lr_bits, score_tables
 
-THIRDS, TENTHS, WTCCC = (1 / 3, 1 / 3, 1 / 3), (0.1, 0.2, 0.7), (0.067, 0.237, 0.696)
-
-
-@dataclass(frozen=True)
-class Case:
-    """One scan: `target` and `peer` in T combinations x samples a second."""
-
-    order: int
-    n_sites: int
-    controls: int
-    cases: int
-    frequencies: tuple[float, float, float]
-    target: float
-    peer: str
-    missing: float = 0.0
-    kernel: str | None = None
-    residuals: bool = False
-
-
-#: Peers: EPIClear (290 ... 38 T) and Tensor-Episdet (34 T) on an H200; the limit of tables with 27
-#: POPC per word (4.7 T).
-CASES = {
-    "a": Case(3, 4096, 131072, 131072, THIRDS, 1160, "EPIClear 290"),
-    "b": Case(3, 8192, 131072, 131072, THIRDS, 1800, "EPIClear 456"),
-    "c": Case(3, 8192, 131072, 131072, TENTHS, 2600, "EPIClear 659"),
-    "d": Case(3, 8192, 3072, 2048, WTCCC, 160, "EPIClear 32"),
-    "e": Case(3, 16384, 3072, 2048, WTCCC, 280, "EPIClear 38"),
-    # more than 65 535 carriers of a class; of the last one also of pairs of stored genotypes
-    "h": Case(3, 16384, 262144, 262144, THIRDS, 1800, "EPIClear 352, A100"),
-    "i": Case(3, 16384, 262144, 262144, TENTHS, 3000, "none"),
-    "m": Case(3, 4096, 1_048_576, 1_048_576, THIRDS, math.nan, "none"),
-    "p": Case(2, 32768, 32768, 32768, THIRDS, 1000, "Tensor-Episdet 34"),
-    "P": Case(2, 32768, 262144, 262144, THIRDS, 1000, "none"),
-    "q": Case(3, 8192, 4096, 4096, THIRDS, 20, "27 POPC 4.7", kernel="popc"),
-    # by residuals: the aim is 120
-    "r": Case(2, 32768, 65536, 0, THIRDS, 120, "none", residuals=True),
-    "s": Case(2, 65536, 5120, 0, WTCCC, 120, "none", residuals=True),
-    # all pairs of a genome-wide study, and of a biobank
-    "g": Case(2, 500_000, 3000, 2000, WTCCC, math.nan, "none"),
-    "G": Case(2, 500_000, 50_000, 50_000, WTCCC, math.nan, "none"),
-    "A": Case(3, 4096, 131072, 131072, THIRDS, 464, "none", 0.01),
-    "B": Case(3, 8192, 131072, 131072, THIRDS, 720, "none", 0.01),
-    "C": Case(3, 8192, 131072, 131072, TENTHS, 1040, "none", 0.01),
-    "D": Case(3, 8192, 3072, 2048, WTCCC, 64, "none", 0.01),
-    "E": Case(3, 16384, 3072, 2048, WTCCC, 110, "none", 0.01),
-    "H": Case(3, 16384, 262144, 262144, THIRDS, 900, "none", 0.01),
-    "I": Case(3, 16384, 262144, 262144, TENTHS, 1400, "none", 0.01),
-}
-
 DRAW = r"""
 extern "C" __global__ void draw(unsigned* words, long long n, int n_words, int n_samples,
-                                unsigned first, unsigned second, unsigned missing, int n_states,
-                                unsigned seed) {
+                                unsigned first, unsigned second, unsigned missing,
+                                int n_incomplete, int n_states, unsigned seed) {
     long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (i >= n) return;
     long long site = i / n_words; int w = (int)(i % n_words);
@@ -101,7 +57,7 @@ extern "C" __global__ void draw(unsigned* words, long long n, int n_words, int n
         z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
         z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
         unsigned v = (unsigned)(z >> 32);
-        if ((unsigned)z < missing) m |= 1u << k;
+        if (site < n_incomplete && (unsigned)z < missing) m |= 1u << k;
         else if (v < first) a |= 1u << k;
         else if (v - first < second) b |= 1u << k;
     }
@@ -112,23 +68,27 @@ extern "C" __global__ void draw(unsigned* words, long long n, int n_words, int n
 """
 
 
-def draw(n_sites: int, n_samples: int, frequencies, missing: float, seed: int) -> cupy.ndarray:
+def draw(
+    n_sites: int, n_samples: int, frequencies, missing: float, seed: int, incomplete: float = 1.0
+) -> cupy.ndarray:
     n_words, n_states = -(-n_samples // 64) * 2, 3 if missing else 2
     words = cupy.empty((n_sites, n_states, n_words), np.uint32)
     first, second, left_out = (np.uint32(f * 2**32) for f in (*frequencies[:2], missing))
     n = n_sites * n_words
     sizes = np.int64(n), np.int32(n_words), np.int32(n_samples)
+    states = np.int32(round(incomplete * n_sites)), np.int32(n_states)
     cupy.RawKernel(DRAW, "draw")(
         (-(-n // 256),),
         (256,),
-        (words, *sizes, first, second, left_out, np.int32(n_states), np.uint32(seed)),
+        (words, *sizes, first, second, left_out, *states, np.uint32(seed)),
     )
     return words.view(np.uint64)
 
 
-def make(order, n_sites, n0, n1, frequencies, missing=0.0, score="k2") -> ScanData:
+def make(order, n_sites, n0, n1, frequencies, missing=0.0, score="k2", incomplete=1.0) -> ScanData:
     classes = tuple(
-        OneHot(draw(n_sites, n, frequencies, missing, 7 + c), n) for c, n in enumerate((n0, n1))
+        OneHot(draw(n_sites, n, frequencies, missing, 7 + c, incomplete), n)
+        for c, n in enumerate((n0, n1))
     )
     tables = score_tables(score, n0, n1)
     rank, bits = np.arange(n_sites, dtype=np.int32), lr_bits(score, n0 + n1)
@@ -140,6 +100,7 @@ def make_pinned(case: Case, score: str = "k2") -> ScanData:
     data = make(
         *(case.order, case.n_sites, case.controls, case.cases, case.frequencies, case.missing),
         score=score,
+        incomplete=case.incomplete,
     )
     classes = []
     for one in data.classes:
@@ -163,11 +124,6 @@ def make_trait(case: Case) -> TraitData:
     return TraitData(one, levels, float(levels.var()), np.arange(case.n_sites, dtype=np.int32))
 
 
-def count(order: int, n_sites: int, stop: int) -> int:
-    """Combinations whose first site is below `stop`."""
-    return math.comb(n_sites, order) - math.comb(n_sites - stop, order)
-
-
 def products(case: Case, scanner: Scanner) -> float:
     """Bit products per combination on the tensor cores, mean over first sites."""
     if case.order == 2:
@@ -178,21 +134,17 @@ def products(case: Case, scanner: Scanner) -> float:
     return float((depths * weight).sum() / weight.sum()) * scanner.states**2
 
 
-def first_sites(case: Case, share: float) -> int:
-    """The first sites that have this share of the combinations."""
-    return max(1, round(case.n_sites * (1 - (1 - share) ** (1 / case.order))))
-
-
-def scan(case: Case, data, kernel: str | None, stop: int) -> Scanner | TraitScanner:
-    """Run one scan to its end."""
+def scan(case: Case, data, kernel: str | None, spans: list[range]) -> Scanner | TraitScanner:
+    """Scan some runs of first sites, after one set-up."""
     if case.residuals:
         scanner = TraitScanner(data, 1000, None, current_device(), kernel, os.cpu_count())
-        scanner.pairs(range(stop))
-        return scanner
-    scanner = Scanner(
-        data, case.order, 1000, None, current_device(), kernel or case.kernel, os.cpu_count()
-    )
-    (scanner.pairs if case.order == 2 else scanner.triples)(range(stop))
+    else:
+        scanner = Scanner(
+            data, case.order, 1000, None, current_device(), kernel or case.kernel, os.cpu_count()
+        )
+    run = scanner.pairs if case.order == 2 else scanner.triples
+    for span in spans:
+        run(span)
     return scanner
 
 
@@ -201,23 +153,33 @@ def measure(
 ) -> tuple[str, float]:
     """A line of the table; combinations per second, with set-up, transfers, all phases."""
     data = make_trait(case) if case.residuals else make_pinned(case, score)
-    stop = first_sites(case, share)
-    tests, samples = count(case.order, case.n_sites, stop), case.controls + case.cases
-    times = []
+    spans = shares.first_sites(case.n_sites, case.order, share)
+    tests = shares.count(case.n_sites, case.order, spans)
+    samples = case.controls + case.cases
+    times, depth = [], math.nan
     # the first run compiles; short runs repeat until the host reaches its usual clock
     while len(times) < 2 or (len(times) < 7 and sum(times[1:]) < 1):
         started = time.perf_counter()
-        scanner = scan(case, data, kernel, stop)
+        if case.mixed:
+            chosen = kernel or case.kernel
+            given = (1000, None, current_device(), chosen, os.cpu_count())
+            hits = scan_parts(data, case.order, spans, *given)
+        else:
+            scanner = scan(case, data, kernel, spans)
+            hits, depth = scanner.best.hits, products(case, scanner)
+            scanner.best.close()  # its memory is free at once
+            del scanner
         times.append(time.perf_counter() - started)
     rate = tests / min(times)
-    depth = products(case, scanner)
-    unit = 2.0**UNIT_BITS if case.residuals else scanner.scale
+    unit = 2.0**UNIT_BITS if case.residuals else score_scale(data)
+    used = f"{rate * depth / limit:5.0%} of the tensor cores  " if depth == depth else ""
     return (
         f"{case.order}  {case.n_sites:6d} x {samples:<7d} {case.missing:5.0%} "
         f"{min(times):8.3f} s {rate / 1e9:7.2f} G/s "
         f"{rate * samples / 1e12:6.0f} T  target {case.target:5.0f} T  {case.peer:18s} "
-        f"{rate * depth / limit:5.0%} of the tensor cores  {rate / LOOKUPS:5.1f} look-up ceilings  "
-        f"({tests:.3g} tests, best {scanner.best.hits.cost[0] / unit:.2f})"
+        f"{used}{rate / LOOKUPS:5.1f} look-up ceilings  "
+        f"({tests:.3g} tests, best {hits.cost[0] / unit:.2f}; "
+        f"{shares.describe(case.n_sites, case.order, spans)})"
     ), rate
 
 
@@ -255,15 +217,15 @@ def measure_phases(case: Case, kernel: str | None, share: float, score: str) -> 
 
         return run
 
-    stop = first_sites(case, share)
-    scan(case, data, kernel, stop)  # compiles
+    spans = shares.first_sites(case.n_sites, case.order, share)
+    scan(case, data, kernel, spans)  # compiles
     with contextlib.ExitStack() as stack:
         for name in PHASES:
             if hasattr(kind, name):
                 method = timed(name, getattr(kind, name))
                 stack.enter_context(mock.patch.object(kind, name, method))
         started = time.perf_counter()
-        scanner = scan(case, data, kernel, stop)
+        scanner = scan(case, data, kernel, spans)
         whole = time.perf_counter() - started
     for name, seconds in sorted(spent.items(), key=lambda pair: -pair[1]):
         if seconds:
@@ -275,8 +237,8 @@ def measure_phases(case: Case, kernel: str | None, share: float, score: str) -> 
         steps = -(-scanner.depths // STEP_BITS) * STEP_BITS
         print(f"   samples among those of padded depth {scanner.depths.sum() / steps.sum():.1%}")
     blocks = ((64, 32), (64, 64), (128, 64), (128, 128), (256, 256))
-    shares = (f"{y} x {z} {useful_share(case, y, z):.1%}" for y, z in blocks)
-    print("   useful combinations in blocks of y x z sites:", ", ".join(shares), flush=True)
+    useful = (f"{y} x {z} {useful_share(case, y, z):.1%}" for y, z in blocks)
+    print("   useful combinations in blocks of y x z sites:", ", ".join(useful), flush=True)
 
 
 def useful_share(case: Case, tile: int, width: int) -> float:
@@ -334,16 +296,6 @@ TENSOR_LIMIT, LOOKUPS = 7.72e15, 3e10
 STUDY_SITES = 500_568
 
 
-def resized(case: Case, n_sites: int | None, n_samples: int | None) -> Case:
-    """The case with other sizes, without a target rate."""
-    if n_sites:
-        case = replace(case, n_sites=n_sites, target=math.nan)
-    if n_samples:
-        half = n_samples // 2
-        case = replace(case, controls=n_samples - half, cases=half, target=math.nan)
-    return case
-
-
 def main() -> None:
     parser = commandline.new_parser(__doc__)
     parser.add_argument("--cases", default="".join(CASES))
@@ -357,7 +309,7 @@ def main() -> None:
     parser.add_argument("--phases", action="store_true")
     parser.add_argument("--devices", type=int, help="compare one device with so many")
     parser.add_argument("--sites", type=int, help="instead of the case's")
-    arguments = commandline.parse(parser, gpu=True, cases="dDpq", sites=512, samples=2048)
+    arguments = commandline.parse(parser, gpu=True, cases="dDJpq", sites=512, samples=2048)
     if arguments.shared_bytes:
         os.environ[SHARED_VARIABLE] = str(arguments.shared_bytes)
     if arguments.devices:
@@ -385,7 +337,17 @@ def main() -> None:
             rates.append(rate)
             ratio = f"  {rate / rates[0]:.0%} of {arguments.scores[0]}" if rates[1:] else ""
             print(f"{name} {score:12s}", line, ratio, flush=True)
-            if arguments.phases:
+            if case.mixed:
+                whole = replace(case, missing=0.0)
+                _, of_whole = measure(whole, arguments.kernel, arguments.share, TENSOR_LIMIT, score)
+                samples = case.controls + case.cases
+                print(
+                    f"   missing genotypes in {case.incomplete:.0%} of the sites: "
+                    f"{rate / of_whole:.1%} of the rate without any "
+                    f"({of_whole * samples / 1e12:.0f} T)",
+                    flush=True,
+                )
+            elif arguments.phases:
                 measure_phases(case, arguments.kernel, arguments.share, score)
         if case.order == 3 and case.frequencies == WTCCC:
             hours = math.comb(STUDY_SITES, 3) / rate / 3600

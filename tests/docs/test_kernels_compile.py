@@ -31,6 +31,9 @@ def of_scan(
 ) -> tuple:
     """Definitions of a scan, of triples if nothing else is said."""
     states, wide, apart = given.pop("states", 2), given.get("wide", 0), given.get("apart", 0)
+    x_states, joint = given.get("x_states", 0), given.get("joint", 1)
+    if joint == 2:
+        given["parts"] = epistasis_plans.segments_of(x_states or states, joint) // 2
     shape = scan_shape(epistasis_plans.CORES[core], order=order, states=states, **given)
     of_all = epistasis_plans.scan_defines(
         k2=not interaction,
@@ -39,6 +42,8 @@ def of_scan(
         states=states,
         interaction=interaction,
         trait=trait,
+        x_states=x_states,
+        joint=joint,
     )
     return tuple((of_all | shape.defines).items())
 
@@ -86,6 +91,16 @@ KERNELS = [
         for states in (2, 3)
     ),
     ("epistasis/multistage", "80", of_scan("mma", states=3, bare=True, interaction=True)),
+    *(
+        (epistasis_plans.CORES[core].file, arch, of_scan(core, x_states=3, **given))
+        for core, arch, given in (
+            ("deep", "90a", {}),
+            ("deep", "90a", {"joint": 2}),
+            ("deep", "90a", {"interaction": True, **APART}),
+            ("mma", "80", {"bare": True}),
+            ("popc", "75", {"bare": True, "interaction": True, **APART}),
+        )
+    ),
     *(
         (epistasis_plans.CORES[core].file, arch, of_scan(core, states=states, **given, **APART))
         for core, arch in (("deep", "90a"), ("mma", "80"), ("popc", "75"))

@@ -102,7 +102,9 @@ class ScanData:
         counts both classes.
     rank : int32 array, (n_sites,)
         Index of each site in panel order. Sites are ordered by the number of samples in their
-        stored states, fewest first, so the smallest index of a triple has the least to compact.
+        stored states, fewest first, so the smallest index of a triple has the least to compact;
+        sites with missing genotypes may come before all others (`epistasis.reorder`). Any order
+        gives the same hits.
     partners : Partners or None
         Which sites may be combined; None permits all.
     lr_bits : int or None

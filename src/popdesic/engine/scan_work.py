@@ -16,6 +16,9 @@ FIXED = {"cpu": 300.0, "gpu": 1600.0}
 BLOCK = 64
 #: Samples of a word, and words that a plane of compacted samples is padded by, on average.
 WORD, PADDING = 64, 4
+#: Share of the sites at the end, without missing genotypes, from which on a GPU scans them by two
+#: stored states. Below, their scan saves less than another one costs to set up.
+LEAST_BLOCK = 1 / 4
 #: Sites x of a chunk on a CPU, for which the pair tables of all y and z are counted once, and bytes
 #: that the compacted planes of a chunk may take.
 CHUNK, CHUNK_BYTES = 32, 1 << 28
@@ -24,6 +27,21 @@ CHUNK, CHUNK_BYTES = 32, 1 << 28
 def device_kind(device: str) -> str:
     """The device that scans are cut for: all but ``cpu`` of the configuration may be a GPU."""
     return "cpu" if device == "cpu" else "gpu"
+
+
+def block_of_complete(incomplete: np.ndarray, tile: int = BLOCK) -> int:
+    """First site of the block that a GPU scans by two stored states; n_sites if there is none.
+
+    Parameters
+    ----------
+    incomplete : bool array, (n_sites,)
+        Whether a site has missing genotypes.
+    tile : int
+        The block begins at a multiple of it.
+    """
+    n, rows = len(incomplete), np.flatnonzero(incomplete)
+    begin = -(-(int(rows[-1]) + 1) // tile) * tile if len(rows) else 0
+    return n if n - begin < max(1, LEAST_BLOCK * n) else begin
 
 
 def first_site_work(stored: np.ndarray, n_words: int, order: int, kind: str) -> np.ndarray:
@@ -47,6 +65,9 @@ def first_site_work(stored: np.ndarray, n_words: int, order: int, kind: str) -> 
     states = np.full(n, float(n_states))
     if n_states == 3:
         states[stored[:, 2] == 0] = 2  # no missing genotype: not counted
+    begin = block_of_complete(stored[:, 2] > 0) if n_states == 3 else n
+    if kind == "gpu" and begin < n:
+        return _work_of_parts(stored, order, lanes, begin)
     if order == 2:
         return lanes * (FIXED[kind] / 3 + states * n_states * n_words) if kind == "cpu" else lanes
     products = states.mean() * n_states if n else 0.0
@@ -57,3 +78,21 @@ def first_site_work(stored: np.ndarray, n_words: int, order: int, kind: str) -> 
         work += products * n_words / np.clip(chunk, 1, CHUNK)
     pairs = np.append(np.cumsum(lanes[::-1])[::-1], 0)  # of all y from a site on
     return work * pairs[1:]
+
+
+def _work_of_parts(stored: np.ndarray, order: int, lanes: np.ndarray, begin: int) -> np.ndarray:
+    """The same of a GPU, where the sites from `begin` on have no missing genotypes.
+
+    See `gpu.epistasis_parts`: triples of the block, and those whose first site alone is before it,
+    take the products of two stored states.
+    """
+    n = len(stored)
+    outside = np.arange(n) < begin
+    if order == 2:
+        return lanes * np.where(outside, 9 / 4, 1.0)
+    states = np.where(outside, 3, 2)
+    depth = np.where(outside, stored.sum(axis=1), stored[:, :2].sum(axis=1)) / WORD
+    depth += PADDING * states
+    pairs = np.append(np.cumsum(lanes[::-1])[::-1], 0)
+    inside = np.minimum(pairs[1:], pairs[begin])  # of y in the block
+    return (FIXED["gpu"] + 4 * depth) * inside + (FIXED["gpu"] + 9 * depth) * (pairs[1:] - inside)

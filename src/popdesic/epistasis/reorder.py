@@ -2,7 +2,9 @@
 
 Within a site, genotypes are ranked by frequency and only the two rarest (and missing) are stored.
 Sites are sorted by the number of samples in their stored states, fewest first, because scans
-compact these samples. Genotype labels and panel order are kept beside the planes.
+compact these samples. Where at most half of the sites lack genotypes, these come first, in the same
+order among themselves, so that the others form a block (`engine/gpu/epistasis_parts.py`). Genotype
+labels and panel order are kept beside the planes.
 """
 
 from __future__ import annotations
@@ -24,6 +26,9 @@ from .site_list import SiteList, read_site_list
 
 logger = logging.getLogger("popdesic")
 
+#: Largest share of sites with missing genotypes that are put before the others. Of triples with one
+#: such site, it is then the one whose samples are compacted, which may not be the rarest.
+MOST_INCOMPLETE = 1 / 2
 #: Most entries of a list that the log names.
 MOST_NAMED = 5
 
@@ -244,7 +249,10 @@ def reorder_sites(
     states = np.concatenate(states) if states else np.empty((0, 0), np.int8)
     table = np.concatenate(tables)
     stored = (states != 3).sum(axis=1)
-    order = np.lexsort((table[:, 0], stored))
+    complete = table[:, 4] == 0
+    if (~complete).sum() > MOST_INCOMPLETE * len(table):
+        complete[:] = False  # one order of all sites
+    order = np.lexsort((table[:, 0], stored, complete))
     states, table = states[order], table[order]
     ranked = np.argsort(table[:, 1:4], axis=1, kind="stable")
     sites = pd.DataFrame(

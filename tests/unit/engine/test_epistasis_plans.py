@@ -136,6 +136,8 @@ def test_core_follows_depth_and_states():
     assert choose_core("wgmma", 3, 2, 1e4) is CORES["deep"]
     assert choose_core("wgmma", 3, 2, 8.0) is CORES["wgmma"]
     assert choose_core("wgmma", 3, 3, 8.0) is CORES["mma"]
+    assert choose_core("wgmma", 3, 2, 8.0, x_states=3) is CORES["mma"]
+    assert choose_core("wgmma", 3, 2, 1e4, x_states=3) is CORES["deep"]
     assert choose_core("popc", 3, 3, 1e4) is CORES["popc"]
     # the core that also counts in two words
     assert choose_core("wgmma", 3, 2, 8.0, crowded=True) is CORES["deep"]
@@ -171,16 +173,22 @@ def test_scans_fit_shared_memory(name, order, states, table, wide, apart):
 
 
 @pytest.mark.parametrize(("wide", "apart"), [(0, 0), (1, 0), (1, 1)])
-@pytest.mark.parametrize(("order", "states"), [(2, 2), (2, 3), (3, 2), (3, 3)])
+@pytest.mark.parametrize(
+    ("order", "states", "x_states"), [(2, 2, 2), (2, 3, 3), (3, 2, 2), (3, 2, 3), (3, 3, 3)]
+)
 @pytest.mark.parametrize("card", CARDS.values(), ids=lambda card: str(card.capability))
-def test_scans_fit_every_card(card, order, states, wide, apart):
+def test_scans_fit_every_card(card, order, states, x_states, wide, apart):
     device = card.device()
     for kernel in scan_kernels(device):
         core = choose_core(
-            kernel, order, states, 0.0, crowded=bool(apart), shared_bytes=device.shared_bytes
+            *(kernel, order, states, 0.0),
+            crowded=bool(apart),
+            shared_bytes=device.shared_bytes,
+            x_states=x_states,
         )
-        bare = epistasis_plans.is_bare(core, order, states, apart)
+        bare = epistasis_plans.is_bare(core, order, x_states, apart)
         given = {"wide": wide, "apart": apart, "bare": bare, "device": device}
+        given["x_states"] = x_states
         if (card.capability, order, states, apart) == (75, 3, 3, 1):  # the only form without room
             with pytest.raises(UserError, match="shared memory for a block"):
                 scan_shape(core, order, states, **given)

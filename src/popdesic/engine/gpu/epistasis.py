@@ -26,7 +26,8 @@ from .epistasis_bound import Bound, K2Terms, is_k2, need_of, score_scale, share_
 from .epistasis_classes import ClassBest, ClassScan
 from .epistasis_crowds import CrowdScan
 from .epistasis_operands import KERNEL
-from .epistasis_planes import read_by_kernel
+from .epistasis_parts import Part, both, parts_of
+from .epistasis_planes import ScanPlanes, read_by_kernel
 from .epistasis_plans import (
     FIRST_BARE,
     FIRST_LAUNCH,
@@ -42,6 +43,7 @@ from .epistasis_plans import (
     missing_samples,
     operand_bytes,
     upload_blocks,
+    widest_tile,
 )
 from .tune import choose_scan_kernel
 
@@ -66,6 +68,10 @@ class Scanner(ClassScan, CrowdScan):
         wgmma, mma or popc; the fastest on the device (`tune.choose_scan_kernel`).
     threads : int
         CPU threads that fit interactions.
+    part : Part, optional
+        The combinations that this scan takes; all of them.
+    planes : ScanPlanes, optional
+        Those of the scan of another part.
     """
 
     def __init__(
@@ -77,8 +83,12 @@ class Scanner(ClassScan, CrowdScan):
         device: Device,
         kernel: str | None = None,
         threads: int = 1,
+        part: Part | None = None,
+        planes: ScanPlanes | None = None,
     ):
-        super().__init__(data, device)
+        super().__init__(data, device, part, planes)
+        everyone = range(data.n_sites)
+        self.chosen = part or Part(self.states, self.states, everyone, everyone)
         self.order, self.n_cells = order, 3**order
         self.best = ClassBest(self, order, top, cutoff, threads)
         self.scale = score_scale(data)
@@ -99,7 +109,10 @@ class Scanner(ClassScan, CrowdScan):
             crowded = self.sizes.max(initial=0) > MAX_SHARED
         kernel = kernel or choose_scan_kernel(device)
         self.core = choose_core(
-            kernel, order, self.states, steps, crowded=crowded, shared_bytes=device.shared_bytes
+            *(kernel, order, self.states, steps),
+            crowded=crowded,
+            shared_bytes=device.shared_bytes,
+            x_states=self.x_states,
         )
         self.lockstep = LOCKSTEP if order == 2 or steps >= LOCKSTEP_STEPS else 0
         self.bound = Bound.of(share_of_cases(self.n_classes))
@@ -112,13 +125,13 @@ class Scanner(ClassScan, CrowdScan):
             self.bound = weighted
         if order == 3 and self.core.relay and not self.apart:
             self.join_neighbours(steps)
-        bare = is_bare(self.core, order, self.states, self.crowded is not None or self.apart)
+        bare = is_bare(self.core, order, self.x_states, self.crowded is not None or self.apart)
         self.prepare_records(Pace(order, top, FIRST_BARE if bare else FIRST_LAUNCH))
 
     @property
     def bare(self) -> bool:
         """See `LaunchedScan`."""
-        return is_bare(self.core, self.order, self.states, self.apart)
+        return is_bare(self.core, self.order, self.x_states, self.apart)
 
     def parts(self, order: int) -> int:
         """See `LaunchedScan.parts`."""
@@ -140,10 +153,14 @@ class Scanner(ClassScan, CrowdScan):
 
     def _missing(self) -> tuple[int, int]:
         """At most so many samples of each class lack a genotype at the sites of a combination."""
-        if self.states == 2:
+        if self.x_states == 2:
             return 0, 0
         if self.missing is None:
-            self.missing = missing_samples(self.order, self.sizes_there.get())
+            first, sizes = self.chosen.first, self.sizes_there.get()
+            if self.states == 2:  # y and z are complete
+                self.missing = missing_samples(1, sizes[first.start : first.stop])
+            else:
+                self.missing = missing_samples(self.order, sizes)
         return self.missing
 
     def merge(self, n: int) -> None:
@@ -160,8 +177,8 @@ class Scanner(ClassScan, CrowdScan):
     # ------------------------------------------------------------------ scans
 
     def pairs(self, first: range) -> Hits:
-        """The best pairs (y, z), y in `first`."""
-        first = range(first.start, min(first.stop, self.data.n_sites))
+        """The best pairs (y, z), y in `first` and in the part."""
+        first = both(first, self.chosen.first)
         if not len(first) or self.data.n_sites < 2:
             return self.best.hits
         operands = self.operands_of_all(align(first.start, self.states))
@@ -183,24 +200,25 @@ class Scanner(ClassScan, CrowdScan):
         return self.best.hits
 
     def triples(self, first: range) -> Hits:
-        """The best triples (x, y, z), x in `first`."""
-        stop = min(first.stop, self.data.n_sites - 2)
+        """The best triples (x, y, z), x in `first` and in the part, y in the part."""
+        first, of_y = both(first, self.chosen.first), self.chosen.y
+        stop = min(first.stop, of_y.stop - 1, self.data.n_sites - 2)
         if first.start >= stop:
             return self.best.hits
         samples = self.transposed()
-        start = align(first.start, self.states)
+        start = align(max(first.start, of_y.start), self.states)
         operands = self.operands_of_all(start)
         self.pack(operands, range(start, self.padded))
         tables, kinds = {}, (0, 1) if self.crowded is not None else (self.apart,)
         for self.apart in kinds:
-            tables[self.apart] = self.pair_tables(operands, range(start, self.data.n_sites))
+            tables[self.apart] = self.pair_tables(operands, range(start, of_y.stop))
         if self.offsets:
             self.know_pairs(tables[self.apart][1], start)
         del operands  # their memory is given to those of a batch
         packed_bytes = int(PACKED_SHARE * cupy.cuda.runtime.memGetInfo()[1])
         x = first.start
         while x < stop:
-            first_site = align(x + 1, self.states)
+            first_site = align(max(x + 1, of_y.start), self.states)
             batch = Batch.of(self.depths[x : min(stop, x + BATCH) : self.joint], first_site)
             stage_bytes = operand_bytes(self.padded - first_site, self.states)
             room = min(packed_bytes // stage_bytes, MAX_GRID)
@@ -210,12 +228,45 @@ class Scanner(ClassScan, CrowdScan):
             n = self.data.n_sites
             end = min(stop, x + self.joint * len(batch))
             for self.apart in kinds:
-                items = self._items(3, range(x + 1, n), range(first_site, n), len(batch))
+                y = range(max(x + 1, of_y.start), of_y.stop)
+                items = self._items(3, y, range(first_site, n), len(batch))
                 yz = tables[self.apart][1]
                 self._run(operands, items, cupy.asarray(items), range(x, end), yz)
             x = end
         del tables
         return self.best.hits
+
+
+def scan_parts(
+    data: ScanData,
+    order: int,
+    firsts: list[range],
+    top: int,
+    cutoff: int | None,
+    device: Device,
+    kernel: str | None = None,
+    threads: int = 1,
+) -> Hits:
+    """The best combinations whose first site is in one of `firsts`.
+
+    Those of sites without missing genotypes and the others have a scan each, one after the other
+    (`epistasis_parts.parts_of`); each starts with the hits and the cutoff of those before.
+    """
+    kernel = kernel or choose_scan_kernel(device)
+    planes, hits = None, None
+    for part in parts_of(data, order, widest_tile(kernel), threads):
+        own = [span for span in (both(first, part.first) for first in firsts) if len(span)]
+        if hits is not None and not own:
+            continue
+        scanner = Scanner(data, order, top, cutoff, device, kernel, threads, part, planes)
+        if hits is not None:
+            scanner.best.hits = hits
+        for span in own:
+            (scanner.pairs if order == 2 else scanner.triples)(span)
+        planes, hits, cutoff = scanner.planes, scanner.best.hits, scanner.best.cutoff
+        scanner.best.close()  # its memory is for the next scan
+        del scanner
+    return hits
 
 
 def scan_pairs(
@@ -228,7 +279,7 @@ def scan_pairs(
     threads: int = 1,
 ) -> Hits:
     """See `engine.base.Backend.scan_pairs`."""
-    return Scanner(data, 2, top, cutoff, device, kernel, threads).pairs(first)
+    return scan_parts(data, 2, [first], top, cutoff, device, kernel, threads)
 
 
 def scan_triples(
@@ -241,4 +292,4 @@ def scan_triples(
     threads: int = 1,
 ) -> Hits:
     """See `engine.base.Backend.scan_triples`."""
-    return Scanner(data, 3, top, cutoff, device, kernel, threads).triples(first)
+    return scan_parts(data, 3, [first], top, cutoff, device, kernel, threads)

@@ -40,6 +40,10 @@ class Best:
         self.cutoff = INT64_MAX if cutoff is None else cutoff
         self.hits = Hits(np.zeros(0, np.int64), np.zeros((0, order), np.int32))
 
+    def close(self) -> None:
+        """Let go of the scan, which holds this object too: its memory is free at once."""
+        del self.scan
+
     def bits(self) -> int:
         """Bits after the point of a cost in nats."""
         raise NotImplementedError

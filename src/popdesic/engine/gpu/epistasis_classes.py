@@ -12,6 +12,8 @@ from .devices import Device
 from .epistasis_best import INT64_MAX, ROUNDING, Best
 from .epistasis_launches import LaunchedScan
 from .epistasis_operands import KERNEL, Operands
+from .epistasis_parts import Part
+from .epistasis_planes import ScanPlanes
 from .epistasis_plans import (
     MAX_CLASS,
     MAX_GRID,
@@ -32,9 +34,9 @@ class ClassScan(LaunchedScan):
 
     Attributes
     ----------
-    sizes_there : int32 device array, (n_sites, 2, states)
+    sizes_there : int32 device array, (n_sites, 2, stored)
         Samples of each site, class and stored state.
-    margins : uint32 device array, (padded sites, states), or with `wide` (padded sites, states, 2)
+    margins : uint32 device array, (padded sites, stored), or with `wide` (padded sites, stored, 2)
         The same: (controls << 16) + cases, or both.
     depths : int64 array, (operands, segments)
         Samples of each segment of an operand; of triples.
@@ -44,7 +46,13 @@ class ClassScan(LaunchedScan):
 
     depths: np.ndarray
 
-    def __init__(self, data: ScanData, device: Device) -> None:
+    def __init__(
+        self,
+        data: ScanData,
+        device: Device,
+        part: Part | None = None,
+        planes: ScanPlanes | None = None,
+    ) -> None:
         for one in data.classes:
             if one.n_samples > MAX_CLASS:
                 raise UserError(
@@ -52,12 +60,12 @@ class ClassScan(LaunchedScan):
                     f"class, and an epistasis scan on a GPU counts at most {MAX_CLASS}; set device "
                     "to cpu."
                 )
-        super().__init__(data, data.classes, device)
+        super().__init__(data, data.classes, device, part, planes)
         self.interaction = data.lr_bits is not None
         #: Whether the filter looks up what parts of a combination say about the class.
-        self.offsets = self.interaction and self.states == 2
+        self.offsets = self.interaction and self.x_states == 2
         self.total, self.part = cupy.asarray(data.total), cupy.asarray(data.part)
-        self.sizes_there = cupy.zeros((data.n_sites, 2, self.states), np.int32)
+        self.sizes_there = cupy.zeros((data.n_sites, 2, self.stored), np.int32)
         self.make_margins(range(0))
         self.missing: tuple[int, int] | None = None
         if self.offsets:
@@ -71,7 +79,7 @@ class ClassScan(LaunchedScan):
         count = self.load(KERNEL, "count_states")
         for c, words in enumerate(self.planes.words):
             count(
-                (divide_up(max(1, len(sites)) * self.states * 32, 256),),
+                (divide_up(max(1, len(sites)) * self.stored * 32, 256),),
                 (256,),
                 (
                     words,
@@ -89,7 +97,7 @@ class ClassScan(LaunchedScan):
     def make_margins(self, sites: range) -> None:
         """Margins as `wide` says; of `sites`, whose states are counted, and 0."""
         words = (2,) if self.wide else ()
-        self.margins = cupy.zeros((self.padded, self.states, *words), np.uint32)
+        self.margins = cupy.zeros((self.padded, self.stored, *words), np.uint32)
         self._fill_margins(sites)
 
     def _fill_margins(self, sites: range) -> None:
@@ -103,7 +111,7 @@ class ClassScan(LaunchedScan):
 
         In nats. The offsets of the filter by interaction, for scans without missing genotypes.
         """
-        total, sizes = self.total, self.sizes_there[sites.start : sites.stop]
+        total, sizes = self.total, self.sizes_there[sites.start : sites.stop, :, :2]
         third = cupy.asarray(self.n_classes, dtype=sizes.dtype) - sizes.sum(axis=2)
         cells = cupy.concatenate([sizes, third[:, :, None]], axis=2)
         cost = (total[cells.sum(axis=1)] - total[cells].sum(axis=1)).sum(axis=1)
@@ -142,7 +150,7 @@ class ClassScan(LaunchedScan):
         others = np.array(self.n_classes) - sizes.sum(axis=2)
         self.wide |= int(others.max(initial=0) > MAX_SHARED)
         # an x's segments: states in the order of the depth, controls and cases of each
-        order_of_states = [0, 1] if self.states == 2 else [2, 0, 1]
+        order_of_states = [0, 1] if self.x_states == 2 else [2, 0, 1]
         self.depths = sizes[:, :, order_of_states].transpose(0, 2, 1)
         self.depths = self.depths.reshape(self.data.n_sites, -1)
         return self.depths.sum(axis=1).mean() / STEP_BITS if self.data.n_sites else 0.0
@@ -159,7 +167,7 @@ class ClassScan(LaunchedScan):
                 (256,),
                 (words, both, np.int32(n), self.planes.n_words[c], np.int32(c)),
             )
-        depths = joint_depths(self.sizes, both.get())
+        depths = joint_depths(self.sizes[:, :, : self.x_states], both.get())
         saved = 2 * steps - depths.sum(axis=1).mean() / STEP_BITS
         if joins(saved, self.states):
             self.joint, self.depths = 2, depths
@@ -191,13 +199,13 @@ class ClassScan(LaunchedScan):
         """Operands of the x from `first` on, and the pair counts of these with every site."""
         n, total = len(batch), int(batch.stages[-1])
         operands = self._empty_operands(batch)
-        shape = (n * self.joint, self.padded, self.states**2, 1 + self.wide)
+        shape = (n * self.joint, self.padded, self.x_states * self.states, 1 + self.wide)
         operands.xy = cupy.zeros(shape, np.uint32)
         if not total:
             return operands
         carriers = cupy.empty(total * STAGE_BITS, np.int32)
         self.load(KERNEL, "list_carriers", JOINT=self.joint)(
-            (n, segments_of(self.states, self.joint)),
+            (n, segments_of(self.x_states, self.joint)),
             (256,),
             (
                 *self.planes.words,

@@ -81,6 +81,7 @@ class LaunchedScan(DeviceScan):
             lockstep=self.lockstep,
             device=self.device,
             apart=self.apart,
+            x_states=self.x_states,
         )
 
     def _scan_kernel(self, order: int, table: int) -> tuple[cupy.RawKernel, int]:
@@ -124,7 +125,7 @@ class LaunchedScan(DeviceScan):
         core, cluster = self.core, self.core.cluster
         blocks = min(len(items), self.device.multiprocessors // cluster) * cluster
         self.progress.fill(0)
-        words = core.scratch_words(order, self.states, self.parts(order), self.apart)
+        words = core.scratch_words(order, self.states, self.parts(order), self.apart, self.x_states)
         words *= blocks
         scratch = cupy.empty(max(1, words), np.uint32)
         function(

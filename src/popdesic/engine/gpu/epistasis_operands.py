@@ -10,6 +10,7 @@ import numpy as np
 from ..base import OneHot, ScanData, TraitData
 from .compile import load_function
 from .devices import Device
+from .epistasis_parts import Part
 from .epistasis_planes import ScanPlanes
 from .epistasis_plans import COMPACT_WIDTH, Batch, operand_bytes, padded_sites, scan_defines
 from .layout import COMPACT_ROWS, LIMIT, TRANSPOSED_WORDS, divide_up
@@ -41,6 +42,10 @@ class DeviceScan:
         What all kernels of the scan are compiled with, besides the number of first sites.
     places : int32 device array, (n_sites, 2), or None
         Chromosome and position of each site, where partners have a least distance.
+    states, x_states : int
+        Stored states of y and z, and of x, that are counted.
+    stored : int
+        States of a site that the planes hold.
     joint : int
         First sites of one operand.
     known_address : int
@@ -56,10 +61,17 @@ class DeviceScan:
     margins: cupy.ndarray
 
     def __init__(
-        self, data: ScanData | TraitData, classes: tuple[OneHot, ...], device: Device
+        self,
+        data: ScanData | TraitData,
+        classes: tuple[OneHot, ...],
+        device: Device,
+        part: Part | None = None,
+        planes: ScanPlanes | None = None,
     ) -> None:
         self.data, self.device = data, device
-        self.states = classes[0].words.shape[1]
+        self.stored = self.states = self.x_states = classes[0].words.shape[1]
+        if part is not None:
+            self.states, self.x_states = part.states, part.x_states
         self.n_classes = tuple(one.n_samples for one in classes)
         self.padded = padded_sites(data.n_sites, self.states)
         self.row_words = self.padded * self.states // 32
@@ -70,7 +82,8 @@ class DeviceScan:
             self.places = cupy.asarray(np.stack([rule.chrom, rule.pos], axis=1).astype(np.int32))
         if rule is not None and rule.max_r2 < 1:
             self.middle = cupy.asarray(rule.middle.astype(np.int8))
-        self.planes, self.packed = ScanPlanes(classes), cupy.empty(0, np.uint8)
+        self.planes = ScanPlanes(classes) if planes is None else planes
+        self.packed = cupy.empty(0, np.uint8)
 
     def load(self, file: str, name: str, **defines) -> cupy.RawKernel:
         """A kernel, compiled for this scan."""
@@ -82,6 +95,8 @@ class DeviceScan:
             k2=self.counts_cells,
             interaction=self.interaction,
             trait=self.trait,
+            x_states=self.x_states,
+            planes=self.stored,
         )
         merged = tuple(sorted({**of_all, **defines}.items()))
         return load_function(file, name, merged, self.device.capability)

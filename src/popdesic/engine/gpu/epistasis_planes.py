@@ -25,10 +25,14 @@ class ScanPlanes:
         self.stream.wait_event(cupy.cuda.get_current_stream().record())
         self.stored = stored
         self.words = [words.view(np.uint32) for words in stored]
+        self.sent = np.zeros(len(stored[0]), bool)
         self.n_words = [np.int32(words.shape[-1]) for words in self.words]
 
     def send(self, sites: range) -> cupy.cuda.Event:
-        """Start to copy some sites; the event completes when they have arrived."""
+        """Start to copy some sites; the event completes when all sent so far have arrived."""
+        new = sites.start + np.flatnonzero(~self.sent[sites.start : sites.stop])
+        sites = range(int(new[0]), int(new[-1]) + 1) if len(new) else range(0)
+        self.sent[sites.start : sites.stop] = True
         for given, stored in zip(self.given, self.stored, strict=True):
             if given is not stored and len(sites):
                 part = np.ascontiguousarray(given[sites.start : sites.stop])

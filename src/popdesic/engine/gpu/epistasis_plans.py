@@ -93,17 +93,19 @@ class Core:
             return {2: 128, 3: 64}[states]
         return {2: 128 if order == 2 and not apart else 64, 3: 32}[states]
 
-    def stash_bytes(self, order: int, states: int, apart: int = 0) -> int:
+    def stash_bytes(self, order: int, states: int, apart: int = 0, x_states: int = 0) -> int:
         """Shared memory of the counts of one combination of each thread that scores."""
-        products = 2 if (order == 3 and states == 2) or apart else 1
+        products = 2 if (order == 3 and (x_states or states) == 2) or apart else 1
         return 0 if self.relay else 8 * products * states**2 * 32 * 4
 
-    def scratch_words(self, order: int, states: int, parts: int, apart: int = 0) -> int:
+    def scratch_words(
+        self, order: int, states: int, parts: int, apart: int = 0, x_states: int = 0
+    ) -> int:
         """Words that one thread block keeps of what was counted; `parts` of the depth."""
         if self.relay:  # two buffers of a tile for each part and word
             tiles = parts * (1 + apart)
             return 2 * tiles * TILE_SITES * self.z_sites(order, states) * states**2
-        if order == 2 or not (states == 3 or apart):
+        if order == 2 or not ((x_states or states) == 3 or apart):
             return 0
         return 8 * COMBINATIONS[states] * ((1 + apart) * states**2 + 1) * 32
 
@@ -127,23 +129,31 @@ def choose_core(
     *,
     crowded: bool = False,
     shared_bytes: int = MMA_APART_BYTES,
+    x_states: int = 0,
 ) -> Core:
     """The fastest core of a kernel.
 
     Parameters
     ----------
     steps : mean depth of an x.
+    x_states : stored states of x; 0: as many as of y and z.
     crowded : whether some counts may need words of their own (`apart` of `scan_shape`).
     shared_bytes : of the device, for a thread block.
     """
     if kernel == "wgmma":
         if order == 2 or crowded or steps >= DEEP_STEPS[states]:
             kernel = "deep"
-        elif states == 3:
-            kernel = "mma"  # the rows of three states do not fit the accumulators of wgmma
+        elif (x_states or states) == 3:
+            kernel = "mma"  # the counts of three states do not fit the accumulators of wgmma
     if kernel == "mma" and crowded and (order, states) == (3, 3) and shared_bytes < MMA_APART_BYTES:
         kernel = "popc"
     return CORES[kernel]
+
+
+def widest_tile(kernel: str) -> int:
+    """Sites of y of one item, of the cores of a kernel."""
+    names = ("deep", "wgmma") if kernel == "wgmma" else (kernel,)
+    return max(CORES[name].tile_sites for name in names)
 
 
 def order_items(y: range, z: range, tile: int, width: int) -> np.ndarray:
@@ -261,6 +271,7 @@ def scan_shape(
     lockstep: int,
     device: Device,
     apart: int = 0,
+    x_states: int = 0,
 ) -> ScanShape:
     """How a core is compiled for pairs or triples.
 
@@ -281,6 +292,8 @@ def scan_shape(
     apart : int
         1: nor do the products: both classes, or people and their levels, are counted in words of
         their own.
+    x_states : int
+        Stored states of x; 0: as many as of y and z.
 
     Raises
     ------
@@ -292,7 +305,8 @@ def scan_shape(
         defines["JOINT"] = joint
     z_sites = core.z_sites(order, states, apart)
     slot = (TILE_SITES + z_sites) * states * STAGE_BITS // 8
-    stash, margins = core.stash_bytes(order, states, apart), 0
+    x_states = x_states or states
+    stash, margins = core.stash_bytes(order, states, apart, x_states), 0
     if order == 3:
         of_y, of_z = MARGINS[states]
         margins = 4 * (1 + wide) * (TILE_SITES * of_y + z_sites * of_z)
@@ -303,8 +317,8 @@ def scan_shape(
         shared = fixed + stages * slot
     else:
         stages = 1 if defines["POPC"] else 2 if bare else 3
-        scratch = 4 * core.scratch_words(order, states, parts, apart)
-        phased = order == 3 and (states == 3 or bool(apart))
+        scratch = 4 * core.scratch_words(order, states, parts, apart, x_states)
+        phased = order == 3 and (x_states == 3 or bool(apart))
         needs = Needs(slot, stash, margins, scratch, stages, COMBINATIONS[states] * phased)
         form = choose_form(needs, device.shared_bytes)
         defines |= form.defines
@@ -316,7 +330,7 @@ def scan_shape(
         )
     defines |= {"LAUNCH_THREADS": core.threads, "LAUNCH_SHARED": shared}
     defines |= {"LAUNCH_Z_SITES": z_sites}
-    defines["LAUNCH_SCRATCH"] = core.scratch_words(order, states, parts, apart)
+    defines["LAUNCH_SCRATCH"] = core.scratch_words(order, states, parts, apart, x_states)
     return ScanShape(defines, shared)
 
 
@@ -329,9 +343,16 @@ def scan_defines(
     k2: bool = False,
     interaction: bool = False,
     trait: bool = False,
+    x_states: int = 0,
+    planes: int = 0,
 ) -> dict[str, int]:
-    """What every kernel of one scan is compiled with."""
+    """What every kernel of one scan is compiled with.
+
+    `x_states`, `planes`: states of x that are counted, and states that are stored; 0: as many as of
+    y and z.
+    """
     of_y, of_z = MARGINS[states]
+    x_states = x_states or states
     return {
         "K2": int(k2),
         "INTERACTION": int(interaction),
@@ -339,8 +360,10 @@ def scan_defines(
         "WIDE": wide,
         "APART": apart,
         "STATES": states,
+        "X_STATES": x_states,
+        "PLANES": planes or x_states,
         "JOINT": joint,
-        "SEGMENTS": 1 + LEVEL_BITS if trait else segments_of(states, joint),
+        "SEGMENTS": 1 + LEVEL_BITS if trait else segments_of(x_states, joint),
         "RECORD_WORDS": RECORD_WORDS[wide],
         "MARGINS_Y": of_y,
         "MARGINS_Z": of_z,
@@ -348,13 +371,16 @@ def scan_defines(
 
 
 def segments_of(states: int, joint: int) -> int:
-    """Segments of an operand: controls and cases of each part of its depth."""
+    """Segments of an operand: controls and cases of each part of its depth; `states`: of x."""
     alone = 2 * (states == 3)  # the samples that miss one of two first sites
     return 2 * (states if joint == 1 else alone + len(PARTS))
 
 
 def is_bare(core: Core, order: int, states: int, apart: int = 0) -> bool:
-    """Whether records hold sites alone: the cells of the first states are gone by then."""
+    """Whether records hold sites alone: the cells of the first states are gone by then.
+
+    `states`: of x.
+    """
     return order == 3 and (states == 3 or bool(apart)) and not core.relay
 
 

@@ -1,0 +1,123 @@
+"""Sites with and without missing genotypes are scanned apart: the hits of one scan of all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from reference_epistasis import random_partners, scan_of_blocks
+
+from popdesic.engine import scan_work
+from popdesic.engine.base import Hits
+from popdesic.engine.select import cpu_backend
+from simt.test_simt_scans import assert_same, run
+
+
+@pytest.fixture
+def two_blocks(machine, monkeypatch):
+    """Lets a block begin at any multiple of 64 sites, however few there are behind it."""
+    monkeypatch.setattr(scan_work, "LEAST_BLOCK", 0.0)
+    return machine
+
+
+SCORED = [("mma", "k2"), ("mma", "mutual_information"), ("popc", "interaction")]
+
+
+@pytest.mark.parametrize(("kernel", "score"), SCORED)
+@pytest.mark.parametrize(("order", "first"), [(2, range(50, 80)), (3, range(62, 66))])
+def test_hits_of_all_parts_are_those_of_the_cpu(two_blocks, rng, kernel, score, order, first):
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    two_blocks.backward = kernel == "popc"
+    data = scan_of_blocks(rng, score, 60, 30, (70, 61))
+    expected = run(cpu_backend(1), order, data, first, 60)
+    assert_same(run(GpuBackend(kernel=kernel), order, data, first, 60), expected)
+    # each part was scanned
+    assert two_blocks.launched.count("count_states") >= 2 * order
+
+
+@pytest.mark.parametrize("n_incomplete", [0, 1, 84])
+@pytest.mark.parametrize(("order", "first"), [(2, range(84)), (3, range(62, 65))])
+def test_all_sites_in_one_block(two_blocks, rng, n_incomplete, order, first):
+    """Planes of missing genotypes that are empty, or not at the last site alone."""
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    data = scan_of_blocks(rng, "k2", n_incomplete, 84 - n_incomplete, (50, 41))
+    if not n_incomplete:
+        data.classes[0].words[:, 2] = 0
+    expected = run(cpu_backend(1), order, data, first, 40)
+    assert_same(run(GpuBackend(kernel="popc"), order, data, first, 40), expected)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_partners_and_cutoffs(two_blocks, rng, order):
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    data = scan_of_blocks(rng, "k2", 64, 16, (90, 70))
+    data = replace(data, partners=random_partners(rng, 80, 0.05))
+    first, backend = range(50, 80) if order == 2 else range(61, 66), GpuBackend(kernel="popc")
+    expected = run(cpu_backend(1), order, data, first, 30)
+    assert_same(run(backend, order, data, first, 30), expected)
+    cutoff = int(expected.cost[len(expected.cost) // 2])
+    few = run(backend, order, data, first, 30, cutoff)
+    n = int((expected.cost <= cutoff).sum())
+    assert_same(Hits(few.cost[:n], few.sites[:n]), Hits(expected.cost[:n], expected.sites[:n]))
+
+
+@pytest.mark.parametrize(
+    ("most", "many", "score"), [(-1, 0.0, "k2"), (24, math.inf, "interaction")]
+)
+def test_counts_in_two_words(two_blocks, rng, monkeypatch, most, many, score):
+    """All counts, and those of some blocks of pairs (tests/simt/test_simt_crowds.py)."""
+    from popdesic.engine.gpu import epistasis, epistasis_classes, epistasis_crowds
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    two_blocks.device = replace(two_blocks.device, capability=90, shared_bytes=107_520)
+    for module in (epistasis, epistasis_classes, epistasis_crowds):
+        monkeypatch.setattr(module, "MAX_SHARED", most)
+    monkeypatch.setattr(epistasis_crowds, "MANY_CROWDED", many)
+    data = scan_of_blocks(rng, score, 60, 30, (70, 61))
+    first = range(62, 65)
+    expected = run(cpu_backend(1), 3, data, first, 40)
+    assert_same(run(GpuBackend(kernel="mma"), 3, data, first, 40), expected)
+
+
+def test_many_stages_and_classes_of_unlike_size(two_blocks, rng):
+    """More depth than the pipeline has slots, and counts of both classes in words of their own."""
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    two_blocks.device = replace(two_blocks.device, multiprocessors=1)
+    for sizes in ((900, 700), (1200, 5)):
+        data = scan_of_blocks(rng, "k2", 60, 10, sizes)
+        first = range(63, 65)
+        expected = run(cpu_backend(1), 3, data, first, 40)
+        assert_same(run(GpuBackend(kernel="mma"), 3, data, first, 40), expected)
+
+
+@pytest.mark.parametrize("score", ["k2", "interaction"])
+def test_as_many_pass_as_by_three_states(two_blocks, rng, score, monkeypatch):
+    """The cells, and so the bounds, of triples whose first site alone lacks genotypes."""
+    from popdesic.engine.gpu.epistasis import Scanner
+    from popdesic.engine.gpu.epistasis_parts import Part
+
+    data, first = scan_of_blocks(rng, score, 64, 26, (150, 131)), range(60, 64)
+    cost = run(cpu_backend(1), 3, data, first, 400).cost
+    passed: list[tuple[int, ...]] = []
+
+    def take(scanner, n):
+        passed.extend(map(tuple, scanner.records[:n, :3].get().tolist()))
+
+    monkeypatch.setattr(Scanner, "merge", take)
+    monkeypatch.setattr(Scanner, "_missing", lambda scanner: (3, 3))  # as many for both
+    found = []
+    for states in (2, 3):
+        part = Part(states, 3, range(64), range(64, 90))
+        kernel = "popc" if score == "k2" else "mma"
+        limit = int(cost[len(cost) // 4])
+        given = (data, 3, 400, limit, two_blocks.device, kernel)
+        Scanner(*given, part=part).triples(first)
+        found.append(sorted(triple for triple in passed if triple[1] >= 64))
+        passed.clear()
+    assert found[0] == found[1]
+    assert 0 < len(found[0]) < 4 * 325

@@ -1,0 +1,55 @@
+"""Sites with missing genotypes come first if they are few; hits do not depend on it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from popdesic.engine.select import cpu_backend
+from popdesic.epistasis import reorder
+from popdesic.epistasis.scan import make_scan_data, scanner
+
+CONTROLS, CASES = 130, 110
+
+
+def drawn(rng, n_sites: int, n_incomplete: int) -> np.ndarray:
+    """Genotypes (n_sites, samples) of which some sites, anywhere, lack a few."""
+    n = CONTROLS + CASES
+    genotypes = rng.binomial(2, rng.uniform(0.1, 0.5, (n_sites, 1)), (n_sites, n)).astype(np.int8)
+    for site in rng.permutation(n_sites)[:n_incomplete]:
+        genotypes[site, rng.random(n) < 0.1] = -1
+        genotypes[site, 0] = -1
+    return genotypes
+
+
+def planes_of(genotypes: np.ndarray):
+    words, sites, _ = reorder.reorder_sites(
+        lambda part: genotypes[part], np.arange(len(genotypes)), CONTROLS
+    )
+    return words, sites
+
+
+@pytest.mark.parametrize(("n_incomplete", "grouped"), [(0, 0), (1, 1), (10, 10), (11, 0), (20, 0)])
+def test_at_most_half_of_the_sites_come_first(n_incomplete, grouped):
+    words, sites = planes_of(drawn(np.random.default_rng(4), 20, n_incomplete))
+    stored = np.bitwise_count(words).sum(axis=(1, 2))
+    runs = [stored[:grouped], stored[grouped:]]
+    assert all((np.diff(run.astype(int)) >= 0).all() for run in runs)
+    if grouped:
+        assert ((sites["n_missing"] > 0) == (np.arange(20) < grouped)).all()
+
+
+@pytest.mark.parametrize("score", ["k2", "mutual_information", "interaction"])
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("n_incomplete", [2, 10])
+def test_hits_are_those_of_one_order_of_all_sites(monkeypatch, score, order, n_incomplete):
+    found = []
+    genotypes = drawn(np.random.default_rng(order), 20, n_incomplete)
+    for most in (reorder.MOST_INCOMPLETE, 0.0):
+        monkeypatch.setattr(reorder, "MOST_INCOMPLETE", most)
+        words, sites = planes_of(genotypes)
+        data = make_scan_data(words, sites, CONTROLS, CASES, score)
+        hits = scanner(cpu_backend(1), order)(data, range(20), 100)
+        found.append((hits.cost.tolist(), np.sort(data.rank[hits.sites], axis=1).tolist()))
+    assert found[0] == found[1]
+    assert len(found[0][0]) > 10
