@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,6 @@ from ..cohort.prune import contig_runs, pruned
 from ..cohort.site_planes import PlanesReader, words_of
 from ..engine.base import Backend
 from ..engine.comparisons import called_samples, moments
-from ..engine.select import cpu_backend
 from ..engine.terms import Planes
 from ..engine.threads import run_tasks
 from ..io.errors import UserError
@@ -87,7 +87,8 @@ def choose_sites(
     runs = contig_runs(sites.chrom.to_numpy())
     at_once = _contigs_at_once(runs, n_samples, backend)
     if at_once > 1:
-        backend = cpu_backend(-(-backend.threads // at_once))
+        backend = copy(backend)
+        backend.threads = -(-backend.threads // at_once)
 
     def choose(first: int, last: int) -> _Contig:
         here = sites.iloc[first:last].reset_index(drop=True)
