@@ -11,7 +11,7 @@
 #         results/panel/unrelated.tsv            founders that define the axes of the PCA
 #         results/figures/kinship.*, ld_decay.*, ld_region.*
 
-from popdesic.compare.kinship import FIRST
+from popdesic.compare.kinship import FIRST as FIRST_DEGREE
 
 COMPARE = CONFIG["compare"]
 MAX_KINSHIP = CONFIG["embedding"]["max_kinship"]
@@ -83,7 +83,7 @@ rule compare_cohorts:
         limits=dict(
             # Tiles feed the study's tables, the choice of unrelated founders, and geodesics that
             # must not pass through relatives.
-            min_kinship=min(COMPARE["kinship"]["min_kinship"], MAX_KINSHIP or 1.0, FIRST),
+            min_kinship=min(COMPARE["kinship"]["min_kinship"], MAX_KINSHIP or 1.0, FIRST_DEGREE),
             top=COMPARE["identity"]["top"],
             error_rate=COMPARE["identity"]["error_rate"],
             max_absent=COMPARE["mixture"]["max_absent"],

@@ -141,7 +141,9 @@ def find_communities(
     about |= describe_splits(root, significant)
     about |= {"communities": int(community.max()), "fine": int(fine.max())}
     # The whole says it already where there is one community.
-    about["within"] = structure_within(opened, community, fine) if community.max() > 1 else []
+    about["within"] = []
+    if community.max() > 1:
+        about["within"] = structure_within(opened, community, fine, threads)
     stability = measure_stability(points, community, drawn, [cut_coarse(tree) for tree in others])
     table = samples[["sample"]].assign(
         community=community, stability=stability, f_st=join_depths(root).round(5), fine=fine

@@ -125,19 +125,24 @@ def split_samples(scores: np.ndarray) -> Split:
 
 
 def split_each(drawn: Sequence[np.ndarray], threads: int = 1) -> list[Split]:
-    """`split_samples` of several sets of samples, side by side on some threads."""
+    """`split_samples` of several sets of samples, side by side on some threads.
+
+    The geodesics of a set, most of its work, are shared among as many threads again, so that none
+    are idle while the last sets are split.
+    """
     import sklearn.cluster  # noqa: F401 - only libraries that are loaded can be limited
 
     with threadpool_limits(1):  # sums in an order that does not depend on the threads
-        return run_tasks(lambda own: _split(np.arange(len(own)), own), zip(drawn), threads)
+        tasks = [(np.arange(len(own)), own, threads) for own in drawn]
+        return run_tasks(_split, tasks, threads)
 
 
-def _split(members: np.ndarray, scores: np.ndarray) -> Split:
+def _split(members: np.ndarray, scores: np.ndarray, threads: int = 1) -> Split:
     points = scores[members]
     if not points.shape[1] or len(points) < max(2 * FEWEST, points.shape[1] + 2):
         return Split(members, None)
     graph = neighbor_graph(points)
-    coordinates = straight_coordinates(points, graph)
+    coordinates = straight_coordinates(points, graph, threads)
     cuts = list(_cuts(points, graph))
     gaps = [judge_cut(coordinates, cut) for cut in cuts]
     if not gaps:
@@ -146,7 +151,7 @@ def _split(members: np.ndarray, scores: np.ndarray) -> Split:
     if not gaps[best].supported:
         return Split(members, gaps[best])
     side = cuts[best]
-    halves = _split(members[side], scores), _split(members[~side], scores)
+    halves = tuple(_split(members[own], scores, threads) for own in (side, ~side))
     return Split(members, gaps[best], halves)
 
 

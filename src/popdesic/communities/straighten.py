@@ -86,7 +86,7 @@ def _edges_between(
     return starts[joined].astype(np.int64), ends[joined].astype(np.int64), lengths[joined]
 
 
-def straight_coordinates(points: np.ndarray, graph: csr_array) -> np.ndarray:
+def straight_coordinates(points: np.ndarray, graph: csr_array, threads: int = 1) -> np.ndarray:
     """Principal coordinates of the geodesics in a graph of some points, float64 (n, k).
 
     Parameters
@@ -95,12 +95,14 @@ def straight_coordinates(points: np.ndarray, graph: csr_array) -> np.ndarray:
         At least k + 2 samples.
     graph : sparse array, (n, n)
         From `neighbor_graph`.
+    threads : int
+        Of the geodesics.
     """
     from ..engine.host.sparse_paths import paths_from
 
     n, k = points.shape
     chosen = np.unique(np.linspace(0, n - 1, min(n, LANDMARKS)).astype(np.int64))
-    lengths = paths_from(graph, chosen)
+    lengths = paths_from(graph, chosen, threads)
     among = lengths[:, chosen]
     among = np.minimum(among, among.T)  # sums in another order may differ in the last bit
     found, _ = principal_coordinates(among, k)

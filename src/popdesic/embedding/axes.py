@@ -9,6 +9,10 @@ AXES = {"pca": "PC", "pcoa": "PCo", "umap": "UMAP", "densmap": "densMAP", "tsne"
 #: 2 000; 9.4 and 31.4 for 1 500 x 100 000. Of fewer people, noise that takes all its rounds turns
 #: this round: 23.6 and 9.2 for 600 x 100 000.
 MOST_DENSE = 1000
+#: Samples up to which the passes are made on the CPU of a machine that has a GPU, too. A pass makes
+#: some hundred blocks of sites; of few samples, starting a block's kernels takes longer than the
+#: sums: of 4 000 people x 300 000 sites an H200 was busy for 15 % of the 37 s of its job.
+MOST_ON_CPU = 10_000
 #: Samples of which a matrix is made where missing genotypes ask for it (`large_pca`).
 MOST_MATRIX = 10_000
 #: Samples above which a UMAP is laid out on a GPU. A map of so many takes 5 to 8 CPU-s, a second of

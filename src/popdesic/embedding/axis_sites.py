@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from ..cohort.prune import contig_runs, pruned
-from ..cohort.site_planes import PlanesReader
+from ..cohort.site_planes import PlanesReader, words_of
 from ..engine.base import Backend
 from ..engine.comparisons import called_samples, moments
 from ..engine.terms import Planes
+from ..engine.threads import run_tasks
 from ..io.errors import UserError
 from .long_range_ld import in_regions
 
 #: r2 of two sites without LD that one pair in a thousand exceeds is this number over the number of
 #: samples (a chi-square of one degree of freedom).
 CHANCE = 10.83
+#: Most bytes of the planes of contigs that are looked at side by side.
+AHEAD_BYTES = 1 << 28
+#: Why sites leave, in this order.
+LOST = ("monomorphic", "long_range_ld", "ld_pruned")
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,7 @@ def choose_sites(
     sites: pd.DataFrame,
     backend: Backend,
     *,
+    n_samples: int = 0,
     pruning: tuple[float, str, int, float] | None,
     regions: list[tuple[str, int, int, str]],
 ) -> AxisSites:
@@ -63,6 +70,9 @@ def choose_sites(
         Genotypes of the samples that define the axes, at some sites of the panel.
     sites : DataFrame
         The panel, in genome order.
+    n_samples : int
+        Samples that `read` gives, if known: then contigs are looked at side by side on a CPU where
+        their planes take little memory. Changes nothing else.
     pruning : tuple, optional
         From `parse_pruning`; None prunes nothing.
     regions : list
@@ -74,28 +84,21 @@ def choose_sites(
         No site is left.
     """
     outside = ~in_regions(sites, regions)
-    af = np.full(len(sites), np.nan)
-    used = np.zeros(len(sites), bool)
-    lost = {"monomorphic": 0, "long_range_ld": 0, "ld_pruned": 0}
-    r2 = None
-    for first, last in contig_runs(sites.chrom.to_numpy()):
-        planes = read(first, last)
-        alt, _ = moments(planes)
-        with np.errstate(invalid="ignore"):
-            af[first:last] = alt / (2 * called_samples(planes))
-        with np.errstate(invalid="ignore"):
-            varies = (af[first:last] > 0) & (af[first:last] < 1)
-        keep = varies & outside[first:last]
-        lost["monomorphic"] += int((~varies).sum())
-        lost["long_range_ld"] += int((varies & ~keep).sum())
-        if pruning is not None and keep.any():
-            *window, asked = pruning
-            r2 = min(max(asked, CHANCE / planes.n_sites), 1.0)
-            here = sites.iloc[first:last][keep].reset_index(drop=True)
-            kept = Planes(planes.words[keep], planes.n_sites)
-            keep[keep] = ~pruned(kept, here, (*window, r2), backend)
-            lost["ld_pruned"] += int((varies & outside[first:last]).sum() - keep.sum())
-        used[first:last] = keep
+    runs = contig_runs(sites.chrom.to_numpy())
+    at_once = _contigs_at_once(runs, n_samples, backend)
+    if at_once > 1:
+        backend = copy(backend)
+        backend.threads = -(-backend.threads // at_once)
+
+    def choose(first: int, last: int) -> _Contig:
+        here = sites.iloc[first:last].reset_index(drop=True)
+        return _choose_on_contig(read(first, last), here, outside[first:last], pruning, backend)
+
+    found = run_tasks(choose, runs, at_once)
+    af = np.concatenate([one.af for one in found] or [np.empty(0)])
+    used = np.concatenate([one.keep for one in found] or [np.empty(0, bool)])
+    lost = {name: sum(one.lost[name] for one in found) for name in LOST}
+    r2 = next((one.r2 for one in found if one.r2 is not None), None)
     if not used.any():
         raise UserError(
             f"results/panel/sites.tsv: none of the {len(sites)} sites is left for the PCA "
@@ -105,3 +108,44 @@ def choose_sites(
         )
     rows = np.flatnonzero(used)
     return AxisSites(rows, af[rows], {"panel": len(sites), **lost, "used": len(rows)}, r2)
+
+
+@dataclass(frozen=True)
+class _Contig:
+    """What is chosen on one contig: as `AxisSites`, with `keep` bool (n_sites,)."""
+
+    af: np.ndarray
+    keep: np.ndarray
+    lost: dict[str, int]
+    r2: float | None
+
+
+def _contigs_at_once(runs: list[tuple[int, int]], n_samples: int, backend: Backend) -> int:
+    """Contigs whose planes, at most AHEAD_BYTES, are in memory together."""
+    if backend.name != "cpu" or not n_samples:
+        return 1
+    largest = 3 * 8 * words_of(n_samples) * max((last - first for first, last in runs), default=1)
+    return int(np.clip(AHEAD_BYTES // largest, 1, backend.threads))
+
+
+def _choose_on_contig(
+    planes: Planes,
+    sites: pd.DataFrame,
+    outside: np.ndarray,
+    pruning: tuple[float, str, int, float] | None,
+    backend: Backend,
+) -> _Contig:
+    """`choose_sites` of one contig; `outside` of all regions, bool (n_sites,)."""
+    alt, _ = moments(planes)
+    with np.errstate(invalid="ignore"):
+        af = alt / (2 * called_samples(planes))
+        varies = (af > 0) & (af < 1)
+    eligible = varies & outside
+    keep, r2 = eligible.copy(), None
+    if pruning is not None and keep.any():
+        *window, asked = pruning
+        r2 = min(max(asked, CHANCE / planes.n_sites), 1.0)
+        kept = Planes(planes.words[keep], planes.n_sites)
+        keep[keep] = ~pruned(kept, sites[keep].reset_index(drop=True), (*window, r2), backend)
+    counts = ~varies, varies & ~eligible, eligible & ~keep
+    return _Contig(af, keep, dict(zip(LOST, (int(one.sum()) for one in counts), strict=True)), r2)

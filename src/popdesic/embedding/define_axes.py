@@ -92,6 +92,7 @@ def define_axes(
         read_site_planes(prefixes, keep, threads),
         sites,
         backend,
+        n_samples=sum(int(who.sum()) for who in keep),
         pruning=parse_pruning(ld_prune, "embedding.ld_prune") if ld_prune else None,
         regions=regions,
     )

@@ -19,8 +19,8 @@ from ..distance.matrix import distances_of_counts
 from ..distance.tiles import pairwise_counts
 from ..engine.base import Backend
 from ..engine.ranks import average_ranks
-from ..engine.threads import one_blas_thread, run_ordered
-from ..io.genotypes import pack_bed
+from ..engine.threads import one_blas_thread, run_ordered, run_tasks
+from ..io.genotypes import pack_bed, unpack_bed
 from ..io.sites import chunks
 from .pca import axes_of
 from .relationship import CHUNK_SITES, Reader, alt_frequency, relationship_among
@@ -71,19 +71,27 @@ def weigh_ways(
     held_out: dict[Way, list[float]] = {}
     agreement: dict[Way, list[float]] = {}
     chance: dict[Way, float] = {}
-    for _ in range(splits):
-        half = random_half(parts, rng)
-        halves = [
-            _Half(read(np.flatnonzero(one)), int(one.sum()), n, backend, threads, metric or "")
-            for one in (half, ~half)
-        ]
-        orders = np.stack([rng.permutation(n) for _ in range(SHUFFLES)])
+    # Drawn in this order, whatever is computed side by side.
+    drawn = [
+        (random_half(parts, rng), np.stack([rng.permutation(n) for _ in range(SHUFFLES)]))
+        for _ in range(splits)
+    ]
+    sides = [one for half, _ in drawn for one in (half, ~half)]
+    share = -(-threads // len(sides))
+
+    def measure(one: np.ndarray) -> tuple[_Half, dict[int | None, np.ndarray]]:
+        rows = np.flatnonzero(one)
+        half = _Half(read(rows), len(rows), n, backend, share, metric or "")
+        return half, half.spaces(components, metric)
+
+    halves = run_tasks(measure, [(one,) for one in sides], threads)
+    for split, (_, orders) in enumerate(drawn):
+        (one, one_spaces), (two, two_spaces) = halves[2 * split : 2 * split + 2]
         shuffled: dict[Way, np.ndarray] = {}
-        for own, other, order in (
-            (*halves, orders),
-            (*halves[::-1], np.argsort(orders, axis=1)),
+        for spaces, other, order in (
+            (one_spaces, two, orders),
+            (two_spaces, one, np.argsort(orders, axis=1)),
         ):
-            spaces = own.spaces(components, metric)
             for way, there, plain, by_chance in _compare(spaces, other, order, backend, threads):
                 held_out.setdefault(way, []).append(there)
                 agreement.setdefault(way, []).append(plain)
@@ -109,13 +117,16 @@ class _Half:
             bed.append(pack_bed(genotypes))
             af.append(alt_frequency(genotypes))
             het += (genotypes == 1).sum(axis=0)
-        planes = planes_in_memory(np.concatenate(bed), n, threads)
+        packed = np.concatenate(bed)
+        planes = planes_in_memory(packed, n, threads)
         self.counts = pairwise_counts(
             planes, None, backend, metric=metric or "euclidean", missing="pairwise"
         )
         self.n_sites, self.n = n_sites, n
         self.squares = unbiased_squares(self.counts, het, n_sites)
-        self.relationship = relationship_among(read, [n], np.concatenate(af), threads)
+        self.relationship = relationship_among(
+            lambda first, last: unpack_bed(packed[first:last], n), [n], np.concatenate(af), threads
+        )
 
     def spaces(self, components: Sequence[int], metric: str | None) -> dict[int | None, np.ndarray]:
         """Plain distances by number of components; None for those of genotypes."""
@@ -218,8 +229,14 @@ def _compare(
     whole = np.zeros((other.n, other.n), np.float32)  # unknown pairs count as average ones
     whole[upper[0][known], upper[1][known]] = there
     whole += whole.T
-    shuffled = np.stack([whole[np.ix_(order, order)][upper] for order in orders])
-    plain = {k: _unit_ranks(distances[upper]) for k, distances in spaces.items()}
+    shuffled = np.empty((len(orders), len(squares)), np.float32)
+
+    def shuffle(row: np.ndarray, order: np.ndarray) -> None:
+        row[:] = whole[order[upper[0]], order[upper[1]]]
+
+    run_tasks(shuffle, zip(shuffled, orders, strict=True), threads)
+    ranked = run_tasks(lambda one: _unit_ranks(one[upper]), zip(spaces.values()), threads)
+    plain = dict(zip(spaces, ranked, strict=True))
 
     def judge(way: Way) -> tuple[Way, float, float, np.ndarray]:
         lengths = way.lengths(spaces[way.pcs], backend)[upper]

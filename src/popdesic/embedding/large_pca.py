@@ -22,7 +22,7 @@ import pandas as pd
 
 from ..engine.base import Backend
 from ..engine.genotype_products import Calls, Flips
-from ..engine.threads import one_blas_thread
+from ..engine.threads import one_blas_thread, run_tasks
 from ..io.errors import UserError
 from .axes import MOST_MATRIX
 from .krylov import COLUMNS, Krylov
@@ -259,7 +259,9 @@ def flipped_excess(
         error = np.sqrt(2 * excess / probes) / left
         if probes >= MOST_PROBES or not _moves_centre(left, excess, 4 * error, relationship.n):
             return excess
-        signs = _signs_of_draws(flips.stretch, mix(lots + np.uint64(START + len(found))))
+        signs = _signs_of_draws(
+            flips.stretch, mix(lots + np.uint64(START + len(found))), products.threads
+        )
         flips = replace(flips, signs=signs)
 
 
@@ -334,16 +336,19 @@ def draw_largest(
 
 def flips_of(products, vectors: np.ndarray, stretch: np.ndarray, lots: np.ndarray) -> Flips:
     """The signs of all draws, as `noise_null` draws them, and components to take out first."""
-    return Flips(_signs_of_draws(stretch, lots), stretch, vectors, products.project(vectors))
+    signs = _signs_of_draws(stretch, lots, products.threads)
+    return Flips(signs, stretch, vectors, products.project(vectors))
 
 
-def _signs_of_draws(stretch: np.ndarray, lots: np.ndarray) -> np.ndarray:
-    """Signs of all draws, int8 (n_stretches, n, DRAWS)."""
+def _signs_of_draws(stretch: np.ndarray, lots: np.ndarray, threads: int) -> np.ndarray:
+    """Signs of all draws, int8 (n_stretches, n, DRAWS), as `signs_of` draws them."""
     signs = np.empty((int(stretch.max()) + 1, len(lots), DRAWS), np.int8)
-    for draw in range(DRAWS):
-        own = mix(lots + np.uint64(draw))
-        for name in range(len(signs)):
-            signs[name, :, draw] = signs_of(own, name)
+    own = np.stack([mix(lots + np.uint64(draw)) for draw in range(DRAWS)], axis=1)
+
+    def draw_signs(name: int) -> None:
+        signs[name] = signs_of(own, name)
+
+    run_tasks(draw_signs, [(name,) for name in range(len(signs))], threads)
     return signs
 
 

@@ -94,6 +94,7 @@ def axes_of(
     return choose_components(axes, squares, len(relationship), *components, noise=noise)
 
 
+@one_blas_thread
 def decompose(relationship: np.ndarray, *components: int | str) -> Axes:
     """All axes that `axes_of` can need for these numbers of components, all of them chosen."""
     n = len(relationship)

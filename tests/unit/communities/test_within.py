@@ -5,6 +5,7 @@ import pytest
 from landscapes import scene
 from landscapes.splitting import genotypes_of
 
+from popdesic.communities import within
 from popdesic.communities.within import own_components, structure_within
 from popdesic.report.sections.communities import describe
 
@@ -41,6 +42,20 @@ def test_each_community_is_called_what_it_is(found):
     assert kinds == ["continuous", "one", "discrete", "unknown"]
     assert [one["significant"] for one in found] == [1, 0, 2, None]
     assert [one["samples"] for one in found] == [120, 100, 120, 12]
+
+
+def test_threads_and_batches_change_nothing(found, monkeypatch):
+    scenes = [
+        scene("gradient", 61, people=120, sites=2_000),
+        scene("panmixia", 61, people=100, sites=2_000),
+        scene("islands", 61, islands=3, per_island=40, f_st=0.03, sites=2_000),
+        scene("panmixia", 62, people=12, sites=500),
+    ]
+    both = place(*scenes)
+    assert structure_within(*both, both[1], threads=3) == found
+    monkeypatch.setattr(within, "READ_SAMPLES", 150)
+    assert list(within._batches([120, 100, 120, 0])) == [(0, 1), (1, 2), (2, 4)]
+    assert structure_within(*both, both[1], threads=2) == found
 
 
 def test_the_page_says_so(found):

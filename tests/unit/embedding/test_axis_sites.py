@@ -12,13 +12,14 @@ from study import Cohort, write_raw
 from popdesic.cohort.prune import pruned
 from popdesic.cohort.site_planes import site_planes
 from popdesic.distance.matrix import leading_scores, point_distances
-from popdesic.embedding import large_pca
+from popdesic.embedding import axis_sites, large_pca
 from popdesic.embedding.axis_sites import CHANCE, choose_sites
 from popdesic.embedding.define_axes import define_axes
 from popdesic.embedding.long_range_ld import in_regions, regions_of
 from popdesic.embedding.relationship import alt_frequency
 from popdesic.engine.select import cpu_backend
 from popdesic.engine.terms import Planes
+from popdesic.engine.threads import run_tasks
 from popdesic.io.errors import UserError
 from popdesic.io.files import write_json
 from popdesic.io.sites import canonical_contig
@@ -34,6 +35,38 @@ def choose(genotypes: np.ndarray, sites: pd.DataFrame, pruning=None, regions=())
         return site_planes(genotypes[first:last])
 
     return choose_sites(read, sites, cpu_backend(1), pruning=pruning, regions=list(regions))
+
+
+def test_contigs_side_by_side_give_the_same_sites(monkeypatch):
+    rng = np.random.default_rng(21)
+    contigs = [sites_of(size, name) for name, size in (("2", 40), ("1", 1), ("X", 120), ("3", 65))]
+    sites = pd.concat(contigs, ignore_index=True)
+    base = rng.integers(0, 3, (len(sites) // 4 + 1, 50)).astype(np.int8)
+    genotypes = np.repeat(base, 4, axis=0)[: len(sites)]
+    genotypes[rng.random(genotypes.shape) < 0.1] = -1
+    genotypes[7] = 0
+    region = ("3", 1, 400_000, "here")
+
+    def read(first: int, last: int) -> Planes:
+        return site_planes(genotypes[first:last])
+
+    named = {"pruning": PRUNING, "regions": [region]}
+    expected = choose_sites(read, sites, cpu_backend(1), **named)
+    assert expected.counts["monomorphic"] and expected.counts["long_range_ld"]
+    assert 0 < expected.counts["ld_pruned"] < len(sites)
+    at_once = []
+    monkeypatch.setattr(
+        axis_sites, "run_tasks", lambda *given: at_once.append(given[2]) or run_tasks(*given)
+    )
+    for threads, room in ((1, 1 << 28), (3, 1 << 28), (8, 1), (8, 2 * 120 * 3 * 64)):
+        monkeypatch.setattr(axis_sites, "AHEAD_BYTES", room)
+        backend = cpu_backend(1)
+        backend.threads = threads  # as on a machine with so many
+        found = choose_sites(read, sites, backend, n_samples=50, **named)
+        assert backend.threads == threads
+        assert (found.rows.tolist(), found.r2) == (expected.rows.tolist(), expected.r2)
+        assert found.af.tobytes() == expected.af.tobytes() and found.counts == expected.counts
+    assert at_once == [1, 3, 1, 2]
 
 
 def sites_of(n: int, chrom: str = "1", step: int = 20_000) -> pd.DataFrame:

@@ -6,7 +6,8 @@ import pytest
 from popdesic.engine import genotype_products
 from popdesic.engine.cpu import genotype_products as cpu_products
 from popdesic.engine.cpu.genotype_products import CpuProducts
-from popdesic.engine.genotype_products import Calls, Flips, site_blocks
+from popdesic.engine.genotype_products import Calls, Flips, GenotypeProducts, site_blocks
+from popdesic.engine.host import flipped_sums, genotype_sums
 from popdesic.engine.host.sample_sums import sample_sums
 from popdesic.io.genotypes import pack_bed, unpack_bed
 
@@ -81,7 +82,7 @@ def test_further_passes_give_the_same_bytes_with_blocks_in_memory_or_not(monkeyp
     monkeypatch.setattr(genotype_products, "BLOCK_SITES", 64)
     rng = np.random.default_rng(6)
     calls, x = drawn(rng, [33, 31], 300)
-    monkeypatch.setattr(cpu_products, "HELD_BYTES", 2 * 64 * held_blocks * calls.spans[-1][1])
+    monkeypatch.setattr(cpu_products, "HELD_BYTES", 3 * 64 * held_blocks * calls.spans[-1][1])
     vectors, factors = rng.normal(size=(len(x), 3)), np.ones((2, 2))
     products = CpuProducts(calls, threads=2)
     flips = flips_of(rng, x, products, 3)
@@ -171,3 +172,44 @@ def test_blocks_end_where_labels_change(monkeypatch):
     assert site_blocks(7) == [(0, 3), (3, 6), (6, 7)]
     assert site_blocks(7, np.array([0, 0, 0, 0, 1, 2, 2])) == [(0, 3), (3, 4), (4, 5), (5, 7)]
     assert site_blocks(0) == []
+
+
+@pytest.mark.parametrize(("sizes", "n_sites"), [*SHAPES, ([90, 17], 700)])
+@pytest.mark.parametrize("missing", [0.0, 0.02, 0.5, 1.0])
+@pytest.mark.parametrize("k", [0, 3])
+def test_compiled_passes_give_the_bytes_of_the_general_ones(
+    monkeypatch, sizes, n_sites, missing, k
+):
+    monkeypatch.setattr(genotype_products, "BLOCK_SITES", 64)
+    rng = np.random.default_rng(n_sites)
+    calls, x = drawn(rng, sizes, n_sites, missing)
+    products = CpuProducts(calls, threads=2)
+    for columns in (1, 8):
+        flips = flips_of(rng, x, products, columns, min(k, len(x)))
+        vectors = rng.normal(size=(len(x), columns)) * 10.0 ** rng.integers(-9, 9, columns)
+        vectors[:, 0] *= rng.integers(0, 2)
+        found = products.flipped(vectors, flips)
+        with monkeypatch.context() as plain:
+            plain.setattr(CpuProducts, "_flipped", GenotypeProducts._flipped)
+            expected = CpuProducts(calls).flipped(vectors, flips)
+        assert (found + 0.0).tobytes() == (expected + 0.0).tobytes()
+
+
+def test_lists_of_missing_people_give_the_sums_of_a_search(monkeypatch):
+    rng = np.random.default_rng(11)
+    for missing in (0.001, 0.02, 0.5):
+        calls, x = drawn(rng, [90, 65, 40], 300, missing)
+        vectors, factors = rng.normal(size=(len(x), 17)), rng.uniform(0.5, 1.5, (3, 3))
+        rows = calls.block(0, 300)
+        listed = cpu_products.Block.of(rows).listed
+        # Code 01 is missing; a list is kept while it takes no more bytes than the words.
+        count = ((rows & ~(rows >> 1)) & 0x55).astype(bool).sum() if missing < 0.01 else None
+        assert (listed is not None) == (missing < 0.1)
+        assert count is None or len(listed[1]) == count
+        found = CpuProducts(calls).normal(vectors, factors)
+        with monkeypatch.context() as plain:
+            plain.setattr(
+                flipped_sums, "list_missing", lambda words, starts, items: starts.fill(1 << 40)
+            )
+            assert CpuProducts(calls).normal(vectors, factors).tobytes() == found.tobytes()
+    assert flipped_sums.COLUMNS == genotype_sums.COLUMNS

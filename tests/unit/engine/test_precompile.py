@@ -35,7 +35,7 @@ from popdesic.embedding.densmap import densmap_layout
 from popdesic.embedding.umap_layout import umap_layout
 from popdesic.engine import terms
 from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.engine.genotype_products import Calls
+from popdesic.engine.genotype_products import Calls, Flips
 from popdesic.engine.host import number_text
 from popdesic.engine.host.allele_sums import own_sums, pair_sums
 from popdesic.engine.host.genotypes import fill_site_planes
@@ -96,7 +96,11 @@ for missing in (0, 0.1):
         for other in (None, planes):
             backend.bitgemm(planes, other, product)
     calls = Calls((pack_bed(np.ascontiguousarray(genotypes.T)),), None, (kept,), np.full(200, 0.4))
-    backend.genotype_products(calls).normal(rng.random((40, 3)))
+    products, vectors = backend.genotype_products(calls), rng.random((40, 3))
+    products.normal(vectors)
+    known = np.linalg.qr(rng.random((40, 2)))[0]
+    signs = rng.choice(np.array([-1, 1], np.int8), (1, 40, 3))
+    products.flipped(vectors, Flips(signs, np.zeros(200, int), known, products.project(known)))
     sites = planes_of(np.ascontiguousarray(genotypes.T))
     backend.r2_pairs(sites, np.minimum(np.arange(200) + 20, 200), 0.1)
     fill_site_planes(pack_bed(genotypes), 200, 0, np.zeros((40, 3, 8), np.uint64), 2)

@@ -8,8 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from ..genotype_products import Calls, GenotypeProducts, misses
-from ..host.genotype_sums import ITEMS, by_person, by_site, sum_codes, sum_missing
+from ..genotype_products import (
+    BITS,
+    FEW_BITS,
+    SITE_BITS,
+    Calls,
+    Flips,
+    GenotypeProducts,
+    misses,
+    rounded,
+)
+from ..host import flipped_sums
+from ..host.genotype_sums import (
+    COLUMNS,
+    ITEMS,
+    by_person,
+    by_site,
+    sum_codes,
+    sum_missing,
+    sum_values,
+)
 from ..threads import run_ordered
 
 #: Words of blocks that stay in memory: reading and transposing them takes a fifth of a pass.
@@ -18,11 +36,27 @@ HELD_BYTES = 1 << 29
 
 @dataclass(frozen=True)
 class Block:
-    """Words of codes of one block of sites (`engine.host.genotype_sums`), and if any is missing."""
+    """Words of codes of one block of sites (`engine.host.genotype_sums`), and if any is missing.
+
+    `listed`: who is missing at each site (`flipped_sums.list_missing`), if the list takes no more
+    memory than the words of `people`; else these are searched at every pass.
+    """
 
     people: np.ndarray
     sites: np.ndarray
     missing: bool
+    listed: tuple[np.ndarray, np.ndarray] | None
+
+    @classmethod
+    def of(cls, rows: np.ndarray) -> Block:
+        """The block of some .bed rows."""
+        people, missing, listed = by_site(rows), bool(misses(rows)), None
+        if missing:
+            starts, items = np.empty(len(rows) + 1, np.int64), np.empty(people.size, np.int32)
+            flipped_sums.list_missing(people, starts, items)
+            if starts[-1] <= len(items):
+                listed = starts, items[: starts[-1]].copy()
+        return cls(people, by_person(rows), missing, listed)
 
 
 class CpuProducts(GenotypeProducts):
@@ -51,13 +85,13 @@ class CpuProducts(GenotypeProducts):
         blocks = list(blocks)
         if blocks != self._bounds:
             self._bounds, self._held = blocks, {}
-        room = HELD_BYTES // (2 * self.calls.spans[-1][1])  # sites; a block holds its codes twice
+        # Sites: a block holds its codes twice, and lists of the missing that are no larger.
+        room = HELD_BYTES // (3 * self.calls.spans[-1][1])
 
         def one(bounds: tuple[int, int]) -> Any:
             block = self._held.get(bounds)
             if block is None:
-                rows = self.calls.block(*bounds)
-                block = Block(by_site(rows), by_person(rows), bool(misses(rows)))
+                block = Block.of(self.calls.block(*bounds))
                 if bounds[1] <= room:
                     self._held[bounds] = block
             return work(block, *bounds)
@@ -72,7 +106,15 @@ class CpuProducts(GenotypeProducts):
         sums = sum_codes(words, 2 * own, own, np.zeros_like(own)).astype(np.float64)
         if not block.missing:
             return sums, None
-        return sums, sum_missing(words, own).astype(np.float64)
+        if block.listed is None:
+            return sums, sum_missing(words, own).astype(np.float64)
+        absent = np.empty(sums.shape)
+        for first in range(0, own.shape[1], COLUMNS):
+            columns = slice(first, first + COLUMNS)
+            few = _in_columns(own[:, columns], np.int32)
+            found = _sum_listed(block, few, 4 * span[0], 4 * span[1])
+            absent[:, columns] = found[:, : absent.shape[1] - first]
+        return sums, absent
 
     def _by_person(
         self, block: Block, times: np.ndarray, less: np.ndarray, span: tuple[int, int]
@@ -81,3 +123,67 @@ class CpuProducts(GenotypeProducts):
         people = 4 * span[0], 4 * span[1]
         sums = sum_codes(block.sites, 2 * times - less, times - less, -less, people)
         return sums.astype(np.float64)
+
+    def _flipped(self, vectors: np.ndarray, flips: Flips) -> Callable[[Any, int, int], Any]:
+        """As the general one, to the last bit, of COLUMNS columns at most in a few compiled calls.
+
+        A block of one stretch has few sites: numpy would take longer than the sums.
+        """
+        k = vectors.shape[1]
+        if k > COLUMNS:
+            return super()._flipped(vectors, flips)
+        numbers, powers = self._placed(vectors)
+        numbers, scale = _in_columns(numbers, np.float64), _in_columns(np.ldexp(1.0, powers))
+        known = self._scattered(flips.known)
+        few = known.shape[1]
+        whole, known_powers = rounded(np, known, FEW_BITS) if few else (known, np.zeros(0, int))
+        whole, known_scale = whole.astype(np.int64), np.ldexp(1.0, known_powers)[:, None]
+        signs = self._signs(flips)
+        if k < COLUMNS:
+            signs = np.concatenate(
+                [signs, np.zeros((*signs.shape[:2], COLUMNS - k), np.int8)], axis=2
+            )
+        along = np.ascontiguousarray(flips.projections, np.float64)
+
+        def work(block: Block, first: int, last: int) -> np.ndarray:
+            own, sites = signs[int(flips.stretch[first])], slice(first, last)
+            values = np.zeros((self.n_places, 4, COLUMNS), np.int32)
+            turned, total = np.empty((self.n_places, COLUMNS), np.int32), np.empty(COLUMNS)
+            shares = np.zeros((few, COLUMNS), np.int64)
+            flipped_sums.turn(numbers, own, whole, values, turned, total, shares)
+            sums = sum_values(block.people, values)
+            absent = np.empty((0, COLUMNS), np.int64)
+            if block.listed is not None:
+                absent = _sum_listed(block, turned, 0, self.n_places)
+            elif block.missing:
+                absent = sum_missing(block.people, turned.astype(np.int64))
+            values = np.zeros((ITEMS * len(block.sites), 4, COLUMNS), np.int32)
+            back, left = np.empty(COLUMNS, np.int32), np.zeros((few, COLUMNS), np.int64)
+            left_powers = np.empty((few, COLUMNS), np.int32)
+            flipped_sums.standardise(
+                *(sums, absent, total, self.mean[sites], self.inverse[sites], scale, along[sites]),
+                *(shares * (known_scale * scale), values, back, left, left_powers),
+                *(BITS, SITE_BITS, FEW_BITS),
+            )
+            sums = sum_values(block.sites, values)
+            parts = np.ldexp(left.astype(np.float64), left_powers)
+            out = np.empty((self.n_places, k))
+            flipped_sums.turn_back(sums, np.ldexp(1.0, back), known, parts, own, out)
+            return out
+
+        return work
+
+
+def _in_columns(numbers: np.ndarray, dtype: Any = None) -> np.ndarray:
+    """Numbers of at most COLUMNS columns with zeros in the others, contiguous."""
+    found = np.zeros((*numbers.shape[:-1], COLUMNS), dtype or numbers.dtype)
+    found[..., : numbers.shape[-1]] = numbers
+    return found
+
+
+def _sum_listed(block: Block, numbers: np.ndarray, first: int, end: int) -> np.ndarray:
+    """Sums of the numbers, int32 (end - first, 8), of who is missing: int64 (n_block, 8)."""
+    starts, items = block.listed
+    out = np.empty((len(starts) - 1, COLUMNS), np.int64)
+    flipped_sums.sum_listed(starts, items, first, end, numbers, out)
+    return out

@@ -21,6 +21,7 @@ from numba.core.sigutils import normalize_signature
 from ...io import bcf_records, codecs, vcf_text, zarr_calls
 from ..host import (
     allele_sums,
+    flipped_sums,
     genotype_sums,
     genotypes,
     grouped_tables,
@@ -111,6 +112,16 @@ def products_of_genotypes() -> None:
     _compile(genotype_sums._sum_codes, f"({words}, int64, int32[:, :, ::1], int64[:, ::1])")
     _compile(genotype_sums._sum_missing, f"({words}, int64[:, ::1], int64[:, ::1])")
     _compile(genotype_sums._transpose_codes, f"(uint8[:, ::1], {words})")
+    lists, whole, small = "int64[::1], int32[::1]", "int64[:, ::1]", "int32[:, ::1]"
+    numbers, row, values = "float64[:, ::1]", "float64[::1]", "int32[:, :, ::1]"
+    _compile(flipped_sums.list_missing, f"({words}, {lists})")
+    _compile(flipped_sums.sum_listed, f"({lists}, int64, int64, {small}, {whole})")
+    signs = "int8[:, ::1]"
+    _compile(flipped_sums.turn, f"({numbers}, {signs}, {whole}, {values}, {small}, {row}, {whole})")
+    inputs = f"{whole}, {whole}, {row}, {row}, {row}, {row}, {numbers}, {numbers}"
+    outputs = f"{values}, int32[::1], {whole}, {small}, int64, int64, int64"
+    _compile(flipped_sums.standardise, f"({inputs}, {outputs})")
+    _compile(flipped_sums.turn_back, f"({whole}, {row}, {numbers}, {numbers}, {signs}, {numbers})")
 
 
 def sums_of_populations() -> None:

@@ -124,6 +124,16 @@ def _sum_codes(words, start, values, out):
             _add_entries(to + row * _LONG_BYTES, table, words[w, start + row])
 
 
+def sum_values(
+    words: np.ndarray, values: np.ndarray, rows: tuple[int, int] | None = None
+) -> np.ndarray:
+    """`sum_codes` of values in the kernel's shape, int32 (16 n_words, 4, 8): int64 (n_rows, 8)."""
+    start, end = rows or (0, words.shape[1])
+    found = np.zeros((end - start, COLUMNS), np.int64)
+    _sum_codes(words, start, values, found)
+    return found
+
+
 def sum_codes(
     words: np.ndarray,
     two: np.ndarray,
@@ -155,8 +165,7 @@ def sum_codes(
         for code, values in ((0, two), (2, one), (3, none)):
             padded[:n_items, code, :few] = values[:, first : first + few]
         padded[:n_items, :, few:] = 0
-        found = np.zeros((end - start, COLUMNS), np.int64)
-        _sum_codes(words, start, padded, found)
+        found = sum_values(words, padded, (start, end))
         if k == COLUMNS:
             return found
         out[:, first : first + few] = found[:, :few]

@@ -83,25 +83,59 @@ def _offer(end, length, heap, place, lengths, size):
     return size
 
 
-def _from_source(starts, ends, weights, blocked, source, lengths, heap, place):
+def _from_source(starts, ends, weights, blocked, source, lengths, heap, place, keys):
     """Lengths from one source. `place`: position in the heap; -1 not reached, -2 settled.
 
-    No path runs through nodes that are `blocked`.
+    No path runs through nodes that are `blocked`. The heap has four children a node and its keys
+    beside it, so that a step down reads one line of the cache. Its order plays no role: a length is
+    the least of sums that are the same whatever comes first.
     """
     place[:] = -1
     lengths[source] = 0
-    heap[0] = source
-    place[source] = 0
+    heap[0], keys[0], place[source] = source, 0, 0
     size = 1
     while size:
-        nearest, size = _pop(heap, place, lengths, size)
+        nearest, length = heap[0], keys[0]
+        place[nearest] = -2
+        size -= 1
+        if size:
+            node, key, at = heap[size], keys[size], 0
+            while True:
+                first = 4 * at + 1
+                if first >= size:
+                    break
+                child = first
+                for other in range(first + 1, min(first + 4, size)):
+                    if keys[other] < keys[child]:
+                        child = other
+                if keys[child] >= key:
+                    break
+                heap[at], keys[at] = heap[child], keys[child]
+                place[heap[at]] = at
+                at = child
+            heap[at], keys[at], place[node] = node, key, at
         if blocked[nearest] and nearest != source:
             continue
         for edge in range(starts[nearest], starts[nearest + 1]):
             end = ends[edge]
-            if place[end] != -2:
-                length = lengths[nearest] + weights[edge]
-                size = _offer(end, length, heap, place, lengths, size)
+            at = place[end]
+            if at == -2:
+                continue
+            key = length + weights[edge]
+            if at == -1:
+                at = size
+                size += 1
+            elif key >= lengths[end]:
+                continue
+            lengths[end] = key
+            while at > 0:
+                parent = (at - 1) // 4
+                if keys[parent] <= key:
+                    break
+                heap[at], keys[at] = heap[parent], keys[parent]
+                place[heap[at]] = at
+                at = parent
+            heap[at], keys[at], place[end] = end, key, at
 
 
 def _nearest_from(
@@ -160,7 +194,7 @@ def _nearest_from(
 def kernel(dtype: np.dtype):
     """`_from_source` compiled for lengths of this dtype."""
     indices, row, flags, _ = _types(dtype)
-    signature = types.void(indices, indices, row, flags, types.int64, row, indices, indices)
+    signature = types.void(indices, indices, row, flags, types.int64, row, indices, indices, row)
     return numba.njit([signature], nogil=True, cache=True)(_from_source)
 
 
@@ -254,8 +288,9 @@ def _run(starts, ends, weights, blocked, sources, lengths, threads: int) -> None
 
     def work(first: int, last: int) -> None:
         heap, place = np.empty(n, np.int64), np.empty(n, np.int64)
+        buffers = heap, place, np.empty(n, lengths.dtype)
         for k in range(first, last):
-            compiled(starts, ends, weights, blocked, sources[k], lengths[k], heap, place)
+            compiled(starts, ends, weights, blocked, sources[k], lengths[k], *buffers)
 
     step = max(1, n_sources // (8 * threads))
     bounds = range(0, n_sources, step)
