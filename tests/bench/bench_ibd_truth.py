@@ -94,7 +94,13 @@ def false_table(options) -> None:
         million = genomes / 1e6
         rows.append(
             (
-                *(f"{least:g}", sum(map(len, calls.values())), wrong, f"{genomes:.0f}", f"{wrong / million:.3g}"),
+                *(
+                    f"{least:g}",
+                    sum(map(len, calls.values())),
+                    wrong,
+                    f"{genomes:.0f}",
+                    f"{wrong / million:.3g}",
+                ),
                 f"{low / million:.3g} to {high / million:.3g}",
             )
         )
