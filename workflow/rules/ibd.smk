@@ -200,8 +200,9 @@ if IBD["enable"] and IBD_EXPORTS:
             "../../envs/popdesic.yaml"
         threads: 1
         resources:
-            mem_mb=memory(500, mb=40),
-            runtime=minutes(1, mb=1 / 10),
+            # Segments are read and written in parts.
+            mem_mb=memory(700, files="panel", mb=4),
+            runtime=minutes(1, files="segments", mb=1 / 10),
         params:
             formats=list(IBD_EXPORTS),
             code=code_of("export_ibd"),
