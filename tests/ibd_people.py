@@ -90,8 +90,8 @@ def draw_people(
 ) -> People:
     """People of the population A; the last `generations` by the discrete Wright-Fisher model.
 
-    n: people, or people by population. rate: of mutations; 2e-9 is enough where only common sites are kept. truth: list the true
-    segments of all pairs; without, those of chosen pairs are had from `true_of`.
+    n: people, or people by population. rate: of mutations; 2e-9 is enough where only common sites
+    are kept. truth: list the true segments of all pairs; without, `true_of` has those of some.
     """
     rng = np.random.default_rng(seed)
     history = isolated() if history is None else history

@@ -3,8 +3,9 @@
     python tests/bench/bench_ibd_truth.py [--seeds 3] [--first-seed 101] [--people 200]
                                           [--lengths 80 60] [--sites-per-cm 150] [--isolate 1500]
                                           [--unrelated 6000] [--unrelated-lengths 50 50]
-                                          [--unrelated-least 7] [--families 40] [--threads 2] [--quick]
+                                          [--unrelated-least 7] [--families 40]
                                           [--tables segments speed false families]
+                                          [--threads 2] [--quick]
 
 Genotypes have 0.1 % errors and 1 % missing calls. Four tables:
 
