@@ -48,9 +48,9 @@ def test_a_device_without_the_instructions_leaves_it_to_the_cpu(machine, rng):
     from popdesic.engine.gpu.devices import Device
 
     machine.device = Device(0, "T4", 75, 2, 65_536, 12040)
-    a, b = draw_pair_of_cohorts(rng, 20, 10, 400)
+    a, b = draw_pair_of_cohorts(rng, 20, 10, 40)
     assert check_candidates(
-        GpuBackend(), rng, planes_of(a), planes_of(b), draw_windows(rng, 400, 10)
+        GpuBackend(), rng, planes_of(a), planes_of(b), draw_windows(rng, 40, 10)
     )
     assert "find_runs" not in machine.launched
 
@@ -63,7 +63,5 @@ def test_too_many_candidates_are_refused(rng):
     windows = draw_windows(rng, 30, 10, masked=0, contigs=1)
     limits = {"tolerance": 1, "min_length": 0.0}
     assert len(GpuBackend().candidates(planes, None, windows, **limits, most=780).i) == 780
-    with pytest.raises(
-        UserError, match=r"780 or more runs .* ibd\.max_candidates = 779; raise ibd\.min_cm"
-    ):
+    with pytest.raises(UserError, match=r"780 or more runs .* ibd\.max_candidates = 779; raise ibd\.min_cm"):
         GpuBackend().candidates(planes, None, windows, **limits, most=779)
