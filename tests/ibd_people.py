@@ -6,6 +6,7 @@ Positions are in cM, one centimorgan a megabase.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msprime
@@ -22,6 +23,8 @@ SHORTEST_CM = 0.5
 PIECE_CM = 0.01
 #: Common ancestors are sought so many generations back; older ones left nothing of 2 cM.
 OLDEST = 200
+#: Parts into which `true_of` divides pairs.
+CUT = 8
 #: Lengths of the human autosomes in cM (Kong et al. 2010, both sexes, rounded).
 HUMAN_CM = (
     *(286, 269, 223, 215, 204, 192, 187, 168, 166, 181, 158),
@@ -37,7 +40,7 @@ class People:
     """Genotypes int8 (n, n_sites) as seen, sites, and true segments of each pair, by haplotypes.
 
     `alt`: true frequency of ALT; `lengths`: of the contigs in cM; `haplotypes`: true, int8 (2 n,
-    n_sites).
+    n_sites); `trees`: of each contig.
     """
 
     genotypes: np.ndarray
@@ -46,6 +49,7 @@ class People:
     lengths: tuple[float, ...]
     haplotypes: np.ndarray
     true: Intervals = field(default_factory=dict)
+    trees: list = field(default_factory=list)
 
     @property
     def planes(self) -> Planes:
@@ -71,7 +75,7 @@ def isolated(size: int = 1500) -> msprime.Demography:
 
 
 def draw_people(
-    n: int,
+    n: int | dict[str, int],
     lengths: tuple[float, ...],
     *,
     seed: int,
@@ -81,22 +85,31 @@ def draw_people(
     error_rate: float = 0.001,
     missing: float = 0.01,
     generations: int = 50,
+    rate: float = 2e-8,
+    truth: bool = True,
 ) -> People:
-    """People of one population; the last `generations` by the discrete Wright-Fisher model."""
+    """People of the population A; the last `generations` by the discrete Wright-Fisher model.
+
+    n: people, or people by population. rate: of mutations; 2e-9 is enough where only common sites
+    are kept. truth: list the true segments of all pairs; without, `true_of` has those of some.
+    """
     rng = np.random.default_rng(seed)
     history = isolated() if history is None else history
-    alleles, chrom, pos, true = [], [], [], defaultdict(list)
+    n = n if isinstance(n, dict) else {"A": n}
+    alleles, chrom, pos, true, drawn = [], [], [], defaultdict(list), []
     for contig, length in enumerate(lengths):
-        trees, haplotypes, cm = _contig(history, n, length, 1000 * seed + contig + 1, generations)
-        alt = haplotypes.mean(axis=1)
-        common = np.flatnonzero(np.minimum(alt, 1 - alt) >= min_maf)
+        trees, haplotypes, cm = _contig(
+            *(history, n, length, 1000 * seed + contig + 1, generations, rate, min_maf)
+        )
+        drawn.append(trees)
+        common = np.arange(len(cm))
         kept = np.sort(
             rng.choice(common, min(len(common), int(sites_per_cm * length)), replace=False)
         )
         alleles.append(haplotypes[kept])
         chrom += [str(contig + 1)] * len(kept)
         pos.append(cm[kept])
-        for pair, found in _true_segments(trees).items():
+        for pair, found in _true_segments(trees).items() if truth else ():
             true[pair] += [(contig, left, right) for left, right in found]
     haplotypes = np.concatenate(alleles)
     genotypes = (haplotypes[:, ::2] + haplotypes[:, 1::2]).T.astype(np.int8)
@@ -107,12 +120,14 @@ def draw_people(
         lengths,
         np.ascontiguousarray(haplotypes.T),
         dict(true),
+        drawn,
     )
 
 
-def _contig(history, n, length, seed, generations):
+def _contig(history, n, length, seed, generations, rate, min_maf):
+    """Trees, haplotypes int8 (n_sites, 2 n) of the common sites, and their positions in cM."""
     trees = msprime.sim_ancestry(
-        {"A": n},
+        n,
         demography=history,
         sequence_length=length * 1e6,
         recombination_rate=1e-8,
@@ -125,9 +140,41 @@ def _contig(history, n, length, seed, generations):
         else None,
     )
     mutated = msprime.sim_mutations(
-        trees, rate=2e-8, random_seed=seed, model=msprime.BinaryMutationModel()
+        trees, rate=rate, random_seed=seed, model=msprime.BinaryMutationModel()
     )
-    return trees, (mutated.genotype_matrix() > 0).astype(np.int8), mutated.sites_position / 1e6
+    kept, positions = [], []
+    for variant in mutated.variants(copy=False):
+        alleles = (variant.genotypes > 0).astype(np.int8)
+        if min_maf <= alleles.mean() <= 1 - min_maf:
+            kept.append(alleles)
+            positions.append(variant.position / 1e6)
+    return trees, np.array(kept).reshape(len(kept), trees.num_samples), np.array(positions)
+
+
+def true_of(people: People, pairs: Sequence[tuple[int, int]]) -> Intervals:
+    """True segments of some pairs, as in `People.true`.
+
+    The trees are cut down to fewer and fewer pairs: to go from all people to one pair takes long.
+    """
+    found: Intervals = {pair: [] for pair in pairs}
+
+    def cut(trees, contig: int, some: list[tuple[tuple[int, int], list[int]]]) -> None:
+        if len(some) == 1:
+            own = _true_segments(trees.simplify(some[0][1])).get((0, 1), [])
+            found[some[0][0]] += [(contig, left, right) for left, right in own]
+            return
+        for part in range(0, len(some), size := -(-len(some) // CUT)):
+            chosen = some[part : part + size]
+            samples = sorted({k for _, four in chosen for k in four})
+            place = {k: new for new, k in enumerate(samples)}
+            moved = [(pair, [place[k] for k in four]) for pair, four in chosen]
+            cut(trees.simplify(samples), contig, moved)
+
+    for contig, trees in enumerate(people.trees):
+        fours = [(pair, [2 * k + c for k in pair for c in (0, 1)]) for pair in pairs]
+        if fours:
+            cut(trees.decapitate(OLDEST), contig, fours)
+    return found
 
 
 def _true_segments(trees) -> dict[tuple[int, int], list[tuple[float, float]]]:

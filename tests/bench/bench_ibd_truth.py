@@ -2,10 +2,12 @@
 
     python tests/bench/bench_ibd_truth.py [--seeds 3] [--first-seed 101] [--people 200]
                                           [--lengths 80 60] [--sites-per-cm 150] [--isolate 1500]
-                                          [--unrelated 1000] [--families 40]
+                                          [--unrelated 6000] [--unrelated-lengths 50 50]
+                                          [--unrelated-least 7] [--families 40]
+                                          [--tables segments speed false families]
                                           [--threads 2] [--quick]
 
-Genotypes have 0.1 % errors and 1 % missing calls. Three tables:
+Genotypes have 0.1 % errors and 1 % missing calls. Four tables:
 
 - Segments of an isolate (so many people for 30 generations, 8 000 before; msprime, the last 50
   generations by the discrete Wright-Fisher model). The truth is where two people have haplotypes
@@ -13,8 +15,12 @@ Genotypes have 0.1 % errors and 1 % missing calls. Three tables:
   because without phase nothing tells them apart. A true segment is found, and a call is right, if
   more than half of it is covered. `one ancestor`: share of the calls of which a single ancestor
   explains more than half. Ends: distance to the true ends of the segments that were found.
-- False segments among people of a large population, a pair and genome of 3 543 cM; `0 of N` means
-  fewer than 3 / N with 95 % confidence.
+- CPU time of the exact pass (ends, LOD, both alleles) on the isolate, on one thread: that of all
+  segments less that of the candidates.
+- False segments among people of a large population, nobody of whom is chosen for being related: in
+  numbers a pair and genome of 3 543 cM, of which a pair counts for the share that its contigs have.
+  The interval is the exact one of a Poisson number (Garwood 1936, 95 %). Pairs of the same people
+  and contigs are not independent, so it is rather too narrow.
 - Degrees of pairs of planted families, whose founders are mosaics of haplotypes of that population
   (`tests/ibd_pedigrees.py`: direct lines, full and half relatives), over the human autosomes; the
   share whose interval holds the true degree; and beside it the share that totals of the true
@@ -23,20 +29,26 @@ Genotypes have 0.1 % errors and 1 % missing calls. Three tables:
 
 from __future__ import annotations
 
+import time
+
 import commandline
 import numpy as np
 from ibd_pedigrees import branching_family, drop_genes, shared_alleles, stretches
-from ibd_people import HUMAN_CM, draw_people, grown, isolated, joined, overlap
-from ibd_scores import call_people, family_degrees, family_genotypes, human_sites, score
+from ibd_people import HUMAN_CM, draw_people, grown, isolated, joined, overlap, true_of
+from ibd_scores import COVERED, call_people, family_degrees, family_genotypes, human_sites, score
+from scipy.stats import chi2
 from timing import print_table
 
+from popdesic.engine.select import cpu_backend
 from popdesic.ibd.degrees import DISTANT, DegreeScale
-from popdesic.ibd.segments import Genome, SegmentLimits
-from popdesic.ibd.windows import GeneticSites
+from popdesic.ibd.segments import Genome, SegmentLimits, least_run, segments_between
+from popdesic.ibd.windows import GeneticSites, genetic_sites
 
 #: Lengths at which segments are sought; the first has its precision in the table of goals.
 LENGTHS = (7.0, 5.0)
 ERROR_RATE, MISSING = 0.001, 0.01
+#: Mutations of large draws, of which only common ones are kept: some 230 a cM.
+THIN_RATE = 2e-9
 
 
 def segments_table(options) -> None:
@@ -68,27 +80,44 @@ def segments_table(options) -> None:
 
 
 def false_table(options) -> None:
-    length = min(60.0, sum(options.lengths))
+    n, lengths = options.unrelated, tuple(options.unrelated_lengths)
     people = draw_people(
-        options.unrelated,
-        (length,),
-        seed=options.first_seed,
-        history=grown(),
-        sites_per_cm=options.sites_per_cm,
-    )
-    genomes = options.unrelated * (options.unrelated - 1) / 2 * length / sum(HUMAN_CM)
+        *(n, lengths), seed=options.first_seed, history=grown(),
+        sites_per_cm=options.sites_per_cm, error_rate=ERROR_RATE, missing=MISSING,
+        rate=THIN_RATE, truth=False,
+    )  # fmt: skip
+    genomes = n * (n - 1) / 2 * sum(lengths) / sum(HUMAN_CM)
     rows = []
-    for least in LENGTHS:
+    for least in options.unrelated_least:
         calls = call_people(people, SegmentLimits(min_cm=least), options.threads)
+        true = {pair: joined(own) for pair, own in true_of(people, sorted(calls)).items()}
         wrong = sum(
-            overlap(call, joined(people.true.get(pair, []))) <= 0.5 * (call[2] - call[1])
+            overlap(call, true[pair]) <= COVERED * (call[2] - call[1])
             for pair, own in calls.items()
             for call in own
         )
-        called = sum(map(len, calls.values()))
-        rows.append((f"{least:g}", called, wrong, f"{genomes:.0f}", f"{1e6 * wrong / genomes:.3g}"))
-    header = ["least cM", "called", "false", "pairs x genomes", "false a million"]
+        low, high = poisson_interval(wrong)
+        million = genomes / 1e6
+        rows.append(
+            (
+                *(
+                    f"{least:g}",
+                    sum(map(len, calls.values())),
+                    wrong,
+                    f"{genomes:.0f}",
+                    f"{wrong / million:.3g}",
+                ),
+                f"{low / million:.3g} to {high / million:.3g}",
+            )
+        )
+    header = ["least cM", "called", "false", "pairs x genomes", "false a million", "95 %"]
     print_table("People of a large population", header, rows)
+
+
+def poisson_interval(events: int) -> tuple[float, float]:
+    """95 % interval of the mean of a Poisson number (Garwood 1936)."""
+    low = chi2.ppf(0.025, 2 * events) / 2 if events else 0.0
+    return float(low), float(chi2.ppf(0.975, 2 * events + 2) / 2)
 
 
 def degrees_table(options) -> None:
@@ -144,6 +173,45 @@ def _best_degrees(family, chrom, cm, rng, scale) -> list[tuple[int, int]]:
     return list(zip(true.tolist(), estimate.tolist(), strict=True))
 
 
+def speed_table(options) -> None:
+    people = draw_people(
+        *(options.people, tuple(options.lengths)), seed=options.first_seed,
+        history=isolated(options.isolate), sites_per_cm=options.sites_per_cm,
+        error_rate=ERROR_RATE, missing=MISSING, rate=THIN_RATE, truth=False,
+    )  # fmt: skip
+    sites, limits, backend = genetic_sites(people.sites, None), SegmentLimits(), cpu_backend(1)
+    genome = Genome.of(sites, people.alt, limits)
+    planes, limited = people.planes, {"tolerance": limits.tolerance, "most": limits.most}
+
+    def candidates() -> int:
+        least = least_run(limits, genome.windows)
+        found = backend.candidates(planes, None, genome.windows, min_length=least, **limited)
+        return len(found[0])
+
+    def all_segments() -> int:
+        return len(segments_between(planes, None, genome, limits, backend))
+
+    seconds, counts = [], []
+    for work in (candidates, all_segments):
+        work()  # compiled
+        begin = time.process_time()
+        counts.append(work())
+        seconds.append(time.process_time() - begin)
+    exact = seconds[1] - seconds[0]
+    row = (len(sites.cm), *counts, f"{exact:.3f}", f"{1e6 * exact / max(counts[0], 1):.1f}")
+    header = ["sites", "candidates", "segments", "CPU s", "CPU us a candidate"]
+    print_table("The exact pass", header, [row])
+
+
+#: Tables of --tables.
+TABLES = {
+    "segments": segments_table,
+    "speed": speed_table,
+    "false": false_table,
+    "families": degrees_table,
+}
+
+
 def main() -> None:
     parser = commandline.new_parser(__doc__)
     parser.add_argument("--seeds", type=int, default=3)
@@ -152,18 +220,20 @@ def main() -> None:
     parser.add_argument("--lengths", type=float, nargs="+", default=[80.0, 60.0], help="cM")
     parser.add_argument("--sites-per-cm", type=float, default=150)
     parser.add_argument("--isolate", type=int, default=1500, help="people of the isolate")
-    parser.add_argument("--unrelated", type=int, default=1000)
+    parser.add_argument("--unrelated", type=int, default=6000)
+    parser.add_argument("--unrelated-lengths", type=float, nargs="+", default=[50.0, 50.0])
+    parser.add_argument("--unrelated-least", type=float, nargs="+", default=[7.0], help="cM")
     parser.add_argument("--families", type=int, default=40)
     parser.add_argument("--family-sites", type=float, default=60, help="sites a cM of families")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     options = commandline.parse(
         parser,
         **{"seeds": 1, "people": 30, "lengths": [25.0], "unrelated": 40, "families": 1},
-        **{"sites_per_cm": 80, "family_sites": 40},
+        **{"sites_per_cm": 80, "family_sites": 40, "unrelated_lengths": [25.0]},
     )
-    segments_table(options)
-    false_table(options)
-    degrees_table(options)
+    for name in options.tables:
+        TABLES[name](options)
 
 
 if __name__ == "__main__":

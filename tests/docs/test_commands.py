@@ -124,7 +124,7 @@ WAYS: dict[str, Way] = {
             "imputed_stages.py ../shared/data",
             *("number_formats.py ../shared", "pca.py", "projection.py", "landscapes.py"),
             "relatedness.py",
-            "ibd_truth.py",
+            *("ibd_truth.py", "ibd_communities.py"),
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
             *("phantoms.py ../shared/data", "study.py", "population.py", "neighbors.py"),

@@ -130,10 +130,18 @@ def test_other_formats_and_summary(study):
     assert (folder / "results/figures/ibd.svg").stat().st_size > 700
 
 
+def test_the_block_model_can_take_the_graph_of_segments(tmp_path):
+    config = {**FAST, "ibd": {"enable": True}}
+    config |= {"communities": {"methods": ["blockmodel"], "space": "ibd"}}
+    folder = write_study(tmp_path, make_cohorts((6, 6)), config)
+    jobs = set(planned(snakemake(folder, "communities", "-n")))
+    assert {"build_ibd_graph", "join_ibd", "fit_blocks"} <= jobs and "build_graph" not in jobs
+
+
 def test_a_panel_on_which_nothing_can_be_found_is_refused(tmp_path):
     folder: Path = write_study(tmp_path, make_cohorts((6, 6)), {**FAST, "ibd": {"enable": True}})
     said = snakemake(folder, "ibd", fails=True)
-    assert "longest contig spans" in said and "ibd.min_cm = 7" in said
+    assert "contigs of at most" in said and "ibd.min_cm = 7" in said
 
 
 def test_without_segments_there_is_no_job(tmp_path):

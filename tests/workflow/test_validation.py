@@ -211,6 +211,10 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
         config(communities={"space": "pcs"}),
         ["communities.space is 'pcs'", "geodesic.space has genotypes only"],
     ),
+    "graph of segments that are not sought": (
+        config(communities={"space": "ibd"}),
+        ["communities.space is 'ibd'", "set ibd.enable to true"],
+    ),
     "strata that leave nothing to exchange": (scan(strata="sample"), ["epistasis.strata"]),
     # --- side files
     "long path": (config(qc={"fasta": LONG}), ["qc.fasta", "does not exist"]),

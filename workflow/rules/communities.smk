@@ -2,6 +2,7 @@
 #
 # needs   results/geodesic/{space}/alpha{alpha}.npy of one space and alpha, sample sheet;
 #         results/embedding/pca.npy, axes.npz, results/cohorts/{cohort}/genotypes.bed
+#         results/ibd/graph.npz in place of graph.npz with communities.space: ibd
 # gives   results/communities/graph.npz       k nearest neighbours, blocks.npz  nested block model
 #         results/communities/partition.tsv   sample, community, stability, f_st, fine,
 #                                             level0 ..., hdbscan
@@ -13,7 +14,10 @@
 
 COMMUNITY_METHODS = CONFIG["communities"]["methods"]
 COMMUNITY_SPACE = CONFIG["communities"]["space"]
-if COMMUNITY_SPACE == "auto":
+#: Graph of people who share segments, for the block model; the rest is then as with `auto`.
+IBD_GRAPH = "results/ibd/graph.npz"
+BLOCK_GRAPH = IBD_GRAPH if COMMUNITY_SPACE == "ibd" else "results/communities/graph.npz"
+if COMMUNITY_SPACE in ("auto", "ibd"):
     COMMUNITY_SPACE = "pcs" if "pcs" in SPACES else SPACES[0]
 #: Geodesics that define the nearest neighbours: the first alpha of the study.
 COMMUNITY_LENGTHS = (LISTS if STUDY.sparse else LENGTHS).format(
@@ -67,7 +71,7 @@ rule build_graph:
 
 rule fit_blocks:
     input:
-        "results/communities/graph.npz",
+        BLOCK_GRAPH,
     output:
         "results/communities/blocks.npz",
     log:

@@ -7,6 +7,7 @@
 #         results/ibd/segments.tsv.gz             all segments
 #         results/ibd/pairs.tsv, summary.json     totals and degrees of pairs
 #         results/ibd/export/*                    formats of other programs
+#         results/ibd/graph.npz                   who shares with whom, for communities.space: ibd
 #         results/figures/ibd.*
 
 from popdesic.embedding.long_range_ld import regions_of
@@ -132,6 +133,31 @@ if IBD["enable"]:
         script:
             "../scripts/join_ibd.py"
 
+    rule build_ibd_graph:
+        input:
+            pairs=IBD_TABLES[1],
+            samples="results/distance/samples.tsv",
+        output:
+            IBD_GRAPH,
+        log:
+            "logs/build_ibd_graph.log",
+        benchmark:
+            "benchmarks/build_ibd_graph.tsv"
+        priority: FIRST
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: 1
+        resources:
+            mem_mb=memory(300, samples=0.01, pairs=1e-5),
+            runtime=minutes(1, pairs=1e-7),
+        params:
+            min_cm=IBD["min_cm"],
+            code=code_of("build_ibd_graph"),
+        message:
+            "Graph of people who share segments"
+        script:
+            "../scripts/build_ibd_graph.py"
+
     rule draw_ibd:
         input:
             pairs=IBD_TABLES[1],
@@ -174,8 +200,9 @@ if IBD["enable"] and IBD_EXPORTS:
             "../../envs/popdesic.yaml"
         threads: 1
         resources:
-            mem_mb=memory(500, mb=40),
-            runtime=minutes(1, mb=1 / 10),
+            # Segments are read and written in parts.
+            mem_mb=memory(700, files="panel", mb=4),
+            runtime=minutes(1, files="segments", mb=1 / 10),
         params:
             formats=list(IBD_EXPORTS),
             code=code_of("export_ibd"),

@@ -1,4 +1,4 @@
-"""Fit a nested stochastic block model to the nearest-neighbour graph."""
+"""Fit a nested stochastic block model to a graph of samples."""
 
 from pathlib import Path
 

@@ -97,7 +97,7 @@ def ibd_segments(
     af[called == 0] = np.nan
     mapped = genetic_sites(sites, cm)
     try:
-        require_density(mapped, af, wanted.error_rate, wanted.min_cm)
+        require_density(mapped, af, wanted.error_rate, wanted.min_cm, study=False)
     except UserError as error:
         raise ValueError(str(error)) from None
     genome = Genome.of(mapped, af, wanted)

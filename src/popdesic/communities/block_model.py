@@ -28,7 +28,8 @@ def fit_blocks(
     Parameters
     ----------
     graph : Path
-        npz of `geodesics.build_graph`: `edges` int64 (n_edges, 2), `n`.
+        npz of `geodesics.build_graph` (`edges` int64 (n_edges, 2), `n`), or of
+        `ibd.graph.build_graph`, which has `weights` too.
     out : Path
         npz as described in `block_model_fit.py`. Without graph-tool it holds only `missing`, the
         sentence: no optional part stops a run, and the block model's levels are then left out.

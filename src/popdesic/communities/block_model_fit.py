@@ -5,7 +5,8 @@ workflow's: it reads and writes plain files and imports nothing from the package
 ``block_model_fit.py GRAPH OUT SEED RESTARTS DRAWS``; if numpy or graph-tool cannot be imported,
 the reason goes to standard output and the exit status is 3.
 
-GRAPH  npz: `edges` int64 (n_edges, 2), `n` number of nodes
+GRAPH  npz: `edges` int64 (n_edges, 2), `n` number of nodes; perhaps `weights` float64 (n_edges),
+       not negative: exponential within each pair of blocks, with a mean of its own (Peixoto 2018)
 OUT    npz: `levels` int32 (n_levels, n), finest first, with the smallest description length;
        `draws` int32 (n_draws, n_levels, n), the same levels of partitions sampled from the
        posterior (a draw with fewer levels repeats its last); `lengths` float64 (n_levels) and
@@ -29,13 +30,17 @@ def project(levels, n_levels):
     return np.array(rows, np.int32)
 
 
-def fit(edges, n, seed, restarts, n_draws):
+def fit(edges, n, seed, restarts, n_draws, weights=None):
     np.random.seed(seed)
     graph_tool.seed_rng(seed)
     graph = graph_tool.Graph(directed=False)
     graph.add_vertex(n)
     graph.add_edge_list(edges)
-    states = [minimize_nested_blockmodel_dl(graph) for _ in range(restarts)]
+    options = {}
+    if weights is not None:
+        records = [graph.new_edge_property("double", weights)]
+        options["state_args"] = {"recs": records, "rec_types": ["real-exponential"]}
+    states = [minimize_nested_blockmodel_dl(graph, **options) for _ in range(restarts)]
     best = min(states, key=lambda state: state.entropy())
     for _ in range(SWEEPS):  # beta is infinite: the description length never increases
         best.multiflip_mcmc_sweep(beta=np.inf, niter=STEPS)
@@ -60,7 +65,8 @@ def fit(edges, n, seed, restarts, n_draws):
 def main(graph, out, seed, restarts, n_draws):
     with np.load(graph) as arrays:
         edges, n = arrays["edges"], int(arrays["n"])
-    found = fit(edges, n, int(seed), int(restarts), int(n_draws))
+        weights = arrays["weights"] if "weights" in arrays.files else None
+    found = fit(edges, n, int(seed), int(restarts), int(n_draws), weights)
     with open(out, "wb") as file:
         np.savez(file, **found)
 

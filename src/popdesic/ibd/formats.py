@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -23,12 +25,29 @@ def export_segments(segments: Path, genome: Path, panel: Path, out: dict[str, Pa
         File of each format (`options.EXPORTS`) that is wanted.
     """
     sites, _ = load_sites(genome, panel)
-    whole = pd.concat(list(read_segments(segments)), ignore_index=True)
     make = {"hap-ibd": hap_ibd_rows, "ibis": ibis_rows}
-    for name, path in out.items():
-        with open_text(path) as file:
-            write_rows(file, make[name](whole, sites), "%.4f")
-    return len(whole)
+    read = 0
+    with ExitStack() as stack:
+        files = {name: stack.enter_context(open_text(path)) for name, path in out.items()}
+        for part in whole_segments(read_segments(segments)):
+            read += len(part)
+            for name, file in files.items():
+                write_rows(file, make[name](part, sites), "%.4f")
+    return read
+
+
+def whole_segments(parts: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """The same rows in parts that do not separate a segment from its stretches of two alleles."""
+    held = None
+    for part in parts:
+        table = part if held is None else pd.concat([held, part], ignore_index=True)
+        starts = np.flatnonzero((table.ibd == 1).to_numpy())
+        cut = int(starts[-1]) if len(starts) else 0
+        if cut:
+            yield table.iloc[:cut].reset_index(drop=True)
+        held = table.iloc[cut:]
+    if held is not None and len(held):
+        yield held.reset_index(drop=True)
 
 
 def hap_ibd_rows(table: pd.DataFrame, sites: GeneticSites) -> pd.DataFrame:

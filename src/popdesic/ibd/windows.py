@@ -117,8 +117,15 @@ def sites_per_window(sites: GeneticSites, asked: int | None = None) -> int:
     return int(np.clip(fitting, LEAST_SITES, MOST_SITES))
 
 
-def require_density(sites: GeneticSites, af: np.ndarray, error_rate: float, min_cm: float) -> float:
+def require_density(
+    sites: GeneticSites, af: np.ndarray, error_rate: float, min_cm: float, *, study: bool = True
+) -> float:
     """The LOD that a segment of `min_cm` reaches on average on these sites.
+
+    Parameters
+    ----------
+    study : bool
+        Name the configuration's keys in messages; without, the arguments of a function.
 
     Raises
     ------
@@ -128,26 +135,29 @@ def require_density(sites: GeneticSites, af: np.ndarray, error_rate: float, min_
     """
     length = sites.lengths().sum()
     used = int(sites.used.sum())
+    who, key, out = "the sites", "min_cm", ""
+    if study:
+        who, key, out = "ibd: the panel's sites", "ibd.min_cm", ", or set ibd.enable to false"
     if length <= 0 or not used:
         raise UserError(
-            "ibd: the panel's sites span no genetic length, so segments of IBD cannot be measured; "
-            "set ibd.enable to false."
+            f"{who} span no genetic length, so segments of IBD cannot be measured; give sites that "
+            f"lie apart{out}."
         )
     longest = float(sites.lengths().max())
     if longest < min_cm:
         raise UserError(
-            f"ibd: the panel's longest contig spans {longest:.3g} cM, less than ibd.min_cm = "
-            f"{min_cm:g}, so no segment can be found; lower ibd.min_cm, or set ibd.enable to false."
+            f"{who} lie on contigs of at most {longest:.3g} cM, less than {key} = {min_cm:g}, so "
+            f"no segment can be found; lower {key}{out}."
         )
     whole = float(expected_lod(af[sites.used], error_rate).sum())
     lod = whole / length * min_cm
     if lod < LEAST_LOD:
         needed = used / length * LEAST_LOD / max(lod, 1e-9)
+        way = "loosen panel.ld_prune and panel.min_maf" if study else "give more sites"
         raise UserError(
-            f"ibd: the panel has {used / length:.3g} sites a centimorgan, on which a segment of "
-            f"ibd.min_cm = {min_cm:g} cM reaches a LOD of {lod:.2g}; {needed:.3g} sites a "
-            f"centimorgan, or ibd.min_cm of {min_cm * LEAST_LOD / max(lod, 1e-9):.3g}, are needed "
-            f"for a LOD of {LEAST_LOD:g}, at which chance makes no segments. Loosen panel.ld_prune "
-            "and panel.min_maf, raise ibd.min_cm, or set ibd.enable to false."
+            f"{who} are {used / length:.3g} a centimorgan, on which a segment of {key} = "
+            f"{min_cm:g} cM reaches a LOD of {lod:.2g}; {needed:.3g} sites a centimorgan, or {key} "
+            f"of {min_cm * LEAST_LOD / max(lod, 1e-9):.3g}, are needed for a LOD of "
+            f"{LEAST_LOD:g}, at which chance makes no segments: {way}, raise {key}{out}."
         )
     return lod

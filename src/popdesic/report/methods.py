@@ -249,10 +249,10 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
         )
         text += "."
         if "blockmodel" in methods:
-            text += (
-                " A nested stochastic block model was fitted to the nearest-neighbour graph "
-                f"{cite('blocks')}."
-            )
+            graph = "the nearest-neighbour graph"
+            if configuration["communities"].get("space") == "ibd":
+                graph = "the graph of people who share segments, weighted by total length"
+            text += f" A nested stochastic block model was fitted to {graph} {cite('blocks')}."
         if "hdbscan" in methods:
             text += f" Clusters were also sought by HDBSCAN {cite('hdbscan')}."
         if "tree" in methods:

@@ -237,7 +237,12 @@ def load_config(config: dict, source: str = "config/config.yaml") -> dict:
             "set distance.metric to 'ibs' or 'manhattan'."
         )
     spaces, space = filled["geodesic"]["space"], filled["communities"]["space"]
-    if filled["communities"]["methods"] and space not in ("auto", *spaces):
+    if filled["communities"]["methods"] and space == "ibd" and not filled["ibd"]["enable"]:
+        raise UserError(
+            f"{source}: communities.space is 'ibd', but no segments are sought; set ibd.enable to "
+            "true or communities.space to auto."
+        )
+    if filled["communities"]["methods"] and space not in ("auto", "ibd", *spaces):
         raise UserError(
             f"{source}: communities.space is '{space}', but geodesic.space has "
             f"{', '.join(spaces)} only; add it there or set communities.space to auto."

@@ -9,9 +9,11 @@ import pytest
 import popdesic
 from popdesic.ibd.cohorts import COLUMNS, PAIRS, pair_sums, pairs_table
 from popdesic.ibd.degrees import DISTANT, DegreeScale
-from popdesic.ibd.formats import hap_ibd_rows, ibis_rows
+from popdesic.ibd.formats import hap_ibd_rows, ibis_rows, whole_segments
+from popdesic.ibd.graph import build_graph
 from popdesic.ibd.windows import genetic_sites, require_density, sites_per_window, windows_of
 from popdesic.io.errors import UserError
+from popdesic.io.tables import write_table
 
 HUMAN = np.array([286, 269, 223, 215, 204, 192, 187, 168, 166, 181, 158] + [110] * 11, float)
 
@@ -62,11 +64,11 @@ def test_sparse_sites_are_refused_with_the_density_needed():
         sites = genetic_sites(sites_at(np.arange(20 * per_cm) / per_cm), None)
         return require_density(sites, np.full(20 * per_cm, 0.3), 0.001, 7.0)
 
-    with pytest.raises(UserError, match=r"has 10\.1 sites .* 31\.8 sites a centimorgan, or"):
+    with pytest.raises(UserError, match=r"are 10\.1 a .* 31\.8 sites a centimorgan, or ibd"):
         lod(10)
     assert lod(100) == pytest.approx(2 * lod(50), rel=0.02) and lod(50) > 15
     short = genetic_sites(sites_at(np.arange(300) / 100), None)
-    with pytest.raises(UserError, match="longest contig spans 2"):
+    with pytest.raises(UserError, match=r"of at most 2\.99 cM, less than ibd\.min_cm"):
         require_density(short, np.full(300, 0.3), 0.001, 7.0)
     with pytest.raises(UserError, match="span no genetic length"):
         require_density(genetic_sites(sites_at(np.zeros(3)), None), np.full(3, 0.3), 0.001, 7.0)
@@ -128,6 +130,34 @@ def test_other_formats():
     assert ibis_rows(segments().iloc[:0], sites).empty
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 9])
+def test_exports_are_the_same_from_parts_of_any_size(rows):
+    table = segments()
+    parts = [table.iloc[k : k + rows] for k in range(0, len(table), rows)]
+    found = list(whole_segments(parts))
+    assert all(part.ibd.iloc[0] == 1 for part in found)
+    pd.testing.assert_frame_equal(pd.concat(found, ignore_index=True), table)
+    sites = genetic_sites(
+        sites_at(*[np.round(np.arange(101) / 10 + 1e-6, 6) for _ in range(2)]), None
+    )
+    pieces = pd.concat([ibis_rows(part, sites) for part in found], ignore_index=True)
+    pd.testing.assert_frame_equal(pieces, ibis_rows(table, sites))
+    assert list(whole_segments([])) == []
+
+
+def test_the_graph_of_shared_segments(tmp_path):
+    write_table(tmp_path / "samples.tsv", pd.DataFrame({"sample": list("cabd")}))
+    pairs = pd.DataFrame({"sample1": ["a", "a"], "sample2": ["b", "c"], "total_cM": [70.0, 6.99]})
+    write_table(tmp_path / "pairs.tsv", pairs)
+    paths = tmp_path / "pairs.tsv", tmp_path / "samples.tsv"
+    assert build_graph(*paths, 7.0, tmp_path / "graph.npz") == 2
+    with np.load(tmp_path / "graph.npz") as graph:
+        assert graph["edges"].tolist() == [[0, 1], [1, 2]] and graph["n"] == 4
+        assert graph["weights"].tolist() == pytest.approx([1e-3, np.log(10)])
+    write_table(tmp_path / "pairs.tsv", pairs.iloc[:0])
+    assert build_graph(*paths, 7.0, tmp_path / "graph.npz") == 0
+
+
 def test_the_function_for_arrays():
     rng = np.random.default_rng(2)
     drawn = rng.integers(0, 2, (6, 2, 1000), dtype=np.int8)
@@ -144,8 +174,10 @@ def test_the_function_for_arrays():
 
 GENOTYPES = np.random.default_rng(1).integers(0, 3, (3, 400)).astype(np.int8)
 BAD_CALLS = {
-    "longest contig spans": lambda pos: popdesic.ibd_segments(GENOTYPES, pos),
-    "sites a centimorgan": lambda pos: popdesic.ibd_segments(GENOTYPES, 100 * pos),
+    "the sites lie on contigs of at most": lambda pos: popdesic.ibd_segments(GENOTYPES, pos),
+    "sites a centimorgan, or min_cm of .*: give more sites": lambda pos: popdesic.ibd_segments(
+        GENOTYPES, 100 * pos
+    ),
     "min_length is no limit of segments": lambda pos: popdesic.ibd_segments(
         GENOTYPES, pos, min_length=3
     ),
@@ -160,5 +192,6 @@ BAD_CALLS = {
 
 @pytest.mark.parametrize("sentence", BAD_CALLS)
 def test_unusable_arguments_of_the_function(sentence):
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=sentence) as error:
         BAD_CALLS[sentence](10_000 * np.arange(1, 401))
+    assert "ibd." not in str(error.value) and "panel" not in str(error.value)

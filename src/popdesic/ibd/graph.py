@@ -1,0 +1,43 @@
+"""The graph of who shares segments with whom, for the block model of communities."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ..io.tables import read_table, write_npz
+
+#: Weight of a pair that shares no more than the shortest segment: weights are positive.
+LEAST_WEIGHT = 1e-3
+
+
+def build_graph(pairs: Path, order: Path, min_cm: float, out: Path) -> int:
+    """Write the graph of all pairs with segments; return its number of edges.
+
+    The weight of an edge is the natural logarithm of the pair's total length in units of the
+    shortest segment. Totals of relatives exceed others a hundred times; their logarithms spread
+    nearly exponentially, as the block model assumes.
+
+    Parameters
+    ----------
+    pairs : Path
+        `ibd/pairs.tsv`.
+    order : Path
+        `distance/samples.tsv`: numbers of the samples.
+    min_cm : float
+        Shortest segment.
+    out : Path
+        npz with `edges` int64 (n_edges, 2), each row ascending, rows sorted; `weights` float64
+        (n_edges,); `n`.
+    """
+    names = read_table(order)["sample"]
+    place = {name: k for k, name in enumerate(names)}
+    table = read_table(pairs)
+    ends = np.array([table[side].map(place) for side in ("sample1", "sample2")], np.int64).T
+    edges = np.sort(ends.reshape(-1, 2), axis=1)
+    total = np.maximum(table.total_cM.astype(np.float64).to_numpy(), min_cm)
+    rows = np.lexsort((edges[:, 1], edges[:, 0]))
+    weights = np.maximum(np.log(total[rows] / min_cm), LEAST_WEIGHT)
+    write_npz(out, edges=edges[rows], weights=weights, n=np.int64(len(names)))
+    return len(edges)
