@@ -55,8 +55,11 @@ class FirstRows(Distances):
         return np.sqrt(((self.points[which, None] - self.points[None]) ** 2).sum(axis=2))
 
     def blocks(self):
-        which = np.arange(200)
+        which = np.arange(max(10, min(200, 4_000_000 // len(self))))
         yield which, self.rows(which)
+
+    def probe(self) -> np.ndarray:
+        return self.rows(np.arange(10)).ravel()
 
 
 def draw(outcome, small, figures: Path) -> None:

@@ -181,15 +181,18 @@ rule draw_near_umap:
     benchmark:
         "benchmarks/draw_near_umap.tsv"
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: 8
     resources:
         mem_mb=memory(300, samples=0.1),
         runtime=minutes(1, samples=2e-5 * N_UMAPS),
+        gpu=GPUS if MAPS_DEVICE != "cpu" else 0,
     params:
         spaces=SPACES,
         alphas=ALPHAS,
         umap=UMAP_OPTIONS,
+        device=MAPS_DEVICE,
+        n_samples=n_samples(*COHORTS),
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
         code=code_of("draw_near_umap"),

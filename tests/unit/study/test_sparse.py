@@ -29,7 +29,7 @@ def test_defaults_lose_a_second_opinion_alone():
 def test_everything_that_is_left_out_is_said():
     config = load_config(
         {
-            "distance": {"export": True, "metric": "ibs"},
+            "distance": {"export": True, "metric": "ibs", "site_parts": 3},
             "geodesic": {"explain": True, "audit": True},
             "embedding": {"stable": True, "further_maps": ["tsne"]},
             "export": {"formats": ["plink", "mibs", "king"]},
@@ -39,10 +39,11 @@ def test_everything_that_is_left_out_is_said():
     text = " ".join(left_out)
     for words in (
         *("distance.export", "geodesic.explain", "geodesic.audit", "embedding.stable"),
-        *("further_maps", "block model", "mibs, king", "Geography"),
+        *("further_maps", "distance.site_parts", "block model", "mibs, king", "Geography"),
     ):
         assert words in text
     assert sparse["export"]["formats"] == ["plink"]
+    assert sparse["distance"]["site_parts"] == 1
     assert "blockmodel" not in sparse["communities"]["methods"]
     assert sparse["embedding"]["further_maps"] == []
 
