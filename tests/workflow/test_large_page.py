@@ -118,7 +118,7 @@ def colours(page: Browser, engine: str, column: str) -> dict[str, int]:
         ".getContext('2d'); o.drawImage(c, 0, 0); return o.getImageData(0, 0, c.width, c.height);}"
     )
     page.run(
-        f"(() => {{ explorer.data.points = new {engine}(explorer.data.order);"
+        f"(() => {{ explorer.data.points = new {engine}(explorer.data.order, true);"
         "explorer.part('colour').value = explorer.data.columns.findIndex("
         f"c => c.name === '{column}'); explorer.recolour();"
         "for (const p of explorer.panels) { p.layerKey = null; p.drawNow(); } })()"
@@ -131,10 +131,14 @@ def colours(page: Browser, engine: str, column: str) -> dict[str, int]:
     return dict(counts)
 
 
+def test_without_a_gpu_pixels_are_drawn(page):
+    """Emulated WebGL takes twice as long; this browser has no GPU."""
+    assert page.run("explorer.data.points instanceof PixelPoints")
+
+
 @pytest.mark.parametrize("column", ["population", "barcode", "height"])
 def test_webgl_and_pixels_draw_the_same_places(page, column):
     """Ink lies at the same places, whichever engine draws it; every label has its colour."""
-    assert page.run("explorer.data.points instanceof GlPoints")
     boxes = []
     for engine in ("GlPoints", "PixelPoints"):
         assert len(colours(page, engine, column)) > 3

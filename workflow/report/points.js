@@ -1,10 +1,12 @@
-// Points of studies too large for one drawing call a point: WebGL, or plain pixels without it.
+// Points of studies too large for one drawing call a point: WebGL on a GPU, plain pixels without one.
+// WebGL that is emulated on the CPU takes twice as long as pixels (tests/bench/bench_report.py).
 "use strict";
 
 const LEAST_SHAPE = 2;      // radius in device pixels from which shapes can be told apart
 const MOST_SPRITES = 50000; // points in view that a canvas draws with their shapes
 const TILE = 64;            // pixels of a shape in the texture of shapes
 const ROW = 256;            // colours in a row of the texture of colours
+const EMULATED = /swiftshader|llvmpipe|softpipe|software|basic render/i;
 const SHAPE_NAMES = Object.keys(SHAPES);
 
 // Places arrive as the page holds them: 16-bit steps of an axis, of which ABSENT is no place.
@@ -51,10 +53,15 @@ function parseColour(text) {
 
 // One context for all panels: buffers of axes and codes are uploaded once.
 class GlPoints {
-  constructor(order) {
+  // `emulated`: also where WebGL would run on the CPU.
+  constructor(order, emulated = false) {
     this.canvas = document.createElement("canvas");
     const gl = this.canvas.getContext("webgl2", { antialias: false, preserveDrawingBuffer: true });
     if (!gl) throw new Error("no WebGL");
+    // Browsers do not count emulation as a caveat of performance, but they name the device.
+    const about = gl.getExtension("WEBGL_debug_renderer_info");
+    const device = about ? gl.getParameter(about.UNMASKED_RENDERER_WEBGL) : "";
+    if (!emulated && EMULATED.test(device)) throw new Error("no GPU");
     this.gl = gl;
     this.count = order.length;
     this.buffers = new Map();
@@ -161,7 +168,7 @@ class GlPoints {
   }
 }
 
-// Squares of pixels, mixed on the CPU: for browsers without WebGL.
+// Squares of pixels, mixed on the CPU.
 class PixelPoints {
   constructor(order) {
     this.order = order;
@@ -174,14 +181,16 @@ class PixelPoints {
     const context = this.canvas.getContext("2d");
     const image = context.createImageData(w, h), data = image.data;
     const side = Math.max(1, Math.round(2 * radius * ratio)), half = side / 2;
-    const colours = style.colours.map(parseColour), mask = style.selected.mask;
+    const table = Uint8Array.from(style.colours.flatMap(parseColour));
+    const { order } = this, { codes } = style, mask = style.selected.mask;
     const [a, b, c, d] = [affine.a, affine.b, affine.c, affine.d].map((value) => value * ratio);
     for (const { chosen, alpha } of passes) {
-      for (const i of this.order) {
+      for (let place = 0; place < order.length; place++) {
+        const i = order[place];
         if (chosen < 2 && mask[i] !== chosen) continue;
         const x = Math.round(a * u[i] + b - half), y = Math.round(c * v[i] + d - half);
         if (!(x >= 0 && y >= 0 && x + side <= w && y + side <= h)) continue; // also without a place
-        const [red, green, blue] = colours[style.codes[i]];
+        const at = 3 * codes[i], red = table[at], green = table[at + 1], blue = table[at + 2];
         for (let row = y; row < y + side; row++) {
           for (let k = 4 * (row * w + x), end = k + 4 * side; k < end; k += 4) {
             // Mixed on white, as the map's background is.

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from ..engine.base import Backend
-from ..engine.needs import neighbors_bytes
 from ..engine.nearest import RATIO, ROOT, SHARES, Measure, Nearest, PlaneParts
+from ..engine.needs import neighbors_bytes
 from ..engine.terms import ALLELES, SQUARED, SQUARED_SUMS
 from ..io.errors import UserError
 from ..io.files import digest

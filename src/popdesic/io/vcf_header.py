@@ -3,8 +3,8 @@
 Nothing compiled is imported here, because headers are also read while the workflow is parsed.
 """
 
-import re
 import functools
+import re
 import struct
 from collections import Counter
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def read_header(path: Path | str) -> VcfHeader:
 
 @functools.lru_cache(maxsize=512)
 def _read_once(path: Path, *state: int) -> VcfHeader:
-    """A header; planning asks for that of each file three times, and it may have a million names."""
+    """A header; planning asks for that of each file three times."""
     return read_head(path, HEADER_BYTES)[0]
 
 
