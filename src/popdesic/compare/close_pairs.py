@@ -90,4 +90,3 @@ def find_close_pairs(
     # ties of what is written are ordered by name
     written = [float(f"{value:.6g}") for value in table.kinship]
     return kinship.closest_first(table.assign(kinship=written))
-
