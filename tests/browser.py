@@ -70,6 +70,8 @@ class Browser:
         arguments = [
             *("--headless=new", "--remote-debugging-pipe", "--no-first-run", "--disable-gpu"),
             *("--disable-background-networking", "--disable-dev-shm-usage", "--hide-scrollbars"),
+            # WebGL without a GPU, which Chromium otherwise remarks on.
+            "--enable-unsafe-swiftshader",
             *("--disable-extensions", "--mute-audio", f"--user-data-dir={self.folder}/profile"),
         ]
         if os.getuid() == 0:

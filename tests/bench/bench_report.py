@@ -1,15 +1,20 @@
 """The report of a large study: its size, and how fast it responds in a real browser.
 
-python tests/bench/bench_report.py [--samples 30000] [--maps 24] [--repeats 5] [--quick]
+python tests/bench/bench_report.py [--samples 600 30000 1000000] [--maps 24] [--repeats 3]
+                                   [--webgl] [--quick]
 
 A simulated study of 12 cohorts and 26 populations with clustered maps; the workflow's functions
-draw its figures and write its page. Headless Chromium opens the page; `ready` is the time from
-navigation until the maps are drawn and the page responds, `processor` the CPU time of the browser's
-main thread until then. Limits: 15 MB, one second. Without Chromium only the size is measured.
+draw its figures and write its page. Headless Chromium, which draws on the CPU, opens the page.
+`painted` is the time from navigation until the maps are drawn, `ready` until the page responds and
+names can be searched, `processor` the CPU time of the browser's main thread until then. Every
+answer is timed with the drawing that it causes. Limits: 15 MB and a second up to 30 000 samples,
+40 MB, three seconds and 0.1 s a search above. Without Chromium only the size is measured.
+Above LARGE the figures of a small study stand for those of samples: figures are not what is timed.
 """
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -26,10 +31,13 @@ from popdesic.report.figures import draw_figures
 from popdesic.report.figures.maps import draw_beside, draw_components
 from popdesic.report.figures.quality import draw_samples
 from popdesic.report.figures.style import Colouring, save_figure, styled
+from popdesic.report.packs import LARGE
 from popdesic.report.page import default_maps, write_report
 
-LIMIT_MB, LIMIT_S = 15, 1.0
+#: Size in MB and seconds until the maps are drawn: of most studies, and of large ones.
+LIMITS, LIMITS_LARGE = (15, 1.0), (40, 3.0)
 READY = "document.documentElement?.dataset.ready === 'yes'"
+LOADED = "document.documentElement?.dataset.loaded === 'yes'"
 
 
 class FirstRows(Distances):
@@ -47,8 +55,11 @@ class FirstRows(Distances):
         return np.sqrt(((self.points[which, None] - self.points[None]) ** 2).sum(axis=2))
 
     def blocks(self):
-        which = np.arange(200)
+        which = np.arange(max(10, min(200, 4_000_000 // len(self))))
         yield which, self.rows(which)
+
+    def probe(self) -> np.ndarray:
+        return self.rows(np.arange(10)).ravel()
 
 
 def draw(outcome, small, figures: Path) -> None:
@@ -58,6 +69,8 @@ def draw(outcome, small, figures: Path) -> None:
     """
     limits = {"min_sample_call_rate": 0.9, "min_maf": 0.01}
     draw_figures(*small, figures, color_by="population", **limits)
+    if len(outcome.samples) > LARGE:  # minutes of drawing, which is not what is measured
+        outcome = small[0]
     values = outcome.qc.population
     colouring = Colouring(values, outcome.cohorts, outcome.founders, "population")
     pca, variance = outcome.embedding("pca"), outcome.variance["pca"]
@@ -109,11 +122,33 @@ def make_study(folder: Path, n: int, n_maps: int):
     return outcome, distances, maps
 
 
-def measure_page(page: Path, repeats: int) -> tuple[list[tuple], list[str]]:
+#: What a person does, with the drawing that follows at once; `k` is the number of the repeat.
+ANSWERS = {
+    "colour by another column": "explorer.part('colour').selectedIndex = (k % 5) + 1,"
+    "explorer.recolour(), draw()",
+    "hover: find the sample, describe, draw": "explorer.hover("
+    "explorer.panels[0].nearest(150, 150 + k), {clientX: 150, clientY: 150}), draw()",
+    "zoom and draw": "explorer.panels[0].zoom(1.01), draw()",
+    "search, a name's start": "explorer.matches('c0' + k)",
+    "search, within names": "explorer.matches('9' + k)",
+    "search, no such name": "explorer.matches('nobody' + k)",
+    "lasso: select, list, draw": "explorer.select(explorer.panels[0].within("
+    "[[60, 10], [300, 10], [300, 300], [60, 300 - k]])), draw()",
+}
+
+
+def measure_page(page: Path, repeats: int, large: bool, webgl: bool) -> tuple[list[tuple], list]:
     """Times until the page is ready and responds in Chromium, as table rows; and problems."""
-    ready, busy = [], []
+    painted, ready, busy = [], [], []
+    limit = (LIMITS_LARGE if large else LIMITS)[1]
     with Browser() as browser:
         browser.call("Performance.enable", timeDomain="threadTicks")
+        if webgl:
+            # As if the emulated device had another name.
+            source = "WebGL2RenderingContext.prototype.getParameter = (of => function (name) {"
+            source += "return name === 0x9246 ? 'any' : of.call(this, name); })"
+            source += "(WebGL2RenderingContext.prototype.getParameter)"
+            browser.call("Page.addScriptToEvaluateOnNewDocument", source=source)
 
         def processor() -> float:
             metrics = browser.call("Performance.getMetrics")["metrics"]
@@ -123,59 +158,64 @@ def measure_page(page: Path, repeats: int) -> tuple[list[tuple], list[str]]:
             browser.open("about:blank", "true")
             before = processor()
             browser.open(page.as_uri(), READY)
-            ready.append(browser.run("performance.getEntriesByName('ready')[0].startTime"))
+            for mark, times in (("painted", painted), ("ready", ready)):
+                times.append(browser.run(f"performance.getEntriesByName('{mark}')[0].startTime"))
             busy.append(processor() - before)
-        answers = {
-            "colour by another column": "explorer.part('colour').selectedIndex = (k % 5) + 1,"
-            "explorer.recolour(), explorer.panels.forEach(p => p.drawNow())",
-            "find the sample under the pointer": "explorer.panels[0].nearest(150, 150 + k)",
-            "zoom and draw": "explorer.panels[0].zoom(1.01), explorer.panels[0].drawNow()",
-            "search": "explorer.matches('9' + k)",
-            "lasso": "explorer.select(explorer.panels[0].within("
-            "[[60, 10], [300, 10], [300, 300], [60, 300 - k]]))",
-        }
+        if large:
+            browser.wait(LOADED)
+        browser.run(
+            "globalThis.draw = () => { for (const p of explorer.panels) { p.drawNow();"
+            # Reading a pixel waits for the drawing.
+            "p.canvas.getContext('2d').getImageData(60, 60, 1, 1); } }"
+        )
+        browser.problems.clear()
         times = {
             name: browser.run(
-                "(() => { let least = Infinity; for (let k = 0; k < 5; k++) {"
+                "(() => { const all = []; for (let k = 0; k < 5; k++) {"
                 f"const t = performance.now(); {script};"
-                "least = Math.min(least, performance.now() - t); } return least; })()"
+                "all.push(performance.now() - t); } return all.sort((a, b) => a - b)[2]; })()"
             )
-            for name, script in answers.items()
+            for name, script in ANSWERS.items()
         }
-        problems = browser.problems
+        drawn = browser.run("explorer.data.points?.constructor.name ?? 'canvas'")
+        # These remarks are on the measurement.
+        problems = [p for p in browser.problems if not re.search("readback|ReadPixels", p)]
     rows = [
-        ("ready, best", f"{min(ready) / 1e3:.2f} s", f"{LIMIT_S:g} s"),
-        ("ready, median", f"{np.median(ready) / 1e3:.2f} s", f"{LIMIT_S:g} s"),
-        ("processor for it, best", f"{min(busy):.2f} s", ""),
-        *((name, f"{value:.0f} ms", "") for name, value in times.items()),
+        ("maps painted, best", f"{min(painted) / 1e3:.2f} s", f"{limit:g} s"),
+        ("maps painted, median", f"{np.median(painted) / 1e3:.2f} s", f"{limit:g} s"),
+        ("ready, median", f"{np.median(ready) / 1e3:.2f} s", ""),
+        ("processor until ready, best", f"{min(busy):.2f} s", ""),
+        *(
+            (name, f"{value:.0f} ms", "100 ms" if name.startswith("search") else "")
+            for name, value in times.items()
+        ),
+        ("points drawn by", drawn, ""),
     ]
     return rows, problems
 
 
-def main() -> None:
-    parser = commandline.new_parser(__doc__)
-    parser.add_argument("--samples", type=int, default=30_000)
-    parser.add_argument("--maps", type=int, default=24)
-    parser.add_argument("--repeats", type=int, default=5)
-    options = commandline.parse(parser, samples=600, maps=8, repeats=1)
+def measure(n: int, n_maps: int, repeats: int, webgl: bool) -> None:
+    """Write the page of a study of that many samples, open it, print the table."""
     with tempfile.TemporaryDirectory() as folder:
-        outcome, distances, maps = make_study(Path(folder), options.samples, options.maps)
+        outcome, distances, maps = make_study(Path(folder), n, n_maps)
         figures, page = outcome.folder / "figures", outcome.folder / "report/report.html"
         names = {"one": [f"a{i}" for i in range(200)], "two": [f"b{i}" for i in range(200)]}
         labels = {"population": [f"P{i % 7}" for i in range(400)]}
         draw(outcome, make_results(Path(folder) / "small", names, ["one"], labels), figures)
-        start = time.perf_counter()
+        start = time.process_time()
         counts = write_report(outcome, distances, figures, configuration(), page, maps=maps)
-        written = time.perf_counter() - start
+        written = time.process_time() - start
         rows, problems = [], None
+        large = n > LARGE
         if find_chromium():
-            rows, problems = measure_page(page, options.repeats)
+            rows, problems = measure_page(page, repeats, large, webgl)
         else:
             print("Chromium is left out: it is not installed (apt-get install chromium).")
+        limit = (LIMITS_LARGE if large else LIMITS)[0]
         rows = [
-            ("size of the page", f"{counts['bytes'] / 1e6:.1f} MB", f"{LIMIT_MB} MB"),
+            ("size of the page", f"{counts['bytes'] / 1e6:.1f} MB", f"{limit} MB"),
             *rows,
-            ("page written", f"{written:.0f} s", ""),
+            ("page written, CPU", f"{written:.0f} s", ""),
         ]
         title = (
             f"{len(outcome.samples)} samples, {counts['maps']} maps, {counts['figures']} figures"
@@ -183,8 +223,19 @@ def main() -> None:
         print_table(title, ["", "measured", "limit"], rows)
         if problems is not None:
             print(f"problems on the console: {problems or 'none'}")
-        largest = sorted(figures.glob("*"), key=lambda path: -path.stat().st_size)[:5]
-        print("largest figures:", [(p.name, p.stat().st_size) for p in largest])
+        largest = sorted(figures.glob("*"), key=lambda path: -path.stat().st_size)[:3]
+        print("largest figures:", [(p.name, p.stat().st_size) for p in largest], flush=True)
+
+
+def main() -> None:
+    parser = commandline.new_parser(__doc__)
+    parser.add_argument("--samples", type=int, nargs="+", default=[600, 30_000, 1_000_000])
+    parser.add_argument("--maps", type=int, default=24)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--webgl", action="store_true", help="also where a CPU emulates WebGL")
+    options = commandline.parse(parser, samples=[600], maps=8, repeats=1)
+    for n in options.samples:
+        measure(n, options.maps, options.repeats, options.webgl)
 
 
 if __name__ == "__main__":

@@ -210,8 +210,8 @@ def test_a_label_has_the_colour_of_the_figures(page, study):
 def test_shapes_tell_labels_apart_without_colour(page):
     choose(page, "shape", "label")
     shapes = page.run(
-        "Object.fromEntries(explorer.shapes.map((s, i) =>"
-        "[explorer.data.value(explorer.column, i), s]))"
+        "Object.fromEntries(explorer.column.values.map((value, code) =>"
+        "[value, explorer.shapes.names[code]]))"
     )
     assert len({shapes[label] for label in POPULATIONS[:3]}) == 3
 
@@ -413,4 +413,4 @@ def test_names_that_every_object_of_a_browser_has(tmp_path, browser):
         choose(browser, "shape", "cohort")
         assert len(pixels(browser)) > 3
         assert browser.problems == []
-    assert browser.run("explorer.data.shapesOf(explorer.column, false)[0]") == "o"
+    assert browser.run("explorer.data.shapesOf(explorer.column, false).names[0]") == "o"

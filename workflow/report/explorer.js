@@ -3,13 +3,14 @@
 
 const MOST_MATCHES = 12;    // samples that the search suggests
 const MOST_POINTED = 10;    // columns beside the pointer; a click shows all
-const MOST_LISTED = 200;    // rows of the table of selected samples; the downloaded file has all
+const MOST_LISTED = 200;    // rows of a page of selected samples; the downloaded file has all
 
 class Explorer {
   constructor(root, data) {
     this.root = root;
     this.data = data;
-    this.selected = new Set();
+    this.selected = new Selection(data.n);
+    this.page = 0;
     this.hovered = -1;
     this.pinned = -1;
     const on = {
@@ -38,7 +39,10 @@ class Explorer {
     this.part("copy").addEventListener("click", () => this.copy());
     this.part("save").addEventListener("click", () => this.save());
     this.part("clear").addEventListener("click", () => this.select([]));
-    this.part("all").addEventListener("click", () => this.select([...data.samples.keys()]));
+    this.part("all").addEventListener("click", () => this.selectAll());
+    for (const [name, step] of [["earlier", -1], ["later", 1]]) {
+      this.part(name).addEventListener("click", () => this.turn(step));
+    }
     this.part("unpin").addEventListener("click", () => this.pin(-1));
     this.part("picture").addEventListener("click", () => this.savePicture());
     this.part("link").addEventListener("click", () => this.copyLink());
@@ -65,8 +69,12 @@ class Explorer {
     const colour = this.data.columns.findIndex((column) => column.name === wanted.get("colour"));
     if (colour >= 0) this.part("colour").value = colour;
     if (wanted.get("shape") === "label") this.part("shape").value = "label";
-    const sample = this.data.samples.indexOf(wanted.get("sample"));
-    if (sample >= 0) this.pin(sample);
+    const pin = () => {
+      const sample = wanted.get("sample") ? this.data.find(wanted.get("sample")) : -1;
+      if (sample >= 0) this.pin(sample);
+    };
+    if (this.data.isReady(this.data.names)) pin();
+    else this.data.load([this.data.names]).then(pin);
     this.root.scrollIntoView();
     return true;
   }
@@ -80,7 +88,7 @@ class Explorer {
     });
     parts.set("colour", this.column.name);
     if (this.byLabel) parts.set("shape", "label");
-    if (this.pinned >= 0) parts.set("sample", this.data.samples[this.pinned]);
+    if (this.pinned >= 0) parts.set("sample", this.data.name(this.pinned));
     return `${location.href.split("#")[0]}#${parts}`;
   }
 
@@ -100,20 +108,33 @@ class Explorer {
   // --- colours -------------------------------------------------------------------------------
 
   recolour() {
-    this.column = this.data.columns[this.part("colour").value];
+    const column = this.data.columns[this.part("colour").value];
+    const missing = [column, this.data.column("cohort")].filter((part) => !this.data.isReady(part));
+    if (missing.length) {
+      this.data.load(missing).then(() => this.recolour());
+      return;
+    }
+    this.column = column;
     this.codes = this.data.codes(this.column);
     this.colours = this.data.colours(this.column);
     this.byLabel = this.part("shape").value === "label" && !this.column.scale;
     this.shapes = this.data.shapesOf(this.column, this.byLabel);
+    if (this.data.large) {
+      const numbers = this.shapes.names.map((name) => SHAPE_NAMES.indexOf(name));
+      this.shapeNumbers = new Uint8Array(this.data.n);
+      for (let i = 0; i < this.data.n; i++) this.shapeNumbers[i] = numbers[this.shapes.codes[i]];
+    }
     this.drawLegend();
     this.paint();
     this.list();
   }
 
   paint() {
+    if (!this.codes) return; // not loaded yet
     const marked = [...new Set([this.hovered, this.pinned])].filter((sample) => sample >= 0);
-    const { colours, codes, shapes, selected } = this;
-    for (const panel of this.panels) panel.paint({ colours, codes, shapes, selected, marked });
+    const { colours, codes, shapes, shapeNumbers, selected } = this;
+    const style = { colours, codes, shapes, shapeNumbers, selected, marked };
+    for (const panel of this.panels) panel.paint(style);
   }
 
   // Values of the column with their numbers of samples; rare values that share a colour form one group.
@@ -133,7 +154,7 @@ class Explorer {
     });
     if (other.count) {
       const [code] = other.codes;
-      groups.push({ ...other, text: `other: ${other.codes.size} labels`, code });
+      groups.push({ ...other, text: `other: ${this.column.others || other.codes.size} labels`, code });
     }
     if (unknown.count) {
       const [code] = unknown.codes;
@@ -190,11 +211,11 @@ class Explorer {
   // Add the samples of a legend's row to the selection, or remove them from it.
   toggle(group, button) {
     const add = button.getAttribute("aria-pressed") === "false";
+    const inGroup = Uint8Array.from(this.column.values, (_, code) => Number(group.codes.has(code)));
     for (let i = 0; i < this.data.n; i++) {
-      if (!group.codes.has(this.codes[i])) continue;
-      if (add) this.selected.add(i);
-      else this.selected.delete(i);
+      if (inGroup[this.codes[i]]) this.selected.set(i, Number(add));
     }
+    this.page = 0;
     button.setAttribute("aria-pressed", String(add));
     this.paint();
     this.list();
@@ -214,10 +235,11 @@ class Explorer {
     }
     const list = document.createElement("dl");
     list.append(...rows);
-    return [Object.assign(document.createElement("strong"), { textContent: this.data.samples[sample] }), list];
+    return [Object.assign(document.createElement("strong"), { textContent: this.data.name(sample) }), list];
   }
 
   hover(sample, event) {
+    if (!this.data.isReady(this.data.names)) return;
     const tip = this.part("tip");
     if (sample !== this.hovered) {
       this.hovered = sample;
@@ -234,6 +256,7 @@ class Explorer {
   }
 
   pin(sample) {
+    if (sample >= 0 && !this.data.isReady(this.data.names)) return;
     this.pinned = sample;
     this.part("card").hidden = sample < 0;
     if (sample >= 0) {
@@ -246,16 +269,7 @@ class Explorer {
   // --- search --------------------------------------------------------------------------------
 
   matches(text) {
-    this.lower ||= this.data.samples.map((name) => name.toLowerCase());
-    const wanted = text.trim().toLowerCase();
-    if (!wanted) return [];
-    const starts = [], contains = [];
-    for (let i = 0; i < this.lower.length && starts.length < MOST_MATCHES; i++) {
-      const at = this.lower[i].indexOf(wanted);
-      if (at === 0) starts.push(i);
-      else if (at > 0 && contains.length < MOST_MATCHES) contains.push(i);
-    }
-    return [...starts, ...contains].slice(0, MOST_MATCHES);
+    return this.data.matches(text, MOST_MATCHES);
   }
 
   listenToSearch() {
@@ -267,7 +281,7 @@ class Explorer {
       input.removeAttribute("aria-activedescendant");
     };
     const choose = (sample) => {
-      input.value = this.data.samples[sample];
+      input.value = this.data.name(sample);
       close();
       this.pin(sample);
     };
@@ -280,7 +294,7 @@ class Explorer {
       found = this.matches(input.value);
       list.replaceChildren(...found.map((sample, k) => {
         const row = Object.assign(document.createElement("li"),
-          { textContent: this.data.samples[sample], id: `match-${k}` });
+          { textContent: this.data.name(sample), id: `match-${k}` });
         row.setAttribute("role", "option");
         row.addEventListener("pointerdown", (event) => { event.preventDefault(); choose(sample); });
         return row;
@@ -302,12 +316,13 @@ class Explorer {
     // Select all samples of a pasted list of names, separated by line breaks, tabs, commas or semicolons.
     input.addEventListener("paste", (event) => {
       const text = event.clipboardData.getData("text");
-      this.places ||= new Map(this.data.samples.map((name, i) => [name, i]));
+      if (!this.data.isReady(this.data.names)) return;
+      const { places } = this.data;
       const names = text.split(/[\n\r\t,;]+/).map((name) => name.trim()).filter(Boolean);
-      const known = names.filter((name) => this.places.has(name));
+      const known = names.filter((name) => places.has(name));
       if (names.length < 2 || !known.length) return;
       event.preventDefault();
-      this.select(known.map((name) => this.places.get(name)));
+      this.select(known.map((name) => places.get(name)));
       status.textContent = `${known.length} of ${names.length} names selected.`;
     });
   }
@@ -315,8 +330,18 @@ class Explorer {
   // --- selection -----------------------------------------------------------------------------
 
   select(samples, adding = false) {
-    if (!adding) this.selected.clear();
-    for (const sample of samples) this.selected.add(sample);
+    if (!adding) this.selected.fill(0);
+    for (const sample of samples) this.selected.set(sample, 1);
+    this.afterSelecting();
+  }
+
+  selectAll() {
+    this.selected.fill(1);
+    this.afterSelecting();
+  }
+
+  afterSelecting() {
+    this.page = 0;
     for (const button of this.part("legend").querySelectorAll("button")) {
       button.setAttribute("aria-pressed", "false");
     }
@@ -325,16 +350,17 @@ class Explorer {
   }
 
   chosen() {
-    return [...this.selected].sort((a, b) => a - b);
+    return this.selected.list();
   }
 
   rows(samples) {
     const header = ["sample", ...this.data.columns.map((column) => column.name)];
     return [header, ...samples.map((sample) =>
-      [this.data.samples[sample], ...this.data.columns.map((column) => this.data.value(column, sample))])];
+      [this.data.name(sample), ...this.data.columns.map((column) => this.data.value(column, sample))])];
   }
 
   list() {
+    if (this.selected.size && !this.column) return; // not loaded yet
     const samples = this.chosen();
     const count = this.part("count");
     for (const name of ["copy", "save", "clear"]) this.part(name).disabled = !samples.length;
@@ -345,17 +371,19 @@ class Explorer {
     }
     let text = `${samples.length} of ${this.data.n} samples selected`;
     if (!this.column.scale) {
-      const by = new Map();
+      const counts = new Uint32Array(this.column.values.length), seen = [];
       for (const sample of samples) {
-        const value = this.data.value(this.column, sample);
-        by.set(value, (by.get(value) || 0) + 1);
+        if (!counts[this.codes[sample]]++) seen.push(this.codes[sample]);
       }
-      const most = [...by].sort((a, b) => b[1] - a[1]);
-      const named = most.slice(0, 8).map(([value, n]) => `${isUnknown(value) ? "not known" : value} ${n}`);
+      const most = seen.map((code) => [this.column.values[code], counts[code]])
+        .sort((a, b) => b[1] - a[1]);
+      const word = (value) => (isUnknown(value) ? "not known" : value === REST ? "other labels" : value);
+      const named = most.slice(0, 8).map(([value, n]) => `${word(value)} ${n}`);
       text += `: ${named.join(", ")}${most.length > 8 ? " and others" : ""}`;
     }
     count.textContent = `${text}.`;
-    const [header, ...rows] = this.rows(samples.slice(0, MOST_LISTED));
+    const first = this.page * MOST_LISTED, listed = samples.slice(first, first + MOST_LISTED);
+    const [header, ...rows] = this.rows(listed);
     const table = document.createElement("table");
     const head = table.createTHead().insertRow();
     for (const name of header) {
@@ -369,12 +397,22 @@ class Explorer {
     }
     equipTable(table, false);
     this.part("rows").replaceChildren(table);
+    this.part("pages").hidden = samples.length <= MOST_LISTED;
+    this.part("earlier").disabled = !first;
+    this.part("later").disabled = first + MOST_LISTED >= samples.length;
     this.part("more").textContent = samples.length > MOST_LISTED
-      ? `Only the first ${MOST_LISTED} are listed; copy and download include all.` : "";
+      ? `Samples ${first + 1} to ${first + listed.length} of ${samples.length} are listed; `
+        + "copy and download include all." : "";
+  }
+
+  // Show the next or previous page of the selected samples.
+  turn(step) {
+    this.page += step;
+    this.list();
   }
 
   async copy() {
-    const text = this.chosen().map((sample) => this.data.samples[sample]).join("\n");
+    const text = this.chosen().map((sample) => this.data.name(sample)).join("\n");
     await this.copyText(text, this.part("copied"), "Please use Download TSV.");
   }
 
@@ -418,14 +456,40 @@ class Explorer {
   }
 }
 
-const explorerRoot = document.getElementById("explorer");
-let explorer = null;
-if (explorerRoot) {
-  explorerRoot.hidden = false;
-  explorer = new Explorer(explorerRoot, new PageData(JSON.parse(document.getElementById("page-data").textContent)));
+// What a large study loads after its maps are drawn: names, then all columns.
+async function loadRest(data) {
+  while (data.pending) await new Promise((done) => setTimeout(done, 5));
+  await nextPaint();
+  performance.mark("painted");
+  if (!data.large) return;
+  await data.load([data.names]);
+  data.names.lines.prepareSearch();
 }
-requestAnimationFrame(() => requestAnimationFrame(() => {
+
+function nextPaint() {
+  return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+}
+
+async function start() {
+  const root = document.getElementById("explorer");
+  if (!root) return;
+  const data = new PageData(JSON.parse(document.getElementById("page-data").textContent));
+  if (data.large && typeof DecompressionStream === "undefined") {
+    document.getElementById("too-old").hidden = false;
+    return;
+  }
+  root.hidden = false;
+  explorer = new Explorer(root, data);
+  await loadRest(data);
+}
+
+let explorer = null;
+start().then(async () => {
+  await nextPaint();
   // Tests and the benchmark wait for this mark: the maps are drawn and the page is interactive.
   document.documentElement.dataset.ready = "yes";
   performance.mark("ready");
-}));
+  if (!explorer || !explorer.data.large) return;
+  for (const column of explorer.data.columns) await explorer.data.load([column]);
+  document.documentElement.dataset.loaded = "yes";
+});

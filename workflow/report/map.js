@@ -65,6 +65,13 @@ class MapPanel {
     const [x, y] = [Number(this.controls.x.value), Number(this.controls.y.value)];
     const one = this.map.axes.length < 2;
     this.axes = [this.map.axes[x], one ? null : this.map.axes[y]];
+    const missing = this.axes.filter((axis) => axis && !this.data.isReady(axis));
+    this.u = this.v = null;
+    if (missing.length) {
+      const { map } = this;
+      this.data.load(missing).then(() => { if (this.map === map) this.setAxes(); });
+      return;
+    }
     this.u = this.data.coordinates(this.map, x);
     this.v = one ? this.data.coordinates({ axes: [] }, 0) : this.data.coordinates(this.map, y);
     const names = this.axes.filter(Boolean).map((axis) => axis.name).join(" and ");
@@ -153,7 +160,7 @@ class MapPanel {
 
   // Bring a sample into view without changing the scale.
   reveal(sample) {
-    if (!this.view) return; // not laid out yet: the whole map will be shown
+    if (!this.view || !this.u) return; // not laid out yet: the whole map will be shown
     const [x, y] = this.screen(sample);
     const { w, h } = this.inner;
     const { left, top } = this.margin;
@@ -162,23 +169,34 @@ class MapPanel {
   }
 
   nearest(px, py) {
+    if (!this.u) return -1;
     const { a, b, c, d } = this.affine();
+    const { u, v } = this, n = this.data.n;
     let best = -1, least = REACH * REACH;
-    for (let i = 0; i < this.data.n; i++) {
-      const far = (a * this.u[i] + b - px) ** 2 + (c * this.v[i] + d - py) ** 2;
-      if (far < least) [best, least] = [i, far];
+    for (let i = 0; i < n; i++) {
+      const x = a * u[i] + b - px, y = c * v[i] + d - py, far = x * x + y * y;
+      if (far < least) { best = i; least = far; }
     }
     return best;
   }
 
   // Samples within a closed path on the canvas (even-odd rule).
   within(path) {
+    if (!this.u) return [];
     const { a, b, c, d } = this.affine();
-    const found = [];
-    for (let i = 0; i < this.data.n; i++) {
-      const [x, y] = [a * this.u[i] + b, c * this.v[i] + d];
+    const { u, v } = this, n = this.data.n, found = [];
+    // Edges of the path by the rows of pixels that they cross: a point looks at those of its row.
+    const top = Math.floor(Math.min(...path.map(([, y]) => y)));
+    const rows = [];
+    for (let k = 0, l = path.length - 1; k < path.length; l = k++) {
+      const ends = [Math.floor(path[k][1]) - top, Math.floor(path[l][1]) - top].sort((p, q) => p - q);
+      for (let row = ends[0]; row <= ends[1]; row++) (rows[row] ||= []).push([k, l]);
+    }
+    for (let i = 0; i < n; i++) {
+      const x = a * u[i] + b, y = c * v[i] + d, edges = rows[Math.floor(y) - top];
+      if (!edges) continue;
       let inside = false;
-      for (let k = 0, l = path.length - 1; k < path.length; l = k++) {
+      for (const [k, l] of edges) {
         const [xk, yk] = path[k], [xl, yl] = path[l];
         if ((yk > y) !== (yl > y) && x < ((xl - xk) * (y - yk)) / (yl - yk) + xk) inside = !inside;
       }
@@ -187,7 +205,7 @@ class MapPanel {
     return found;
   }
 
-  // style: colours (of values), codes, shapes, selected (Set), marked (samples with a ring)
+  // style: colours (of values), codes, shapes (names and codes), selected, marked (samples with a ring)
   paint(style) {
     this.style = style;
     this.draw();
@@ -213,10 +231,46 @@ class MapPanel {
     return sprite;
   }
 
-  get radius() { return Math.min(4.5, Math.max(1.6, 90 / Math.sqrt(this.data.n + 1))); }
+  // Of a large study, points grow while the map is enlarged.
+  get radius() {
+    if (!this.data.large) return Math.min(4.5, Math.max(1.6, 90 / Math.sqrt(this.data.n + 1)));
+    const { x0, x1, y0, y1 } = this.view;
+    const share = Math.min(1, Math.max(0, x1 - x0)) * Math.min(1, Math.max(0, y1 - y0));
+    return Math.min(4.5, Math.max(1, 90 / Math.sqrt(this.data.n * share + 1)));
+  }
+
+  // The points of a large study, drawn again only if something of them has changed.
+  layer() {
+    const { style, u, v, view, width, height, ratio, radius } = this;
+    const { colours, codes, shapes, selected } = style;
+    const key = [u, v, view, width, height, ratio, colours, codes, shapes, selected.version];
+    if (this.layerKey && key.every((part, k) => part === this.layerKey[k])) return this.drawnLayer;
+    const passes = selected.size
+      ? [{ chosen: 0, alpha: FADED }, { chosen: 1, alpha: 0.95 }] : [{ chosen: 2, alpha: 0.5 }];
+    const what = {
+      axes: this.axes, u, v, affine: this.affine(), width, height, ratio, radius, passes, style };
+    if (!this.data.points || this.data.points.lost) this.data.points = makePoints(this.data.order);
+    const { canvas } = this;
+    this.drawnLayer ||= document.createElement("canvas");
+    [this.drawnLayer.width, this.drawnLayer.height] = [canvas.width, canvas.height];
+    this.drawnLayer.getContext("2d").drawImage(this.data.points.draw(what), 0, 0);
+    this.layerKey = key;
+    return this.drawnLayer;
+  }
+
+  // Whether so few points of a large study are in view that a canvas can draw their shapes.
+  get few() {
+    if (!(this.data.points instanceof PixelPoints)) return false;
+    const { u, v, view } = this;
+    let count = 0;
+    for (let i = 0; i < u.length && count <= MOST_SPRITES; i++) {
+      if (u[i] >= view.x0 && u[i] <= view.x1 && v[i] >= view.y0 && v[i] <= view.y1) count++;
+    }
+    return count <= MOST_SPRITES;
+  }
 
   drawNow() {
-    if (!this.style || !this.view || !this.width) return;
+    if (!this.style || !this.view || !this.width || !this.u) return;
     const context = this.canvas.getContext("2d");
     const { colours, codes, shapes, selected, marked } = this.style;
     const { w, h } = this.inner;
@@ -239,17 +293,22 @@ class MapPanel {
         if (selected.size && selected.has(i) !== which) continue;
         const [x, y] = [a * this.u[i] + b, c * this.v[i] + d];
         if (!(x > left - 9 && x < this.width && y > -9 && y < top + h + 9)) continue;
-        const sprite = this.sprite(shapes[i], colours[codes[i]], radius);
+        const sprite = this.sprite(shapes.names[shapes.codes[i]], colours[codes[i]], radius);
         const size = sprite.width / this.ratio;
         context.drawImage(sprite, x - size / 2, y - size / 2, size, size);
       }
     };
-    if (selected.size) points(false, FADED);
-    points(true, selected.size ? 0.95 : opacity);
+    if (this.data.large && !this.few) {
+      context.drawImage(this.layer(), 0, 0, this.width, this.height);
+    } else {
+      if (selected.size) points(false, FADED);
+      points(true, selected.size ? 0.95 : opacity);
+    }
     context.globalAlpha = 1;
     for (const i of marked) {
       const [x, y] = this.screen(i);
-      drawShape(context, shapes[i], x, y, radius + 1.5, colours[codes[i]]);
+      if (!Number.isFinite(x + y)) continue; // not on this map
+      drawShape(context, shapes.names[shapes.codes[i]], x, y, radius + 1.5, colours[codes[i]]);
       context.beginPath();
       context.arc(x, y, radius + 6, 0, 2 * Math.PI);
       context.lineWidth = 2;

@@ -87,6 +87,12 @@ rule define_axes:
         "../scripts/define_axes.py"
 
 
+def pca_memory(wildcards, input, attempt):
+    """Of the products of a group of samples with those that define the axes, and of scores."""
+    n = n_samples(*COHORTS)
+    return limit_mb(400 + 0.05 * n + min(2_200, 6e-6 * n**2), attempt)
+
+
 rule compute_pca:
     input:
         genotypes=genotype_files("embedding.genotypes", COHORTS),
@@ -106,8 +112,9 @@ rule compute_pca:
         "../../envs/popdesic.yaml"
     threads: 8
     resources:
-        # 32 bytes for each pair of a sample that defines the axes and one that does not.
-        mem_mb=memory(300, samples=0.05, pairs=8e-6),
+        # Passes made ahead; 2 GB for a group of samples with those that define the axes, or what
+        # small studies take of it: 24 bytes for a quarter of all pairs.
+        mem_mb=pca_memory,
         runtime=minutes(mb_samples=4e-6, samples=5e-5),
     params:
         sheet=CONFIG["samples"],

@@ -159,11 +159,6 @@ def refit_tables(method):
     return map_tables(method) if method in REFITS else []
 
 
-def further_threads(wildcards):
-    """densMAP moves its points on several threads, t-SNE on one."""
-    return 8 if wildcards.method == "densmap" else 1
-
-
 def pcoa_minutes(wildcards, attempt):
     """Cost of a dense decomposition per map, or of Lanczos above eigen.DENSE_ROWS."""
     n = n_samples(*COHORTS)

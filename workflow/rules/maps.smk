@@ -30,6 +30,16 @@ UMAP_OPTIONS = dict(
 MAPS_DEVICE = CONFIG["device"] if n_samples(*COHORTS) > MANY_POINTS else "cpu"
 
 
+def further_threads(wildcards):
+    """densMAP moves its points on several threads, t-SNE on one."""
+    return 8 if wildcards.method == "densmap" else 1
+
+
+def further_gpus(wildcards):
+    """densMAP moves many points on a GPU, as UMAP does; t-SNE has no kernel."""
+    return GPUS if wildcards.method == "densmap" and MAPS_DEVICE != "cpu" else 0
+
+
 rule close_founders:
     input:
         source=distance_source,
@@ -164,14 +174,17 @@ rule compute_further_maps:
     wildcard_constraints:
         method="densmap|tsne",
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     # t-SNE takes one.
     threads: further_threads
     resources:
         # t-SNE keeps 91 neighbours per sample; matrices are memory-mapped and read in blocks.
         mem_mb=memory(900, samples=0.05),
         runtime=minutes(2, samples=5e-4 * len(ALPHAS), pairs=1e-9 * len(ALPHAS)),
+        gpu=further_gpus,
     params:
+        device=MAPS_DEVICE,
+        n_samples=n_samples(*COHORTS),
         layout=dict(
             neighbors=CONFIG["embedding"]["umap_neighbors"],
             min_dist=CONFIG["embedding"]["umap_min_dist"],

@@ -9,18 +9,12 @@
 #         results/geodesic/{space}/alpha{alpha}.json alpha{alpha}.run.json
 #         results/embedding/pcoa.{space}.alpha{alpha}.tsv .json, umap.*.tsv
 
+from popdesic.study.sparse import neighbors_kept
+
 #: Rows of landmarks that take the place of matrices of all pairs.
 ROW_MB = 4e-3  # of a sample: 1 000 landmarks
-#: Neighbours of everyone: as many as any stage asks for.
-N_NEIGHBORS = min(
-    256,
-    max(
-        CONFIG["distance"]["neighbors"],
-        CONFIG["embedding"]["umap_neighbors"] * (2 if ENSEMBLE else 1),
-        CONFIG["communities"]["neighbors"],
-        CONFIG["geodesic"]["neighbors"],
-    ),
-)
+#: Neighbours of everyone.
+N_NEIGHBORS = neighbors_kept(CONFIG)
 
 
 # The same files as of a study with matrices, made in another way.
@@ -181,15 +175,18 @@ rule draw_near_umap:
     benchmark:
         "benchmarks/draw_near_umap.tsv"
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: 8
     resources:
         mem_mb=memory(300, samples=0.1),
         runtime=minutes(1, samples=2e-5 * N_UMAPS),
+        gpu=GPUS if MAPS_DEVICE != "cpu" else 0,
     params:
         spaces=SPACES,
         alphas=ALPHAS,
         umap=UMAP_OPTIONS,
+        device=MAPS_DEVICE,
+        n_samples=n_samples(*COHORTS),
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
         code=code_of("draw_near_umap"),

@@ -3,11 +3,18 @@
 from pathlib import Path
 
 from popdesic.embedding.further_maps import compute_further_map
+from popdesic.engine.needs import layout_bytes
+from popdesic.engine.select import select_backend
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     files, params = snakemake.input, snakemake.params
     frames = list(files.get("frame", [])) or [None] * len(files.lengths)
+    backend = None
+    if snakemake.wildcards.method == "densmap":
+        need = layout_bytes(params.n_samples, params.layout["neighbors"])
+        backend = select_backend(params.device, snakemake.threads, device_bytes=need)
+        log.info("device: %s", backend.describe())
     for lengths, frame, table in zip(files.lengths, frames, snakemake.output.tables, strict=True):
         compute_further_map(
             snakemake.wildcards.method,
@@ -20,5 +27,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
             frame=Path(frame) if frame else None,
             founders=set(params.founders),
             threads=snakemake.threads,
+            backend=backend,
         )
         log.info("%s", table)

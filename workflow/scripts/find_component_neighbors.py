@@ -4,15 +4,18 @@ from pathlib import Path
 
 from popdesic.distance.matrix import leading_scores
 from popdesic.embedding.near_maps import write_component_neighbors
+from popdesic.engine.needs import points_bytes
 from popdesic.engine.select import select_backend
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params
-    backend = select_backend(params.device, snakemake.threads)
+    scores = leading_scores(Path(snakemake.input.scores), params.pcs)
+    need = points_bytes(*scores.shape, params.k)
+    backend = select_backend(params.device, snakemake.threads, device_bytes=need)
     log.info("device: %s", backend.describe())
     counts = write_component_neighbors(
-        leading_scores(Path(snakemake.input.scores), params.pcs),
+        scores,
         Path(snakemake.input.samples),
         set(params.founders),
         backend,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.distance.neighbors import write_neighbors
+from popdesic.distance.neighbors import device_need, write_neighbors
 from popdesic.distance.rows import folders_of
 from popdesic.engine.select import select_backend
 from popdesic.io.log import log_counts, logged
@@ -10,11 +10,13 @@ from popdesic.io.log import log_counts, logged
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params
     host_bytes = snakemake.resources.host_memory_mb << 20
-    folders = folders_of(snakemake.input.planes)
-    backend = select_backend(params.device, snakemake.threads, host_bytes)
+    found = folders_of(snakemake.input.planes)
+    folders = [found[cohort] for cohort in params.cohorts]
+    need = device_need(folders, params.k, params.metric)
+    backend = select_backend(params.device, snakemake.threads, host_bytes, need)
     log.info("device: %s", backend.describe())
     counts = write_neighbors(
-        [folders[cohort] for cohort in params.cohorts],
+        folders,
         Path(snakemake.output.neighbors),
         backend,
         k=params.k,

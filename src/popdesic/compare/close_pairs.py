@@ -18,7 +18,6 @@ from ..distance.tiles import load_cohorts
 from ..engine.base import Backend
 from ..engine.relatives import Closeness
 from ..engine.terms import KINSHIP
-from ..io.tables import write_table
 from . import kinship
 from .resolution import Resolution
 
@@ -91,10 +90,3 @@ def find_close_pairs(
     # ties of what is written are ordered by name
     written = [float(f"{value:.6g}") for value in table.kinship]
     return kinship.closest_first(table.assign(kinship=written))
-
-
-def write_close_pairs(out: Path, *given, **options) -> dict[str, int]:
-    """Write the table of `find_close_pairs`; arguments as there."""
-    table = find_close_pairs(*given, **options)
-    write_table(out, table)
-    return {"close pairs": len(table)}

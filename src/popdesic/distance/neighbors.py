@@ -17,6 +17,7 @@ import pandas as pd
 
 from ..engine.base import Backend
 from ..engine.nearest import RATIO, ROOT, SHARES, Measure, Nearest, PlaneParts
+from ..engine.needs import neighbors_bytes
 from ..engine.terms import ALLELES, SQUARED, SQUARED_SUMS
 from ..io.errors import UserError
 from ..io.files import digest
@@ -102,6 +103,13 @@ class Known:
     cohorts: list[str]
     landmarks: np.ndarray | None
     tree: tuple[np.ndarray, np.ndarray]
+
+
+def device_need(folders: Sequence[Path], k: int, metric: str) -> int:
+    """Device memory in bytes with which `write_neighbors` runs at full speed."""
+    planes, _ = load_cohorts(folders)
+    outputs = len(measure_of(metric, planes.n_sites, 1).terms.outputs)
+    return neighbors_bytes(planes.n_samples, planes.n_bytes, k, outputs)
 
 
 def write_neighbors(

@@ -15,8 +15,9 @@ from ..io.files import read_json, write_json
 from ..io.tables import write_npy
 from .cohort_shifts import find_cohort_shifts
 from .eigen import leading_eigenpairs
+from .loading_scores import MOST_PAIRS, score_by_loadings
 from .projection import FURTHER, project
-from .relationship import read_cohorts, relationship_to
+from .relationship import groups_of_others, read_cohorts, relationship_to
 from .significance import EVEN_NOISE, MOST_TESTED, Noise, Significance, assess_components
 from .tables import write_embedding
 
@@ -63,10 +64,18 @@ class Axes:
         rows, own
             Of all others, as in `project`.
         """
+        return self.with_scores(founders, self.project(rows, own))
+
+    def with_scores(self, founders: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """`place` where the scores of the others are known, float64 (m, k)."""
         scores = np.empty((len(founders), self.k))
         scores[founders] = self.vectors[:, : self.k] * np.sqrt(self.values[: self.k])
-        scores[~founders] = project(rows, own, self.values, self.vectors, self.trace, self.k)
+        scores[~founders] = others
         return scores
+
+    def project(self, rows: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """Scores of samples that do not define the axes (`projection.project`)."""
+        return project(rows, own, self.values, self.vectors, self.trace, self.k)
 
 
 @one_blas_thread
@@ -161,9 +170,19 @@ def place_everyone(
         founders += [name in defining and prefix != placed for name in names]
     founders = np.array(founders)
     read, sizes = read_cohorts(prefixes, stored["sites"])
-    rows, own = relationship_to(read, sizes, founders, stored["af"], threads)
     axes = Axes(stored["values"], stored["vectors"], float(stored["trace"]), int(stored["k"]))
-    return everyone, founders, axes.place(founders, rows, own), axes
+    given = read, sizes, founders, stored["af"]
+    if int(founders.sum()) * int((~founders).sum()) > MOST_PAIRS:
+        names = [name for name, own in zip(everyone, founders, strict=True) if own]
+        about = {"values": axes.values, "vectors": axes.vectors, "trace": axes.trace}
+        others = score_by_loadings(*given, names, **about, n_components=axes.k, threads=threads)
+    else:  # group by group, so that memory does not grow with all pairs
+        groups = [
+            axes.project(*relationship_to(*given, threads, blocks))
+            for blocks in groups_of_others(sizes, founders)
+        ]
+        others = np.concatenate([np.empty((0, axes.k)), *groups])
+    return everyone, founders, axes.with_scores(founders, others), axes
 
 
 def compute_pca(

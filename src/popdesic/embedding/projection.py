@@ -53,17 +53,45 @@ def project(
     float64 array, (m, n_components)
         Each row is bit-identical whichever other samples are projected.
     """
-    n, q = vectors.shape
-    k = n_components
+    scores = np.empty((len(rows), n_components))
+    for i, row in enumerate(rows):
+        along = row @ vectors
+        scores[i] = project_along(
+            along[None], row @ row, own[i : i + 1], values, len(vectors), trace, n_components
+        )[0]
+    return scores
+
+
+def project_along(
+    along: np.ndarray,
+    squares: np.ndarray,
+    own: np.ndarray,
+    values: np.ndarray,
+    n: int,
+    trace: float,
+    n_components: int,
+) -> np.ndarray:
+    """`project` where the products of the rows with the vectors are known.
+
+    Parameters
+    ----------
+    along : float64 array, (m, q)
+        Rows times vectors.
+    squares : float64 array, (m,)
+        Sum of the squares of each row.
+    n : int
+        Samples that define the axes.
+    """
+    k, q = n_components, len(values)
     left = n - q  # components of the founders that are not in `values`
     rest = (trace - values.sum()) / left if left > 0 else 0.0
     rest = rest if rest > 1e-9 * values[0] else 0.0
     sizes = np.sqrt(np.append(values, rest))
-    scores = np.empty((len(rows), k))
-    for i, row in enumerate(rows):
-        along = row @ vectors
-        beyond = max(row @ row - along @ along, 0.0) if rest else 0.0
-        place = np.append(along, np.sqrt(beyond))
+    scores = np.empty((len(along), k))
+    squares = np.broadcast_to(squares, len(along))
+    for i, one in enumerate(along):
+        beyond = max(squares[i] - one @ one, 0.0) if rest else 0.0
+        place = np.append(one, np.sqrt(beyond))
         place = np.divide(place, sizes, out=np.zeros_like(place), where=sizes > 0)
         scores[i] = _augmented(sizes, place, max(own[i] - place @ place, 0.0), k)
     return scores

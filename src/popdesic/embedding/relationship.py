@@ -24,6 +24,9 @@ CHUNK_SITES = 2_048
 AHEAD_BYTES = 1 << 29
 #: Samples per side of one block of the products.
 BLOCK_SAMPLES = 512
+#: Memory of the products of one group of samples with those that define the axes, and bytes of a
+#: pair: products, pairs called, and a temporary of either (measured: tests/bench/bench_pca.py).
+GROUP_BYTES, PAIR_BYTES = 2 << 30, 8 + 8 + 8
 #: How many times as fast a dense product handles an element.
 DENSE_GAIN = 100
 
@@ -111,10 +114,11 @@ def relationship_among(
     pairs = block_pairs(sizes)
     n = sum(sizes)
     products, called = np.zeros((n, n)), JointlyCalled(n, n)
-    for values, there in _passes(read, af, sum(sizes), threads):
+    for values, there in passes(read, af, sum(sizes), threads):
         add_products(products, values, values, pairs, threads)
         called.add(there, there)
-    products /= np.maximum(called.counts(), 1)
+    counts = called.counts()
+    products /= np.maximum(counts, 1, out=counts)
     return np.triu(products) + np.triu(products, 1).T
 
 
@@ -125,6 +129,7 @@ def relationship_to(
     axes: np.ndarray,
     af: np.ndarray,
     threads: int = 1,
+    blocks: list[tuple[int, int]] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Relationship of the other samples to those that define the axes, and to themselves.
 
@@ -138,6 +143,8 @@ def relationship_to(
         Samples that define the axes, a in total.
     af, threads
         As in `relationship_among`.
+    blocks : list of (first, last), optional
+        Some consecutive blocks of `blocks_of_others`: only these samples.
 
     Returns
     -------
@@ -148,16 +155,16 @@ def relationship_to(
     others, founders = np.flatnonzero(~axes), np.flatnonzero(axes)
     if not len(others):
         return np.zeros((0, len(founders))), np.zeros(0)
-    cohort = np.repeat(np.arange(len(sizes)), sizes)
-    left, right = (
-        sample_blocks(np.bincount(cohort[who], minlength=len(sizes)).tolist())
-        for who in (others, founders)
-    )
+    left, right = blocks_of_others(sizes, axes), blocks_of_others(sizes, ~axes)
+    if blocks is not None:
+        start = blocks[0][0]
+        others = others[start : blocks[-1][1]]
+        left = [(first - start, last - start) for first, last in blocks]
     pairs = [(one, other) for one in left for other in right]
     products = np.zeros((len(others), len(founders)))
     called = JointlyCalled(len(others), len(founders))
     squares, own_called = np.zeros(len(others)), np.zeros(len(others))
-    for values, there in _passes(read, af, sum(sizes), threads):
+    for values, there in passes(read, af, sum(sizes), threads):
         theirs = values[:, others]
         add_products(products, theirs, values[:, founders], pairs, threads)
         called.add(there[:, others], there[:, founders])
@@ -165,8 +172,29 @@ def relationship_to(
         for first, last in left:  # cohort by cohort, as numpy sums one column in another order
             block = theirs[:, first:last]
             squares[first:last] += np.einsum("ij,ij->j", block, block)
-    products /= np.maximum(called.counts(), 1)
+    counts = called.counts()
+    products /= np.maximum(counts, 1, out=counts)
     return products, squares / np.maximum(own_called, 1)
+
+
+def blocks_of_others(sizes: list[int], axes: np.ndarray) -> list[tuple[int, int]]:
+    """`sample_blocks` of the samples that do not define the axes, numbered among themselves."""
+    cohort = np.repeat(np.arange(len(sizes)), sizes)
+    return sample_blocks(np.bincount(cohort[~axes], minlength=len(sizes)).tolist())
+
+
+def groups_of_others(
+    sizes: list[int], axes: np.ndarray, most_bytes: int = GROUP_BYTES
+) -> list[list[tuple[int, int]]]:
+    """Blocks of `blocks_of_others` whose products take at most so many bytes, but at least one."""
+    groups: list[list[tuple[int, int]]] = []
+    for first, last in blocks_of_others(sizes, axes):
+        fits = groups and PAIR_BYTES * int(axes.sum()) * (last - groups[-1][0][0]) <= most_bytes
+        if fits:
+            groups[-1].append((first, last))
+        else:
+            groups.append([(first, last)])
+    return groups
 
 
 def sample_blocks(sizes: list[int]) -> list[tuple[int, int]]:
@@ -188,17 +216,18 @@ def block_pairs(sizes: list[int]) -> list[tuple[tuple[int, int], tuple[int, int]
     return [(one, other) for i, one in enumerate(blocks) for other in blocks[i:]]
 
 
-def _passes(
-    read: Reader, af: np.ndarray, n: int, threads: int
+def passes(
+    read: Reader, af: np.ndarray, n: int, threads: int, n_sites: int = 0
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """`standardize` of all sites of n samples, chunk by chunk; the next ones are made meanwhile."""
-    room = AHEAD_BYTES // (CHUNK_SITES * max(n, 1) * 9)  # of values, and of what is called
+    """`standardize` of all sites of n samples, by chunks; the next ones are made meanwhile."""
+    n_sites = n_sites or CHUNK_SITES
+    room = AHEAD_BYTES // (n_sites * max(n, 1) * 9)  # of values, and of what is called
 
     def one(bounds: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         return standardize(read(*bounds), af[slice(*bounds)])
 
     # `run_ordered` keeps up to 2 k + 1 results of k threads.
-    yield from run_ordered(one, chunks(len(af), CHUNK_SITES), min(threads, (room - 1) // 2))
+    yield from run_ordered(one, chunks(len(af), n_sites), min(threads, (room - 1) // 2))
 
 
 class JointlyCalled:
@@ -232,9 +261,11 @@ class JointlyCalled:
             self._both += left.T @ right
 
     def counts(self) -> np.ndarray:
-        """float64 (m, n)."""
+        """float64 (m, n), in the memory of the sums: they end here."""
         left, right = self._missing
-        return self._sites - left[:, None] - right + self._both
+        self._both += (self._sites - left)[:, None]
+        self._both -= right
+        return self._both
 
 
 def add_products(

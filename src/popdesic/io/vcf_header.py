@@ -3,6 +3,7 @@
 Nothing compiled is imported here, because headers are also read while the workflow is parsed.
 """
 
+import functools
 import re
 import struct
 from collections import Counter
@@ -53,7 +54,18 @@ def read_header(path: Path | str) -> VcfHeader:
         The file is missing, not a regular file, empty, cut short, not VCF or BCF, or not UTF-8; its
         header does not end; or it has no samples or duplicated ones.
     """
-    return read_head(Path(path), HEADER_BYTES)[0]
+    path = Path(path)
+    try:
+        about = path.stat()
+    except OSError:  # said by the reader
+        return read_head(path, HEADER_BYTES)[0]
+    return _read_once(path, about.st_ino, about.st_size, about.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=512)
+def _read_once(path: Path, *state: int) -> VcfHeader:
+    """A header; planning asks for that of each file three times."""
+    return read_head(path, HEADER_BYTES)[0]
 
 
 def read_head(

@@ -22,6 +22,7 @@ from .firstmap import choose_map
 from .inline import FigureText, describe_figures
 from .methods import describe_methods
 from .outcome import Outcome, closest_pairs
+from .packs import elements, store_for
 from .pagedata import map_title, page_data, to_json
 from .sections.checks import check_section
 from .sections.communities import community_section
@@ -48,7 +49,7 @@ from .words import SPACES, number, percent
 #: Rows of the table of closest pairs.
 CLOSE_PAIRS = 10
 #: Scripts of the page, each after those that it needs.
-SCRIPTS = ("data.js", "shapes.js", "map.js", "tables.js", "explorer.js", "contents.js")
+SCRIPTS = ("data.js", "shapes.js", "points.js", "map.js", "tables.js", "explorer.js", "contents.js")
 #: Facts of the last report beside the page, which the next one compares itself with.
 LAST = ".last_summary.json"
 
@@ -111,13 +112,18 @@ def write_report(
     # No result, so without a checksum; a broken one counts as none.
     (out.parent / LAST).write_text(json.dumps(about), "utf-8")
     first = choose_map(outcome, [path.stem for path in maps])
-    data = page_data(outcome, maps, tables, color_by=color_by, first=["pca", first.name])
+    store = store_for(len(outcome.samples))
+    data = page_data(
+        outcome, maps, tables, color_by=color_by, first=["pca", first.name], store=store
+    )
     template = _environment().get_template("report.html.j2")
     page = template.render(
         title=configuration["report"]["title"],
         style=_text("page.css"),
         scripts=[_text(name) for name in SCRIPTS],
         data=to_json(data),
+        packs=elements(store),
+        left_out=data["left_out"],
         first={"title": map_title(first.name, outcome), "further": first.further} | vars(first),
         story=story,
         summary=summarize(outcome, configuration),

@@ -3,12 +3,11 @@
 Coordinates are quantised to 65 535 steps over the range of their axis, far finer than a pixel. A
 column is stored as its distinct values and one index per sample. Both are embedded as base64 of
 little-endian integers: 30 000 samples take about 80 kB per axis, and the page unpacks only what it
-shows.
+shows. Larger studies are compressed (`packs`): a million samples take about 2.4 MB per axis.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Sequence
@@ -24,12 +23,21 @@ from ..cohort.samples import UNKNOWN
 from ..io.tables import read_table
 from .figures.style import MARKERS, MISSING_COLOUR, OTHER_COLOUR, Colouring
 from .outcome import Outcome
+from .packs import Inline, Packs, Store
 from .words import METHODS, describe_way, percent
 
 #: Steps of an axis; the next number marks samples that are not on the map.
 STEPS, ABSENT = 65_534, 65_535
 #: Most axes of a map on the page.
 MAX_AXES = 4
+#: The same in a compressed study, except for the principal components.
+MAX_AXES_LARGE = 2
+#: Distinct values above which a column of a compressed study keeps a text for each sample.
+MANY_VALUES = 4096
+#: Colours of the scale of such a column, and the index of samples without a value.
+SCALE_STEPS = 128
+#: Stands for all values that share a colour; a table's cell cannot contain a tab.
+REST = "\t"
 #: Colours of the scale of a numeric column; the page interpolates between them.
 RAMP = 33
 #: Maps whose axes have no unit; both axes are drawn to the same scale.
@@ -43,6 +51,7 @@ def page_data(
     *,
     color_by: str,
     first: Sequence[str],
+    store: Store | None = None,
 ) -> dict[str, Any]:
     """All data of the page's scripts, ready for `to_json`.
 
@@ -59,27 +68,46 @@ def page_data(
         Column that colours the maps at first.
     first : sequence of str
         Stems of the two maps that are shown first.
+    store : Inline or Packs, optional
+        What holds the arrays. `Packs` has a budget: the maps shown first and the sheet's columns
+        come before the other maps, and what does not fit is named in its `left_out`.
     """
+    store = store or Inline()
     order = pd.Index(outcome.samples["sample"])
-    columns = _sample_columns(outcome)
-    drawn = []
-    for path in maps:
-        if is_repeated(path.stem, outcome):
-            continue
-        table = read_table(path).set_index("sample").reindex(order)
-        packed = pack_map(table, path.stem, outcome)
-        drawn.append(packed)
-        columns += _further(table, f" ({packed['title']})", outcome, skip=packed.pop("columns"))
+    samples = store.names(list(order))
+    maps = [path for path in maps if not is_repeated(path.stem, outcome)]
+    drawn: dict[str, dict[str, Any]] = {}
+    further = []
+
+    def draw(paths: Sequence[Path]) -> None:
+        for path in paths:
+            table = read_table(path).set_index("sample").reindex(order)
+            if packed := pack_map(table, path.stem, outcome, store):
+                drawn[path.stem] = packed
+                own, suffix = packed.pop("columns"), f" ({packed['title']})"
+                further.append(_further(table, suffix, outcome, store, skip=own))
+
+    columns: list[dict[str, Any]] = []
+    if not store.packed:
+        columns += _sample_columns(outcome, store)
+        draw(maps)
+    else:
+        draw([path for path in maps if path.stem in first])
+        columns += _sample_columns(outcome, store)
+        draw([path for path in maps if path.stem not in first])
+    columns += (column for found in further for column in found)
     for path in tables:
         table = read_table(path).set_index("sample").reindex(order)
         # A sheet may have its own column `community`: both are shown.
         renamed = {name: f"{name} ({path.stem})" for name in table if name in outcome.samples}
-        columns += _further(table.rename(columns=renamed), "", outcome)
+        columns += _further(table.rename(columns=renamed), "", outcome, store)
     names = [column["name"] for column in columns]
     return {
-        "samples": list(order),
+        "samples": samples,
+        "n": len(order),
+        "left_out": store.left_out if isinstance(store, Packs) else [],
         "columns": columns,
-        "maps": drawn,
+        "maps": [drawn[path.stem] for path in maps if path.stem in drawn],
         "first": list(first),
         "colour_by": color_by if color_by in names else "cohort",
         "shapes": _shapes(outcome),
@@ -88,21 +116,22 @@ def page_data(
     }
 
 
-def _sample_columns(outcome: Outcome) -> list[dict[str, Any]]:
+def _sample_columns(outcome: Outcome, store: Store) -> list[dict[str, Any]]:
     """Columns of the sample sheet, call rate and heterozygosity, for the samples of the maps."""
     samples = outcome.samples
     measured = outcome.qc.set_index("sample").loc[samples["sample"]]
-    return [
+    packed = [
         *(
-            pack_column(name, samples[name], outcome.qc.get(name, samples[name]), outcome)
+            pack_column(name, samples[name], outcome.qc.get(name, samples[name]), outcome, store)
             for name in samples.columns
             if name != "sample"
         ),
         *(
-            _text_column(name.replace("_", " "), measured[name], outcome)
+            _text_column(name.replace("_", " "), measured[name], outcome, store)
             for name in ("call_rate", "heterozygosity")
         ),
     ]
+    return [column for column in packed if column]
 
 
 def to_json(data: dict[str, Any]) -> Markup:
@@ -146,8 +175,12 @@ def axes_of(columns: Sequence[str]) -> list[str]:
     return axes
 
 
-def pack_map(table: pd.DataFrame, stem: str, outcome: Outcome) -> dict[str, Any]:
+def pack_map(
+    table: pd.DataFrame, stem: str, outcome: Outcome, store: Store
+) -> dict[str, Any] | None:
     """Quantised axes of one map, and `columns`: names of the coordinates in its table.
+
+    None if the map does not fit the budget.
 
     Parameters
     ----------
@@ -157,21 +190,27 @@ def pack_map(table: pd.DataFrame, stem: str, outcome: Outcome) -> dict[str, Any]
     axes = axes_of(list(table.columns))
     variance = outcome.variance.get(stem, [])
     packed = []
-    for index, axis in enumerate(axes[:MAX_AXES]):
+    title = map_title(stem, outcome)
+    most = MAX_AXES if stem == "pca" or not store.packed else MAX_AXES_LARGE
+    if isinstance(store, Packs) and not store.fits(2 * len(table) * min(most, len(axes))):
+        store.left_out.append(f"the map “{title}”")
+        return None
+    for index, axis in enumerate(axes[:most]):
         values = pd.to_numeric(table[axis], errors="coerce").to_numpy(np.float64)
         share = f" ({percent(variance[index])})" if index < len(variance) else ""
-        packed.append({"name": f"{axis}{share}"} | quantise(values))
+        packed.append({"name": f"{axis}{share}"} | quantise(values, store))
     return {
         "name": stem,
-        "title": map_title(stem, outcome),
+        "title": title,
         "equal": stem.split(".")[0] in NO_UNIT,
         "axes": packed,
         "columns": axes,
     }
 
 
-def quantise(values: np.ndarray) -> dict[str, Any]:
-    """Smallest and largest finite value, and all values as steps between them, in base64."""
+def quantise(values: np.ndarray, store: Store | None = None) -> dict[str, Any]:
+    """Smallest and largest finite value, and all values as steps between them."""
+    store = store or Inline()
     known = np.isfinite(values)
     low, high = (values[known].min(), values[known].max()) if known.any() else (0.0, 0.0)
     # Halving prevents overflow of the width of the range.
@@ -179,13 +218,15 @@ def quantise(values: np.ndarray) -> dict[str, Any]:
     steps = np.full(len(values), ABSENT, "<u2")
     share = (values[known] / 2 - low / 2) / (width or 1.0)
     steps[known] = np.rint(share * STEPS).astype("<u2")
-    return {"low": float(low), "high": float(high), "steps": _base64(steps)}
+    return {"low": float(low), "high": float(high), "steps": store.array(steps)}
 
 
 def pack_column(
-    name: str, values: pd.Series, everyone: pd.Series, outcome: Outcome
-) -> dict[str, Any]:
+    name: str, values: pd.Series, everyone: pd.Series, outcome: Outcome, store: Store
+) -> dict[str, Any] | None:
     """Distinct values of a column, their colours, and the index of each sample's value.
+
+    None if the column does not fit the budget.
 
     Parameters
     ----------
@@ -194,17 +235,39 @@ def pack_column(
     """
     colouring = Colouring(everyone, outcome.cohorts, outcome.founders, name)
     codes, known = pd.factorize(values, sort=True)
+    if isinstance(store, Packs):
+        mark = store.mark()
+        if len(known) > MANY_VALUES:
+            packed = _pack_texts(name, values, colouring, store)
+        else:
+            packed = _pack_values(name, codes, known, colouring, store)
+        if store.left < 0:
+            store.go_back(mark, f"the column “{name}”")
+            return None
+        return packed
+    return _pack_values(name, codes, known, colouring, store)
+
+
+def _pack_values(
+    name: str, codes: np.ndarray, known: pd.Index, colouring: Colouring, store: Store
+) -> dict[str, Any]:
+    """A column as distinct values and codes."""
     width = "<u1" if len(known) < 2**8 else "<u2" if len(known) < 2**16 else "<u4"
     packed: dict[str, Any] = {
         "name": name,
         "values": list(known),
-        "codes": _base64(codes.astype(width)),
+        "codes": store.array(codes.astype(width)),
         "bytes": int(width[-1]),
     }
     if colouring.scale:
         return packed | {"scale": list(colouring.limits)}
+    return packed | _label_colours(known, colouring)
+
+
+def _label_colours(known: Sequence[str], colouring: Colouring) -> dict[str, Any]:
+    """Colours and shapes of labels, and which of them share a colour because they are rare."""
     colours = colouring.colours(pd.Series(known, dtype=object))
-    packed["colours"] = [mpl.colors.to_hex(colour) for colour in colours]
+    packed: dict[str, Any] = {"colours": [mpl.colors.to_hex(colour) for colour in colours]}
     rare = set(colouring.folded)
     folded = [value for value in known if value in rare]
     if folded:
@@ -212,22 +275,50 @@ def pack_column(
     return packed | {"markers": [colouring.label_marker(value) for value in known]}
 
 
-def _text_column(name: str, values: pd.Series, outcome: Outcome) -> dict[str, Any]:
+def _pack_texts(name: str, values: pd.Series, colouring: Colouring, store: Packs) -> dict[str, Any]:
+    """A column of very many values: the text of each sample, and the code of its colour."""
+    packed = {"name": name, "text": store.names(values.tolist()), "bytes": 1}
+    if colouring.scale:
+        low, high = colouring.limits
+        numbers = pd.to_numeric(values.where(~values.isin(UNKNOWN)), errors="coerce")
+        share = ((numbers - low) / ((high - low) or 1.0)).to_numpy(np.float64)
+        missing = np.isnan(share)
+        codes = np.rint(np.where(missing, 0, share.clip(0, 1)) * (SCALE_STEPS - 1))
+        codes[missing] = SCALE_STEPS
+        steps = [*map(repr, np.linspace(low, high, SCALE_STEPS).tolist()), UNKNOWN[-1]]
+        coded = store.array(codes.astype("<u1"))
+        return packed | {"values": steps, "codes": coded, "scale": [low, high]}
+    named = [*colouring.labels, UNKNOWN[-1], REST]
+    place = {label: code for code, label in enumerate(named)} | dict.fromkeys(
+        UNKNOWN, len(named) - 2
+    )
+    codes = values.map(place).fillna(len(named) - 1).to_numpy("<u1")
+    about = _label_colours(named[:-1], colouring)
+    about["colours"].append(OTHER_COLOUR)
+    about["markers"].append(MARKERS[0])
+    others = int(values[codes == len(named) - 1].nunique())
+    about |= {"folded": [REST], "folded_colour": OTHER_COLOUR, "others": others}
+    return packed | {"values": named, "codes": store.array(codes)} | about
+
+
+def _text_column(
+    name: str, values: pd.Series, outcome: Outcome, store: Store
+) -> dict[str, Any] | None:
     """A column of numbers with four significant digits."""
     text = values.map(lambda value: "NA" if pd.isna(value) else f"{value:.4g}").astype(object)
-    return pack_column(name, text, text, outcome)
+    return pack_column(name, text, text, outcome, store)
 
 
 def _further(
-    table: pd.DataFrame, suffix: str, outcome: Outcome, skip: Sequence[str] = ()
+    table: pd.DataFrame, suffix: str, outcome: Outcome, store: Store, skip: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
     """Columns of a table that are not in the sample sheet."""
     found = []
     for name in table.columns:
         if name not in outcome.samples and name not in skip:
             values = table[name].fillna(UNKNOWN[-1]).astype(object)
-            found.append(pack_column(f"{name}{suffix}", values, values, outcome))
-    return found
+            found.append(pack_column(f"{name}{suffix}", values, values, outcome, store))
+    return [column for column in found if column]
 
 
 def _shapes(outcome: Outcome) -> dict[str, Any]:
@@ -241,7 +332,3 @@ def _shapes(outcome: Outcome) -> dict[str, Any]:
     else:
         legend = [[cohort, marker] for cohort, marker in of.items()]
     return {"of": of, "legend": legend, "first": MARKERS[0]}
-
-
-def _base64(values: np.ndarray) -> str:
-    return base64.b64encode(values.tobytes()).decode()

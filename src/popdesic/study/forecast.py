@@ -31,6 +31,7 @@ from ..io.places import HOME
 from .configuration import read_config
 from .resources import CORE_RATES, GPU_RATES, READ_RATE, START_SECONDS, expected_minutes
 from .snakemake_internals import Job, planned_jobs
+from .sparse import neighbors_kept
 from .validation import validate_study
 
 #: Approximate number of bytes of VCF text per byte of a compressed file.
@@ -254,7 +255,7 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         permutations=(permutations[2], permutations[3]),
         genotypes=describe_genotypes(config),
         permutation_units=scan["permutation_units"],
-        neighbors=config["distance"]["neighbors"],
+        neighbors=neighbors_kept(config),
         left_out=sheets.left_out,
     )
     return sizes, source

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from ..io.errors import UserError, shorten, suggestion
 from ..io.files import digest
 from ..io.schemas import load_schema
 
-#: JSON schema keywords allowed for a column; `_violates` implements only these.
+#: JSON schema keywords allowed for a column; `_violating` implements only these.
 SCHEMA_KEYWORDS = {"type", "description", "minLength", "maxLength", "enum", "pattern"}
 #: Export formats whose readers split names at spaces.
 SPACELESS_FORMATS = ("plink", "mibs", "king", "phylip", "eigenvec")
@@ -79,6 +80,10 @@ class Study:
         return {}
 
     @functools.cached_property
+    def _texts(self) -> dict[str, list[str]]:
+        return {}
+
+    @functools.cached_property
     def _sources(self) -> dict[str, list[str]]:
         return {}
 
@@ -88,14 +93,33 @@ class Study:
     def names_in_files(self, cohort: str) -> list[str]:
         """Names that a cohort's files must have: its samples and those that are excluded."""
         left = self.excluded["sample"][self.excluded.cohort == cohort]
-        return [*self.samples_of(cohort)["sample"], *left]
+        return self.samples_of(cohort)["sample"].tolist() + left.tolist()
+
+    def _csv(self, cohort: str | None, columns: list[str]) -> str:
+        """These columns as `DataFrame.to_csv` writes them, in a tenth of the time."""
+        for name in columns:
+            if name not in self._texts:
+                self._texts[name] = self.samples[name].tolist()
+        rows = range(len(self.samples)) if cohort is None else self._rows.get(cohort, [])
+        if len(rows) and len(rows) == rows[-1] - rows[0] + 1:  # in sample order cohorts are blocks
+            part = slice(rows[0], rows[-1] + 1)
+            lists = [self._texts[name][part] for name in columns]
+            try:
+                text = "\n".join([",".join(columns), *map(",".join, zip(*lists, strict=True)), ""])
+            except TypeError:  # a missing value
+                text = '"'
+            # With a comma in a value, quotes, or a column alone, the format has rules of its own.
+            commas = (len(columns) - 1) * (len(rows) + 1)
+            if text.count(",") == commas > 0 and '"' not in text and "\r" not in text:
+                return text
+        chosen = self.samples if cohort is None else self.samples_of(cohort)
+        return chosen[columns].to_csv(index=False)
 
     def digest_of(self, cohort: str | None = None, *columns: str) -> str:
         """Digest of these columns (default all) of a cohort's rows (default all rows)."""
         if (cohort, *columns) not in self._digests:
-            rows = self.samples if cohort is None else self.samples_of(cohort)
-            chosen = [c for c in rows.columns if not columns or c in ("sample", *columns)]
-            self._digests[cohort, *columns] = digest(rows[chosen].to_csv(index=False))
+            chosen = [c for c in self.samples.columns if not columns or c in ("sample", *columns)]
+            self._digests[cohort, *columns] = digest(self._csv(cohort, chosen))
         return self._digests[cohort, *columns]
 
 
@@ -162,7 +186,7 @@ def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
     for column, rule in schema["properties"].items():
         if column in columns:
             # Check distinct values only: a sheet of a million rows has few, except names.
-            bad = [value for value in set(sheet[column].tolist()) if _violates(value, rule)]
+            bad = _violating(set(sheet[column].tolist()), rule)
             row = int(sheet[column].isin(bad).to_numpy().argmax()) if bad else first
             first, wrong = (row, column) if row < first else (first, wrong)
     if wrong:
@@ -175,13 +199,16 @@ def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
         )
 
 
-def _violates(value: str, rule: dict) -> bool:
-    """Whether a text violates its column's schema, which uses only `SCHEMA_KEYWORDS`."""
-    return (
-        not rule.get("minLength", 0) <= len(value) <= rule.get("maxLength", len(value))
-        or ("enum" in rule and value not in rule["enum"])
-        or ("pattern" in rule and re.search(rule["pattern"], value) is None)
-    )
+def _violating(values: set[str], rule: dict) -> list[str]:
+    """The texts that violate their column's schema, which uses only `SCHEMA_KEYWORDS`."""
+    least, most = rule.get("minLength", 0), rule.get("maxLength", sys.maxsize)
+    bad = [value for value in values if not least <= len(value) <= most]
+    if "enum" in rule:
+        bad += values.difference(rule["enum"])
+    if "pattern" in rule:
+        fits = re.compile(rule["pattern"]).search
+        bad += [value for value in values if fits(value) is None]
+    return bad
 
 
 def _load_cohorts(folder: Path, shown: str) -> pd.DataFrame:
@@ -256,13 +283,14 @@ def _load_samples(
             )
     rank = {cohort: rank for rank, cohort in enumerate(cohorts.index)}
     keys = list(zip(map(rank.get, sheet.cohort.tolist()), sheet["sample"].tolist(), strict=True))
-    in_order = sheet.iloc[sorted(range(len(sheet)), key=keys.__getitem__)].reset_index(drop=True)
+    order = sorted(range(len(sheet)), key=keys.__getitem__)
+    in_order = sheet.iloc[order].reset_index(drop=True)
     return in_order, excluded
 
 
 def _refuse_empty_cohorts(kept: pd.DataFrame, excluded: pd.DataFrame, shown: str, cohorts: str):
     """Refuse a cohort of which every sample is excluded."""
-    present = set(kept.cohort)
+    present = set(kept.cohort.unique())
     for cohort, rows in excluded.groupby("cohort").row:
         if cohort not in present:
             raise UserError(

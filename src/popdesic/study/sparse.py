@@ -17,8 +17,22 @@ from ..io.errors import UserError
 DENSE_LIMIT = 30_000
 #: Most samples of the block model, which takes 10 ms a sample and fit.
 BLOCK_MODEL_LIMIT = 100_000
+#: Most nearest samples that the kernels keep of each sample.
+MOST_KEPT = 256
 #: Exports of all pairs.
 PAIR_FORMATS = ("mibs", "king", "phylip", "newick")
+
+
+def neighbors_kept(config: dict) -> int:
+    """Nearest samples of everyone that a sparse study keeps: as many as any stage asks for."""
+    embedding = config["embedding"]
+    wanted = (
+        config["distance"]["neighbors"],
+        embedding["umap_neighbors"] * (2 if embedding["ensemble"] else 1),
+        config["communities"]["neighbors"],
+        config["geodesic"]["neighbors"],
+    )
+    return min(MOST_KEPT, max(wanted))
 
 
 def is_sparse(config: dict, n_samples: int) -> bool:
@@ -73,6 +87,10 @@ def without_pairs(config: dict, n_samples: int, *, placed: bool) -> tuple[dict, 
         config[stage][key] = off
 
     switch_off("distance", "export", False, "The text of all distances (distance.export)")
+    if config["distance"]["site_parts"] > 1:
+        why = "one job finds the nearest samples, whatever the number of sites"
+        leave_out("The division of sites among jobs (distance.site_parts)", why)
+        config["distance"]["site_parts"] = 1
     switch_off("geodesic", "explain", False, "The ranking of bridges (geodesic.explain)")
     switch_off("geodesic", "audit", False, "The audit of closures (geodesic.audit)")
     switch_off("embedding", "stable", False, "The frame of the founders (embedding.stable)")

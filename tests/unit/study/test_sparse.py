@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import pytest
 
+from popdesic.engine.nearest import MOST_NEIGHBORS
 from popdesic.io.errors import UserError
 from popdesic.study.configuration import load_config
 from popdesic.study.forecast import DEVICE_BYTES, Sizes, bytes_read, bytes_written, work_of
 from popdesic.study.snakemake_internals import Job
-from popdesic.study.sparse import DENSE_LIMIT, is_sparse, without_pairs
+from popdesic.study.sparse import DENSE_LIMIT, MOST_KEPT, is_sparse, neighbors_kept, without_pairs
 
 
 def test_the_limit_is_that_of_the_configuration():
     auto, own = load_config({}), load_config({"distance": {"dense_limit": 100}})
     assert [is_sparse(auto, n) for n in (DENSE_LIMIT, DENSE_LIMIT + 1)] == [False, True]
     assert [is_sparse(own, n) for n in (100, 101)] == [False, True]
+
+
+def test_neighbours_are_kept_for_the_stage_that_needs_most():
+    config = load_config({})
+    assert neighbors_kept(config) >= config["distance"]["neighbors"]
+    config["embedding"] |= {"umap_neighbors": 70, "ensemble": 0}
+    assert neighbors_kept(config) == 70
+    config["embedding"]["ensemble"] = 3
+    assert neighbors_kept(config) == 140
+    config["geodesic"]["neighbors"] = 900
+    assert neighbors_kept(config) == MOST_KEPT == MOST_NEIGHBORS
 
 
 def test_defaults_lose_a_second_opinion_alone():
@@ -29,7 +41,7 @@ def test_defaults_lose_a_second_opinion_alone():
 def test_everything_that_is_left_out_is_said():
     config = load_config(
         {
-            "distance": {"export": True, "metric": "ibs"},
+            "distance": {"export": True, "metric": "ibs", "site_parts": 3},
             "geodesic": {"explain": True, "audit": True},
             "embedding": {"stable": True, "further_maps": ["tsne"]},
             "export": {"formats": ["plink", "mibs", "king"]},
@@ -39,10 +51,11 @@ def test_everything_that_is_left_out_is_said():
     text = " ".join(left_out)
     for words in (
         *("distance.export", "geodesic.explain", "geodesic.audit", "embedding.stable"),
-        *("further_maps", "block model", "mibs, king", "Geography"),
+        *("further_maps", "distance.site_parts", "block model", "mibs, king", "Geography"),
     ):
         assert words in text
     assert sparse["export"]["formats"] == ["plink"]
+    assert sparse["distance"]["site_parts"] == 1
     assert "blockmodel" not in sparse["communities"]["methods"]
     assert sparse["embedding"]["further_maps"] == []
 

@@ -1,0 +1,80 @@
+"""Scores by groups have the same bytes as at once; scores from loadings come close to them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from popdesic.embedding import relationship
+from popdesic.embedding.loading_scores import score_by_loadings
+from popdesic.embedding.pca import axes_of
+from popdesic.embedding.relationship import (
+    PAIR_BYTES,
+    alt_frequency,
+    groups_of_others,
+    relationship_among,
+    relationship_to,
+)
+
+SIZES, N_SITES = [130, 60, 110], 1500
+
+
+@pytest.fixture(scope="module")
+def people():
+    """Three populations, a third of the first cohort and all of the second define the axes."""
+    rng = np.random.default_rng(4)
+    n = sum(SIZES)
+    label = rng.integers(0, 3, n)
+    p = np.clip(rng.uniform(0.1, 0.5, N_SITES) + rng.normal(0, 0.12, (3, N_SITES)), 0.03, 0.97)
+    genotypes = rng.binomial(2, p[label]).astype(np.int8)
+    genotypes[rng.random(genotypes.shape) < rng.uniform(0, 0.1, (n, 1))] = -1
+    axes = np.zeros(n, bool)
+    axes[:90] = axes[130:190] = True
+    af = alt_frequency(genotypes[axes].T)
+    return genotypes, axes, af
+
+
+def reader(genotypes):
+    return lambda first, last: genotypes[:, first:last].T
+
+
+@pytest.mark.parametrize("rows", [1, 30, 57, 10_000])
+def test_groups_give_the_same_bytes(people, monkeypatch, rows):
+    monkeypatch.setattr(relationship, "BLOCK_SAMPLES", 16)
+    genotypes, axes, af = people
+    given = reader(genotypes), SIZES, axes, af
+    whole = relationship_to(*given)
+    groups = groups_of_others(SIZES, axes, PAIR_BYTES * int(axes.sum()) * rows)
+    assert (len(groups) > 1) == (rows < 150)
+    parts = [relationship_to(*given, 2, blocks) for blocks in groups]
+    for k in (0, 1):
+        together = np.concatenate([part[k] for part in parts])
+        assert together.tobytes() == whole[k].tobytes()
+
+
+def test_loadings_come_close_to_all_pairs(people):
+    genotypes, axes, af = people
+    own = genotypes[axes]
+    found, _ = axes_of(relationship_among(reader(own), [len(own)], af), 4)
+    exact = found.project(*relationship_to(reader(genotypes), SIZES, axes, af))
+    names = [f"p{i}" for i in range(len(own))]
+    about = {"values": found.values, "vectors": found.vectors, "trace": found.trace}
+    given = reader(genotypes), SIZES, axes, af, names
+    scores = score_by_loadings(*given, **about, n_components=found.k, threads=2)
+    spread = exact[:, :2].std(axis=0)
+    assert (np.sqrt(((scores - exact)[:, :2] ** 2).mean(axis=0)) < 0.02 * spread).all()
+    again = score_by_loadings(*given, **about, n_components=found.k)
+    assert again.tobytes() == scores.tobytes()
+
+
+def test_a_sample_does_not_depend_on_other_newcomers(people):
+    genotypes, axes, af = people
+    own = genotypes[axes]
+    found, _ = axes_of(relationship_among(reader(own), [len(own)], af), 3)
+    names = [f"p{i}" for i in range(len(own))]
+    about = {"values": found.values, "vectors": found.vectors, "trace": found.trace}
+    both = score_by_loadings(reader(genotypes), SIZES, axes, af, names, **about, n_components=3)
+    fewer = score_by_loadings(
+        *(reader(genotypes[:190]), SIZES[:2], axes[:190], af, names), **about, n_components=3
+    )
+    assert both[:40].tobytes() == fewer.tobytes()
