@@ -144,6 +144,16 @@ for (const button of document.querySelectorAll("[data-copies]")) {
   });
 }
 
+// On narrow screens figures scroll sideways (page.css), with the keyboard, too.
+const narrow = matchMedia("(max-width: 40rem)");
+function makeScrollable() {
+  for (const picture of document.querySelectorAll(".picture"))
+    if (narrow.matches) picture.tabIndex = 0;
+    else picture.removeAttribute("tabindex");
+}
+narrow.addEventListener("change", makeScrollable);
+makeScrollable();
+
 const theme = document.getElementById("theme");
 if (CSS.supports("color", "light-dark(#000, #fff)")) {
   const dark = () => document.documentElement.dataset.theme

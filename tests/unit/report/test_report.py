@@ -30,7 +30,7 @@ from popdesic.report.words import describe_filter, join, number, percent, plural
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}
 HOSTILE = "<script>alert('&')</script>\"Ωé"
-CAPTIONS = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree"]
+CAPTIONS = ["filters", "samples", "sites", "distances", "alpha", "pca", "pca_pairs", "scree"]
 CAPTIONS += ["loadings", "pcoa", "umap"]
 
 
@@ -152,7 +152,7 @@ def test_page_is_well_formed_and_accessible(study, page):
 def test_page_shows_every_figure(study, page):
     outcome = study[0]
     stems = {path.stem for path in (outcome.folder / "figures").glob("*.svg")}
-    assert len(stems) == 16
+    assert len(stems) == 17
     assert {f"fig-{stem}" for stem in stems} <= set(page.ids)
     assert len(page.pictures) == len(stems)
 
