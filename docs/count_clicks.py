@@ -1,6 +1,7 @@
-"""Clicks to the answers of a reader's questions in the example's report: python docs/count_clicks.py
+"""Clicks to the answers of a reader's questions: python docs/count_clicks.py
 
-Prints a table in Markdown. Needs Chromium and results/ of the embedded example (make run).
+Prints a table in Markdown. Needs Chromium and results/ of the embedded example (make run); another
+page can be named.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ WINDOWS = ((1440, 900), (390, 844))
 
 
 def main() -> None:
-    page = (ROOT / "results/report/report.html").as_uri()
+    named = sys.argv[1] if len(sys.argv) > 1 else ROOT / "results/report/report.html"
+    page = Path(named).resolve().as_uri()
     print("| question | clicks | screens to scroll, 1440 px wide | 390 px wide |")
     print("|---|---|---|---|")
     with Browser() as browser:

@@ -63,5 +63,7 @@ def test_too_many_candidates_are_refused(rng):
     windows = draw_windows(rng, 30, 10, masked=0, contigs=1)
     limits = {"tolerance": 1, "min_length": 0.0}
     assert len(GpuBackend().candidates(planes, None, windows, **limits, most=780).i) == 780
-    with pytest.raises(UserError, match=r"780 or more runs .* ibd\.max_candidates = 779; raise ibd\.min_cm"):
+    with pytest.raises(
+        UserError, match=r"780 or more runs .* ibd\.max_candidates = 779; raise ibd\.min_cm"
+    ):
         GpuBackend().candidates(planes, None, windows, **limits, most=779)

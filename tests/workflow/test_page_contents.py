@@ -179,6 +179,8 @@ def test_the_page_has_no_fault_of_accessibility(page, theme, width):
     page.resize(width, 900)
     page.run(f"document.documentElement.dataset.theme = {json.dumps(theme)}")
     page.run("document.getElementById('unfold').click()")
+    page.run("document.querySelectorAll('[data-tab][hidden]').forEach(e => { e.hidden = false; })")
+    page.run("document.querySelectorAll('details').forEach(e => { e.open = true; })")
     page.run("document.querySelector('#data .term').focus()")
     assert page.run("document.querySelector('.term-box').hidden") is False
     page.run(f"{axe}; 1")
@@ -276,7 +278,9 @@ def test_no_section_is_endless(page, width):
 
 def test_the_summary_is_printed_on_few_pages(page):
     def sheets() -> int:
-        pdf = base64.b64decode(page.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"])
+        pdf = base64.b64decode(
+            page.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"]
+        )
         return len(re.findall(rb"/Type\s*/Page[^s]", pdf))
 
     whole = sheets()

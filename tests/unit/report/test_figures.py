@@ -35,7 +35,17 @@ from popdesic.report.figures.style import (
 from popdesic.report.outcome import closest_pairs
 
 LIMITS = {"min_sample_call_rate": 0.9, "min_maf": 0.01}
-NAMES = ["filters", "samples", "sites", "distances", "alpha", "pca", "pca_pairs", "scree", "loadings"] + [
+NAMES = [
+    "filters",
+    "samples",
+    "sites",
+    "distances",
+    "alpha",
+    "pca",
+    "pca_pairs",
+    "scree",
+    "loadings",
+] + [
     f"{method}.{space}.alpha{alpha}"
     for method in ("umap", "pcoa")
     for space in SPACES

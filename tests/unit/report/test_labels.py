@@ -28,9 +28,7 @@ def boxes_of(places, widths) -> list[np.ndarray]:
 @pytest.mark.parametrize("spread", [0.005, 0.05, 0.3])
 def test_twelve_groups_in_one_place_all_get_a_name(spread):
     rng = np.random.default_rng()
-    owns = [
-        np.clip(rng.normal(0.5, spread, (n, 2)), 0.02, 0.98) for n in rng.integers(3, 400, 12)
-    ]
+    owns = [np.clip(rng.normal(0.5, spread, (n, 2)), 0.02, 0.98) for n in rng.integers(3, 400, 12)]
     widths = rng.uniform(0.1, 0.25, 12).tolist()
     places = place_names(np.concatenate(owns), owns, widths)
     boxes = boxes_of(places, widths)
@@ -81,7 +79,9 @@ def test_all_populations_of_hapmap3_are_named(shared_data):
     assert all(overlap(a, b) == 0 for a, b in combinations(extents, 2))
 
 
-@pytest.mark.parametrize(("significant", "there", "shown"), [(0, 4, 2), (3, 4, 3), (9, 8, 6), (5, 1, 1)])
+@pytest.mark.parametrize(
+    ("significant", "there", "shown"), [(0, 4, 2), (3, 4, 3), (9, 8, 6), (5, 1, 1)]
+)
 def test_the_grid_has_as_many_components_as_stand(significant, there, shown):
     rng = np.random.default_rng(1)
     table = pd.DataFrame(rng.normal(size=(40, there)), columns=[f"PC{k + 1}" for k in range(there)])
