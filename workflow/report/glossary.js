@@ -1,7 +1,7 @@
 // Words of the glossary: marked where they first occur in a section, explained on hover, focus and tap.
 //
-// The section #glossary has all words and their meanings; a mark refers to its meaning there, which
-// screen readers read as its description. One box shows the meaning to the eye.
+// The section #glossary has all words and their meanings. One box shows a meaning to the eye; screen
+// readers read a copy of it as the mark's description, as browsers read nothing in a folded section.
 "use strict";
 
 const SKIPPED = "a, button, code, h1, h2, h3, h4, label, summary, svg, table, #explorer, #glossary, #methods-text, [role=tablist]";
@@ -17,10 +17,19 @@ function findWords() {
   return new RegExp(`(?<![\\p{L}\\p{N}_-])(?:${forms.join("|")})(?![\\p{L}\\p{N}_-])`, "giu");
 }
 
+const copies = Object.assign(document.createElement("div"), { hidden: true });
+
+function describe(meaning) {
+  const id = `says-${meaning.id}`;
+  if (!copies.querySelector(`#${id}`))
+    copies.append(Object.assign(document.createElement("span"), { id, textContent: meaning.textContent }));
+  return id;
+}
+
 function makeMark(word, meaning) {
   const mark = Object.assign(document.createElement("button"),
     { type: "button", className: "term", textContent: word });
-  mark.setAttribute("aria-describedby", meaning.id);
+  mark.setAttribute("aria-describedby", describe(meaning));
   return mark;
 }
 
@@ -60,7 +69,7 @@ function showMeaning(mark) {
   clearTimeout(closing);
   if (shown === mark) return;
   shown = mark;
-  const meaning = document.getElementById(mark.getAttribute("aria-describedby"));
+  const meaning = document.getElementById(mark.getAttribute("aria-describedby").slice("says-".length));
   const name = Object.assign(document.createElement("strong"), { textContent: meaning.previousElementSibling.textContent });
   box.replaceChildren(name, ` – ${meaning.textContent}`);
   box.hidden = false;
@@ -80,7 +89,7 @@ function hideSoon() {
 if (meanings.size) {
   const words = findWords();
   for (const section of document.querySelectorAll("main > section:not(#glossary)")) markWords(section, words);
-  document.body.append(box);
+  document.body.append(copies, box);
   const markOf = (event) => event.target.closest?.(".term");
   document.addEventListener("pointerover", (event) => {
     const mark = markOf(event);
