@@ -67,6 +67,7 @@ WAYS: dict[str, Way] = {
     "make test": BARE,
     "python3 tests/bare_root.py": named("what CI begins with; needs root and takes ten minutes"),
     ".venv/bin/python tests/fuzz/run.py --seconds 3600": Way("whole", " --seconds 20", "an hour"),
+    "python docs/count_clicks.py": named("needs the finished example; tests/reader.py"),
     "make lint": WHOLE,
     "make format": WHOLE,
     "make lock": Way("whole", " -n", "asks package indices for newer versions"),

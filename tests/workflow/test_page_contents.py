@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.resources
 import json
 import re
@@ -9,7 +10,9 @@ import re
 import pytest
 from browser import Browser, find_chromium
 from outcomes import ALPHAS, SPACES, configuration, make_results
+from reader import Question, contents, count_clicks, explain
 
+from popdesic.report.glossary import read_terms
 from popdesic.report.page import write_report
 
 pytestmark = pytest.mark.skipif(
@@ -19,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 READY = "document.documentElement?.dataset.ready === 'yes'"
 PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" width="432pt" height="216pt" viewBox="0 0 2 1"/>'
 FIGURES = [
-    *("filters", "samples", "sites", "distances", "alpha", "pca", "scree", "loadings"),
+    *("filters", "samples", "sites", "distances", "alpha", "pca", "pca_pairs", "scree", "loadings"),
     *(f"{method}.{s}.alpha{a}" for method in ("pcoa", "umap") for s in SPACES for a in ALPHAS),
 ]
 FOLDED = "[...document.querySelectorAll('main > section.folded')].map(s => s.id)"
@@ -118,14 +121,15 @@ def test_maps_of_a_method_are_tabs_with_one_caption(page):
     page.run("document.querySelector('nav a[href=\"#maps\"]').click()")
     shown = "[...document.querySelectorAll('.tabs > figure:not([hidden])')].map(f => f.id.slice(4))"
     first = page.run(shown)
-    assert [name.split(".")[0] for name in first] == ["umap", "pcoa"]
-    tabs = page.run("[...document.querySelectorAll('.tabs [role=tab]')].map(t => t.innerText)")
+    assert [name.split(".")[0] for name in first] == ["pca", "umap", "pcoa"]
+    maps = "[...document.querySelectorAll('.tabs:has(> .caption) [role=tab]')]"
+    tabs = page.run(f"{maps}.map(t => t.innerText)")
     assert len(tabs) == 8
     assert len(set(tabs)) == 4
-    page.run("document.querySelectorAll('.tabs [role=tab]')[1].click()")
-    assert page.run(shown)[0] != first[0]
+    page.run(f"{maps}[1].click()")
+    assert page.run(shown)[1] != first[1]
     assert page.run("document.querySelectorAll('.tabs .caption').length") == 2
-    page.run("document.querySelector('.tabs [aria-selected=true]').focus()")
+    page.run(f"{maps}.find(t => t.getAttribute('aria-selected') === 'true').focus()")
     page.run(
         "document.activeElement.dispatchEvent("
         "new KeyboardEvent('keydown', {key: 'ArrowLeft', bubbles: true}))"
@@ -167,12 +171,18 @@ def test_a_link_that_names_nothing_known_is_harmless(page, address):
     assert page.run("explorer.panels[0].map.name") == "pca"
 
 
+@pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_page_has_no_fault_of_accessibility(page, theme):
-    """By axe-core, everything opened; pictures are white in both themes."""
+def test_the_page_has_no_fault_of_accessibility(page, theme, width):
+    """By axe-core, everything opened, one word explained; pictures are white in both themes."""
     axe = importlib.resources.files("axe_core_python").joinpath("axe.min.js").read_text("utf-8")
+    page.resize(width, 900)
     page.run(f"document.documentElement.dataset.theme = {json.dumps(theme)}")
     page.run("document.getElementById('unfold').click()")
+    page.run("document.querySelectorAll('[data-tab][hidden]').forEach(e => { e.hidden = false; })")
+    page.run("document.querySelectorAll('details').forEach(e => { e.open = true; })")
+    page.run("document.querySelector('#data .term').focus()")
+    assert page.run("document.querySelector('.term-box').hidden") is False
     page.run(f"{axe}; 1")
     found = page.run(
         "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map("
@@ -182,6 +192,103 @@ def test_the_page_has_no_fault_of_accessibility(page, theme):
     ground = page.run("getComputedStyle(document.body).backgroundColor")
     light = sum(map(int, re.findall(r"\d+", ground)[:3])) > 3 * 128
     assert light == (theme == "light")
+    page.resize(1280, 900)
+
+
+BOX = "(document.querySelector('.term-box:not([hidden])')?.innerText ?? '')"
+MARK = "[...document.querySelectorAll('#map .term')].find(m => m.textContent === 'founders')"
+
+
+def test_a_word_of_the_glossary_is_marked_once_a_section(page):
+    marked = page.run(
+        "[...document.querySelectorAll('main > section')].map(s => [s.id,"
+        "[...s.querySelectorAll('.term')].map(m => m.getAttribute('aria-describedby'))])"
+    )
+    assert sum(len(words) for _, words in marked) > 20
+    for name, words in marked:
+        assert len(words) == len(set(words)), name
+    assert dict(marked)["glossary"] == []
+    within = "'table .term, a .term, summary .term, h2 .term, #methods-text .term, svg .term'"
+    assert page.run(f"document.querySelectorAll({within}).length") == 0
+
+
+def test_a_word_is_explained_on_hover_focus_and_tap(page):
+    meaning = {word: term.meaning for term in read_terms() for word in term.names}["founder"]
+    # pointed at; the box stays while the pointer is on it
+    left, top, width, height = page.bring(MARK)
+    page.mouse("Moved", left + width / 2, top + height / 2)
+    assert meaning in page.run(BOX)
+    x, y = page.run(
+        "(() => { const b = document.querySelector('.term-box').getBoundingClientRect();"
+        "return [b.x + 20, b.y + 10]; })()"
+    )
+    page.mouse("Moved", x, y)
+    page.run("new Promise(done => setTimeout(done, 400))")
+    assert meaning in page.run(BOX)
+    page.mouse("Moved", 2, 2)
+    page.wait(f"{BOX} === ''", 5)
+    # reached with the keyboard, left with Escape
+    page.run(f"{MARK}.focus()")
+    assert meaning in page.run(BOX)
+    page.key("Escape", 27)
+    assert page.run(BOX) == ""
+    page.run("document.activeElement.blur()")
+    # tapped
+    page.click(left + width / 2, top + height / 2)
+    assert meaning in page.run(BOX)
+    page.click(2, 2)
+    assert page.run(BOX) == ""
+
+
+def test_a_screen_reader_gets_the_meaning(page):
+    page.call("Accessibility.enable")
+    element = page.call("Runtime.evaluate", expression=MARK)["result"]["objectId"]
+    (node, *_) = page.call(
+        "Accessibility.getPartialAXTree", objectId=element, fetchRelatives=False
+    )["nodes"]
+    assert node["role"]["value"] == "button"
+    assert node["name"]["value"] == "founders"
+    assert "define the panel" in node["description"]["value"]  # the glossary is folded
+    page.call("Accessibility.disable")
+
+
+def test_answers_are_few_clicks_away(page, address):
+    there = Question("How many?", r"49 samples of 2 cohorts")
+    assert count_clicks(page, address, there) == (0, 0)
+    behind = Question("Panel?", r"", "#parameters tbody tr", (contents("parameters"),))
+    assert count_clicks(page, address, behind)[0] == 1
+    folded = Question("Panel?", r"", "#parameters tbody tr")
+    assert count_clicks(page, address, folded) is None
+    assert "define the panel" in explain(page, address, "founder")
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_no_section_is_endless(page, width):
+    try:
+        page.resize(width, 900)
+        page.run("document.getElementById('unfold').click()")
+        heights = page.run(
+            "[...document.querySelectorAll('main > section')].map(s => [s.id, s.offsetHeight])"
+        )
+        for name, height in heights:
+            assert 20 < height < 6000, name
+    finally:
+        page.resize(1280, 900)
+
+
+def test_the_summary_is_printed_on_few_pages(page):
+    def sheets() -> int:
+        pdf = base64.b64decode(
+            page.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"]
+        )
+        return len(re.findall(rb"/Type\s*/Page[^s]", pdf))
+
+    whole = sheets()
+    page.run(
+        "document.head.append(Object.assign(document.createElement('style'),"
+        "{textContent: '@media print { #data, #data ~ section { display: none } }'}))"
+    )
+    assert 1 <= sheets() <= 12 < whole
 
 
 def test_on_paper_everything_is_open(page):

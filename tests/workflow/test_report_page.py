@@ -25,7 +25,7 @@ HOSTILE = "</script><script>window.hacked = 1</script>\"'&é"
 READY = "document.documentElement?.dataset.ready === 'yes'"
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="72pt" height="36pt" viewBox="0 0 72 36"/>'
 FIGURES = [
-    *("filters", "samples", "sites", "distances", "alpha", "scree", "loadings"),
+    *("filters", "samples", "sites", "distances", "alpha", "pca_pairs", "scree", "loadings"),
     *(f"{method}.{s}.alpha{a}" for method in ("pcoa", "umap") for s in SPACES for a in ALPHAS),
 ]
 POPULATIONS = ["P", "Q", HOSTILE, "NA"]
@@ -132,7 +132,7 @@ def test_the_page_opens_with_its_maps(page, study):
     assert page.run("typeof window.hacked") == "undefined"
     assert page.run("explorer.panels.map(p => p.map.name)") == ["pca", "umap.genotypes.alpha2"]
     assert len(pixels(page)) > 50
-    assert page.run("document.querySelectorAll('figure svg, figure img').length") == 16
+    assert page.run("document.querySelectorAll('figure svg, figure img').length") == 17
 
 
 def test_the_page_without_scripts_keeps_its_figures(study, browser):
@@ -141,7 +141,7 @@ def test_the_page_without_scripts_keeps_its_figures(study, browser):
         browser.open(study["page"].as_uri())
         hidden = browser.run("getComputedStyle(document.getElementById('explorer')).display")
         assert hidden == "none"
-        assert browser.run("document.querySelectorAll('figure svg, figure img').length") == 16
+        assert browser.run("document.querySelectorAll('figure svg, figure img').length") == 17
     finally:
         browser.call("Emulation.setScriptExecutionDisabled", value=False)
 

@@ -31,9 +31,9 @@ function makeFolding(section) {
   setFolded(section, true);
 }
 
-// Show one of the figures of a method, and mark its tab.
+// Show one of the figures of a method, or of the parts of a section, and mark its tab.
 function chooseTab(tabs, figure) {
-  for (const other of tabs.querySelectorAll(":scope > figure")) {
+  for (const other of tabs.querySelectorAll(":scope > [data-tab]")) {
     const chosen = other === figure;
     if (chosen) other.removeAttribute("hidden");
     else other.setAttribute("hidden", FOLDED);
@@ -44,7 +44,7 @@ function chooseTab(tabs, figure) {
 }
 
 function makeTabs(tabs) {
-  const figures = [...tabs.querySelectorAll(":scope > figure")];
+  const figures = [...tabs.querySelectorAll(":scope > [data-tab]")];
   if (figures.length < 2) return;
   const list = document.createElement("div");
   list.setAttribute("role", "tablist");
@@ -77,8 +77,11 @@ function makeTabs(tabs) {
 function reveal(element) {
   const section = element.closest("main > section");
   if (section) setFolded(section, false);
-  const figure = element.closest(".tabs > figure");
-  if (figure && document.getElementById(`tab-${figure.id}`)) chooseTab(figure.parentElement, figure);
+  let figure = element.closest(".tabs > [data-tab]");
+  while (figure) {
+    if (document.getElementById(`tab-${figure.id}`)) chooseTab(figure.parentElement, figure);
+    figure = figure.parentElement.closest(".tabs > [data-tab]");
+  }
 }
 
 // The element that the address names; a map's permalink names none.
@@ -140,6 +143,16 @@ for (const button of document.querySelectorAll("[data-copies]")) {
     button.textContent = "Copied";
   });
 }
+
+// On narrow screens figures scroll sideways (page.css), with the keyboard, too.
+const narrow = matchMedia("(max-width: 40rem)");
+function makeScrollable() {
+  for (const picture of document.querySelectorAll(".picture"))
+    if (narrow.matches) picture.tabIndex = 0;
+    else picture.removeAttribute("tabindex");
+}
+narrow.addEventListener("change", makeScrollable);
+makeScrollable();
 
 const theme = document.getElementById("theme");
 if (CSS.supports("color", "light-dark(#000, #fff)")) {

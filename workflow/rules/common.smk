@@ -21,6 +21,7 @@ from popdesic.study.sheets import cohort_files, cohort_sources
 from popdesic.cohort.sources import file_key, files_within, names_key, source_key
 from popdesic.io.bed import lacking_samples
 from popdesic.io.files import digest
+from popdesic.io.places import GLOSSARY
 from popdesic.study.validation import uses_beagle, validate_study
 from popdesic.study.snakemake_internals import ignore_script_dates, records_jobs
 

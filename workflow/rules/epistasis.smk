@@ -41,9 +41,13 @@ EXTRAS = {
 if ORDERS and EPISTASIS["replication"] == "half":
     EXTRAS["replication"] = f"results/epistasis{OF_TRAIT}/replication.tsv"
 EPISTASIS_FIGURES = figures_by("draw_epistasis")
+FURTHER_FIGURES = [
+    *figures_by("draw_sites"),
+    *(figures_by("draw_power") if "power" in EXTRAS else []),
+]
 SCAN_FIGURES = expand(
     "results/figures/{figure}.{end}",
-    figure=[*EPISTASIS_FIGURES, *figures_by("draw_sites")] if ORDERS else [],
+    figure=[*EPISTASIS_FIGURES, *FURTHER_FIGURES] if ORDERS else [],
     end=["svg", "png"],
 )
 

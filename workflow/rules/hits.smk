@@ -4,7 +4,7 @@
 # gives   results/epistasis/screen.tsv           best pairs with every third site
 #         results/epistasis/replication.tsv      best loci in the other half, if requested
 #         results/epistasis/refit.tsv power.tsv  refits with covariates; power, if requested
-#         results/figures/hits.*, network.*, penetrance.*
+#         results/figures/hits.*, network.*, penetrance.*, zoom.*, power.*
 
 
 rule screen_pairs:
@@ -136,6 +136,7 @@ rule draw_epistasis:
         hits=HITS,
         nulls=NULLS,
         plan=f"results/epistasis{OF_TRAIT}/plan.json",
+        null=NULL_MODEL if QUANTITATIVE else [],
     output:
         svg=reported("draw_epistasis"),
         png=expand("results/figures/{name}.png", name=EPISTASIS_FIGURES),
@@ -151,8 +152,36 @@ rule draw_epistasis:
         runtime=minutes(1),
     params:
         orders=ORDERS,
+        min_distance_bp=EPISTASIS["min_distance_bp"],
         code=code_of("draw_epistasis"),
     message:
         "Draw figures of the epistasis scans"
     script:
         "../scripts/draw_epistasis.py"
+
+
+if "power" in EXTRAS:
+
+    rule draw_power:
+        input:
+            EXTRAS["power"],
+        output:
+            svg=reported("draw_power"),
+            png=expand("results/figures/{name}.png", name=figures_by("draw_power")),
+        log:
+            f"logs/draw_power{OF_TRAIT}.log",
+        benchmark:
+            f"benchmarks/draw_power{OF_TRAIT}.tsv"
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: 1
+        resources:
+            mem_mb=memory(500),
+            runtime=minutes(1),
+        params:
+            models=EPISTASIS["power"],
+            code=code_of("draw_power"),
+        message:
+            "Draw the power of the epistasis scans"
+        script:
+            "../scripts/draw_power.py"

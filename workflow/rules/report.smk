@@ -63,10 +63,11 @@ OUTCOME_OF = dict(
     chosen=GEODESICS_CHOSEN,
     **({"left_out": list(STUDY.left_out)} if STUDY.sparse else {}),
 )
-#: The page reads captions and templates at run time, so they count as its code.
+#: The page reads captions, templates and the glossary at run time, so they count as its code.
 PAGE = digest(
     "".join(
-        path.read_text("utf-8") for path in sorted((WORKFLOW / "workflow" / "report").iterdir())
+        path.read_text("utf-8")
+        for path in [*sorted((WORKFLOW / "workflow" / "report").iterdir()), GLOSSARY]
     )
 )
 

@@ -8,5 +8,6 @@ from popdesic.report.figures.epistasis import draw_epistasis
 with logged(snakemake.log[0], snakemake.input) as log:
     out = Path(snakemake.output[0]).parent
     trait = snakemake.wildcards.get("trait", "")
-    names = draw_epistasis(out.parent, snakemake.params.orders, out, trait)
+    apart = snakemake.params.min_distance_bp
+    names = draw_epistasis(out.parent, snakemake.params.orders, out, trait, min_distance_bp=apart)
     log.info("drawn: %s", ", ".join(names))

@@ -90,6 +90,20 @@ def interaction_power(cells: np.ndarray, n_controls: int, n_cases: int, alpha: f
     return _power(alpha, freedom, excess)
 
 
+def power_curve(
+    cells: np.ndarray, n_controls: int, n_cases: int, alpha: float, people: np.ndarray
+) -> np.ndarray:
+    """`interaction_power` of studies of other sizes with the same share of cases, float64 (n,).
+
+    `people`: their numbers of people. The non-centrality is proportional to it.
+    """
+    excess, freedom = expected_interaction(cells, n_controls, n_cases)
+    per_person = excess / (n_controls + n_cases)
+    if not freedom:
+        return np.zeros(len(people))
+    return np.array([_power(alpha, freedom, per_person * n) for n in people.tolist()])
+
+
 def simulated_power(
     cells: np.ndarray, n_controls: int, n_cases: int, alpha: float, seed: list[int]
 ) -> float:

@@ -19,6 +19,7 @@ from ..study.work import work_section
 from .advice import advice_on, rank_warnings
 from .findings import Finding, find_problems
 from .firstmap import choose_map
+from .glossary import read_terms
 from .inline import FigureText, describe_figures
 from .methods import describe_methods
 from .outcome import Outcome, closest_pairs
@@ -49,7 +50,10 @@ from .words import SPACES, number, percent
 #: Rows of the table of closest pairs.
 CLOSE_PAIRS = 10
 #: Scripts of the page, each after those that it needs.
-SCRIPTS = ("data.js", "shapes.js", "points.js", "map.js", "tables.js", "explorer.js", "contents.js")
+SCRIPTS = (
+    *("data.js", "shapes.js", "points.js", "map.js", "tables.js", "explorer.js"),
+    *("contents.js", "glossary.js"),
+)
 #: Facts of the last report beside the page, which the next one compares itself with.
 LAST = ".last_summary.json"
 
@@ -143,6 +147,7 @@ def write_report(
         sections=[(name, heading) for name, heading, _ in sections],
         traits=scans_of(sections),
         files=file_rows(outcome),
+        glossary=read_terms(),
         **{name: content for name, _, content in sections},
     )
     with atomic_path(out) as temporary:

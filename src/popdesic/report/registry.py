@@ -82,6 +82,7 @@ def main_figures(
     ]
     maps = [
         ("pca", "PCA of the genotypes", _MAPS),
+        ("pca_pairs", "Pairs of principal components", _MAPS),
         ("scree", "Variance explained", _MAPS),
         ("loadings", "Loadings along the genome", _MAPS),
         *([("instability", "Instability of the UMAPs", _MAPS)] if ensemble else []),
@@ -156,6 +157,7 @@ def epistasis_figures(orders: Sequence[int], trait: str = "") -> list[Figure]:
         "interaction_qq": "Interaction tests of the best {}",
         "network": "Sites of the best {}",
         "penetrance": "Share of cases in the best {}",
+        "zoom": "Loci of the best {}, close up",
     }
     sizes = "{n_controls} controls, {n_cases} cases, {n_tests} {scan} tested."
     return [
@@ -167,6 +169,13 @@ def epistasis_figures(orders: Sequence[int], trait: str = "") -> list[Figure]:
         for order in orders
         for kind, title in kinds.items()
     ]
+
+
+def power_figures(models: object, trait: str = "") -> list[Figure]:
+    """Figure of `epistasis.power`, if it has models; not drawn of phenotypes that are numbers."""
+    sizes = "{n_controls} controls, {n_cases} cases."
+    name, title = _of_trait("power", trait), _titled("Power by number of people", trait)
+    return [Figure(name, "draw_power", "Epistasis", title, "power", sizes)] if models else []
 
 
 def _of_trait(name: str, trait: str) -> str:
@@ -268,4 +277,5 @@ def study_figures(
         *population_figures(config["population"]["analyses"]),
         *site_scan_figures(config["epistasis"]["order"], trait),
         *epistasis_figures(config["epistasis"]["order"], trait),
+        *power_figures(config["epistasis"]["order"] and config["epistasis"]["power"], trait),
     ]

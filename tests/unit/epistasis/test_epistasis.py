@@ -859,7 +859,7 @@ def test_section_of_the_report(scanned):
     pairs, triples = section["scans"]
     assert pairs["tests"] == 45 and pairs["permutations"] == 39 and pairs["significant"] >= 1
     assert pairs["associated"] >= 1 and pairs["permuted"] >= 1 and triples["permuted"] == 0
-    assert len(triples["figures"]) == 4
+    assert len(triples["figures"]) == 5
     assert pairs["rows"][0]["permuted"] == "≤ 1/40" and pairs["rows"][0]["locus"] == "1"
     assert 0 < float(pairs["rows"][0]["association"]) < 1 / 40
     assert {name for name, _ in pairs["loci"][0]["sites"]} == {"rs2", "rs7"}
@@ -894,7 +894,17 @@ def test_the_page_has_a_section_for_each_phenotype(scanned, tmp_path):
             shutil.copytree(scanned / name, outcome.folder / name / trait)
         draw_sites(outcome.folder / "epistasis" / trait / "sites.tsv", figures, trait)
         draw_epistasis(outcome.folder, [2, 3], figures, trait)
-    plain = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree", "loadings"]
+    plain = [
+        "filters",
+        "samples",
+        "sites",
+        "distances",
+        "alpha",
+        "pca",
+        "pca_pairs",
+        "scree",
+        "loadings",
+    ]
     for name in [*plain, *(f"{m}.{s}.alpha{a}" for m in MAPS for s in SPACES for a in ALPHAS)]:
         (figures / f"{name}.svg").write_text(EMPTY)
     out = tmp_path / "report.html"
@@ -934,7 +944,17 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     write_table(outcome.folder / "epistasis/replication.tsv", pd.DataFrame([rows]))
     table = outcome.folder / "epistasis/pairs.tsv"
     table.write_text(table.read_text().replace("rs2\t", "<b>rs2</b>\t"))
-    plain = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree", "loadings"]
+    plain = [
+        "filters",
+        "samples",
+        "sites",
+        "distances",
+        "alpha",
+        "pca",
+        "pca_pairs",
+        "scree",
+        "loadings",
+    ]
     for name in [*plain, *(f"{m}.{s}.alpha{a}" for m in MAPS for s in SPACES for a in ALPHAS)]:
         (figures / f"{name}.svg").write_text(EMPTY)
     out = tmp_path / "report.html"

@@ -18,7 +18,8 @@ from outcomes import ALPHAS, N_SITES, SPACES, make_results
 from popdesic.distance.matrix import Distances
 from popdesic.report.figures import draw_figures, iterate_figures
 from popdesic.report.figures.compare import draw_comparisons
-from popdesic.report.figures.maps import draw_components, name_groups
+from popdesic.report.figures.labels import name_groups
+from popdesic.report.figures.maps import draw_components
 from popdesic.report.figures.style import (
     MISSING_COLOUR,
     OTHER_COLOUR,
@@ -34,7 +35,17 @@ from popdesic.report.figures.style import (
 from popdesic.report.outcome import closest_pairs
 
 LIMITS = {"min_sample_call_rate": 0.9, "min_maf": 0.01}
-NAMES = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree", "loadings"] + [
+NAMES = [
+    "filters",
+    "samples",
+    "sites",
+    "distances",
+    "alpha",
+    "pca",
+    "pca_pairs",
+    "scree",
+    "loadings",
+] + [
     f"{method}.{space}.alpha{alpha}"
     for method in ("umap", "pcoa")
     for space in SPACES

@@ -30,7 +30,7 @@ from popdesic.report.words import describe_filter, join, number, percent, plural
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}
 HOSTILE = "<script>alert('&')</script>\"Ωé"
-CAPTIONS = ["filters", "samples", "sites", "distances", "alpha", "pca", "scree"]
+CAPTIONS = ["filters", "samples", "sites", "distances", "alpha", "pca", "pca_pairs", "scree"]
 CAPTIONS += ["loadings", "pcoa", "umap"]
 
 
@@ -152,7 +152,7 @@ def test_page_is_well_formed_and_accessible(study, page):
 def test_page_shows_every_figure(study, page):
     outcome = study[0]
     stems = {path.stem for path in (outcome.folder / "figures").glob("*.svg")}
-    assert len(stems) == 16
+    assert len(stems) == 17
     assert {f"fig-{stem}" for stem in stems} <= set(page.ids)
     assert len(page.pictures) == len(stems)
 
@@ -215,8 +215,8 @@ def test_large_figures_enter_as_png(study, monkeypatch):
     large = out.with_name("large.html")
     write_report(outcome, distances, outcome.folder / "figures", configuration(), large)
     found = Page(large.read_text("utf-8"))
-    assert sum(r.startswith("data:image/png;base64,") for r in found.resources) == 16
-    assert len(found.pictures) == 16
+    assert sum(r.startswith("data:image/png;base64,") for r in found.resources) == 17
+    assert len(found.pictures) == 17
 
 
 def test_middling_figures_enter_as_one_svg_image_each(study, monkeypatch):
@@ -251,7 +251,7 @@ def test_geodesics_that_auto_repeats_are_shown_once(tmp_path):
     )
     found = Page(out.read_text("utf-8"))
     assert found.text.count("is the same map as one above") == 4
-    assert len(found.pictures) == 12
+    assert len(found.pictures) == 13
 
 
 @pytest.mark.parametrize(

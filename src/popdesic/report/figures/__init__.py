@@ -16,6 +16,7 @@ from ..outcome import Outcome
 from ..words import describe_way
 from .loadings import draw_loadings
 from .maps import draw_beside, draw_components, draw_instability, draw_scree
+from .pca_pairs import draw_pairs
 from .quality import draw_filters, draw_samples, draw_sites
 from .structure import draw_alpha, draw_distances
 from .style import Colouring, save_figure, styled
@@ -105,6 +106,9 @@ def iterate_figures(
         "loadings": lambda _: draw_loadings(outcome.folder / "embedding/loadings.tsv"),
         "instability": lambda _: draw_instability(outcome, colouring),
         "pca": components,
+        "pca_pairs": lambda _: draw_pairs(
+            pca, variance["pca"], outcome.axes["significant"], pca[column], colouring
+        ),
         "pcoa": components,
     }
     for figure in outcome.figures():

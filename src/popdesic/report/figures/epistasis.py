@@ -15,10 +15,12 @@ from ...epistasis.p_values import p_of_hits
 from ...epistasis.reorder import read_reordered
 from ...epistasis.scan import sites_of_hits
 from ...epistasis.scores import scale_bits
+from ...epistasis.zoom import zoom_on_lead
 from ...io.files import read_json
 from ...io.tables import read_table
 from ..registry import epistasis_figures
 from ..words import number
+from .epistasis_zoom import draw_zoom
 from .style import (
     ACCENT,
     ALARM,
@@ -39,7 +41,9 @@ SIGNIFICANT = 0.05
 TABLES = 3
 
 
-def draw_epistasis(results: Path, orders: list[int], out: Path, trait: str = "") -> list[str]:
+def draw_epistasis(
+    results: Path, orders: list[int], out: Path, trait: str = "", *, min_distance_bp: int = 0
+) -> list[str]:
     """Draw the hits of these orders and write {out}/{name}.svg and .png.
 
     Parameters
@@ -51,6 +55,8 @@ def draw_epistasis(results: Path, orders: list[int], out: Path, trait: str = "")
         Orders of the scans, 2 or 3.
     trait : str
         Of several phenotypes: the name of its folders in reorder/ and epistasis/.
+    min_distance_bp : int
+        Of the scans: distance between partners.
 
     Returns
     -------
@@ -66,11 +72,20 @@ def draw_epistasis(results: Path, orders: list[int], out: Path, trait: str = "")
             hits = read_hits(folder / f"{NAMES[order]}.tsv")
             null = read_null(folder, order, len(samples))
             tests = read_json(folder / "plan.json")[NAMES[order]]["tests"]
+            null_model = folder / "null_model.npz"
+            zoom = zoom_on_lead(
+                results / "reorder" / trait,
+                hits,
+                order,
+                null_model,
+                min_distance_bp=min_distance_bp,
+            )
             draw = {
                 "hits": partial(draw_hits, hits, null, tests),
                 "interaction_qq": partial(draw_qq, hits, tests),
                 "network": partial(draw_network, hits, sites, order),
                 "penetrance": partial(draw_penetrance, hits, order, prevalence),
+                "zoom": partial(draw_zoom, zoom, hits, order, tests),
             }
             for figure in epistasis_figures([order], trait):
                 save_figure(draw[figure.caption](), out / figure.name)

@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from ..outcome import Outcome
 from ..words import describe_way, percent
+from .labels import name_groups
 from .style import (
     ACCENT,
     ALARM,
@@ -21,15 +22,10 @@ from .style import (
     draw_marks,
     draw_points,
     new_figure,
-    shorten,
 )
 
 #: Most components in the scree plot.
 SCREE_COMPONENTS = 20
-#: Fewest samples of a label that is written on a map; width of a character and height of a line of
-#: this text, as shares of the smallest panel.
-LEAST_NAMED = 3
-NAME_WIDTH, NAME_HEIGHT = 0.03, 0.06
 #: Most maps side by side.
 MAPS_IN_A_ROW = 3
 
@@ -89,66 +85,6 @@ def draw_beside(
     right.set(xticks=[], yticks=[])
     add_scale(figure, (left, right), colouring)
     return figure
-
-
-def name_groups(
-    axes: mpl.axes.Axes, x: np.ndarray, y: np.ndarray, values: pd.Series, colouring: Colouring
-) -> None:
-    """Write labels beside their samples, so that a map can be read in greyscale.
-
-    A label is placed above, below or beside its samples, where it covers the fewest points; labels
-    of large groups are placed first. A label is omitted if it would overlap another one, leave the
-    panel, or be nearest to a sample with another label; the legend has all labels.
-    """
-    names = values.to_numpy()
-    groups = [(int((names == label).sum()), label) for label in colouring.labels]
-    groups = sorted((-count, label) for count, label in groups if count >= LEAST_NAMED)
-    if len(groups) < 2:
-        return
-    axes.get_xlim(), axes.get_ylim()  # matplotlib computes the limits on first access
-    everyone = axes.transLimits.transform(np.stack([x, y], 1))  # data to axes coordinates
-    taken: list[tuple[float, float, float, float]] = []
-    for _, label in groups:
-        own = everyone[names == label]
-        (left, low), (middle, centre), (right, high) = np.quantile(own, (0.05, 0.5, 0.95), axis=0)
-        text = shorten(label, 14)
-        width, height = NAME_WIDTH * (len(text) + 1), NAME_HEIGHT
-        best = None
-        for at_x, at_y in (
-            (middle, high + height),
-            (middle, low - height),
-            (right + width * 0.6, centre),
-            (left - width * 0.6, centre),
-            (left, high + height),
-            (left, low - height),
-            (right, high + height),
-            (right, low - height),
-            (middle, centre),  # on its samples if there is no room beside them
-        ):
-            box = (at_x - width / 2, at_y - height / 2, at_x + width / 2, at_y + height / 2)
-            inside = min(box[:2]) > 0.01 and max(box[2:]) < 0.99
-            nearest = ((everyone - (at_x, at_y)) ** 2).sum(axis=1).argmin()
-            free = not any(_overlap(box, other) for other in taken)
-            if inside and free and names[nearest] == label:
-                covered = ((everyone > box[:2]) & (everyone < box[2:])).all(axis=1).sum()
-                if best is None or covered < best[0]:
-                    best = covered, at_x, at_y, box
-        if best:
-            taken.append(best[3])
-            axes.text(
-                best[1],
-                best[2],
-                text,
-                transform=axes.transAxes,
-                ha="center",
-                va="center",
-                fontsize=6.5,
-                bbox={"facecolor": "white", "alpha": 0.6, "linewidth": 0, "pad": 0.6},
-            )
-
-
-def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def draw_instability(outcome: Outcome, colouring: Colouring) -> Figure:

@@ -321,22 +321,27 @@ def new_figure(
     figure = Figure(figsize=(width, max(height, LEGEND_ROW * (len(entries) + 2))))
     panels = list(figure.subplots(n_rows, n_columns, squeeze=False).ravel())
     if entries:
-        # matplotlib hides labels with a leading underscore, which the sheet's labels may have.
-        texts = [e.text if not e.text.startswith("_") else f"\u200b{e.text}" for e in entries]
-        legend = figure.legend(
-            [_handle(entry) for entry in entries],
-            texts,
-            loc="outside right upper",
-            handlelength=1.2,
-            handleheight=0.9,
-            handletextpad=0.4,
-            labelspacing=0.3,
-            borderaxespad=0.2,
-        )
-        for entry, text in zip(entries, legend.get_texts(), strict=True):
-            if entry.colour is None:
-                text.set_fontweight("bold")
+        add_legend(figure, entries)
     return figure, panels
+
+
+def add_legend(figure: Figure, entries: Sequence[Entry], loc: str = "outside right upper") -> None:
+    """The legend of all panels; headings are bold."""
+    # matplotlib hides labels with a leading underscore, which the sheet's labels may have.
+    texts = [e.text if not e.text.startswith("_") else f"\u200b{e.text}" for e in entries]
+    legend = figure.legend(
+        [_handle(entry) for entry in entries],
+        texts,
+        loc=loc,
+        handlelength=1.2,
+        handleheight=0.9,
+        handletextpad=0.4,
+        labelspacing=0.3,
+        borderaxespad=0.2,
+    )
+    for entry, text in zip(entries, legend.get_texts(), strict=True):
+        if entry.colour is None:
+            text.set_fontweight("bold")
 
 
 def _handle(entry: Entry) -> mpl.artist.Artist:

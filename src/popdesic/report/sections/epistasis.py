@@ -19,7 +19,7 @@ from ...io.tables import read_table
 from ..figures.epistasis import SIGNIFICANT, read_hits
 from ..findings import Finding
 from ..inline import describe_drawn
-from ..registry import epistasis_figures, site_scan_figures
+from ..registry import epistasis_figures, power_figures, site_scan_figures
 from ..words import number
 
 #: Most rows of a table on the page; the files have all.
@@ -50,7 +50,8 @@ def epistasis_section(
         the p of their interaction and their ``significant_loci``, ``associated`` hits, those by
         ``permuted`` phenotypes, hits in ``cis``, ``loci`` and ``rows`` (at most MOST_ROWS each,
         formatted), ``n_loci`` and ``figures`` (FigureText);
-        ``power`` and ``refit``: rows, empty if not requested; ``screen``: as a scan, or None.
+        ``power`` and ``refit``: rows, empty if not requested; ``power_figures``: FigureText;
+        ``screen``: as a scan, or None.
     """
     folder = results / "epistasis" / trait
     if not orders or not (folder / "plan.json").exists():
@@ -88,6 +89,7 @@ def epistasis_section(
     for extra in ("power", "refit"):
         path = folder / f"{extra}.tsv"
         section[extra] = read_table(path).to_dict("records") if path.exists() else []
+    section["power_figures"] = describe_drawn(power_figures(True, trait), figures, sizes)
     whole = [row for row in section["refit"] if row["kind"] == "interaction"][:MOST_ROWS]
     section["refit"] = [_refit(row) for row in whole]
     path = folder / "replication.tsv"
