@@ -223,6 +223,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
     rows = [
         ("report/summary.json", "What was found, for other tools"),
         ("report/methods.md", "Methods text for a paper, with references"),
+        ("report/multiqc", "Samples, cohorts and PCA, for MultiQC"),
         ("qc/summary.tsv", "Counts of every step in all cohorts"),
         ("qc/drift.tsv", "Differences of each cohort from the panel"),
     ]

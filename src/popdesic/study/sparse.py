@@ -18,7 +18,7 @@ DENSE_LIMIT = 30_000
 #: Most samples of the block model, which takes 10 ms a sample and fit.
 BLOCK_MODEL_LIMIT = 100_000
 #: Exports of all pairs.
-PAIR_FORMATS = ("mibs", "king", "phylip", "newick")
+PAIR_FORMATS = ("mibs", "king", "phylip", "newick", "auspice")
 
 
 def is_sparse(config: dict, n_samples: int) -> bool:
