@@ -4,6 +4,7 @@
 # gives   results/export/auspice/samples.json        neighbour-joining tree of the samples
 #         results/export/auspice/populations.json    tree of the populations, where there is one
 
+
 rule export_auspice:
     input:
         matrices=rules.export_matrices.input.matrices,
