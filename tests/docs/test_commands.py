@@ -71,6 +71,7 @@ WAYS: dict[str, Way] = {
     "make format": WHOLE,
     "make lock": Way("whole", " -n", "asks package indices for newer versions"),
     "make concordance": COLLECT,
+    "make docs": Way("bare", " -n", "installs the generator: tests/docs/test_site.py"),
     "make test-slurm": COLLECT,
     ".venv/bin/pytest tests/golden -s": COLLECT,
     ".venv/bin/pytest tests/golden/test_maps.py -s": COLLECT,
@@ -105,6 +106,7 @@ WAYS: dict[str, Way] = {
     "snakemake --report report.zip --directory ../my-study": WHOLE,
     ".venv/bin/popdesic plan STUDY": WHOLE,
     ".venv/bin/popdesic audit STUDY": WHOLE,
+    ".venv/bin/popdesic crate STUDY": WHOLE,
     ".venv/bin/popdesic resume STUDY": WHOLE,
     ".venv/bin/popdesic path START END STUDY --space pcs --alpha 2": WHOLE,
     ".venv/bin/popdesic place resources/example/pacific.vcf.gz --sample END --study STUDY "
