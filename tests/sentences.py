@@ -37,7 +37,11 @@ def split(text: str) -> list[str]:
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"<[^>]+>|\*\*|__", "", text)
     parts, start = [], 0
-    for end in re.finditer(r"[.?!][)”\"*]*(?=\s+(?:[A-Z0-9(“\"*α-ωX]|[a-z]+-[a-z]+ |h |r2? |t-SNE|densMAP|compare/)|\s*$)", text):
+    for end in re.finditer(
+        r"[.?!][)”\"*]*(?=\s+(?:[A-Z0-9(“\"*α-ω]|[a-z]+-[a-z]+ |h |r2? |t-SNE|densMAP|compare/)"
+        r"|\s*$)",
+        text,
+    ):
         if not _SHORT.search(text[start : end.end()]):
             parts.append(text[start : end.end()])
             start = end.end()
@@ -106,7 +110,10 @@ def of_code(path: Path) -> list[Found]:
             for k in MESSAGES.get(name, ()):
                 if k < len(node.args):
                     place = f"{path.relative_to(ROOT)}:{node.lineno}"
-                    found += [Found(place, p.strip()) for p in split(_constant(node.args[k]))]
+                    text = _constant(node.args[k])
+                    # Before the semicolon what is wrong, after it the way out.
+                    clauses = [c for part in split(text) for c in part.split("; ")]
+                    found += [Found(place, clause.strip()) for clause in clauses]
     return found
 
 
@@ -117,7 +124,9 @@ def everything() -> dict[str, list[Found]]:
     code = sorted((ROOT / "src/popdesic").rglob("*.py"))
     return {
         "pages": [f for path in pages for f in of_page(path)],
-        "captions": [f for p in sorted((ROOT / "workflow/report").glob("*.rst")) for f in of_page(p)],
+        "captions": [
+            f for p in sorted((ROOT / "workflow/report").glob("*.rst")) for f in of_page(p)
+        ],
         "schemas": [
             f for p in sorted((ROOT / "workflow/schemas").glob("*.yaml")) for f in of_schema(p)
         ],
@@ -131,8 +140,10 @@ def main() -> None:
         counts = sorted(f.words for f in found if f.words > 3)
         long = [f for f in found if f.words > MOST_WORDS]
         mean, middle = sum(counts) / len(counts), counts[len(counts) // 2]
-        print(f"{kind}: {len(counts)} sentences, mean {mean:.1f}, median {middle}, "
-              f"longest {counts[-1]}, over {MOST_WORDS}: {len(long)}")
+        print(
+            f"{kind}: {len(counts)} sentences, mean {mean:.1f}, median {middle}, "
+            f"longest {counts[-1]}, over {MOST_WORDS}: {len(long)}"
+        )
         for f in sorted(long, key=lambda f: -f.words):
             print(f"  {f.words} {f.place}: {f.text}")
 
