@@ -49,7 +49,7 @@ docs: $(VENV)/ready-run $(VENV)/ready-docs
 	python docs/build_site.py
 
 $(VENV)/ready-docs: requirements-docs.txt | $(VENV)/ready-run
-	UV_NATIVE_TLS=1 uv pip install --quiet --python $(VENV)/bin/python --require-hashes -r $<
+	python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
 
 pictures: run
