@@ -56,6 +56,8 @@ def turn_links(text: str, source: str, pages: dict[str, str]) -> str:
             return f"![{words}](pictures/{Path(path).name})"
         if path in pages:
             return f"[{words}]({pages[path]}{anchor or ''})"
+        if not (ROOT / path).exists():
+            sys.exit(f"{source}: the link to {target} leads nowhere.")
         return f"{words} (`{path}`)" if words.strip("`") != path else f"`{path}`"
 
     parts = re.split(r"(^```.*?^```)", text, flags=re.M | re.S)

@@ -61,6 +61,8 @@ def test_links_are_turned():
     code = "```text\n[a](../config/README.md)\n```\n"
     expected = "[a](config.md#keys) b (`Makefile`) ![c](pictures/c.png)\n"
     assert turn(text + code, "docs/maps.md", known) == expected + code
+    with pytest.raises(SystemExit, match=r"docs/maps\.md: the link to map\.md leads nowhere"):
+        turn("[a](map.md)", "docs/maps.md", known)
 
 
 def test_pages_made_from_the_code(pages):
