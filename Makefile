@@ -4,6 +4,7 @@
 # make test-slurm   run the Slurm tests, which start a Slurm of their own (about 20 minutes)
 # make lint         ruff, snakefmt, snakemake --lint
 # make format       apply the fixes of ruff and snakefmt
+# make docs         build the documentation as a site, build/docs/site (installs the generator)
 # make pictures     make the pictures of docs/ from the embedded example (needs Chromium)
 # make lock         resolve the dependencies of pyproject.toml again
 # make clean        delete results, logs, benchmarks and .snakemake of the embedded example
@@ -13,7 +14,7 @@ VENV := .venv
 PYTEST_FLAGS ?=
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: run test test-slurm concordance lint format pictures lock clean
+.PHONY: run test test-slurm concordance lint format docs pictures lock clean
 
 run: $(VENV)/ready-run
 	snakemake --cores all
@@ -44,6 +45,13 @@ $(VENV)/ready-run: requirements.txt requirements-uv.txt pyproject.toml envs/setu
 $(VENV)/ready-test: requirements-dev.txt requirements-uv.txt pyproject.toml envs/setup.sh
 	envs/setup.sh test $(VENV)
 
+docs: $(VENV)/ready-run $(VENV)/ready-docs
+	python docs/build_site.py
+
+$(VENV)/ready-docs: requirements-docs.txt | $(VENV)/ready-run
+	python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
 pictures: run
 	python docs/make_pictures.py
 
@@ -56,6 +64,7 @@ lock:
 	echo uv | $(LOCK) - -o requirements-uv.txt
 	$(COMPILE) -o requirements.txt
 	$(COMPILE) --extra dev -c requirements.txt -o requirements-dev.txt
+	$(LOCK) --group docs -c requirements-dev.txt -o requirements-docs.txt
 	$(COMPILE) --extra cuda13 -c requirements.txt -o requirements-gpu.txt
 	$(COMPILE) --extra cuda12 -c requirements.txt -o requirements-gpu-cuda12.txt
 

@@ -92,6 +92,15 @@ def audit(options: argparse.Namespace) -> int:
     return audit(options.study, options.repair, options.snakemake)
 
 
+def crate(options: argparse.Namespace) -> None:
+    """Describe the run as an RO-Crate in the study's folder."""
+    from .study.crate import write_crate
+    from .study.run import require_study
+
+    require_study(options.study)
+    print(write_crate(options.study, options.license, options.author))
+
+
 def forget(options: argparse.Namespace) -> None:
     """Remove an excluded sample from the decoded files of its cohort; name what still holds it."""
     from .study.forget import forget_sample
@@ -291,6 +300,19 @@ def make_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="recompute damaged results and everything that depends on them",
     )
+
+    command = add(
+        "crate",
+        "describe a finished run as an RO-Crate: inputs, versions, parameters, results",
+        crate,
+        "popdesic crate my-study --license https://creativecommons.org/licenses/by/4.0/",
+        details="The file ro-crate-metadata.json is written into the study's folder. Results are "
+        "verified first.",
+    )
+    command.add_argument(
+        "--license", metavar="URL", default="", help="licence of the data and results"
+    )
+    command.add_argument("--author", metavar="NAME", default="", help="who ran the study")
 
     command = add(
         "forget",

@@ -72,6 +72,7 @@ WAYS: dict[str, Way] = {
     "make format": WHOLE,
     "make lock": Way("whole", " -n", "asks package indices for newer versions"),
     "make concordance": COLLECT,
+    "make docs": Way("bare", " -n", "installs the generator: tests/docs/test_site.py"),
     "make test-slurm": COLLECT,
     ".venv/bin/pytest tests/golden -s": COLLECT,
     ".venv/bin/pytest tests/golden/test_maps.py -s": COLLECT,
@@ -106,6 +107,7 @@ WAYS: dict[str, Way] = {
     "snakemake --report report.zip --directory ../my-study": WHOLE,
     ".venv/bin/popdesic plan STUDY": WHOLE,
     ".venv/bin/popdesic audit STUDY": WHOLE,
+    ".venv/bin/popdesic crate STUDY": WHOLE,
     ".venv/bin/popdesic resume STUDY": WHOLE,
     ".venv/bin/popdesic path START END STUDY --space pcs --alpha 2": WHOLE,
     ".venv/bin/popdesic place resources/example/pacific.vcf.gz --sample END --study STUDY "
@@ -115,6 +117,28 @@ WAYS: dict[str, Way] = {
         "tests/unit/population/test_ancestry.py, where it is installed"
     ),
     "popdesic forget SAMPLE STUDY --yes": named("tests/workflow/test_exclude.py"),
+    # docs/tutorial_real.md
+    **{
+        line: named("downloads real people: followed by hand, its numbers are from that run")
+        for line in (
+            "git clone --depth 1 https://github.com/gabraham/flashpca ../flashpca",
+            "export H=../flashpca/HapMap3/HM3_thinned_autosomal_overlap",
+            "export K=../flashpca/HapMap3/"
+            "1kg.ref.phase1_release_v3.20101123_thinned_autosomal_overlap",
+            ".venv/bin/popdesic init ../worldwide hapmap3=$H --samples "
+            "../flashpca/HapMap3/relationships_w_pops_121708.txt",
+            ".venv/bin/popdesic check ../worldwide",
+            ".venv/bin/popdesic run ../worldwide",
+            "cp $K.bed ../worldwide/kg1.bed",
+            "awk 'NR == FNR {at[$2] = $4; next} {$4 = at[$2]; print}' $H.bim $K.bim "
+            "> ../worldwide/kg1.bim",
+            """awk '{$2 = "KG_" $2; print}' $K.fam > ../worldwide/kg1.fam""",
+            r"printf 'kg1\tkg1\tno\n' >> ../worldwide/config/cohorts.tsv",
+            r"""awk '{print $2 "\tkg1\tNA\tNA\tNA\tNA"}' ../worldwide/kg1.fam """
+            ">> ../worldwide/config/samples.tsv",
+            "popdesic crate ../worldwide",
+        )
+    },
     # benchmarks
     **{
         f"{BENCH}{name}": QUICK

@@ -120,7 +120,8 @@ def test_citation_and_catalogue_say_what_is_so():
 
 
 @pytest.mark.parametrize(
-    "name", [f"requirements{kind}.txt" for kind in ("", "-dev", "-gpu", "-gpu-cuda12", "-uv")]
+    "name",
+    [f"requirements{kind}.txt" for kind in ("", "-dev", "-docs", "-gpu", "-gpu-cuda12", "-uv")],
 )
 def test_lock_files_name_no_index(name):
     text = (ROOT / name).read_text()

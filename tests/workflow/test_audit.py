@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -29,7 +30,11 @@ CONFIG = FAST | {
     "impute": {"evaluate": 0.1},
     "communities": {"methods": ["blockmodel", "tree"], "restarts": 1, "draws": 1, "neighbors": 3},
     "compare": {"identity": {"query": "data/north.vcf"}, "mixture": {"profiles": "data/north.vcf"}},
-    "export": {"formats": ["plink", "vcf", "zarr", "mibs", "king", "phylip", "newick", "eigenvec"]},
+    "export": {
+        "formats": [
+            *("plink", "vcf", "zarr", "mibs", "king", "phylip", "newick", "eigenvec", "auspice")
+        ]
+    },
     "epistasis": {"order": [2], "permutations": 2},
 }
 
@@ -101,6 +106,19 @@ def test_every_result_behind_the_panel_carries_its_digest(whole):
     assert all(name.startswith(("qc/north.", "compare/", "impute/")) for name in without[4:]), (
         without
     )
+
+
+def test_a_crate_lists_every_result_of_a_rule(whole, tmp_path):
+    folder = tmp_path / "study"
+    shutil.copytree(whole, folder, copy_function=shutil.copy2)
+    assert main(["crate", str(folder)]) == 0
+    entities = json.loads((folder / "ro-crate-metadata.json").read_text())["@graph"]
+    run = next(entity for entity in entities if entity["@id"] == "#run")
+    made = {entity["@id"].rstrip("/") for entity in run["result"]}
+    results = {p.relative_to(folder).as_posix() for p in result_files(folder / "results")}
+    assert made <= results and "results/export/panel.vcz" in made
+    assert not [name for name in results - made if record_path(folder / name).exists()]
+    assert {"data/north.vcf", "config/config.yaml"} <= {e["@id"] for e in run["object"]}
 
 
 def test_results_of_another_panel_are_refused(whole, tmp_path):

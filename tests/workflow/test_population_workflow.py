@@ -24,6 +24,7 @@ CONFIG = {
         "local": {"sites": 10},
         "ancestry": {"components": [1, 2], "folds": 2},
     },
+    "export": {"formats": ["auspice"]},
 }
 FILES = {
     *("summary.json", "samples.tsv", "populations.tsv", "spectrum.tsv", "pairs.tsv", "blocks.tsv"),
@@ -54,6 +55,15 @@ def test_tables_and_figures(study):
     # The page waits for them.
     assert "write_report" in planned(snakemake(study, "-n"))
     assert not RULES & set(planned(snakemake(study, "-n")))
+
+
+def test_trees_for_auspice(study):
+    snakemake(study, "export")
+    folder = study / "results/export/auspice"
+    samples, populations = (read_json(folder / f"{n}.json") for n in ("samples", "populations"))
+    assert str(samples).count("'sample': {'value'") == 30
+    assert "warning" in populations["meta"], "two populations have no tree"
+    assert {"P", "Q"} == {node["name"] for node in populations["tree"]["children"]}
 
 
 def test_a_new_cohort_counts_itself_alone(study):

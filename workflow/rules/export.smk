@@ -17,7 +17,16 @@ EXPORTS = {
     "phylip": ["results/export/distance.phylip"],
     "newick": ["results/export/distance.nwk"],
     "eigenvec": ["results/export/pca.eigenvec"],
+    "auspice": ["results/export/auspice/samples.json"],
 }
+#: The tree of the populations, where the study has one.
+POPULATION_TREE = [
+    path for path in POPULATION_TABLES if Path(path).name in ("tree.nwk", "populations.tsv")
+][::-1]
+if len(POPULATION_TREE) == 2:
+    EXPORTS["auspice"] += ["results/export/auspice/populations.json"]
+else:
+    POPULATION_TREE = []
 #: What the files of the panel say of missing genotypes.
 EXPORTED = filled_words("export.genotypes")
 #: Exports of the distance matrix, written by one job.

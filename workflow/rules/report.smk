@@ -6,6 +6,7 @@
 #         results/report/report.html   one self-contained page
 #         results/report/summary.json  what it found, for other tools
 #         results/report/methods.md    text for a paper, with references
+#         results/report/multiqc/      custom content for MultiQC
 #         results/report/work.tsv      number of jobs run, and of results reused
 
 MAIN_FIGURES = figures_by("draw_figures")
@@ -52,6 +53,8 @@ SAMPLE_TABLES = [
     *(["results/communities/partition.tsv"] if COMMUNITY_METHODS else []),
     *INSTABILITY,
 ]
+#: What MultiQC shows (`report.multiqc.FILES`).
+MULTIQC = expand("results/report/multiqc/popdesic_{w}_mqc.json", w=["samples", "cohorts", "pca"])
 #: Settings that decide which of these files exist.
 OUTCOME_OF = dict(
     cohorts=COHORTS,
@@ -77,6 +80,7 @@ rule report:
         "results/report/report.html",
         "results/report/summary.json",
         "results/report/methods.md",
+        MULTIQC,
         "results/report/work.tsv",
         expand("results/figures/{figure}.{end}", figure=MAIN_FIGURES, end=["svg", "png"]),
 
@@ -134,6 +138,7 @@ rule write_report:
         "results/report/report.html",
         "results/report/summary.json",
         "results/report/methods.md",
+        MULTIQC,
     log:
         "logs/write_report.log",
     benchmark:

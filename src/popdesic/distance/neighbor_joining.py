@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 
@@ -54,3 +56,33 @@ def quoted(name: str) -> str:
     """A name as a label of a Newick tree."""
     plain = all(letter.isalnum() or letter in "-.+/|" for letter in name)
     return name if plain else "'" + name.replace("'", "''") + "'"
+
+
+def read_newick(text: str) -> tuple[list[list[int]], list[float], dict[int, str]]:
+    """Children and branch length of every node, root first, and the labels of nodes by number.
+
+    A node without children is a leaf, and its label a name; that of another node is its support.
+    """
+    children: list[list[int]] = [[]]
+    lengths, leaf, path = [0.0], {}, [0]
+
+    def grow() -> None:
+        children[path[-1]].append(len(children))
+        path.append(len(children))
+        children.append([])
+        lengths.append(0.0)
+
+    for token in re.findall(r"'(?:[^']|'')*'|[(),;]|:[^(),;]+|[^(),:;]+", text.strip()):
+        if token == "(":
+            grow()
+        elif token == ",":
+            path.pop()
+            grow()
+        elif token == ")":
+            path.pop()
+        elif token.startswith(":"):
+            lengths[path[-1]] = float(token[1:])
+        elif token != ";":
+            quoted = token.startswith("'")
+            leaf[path[-1]] = token[1:-1].replace("''", "'") if quoted else token
+    return children, lengths, leaf

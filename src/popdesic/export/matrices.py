@@ -110,6 +110,24 @@ def export_trees_and_matrices(
         export_mibs(folder, out / "distance.mibs")
     if not {"phylip", "newick"} & set(formats):
         return
+    wanted = " and ".join(f"'{name}'" for name in ("phylip", "newick") if name in formats)
+    distances = known_distances(folder, names, wanted, metric, n_sites, min_called)
+    if "phylip" in formats:
+        export_phylip(distances, names, out / "distance.phylip")
+    if "newick" in formats:
+        export_newick(distances, names, out / "distance.nwk")
+
+
+def known_distances(
+    folder: Path, names: list[str], wanted: str, metric: str, n_sites: int, min_called: int
+) -> np.ndarray:
+    """Distances of all pairs, float64 (n, n), for a format that cannot say unknown.
+
+    Raises
+    ------
+    UserError
+        A pair has too few jointly called sites, so its distance is unknown.
+    """
     source = Distances(folder, metric, n_sites, min_called)
     distances = np.concatenate([block for _, block in source.blocks()])
     if not np.isfinite(distances).all():
@@ -117,10 +135,7 @@ def export_trees_and_matrices(
         raise UserError(
             f"{folder}: samples '{names[i]}' and '{names[j]}' share fewer than "
             f"distance.min_called = {min_called} called sites, so their distance is unknown and "
-            "'phylip' or 'newick' of export.formats cannot be written; set "
-            "distance.on_uncomparable to 'drop'."
+            f"{wanted} of export.formats cannot be written; set distance.on_uncomparable to "
+            "'drop'."
         )
-    if "phylip" in formats:
-        export_phylip(distances, names, out / "distance.phylip")
-    if "newick" in formats:
-        export_newick(distances, names, out / "distance.nwk")
+    return distances

@@ -22,6 +22,7 @@ from .firstmap import choose_map
 from .glossary import read_terms
 from .inline import FigureText, describe_figures
 from .methods import describe_methods
+from .multiqc import write_multiqc
 from .outcome import Outcome, closest_pairs
 from .packs import elements, store_for
 from .pagedata import map_title, page_data, to_json
@@ -77,8 +78,8 @@ def write_report(
     configuration : dict
         The study's complete configuration including defaults; the page prints it.
     out : Path
-        `report/report.html`; `summary.json` (`story.facts`) and `methods.md` (`methods`) are
-        written beside it.
+        `report/report.html`; `summary.json` (`story.facts`), `methods.md` (`methods`) and
+        `multiqc/` (`multiqc`) are written beside it.
     maps : sequence of Path, optional
         Tables of coordinates for the interactive maps; by default the PCA and the maps of each
         geodesic.
@@ -113,6 +114,7 @@ def write_report(
         temporary.write_text(methods.text(), "utf-8")
     about = facts(outcome, story, len(warnings))
     write_json(out.parent / "summary.json", about)
+    write_multiqc(outcome, out.parent / "multiqc")
     # No result, so without a checksum; a broken one counts as none.
     (out.parent / LAST).write_text(json.dumps(about), "utf-8")
     first = choose_map(outcome, [path.stem for path in maps])

@@ -223,6 +223,9 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
     rows = [
         ("report/summary.json", "What was found, for other tools"),
         ("report/methods.md", "Methods text for a paper, with references"),
+        ("report/multiqc/popdesic_samples_mqc.json", "Samples, for MultiQC"),
+        ("report/multiqc/popdesic_cohorts_mqc.json", "Cohorts, for MultiQC"),
+        ("report/multiqc/popdesic_pca_mqc.json", "PCA, for MultiQC"),
         ("qc/summary.tsv", "Counts of every step in all cohorts"),
         ("qc/drift.tsv", "Differences of each cohort from the panel"),
     ]

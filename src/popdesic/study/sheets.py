@@ -278,8 +278,8 @@ def _load_samples(
         if len(known) and (numbers[known] == numbers[known[0]]).all():
             raise UserError(
                 f"{shown}, column phenotype: all {len(known)} known values are "
-                f"'{written.iloc[known[0]]}'; give cases (1) and controls (0), a quantitative "
-                "trait, or NA for all."
+                f"'{written.iloc[known[0]]}'; give cases (1) and controls (0), numbers, or "
+                "NA for all."
             )
     rank = {cohort: rank for rank, cohort in enumerate(cohorts.index)}
     keys = list(zip(map(rank.get, sheet.cohort.tolist()), sheet["sample"].tolist(), strict=True))

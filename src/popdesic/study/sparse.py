@@ -20,7 +20,7 @@ BLOCK_MODEL_LIMIT = 100_000
 #: Most nearest samples that the kernels keep of each sample.
 MOST_KEPT = 256
 #: Exports of all pairs.
-PAIR_FORMATS = ("mibs", "king", "phylip", "newick")
+PAIR_FORMATS = ("mibs", "king", "phylip", "newick", "auspice")
 
 
 def neighbors_kept(config: dict) -> int:

@@ -16,11 +16,11 @@ from popdesic.communities.agreement import agreement, load_partition
 from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_graph, density_clusters
 from popdesic.communities.partition import find_communities, number_by_size
-from popdesic.distance.neighbor_joining import neighbor_joining
+from popdesic.distance.neighbor_joining import neighbor_joining, read_newick
 from popdesic.embedding.knn import nearest_neighbors
 from popdesic.io.files import write_json
 from popdesic.io.tables import read_table, write_npy, write_npz
-from popdesic.report.figures.communities import draw_communities, lay_out, read_newick
+from popdesic.report.figures.communities import draw_communities, lay_out
 from popdesic.report.sections.communities import community_section, describe
 
 ROOT = Path(__file__).resolve().parents[3]

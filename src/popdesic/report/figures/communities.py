@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from matplotlib.figure import Figure
 from ...cohort.samples import UNKNOWN, describe_samples
 from ...communities.agreement import load_partition
 from ...distance.landmarks import read_landmarks
+from ...distance.neighbor_joining import read_newick
 from ...io.sites import chunks
 from .structure import HISTOGRAM_BARS, limits_of, mark_groups, summarize_pairs
 from .style import HEIGHT, WIDTH, Colouring, draw_points, new_figure, save_figure, shorten, styled
@@ -254,30 +254,3 @@ def lay_out(newick: str) -> tuple[list[str], np.ndarray, np.ndarray]:
             angle += width
     shape = (len(segments), 2, 2)
     return list(leaf.values()), np.array(segments).reshape(shape), position[list(leaf)]
-
-
-def read_newick(text: str) -> tuple[list[list[int]], list[float], dict[int, str]]:
-    """Children and branch length of every node, root first, and the names of the leaves."""
-    children: list[list[int]] = [[]]
-    lengths, leaf, path = [0.0], {}, [0]
-
-    def grow() -> None:
-        children[path[-1]].append(len(children))
-        path.append(len(children))
-        children.append([])
-        lengths.append(0.0)
-
-    for token in re.findall(r"'(?:[^']|'')*'|[(),;]|:[^(),;]+|[^(),:;]+", text.strip()):
-        if token == "(":
-            grow()
-        elif token == ",":
-            path.pop()
-            grow()
-        elif token == ")":
-            path.pop()
-        elif token.startswith(":"):
-            lengths[path[-1]] = float(token[1:])
-        elif token != ";":
-            quoted = token.startswith("'")
-            leaf[path[-1]] = token[1:-1].replace("''", "'") if quoted else token
-    return children, lengths, leaf

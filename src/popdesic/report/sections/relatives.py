@@ -140,7 +140,7 @@ def _resolution_findings(found: Resolution, max_kinship: float) -> list[Finding]
                 "warning",
                 "Identity",
                 "The panel has too few sites to decide whether two samples come from the same "
-                f"person: among {number(found.people)} unrelated people, two may differ at no more "
+                f"person. Among {number(found.people)} unrelated people, two may differ at no more "
                 f"than {percent(found.max_mismatch)} of the sites (compare.identity.max_mismatch) "
                 "by chance. No duplicates are reported.",
             )
