@@ -17,10 +17,8 @@ import numpy as np
 import pandas as pd
 
 from ..engine.base import Hits, ScanData
+from .options import LOCUS_BP, LOCUS_R2
 from .scan import split_classes
-
-#: Sites of one side of a locus: nearer than this to the lead's site, or more correlated with it.
-LOCUS_BP, LOCUS_R2 = 500_000, 0.2
 
 
 @dataclass(frozen=True)

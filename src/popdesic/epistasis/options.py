@@ -20,6 +20,10 @@ LOCI_NAMES = {2: "loci", 3: "loci_triples"}
 MIN_DISTANCE_BP, MAX_R2 = 500_000, 0.1
 #: Combinations that a scan keeps for each one that is listed (`loci`), and how often a site is.
 CANDIDATES, MAX_PER_SITE = 10, 10
+#: Sites of one side of a locus: nearer than this to the lead's site, or more correlated with it.
+LOCUS_BP, LOCUS_R2 = 500_000, 0.2
+#: The sites around a hit are shown so far beyond its own: twice what makes one locus.
+REACH = 2 * LOCUS_BP
 _WHERE = "config/config.yaml: epistasis"
 #: A stratum with one class is refused from this many people on; smaller ones say nothing.
 LEAST_OF_ONE_CLASS = 10

@@ -12,18 +12,34 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..io.tables import read_table
 from .interaction import interaction_test
-from .loci import LOCUS_BP
 from .null_model import NullModel, read_null_model
+from .options import NAMES, REACH
 from .reorder import read_reordered
 from .scan import genotypes_of, sites_of_hits
 from .significance import hit_tables
 from .trait_scan import trait_tests
 
-#: Sites are shown so far beyond the lead's: twice what makes one locus.
-REACH = 2 * LOCUS_BP
 #: Most sites of a region, those nearest to the lead's.
 MOST_SITES = 400
+
+
+def zoom_on_leads(
+    results: Path, orders: list[int], trait: str = "", *, min_distance_bp: int
+) -> dict[int, pd.DataFrame]:
+    """`zoom_on_lead` of the finished scans, by order; `trait`: of several, names their folders."""
+    folder = results / "epistasis" / trait
+    return {
+        order: zoom_on_lead(
+            results / "reorder" / trait,
+            read_table(folder / f"{NAMES[order]}.tsv"),
+            order,
+            folder / "null_model.npz",
+            min_distance_bp=min_distance_bp,
+        )
+        for order in orders
+    }
 
 
 def zoom_on_lead(

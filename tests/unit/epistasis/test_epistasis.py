@@ -46,6 +46,7 @@ from popdesic.epistasis.significance import (
 )
 from popdesic.epistasis.single_sites import scan_sites
 from popdesic.epistasis.structure import strata_warnings
+from popdesic.epistasis.zoom import zoom_on_leads
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json
 from popdesic.io.tables import read_table, write_table
@@ -793,8 +794,13 @@ def scanned(tmp_path_factory) -> Path:
     )
     scan_sites(reordered, out / "null_model.npz", out / "sites.tsv")
     draw_sites(out / "sites.tsv", folder / "figures")
-    draw_epistasis(folder, [2, 3], folder / "figures")
+    draw_all(folder, folder / "figures")
     return folder
+
+
+def draw_all(results: Path, out: Path, trait: str = "") -> list[str]:
+    zooms = zoom_on_leads(results, [2, 3], trait, min_distance_bp=0)
+    return draw_epistasis(results, [2, 3], zooms, out, trait)
 
 
 def test_jobs_get_time_by_the_plan_once_there_is_one(tmp_path):
@@ -825,7 +831,7 @@ def test_refit_lists_every_hit(scanned):
 
 
 def test_figures_are_the_same_bytes_again(scanned, tmp_path):
-    names = draw_epistasis(scanned, [2, 3], tmp_path)
+    names = draw_all(scanned, tmp_path)
     assert names == [figure.name for figure in epistasis_figures([2, 3])]
     for name in names:
         for end in ("svg", "png"):
@@ -850,7 +856,7 @@ def test_figures_of_scans_without_hits(scanned, tmp_path):
     for name in NAMES.values():
         table = tmp_path / f"epistasis/{name}.tsv"
         table.write_text(table.read_text().split("\n")[0] + "\n")
-    for name in draw_epistasis(tmp_path, [2, 3], tmp_path / "figures"):
+    for name in draw_all(tmp_path, tmp_path / "figures"):
         assert "no hit" in (tmp_path / f"figures/{name}.svg").read_text("utf-8")
 
 
@@ -893,7 +899,7 @@ def test_the_page_has_a_section_for_each_phenotype(scanned, tmp_path):
         for name in ("reorder", "epistasis"):
             shutil.copytree(scanned / name, outcome.folder / name / trait)
         draw_sites(outcome.folder / "epistasis" / trait / "sites.tsv", figures, trait)
-        draw_epistasis(outcome.folder, [2, 3], figures, trait)
+        draw_all(outcome.folder, figures, trait)
     plain = [
         "filters",
         "samples",

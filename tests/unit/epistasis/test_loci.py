@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from popdesic.engine.base import Hits
-from popdesic.epistasis.loci import LOCUS_BP, correlations, describe_loci, list_hits
+from popdesic.epistasis.loci import correlations, describe_loci, list_hits
+from popdesic.epistasis.options import LOCUS_BP
 from popdesic.epistasis.reorder import reorder_sites
 
 

@@ -15,7 +15,6 @@ from ...epistasis.p_values import p_of_hits
 from ...epistasis.reorder import read_reordered
 from ...epistasis.scan import sites_of_hits
 from ...epistasis.scores import scale_bits
-from ...epistasis.zoom import zoom_on_lead
 from ...io.files import read_json
 from ...io.tables import read_table
 from ..registry import epistasis_figures
@@ -42,7 +41,7 @@ TABLES = 3
 
 
 def draw_epistasis(
-    results: Path, orders: list[int], out: Path, trait: str = "", *, min_distance_bp: int = 0
+    results: Path, orders: list[int], zooms: dict[int, pd.DataFrame], out: Path, trait: str = ""
 ) -> list[str]:
     """Draw the hits of these orders and write {out}/{name}.svg and .png.
 
@@ -53,10 +52,10 @@ def draw_epistasis(
         permuted, epistasis/null.order{order}.tsv.
     orders : list of int
         Orders of the scans, 2 or 3.
+    zooms : dict of DataFrame
+        Of `epistasis.zoom.zoom_on_leads`.
     trait : str
         Of several phenotypes: the name of its folders in reorder/ and epistasis/.
-    min_distance_bp : int
-        Of the scans: distance between partners.
 
     Returns
     -------
@@ -72,20 +71,12 @@ def draw_epistasis(
             hits = read_hits(folder / f"{NAMES[order]}.tsv")
             null = read_null(folder, order, len(samples))
             tests = read_json(folder / "plan.json")[NAMES[order]]["tests"]
-            null_model = folder / "null_model.npz"
-            zoom = zoom_on_lead(
-                results / "reorder" / trait,
-                hits,
-                order,
-                null_model,
-                min_distance_bp=min_distance_bp,
-            )
             draw = {
                 "hits": partial(draw_hits, hits, null, tests),
                 "interaction_qq": partial(draw_qq, hits, tests),
                 "network": partial(draw_network, hits, sites, order),
                 "penetrance": partial(draw_penetrance, hits, order, prevalence),
-                "zoom": partial(draw_zoom, zoom, hits, order, tests),
+                "zoom": partial(draw_zoom, zooms[order], hits, order, tests),
             }
             for figure in epistasis_figures([order], trait):
                 save_figure(draw[figure.caption](), out / figure.name)
