@@ -87,12 +87,6 @@ rule define_axes:
         "../scripts/define_axes.py"
 
 
-def pca_memory(wildcards, input, attempt):
-    """Of the products of a group of samples with those that define the axes, and of scores."""
-    n = n_samples(*COHORTS)
-    return limit_mb(400 + 0.05 * n + min(2_200, 6e-6 * n**2), attempt)
-
-
 rule compute_pca:
     input:
         genotypes=genotype_files("embedding.genotypes", COHORTS),

@@ -6,28 +6,6 @@
 import subprocess
 
 
-def _own_cores():
-    """Cores that the jobs of this machine share; 0 where each job has cores of its own."""
-    if workflow.nodes is not None or not workflow.is_main_process:
-        return 0
-    try:
-        return workflow.cores
-    except WorkflowError:  # not set: a cluster's profile
-        return 0
-
-
-def shared_threads(jobs, most):
-    """Threads of one of several jobs that can run side by side."""
-    cores = _own_cores()
-    return max(1, min(most, cores // jobs)) if cores else most
-
-
-def spare_threads(most):
-    """Threads of a job that leaves a core to a long job of one thread (the block model)."""
-    cores = _own_cores()
-    return max(1, min(most, cores - 1)) if cores else most
-
-
 def has_module(python, name):
     """Whether a Python interpreter can import a module."""
     probe = f"import importlib.util as u; raise SystemExit(not u.find_spec('{name}'))"

@@ -30,16 +30,6 @@ UMAP_OPTIONS = dict(
 MAPS_DEVICE = CONFIG["device"] if n_samples(*COHORTS) > MANY_POINTS else "cpu"
 
 
-def further_threads(wildcards):
-    """densMAP moves its points on several threads, t-SNE on one."""
-    return 8 if wildcards.method == "densmap" else 1
-
-
-def further_gpus(wildcards):
-    """densMAP moves many points on a GPU, as UMAP does; t-SNE has no kernel."""
-    return GPUS if wildcards.method == "densmap" and MAPS_DEVICE != "cpu" else 0
-
-
 rule close_founders:
     input:
         source=distance_source,

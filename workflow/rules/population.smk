@@ -57,14 +57,6 @@ BLOCK_MAP = CONFIG["compare"]["ld"]["map"] if "cM" in POPULATION["block"] else N
 POPULATION_FILES = [path for path in (BLOCK_MAP, POPULATION["mask"]) if path]
 
 
-def counting_gpus(wildcards, input):
-    """GPUs of a count: none if it is short, or if runs are sought, which the CPU does.
-
-    Runs take five times as long as all counts, so a GPU would wait for the CPU.
-    """
-    return 0 if SEEKS_RUNS or input_mb(input.planes) < GPU_COUNTED_MB else GPUS
-
-
 rule population:
     input:
         POPULATION_TABLES,

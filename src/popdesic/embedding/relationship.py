@@ -25,7 +25,7 @@ AHEAD_BYTES = 1 << 29
 #: Samples per side of one block of the products.
 BLOCK_SAMPLES = 512
 #: Memory of the products of one group of samples with those that define the axes, and bytes of a
-#: pair: products, pairs called, and a temporary of either (measured: tests/bench/bench_pca.py).
+#: pair: products, pairs called, and a temporary of either (measured).
 GROUP_BYTES, PAIR_BYTES = 2 << 30, 8 + 8 + 8
 #: How many times as fast a dense product handles an element.
 DENSE_GAIN = 100
