@@ -72,7 +72,7 @@ WAYS: dict[str, Way] = {
     "make format": WHOLE,
     "make lock": Way("whole", " -n", "asks package indices for newer versions"),
     "make concordance": COLLECT,
-    "make docs": Way("bare", " -n", "installs the generator: tests/docs/test_site.py"),
+    "make docs": Way("whole", " -n", "installs the generator: tests/docs/test_site.py"),
     "make test-slurm": COLLECT,
     ".venv/bin/pytest tests/golden -s": COLLECT,
     ".venv/bin/pytest tests/golden/test_maps.py -s": COLLECT,

@@ -57,9 +57,10 @@ def read_header(path: Path | str) -> VcfHeader:
     path = Path(path)
     try:
         about = path.stat()
-    except OSError:  # said by the reader
+    except (OSError, ValueError):  # said by the reader
         return read_head(path, HEADER_BYTES)[0]
-    return _read_once(path, about.st_ino, about.st_size, about.st_mtime_ns)
+    # The time of the last change of any kind too: a copy can have the same size and date.
+    return _read_once(path, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
 
 
 @functools.lru_cache(maxsize=512)

@@ -105,7 +105,7 @@ def place_names(
         middle = np.median(own, axis=0)
         target = core[((core - middle) ** 2).sum(axis=1).argmin()]
         near, other = (
-            _distances(grid, half, points)
+            _distances(steps, half, points)
             for points in (core, everyone[:: -(-len(everyone) // (4 * MEASURED))])
         )
         joined = near > JOINED
@@ -114,7 +114,7 @@ def place_names(
         for box in boxes:
             cost += CROSSING * joined * _crosses(grid, target, box)
         for line in lines:
-            cost += CROSSING * _touches(grid, half, line)
+            cost += CROSSING * _touches(steps, half, line)
         inside = ((grid - half > 0.005) & (grid + half < 0.995)).all(axis=1)
         # Where no place is free, the one that covers least of other names.
         cost = np.where(inside, cost, np.inf) + 1e3 * _overlaps(grid, half, boxes)
@@ -127,13 +127,13 @@ def place_names(
     return placed
 
 
-def _distances(grid: np.ndarray, half: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Distance of a box around each place from the nearest point, (n_places,)."""
-    best = np.full(len(grid), np.inf)
-    for point in points:
-        away = np.maximum(np.abs(grid - point) - half, 0.0)
-        np.minimum(best, (away**2).sum(axis=1), out=best)
-    return np.sqrt(best)
+def _distances(steps: np.ndarray, half: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Distance of a box around each place of the grid from the nearest point, (n_places,)."""
+    best = np.full((len(steps), len(steps)), np.inf)
+    away = np.maximum(np.abs(steps - points[:, :, None]) - half[:, None], 0.0) ** 2
+    for x, y in away:
+        np.minimum(best, x + y[:, None], out=best)
+    return np.sqrt(best).ravel()
 
 
 def _covered(counts: np.ndarray, grid: np.ndarray, half: np.ndarray) -> np.ndarray:
@@ -167,7 +167,7 @@ def _crosses(grid: np.ndarray, target: np.ndarray, box: np.ndarray) -> np.ndarra
     return (enter < leave) & (leave > 0) & (enter < 1)
 
 
-def _touches(grid: np.ndarray, half: np.ndarray, line: np.ndarray) -> np.ndarray:
+def _touches(steps: np.ndarray, half: np.ndarray, line: np.ndarray) -> np.ndarray:
     """Whether a box around each place touches a line."""
     points = line[0] + np.linspace(0, 1, 30)[:, None] * (line[1] - line[0])
-    return _distances(grid, half, points) == 0.0
+    return _distances(steps, half, points) == 0.0
