@@ -157,7 +157,8 @@ def join_tiles(
     Returns
     -------
     dict
-        Content of `summary`: what was searched (`genome.json`), and pairs by degree.
+        Content of `summary`: what was searched (`genome.json`), and pairs by degree and by the far
+        end of its interval.
     """
     tiles = list(read_tiles(rows, ENDING).values())
     parts = []
@@ -174,17 +175,20 @@ def join_tiles(
     scale = DegreeScale(sites.lengths(), min_cm)
     table = pairs_table(parts, cohorts, scale)
     write_table(pairs, table)
-    counts = table.degree.value_counts().to_dict()
     about = read_json(genome.with_suffix(".json")) | {
         "samples": len(cohorts),
         "pairs_with_segments": len(table),
         "segments": int(table.segments.sum()),
-        "pairs_by_degree": {
-            name: counts[name] for name in degree_words(range(8)) if name in counts
-        },
+        "pairs_by_degree": _counts(table.degree),
+        "pairs_by_farthest_degree": _counts(table.degree_high),
     }
     write_json(summary, about)
     return about
+
+
+def _counts(degrees: pd.Series) -> dict[str, int]:
+    counts = degrees.value_counts().to_dict()
+    return {name: counts[name] for name in degree_words(range(8)) if name in counts}
 
 
 def read_segments(path: Path) -> Iterator[pd.DataFrame]:

@@ -261,11 +261,12 @@ def _segments(results: Path) -> list[Sentence]:
     about = _read(results / "ibd/summary.json")
     if not about:
         return []
-    close = sum(about["pairs_by_degree"].get(str(degree), 0) for degree in range(4))
+    close = sum(about["pairs_by_farthest_degree"].get(str(degree), 0) for degree in range(4))
     least = about["limits"]["min_cm"]
     text = (
         f"{plural(about['pairs_with_segments'], 'pair')} of samples share a segment of at least "
-        f"{least:g} cM by descent; {number(close)} are related to the third degree or closer."
+        f"{least:g} cM by descent; {number(close)} are related to the third degree or closer "
+        "(95 % interval)."
     )
     return [Sentence("Descent", text, "ibd")]
 

@@ -112,12 +112,13 @@ def test_segments_by_descent(tmp_path):
     about = {
         "limits": {"min_cm": 7},
         "pairs_with_segments": 9,
-        "pairs_by_degree": {"0": 1, "3": 2, "distant": 6},
+        "pairs_by_degree": {"0": 1, "3": 6, "distant": 2},
+        "pairs_by_farthest_degree": {"0": 1, "3": 2, "distant": 6},
     }
     write_json(outcome.folder / "ibd/summary.json", about)
     assert told(outcome)["Descent"] == (
         "9 pairs of samples share a segment of at least 7 cM by descent; 3 are related to the "
-        "third degree or closer."
+        "third degree or closer (95 % interval)."
     )
 
 

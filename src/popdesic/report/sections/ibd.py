@@ -13,6 +13,8 @@ from ..words import join, number, percent, plural
 
 #: Most pairs of the table on the page; the file has all.
 MOST_PAIRS = 20
+#: Where less is searched, a tenth of a human genome, the page says that intervals are wide.
+SHORT_CM = 350
 
 
 def ibd_section(results: Path, figures: Path, enabled: bool) -> dict[str, Any] | None:
@@ -53,7 +55,12 @@ def _words(about: dict[str, Any]) -> list[str]:
     if not degrees:
         return [text]
     listed = [f"{number(count)} {_degree(name)}" for name, count in degrees.items()]
-    return [text, f"By total length they are {join(listed)}."]
+    sure = sum(about["pairs_by_farthest_degree"].get(str(degree), 0) for degree in range(4))
+    return [
+        text,
+        f"By total length they are {join(listed)}.",
+        f"Of {number(sure)} the whole 95 % interval lies within the third degree.",
+    ]
 
 
 def _degree(name: str) -> str:
@@ -69,6 +76,11 @@ def _notes(about: dict[str, Any]) -> list[str]:
         f"searched in windows of {about['window_sites']} sites; the shortest segment reaches a LOD "
         f"of {about['lod_of_shortest']:.0f} on average."
     ]
+    if about["genome_cm"] < SHORT_CM:
+        notes.append(
+            "Intervals of degrees are wide, because only a small part of a human genome's 3 500 cM "
+            "was searched."
+        )
     if not about["map"]:
         notes.append(
             "There is no genetic map (compare.ld.map), so a megabase counts as a centimorgan."
