@@ -11,6 +11,8 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +103,21 @@ class Browser:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextmanager
+    def visit(self, address: str, ready: str, harmless: str | None = None) -> Iterator[None]:
+        """A page, opened anew. In the end it has fetched nothing and the console is empty.
+
+        `ready`: an expression that is true once the page is; problems with `harmless` in their text
+        do not count.
+        """
+        self.problems.clear()
+        self.open("about:blank")
+        self.open(address, ready)
+        yield
+        whole = [url for url in self.requests if not url.startswith(("data:", "blob:", "about:"))]
+        assert whole == [address]
+        assert [found for found in self.problems if not harmless or harmless not in found] == []
 
     # --- the protocol --------------------------------------------------------------------------
 

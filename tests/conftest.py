@@ -24,6 +24,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.fixture(scope="module")
+def browser():
+    from browser import Browser
+
+    with Browser() as opened:
+        yield opened
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of real genotype data; the test is skipped where it is absent."""

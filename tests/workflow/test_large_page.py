@@ -20,7 +20,7 @@ LOADED = "document.documentElement?.dataset.loaded === 'yes'"
 READY = "document.documentElement?.dataset.ready === 'yes'"
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="72pt" height="36pt" viewBox="0 0 72 36"/>'
 FIGURES = [
-    *("filters", "samples", "sites", "distances", "alpha", "scree", "loadings", "pca"),
+    *("filters", "samples", "sites", "distances", "alpha", "scree", "loadings", "pca", "pca_pairs"),
     *(f"{method}.{s}.alpha{a}" for method in ("pcoa", "umap") for s in SPACES for a in ALPHAS),
 ]
 N = 300
@@ -59,21 +59,11 @@ def pages(tmp_path_factory) -> dict:
     return written
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with Browser() as opened:
-        yield opened
-
-
 @pytest.fixture
 def page(pages, browser):
-    browser.problems.clear()
-    browser.open(pages["large"].as_uri(), LOADED)
-    yield browser
-    fetched = [url for url in browser.requests if not url.startswith(("data:", "blob:"))]
-    assert fetched == [pages["large"].as_uri()]
     # Chromium remarks that it copies WebGL's picture, which costs time only without a GPU.
-    assert [problem for problem in browser.problems if "ReadPixels" not in problem] == []
+    with browser.visit(pages["large"].as_uri(), LOADED, harmless="ReadPixels"):
+        yield browser
 
 
 #: Answers that both pages must give.

@@ -8,7 +8,7 @@ import json
 import re
 
 import pytest
-from browser import Browser, find_chromium
+from browser import find_chromium
 from outcomes import ALPHAS, SPACES, configuration, make_results
 from reader import Question, contents, count_clicks, explain
 
@@ -44,19 +44,10 @@ def address(tmp_path_factory) -> str:
     return out.as_uri()
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with Browser() as opened:
-        yield opened
-
-
 @pytest.fixture
 def page(address, browser):
-    browser.problems.clear()
-    browser.open("about:blank")
-    browser.open(address, READY)
-    yield browser
-    assert browser.problems == []
+    with browser.visit(address, READY):
+        yield browser
 
 
 def test_what_was_found_and_the_map_are_open_and_the_rest_is_folded(page):

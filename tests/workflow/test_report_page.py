@@ -76,21 +76,10 @@ def study(tmp_path_factory) -> dict:
     return {"outcome": outcome, "page": out}
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with Browser() as opened:
-        yield opened
-
-
 @pytest.fixture
 def page(study, browser):
-    """The page, opened anew; in the end the console is empty and nothing was fetched."""
-    browser.problems.clear()
-    browser.open(study["page"].as_uri(), READY)
-    yield browser
-    fetched = [url for url in browser.requests if not url.startswith(("data:", "blob:"))]
-    assert fetched == [study["page"].as_uri()]
-    assert browser.problems == []
+    with browser.visit(study["page"].as_uri(), READY):
+        yield browser
 
 
 def rows(text: str) -> list[list[str]]:
