@@ -44,7 +44,7 @@ from popdesic.population.differentiation import pair_table, population_tree
 from popdesic.population.diversity import population_table, spectrum
 from popdesic.population.f_statistics import f2_blocks, f3_screen, f4_tests
 from popdesic.population.fastmixture import why_missing
-from popdesic.population.local_structure import local_table
+from popdesic.population.local_structure import GENOTYPES_OF_BYTE, MOST_PEOPLE, local_table
 from popdesic.population.measure import f3_limit
 from popdesic.population.runs import RunLimits, runs_of_words
 
@@ -155,6 +155,13 @@ def ours(rows: np.ndarray, labels: np.ndarray, sites: pd.DataFrame, table: list)
         lambda: runs_of_words(words, used, diploid, sites, limits, 1),
         *(size, table),
     )
+    people = min(n // 4 * 4, MOST_PEOPLE)
+
+    def read(first: int, last: int) -> np.ndarray:
+        return GENOTYPES_OF_BYTE[rows[first:last, : people // 4]].reshape(last - first, people)
+
+    name = f"local structure, {people} people"
+    timed(name, lambda: local_table(read, sites, people, 200), people * len(rows), table)
 
 
 def on_gpu(n: int, n_sites: int, k: int, missing: float) -> list[tuple]:
