@@ -111,6 +111,13 @@ def print_rows(rows: dict[str, Row], samples: list[tuple[float, float]]) -> None
     print_table("seconds and MB by rule", HEADER, lines)
 
 
+def print_timeline(rows: dict[str, Row], start: float) -> None:
+    """Each job by its start: what ran side by side, and what the next ones waited for."""
+    jobs = sorted((a, b, rule) for rule, row in rows.items() for a, b in row.spans)
+    lines = [(f"{a - start:.1f}", f"{b - start:.1f}", f"{b - a:.1f}", rule) for a, b, rule in jobs]
+    print_table("seconds since the start of the run", ("start", "end", "wall", "rule"), lines)
+
+
 def first_time(study: Path, pattern: str, start: float) -> float | None:
     """Seconds from the start of the run until the first of these results was there."""
     ends = [path.stat().st_mtime for path in (study / "results").glob(pattern)]
@@ -129,6 +136,8 @@ def run_study(study: Path, options, variables: dict[str, str]) -> None:
     print_rows(rows, samples)
     if status:
         raise SystemExit(f"The run stopped (exit status {status}):\n{log.read_text()[-3000:]}")
+    if options.timeline:
+        print_timeline(rows, start)
     own = cpu - sum(row.cpu for row in rows.values())
     print(f"whole run: {wall:.1f} s, {cpu:.1f} CPU-s; of them Snakemake itself: {own:.1f} CPU-s")
     for name, pattern in MILESTONES.items():
@@ -170,6 +179,7 @@ def main() -> None:
     parser.add_argument("--warm", action="store_true", help="use the user's caches")
     parser.add_argument("--set-up", action="store_true", help="fill the caches before the run")
     parser.add_argument("--no-peers", action="store_true", help="leave PLINK's commands out")
+    parser.add_argument("--timeline", action="store_true", help="when each job ran")
     options = commandline.parse(parser, samples=40, sites=300, cohorts=2, warm=True)
     if options.folder:
         options.folder.mkdir(parents=True, exist_ok=True)

@@ -33,6 +33,8 @@ class Row:
     peak: float | None = None
     #: Periods in which a job held a GPU, as seconds since 1970.
     leases: list[tuple[float, float]] = field(default_factory=list)
+    #: Start and end of each job, as seconds since 1970.
+    spans: list[tuple[float, float]] = field(default_factory=list)
 
 
 def number(text: str) -> float | None:
@@ -63,6 +65,8 @@ def read_rows(study: Path) -> dict[str, Row]:
         if done := DONE.search(log):
             row.cpu += float(done[3])
             row.start += float(done[4])
+            end = seconds_of(done[1])
+            row.spans.append((end - float(done[2]), end))
             if leased := LEASED.search(log):
                 row.leases.append((seconds_of(leased[1]), seconds_of(done[1])))
     return rows

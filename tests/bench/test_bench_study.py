@@ -108,6 +108,8 @@ def test_costs_are_summed_by_rule(tmp_path):
     assert (tile.read, tile.wrote, tile.peak) == (3.0, 1.5, 200.0)
     first, last = tile.leases[0]
     assert last - first == 10.5
+    (start, end), _ = tile.spans
+    assert end == last and end - start == 11.0
 
 
 def test_the_share_of_a_lease_in_which_the_gpu_worked():
