@@ -16,6 +16,12 @@ from popdesic.study.configuration import load_config
 
 SPACES = ["genotypes", "pcs"]
 ALPHAS = ["2", "auto"]
+#: Figures of a study without epistasis, which the page shows, and a placeholder of one.
+FIGURES = [
+    *("filters", "samples", "sites", "distances", "alpha", "pca", "pca_pairs", "scree", "loadings"),
+    *(f"{method}.{s}.alpha{a}" for method in ("pcoa", "umap") for s in SPACES for a in ALPHAS),
+]
+EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="72pt" height="36pt" viewBox="0 0 72 36"/>'
 N_SITES = 40
 #: What `embedding/pca.json` says of axes with nothing to warn about.
 AXES_OF_PCA = {

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from browser import Browser, find_chromium
-from outcomes import ALPHAS, SPACES, configuration, make_results
+from outcomes import EMPTY, FIGURES, configuration, make_results
 
 from popdesic.report import packs, pagedata
 from popdesic.report.page import default_maps, write_report
@@ -18,11 +18,6 @@ pytestmark = pytest.mark.skipif(
 HOSTILE = "</script><script>window.hacked = 1</script>\"'&é"
 LOADED = "document.documentElement?.dataset.loaded === 'yes'"
 READY = "document.documentElement?.dataset.ready === 'yes'"
-EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="72pt" height="36pt" viewBox="0 0 72 36"/>'
-FIGURES = [
-    *("filters", "samples", "sites", "distances", "alpha", "scree", "loadings", "pca", "pca_pairs"),
-    *(f"{method}.{s}.alpha{a}" for method in ("pcoa", "umap") for s in SPACES for a in ALPHAS),
-]
 N = 300
 
 

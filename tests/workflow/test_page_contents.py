@@ -9,7 +9,7 @@ import re
 
 import pytest
 from browser import find_chromium
-from outcomes import ALPHAS, SPACES, configuration, make_results
+from outcomes import FIGURES, configuration, make_results
 from reader import Question, contents, count_clicks, explain
 
 from popdesic.report.glossary import read_terms
@@ -21,10 +21,6 @@ pytestmark = pytest.mark.skipif(
 
 READY = "document.documentElement?.dataset.ready === 'yes'"
 PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" width="432pt" height="216pt" viewBox="0 0 2 1"/>'
-FIGURES = [
-    *("filters", "samples", "sites", "distances", "alpha", "pca", "pca_pairs", "scree", "loadings"),
-    *(f"{method}.{s}.alpha{a}" for method in ("pcoa", "umap") for s in SPACES for a in ALPHAS),
-]
 FOLDED = "[...document.querySelectorAll('main > section.folded')].map(s => s.id)"
 
 

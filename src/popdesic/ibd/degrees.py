@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -123,3 +124,9 @@ class DegreeScale:
 def degree_words(degree: np.ndarray) -> list[str]:
     """Degrees as they are written (DEGREES)."""
     return [DEGREES[k] for k in np.asarray(degree).tolist()]
+
+
+def surely_close(summary: dict[str, Any]) -> int:
+    """Pairs of `ibd/summary.json` whose whole interval lies within the third degree."""
+    counts = summary["pairs_by_farthest_degree"]
+    return sum(counts.get(name, 0) for name in degree_words(range(4)))

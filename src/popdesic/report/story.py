@@ -17,6 +17,7 @@ import pandas as pd
 
 from ..cohort.samples import UNKNOWN
 from ..compare.kinship import SAME
+from ..ibd.degrees import surely_close
 from ..io.files import read_json
 from ..io.tables import read_table
 from .outcome import Outcome
@@ -261,12 +262,11 @@ def _segments(results: Path) -> list[Sentence]:
     about = _read(results / "ibd/summary.json")
     if not about:
         return []
-    close = sum(about["pairs_by_farthest_degree"].get(str(degree), 0) for degree in range(4))
     least = about["limits"]["min_cm"]
     text = (
         f"{plural(about['pairs_with_segments'], 'pair')} of samples share a segment of at least "
-        f"{least:g} cM by descent; {number(close)} are related to the third degree or closer "
-        "(95 % interval)."
+        f"{least:g} cM by descent; {number(surely_close(about))} are related to the third "
+        "degree or closer (95 % interval)."
     )
     return [Sentence("Descent", text, "ibd")]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from outcomes import ALPHAS, SPACES, make_results
+from outcomes import EMPTY, FIGURES, make_results
 from scipy import stats
 from study import Cohort, make_sites, write_raw
 
@@ -887,10 +887,6 @@ def test_numbers_of_the_page_are_rounded_and_limits_said_in_words():
     assert shown == want
 
 
-MAPS = ("pcoa", "umap")
-EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="72pt" height="36pt" viewBox="0 0 72 36"/>'
-
-
 def test_the_page_has_a_section_for_each_phenotype(scanned, tmp_path):
     """Two phenotypes have folders, figures and headings of their own."""
     outcome, distances = make_results(tmp_path, {"one": [f"s{k}" for k in range(5)]}, ["one"])
@@ -900,18 +896,7 @@ def test_the_page_has_a_section_for_each_phenotype(scanned, tmp_path):
             shutil.copytree(scanned / name, outcome.folder / name / trait)
         draw_sites(outcome.folder / "epistasis" / trait / "sites.tsv", figures, trait)
         draw_all(outcome.folder, figures, trait)
-    plain = [
-        "filters",
-        "samples",
-        "sites",
-        "distances",
-        "alpha",
-        "pca",
-        "pca_pairs",
-        "scree",
-        "loadings",
-    ]
-    for name in [*plain, *(f"{m}.{s}.alpha{a}" for m in MAPS for s in SPACES for a in ALPHAS)]:
+    for name in FIGURES:
         (figures / f"{name}.svg").write_text(EMPTY)
     out = tmp_path / "report.html"
     given = {"epistasis": {"order": [2, 3], "phenotypes": traits}}
@@ -950,18 +935,7 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     write_table(outcome.folder / "epistasis/replication.tsv", pd.DataFrame([rows]))
     table = outcome.folder / "epistasis/pairs.tsv"
     table.write_text(table.read_text().replace("rs2\t", "<b>rs2</b>\t"))
-    plain = [
-        "filters",
-        "samples",
-        "sites",
-        "distances",
-        "alpha",
-        "pca",
-        "pca_pairs",
-        "scree",
-        "loadings",
-    ]
-    for name in [*plain, *(f"{m}.{s}.alpha{a}" for m in MAPS for s in SPACES for a in ALPHAS)]:
+    for name in FIGURES:
         (figures / f"{name}.svg").write_text(EMPTY)
     out = tmp_path / "report.html"
     write_report(outcome, distances, figures, load_config({"epistasis": {"order": [2, 3]}}), out)

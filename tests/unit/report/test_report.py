@@ -11,7 +11,7 @@ from xml.etree.ElementTree import canonicalize
 import numpy as np
 import pandas as pd
 import pytest
-from outcomes import ALPHAS, SPACES, configuration, make_results
+from outcomes import ALPHAS, EMPTY, SPACES, configuration, make_results
 
 from popdesic.cohort.drift import expected_difference, measure_drift
 from popdesic.cohort.panel_steps import PanelStep
@@ -32,9 +32,6 @@ VOID = {"meta", "img", "br", "hr", "link", "input"}
 HOSTILE = "<script>alert('&')</script>\"Ωé"
 CAPTIONS = ["filters", "samples", "sites", "distances", "alpha", "pca", "pca_pairs", "scree"]
 CAPTIONS += ["loadings", "pcoa", "umap"]
-
-
-EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="72pt" height="36pt" viewBox="0 0 72 36"/>'
 
 
 class Page(HTMLParser):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ...ibd.degrees import surely_close
 from ...io.files import read_json
 from ...io.tables import read_table
 from ..inline import describe_drawn
@@ -55,7 +56,7 @@ def _words(about: dict[str, Any]) -> list[str]:
     if not degrees:
         return [text]
     listed = [f"{number(count)} {_degree(name)}" for name, count in degrees.items()]
-    sure = sum(about["pairs_by_farthest_degree"].get(str(degree), 0) for degree in range(4))
+    sure = surely_close(about)
     return [
         text,
         f"By total length they are {join(listed)}.",
