@@ -23,7 +23,11 @@ from popdesic.io.bed import lacking_samples
 from popdesic.io.files import digest
 from popdesic.io.places import GLOSSARY
 from popdesic.study.validation import uses_beagle, validate_study
-from popdesic.study.snakemake_internals import ignore_script_dates, records_jobs
+from popdesic.study.snakemake_internals import (
+    ignore_script_dates,
+    records_jobs,
+    wake_once,
+)
 
 try:
     # Every job parses this file again; only the main process opens the files that the study names.
@@ -32,6 +36,7 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 ignore_script_dates(WORKFLOW / "workflow" / "scripts")
+wake_once()
 if workflow.is_main_process:
     for remark in REMARKS:
         logger.warning(remark)
