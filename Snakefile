@@ -132,3 +132,5 @@ rule all:
         rules.export.input,
         rules.epistasis.input,
         rules.report.input,
+    message:
+        "All results are there"

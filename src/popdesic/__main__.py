@@ -162,11 +162,13 @@ def tune(options: argparse.Namespace) -> None:
 
     from .engine.cpu.precompile import compile_all
     from .engine.select import select_backend
+    from .study.code import share_digests
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     for name, seconds in compile_all().items():
         print(f"CPU, {name}: {seconds:.1f} CPU-s")
     print(f"{len(font_manager.fontManager.ttflist)} fonts")
+    print(f"digests of the code of {share_digests()} scripts, which a study's first run reads")
     backend = select_backend("auto")
     if backend.name == "gpu":
         from .engine.gpu.tune import tune_usual

@@ -173,6 +173,8 @@ WAYS: dict[str, Way] = {
     "plink1.9 --r2": named("whose number ours is"),
     "plink1.9 --het small-sample": named("whose number ours is"),
     "plink1.9 --homozyg": named("whose rule ours is"),
+    'sbatch --cpus-per-task=16 --mem=64G --time=120 --wrap ".venv/bin/snakemake --cores 16 '
+    '--directory STUDY"': named("run by tests/slurm/test_shown_commands.py"),
     "scontrol show job": named("what the tests of Slurm read"),
     "snakemake -n": named("what bench_scaling.py times"),
     "popdesic init": named("shown whole below"),

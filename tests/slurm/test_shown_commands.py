@@ -8,6 +8,10 @@ from commands import shown_commands
 from study import FAST, make_cohorts, write_study
 
 RUN = ".venv/bin/snakemake --profile slurm --directory STUDY"
+ONE_JOB = (
+    'sbatch --cpus-per-task=16 --mem=64G --time=120 --wrap ".venv/bin/snakemake --cores 16 '
+    '--directory STUDY"'
+)
 RESUME = ".venv/bin/popdesic resume STUDY"
 #: Runs up to one stage, and polls more often than is polite on a shared cluster.
 SHORT = " distance --slurm-init-seconds-before-status-checks 14 --latency-wait 5"
@@ -16,7 +20,7 @@ SHORT = " distance --slurm-init-seconds-before-status-checks 14 --latency-wait 5
 @pytest.mark.slurm
 @pytest.mark.slow
 def test_commands_for_a_cluster(slurm, tmp_path):
-    assert {RUN, RESUME} <= {command.text for command in shown_commands()}
+    assert {RUN, ONE_JOB, RESUME} <= {command.text for command in shown_commands()}
     clone = make_clone(tmp_path.resolve())
     study = write_study(tmp_path.resolve() / "study", make_cohorts((8,), n_sites=200), FAST)
     variables = {key: slurm.environment[key] for key in ("SLURM_CONF", "PATH")}
@@ -25,5 +29,9 @@ def test_commands_for_a_cluster(slurm, tmp_path):
     jobs = [job for job in slurm.jobs() if job["WorkDir"] == str(study)]
     assert len(jobs) >= 5
     assert {job["JobState"] for job in jobs} == {"COMPLETED"}
+    alone = write_study(tmp_path.resolve() / "alone", make_cohorts((8,), n_sites=200), FAST)
+    words = ONE_JOB.replace("STUDY", f"{alone} qc").replace("16", "4").replace("64G", "4G")
+    run(clone, words.replace("sbatch", "sbatch --wait"), seconds=900, **variables)
+    assert (alone / "results/qc/summary.tsv").is_file()
     said = run(clone, f"{RESUME.replace('STUDY', str(study))} -- {SHORT}", **variables)
     assert "Nothing to be done" in said

@@ -2,7 +2,7 @@
 #
 # needs   config (config/config.yaml), config/cohorts.tsv, config/samples.tsv, the VCF headers
 # gives   CONFIG, STUDY, PLACED, wildcard constraints, code_of(), n_samples(), memory(), minutes(),
-#         FIRST
+#         FIRST, SECOND
 
 from pathlib import Path
 
@@ -23,7 +23,11 @@ from popdesic.io.bed import lacking_samples
 from popdesic.io.files import digest
 from popdesic.io.places import GLOSSARY
 from popdesic.study.validation import uses_beagle, validate_study
-from popdesic.study.snakemake_internals import ignore_script_dates, records_jobs
+from popdesic.study.snakemake_internals import (
+    ignore_script_dates,
+    records_jobs,
+    wake_once,
+)
 
 try:
     # Every job parses this file again; only the main process opens the files that the study names.
@@ -32,6 +36,7 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 ignore_script_dates(WORKFLOW / "workflow" / "scripts")
+wake_once()
 if workflow.is_main_process:
     for remark in REMARKS:
         logger.warning(remark)
@@ -201,5 +206,6 @@ GPUS = 0 if CONFIG["device"] == "cpu" else 1
 #: Conda environment of these jobs: with CuPy where the study says for which CUDA.
 CUDA = CONFIG["conda_cuda"]
 GPU_CONDA = "../../envs/popdesic{}.yaml".format("" if CUDA == "none" else f"-cuda{CUDA}")
-#: Priority of the jobs that the last ones of a run wait for: kinship, axes, geodesics, communities.
-FIRST = 10
+#: Priority of the jobs that the last ones of a run wait for (kinship, axes, geodesics, communities),
+#: and of those that they or maps need; exports, LD and drawing have none.
+FIRST, SECOND = 20, 10

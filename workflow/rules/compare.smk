@@ -45,7 +45,7 @@ rule measure_resolution:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: 2
+    threads: shared_threads(2, 2)
     resources:
         # At most 300 founders: their planes, and counts of all pairs (half a second on a CPU).
         mem_mb=memory(500, mb=1, files="panel"),
@@ -73,7 +73,7 @@ rule compare_cohorts:
     priority: FIRST
     conda:
         GPU_CONDA
-    threads: 8
+    threads: row_threads(COMPARE_ROWS)
     resources:
         # Counts and kinships of a block of samples; the planes are memory-mapped.
         mem_mb=row_memory(COMPARE_ROWS, 700, mb=1),

@@ -66,9 +66,10 @@ rule measure_distance_row:
         f"logs/measure_distance_row/{{row}}{PART}.log",
     benchmark:
         f"benchmarks/measure_distance_row/{{row}}{PART}.tsv"
+    priority: SECOND
     conda:
         GPU_CONDA
-    threads: 8
+    threads: row_threads(DISTANCE_ROWS, TILE_BYTES, beside=1)
     resources:
         # The int64 matrices of the largest pair; the planes are memory-mapped.
         mem_mb=row_memory(DISTANCE_ROWS, 200 + FEED_MB, mb=1 / SITE_PARTS, pairs=TILE_BYTES * 1e-6),
@@ -99,6 +100,7 @@ if SITE_PARTS > 1:
             "logs/sum_distance_parts/{row}.log",
         benchmark:
             "benchmarks/sum_distance_parts/{row}.tsv"
+        priority: SECOND
         conda:
             "../../envs/popdesic.yaml"
         threads: 1
@@ -124,6 +126,7 @@ rule assemble_distance:
         "logs/assemble_distance.log",
     benchmark:
         "benchmarks/assemble_distance.tsv"
+    priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
     threads: 1

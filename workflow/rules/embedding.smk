@@ -59,7 +59,7 @@ rule define_axes:
     priority: FIRST
     conda:
         GPU_CONDA
-    threads: 8
+    threads: shared_threads(2, 8)  # beside measure_ld
     resources:
         # LD pruning reads the founders' genotypes contig by contig. Of MOST_MATRIX founders at most
         # a matrix of all pairs may be made; of more, passes over the genotypes, which keep 512 MiB.
@@ -104,7 +104,7 @@ rule compute_pca:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: 8
+    threads: shared_threads(2, 8)  # beside choose_geodesics
     resources:
         # Passes made ahead; 2 GB for a group of samples with those that define the axes, or what
         # small studies take of it: 24 bytes for a quarter of all pairs.
@@ -144,6 +144,7 @@ rule measure_maps:
         "logs/measure_maps.log",
     benchmark:
         "benchmarks/measure_maps.tsv"
+    priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
     threads: 8

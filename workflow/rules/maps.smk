@@ -78,6 +78,7 @@ rule compute_pcoa:
         "logs/compute_pcoa/{space}.log",
     benchmark:
         "benchmarks/compute_pcoa/{space}.tsv"
+    priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
     threads: shared_threads(len(SPACES), 8)
@@ -122,6 +123,7 @@ rule compute_umap:
         "logs/compute_umap.log",
     benchmark:
         "benchmarks/compute_umap.tsv"
+    priority: SECOND
     conda:
         GPU_CONDA
     threads: spare_threads(8)

@@ -95,6 +95,7 @@ rule draw_figures:
         "logs/draw_figures.log",
     benchmark:
         "benchmarks/draw_figures.tsv"
+    priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
     threads: 1

@@ -1,8 +1,13 @@
 # Threads, GPUs and memory of jobs.
 #
 # needs   GPUS, COHORTS; constants of the rule files when called
-# gives   shared_threads(), spare_threads(), pca_memory(), further_threads(), further_gpus(),
-#         counting_gpus()
+# gives   shared_threads(), row_threads(), spare_threads(), pca_memory(), further_threads(),
+#         further_gpus(), counting_gpus()
+
+import os
+
+#: Memory of this machine.
+MACHINE_MB = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e6
 
 
 def _own_cores():
@@ -15,10 +20,21 @@ def _own_cores():
         return 0
 
 
-def shared_threads(jobs, most):
-    """Threads of one of several jobs that can run side by side."""
+def shared_threads(jobs, most, mb=0):
+    """Threads of one of several jobs that can run side by side, if memory holds `mb` of each."""
     cores = _own_cores()
+    if mb:
+        jobs = max(1, min(jobs, int(MACHINE_MB // mb)))
     return max(1, min(most, cores // jobs)) if cores else most
+
+
+def row_threads(rows, pair_bytes=0, beside=0):
+    """Threads of a row of tiles: rows not made yet run side by side, with some jobs `beside` them.
+
+    On a GPU too, which they share: start-up and files take longer than its work.
+    """
+    jobs = len(rows.unmade() or COHORTS) + beside
+    return shared_threads(jobs, 8, mb=pair_bytes * 1e-6 * max(map(n_samples, COHORTS)) ** 2)
 
 
 def spare_threads(most):

@@ -18,8 +18,14 @@ from .reach import BACKENDS, LIBRARIES, PACKAGE, Code, Item, digest, version_of
 SCRIPTS = HOME / "workflow" / "scripts"
 #: Modules that compute closures and insert newcomers into them; see `closure_code`.
 CLOSURE_MODULES = ("geodesic/weights.py", "geodesic/closure.py", "geodesic/insertion.py")
-#: Cached digests, relative to the folder in which Snakemake runs.
+#: Cached digests of a study, relative to the folder in which Snakemake runs.
 CACHE = Path(".snakemake/popdesic.code")
+
+
+def shared_cache() -> Path:
+    """Digests for studies that have none yet, in the user's cache folder; may not exist."""
+    folder = os.environ.get("XDG_CACHE_HOME")
+    return (Path(folder) if folder else Path.home() / ".cache") / "popdesic" / "code.json"
 
 
 def code_of(script: str, without: tuple[str, str] | None = None) -> str:
@@ -48,21 +54,37 @@ def _cached_digest(name: str, starts: list[Item], cut: list[Item]) -> str:
     cache = _read_cache()
     if name not in cache["digests"]:
         cache["digests"][name] = digest(_code().parts(starts, cut))
-        with contextlib.suppress(OSError):  # read-only folder: computed again every time
-            temporary = CACHE.with_name(f"{CACHE.name}.{os.getpid()}.tmp")
-            temporary.write_text(json.dumps(cache), "utf-8")
-            temporary.replace(CACHE)
+        _write_cache(CACHE)
     return cache["digests"][name]
+
+
+def share_digests() -> int:
+    """Compute the digests of all scripts for studies to come; return their number."""
+    for script in SCRIPTS.glob("*.py"):
+        code_of(script.stem)
+    closure_code()
+    with contextlib.suppress(OSError):
+        shared_cache().parent.mkdir(parents=True, exist_ok=True)
+    _write_cache(shared_cache())
+    return len(_read_cache()["digests"])
 
 
 @functools.cache
 def _read_cache() -> dict:
     empty = {"state": _state(), "digests": {}}
-    with contextlib.suppress(OSError, ValueError):
-        cache = json.loads(CACHE.read_text("utf-8"))
-        if cache.keys() == empty.keys() and cache["state"] == empty["state"]:
-            return cache
+    for path in (CACHE, shared_cache()):
+        with contextlib.suppress(OSError, ValueError):
+            cache = json.loads(path.read_text("utf-8"))
+            if cache.keys() == empty.keys() and cache["state"] == empty["state"]:
+                return cache
     return empty
+
+
+def _write_cache(path: Path) -> None:
+    with contextlib.suppress(OSError):  # read-only folder: computed again every time
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        temporary.write_text(json.dumps(_read_cache()), "utf-8")
+        temporary.replace(path)
 
 
 def _state() -> str:

@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import re
+import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -65,6 +66,28 @@ def ignore_script_dates(folder: Path) -> None:
 
     script_mtime.ignored = folder
     jobs.get_script_mtime = script_mtime
+
+
+def wake_once() -> None:
+    """Let the scheduler wake up once a second while jobs wait, not once for each that has ended.
+
+    Snakemake limits how many jobs start in a second. After each job that ends it sets a timer to
+    look again, and after each look another one: late in a run it looks fifty times a second.
+    """
+    from snakemake.scheduling.job_scheduler import JobScheduler
+
+    original = getattr(JobScheduler, "_schedule_reevalutation", None)
+    if original is None or hasattr(original, "once"):
+        return
+
+    def schedule(self, delay: float) -> None:
+        now = time.monotonic()
+        if now >= getattr(self, "woken_at", 0.0):
+            self.woken_at = now + delay
+            original(self, delay)
+
+    schedule.once = True
+    JobScheduler._schedule_reevalutation = schedule
 
 
 # Records of files.

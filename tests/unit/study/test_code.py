@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 from pathlib import Path
 
 import pytest
@@ -288,6 +289,46 @@ def test_another_library_version_changes_the_digest(pack, monkeypatch):
         importlib.metadata, "version", lambda n: "0.0" if n == "scipy" else version(n)
     )
     assert pack.digest() != before
+
+
+
+@pytest.fixture
+def caches(tmp_path, monkeypatch):
+    """Empty caches of a study and of its user; every part of the code is the text `code`."""
+
+    class Plain:
+        def parts(self, starts: list, cut: list) -> dict[str, str]:
+            return {str(item): "code" for item in [*starts, *cut]}
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(code, "_code", Plain)
+    code._read_cache.cache_clear()
+    yield
+    code._read_cache.cache_clear()
+
+
+def test_a_first_run_reads_the_digests_that_the_set_up_left(caches):
+    assert code.share_digests() == len(list(SCRIPTS.glob("*.py"))) + 1
+    kept = json.loads(code.shared_cache().read_text())
+    assert kept["digests"]["compute_pca"] == code.code_of("compute_pca")
+    assert kept["digests"][""] == code.closure_code()
+    for state, expected in ((kept["state"], "kept"), ("other code", code.code_of("compute_pca"))):
+        about = {"state": state, "digests": {"compute_pca": "kept"}}
+        code.shared_cache().write_text(json.dumps(about))
+        code._read_cache.cache_clear()
+        assert code.code_of("compute_pca") == expected
+
+
+def test_digests_of_the_study_come_before_those_of_the_user(caches):
+    code.share_digests()
+    about = json.loads(code.shared_cache().read_text()) | {"digests": {"compute_pca": "own"}}
+    code.CACHE.parent.mkdir()
+    code.CACHE.write_text(json.dumps(about))
+    code._read_cache.cache_clear()
+    assert code.code_of("compute_pca") == "own"
+    code.code_of("define_axes")
+    assert json.loads(code.CACHE.read_text())["digests"].keys() == {"compute_pca", "define_axes"}
 
 
 # The real package.

@@ -1,5 +1,6 @@
-"""The Slurm profile sends every rule that may use a GPU to the GPU partition."""
+"""The Slurm profile sends every rule that may use a GPU to the GPU partition; the default one."""
 
+import importlib
 import re
 
 import yaml
@@ -18,3 +19,11 @@ def test_the_profile_lists_exactly_the_gpu_rules():
     listed = {k: v["slurm_partition"] for k, v in profile["set-resources"].items()}
     assert listed == dict.fromkeys(found, "gpu")
     assert profile["default-resources"]["slurm_partition"] == "cpu"
+
+
+def test_the_default_profile_names_a_scheduler_of_the_installed_snakemake():
+    from snakemake_interface_scheduler_plugins.registry import SchedulerPluginRegistry
+
+    profile = yaml.safe_load((ROOT / "profiles/default/config.yaml").read_text())
+    importlib.import_module("snakemake.scheduling.greedy")
+    assert SchedulerPluginRegistry().is_installed(profile["scheduler"])

@@ -7,6 +7,7 @@ import inspect
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,25 @@ def test_paths_of_records_are_those_of_snakemake(tmp_path, length):
     subject = str(tmp_path / ".snakemake" / "metadata")
     expected = persistence._record_path(subject, result)
     assert str(internals.snakemake_path(tmp_path, "metadata", result)) == expected
+
+
+def test_the_scheduler_sets_one_timer_at_a_time(monkeypatch):
+    from snakemake.scheduling.job_scheduler import JobScheduler
+
+    name, timers = "_schedule_reevalutation", []
+    assert f"self.{name}(self.job_rate_limiter" in inspect.getsource(JobScheduler.schedule)
+    monkeypatch.setattr(JobScheduler, name, lambda self, delay: timers.append(delay))
+    internals.wake_once()
+    internals.wake_once()  # as in every process that parses the workflow twice
+    scheduler, other = JobScheduler.__new__(JobScheduler), JobScheduler.__new__(JobScheduler)
+    for _ in range(3):
+        getattr(scheduler, name)(0.05)
+    assert timers == [0.05]
+    getattr(other, name)(0.05)
+    assert len(timers) == 2
+    time.sleep(0.06)
+    getattr(scheduler, name)(0.05)
+    assert len(timers) == 3
 
 
 def test_the_plugin_logs_the_name_of_its_jobs():

@@ -1,0 +1,58 @@
+"""Threads of jobs that run side by side (`workflow/rules/resources.smk`)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from running import ROOT
+
+TEXT = (ROOT / "workflow/rules/resources.smk").read_text()
+
+
+def resources(cores: int | None, *, unmade: int = 4, memory_mb: float = 1e6, nodes=None):
+    """The functions of the rule file in a run with `cores`, for a study of four cohorts of 1 000.
+
+    Of the rows of its cohorts, `unmade` were not made yet.
+    """
+    names = {
+        "workflow": SimpleNamespace(cores=cores, nodes=nodes, is_main_process=True),
+        "WorkflowError": ValueError,
+        "COHORTS": list("abcd"),
+        "n_samples": lambda *cohorts: 1000 * len(cohorts),
+    }
+    exec(compile(TEXT, "resources.smk", "exec"), names)
+    names["MACHINE_MB"] = memory_mb
+    names["rows"] = SimpleNamespace(unmade=lambda: list("abcd")[:unmade])
+    return SimpleNamespace(**names)
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 1), (4, 1), (16, 4), (64, 8)])
+def test_rows_that_are_not_made_yet_run_side_by_side(cores, threads):
+    run = resources(cores)
+    assert run.row_threads(run.rows) == threads
+
+
+def test_a_row_that_is_alone_gets_more_threads():
+    run = resources(16, unmade=1)
+    assert run.row_threads(run.rows) == 8
+    assert run.row_threads(run.rows, beside=3) == 4
+
+
+def test_rows_run_side_by_side_when_all_are_made_again():
+    run = resources(16, unmade=0)
+    assert run.row_threads(run.rows) == 4
+
+
+def test_no_more_jobs_run_side_by_side_than_memory_holds():
+    """Tiles of 1 000 by 1 000 samples with 24 bytes a pair take 24 MB."""
+    run = resources(16, memory_mb=50)
+    assert run.row_threads(run.rows, 24) == 8
+    assert run.shared_threads(4, 16, mb=24) == 8
+    assert run.shared_threads(4, 16, mb=12) == 4
+    assert run.shared_threads(4, 16, mb=400) == 16
+
+
+def test_jobs_of_a_cluster_have_cores_of_their_own():
+    run = resources(None, nodes=100)
+    assert run.row_threads(run.rows, beside=1) == run.shared_threads(4, 8) == 8
