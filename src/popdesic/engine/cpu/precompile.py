@@ -35,6 +35,7 @@ from ..host import (
     site_pairs,
     site_tables,
     sparse_paths,
+    standard_genotypes,
     trees,
     umap_epoch,
 )
@@ -105,6 +106,12 @@ def codecs_of_genotypes() -> None:
 def sums_of_relationships() -> None:
     matrices = "float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1]"
     _compile(signed_sums._add_rows, f"({matrices}, int64, int64)")
+    chosen = "int8[:, ::1], int64[::1]"
+    values = "float64[:, ::1], float64[:, ::1]"
+    _compile(standard_genotypes._fill_rows, f"({chosen}, {values})")
+    columns = "float64[:, ::1], int64[::1], float64[:, ::1]"
+    _compile(standard_genotypes._fill_columns, f"({chosen}, {columns})")
+    _compile(standard_genotypes._list_missing, f"({chosen}, int32[::1], int64[::1], int32[::1])")
 
 
 def products_of_genotypes() -> None:
