@@ -59,7 +59,7 @@ rule define_axes:
     priority: FIRST
     conda:
         GPU_CONDA
-    threads: 8
+    threads: wide_threads()
     resources:
         # LD pruning reads the founders' genotypes contig by contig. Of MOST_MATRIX founders at most
         # a matrix of all pairs may be made; of more, passes over the genotypes, which keep 512 MiB.
@@ -104,7 +104,7 @@ rule compute_pca:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: 8
+    threads: wide_threads()
     resources:
         # Passes made ahead; 2 GB for a group of samples with those that define the axes, or what
         # small studies take of it: 24 bytes for a quarter of all pairs.

@@ -1,8 +1,8 @@
 # Threads, GPUs and memory of jobs.
 #
 # needs   GPUS, COHORTS; constants of the rule files when called
-# gives   shared_threads(), spare_threads(), pca_memory(), further_threads(), further_gpus(),
-#         counting_gpus()
+# gives   shared_threads(), spare_threads(), wide_threads(), pca_memory(), further_threads(),
+#         further_gpus(), counting_gpus()
 
 
 def _own_cores():
@@ -25,6 +25,12 @@ def spare_threads(most):
     """Threads of a job that leaves a core to a long job of one thread (the block model)."""
     cores = _own_cores()
     return max(1, min(most, cores - 1)) if cores else most
+
+
+def wide_threads(spare=0):
+    """Threads of a job that the first map waits for: 16 cores of this machine, 8 of a node's."""
+    cores = _own_cores()
+    return max(1, min(16, cores - spare)) if cores else 8
 
 
 def pca_memory(wildcards, input, attempt):

@@ -268,7 +268,8 @@ def missing_in_both(
         )
         return len(rows), absent, (one.T @ other).toarray()
     one, other = (
-        (genotypes[np.ix_(rows, columns)] == MISSING).astype(np.float32) for columns in (left, right)
+        (genotypes[np.ix_(rows, columns)] == MISSING).astype(np.float32)
+        for columns in (left, right)
     )
     return len(rows), absent, one.T @ other  # exact below 2**24
 
