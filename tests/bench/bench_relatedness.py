@@ -35,8 +35,8 @@ def relate(scene: Scene, training: np.ndarray, components: int):
     scores = popdesic.pca(genotypes, n_components=max(components, 1), founders=training).scores
     ancestry = ancestry_of(scores, training, components)
 
-    def read(first: int, last: int) -> np.ndarray:
-        return genotypes[:, first:last].T
+    def read(first: int, last: int, people=slice(None)) -> np.ndarray:
+        return genotypes[people, first:last].T
 
     return read, ancestry, pc_relate(read, genotypes.shape[1], [len(genotypes)], ancestry, 2)
 

@@ -27,10 +27,10 @@ rule relate_samples:
         "benchmarks/relate_samples.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: spare_threads(8)
+    threads: wide_threads()
     resources:
-        # Two sums of each pair; genotypes and residuals of 1 024 sites.
-        mem_mb=memory(400, samples=0.05, pairs=10e-6),
+        # Two sums of each pair; genotypes and residuals of passes that are made ahead.
+        mem_mb=memory(650, samples=0.05, pairs=10e-6),
         # 2 n**2 m operations at 20 Gflop/s.
         runtime=minutes(1, pairs=2 * COMPARE["pc_relate"]["max_sites"] / 20e9 / 60),
     params:

@@ -1,8 +1,8 @@
 # Threads, GPUs and memory of jobs.
 #
 # needs   GPUS, COHORTS; constants of the rule files when called
-# gives   shared_threads(), row_threads(), spare_threads(), pca_memory(), further_threads(),
-#         further_gpus(), counting_gpus()
+# gives   shared_threads(), row_threads(), spare_threads(), wide_threads(), pca_memory(),
+#         further_threads(), further_gpus(), counting_gpus()
 
 import os
 
@@ -41,6 +41,12 @@ def spare_threads(most):
     """Threads of a job that leaves a core to a long job of one thread (the block model)."""
     cores = _own_cores()
     return max(1, min(most, cores - 1)) if cores else most
+
+
+def wide_threads():
+    """Threads of a job that the first map waits for: three quarters, the rest for jobs beside it."""
+    cores = _own_cores()
+    return max(1, min(16, cores * 3 // 4)) if cores else 8
 
 
 def pca_memory(wildcards, input, attempt):

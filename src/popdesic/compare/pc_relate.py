@@ -37,13 +37,15 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ..engine.threads import run_tasks
+from ..engine.threads import run_ordered, run_tasks
 from ..io.genotypes import MISSING
 from ..io.sites import chunks
 from .resolution import THIRD
 
 #: Sites of one pass and samples per side of one block. Both decide the order of sums.
 CHUNK_SITES, BLOCK_SAMPLES = 1_024, 512
+#: Most bytes of passes that are made ahead.
+AHEAD_BYTES = 1 << 28
 #: Range of individual frequencies that count: outside, the fitted line says little about a
 #: frequency, and small denominators dominate.
 FREQUENCIES = (0.01, 0.99)
@@ -55,6 +57,8 @@ LEAST_INFORMATION = 0.1
 OWN_ERRORS, LEAST_OWN = 2, 0.6
 #: Kinship of relatives in the correction of the fit: third degree, or this many standard errors.
 CHANCE = 4
+#: What `count_pairs` counts.
+COUNTED = ("called", "ibs0", "het_a", "het_b", "both_het", "sites", "opposite")
 #: Training samples per coefficient of the regression, at least.
 SAMPLES_PER_AXIS = 5
 
@@ -153,15 +157,22 @@ def fit_frequencies(genotypes: np.ndarray, ancestry: Ancestry) -> np.ndarray:
     float64 array, (n_sites, k + 1)
         NaN at sites that the called genotypes cannot tell (LEAST_INFORMATION).
     """
+    from ..engine.host.standard_genotypes import standard_columns, standard_rows
+
     basis = ancestry.basis[ancestry.training]
-    known = genotypes[:, ancestry.training]
-    called = known != MISSING
-    right = np.where(called, known, 0).astype(np.float64) @ basis / 2
-    partly = np.flatnonzero(~called.all(axis=1))
+    training, sites = np.flatnonzero(ancestry.training), np.arange(len(genotypes))
+    known = np.take(genotypes, training, axis=1)
+    everyone = np.arange(len(training))
+    counted = standard_columns(
+        known, sites, np.tile([0.0, 0.0, 1.0, 2.0], (len(sites), 1)), everyone
+    )
+    right = counted @ basis / 2
+    partly = np.flatnonzero((known == MISSING).any(axis=1))
     if len(partly):
         width = basis.shape[1]
         outer = (basis[:, :, None] * basis[:, None, :]).reshape(len(basis), -1)
-        information = (called[partly].astype(np.float64) @ outer).reshape(-1, width, width)
+        called = standard_rows(known, partly, np.tile([0.0, 1.0, 1.0, 1.0], (len(partly), 1)))
+        information = (called @ outer).reshape(-1, width, width)
         enough = np.linalg.eigvalsh(information)[:, 0] >= LEAST_INFORMATION
         right[partly[~enough]] = np.nan
         use = partly[enough]
@@ -238,29 +249,36 @@ def pc_relate(
         first += size
     pairs = [(a, b) for a in range(len(bounds)) for b in range(a, len(bounds))]
     shape = {(a, b): (np.ptp(bounds[a]), np.ptp(bounds[b])) for a, b in pairs}
+    from ..engine.host.expected_genotypes import residuals
+
     shared = {pair: np.zeros(shape[pair]) for pair in pairs}
     scale = {pair: np.zeros(shape[pair]) for pair in pairs}
     coefficients = np.empty((n_sites, ancestry.basis.shape[1]))
 
-    for start, end in chunks(n_sites, CHUNK_SITES):
-        genotypes = read(start, end)
-        with threadpool_limits(1, "blas"):
-            fitted = coefficients[start:end] = fit_frequencies(genotypes, ancestry)
+    room = AHEAD_BYTES // (CHUNK_SITES * max(first, 1) * 9)  # genotypes, residuals and spreads
+    ahead = int(np.clip((room - 1) // 2, 1, threads))  # `run_ordered` keeps 2 k + 1 results of k
 
-            def standardize(one: int, last: int, genotypes=genotypes, fitted=fitted):
-                own = genotypes[:, one:last]
-                frequency, counts = _individual(fitted, own, ancestry.basis[one:last])
-                residual = np.where(counts, own - 2 * frequency, 0.0)
-                spread = np.where(counts, np.sqrt(frequency * (1 - frequency)), 0.0)
-                return residual.astype(np.float32), spread.astype(np.float32)
+    def prepare(site_bounds: tuple[int, int]) -> tuple[np.ndarray, list]:
+        genotypes = read(*site_bounds)
+        fitted = fit_frequencies(genotypes, ancestry)
 
-            parts = run_tasks(standardize, bounds, threads)
+        def standardize(one: int, last: int):
+            frequency = fitted @ ancestry.basis[one:last].T
+            return residuals(genotypes[:, one:last], frequency, *FREQUENCIES)
 
-            def add(a: int, b: int, parts=parts) -> None:
-                shared[a, b] += parts[a][0].T @ parts[b][0]
-                scale[a, b] += parts[a][1].T @ parts[b][1]
+        return fitted, run_tasks(standardize, bounds, threads if ahead == 1 else 1)
 
-            run_tasks(add, pairs, threads)
+    with threadpool_limits(1, "blas"):
+        sites = list(chunks(n_sites, CHUNK_SITES))
+        prepared = run_ordered(prepare, sites, ahead)
+        for (start, end), (fitted, parts) in zip(sites, prepared, strict=True):
+            coefficients[start:end] = fitted
+
+            def add(a: int, b: int, which: int, parts=parts) -> None:
+                total = (shared, scale)[which][a, b]
+                total += parts[a][which].T @ parts[b][which]
+
+            run_tasks(add, [(*pair, which) for pair in pairs for which in range(2)], threads)
 
     with threadpool_limits(1, "blas"):
         for (a, b), total in shared.items():
@@ -356,37 +374,43 @@ def count_pairs(
     coefficients: np.ndarray,
     rows: np.ndarray,
     columns: np.ndarray,
+    threads: int = 1,
 ) -> PairCounts:
-    """Counts of the pairs (rows[x], columns[x]) in one more pass over the sites."""
-    names = ("called", "ibs0", "het_a", "het_b", "both_het", "sites", "opposite")
-    counts = {name: np.zeros(len(rows), np.int64) for name in names}
-    expected, het = np.zeros(len(rows)), np.zeros(len(rows))
+    """Counts of the pairs (rows[x], columns[x]) in one more pass over the sites.
+
+    ``read(first, last, people)`` gives the genotypes of some people, int64 (m,), ascending.
+    """
     people, place = np.unique(np.concatenate([rows, columns]), return_inverse=True)
     left, right = place[: len(rows)], place[len(rows) :]
+
+    def count(bounds: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Whole numbers (7, n_pairs), expected opposite homozygotes and heterozygotes."""
+        genotypes, fitted = read(*bounds, people), coefficients[slice(*bounds)]
+        frequency, used = _individual(fitted, genotypes, ancestry.basis[people])
+        counts = np.zeros((len(COUNTED), len(rows)), np.int64)
+        expected, het = np.zeros(len(rows)), np.zeros(len(rows))
+        for one, last in chunks(len(rows), 2_048):
+            i, j, at = left[one:last], right[one:last], slice(one, last)
+            a, b = genotypes[:, i], genotypes[:, j]
+            both = (a != MISSING) & (b != MISSING)
+            opposite = both & (np.abs(a - b) == 2)
+            there = used[:, i] & used[:, j]
+            hets = both & (a == 1), both & (b == 1), (a == 1) & (b == 1)
+            for total, which in zip(
+                counts, (both, opposite, *hets, there, opposite & there), strict=True
+            ):
+                total[at] = which.sum(axis=0)
+            p, q = frequency[:, i], frequency[:, j]
+            apart = (p * (1 - q)) ** 2 + (q * (1 - p)) ** 2
+            expected[at] = np.where(there, apart, 0.0).sum(axis=0)
+            het[at] = np.where(there, p * (1 - p) + q * (1 - q), 0.0).sum(axis=0)
+        return counts, expected, het
+
+    totals = np.zeros((len(COUNTED), len(rows)), np.int64), np.zeros(len(rows)), np.zeros(len(rows))
     with threadpool_limits(1, "blas"):
-        for start, end in chunks(len(coefficients), CHUNK_SITES):
-            genotypes = read(start, end)[:, people]
-            fitted = coefficients[start:end]
-            frequency, used = _individual(fitted, genotypes, ancestry.basis[people])
-            for one, last in chunks(len(rows), 2_048):
-                i, j, at = left[one:last], right[one:last], slice(one, last)
-                a, b = genotypes[:, i], genotypes[:, j]
-                both = (a != MISSING) & (b != MISSING)
-                opposite = both & (np.abs(a - b) == 2)
-                count = used[:, i] & used[:, j]
-                for name, which in (
-                    ("called", both),
-                    ("ibs0", opposite),
-                    ("het_a", both & (a == 1)),
-                    ("het_b", both & (b == 1)),
-                    ("both_het", (a == 1) & (b == 1)),
-                    ("sites", count),
-                    ("opposite", opposite & count),
-                ):
-                    counts[name][at] += which.sum(axis=0)
-                p, q = frequency[:, i], frequency[:, j]
-                apart = (p * (1 - q)) ** 2 + (q * (1 - p)) ** 2
-                expected[at] += np.where(count, apart, 0.0).sum(axis=0)
-                het[at] += np.where(count, p * (1 - p) + q * (1 - q), 0.0).sum(axis=0)
+        for found in run_ordered(count, chunks(len(coefficients), CHUNK_SITES), min(threads, 4)):
+            for total, one in zip(totals, found, strict=True):
+                total += one
+    counts = dict(zip(COUNTED, totals[0], strict=True))
     sites, opposite = counts.pop("sites"), counts.pop("opposite")
-    return PairCounts(counts, sites, opposite, expected, het)
+    return PairCounts(counts, sites, opposite, *totals[1:])

@@ -11,7 +11,7 @@ from ..cohort.panel import load_panel
 from ..io.bed import open_bed, read_fam
 from ..io.errors import UserError
 from ..io.files import read_json, write_json
-from ..io.genotypes import unpack_bed
+from ..io.genotypes import take_samples, unpack_bed
 from ..io.tables import read_table, write_table
 from .kinship import SAME, king_robust, parent_limit, relation
 from .pc_relate import PairCounts, Reader, ancestry_of, count_pairs, pc_relate
@@ -32,17 +32,28 @@ def genotype_reader(prefixes: list[Path], chosen: np.ndarray, kept: np.ndarray) 
         Numbers of the sites.
     kept : int array
         Numbers of the samples among those of all cohorts.
+
+    Returns
+    -------
+    callable
+        ``read(first, last)`` gives all kept samples, ``read(first, last, people)`` some of them.
     """
     beds = [open_bed(prefix) for prefix in prefixes]
-    sizes = [len(read_fam(prefix)) for prefix in prefixes]
+    ends = np.cumsum([len(read_fam(prefix)) for prefix in prefixes])
 
-    def read(first: int, last: int) -> np.ndarray:
-        rows = chosen[first:last]
-        parts = [
-            unpack_bed(np.ascontiguousarray(bed[rows]), size)
-            for bed, size in zip(beds, sizes, strict=True)
-        ]
-        return np.concatenate(parts, axis=1)[:, kept]
+    def read(first: int, last: int, people: np.ndarray | None = None) -> np.ndarray:
+        rows, asked = chosen[first:last], kept if people is None else kept[people]
+        sorted_samples, place = np.unique(asked, return_inverse=True)
+        parts = []
+        for bed, end, start in zip(beds, ends, [0, *ends[:-1]], strict=True):
+            own = sorted_samples[(sorted_samples >= start) & (sorted_samples < end)] - start
+            part = np.ascontiguousarray(bed[rows])
+            if len(own) < end - start:
+                part = take_samples(part, own)
+            parts.append(unpack_bed(part, len(own)))
+        found = np.concatenate(parts, axis=1)
+        ordered = bool((place == np.arange(len(place))).all())
+        return found if ordered else np.take(found, place, axis=1)
 
     return read
 
@@ -132,7 +143,7 @@ def relate_samples(
     rows, columns, values = found.close(max(min_kinship, limit))
     listed = read_table(king)
     rows, columns, values, same = _with_listed(rows, columns, values, listed, people, found)
-    counts = count_pairs(read, ancestry, found.coefficients, rows, columns)
+    counts = count_pairs(read, ancestry, found.coefficients, rows, columns, threads)
     least = resolution.least_pc_relate(counts.sites)
     by_king = _is_listed(rows, columns, listed, people)
     table = _pair_table(people, rows, columns, values, counts, same, least, error_rate)

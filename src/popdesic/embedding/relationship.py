@@ -8,6 +8,7 @@ over the sites called in both; sites with p = 0 or 1 are skipped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,8 @@ CHUNK_SITES = 2_048
 AHEAD_BYTES = 1 << 29
 #: Samples per side of one block of the products.
 BLOCK_SAMPLES = 512
+#: Products that each pass makes for itself, and that are added in order.
+SMALL_BYTES = 1 << 23
 #: Memory of the products of one group of samples with those that define the axes, and bytes of a
 #: pair: products, pairs called, and a temporary of either (measured).
 GROUP_BYTES, PAIR_BYTES = 2 << 30, 8 + 8 + 8
@@ -54,11 +57,11 @@ def read_cohorts(
 
     def read(first: int, last: int) -> np.ndarray:
         rows = slice(first, last) if sites is None else sites[first:last]
-        parts = [
-            unpack_bed(np.ascontiguousarray(bed[rows]), count)[:, who]
-            for bed, count, who in zip(beds, counts, chosen, strict=True)
-        ]
-        return np.concatenate(parts, axis=1)
+        parts = []
+        for bed, count, who in zip(beds, counts, chosen, strict=True):
+            part = unpack_bed(np.ascontiguousarray(bed[rows]), count)
+            parts.append(part if who.all() else np.take(part, np.flatnonzero(who), axis=1))
+        return np.concatenate(parts, axis=1)  # site by site, as compiled readers of it need
 
     return read, [int(who.sum()) for who in chosen]
 
@@ -86,14 +89,10 @@ def standardize(genotypes: np.ndarray, af: np.ndarray) -> tuple[np.ndarray, np.n
     values : float64 array, (n_polymorphic, n)
     called : bool array, (n_polymorphic, n)
     """
-    scale = np.sqrt(2 * af * (1 - af))
-    use = scale > 0  # False for NaN: no founder is called there
-    values = genotypes[use].astype(np.float64)
-    called = values != MISSING
-    values -= 2 * af[use, None]
-    values /= scale[use, None]
-    values[~called] = 0.0
-    return values, called
+    from ..engine.host.standard_genotypes import standard_rows, value_table
+
+    rows, table = value_table(af)
+    return standard_rows(genotypes, rows, table), genotypes[rows] != MISSING
 
 
 @one_blas_thread
@@ -114,9 +113,19 @@ def relationship_among(
     pairs = block_pairs(sizes)
     n = sum(sizes)
     products, called = np.zeros((n, n)), JointlyCalled(n, n)
-    for values, there in passes(read, af, sum(sizes), threads):
+    everyone = np.arange(n)
+
+    def one(bounds: tuple[int, int]) -> tuple[np.ndarray, tuple]:
+        from ..engine.host.standard_genotypes import standard_rows, value_table
+
+        genotypes = read(*bounds)
+        rows, table = value_table(af[slice(*bounds)])
+        missing = missing_in_both(genotypes, rows, everyone, everyone)
+        return standard_rows(genotypes, rows, table), missing
+
+    for values, missing in run_ordered(one, chunks(len(af), CHUNK_SITES), ahead(n, threads)):
         add_products(products, values, values, pairs, threads)
-        called.add(there, there)
+        called.include(*missing)
     counts = called.counts()
     products /= np.maximum(counts, 1, out=counts)
     return np.triu(products) + np.triu(products, 1).T
@@ -160,21 +169,109 @@ def relationship_to(
         start = blocks[0][0]
         others = others[start : blocks[-1][1]]
         left = [(first - start, last - start) for first, last in blocks]
-    pairs = [(one, other) for one in left for other in right]
     products = np.zeros((len(others), len(founders)))
     called = JointlyCalled(len(others), len(founders))
     squares, own_called = np.zeros(len(others)), np.zeros(len(others))
-    for values, there in passes(read, af, sum(sizes), threads):
-        theirs = values[:, others]
-        add_products(products, theirs, values[:, founders], pairs, threads)
-        called.add(there[:, others], there[:, founders])
-        own_called += there[:, others].sum(axis=0)
-        for first, last in left:  # cohort by cohort, as numpy sums one column in another order
-            block = theirs[:, first:last]
-            squares[first:last] += np.einsum("ij,ij->j", block, block)
+    small = products.nbytes <= SMALL_BYTES
+    read_pass = _Pass(read, af, others, founders, left, right if small else [])
+    for part in run_ordered(
+        read_pass, chunks(len(af), CHUNK_SITES), min(threads, read_pass.at_once(small))
+    ):
+        if small:
+            products += part.products
+        else:
+            pairs = [(one, other) for one in left for other in right]
+            add_products(products, part.theirs, part.founders, pairs, threads)
+        called.include(*part.missing)
+        own_called += part.missing[0] - part.missing[1][0]
+        squares += part.squares
     counts = called.counts()
     products /= np.maximum(counts, 1, out=counts)
     return products, squares / np.maximum(own_called, 1)
+
+
+@dataclass
+class _Part:
+    """What one pass adds to `relationship_to`: products if they are small, else their factors."""
+
+    squares: np.ndarray
+    missing: tuple[int, tuple[np.ndarray, np.ndarray], np.ndarray | None]
+    products: np.ndarray | None = None
+    theirs: np.ndarray | None = None
+    founders: np.ndarray | None = None
+
+
+class _Pass:
+    """Passes of `relationship_to`, one on each thread, from genotypes to what is added up.
+
+    With `right`, the blocks of those who define the axes, products are made here, block by block;
+    without, both factors are given.
+    """
+
+    def __init__(self, read: Reader, af: np.ndarray, others, founders, left, right) -> None:
+        self.read, self.af, self.left, self.right = read, af, left, right
+        self.others, self.founders = others, founders
+
+    def at_once(self, small: bool) -> int:
+        """Passes whose arrays take AHEAD_BYTES at most, but at least one."""
+        n, m = len(self.founders) + len(self.others), len(self.others)
+        own = 4 * n + 8 * (m + (BLOCK_SAMPLES if small else n - m))  # a site
+        own = own * CHUNK_SITES + 4 * SMALL_BYTES * small
+        return max(1, AHEAD_BYTES // own if small else (AHEAD_BYTES // own - 1) // 2)
+
+    def __call__(self, bounds: tuple[int, int]) -> _Part:
+        from ..engine.host.standard_genotypes import standard_columns, value_table
+
+        genotypes = self.read(*bounds)
+        sites = value_table(self.af[slice(*bounds)])
+        theirs = standard_columns(genotypes, *sites, self.others)
+        squares = np.empty(len(self.others))
+        for first, last in self.left:  # cohort by cohort: numpy sums one column in another order
+            block = theirs[:, first:last]
+            squares[first:last] = np.einsum("ij,ij->j", block, block)
+        missing = missing_in_both(genotypes, sites[0], self.others, self.founders)
+        if not self.right:
+            axes = standard_columns(genotypes, *sites, self.founders)
+            return _Part(squares, missing, theirs=theirs, founders=axes)
+        products = np.empty((len(self.others), len(self.founders)))
+        for other in self.right:
+            axes = standard_columns(genotypes, *sites, self.founders[slice(*other)])
+            for one in self.left:
+                products[slice(*one), slice(*other)] = theirs[:, slice(*one)].T @ axes
+        return _Part(squares, missing, products)
+
+
+def missing_in_both(
+    genotypes: np.ndarray, rows: np.ndarray, left: np.ndarray, right: np.ndarray
+) -> tuple[int, tuple[np.ndarray, np.ndarray], np.ndarray | None]:
+    """What `JointlyCalled.include` takes, of some sites and of two lists of samples.
+
+    Few genotypes are missing, so the product of who is missing is one of sparse matrices; where
+    many are, a dense one is faster. All are counts, so both give the same numbers.
+    """
+    from scipy.sparse import csr_array
+
+    from ..engine.host.standard_genotypes import list_missing
+
+    lists = [list_missing(genotypes, rows, columns) for columns in (left, right)]
+    sizes = len(left), len(right)
+    absent = tuple(
+        np.bincount(items, minlength=n) for (_, items), n in zip(lists, sizes, strict=True)
+    )
+    pairs = int(np.prod([np.diff(starts) for starts, _ in lists], axis=0).sum())
+    if not pairs:
+        return len(rows), absent, None
+    if pairs * DENSE_GAIN < len(rows) * sizes[0] * sizes[1]:
+        one, other = (
+            csr_array((np.ones(len(items), np.int32), items, starts), (len(rows), n))
+            for (starts, items), n in zip(lists, sizes, strict=True)
+        )
+        return len(rows), absent, (one.T @ other).toarray()
+    one, other = (
+        (genotypes[np.ix_(rows, columns)] == MISSING).astype(np.float32)
+        for columns in (left, right)
+    )
+    return len(rows), absent, one.T @ other  # exact below 2**24
 
 
 def blocks_of_others(sizes: list[int], axes: np.ndarray) -> list[tuple[int, int]]:
@@ -221,44 +318,38 @@ def passes(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """`standardize` of all sites of n samples, by chunks; the next ones are made meanwhile."""
     n_sites = n_sites or CHUNK_SITES
-    room = AHEAD_BYTES // (n_sites * max(n, 1) * 9)  # of values, and of what is called
 
     def one(bounds: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         return standardize(read(*bounds), af[slice(*bounds)])
 
-    # `run_ordered` keeps up to 2 k + 1 results of k threads.
-    yield from run_ordered(one, chunks(len(af), n_sites), min(threads, (room - 1) // 2))
+    yield from run_ordered(one, chunks(len(af), n_sites), ahead(n, threads, n_sites))
+
+
+def ahead(n: int, threads: int, n_sites: int = CHUNK_SITES) -> int:
+    """Threads that make passes of n samples ahead: `run_ordered` keeps 2 k + 1 results of k."""
+    room = AHEAD_BYTES // (n_sites * max(n, 1) * 9)  # of values, and of what is called
+    return min(threads, (room - 1) // 2)
 
 
 class JointlyCalled:
     """Sites called in both samples of each pair, summed over passes.
 
-    All sites, less those missing in one or the other, plus those missing in both. Few genotypes
-    are missing, so the last is a product of sparse matrices; where many are, a dense one is faster.
-    All are counts, so both give the same numbers.
+    All sites, less those missing in one or the other, plus those missing in both.
     """
 
     def __init__(self, m: int, n: int) -> None:
         self._sites, self._missing = 0, (np.zeros(m, np.int64), np.zeros(n, np.int64))
         self._both = np.zeros((m, n))
 
-    def add(self, left: np.ndarray, right: np.ndarray) -> None:
-        """Add sites: bool (n_sites, m) and (n_sites, n), whether each sample is called."""
-        from scipy.sparse import csr_array
-
-        absent = ~left, ~right
-        self._sites += len(left)
-        for total, one in zip(self._missing, absent, strict=True):
-            total += one.sum(axis=0)
-        pairs = int(np.prod([one.sum(axis=1) for one in absent], axis=0).sum())
-        if not pairs:
-            return
-        if pairs * DENSE_GAIN < left.size * right.shape[1]:
-            left, right = (csr_array(one, dtype=np.int32) for one in absent)
-            self._both += (left.T @ right).toarray()
-        else:
-            left, right = (one.astype(np.float32) for one in absent)  # exact below 2**24
-            self._both += left.T @ right
+    def include(
+        self, n_sites: int, missing: tuple[np.ndarray, np.ndarray], both: np.ndarray | None
+    ) -> None:
+        """Add sites: their number, those missing in each sample, and in both (None: in none)."""
+        self._sites += n_sites
+        for total, one in zip(self._missing, missing, strict=True):
+            total += one
+        if both is not None:
+            self._both += both
 
     def counts(self) -> np.ndarray:
         """float64 (m, n), in the memory of the sums: they end here."""

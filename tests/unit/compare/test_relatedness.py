@@ -29,7 +29,7 @@ ERROR_RATE = 0.005
 
 
 def reader(genotypes: np.ndarray):
-    return lambda first, last: genotypes[:, first:last].T
+    return lambda first, last, people=slice(None): genotypes[people, first:last].T
 
 
 class Related:

@@ -38,9 +38,11 @@ from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.genotype_products import Calls, Flips
 from popdesic.engine.host import number_text
 from popdesic.engine.host.allele_sums import own_sums, pair_sums
+from popdesic.engine.host.expected_genotypes import residuals
 from popdesic.engine.host.genotypes import fill_site_planes
 from popdesic.engine.host.plane_counts import count_by_sample, count_by_site
 from popdesic.engine.host.signed_sums import add_signed
+from popdesic.engine.host import standard_genotypes
 from popdesic.engine.edges import Edges
 from popdesic.engine.host.sparse_paths import nearest_by_paths, paths_from, sparse_paths
 from popdesic.engine.host.trees import shortest_trees
@@ -152,6 +154,12 @@ number_text.write_matrix(Path("matrix.txt"), rng.random((9, 9)))
 columns = [number_text.string_fields(names), number_text.integer_fields(np.arange(5))]
 number_text.join_fields(columns)
 add_signed(np.zeros((2, 5, 5)), rng.random((3, 5, 5)), np.ones((2, 3, 5)))
+few = rng.integers(-1, 3, (9, 7)).astype(np.int8)
+varying = standard_genotypes.value_table(np.full(9, 0.4))
+standard_genotypes.standard_rows(few, *varying)
+standard_genotypes.standard_columns(few, *varying, np.arange(3))
+standard_genotypes.list_missing(few, varying[0], np.arange(3))
+residuals(few, np.full(few.shape, 0.4), 0.01, 0.99)
 backend.nearest_points(rng.random((50, 4)), 3)
 points = rng.random((30, 3))
 rows = np.abs(points[:, :1] - points[:, 0]).__getitem__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -145,10 +146,14 @@ class CpuProducts(GenotypeProducts):
             )
         along = np.ascontiguousarray(flips.projections, np.float64)
 
+        local = threading.local()
+
         def work(block: Block, first: int, last: int) -> np.ndarray:
             own, sites = signs[int(flips.stretch[first])], slice(first, last)
-            values = np.zeros((self.n_places, 4, COLUMNS), np.int32)
-            turned, total = np.empty((self.n_places, COLUMNS), np.int32), np.empty(COLUMNS)
+            if not hasattr(local, "values"):  # new memory for every block takes as long as turning
+                local.values = np.zeros((self.n_places, 4, COLUMNS), np.int32)
+                local.turned = np.empty((self.n_places, COLUMNS), np.int32)
+            values, turned, total = local.values, local.turned, np.empty(COLUMNS)
             shares = np.zeros((few, COLUMNS), np.int64)
             flipped_sums.turn(numbers, own, whole, values, turned, total, shares)
             sums = sum_values(block.people, values)

@@ -21,6 +21,7 @@ from numba.core.sigutils import normalize_signature
 from ...io import bcf_records, codecs, vcf_text, zarr_calls
 from ..host import (
     allele_sums,
+    expected_genotypes,
     flipped_sums,
     genotype_sums,
     genotypes,
@@ -35,6 +36,7 @@ from ..host import (
     site_pairs,
     site_tables,
     sparse_paths,
+    standard_genotypes,
     trees,
     umap_epoch,
 )
@@ -105,6 +107,16 @@ def codecs_of_genotypes() -> None:
 def sums_of_relationships() -> None:
     matrices = "float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1]"
     _compile(signed_sums._add_rows, f"({matrices}, int64, int64)")
+    chosen = "int8[:, ::1], int64[::1]"
+    values = "float64[:, ::1], float64[:, ::1]"
+    _compile(standard_genotypes._fill_rows, f"({chosen}, {values})")
+    pairs = "float32[:, ::1], float32[:, ::1]"
+    _compile(
+        expected_genotypes._fill, f"(int8[:, ::1], float64[:, ::1], float64, float64, {pairs})"
+    )
+    columns = "float64[:, ::1], int64[::1], float64[:, ::1]"
+    _compile(standard_genotypes._fill_columns, f"({chosen}, {columns})")
+    _compile(standard_genotypes._list_missing, f"({chosen}, int32[::1], int64[::1], int32[::1])")
 
 
 def products_of_genotypes() -> None:
