@@ -21,9 +21,12 @@ from numba.core.sigutils import normalize_signature
 from ...io import bcf_records, codecs, vcf_text, zarr_calls
 from ..host import (
     allele_sums,
+    block_paths,
+    dips,
     flipped_sums,
     genotype_sums,
     genotypes,
+    graph_sides,
     grouped_tables,
     hardy_weinberg,
     homozygous_runs,
@@ -205,6 +208,14 @@ def shortest_paths() -> None:
         sparse_paths.nearest_kernel(number)
 
 
+def splits_of_people() -> None:
+    graph, table = "int64[::1], int64[::1]", "float64[:, ::1], boolean[::1]"
+    _compile(block_paths._fill, f"({graph}, float64[::1], int64[::1], int64[::1], {table})")
+    _compile(graph_sides.beyond_edge, f"({graph}, int64, int64)")
+    _compile(graph_sides.join_neighbors, f"({graph}, boolean[::1], int64)")
+    _compile(dips.twice_dip, "(float64[::1], float64[::1])")
+
+
 def scans_of_cases() -> None:
     epistasis_cells._log2_kernel()
     epistasis_kernels.kernels()
@@ -229,6 +240,7 @@ GROUPS: tuple[Callable[[], None], ...] = (
     *(decoders_of_bcf, decoders_of_text, decoders_of_zarr, codecs_of_genotypes, pairs_of_sites),
     *(sums_of_populations, texts_of_numbers, sums_of_relationships, products_of_genotypes),
     *(epochs_of_maps, lists_of_neighbors, candidates_of_descent, segments_of_descent),
+    splits_of_people,
 )
 
 
