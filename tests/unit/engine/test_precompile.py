@@ -48,6 +48,7 @@ from popdesic.engine.nearest import PlaneParts
 from popdesic.engine.relatives import Closeness
 from popdesic.epistasis.scores import score_tables
 from popdesic.geodesic.closure import close_paths
+from popdesic.geodesic.graph import spanning_tree
 from popdesic.ibd.segments import Genome, SegmentLimits, segments_between
 from popdesic.ibd.windows import genetic_sites
 from popdesic.io.genotypes import pack_bed
@@ -122,6 +123,7 @@ for number in ("int32", "int64", "float32", "float64"):
     edges = Edges(np.arange(4), np.array([1, 2, 0]), np.ones(3, number), np.zeros(3, bool))
     nearest_by_paths(edges, 2)
 split_samples(rng.random((60, 2)))
+spanning_tree(rng.random((5, 5)))
 for missing in (0.0, 0.1):
     for score in ("k2", "interaction"):
         tables = score_tables(score, 60, 70)

@@ -37,6 +37,7 @@ from ..host import (
     signed_sums,
     site_pairs,
     site_tables,
+    spanning,
     sparse_paths,
     trees,
     umap_epoch,
@@ -206,6 +207,7 @@ def shortest_paths() -> None:
         trees.kernel(number)
         sparse_paths.kernel(number)
         sparse_paths.nearest_kernel(number)
+    _compile(spanning.spanning_edges, "(float64[:, ::1],)")
 
 
 def splits_of_people() -> None:
