@@ -12,33 +12,23 @@ import argparse
 import sys
 from pathlib import Path
 
-import numba
 import numpy as np
 
 sys.path.insert(1, str(Path(__file__).resolve().parents[2] / "src"))
 
-from popdesic.communities import dip
+from popdesic.engine.host.dips import twice_dip
 
 SIZES = (4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 30, 50, 100, 200, 500, 1_000, 2_000, 5_000)
 PROBABILITIES = (1.0, 0.9, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 5e-4, 1e-4)
 MOST_NUMBERS = 10**9
 
 
-def simulate(size: int, draws: int, seed: int, compiled: bool = True) -> np.ndarray:
+def simulate(size: int, draws: int, seed: int) -> np.ndarray:
     """sqrt(n) times the dips of `draws` uniform samples of n = `size`, ascending."""
-    twice_dip = _compiled() if compiled else dip.twice_dip
     rng = np.random.default_rng([seed, size])
     upto = np.arange(1.0, size + 1)
     found = [twice_dip(np.sort(rng.random(size)), upto) for _ in range(draws)]
     return np.sort(found) / (2 * np.sqrt(size))
-
-
-def _compiled():
-    """`twice_dip` itself, compiled; it finds the compiled `corners` under its name."""
-    if not hasattr(dip.corners, "py_func"):
-        dip.corners = numba.njit(dip.corners)
-        dip.twice_dip = numba.njit(dip.twice_dip)
-    return dip.twice_dip
 
 
 def quantiles(dips: np.ndarray) -> np.ndarray:

@@ -98,10 +98,10 @@ rule draw_figures:
     priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
-    threads: 1
+    threads: 6
     resources:
         # The matrices are memory-mapped and read in blocks; the panel is read into memory.
-        mem_mb=memory(800, mb=3, samples=0.03, pairs=PAIR * 16e-6, files="results/panel/sites.tsv"),
+        mem_mb=memory(1200, mb=3, samples=0.03, pairs=PAIR * 16e-6, files="results/panel/sites.tsv"),
         runtime=minutes(0.05 * len(MAIN_FIGURES), pairs=PAIR * 2e-8),
     params:
         study=OUTCOME_OF,

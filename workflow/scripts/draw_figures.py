@@ -20,5 +20,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         ),
         results / "figures",
         **snakemake.params.drawn,
+        processes=snakemake.threads,
     )
     log.info("drawn: %s", ", ".join(names))

@@ -52,6 +52,8 @@ def dip(values: np.ndarray) -> float:
     values : float array, (n,)
         In any order, n >= 1. Equal values are one step of the distribution function.
     """
+    from ..engine.host.dips import twice_dip
+
     places, counts = np.unique(np.asarray(values, np.float64), return_counts=True)
     return float(twice_dip(places, np.cumsum(counts).astype(np.float64)) / (2 * len(values)))
 
@@ -75,66 +77,3 @@ def dip_probability(found: float, n: int) -> float:
     reached = 1e5 * np.sqrt(n) * found
     logs = np.interp(-reached, -quantiles[::-1], np.log(PROBABILITIES)[::-1])
     return float(np.exp(logs))
-
-
-def twice_dip(places: np.ndarray, upto: np.ndarray) -> float:
-    """Twice the dip of n samples, times n; plain enough for numba to compile.
-
-    The algorithm of the paper (section 3). Within the interval that holds the mode, the greatest
-    convex function below the steps and the least concave function above them are farthest apart at
-    a corner of one of them. The interval shrinks to that corner and the nearest one of the other
-    function on the far side. What the functions miss outside it can be made no smaller. The dip is
-    found when they are nowhere farther apart than that.
-
-    Parameters
-    ----------
-    places : float64 array, (k,)
-        Different values, ascending.
-    upto : float64 array, (k,)
-        Number of samples up to each place, at the place included.
-    """
-    before = np.append(np.zeros(1), upto[:-1])
-    left, right, missed = 0, len(places) - 1, 0.0
-    while left < right:
-        below = corners(places, before, left, right, 1.0)
-        above = corners(places, upto, left, right, -1.0)
-        own = places[left : right + 1]
-        convex = np.interp(own, places[below], before[below])
-        concave = np.interp(own, places[above], upto[above])
-        apart = concave - convex
-        at_below, at_above = apart[below - left], apart[above - left]
-        if max(at_below.max(), at_above.max()) <= missed:
-            break
-        if at_below.max() > at_above.max():
-            start = below[at_below.argmax()]
-            end = above[np.searchsorted(above, start)]
-        else:
-            end = above[at_above.argmax()]
-            start = below[np.searchsorted(below, end, side="right") - 1]
-        for i in range(left, start):
-            missed = max(missed, upto[i] - convex[i - left])
-        for i in range(end + 1, right + 1):
-            missed = max(missed, concave[i - left] - before[i])
-        left, right = start, end
-    return missed
-
-
-def corners(
-    places: np.ndarray, heights: np.ndarray, left: int, right: int, sign: float
-) -> np.ndarray:
-    """Where the convex hull of points from `left` to `right` has corners, int64 (c,).
-
-    The lower hull with sign 1, the upper hull with sign -1; both ends are corners.
-    """
-    found = np.empty(right - left + 1, np.int64)
-    count = 0
-    for i in range(left, right + 1):
-        while count > 1:
-            a, b = found[count - 2], found[count - 1]
-            rise = (heights[b] - heights[a]) * (places[i] - places[a])
-            if sign * (rise - (heights[i] - heights[a]) * (places[b] - places[a])) < 0:
-                break
-            count -= 1
-        found[count] = i
-        count += 1
-    return found[:count]

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..cohort.samples import describe_samples
 from ..distance.landmarks import LandmarkRows
+from ..engine.threads import one_blas_thread, run_tasks
 from ..io.files import read_json, write_json
 from ..io.tables import write_table
 from .agreement import agreement
@@ -52,6 +53,7 @@ def number_by_size(labels: np.ndarray) -> np.ndarray:
     return place[inverse]
 
 
+@one_blas_thread  # here, so that what runs side by side cannot lift another's limit
 def find_communities(
     scores: Path,
     axes: Path,
@@ -117,26 +119,25 @@ def find_communities(
         "significant": significant,
         "components": points.shape[1],
     }
-    found: dict[str, np.ndarray] = {}
-    if blocks is not None:
-        with np.load(blocks) as arrays:
-            model = {name: arrays[name] for name in arrays.files}
-        if "missing" in model:
-            about["missing"] = str(model["missing"])
-            log.warning("%s", about["missing"])
-        else:
-            about["block_model"] = describe_model(model)
-            for level, partition in enumerate(model["levels"]):
-                found[f"level{level}"] = number_by_size(partition)
-    if "hdbscan" in methods:
-        clusters = None if matrix is None else density_clusters(matrix, min_cluster_size)
-        about["hdbscan"] = None if clusters is None else int(clusters.max()) + 1
-        if clusters is not None:
-            found["hdbscan"] = number_by_size(clusters)
     n = len(samples)
     opened = open_genotypes(genotypes, definition, unrelated, samples["sample"])
     drawn = draw_subsamples(n, draws, seed)
-    root, *others = split_trees(points, opened, [np.arange(n), *drawn], threads)
+
+    def split() -> list[Split]:
+        return split_trees(points, opened, [np.arange(n), *drawn], threads)
+
+    def look_otherwise() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        if "tree" in methods and tree_out:
+            rows, names = matrix, samples["sample"]
+            if rows is None:
+                rows, names = landmarks.among().matrix, names.iloc[landmarks.landmarks]
+            write_tree(rows, names, tree_out)
+        return other_views(blocks, matrix, min_cluster_size if "hdbscan" in methods else None)
+
+    (told, found), (root, *others) = run_tasks(
+        lambda work: work(), [(look_otherwise,), (split,)], threads
+    )
+    about |= told
     community, fine = number_by_size(cut_coarse(root)), number_by_size(cut_tree(root))
     about |= describe_splits(root, significant)
     about |= {"communities": int(community.max()), "fine": int(fine.max())}
@@ -151,13 +152,35 @@ def find_communities(
     table = table.assign(**found)
     write_table(partition_out, table)
     write_table(agreement_out, agreement(table, samples))
-    if "tree" in methods and tree_out:
-        names = samples["sample"]
-        if matrix is None:
-            matrix, names = landmarks.among().matrix, names.iloc[landmarks.landmarks]
-        write_tree(matrix, names, tree_out)
     write_json(about_out, about)
     return about
+
+
+def other_views(
+    blocks: Path | None, matrix: np.ndarray | None, min_cluster_size: int | None
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What the block model and HDBSCAN find: entries of `about_out`, and partitions.
+
+    `min_cluster_size`: None leaves HDBSCAN out, as does a `matrix` that there is not.
+    """
+    about: dict[str, Any] = {}
+    found: dict[str, np.ndarray] = {}
+    if blocks is not None:
+        with np.load(blocks) as arrays:
+            model = {name: arrays[name] for name in arrays.files}
+        if "missing" in model:
+            about["missing"] = str(model["missing"])
+            log.warning("%s", about["missing"])
+        else:
+            about["block_model"] = describe_model(model)
+            for level, partition in enumerate(model["levels"]):
+                found[f"level{level}"] = number_by_size(partition)
+    if min_cluster_size is not None:
+        clusters = None if matrix is None else density_clusters(matrix, min_cluster_size)
+        about["hdbscan"] = None if clusters is None else int(clusters.max()) + 1
+        if clusters is not None:
+            found["hdbscan"] = number_by_size(clusters)
+    return about, found
 
 
 def describe_splits(root: Split, significant: int) -> dict[str, Any]:

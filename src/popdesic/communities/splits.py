@@ -127,14 +127,19 @@ def split_samples(scores: np.ndarray) -> Split:
 def split_each(drawn: Sequence[np.ndarray], threads: int = 1) -> list[Split]:
     """`split_samples` of several sets of samples, side by side on some threads.
 
-    The geodesics of a set, most of its work, are shared among as many threads again, so that none
-    are idle while the last sets are split.
+    The geodesics of a set, most of its work, are shared among the threads that are left over.
     """
     import sklearn.cluster  # noqa: F401 - only libraries that are loaded can be limited
 
-    with threadpool_limits(1):  # sums in an order that does not depend on the threads
-        tasks = [(np.arange(len(own)), own, threads) for own in drawn]
-        return run_tasks(_split, tasks, threads)
+    share = max(1, threads // max(1, len(drawn)))
+
+    def split(own: np.ndarray) -> Split:
+        # Sums in an order that does not depend on the threads. OpenMP has a limit for each thread.
+        with threadpool_limits(1):
+            return _split(np.arange(len(own)), own, share)
+
+    with threadpool_limits(1):
+        return run_tasks(split, zip(drawn), threads)
 
 
 def _split(members: np.ndarray, scores: np.ndarray, threads: int = 1) -> Split:
@@ -161,22 +166,24 @@ def _cuts(points: np.ndarray, graph: csr_array) -> Iterator[np.ndarray]:
     The halves of 2-means, moved off groups that they cut through; and the parts that the longest
     edges of the spanning tree join, which separate distant groups that 2-means would cut or miss.
     """
-    from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+    from scipy.sparse.csgraph import minimum_spanning_tree
     from sklearn.cluster import KMeans
 
-    tree = minimum_spanning_tree(graph)
-    halves = KMeans(2, n_init=8, random_state=0).fit_predict(points) == 1
-    halves = _with_neighbors(halves, graph)
+    from ..engine.host.graph_sides import beyond_edge, join_neighbors
+
+    def moved(side: np.ndarray) -> np.ndarray:
+        return join_neighbors(*joined, side, MAX_ROUNDS)
+
+    joined = _neighbors_of(graph)
+    halves = moved(KMeans(2, n_init=8, random_state=0).fit_predict(points) == 1)
     if FEWEST <= halves.sum() <= len(points) - FEWEST:
         yield halves
+    tree = minimum_spanning_tree(graph)
+    rows = np.repeat(np.arange(len(points)), np.diff(tree.indptr))
+    both = _neighbors_of(tree + tree.T)
     found = 0
     for edge in np.argsort(-tree.data, kind="stable")[:MAX_EDGES]:
-        without = tree.copy()
-        without.data = np.where(np.arange(len(tree.data)) == edge, 0.0, tree.data)
-        without.eliminate_zeros()
-        _, part = connected_components(without, directed=False)
-        end = int(np.searchsorted(tree.indptr, edge, side="right")) - 1
-        side = _with_neighbors(part == part[end], graph)
+        side = moved(beyond_edge(*both, rows[edge], int(tree.indices[edge])))
         if FEWEST <= side.sum() <= len(points) - FEWEST:
             yield side
             found += 1
@@ -184,18 +191,9 @@ def _cuts(points: np.ndarray, graph: csr_array) -> Iterator[np.ndarray]:
             return
 
 
-def _with_neighbors(side: np.ndarray, graph: csr_array) -> np.ndarray:
-    """Halves in which every sample is with most of its neighbours; ties stay where they are."""
-    joined = graph.copy()
-    joined.data = np.ones_like(joined.data)
-    degree = joined.sum(axis=1)
-    for _ in range(MAX_ROUNDS):
-        share = joined @ side.astype(np.float64)
-        moved = np.where(2 * share == degree, side, 2 * share > degree)
-        if (moved == side).all():
-            break
-        side = moved
-    return side
+def _neighbors_of(graph: csr_array) -> tuple[np.ndarray, np.ndarray]:
+    """Where the neighbours of every node start, and these: int64 (n + 1,) and (n_edges,)."""
+    return graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
 
 
 def judge_cut(points: np.ndarray, side: np.ndarray) -> Gap:

@@ -98,7 +98,7 @@ def straight_coordinates(points: np.ndarray, graph: csr_array, threads: int = 1)
     threads : int
         Of the geodesics.
     """
-    from ..engine.host.sparse_paths import paths_from
+    from ..engine.host.block_paths import paths_from
 
     n, k = points.shape
     chosen = np.unique(np.linspace(0, n - 1, min(n, LANDMARKS)).astype(np.int64))

@@ -9,7 +9,8 @@ segments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -76,23 +77,28 @@ def weigh_ways(
         (random_half(parts, rng), np.stack([rng.permutation(n) for _ in range(SHUFFLES)]))
         for _ in range(splits)
     ]
-    sides = [one for half, _ in drawn for one in (half, ~half)]
-    share = -(-threads // len(sides))
+    cells = sum(half.astype(np.int64) << bit for bit, (half, _) in enumerate(drawn))
+    numbers = np.unique(cells)
+    share = -(-threads // len(numbers))
 
-    def measure(one: np.ndarray) -> tuple[_Half, dict[int | None, np.ndarray]]:
-        rows = np.flatnonzero(one)
-        half = _Half(read(rows), len(rows), n, backend, share, metric or "")
+    def measure(number: int) -> _Cell:
+        rows = np.flatnonzero(cells == number)
+        return _Cell.of(read(rows), len(rows), n, backend, share, metric or "euclidean")
+
+    def side(bit: int, inside: int) -> tuple[_Half, dict[int | None, np.ndarray]]:
+        chosen = (numbers >> bit & 1) == inside
+        half = _Half([one for one, own in zip(measured, chosen, strict=True) if own])
         return half, half.spaces(components, metric)
 
-    halves = run_tasks(measure, [(one,) for one in sides], threads)
+    measured = run_tasks(measure, zip(numbers), threads)
+    halves = run_tasks(side, [(bit, i) for bit in range(splits) for i in (1, 0)], threads)
     for split, (_, orders) in enumerate(drawn):
         (one, one_spaces), (two, two_spaces) = halves[2 * split : 2 * split + 2]
         shuffled: dict[Way, np.ndarray] = {}
-        for spaces, other, order in (
-            (one_spaces, two, orders),
-            (two_spaces, one, np.argsort(orders, axis=1)),
-        ):
-            for way, there, plain, by_chance in _compare(spaces, other, order, backend, threads):
+        both = [(one_spaces, two, orders), (two_spaces, one, np.argsort(orders, axis=1))]
+        tasks = [(*one_way, backend, -(-threads // 2)) for one_way in both]
+        for compared in run_tasks(_compare, tasks, threads):
+            for way, there, plain, by_chance in compared:
                 held_out.setdefault(way, []).append(there)
                 agreement.setdefault(way, []).append(plain)
                 shuffled[way] = shuffled.get(way, 0.0) + by_chance / 2
@@ -105,28 +111,62 @@ def weigh_ways(
     return Evidence(*means, chance)
 
 
-class _Half:
-    """What half of the sites says of n people."""
+@dataclass(frozen=True)
+class _Cell:
+    """Sums over the sites that lie in the same half of every division; halves add them up.
 
-    def __init__(
-        self, read: Reader, n_sites: int, n: int, backend: Backend, threads: int, metric: str
-    ) -> None:
+    Attributes
+    ----------
+    n_sites : int
+    counts : dict of int64 arrays, (n, n)
+        Of `tiles.pairwise_counts`.
+    het : float64 array, (n,)
+        Heterozygous genotypes of each person.
+    products : float64 array, (n, n)
+        Of standardised genotypes, and `called`, the sites that count for each pair.
+    """
+
+    n_sites: int
+    counts: dict[str, np.ndarray]
+    het: np.ndarray
+    products: np.ndarray
+    called: np.ndarray
+
+    @classmethod
+    def of(
+        cls, read: Reader, n_sites: int, n: int, backend: Backend, threads: int, metric: str
+    ) -> _Cell:
         bed, af, het = [], [], np.zeros(n)
+        alike = np.zeros((n, n))  # sites where all are equal: in no product
         for first, last in chunks(n_sites, CHUNK_SITES):
             genotypes = np.ascontiguousarray(read(first, last))
             bed.append(pack_bed(genotypes))
             af.append(alt_frequency(genotypes))
             het += (genotypes == 1).sum(axis=0)
+            varies = (af[-1] > 0) & (af[-1] < 1)
+            if not varies.all():
+                called = (genotypes[~varies] >= 0).astype(np.float32)
+                alike += called.T @ called  # exact below 2**24
         packed = np.concatenate(bed)
-        planes = planes_in_memory(packed, n, threads)
-        self.counts = pairwise_counts(
-            planes, None, backend, metric=metric or "euclidean", missing="pairwise"
+        counts = pairwise_counts(
+            planes_in_memory(packed, n, threads), None, backend, metric=metric, missing="pairwise"
         )
-        self.n_sites, self.n = n_sites, n
-        self.squares = unbiased_squares(self.counts, het, n_sites)
-        self.relationship = relationship_among(
+        relationship = relationship_among(
             lambda first, last: unpack_bed(packed[first:last], n), [n], np.concatenate(af), threads
         )
+        called = counts["called"] - alike
+        return cls(n_sites, counts, het, relationship * called, called)
+
+
+class _Half:
+    """What half of the sites says of people: the sum of some cells."""
+
+    def __init__(self, cells: Sequence[_Cell]) -> None:
+        self.n, self.n_sites = len(cells[0].het), sum(one.n_sites for one in cells)
+        self.counts = {name: sum(one.counts[name] for one in cells) for name in cells[0].counts}
+        self.squares = unbiased_squares(self.counts, sum(one.het for one in cells), self.n_sites)
+        called = sum(one.called for one in cells)
+        self.relationship = sum(one.products for one in cells) / np.maximum(called, 1)
 
     def spaces(self, components: Sequence[int], metric: str | None) -> dict[int | None, np.ndarray]:
         """Plain distances by number of components; None for those of genotypes."""
@@ -216,7 +256,7 @@ def _compare(
     orders: np.ndarray,
     backend: Backend,
     threads: int,
-) -> Iterator[tuple[Way, float, float, np.ndarray]]:
+) -> list[tuple[Way, float, float, np.ndarray]]:
     """Each way, and rank correlations of its lengths.
 
     With the other half, with plain distances, and with the other half's people in other `orders`,
@@ -245,7 +285,7 @@ def _compare(
         by_chance = shuffled @ ranks.astype(np.float32)
         return way, float(there @ shared), float(plain[way.pcs] @ ranks), by_chance
 
-    yield from run_ordered(judge, ways_of(list(spaces)), threads)
+    return list(run_ordered(judge, ways_of(list(spaces)), threads))
 
 
 def _unit_ranks(values: np.ndarray) -> np.ndarray:

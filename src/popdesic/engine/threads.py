@@ -1,5 +1,7 @@
 """Sharing independent tasks among threads, around compiled kernels that release the GIL.
 
+Or among copies of the process, for work that does not (`run_forked`).
+
 Kernels are compiled without numba's parallel loops: they compile several times faster, tasks of
 unequal length are balanced dynamically, and processes may fork and nest threads.
 """
@@ -50,6 +52,34 @@ def run_tasks(work: Callable[..., Any], tasks: Iterable[tuple], threads: int) ->
         return [work(*task) for task in tasks]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(lambda task: work(*task), tasks))
+
+
+def run_forked(work: Callable[..., Any], tasks: Iterable[tuple], processes: int) -> list:
+    """`run_tasks` with copies of this process in place of threads, for work that holds the GIL.
+
+    Results come back pickled. Where processes cannot fork, this one does all.
+    """
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    tasks = list(tasks)
+    processes = min(processes, len(tasks))
+    if processes <= 1 or "fork" not in multiprocessing.get_all_start_methods():
+        return [work(*task) for task in tasks]
+    _FORKED.append(work)
+    try:
+        with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
+            return list(pool.map(_call_forked, tasks))
+    finally:
+        _FORKED.pop()
+
+
+#: What copies of this process do: they have it from the fork, so that it need not be pickled.
+_FORKED: list[Callable[..., Any]] = []
+
+
+def _call_forked(task: tuple) -> Any:
+    return _FORKED[-1](*task)
 
 
 def run_ordered(work: Callable[[Any], Any], tasks: Iterable[Any], threads: int) -> Iterator[Any]:

@@ -25,6 +25,8 @@ from .weights import corrected_weights, fermat_distances, fermat_weights
 
 #: Rows in memory at a time.
 BLOCK_ROWS = 512
+#: Rows whose nearest founders are sorted out together.
+RADII_ROWS = 32
 
 
 @dataclass(frozen=True)
@@ -154,11 +156,20 @@ def founder_radii(
     """
     who = np.flatnonzero(founders)
     radii = np.zeros(len(distances))
-    for i, row in enumerate(distances):
-        far = row[who[who != i]]
-        far = np.sort(far[np.isfinite(far) & ((far > 0) | (not apart))])
-        if far.size:
-            radii[i] = far[min(k, far.size) - 1]
+    if not len(who):
+        return radii
+    place = np.full(len(distances), -1)
+    place[who] = np.arange(len(who))
+    k = min(k, len(who))
+    for first in range(0, len(distances), RADII_ROWS):
+        far = distances[first : first + RADII_ROWS, who]
+        own = place[first : first + RADII_ROWS]
+        far[own >= 0, own[own >= 0]] = np.inf
+        far[~(np.isfinite(far) & ((far > 0) | (not apart)))] = np.inf
+        near = np.sort(np.partition(far, k - 1, axis=1)[:, :k], axis=1)
+        counted = np.isfinite(near).sum(axis=1)
+        rows = np.flatnonzero(counted)
+        radii[first + rows] = near[rows, counted[rows] - 1]
     return radii
 
 
@@ -174,36 +185,9 @@ def spanning_tree(distances: np.ndarray) -> np.ndarray:
     distances : float64 array, (n, n)
         Infinite where there is no edge.
     """
-    n = len(distances)
-    edges = []
-    nearest = np.full(n, np.inf)
-    origin = np.full(n, -1)
-    left = np.ones(n, bool)
-    numbers = np.arange(n)
-    for _ in range(n):
-        reach = np.where(left, nearest, np.inf)
-        tied = np.flatnonzero(left & (reach == reach.min()))
-        if len(tied) > 1 and np.isfinite(reach[tied[0]]):
-            ends = np.sort(np.stack([origin[tied], tied]), axis=0)
-            tied = tied[np.lexsort((ends[1], ends[0]))]
-        node = int(tied[0])
-        if np.isfinite(nearest[node]):  # else all that are left are infinitely far: a new tree
-            edges.append((int(origin[node]), node))
-        left[node] = False
-        row = distances[node]
-        closer = row < nearest
-        equal = (row == nearest) & np.isfinite(row)
-        equal[equal] = _before(node, origin[equal], numbers[equal])
-        closer = left & (closer | equal)
-        nearest[closer] = row[closer]
-        origin[closer] = node
-    return np.array(edges, np.int64).reshape(-1, 2)
+    from ..engine.host.spanning import spanning_edges
 
-
-def _before(node: int, origin: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Whether the pair (node, other) comes before the pair (origin, other), as sorted pairs."""
-    one, two = np.minimum(node, other), np.minimum(origin, other)
-    return (one < two) | ((one == two) & (np.maximum(node, other) < np.maximum(origin, other)))
+    return spanning_edges(np.ascontiguousarray(distances, np.float64))
 
 
 def longest_paths(weights: np.ndarray, founders: np.ndarray) -> tuple[float, float]:

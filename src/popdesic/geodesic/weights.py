@@ -187,12 +187,12 @@ def choose_number(
     """
     if wanted in ("float32", "float64"):
         return Number(wanted, 1.0, float(np.finfo(wanted).eps) * BOUND_HOPS)
-    upper = weights[np.triu_indices(len(weights), 1)]
-    finite = upper[np.isfinite(upper) & (upper > 0)]
+    rows = [row[i + 1 :] for i, row in enumerate(weights)]
+    finite = np.concatenate([row[np.isfinite(row) & (row > 0)] for row in rows] or [np.empty(0)])
     if not finite.size:
         return Number("float64", 1.0, 0.0)
     if longest is None:
-        among = weights[np.ix_(founders, founders)]
+        among = weights if founders.all() else weights[np.ix_(founders, founders)]
         longest = among[np.isfinite(among)].max(initial=0.0) or finite.max(), finite.max()
     return fitting_number(finite, *longest, wanted)
 

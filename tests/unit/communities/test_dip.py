@@ -125,7 +125,7 @@ def test_the_table_can_be_made_again():
     spec.loader.exec_module(maker)
     sys.path[:] = path
     assert (maker.SIZES, maker.PROBABILITIES) == (SIZES, PROBABILITIES)
-    dips = maker.simulate(50, 3_000, seed=5, compiled=False)
+    dips = maker.simulate(50, 3_000, seed=5)
     row = QUANTILES[SIZES.index(50)]
     for probability, quantile in zip(PROBABILITIES, row, strict=True):
         error = 4 * np.sqrt(probability * (1 - probability) / len(dips))

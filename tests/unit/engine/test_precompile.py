@@ -25,12 +25,12 @@ import pandas as pd
 import reference_epistasis, reference_trait, zarr
 from ibd_scenes import draw_windows
 from operands import planes_of
-from scipy.sparse import csr_array
 
 from popdesic.cohort.encode import place_rows
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.distance.neighbors import measure_of
+from popdesic.communities.splits import split_samples
 from popdesic.embedding.densmap import densmap_layout
 from popdesic.embedding.umap_layout import umap_layout
 from popdesic.engine import terms
@@ -44,12 +44,13 @@ from popdesic.engine.host.plane_counts import count_by_sample, count_by_site
 from popdesic.engine.host.signed_sums import add_signed
 from popdesic.engine.host import standard_genotypes
 from popdesic.engine.edges import Edges
-from popdesic.engine.host.sparse_paths import nearest_by_paths, paths_from, sparse_paths
+from popdesic.engine.host.sparse_paths import nearest_by_paths, sparse_paths
 from popdesic.engine.host.trees import shortest_trees
 from popdesic.engine.nearest import PlaneParts
 from popdesic.engine.relatives import Closeness
 from popdesic.epistasis.scores import score_tables
 from popdesic.geodesic.closure import close_paths
+from popdesic.geodesic.graph import spanning_tree
 from popdesic.ibd.segments import Genome, SegmentLimits, segments_between
 from popdesic.ibd.windows import genetic_sites
 from popdesic.io.genotypes import pack_bed
@@ -123,7 +124,8 @@ for number in ("int32", "int64", "float32", "float64"):
         sparse_paths(direct, 2)
     edges = Edges(np.arange(4), np.array([1, 2, 0]), np.ones(3, number), np.zeros(3, bool))
     nearest_by_paths(edges, 2)
-paths_from(csr_array(direct), np.arange(3))
+split_samples(rng.random((60, 2)))
+spanning_tree(rng.random((5, 5)))
 for missing in (0.0, 0.1):
     for score in ("k2", "interaction"):
         tables = score_tables(score, 60, 70)

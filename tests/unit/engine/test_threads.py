@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from popdesic.engine.threads import run_ordered
+from popdesic.engine.threads import run_forked, run_ordered
+from popdesic.io.errors import UserError
 
 SOURCES = Path(__file__).resolve().parents[3] / "src"
 BLAS = """
@@ -70,3 +71,20 @@ def test_results_are_in_order_and_few_tasks_are_waiting(threads):
 def test_errors_of_tasks_are_raised():
     with pytest.raises(ZeroDivisionError):
         list(run_ordered(lambda x: 1 // x, [1, 0, 1], 3))
+
+
+@pytest.mark.parametrize("processes", [1, 2, 9])
+def test_copies_of_the_process_return_results_in_order(processes):
+    squares = {k: k * k for k in range(5)}  # known to copies without being sent
+    assert run_forked(lambda k: squares[k], zip(range(5)), processes) == [0, 1, 4, 9, 16]
+    workers = set(run_forked(lambda _: os.getpid(), zip(range(20)), processes))
+    assert (os.getpid() in workers) == (processes == 1)
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_the_error_of_a_copy_is_raised(processes):
+    def fail(k: int) -> None:
+        raise UserError(f"number {k}")
+
+    with pytest.raises(UserError, match="number 0"):
+        run_forked(fail, zip(range(4)), processes)

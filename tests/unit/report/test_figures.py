@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from outcomes import ALPHAS, N_SITES, SPACES, make_results
 
 from popdesic.distance.matrix import Distances
-from popdesic.report.figures import draw_figures, iterate_figures
+from popdesic.report.figures import draw_figures, plan_figures
 from popdesic.report.figures.compare import draw_comparisons
 from popdesic.report.figures.labels import name_groups
 from popdesic.report.figures.maps import draw_components
@@ -90,7 +90,8 @@ def assert_readable(figure: Figure, monkeypatch: pytest.MonkeyPatch) -> None:
 def all_figures(tmp_path, cohorts, founders, columns=None, color_by="population", **further):
     outcome, distances = make_results(tmp_path, cohorts, founders, columns, **further)
     with styled():
-        return dict(iterate_figures(outcome, distances, color_by=color_by, **LIMITS))
+        plan = plan_figures(outcome, distances, color_by=color_by, **LIMITS)
+        return {name: draw() for name, draw in plan}
 
 
 def names(prefix: str, n: int) -> list[str]:
@@ -244,8 +245,9 @@ def test_figures_are_the_same_bytes_twice(tmp_path):
     outcome, distances = make_results(
         tmp_path, cohorts, ["one"], {"population": ["P", "Q", "NA"] * 3 + ["P", "Q"]}
     )
-    for folder in ("first", "second"):
-        drawn = draw_figures(outcome, distances, tmp_path / folder, color_by="population", **LIMITS)
+    options = {"color_by": "population", **LIMITS}
+    for folder, processes in (("first", 1), ("second", 3)):
+        drawn = draw_figures(outcome, distances, tmp_path / folder, processes=processes, **options)
     assert drawn == NAMES
     for name in NAMES:
         for end in ("svg", "png"):

@@ -21,10 +21,13 @@ from numba.core.sigutils import normalize_signature
 from ...io import bcf_records, codecs, vcf_text, zarr_calls
 from ..host import (
     allele_sums,
+    block_paths,
+    dips,
     expected_genotypes,
     flipped_sums,
     genotype_sums,
     genotypes,
+    graph_sides,
     grouped_tables,
     hardy_weinberg,
     homozygous_runs,
@@ -35,6 +38,7 @@ from ..host import (
     signed_sums,
     site_pairs,
     site_tables,
+    spanning,
     sparse_paths,
     standard_genotypes,
     trees,
@@ -215,6 +219,15 @@ def shortest_paths() -> None:
         trees.kernel(number)
         sparse_paths.kernel(number)
         sparse_paths.nearest_kernel(number)
+    _compile(spanning.spanning_edges, "(float64[:, ::1],)")
+
+
+def splits_of_people() -> None:
+    graph, table = "int64[::1], int64[::1]", "float64[:, ::1], boolean[::1]"
+    _compile(block_paths._fill, f"({graph}, float64[::1], int64[::1], int64[::1], {table})")
+    _compile(graph_sides.beyond_edge, f"({graph}, int64, int64)")
+    _compile(graph_sides.join_neighbors, f"({graph}, boolean[::1], int64)")
+    _compile(dips.twice_dip, "(float64[::1], float64[::1])")
 
 
 def scans_of_cases() -> None:
@@ -241,6 +254,7 @@ GROUPS: tuple[Callable[[], None], ...] = (
     *(decoders_of_bcf, decoders_of_text, decoders_of_zarr, codecs_of_genotypes, pairs_of_sites),
     *(sums_of_populations, texts_of_numbers, sums_of_relationships, products_of_genotypes),
     *(epochs_of_maps, lists_of_neighbors, candidates_of_descent, segments_of_descent),
+    splits_of_people,
 )
 
 

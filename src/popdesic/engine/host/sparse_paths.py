@@ -7,7 +7,6 @@ those of a dense closure to the last bit: sums of integers do not depend on thei
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
@@ -16,9 +15,6 @@ from numba import types
 from ..base import infinity
 from ..edges import Edges
 from ..threads import run_tasks
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 
 @numba.njit(nogil=True)
@@ -258,27 +254,6 @@ def nearest_by_paths(edges: Edges, k: int, threads: int = 1) -> tuple[np.ndarray
     step = max(1, -(-n // (8 * threads)))
     run_tasks(work, [(i, min(n, i + step)) for i in range(0, n, step)], threads)
     return near, far
-
-
-def paths_from(graph: csr_array, sources: np.ndarray, threads: int = 1) -> np.ndarray:
-    """Lengths of the shortest paths from some nodes of a graph.
-
-    Parameters
-    ----------
-    graph : float64 sparse array, (n, n)
-        Symmetric, with positive lengths of edges.
-    sources : int64 array, (m,)
-
-    Returns
-    -------
-    float64 array, (m, n)
-        inf where there is no path. A length is the sum of its edges from the source on.
-    """
-    starts, ends = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
-    lengths = np.full((len(sources), graph.shape[0]), np.inf)
-    free = np.zeros(graph.shape[0], bool)
-    _run(starts, ends, np.ascontiguousarray(graph.data), free, sources, lengths, threads)
-    return lengths
 
 
 def _run(starts, ends, weights, blocked, sources, lengths, threads: int) -> None:
