@@ -35,21 +35,18 @@ def test_hits_are_those_of_all_sites(machine, rng, monkeypatch, score, order, fi
     assert_same(by_blocks(machine, data, order, [first], 256), expected)
 
 
-@pytest.mark.parametrize(
-    ("order", "first", "begin"),
-    [(2, range(505, 522), None), (2, range(505, 522), 520), (3, range(511, 513), 520)],
-)
-def test_missing_genotypes_in_some_blocks(machine, rng, order, first, begin):
-    data = replace(scan_of_blocks(rng, "k2", 520, 60, (70, 61)), complete_from=begin)
-    expected = run(cpu_backend(1), order, data, first, 60)
-    assert_same(by_blocks(machine, data, order, [first], 512), expected)
-    if order == 2:  # the scan of a backend with little memory
-        from popdesic.engine.gpu.backend import GpuBackend
+@pytest.mark.parametrize("known", [False, True])
+def test_missing_genotypes_in_some_blocks(machine, rng, known):
+    from popdesic.engine.gpu.backend import GpuBackend
 
-        small = GpuBackend(kernel="popc", device_bytes=1)
-        machine.launched.clear()
-        assert_same(run(small, order, data, first, 60), expected)
-        assert machine.launched.count("pack_rows") > 2
+    data, first = scan_of_blocks(rng, "k2", 520, 60, (70, 61)), range(505, 522)
+    data = replace(data, complete_from=520 if known else None)
+    expected = run(cpu_backend(1), 2, data, first, 60)
+    assert_same(by_blocks(machine, data, 2, [first], 512), expected)
+    small = GpuBackend(kernel="popc", device_bytes=1)
+    machine.launched.clear()
+    assert_same(run(small, 2, data, first, 60), expected)
+    assert machine.launched.count("pack_rows") > 2
 
 
 def test_a_cutoff_and_several_runs_of_first_sites(machine, rng):

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from reference_epistasis import random_partners, scan_of_blocks
 
+from popdesic.engine import scan_work
+from popdesic.engine.base import OneHot, ScanData
 from popdesic.engine.gpu.epistasis_block_plans import (
     BLOCK_STEP,
     ScanSize,
@@ -16,6 +18,7 @@ from popdesic.engine.gpu.epistasis_block_plans import (
     block_sites,
     block_steps,
 )
+from popdesic.engine.gpu.epistasis_parts import parts_of
 
 BIOBANK = ScanSize(2, 2, 2 * 62_504, 250_000, False, 1 << 31, 140 << 30)
 STUDY = replace(BIOBANK, order=3, row_bytes=2 * 640, largest_class=3000)
@@ -23,16 +26,27 @@ STUDY = replace(BIOBANK, order=3, row_bytes=2 * 640, largest_class=3000)
 
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 17, 30])
-def test_each_combination_is_in_one_step(order, n, block=8):
+@pytest.mark.parametrize("begin", [0, 3, 8, 13])
+def test_each_combination_is_in_one_part_of_one_step(monkeypatch, order, n, begin, block=8):
+    monkeypatch.setattr(scan_work, "LEAST_BLOCK", 0.0)
     blocks = [range(a, min(a + block, n)) for a in range(0, n, block)]
     held: dict[tuple[int, ...], int] = dict.fromkeys(itertools.combinations(range(n), order), 0)
     for step in block_steps(len(blocks), order, range(len(blocks))):
         rows = [site for i in step for site in blocks[i]]
-        ranges = block_ranges(len(step), block, len(rows))
-        ranges = ranges if order == 3 else (ranges[0], ranges[2])
-        for places in itertools.product(*ranges):
-            if all(a < b for a, b in itertools.pairwise(places)):
-                held[tuple(rows[place] for place in places)] += 1
+        first, *within = block_ranges(len(step), block, len(rows))
+        planes = tuple(OneHot(np.zeros((len(rows), 3, 1), np.uint64), 9) for _ in range(2))
+        rank = np.arange(len(rows), dtype=np.int32)
+        complete = sum(site < begin for site in rows)
+        data = ScanData(planes, rank, rank, rank, complete_from=complete)
+        for part in parts_of(data, order, 4):
+            part = part.within(first, *within)
+            ranges = (part.first, part.y, part.z) if order == 3 else (part.first, part.z)
+            for places in itertools.product(*ranges):
+                if all(a < b for a, b in itertools.pairwise(places)):
+                    sites = tuple(rows[place] for place in places)
+                    held[sites] += 1
+                    assert part.states == 3 or min(sites[-2:]) >= begin
+                    assert part.x_states == 3 or min(sites) >= begin
     assert set(held.values()) <= {1}
 
 
