@@ -108,6 +108,8 @@ class Scanner(ClassScan, CrowdScan):
         everyone = range(data.n_sites)
         self.chosen = part or Part(self.states, self.states, everyone, everyone, everyone)
         self.order, self.n_cells = order, 3**order
+        #: Sites that the scan of another part will need besides; sent behind those of this one.
+        self.later = range(0)
         self.best = ClassBest(self, order, top, cutoff, threads)
         self.scale = score_scale(data)
         self.k2_terms = None
@@ -218,8 +220,10 @@ class Scanner(ClassScan, CrowdScan):
             return self.best.hits
         operands = self.operands_of_all(align(first.start, self.states))
         start, n = operands.batch.first_site, self.data.n_sites
-        blocks = upload_blocks(start, n, self.states)
+        arrived = self.planes.sent[start:].all()  # or on their way
+        blocks = [range(start, n)] if arrived else upload_blocks(start, n, self.states)
         sent = [self.planes.send(block) for block in blocks]
+        self.planes.send(self.later)
         runs = [
             self._items(2, range(first.start, min(first.stop, b.stop)), both(b, self.chosen.z))
             for b in blocks
@@ -298,17 +302,22 @@ def scan_parts(
     `within`: ranges of y and z (see `Part`), if not all.
     """
     kernel = kernel or choose_scan_kernel(device)
-    prior, hits = None, Hits(np.zeros(0, np.int64), np.zeros((0, order), np.int32))
-    for whole in parts_of(data, order, widest_tile(kernel), threads):
-        part = whole if within is None else whole.within(whole.first, *within)
+    todo = []
+    for part in parts_of(data, order, widest_tile(kernel), threads):
+        part = part if within is None else part.within(part.first, *within)
         own = [span for span in (both(first, part.first) for first in firsts) if len(span)]
-        if not (own and part.y and part.z):
-            continue
+        if own and part.y and part.z:
+            todo.append((part, own))
+    prior, hits = None, Hits(np.zeros(0, np.int64), np.zeros((0, order), np.int32))
+    for number, (part, own) in enumerate(todo, 1):
         scanner = Scanner(data, order, top, cutoff, device, kernel, threads, part, prior)
         scanner.best.hits = hits
+        begins = [span.start for _, spans in todo[number:] for span in spans]
+        scanner.later = range(min(begins), data.n_sites) if begins else range(0)
         for span in own:
             (scanner.pairs if order == 2 else scanner.triples)(span)
-        scanner.check_complete()
+        if number == len(todo):  # whose planes hold those of the parts before
+            scanner.check_complete()
         prior, hits, cutoff = scanner.prior, scanner.best.hits, scanner.best.cutoff
         scanner.best.close()  # its memory is for the next scan
         del scanner
