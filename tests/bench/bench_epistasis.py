@@ -218,7 +218,7 @@ def measure_blocks(
     row_bytes = row_bytes * 3 // 2 if case.missing else row_bytes
     whole = case.n_sites * row_bytes / 1e9
     print(
-        f"   {whole:.2f} GB of planes by blocks, on a device with {device_bytes / 1e9:.1f} GB: "
+        f"   {whole:.2f} GB of planes by blocks, as on a device with {device_bytes / 1e9:.1f} GB: "
         f"{rate / resident:.1%} of the rate with all sites there",
         flush=True,
     )
