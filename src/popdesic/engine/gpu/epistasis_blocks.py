@@ -97,6 +97,8 @@ class BlockPlanes:
         cupy.cuda.Device(self.device.index).use()
         for given, there in zip(self.given, self.next, strict=True):
             source = given[sites.start : sites.stop]
+            if not source.size:  # nobody is in this class
+                continue
             if source.flags.c_contiguous and is_pinned(source):
                 there[: len(sites)].set(source, stream=self.stream)
             else:
@@ -105,7 +107,7 @@ class BlockPlanes:
 
     def _send_in_pieces(self, source: np.ndarray, there: cupy.ndarray) -> None:
         row = source.shape[1] * source.shape[2]
-        rows = max(1, STAGING_BYTES // max(1, 8 * row))
+        rows = max(1, STAGING_BYTES // (8 * row))
         if not self.pinned or self.pinned[0].size < rows * row:
             self.stream.synchronize()
             self.pinned = [cupyx.empty_pinned(rows * row, np.uint64) for _ in range(2)]
