@@ -11,6 +11,10 @@ memory run (--cases d --kernel mma --shared-bytes 101376); --devices 2 scans cas
 with two devices, one process each; --share 0.05 scans a part of all combinations, in runs of first
 sites from the whole range (shares.py), and prints its rate and what it holds. Cases j, J and o have
 missing genotypes in 5 % of the sites, and print what share that is of the rate without any.
+Cases 1 to 7 are EPIClear's other mixes of genotypes. --device-bytes 12000000000 scans each case
+once more as data larger than a device with so much memory, and prints what share of the rate that
+is; --ordinary: from host memory that is not pinned. --real adds common SNPs of chromosome 22
+(--data), in LD and without it, and without each of the two reorderings.
 """
 
 from __future__ import annotations
@@ -21,12 +25,14 @@ import multiprocessing
 import os
 import time
 from dataclasses import replace
+from pathlib import Path
 from unittest import mock
 
 import commandline
 import cupy
 import cupyx
 import numpy as np
+import real_scans
 import shares
 from scan_cases import CASES, WTCCC, Case, resized
 
@@ -36,6 +42,8 @@ from popdesic.engine.gpu import epistasis_plans
 from popdesic.engine.gpu.compile import current_device
 from popdesic.engine.gpu.devices import SHARED_VARIABLE
 from popdesic.engine.gpu.epistasis import Scanner, scan_parts
+from popdesic.engine.gpu.epistasis_block_plans import block_sites
+from popdesic.engine.gpu.epistasis_blocks import scan_blocks, size_of
 from popdesic.engine.gpu.epistasis_bound import score_scale
 from popdesic.engine.gpu.epistasis_plans import order_items
 from popdesic.engine.gpu.epistasis_trait import TraitScanner
@@ -92,23 +100,30 @@ def make(order, n_sites, n0, n1, frequencies, missing=0.0, score="k2", incomplet
     )
     tables = score_tables(score, n0, n1)
     rank, bits = np.arange(n_sites, dtype=np.int32), lr_bits(score, n0 + n1)
-    return ScanData(classes, *tables, rank, lr_bits=bits)
+    begin = round(incomplete * n_sites) if missing else 0
+    return ScanData(classes, *tables, rank, lr_bits=bits, complete_from=begin)
 
 
 def make_pinned(case: Case, score: str = "k2") -> ScanData:
-    """The case's planes in pinned host memory."""
+    """The case's planes in host memory, pinned unless ORDINARY says otherwise."""
     data = make(
         *(case.order, case.n_sites, case.controls, case.cases, case.frequencies, case.missing),
         score=score,
         incomplete=case.incomplete,
     )
-    classes = []
-    for one in data.classes:
-        pinned = cupyx.empty_pinned(one.words.shape, np.uint64)
-        one.words.get(out=pinned)
-        classes.append(OneHot(pinned, one.n_samples))
+    classes = tuple(OneHot(on_host(one.words), one.n_samples) for one in data.classes)
     cupy.get_default_memory_pool().free_all_blocks()
-    return replace(data, classes=tuple(classes))
+    return replace(data, classes=classes)
+
+
+def on_host(words: cupy.ndarray | np.ndarray) -> np.ndarray:
+    """Planes in host memory."""
+    host = (np.empty if ORDINARY else cupyx.empty_pinned)(words.shape, np.uint64)
+    if isinstance(words, np.ndarray):
+        host[...] = words
+    else:
+        words.get(out=host)
+    return host
 
 
 def make_trait(case: Case) -> TraitData:
@@ -149,9 +164,17 @@ def scan(case: Case, data, kernel: str | None, spans: list[range]) -> Scanner | 
 
 
 def measure(
-    case: Case, kernel: str | None, share: float, limit: float, score: str
+    case: Case,
+    kernel: str | None,
+    share: float,
+    limit: float,
+    score: str,
+    device_bytes: int | None = None,
 ) -> tuple[str, float]:
-    """A line of the table; combinations per second, with set-up, transfers, all phases."""
+    """A line of the table; combinations per second, with set-up, transfers, all phases.
+
+    `device_bytes`: of a scan by blocks of sites.
+    """
     data = make_trait(case) if case.residuals else make_pinned(case, score)
     spans = shares.first_sites(case.n_sites, case.order, share)
     tests = shares.count(case.n_sites, case.order, spans)
@@ -160,9 +183,12 @@ def measure(
     # the first run compiles; short runs repeat until the host reaches its usual clock
     while len(times) < 2 or (len(times) < 7 and sum(times[1:]) < 1):
         started = time.perf_counter()
-        if case.mixed:
-            chosen = kernel or case.kernel
-            given = (1000, None, current_device(), chosen, os.cpu_count())
+        given = (1000, None, current_device(), kernel or case.kernel, os.cpu_count())
+        if device_bytes:
+            size = size_of(data, case.order, device_bytes)
+            block = block_sites(size, case.n_sites, device_bytes)
+            hits = scan_blocks(scan_parts, data, case.order, spans, *given, block)
+        elif case.mixed:
             hits = scan_parts(data, case.order, spans, *given)
         else:
             scanner = scan(case, data, kernel, spans)
@@ -181,6 +207,44 @@ def measure(
         f"({tests:.3g} tests, best {hits.cost[0] / unit:.2f}; "
         f"{shares.describe(case.n_sites, case.order, spans)})"
     ), rate
+
+
+def measure_blocks(
+    case: Case, kernel: str | None, share: float, score: str, device_bytes: int, resident: float
+) -> None:
+    """Print the rate by blocks of sites as a share of the rate with all sites on the device."""
+    _, rate = measure(case, kernel, share, TENSOR_LIMIT, score, device_bytes)
+    row_bytes = sum(16 * -(-n // 64) for n in (case.controls, case.cases))  # two planes
+    row_bytes = row_bytes * 3 // 2 if case.missing else row_bytes
+    whole = case.n_sites * row_bytes / 1e9
+    print(
+        f"   {whole:.2f} GB of planes by blocks, as on a device with {device_bytes / 1e9:.1f} GB: "
+        f"{rate / resident:.1%} of the rate with all sites there",
+        flush=True,
+    )
+
+
+def measure_real(folder: Path, kernel: str | None, n_sites: int | None) -> None:
+    """Print rates of triples of chromosome 22 as shares of the first one."""
+    controls, cases = 3072, 2048
+    genotypes, rates = real_scans.chromosome(folder, controls + cases, n_sites), []
+    for name, data in real_scans.variants(genotypes, controls):
+        pinned = tuple(OneHot(on_host(one.words), one.n_samples) for one in data.classes)
+        data, times = replace(data, classes=pinned), []
+        while len(times) < 3:
+            started = time.perf_counter()
+            scanner = Scanner(data, 3, 1000, None, current_device(), kernel, os.cpu_count())
+            scanner.triples(range(data.n_sites))
+            scanner.best.close()
+            del scanner
+            times.append(time.perf_counter() - started)
+        rates.append(math.comb(data.n_sites, 3) / min(times))
+        print(
+            f"chr22 k2  3  {data.n_sites} x {controls + cases}  {min(times):.3f} s "
+            f"{rates[-1] * (controls + cases) / 1e12:5.0f} T  {name}: "
+            f"{rates[-1] / rates[0]:.0%} of the first row",
+            flush=True,
+        )
 
 
 #: Methods of a scan, with a name for each phase.
@@ -289,6 +353,8 @@ def measure_devices(case: Case, n_devices: int) -> float:
     return max(end for _, end in spans) - min(start for start, _ in spans)
 
 
+#: Whether planes lie in memory that is not pinned (--ordinary).
+ORDINARY = False
 #: wgmma b1 rate of an H200, and its combinations per second if each took 81 look-ups in shared
 #: memory.
 TENSOR_LIMIT, LOOKUPS = 7.72e15, 3e10
@@ -309,7 +375,14 @@ def main() -> None:
     parser.add_argument("--phases", action="store_true")
     parser.add_argument("--devices", type=int, help="compare one device with so many")
     parser.add_argument("--sites", type=int, help="instead of the case's")
+    parser.add_argument("--device-bytes", type=int, help="scan also by blocks of sites, in so many")
+    parser.add_argument("--ordinary", action="store_true", help="host memory that is not pinned")
+    parser.add_argument("--real", action="store_true", help="also chromosome 22")
+    shared = Path(os.environ.get("POPDESIC_SHARED", commandline.ROOT.parent / "shared"))
+    parser.add_argument("--data", type=Path, default=shared / "data", help="of the real genotypes")
     arguments = commandline.parse(parser, gpu=True, cases="dDJpq", sites=512, samples=2048)
+    global ORDINARY
+    ORDINARY = arguments.ordinary
     if arguments.shared_bytes:
         os.environ[SHARED_VARIABLE] = str(arguments.shared_bytes)
     if arguments.devices:
@@ -347,11 +420,16 @@ def main() -> None:
                     f"({of_whole * samples / 1e12:.0f} T)",
                     flush=True,
                 )
+            elif arguments.device_bytes and not case.residuals:
+                given = (case, arguments.kernel, arguments.share, score, arguments.device_bytes)
+                measure_blocks(*given, rate)
             elif arguments.phases:
                 measure_phases(case, arguments.kernel, arguments.share, score)
         if case.order == 3 and case.frequencies == WTCCC:
             hours = math.comb(STUDY_SITES, 3) / rate / 3600
             print(f"   all triples of {STUDY_SITES} sites at this rate: {hours:.3g} device-hours")
+    if arguments.real:
+        measure_real(arguments.data, arguments.kernel, arguments.sites)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,16 @@ import math
 from dataclasses import dataclass, replace
 
 THIRDS, TENTHS, WTCCC = (1 / 3, 1 / 3, 1 / 3), (0.1, 0.2, 0.7), (0.067, 0.237, 0.696)
+#: Genotype frequencies, and EPIClear's T combinations x samples a second (figure 5 of its paper).
+MIXES = {
+    (0.1, 0.1, 0.8): 679,
+    (0.1, 0.3, 0.6): 523,
+    (0.1, 0.4, 0.5): 465,
+    (0.2, 0.2, 0.6): 527,
+    (0.2, 0.3, 0.5): 467,
+    (0.2, 0.4, 0.4): 419,
+    (0.3, 0.3, 0.4): 424,
+}
 
 
 @dataclass(frozen=True)
@@ -40,7 +50,7 @@ CASES = {
     "e": Case(3, 16384, 3072, 2048, WTCCC, 280, "EPIClear 38"),
     # more than 65 535 carriers of a class; of the last one also of pairs of stored genotypes
     "h": Case(3, 16384, 262144, 262144, THIRDS, 1800, "EPIClear 352, A100"),
-    "i": Case(3, 16384, 262144, 262144, TENTHS, 3000, "none"),
+    "i": Case(3, 16384, 262144, 262144, TENTHS, 3000, "EPIClear 589, A100"),
     "m": Case(3, 4096, 1_048_576, 1_048_576, THIRDS, math.nan, "none"),
     "p": Case(2, 32768, 32768, 32768, THIRDS, 1000, "Tensor-Episdet 34"),
     "P": Case(2, 32768, 262144, 262144, THIRDS, 1000, "none"),
@@ -58,6 +68,11 @@ CASES = {
     "E": Case(3, 16384, 3072, 2048, WTCCC, 110, "none", 0.01),
     "H": Case(3, 16384, 262144, 262144, THIRDS, 900, "none", 0.01),
     "I": Case(3, 16384, 262144, 262144, TENTHS, 1400, "none", 0.01),
+    # the other mixes of genotypes that EPIClear was measured with, at the same size
+    **{
+        str(number): Case(3, 16384, 262144, 262144, mix, math.nan, f"EPIClear {rate}, A100")
+        for number, (mix, rate) in enumerate(MIXES.items(), 1)
+    },
     # missing genotypes in some sites alone: 85 % of cases b, d and p
     "j": Case(3, 8192, 131072, 131072, THIRDS, 1656, "none", 0.01, incomplete=0.05),
     "J": Case(3, 8192, 3072, 2048, WTCCC, 174, "none", 0.01, incomplete=0.05),

@@ -112,7 +112,7 @@ def test_as_many_pass_as_by_three_states(two_blocks, rng, score, monkeypatch):
     monkeypatch.setattr(Scanner, "_missing", lambda scanner: (3, 3))  # as many for both
     found = []
     for states in (2, 3):
-        part = Part(states, 3, range(64), range(64, 90))
+        part = Part(states, 3, range(64), range(64, 90), range(64, 90))
         kernel = "popc" if score == "k2" else "mma"
         limit = int(cost[len(cost) // 4])
         given = (data, 3, 400, limit, two_blocks.device, kernel)

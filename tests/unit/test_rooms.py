@@ -39,6 +39,7 @@ LAUNCHERS = {
         *("backend", "bitgemm", "compare", "compile", "epistasis", "epistasis_operands"),
         *("epistasis_best", "epistasis_classes", "epistasis_crowds", "epistasis_launches"),
         *(
+            "epistasis_blocks",
             "epistasis_planes",
             "epistasis_trait",
             "genotype_products",

@@ -7,7 +7,7 @@ Two semiring products carry all heavy work: `bitgemm` sums weighted popcounts of
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -111,6 +111,10 @@ class ScanData:
         If given, the cost is that of the interaction instead, -LR / 2 in nats with so many bits
         after the point (`engine.host.interaction`), and `total` and `part` are those of the mutual
         information, which bounds it.
+    complete_from : int or None
+        No site from this one on has missing genotypes (`epistasis.reorder` puts such sites last);
+        None: unknown. Scans refuse planes that disagree
+        (`scan_work.require_complete`).
     """
 
     classes: tuple[OneHot, OneHot]
@@ -119,6 +123,7 @@ class ScanData:
     rank: np.ndarray
     partners: Partners | None = None
     lr_bits: int | None = None
+    complete_from: int | None = None
 
     @property
     def n_sites(self) -> int:
@@ -127,6 +132,30 @@ class ScanData:
     @property
     def n_samples(self) -> int:
         return self.classes[0].n_samples + self.classes[1].n_samples
+
+    def of_sites(
+        self, rows: np.ndarray | slice, classes: tuple[OneHot, OneHot] | None = None
+    ) -> ScanData:
+        """The same of some sites, in rising order.
+
+        `classes`: their planes, if they lie elsewhere.
+        """
+        if classes is None:
+            parts = [OneHot(one.words[rows], one.n_samples) for one in self.classes]
+            classes = (parts[0], parts[1])
+        partners, complete = self.partners, self.complete_from
+        if partners is not None:
+            columns = {name: getattr(partners, name)[rows] for name in ("chrom", "pos", "middle")}
+            partners = replace(partners, **columns)
+        if complete is not None:
+            complete = int((np.arange(self.n_sites)[rows] < complete).sum())
+        return replace(
+            self,
+            classes=classes,
+            rank=self.rank[rows],
+            partners=partners,
+            complete_from=complete,
+        )
 
 
 @dataclass(frozen=True)
@@ -174,6 +203,15 @@ class Hits:
 
     cost: np.ndarray
     sites: np.ndarray
+
+
+def merge_hits(parts: list[Hits], rank: np.ndarray, top: int) -> Hits:
+    """The best `top` hits of all parts, by cost, then by panel order of their sites."""
+    cost = np.concatenate([part.cost for part in parts])
+    sites = np.concatenate([part.sites for part in parts])
+    ranks = np.sort(rank[sites], axis=1)
+    best = np.lexsort((*ranks.T[::-1], cost))[:top]
+    return Hits(cost[best], np.ascontiguousarray(sites[best]))
 
 
 def infinity(dtype) -> np.generic:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..io.errors import UserError
+
 #: Cells and bound of a triple, by kind of device.
 FIXED = {"cpu": 300.0, "gpu": 1600.0}
 #: Sites z that are counted together: combinations in the first and the last block count as whole.
@@ -42,6 +44,27 @@ def block_of_complete(incomplete: np.ndarray, tile: int = BLOCK) -> int:
     n, rows = len(incomplete), np.flatnonzero(incomplete)
     begin = -(-(int(rows[-1]) + 1) // tile) * tile if len(rows) else 0
     return n if n - begin < max(1, LEAST_BLOCK * n) else begin
+
+
+def require_complete(sizes: np.ndarray) -> None:
+    """Refuse planes in which a site that should be complete has missing genotypes.
+
+    Parameters
+    ----------
+    sizes : int array
+        Samples whose genotype is missing, of the sites from `engine.base.ScanData.complete_from` on
+        (of either device).
+
+    Raises
+    ------
+    UserError
+        There are some.
+    """
+    if sizes.size and int(sizes.max()):
+        raise UserError(
+            "results/reorder: sites.tsv lists sites without missing genotypes (n_missing 0) for "
+            "which onehot.npy has some; remove the folder and run again."
+        )
 
 
 def first_site_work(stored: np.ndarray, n_words: int, order: int, kind: str) -> np.ndarray:

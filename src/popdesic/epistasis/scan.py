@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.base import Backend, Hits, OneHot, Partners, ScanData, TraitData
+from ..engine.base import Backend, Hits, OneHot, Partners, ScanData, TraitData, merge_hits
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.tables import write_npz
@@ -77,7 +77,9 @@ def make_scan_data(
     total, part = score_tables(score, n_controls, n_cases)
     classes = split_classes(words, n_controls, n_cases)
     rank = sites["rank"].to_numpy(np.int32)
-    return ScanData(classes, total, part, rank, partners, lr_bits(score, n_samples))
+    incomplete = np.flatnonzero(sites["n_missing"].to_numpy())
+    begin = int(incomplete[-1]) + 1 if len(incomplete) else 0
+    return ScanData(classes, total, part, rank, partners, lr_bits(score, n_samples), begin)
 
 
 def genotypes_of(words, sites: pd.DataFrame, n_controls: int, n_cases: int) -> np.ndarray:
@@ -145,8 +147,7 @@ def measure_rate(
 def thinned(data: ScanData, n: int) -> ScanData:
     """Scan data of `n` evenly spaced sites."""
     rows = np.linspace(0, data.n_sites - 1, n).astype(int)
-    classes = tuple(OneHot(one.words[rows], one.n_samples) for one in data.classes)
-    return replace(data, classes=classes, rank=data.rank[rows], partners=None)
+    return replace(data, partners=None).of_sites(rows)
 
 
 def with_random_residuals(data: ScanData) -> TraitData:
@@ -261,15 +262,6 @@ def write_unit(out: Path, first: range, hits: Hits) -> dict[str, int]:
     """Write a unit's hits as npz (cost, sites, first: where its first sites start and stop)."""
     write_npz(out, cost=hits.cost, sites=hits.sites, first=np.array([first.start, first.stop]))
     return {"first_sites": len(first), "hits": len(hits.cost)}
-
-
-def merge_hits(parts: list[Hits], rank: np.ndarray, top: int) -> Hits:
-    """The best `top` hits of all parts, by cost, then by panel order of their sites."""
-    cost = np.concatenate([part.cost for part in parts])
-    sites = np.concatenate([part.sites for part in parts])
-    ranks = np.sort(rank[sites], axis=1)
-    best = np.lexsort((*ranks.T[::-1], cost))[:top]
-    return Hits(cost[best], sites[best])
 
 
 def merge_units(units: list[Path], rank: np.ndarray, top: int) -> Hits:

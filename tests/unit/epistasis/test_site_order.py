@@ -53,3 +53,13 @@ def test_hits_are_those_of_one_order_of_all_sites(monkeypatch, score, order, n_i
         found.append((hits.cost.tolist(), np.sort(data.rank[hits.sites], axis=1).tolist()))
     assert found[0] == found[1]
     assert len(found[0][0]) > 10
+
+
+@pytest.mark.parametrize("n_incomplete", [0, 1, 10, 15])
+def test_scan_data_say_from_where_on_sites_are_complete(n_incomplete):
+    words, sites = planes_of(drawn(np.random.default_rng(4), 20, n_incomplete))
+    data = make_scan_data(words, sites, CONTROLS, CASES, "k2")
+    lacking = np.flatnonzero((words[:, 2:] != 0).any(axis=(1, 2)))
+    assert data.complete_from == (lacking[-1] + 1 if len(lacking) else 0)
+    if 0 < n_incomplete <= 10:
+        assert data.complete_from == n_incomplete

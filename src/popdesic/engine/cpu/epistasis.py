@@ -10,12 +10,11 @@ interactions are exact up to a fit whose result is rounded (`engine.host.interac
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
-from ..base import Hits, OneHot, ScanData
-from ..scan_work import CHUNK, CHUNK_BYTES
+from ..base import Hits, ScanData
+from ..scan_work import CHUNK, CHUNK_BYTES, require_complete
 from ..threads import run_tasks
 from .epistasis_cells import GROUP, cost_bound
 from .epistasis_hits import RANK_BITS, Heaps, partner_rule
@@ -59,6 +58,8 @@ class _Scan:
         for c, words in enumerate(self.words):
             self.margins[c, :, : data.n_sites] = np.bitwise_count(words).sum(axis=2).T
         missing = self.margins[:, 2:, : data.n_sites].sum(axis=(0, 1)) > 0
+        if data.complete_from is not None:
+            require_complete(missing[data.complete_from :])
         self.states_of = np.where(missing, 3, 2).astype(np.int64)
         total, part = data.total, data.part
         n0, n1 = self.sizes
@@ -160,13 +161,7 @@ def _fits_prevail(data: ScanData, first: range, top: int) -> bool:
 def _cutoff_by_half(data: ScanData, first: range, top: int, threads: int) -> int | None:
     """A cost that more than `top` triples should reach, by a scan of every second site."""
     wanted = math.ceil(PILOT_EXCESS * top / 8)
-    some = slice(None, None, 2)
-    classes = [OneHot(one.words[some], one.n_samples) for one in data.classes]
-    partners = data.partners
-    if partners is not None:
-        columns = {name: getattr(partners, name)[some] for name in ("chrom", "pos", "middle")}
-        partners = replace(partners, **columns)
-    half = replace(data, classes=tuple(classes), rank=data.rank[some], partners=partners)
+    half = data.of_sites(slice(None, None, 2))
     rows = range(-(-first.start // 2), -(-first.stop // 2))
     hits = scan_triples(half, rows, wanted, threads=threads)
     return int(hits.cost[-1]) if len(hits.cost) == wanted else None

@@ -379,18 +379,24 @@ class GpuBackend:
         return exact_pairs(planes, *candidates, least, self.threads)
 
     def scan_pairs(self, data: ScanData, first: range, top: int, cutoff: int | None = None) -> Hits:
-        from .epistasis import scan_pairs
-
-        with device_errors(f"the scan of {data.n_sites} sites"):
-            return scan_pairs(data, first, top, cutoff, self.device, self.kernel, self.threads)
+        return self._scan(data, 2, first, top, cutoff)
 
     def scan_triples(
         self, data: ScanData, first: range, top: int, cutoff: int | None = None
     ) -> Hits:
-        from .epistasis import scan_triples
+        return self._scan(data, 3, first, top, cutoff)
 
+    def _scan(self, data: ScanData, order: int, first: range, top: int, cutoff: int | None) -> Hits:
+        from .epistasis import scan_parts
+        from .epistasis_blocks import choose_block, scan_blocks
+
+        given = (top, cutoff, self.device, self.kernel, self.threads)
         with device_errors(f"the scan of {data.n_sites} sites"):
-            return scan_triples(data, first, top, cutoff, self.device, self.kernel, self.threads)
+            limited = self.device_bytes is not None
+            block = choose_block(data, order, first, self.free_bytes, limited)
+            if block is None:
+                return scan_parts(data, order, [first], *given)
+            return scan_blocks(scan_parts, data, order, [first], *given, block)
 
     def scan_trait_pairs(
         self, data: TraitData, first: range, top: int, cutoff: int | None = None

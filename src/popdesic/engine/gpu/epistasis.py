@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import dataclass
 
 import cupy
 import numpy as np
 
 from ..base import Hits, ScanData
 from ..host.interaction import UNIT
+from ..scan_work import require_complete
 from .devices import Device
 from .epistasis_best import INT64_MAX
 from .epistasis_bound import Bound, K2Terms, is_k2, need_of, score_scale, share_of_cases
@@ -29,12 +31,14 @@ from .epistasis_operands import KERNEL
 from .epistasis_parts import Part, both, parts_of
 from .epistasis_planes import ScanPlanes, read_by_kernel
 from .epistasis_plans import (
+    BATCH,
     FIRST_BARE,
     FIRST_LAUNCH,
     LOCKSTEP,
     LOCKSTEP_STEPS,
     MAX_GRID,
     MAX_SHARED,
+    PACKED_SHARE,
     Batch,
     Pace,
     align,
@@ -47,12 +51,26 @@ from .epistasis_plans import (
 )
 from .tune import choose_scan_kernel
 
-#: Share of the device's memory for the packed planes of one batch, and most x of one.
-PACKED_SHARE, BATCH = 1 / 8, 256
-
 
 def _nothing() -> None:
     pass
+
+
+@dataclass
+class Prior:
+    """What the scan of one part of the combinations leaves to that of the next part.
+
+    Attributes
+    ----------
+    planes : ScanPlanes
+    k2_terms : K2Terms or None
+    pace : Pace
+        How many combinations were scanned, and which share the cutoff let through last.
+    """
+
+    planes: ScanPlanes
+    k2_terms: K2Terms | None
+    pace: Pace
 
 
 class Scanner(ClassScan, CrowdScan):
@@ -70,8 +88,8 @@ class Scanner(ClassScan, CrowdScan):
         CPU threads that fit interactions.
     part : Part, optional
         The combinations that this scan takes; all of them.
-    planes : ScanPlanes, optional
-        Those of the scan of another part.
+    prior : Prior, optional
+        From the scan of another part.
     """
 
     def __init__(
@@ -84,17 +102,22 @@ class Scanner(ClassScan, CrowdScan):
         kernel: str | None = None,
         threads: int = 1,
         part: Part | None = None,
-        planes: ScanPlanes | None = None,
+        prior: Prior | None = None,
     ):
-        super().__init__(data, device, part, planes)
+        super().__init__(data, device, part, prior and prior.planes)
         everyone = range(data.n_sites)
-        self.chosen = part or Part(self.states, self.states, everyone, everyone)
+        self.chosen = part or Part(self.states, self.states, everyone, everyone, everyone)
         self.order, self.n_cells = order, 3**order
+        #: Sites that the scan of another part will need besides; sent behind those of this one.
+        self.later = range(0)
         self.best = ClassBest(self, order, top, cutoff, threads)
         self.scale = score_scale(data)
         self.k2_terms = None
-        if is_k2(data):
+        if prior is not None:
+            self.k2_terms = prior.k2_terms
+        elif is_k2(data):
             self.k2_terms = K2Terms.of(data.total, data.part, self.scale, self.n_cells)
+        if self.k2_terms is not None:
             self.counts_cells = self.k2_terms.occupied > 0
         # The cells of both classes share a word where every one fits 16 bits and a ratio of small
         # weights is close to the share of cases.
@@ -126,12 +149,20 @@ class Scanner(ClassScan, CrowdScan):
         if order == 3 and self.core.relay and not self.apart:
             self.join_neighbours(steps)
         bare = is_bare(self.core, order, self.x_states, self.crowded is not None or self.apart)
-        self.prepare_records(Pace(order, top, FIRST_BARE if bare else FIRST_LAUNCH))
+        pace = Pace(order, top, FIRST_BARE if bare else FIRST_LAUNCH)
+        if prior is not None and order == 2:  # of triples, batches limit the launches
+            pace.combinations, pace.passing = prior.pace.combinations, prior.pace.passing
+        self.prepare_records(pace)
 
     @property
     def bare(self) -> bool:
         """See `LaunchedScan`."""
         return is_bare(self.core, self.order, self.x_states, self.apart)
+
+    @property
+    def prior(self) -> Prior:
+        """For the scan of another part."""
+        return Prior(self.planes, self.k2_terms, self.pace)
 
     def parts(self, order: int) -> int:
         """See `LaunchedScan.parts`."""
@@ -174,18 +205,29 @@ class Scanner(ClassScan, CrowdScan):
             )
         super().merge(n)
 
+    def check_complete(self) -> None:
+        """Refuse data of which a site from `complete_from` on has missing genotypes."""
+        begin = self.data.complete_from
+        if begin is not None and self.stored == 3:
+            require_complete(self.sizes_there[begin:, :, 2])
+
     # ------------------------------------------------------------------ scans
 
     def pairs(self, first: range) -> Hits:
-        """The best pairs (y, z), y in `first` and in the part."""
+        """The best pairs (y, z), y in `first` and in the part, z in the part."""
         first = both(first, self.chosen.first)
         if not len(first) or self.data.n_sites < 2:
             return self.best.hits
         operands = self.operands_of_all(align(first.start, self.states))
         start, n = operands.batch.first_site, self.data.n_sites
-        blocks = upload_blocks(start, n, self.states)
+        arrived = self.planes.sent[start:].all()  # or on their way
+        blocks = [range(start, n)] if arrived else upload_blocks(start, n, self.states)
         sent = [self.planes.send(block) for block in blocks]
-        runs = [self._items(2, range(first.start, min(first.stop, b.stop)), b) for b in blocks]
+        self.planes.send(self.later)
+        runs = [
+            self._items(2, range(first.start, min(first.stop, b.stop)), both(b, self.chosen.z))
+            for b in blocks
+        ]
         there = read_by_kernel(np.concatenate(runs))
         there = cupy.split(there, np.cumsum([len(run) for run in runs[:-1]]))
 
@@ -200,18 +242,21 @@ class Scanner(ClassScan, CrowdScan):
         return self.best.hits
 
     def triples(self, first: range) -> Hits:
-        """The best triples (x, y, z), x in `first` and in the part, y in the part."""
+        """The best triples (x, y, z), x in `first` and in the part, y and z in the part."""
         first, of_y = both(first, self.chosen.first), self.chosen.y
         stop = min(first.stop, of_y.stop - 1, self.data.n_sites - 2)
         if first.start >= stop:
             return self.best.hits
         samples = self.transposed()
-        start = align(max(first.start, of_y.start), self.states)
+        rows = range(max(first.start, of_y.start), of_y.stop)
+        if self.offsets:  # also of what pairs with x, and pairs of two z, say
+            rows = range(first.start, self.data.n_sites)
+        start = align(rows.start, self.states)
         operands = self.operands_of_all(start)
         self.pack(operands, range(start, self.padded))
         tables, kinds = {}, (0, 1) if self.crowded is not None else (self.apart,)
         for self.apart in kinds:
-            tables[self.apart] = self.pair_tables(operands, range(start, of_y.stop))
+            tables[self.apart] = self.pair_tables(operands, range(start, rows.stop))
         if self.offsets:
             self.know_pairs(tables[self.apart][1], start)
         del operands  # their memory is given to those of a batch
@@ -229,7 +274,8 @@ class Scanner(ClassScan, CrowdScan):
             end = min(stop, x + self.joint * len(batch))
             for self.apart in kinds:
                 y = range(max(x + 1, of_y.start), of_y.stop)
-                items = self._items(3, y, range(first_site, n), len(batch))
+                z = both(range(first_site, n), self.chosen.z)
+                items = self._items(3, y, z, len(batch))
                 yz = tables[self.apart][1]
                 self._run(operands, items, cupy.asarray(items), range(x, end), yz)
             x = end
@@ -246,50 +292,33 @@ def scan_parts(
     device: Device,
     kernel: str | None = None,
     threads: int = 1,
+    within: tuple[range, range] | None = None,
 ) -> Hits:
     """The best combinations whose first site is in one of `firsts`.
 
     Those of sites without missing genotypes and the others have a scan each, one after the other
     (`epistasis_parts.parts_of`); each starts with the hits and the cutoff of those before.
+
+    `within`: ranges of y and z (see `Part`), if not all.
     """
     kernel = kernel or choose_scan_kernel(device)
-    planes, hits = None, None
+    todo = []
     for part in parts_of(data, order, widest_tile(kernel), threads):
+        part = part if within is None else part.within(part.first, *within)
         own = [span for span in (both(first, part.first) for first in firsts) if len(span)]
-        if hits is not None and not own:
-            continue
-        scanner = Scanner(data, order, top, cutoff, device, kernel, threads, part, planes)
-        if hits is not None:
-            scanner.best.hits = hits
+        if own and part.y and part.z:
+            todo.append((part, own))
+    prior, hits = None, Hits(np.zeros(0, np.int64), np.zeros((0, order), np.int32))
+    for number, (part, own) in enumerate(todo, 1):
+        scanner = Scanner(data, order, top, cutoff, device, kernel, threads, part, prior)
+        scanner.best.hits = hits
+        begins = [span.start for _, spans in todo[number:] for span in spans]
+        scanner.later = range(min(begins), data.n_sites) if begins else range(0)
         for span in own:
             (scanner.pairs if order == 2 else scanner.triples)(span)
-        planes, hits, cutoff = scanner.planes, scanner.best.hits, scanner.best.cutoff
+        if number == len(todo):  # whose planes hold those of the parts before
+            scanner.check_complete()
+        prior, hits, cutoff = scanner.prior, scanner.best.hits, scanner.best.cutoff
         scanner.best.close()  # its memory is for the next scan
         del scanner
     return hits
-
-
-def scan_pairs(
-    data: ScanData,
-    first: range,
-    top: int,
-    cutoff: int | None,
-    device: Device,
-    kernel: str | None = None,
-    threads: int = 1,
-) -> Hits:
-    """See `engine.base.Backend.scan_pairs`."""
-    return scan_parts(data, 2, [first], top, cutoff, device, kernel, threads)
-
-
-def scan_triples(
-    data: ScanData,
-    first: range,
-    top: int,
-    cutoff: int | None,
-    device: Device,
-    kernel: str | None = None,
-    threads: int = 1,
-) -> Hits:
-    """See `engine.base.Backend.scan_triples`."""
-    return scan_parts(data, 3, [first], top, cutoff, device, kernel, threads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cupy
 import numpy as np
 
-from ..base import Hits
+from ..base import Hits, merge_hits
 from ..host.interaction import least_of
 from .epistasis_operands import KERNEL, DeviceScan
 from .layout import RECORD_SITES, divide_up
@@ -95,10 +95,6 @@ class Best:
 
     def keep(self, costs: np.ndarray, sites: np.ndarray) -> None:
         """Merge hits with the best so far."""
-        cost = np.concatenate([self.hits.cost, costs])
-        sites = np.concatenate([self.hits.sites, sites])
-        ranks = np.sort(self.data.rank[sites], axis=1)
-        best = np.lexsort((*ranks.T[::-1], cost))[: self.top]
-        self.hits = Hits(cost[best], np.ascontiguousarray(sites[best]))
-        if len(best) >= self.top:
+        self.hits = merge_hits([self.hits, Hits(costs, sites)], self.data.rank, self.top)
+        if len(self.hits.cost) >= self.top:
             self.cutoff = min(self.cutoff, int(self.hits.cost[-1]))

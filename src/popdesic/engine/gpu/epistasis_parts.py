@@ -24,15 +24,22 @@ LOOKED_AT, PIECES = 64, 8
 
 @dataclass(frozen=True)
 class Part:
-    """Combinations of one scan: their first sites x, sites y, and stored states of y and z, and x.
+    """Combinations of one scan: stored states of y and z, and of x, and ranges of x, y and z.
 
-    Of pairs, which have no x, `first` is the range of y.
+    Of pairs, which have no x, `first` is the range of y. `y` and `z` end with a tile or with the
+    last site, and begin with a tile.
     """
 
     states: int
     x_states: int
     first: range
     y: range
+    z: range
+
+    def within(self, first: range, y: range, z: range) -> Part:
+        """Those of its combinations whose sites lie in these ranges."""
+        ranges = both(self.first, first), both(self.y, y), both(self.z, z)
+        return Part(self.states, self.x_states, *ranges)
 
 
 def both(a: range, b: range) -> range:
@@ -75,20 +82,27 @@ def parts_of(data: ScanData, order: int, tile: int, threads: int = 1) -> list[Pa
     tile : int
         Sites of y of one item: the block begins with one.
     threads : int
-        CPU threads that look through the planes.
+        CPU threads that look through the planes, if the data do not say where the block begins.
     """
     n, states = data.n_sites, data.classes[0].words.shape[1]
     everyone = range(n)
-    begin = 0 if states == 2 else block_of_complete(incomplete_sites(data, threads), tile)
+    begin = 0 if states == 2 else block_of_complete(_incomplete(data, threads), tile)
     if states == 2 or begin == n:
-        return [Part(states, states, everyone, everyone)]
+        return [Part(states, states, everyone, everyone, everyone)]
     before, block = range(begin), range(begin, n)
-    parts = [Part(2, 2, block, block)]
+    parts = [Part(2, 2, block, block, block)]
     if begin and order == 3:
-        parts.append(Part(2, 3, before, block))
+        parts.append(Part(2, 3, before, block, block))
     if begin:
-        parts.append(Part(3, 3, before, before))
+        parts.append(Part(3, 3, before, before, everyone))
     return parts
+
+
+def _incomplete(data: ScanData, threads: int) -> np.ndarray:
+    """Whether each site may have missing genotypes, bool (n_sites,)."""
+    if data.complete_from is None:
+        return incomplete_sites(data, threads)
+    return np.arange(data.n_sites) < data.complete_from
 
 
 def _on_host(planes):

@@ -25,7 +25,8 @@ class ScanPlanes:
         self.stream.wait_event(cupy.cuda.get_current_stream().record())
         self.stored = stored
         self.words = [words.view(np.uint32) for words in stored]
-        self.sent = np.zeros(len(stored[0]), bool)
+        there = all(given is own for given, own in zip(self.given, stored, strict=True))
+        self.sent = np.full(len(stored[0]), there)
         self.n_words = [np.int32(words.shape[-1]) for words in self.words]
 
     def send(self, sites: range) -> cupy.cuda.Event:

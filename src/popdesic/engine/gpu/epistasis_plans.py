@@ -49,6 +49,8 @@ MAX_GRID = 65535
 #: Bounds, as shares of the sites, of the blocks in which a scan of pairs uploads planes: a block is
 #: scanned while the next ones are copied. A small first block gives a first cutoff.
 UPLOADS = (0.06, 0.4, 0.7, 1)
+#: Share of the device's memory for the packed planes of one batch of triples, and most x of one.
+PACKED_SHARE, BATCH = 1 / 8, 256
 #: Words of the record of a combination, by `wide`.
 RECORD_WORDS = {0: 32, 1: 64}
 #: Combinations of a scan's first launch, before any cost is known; and where a record is counted
