@@ -18,7 +18,7 @@ COMMUNITY_SPACE = CONFIG["communities"]["space"]
 IBD_GRAPH = "results/ibd/graph.npz"
 BLOCK_GRAPH = IBD_GRAPH if COMMUNITY_SPACE == "ibd" else "results/communities/graph.npz"
 if COMMUNITY_SPACE in ("auto", "ibd"):
-    COMMUNITY_SPACE = "pcs" if "pcs" in SPACES else SPACES[0]
+    COMMUNITY_SPACE = "pcs" if "pcs" in SPACES else "genotypes"
 #: Geodesics that define the nearest neighbours: the first alpha of the study.
 COMMUNITY_LENGTHS = (LISTS if STUDY.sparse else LENGTHS).format(
     space=COMMUNITY_SPACE, alpha=ALPHAS[0]
