@@ -14,8 +14,7 @@
 
 COMMUNITY_METHODS = CONFIG["communities"]["methods"]
 COMMUNITY_SPACE = CONFIG["communities"]["space"]
-#: Graph of people who share segments, for the block model; the rest is then as with `auto`.
-IBD_GRAPH = "results/ibd/graph.npz"
+#: With `ibd` the block model has the graph of segments; the rest is then as with `auto`.
 BLOCK_GRAPH = IBD_GRAPH if COMMUNITY_SPACE == "ibd" else "results/communities/graph.npz"
 if COMMUNITY_SPACE in ("auto", "ibd"):
     COMMUNITY_SPACE = "pcs" if "pcs" in SPACES else "genotypes"

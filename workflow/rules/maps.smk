@@ -101,7 +101,7 @@ rule compute_umap:
     input:
         lengths=expand("results/geodesic/{space}/alpha{alpha}.npy", space=SPACES, alpha=ALPHAS),
         source=distance_sources,
-        shared=source_of("ibd") if "ibd" in SPACES else [],
+        shared=[IBD_GRAPH] if "ibd" in SPACES else [],
         scores="results/embedding/pca.npy",
         panel="results/panel/counts.json",
         samples="results/distance/samples.tsv",

@@ -218,6 +218,7 @@ def _statistics(
     straight = distances if graph.density == "keep" else number.value(direct)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         stretch = straight[indirect] / graph.distances(number.value(closure[indirect]), alpha)
+    stretch = stretch[np.isfinite(stretch)]  # of pairs with a direct edge
     return Statistics(
         pairs=int(upper.sum()),
         indirect_pairs=int(indirect.sum()),
