@@ -113,9 +113,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--checked", type=int, default=2000, help="people compared with the CPU")
     parser.add_argument("--threads", type=int, default=4)
-    options = commandline.parse(
-        parser, gpu=True, samples=400, sites=25_000, checked=200, repeats=1
-    )
+    options = commandline.parse(parser, gpu=True, samples=400, sites=25_000, checked=200, repeats=1)
     backend = select_backend("gpu", options.threads)
     print(backend.describe())
     bytes_a_person = 24 * -(-options.sites // 64)

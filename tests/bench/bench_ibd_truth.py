@@ -15,8 +15,9 @@ Genotypes have 0.1 % errors and 1 % missing calls. Four tables:
   of one ancestor of the last 200 generations over at least 0.5 cM; stretches that touch are one,
   because without phase nothing tells them apart. A true segment is found, and a call is right, if
   more than half of it is covered. Of more than --truth-people people, the true segments of so many
-  are sought, and segments between these are compared, out of a search of everyone. `one ancestor`: share of the calls of which a single ancestor
-  explains more than half. Ends: distance to the true ends of the segments that were found.
+  are sought, and segments between these are compared, out of a search of everyone. `one
+  ancestor`: share of the calls of which a single ancestor explains more than half. Ends: distance
+  to the true ends of the segments that were found.
 - CPU time of the exact pass (ends, LOD, both alleles) on the isolate, on one thread: that of all
   segments less that of the candidates.
 - False segments among people of a large population, nobody of whom is chosen for being related: in

@@ -1,4 +1,4 @@
-"""A whole run to the report with segments: maps and communities of populations that components miss.
+"""A whole run to the report with segments: maps and communities of recent populations.
 
 Two populations of 20 000 separated 30 generations ago, 60 people each, in two cohorts of both.
 """
@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ibd_populations import draw_populations, separated
-from sklearn.metrics import adjusted_rand_score
 from running import finished, planned, snakemake
+from sklearn.metrics import adjusted_rand_score
 from study import FAST, Cohort, write_study
 
 from popdesic.io.files import read_json

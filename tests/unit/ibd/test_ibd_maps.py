@@ -19,7 +19,6 @@ from popdesic.ibd.degrees import DegreeScale
 from popdesic.ibd.graph import build_graph
 from popdesic.ibd.segments import SegmentLimits
 from popdesic.io.tables import write_table
-from popdesic.io.errors import UserError
 
 LEAST_CM, LENGTHS = 5.0, (130.0,) * 5
 
