@@ -177,6 +177,17 @@ def true_of(people: People, pairs: Sequence[tuple[int, int]]) -> Intervals:
     return found
 
 
+def true_among(people: People, some: Sequence[int]) -> Intervals:
+    """True segments of all pairs of some people, as in `People.true`."""
+    found: Intervals = defaultdict(list)
+    some = sorted(some)
+    for contig, trees in enumerate(people.trees):
+        own = trees.simplify([2 * k + c for k in some for c in (0, 1)])
+        for (a, b), parts in _true_segments(own).items():
+            found[some[a], some[b]] += [(contig, left, right) for left, right in parts]
+    return dict(found)
+
+
 def _true_segments(trees) -> dict[tuple[int, int], list[tuple[float, float]]]:
     """Stretches of at least SHORTEST_CM along which two haplotypes have one common ancestor.
 

@@ -40,14 +40,18 @@ def draw_populations(
     sites_per_cm: int = 50,
     error_rate: float = 0.001,
     missing: float = 0.01,
+    pool_cm: float = 40.0,
 ) -> tuple[People, np.ndarray]:
-    """`each` people of every population P0, P1, …, and the number of each one's population."""
+    """`each` people of every population P0, P1, …, and the number of each one's population.
+
+    pool_cm: length of the pool's haplotypes, which are repeated along the genome; 40 cM take 8 s.
+    """
     names = [population.name for population in history.populations]
     sampled = {name: each for name in names if name.startswith("P")}
     n = each * len(sampled)
     rng = np.random.default_rng(seed)
     drawn = draw_people(
-        *(50, (40.0,)), seed=seed, history=grown(), sites_per_cm=sites_per_cm,
+        *(50, (pool_cm,)), seed=seed, history=grown(), sites_per_cm=sites_per_cm,
         error_rate=0.0, missing=0.0, generations=0, rate=2e-9, truth=False,
     )  # fmt: skip
     pool = drawn.haplotypes

@@ -71,6 +71,7 @@ def compare(options, populations: int, generations: float, seed: int, folder: Pa
     pairs = np.array(sorted(calls)).reshape(-1, 2)
     total = [sum(right - left for _, left, right in calls[a, b]) for a, b in pairs.tolist()]
     table = {"sample1": names[pairs[:, 0]], "sample2": names[pairs[:, 1]], "total_cM": total}
+    table["kinship"] = np.array(total) / (4 * sum(lengths))
     write_table(folder / "pairs.tsv", pd.DataFrame(table))
     shared = folder / "shared.npz"
     shared_graph(folder / "pairs.tsv", folder / "samples.tsv", LEAST_CM, shared)

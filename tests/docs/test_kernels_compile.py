@@ -200,3 +200,4 @@ def test_kernels_of_the_benchmarks_compile(monkeypatch):
     compile_source(bench_epistasis.DRAW, "75")
     compile_source(bench_minplus_gpu.LIMITS, "90")
     compile_beside("bitgemm/pack_finish", spectra_gpu.DRAW_BITS, "75")
+    compile_source((BENCH / "mosaics.cu").read_text(), "80")

@@ -215,6 +215,20 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
         config(communities={"space": "ibd"}),
         ["communities.space is 'ibd'", "set ibd.enable to true"],
     ),
+    "maps of segments that are not sought": (
+        config(geodesic={"space": ["pcs", "ibd"]}),
+        ["geodesic.space has 'ibd'", "set ibd.enable to true"],
+    ),
+    "maps of segments alone": (
+        config(geodesic={"space": ["ibd"]}, ibd={"enable": True}),
+        ["geodesic.space has 'ibd' alone", "add pcs or genotypes"],
+    ),
+    "founders' frame with maps of segments": (
+        config(
+            geodesic={"space": ["pcs", "ibd"]}, ibd={"enable": True}, embedding={"stable": True}
+        ),
+        ["embedding.stable places newcomers", "remove 'ibd' from geodesic.space"],
+    ),
     "strata that leave nothing to exchange": (scan(strata="sample"), ["epistasis.strata"]),
     # --- side files
     "long path": (config(qc={"fasta": LONG}), ["qc.fasta", "does not exist"]),

@@ -99,6 +99,8 @@ LISTS = "results/geodesic/{space}/neighbors.alpha{alpha}.npz"
 LENGTHS = "results/geodesic/{{space}}/{}alpha{{alpha}}.npy".format(
     "landmarks." if STUDY.sparse else ""
 )
+#: Who shares segments with whom, for `geodesic.space: ibd` and `communities.space: ibd`.
+IBD_GRAPH = "results/ibd/graph.npz"
 #: Columns of several phenotypes, and the wildcard of one of them in names of figures and in folders.
 TRAITS = CONFIG["epistasis"]["phenotypes"]
 TRAIT = "{trait}" if TRAITS else ""

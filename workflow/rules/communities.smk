@@ -14,11 +14,10 @@
 
 COMMUNITY_METHODS = CONFIG["communities"]["methods"]
 COMMUNITY_SPACE = CONFIG["communities"]["space"]
-#: Graph of people who share segments, for the block model; the rest is then as with `auto`.
-IBD_GRAPH = "results/ibd/graph.npz"
+#: With `ibd` the block model has the graph of segments; the rest is then as with `auto`.
 BLOCK_GRAPH = IBD_GRAPH if COMMUNITY_SPACE == "ibd" else "results/communities/graph.npz"
 if COMMUNITY_SPACE in ("auto", "ibd"):
-    COMMUNITY_SPACE = "pcs" if "pcs" in SPACES else SPACES[0]
+    COMMUNITY_SPACE = "pcs" if "pcs" in SPACES else "genotypes"
 #: Geodesics that define the nearest neighbours: the first alpha of the study.
 COMMUNITY_LENGTHS = (LISTS if STUDY.sparse else LENGTHS).format(
     space=COMMUNITY_SPACE, alpha=ALPHAS[0]

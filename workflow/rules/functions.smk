@@ -68,6 +68,8 @@ def row_minutes(rows, fixed=0, **sizes):
 
 def source_of(space):
     """What the plain distances of a space are computed from."""
+    if space == "ibd":
+        return [IBD_GRAPH]
     if STUDY.sparse:
         folder = "embedding" if space == "pcs" else "distance"
         return [f"results/{folder}/neighbors.npz", f"results/{folder}/landmarks.npy"]
@@ -88,7 +90,7 @@ def distance_sources(wildcards):
 
 def alpha_choice(wildcards):
     """Input of a geodesic: the choice where its alpha is `auto`."""
-    return [GEODESIC_CHOICE] if wildcards.alpha == "auto" else []
+    return [GEODESIC_CHOICE] if wildcards.alpha == "auto" and wildcards.space != "ibd" else []
 
 
 def genotype_files(key, cohorts, *ends):

@@ -1,6 +1,7 @@
 # Fermat geodesics: weights d**alpha, all-pairs shortest paths by R-Kleene.
 #
-# needs   results/distance/*.npy (space genotypes), results/embedding/pca.npy (space pcs);
+# needs   results/distance/*.npy (space genotypes), results/embedding/pca.npy (space pcs),
+#         results/ibd/graph.npz (space ibd);
 #         results/embedding/axes.npz axes.json,
 #         results/cohorts/{founder}/genotypes.bed (or imputed.bed)
 # gives   results/geodesic/choice.json       graph, alpha and number of components of each space
@@ -59,7 +60,7 @@ rule choose_geodesics:
         runtime=minutes(2, mb_samples=4e-6, mb=1 / 50),
     params:
         choice=dict(
-            spaces=SPACES,
+            spaces=[space for space in SPACES if space != "ibd"],
             pcs=CONFIG["geodesic"]["pcs"],
             metric=CONFIG["distance"]["metric"],
         ),

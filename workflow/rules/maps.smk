@@ -102,6 +102,7 @@ rule compute_umap:
     input:
         lengths=expand("results/geodesic/{space}/alpha{alpha}.npy", space=SPACES, alpha=ALPHAS),
         source=distance_sources,
+        shared=[IBD_GRAPH] if "ibd" in SPACES else [],
         scores="results/embedding/pca.npy",
         panel="results/panel/counts.json",
         samples="results/distance/samples.tsv",

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.distance.matrix import Distances, leading_scores
+from popdesic.distance.matrix import Distances, leading_scores, set_apart, shared_distances
 from popdesic.embedding.umap_maps import compute_umap
 from popdesic.engine.needs import layout_bytes
 from popdesic.engine.select import select_backend
@@ -27,6 +27,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
     for k, space in enumerate(params.spaces):
         if space == "pcs":
             plain = leading_scores(Path(files.scores), params.pcs)
+        elif space == "ibd":
+            plain = set_apart(shared_distances(Path(files.shared[0])))[0].__getitem__
         else:
             plain = Distances(
                 Path(files.samples).parent,

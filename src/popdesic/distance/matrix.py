@@ -19,6 +19,8 @@ DISTANCE_BLOCK = 1 << 22
 TEXT_BLOCK, DIGITS = 1 << 18, 9
 #: Rows sampled to estimate a typical distance.
 PROBE_ROWS = 500
+#: Pairs that nothing connects are drawn at least so many times as far apart as all others.
+APART = 2.0
 
 
 def metric_distances(
@@ -262,13 +264,60 @@ def point_distances(scores: Path, pcs: int | str) -> np.ndarray:
     return squareform(pdist(leading_scores(scores, pcs)))
 
 
+def shared_distances(graph: Path) -> np.ndarray:
+    """Lengths of the edges of `ibd/graph.npz`, float64 (n, n); infinite without an edge."""
+    with np.load(graph) as found:
+        edges, lengths, n = found["edges"], found["lengths"], int(found["n"])
+    distances = np.full((n, n), np.inf)
+    np.fill_diagonal(distances, 0.0)
+    for one, two in (edges.T, edges[:, ::-1].T):
+        distances[one, two] = lengths
+    return distances
+
+
+def set_apart(distances: np.ndarray) -> tuple[np.ndarray, float]:
+    """Distances of a map in which nobody is infinitely far.
+
+    A pair that nothing connects gets APART to APART + 1 times the longest distance, by the numbers
+    of its two samples. If all such pairs were equally far, whoever has few relatives would have
+    the first samples of the study for neighbours.
+
+    Parameters
+    ----------
+    distances : float64 array, (n, n)
+        Symmetric, zero diagonal.
+
+    Returns
+    -------
+    distances : float64 array, (n, n)
+        `distances` itself where all are finite.
+    apart : float
+        The least distance of such pairs.
+    """
+    finite = np.isfinite(distances)
+    longest = float(distances.max(where=finite, initial=0.0)) or 1.0
+    if finite.all():
+        return distances, APART * longest
+    ends = np.sort(np.argwhere(~finite), axis=1).astype(np.uint64)
+    mixed = ends[:, 0] * np.uint64(0x9E3779B97F4A7C15) + ends[:, 1]  # SplitMix64
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    share = ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+    filled = distances.copy()
+    filled[~finite] = longest * (APART + share)
+    return filled, APART * longest
+
+
 def study_distances(
     source: Path, space: str, *, pcs: int | str, metric: str, n_sites: int, min_called: int
 ) -> np.ndarray:
-    """float64 (n, n) distances of a study in one space: ``genotypes`` or ``pcs``.
+    """float64 (n, n) distances of a study in one space: ``genotypes``, ``pcs`` or ``ibd``.
 
-    `source` is `embedding/pca.npy` for ``pcs``, otherwise any matrix of `distance/`.
+    `source` is `embedding/pca.npy` for ``pcs``, `ibd/graph.npz` for ``ibd``, otherwise any matrix
+    of `distance/`. Pairs that share no segment are infinitely far in the space ``ibd``.
     """
+    if space == "ibd":
+        return shared_distances(source)
     if space == "pcs":
         return point_distances(source, pcs)
     return load_distances(source.parent, metric=metric, n_sites=n_sites, min_called=min_called)

@@ -35,7 +35,8 @@ class Graph:
 
     Attributes
     ----------
-    kind : {'complete', 'knn'}
+    kind : {'complete', 'knn', 'shared'}
+        ``shared``: pairs at a finite distance, which need not connect everyone.
     neighbors : int
         Nearest founders that a sample is joined to, at least, in ``knn``; and the number of
         founders within its radius, where weights are corrected. 0 if neither applies.
@@ -90,15 +91,17 @@ class Graph:
         Returns
         -------
         float64 array, (n, n)
-            `weights` itself for the complete graph.
+            `weights` itself for the graphs ``complete`` and ``shared``.
         """
-        if self.kind == "complete":
+        if self.kind != "knn":
             return weights
         return np.where(neighbor_edges(distances, founders, self.neighbors), weights, np.inf)
 
 
 #: Every pair has an edge.
 COMPLETE = Graph()
+#: Pairs that share segments have an edge.
+SHARED = Graph("shared")
 
 
 def chosen_graph(wanted: dict, alpha: str, choice: Path | None, space: str) -> tuple[float, Graph]:
@@ -110,7 +113,12 @@ def chosen_graph(wanted: dict, alpha: str, choice: Path | None, space: str) -> t
         `kind`, `neighbors` and `density` of the configuration.
     alpha : str
         A number, or ``auto`` for what `choice`, `geodesic/choice.json`, says.
+    space : str
+        In ``ibd`` the graph is that of shared segments, and ``auto`` stands for 1: there lengths
+        are degrees, which add up.
     """
+    if space == "ibd":
+        return (1.0 if alpha == "auto" else float(alpha)), SHARED
     if alpha != "auto":
         return float(alpha), Graph(**wanted)
     chosen = read_json(choice)[space]

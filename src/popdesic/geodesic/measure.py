@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..distance.matrix import set_apart
 from ..engine.base import BASE, Backend, infinity
 from ..io.errors import UserError
 from ..io.files import write_json
@@ -113,7 +114,8 @@ def close_weights(
     Raises
     ------
     UserError
-        A sample has no finite geodesic to any other, or a weight exceeds the range of its type.
+        A sample has no finite geodesic to any other (but in the graph ``shared``, where some may
+        have none), or a weight exceeds the range of its type.
     """
     if of_points and graph.kind == "complete" and alpha == 1:
         statistics = _statistics(distances, distances, founders, EXACT, distances, alpha, graph)
@@ -153,7 +155,7 @@ def close_weights(
         log.info("pruning skipped %.1f %% of the operations", 100 * work.skipped_share)
     unreachable = closure >= infinity(closure.dtype)
     alone = np.flatnonzero(unreachable.sum(axis=1) == len(names) - 1)
-    if len(names) > 1 and alone.size:
+    if len(names) > 1 and alone.size and graph.kind != "shared":
         raise UserError(
             f"results/geodesic: sample '{names[alone[0]]}' has no comparable other sample, so it "
             "has no geodesic; lower distance.min_called or set distance.on_uncomparable to drop."
@@ -216,6 +218,7 @@ def _statistics(
     straight = distances if graph.density == "keep" else number.value(direct)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         stretch = straight[indirect] / graph.distances(number.value(closure[indirect]), alpha)
+    stretch = stretch[np.isfinite(stretch)]  # of pairs with a direct edge
     return Statistics(
         pairs=int(upper.sum()),
         indirect_pairs=int(indirect.sum()),
@@ -273,7 +276,8 @@ def measure_geodesics(
     code : str
         Digest of the code, see `close_weights`.
     lengths_out, closure_out : Path
-        Sample Fermat distances, float32 (n, n); and the closure (lengths before the root) in its
+        Sample Fermat distances, float32 (n, n), in the graph ``shared`` with `set_apart` for pairs
+        without a path; and the closure (lengths before the root) in its
         native type, with a description for later insertions in `closure_about_out`.
     statistics_out : Path
         JSON: alpha, number type with its error bound, share of indirect pairs. Does not depend on
@@ -316,6 +320,9 @@ def measure_geodesics(
     if audit and not found.approximate and not found.plain and not is_end.any():
         record["audit"] = _audit(found, names)
     lengths = graph.distances(found.number.value(found.lengths), value)
+    if graph.kind == "shared":
+        lengths, about["apart"] = set_apart(lengths)
+        about["alone"] = int((np.isfinite(distances).sum(axis=1) == 1).sum())
     write_npy(lengths_out, lengths.astype(np.float32))
     write_npy(closure_out, found.lengths)
     # a closure in which some samples can only be ends must not be continued

@@ -193,7 +193,8 @@ def choose_number(
         return Number("float64", 1.0, 0.0)
     if longest is None:
         among = weights if founders.all() else weights[np.ix_(founders, founders)]
-        longest = among[np.isfinite(among)].max(initial=0.0) or finite.max(), finite.max()
+        longest = among[np.isfinite(among)].max(initial=0.0), finite.max()
+    longest = longest[0] or longest[1], longest[1]
     return fitting_number(finite, *longest, wanted)
 
 

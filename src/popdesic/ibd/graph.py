@@ -1,4 +1,4 @@
-"""The graph of who shares segments with whom, for the block model of communities."""
+"""The graph of who shares segments with whom, for the block model and for geodesics."""
 
 from __future__ import annotations
 
@@ -19,17 +19,21 @@ def build_graph(pairs: Path, order: Path, min_cm: float, out: Path) -> int:
     shortest segment. Totals of relatives exceed others a hundred times; their logarithms spread
     nearly exponentially, as the block model assumes.
 
+    The length of an edge is -log2(2 x kinship), the degree of relationship that the shared length
+    stands for: 0 for one person twice, 1 for parent and child, one more for each halving. Degrees
+    add up along the lines of a pedigree, so lengths of paths do.
+
     Parameters
     ----------
     pairs : Path
-        `ibd/pairs.tsv`.
+        `ibd/pairs.tsv`; of its columns the names, `total_cM` and `kinship` are read.
     order : Path
         `distance/samples.tsv`: numbers of the samples.
     min_cm : float
         Shortest segment.
     out : Path
-        npz with `edges` int64 (n_edges, 2), each row ascending, rows sorted; `weights` float64
-        (n_edges,); `n`.
+        npz with `edges` int64 (n_edges, 2), each row ascending, rows sorted; `weights` and
+        `lengths` float64 (n_edges,); `n`.
     """
     names = read_table(order)["sample"]
     place = {name: k for k, name in enumerate(names)}
@@ -39,5 +43,8 @@ def build_graph(pairs: Path, order: Path, min_cm: float, out: Path) -> int:
     total = np.maximum(table.total_cM.astype(np.float64).to_numpy(), min_cm)
     rows = np.lexsort((edges[:, 1], edges[:, 0]))
     weights = np.maximum(np.log(total[rows] / min_cm), LEAST_WEIGHT)
-    write_npz(out, edges=edges[rows], weights=weights, n=np.int64(len(names)))
+    kinship = table.kinship.astype(np.float64).to_numpy()[rows]
+    lengths = np.maximum(-np.log2(2 * kinship), 0.0)
+    n = np.int64(len(names))
+    write_npz(out, edges=edges[rows], weights=weights, lengths=lengths, n=n)
     return len(edges)

@@ -60,9 +60,9 @@ class Genome:
     ----------
     sites : GeneticSites
     windows : Windows
-    tables : four int32 arrays
-        `model.end_scores` and `model.log_ratios` of one shared allele, then of two; zero at sites
-        that are left out.
+    tables : seven arrays
+        `model.end_scores`, running sums and `model.log_ratios` of one shared allele, then of two,
+        as `engine.host.ibd_segments` reads them; zero at sites that are left out.
     """
 
     sites: GeneticSites
@@ -72,14 +72,17 @@ class Genome:
     @classmethod
     def of(cls, sites: GeneticSites, af: np.ndarray, limits: SegmentLimits) -> Genome:
         """Prepare a panel with ALT frequencies `af`."""
+        from ..engine.host.ibd_segments import by_bits, chunk_losses, running_sums
+
         af = np.where(sites.used, af, np.nan)
-        tables = tuple(
-            make(af, limits.error_rate, shared)
-            for shared in (1, 2)
-            for make in (end_scores, log_ratios)
-        )
+        tables: list[np.ndarray] = []
+        for shared in (1, 2):
+            ends = end_scores(af, limits.error_rate, shared)
+            tables += [ends, running_sums(ends)]
+            tables.append(by_bits(log_ratios(af, limits.error_rate, shared)))
+        tables.append(chunk_losses(tables[3]))
         windows = windows_of(sites, sites_per_window(sites, limits.window))
-        return cls(sites, windows, tables)
+        return cls(sites, windows, tuple(tables))
 
 
 @dataclass(frozen=True)

@@ -217,6 +217,7 @@ def _distances(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
         return ""
     words = [DISTANCES[configuration["distance"]["metric"]]] if "genotypes" in spaces else []
     words += ["Euclidean distances between principal components"] if "pcs" in spaces else []
+    words += ["-log2(2 × kinship) of pairs with shared segments"] if "ibd" in spaces else []
     return (
         f"Geodesic (Fermat) distances {cite('fermat')} are lengths of shortest paths through other "
         f"samples, where a step costs its distance to the power α (α = "

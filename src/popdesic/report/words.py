@@ -97,7 +97,11 @@ METHODS = {"pca": "PCA", "pcoa": "PCoA", "umap": "UMAP", "densmap": "densMAP", "
 #: Maps fitted on all samples, beside a frame of the founders (embedding.stable).
 METHODS |= {f"{name}_refit": f"{METHODS[name]} of all samples" for name in ("pcoa", "umap")}
 
-SPACES = {"genotypes": "genotype distances", "pcs": "principal-component distances"}
+SPACES = {
+    "genotypes": "genotype distances",
+    "pcs": "principal-component distances",
+    "ibd": "shared-segment distances",
+}
 
 _FILTERS = {
     "panel.exclude_contigs": "on included contigs",
@@ -137,7 +141,8 @@ def describe_way(about: dict) -> str:
     graph, exponent = about["graph"], f"α = {about['value']:g}"
     if graph["kind"] == "knn":
         return f"{graph['neighbors']} nearest neighbours, {exponent}"
-    return f"{exponent} (plain distances)" if about["value"] == 1 else exponent
+    plain = about["value"] == 1 and graph["kind"] == "complete"
+    return f"{exponent} (plain distances)" if plain else exponent
 
 
 def number(value: float) -> str:

@@ -242,6 +242,21 @@ def load_config(config: dict, source: str = "config/config.yaml") -> dict:
             f"{source}: communities.space is 'ibd', but no segments are sought; set ibd.enable to "
             "true or communities.space to auto."
         )
+    if "ibd" in spaces and not filled["ibd"]["enable"]:
+        raise UserError(
+            f"{source}: geodesic.space has 'ibd', but no segments are sought; set ibd.enable to "
+            "true or remove it."
+        )
+    if spaces == ["ibd"]:
+        raise UserError(
+            f"{source}: geodesic.space has 'ibd' alone, which leaves people apart who share no "
+            "segments; add pcs or genotypes."
+        )
+    if "ibd" in spaces and filled["embedding"]["stable"]:
+        raise UserError(
+            f"{source}: embedding.stable places newcomers by their founders, with whom they may "
+            "share no segments; remove 'ibd' from geodesic.space or set embedding.stable to false."
+        )
     if filled["communities"]["methods"] and space not in ("auto", "ibd", *spaces):
         raise UserError(
             f"{source}: communities.space is '{space}', but geodesic.space has "

@@ -63,6 +63,10 @@ def place_on_maps(
             "not imputed."
         )
     founders = [Path(f"results/cohorts/{cohort}/genotypes") for cohort in sheets.founders]
+    if "ibd" in config["geodesic"]["space"]:
+        remarks.append(
+            "There is no place on maps of shared segments: it needs a run with this person."
+        )
     scores = place_on_axes(founders, folder / "genotypes", AXES, backend.threads)
     shown = int(read_json(AXES.with_suffix(".json"))["components"])
     axes = {f"PC{k + 1}": float(x) for k, x in enumerate(scores[:shown])}
@@ -70,6 +74,7 @@ def place_on_maps(
     maps = [
         places.on(method, space, f"{alpha:g}" if not isinstance(alpha, str) else alpha)
         for space in config["geodesic"]["space"]
+        if space != "ibd"
         for alpha in config["geodesic"]["alpha"]
         for method in METHODS
     ]

@@ -93,6 +93,9 @@ def without_pairs(config: dict, n_samples: int, *, placed: bool) -> tuple[dict, 
         config["distance"]["site_parts"] = 1
     switch_off("geodesic", "explain", False, "The ranking of bridges (geodesic.explain)")
     switch_off("geodesic", "audit", False, "The audit of closures (geodesic.audit)")
+    if "ibd" in config["geodesic"]["space"]:
+        leave_out("The space of shared segments (geodesic.space: ibd)")
+        config["geodesic"]["space"].remove("ibd")
     switch_off("embedding", "stable", False, "The frame of the founders (embedding.stable)")
     switch_off("embedding", "further_maps", [], "What embedding.further_maps lists")
     communities = config["communities"]["methods"]

@@ -55,6 +55,14 @@ def test_a_shared_allele_is_worth_its_expected_lod():
     assert table[a, b].mean() == pytest.approx(model.expected_lod(np.array([p]), 1e-9)[0], rel=0.02)
 
 
+@pytest.mark.parametrize("error_rate", [1e-4, 0.001, 0.03, 0.1])
+@pytest.mark.parametrize("shared", [1, 2])
+def test_no_gain_is_negative_and_no_loss_positive(shared, error_rate):
+    """The search of ends looks at contradictions alone, because of this."""
+    ends = model.end_scores(np.linspace(0, 1, 501), error_rate, shared)
+    assert ends[:, 0].min() >= 0 and ends[:, 1].max() <= 0
+
+
 def expected(genotypes, other, genome, af, limits):
     """Rows (a, b, first, last, score, called, errors, shared) of the oracle."""
     same = other is None
@@ -123,3 +131,32 @@ def test_segments_are_those_of_the_oracle(n_sites, missing):
             assert found[0] == found[1] == expected(genotypes, other, genome, used, limits)
             if n == 9 and n_sites == 300 and other is None:
                 assert {1, 2} == set(results[0].shared.tolist()) and len(found[0]) > 20
+
+
+def test_siblings_at_many_sites_are_as_of_the_oracle():
+    """Stretches of both alleles among words full of differing genotypes, and places without."""
+    rng = np.random.default_rng(8)
+    n_sites = 2600
+    pool = (rng.random((4, n_sites)) < rng.uniform(0.2, 0.8, n_sites)).astype(np.int8)
+    step = (rng.random((2, 5, n_sites)) < 1 / 330).cumsum(axis=2)
+    which = (step + rng.integers(0, 2, (2, 5, 1))) % 2
+    genotypes = sum(pool[2 * k + which[k], np.arange(n_sites)] for k in (0, 1)).astype(np.int8)
+    genotypes[rng.random(genotypes.shape) < 0.001] = 1
+    genotypes[rng.random(genotypes.shape) < 0.02] = -1
+    sites = pd.DataFrame({"chrom": "1", "pos": 1 + np.cumsum(rng.integers(1, 16_000, n_sites))})
+    left_out = (np.arange(n_sites) // 150) % 7 == 3
+    af = np.clip(np.where(genotypes < 0, 0.5, genotypes / 2).mean(axis=0), 0.05, 0.95)
+    limits = SegmentLimits(min_cm=2.0, min_ibd2_cm=1.0, min_lod=1.0)
+    both = 0
+    for hidden in (None, left_out):
+        used = af if hidden is None else np.where(hidden, np.nan, af)
+        genome = Genome.of(genetic_sites(sites, None, hidden), af, limits)
+        found = segments_between(planes_of(genotypes), None, genome, limits, cpu_backend(1))
+        rows = zip(
+            *(found.a, found.b, found.first, found.last, found.lod * model.SCALE),
+            *(found.called, found.errors, found.shared),
+            strict=True,
+        )
+        assert list(rows) == expected(genotypes, None, genome, used.tolist(), limits)
+        both += int((found.shared == 2).sum())
+    assert both > 15

@@ -430,6 +430,15 @@ def test_swapped_and_ambiguous_sites_are_counted(tmp_path):
     ("topic", "geodesic"),
     [
         ("Unreachable pairs", {"unreachable_pairs": 3}),
+        (
+            "Unconnected samples",
+            {
+                "unreachable_pairs": 3,
+                "graph": {"kind": "shared", "neighbors": 0, "density": "keep"},
+                "apart": 40.0,
+                "alone": 1,
+            },
+        ),
         ("Few bridges", {"indirect_pairs": 26, "indirect_share": 0.03}),
         ("Plain distances", {"indirect_pairs": 0, "indirect_share": 0.0}),
         (

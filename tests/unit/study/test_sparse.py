@@ -42,22 +42,32 @@ def test_everything_that_is_left_out_is_said():
     config = load_config(
         {
             "distance": {"export": True, "metric": "ibs", "site_parts": 3},
-            "geodesic": {"explain": True, "audit": True},
-            "embedding": {"stable": True, "further_maps": ["tsne"]},
+            "geodesic": {"explain": True, "audit": True, "space": ["pcs", "ibd"]},
+            "ibd": {"enable": True},
+            "embedding": {"further_maps": ["tsne"]},
             "export": {"formats": ["plink", "mibs", "king"]},
         }
     )
+    config["embedding"]["stable"] = True  # not together with `ibd`, which is refused before
     sparse, left_out = without_pairs(config, 200_000, placed=True)
     text = " ".join(left_out)
     for words in (
         *("distance.export", "geodesic.explain", "geodesic.audit", "embedding.stable"),
-        *("further_maps", "distance.site_parts", "block model", "mibs, king", "Geography"),
+        *(
+            "further_maps",
+            "distance.site_parts",
+            "block model",
+            "mibs, king",
+            "Geography",
+            "space: ibd",
+        ),
     ):
         assert words in text
     assert sparse["export"]["formats"] == ["plink"]
     assert sparse["distance"]["site_parts"] == 1
     assert "blockmodel" not in sparse["communities"]["methods"]
     assert sparse["embedding"]["further_maps"] == []
+    assert sparse["geodesic"]["space"] == ["pcs"]
 
 
 def test_dropping_uncomparable_samples_needs_all_pairs():

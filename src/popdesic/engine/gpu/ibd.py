@@ -21,7 +21,7 @@ from .layout import IBD_SIDE, PACK_THREADS, PART_SITES, divide_up
 #: The file of these kernels.
 FILE = "ibd/candidates"
 #: Runs of two blocks that there is room for at first.
-LEAST_ROOM = 1 << 20
+LEAST_ROOM = 1 << 22
 
 
 class Packed(NamedTuple):

@@ -47,8 +47,8 @@ def geodesic_findings(outcome: Outcome, number_type: str) -> list[Finding]:
 
 def _computation(about: dict, name: str) -> list[Finding]:
     """Pairs without a path, errors of approximate paths, effects of an insertion."""
-    found = []
-    if about["unreachable_pairs"]:
+    found = _unconnected(about, name) if about["graph"]["kind"] == "shared" else []
+    if about["unreachable_pairs"] and not found:
         found.append(
             Finding(
                 "warning",
@@ -104,6 +104,19 @@ def _computation(about: dict, name: str) -> list[Finding]:
             )
         )
     return found
+
+
+def _unconnected(about: dict, name: str) -> list[Finding]:
+    """People whom no chain of shared segments connects."""
+    if not about["unreachable_pairs"]:
+        return []
+    pairs = about["unreachable_pairs"]
+    text = (
+        f"No chain of shared segments connects {plural(pairs, 'pair')} of samples ({name}); "
+        f"{plural(about['alone'], 'sample')} share with nobody. Maps draw such pairs at least "
+        f"{about['apart']:.0f} degrees apart, at random: where these samples lie means nothing."
+    )
+    return [Finding("note", "Unconnected samples", text)]
 
 
 def _choice(space: str, choice: dict, outcome: Outcome) -> Finding:
