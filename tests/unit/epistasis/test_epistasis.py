@@ -799,8 +799,10 @@ def scanned(tmp_path_factory) -> Path:
 
 
 def draw_all(results: Path, out: Path, trait: str = "") -> list[str]:
-    zooms = zoom_on_leads(results, [2, 3], trait, min_distance_bp=0)
-    return draw_epistasis(results, [2, 3], zooms, out, trait)
+    hits = read_tables(results, [2, 3], trait)
+    beds = [results / "cohorts/one/genotypes"]
+    zooms = zoom_on_leads(results, hits, beds, trait, min_distance_bp=0)
+    return draw_epistasis(results, hits, zooms, out, trait)
 
 
 def test_jobs_get_time_by_the_plan_once_there_is_one(tmp_path):
