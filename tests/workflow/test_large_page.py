@@ -150,6 +150,23 @@ def test_a_selection_fades_the_others_and_is_listed_by_pages(page):
     assert colours(page, "GlPoints", "population") != before
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("engine", ["GlPoints", "PixelPoints"])
+def test_a_large_page_has_no_fault_of_accessibility(page, engine, theme, width):
+    """By axe-core, with thousands of points drawn, a page of a selection and a sample's card."""
+    page.resize(width, 900)
+    try:
+        page.run(f"document.documentElement.dataset.theme = {theme!r}")
+        colours(page, engine, "population")
+        page.run("explorer.part('all').click(), explorer.part('later').click(), explorer.pin(5)")
+        assert page.run("explorer.part('pages').checkVisibility()")
+        page.run("document.getElementById('unfold').click()")
+        assert page.violations() == []
+    finally:
+        page.resize(1280, 900)
+
+
 def test_what_does_not_fit_is_left_out_by_name(pages, monkeypatch, tmp_path):
     outcome = pages["outcome"]
     monkeypatch.setattr(pagedata, "MANY_VALUES", 250)

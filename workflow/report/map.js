@@ -5,6 +5,7 @@ const MARGIN = { left: 50, right: 10, top: 8, bottom: 40 };
 const NARROW = { ...MARGIN, left: 22, bottom: 24 };  // for axes without numbers
 const REACH = 12;          // pixels from the pointer within which a point is found
 const FADED = 0.12;        // opacity of samples that are not selected
+const PAPER = { width: 340, ratio: 3 };  // pixels of a panel on paper, and dots a pixel
 const INK = "#1d2329";
 
 // Round numbers between two values, about five of them.
@@ -50,6 +51,7 @@ class MapPanel {
 
   show(index, x = 0, y = 1) {
     this.map = this.data.maps[index];
+    this.root.querySelector("[data-part=title]").textContent = this.map.title;
     this.controls.map.value = index;
     const last = Math.max(0, this.map.axes.length - 1);
     for (const [part, chosen] of [["x", x], ["y", y]]) {
@@ -82,15 +84,32 @@ class MapPanel {
 
   resize() {
     const box = this.canvas.getBoundingClientRect();
-    if (!box.width) return;
-    const ratio = window.devicePixelRatio || 1;
-    this.width = box.width;
-    this.height = box.height;
-    this.canvas.width = Math.round(box.width * ratio);
-    this.canvas.height = Math.round(box.height * ratio);
-    this.ratio = ratio;
-    this.sprites = new Map();
+    if (!box.width || this.onScreen) return;
+    this.setSize(box.width, box.height, window.devicePixelRatio || 1);
     if (this.map) this.fit();
+  }
+
+  setSize(width, height, ratio) {
+    Object.assign(this, { width, height, ratio });
+    this.canvas.width = Math.round(width * ratio);
+    this.canvas.height = Math.round(height * ratio);
+    this.sprites = new Map();
+  }
+
+  // Draw what is in view for paper, in finer dots.
+  toPaper() {
+    if (!this.view || !this.width || this.onScreen) return;
+    this.onScreen = [this.width, this.height, this.ratio];
+    const { w, h } = this.inner, { left, right, top, bottom } = this.margin;
+    this.setSize(PAPER.width, top + bottom + ((PAPER.width - left - right) * h) / w, PAPER.ratio);
+    this.drawNow();
+  }
+
+  toScreen() {
+    if (!this.onScreen) return;
+    this.setSize(...this.onScreen);
+    this.onScreen = null;
+    this.drawNow();
   }
 
   get margin() { return this.map.equal ? NARROW : MARGIN; }

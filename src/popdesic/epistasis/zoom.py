@@ -1,8 +1,9 @@
 """The sites around those of a scan's best combination: their LD with it, and their interactions.
 
-Each scanned site near one of the lead's takes its place in the combination while the others stay. p is
-that of the test that gives `lr_p` of hits: what fades with LD around the lead is one locus, and a site
-elsewhere with a p of its own is another. Sites of the panel that could not take part have r2 alone.
+Each scanned site near one of the lead's takes its place in the combination while the others stay. p
+is that of the test that gives `lr_p` of hits: what fades with LD around the lead is one locus, and
+a site elsewhere with a p of its own is another. Sites of the panel that could not take part have r2
+alone.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ from popdesic.epistasis.zoom import zoom_on_leads
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json
 from popdesic.io.tables import read_table, write_table
-from popdesic.report.figures.epistasis import draw_epistasis, draw_qq
+from popdesic.report.figures.epistasis import draw_epistasis, draw_qq, read_tables
 from popdesic.report.figures.sites_scan import draw_sites
 from popdesic.report.page import write_report
 from popdesic.report.registry import epistasis_figures, site_scan_figures

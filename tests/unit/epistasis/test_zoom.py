@@ -81,7 +81,10 @@ def test_sites_near_a_partner_are_not_tested(study):
     for side, partner in ((1, 4), (2, 0)):
         part = zoom[(zoom.side == side) & zoom.tested]
         assert part.lead.any() and ((part.pos - sites.pos[partner]).abs() >= far).all()
-    assert len(zoom_on_lead(folder, hits.head(0), 2, folder / "none", beds(folder), min_distance_bp=0)) == 0
+    assert (
+        len(zoom_on_lead(folder, hits.head(0), 2, folder / "none", beds(folder), min_distance_bp=0))
+        == 0
+    )
 
 
 def test_ld_is_shown_with_sites_that_were_not_scanned(study, monkeypatch):
@@ -114,7 +117,7 @@ def test_ld_is_shown_with_sites_that_were_not_scanned(study, monkeypatch):
     with styled():
         axes = draw_zoom(zoom, hits, 2, 66).axes[0]
     assert axes.get_ylim()[0] < 0
-    assert [text.get_text() for text in axes.get_yticklabels()][0] == "not tested"
+    assert axes.get_yticklabels()[0].get_text() == "not tested"
 
 
 def test_numbers_are_tested_as_their_hits_are(study, monkeypatch):

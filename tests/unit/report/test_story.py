@@ -179,11 +179,11 @@ def test_what_changed_since_the_last_report(tmp_path):
     assert "Since the last report" not in told(outcome, before=now)
     before = now | {"cohorts": ["old", "gone"], "panel": "x", "communities": 2}
     assert told(outcome, before=before)["Since the last report"] == (
-        "Cohort new arrived, cohort gone left, the panel of sites is another, so that all results "
-        "were computed anew and 3 communities in place of 2."
+        "Cohort new arrived, cohort gone left, the panel of sites changed, so all results "
+        "were computed anew and there are 3 communities in place of 2."
     )
     fewer = told(outcome, before=now | {"samples": 40})
-    assert fewer["Since the last report"] == "4 samples fewer."
+    assert fewer["Since the last report"] == "There are 4 samples fewer."
 
 
 def test_facts_hold_to_their_schema_and_are_read_again(tmp_path):
