@@ -27,6 +27,7 @@ import commandline
 import numpy as np
 from browser import Browser, find_axe, find_chromium
 from outcomes import configuration, make_results
+from reader import open_all
 from timing import print_table
 
 from popdesic.distance.matrix import Distances
@@ -188,7 +189,7 @@ def measure_page(page: Path, repeats: int, large: bool, webgl: bool) -> tuple[li
         problems = [p for p in browser.problems if not re.search("readback|ReadPixels", p)]
         faults = None
         if find_axe():
-            browser.run("document.getElementById('unfold').click()")
+            open_all(browser)
             faults = browser.violations()
     rows = [
         ("maps painted, best", f"{min(painted) / 1e3:.2f} s", f"{limit:g} s"),

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from browser import Browser, find_chromium
 from outcomes import EMPTY, FIGURES, configuration, make_results
+from reader import open_all
 
 from popdesic.report import packs, pagedata
 from popdesic.report.page import default_maps, write_report
@@ -161,7 +162,7 @@ def test_a_large_page_has_no_fault_of_accessibility(page, engine, theme, width):
         colours(page, engine, "population")
         page.run("explorer.part('all').click(), explorer.part('later').click(), explorer.pin(5)")
         assert page.run("explorer.part('pages').checkVisibility()")
-        page.run("document.getElementById('unfold').click()")
+        open_all(page)
         assert page.violations() == []
     finally:
         page.resize(1280, 900)

@@ -9,7 +9,7 @@ import re
 import pytest
 from browser import find_chromium
 from outcomes import FIGURES, configuration, make_results
-from reader import Question, contents, count_clicks, explain
+from reader import Question, contents, count_clicks, explain, open_all
 
 from popdesic.report.glossary import read_terms
 from popdesic.report.page import write_report
@@ -163,9 +163,7 @@ def test_the_page_has_no_fault_of_accessibility(page, theme, width):
     """By axe-core, everything opened, one word explained; pictures are white in both themes."""
     page.resize(width, 900)
     page.run(f"document.documentElement.dataset.theme = {json.dumps(theme)}")
-    page.run("document.getElementById('unfold').click()")
-    page.run("document.querySelectorAll('[data-tab][hidden]').forEach(e => { e.hidden = false; })")
-    page.run("document.querySelectorAll('details').forEach(e => { e.open = true; })")
+    open_all(page)
     page.run("document.querySelector('#data .term').focus()")
     assert page.run("document.querySelector('.term-box').hidden") is False
     assert page.violations() == []

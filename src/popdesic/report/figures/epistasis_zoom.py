@@ -32,6 +32,7 @@ from .style import (
 #: but from light to dark, so that they can be told apart in greyscale.
 CLASSES = (0.0, 0.2, 0.4, 0.6, 0.8)
 SHADES = ("#d9d9d9", "#a6bddb", "#67a9cf", "#1c7fb8", "#023858")
+UNKNOWN_R2 = "#ffffff"
 #: Height of the strip below zero, of all heights, in which sites lie that were not tested.
 STRIP = 0.12
 #: Smallest p that is drawn; smaller ones are drawn there.
@@ -61,18 +62,19 @@ def draw_zoom(zoom: pd.DataFrame, hits: pd.DataFrame, order: int, tests: int) ->
     top = max(float(np.nanmax(heights)), -np.log10(ALPHA / tests))
     tested = zoom.tested.to_numpy(bool)
     floor = 0.0 if tested.all() else -STRIP * top
-    heights[~tested] = floor / 2
     row = hits.iloc[0]
     for side, axes in enumerate(panels, 1):
         own = zoom[zoom.side == side]
         y, x = heights[zoom.side == side], own.pos.to_numpy() / 1e6
         r2 = own.r2.to_numpy(float)
         shade = np.searchsorted(CLASSES, np.nan_to_num(r2), "right") - 1
-        colours = np.where(np.isnan(r2), "#ffffff", np.array(SHADES)[shade])
+        colours = np.where(np.isnan(r2), UNKNOWN_R2, np.array(SHADES)[shade])
         lead, known = own.lead.to_numpy(bool), own.tested.to_numpy(bool)
         plain = known & ~lead
-        ticks = {"marker": "|", "s": 40, "linewidths": 0.9, "zorder": 2}
-        axes.scatter(x[~known], y[~known], c=list(colours[~known]), **ticks)
+        for colour in (UNKNOWN_R2, *SHADES):  # one path a colour, not one a site; dark ones on top
+            place = x[~known & (colours == colour)]
+            ends = np.tile([0.75 * floor, 0.25 * floor, np.nan], len(place))
+            axes.plot(np.repeat(place, 3), ends, color=colour, linewidth=0.7, zorder=2)
         axes.scatter(
             *(x[plain], y[plain]),
             s=16,
