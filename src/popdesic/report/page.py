@@ -55,7 +55,7 @@ SCRIPTS = (
     *("data.js", "shapes.js", "points.js", "map.js", "tables.js", "explorer.js"),
     *("contents.js", "glossary.js"),
 )
-#: Topics of sentences that stand in the row of another topic, so that there are at most eight rows.
+#: Topics of sentences that stand in the row of another topic: seven rows with one phenotype.
 ROWS = {"Since the last report": "Data", "Groups": "Structure", "Descent": "Relatives"}
 #: Facts of the last report beside the page, which the next one compares itself with.
 LAST = ".last_summary.json"

@@ -893,6 +893,7 @@ def test_the_page_has_a_section_for_each_phenotype(scanned, tmp_path):
     """Two phenotypes have folders, figures and headings of their own."""
     outcome, distances = make_results(tmp_path, {"one": [f"s{k}" for k in range(5)]}, ["one"])
     figures, traits = outcome.folder / "figures", ["gout", "asthma"]
+    shutil.copytree(scanned / "cohorts", outcome.folder / "cohorts", dirs_exist_ok=True)
     for trait in traits:
         for name in ("reorder", "epistasis"):
             shutil.copytree(scanned / name, outcome.folder / name / trait)
