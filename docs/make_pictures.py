@@ -46,7 +46,7 @@ def main() -> None:
             "(() => { const b = explorer.panels[0].canvas.getBoundingClientRect();"
             "return [b.x, b.y]; })()"
         )
-        x, y = browser.run("explorer.panels[0].screen([...explorer.selected][3])")
+        x, y = browser.run("explorer.panels[0].screen(explorer.chosen()[3])")
         browser.mouse("Moved", left + x, top + y)
         browser.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         browser.screenshot(OUT / "report.png")

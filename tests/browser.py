@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib.resources
 import json
 import os
 import select
@@ -25,6 +26,15 @@ PATIENCE = 120
 def find_chromium() -> str | None:
     """Path of a Chromium on this machine: CHROMIUM, or the first of NAMES on PATH."""
     return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+def find_axe() -> str | None:
+    """The script of axe-core; None where its package is not installed."""
+    try:
+        folder = importlib.resources.files("axe_core_python")
+    except ModuleNotFoundError:
+        return None
+    return folder.joinpath("axe.min.js").read_text("utf-8")
 
 
 class Browser:
@@ -262,6 +272,14 @@ class Browser:
                 if path.exists():
                     return path.read_bytes().decode("utf-8", "replace")
         raise TimeoutError(f"{name} was not downloaded; {self.downloads}")
+
+    def violations(self) -> list[str]:
+        """What axe-core finds on the page as it is now: rule and first elements."""
+        self.run(f"{find_axe()}; 1")
+        return self.run(
+            "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v =>"
+            "`${v.id}: ${v.nodes.slice(0, 3).map(n => n.html.slice(0, 120)).join(' ')}`))"
+        )
 
     def screenshot(self, path: Path, whole: bool = False) -> None:
         data = self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"]

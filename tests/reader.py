@@ -99,6 +99,13 @@ def count_clicks(page: Browser, address: str, question: Question) -> tuple[int, 
     return len(question.clicks), max(0, -int(-(top + LINES - height) // height))
 
 
+def open_all(page: Browser) -> None:
+    """Open sections, tabs and details: axe-core misjudges colours of what is folded."""
+    page.run("document.getElementById('unfold').click()")
+    page.run("document.querySelectorAll('[data-tab][hidden]').forEach(e => { e.hidden = false; })")
+    page.run("document.querySelectorAll('details').forEach(e => { e.open = true; })")
+
+
 def explain(page: Browser, address: str, word: str) -> str:
     """What the page says of a word that is marked in it, when the word has the focus."""
     page.open("about:blank")

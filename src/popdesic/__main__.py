@@ -334,7 +334,7 @@ def make_parser() -> argparse.ArgumentParser:
         "place one genome in a finished study: nearest people, relatives, maps",
         place,
         "popdesic place genome.vcf.gz --study my-study",
-        details="Nothing of the study changes.",
+        details="The study itself does not change.",
         study=False,
     )
     command.add_argument("file", type=Path, help="VCF, BCF or prefix of PLINK files")

@@ -7,22 +7,27 @@ A simulated study of 12 cohorts and 26 populations with clustered maps; the work
 draw its figures and write its page. Headless Chromium, which draws on the CPU, opens the page.
 `painted` is the time from navigation until the maps are drawn, `ready` until the page responds and
 names can be searched, `processor` the CPU time of the browser's main thread until then. Every
-answer is timed with the drawing that it causes. Limits: 15 MB and a second up to 30 000 samples,
-40 MB, three seconds and 0.1 s a search above. Without Chromium only the size is measured.
+answer is timed with the drawing that it causes; axe-core then looks at the page, everything opened.
+Limits: 15 MB and a second up to 30 000 samples, 40 MB, three seconds, 0.1 s a search and 0.5 s a
+lasso above. Without Chromium only the size is measured. The study, its tables and the page of a
+million samples take 2.5 GB of memory.
 Above LARGE the figures of a small study stand for those of samples: figures are not what is timed.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import resource
 import tempfile
 import time
 from pathlib import Path
 
 import commandline
 import numpy as np
-from browser import Browser, find_chromium
+from browser import Browser, find_axe, find_chromium
 from outcomes import configuration, make_results
+from reader import open_all
 from timing import print_table
 
 from popdesic.distance.matrix import Distances
@@ -36,6 +41,8 @@ from popdesic.report.page import default_maps, write_report
 
 #: Size in MB and seconds until the maps are drawn: of most studies, and of large ones.
 LIMITS, LIMITS_LARGE = (15, 1.0), (40, 3.0)
+#: Of answers, by the first word.
+GOALS = {"search": "100 ms", "lasso": "500 ms"}
 READY = "document.documentElement?.dataset.ready === 'yes'"
 LOADED = "document.documentElement?.dataset.loaded === 'yes'"
 
@@ -114,7 +121,7 @@ def make_study(folder: Path, n: int, n_maps: int):
     maps = default_maps(outcome)
     for k in range(n_maps - len(maps)):
         copy = outcome.folder / "embedding" / f"densmap.map{k}.tsv"
-        copy.write_bytes(maps[1].read_bytes())
+        os.link(maps[1], copy)
         maps.append(copy)
     distances = FirstRows(outcome.folder, "euclidean", 40, 1)
     scores = outcome.embedding("pca")[["PC1", "PC2", "PC3", "PC4"]].to_numpy(float)
@@ -180,18 +187,28 @@ def measure_page(page: Path, repeats: int, large: bool, webgl: bool) -> tuple[li
         drawn = browser.run("explorer.data.points?.constructor.name ?? 'canvas'")
         # These remarks are on the measurement.
         problems = [p for p in browser.problems if not re.search("readback|ReadPixels", p)]
+        faults = None
+        if find_axe():
+            open_all(browser)
+            faults = browser.violations()
     rows = [
         ("maps painted, best", f"{min(painted) / 1e3:.2f} s", f"{limit:g} s"),
         ("maps painted, median", f"{np.median(painted) / 1e3:.2f} s", f"{limit:g} s"),
         ("ready, median", f"{np.median(ready) / 1e3:.2f} s", ""),
         ("processor until ready, best", f"{min(busy):.2f} s", ""),
         *(
-            (name, f"{value:.0f} ms", "100 ms" if name.startswith("search") else "")
+            (name, f"{value:.0f} ms", GOALS.get(name.split(",")[0].split(":")[0], ""))
             for name, value in times.items()
         ),
         ("points drawn by", drawn, ""),
+        ("violations by axe-core", "not installed" if faults is None else str(len(faults)), "0"),
     ]
-    return rows, problems
+    return rows, [*problems, *(faults or [])]
+
+
+def peak_memory() -> float:
+    """GB that this process has held at most; ru_maxrss has kilobytes on Linux."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def measure(n: int, n_maps: int, repeats: int, webgl: bool) -> None:
@@ -216,6 +233,7 @@ def measure(n: int, n_maps: int, repeats: int, webgl: bool) -> None:
             ("size of the page", f"{counts['bytes'] / 1e6:.1f} MB", f"{limit} MB"),
             *rows,
             ("page written, CPU", f"{written:.0f} s", ""),
+            ("memory of this process, peak so far", f"{peak_memory():.1f} GB", "6 GB"),
         ]
         title = (
             f"{len(outcome.samples)} samples, {counts['maps']} maps, {counts['figures']} figures"

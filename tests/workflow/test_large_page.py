@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from browser import Browser, find_chromium
 from outcomes import EMPTY, FIGURES, configuration, make_results
+from reader import open_all
 
 from popdesic.report import packs, pagedata
 from popdesic.report.page import default_maps, write_report
@@ -148,6 +149,23 @@ def test_a_selection_fades_the_others_and_is_listed_by_pages(page):
     assert page.run("explorer.part('later').disabled") is True
     page.run("explorer.part('clear').click(), explorer.select([3])")
     assert colours(page, "GlPoints", "population") != before
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("engine", ["GlPoints", "PixelPoints"])
+def test_a_large_page_has_no_fault_of_accessibility(page, engine, theme, width):
+    """By axe-core, with thousands of points drawn, a page of a selection and a sample's card."""
+    page.resize(width, 900)
+    try:
+        page.run(f"document.documentElement.dataset.theme = {theme!r}")
+        colours(page, engine, "population")
+        page.run("explorer.part('all').click(), explorer.part('later').click(), explorer.pin(5)")
+        assert page.run("explorer.part('pages').checkVisibility()")
+        open_all(page)
+        assert page.violations() == []
+    finally:
+        page.resize(1280, 900)
 
 
 def test_what_does_not_fit_is_left_out_by_name(pages, monkeypatch, tmp_path):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-import importlib.resources
 import json
 import re
 
 import pytest
 from browser import find_chromium
 from outcomes import FIGURES, configuration, make_results
-from reader import Question, contents, count_clicks, explain
+from reader import Question, contents, count_clicks, explain, open_all
 
 from popdesic.report.glossary import read_terms
 from popdesic.report.page import write_report
@@ -162,20 +161,12 @@ def test_a_link_that_names_nothing_known_is_harmless(page, address):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_page_has_no_fault_of_accessibility(page, theme, width):
     """By axe-core, everything opened, one word explained; pictures are white in both themes."""
-    axe = importlib.resources.files("axe_core_python").joinpath("axe.min.js").read_text("utf-8")
     page.resize(width, 900)
     page.run(f"document.documentElement.dataset.theme = {json.dumps(theme)}")
-    page.run("document.getElementById('unfold').click()")
-    page.run("document.querySelectorAll('[data-tab][hidden]').forEach(e => { e.hidden = false; })")
-    page.run("document.querySelectorAll('details').forEach(e => { e.open = true; })")
+    open_all(page)
     page.run("document.querySelector('#data .term').focus()")
     assert page.run("document.querySelector('.term-box').hidden") is False
-    page.run(f"{axe}; 1")
-    found = page.run(
-        "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map("
-        "v => `${v.id}: ${v.nodes.slice(0, 3).map(n => n.html.slice(0, 120)).join(' ')}`))"
-    )
-    assert found == []
+    assert page.violations() == []
     ground = page.run("getComputedStyle(document.body).backgroundColor")
     light = sum(map(int, re.findall(r"\d+", ground)[:3])) > 3 * 128
     assert light == (theme == "light")
@@ -276,6 +267,40 @@ def test_the_summary_is_printed_on_few_pages(page):
         "{textContent: '@media print { #data, #data ~ section { display: none } }'}))"
     )
     assert 1 <= sheets() <= 12 < whole
+
+
+PRINTED = "dispatchEvent(new Event('{}')), explorer.panels.map(p => [p.canvas.width, p.width])"
+
+
+def test_the_summary_on_paper_has_the_maps(page):
+    """They are drawn anew, in finer dots and without the controls, and stand on the first pages."""
+    view = "JSON.stringify(explorer.panels.map(p => p.view))"
+    page.run("explorer.panels[0].zoom(2)")
+    before = page.run(f"[{view}, explorer.panels.map(p => [p.canvas.width, p.width])]")
+    page.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert page.run(PRINTED.format("beforeprint")) == [[1020, 340]] * 2
+        for shown in ("canvas", ".printed", "[data-part=legend]"):
+            assert page.run(f"document.querySelector('#map {shown}').checkVisibility()"), shown
+        for hidden in (".controls", ".zoom", "[data-part=find]", "details", ".selection"):
+            assert not page.run(f"document.querySelector('#map {hidden}').checkVisibility()"), (
+                hidden
+            )
+        assert page.run("document.querySelector('#map .printed').innerText") == page.run(
+            "explorer.panels[0].map.title"
+        )
+        # One scale on both axes, and points that are not squeezed.
+        ratio = "(c => c.width / c.height / (c.clientWidth / c.clientHeight))"
+        assert abs(page.run(f"{ratio}(explorer.panels[1].canvas)") - 1) < 0.02
+        ink = (
+            "(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data"
+            ".filter((v, i) => i % 4 < 3 && v < 200).length)(explorer.panels[0].canvas)"
+        )
+        assert page.run(ink) > 5000
+    finally:
+        page.call("Emulation.setEmulatedMedia", media="")
+    page.run(PRINTED.format("afterprint"))
+    assert page.run(f"[{view}, explorer.panels.map(p => [p.canvas.width, p.width])]") == before
 
 
 def test_on_paper_everything_is_open(page):

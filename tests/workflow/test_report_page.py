@@ -215,6 +215,27 @@ def test_any_map_and_any_pair_of_axes_can_be_shown(page, study):
     assert page.run("[...explorer.panels[0].v]") != before
 
 
+def test_many_points_are_drawn_once_until_something_changes(page):
+    """Above some thousand samples, pointing at one does not draw all of them again."""
+    before = pixels(page)
+    page.run(
+        "(() => { MapPanel.keptFrom = 0; globalThis.drawn = 0;"
+        "const of = MapPanel.prototype.sprite;"
+        "MapPanel.prototype.sprite = function (...a) { drawn++; return of.apply(this, a); };"
+        "for (const p of explorer.panels) p.drawNow(); })()"
+    )
+    drawn = page.run("drawn")
+    assert drawn >= 100
+    kept = pixels(page)
+    assert sum(abs(kept.get(k, 0) - before.get(k, 0)) for k in before) < 0.2 * sum(before.values())
+    page.run("explorer.hover(3, {clientX: 9, clientY: 9}), explorer.panels[0].drawNow()")
+    page.run("explorer.hover(-1, {}), explorer.panels[0].drawNow()")
+    assert page.run("drawn") == drawn
+    for change in ("explorer.panels[0].zoom(1.1)", "explorer.select([4])", "explorer.recolour()"):
+        page.run(f"(drawn = 0, {change}, explorer.panels[0].drawNow())")
+        assert page.run("drawn") > 0, change
+
+
 def test_zoom_and_pan_by_mouse_and_keyboard(page):
     view = "JSON.stringify(explorer.panels[0].view)"
     whole = page.run(view)

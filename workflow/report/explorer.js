@@ -47,6 +47,8 @@ class Explorer {
     this.part("picture").addEventListener("click", () => this.savePicture());
     this.part("link").addEventListener("click", () => this.copyLink());
     this.listenToSearch();
+    addEventListener("beforeprint", () => this.panels.forEach((panel) => panel.toPaper()));
+    addEventListener("afterprint", () => this.panels.forEach((panel) => panel.toScreen()));
     this.recolour();
     this.list();
     if (this.follow(location.hash)) this.recolour();

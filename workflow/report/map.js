@@ -5,6 +5,7 @@ const MARGIN = { left: 50, right: 10, top: 8, bottom: 40 };
 const NARROW = { ...MARGIN, left: 22, bottom: 24 };  // for axes without numbers
 const REACH = 12;          // pixels from the pointer within which a point is found
 const FADED = 0.12;        // opacity of samples that are not selected
+const PAPER = { width: 340, ratio: 3 };  // pixels of a panel on paper, and dots a pixel
 const INK = "#1d2329";
 
 // Round numbers between two values, about five of them.
@@ -26,6 +27,9 @@ function tickText(value) {
 }
 
 class MapPanel {
+  // Samples above which drawn shapes are kept until something changes.
+  static keptFrom = 5000;
+
   // `on` has hover(sample, panel, event), pick(sample), lasso(samples, adding).
   constructor(root, data, on) {
     this.root = root;
@@ -50,6 +54,7 @@ class MapPanel {
 
   show(index, x = 0, y = 1) {
     this.map = this.data.maps[index];
+    this.root.querySelector("[data-part=title]").textContent = this.map.title;
     this.controls.map.value = index;
     const last = Math.max(0, this.map.axes.length - 1);
     for (const [part, chosen] of [["x", x], ["y", y]]) {
@@ -82,15 +87,32 @@ class MapPanel {
 
   resize() {
     const box = this.canvas.getBoundingClientRect();
-    if (!box.width) return;
-    const ratio = window.devicePixelRatio || 1;
-    this.width = box.width;
-    this.height = box.height;
-    this.canvas.width = Math.round(box.width * ratio);
-    this.canvas.height = Math.round(box.height * ratio);
-    this.ratio = ratio;
-    this.sprites = new Map();
+    if (!box.width || this.onScreen) return;
+    this.setSize(box.width, box.height, window.devicePixelRatio || 1);
     if (this.map) this.fit();
+  }
+
+  setSize(width, height, ratio) {
+    Object.assign(this, { width, height, ratio });
+    this.canvas.width = Math.round(width * ratio);
+    this.canvas.height = Math.round(height * ratio);
+    this.sprites = new Map();
+  }
+
+  // Draw what is in view for paper, in finer dots.
+  toPaper() {
+    if (!this.view || !this.width || this.onScreen) return;
+    this.onScreen = [this.width, this.height, this.ratio];
+    const { w, h } = this.inner, { left, right, top, bottom } = this.margin;
+    this.setSize(PAPER.width, top + bottom + ((PAPER.width - left - right) * h) / w, PAPER.ratio);
+    this.drawNow();
+  }
+
+  toScreen() {
+    if (!this.onScreen) return;
+    this.setSize(...this.onScreen);
+    this.onScreen = null;
+    this.drawNow();
   }
 
   get margin() { return this.map.equal ? NARROW : MARGIN; }
@@ -241,10 +263,9 @@ class MapPanel {
 
   // The points of a large study, drawn again only if something of them has changed.
   layer() {
-    const { style, u, v, view, width, height, ratio, radius } = this;
-    const { colours, codes, shapes, selected } = style;
-    const key = [u, v, view, width, height, ratio, colours, codes, shapes, selected.version];
-    if (this.layerKey && key.every((part, k) => part === this.layerKey[k])) return this.drawnLayer;
+    const { style, u, v, width, height, ratio, radius, state } = this;
+    const { selected } = style;
+    if (this.layerKey && state.every((part, k) => part === this.layerKey[k])) return this.drawnLayer;
     const passes = selected.size
       ? [{ chosen: 0, alpha: FADED }, { chosen: 1, alpha: 0.95 }] : [{ chosen: 2, alpha: 0.5 }];
     const what = {
@@ -254,8 +275,28 @@ class MapPanel {
     this.drawnLayer ||= document.createElement("canvas");
     [this.drawnLayer.width, this.drawnLayer.height] = [canvas.width, canvas.height];
     this.drawnLayer.getContext("2d").drawImage(this.data.points.draw(what), 0, 0);
-    this.layerKey = key;
+    this.layerKey = state;
     return this.drawnLayer;
+  }
+
+  // What identifies the points as they are drawn now.
+  get state() {
+    const { style, u, v, view, width, height, ratio } = this;
+    const { colours, codes, shapes, selected } = style;
+    return [u, v, view, width, height, ratio, colours, codes, shapes, selected.version];
+  }
+
+  // Shapes of many points on a canvas of their own, drawn again only if something has changed.
+  kept(draw) {
+    const { canvas, state } = this;
+    this.shapes ||= document.createElement("canvas");
+    if (this.shapesState && state.every((part, k) => part === this.shapesState[k])) return this.shapes;
+    [this.shapes.width, this.shapes.height] = [canvas.width, canvas.height];
+    const context = this.shapes.getContext("2d");
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    draw(context);
+    this.shapesState = state;
+    return this.shapes;
   }
 
   // Whether so few points of a large study are in view that a canvas can draw their shapes.
@@ -287,23 +328,24 @@ class MapPanel {
     const radius = this.radius;
     // With very many points, dense regions appear darker than sparse ones.
     const opacity = this.data.n > 20000 ? 0.5 : 0.85;
-    const points = (which, alpha) => {
-      context.globalAlpha = alpha;
+    const points = (target, which, alpha) => {
+      target.globalAlpha = alpha;
       for (const i of this.data.order) {
         if (selected.size && selected.has(i) !== which) continue;
         const [x, y] = [a * this.u[i] + b, c * this.v[i] + d];
         if (!(x > left - 9 && x < this.width && y > -9 && y < top + h + 9)) continue;
         const sprite = this.sprite(shapes.names[shapes.codes[i]], colours[codes[i]], radius);
         const size = sprite.width / this.ratio;
-        context.drawImage(sprite, x - size / 2, y - size / 2, size, size);
+        target.drawImage(sprite, x - size / 2, y - size / 2, size, size);
       }
     };
-    if (this.data.large && !this.few) {
-      context.drawImage(this.layer(), 0, 0, this.width, this.height);
-    } else {
-      if (selected.size) points(false, FADED);
-      points(true, selected.size ? 0.95 : opacity);
-    }
+    const all = (target) => {
+      if (selected.size) points(target, false, FADED);
+      points(target, true, selected.size ? 0.95 : opacity);
+    };
+    if (this.data.large && !this.few) context.drawImage(this.layer(), 0, 0, this.width, this.height);
+    else if (this.data.n > MapPanel.keptFrom) context.drawImage(this.kept(all), 0, 0, this.width, this.height);
+    else all(context);
     context.globalAlpha = 1;
     for (const i of marked) {
       const [x, y] = this.screen(i);

@@ -173,6 +173,19 @@ class PixelPoints {
   constructor(order) {
     this.order = order;
     this.canvas = document.createElement("canvas");
+    this.held = new WeakMap();
+  }
+
+  // Values in the order of drawing: a million points in random order wait for memory at each one.
+  inOrder(values, version = 0) {
+    let held = this.held.get(values);
+    if (!held || held.version !== version) {
+      held = { version, sorted: held ? held.sorted : new values.constructor(values.length) };
+      const { order } = this, { sorted } = held;
+      for (let place = 0; place < order.length; place++) sorted[place] = values[order[place]];
+      this.held.set(values, held);
+    }
+    return held.sorted;
   }
 
   draw({ u, v, affine, width, height, ratio, radius, passes, style }) {
@@ -182,11 +195,12 @@ class PixelPoints {
     const image = context.createImageData(w, h), data = image.data;
     const side = Math.max(1, Math.round(2 * radius * ratio)), half = side / 2;
     const table = Uint8Array.from(style.colours.flatMap(parseColour));
-    const { order } = this, { codes } = style, mask = style.selected.mask;
+    const codes = this.inOrder(style.codes);
+    const mask = this.inOrder(style.selected.mask, style.selected.version);
+    [u, v] = [u, v].map((axis) => this.inOrder(axis));
     const [a, b, c, d] = [affine.a, affine.b, affine.c, affine.d].map((value) => value * ratio);
     for (const { chosen, alpha } of passes) {
-      for (let place = 0; place < order.length; place++) {
-        const i = order[place];
+      for (let i = 0; i < u.length; i++) {
         if (chosen < 2 && mask[i] !== chosen) continue;
         const x = Math.round(a * u[i] + b - half), y = Math.round(c * v[i] + d - half);
         if (!(x >= 0 && y >= 0 && x + side <= w && y + side <= h)) continue; // also without a place

@@ -137,6 +137,8 @@ rule draw_epistasis:
         nulls=NULLS,
         plan=f"results/epistasis{OF_TRAIT}/plan.json",
         null=NULL_MODEL if QUANTITATIVE else [],
+        beds=genotype_files("epistasis.genotypes", COHORTS),
+        rest=genotype_files("epistasis.genotypes", COHORTS, "bim", "fam"),
     output:
         svg=reported("draw_epistasis"),
         png=expand("results/figures/{name}.png", name=EPISTASIS_FIGURES),

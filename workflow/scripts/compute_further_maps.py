@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from popdesic.embedding.further_maps import compute_further_map
-from popdesic.engine.needs import layout_bytes
-from popdesic.engine.select import select_backend
+from popdesic.embedding.umap_maps import layout_backend
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -12,9 +11,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
     frames = list(files.get("frame", [])) or [None] * len(files.lengths)
     backend = None
     if snakemake.wildcards.method == "densmap":
-        need = layout_bytes(params.n_samples, params.layout["neighbors"])
-        backend = select_backend(params.device, snakemake.threads, device_bytes=need)
-        log.info("device: %s", backend.describe())
+        size = params.n_samples, params.layout["neighbors"]
+        backend = layout_backend(params.device, snakemake.threads, *size)
     for lengths, frame, table in zip(files.lengths, frames, snakemake.output.tables, strict=True):
         compute_further_map(
             snakemake.wildcards.method,

@@ -3,26 +3,15 @@
 from pathlib import Path
 
 from popdesic.distance.matrix import Distances, leading_scores, set_apart, shared_distances
-from popdesic.embedding.umap_maps import compute_umap
-from popdesic.engine.needs import layout_bytes
-from popdesic.engine.select import select_backend
+from popdesic.embedding.umap_maps import compute_umap, layout_backend, of_space
 from popdesic.io.files import read_json
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     files, outputs, params = snakemake.input, snakemake.output, snakemake.params
     alphas = params.alphas
-    backend = select_backend(
-        params.device,
-        snakemake.threads,
-        device_bytes=layout_bytes(params.n_samples, params.umap["neighbors"]),
-    )
-    log.info("device: %s", backend.describe())
-
-    def of_space(paths, k):
-        """Paths of the k-th space by alpha, if any."""
-        some = list(paths or [])[k * len(alphas) : (k + 1) * len(alphas)]
-        return dict(zip(alphas, map(Path, some), strict=True)) if some else None
+    size = params.n_samples, params.umap["neighbors"]
+    backend = layout_backend(params.device, snakemake.threads, *size)
 
     for k, space in enumerate(params.spaces):
         if space == "pcs":
@@ -37,17 +26,17 @@ with logged(snakemake.log[0], snakemake.input) as log:
             )
         unstable = list(outputs.get("instability", []))
         compute_umap(
-            of_space(files.lengths, k),
+            of_space(files.lengths, alphas, k),
             plain,
             Path(files.scores),
             Path(files.samples),
             Path(params.sheet),
             **params.umap,
-            tables=of_space(outputs.tables, k) | {"plain": Path(outputs.plain[k])},
+            tables=of_space(outputs.tables, alphas, k) | {"plain": Path(outputs.plain[k])},
             instability_out=Path(unstable[k]) if unstable else None,
-            frame=of_space(files.get("frame"), k),
+            frame=of_space(files.get("frame"), alphas, k),
             founders=set(params.founders),
-            refits=of_space(outputs.get("refits"), k),
+            refits=of_space(outputs.get("refits"), alphas, k),
             threads=snakemake.threads,
             backend=backend,
         )

@@ -6,6 +6,7 @@ of a matrix.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,8 @@ import pandas as pd
 from ..cohort.samples import describe_samples
 from ..distance.matrix import Distances, rows_of_points
 from ..engine.base import Backend
+from ..engine.needs import layout_bytes
+from ..engine.select import select_backend
 from ..engine.threads import run_tasks
 from ..io.errors import UserError
 from ..io.files import write_json
@@ -24,6 +27,8 @@ from .knn import Rows
 from .pcoa import require_finite
 from .tables import write_embedding
 from .umap_layout import FEWEST, Nearest, draw_maps, find_nearest
+
+log = logging.getLogger("popdesic")
 
 #: Neighbours on the map by which instability is measured, and the numbers of neighbours of the
 #: ensemble's members relative to the map's.
@@ -154,6 +159,20 @@ def draw_in_frame(
         return placed
 
     return run_tasks(place, zip(fixed, members, strict=True), threads)
+
+
+def layout_backend(device: str, threads: int, n_samples: int, neighbors: int) -> Backend:
+    """The backend that moves the points of maps of so many samples; the log names it."""
+    need = layout_bytes(n_samples, neighbors)
+    backend = select_backend(device, threads, device_bytes=need)
+    log.info("device: %s", backend.describe())
+    return backend
+
+
+def of_space(paths: Sequence[str] | None, alphas: Sequence[str], k: int) -> dict[str, Path]:
+    """Files of the k-th space by alpha, of a job's files by space and alpha; empty without any."""
+    some = list(paths or [])[k * len(alphas) : (k + 1) * len(alphas)]
+    return dict(zip(alphas, map(Path, some), strict=True)) if some else {}
 
 
 def compute_umap(

@@ -1,49 +1,64 @@
 """The sites around those of a scan's best combination: their LD with it, and their interactions.
 
-Each site near one of the lead's takes its place in the combination while the others stay. p is that
-of the test that gives `lr_p` of hits: what fades with LD around the lead is one locus, and a site
-elsewhere with a p of its own is another.
+Each scanned site near one of the lead's takes its place in the combination while the others stay. p
+is that of the test that gives `lr_p` of hits: what fades with LD around the lead is one locus, and
+a site elsewhere with a p of its own is another. Sites of the panel that could not take part have r2
+alone.
 """
 
 from __future__ import annotations
 
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..io.tables import read_table
+from ..io.bed import iterate_bim, open_bed, read_fam
+from ..io.genotypes import unpack_bed
 from .interaction import interaction_test
 from .null_model import NullModel, read_null_model
-from .options import NAMES, REACH
+from .options import REACH
 from .reorder import read_reordered
 from .scan import genotypes_of, sites_of_hits
 from .significance import hit_tables
 from .trait_scan import trait_tests
 
-#: Most sites of a region, those nearest to the lead's.
+#: Most tested sites of a region, and most of the others: those nearest to the lead's.
 MOST_SITES = 400
+COLUMNS = ("side", "chrom", "pos", "lead", "tested", "r2", "lr_p")
 
 
 def zoom_on_leads(
-    results: Path, orders: list[int], trait: str = "", *, min_distance_bp: int
+    results: Path,
+    hits: dict[int, pd.DataFrame],
+    prefixes: list[Path],
+    trait: str = "",
+    *,
+    min_distance_bp: int,
 ) -> dict[int, pd.DataFrame]:
     """`zoom_on_lead` of the finished scans, by order; `trait`: of several, names their folders."""
-    folder = results / "epistasis" / trait
     return {
         order: zoom_on_lead(
             results / "reorder" / trait,
-            read_table(folder / f"{NAMES[order]}.tsv"),
+            table,
             order,
-            folder / "null_model.npz",
+            results / "epistasis" / trait / "null_model.npz",
+            prefixes,
             min_distance_bp=min_distance_bp,
         )
-        for order in orders
+        for order, table in hits.items()
     }
 
 
 def zoom_on_lead(
-    folder: Path, hits: pd.DataFrame, order: int, null: Path, *, min_distance_bp: int
+    folder: Path,
+    hits: pd.DataFrame,
+    order: int,
+    null: Path,
+    prefixes: list[Path],
+    *,
+    min_distance_bp: int,
 ) -> pd.DataFrame:
     """Sites around each site of the first hit.
 
@@ -55,20 +70,22 @@ def zoom_on_lead(
         A ranked table of hits, of which the first row is read.
     null : Path
         `null_model.npz`; read if the phenotype is a number.
+    prefixes : list of Path
+        Stems of the cohorts' genotypes on the panel (.bed .bim .fam), of which the scan was made.
     min_distance_bp : int
-        Sites nearer to one of the others of the combination were not tested with it, and are left
-        out.
+        Sites nearer to one of the others of the combination were not tested with it.
 
     Returns
     -------
     DataFrame
         `side` (1, 2, ...: the site of the hit), `chrom`, `pos`, `lead` (whether it is the hit's
-        own site), `r2` with that site over jointly called people (NaN where undefined), `lr_p`;
-        by side and position. Empty without a hit.
+        own site), `tested` (False for sites of the panel that the scan did not read, or that are
+        too near to a partner), `r2` with the hit's site over jointly called people of the scan
+        (NaN where undefined), `lr_p` (NaN where not tested); by side and position. Empty without
+        a hit.
     """
-    columns = ["side", "chrom", "pos", "lead", "r2", "lr_p"]
     if not len(hits):
-        return pd.DataFrame(columns=columns)
+        return pd.DataFrame(columns=list(COLUMNS))
     words, sites, samples = read_reordered(folder)
     classes = samples["class"]
     n_cases = int((classes == "case").sum())
@@ -77,6 +94,8 @@ def zoom_on_lead(
     lead = sites_of_hits(hits.head(1), sites, order)[0]
     of_lead = genotypes_of(np.asarray(words[lead]), sites.iloc[lead], *sizes)
     chrom, pos = sites.chrom.to_numpy(), sites.pos.to_numpy()
+    panel = _panel_near(prefixes[0], {(chrom[site], pos[site]) for site in lead})
+    read = _panel_reader(prefixes, samples["sample"].tolist())
     rows = []
     for side, site in enumerate(lead):
         partners = np.delete(lead, side)
@@ -85,24 +104,55 @@ def zoom_on_lead(
             limit = max(min_distance_bp, 1)
             near &= (chrom != chrom[partner]) | (np.abs(pos - pos[partner]) >= limit)
         near[site] = True
-        found = np.flatnonzero(near)
-        found = found[np.argsort(np.abs(pos[found] - pos[site]), kind="stable")][:MOST_SITES]
-        found = found[np.argsort(pos[found], kind="stable")]
-        genotypes = genotypes_of(np.asarray(words[found]), sites.iloc[found], *sizes)
-        for place, own in zip(found, genotypes, strict=True):
+        found = _nearest(np.flatnonzero(near), pos, pos[site])
+        own = genotypes_of(np.asarray(words[found]), sites.iloc[found], *sizes)
+        part = []
+        for place, genotypes in zip(found, own, strict=True):
             combination = of_lead.copy()
-            combination[side] = own
-            rows.append(
-                {
-                    "side": side + 1,
-                    "chrom": chrom[place],
-                    "pos": int(pos[place]),
-                    "lead": bool(place == site),
-                    "r2": squared_correlation(of_lead[side], own),
-                    "lr_p": _test(combination, sizes[0], model),
-                }
-            )
-    return pd.DataFrame(rows, columns=columns)
+            combination[side] = genotypes
+            r2 = squared_correlation(of_lead[side], genotypes)
+            p = _test(combination, sizes[0], model)
+            part.append((pos[place], place == site, True, r2, p))
+        other = panel[(panel.chrom == chrom[site]) & ((panel.pos - pos[site]).abs() <= REACH)]
+        other = other[~other["rank"].isin(sites["rank"].to_numpy()[near])]
+        found = other.iloc[_nearest(np.arange(len(other)), other.pos.to_numpy(), pos[site])]
+        for place, genotypes in zip(found.pos, read(found["rank"].to_numpy()), strict=True):
+            r2 = squared_correlation(of_lead[side], genotypes)
+            part.append((place, False, False, r2, np.nan))
+        part.sort(key=itemgetter(0))
+        rows += [(side + 1, chrom[site], *row) for row in part]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _nearest(found: np.ndarray, pos: np.ndarray, centre: int) -> np.ndarray:
+    """At most MOST_SITES of some rows, those nearest to a position, by position."""
+    found = found[np.argsort(np.abs(pos[found] - centre), kind="stable")][:MOST_SITES]
+    return found[np.argsort(pos[found], kind="stable")]
+
+
+def _panel_near(prefix: Path, leads: set[tuple[str, int]]) -> pd.DataFrame:
+    """`chrom`, `pos` and `rank` (row of the panel) of the sites within REACH of a lead's."""
+    parts, first = [], 0
+    for part in iterate_bim(prefix):
+        part = part[["chrom", "pos"]].assign(rank=np.arange(first, first + len(part)))
+        first += len(part)
+        near = np.zeros(len(part), bool)
+        for chrom, pos in leads:
+            near |= ((part.chrom == chrom) & ((part.pos - pos).abs() <= REACH)).to_numpy()
+        parts.append(part[near])
+    return pd.concat(parts, ignore_index=True)
+
+
+def _panel_reader(prefixes: list[Path], people: list[str]):
+    """A function that reads rows of the panel: int8 (n_rows, len(people)), -1 missing."""
+    names = [read_fam(prefix)["sample"].tolist() for prefix in prefixes]
+    place = pd.Index([name for group in names for name in group]).get_indexer(people)
+    beds = [(open_bed(prefix), len(group)) for prefix, group in zip(prefixes, names, strict=True)]
+
+    def read(rows: np.ndarray) -> np.ndarray:
+        return np.concatenate([unpack_bed(bed[rows], n) for bed, n in beds], axis=1)[:, place]
+
+    return read
 
 
 def _test(genotypes: np.ndarray, n_controls: int, model: NullModel | None) -> float:

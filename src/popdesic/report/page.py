@@ -36,7 +36,7 @@ from .sections.ibd import ibd_section
 from .sections.imputation import beagle_findings, genotype_findings, imputation_section
 from .sections.population import population_section
 from .sections.relatives import amount_of_sites, relatives_findings
-from .story import facts, last_facts, tell
+from .story import Sentence, facts, last_facts, tell
 from .tables import (
     cohort_rows,
     count_tables,
@@ -55,6 +55,8 @@ SCRIPTS = (
     *("data.js", "shapes.js", "points.js", "map.js", "tables.js", "explorer.js"),
     *("contents.js", "glossary.js"),
 )
+#: Topics of sentences that stand in the row of another topic: seven rows with one phenotype.
+ROWS = {"Since the last report": "Data", "Groups": "Structure", "Descent": "Relatives"}
 #: Facts of the last report beside the page, which the next one compares itself with.
 LAST = ".last_summary.json"
 
@@ -131,7 +133,7 @@ def write_report(
         packs=elements(store),
         left_out=data["left_out"],
         first={"title": map_title(first.name, outcome), "further": first.further} | vars(first),
-        story=story,
+        story=story_rows(story),
         summary=summarize(outcome, configuration),
         warnings=warnings,
         methods=methods,
@@ -160,6 +162,14 @@ def write_report(
         "maps": len(data["maps"]),
         "warnings": len(warnings),
     }
+
+
+def story_rows(story: Sequence[Sentence]) -> dict[str, list[Sentence]]:
+    """The sentences of each row of the first screen, by its topic."""
+    rows: dict[str, list[Sentence]] = {}
+    for sentence in story:
+        rows.setdefault(ROWS.get(sentence.topic, sentence.topic), []).append(sentence)
+    return rows
 
 
 def figure_families(texts: Sequence[FigureText]) -> list[dict[str, Any]]:

@@ -142,12 +142,16 @@ def _changes(outcome: Outcome, before: dict | None) -> list[Sentence]:
     if gone:
         said.append(f"{'cohort' if len(gone) == 1 else 'cohorts'} {join(gone)} left")
     if more and not (added or gone):
-        said.append(f"{plural(abs(more), 'sample')} {'more' if more > 0 else 'fewer'}")
+        there = "there is" if abs(more) == 1 else "there are"
+        size = "more" if more > 0 else "fewer"
+        said.append(f"{there} {plural(abs(more), 'sample')} {size}")
     if outcome.panel["digest"] != before["panel"]:
-        said.append("the panel of sites is another, so that all results were computed anew")
+        said.append("the panel of sites changed, so all results were computed anew")
     then, now = before["communities"], _read(outcome.folder / "communities/communities.json")
     if then and now and then != now["communities"]:
-        said.append(f"{now['communities']} communities in place of {then}")
+        count = now["communities"]
+        verb = "there is" if count == 1 else "there are"
+        said.append(f"{verb} {plural(count, 'community', 'communities')} in place of {then}")
     if not said:
         return []
     return [Sentence("Since the last report", f"{_sentence(join(said))}.", "data")]

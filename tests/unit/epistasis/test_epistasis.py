@@ -50,7 +50,7 @@ from popdesic.epistasis.zoom import zoom_on_leads
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json
 from popdesic.io.tables import read_table, write_table
-from popdesic.report.figures.epistasis import draw_epistasis, draw_qq
+from popdesic.report.figures.epistasis import draw_epistasis, draw_qq, read_tables
 from popdesic.report.figures.sites_scan import draw_sites
 from popdesic.report.page import write_report
 from popdesic.report.registry import epistasis_figures, site_scan_figures
@@ -799,8 +799,10 @@ def scanned(tmp_path_factory) -> Path:
 
 
 def draw_all(results: Path, out: Path, trait: str = "") -> list[str]:
-    zooms = zoom_on_leads(results, [2, 3], trait, min_distance_bp=0)
-    return draw_epistasis(results, [2, 3], zooms, out, trait)
+    hits = read_tables(results, [2, 3], trait)
+    beds = [results / "cohorts/one/genotypes"]
+    zooms = zoom_on_leads(results, hits, beds, trait, min_distance_bp=0)
+    return draw_epistasis(results, hits, zooms, out, trait)
 
 
 def test_jobs_get_time_by_the_plan_once_there_is_one(tmp_path):
@@ -891,6 +893,7 @@ def test_the_page_has_a_section_for_each_phenotype(scanned, tmp_path):
     """Two phenotypes have folders, figures and headings of their own."""
     outcome, distances = make_results(tmp_path, {"one": [f"s{k}" for k in range(5)]}, ["one"])
     figures, traits = outcome.folder / "figures", ["gout", "asthma"]
+    shutil.copytree(scanned / "cohorts", outcome.folder / "cohorts", dirs_exist_ok=True)
     for trait in traits:
         for name in ("reorder", "epistasis"):
             shutil.copytree(scanned / name, outcome.folder / name / trait)

@@ -15,7 +15,8 @@ from popdesic.io.files import write_json
 from popdesic.io.places import SCHEMAS
 from popdesic.io.tables import write_table
 from popdesic.report.outcome import Outcome
-from popdesic.report.story import facts, last_facts, tell
+from popdesic.report.page import story_rows
+from popdesic.report.story import Sentence, facts, last_facts, tell
 
 COHORTS = {"old": [f"o{i}" for i in range(30)], "new": [f"n{i}" for i in range(6)]}
 SCAN = {
@@ -179,11 +180,20 @@ def test_what_changed_since_the_last_report(tmp_path):
     assert "Since the last report" not in told(outcome, before=now)
     before = now | {"cohorts": ["old", "gone"], "panel": "x", "communities": 2}
     assert told(outcome, before=before)["Since the last report"] == (
-        "Cohort new arrived, cohort gone left, the panel of sites is another, so that all results "
-        "were computed anew and 3 communities in place of 2."
+        "Cohort new arrived, cohort gone left, the panel of sites changed, so all results "
+        "were computed anew and there are 3 communities in place of 2."
     )
     fewer = told(outcome, before=now | {"samples": 40})
-    assert fewer["Since the last report"] == "4 samples fewer."
+    assert fewer["Since the last report"] == "There are 4 samples fewer."
+
+
+def test_the_first_screen_has_a_row_for_each_of_seven_topics():
+    topics = ["Data", "Since the last report", "Structure", "Groups", "Populations", "Relatives"]
+    topics += ["Descent", "Newcomers", "Newcomers", "Geography", "Epistasis", "Epistasis"]
+    rows = story_rows([Sentence(topic, f"{k}.", "data") for k, topic in enumerate(topics)])
+    assert len(rows) == 7
+    assert [s.text for s in rows["Structure"]] == ["2.", "3."]
+    assert sum(map(len, rows.values())) == len(topics)
 
 
 def test_facts_hold_to_their_schema_and_are_read_again(tmp_path):

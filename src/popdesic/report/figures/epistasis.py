@@ -41,17 +41,21 @@ TABLES = 3
 
 
 def draw_epistasis(
-    results: Path, orders: list[int], zooms: dict[int, pd.DataFrame], out: Path, trait: str = ""
+    results: Path,
+    hits: dict[int, pd.DataFrame],
+    zooms: dict[int, pd.DataFrame],
+    out: Path,
+    trait: str = "",
 ) -> list[str]:
     """Draw the hits of these orders and write {out}/{name}.svg and .png.
 
     Parameters
     ----------
     results : Path
-        `results/`: reorder/, epistasis/pairs.tsv, triples.tsv and, where phenotypes were
-        permuted, epistasis/null.order{order}.tsv.
-    orders : list of int
-        Orders of the scans, 2 or 3.
+        `results/`: reorder/ and, where phenotypes were permuted,
+        epistasis/null.order{order}.tsv.
+    hits : dict of DataFrame
+        `read_tables`, by order: 2 or 3.
     zooms : dict of DataFrame
         Of `epistasis.zoom.zoom_on_leads`.
     trait : str
@@ -67,21 +71,26 @@ def draw_epistasis(
     prevalence = float((samples["class"] == "case").mean())
     drawn = []
     with styled():
-        for order in orders:
-            hits = read_hits(folder / f"{NAMES[order]}.tsv")
+        for order, table in hits.items():
             null = read_null(folder, order, len(samples))
             tests = read_json(folder / "plan.json")[NAMES[order]]["tests"]
             draw = {
-                "hits": partial(draw_hits, hits, null, tests),
-                "interaction_qq": partial(draw_qq, hits, tests),
-                "network": partial(draw_network, hits, sites, order),
-                "penetrance": partial(draw_penetrance, hits, order, prevalence),
-                "zoom": partial(draw_zoom, zooms[order], hits, order, tests),
+                "hits": partial(draw_hits, table, null, tests),
+                "interaction_qq": partial(draw_qq, table, tests),
+                "network": partial(draw_network, table, sites, order),
+                "penetrance": partial(draw_penetrance, table, order, prevalence),
+                "zoom": partial(draw_zoom, zooms[order], table, order, tests),
             }
             for figure in epistasis_figures([order], trait):
                 save_figure(draw[figure.caption](), out / figure.name)
                 drawn.append(figure.name)
     return drawn
+
+
+def read_tables(results: Path, orders: list[int], trait: str = "") -> dict[int, pd.DataFrame]:
+    """`read_hits` of epistasis/pairs.tsv and triples.tsv, by order."""
+    folder = results / "epistasis" / trait
+    return {order: read_hits(folder / f"{NAMES[order]}.tsv") for order in orders}
 
 
 def read_hits(path: Path) -> pd.DataFrame:

@@ -32,6 +32,9 @@ from .style import (
 #: but from light to dark, so that they can be told apart in greyscale.
 CLASSES = (0.0, 0.2, 0.4, 0.6, 0.8)
 SHADES = ("#d9d9d9", "#a6bddb", "#67a9cf", "#1c7fb8", "#023858")
+UNKNOWN_R2 = "#ffffff"
+#: Height of the strip below zero, of all heights, in which sites lie that were not tested.
+STRIP = 0.12
 #: Smallest p that is drawn; smaller ones are drawn there.
 SMALLEST_P = 1e-300
 #: Numbers of people of a curve, from LEAST to at least LONGEST times those of the study.
@@ -56,15 +59,22 @@ def draw_zoom(zoom: pd.DataFrame, hits: pd.DataFrame, order: int, tests: int) ->
         panels[0].text(0.5, 0.5, "no hit", transform=panels[0].transAxes, ha="center")
         return figure
     heights = -np.log10(np.maximum(zoom.lr_p.to_numpy(float), SMALLEST_P))
-    top = max(float(heights.max()), -np.log10(ALPHA / tests))
+    top = max(float(np.nanmax(heights)), -np.log10(ALPHA / tests))
+    tested = zoom.tested.to_numpy(bool)
+    floor = 0.0 if tested.all() else -STRIP * top
     row = hits.iloc[0]
     for side, axes in enumerate(panels, 1):
         own = zoom[zoom.side == side]
         y, x = heights[zoom.side == side], own.pos.to_numpy() / 1e6
         r2 = own.r2.to_numpy(float)
         shade = np.searchsorted(CLASSES, np.nan_to_num(r2), "right") - 1
-        colours = np.where(np.isnan(r2), "#ffffff", np.array(SHADES)[shade])
-        plain = ~own.lead.to_numpy(bool)
+        colours = np.where(np.isnan(r2), UNKNOWN_R2, np.array(SHADES)[shade])
+        lead, known = own.lead.to_numpy(bool), own.tested.to_numpy(bool)
+        plain = known & ~lead
+        for colour in (UNKNOWN_R2, *SHADES):  # one path a colour, not one a site; dark ones on top
+            place = x[~known & (colours == colour)]
+            ends = np.tile([0.75 * floor, 0.25 * floor, np.nan], len(place))
+            axes.plot(np.repeat(place, 3), ends, color=colour, linewidth=0.7, zorder=2)
         axes.scatter(
             *(x[plain], y[plain]),
             s=16,
@@ -74,13 +84,15 @@ def draw_zoom(zoom: pd.DataFrame, hits: pd.DataFrame, order: int, tests: int) ->
             zorder=2,
             rasterized=len(own) > RASTER_POINTS,
         )
-        axes.scatter(x[~plain], y[~plain], s=38, c=ALARM, marker="D", linewidths=0, zorder=3)
+        axes.scatter(x[lead], y[lead], s=38, c=ALARM, marker="D", linewidths=0, zorder=3)
         axes.axhline(
             -np.log10(ALPHA / tests), color="#808080", linewidth=0.7, linestyle="--", zorder=0
         )
         middle = float(row[f"pos{side}"]) / 1e6
         axes.set(xlim=(middle - 1.04 * REACH / 1e6, middle + 1.04 * REACH / 1e6))
-        axes.set(ylim=(0, 1.08 * top), xlabel=f"contig {shorten(row[f'chrom{side}'], 12)}, Mb")
+        if floor:
+            axes.axhline(0, color=INK, linewidth=0.5, zorder=0)
+        axes.set(ylim=(floor, 1.08 * top), xlabel=f"contig {shorten(row[f'chrom{side}'], 12)}, Mb")
         place = f"{row[f'chrom{side}']}:{row[f'pos{side}']}"
         axes.set_title(shorten(place if row[f"id{side}"] == "." else row[f"id{side}"], 16))
         axes.locator_params(axis="x", nbins=4)
@@ -88,6 +100,10 @@ def draw_zoom(zoom: pd.DataFrame, hits: pd.DataFrame, order: int, tests: int) ->
         if side > 1:
             axes.tick_params(labelleft=False)
     panels[0].set_ylabel("−log10 p of the interaction,\none test")
+    if floor:
+        marks = [mark for mark in panels[0].get_yticks() if 0 <= mark <= 1.08 * top]
+        names = [f"{mark:g}" for mark in marks]
+        panels[0].set_yticks([floor / 2, *marks], ["not tested", *names])
     shades = mpl.colors.ListedColormap(SHADES)
     norm = mpl.colors.BoundaryNorm([*CLASSES, 1.0], len(SHADES))
     bar = figure.colorbar(

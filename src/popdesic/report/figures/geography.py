@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Wedge
+from matplotlib.patches import Circle, Wedge
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from ...cohort.samples import UNKNOWN, describe_samples
@@ -196,8 +196,29 @@ def draw_map(
     collection = PatchCollection(wedges, match_original=True, zorder=3)
     collection.set_rasterized(len(wedges) > RASTER_POINTS)
     axes.add_collection(collection)
-    axes.set_title(f"Largest circle: {counts.max()} samples")
+    _size_key(axes, chart, largest, int(counts.max()))
     return figure
+
+
+def _size_key(axes: mpl.axes.Axes, chart: Chart, largest: float, most: int) -> None:
+    """Circles of known numbers of samples, side by side at the lower right."""
+    size = chart.high - chart.low
+    right, bottom = chart.high[0] - 0.03 * size[0], chart.low[1] + 0.03 * size[1]
+    kept = [most, *(n for n in (_round_below(most / 4),) if 1 <= n < most and n == int(n))]
+    for number in kept:
+        radius = largest * np.sqrt(number / most)
+        words = f"{int(number)} samples" if number == most else f"{int(number)}"
+        text = axes.text(
+            *(right, bottom + largest),
+            words,
+            **{"ha": "right", "va": "center", "fontsize": 7, "zorder": 4},
+        )
+        # Letters of this size are about a hundredth of the frame's longer side wide.
+        right -= 0.0118 * chart.width * len(text.get_text()) + 0.01 * chart.width + radius
+        circle = Circle((right, bottom + largest), radius, facecolor="none", edgecolor=INK)
+        circle.set(linewidth=0.6, zorder=4)
+        axes.add_patch(circle)
+        right -= radius + 0.02 * chart.width
 
 
 def draw_isolation(pairs: pd.DataFrame, about: dict[str, Any]) -> Figure:

@@ -1,4 +1,4 @@
-"""All pairs of the principal components that stand, as a grid with one legend."""
+"""All pairs of the significant principal components, as a grid with one legend."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def draw_pairs(
     variance : list of float
         Share of the variance explained by each component, 0 to 1.
     significant : int
-        Components that stand by the test of the PCA.
+        Significant components of the PCA.
     values : Series
         Values that colour the points.
     """
