@@ -72,7 +72,7 @@ def timed(label: str, work: Callable):
 def by_passes(relationship: RelationshipProducts, names, k: int) -> Krylov:
     lots = lots_of(names)
     start = np.stack([signs_of(lots, START + column) for column in range(COLUMNS)], axis=1)
-    space = Krylov(relationship, start.astype(np.float64))
+    space = Krylov(relationship, start.astype(np.float64), relationship.products.threads)
     if not space.search(k):
         print("some components have not been found")
     return space

@@ -2,12 +2,16 @@
 
 python tests/bench/bench_study.py [--samples 4000] [--sites 300000] [--cohorts 4] [--device cpu]
                                   [--cores K] [--example] [--folder DIR] [--warm | --set-up]
+                                  [--dense-limit N] [--limit SECONDS] [--resume]
                                   [--no-peers] [--quick] [TARGET...]
 
 Draws a study with planted structure (`drawn_study.py`), or copies the embedded example, into a
 fresh folder and runs the whole workflow on it as a user would. Compiled code (numba, CuPy), tuning
 and fonts are cached in a folder that is empty at first; with `--set-up` `popdesic tune` fills it
-before the run, as `make` does; with `--warm` the user's own caches are used. One row a rule:
+before the run, as `make` does; with `--warm` the user's own caches are used. `--dense-limit` runs a
+small study without matrices of all pairs, as those above `distance.dense_limit` run. With `--limit`
+the run is interrupted after so many seconds; `--resume` continues it in its `--folder`, and the
+table then counts what both runs did. One row a rule:
 
 jobs      number of jobs
 wall      sum of their wall times, seconds (Snakemake's benchmark files)
@@ -27,6 +31,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -62,15 +67,25 @@ def children_cpu() -> float:
     return spent.ru_utime + spent.ru_stime
 
 
-def run(words: list[str], folder: Path, log: Path, **variables: str) -> tuple[int, float, float]:
-    """Run a command; return its exit status, wall seconds and CPU seconds."""
+def run(
+    words: list[str], folder: Path, log: Path, limit: float | None = None, **variables: str
+) -> tuple[int, float, float]:
+    """Run a command; return its exit status, wall seconds and CPU seconds.
+
+    After `limit` seconds it is interrupted, as by Ctrl-C, and waited for.
+    """
     kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     before, start = children_cpu(), time.perf_counter()
     with open(log, "w") as said:
-        done = subprocess.run(
+        process = subprocess.Popen(
             words, cwd=folder, env=kept | variables, stdout=said, stderr=subprocess.STDOUT
         )
-    return done.returncode, time.perf_counter() - start, children_cpu() - before
+        try:
+            process.wait(limit)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+    return process.returncode, time.perf_counter() - start, children_cpu() - before
 
 
 def caches(folder: Path) -> dict[str, str]:
@@ -130,14 +145,18 @@ def run_study(study: Path, options, variables: dict[str, str]) -> None:
     words += ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(study)]
     words += ["--cores", str(options.cores)]
     start, log = time.time(), study / "run.log"
+    if options.resume:
+        run([*words, "--unlock"], study, log, **variables)
+        words += ["--rerun-incomplete"]
     with utilisation() as samples:
-        status, wall, cpu = run(words, study, log, **variables)
+        status, wall, cpu = run(words, study, log, options.limit, **variables)
     rows = read_rows(study)
     print_rows(rows, samples)
-    if status:
-        raise SystemExit(f"The run stopped (exit status {status}):\n{log.read_text()[-3000:]}")
     if options.timeline:
         print_timeline(rows, start)
+    if status:
+        said = log.read_text()[-3000:]
+        raise SystemExit(f"The run stopped after {wall:.1f} s (exit status {status}):\n{said}")
     own = cpu - sum(row.cpu for row in rows.values())
     print(f"whole run: {wall:.1f} s, {cpu:.1f} CPU-s; of them Snakemake itself: {own:.1f} CPU-s")
     for name, pattern in MILESTONES.items():
@@ -180,27 +199,42 @@ def main() -> None:
     parser.add_argument("--set-up", action="store_true", help="fill the caches before the run")
     parser.add_argument("--no-peers", action="store_true", help="leave PLINK's commands out")
     parser.add_argument("--timeline", action="store_true", help="when each job ran")
+    parser.add_argument("--dense-limit", type=int, help="distance.dense_limit of the study")
+    parser.add_argument("--limit", type=float, help="seconds after which the run is interrupted")
+    parser.add_argument("--resume", action="store_true", help="continue the run of --folder")
     options = commandline.parse(parser, samples=40, sites=300, cohorts=2, warm=True)
     if options.folder:
         options.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
         folder = options.folder or Path(temporary)
         study, whole = folder / "study", None
-        if study.exists():
+        if study.exists() and not options.resume:
             raise SystemExit(f"Error: {study} exists already; remove it or name another --folder.")
         start = time.perf_counter()
-        if options.example:
+        if options.resume:
+            if not study.exists():
+                raise SystemExit(f"Error: there is no {study} to continue; leave out --resume.")
+        elif options.example:
             for name in ("config", "resources/example"):
                 shutil.copytree(ROOT / name, study / name)
         else:
             sizes = (options.samples, options.sites, options.cohorts)
-            whole = write_study(study, *sizes, device=options.device, threads=options.cores)
+            whole = write_study(
+                study,
+                *sizes,
+                device=options.device,
+                threads=options.cores,
+                together=not options.no_peers,
+            )
             print(
                 "{} people x {} sites in {} cohorts, device: {}; drawn in {:.1f} s".format(
                     *sizes, options.device, time.perf_counter() - start
                 ),
                 flush=True,
             )
+        if options.dense_limit is not None and not options.resume:
+            with open(study / "config/config.yaml", "a") as file:
+                file.write(f"distance: {{dense_limit: {options.dense_limit}}}\n")
         variables = {} if options.warm else caches(Path(temporary))
         if options.set_up:
             words = [sys.executable, "-m", "popdesic", "tune"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -20,11 +21,14 @@ from ..distance.rows import Pair, content_key, tile_key, update_row
 from ..distance.tiles import require_one_panel
 from ..engine.base import Backend
 from ..engine.matches import TopMatches
-from ..engine.terms import Planes
+from ..engine.terms import KINSHIP, Planes
 from ..io.sites import chunks
 from ..io.tables import read_table, write_table
 from . import identity, kinship, mixture
 from .resolution import Resolution
+
+if TYPE_CHECKING:
+    from ..engine.host.pair_screen import Screen
 
 #: Tables of a tile, and the endings of their files.
 TABLES = ("kinship", "identity", "mixture")
@@ -148,6 +152,8 @@ def compare_cohorts(
     dict
         Pairs compared, pairs with too few jointly called sites, rows of each table.
     """
+    from ..engine.host.pair_screen import screen_pairs  # numba starts slowly
+
     a, about_a = load_planes(folder_a)
     same = folder_a == folder_b
     b, about_b = (a, about_a) if same else load_planes(folder_b)
@@ -156,6 +162,7 @@ def compare_cohorts(
     counted_a, counted_b = (held or {}).get(folder_a, a), (held or {}).get(folder_b, b)
     best = TopMatches(b.n_samples, limits.top)
     pairs, hits, judged, few = [], [], 0, 0
+    screen = _screen_of(limits)
     for row0, row1 in chunks(a.n_samples, BLOCK_SAMPLES):
         block_a = Planes(counted_a.words[row0:row1], a.n_sites)
         for column0, column1 in chunks(b.n_samples, BLOCK_SAMPLES):
@@ -165,40 +172,21 @@ def compare_cohorts(
             block_b = None
             if not diagonal:
                 block_b = Planes(counted_b.words[column0:column1], b.n_sites)
-            counts = kinship.kinship_counts(block_a, block_b, backend)
-            shape = counts["called"].shape
-            upper = np.triu(np.ones(shape, bool), 1) if diagonal else True
-            judged += int(np.sum(np.broadcast_to(upper, shape)))
-            few += int(((counts["called"] < limits.least_called) & upper).sum())
-            mismatches = kinship.mismatching(counts)
-            least = limits.resolution.least_kinship(counts["called"])
-            rows, columns, phi = kinship.close_pairs(
+            counts = backend.bitgemm(block_a, block_b, KINSHIP)
+            i, j, fewer = screen_pairs(
                 counts,
-                min_kinship=np.maximum(least, limits.min_kinship),
-                min_called=limits.min_called,
-                upper=diagonal,
-                same=limits.resolution.same(mismatches, counts["called"]),
+                screen,
+                best,
+                row0,
+                column0,
+                own=diagonal,
+                both_ways=same,
+                threads=backend.threads,
             )
-            found = np.stack([counts[name][rows, columns] for name in _KINSHIP_COUNTS], axis=1)
-            pairs += zip(rows + row0, columns + column0, found, phi, strict=True)
-            _add_matches(best, mismatches, counts["called"], limits, row0, column0, same)
-            lacks_b = counts["ibs0"] + counts["het_b"] - counts["both_het"]  # a lacks alleles of b
-            lacks_a = counts["ibs0"] + counts["het_a"] - counts["both_het"]
-            other = (
-                (counts["called"] >= max(limits.min_called, 1))
-                & (mismatches > limits.resolution.max_mismatch * counts["called"])
-                & upper
-            )
-            for lacks, a_is_mixture in ((lacks_b, True), (lacks_a, False)):
-                i, j = np.nonzero(other & (lacks <= limits.max_absent * counts["called"]))
-                hits += zip(
-                    i + row0,
-                    j + column0,
-                    [a_is_mixture] * len(i),
-                    lacks[i, j],
-                    counts["called"][i, j],
-                    strict=True,
-                )
+            m, n = counts.shape[1:]
+            judged += m * (m - 1) // 2 if diagonal else m * n
+            few += fewer
+            _judge_pairs(counts[:, i, j], i + row0, j + column0, limits, pairs, hits)
     compared = _Compared(a, b, about_a, about_b, af, limits)
     tables = {
         "kinship": _kinship_table(pairs, compared),
@@ -229,23 +217,55 @@ class _Compared:
     limits: Limits
 
 
-def _add_matches(best, mismatches, called, limits, row0, column0, same) -> None:
-    """Add samples of a as matches of the queries in these columns of b; both ways in one cohort."""
+def _screen_of(limits: Limits) -> Screen:
+    """What `_judge_pairs` and the best matches can need."""
+    from ..engine.host.pair_screen import Screen
 
-    def add(queries: slice, first: int, mismatches, called) -> None:
-        part = TopMatches(0, best.k)
-        for name in ("key", "index", "mismatches", "called"):
-            setattr(part, name, getattr(best, name)[queries])
-        part.add(first, mismatches, called, limits.least_called)
-        for name in ("key", "index", "mismatches", "called"):
-            getattr(best, name)[queries] = getattr(part, name)
+    resolution = limits.resolution
+    related = resolution.smallest_kinship is not None
+    return Screen(
+        min_kinship=limits.min_kinship if related else np.inf,
+        max_same=-1.0 if resolution.least_called is None else resolution.max_mismatch,
+        least_related=limits.min_called,
+        least_matched=limits.least_called,
+        max_mismatch=resolution.max_mismatch,
+        max_absent=limits.max_absent,
+    )
 
-    if same and row0 == column0:
-        called = called.copy()
-        np.fill_diagonal(called, 0)  # a sample is not its own match
-    add(slice(column0, column0 + called.shape[1]), row0, mismatches.T, called.T)
-    if same and row0 != column0:
-        add(slice(row0, row0 + called.shape[0]), column0, mismatches, called)
+
+def _judge_pairs(
+    counts: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    limits: Limits,
+    pairs: list,
+    hits: list,
+) -> None:
+    """Append relatives to `pairs` and contaminated samples to `hits`.
+
+    counts: int64 (5, n_pairs); rows, columns: the samples of either cohort.
+    """
+    named = dict(zip(KINSHIP.outputs, counts, strict=True))
+    mismatches = kinship.mismatching(named)
+    least = limits.resolution.least_kinship(named["called"])
+    _, chosen, phi = kinship.close_pairs(
+        {name: values[None] for name, values in named.items()},
+        min_kinship=np.maximum(least, limits.min_kinship),
+        min_called=limits.min_called,
+        upper=False,
+        same=limits.resolution.same(mismatches, named["called"]),
+    )
+    found = np.stack([named[name][chosen] for name in _KINSHIP_COUNTS], axis=1)
+    pairs += zip(rows[chosen], columns[chosen], found, phi, strict=True)
+    lacks_b = named["ibs0"] + named["het_b"] - named["both_het"]  # a lacks alleles of b
+    lacks_a = named["ibs0"] + named["het_a"] - named["both_het"]
+    other = (named["called"] >= max(limits.min_called, 1)) & (
+        mismatches > limits.resolution.max_mismatch * named["called"]
+    )
+    for lacks, a_is_mixture in ((lacks_b, True), (lacks_a, False)):
+        k = np.flatnonzero(other & (lacks <= limits.max_absent * named["called"]))
+        are = [a_is_mixture] * len(k)
+        hits += zip(rows[k], columns[k], are, lacks[k], named["called"][k], strict=True)
 
 
 def _kinship_table(pairs, compared: _Compared) -> pd.DataFrame:

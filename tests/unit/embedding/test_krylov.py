@@ -67,3 +67,23 @@ def test_the_search_ends_where_nothing_stands_out():
     assert not space.search(20, most_passes=6)
     assert space.passes == 6
     assert 1.28 < space.values[0] <= 1.3
+
+
+@pytest.mark.parametrize("rows", [7, 64, 500])
+def test_blocks_of_rows_find_the_same_on_any_number_of_threads(monkeypatch, rows):
+    """Also where the last block has fewer rows than a pass has vectors."""
+    rng, found = np.random.default_rng(5), []
+    matrix, vectors = symmetric(rng, crowd(rng, 513, [9, 5, 3]))
+    start = rng.normal(size=(513, 16))
+    monkeypatch.setattr(krylov, "BASIS_COLUMNS", 96)
+    for threads in (1, 3):
+        monkeypatch.setattr(krylov, "ROWS", rows)
+        space = Krylov(lambda block: matrix @ block, start, threads)
+        assert space.search(3)
+        own = space.pairs(3)
+        found.append(b"".join(part.tobytes() for part in own))
+        assert (np.abs((own[1] * vectors[:, :3]).sum(axis=0)) >= 0.99999).all()
+        np.testing.assert_allclose(
+            space._basis.T @ space._basis, np.eye(len(space._small)), atol=1e-12
+        )
+    assert found[0] == found[1]

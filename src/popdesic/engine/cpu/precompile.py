@@ -34,6 +34,7 @@ from ..host import (
     ibd_segments,
     neighbor_union,
     number_text,
+    pair_screen,
     plane_counts,
     signed_sums,
     site_pairs,
@@ -197,6 +198,14 @@ def lists_of_neighbors() -> None:
     _compile(nearest.nearest_points, f"({points}, {lists}, int64, int64)")
 
 
+def screens_of_pairs() -> None:
+    counts, lists = "int64[:, :, ::1]", "UniTuple(int64[:, ::1], 4)"
+    numbers, limits = "int64, int64", "UniTuple(float64, 4), UniTuple(int64, 2)"
+    block = f"{counts}, boolean, {limits}, {numbers}, {lists}, {numbers}"
+    _compile(pair_screen._screen_columns, f"({block})")
+    _compile(pair_screen._match_rows, f"({counts}, int64, {numbers}, {lists}, {numbers})")
+
+
 def candidates_of_descent() -> None:
     ibd.pack_kernel()
     for n_words in ibd.WINDOW_WORDS:
@@ -255,7 +264,7 @@ GROUPS: tuple[Callable[[], None], ...] = (
     *(decoders_of_bcf, decoders_of_text, decoders_of_zarr, codecs_of_genotypes, pairs_of_sites),
     *(sums_of_populations, texts_of_numbers, sums_of_relationships, products_of_genotypes),
     *(epochs_of_maps, lists_of_neighbors, candidates_of_descent, segments_of_descent),
-    splits_of_people,
+    *(splits_of_people, screens_of_pairs),
 )
 
 
