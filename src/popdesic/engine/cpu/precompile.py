@@ -31,6 +31,7 @@ from ..host import (
     ibd_segments,
     neighbor_union,
     number_text,
+    orthogonal_columns,
     plane_counts,
     signed_sums,
     site_pairs,
@@ -133,6 +134,7 @@ def products_of_genotypes() -> None:
     inputs = f"{whole}, {whole}, {row}, {row}, {row}, {row}, {numbers}, {numbers}"
     outputs = f"{values}, int32[::1], {whole}, {small}, int64, int64, int64"
     _compile(flipped_sums.standardise, f"({inputs}, {outputs})")
+    _compile(orthogonal_columns.remove_columns, f"({numbers}, {numbers})")
     _compile(flipped_sums.turn_back, f"({whole}, {row}, {numbers}, {numbers}, {signs}, {numbers})")
 
 
