@@ -300,6 +300,8 @@ def draw_largest(
     By Lanczos iteration with full orthogonalisation: eigenvalues at the edge of a crowd take about
     as many steps as its width has gaps, to the power 1/2.
     """
+    from ..engine.host.orthogonal_columns import remove_columns
+
     products, n = relationship.products, relationship.n
     values, vectors, _ = space.pairs(known)
     flips = flips_of(products, vectors, stretch, lots)
@@ -320,7 +322,7 @@ def draw_largest(
         diagonal.append((basis[-1] * image).sum(axis=0))
         for _ in range(2):
             for one in basis:
-                image = image - one * (one * image).sum(axis=0)
+                remove_columns(one, image)
         size = np.linalg.norm(image, axis=0)
         beside.append(size)
         small = size <= 1e-10 * np.abs(diagonal[0])
