@@ -17,7 +17,8 @@ from popdesic.embedding.choose_geodesics import (
     draw_people,
 )
 from popdesic.embedding.define_axes import define_axes
-from popdesic.embedding.held_out import genome_parts, random_half, unbiased_squares
+from popdesic.embedding.held_out import _Cell, _Half, genome_parts, random_half, unbiased_squares
+from popdesic.embedding.relationship import alt_frequency, relationship_among
 from popdesic.embedding.ways import (
     MARGIN,
     NEAREST,
@@ -145,6 +146,30 @@ def test_unbiased_squares_are_those_of_frequencies(missing):
     found = unbiased_squares(counts, (genotypes == 1).sum(axis=0), len(p)) / len(p)
     assert found[0, 1] == pytest.approx(0, abs=0.02)
     assert found[0, 2:] == pytest.approx([4 * np.mean((p - q) ** 2)] * 2, abs=0.02)
+
+
+def test_halves_are_the_sums_of_their_parts():
+    """Sites without a called genotype, or with one allele among these people, count for nobody."""
+    rng = np.random.default_rng()
+    n, n_sites = 30, 500
+    genotypes = rng.integers(0, 3, (n_sites, n)).astype(np.int8)
+    genotypes[rng.random(genotypes.shape) < 0.2] = -1
+    genotypes[::7] = np.where(genotypes[::7] < 0, -1, rng.integers(0, 2) * 2)
+    genotypes[::50] = -1
+    genotypes[:, 3] = -1
+    part = rng.integers(0, 3, n_sites)
+
+    def cell(rows: np.ndarray) -> _Cell:
+        own = genotypes[rows]
+        return _Cell.of(lambda a, b: own[a:b], len(own), n, cpu_backend(), 1, "euclidean")
+
+    whole = _Half([cell(part >= 0)])
+    summed = _Half([cell(part == k) for k in range(3)])
+    expected = relationship_among(lambda a, b: genotypes[a:b], [n], alt_frequency(genotypes))
+    for half in (whole, summed):
+        np.testing.assert_allclose(half.relationship, expected, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(half.squares, whole.squares)
+        assert half.n_sites == n_sites
 
 
 def test_unbiased_squares_by_hand():
