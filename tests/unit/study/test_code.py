@@ -291,7 +291,6 @@ def test_another_library_version_changes_the_digest(pack, monkeypatch):
     assert pack.digest() != before
 
 
-
 @pytest.fixture
 def caches(tmp_path, monkeypatch):
     """Empty caches of a study and of its user; every part of the code is the text `code`."""
