@@ -8,6 +8,7 @@ import pytest
 import reference_ibd_segments as reference
 from operands import planes_of
 
+from popdesic.engine.host import ibd_segments
 from popdesic.engine.select import cpu_backend
 from popdesic.ibd import model
 from popdesic.ibd.segments import Genome, SegmentLimits, least_run, segments_between
@@ -160,3 +161,35 @@ def test_siblings_at_many_sites_are_as_of_the_oracle():
         assert list(rows) == expected(genotypes, None, genome, used.tolist(), limits)
         both += int((found.shared == 2).sum())
     assert both > 15
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_chunks_that_are_leapt_over_hold_no_stretch(seed):
+    """Both alleles from first to last site, with scores that forget slowly where they began."""
+    rng = np.random.default_rng(seed)
+    n_sites, drop, found_any = 32 * 60, 40, 0
+    no_ratios, cm = np.zeros((n_sites, 16), np.int32), np.arange(n_sites) / 1.0
+    for _ in range(40):
+        ends = np.stack([rng.integers(0, 4, n_sites), -rng.integers(8, 14, n_sites)], axis=1)
+        ends = np.ascontiguousarray(ends, np.int32)
+        ends[rng.random(n_sites) < 0.02] = 0  # left out
+        often = np.repeat(rng.choice([0.01, 0.1, 0.3, 0.5], n_sites // 16), rng.integers(9, 60))
+        often = np.resize(often, n_sites)
+        differ = rng.random(n_sites) < often
+        planes = np.zeros((2, 3, n_sites // 64), np.uint64)
+        planes[1, 0] = np.packbits(differ, bitorder="little").view(np.uint64)
+        called = rng.random(n_sites) < 0.97
+        planes[:, 2] = np.packbits(called, bitorder="little").view(np.uint64)
+        first, last, least = int(rng.integers(90)), n_sites - 1 - int(rng.integers(90)), 70.0
+        out = np.empty((200, 7), np.int64)
+        n = ibd_segments._both_alleles(
+            *(planes[0], planes[1], 0, ends, ibd_segments.running_sums(ends)),
+            *(ibd_segments.chunk_losses(ends), no_ratios, cm, np.array([drop, 0, 0]), least),
+            *(first, last, out, 0),
+        )
+        scores = np.where(called, np.where(differ, ends[:, 1], ends[:, 0]), 0).tolist()
+        wanted, _ = reference.segments(scores, first, last + 1, last + 1, drop)
+        wanted = [(a, b) for a, b in wanted if b - a >= least]
+        assert [tuple(row) for row in out[:n, 1:3].tolist()] == wanted
+        found_any += n
+    assert found_any > 40
