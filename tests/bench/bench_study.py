@@ -72,18 +72,23 @@ def run(
 ) -> tuple[int, float, float]:
     """Run a command; return its exit status, wall seconds and CPU seconds.
 
-    After `limit` seconds it is interrupted, as by Ctrl-C, and waited for.
+    After `limit` seconds it and its jobs are interrupted, as by Ctrl-C, and waited for.
     """
     kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     before, start = children_cpu(), time.perf_counter()
     with open(log, "w") as said:
         process = subprocess.Popen(
-            words, cwd=folder, env=kept | variables, stdout=said, stderr=subprocess.STDOUT
+            words,
+            cwd=folder,
+            env=kept | variables,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=limit is not None,  # jobs are in one group with Snakemake
         )
         try:
             process.wait(limit)
         except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGINT)
+            os.killpg(process.pid, signal.SIGINT)
             process.wait()
     return process.returncode, time.perf_counter() - start, children_cpu() - before
 

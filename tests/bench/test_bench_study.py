@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from bench_study import run
 from drawn_study import F_ST, LINKED, MISSING_SHARE, draw_people, pack, write_study
 from study_costs import busy_share, read_rows, read_utilisation
 
@@ -119,3 +121,20 @@ def test_the_share_of_a_lease_in_which_the_gpu_worked():
     start = samples[0][0]
     assert busy_share([(start - 1, start + 2)], samples) == pytest.approx(0.4)
     assert busy_share([], samples) is None
+
+
+def test_a_limit_ends_a_run_and_its_jobs(tmp_path):
+    """The job, too, is interrupted: it would have written its file."""
+    job = f"import time; time.sleep(20); open({str(tmp_path / 'late')!r}, 'w')"
+    outer = f"import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', {job!r}]))"
+    status, wall, _ = run([sys.executable, "-c", outer], tmp_path, tmp_path / "log", limit=1)
+    assert status and wall < 15
+    assert not (tmp_path / "late").exists()
+    assert run([sys.executable, "-c", "pass"], tmp_path, tmp_path / "log", limit=60)[0] == 0
+
+
+def test_files_of_all_people_are_left_out_on_request(tmp_path):
+    assert write_study(tmp_path / "a", 30, 50, 2, device="cpu", together=False) is None
+    whole = write_study(tmp_path / "b", 30, 50, 2, device="cpu")
+    one, other = ({p.name for p in (tmp_path / k / "data").iterdir()} for k in "ab")
+    assert other - one == {f"{whole.name}.{end}" for end in ("bed", "bim", "fam")}

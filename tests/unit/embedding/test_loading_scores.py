@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from popdesic.embedding import relationship
+from popdesic.embedding import pca, relationship
 from popdesic.embedding.loading_scores import score_by_loadings
-from popdesic.embedding.pca import axes_of
+from popdesic.embedding.pca import axes_of, place_everyone
 from popdesic.embedding.relationship import (
     PAIR_BYTES,
     alt_frequency,
@@ -15,6 +15,7 @@ from popdesic.embedding.relationship import (
     relationship_among,
     relationship_to,
 )
+from popdesic.io.genotypes import BED_MAGIC, pack_bed
 
 SIZES, N_SITES = [130, 60, 110], 1500
 
@@ -78,3 +79,38 @@ def test_a_sample_does_not_depend_on_other_newcomers(people):
         *(reader(genotypes[:190]), SIZES[:2], axes[:190], af, names), **about, n_components=3
     )
     assert both[:40].tobytes() == fewer.tobytes()
+
+
+def test_a_study_above_the_limit_has_nearly_the_scores_of_one_below(people, tmp_path, monkeypatch):
+    """Through files, as `compute_pca` reads them; founders keep their bytes."""
+    genotypes, axes, af = people
+    prefixes, first = [], 0
+    for number, size in enumerate(SIZES):
+        prefixes.append(tmp_path / f"c{number}")
+        own = np.ascontiguousarray(genotypes[first : first + size].T)
+        prefixes[-1].with_suffix(".bed").write_bytes(BED_MAGIC + pack_bed(own).tobytes())
+        names = [f"p{i}" for i in range(first, first + size)]
+        prefixes[-1].with_suffix(".fam").write_text("".join(f"0 {s} 0 0 0 -9\n" for s in names))
+        lines = "".join(f"1\ts{i}\t0\t{i + 1}\tG\tA\n" for i in range(N_SITES))
+        prefixes[-1].with_suffix(".bim").write_text(lines)
+        first += size
+    found, _ = axes_of(relationship_among(reader(genotypes[axes]), [int(axes.sum())], af), 2)
+    definition = tmp_path / "axes.npz"
+    np.savez(
+        definition,
+        values=found.values,
+        vectors=found.vectors,
+        trace=found.trace,
+        k=2,
+        samples=np.array([f"p{i}" for i in np.flatnonzero(axes)]),
+        sites=np.arange(N_SITES),
+        af=af,
+    )
+    _, founders, exact, _ = place_everyone(prefixes, definition)
+    np.testing.assert_array_equal(founders, axes)
+    monkeypatch.setattr(pca, "MOST_PAIRS", 1)
+    scores = place_everyone(prefixes, definition, threads=2)[2]
+    assert scores[axes].tobytes() == exact[axes].tobytes()
+    assert scores[~axes].tobytes() != exact[~axes].tobytes()
+    off = np.sqrt(((scores - exact)[~axes] ** 2).mean(axis=0))
+    assert (off < 0.02 * exact.std(axis=0)).all()

@@ -40,7 +40,6 @@ from popdesic.engine.host import number_text
 from popdesic.engine.host.allele_sums import own_sums, pair_sums
 from popdesic.engine.host.expected_genotypes import residuals
 from popdesic.engine.host.genotypes import fill_site_planes
-from popdesic.engine.host.orthogonal_columns import remove_columns
 from popdesic.engine.host.plane_counts import count_by_sample, count_by_site
 from popdesic.engine.host.signed_sums import add_signed
 from popdesic.engine.host import standard_genotypes
@@ -162,7 +161,6 @@ varying = standard_genotypes.value_table(np.full(9, 0.4))
 standard_genotypes.standard_rows(few, *varying)
 standard_genotypes.standard_columns(few, *varying, np.arange(3))
 standard_genotypes.list_missing(few, varying[0], np.arange(3))
-remove_columns(*rng.random((2, 9, 8)))
 residuals(few, np.full(few.shape, 0.4), 0.01, 0.99)
 backend.nearest_points(rng.random((50, 4)), 3)
 points = rng.random((30, 3))

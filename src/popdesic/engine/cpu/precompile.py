@@ -34,7 +34,6 @@ from ..host import (
     ibd_segments,
     neighbor_union,
     number_text,
-    orthogonal_columns,
     pair_screen,
     plane_counts,
     signed_sums,
@@ -139,7 +138,6 @@ def products_of_genotypes() -> None:
     inputs = f"{whole}, {whole}, {row}, {row}, {row}, {row}, {numbers}, {numbers}"
     outputs = f"{values}, int32[::1], {whole}, {small}, int64, int64, int64"
     _compile(flipped_sums.standardise, f"({inputs}, {outputs})")
-    _compile(orthogonal_columns.remove_columns, f"({numbers}, {numbers})")
     _compile(flipped_sums.turn_back, f"({whole}, {row}, {numbers}, {numbers}, {signs}, {numbers})")
 
 
