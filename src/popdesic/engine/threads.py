@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -57,14 +58,14 @@ def run_tasks(work: Callable[..., Any], tasks: Iterable[tuple], threads: int) ->
 def run_forked(work: Callable[..., Any], tasks: Iterable[tuple], processes: int) -> list:
     """`run_tasks` with copies of this process in place of threads, for work that holds the GIL.
 
-    Results come back pickled. Where processes cannot fork, this one does all.
+    Results come back pickled. Only on Linux: libraries of other systems may not survive a fork.
     """
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
     tasks = list(tasks)
     processes = min(processes, len(tasks))
-    if processes <= 1 or "fork" not in multiprocessing.get_all_start_methods():
+    if processes <= 1 or sys.platform != "linux":
         return [work(*task) for task in tasks]
     _FORKED.append(work)
     try:

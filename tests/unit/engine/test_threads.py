@@ -78,7 +78,7 @@ def test_copies_of_the_process_return_results_in_order(processes):
     squares = {k: k * k for k in range(5)}  # known to copies without being sent
     assert run_forked(lambda k: squares[k], zip(range(5)), processes) == [0, 1, 4, 9, 16]
     workers = set(run_forked(lambda _: os.getpid(), zip(range(20)), processes))
-    assert (os.getpid() in workers) == (processes == 1)
+    assert (os.getpid() in workers) == (processes == 1 or sys.platform != "linux")
 
 
 @pytest.mark.parametrize("processes", [1, 3])
