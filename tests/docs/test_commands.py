@@ -163,7 +163,7 @@ WAYS: dict[str, Way] = {
         for name in (
             *("bitgemm_gpu.py", "bitgemm_gpu.py --spectrum", "compare_gpu.py", "epistasis.py"),
             *("minplus_gpu.py", "devices.py", "neighbors.py --device gpu"),
-            "ibd.py --device gpu",
+            *("ibd.py --device gpu", "ibd_mosaics.py"),
             "population.py --device gpu",
         )
     },

@@ -148,11 +148,13 @@ def test_exports_are_the_same_from_parts_of_any_size(rows):
 def test_the_graph_of_shared_segments(tmp_path):
     write_table(tmp_path / "samples.tsv", pd.DataFrame({"sample": list("cabd")}))
     pairs = pd.DataFrame({"sample1": ["a", "a"], "sample2": ["b", "c"], "total_cM": [70.0, 6.99]})
+    pairs["kinship"] = [0.25, 0.5001]  # a length is never negative
     write_table(tmp_path / "pairs.tsv", pairs)
     paths = tmp_path / "pairs.tsv", tmp_path / "samples.tsv"
     assert build_graph(*paths, 7.0, tmp_path / "graph.npz") == 2
     with np.load(tmp_path / "graph.npz") as graph:
         assert graph["edges"].tolist() == [[0, 1], [1, 2]] and graph["n"] == 4
+        assert graph["lengths"].tolist() == [0, 1]
         assert graph["weights"].tolist() == pytest.approx([1e-3, np.log(10)])
     write_table(tmp_path / "pairs.tsv", pairs.iloc[:0])
     assert build_graph(*paths, 7.0, tmp_path / "graph.npz") == 0
