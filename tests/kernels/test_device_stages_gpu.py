@@ -34,6 +34,6 @@ def test_a_job_on_a_share_of_a_gpu_writes_the_bytes_of_the_cpu(gpu_device, folde
     )
     assert done.returncode == 0, done.stderr[-2000:]
     _, limit, _, need = done.stdout.split()
-    assert 0 < int(limit), "the job has a share of the device, not the whole"
+    assert int(limit) > 0, "the job has a share of the device, not the whole"
     assert int(need) > 0
     assert results_of(stage, "gpu", folder) == results_of(stage, "cpu", folder)
