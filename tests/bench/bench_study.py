@@ -72,7 +72,7 @@ def run(
 ) -> tuple[int, float, float]:
     """Run a command; return its exit status, wall seconds and CPU seconds.
 
-    After `limit` seconds it and its jobs are interrupted, as by Ctrl-C, and waited for.
+    After `limit` seconds it and its jobs are told to end, and waited for.
     """
     kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     before, start = children_cpu(), time.perf_counter()
@@ -88,7 +88,7 @@ def run(
         try:
             process.wait(limit)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGINT)
+            os.killpg(process.pid, signal.SIGTERM)  # SIGINT may be ignored (nohup, &)
             process.wait()
     return process.returncode, time.perf_counter() - start, children_cpu() - before
 
