@@ -93,6 +93,13 @@ include: "workflow/rules/auspice.smk"
 include: "workflow/rules/reorder.smk"
 include: "workflow/rules/null_model.smk"
 include: "workflow/rules/epistasis.smk"
+
+
+if COUNTED_ONCE:
+
+    include: "workflow/rules/shared_scan.smk"
+
+
 include: "workflow/rules/permutations.smk"
 include: "workflow/rules/hits.smk"
 include: "workflow/rules/report.smk"

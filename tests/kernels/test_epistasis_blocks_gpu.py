@@ -27,14 +27,20 @@ def pinned(data):
     return replace(data, classes=tuple(classes))
 
 
-@pytest.mark.parametrize("score", ["k2", "interaction", "mutual_information"])
-@pytest.mark.parametrize("n_incomplete", [0, 131, 900])
+PAIRS = 2, (3000, 2570), range(1300)
+FEW_PEOPLE = 3, (300, 257), range(508, 516)
+MANY_PEOPLE = 3, (20_011, 15_013), range(130, 133)
+
+
 @pytest.mark.parametrize(
-    ("order", "n_samples", "first"),
+    ("score", "n_incomplete", "order", "n_samples", "first"),
     [
-        (2, (3000, 2570), range(1300)),
-        (3, (300, 257), range(508, 516)),
-        (3, (20_011, 15_013), range(130, 133)),
+        ("k2", 131, *PAIRS),
+        ("interaction", 1, *PAIRS),
+        ("k2", 1, *FEW_PEOPLE),
+        ("interaction", 131, *FEW_PEOPLE),
+        ("k2", 900, *MANY_PEOPLE),
+        ("mutual_information", 131, *MANY_PEOPLE),
     ],
 )
 def test_hits_are_those_of_the_cpu(gpu, rng, score, n_incomplete, order, n_samples, first):  # noqa: F811

@@ -2,7 +2,7 @@
 #
 # needs   GPUS, COHORTS; constants of the rule files when called
 # gives   shared_threads(), row_threads(), spare_threads(), wide_threads(), pca_memory(),
-#         further_threads(), further_gpus(), counting_gpus()
+#         further_threads(), further_gpus(), counting_gpus(), shared_minutes()
 
 import os
 
@@ -71,3 +71,10 @@ def counting_gpus(wildcards, input):
     Runs take five times as long as all counts, so a GPU would wait for the CPU.
     """
     return 0 if SEEKS_RUNS or input_mb(input.planes) < GPU_COUNTED_MB else GPUS
+
+
+def shared_minutes(wildcards, input, attempt):
+    """Of a scan of several phenotypes: at most that of scans apart."""
+    order, share = int(wildcards.order), 1 / len(UNITS)
+    hours = sum(scan_hours(plan, order, share, *SCAN_LIMITS) for plan in input.plans)
+    return limit_minutes(60 * hours, attempt)

@@ -190,6 +190,64 @@ class TraitData:
 
 
 @dataclass(frozen=True)
+class SharedTrait:
+    """One phenotype of a `SharedScan`; its own scan is the `ScanData` of its people alone.
+
+    Attributes
+    ----------
+    cases, rest : int
+        Numbers of groups: its cases, and the people by whom its controls differ from the base
+        group, -1 for none.
+    total, part, lr_bits
+        As in `ScanData`.
+    rank : int32 array, (n_sites,)
+        Panel order of the sites.
+    place : int32 array, (n_sites,)
+        Index of each site in its own scan, -1 for a site that this has not.
+    labels : int8 array, (n_sites, 3)
+        States in its own scan of the stored states 0 and 1 and of the third one.
+    """
+
+    cases: int
+    rest: int
+    total: np.ndarray
+    part: np.ndarray
+    rank: np.ndarray
+    place: np.ndarray
+    labels: np.ndarray
+    lr_bits: int | None = None
+
+
+@dataclass(frozen=True)
+class SharedScan:
+    """What one scan for several phenotypes reads: people of several of them are counted once.
+
+    Controls of a phenotype are the base group and its `rest`; with `subtract`, the base group less
+    its cases and its `rest`. All tables are sums and differences of those of groups, so costs and
+    hits are those of a scan of its own.
+
+    Attributes
+    ----------
+    groups : tuple of OneHot
+        The first is the base group. The same sites and number of states; states are ranked over
+        the people of all phenotypes, and sites sorted by their stored states.
+    traits : tuple of SharedTrait
+    subtract : bool
+    partners : Partners or None
+        Of these sites and states, for all phenotypes.
+    """
+
+    groups: tuple[OneHot, ...]
+    traits: tuple[SharedTrait, ...]
+    subtract: bool
+    partners: Partners | None = None
+
+    @property
+    def n_sites(self) -> int:
+        return len(self.groups[0].words)
+
+
+@dataclass(frozen=True)
 class Hits:
     """The best pairs or triples of a scan, best first.
 
@@ -589,5 +647,13 @@ class Backend(Protocol):
         """The best `top` pairs x < y by `engine.host.trait`, x in `first`, that `partners` permits.
 
         Costs are -T / 2 in units of 2**-20. Other parameters as in `scan_pairs`.
+        """
+        ...
+
+    def scan_shared(self, data: SharedScan, order: int, first: range, top: int) -> list[Hits]:
+        """The best `top` pairs or triples of each phenotype, whose smallest site is in `first`.
+
+        Sites of hits are those of the phenotype's own scan (`SharedTrait.place`). A backend that
+        has no such scan has None here.
         """
         ...

@@ -116,6 +116,36 @@ def traits_of(block: dict) -> list[str]:
     return list(block["phenotypes"]) or [""]
 
 
+def shares_people(block: dict, scores: dict[int, str], samples: pd.DataFrame, sheet: str) -> bool:
+    """Whether one scan for all phenotypes counts clearly fewer people than scans apart.
+
+    Not of scans by residuals, which do not count cases and controls apart, and not where each
+    phenotype has halves of its own (`epistasis.replication`).
+
+    Parameters
+    ----------
+    block : dict
+        `epistasis` of the configuration.
+    scores : dict
+        `scan_score` of each order.
+    samples, sheet
+        As in `check_epistasis`.
+    """
+    if not block["count_once"] or len(block["phenotypes"]) < 2 or block["replication"] != "none":
+        return False
+    if not block["order"] or "residuals" in [scores[order] for order in block["order"]]:
+        return False
+    from .phenotype import scan_phenotype  # as in check_epistasis
+    from .sharing import pays
+
+    classes = []
+    for trait in traits_of(block):
+        of_one = of_trait(samples, trait, sheet)
+        found = scan_phenotype(of_one, block["binarize"], sheet, block["order"], block["score"])
+        classes.append(found.classes)
+    return pays(np.stack(classes))
+
+
 def _check_trait_name(trait: str, block: dict) -> None:
     """Refuse a phenotype that is a covariate or a stratum of its own scan."""
     for key, names in (("covariates", block["covariates"]), ("strata", [block["strata"]])):

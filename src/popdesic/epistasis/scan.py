@@ -258,20 +258,26 @@ def scan_unit(
     return write_unit(out, first, scanner(backend, order)(data, first, top))
 
 
-def write_unit(out: Path, first: range, hits: Hits) -> dict[str, int]:
-    """Write a unit's hits as npz (cost, sites, first: where its first sites start and stop)."""
-    write_npz(out, cost=hits.cost, sites=hits.sites, first=np.array([first.start, first.stop]))
+def write_unit(out: Path, first: range, hits: Hits, of: int | None = None) -> dict[str, int]:
+    """Write a unit's hits as npz (cost, sites, first: where its first sites start and stop).
+
+    `of`: the number of first sites of all units, if it is not that of the phenotype's own sites.
+    """
+    cut = {} if of is None else {"of": np.array(of)}
+    span = np.array([first.start, first.stop])
+    write_npz(out, cost=hits.cost, sites=hits.sites, first=span, **cut)
     return {"first_sites": len(first), "hits": len(hits.cost)}
 
 
 def merge_units(units: list[Path], rank: np.ndarray, top: int) -> Hits:
     """The best `top` hits of all units of a scan (`write_unit`), which hold all first sites."""
-    parts, spans = [], []
+    parts, spans, n_sites = [], [], len(rank)
     for path in units:
         with np.load(path) as file:
             parts.append(Hits(file["cost"], file["sites"]))
             spans.append(tuple(file["first"].tolist()))
-    check_spans(spans, len(rank), units[0].parent)
+            n_sites = int(file["of"]) if "of" in file else n_sites
+    check_spans(spans, n_sites, units[0].parent)
     return merge_hits(parts, rank, top)
 
 

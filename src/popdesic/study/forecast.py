@@ -113,10 +113,12 @@ def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
         return {"site-pairs": sizes.n_samples * (sizes.n_samples + 1) / 2 * sizes.n_sites}
     if job.rule == "close_paths":
         return {"min-plus operations": sizes.n_samples**3 / 2}
-    if job.rule in ("scan_epistasis", "permute_epistasis"):
+    if job.rule in ("scan_epistasis", "scan_phenotypes", "permute_epistasis"):
         order = int(job.wildcards["order"])
         tests = float(math.comb(sizes.scanned, order)) * sizes.n_samples
         share = 1 / sizes.units
+        if job.rule == "scan_phenotypes":  # at most: what is shared depends on the phenotypes
+            share *= len(job.outputs)
         if "permute" in job.rule:
             share = sizes.permutations[order - 2] / sizes.permutation_units
         return {f"{('pair', 'triple')[order - 2]} tests": tests * share}
@@ -154,10 +156,11 @@ def expected_seconds(job: Job, sizes: Sizes) -> float:
 def propose_units(jobs: list[Job], sizes: Sizes) -> list[str]:
     """Lines of text: numbers of units with which the longest jobs of scans take UNIT_HOURS."""
     lines = []
-    for key, rule in (("units", "scan_epistasis"), ("permutation_units", "permute_epistasis")):
+    whole = ("scan_epistasis", "scan_phenotypes")
+    for key, rules in (("units", whole), ("permutation_units", ("permute_epistasis",))):
         now, choices = getattr(sizes, key), []
         for job in jobs:
-            if job.rule == rule:
+            if job.rule in rules:
                 hours = (expected_seconds(job, sizes) - START_SECONDS) * now / 3600
                 order = int(job.wildcards["order"])
                 scans = 1 if key == "units" else sizes.permutations[order - 2]

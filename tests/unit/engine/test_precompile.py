@@ -34,6 +34,7 @@ from popdesic.communities.splits import split_samples
 from popdesic.embedding.densmap import densmap_layout
 from popdesic.embedding.umap_layout import umap_layout
 from popdesic.engine import terms
+from popdesic.engine.base import SharedScan, SharedTrait
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.genotype_products import Calls, Flips
 from popdesic.engine.host import number_text
@@ -132,6 +133,11 @@ for missing in (0.0, 0.1):
         data, *_ = reference_epistasis.random_scan(rng, 9, (60, 70), missing=missing, tables=tables)
         backend.scan_pairs(data, range(9), 5)
         backend.scan_triples(data, range(9), 5)
+        own = SharedTrait(
+            1, -1, *tables, data.rank, np.arange(9), np.tile(np.arange(3), (9, 1))
+        )
+        for order in (2, 3):
+            backend.scan_shared(SharedScan(data.classes, (own,), False), order, range(9), 5)
     trait, _ = reference_trait.random_trait(rng, 9, 130, missing=missing)
     backend.scan_trait_pairs(trait, range(9), 5)
 counts = [rng.integers(0, 9, (40, 3, k), dtype=np.int32) for k in (2, 3)]

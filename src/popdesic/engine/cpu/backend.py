@@ -7,7 +7,16 @@ import functools
 import numpy as np
 from llvmlite import binding
 
-from ..base import Bounds, Hits, OnBlock, ScanData, TraitData, closure_panel, infinity
+from ..base import (
+    Bounds,
+    Hits,
+    OnBlock,
+    ScanData,
+    SharedScan,
+    TraitData,
+    closure_panel,
+    infinity,
+)
 from ..comparisons import r2_pairs_by_blocks, search_by_blocks
 from ..genotype_products import Calls, GenotypeProducts
 from ..group_counts import GroupCounts, Grouping
@@ -20,7 +29,7 @@ from ..terms import PLANE_BITS, Planes, Terms, aligned_zeros
 from ..threads import run_tasks, usable_cpus
 from . import bitgemm as bitgemm_cpu
 from . import epistasis as epistasis_cpu
-from . import epistasis_trait
+from . import epistasis_shared, epistasis_trait
 from . import ibd as ibd_cpu
 from . import minplus as minplus_cpu
 from . import nearest as nearest_cpu
@@ -230,6 +239,9 @@ class CpuBackend:
         self, data: TraitData, first: range, top: int, cutoff: int | None = None
     ) -> Hits:
         return epistasis_trait.scan_trait_pairs(data, first, top, cutoff, threads=self.threads)
+
+    def scan_shared(self, data: SharedScan, order: int, first: range, top: int) -> list[Hits]:
+        return epistasis_shared.scan_shared(data, order, first, top, threads=self.threads)
 
 
 def _tile_extremes(x: np.ndarray, height: int, width: int, extreme: np.ufunc) -> np.ndarray:

@@ -39,7 +39,7 @@ def padded_width(n_sites: int) -> int:
 def word_major(words: np.ndarray, width: int) -> np.ndarray:
     """Planes with sites contiguous, whole groups of words: uint64 (n_states * depth, width)."""
     n_sites, n_states, n_words = words.shape
-    out = np.zeros((n_states, _whole_groups(n_words), width), np.uint64)
+    out = np.zeros((n_states, whole_groups(n_words), width), np.uint64)
     out[:, :n_words, :n_sites] = np.moveaxis(words, 0, 2)
     return out.reshape(-1, width)
 
@@ -129,7 +129,8 @@ def scan_triples(
     data: ScanData, first: range, top: int, cutoff: int | None = None, *, threads: int = 1
 ) -> Hits:
     """See `engine.base.Backend.scan_triples`."""
-    if cutoff is None and _fits_prevail(data, first, top):
+    by_interaction = data.lr_bits is not None
+    if cutoff is None and by_interaction and fits_prevail(data.n_sites, first, top):
         limit = _cutoff_by_half(data, first, top, threads)
         if limit is not None:
             hits = scan_triples(data, first, top, limit, threads=threads)
@@ -147,15 +148,14 @@ def scan_triples(
     return scan.heaps.hits(3)
 
 
-def _fits_prevail(data: ScanData, first: range, top: int) -> bool:
+def fits_prevail(sites: int, first: range, top: int) -> bool:
     """Whether a scan of triples by interaction spends most of its time on fits of its first hits.
 
     K hits of n tests need K (1 + ln(n / K)) fits or more, as the worst hit kept gets better.
     """
-    sites, rest = data.n_sites, max(0, data.n_sites - first.stop)
+    rest = max(0, sites - first.stop)
     tests = math.comb(sites - min(first.start, sites), 3) - math.comb(rest, 3)
-    enough = data.n_sites >= 2 * PILOT_SITES and 8 * top <= tests
-    return data.lr_bits is not None and enough and tests <= PILOT_TESTS * top
+    return sites >= 2 * PILOT_SITES and 8 * top <= tests <= PILOT_TESTS * top
 
 
 def _cutoff_by_half(data: ScanData, first: range, top: int, threads: int) -> int | None:
@@ -170,10 +170,10 @@ def _cutoff_by_half(data: ScanData, first: range, top: int, threads: int) -> int
 def _depths(scan: _Scan, start: int, stop: int) -> np.ndarray:
     """Words of the compacted planes: int64 (x, 2, n_states)."""
     carriers = np.moveaxis(scan.margins[:, :, start:stop], 2, 0).astype(np.int64)
-    return _whole_groups(-(-carriers // 64))
+    return whole_groups(-(-carriers // 64))
 
 
-def _whole_groups(n_words):
+def whole_groups(n_words):
     """Words of a plane with those of zeros that fill its last group."""
     return -(-n_words // GROUP) * GROUP
 

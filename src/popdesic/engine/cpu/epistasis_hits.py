@@ -40,9 +40,14 @@ class Heaps:
             self.free.put(self.heaps[-1])
 
     def hits(self, order: int) -> Hits:
-        found = np.concatenate([heap[: state[0]] for heap, state in self.heaps])
-        found = found[np.lexsort((found[:, 1], found[:, 0]))][: self.top]
-        return Hits(found[:, 0].copy(), found[:, 2 : 2 + order].astype(np.int32))
+        return best_of_heaps(self.heaps, self.top, order)
+
+
+def best_of_heaps(heaps: list[tuple[np.ndarray, np.ndarray]], top: int, order: int) -> Hits:
+    """The best `top` entries of the heaps of all workers."""
+    found = np.concatenate([heap[: state[0]] for heap, state in heaps])
+    found = found[np.lexsort((found[:, 1], found[:, 0]))][:top]
+    return Hits(found[:, 0].copy(), found[:, 2 : 2 + order].astype(np.int32))
 
 
 @numba.njit(nogil=True)
@@ -82,6 +87,8 @@ def permitted(rule, cells, n_cells, lane, x, y, z):
     chrom, _, middle, _, max_r2 = rule
     if chrom.shape[0] == 0:
         return True
+    if chrom[y] < 0 or chrom[z] < 0 or (x >= 0 and chrom[x] < 0):
+        return False  # not a site of this phenotype (`epistasis_shared`)
     if too_near(rule, y, z) or (x >= 0 and (too_near(rule, x, y) or too_near(rule, x, z))):
         return False
     if max_r2 >= 1.0:

@@ -13,12 +13,13 @@ import numba
 import numpy as np
 
 from ..host.interaction import UNIT_BITS, fixed_cost, half_statistic, least_of, margins_of
-from .epistasis_cells import sum_logs
 from .epistasis_hits import exact_cost, offer, permitted, rank_key, too_near
 from .epistasis_products import RELATIVE_ERROR, product_sums
 
 #: Tables of a block that pass the first filter, from which on the second bounds the whole block.
 MANY = 4
+#: `place` and `labels` of a scan whose tables are fitted as they are.
+NO_PLACE, NO_LABELS = np.zeros(0, np.int32), np.zeros((0, 3), np.int8)
 
 
 @numba.njit(nogil=True)
@@ -112,20 +113,47 @@ def product_excess(counts, order):
 
 
 @numba.njit(nogil=True)
+def _own_table(cells, n_cells, i, x, y, z, place, labels, counts):
+    """counts = the table of lane i, as a scan of this phenotype alone would have it.
+
+    Fits are rounded, so that equal costs need an equal order of cells. place, labels: those of
+    `engine.base.SharedTrait`; empty: the order of `cells` is its own.
+    """
+    if place.shape[0] == 0:
+        for c in range(2):
+            for k in range(n_cells):
+                counts[c, k] = cells[c, k, i]
+        return
+    of_x, of_y, of_z = place[max(x, 0)], place[y], place[z]
+    if x < 0:
+        of_x = np.int32(-1)
+    step_y, step_z = 3 ** np.int64(of_y < of_z), 3 ** np.int64(of_z < of_y)
+    step_x = np.int64(0)
+    if x >= 0:
+        step_x = 3 ** (np.int64(of_x < of_y) + np.int64(of_x < of_z))
+        step_y *= 3 ** np.int64(of_y < of_x)
+        step_z *= 3 ** np.int64(of_z < of_x)
+    for k in range(n_cells):
+        at = labels[y, k // 3 % 3] * step_y + labels[z, k % 3] * step_z
+        if x >= 0:
+            at += labels[x, k // 9] * step_x
+        for c in range(2):
+            counts[c, at] = cells[c, k, i]
+
+
+@numba.njit(nogil=True)
 def collect_interactions(
     cells, n_cells, n_states, x, y, z0, low, high, total, part, shift, bound, rank, rule,
-    work, sums, heap, state, bits, known, alternating,
+    work, sums, heap, state, bits, known, alternating, place, labels,
 ):  # fmt: skip
     """Offer the triples (x, y, z), z in [low, high), to the heap; x < 0: the pairs (y, z).
 
     As `epistasis_kernels._collect`. known: int64 (lanes,), the best I(S; c) of each table without
     missing genotypes, and alternating: the second result of `of_margins`; not read with three
-    stored states.
+    stored states. place, labels: see `_own_table`.
     """
     order = 2 if n_cells == 9 else 3
-    beta_total, beta_part, scale, slack = bound[0], bound[1], bound[2], bound[3]
-    n_lanes = work.shape[0]
-    sum_logs(cells, n_cells, np.float32(beta_total), np.float32(beta_part), sums, work, n_lanes)
+    scale, slack, n_lanes = bound[2], bound[3], work.shape[0]
     # costs are rounded to a unit, the entries of the tables to less
     rounding = np.int64(2) << np.int64(bits - UNIT_BITS)
     worst = min(state[1], np.int64(0))  # no cost is above 0
@@ -176,9 +204,7 @@ def collect_interactions(
                 continue
         if not permitted(rule, cells, n_cells, i, x, y, z):
             continue
-        for c in range(2):
-            for k in range(n_cells):
-                counts[c, k] = cells[c, k, i]
+        _own_table(cells, n_cells, i, x, y, z, place, labels, counts)
         needed = least_of(worst, bits)
         n0, n1 = counts[0].sum(), counts[1].sum()
         if n0 > 0.0 and n1 > 0.0:

@@ -27,7 +27,7 @@ from . import bitgemm as bitgemm_cpu
 from . import epistasis_cells, epistasis_hits, epistasis_interaction, epistasis_products
 from .epistasis_cells import count_states, fill_cells, sum_logs
 from .epistasis_hits import RULE, exact_cost, offer, permitted, rank_key, too_near
-from .epistasis_interaction import collect_interactions
+from .epistasis_interaction import NO_LABELS, NO_PLACE, collect_interactions
 
 #: Sites z of one block, y of one tile.
 BLOCK = 64
@@ -147,15 +147,15 @@ def _collect(
     """Offer the triples (x, y, z), z in [low, high), to the heap; x < 0: the pairs (y, z).
 
     Costs are sums less `shift`, the entry of the one cell of all called samples, which differs
-    from table to table where genotypes are missing. bound: `CostBound` as an array.
+    from table to table where genotypes are missing. bound: `CostBound` as an array; work, sums:
+    from `sum_logs`.
     """
-    beta_total, beta_part, scale, slack = bound[0], bound[1], bound[2], bound[3]
-    sum_logs(cells, n_cells, np.float32(beta_total), np.float32(beta_part), sums, work, BLOCK)
+    scale, slack = bound[2], bound[3]
     limit = np.float64(state[1]) * scale + slack
     threshold = limit + np.float64(shift) * scale
     if n_states == 2:
         reached = 0
-        for z in range(BLOCK):
+        for z in range(work.shape[0]):
             reached += work[z] <= threshold
         if reached == 0:
             return
@@ -192,6 +192,7 @@ def _pair_task(
     for z0 in range((x + 1) // BLOCK * BLOCK, n_sites, BLOCK):
         _pair_cells(tables, sizes, margins, n_states, x, z0, cells, 0)
         low, high = max(z0, x + 1), min(z0 + BLOCK, n_sites)
+        sum_logs(cells, 9, np.float32(bound[0]), np.float32(bound[1]), sums, work, BLOCK)
         if bits < 0:
             _collect(
                 cells, 9, n_states, -1, x, z0, low, high,
@@ -205,7 +206,7 @@ def _pair_task(
         collect_interactions(
             cells, 9, n_states, -1, x, z0, low, high,
             total, part, shift, bound, rank, rule, work, sums, heap, state, bits, best,
-            alternating,
+            alternating, NO_PLACE, NO_LABELS,
         )  # fmt: skip
 
 
@@ -264,6 +265,7 @@ def _triple_task(
                             counts, n_states, of_x[0, y], of_x[1, y], of_x[last, y], of_x, z0,
                             margins[c, g, x], rest, r, q, cells, c, 9 * g if g < 2 else 27, BLOCK,
                         )  # fmt: skip
+                sum_logs(cells, 27, np.float32(bound[0]), np.float32(bound[1]), sums, work, BLOCK)
                 if bits < 0:
                     _collect(
                         cells, 27, n_states, x, y, z0, low, high,
@@ -279,7 +281,7 @@ def _triple_task(
                 collect_interactions(
                     cells, 27, n_states, x, y, z0, low, high,
                     total, part, shift, bound, rank, rule, work, sums, heap, state, bits, best,
-                    alternating,
+                    alternating, NO_PLACE, NO_LABELS,
                 )  # fmt: skip
 
 
@@ -324,14 +326,19 @@ def _stamped(stamp: str):
     return compact, row_tables, pairs, triples, row_information
 
 
+def source_text(*modules) -> bytes:
+    """Source of the modules that the kernels are made of, and of further `modules`."""
+    sources = (
+        *(bitgemm_cpu, epistasis_cells, epistasis_hits, epistasis_interaction),
+        *(epistasis_products, interaction, *modules),
+    )
+    return b"".join(Path(module.__file__).read_bytes() for module in sources)
+
+
 @functools.cache
 def kernels():
     """The compiled kernels: compact, row tables, pairs, triples, row information."""
-    sources = (
-        *(bitgemm_cpu, epistasis_cells, epistasis_hits, epistasis_interaction),
-        *(epistasis_products, interaction),
-    )
-    text = b"".join(Path(module.__file__).read_bytes() for module in sources)
+    text = source_text()
     signatures = (
         (_U3, _N, _N, _N, _U2, _N, _N),
         (_U2, _U2, _N, _I1, _N, _N, _T4),

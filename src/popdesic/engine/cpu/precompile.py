@@ -52,6 +52,7 @@ from . import (
     bitgemm,
     epistasis_cells,
     epistasis_kernels,
+    epistasis_shared_kernels,
     epistasis_trait,
     ibd,
     minplus,
@@ -245,6 +246,10 @@ def scans_of_cases() -> None:
     epistasis_kernels.kernels()
 
 
+def scans_of_phenotypes() -> None:
+    epistasis_shared_kernels.shared_kernels()
+
+
 def scans_of_traits() -> None:
     epistasis_trait._kernel()
     for name in ("costs", "tables"):
@@ -260,7 +265,8 @@ def tests_of_interaction() -> None:
 
 #: What is compiled, the longest first: each in a process of its own.
 GROUPS: tuple[Callable[[], None], ...] = (
-    *(scans_of_cases, shortest_paths, scans_of_traits, products_of_planes, tests_of_interaction),
+    *(scans_of_phenotypes, scans_of_cases, shortest_paths, scans_of_traits, products_of_planes),
+    *(tests_of_interaction,),
     *(decoders_of_bcf, decoders_of_text, decoders_of_zarr, codecs_of_genotypes, pairs_of_sites),
     *(sums_of_populations, texts_of_numbers, sums_of_relationships, products_of_genotypes),
     *(epochs_of_maps, lists_of_neighbors, candidates_of_descent, segments_of_descent),

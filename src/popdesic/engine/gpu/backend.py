@@ -408,6 +408,9 @@ class GpuBackend:
                 data, first, top, cutoff, self.device, self.kernel, self.threads
             )
 
+    #: No kernel counts the people of several phenotypes once: their scans are apart.
+    scan_shared = None
+
     def _one_tile(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
         stream = self.stream(
             a.n_samples,
