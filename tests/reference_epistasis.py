@@ -70,7 +70,8 @@ def scan_of_blocks(
         row[:] = rng.choice([0, 1, 3], size=len(row), p=np.sort(rng.dirichlet((2, 2, 2))))
         if i < n_incomplete:
             row[rng.random(len(row)) < missing] = 2
-    states[max(0, n_incomplete - 1), 0] = 2
+    if n_incomplete:
+        states[n_incomplete - 1, 0] = 2
     rank = rng.permutation(len(states)).astype(np.int32)
     data = make_scan(states, cases, rank, *score_tables(score, *n_samples))
     return replace(data, lr_bits=lr_bits(score, sum(n_samples)))
