@@ -63,15 +63,14 @@ def scan_of_blocks(
     n_samples: tuple[int, int],
     missing: float = 0.1,
 ) -> ScanData:
-    """Scan data whose first sites lack genotypes and whose last ones do not."""
+    """Scan data whose first sites, at least one, lack genotypes and whose last ones do not."""
     cases = np.arange(sum(n_samples)) >= n_samples[0]
     states = np.empty((n_incomplete + n_complete, sum(n_samples)), np.int8)
     for i, row in enumerate(states):
         row[:] = rng.choice([0, 1, 3], size=len(row), p=np.sort(rng.dirichlet((2, 2, 2))))
         if i < n_incomplete:
             row[rng.random(len(row)) < missing] = 2
-    if n_incomplete:
-        states[n_incomplete - 1, 0] = 2
+    states[max(0, n_incomplete - 1), 0] = 2
     rank = rng.permutation(len(states)).astype(np.int32)
     data = make_scan(states, cases, rank, *score_tables(score, *n_samples))
     return replace(data, lr_bits=lr_bits(score, sum(n_samples)))

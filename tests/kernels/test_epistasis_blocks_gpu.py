@@ -36,8 +36,8 @@ MANY_PEOPLE = 3, (20_011, 15_013), range(130, 133)
     ("score", "n_incomplete", "order", "n_samples", "first"),
     [
         ("k2", 131, *PAIRS),
-        ("interaction", 0, *PAIRS),
-        ("k2", 0, *FEW_PEOPLE),
+        ("interaction", 1, *PAIRS),
+        ("k2", 1, *FEW_PEOPLE),
         ("interaction", 131, *FEW_PEOPLE),
         ("k2", 900, *MANY_PEOPLE),
         ("mutual_information", 131, *MANY_PEOPLE),
