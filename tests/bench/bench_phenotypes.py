@@ -16,6 +16,7 @@ import commandline
 import numpy as np
 import phenotype_scenes as scenes
 
+from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.select import select_backend
 from popdesic.epistasis.scan import load_scan, scanner
 from popdesic.epistasis.shared import read_shared
@@ -82,7 +83,7 @@ def measure(folders: list[Path], order: int, score: str, backend, clock, label: 
         times.append(clock() - started)
     one, apart = float(np.median(times)), sum(times)
     together = people = "-"
-    if backend.scan_shared is not None:
+    if isinstance(backend, CpuBackend):
         shared = read_shared(folders, score, 0, 1.0)
         backend.scan_shared(shared, order, range(1), 1)
         started = clock()

@@ -29,7 +29,8 @@ DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 FURTHER = re.compile(
     "finite number|must be one line|is not a window|ld_prune|prune is|compare.ld.region is|"
     "geodesic.alpha|compare.ld.window is|communities.space is|distance.missing is|"
-    "export.formats has|encode.haploid has|genotypes is 'imputed'"
+    "export.formats has|encode.haploid has|genotypes is 'imputed'|geodesic.space has 'ibd'|"
+    "embedding.stable places"
 )
 NUMBERS = [0, 1, 2, -1, 0.5, 2.0, 1e-6, 1e300, -0.0, 10**20, 10**400, math.nan, math.inf]
 VALUES = [None, True, False, "", [], {}, [1, 2], {"a": 1}, [[]], "1e-6", "0.5", *NUMBERS]

@@ -653,7 +653,11 @@ class Backend(Protocol):
     def scan_shared(self, data: SharedScan, order: int, first: range, top: int) -> list[Hits]:
         """The best `top` pairs or triples of each phenotype, whose smallest site is in `first`.
 
-        Sites of hits are those of the phenotype's own scan (`SharedTrait.place`). A backend that
-        has no such scan has None here.
+        Sites of hits are those of the phenotype's own scan (`SharedTrait.place`).
+
+        Raises
+        ------
+        UserError
+            The device is a GPU, which has no kernel for it: phenotypes are scanned apart.
         """
         ...

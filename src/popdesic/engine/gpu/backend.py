@@ -16,7 +16,17 @@ import cupy
 import numpy as np
 
 from ...io.errors import UserError
-from ..base import PANEL, Bounds, Hits, OnBlock, ScanData, TraitData, closure_panel, infinity
+from ..base import (
+    PANEL,
+    Bounds,
+    Hits,
+    OnBlock,
+    ScanData,
+    SharedScan,
+    TraitData,
+    closure_panel,
+    infinity,
+)
 from ..comparisons import (
     exact_pairs,
     r2_pairs_by_blocks,
@@ -408,8 +418,8 @@ class GpuBackend:
                 data, first, top, cutoff, self.device, self.kernel, self.threads
             )
 
-    #: No kernel counts the people of several phenotypes once: their scans are apart.
-    scan_shared = None
+    def scan_shared(self, data: SharedScan, order: int, first: range, top: int) -> list[Hits]:
+        raise UserError("epistasis.count_once needs device: cpu; a GPU scans each phenotype apart.")
 
     def _one_tile(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
         stream = self.stream(
