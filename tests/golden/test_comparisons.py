@@ -220,8 +220,8 @@ def test_pc_relate_finds_every_trio_and_nobody_else(
     scores = popdesic.pca(genotypes, n_components=components, founders=training).scores
     ancestry = ancestry_of(scores, training, components)
 
-    def read(first: int, last: int) -> np.ndarray:
-        return genotypes[:, first:last].T
+    def read(first: int, last: int, people=slice(None)) -> np.ndarray:
+        return genotypes[people, first:last].T
 
     found = pc_relate(read, genotypes.shape[1], [279], ancestry, 2)
     limit = float(resolution.least_pc_relate(np.array(genotypes.shape[1])))
