@@ -74,6 +74,16 @@ def _insert(key, index, mismatches, called, query, mine, other, differ, sites):
 
 
 @numba.njit(nogil=True, cache=True)
+def _offer(lists, query, other, differ, sites):
+    """Put a match into a query's list if it is better than the last one there."""
+    key, index, mismatches, called = lists
+    k = key.shape[1]
+    if k and (differ << SHARE_BITS) < min(key[query, k - 1], ABOVE) * sites:
+        mine = (differ << SHARE_BITS) // sites
+        _insert(key, index, mismatches, called, query, mine, other, differ, sites)
+
+
+@numba.njit(nogil=True, cache=True)
 def _screen_columns(counts, own, limits, least, row0, column0, lists, first, last):
     """Pairs of the columns first ... last - 1 that are looked at again, int64 (n_pairs, 2).
 
@@ -85,9 +95,7 @@ def _screen_columns(counts, own, limits, least, row0, column0, lists, first, las
     """
     min_kinship, max_same, max_mismatch, max_absent = limits
     least_related, least_matched = least
-    key, index, mismatches, called = lists
     at_best = max(least_matched, 1)
-    k = key.shape[1]
     found = np.empty((ROOM, 2), np.int64)
     n_found, few = 0, 0
     for i in range(counts.shape[1]):
@@ -97,14 +105,8 @@ def _screen_columns(counts, own, limits, least, row0, column0, lists, first, las
             ibs0, het_a, het_b = counts[0, i, j], counts[2, i, j], counts[3, i, j]
             both, sites = counts[1, i, j], counts[4, i, j]
             differ = het_a + het_b - 2 * both + ibs0
-            query = column0 + j
-            if (
-                sites >= at_best
-                and k
-                and (differ << SHARE_BITS) < min(key[query, k - 1], ABOVE) * sites
-            ):
-                mine = (differ << SHARE_BITS) // sites
-                _insert(key, index, mismatches, called, query, mine, row0 + i, differ, sites)
+            if sites >= at_best:
+                _offer(lists, column0 + j, row0 + i, differ, sites)
             if own and j < i:
                 continue
             few += sites < least_matched
@@ -128,21 +130,14 @@ def _screen_columns(counts, own, limits, least, row0, column0, lists, first, las
 @numba.njit(nogil=True, cache=True)
 def _match_rows(counts, least_matched, row0, column0, lists, first, last):
     """Best matches of the rows first ... last - 1 among the columns."""
-    key, index, mismatches, called = lists
-    least, k = max(least_matched, 1), key.shape[1]
+    least = max(least_matched, 1)
     for i in range(first, last):
-        query = row0 + i
         for j in range(counts.shape[2]):
             ibs0, het_a, het_b = counts[0, i, j], counts[2, i, j], counts[3, i, j]
             differ = het_a + het_b - 2 * counts[1, i, j] + ibs0
             sites = counts[4, i, j]
-            if (
-                sites >= least
-                and k
-                and (differ << SHARE_BITS) < min(key[query, k - 1], ABOVE) * sites
-            ):
-                mine = (differ << SHARE_BITS) // sites
-                _insert(key, index, mismatches, called, query, mine, column0 + j, differ, sites)
+            if sites >= least:
+                _offer(lists, row0 + i, column0 + j, differ, sites)
 
 
 def screen_pairs(
