@@ -82,7 +82,7 @@ rule fit_blocks:
         "../../envs/graph-tool.yaml"
     threads: 1
     resources:
-        mem_mb=memory(700, samples=0.2),
+        mem_mb=memory(1200, samples=0.04),
         runtime=minutes(samples=FIT_MINUTES),
     params:
         python=CONFIG["communities"]["graph_tool_python"],
