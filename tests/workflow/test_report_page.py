@@ -265,7 +265,8 @@ BESIDE_SHAPES = """(() => {
   let sum = 0, n = 0, most = 0;
   const { left, top } = p.margin, { w, h } = p.inner;
   for (let k = 0; k < a.length; k += 4) {
-    const [x, y] = [(k / 4) % canvas.width, Math.floor(k / 4 / canvas.width)].map((at) => at / ratio);
+    const [column, row] = [(k / 4) % canvas.width, Math.floor(k / 4 / canvas.width)];
+    const [x, y] = [column / ratio, row / ratio];
     if (!(x > left && y > top && x < left + w && y < top + h)) continue;
     const off = Math.max(...[0, 1, 2].map((j) => Math.abs(a[k + j] - b[k + j])));
     if ([0, 1, 2].some((j) => a[k + j] < 250 || b[k + j] < 250)) { sum += off; n++; }
