@@ -82,6 +82,12 @@ def test_the_run_says_how_paths_ran_and_who_is_unconnected(study):
     assert about["graph"]["kind"] == "shared" and about["indirect_pairs"] > 0
     page = (folder / "results/report/report.html").read_text()
     assert "shared-segment distances" in page and 'id="ibd"' in page
+    # Captions and titles say what is near on these maps, and how short a segment counts.
+    assert "UMAP of shared segments of at least 5 cM: α = 1" in page
+    assert "Principal coordinates of shared segments" in page and "-log2(2 × kinship)" in page
+    assert "Segments are at least 5 cM long." in page and "UMAP, shared segments, α = 1" in page
+    no_blocks = read_json(folder / "results/communities/communities.json").get("missing")
+    assert no_blocks or "segments of identity by descent of at least 5 cM with the same" in page
     assert ("No chain of shared segments connects" in page) == (about["unreachable_pairs"] > 0)
     lengths = np.load(folder / "results/geodesic/ibd/alpha1.npy")
     assert np.isfinite(lengths).all()

@@ -76,7 +76,8 @@ ANSWERS = {
     "explorer.matches(t))",
     "find": "['a17', 'B', 'a1', 'İstanbul'].map(name => explorer.data.find(name))",
     "nearest": "[[100, 100], [200, 90], [5, 5]].map(p => explorer.panels[0].nearest(...p))",
-    "lasso": "explorer.panels[0].within([[60, 10], [300, 10], [180, 150], [300, 300], [60, 290]])",
+    "lasso": "Array.from(explorer.panels[0].within("
+    "[[60, 10], [300, 10], [180, 150], [300, 300], [60, 290]]))",
     "legend": "document.querySelector('[data-part=legend]').innerText",
     "cohorts": "(explorer.select([1, 2, 250]), [explorer.chosen(),"
     "document.querySelector('[data-part=count]').innerText,"

@@ -110,6 +110,14 @@ class Selection {
     this.version++;
   }
 
+  add(samples) {
+    for (let k = 0; k < samples.length; k++) {
+      this.size += 1 - this.mask[samples[k]];
+      this.mask[samples[k]] = 1;
+    }
+    this.version++;
+  }
+
   fill(value) {
     this.mask.fill(value);
     this.size = value * this.mask.length;

@@ -121,11 +121,9 @@ class Explorer {
     this.colours = this.data.colours(this.column);
     this.byLabel = this.part("shape").value === "label" && !this.column.scale;
     this.shapes = this.data.shapesOf(this.column, this.byLabel);
-    if (this.data.large) {
-      const numbers = this.shapes.names.map((name) => SHAPE_NAMES.indexOf(name));
-      this.shapeNumbers = new Uint8Array(this.data.n);
-      for (let i = 0; i < this.data.n; i++) this.shapeNumbers[i] = numbers[this.shapes.codes[i]];
-    }
+    const numbers = this.shapes.names.map((name) => SHAPE_NAMES.indexOf(name));
+    this.shapeNumbers = new Uint8Array(this.data.n);
+    for (let i = 0; i < this.data.n; i++) this.shapeNumbers[i] = numbers[this.shapes.codes[i]];
     this.drawLegend();
     this.paint();
     this.list();
@@ -333,7 +331,7 @@ class Explorer {
 
   select(samples, adding = false) {
     if (!adding) this.selected.fill(0);
-    for (const sample of samples) this.selected.set(sample, 1);
+    this.selected.add(samples);
     this.afterSelecting();
   }
 

@@ -27,9 +27,6 @@ function tickText(value) {
 }
 
 class MapPanel {
-  // Samples above which drawn shapes are kept until something changes.
-  static keptFrom = 5000;
-
   // `on` has hover(sample, panel, event), pick(sample), lasso(samples, adding).
   constructor(root, data, on) {
     this.root = root;
@@ -96,7 +93,6 @@ class MapPanel {
     Object.assign(this, { width, height, ratio });
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(height * ratio);
-    this.sprites = new Map();
   }
 
   // Draw what is in view for paper, in finer dots.
@@ -204,30 +200,39 @@ class MapPanel {
 
   // Samples within a closed path on the canvas (even-odd rule).
   within(path) {
-    if (!this.u) return [];
+    if (!this.u) return new Uint32Array(0);
     const { a, b, c, d } = this.affine();
-    const { u, v } = this, n = this.data.n, found = [];
+    const { u, v } = this, n = this.data.n, found = new Uint32Array(n);
+    const xs = path.map(([x]) => x), ys = path.map(([, y]) => y);
+    const [left, right] = [Math.min(...xs), Math.max(...xs)];
+    const [top, bottom] = [Math.min(...ys), Math.max(...ys)], first = Math.floor(top);
     // Edges of the path by the rows of pixels that they cross: a point looks at those of its row.
-    const top = Math.floor(Math.min(...path.map(([, y]) => y)));
-    const rows = [];
+    const rows = Array.from({ length: Math.floor(bottom) - first + 1 }, () => []);
     for (let k = 0, l = path.length - 1; k < path.length; l = k++) {
-      const ends = [Math.floor(path[k][1]) - top, Math.floor(path[l][1]) - top].sort((p, q) => p - q);
-      for (let row = ends[0]; row <= ends[1]; row++) (rows[row] ||= []).push([k, l]);
+      const ends = [ys[k], ys[l]].map((y) => Math.floor(y) - first).sort((p, q) => p - q);
+      for (let row = ends[0]; row <= ends[1]; row++) rows[row].push(xs[k], ys[k], xs[l], ys[l]);
     }
+    const starts = new Uint32Array(rows.length + 1);
+    rows.forEach((row, k) => { starts[k + 1] = starts[k] + row.length; });
+    const edges = Float64Array.from(rows.flat());
+    let count = 0;
     for (let i = 0; i < n; i++) {
-      const x = a * u[i] + b, y = c * v[i] + d, edges = rows[Math.floor(y) - top];
-      if (!edges) continue;
-      let inside = false;
-      for (const [k, l] of edges) {
-        const [xk, yk] = path[k], [xl, yl] = path[l];
-        if ((yk > y) !== (yl > y) && x < ((xl - xk) * (y - yk)) / (yl - yk) + xk) inside = !inside;
+      const x = a * u[i] + b, y = c * v[i] + d;
+      if (!(x >= left && x <= right && y >= top && y <= bottom)) continue; // also without a place
+      const row = Math.floor(y) - first;
+      let inside = 0;
+      for (let e = starts[row]; e < starts[row + 1]; e += 4) {
+        const [xk, yk, xl, yl] = [edges[e], edges[e + 1], edges[e + 2], edges[e + 3]];
+        if ((yk > y) !== (yl > y) && x < ((xl - xk) * (y - yk)) / (yl - yk) + xk) inside ^= 1;
       }
-      if (inside) found.push(i);
+      found[count] = i;
+      count += inside;
     }
-    return found;
+    return found.slice(0, count);
   }
 
-  // style: colours (of values), codes, shapes (names and codes), selected, marked (samples with a ring)
+  // style: colours (of values), codes, shapes (names and codes), shapeNumbers (of samples), selected,
+  // marked (samples with a ring)
   paint(style) {
     this.style = style;
     this.draw();
@@ -238,21 +243,6 @@ class MapPanel {
     this.waiting = requestAnimationFrame(() => { this.waiting = 0; this.drawNow(); });
   }
 
-  sprite(shape, colour, radius) {
-    const key = `${shape} ${colour} ${radius}`;
-    let sprite = this.sprites.get(key);
-    if (!sprite) {
-      sprite = document.createElement("canvas");
-      sprite.width = sprite.height = Math.ceil(2 * (1.3 * radius + 1) * this.ratio);
-      const context = sprite.getContext("2d");
-      context.scale(this.ratio, this.ratio);
-      const middle = sprite.width / this.ratio / 2;
-      drawShape(context, shape, middle, middle, radius, colour);
-      this.sprites.set(key, sprite);
-    }
-    return sprite;
-  }
-
   // Of a large study, points grow while the map is enlarged.
   get radius() {
     if (!this.data.large) return Math.min(4.5, Math.max(1.6, 90 / Math.sqrt(this.data.n + 1)));
@@ -261,59 +251,46 @@ class MapPanel {
     return Math.min(4.5, Math.max(1, 90 / Math.sqrt(this.data.n * share + 1)));
   }
 
-  // The points of a large study, drawn again only if something of them has changed.
+  // The points, drawn again only if something of them has changed.
   layer() {
-    const { style, u, v, width, height, ratio, radius, state } = this;
+    const { style, u, v, canvas, ratio, radius, state } = this;
     const { selected } = style;
     if (this.layerKey && state.every((part, k) => part === this.layerKey[k])) return this.drawnLayer;
+    // With very many points, dense regions appear darker than sparse ones.
+    const alpha = this.data.n > 20000 ? 0.5 : 0.85;
     const passes = selected.size
-      ? [{ chosen: 0, alpha: FADED }, { chosen: 1, alpha: 0.95 }] : [{ chosen: 2, alpha: 0.5 }];
-    const what = {
-      axes: this.axes, u, v, affine: this.affine(), width, height, ratio, radius, passes, style };
-    if (!this.data.points || this.data.points.lost) this.data.points = makePoints(this.data.order);
-    const { canvas } = this;
-    this.drawnLayer ||= document.createElement("canvas");
-    [this.drawnLayer.width, this.drawnLayer.height] = [canvas.width, canvas.height];
-    this.drawnLayer.getContext("2d").drawImage(this.data.points.draw(what), 0, 0);
+      ? [{ chosen: 0, alpha: FADED }, { chosen: 1, alpha: 0.95 }] : [{ chosen: 2, alpha }];
+    if (!this.data.points || this.data.points.lost) this.data.points = makePoints(this.data);
+    const target = this.drawnLayer ||= document.createElement("canvas");
+    [target.width, target.height] = [canvas.width, canvas.height];
+    const { axes, few } = this, affine = this.affine();
+    this.data.points.draw({ target, axes, u, v, affine, ratio, radius, passes, style, few });
     this.layerKey = state;
-    return this.drawnLayer;
+    return target;
   }
 
   // What identifies the points as they are drawn now.
   get state() {
     const { style, u, v, view, width, height, ratio } = this;
-    const { colours, codes, shapes, selected } = style;
-    return [u, v, view, width, height, ratio, colours, codes, shapes, selected.version];
+    const { colours, codes, shapeNumbers, selected } = style;
+    return [u, v, view, width, height, ratio, colours, codes, shapeNumbers, selected.version];
   }
 
-  // Shapes of many points on a canvas of their own, drawn again only if something has changed.
-  kept(draw) {
-    const { canvas, state } = this;
-    this.shapes ||= document.createElement("canvas");
-    if (this.shapesState && state.every((part, k) => part === this.shapesState[k])) return this.shapes;
-    [this.shapes.width, this.shapes.height] = [canvas.width, canvas.height];
-    const context = this.shapes.getContext("2d");
-    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    draw(context);
-    this.shapesState = state;
-    return this.shapes;
-  }
-
-  // Whether so few points of a large study are in view that a canvas can draw their shapes.
+  // Whether so few points are in view that their shapes are drawn without a GPU.
   get few() {
-    if (!(this.data.points instanceof PixelPoints)) return false;
     const { u, v, view } = this;
+    if (!this.data.large) return true;
     let count = 0;
-    for (let i = 0; i < u.length && count <= MOST_SPRITES; i++) {
+    for (let i = 0; i < u.length && count <= MOST_SHAPES; i++) {
       if (u[i] >= view.x0 && u[i] <= view.x1 && v[i] >= view.y0 && v[i] <= view.y1) count++;
     }
-    return count <= MOST_SPRITES;
+    return count <= MOST_SHAPES;
   }
 
   drawNow() {
     if (!this.style || !this.view || !this.width || !this.u) return;
     const context = this.canvas.getContext("2d");
-    const { colours, codes, shapes, selected, marked } = this.style;
+    const { colours, codes, shapes, marked } = this.style;
     const { w, h } = this.inner;
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     context.fillStyle = "#fff";
@@ -322,31 +299,10 @@ class MapPanel {
     context.save();
     context.beginPath();
     const { left, top } = this.margin;
-    const { a, b, c, d } = this.affine();
     context.rect(left, top, w, h);
     context.clip();
     const radius = this.radius;
-    // With very many points, dense regions appear darker than sparse ones.
-    const opacity = this.data.n > 20000 ? 0.5 : 0.85;
-    const points = (target, which, alpha) => {
-      target.globalAlpha = alpha;
-      for (const i of this.data.order) {
-        if (selected.size && selected.has(i) !== which) continue;
-        const [x, y] = [a * this.u[i] + b, c * this.v[i] + d];
-        if (!(x > left - 9 && x < this.width && y > -9 && y < top + h + 9)) continue;
-        const sprite = this.sprite(shapes.names[shapes.codes[i]], colours[codes[i]], radius);
-        const size = sprite.width / this.ratio;
-        target.drawImage(sprite, x - size / 2, y - size / 2, size, size);
-      }
-    };
-    const all = (target) => {
-      if (selected.size) points(target, false, FADED);
-      points(target, true, selected.size ? 0.95 : opacity);
-    };
-    if (this.data.large && !this.few) context.drawImage(this.layer(), 0, 0, this.width, this.height);
-    else if (this.data.n > MapPanel.keptFrom) context.drawImage(this.kept(all), 0, 0, this.width, this.height);
-    else all(context);
-    context.globalAlpha = 1;
+    context.drawImage(this.layer(), 0, 0, this.width, this.height);
     for (const i of marked) {
       const [x, y] = this.screen(i);
       if (!Number.isFinite(x + y)) continue; // not on this map

@@ -1,9 +1,12 @@
-// Points of studies too large for one drawing call a point: WebGL on a GPU, plain pixels without one.
-// WebGL that is emulated on the CPU takes twice as long as pixels (tests/bench/bench_report.py).
+// The points of a map. A drawing call a point takes half a second for 30 000 points, so their pixels
+// are mixed here. A GPU, if there is one, draws those of a large study. WebGL that is emulated on the
+// CPU takes twice as long as pixels (tests/bench/bench_report.py).
 "use strict";
 
 const LEAST_SHAPE = 2;      // radius in device pixels from which shapes can be told apart
-const MOST_SPRITES = 50000; // points in view that a canvas draws with their shapes
+const MOST_SHAPES = 50000;  // points in view of a large study that are drawn with their shapes on the CPU
+const PHASES = 16;          // places of a shape's centre in its pixel, 4 across and 4 down
+const WHITE = -1;           // a pixel of 32 bits, all of them 1
 const TILE = 64;            // pixels of a shape in the texture of shapes
 const ROW = 256;            // colours in a row of the texture of colours
 const EMULATED = /swiftshader|llvmpipe|softpipe|software|basic render/i;
@@ -37,7 +40,7 @@ void main() {
   ink = vec4(colour * (mark.a - mark.r) + mark.rrr, mark.a) * opacity;
 }`;
 
-// All shapes side by side; each fills its tile as a sprite does (MapPanel.sprite).
+// All shapes side by side.
 function drawTiles() {
   const sheet = document.createElement("canvas");
   [sheet.width, sheet.height] = [TILE * SHAPE_NAMES.length, TILE];
@@ -139,10 +142,10 @@ class GlPoints {
     gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, ROW, rows, 0, gl.RGBA, gl.UNSIGNED_BYTE, bytes);
   }
 
-  // A canvas with the points of one panel; valid until the next call.
-  draw({ axes, affine, width, height, ratio, radius, passes, style }) {
+  // Draw the points of one panel onto a canvas.
+  draw({ target, axes, affine, ratio, radius, passes, style }) {
     const { gl, canvas } = this;
-    const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
+    const { width: w, height: h } = target;
     if (canvas.width !== w || canvas.height !== h) [canvas.width, canvas.height] = [w, h];
     gl.viewport(0, 0, w, h);
     gl.clearColor(0, 0, 0, 0);
@@ -155,7 +158,7 @@ class GlPoints {
     this.setColours(style.colours);
     gl.uniform4f(this.at("range"), scales[0][0], scales[1][0], scales[0][1], scales[1][1]);
     gl.uniform4f(this.at("map"), affine.a, affine.b, affine.c, affine.d);
-    gl.uniform2f(this.at("size"), width, height);
+    gl.uniform2f(this.at("size"), w / ratio, h / ratio);
     const plain = radius * ratio < LEAST_SHAPE;
     gl.uniform1i(this.at("plain"), plain ? 1 : 0);
     gl.uniform1f(this.at("points"), (plain ? 2 : 3.2) * radius * ratio);
@@ -164,16 +167,16 @@ class GlPoints {
       gl.uniform1f(this.at("opacity"), alpha);
       gl.drawElements(gl.POINTS, this.count, gl.UNSIGNED_INT, 0);
     }
-    return canvas;
+    target.getContext("2d").drawImage(canvas, 0, 0);
   }
 }
 
-// Squares of pixels, mixed on the CPU.
+// Points mixed on the CPU: with their shapes, or as squares where very many are in view.
 class PixelPoints {
   constructor(order) {
     this.order = order;
-    this.canvas = document.createElement("canvas");
     this.held = new WeakMap();
+    this.placed = new WeakMap();
   }
 
   // Values in the order of drawing: a million points in random order wait for memory at each one.
@@ -188,44 +191,119 @@ class PixelPoints {
     return held.sorted;
   }
 
-  draw({ u, v, affine, width, height, ratio, radius, passes, style }) {
-    const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
-    [this.canvas.width, this.canvas.height] = [w, h];
-    const context = this.canvas.getContext("2d");
-    const image = context.createImageData(w, h), data = image.data;
-    const side = Math.max(1, Math.round(2 * radius * ratio)), half = side / 2;
-    const table = Uint8Array.from(style.colours.flatMap(parseColour));
-    const codes = this.inOrder(style.codes);
+  draw({ target, u, v, affine, ratio, radius, passes, style, few }) {
+    const { width: w, height: h } = target;
+    const marks = few ? this.shapes(radius, ratio) : squares(radius * ratio);
+    const at = this.place(target, u, v, affine, ratio, marks);
+    const codes = this.inOrder(style.codes), shapes = this.inOrder(style.shapeNumbers);
     const mask = this.inOrder(style.selected.mask, style.selected.version);
-    [u, v] = [u, v].map((axis) => this.inOrder(axis));
-    const [a, b, c, d] = [affine.a, affine.b, affine.c, affine.d].map((value) => value * ratio);
+    const image = new ImageData(w, h), pixels = new Int32Array(image.data.buffer);
+    // Red and blue of each colour in one number, green in another: three products become two.
+    const colours = style.colours.map(parseColour);
+    const reds = Int32Array.from(colours, ([red, , blue]) => red | (blue << 16));
+    const greens = Int32Array.from(colours, ([, green]) => green << 8);
+    const offsets = Int32Array.from(marks.x, (x, j) => marks.y[j] * w + x);
     for (const { chosen, alpha } of passes) {
-      for (let i = 0; i < u.length; i++) {
-        if (chosen < 2 && mask[i] !== chosen) continue;
-        const x = Math.round(a * u[i] + b - half), y = Math.round(c * v[i] + d - half);
-        if (!(x >= 0 && y >= 0 && x + side <= w && y + side <= h)) continue; // also without a place
-        const at = 3 * codes[i], red = table[at], green = table[at + 1], blue = table[at + 2];
-        for (let row = y; row < y + side; row++) {
-          for (let k = 4 * (row * w + x), end = k + 4 * side; k < end; k += 4) {
-            // Mixed on white, as the map's background is.
-            const under = data[k + 3] ? 0 : 255;
-            data[k] += alpha * (red - data[k]) + under * (1 - alpha);
-            data[k + 1] += alpha * (green - data[k + 1]) + under * (1 - alpha);
-            data[k + 2] += alpha * (blue - data[k + 2]) + under * (1 - alpha);
-            data[k + 3] = 255;
-          }
+      const inks = Int32Array.from(marks.ink, (share) => Math.round(256 * alpha * share));
+      const whites = Int32Array.from(marks.white, (share) => Math.round(256 * alpha * share));
+      for (let i = 0; i < at.length; i++) {
+        if (at[i] < 0 || (chosen < 2 && mask[i] !== chosen)) continue;
+        const mark = few ? PHASES * shapes[i] + (at[i] & (PHASES - 1)) : 0;
+        const first = at[i] >> 4, code = codes[i], red = reds[code], green = greens[code];
+        for (let j = marks.starts[mark]; j < marks.starts[mark + 1]; j++) {
+          const k = first + offsets[j], ink = inks[j], white = whites[j], rest = 256 - ink - white;
+          const under = pixels[k] || WHITE; // as the background of the map is
+          const both = Math.imul(under & 0xff00ff, rest) + Math.imul(red, ink)
+            + Math.imul(white, 0xff00ff) + 0x800080;
+          const one = Math.imul(under & 0xff00, rest) + Math.imul(green, ink)
+            + Math.imul(white, 0xff00) + 0x8000;
+          pixels[k] = 0xff000000 | ((both >>> 8) & 0xff00ff) | ((one >>> 8) & 0xff00);
         }
       }
     }
-    context.putImageData(image, 0, 0);
-    return this.canvas;
+    target.getContext("2d").putImageData(image, 0, 0);
+  }
+
+  // Where each point's mark begins: 16 times the pixel, plus the phase; -1 if it is not in view.
+  // Colours and selections change more often than places.
+  place(target, u, v, affine, ratio, marks) {
+    const { width: w, height: h } = target, { side, middle, phases } = marks;
+    const [a, b, c, d] = [affine.a, affine.b, affine.c, affine.d].map((value) => value * ratio);
+    const key = [u, v, a, b, c, d, w, h, side, phases];
+    const placed = this.placed.get(target);
+    if (placed && key.every((part, k) => part === placed.key[k])) return placed.at;
+    [u, v] = [this.inOrder(u), this.inOrder(v)];
+    const at = placed ? placed.at : new Int32Array(u.length);
+    for (let i = 0; i < at.length; i++) {
+      const x = Math.round(phases * (a * u[i] + b - middle));
+      const y = Math.round(phases * (c * v[i] + d - middle));
+      // Also false without a place.
+      const inside = x >= 0 && y >= 0 && x <= phases * (w - side) && y <= phases * (h - side);
+      if (!inside) at[i] = -1;
+      else if (phases === 1) at[i] = (y * w + x) << 4;
+      else at[i] = (((y >> 2) * w + (x >> 2)) << 4) | ((y & 3) << 2) | (x & 3);
+    }
+    this.placed.set(target, { key, at });
+    return at;
+  }
+
+  // The marks of all shapes, at quarters of a pixel.
+  shapes(radius, ratio) {
+    const key = `${radius} ${ratio}`;
+    if (this.drawnKey !== key) [this.drawn, this.drawnKey] = [drawMarks(radius, ratio), key];
+    return this.drawn;
   }
 }
 
-function makePoints(order) {
+// Marks are lists of pixels (x, y), each with its shares of the point's colour and of white. Mark k
+// is pixels starts[k] to starts[k + 1].
+function squares(radius) {
+  const side = Math.max(1, Math.round(2 * radius)), n = side * side;
+  const x = Array.from({ length: n }, (_, k) => k % side);
+  const y = Array.from({ length: n }, (_, k) => Math.floor(k / side));
+  return { x, y, ink: x.map(() => 1), white: x.map(() => 0), starts: [0, n], side, middle: side / 2, phases: 1 };
+}
+
+// The pixels of each shape in each phase: a row of phases for each shape.
+function drawMarks(radius, ratio) {
+  const middle = Math.ceil((1.3 * radius + 1) * ratio), side = 2 * middle + 1;
+  const sheet = document.createElement("canvas");
+  [sheet.width, sheet.height] = [side * PHASES, side * SHAPE_NAMES.length];
+  const context = sheet.getContext("2d", { willReadFrequently: true });
+  context.scale(ratio, ratio);
+  const marks = { x: [], y: [], ink: [], white: [], starts: [], side, middle, phases: 4 };
+  const centre = (k, phase) => (k * side + middle + phase / 4) / ratio;
+  SHAPE_NAMES.forEach((name, row) => {
+    for (let k = 0; k < PHASES; k++) {
+      drawShape(context, name, centre(k, k & 3), centre(row, k >> 2), radius, "#000");
+    }
+  });
+  const { data } = context.getImageData(0, 0, sheet.width, sheet.height);
+  for (let mark = 0; mark < PHASES * SHAPE_NAMES.length; mark++) {
+    const [left, top] = [side * (mark % PHASES), side * Math.floor(mark / PHASES)];
+    marks.starts.push(marks.x.length);
+    for (let k = 0; k < side * side; k++) {
+      const [x, y] = [k % side, Math.floor(k / side)];
+      const at = 4 * ((top + y) * sheet.width + left + x);
+      if (!data[at + 3]) continue;
+      // The shape is black, its outline white.
+      const cover = data[at + 3] / 255, white = (cover * data[at]) / 255;
+      marks.x.push(x);
+      marks.y.push(y);
+      marks.ink.push(cover - white);
+      marks.white.push(white);
+    }
+  }
+  marks.starts.push(marks.x.length);
+  return marks;
+}
+
+// What draws the points: the GPU, where a large study finds one.
+function makePoints(data) {
+  if (!data.large) return new PixelPoints(data.order);
   try {
-    return new GlPoints(order);
+    return new GlPoints(data.order);
   } catch {
-    return new PixelPoints(order);
+    return new PixelPoints(data.order);
   }
 }

@@ -64,8 +64,11 @@ class FigureText:
     tab: str = ""
 
 
-def describe_figures(outcome: Outcome, folder: Path) -> list[FigureText]:
-    """Title, caption and picture of every figure of `registry.main_figures`, in that order."""
+def describe_figures(outcome: Outcome, folder: Path, min_cm: float = 0) -> list[FigureText]:
+    """Title, caption and picture of every figure of `registry.main_figures`, in that order.
+
+    `min_cm`: `ibd.min_cm`, for maps of shared segments.
+    """
     n = n_compared = len(outcome.samples)
     rows = next(iter(outcome.geodesics.values())).get("sampled_rows")
     if rows:  # no matrix of all pairs: these figures show landmarks
@@ -79,6 +82,7 @@ def describe_figures(outcome: Outcome, folder: Path) -> list[FigureText]:
         "n_sites": number(outcome.panel["n_sites"]),
         "n_on_axes": number(outcome.axes["axis_samples"]),
         "n_axis_sites": number(outcome.axes["sites"]["used"]),
+        "min_cm": f"{min_cm:g}",
         "n_founders": number(int(outcome.samples.cohort.isin(outcome.founders).sum())),
     }
     texts = []
@@ -88,10 +92,13 @@ def describe_figures(outcome: Outcome, folder: Path) -> list[FigureText]:
             way = describe_way(outcome.geodesics[figure.space, figure.alpha])
             if figure.alpha == "auto":
                 way += " (chosen by auto)"
-            family, tab = title, f"{SPACES[figure.space]}, {way}"
+            family, tab = f"{title} of the geodesics", f"{SPACES[figure.space]}, {way}"
             title = f"{title} of geodesics: {tab}"
+            if figure.space == "ibd":
+                family, tab = figure.title, way
+                title = f"{family} of at least {min_cm:g} cM: {way}"
             if listed := outcome.twin(figure.space, figure.alpha):
-                twin = f"{figure.caption}.{figure.space}.alpha{listed}"
+                twin = f"{figure.kind}.{figure.space}.alpha{listed}"
         text = describe_figure(figure, folder, sizes, title, twin)
         texts.append(replace(text, family=family, tab=tab))
     return texts

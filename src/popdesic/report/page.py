@@ -96,7 +96,8 @@ def write_report(
     close = closest_pairs(distances, list(outcome.samples["sample"]), CLOSE_PAIRS)
     color_by = configuration["report"]["color_by"]
     checks = check_section(outcome)
-    texts = describe_figures(outcome, figures)
+    segments = configuration.get("ibd", {})
+    texts = describe_figures(outcome, figures, segments.get("min_cm", 0))
     parts = dict.fromkeys(text.part for text in texts)
     sections = further_sections(outcome, figures, configuration)
     findings = [
@@ -178,8 +179,8 @@ def figure_families(texts: Sequence[FigureText]) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``title``: method; ``figures``: FigureText; ``repeated``: titles of maps that `auto`
-        repeats, which have no figure of their own.
+        ``title``: method and what it maps; ``figures``: FigureText; ``repeated``: titles of maps
+        that `auto` repeats, which have no figure of their own.
     """
     return [
         {
@@ -241,8 +242,10 @@ def further_sections(
     methods = configuration["communities"]["methods"]
     populations = configuration.get("population", {}).get("analyses", [])
     ibd = configuration.get("ibd", {}).get("enable", False)
+    by_segments = configuration["communities"].get("space") == "ibd"
+    linked = configuration["ibd"]["min_cm"] if by_segments and "blockmodel" in methods else None
     sections = [
-        ("communities", "Communities", community_section(outcome.folder, figures, methods)),
+        ("communities", "Communities", community_section(outcome.folder, figures, methods, linked)),
         ("geography", "Geography", geography_section(outcome, figures)),
         ("population", "Populations", population_section(outcome.folder, figures, populations)),
         ("imputation", "Imputation", imputation_section(outcome, figures, configuration)),

@@ -154,7 +154,8 @@ def map_title(stem: str, outcome: Outcome) -> str:
     if match:
         method, space, alpha, rest = match.groups()
         about = outcome.geodesics.get((space, alpha))
-        words = [space, describe_way(about) if about else f"α = {alpha}"]
+        named = {"ibd": "shared segments"}.get(space, space)
+        words = [named, describe_way(about) if about else f"α = {alpha}"]
     else:
         method, _, rest = stem.partition(".")
         kind, _, space = rest.partition(".")

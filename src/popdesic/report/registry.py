@@ -49,6 +49,11 @@ class Figure:
     source: str = ""
 
     @property
+    def kind(self) -> str:
+        """The method of a map, as in the names of its files; the name of other figures."""
+        return self.name.split(".")[0]
+
+    @property
     def labels(self) -> dict[str, str]:
         """Labels in Snakemake's own report; all figures of a category need the same ones."""
         labels = {"figure": self.title}
@@ -59,6 +64,7 @@ class Figure:
 
 _PAIRS = "{n_compared}, {n_pairs} pairs."
 _MAPS = "{n} samples; PCA axes from {n_on_axes} unrelated founders and {n_axis_sites} sites."
+_SHARED = "{n} samples, {n_pairs} pairs. Segments are at least {min_cm} cM long."
 
 
 def main_figures(
@@ -97,15 +103,23 @@ def main_figures(
         Figure("alpha", rule, "Geodesics", "Choice of geodesics", "alpha", _PAIRS),
         *[Figure(name, rule, "Maps", title, name, sizes) for name, title, sizes in maps],
         *[
-            Figure(
-                *(f"{method}.{space}.alpha{alpha}", rule, "Maps", METHODS[method], method),
-                *(_PAIRS if method == "pcoa" else _MAPS, space, alpha),
-            )
+            _map_figure(method, space, alpha)
             for method in ("umap", *further, "pcoa")
             for space in spaces
             for alpha in alphas
         ],
     ]
+
+
+def _map_figure(method: str, space: str, alpha: str) -> Figure:
+    """One map of geodesics. Those of shared segments have captions of their own."""
+    title, caption, sizes = METHODS[method], method, _PAIRS if method == "pcoa" else _MAPS
+    if space == "ibd":
+        title, caption, sizes = f"{title} of shared segments", f"{method}_ibd", _SHARED
+    return Figure(
+        *(f"{method}.{space}.alpha{alpha}", "draw_figures", "Maps", title, caption, sizes),
+        *(space, alpha),
+    )
 
 
 def imputation_figures() -> list[Figure]:

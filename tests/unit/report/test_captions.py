@@ -10,6 +10,7 @@ import pytest
 import popdesic.report.figures as figures
 from popdesic.io.places import HOME, TEMPLATES
 from popdesic.report.inline import read_caption
+from popdesic.report.registry import main_figures
 
 #: Heatmaps of distances: file and function that draw each, and its caption.
 HEATMAPS = {
@@ -37,6 +38,21 @@ def test_a_caption_names_the_colours_of_near_and_far(caption):
     dark = {"blue": far[2] > far[0] and sum(far[:3]) < 1}
     assert light[words[1]]
     assert dark[words[2]]
+
+
+def test_maps_of_segments_have_captions_of_their_own():
+    """What is near there is not genetic distance; both kinds of map are on one page."""
+    further = ["densmap", "tsne"]
+    found = main_figures(["pcs", "ibd"], ["1", "auto"], further, ensemble=False)
+    maps = [figure for figure in found if figure.space]
+    assert {figure.kind for figure in maps} == {"umap", "pcoa", *further}
+    for figure in maps:
+        shared = figure.space == "ibd"
+        assert figure.caption == (f"{figure.kind}_ibd" if shared else figure.kind)
+        assert ("{min_cm} cM" in figure.sizes) == ("shared segments" in figure.title) == shared
+        shows, read, limits = read_caption(figure.caption)
+        assert ("shared segments" in shows) == ("ibd.min_cm" in read) == shared
+        assert not shared or ("Near samples" in read and "apart at random" in limits)
 
 
 @pytest.mark.parametrize("name", sorted({p.stem for p in TEMPLATES.glob("*.rst")} - {"workflow"}))

@@ -83,14 +83,14 @@ def plan_figures(
 
     def components(figure: registry.Figure) -> Figure:
         table = outcome.embedding(figure.name)
-        axis = AXES[figure.caption]
+        axis = AXES[figure.kind]
         return draw_components(table, axis, variance[figure.name], table[column], colouring)
 
     def beside_pca(figure: registry.Figure) -> Figure:
         table = outcome.embedding(figure.name)
         way = describe_way(outcome.geodesics[figure.space, figure.alpha])
-        title = f"{figure.title}, {figure.space}, {way}"
-        axis = AXES[figure.caption]
+        words = [figure.title, *([figure.space] if figure.space != "ibd" else []), way]
+        title, axis = ", ".join(words), AXES[figure.kind]
         return draw_beside(pca, table, axis, variance["pca"], table[column], colouring, title)
 
     def distances_of(_: registry.Figure) -> Figure:
@@ -118,7 +118,7 @@ def plan_figures(
         "pcoa": components,
     }
     return [
-        (figure.name, functools.partial(draw.get(figure.caption, beside_pca), figure))
+        (figure.name, functools.partial(draw.get(figure.kind, beside_pca), figure))
         for figure in outcome.figures()
     ]
 

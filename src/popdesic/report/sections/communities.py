@@ -19,8 +19,15 @@ from ..words import number
 MOST_LABELS = 20
 
 
-def community_section(results: Path, figures: Path, methods: list[str]) -> dict[str, Any] | None:
+def community_section(
+    results: Path, figures: Path, methods: list[str], min_cm: float | None = None
+) -> dict[str, Any] | None:
     """Text, table and figures of the communities; None if `communities.methods` is empty.
+
+    Parameters
+    ----------
+    min_cm : float, optional
+        Shortest segment, if the block model has the graph of shared segments.
 
     Returns
     -------
@@ -35,7 +42,7 @@ def community_section(results: Path, figures: Path, methods: list[str]) -> dict[
     rows = shown_agreement(read_table(results / "communities" / "agreement.tsv"), about)
     sizes = {"n_placed": number(about["samples"]), "n_communities": about["communities"]}
     return {
-        "words": describe(about),
+        "words": describe(about) + _shared(about, min_cm),
         "missing": about.get("missing", ""),
         "splits": split_rows(about),
         "rows": rows,
@@ -132,6 +139,18 @@ def _within(about: dict[str, Any]) -> str:
             listed = " and ".join(filter(None, [", ".join(own[:-1]), own[-1]]))
             text += f" Within communit{'ies' if len(own) > 1 else 'y'} {listed} {what}."
     return text
+
+
+def _shared(about: dict[str, Any], min_cm: float | None) -> str:
+    """What the block model's graph is with `communities.space: ibd`; empty otherwise."""
+    if min_cm is None or about.get("missing"):
+        return ""
+    return (
+        " The levels of the block model are not from these components: they group people who share "
+        f"segments of identity by descent of at least {min_cm:g} cM with the same others, weighted "
+        "by the logarithm of the total length. Close relatives can form groups of their own. "
+        "Communities, HDBSCAN and the distances of the heatmap do not use the segments."
+    )
 
 
 def _hdbscan(about: dict[str, Any]) -> str:
