@@ -17,9 +17,9 @@ def draw_genotypes(rng, n_sites: int, n_people: int, missing: float = 0.0) -> np
     genotypes = rng.binomial(2, p, (n_sites, n_people)).astype(np.int8)
     genotypes[n_sites // 2] = genotypes[n_sites // 3]  # ties
     genotypes[n_sites // 4] = 0
-    genotypes[n_sites // 4, :2] = 1  # varies in the first phenotype alone (`draw_classes`)
     lacking = rng.random(n_sites) < 0.5
     genotypes[lacking[:, None] & (rng.random(genotypes.shape) < missing)] = -1
+    genotypes[n_sites // 4, :2] = 1  # varies in the first phenotype alone (`draw_classes`)
     return genotypes
 
 

@@ -15,6 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+#: Seconds until a run counts as hanging. Ten processes may share a core, and kernels may have to be
+#: compiled first.
+PATIENCE = 3600
 
 
 def command(folder: Path, *arguments: str) -> list[str]:
@@ -29,7 +32,7 @@ def environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
-def snakemake(folder: Path, *arguments: str, fails: bool = False, seconds: int = 600) -> str:
+def snakemake(folder: Path, *arguments: str, fails: bool = False, seconds: int = PATIENCE) -> str:
     """Run the workflow on a study; return its output. `fails`: whether it is expected to fail."""
     done = subprocess.run(
         command(folder, *arguments),
@@ -46,7 +49,7 @@ def snakemake(folder: Path, *arguments: str, fails: bool = False, seconds: int =
 
 
 def kill_and_resume(
-    folder: Path, target: str, reached: Callable[[str], bool], seconds: int = 400
+    folder: Path, target: str, reached: Callable[[str], bool], seconds: int = PATIENCE
 ) -> tuple[dict[str, tuple[int, str]], str]:
     """Kill a run with all its jobs once `reached(output so far)` holds, then run it to the end.
 

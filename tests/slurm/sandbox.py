@@ -172,7 +172,7 @@ class Sandbox:
     def call(self, *words: str) -> str:
         """Output of one of Slurm's commands."""
         done = subprocess.run(
-            words, env=self.environment, capture_output=True, text=True, timeout=60
+            words, env=self.environment, capture_output=True, text=True, timeout=300
         )
         if done.returncode:
             raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}")
@@ -185,7 +185,7 @@ class Sandbox:
             dict(word.split("=", 1) for word in block.split() if "=" in word) for block in blocks
         ]
 
-    def _until_idle(self, seconds: float = 30) -> None:
+    def _until_idle(self, seconds: float = 120) -> None:
         end = time.monotonic() + seconds
         state = ""
         while time.monotonic() < end:
@@ -219,7 +219,7 @@ class Sandbox:
         files = [f"--{k}={munge}/munge.{k.split('-')[0]}" for k in ("socket", "log-file")]
         files += [f"--pid-file={munge}/munged.pid", f"--seed-file={munge}/munged.seed"]
         self.start("munged", "--foreground", "--force", f"--key-file={munge}/munge.key", *files)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while not (munge / "munge.socket").exists() and time.monotonic() < end:
             time.sleep(0.05)
         self.start("slurmctld", "-D", "-c")

@@ -57,7 +57,7 @@ def start(folder: Path, slurm: Sandbox):
             slurm.call("scancel", job["JobId"])
 
 
-def wait_until(condition, process: subprocess.Popen, seconds: float = 180) -> None:
+def wait_until(condition, process: subprocess.Popen, seconds: float = 900) -> None:
     """Wait for a condition while the run continues."""
     end = time.monotonic() + seconds
     while not condition():
@@ -97,7 +97,7 @@ def folder(tmp_path) -> Path:
 
 def wait_for_step(slurm: Sandbox, job: dict[str, str]) -> None:
     """Wait until the job's inner step runs: a step requested before that waits for minutes."""
-    log, end = slurm.folder / "slurmd.log", time.monotonic() + 30
+    log, end = slurm.folder / "slurmd.log", time.monotonic() + 120
     while f"StepId={job['JobId']}.0" not in log.read_text() and time.monotonic() < end:
         time.sleep(0.05)
 

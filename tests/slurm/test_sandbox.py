@@ -16,7 +16,7 @@ def submit(slurm: Sandbox, script: str, *arguments: str) -> str:
 
 
 def wait_for(slurm: Sandbox, number: str, state: str) -> dict[str, str]:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 300
     while True:
         job = {job["JobId"]: job for job in slurm.jobs()}[number]
         if job["JobState"] == state or time.monotonic() > end:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import resource
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
-from running import ROOT, command, contents, environment, snakemake
+from running import PATIENCE, ROOT, command, contents, environment, snakemake
 from study import make_cohorts, write_study
 
 from popdesic.__main__ import main
@@ -76,7 +79,7 @@ def test_file_size_limit(tmp_path, undisturbed):
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)),
     )
     assert done.returncode
@@ -116,7 +119,7 @@ def test_a_damaged_result_is_named_and_recomputed(undisturbed, tmp_path, capsys,
         env=environment() | {"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     equal = contents(folder) == expected
@@ -133,22 +136,28 @@ def test_checksums_equal_those_of_zlib(tmp_path):
 
 
 def test_two_users_start_at_once(tmp_path, undisturbed):
-    """One run works; the other gets an error message and changes nothing."""
+    """One run works; the other gets an error message and changes nothing.
+
+    The first is halted while it holds the lock, so that it cannot end before the second asks.
+    """
     folder = make_study(tmp_path / "study")
-    both = [
-        subprocess.Popen(
+    with tempfile.TemporaryFile("w+") as said:
+        first = subprocess.Popen(
             command(folder, "ingest"),
             env=environment(),
             cwd=folder,
-            stdout=subprocess.PIPE,
+            stdout=said,
             stderr=subprocess.STDOUT,
-            text=True,
         )
-        for _ in range(2)
-    ]
-    told = [process.communicate(timeout=300)[0] for process in both]
-    assert sorted(process.returncode for process in both) == [0, 1]
-    (refused,) = (t for t, process in zip(told, both, strict=True) if process.returncode)
+        try:
+            while not any(path.stat().st_size for path in folder.glob(".snakemake/locks/*.lock")):
+                assert first.poll() is None, "the first run ended without a lock"
+                time.sleep(0.02)
+            first.send_signal(signal.SIGSTOP)
+            refused = snakemake(folder, "ingest", fails=True)
+        finally:
+            first.send_signal(signal.SIGCONT)
+        assert first.wait(PATIENCE) == 0
     assert "Directory cannot be locked" in refused
     assert "Finished jobid" not in refused
     equal = same(folder, undisturbed)

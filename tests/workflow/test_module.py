@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from clone import package_folders, stranger_environment
-from running import ROOT, contents
+from running import PATIENCE, ROOT, contents
 from study import FAST, make_cohorts, write_study
 
 MODULE = f"""
@@ -56,7 +56,7 @@ def call(python: Path, *arguments: str, cwd: Path | None = None, fails: bool = F
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=600,
+        timeout=PATIENCE,
     )
     assert (done.returncode != 0) == fails, done.stdout[-3000:]
     return done.stdout

@@ -9,10 +9,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
-import time
 import venv
 import zipfile
 from pathlib import Path
@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 import yaml
 from clone import ROOT, copy_repository, package_folders, stranger_environment
-from running import path_without
+from running import PATIENCE, path_without
 from study import FAST, make_cohorts, write_study
 
 #: Folders and files of the repository that the wheel contains as popdesic/share.
@@ -85,7 +85,7 @@ def popdesic(place: Path, command: str, *, status: int = 0, **variables: str) ->
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=600,
+        timeout=PATIENCE,
     )
     print(f"$ popdesic {command}\n{done.stdout}")
     assert done.returncode == status, done.stdout[-3000:]
@@ -159,12 +159,18 @@ def test_it_prints_its_version_and_starts_fast(place):
     import popdesic as here
 
     assert popdesic(place, "--version") == f"popdesic {here.__version__}\n"
-    times = []
+    times = []  # in CPU seconds: other programs may keep it waiting
     for _ in range(5):
-        started = time.perf_counter()
+        started = cpu_seconds_of_children()
         popdesic(place, "--version")
-        times.append(time.perf_counter() - started)
+        times.append(cpu_seconds_of_children() - started)
     assert min(times) < 0.3
+
+
+def cpu_seconds_of_children() -> float:
+    """CPU seconds of all processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def test_python_imports_the_wheel_s_package(place):

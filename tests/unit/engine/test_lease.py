@@ -1,5 +1,7 @@
 """Leases of devices, tested with real processes."""
 
+import contextlib
+import fcntl
 import multiprocessing
 import os
 import select
@@ -17,12 +19,14 @@ import pytest
 from popdesic.engine.gpu.lease import SHARES, is_granted, lease_device, lock_folder, shares_of
 from popdesic.io.errors import UserError
 
+#: Seconds until a process counts as hanging.
+PATIENCE = 300
 HOLD = """
 import sys, time
 from pathlib import Path
 from popdesic.engine.gpu.lease import lease_device
 print(lease_device(int(sys.argv[2]), folder=Path(sys.argv[1]), environment={}), flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 #: The same for a number of shares of one device.
 HOLD_SHARES = HOLD.replace("int(sys.argv[2])", "1, shares=lambda _: int(sys.argv[2])")
@@ -83,21 +87,32 @@ rule hold:
 """
 
 
+#: A job holds its device until four of the eight do, and the later four until all have begun: a
+#: busy machine may start them far apart.
+TIMED = """
+start, late = time.time(), any(Path(".").glob("*.ended"))
+Path(f"{os.getpid()}.begun").touch()
+while len(list(Path(".").glob("*.begun"))) < (8 if late else 4) and time.time() < start + 120:
+    time.sleep(0.1)
+Path(f"{os.getpid()}.ended").touch()
+print(start, time.time())
+"""
+
+
 def test_snakemake_keeps_four_devices_busy(tmp_path):
     """`--resources gpu=4`: four jobs at a time, each on its own device."""
     hold = HOLD.replace("sys.argv[2]", "'4'").replace("Path(sys.argv[1])", "Path('locks')")
-    timed = "print(time.time()); time.sleep(2); print(time.time())"
-    (tmp_path / "hold.py").write_text(hold.replace("time.sleep(60)", timed))
+    (tmp_path / "hold.py").write_text("import os" + hold.replace("time.sleep(600)\n", TIMED))
     text = SNAKEFILE.replace("PACKAGE", str(PACKAGE)).replace("PYTHON ", f"{sys.executable} ")
     (tmp_path / "Snakefile").write_text(text)
     words = ["-m", "snakemake", "--cores", "8", "--resources", "gpu=4", "--quiet", "all"]
-    subprocess.run([sys.executable, *words], cwd=tmp_path, check=True, timeout=300)
+    subprocess.run([sys.executable, *words], cwd=tmp_path, check=True, timeout=PATIENCE)
     held = [tuple(map(float, path.read_text().split())) for path in tmp_path.glob("*.txt")]
     assert {device for device, _, _ in held} == {0, 1, 2, 3}
     for device, start, end in held:
         beside = [one for one in held if one[1] < end and one[2] > start]
         assert [one[0] for one in beside].count(device) == 1
-        assert len(beside) > 1, "jobs run beside each other"
+        assert len(beside) >= 4, "jobs run beside each other"
 
 
 # --- shares of a device -------------------------------------------------------------------------
@@ -109,44 +124,59 @@ def said(process: subprocess.Popen, seconds: float) -> str:
     return process.stdout.readline() if ready else ""
 
 
+def wait_in_line(folder: Path) -> None:
+    """Wait until a process stands in line for device 0: it then keeps the device's gate."""
+    gate, end = folder / f"popdesic-gpu-0-gate.{os.getuid()}.lock", time.monotonic() + PATIENCE
+    while True:
+        with contextlib.suppress(FileNotFoundError), gate.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+        assert time.monotonic() < end, "nobody stands in line"
+        time.sleep(0.05)
+
+
 def test_small_jobs_share_a_device_as_far_as_its_memory_goes(hold):
     """3 + 3 of 8 shares run beside each other; a third job of 3 waits until one ends."""
     first, second = (hold(3, HOLD_SHARES) for _ in range(2))
-    assert [said(process, 30) for process in (first, second)] == ["0\n", "0\n"]
+    assert [said(process, PATIENCE) for process in (first, second)] == ["0\n", "0\n"]
     third = hold(3, HOLD_SHARES)
     assert said(third, 3) == ""
     first.kill()
-    assert said(third, 30) == "0\n"
+    assert said(third, PATIENCE) == "0\n"
 
 
-def test_a_job_that_needs_a_whole_device_is_not_passed_by_small_ones(hold):
+def test_a_job_that_needs_a_whole_device_is_not_passed_by_small_ones(tmp_path, hold):
     small = hold(2, HOLD_SHARES)
-    assert said(small, 30) == "0\n"
+    assert said(small, PATIENCE) == "0\n"
     whole = hold(SHARES, HOLD_SHARES)
-    assert said(whole, 3) == ""
+    wait_in_line(tmp_path)
+    assert said(whole, 1) == ""
     late = hold(1, HOLD_SHARES)  # there is room for it, but it stands in line
     assert said(late, 3) == ""
     small.kill()
-    assert said(whole, 30) == "0\n"
+    assert said(whole, PATIENCE) == "0\n"
     assert said(late, 3) == ""
     whole.kill()
-    assert said(late, 30) == "0\n"
+    assert said(late, PATIENCE) == "0\n"
 
 
 def test_small_jobs_spread_over_idle_devices(hold):
     code = HOLD_SHARES.replace("(1, shares", "(2, shares")
-    devices = [said(hold(2, code), 30) for _ in range(3)]
+    devices = [said(hold(2, code), PATIENCE) for _ in range(3)]
     assert sorted(devices[:2]) == ["0\n", "1\n"]
     assert devices[2] in ("0\n", "1\n")
 
 
-def test_a_waiting_job_that_dies_leaves_the_line(hold):
+def test_a_waiting_job_that_dies_leaves_the_line(tmp_path, hold):
     small = hold(2, HOLD_SHARES)
-    assert said(small, 30) == "0\n"
+    assert said(small, PATIENCE) == "0\n"
     whole = hold(SHARES, HOLD_SHARES)
-    assert said(whole, 3) == ""
+    wait_in_line(tmp_path)
+    assert said(whole, 1) == ""
     whole.kill()
-    assert said(hold(1, HOLD_SHARES), 30) == "0\n"
+    assert said(hold(1, HOLD_SHARES), PATIENCE) == "0\n"
 
 
 def test_shares_add_up_to_no_more_than_the_device(tmp_path, monkeypatch):
@@ -169,7 +199,7 @@ def test_shares_add_up_to_no_more_than_the_device(tmp_path, monkeypatch):
     for process in processes:
         process.start()
     for process in processes:
-        process.join(120)
+        process.join(PATIENCE)
         assert process.exitcode == 0
     assert SHARES // 2 < most.value <= SHARES
     assert out.value == 0
@@ -217,10 +247,10 @@ def test_visible_devices_are_locked_by_name(tmp_path, hold):
     assert hold(1).stdout.readline() == "0\n"
     code = HOLD.replace("environment={}", "environment={'CUDA_VISIBLE_DEVICES': '1'}")
     other = subprocess.run(
-        [sys.executable, "-c", code.replace("time.sleep(60)", ""), str(tmp_path), "1"],
+        [sys.executable, "-c", code.replace("time.sleep(600)", ""), str(tmp_path), "1"],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
         check=True,
         env={**os.environ, "PYTHONPATH": str(PACKAGE)},
     )
@@ -273,7 +303,7 @@ def user_leases(user: int, folder: Path, count: int, said, hold, umask: int, sha
         said.put(lease_device(count, shares=lambda _: shares, **options))
     except BaseException as error:
         said.put(f"{type(error).__name__}: {error}")
-    hold.wait(60)
+    hold.wait(PATIENCE)
 
 
 class As:
@@ -286,11 +316,11 @@ class As:
         arguments = (user, folder, count, said, self.hold, umask, shares)
         self.process = FORK.Process(target=user_leases, args=arguments)
         self.process.start()
-        self.got = said.get(timeout=30)
+        self.got = said.get(timeout=PATIENCE)
 
     def end(self) -> None:
         self.hold.set()
-        self.process.join(30)
+        self.process.join(PATIENCE)
         assert self.process.exitcode == 0
 
 
@@ -333,8 +363,8 @@ def test_no_user_deletes_or_replaces_the_lease_of_another(shared):
     said = FORK.Queue()
     process = FORK.Process(target=deletes_and_replaces, args=(BOB, lease, said))
     process.start()
-    assert [said.get(timeout=30) for _ in range(4)] == [*["refused"] * 3, False]
-    process.join(30)
+    assert [said.get(timeout=PATIENCE) for _ in range(4)] == [*["refused"] * 3, False]
+    process.join(PATIENCE)
     bob = As(BOB, shared, 1)
     assert "are taken" in bob.got
     alice.end()
@@ -400,7 +430,7 @@ def test_users_who_start_at_once_never_share_a_device(shared, monkeypatch):
     for process in racing:
         process.start()
     for process in racing:
-        process.join(120)
+        process.join(PATIENCE)
         assert process.exitcode == 0
     assert collisions.value == 0
     assert list(holders) == [0, 0]

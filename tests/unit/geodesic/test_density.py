@@ -166,23 +166,26 @@ def test_lengths_against_scipy(rng, backend, kind, alpha):
 @pytest.mark.parametrize("alpha", [2.0, 8.0])
 def test_more_copies_than_neighbours_are_neither_glued_nor_sent_away(rng, backend, kind, alpha):
     """Nine founders have the same genotypes, and k is 4: without care their radius is 0."""
-    points = rng.normal(size=(60, 2))
-    many = np.concatenate([points, np.repeat(points[:1], 8, axis=0)])
-    distances = squareform(pdist(many))
-    assert founder_radii(distances, np.ones(68, bool), 4)[0] == 0
-    found = close(distances, corrected(kind, 4), backend, alpha, "float64").lengths
-    copies = [0, *range(60, 68)]
-    assert np.isfinite(found).all()
-    assert (found[np.ix_(copies, copies)] == 0).all()
-    apart = found[0, 1:60]
-    assert (apart > 0).all()
-    alone = close(distances[:60, :60], corrected(kind, 4), backend, alpha, "float64").lengths
-    # the copies are closer neighbours to those around: lengths change, but by a bounded factor
-    far = np.median(apart / alone[0, 1:])
-    assert 0.5 < far < 2 ** (alpha - 1)
-    # and nobody else is joined by them
-    others = np.triu_indices(59, 1)
-    assert np.median((found[1:60, 1:60] / alone[1:, 1:].clip(1e-300))[others]) > 0.8
+    factors = []
+    for _ in range(9):
+        points = rng.normal(size=(60, 2))
+        many = np.concatenate([points, np.repeat(points[:1], 8, axis=0)])
+        distances = squareform(pdist(many))
+        assert founder_radii(distances, np.ones(68, bool), 4)[0] == 0
+        found = close(distances, corrected(kind, 4), backend, alpha, "float64").lengths
+        copies = [0, *range(60, 68)]
+        assert np.isfinite(found).all()
+        assert (found[np.ix_(copies, copies)] == 0).all()
+        apart = found[0, 1:60]
+        assert (apart > 0).all()
+        alone = close(distances[:60, :60], corrected(kind, 4), backend, alpha, "float64").lengths
+        factors.append(np.median(apart / alone[0, 1:]))
+        # and nobody else is joined by them
+        others = np.triu_indices(59, 1)
+        assert np.median((found[1:60, 1:60] / alone[1:, 1:].clip(1e-300))[others]) > 0.8
+    # The copies are closer neighbours to those around: lengths change, but by a bounded factor. Of
+    # one study, where they may lie beside the only way to all others, it is larger in 1 of 500.
+    assert 0.5 < np.median(factors) < 2 ** (alpha - 1)
 
 
 def test_a_copy_that_arrives_has_the_weights_of_the_original(rng):

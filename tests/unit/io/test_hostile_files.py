@@ -490,7 +490,7 @@ def test_check_refuses_them_before_any_job(tmp_path, kind):
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
     )
     assert done.returncode == 1
     said = done.stdout + done.stderr
@@ -506,7 +506,7 @@ def test_planning_of_a_run_does_not_wait_for_a_fifo(tmp_path):
     path = special_file("fifo", study)
     first = sheet.read_text().splitlines()[1].split("\t")[1]
     sheet.write_text(sheet.read_text().replace(first, path.name, 1))
-    said = snakemake(study, "--dry-run", fails=True, seconds=120)
+    said = snakemake(study, "--dry-run", fails=True)
     assert "cohorts.tsv, row 2" in said
     assert "FIFO" in said
 
@@ -532,12 +532,12 @@ def test_header_line_without_end(tmp_path):
         file.write(b"##fileformat=VCFv4.2\n##x=")
         for _ in range(400):
             file.write(block)
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(UserError, match="header does not end"):
         read_header(path)
     # 256 MB in pieces of 64 KiB, each searched once. Searching everything again after each piece
     # took quadratic time.
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
     refused(path, tmp_path / "raw", "header does not end")
 
 
@@ -546,9 +546,9 @@ def test_long_header_lines_are_read(tmp_path):
         "##contig", "##x=" + "y" * 30_000_000 + "\n##contig", 1
     )
     (tmp_path / "in.vcf").write_text(text)
-    started = time.perf_counter()
+    started = time.process_time()
     assert read_header(tmp_path / "in.vcf").samples == ["S0", "S1"]
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_record_without_end(tmp_path, monkeypatch):
