@@ -17,6 +17,7 @@ modules, edited code, Slurm and the bare root.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import marshal
@@ -32,6 +33,8 @@ from pathlib import Path
 
 #: What nearly all jobs import.
 IMPORTED = ("numpy", "pandas", "numba", "snakemake.logging", "snakemake.iocontainers")
+#: What Snakemake sets for a job of one thread, and numpy reads when it is imported.
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 #: Snakemake writes the scripts of jobs here.
 SCRIPTS = "/.snakemake/scripts/"
 #: Stands in the place of Python; it imports as little as possible.
@@ -68,9 +71,10 @@ def run_snakemake(arguments: list[str]) -> None:
             listening.listen()
             files = (listening.fileno(), alive)
             words = [sys.executable, __file__, "--fork", *map(str, files)]
-            forks = subprocess.Popen(words, stdin=subprocess.DEVNULL, pass_fds=files)
+            variables = os.environ | dict.fromkeys(THREADS, "1")
+            forks = subprocess.Popen(words, stdin=subprocess.DEVNULL, pass_fds=files, env=variables)
         os.close(alive)
-        sys.executable, sys.path[0] = str(program), os.getcwd()
+        sys.executable, sys.path[0] = str(program), str(Path.cwd())
         sys.argv = ["snakemake", *arguments]
         from snakemake.cli import main
 
@@ -154,21 +158,19 @@ def _say_what_ended(jobs: dict[int, socket.socket], ready: selectors.BaseSelecto
         if not child:
             return
         line = jobs.pop(child)
-        if line in ready.get_map().values() or line.fileno() in ready.get_map():
+        if line.fileno() in ready.get_map():
             ready.unregister(line)
         with line:
             code = os.waitstatus_to_exitcode(status)
-            try:
+            with contextlib.suppress(OSError):  # the program was killed
                 line.sendall(code.to_bytes(8, "little", signed=True))
-            except OSError:  # the program was killed
-                pass
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] != ["--fork"]:
         run_snakemake(sys.argv[1:])
     script = fork_jobs(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]))
-    sys.argv, sys.path[0] = [script], os.path.dirname(script)
+    sys.argv, sys.path[0] = [script], str(Path(script).parent)
     job = types.ModuleType("__main__")
     job.__file__, job.__builtins__ = script, __builtins__
     sys.modules["__main__"] = job
