@@ -158,7 +158,7 @@ WAYS: dict[str, Way] = {
         )
     },
     # a GPU
-    ".venv/bin/popdesic tune": WHOLE,
+    ".venv/bin/popdesic tune": named("tests/workflow/test_wheel.py"),
     **{
         f"{BENCH}{name}": GPU
         for name in (
