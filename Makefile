@@ -20,7 +20,7 @@ run: $(VENV)/ready-run
 	snakemake --cores all
 
 test: $(VENV)/ready-test
-	pytest -n 2 --dist loadfile $(PYTEST_FLAGS)
+	pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)
 
 concordance: $(VENV)/ready-test
 	POPDESIC_CONCORDANCE=$(CURDIR)/concordance.tsv pytest tests/golden/test_concordance.py

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+#: Folders with the longest files. They are run first, so that no worker waits for another's last.
+LONGEST_FIRST = ("docs", "slurm", "fuzz", "workflow", "golden", "landscapes", "simt")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,6 +24,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=float(os.environ.get("POPDESIC_FUZZ_SECONDS", 10)),
         help="seconds of fuzzing a reader (tests/fuzz); default: POPDESIC_FUZZ_SECONDS or 10",
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    folders = [ROOT / "tests" / name for name in LONGEST_FIRST]
+    items.sort(key=lambda item: [not item.path.is_relative_to(folder) for folder in folders])
 
 
 @pytest.fixture(scope="module")

@@ -207,7 +207,9 @@ def main() -> None:
     parser.add_argument("--dense-limit", type=int, help="distance.dense_limit of the study")
     parser.add_argument("--limit", type=float, help="seconds after which the run is interrupted")
     parser.add_argument("--resume", action="store_true", help="continue the run of --folder")
-    options = commandline.parse(parser, samples=40, sites=300, cohorts=2, warm=True)
+    few = ["distance", "results/embedding/pca.tsv"]
+    sizes = {"samples": 40, "sites": 300, "cohorts": 2}
+    options = commandline.parse(parser, **sizes, warm=True, targets=few)
     if options.folder:
         options.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.folder) as temporary:

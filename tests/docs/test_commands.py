@@ -66,7 +66,7 @@ WAYS: dict[str, Way] = {
     "make run": BARE,
     "make test": BARE,
     "python3 tests/bare_root.py": named("what CI begins with; needs root and takes ten minutes"),
-    ".venv/bin/python tests/fuzz/run.py --seconds 3600": Way("whole", " --seconds 20", "an hour"),
+    ".venv/bin/python tests/fuzz/run.py --seconds 3600": Way("whole", " --seconds 4", "an hour"),
     "python docs/count_clicks.py": named("needs the finished example; tests/reader.py"),
     "make lint": WHOLE,
     "make format": WHOLE,
@@ -158,7 +158,7 @@ WAYS: dict[str, Way] = {
         )
     },
     # a GPU
-    ".venv/bin/popdesic tune": WHOLE,
+    ".venv/bin/popdesic tune": named("tests/workflow/test_wheel.py"),
     **{
         f"{BENCH}{name}": GPU
         for name in (

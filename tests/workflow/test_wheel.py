@@ -19,7 +19,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from clone import ROOT, copy_repository, package_folders, stranger_environment
+from clone import (
+    ROOT,
+    copy_compiled,
+    copy_repository,
+    package_folders,
+    stranger_environment,
+)
 from running import PATIENCE, path_without
 from study import FAST, make_cohorts, write_study
 
@@ -59,7 +65,9 @@ def install(wheel: Path, folder: Path) -> None:
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     # A folder's own .pth files, such as that of an editable Popdesic, are not read.
     others = package_folders()
-    (folder / "lib" / version / "site-packages/others.pth").write_text("\n".join(others) + "\n")
+    packages = folder / "lib" / version / "site-packages"
+    (packages / "others.pth").write_text("\n".join(others) + "\n")
+    copy_compiled(packages / "popdesic")
 
 
 @pytest.fixture(scope="module")
@@ -242,7 +250,16 @@ def test_resume_refuses_where_there_is_no_slurm(place, study, ran):
 
 
 def test_tune_compiles_the_kernels_of_the_cpu_and_says_why_no_gpu_is_used(place):
+    """What is not compiled yet is, beside the wheel's modules; the rest is known not to be."""
+
+    def compiled() -> set[str]:
+        return {path.name for path in (place / "env").rglob("number_text.*.nbc")}
+
+    for path in (place / "env").rglob("number_text.*.nb?"):
+        path.unlink()
+    assert not compiled()
     said = popdesic(place, "tune", CUDA_VISIBLE_DEVICES="")
+    assert compiled()
     assert re.search(r"^CPU, scans of cases: \d+\.\d CPU-s$", said, re.M)
     assert re.search(r"^No GPU can be used here", said, re.M)
 
