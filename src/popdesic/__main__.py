@@ -171,9 +171,14 @@ def tune(options: argparse.Namespace) -> None:
     print(f"digests of the code of {share_digests()} scripts, which a study's first run reads")
     backend = select_backend("auto")
     if backend.name == "gpu":
-        from .engine.gpu.tune import tune_usual
+        from .engine.gpu.tune_plans import candidates
+        from .engine.gpu.usual import tune_usual
+        from .study.rehearsal import rehearse_all
 
         print(backend.describe())
+        variants = [variant.label for variant in candidates(backend.device)]
+        for name, seconds in rehearse_all(backend.device.index, variants).items():
+            print(f"GPU, {name}: {seconds:.1f} CPU-s")
         print("\n".join(tune_usual(backend.device)))
 
 

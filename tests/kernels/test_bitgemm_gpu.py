@@ -17,11 +17,21 @@ pytest.importorskip("cupy")
 
 from awkward_terms import IBS, TERMS
 
-from popdesic.engine.gpu import bitgemm, bitgemm_plans, devices, layout, tune, tune_plans, variants
+from popdesic.engine.gpu import (
+    bitgemm,
+    bitgemm_plans,
+    devices,
+    layout,
+    tune,
+    tune_plans,
+    usual,
+    variants,
+)
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.gpu.stream import BitgemmStream
 from popdesic.engine.terms import PLANE_BITS, SQUARED, SQUARED_IBS0, Planes, Terms
 from popdesic.io.errors import UserError
+from popdesic.study import rehearsal
 
 MISSING = 3
 SITES = (1, 15, 16, 17, 33, 63, 64, 65, 257, 1023, 1024, 1025, 4100)
@@ -365,10 +375,25 @@ def test_the_choice_of_kernel_is_cached(gpu_device, measured, monkeypatch, tmp_p
 
 @pytest.mark.gpu
 def test_usual_problem_classes_are_measured(gpu_device, measured):
-    *lines, scans = tune.tune_usual(gpu_device, (256,))
-    assert len(lines) == 4
-    assert all(line.startswith("256 x 256") for line in lines)
+    *lines, scans = usual.tune_usual(gpu_device, (1024,))
+    assert len(lines) == 6
+    assert all(", 1024 x 1024: " in line for line in lines)
+    assert "comparisons, with missing" in lines[3]
     assert scans.startswith("epistasis scans: ")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", rehearsal.rehearsals())
+def test_every_rehearsal_of_a_study_runs(gpu_device, name):
+    """`popdesic tune` only logs one that fails."""
+    rehearsal.rehearsals()[name](GpuBackend.unmeasured(gpu_device.index))
+
+
+@pytest.mark.gpu
+def test_rehearsals_run_beside_the_process_with_the_lease(gpu_device):
+    variant = tune_plans.candidates(gpu_device)[0].label
+    found = rehearsal.rehearse_all(gpu_device.index, [variant])
+    assert set(found) == {variant, *rehearsal.rehearsals()}
 
 
 @pytest.mark.gpu

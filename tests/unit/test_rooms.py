@@ -53,6 +53,7 @@ LAUNCHERS = {
             "tiles",
             "tune",
             "umap",
+            "usual",
         ),
     )
 }

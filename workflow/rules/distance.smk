@@ -159,7 +159,7 @@ rule export_distance:
         "benchmarks/export_distance.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 4
+    threads: aside_threads(4)  # before define_axes
     resources:
         mem_mb=memory(pairs=24e-6),
         runtime=minutes(pairs=5e-8),

@@ -27,7 +27,7 @@ rule relate_samples:
         "benchmarks/relate_samples.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: wide_threads()
+    threads: half_threads()  # beside choose_geodesics or maps
     resources:
         # Two sums of each pair; genotypes and residuals of passes that are made ahead.
         mem_mb=memory(650, samples=0.05, pairs=10e-6),

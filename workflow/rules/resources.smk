@@ -1,8 +1,9 @@
 # Threads, GPUs and memory of jobs.
 #
-# needs   GPUS, COHORTS; constants of the rule files when called
-# gives   shared_threads(), row_threads(), spare_threads(), wide_threads(), pca_memory(),
-#         further_threads(), further_gpus(), counting_gpus(), shared_minutes()
+# needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
+# gives   shared_threads(), row_threads(), spare_threads(), wide_threads(), half_threads(),
+#         aside_threads(), closing_threads(), pca_memory(), further_threads(), further_gpus(),
+#         counting_gpus(), shared_minutes()
 
 import os
 
@@ -47,6 +48,24 @@ def wide_threads():
     """Threads of a job that the first map waits for: three quarters, the rest for jobs beside it."""
     cores = _own_cores()
     return max(1, min(16, cores * 3 // 4)) if cores else 8
+
+
+def half_threads():
+    """Threads of a long job beside the chain that the report waits for."""
+    cores = _own_cores()
+    return max(1, min(16, cores // 2)) if cores else 8
+
+
+def aside_threads(most):
+    """Threads of one of two jobs that begin before a job of `wide_threads`, which does not wait."""
+    cores = _own_cores()
+    return min(most, max(1, (cores - wide_threads()) // 2)) if cores >= 8 else most
+
+
+def closing_threads(closures, mb):
+    """Threads of one of some closures; on a GPU little is left for them, before `define_axes`."""
+    threads = shared_threads(closures, 8, mb)
+    return min(threads, aside_threads(8)) if CONFIG["device"] == "gpu" else threads
 
 
 def pca_memory(wildcards, input, attempt):

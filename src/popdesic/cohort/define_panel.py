@@ -14,7 +14,7 @@ from ..io.bed import open_cohort, read_bim
 from ..io.errors import UserError
 from ..io.files import atomic_path, carrying_panel, digest, write_json
 from ..io.genotypes import MISSING, unpack_bed
-from ..io.sites import contig_order, is_ambiguous, site_keys
+from ..io.sites import contig_order, is_ambiguous, site_keys, upper_alleles
 from ..io.tables import read_table, write_rows
 from .match import match_sites
 from .panel import COLUMNS
@@ -136,7 +136,9 @@ def _join(
     other = other[~repeated]
     both = merged.merge(other, on=key, how="inner", suffixes=("", "_other"), sort=False)
     steps.append(PanelStep("shared", cohort, len(both)))
-    swapped = both.ref.str.upper() != both.ref_other.str.upper()
+    pair, pairs = upper_alleles(both.ref, both.ref_other)
+    differ = np.array([ref != other for ref, other in pairs], bool)[pair]
+    swapped = pd.Series(differ, both.index)
     lost = swapped & is_ambiguous(both.low, both.high)
     steps.append(PanelStep("turned", cohort, int((swapped & ~lost).sum())))
     steps.append(PanelStep("ambiguous", cohort, int(lost.sum())))

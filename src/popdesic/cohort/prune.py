@@ -106,10 +106,8 @@ def write_lists(sites: pd.DataFrame, removed: np.ndarray, kept_out: Path, remove
 
     Identifiers from files can repeat or be '.'; these are unique.
     """
-    names = [
-        f"{chrom}:{pos}:{ref}:{alt}\n"
-        for chrom, pos, ref, alt in zip(sites.chrom, sites.pos, sites.ref, sites.alt, strict=True)
-    ]
+    columns = (sites[name].tolist() for name in ("chrom", "pos", "ref", "alt"))
+    names = [f"{chrom}:{pos}:{ref}:{alt}\n" for chrom, pos, ref, alt in zip(*columns, strict=True)]
     for path, flags in ((kept_out, ~removed), (removed_out, removed)):
         with atomic_path(path) as temporary:
             temporary.write_text("".join(n for n, f in zip(names, flags, strict=True) if f))

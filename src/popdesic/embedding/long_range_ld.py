@@ -39,9 +39,10 @@ def regions_of(build: str) -> list[tuple[str, int, int, str]]:
 
 def in_regions(sites: pd.DataFrame, regions: list[tuple[str, int, int, str]]) -> np.ndarray:
     """Sites (columns `chrom`, `pos`) within any of these regions, bool (n_sites,)."""
-    contig = sites.chrom.map(canonical_contig).to_numpy()
+    contig, names = pd.factorize(sites.chrom)
+    bare = np.array(list(map(canonical_contig, names)), object)
     pos = sites.pos.to_numpy(np.int64)
     found = np.zeros(len(sites), bool)
     for chrom, start, end, _ in regions:
-        found |= (contig == chrom) & (pos >= start) & (pos <= end)
+        found |= (bare == chrom)[contig] & (pos >= start) & (pos <= end)
     return found

@@ -25,6 +25,29 @@ def test_sizes_are_rounded_up_to_powers_of_two(given, expected):
     assert (shape.samples_a, shape.samples_b, shape.stages) == expected
 
 
+@pytest.mark.parametrize(
+    ("given", "symmetric", "side"),
+    [
+        ((150, 150), True, 1024),
+        ((1024, 1024), False, 1024),
+        ((32, 10**6), False, 1024),
+        ((2048, 2048), False, 1024),
+        ((2048, 4096), False, 4096),
+        ((8192, 8192), True, 4096),
+        ((8193, 8193), False, MOST_SAMPLES),
+        ((10**6, 10**6), True, MOST_SAMPLES),
+    ],
+)
+@pytest.mark.parametrize("complete", [True, False])
+def test_few_classes_are_measured(given, symmetric, side, complete):
+    """`popdesic tune` measures all; but for the largest, none is larger than what it decides."""
+    found = {
+        ShapeClass.of(*given, n_sites, symmetric, complete).measured for n_sites in (100, 10**6)
+    }
+    assert found == {ShapeClass(side, side, MOST_STAGES, False, complete)}
+    assert side in (1024, MOST_SAMPLES) or side <= max(given)
+
+
 def test_problems_of_equal_cost_share_a_label():
     names = {
         ShapeClass.of(500, 500, 10**6, symmetric, complete).label(terms, kernel)

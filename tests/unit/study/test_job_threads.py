@@ -10,7 +10,9 @@ from running import ROOT
 TEXT = (ROOT / "workflow/rules/resources.smk").read_text()
 
 
-def resources(cores: int | None, *, unmade: int = 4, memory_mb: float = 1e6, nodes=None):
+def resources(
+    cores: int | None, *, unmade: int = 4, memory_mb: float = 1e6, nodes=None, device="cpu"
+):
     """The functions of the rule file in a run with `cores`, for a study of four cohorts of 1 000.
 
     Of the rows of its cohorts, `unmade` were not made yet.
@@ -19,6 +21,7 @@ def resources(cores: int | None, *, unmade: int = 4, memory_mb: float = 1e6, nod
         "workflow": SimpleNamespace(cores=cores, nodes=nodes, is_main_process=True),
         "WorkflowError": ValueError,
         "COHORTS": list("abcd"),
+        "CONFIG": {"device": device},
         "n_samples": lambda *cohorts: 1000 * len(cohorts),
     }
     exec(compile(TEXT, "resources.smk", "exec"), names)
@@ -56,3 +59,20 @@ def test_no_more_jobs_run_side_by_side_than_memory_holds():
 def test_jobs_of_a_cluster_have_cores_of_their_own():
     run = resources(None, nodes=100)
     assert run.row_threads(run.rows, beside=1) == run.shared_threads(4, 8) == 8
+    assert run.aside_threads(4) == 4 and run.closing_threads(4, 0) == run.half_threads() == 8
+
+
+@pytest.mark.parametrize("cores", [8, 12, 16, 24, 64])
+def test_the_axes_do_not_wait_for_an_export_and_a_closure(cores):
+    run = resources(cores, device="gpu")
+    beside = run.aside_threads(4), run.closing_threads(4, 0)
+    assert run.wide_threads() + sum(beside) <= cores
+    assert min(beside) >= 1
+
+
+@pytest.mark.parametrize("cores", [1, 2, 4])
+def test_few_cores_are_not_kept_free(cores):
+    run = resources(cores, device="gpu")
+    assert run.aside_threads(4) == 4
+    assert run.closing_threads(4, 0) == 1
+    assert resources(16).closing_threads(4, 0) == 4, "on a CPU a closure is long work"

@@ -281,9 +281,15 @@ def _timed(index: int) -> float:
     return time.process_time() - start
 
 
-def _timed_in_process(index: int) -> float:
-    """`_timed` in a process of its own."""
-    code = f"from {__name__} import _timed\nprint(_timed({index}))"
+def timed_in_process(module: str, call: str) -> float:
+    """What a call of a module's function prints as its seconds, in a process of its own.
+
+    Raises
+    ------
+    RuntimeError
+        The process failed; with the end of what it wrote.
+    """
+    code = f"from {module} import _timed\nprint({call})"
     paths = [str(PACKAGES), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -293,8 +299,13 @@ def _timed_in_process(index: int) -> float:
         check=False,
     )
     if done.returncode:
-        raise RuntimeError(f"{GROUPS[index].__name__}: {done.stderr[-2000:]}")
+        raise RuntimeError(f"{call}: {done.stderr[-2000:]}")
     return float(done.stdout.split()[-1])
+
+
+def _timed_in_process(index: int) -> float:
+    """`_timed` in a process of its own."""
+    return timed_in_process(__name__, f"_timed({index})")
 
 
 def compile_all(processes: int | None = None) -> dict[str, float]:

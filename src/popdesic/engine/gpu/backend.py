@@ -82,6 +82,8 @@ class GpuBackend:
         faster by costs measured on the device; with costs given, always. The integers are the same.
     threads : int
         CPU threads that the job may use.
+    measures : bool
+        Whether the micro-kernel is found by measurement; otherwise the first one is taken.
 
     Raises
     ------
@@ -98,6 +100,7 @@ class GpuBackend:
         device_bytes: int | None = None,
         rare_sites: bool | SiteCosts = True,
         threads: int = COPY_THREADS,
+        measures: bool = True,
     ) -> None:
         try:
             usable = cupy.cuda.is_available() and cupy.cuda.runtime.getDeviceCount() > 0
@@ -115,7 +118,7 @@ class GpuBackend:
             )
         self.kernel, self.host_bytes, self.device_bytes = kernel, host_bytes, device_bytes
         self.rare_sites, self.threads = rare_sites, max(1, threads)
-        self.host_panel = HOST_PANEL
+        self.host_panel, self.measures = HOST_PANEL, measures
         self._chosen: dict[tuple[Terms, ShapeClass], Variant] = {}
 
     @classmethod
@@ -153,6 +156,12 @@ class GpuBackend:
             limit = int(DEVICE_SHARE * (granted - CONTEXT_BYTES)) - RESULT_BYTES
         return cls(host_bytes=host_bytes or HOST_BYTES, threads=threads, device_bytes=limit)
 
+    @classmethod
+    def unmeasured(cls, index: int) -> GpuBackend:
+        """A backend without a lease, for work beside the process that has the device's."""
+        cupy.cuda.Device(index).use()
+        return cls(measures=False)
+
     @property
     def can_scan(self) -> bool:
         """Whether the device runs the epistasis scans."""
@@ -183,6 +192,8 @@ class GpuBackend:
     def choose(self, terms: Terms, shape: ShapeClass) -> Variant:
         """The micro-kernel and tiles for a shape class (measured once, see tune.py)."""
         key = terms, shape
+        if not self.measures:
+            return tune.candidates(self.device, self.kernel)[0]
         if key not in self._chosen:
             self._chosen[key] = tune.choose(self.device, terms, shape, self.kernel)
         return self._chosen[key]

@@ -10,7 +10,7 @@ import cupy
 import numpy as np
 
 from ..terms import PLANE_LETTERS
-from .bitgemm_plans import Plan
+from .bitgemm_plans import Pass, Plan
 from .compile import load_function
 from .devices import Device
 from .layout import (
@@ -58,6 +58,16 @@ class Launch:
     symmetric: bool
 
 
+def load_variant(variant: Variant, one: Pass, complete: bool, device: Device) -> cupy.RawKernel:
+    """The kernel of a variant for one pass of a plan."""
+    return load_function(
+        MICRO_KERNELS[variant.kernel],
+        f"bitgemm_{variant.kernel}",
+        defines_of(variant, one, complete),
+        device.capability,
+    )
+
+
 def launch(
     variant: Variant, device: Device, plan: Plan, work: Launch, splits: int | None = None
 ) -> None:
@@ -65,12 +75,7 @@ def launch(
     shape = launch_shape(variant)
     for one in plan.passes:
         steps = cupy.asarray(step_table(one.steps))
-        function = load_function(
-            MICRO_KERNELS[variant.kernel],
-            f"bitgemm_{variant.kernel}",
-            defines_of(variant, one, plan.complete),
-            device.capability,
-        )
+        function = load_variant(variant, one, plan.complete, device)
         if shape.shared_bytes:
             function.max_dynamic_shared_size_bytes = shape.shared_bytes
         n_blocks = len(work.blocks)

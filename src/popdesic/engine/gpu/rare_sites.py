@@ -56,6 +56,7 @@ log = logging.getLogger(__name__)
 
 def site_costs(device: Device, variant: Variant, terms: Terms, shape: ShapeClass) -> SiteCosts:
     """The costs of a shape class on a device: from the user's cache, else measured now and kept."""
+    shape = shape.measured
     key, name = tune.device_key(device), f"sites {variant.label} {shape}"
     known = read_cache().get(key, {}).get(name)
     if known:

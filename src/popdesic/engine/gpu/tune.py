@@ -3,7 +3,7 @@
 Every variant gives the same integers, so the choice is one of time alone. The first problem of
 a class on a device measures the candidates on random planes of that class and keeps the winner
 in ``tune.json`` in the user's cache folder, under the device, its driver and a digest of the
-kernel sources. `tune_usual` does so for the usual classes in advance.
+kernel sources. `usual.tune_usual` does so for the usual classes in advance.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 import cupy
 import numpy as np
 
-from ..terms import PRODUCT, SQUARED, Terms
+from ..terms import PRODUCT, Terms
 from .bitgemm import Launch, launch, source_digest
 from .devices import Device, scan_kernels
 from .layout import (
@@ -38,8 +38,6 @@ LONG_ENOUGH = 0.03
 #: Timed launches of each candidate then; the first is not counted.
 REPEATS = 3
 
-#: Tiles and sites that `tune_usual` measures.
-USUAL_SAMPLES, USUAL_SITES = (256, 2048, 16384), 1 << 20
 #: Products that are measured to choose the kernel of scans.
 SCAN_CLASS = ShapeClass.of(2048, 2048, 1 << 16, True, True)
 
@@ -114,6 +112,7 @@ def choose(device: Device, terms: Terms, shape: ShapeClass, kernel: str | None =
     variants = candidates(device, kernel)
     if len(variants) == 1:
         return variants[0]
+    shape = shape.measured
     key, name = device_key(device), shape.label(terms, kernel)
     known = read_cache().get(key, {}).get(name)
     if known:
@@ -143,31 +142,3 @@ def choose_scan_kernel(device: Device) -> str:
     if kernels[0] == "wgmma" or len(kernels) == 1:
         return kernels[0]
     return choose(device, PRODUCT, SCAN_CLASS).kernel
-
-
-def tune_usual(device: Device, samples: tuple[int, ...] = USUAL_SAMPLES) -> list[str]:
-    """Measure the usual classes of distance tiles in advance, for ``popdesic tune``.
-
-    Parameters
-    ----------
-    device : Device
-        The current device.
-    samples : sizes of square tiles.
-
-    Returns
-    -------
-    list of str : one line a class, with the variant chosen.
-    """
-    lines = []
-    for n in samples:
-        for complete in (True, False):
-            for symmetric in (True, False):
-                shape = ShapeClass.of(n, n, USUAL_SITES, symmetric, complete)
-                variant = choose(device, SQUARED, shape)
-                lines.append(
-                    f"{n} x {n} samples{' (one cohort)' if symmetric else ''}"
-                    f"{'' if complete else ', with missing'}: {variant.label}"
-                )
-    if scan_kernels(device):
-        lines.append(f"epistasis scans: {choose_scan_kernel(device)}")
-    return lines

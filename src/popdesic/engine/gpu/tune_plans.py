@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 
 #: Largest samples and stages measured: beyond them only the time of the measurement changes.
 MOST_SAMPLES, MOST_STAGES = 16384, 1024
+#: Sides of the square problems that are measured, each with the largest side that it decides for.
+#: A job measures nothing larger than itself, up to half of MOST_SAMPLES.
+MEASURED_SIDES = ((1024, 2048), (4096, 8192), (MOST_SAMPLES, MOST_SAMPLES))
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,18 @@ class ShapeClass:
             symmetric,
             complete,
         )
+
+    @property
+    def measured(self) -> ShapeClass:
+        """The class whose measurement decides for this one.
+
+        What variants differ by is how many blocks of the result there are to share out, so that
+        count alone is kept: few classes, which `tune.tune_usual` can measure in advance.
+        """
+        pairs = self.samples_a * self.samples_b // (2 if self.symmetric else 1)
+        sides = (side for side, largest in MEASURED_SIDES if pairs <= largest**2)
+        side = next(sides, MOST_SAMPLES)
+        return ShapeClass(side, side, MOST_STAGES, False, self.complete)
 
     def label(self, terms: Terms, kernel: str | None) -> str:
         """The name under which the choice for some terms is kept."""

@@ -83,10 +83,9 @@ def integer_fields(values: np.ndarray) -> Fields:
 def string_fields(strings: Sequence[str]) -> Fields:
     """Strings."""
     encoded = [string.encode() for string in strings]
-    text = np.empty((len(encoded), max(map(len, encoded), default=0)), np.uint8)
-    length = np.zeros(len(encoded), np.int64)
-    for k, string in enumerate(encoded):
-        _put(text, length, k, string)
+    length = np.fromiter(map(len, encoded), np.int64, len(encoded))
+    longest = max(1, int(length.max(initial=0)))
+    text = np.array(encoded, f"S{longest}").view(np.uint8).reshape(len(encoded), longest)
     return Fields(text, length, np.arange(len(encoded)))
 
 

@@ -1,0 +1,197 @@
+"""What jobs of a usual study do on a GPU, done once on little data (``popdesic tune``).
+
+That compiles the kernels that they launch, ours and those of CuPy's operations on arrays, into
+CuPy's folder, where jobs find them. A default study seeks no epistasis, profiles or segments by
+descent; their jobs compile their kernels themselves.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..embedding import umap_layout
+from ..embedding.fuzzy_graph import fuzzy_graph
+from ..engine.genotype_products import Calls, Flips
+from ..engine.nearest import ROOT, Measure, PlaneParts
+from ..engine.relatives import Closeness
+from ..engine.terms import KINSHIP, SQUARED, Planes
+from ..engine.threads import run_tasks, usable_cpus
+from ..geodesic import closure
+
+if TYPE_CHECKING:
+    from ..engine.gpu.backend import GpuBackend
+
+log = logging.getLogger(__name__)
+
+#: Types of closures (`geodesic.weights`).
+NUMBERS = ("int32", "int64", "float32", "float64")
+#: Samples and sites of all other work; samples whose counts have two bytes, and four.
+SAMPLES, SITES, COUNTED = 300, 700, (300, 1 << 16)
+#: Vectors of products with genotypes: one to four tiles of eight.
+VECTORS = (8, 16, 24, 32)
+#: Costs (dense, pair, row, rows, move) by which all sites go one way (`gpu/rare_sites.py`).
+WAYS = (None, (1, 1e-12, 1, 0, 0), (1, 1e9, 1e-12, 0, 0))
+
+
+def draw_planes(rng: np.random.Generator, n: int, n_sites: int, masked: bool) -> Planes:
+    """Planes of random genotypes, `masked`: some are missing."""
+    genotypes = rng.integers(0, 3, (n, n_sites))
+    planes = [genotypes >= 1, genotypes == 2]
+    planes += [rng.random((n, n_sites)) < 0.9] if masked else []
+    bits = np.zeros((n, len(planes), -(-n_sites // 64) * 64), np.uint8)
+    bits[:, :, :n_sites] = np.stack(planes, axis=1)
+    return Planes(np.packbits(bits, axis=2, bitorder="little").view(np.uint64), n_sites)
+
+
+def closures(backend: GpuBackend, number: str) -> None:
+    """Geodesics: a whole closure with pruning, and one to which samples are added."""
+    rng, n = np.random.default_rng(1), 2 * closure.PANEL + 1
+    places = np.sort(rng.random((n, 1)), axis=0) + (np.arange(n)[:, None] * 8 // n) * 9.0
+    weights = (((places - places.T) ** 2 + 0.01) * 2**12).astype(number)
+    np.fill_diagonal(weights, 0)
+    held = backend.hold(weights)
+    closure.close_paths(held, backend, prune=True)
+    backend.fetch(held, weights)
+    # as `founder_paths` closes a matrix that others are added to
+    few = np.ascontiguousarray(weights[: n // 2, : n // 2])
+    held = backend.hold(few)
+    closure.insert_paths(held, len(few) // 2, backend)
+    backend.fetch(held, few)
+
+
+def products(backend: GpuBackend) -> None:
+    """Distances and comparisons of cohorts: every way of rare sites, one and two blocks."""
+    from ..engine.gpu.rare_sites_plans import SiteCosts
+
+    rng = np.random.default_rng(1)
+    for costs in WAYS:
+        backend.rare_sites = SiteCosts(*costs) if costs else False
+        for masked in (False, True):
+            a, b = (draw_planes(rng, n, SITES, masked) for n in (SAMPLES, SAMPLES // 2))
+            for terms in (SQUARED, KINSHIP):
+                backend.bitgemm(a, None, terms)
+                backend.bitgemm(backend.keep_planes(a), b, terms)
+
+
+def correlations(backend: GpuBackend) -> None:
+    """LD: windows that are too wide to be counted pair by pair."""
+    rng, rows = np.random.default_rng(1), np.arange(SITES)
+    ends = np.minimum(rows + 300, SITES)
+    for masked in (False, True):
+        planes = draw_planes(rng, SITES, SAMPLES, masked)
+        backend.r2_pairs(planes, ends, 0.2, lambda *_: None)
+
+
+def neighbors(backend: GpuBackend) -> None:
+    """Large studies: nearest samples and points, close pairs."""
+    rng = np.random.default_rng(1)
+    backend.rare_sites = False
+    for masked in (False, True):
+        planes = PlaneParts.of([draw_planes(rng, SAMPLES, SITES, masked)])
+        backend.nearest_samples(planes, Measure(SQUARED, ROOT, SITES, 1, 1), 5)
+        backend.close_pairs(planes, Closeness(0.05, 0.05, 1, SAMPLES**2))
+    backend.nearest_points(rng.normal(size=(SAMPLES, 4)), 5)
+
+
+def components(backend: GpuBackend) -> None:
+    """Axes and components of large studies: products of genotypes with vectors."""
+    rng = np.random.default_rng(1)
+    parts = [rng.integers(0, 256, (SITES, n), np.uint8) for n in (40, 30)]
+    keep = tuple(np.arange(4 * part.shape[1]) % 7 > 0 for part in parts)
+    n = sum(int(who.sum()) for who in keep)
+    calls = Calls(tuple(parts), None, keep, rng.uniform(0.1, 0.9, SITES))
+    found = backend.genotype_products(calls)
+    for k in VECTORS:
+        found.normal(rng.normal(size=(n, k)))
+    vectors, known = rng.normal(size=(n, 2)), np.linalg.qr(rng.normal(size=(n, 2)))[0]
+    found.normal(vectors, np.ones((2, 2)))
+    found.joint(vectors)
+    signs, stretch = (
+        rng.choice(np.array([-1, 1], np.int8), (2, n, 2)),
+        np.arange(SITES) * 2 // SITES,
+    )
+    flips = Flips(signs, stretch, known, found.project(known))
+    found.flipped(vectors, flips)
+    found.spread_by_person(flips)
+
+
+def maps(backend: GpuBackend) -> None:
+    """UMAPs of large studies."""
+    rng, n = np.random.default_rng(1), 40
+    near = np.stack([(i + 1 + np.arange(6)) % n for i in range(n)])
+    graph = fuzzy_graph(near, np.sort(rng.random((n, 6)), axis=1), 1e-3)
+    options = {"start": rng.normal(size=(n, 2)), "min_dist": 0.3, "seed": 1, "epochs": 3}
+    umap_layout.optimize_layout(graph, **options, backend=backend)
+
+
+def counts(backend: GpuBackend) -> None:
+    """Counts of genotypes by site over populations of large cohorts."""
+    rng = np.random.default_rng(1)
+    used, values = np.array([2**40 - 1], np.uint64), np.arange(64)
+    for n in COUNTED:
+        for masked in (False, True):
+            words = draw_planes(rng, n, 60, masked).words
+            backend.count_groups(
+                words, used, values, 60, lambda first, part, sums: np.arange(len(part)) % 2, 2
+            )
+
+
+def rehearsals() -> dict[str, Callable[[GpuBackend], None]]:
+    """Work by its name, that of several seconds first."""
+    named = {
+        f"closures of {number}": lambda backend, number=number: closures(backend, number)
+        for number in NUMBERS
+    }
+    others = products, correlations, neighbors, components, maps, counts
+    return named | {work.__name__: work for work in others}
+
+
+def _timed(index: int, name: str) -> float:
+    """Rehearse one kind of work, or compile one variant, on a device; CPU seconds that it took."""
+    from ..engine.gpu.backend import GpuBackend
+    from ..engine.gpu.usual import compile_variant
+
+    start = time.process_time()
+    backend, works = GpuBackend.unmeasured(index), rehearsals()
+    if name in works:
+        works[name](backend)
+    else:
+        compile_variant(backend.device, name)
+    return time.process_time() - start
+
+
+def rehearse_all(index: int, variants: list[str], processes: int | None = None) -> dict[str, float]:
+    """Rehearse all work and compile all variants, each in a process of its own.
+
+    Parameters
+    ----------
+    index : int
+        Number of the device, whose lease the caller has.
+    variants : list of str
+        Labels of the micro-kernels that will be measured.
+    processes : int, optional
+        Processes at a time; by default one a usable CPU.
+
+    Returns
+    -------
+    dict
+        Name of the work -> CPU seconds that it took. What failed is logged and left out: jobs then
+        compile what they need.
+    """
+    from ..engine.cpu.precompile import timed_in_process
+
+    def timed(name: str) -> float | None:
+        try:
+            return timed_in_process(__name__, f"_timed({index}, {name!r})")
+        except RuntimeError as reason:
+            log.warning("GPU, %s: not compiled in advance: %s", name, reason)
+            return None
+
+    names = [*variants, *rehearsals()]
+    seconds = run_tasks(timed, [(name,) for name in names], processes or usable_cpus())
+    return {name: one for name, one in zip(names, seconds, strict=True) if one is not None}
