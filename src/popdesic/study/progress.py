@@ -1,14 +1,14 @@
 """Lines that a run prints as its jobs end: how many of a stage and of the study, and time left.
 
 `distance 3/8 · study 21/55 · about 1 min 40 s left` stands where Snakemake would print
-`21 of 55 steps (38%) done`. The lines come from events that Snakemake logs, so they are the same for
-local runs and for clusters.
+`21 of 55 steps (38%) done`. The lines come from events that Snakemake logs, so they are the same
+for local runs and for clusters.
 
 The time left begins with a forecast of each job: what it took in an earlier run of the study (its
-benchmark file), otherwise the minutes that its rule expects (`resources.py`). What the finished jobs
-of this run took corrects it, each rule by its own jobs as soon as one has finished. The sum over
-the jobs to come is divided by how many ran side by side until now; it is never less than the
-longest chain of jobs that wait for each other.
+benchmark file), otherwise the minutes that its rule expects (`resources.py`). What the finished
+jobs of this run took corrects it, each rule by its own jobs as soon as one has finished. The sum
+over the jobs to come is divided by how many ran side by side until now. The time left is never less
+than the longest chain of jobs that wait for each other.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from .snakemake_internals import Step, progress_quietness, running_steps
 
 #: No time is printed before so many jobs have finished, and so much of what was forecast.
 ENOUGH_JOBS, ENOUGH_SHARE = 3, 0.05
-#: Seconds of a job beside the minutes that its rule expects.
-SHORTEST = 1.0
+#: Seconds of a job beside the minutes that its rule expects. Few minutes are mostly the margin of a
+#: rule, whatever the data: they count in full only far above these.
+TYPICAL_SECONDS, MARGIN_MINUTES = 10.0, 30.0
 #: A job that takes longer than forecast is expected to take this share of its age longer.
 OVERDUE = 0.2
 #: The time left is computed anew only after this multiple of what computing it took.
@@ -44,6 +45,12 @@ def about(seconds: float) -> str:
     hours, minutes, rest = whole // 3600, whole % 3600 // 60, whole % 60
     parts = ((hours, "h"), (minutes, "min"), (rest, "s"))
     return "about " + " ".join(f"{number} {unit}" for number, unit in parts if number)
+
+
+def rule_seconds(runtime: float) -> float:
+    """Seconds of a job that has never run, from the time limit that its rule asks for."""
+    minutes = expected_minutes(runtime)
+    return TYPICAL_SECONDS + 60 * minutes * minutes / (minutes + MARGIN_MINUTES)
 
 
 def benchmark_seconds(path: Path) -> float | None:
@@ -74,7 +81,7 @@ class Progress:
         self.took: dict[int, float] = {}
         self.done: Counter[str] = Counter()
         self.first: float | None = None
-        self._last: tuple[float, float, float | None] | None = None
+        self._last: tuple[float, float, float] | None = None
         self.add(steps)
 
     def add(self, steps: Iterable[Step]) -> None:
@@ -91,8 +98,7 @@ class Progress:
             if seconds is None and others:  # of a cohort that is new
                 seconds = sum(others) / len(others)
             self.measured[number] = seconds is not None
-            rule_expects = SHORTEST + 60 * expected_minutes(step.runtime)
-            self.forecast[number] = rule_expects if seconds is None else seconds
+            self.forecast[number] = rule_seconds(step.runtime) if seconds is None else seconds
         self.total = Counter(step.stage for step in self.steps.values())
         waiting = {n: [m for m in s.after if m in self.steps] for n, s in self.steps.items()}
         self.order = [*TopologicalSorter(waiting).static_order()]
@@ -128,10 +134,11 @@ class Progress:
             return None
         if self._last and now < self._last[1]:
             at, _, left = self._last
-            return None if left is None else max(0.0, left - (now - at))
-        start = time.perf_counter()
+            return max(0.0, left - (now - at))
+        start = time.thread_time()
         left = self._left(now)
-        self._last = (now, now + SPARING * (time.perf_counter() - start), left)
+        if left is not None:
+            self._last = (now, now + SPARING * (time.thread_time() - start), left)
         return left
 
     def _left(self, now: float) -> float | None:
@@ -140,7 +147,8 @@ class Progress:
             return None
         expected = self._expected(now)
         busy = sum(self.took.values()) + sum(now - begun for begun in self.begun.values())
-        beside = max(0.1, busy / max(now - (self.first or now), 1e-3))
+        elapsed = now - (now if self.first is None else self.first)
+        beside = max(0.1, busy / max(elapsed, 1e-3))
         ends: dict[int, float] = {}
         for n in self.order:
             waits = max((ends[m] for m in self.after[n]), default=0.0)
@@ -159,7 +167,7 @@ class Progress:
             if n not in self.took:
                 # Forecasts from benchmarks hold until this run says more.
                 key = step.rule if step.rule in sums else self.measured[n]
-                seconds, forecast = sums[key] if key in sums else (1.0, 1.0)
+                seconds, forecast = sums.get(key, (1.0, 1.0))
                 found[n] = self.forecast[n] * seconds / max(forecast, 1e-3)
                 if n in self.begun:
                     age = now - self.begun[n]
