@@ -114,6 +114,12 @@ if workflow.is_main_process:
     decode_returned_samples()
 
 
+onstart:
+    from popdesic.study.progress import show_progress
+
+    show_progress(workflow, logger)
+
+
 onsuccess:
     keep_records()
     print(last_line(STARTED), file=sys.stderr)

@@ -46,10 +46,15 @@ def add(total: float | None, value: float | None) -> float | None:
     return total if value is None else (total or 0.0) + value
 
 
-def read_rows(study: Path) -> dict[str, Row]:
-    """What the jobs of each rule cost, from benchmark files and logs."""
+def read_rows(study: Path, since: float = 0.0) -> dict[str, Row]:
+    """What the jobs of each rule cost, from benchmark files and logs.
+
+    Jobs that ended before `since`, in seconds since 1970, are those of an earlier run.
+    """
     rows: dict[str, Row] = {}
     for path in sorted((study / "benchmarks").rglob("*.tsv")):
+        if path.stat().st_mtime < since:
+            continue
         place = path.relative_to(study / "benchmarks")
         head, *lines = (line.split("\t") for line in path.read_text().splitlines())
         log = (study / "logs" / place).with_suffix(".log").read_text("utf-8", "replace")

@@ -251,3 +251,58 @@ def _read_job(dag, job, places: dict) -> Job:
         needed=bool(dag.needrun(job)),
         after=tuple(sorted(places[other] for other in dag.dependencies[job])),
     )
+
+
+# The jobs of a run.
+
+#: Jobs of a rule whose own resources are asked for before the run; further ones take the last's.
+ASKED = 100
+
+
+@dataclass(frozen=True)
+class Step:
+    """A job of a run: Snakemake's number of it, and the numbers of those that it waits for."""
+
+    number: int
+    rule: str
+    stage: str
+    runtime: int = 0
+    benchmark: str = ""
+    after: tuple[int, ...] = ()
+
+
+def running_steps(workflow) -> list[Step]:
+    """Jobs of a run that make files and have not finished, from the `workflow` of a Snakefile.
+
+    The stage of a job is the name of the file that its rule is in.
+    """
+    dag, asked, steps = workflow.dag, {}, []
+    for job in dag.needrun_jobs():
+        if job.output:
+            rule = job.rule.name
+            runtimes = asked.setdefault(rule, [])
+            if len(runtimes) < ASKED:
+                runtimes.append(_whole(job.resources.get("runtime")))
+            steps.append(
+                Step(
+                    number=dag.jobid(job),
+                    rule=rule,
+                    stage=Path(str(job.rule.snakefile)).stem,
+                    runtime=runtimes[-1],
+                    benchmark=str(job.benchmark or ""),
+                    after=tuple(dag.jobid(other) for other in dag.dependencies[job]),
+                )
+            )
+    return steps
+
+
+def _whole(value: object) -> int:
+    """A resource as a number; 0 where it is unknown before other jobs have run."""
+    return int(value) if isinstance(value, (int, float)) else 0
+
+
+def progress_quietness() -> object:
+    """What a log record carries that `--quiet progress` leaves out."""
+    from snakemake.settings.enums import Quietness
+
+    return Quietness.PROGRESS
