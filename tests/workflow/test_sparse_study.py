@@ -48,7 +48,9 @@ def test_no_file_has_all_pairs(studies):
     assert n > 130
     matrices = [path for path in results.rglob("*.npy") if np.load(path).shape == (n, n)]
     assert not matrices
-    assert not list(results.rglob("distance/tiles"))
+    for tile in results.glob("distance/tiles/*/*.npz"):
+        with np.load(tile) as found:
+            assert "squared" not in found
 
 
 def test_neighbors_are_those_of_the_matrix(studies):
@@ -108,14 +110,18 @@ def test_an_unchanged_study_plans_nothing(studies):
 
 def test_a_newcomer_paid_its_row_and_bytes_are_those_of_scratch(studies, tmp_path):
     sparse, _, _ = studies
-    log = (sparse / "logs/find_neighbors.log").read_text()
-    assert f"newcomers: {SIZES[3]}" in log
-    names = ["distance/neighbors.npz", "distance/landmarks.npy"]
+    tiles = {path.parent.name: path for path in sparse.glob("results/distance/tiles/*/row.json")}
+    assert tiles.keys() == {"north", "south", "west", "east"}
+    log = (sparse / "logs/find_neighbor_row/east.log").read_text()
+    assert f"tiles computed: {len(SIZES)}" in log
+    arrived = tiles["east"].stat().st_mtime
+    for row in ("north", "south", "west"):
+        assert tiles[row].stat().st_mtime < arrived
+        assert not (tiles[row].parent / "east.npz").exists()
+    names = ["distance/neighbors.npz", "distance/landmarks.npy", "distance/founder_tree.npz"]
     before = [(sparse / "results" / name).read_bytes() for name in names]
     copy = tmp_path / "study"
     shutil.copytree(sparse, copy)
-    for name in names:
-        (copy / "results" / name).unlink()
+    shutil.rmtree(copy / "results/distance")
     snakemake(copy, "distance")
-    assert "newcomers: 0" in (copy / "logs/find_neighbors.log").read_text()
     assert [(copy / "results" / name).read_bytes() for name in names] == before
