@@ -2,8 +2,8 @@
 
 For studies too large for `distance.npy`: the same integers, the same distances, the same order as
 in the matrix of all pairs (`tiles.py`, `matrix.py`), of which only the k nearest are kept. They are
-found by rows of tiles (`rows.py`): a tile has the nearest of two cohorts in each other. The lists of
-the study are joined from all tiles (`neighbor_lists.py`).
+found by rows of tiles (`rows.py`): a tile has the nearest of two cohorts in each other, whatever
+the other cohorts are. The lists of the study are joined from all tiles (`neighbor_lists.py`).
 """
 
 from __future__ import annotations
@@ -124,9 +124,7 @@ def find_row(
     def compute(
         a: Path, b: Path, files: list[Path], chosen: Backend, held: Mapping[Path, Planes]
     ) -> dict[str, int]:
-        return write_tile(
-            a, b, files[0], chosen, k=k, **options, landmarks=landmarks, held=held
-        )
+        return write_tile(a, b, files[0], chosen, k=k, **options, landmarks=landmarks, held=held)
 
     keys = {pair: key_of(pair) for pair in pairs}
     return update_row(out, pairs, folders, TILE, keys, compute, backend)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -147,6 +148,7 @@ def test_a_changed_cohort_costs_its_pairs_alone(folders, tmp_path):
     study = tmp_path / "results/study"
     write_neighbors([founder, *cohorts], study, BACKEND, **options)
     before = tiles_of(study)
+    shutil.rmtree(cohorts[1])
     make_planes(cohorts[1], 13, 50, 0.1)
     write_neighbors([founder, *cohorts], study, BACKEND, **options)
     after = tiles_of(study)

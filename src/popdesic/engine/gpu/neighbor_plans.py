@@ -19,7 +19,7 @@ BANDS = ((0, 7), (7, 10), (10, 13), (13, 31))
 #: Every pair of two blocks.
 WHOLE = ((0, 31),)
 #: Pairs of a tile whose counts come to the host: 16 bytes each of most distances.
-HOST_PAIRS = 1 << 24
+HOST_PAIRS = 1 << 23
 #: Share of the free device memory for the sums of a tile and what they come from.
 TILE_SHARE = 0.75
 #: Error of a float32 comparison of counts: three roundings of 2**-24, and room.
