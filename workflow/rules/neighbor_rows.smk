@@ -80,8 +80,8 @@ rule span_founders:
     threads: 8
     resources:
         # Lists of the founders; the planes are memory-mapped.
-        mem_mb=memory(900 + FEED_MB, samples=4e-5 * N_NEIGHBORS, mb=0.2),
-        runtime=minutes(1, samples=2e-5),
+        mem_mb=memory(900 + FEED_MB, samples=6e-5 * N_NEIGHBORS, mb=0.2),
+        runtime=minutes(1, samples=5e-6),
         gpu=GPUS,
         host_memory_mb=CONFIG["distance"]["host_memory_mb"],
     params:
@@ -114,8 +114,8 @@ rule join_neighbors:
     resources:
         # Lists, and rows of landmarks.
         mem_mb=memory(400, samples=ROW_MB + 4e-5 * N_NEIGHBORS),
-        # Each of two million lists a second is merged with another one.
-        runtime=minutes(0.5, samples=1e-8 * N_NEIGHBORS * len(COHORTS)),
+        # Lists of 50 are read at 2 GB/s, and two million a second merged, one per cohort and sample.
+        runtime=minutes(0.5, samples=2e-8 * N_NEIGHBORS / 50 * len(COHORTS)),
     params:
         k=N_NEIGHBORS,
         min_called=CONFIG["distance"]["min_called"],
