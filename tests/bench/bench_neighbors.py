@@ -4,12 +4,12 @@
         [--neighbors 50] [--cohorts 4] [--points 4000] [--components 20] [--quick]
 
 Random planes, without and with missing genotypes (6 %), in which every hundredth person has half
-of the genotypes of the one before. For nearest people (also by rows of cohorts, as the jobs of a
-study find them) and close relatives: seconds, T site-pairs/s,
-and the same beside the products of the same tiles alone, which nothing can undercut; then what a
-million people at 100 000 sites would take, by the number of pairs. For points on components: the
-same by pairs of points. Planes are on the device before the clock starts; a GPU also prints how
-long they take to get there from host memory. Best of three after a warm-up.
+of the genotypes of the one before. For nearest people, also by rows of cohorts as the jobs of a
+study find them, and close relatives: seconds, T site-pairs/s, and the same beside the products of
+the same tiles alone, which nothing can undercut; then what a million people at 100 000 sites would
+take, by the number of pairs. For points on components: the same by pairs of points. Planes are on
+the device before the clock starts; a GPU also prints how long they take to get there from host
+memory. Best of three after a warm-up.
 """
 
 from __future__ import annotations
