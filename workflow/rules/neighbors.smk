@@ -7,6 +7,7 @@
 #         results/geodesic/{space}/alpha{alpha}.json alpha{alpha}.run.json
 #         results/embedding/pcoa.{space}.alpha{alpha}.tsv .json, umap.*.tsv
 
+
 # The same files as of a study with matrices, made in another way.
 ruleorder: find_paths > close_paths
 ruleorder: place_by_landmarks > compute_pcoa
