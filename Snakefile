@@ -76,6 +76,7 @@ include: "workflow/rules/geodesic.smk"
 
 if STUDY.sparse:
 
+    include: "workflow/rules/neighbor_rows.smk"
     include: "workflow/rules/neighbors.smk"
 
 

@@ -9,20 +9,22 @@ writes its results below FOLDER/DEVICE.
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from near_study import write_neighbors
 from random_cohorts import make_planes
 
-from popdesic.distance.neighbors import device_need, write_neighbors
+from popdesic.cohort.encode import load_planes
 from popdesic.embedding.further_maps import compute_further_map
 from popdesic.embedding.near_maps import write_component_neighbors
 from popdesic.embedding.umap_maps import compute_umap
 from popdesic.engine.base import Backend
-from popdesic.engine.needs import layout_bytes, points_bytes
+from popdesic.engine.needs import layout_bytes, points_bytes, product_bytes
 from popdesic.engine.select import select_backend
 from popdesic.io.tables import write_npy, write_npz, write_table
 
@@ -57,20 +59,17 @@ def _backend(device: str, need: int) -> Backend:
 
 
 def near_samples(device: str, folder: Path, out: Path) -> None:
-    """`find_neighbors.py`; the second call continues from lists without the last cohort."""
+    """`find_neighbor_row.py`, `span_founders.py` and `join_neighbors.py`, with a newcomer."""
     folders = [folder / "cohorts" / name for name in SIZES]
-    backend = _backend(device, device_need(folders, NEIGHBORS, "euclidean"))
+    planes = load_planes(folders[-1])[0].words.shape
+    backend = _backend(device, product_bytes(planes, [planes]))
     options = {"metric": "euclidean", "missing": "pairwise", "min_called": 10}
+    founders = list(SIZES)[:2]
     for some in (folders[:2], folders):
-        write_neighbors(
-            some,
-            out / "neighbors.npz",
-            backend,
-            k=NEIGHBORS,
-            **options,
-            founders=list(SIZES)[:2],
-            landmarks_out=out / "landmarks.npy",
-        )
+        write_neighbors(some, out, backend, k=NEIGHBORS, **options, founders=founders)
+    for tile in (out / "tiles").rglob("*.npz"):
+        tile.rename(out / f"{tile.parent.name}.{tile.name}")
+    shutil.rmtree(out / "tiles")
 
 
 def near_points(device: str, folder: Path, out: Path) -> None:

@@ -9,7 +9,7 @@ from operands import planes_of
 from reference import draw_genotypes, nearest
 
 from popdesic.distance.matrix import distances_of_counts
-from popdesic.distance.neighbors import nearest_samples
+from popdesic.distance.neighbors import measure_of, nearest_samples
 from popdesic.distance.tiles import pairwise_counts
 from popdesic.engine.base import Backend
 from popdesic.engine.nearest import Nearest, PlaneParts
@@ -57,6 +57,41 @@ def check_nearest(
     np.testing.assert_array_equal(found.called, np.take_along_axis(counts["called"], expected, 1))
     assert found.few == np.triu(counts["called"] < max(1, min_called), 1).sum()
     return found
+
+
+def check_between(
+    backend: Backend,
+    genotypes: np.ndarray,
+    cut: int,
+    k: int,
+    metric: str,
+    min_called: int = 1,
+    **held,
+) -> None:
+    """Neighbours of two cohorts in each other equal those of the matrix of all pairs.
+
+    `held`: functions `a` and `b` that put the planes of a cohort where the backend has them.
+    """
+    options = {"metric": metric, "missing": "pairwise"}
+    counts = pairwise_counts(planes_of(genotypes), None, cpu_backend(1), **options)
+    about = {"metric": metric, "n_sites": genotypes.shape[1], "min_called": max(1, min_called)}
+    distances, called = distances_of_counts(counts, **about), counts["called"]
+    a, b = (
+        held.get(side, lambda planes: planes)(planes_of(part))
+        for side, part in (("a", genotypes[:cut]), ("b", genotypes[cut:]))
+    )
+    measure = measure_of(metric, genotypes.shape[1], min_called)
+    of_a, of_b = backend.nearest_between(a, b, measure, k)
+    few = (called[:cut, cut:] < max(1, min_called)).sum()
+    for found, block, sites in (
+        (of_a, distances[:cut, cut:], called[:cut, cut:]),
+        (of_b, distances[cut:, :cut], called[cut:, :cut]),
+    ):
+        expected = np.argsort(block, axis=1, kind="stable")[:, :k]
+        np.testing.assert_array_equal(found.index, expected)
+        np.testing.assert_array_equal(found.distance, np.take_along_axis(block, expected, 1))
+        np.testing.assert_array_equal(found.called, np.take_along_axis(sites, expected, 1))
+        assert found.few == few
 
 
 def check_points(backend: Backend, points: np.ndarray, k: int) -> Nearest:

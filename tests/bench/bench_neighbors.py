@@ -1,17 +1,20 @@
 """Nearest people, nearest points and close relatives of large studies, without all pairs in memory.
 
     python tests/bench/bench_neighbors.py [--device cpu|gpu] [--samples 2000] [--sites 10000]
-        [--neighbors 50] [--points 4000] [--components 20] [--quick]
+        [--neighbors 50] [--cohorts 4] [--points 4000] [--components 20] [--quick]
 
 Random planes, without and with missing genotypes (6 %), in which every hundredth person has half
-of the genotypes of the one before. For nearest people and close relatives: seconds, T site-pairs/s,
-and the same beside the products of the same tiles alone, which nothing can undercut; then what a
-million people at 100 000 sites would take, by the number of pairs. For points on components: the
-same by pairs of points. Planes are on the device before the clock starts; a GPU also prints how
-long they take to get there from host memory. Best of three after a warm-up.
+of the genotypes of the one before. For nearest people, also by rows of cohorts as the jobs of a
+study find them, and close relatives: seconds, T site-pairs/s, and the same beside the products of
+the same tiles alone, which nothing can undercut; then what a million people at 100 000 sites would
+take, by the number of pairs. For points on components: the same by pairs of points. Planes are on
+the device before the clock starts; a GPU also prints how long they take to get there from host
+memory. Best of three after a warm-up.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import commandline
 import numpy as np
@@ -20,7 +23,8 @@ from timing import best_of, print_table
 from popdesic.distance.neighbors import measure_of
 from popdesic.engine.base import Backend
 from popdesic.engine.cpu.nearest import SIDE
-from popdesic.engine.nearest import PlaneParts, tiles_of_pairs
+from popdesic.engine.host.neighbor_lists import merge_lists
+from popdesic.engine.nearest import Measure, Nearest, PlaneParts, tiles_of_pairs
 from popdesic.engine.relatives import Closeness
 from popdesic.engine.select import select_backend
 from popdesic.engine.terms import SQUARED_ALONE, Planes, Terms
@@ -68,6 +72,32 @@ def products(backend: Backend, planes: PlaneParts, terms: Terms) -> None:
     cupy.cuda.Device().synchronize()
 
 
+def nearest_by_rows(
+    backend: Backend, planes: PlaneParts, measure: Measure, k: int, n_cohorts: int
+) -> Nearest:
+    """The nearest samples as the jobs of a study find them: by rows of cohorts, joined on the host.
+
+    A row has its own cohort on the device; here the others are there too.
+    """
+    (whole,), n = planes.parts, planes.n_samples
+    bounds = np.linspace(0, n, n_cohorts + 1).astype(int).tolist()
+    parts = [Planes(whole.words[a:b], whole.n_sites) for a, b in pairwise(bounds)]
+    found = Nearest.empty(n, k)
+
+    def merge(lists: Nearest, own: int, other: int) -> None:
+        mine = slice(bounds[own], bounds[own + 1])
+        some = Nearest(found.index[mine], found.distance[mine], found.called[mine])
+        merge_lists(some, lists, bounds[other], backend.threads)
+
+    for row, own in enumerate(parts):
+        merge(backend.nearest_samples(PlaneParts.of([own]), measure, k), row, row)
+        for column, other in enumerate(parts[:row]):
+            of_other, of_own = backend.nearest_between(other, own, measure, k)
+            merge(of_other, column, row)
+            merge(of_own, row, column)
+    return found
+
+
 def upload_seconds(backend: Backend, planes: PlaneParts) -> float:
     """Seconds for planes in host memory to get to the device."""
     from popdesic.engine.gpu.tiles import upload
@@ -95,6 +125,9 @@ def bench_people(backend: Backend, options, *, masked: bool, xp) -> None:
 
     alone = timed("products: distance, called", lambda: products(backend, planes, measure.terms))
     timed(f"{k} nearest", lambda: backend.nearest_samples(planes, measure, k), alone)
+    name, n_cohorts = f"{k} nearest, by rows of {options.cohorts} cohorts", options.cohorts
+    timed(name, lambda: nearest_by_rows(backend, planes, measure, k, n_cohorts), alone)
+    assert np.array_equal(found[name].index, found[f"{k} nearest"].index)
     alone = timed("products: distance", lambda: products(backend, planes, SQUARED_ALONE))
     timed("close pairs", lambda: backend.close_pairs(planes, CLOSE), alone)
     title = f"{n} people, {n_sites} sites, {'6 % missing' if masked else 'none missing'}"
@@ -127,6 +160,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=2000)
     parser.add_argument("--sites", type=int, default=10_000)
     parser.add_argument("--neighbors", type=int, default=50)
+    parser.add_argument("--cohorts", type=int, default=4)
     parser.add_argument("--points", type=int, default=4000)
     parser.add_argument("--components", type=int, default=20)
     options = commandline.parse(parser, samples=300, sites=500, points=300)

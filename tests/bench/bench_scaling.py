@@ -46,7 +46,8 @@ GENOTYPE_RATES = {"ingest_cohort": 2e8, "summarize_cohort": 2e9, "encode_cohort"
 #: Pairs per second of CPU rules that read or write matrices of all pairs.
 PAIR_RATES = {"assemble_distance": 1e8, "compute_pcoa": 1e7, "compute_umap": 1e7}
 #: Rules whose end is told, where the study has them.
-TOLD = ("measure_distance_row", "find_neighbors", "compare_cohorts", "close_paths", "find_paths")
+TOLD = ("measure_distance_row", "find_neighbor_row", "join_neighbors", "compare_cohorts")
+TOLD += ("close_paths", "find_paths", "draw_near_umap")
 
 
 def write_study(folder: Path, cohorts: int, samples: int, *, sparse: bool) -> None:
@@ -162,7 +163,7 @@ def main() -> None:
     cohorts = {f"c{c:03d}": options.samples for c in range(options.cohorts)}
     rows = study_rows(Path("a new study"), list(cohorts), cohorts)
     by_row = {stage: found.by_row for stage, found in rows.items()}
-    sizes = Sizes(cohorts, options.sites, rows=by_row)
+    sizes = Sizes(cohorts, options.sites, rows=by_row, sparse=sparse)
     seconds = [seconds_at_size(job, sizes) for job in jobs]
     rows: dict[str, list[float]] = {}
     for job, took in zip(jobs, seconds, strict=True):

@@ -7,6 +7,7 @@ import pytest
 from neighbor_checks import (
     METRICS,
     awkward_points,
+    check_between,
     check_close,
     check_nearest,
     check_points,
@@ -52,6 +53,18 @@ def test_nearest_of_a_matrix(backend, side, metric, missing):
     genotypes = draw_people(1, 700, 60, missing, copies=100)
     check_nearest(backend, genotypes, 9, metric, min_called=20)
     check_nearest(backend, genotypes, 9, metric, min_called=20, cuts=(100, 101, 400))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("kept", ["", "a", "b", "ab"])
+def test_nearest_of_two_cohorts_in_each_other(backend, monkeypatch, metric, kept):
+    """With either cohort's planes on the device or in host memory, in one tile and in several."""
+    genotypes = draw_people(3, 900, 70, 0.2, copies=100)
+    held = dict.fromkeys(kept, backend.keep_planes)
+    for cut in (1, 300):
+        check_between(backend, genotypes, cut, 9, metric, 20, **held)
+    monkeypatch.setattr(neighbor_plans, "HOST_PAIRS", 1)
+    check_between(backend, genotypes, 300, 9, metric, 20, **held)
 
 
 @pytest.mark.parametrize("k", [1, 50, 256])

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from running import snakemake
-from study import FAST, make_cohorts, write_study
+from running import finished, snakemake
+from study import FAST, make_cohorts, write_sheets, write_study
 
 from popdesic.distance.matrix import load_distances, point_distances
 from popdesic.embedding.knn import nearest_neighbors
@@ -28,17 +28,17 @@ def with_limit(limit: int) -> dict:
 
 
 @pytest.fixture(scope="module")
-def studies(tmp_path_factory) -> tuple[Path, Path, str]:
-    """A sparse study whose newcomer `east` arrived later, the dense one, and a second plan."""
+def studies(tmp_path_factory) -> tuple[Path, Path, tuple[str, str]]:
+    """A sparse study whose newcomer `east` arrived later, the dense one, and later outputs."""
     cohorts = make_cohorts(SIZES, n_sites=500)
-    sparse = write_study(tmp_path_factory.mktemp("sparse"), cohorts[:3], with_limit(100))
+    sparse = write_study(tmp_path_factory.mktemp("sparse"), cohorts, with_limit(100))
+    write_sheets(sparse, cohorts[:3], with_limit(100))
     snakemake(sparse, "distance", "geodesic")
-    write_study(sparse, cohorts, with_limit(100))
-    snakemake(sparse)
-    again = snakemake(sparse, "-n")
+    write_sheets(sparse, cohorts, with_limit(100))
+    later = snakemake(sparse), snakemake(sparse, "-n")
     dense = write_study(tmp_path_factory.mktemp("dense"), cohorts, with_limit(1000))
     snakemake(dense, "distance", "geodesic", "results/compare/kinship.tsv")
-    return sparse, dense, again
+    return sparse, dense, later
 
 
 def test_no_file_has_all_pairs(studies):
@@ -48,7 +48,9 @@ def test_no_file_has_all_pairs(studies):
     assert n > 130
     matrices = [path for path in results.rglob("*.npy") if np.load(path).shape == (n, n)]
     assert not matrices
-    assert not list(results.rglob("distance/tiles"))
+    for tile in results.glob("distance/tiles/*/*.npz"):
+        with np.load(tile) as found:
+            assert "squared" not in found
 
 
 def test_neighbors_are_those_of_the_matrix(studies):
@@ -103,19 +105,22 @@ def test_the_page_says_what_is_left_out(studies):
 
 
 def test_an_unchanged_study_plans_nothing(studies):
-    assert "Nothing to be done" in studies[2]
+    assert "Nothing to be done" in studies[2][1]
 
 
 def test_a_newcomer_paid_its_row_and_bytes_are_those_of_scratch(studies, tmp_path):
-    sparse, _, _ = studies
-    log = (sparse / "logs/find_neighbors.log").read_text()
-    assert f"newcomers: {SIZES[3]}" in log
-    names = ["distance/neighbors.npz", "distance/landmarks.npy"]
+    sparse, _, (grown, _) = studies
+    ran = finished(grown)
+    assert (ran["find_neighbor_row"], ran["join_neighbors"]) == (1, 1)
+    assert "span_founders" not in ran
+    log = (sparse / "logs/find_neighbor_row/east.log").read_text()
+    assert f"tiles computed: {len(SIZES)}" in log
+    tiles = sorted(path.parent.name for path in sparse.glob("results/distance/tiles/*/*.npz"))
+    assert tiles == [*["east"] * 4, "north", *["south"] * 2, *["west"] * 3]
+    names = ["distance/neighbors.npz", "distance/landmarks.npy", "distance/founder_tree.npz"]
     before = [(sparse / "results" / name).read_bytes() for name in names]
     copy = tmp_path / "study"
     shutil.copytree(sparse, copy)
-    for name in names:
-        (copy / "results" / name).unlink()
+    shutil.rmtree(copy / "results/distance")
     snakemake(copy, "distance")
-    assert "newcomers: 0" in (copy / "logs/find_neighbors.log").read_text()
     assert [(copy / "results" / name).read_bytes() for name in names] == before

@@ -158,7 +158,8 @@ def keep_records():
 
 def make_lost_tiles():
     """Let the jobs of rows run again of which a tile was deleted."""
-    makers = {"measure_distance_row": DISTANCE_ROWS, "compare_cohorts": COMPARE_ROWS}
+    distances = "find_neighbor_row" if STUDY.sparse else "measure_distance_row"
+    makers = {distances: DISTANCE_ROWS, "compare_cohorts": COMPARE_ROWS}
     if CONFIG["ibd"]["enable"]:
         makers["find_ibd_row"] = IBD_ROWS
     for name, rows in makers.items():

@@ -1,68 +1,17 @@
-# Studies without a matrix of all pairs: nearest neighbours, landmarks, and what is made of them.
+# Studies without a matrix of all pairs: what is made of nearest neighbours and landmarks.
 #
-# needs   results/cohorts/{cohort}/planes.npy .json, results/embedding/pca.npy,
+# needs   results/distance/neighbors.npz landmarks.npy, results/embedding/pca.npy,
 #         results/compare/tiles/{row}/row.json if relatives must not act as bridges
-# gives   results/distance/neighbors.npz    nearest samples of everyone, with samples.tsv
-#         results/distance/landmarks.npy    distances of landmarks to everyone, float32 (L, n)
-#         results/embedding/neighbors.npz landmarks.npy   the same on principal components
+# gives   results/embedding/neighbors.npz landmarks.npy   the same on principal components
 #         results/geodesic/{space}/neighbors.alpha{alpha}.npz landmarks.alpha{alpha}.npy
 #         results/geodesic/{space}/alpha{alpha}.json alpha{alpha}.run.json
 #         results/embedding/pcoa.{space}.alpha{alpha}.tsv .json, umap.*.tsv
 
-from popdesic.study.sparse import neighbors_kept
-
-#: Rows of landmarks that take the place of matrices of all pairs.
-ROW_MB = 4e-3  # of a sample: 1 000 landmarks
-#: Neighbours of everyone.
-N_NEIGHBORS = neighbors_kept(CONFIG)
-
 
 # The same files as of a study with matrices, made in another way.
-ruleorder: find_neighbors > assemble_distance
 ruleorder: find_paths > close_paths
 ruleorder: place_by_landmarks > compute_pcoa
 ruleorder: draw_near_umap > compute_umap
-
-
-rule find_neighbors:
-    input:
-        planes=[
-            f"results/cohorts/{cohort}/planes{end}"
-            for cohort in COHORTS
-            for end in (".npy", ".json")
-        ],
-    output:
-        # Kept: newcomers are compared with everyone, and the lists of the others go on.
-        neighbors=update("results/distance/neighbors.npz"),
-        landmarks=update("results/distance/landmarks.npy"),
-        samples="results/distance/samples.tsv",
-    log:
-        "logs/find_neighbors.log",
-    benchmark:
-        "benchmarks/find_neighbors.tsv"
-    conda:
-        GPU_CONDA
-    threads: 8
-    resources:
-        # Lists and rows of landmarks, twice where newcomers join; the planes are memory-mapped.
-        mem_mb=memory(700 + FEED_MB, samples=2 * ROW_MB + 0.02 * N_NEIGHBORS / 50, mb=0.2),
-        runtime=minutes(mb_samples=1e-5),
-        gpu=GPUS,
-        host_memory_mb=CONFIG["distance"]["host_memory_mb"],
-    params:
-        cohorts=COHORTS,
-        founders=STUDY.founders,
-        k=N_NEIGHBORS,
-        metric=CONFIG["distance"]["metric"],
-        missing=CONFIG["distance"]["missing"],
-        min_called=CONFIG["distance"]["min_called"],
-        on_uncomparable=CONFIG["distance"]["on_uncomparable"],
-        device=CONFIG["device"],
-        code=code_of("find_neighbors", always=True),
-    message:
-        "Nearest samples of everyone"
-    script:
-        "../scripts/find_neighbors.py"
 
 
 rule find_component_neighbors:

@@ -6,7 +6,7 @@ computed from them. Founders alone are landmarks: a newcomer adds a column and c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -26,6 +26,19 @@ def choose_landmarks(cohorts: Sequence[str], founders: set[str]) -> np.ndarray:
         return who
     chosen = np.linspace(0, len(who) - 1, min(len(who), MOST_LANDMARKS))
     return who[np.unique(chosen.astype(np.int64))]
+
+
+def landmarks_of_cohorts(sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
+    """Landmarks of each founder cohort, numbered in it, int64.
+
+    `sizes`: samples of every founder cohort, in sample order.
+    """
+    names = np.repeat(np.array(list(sizes), str), list(sizes.values()))
+    chosen, starts = choose_landmarks(names, set(sizes)), np.cumsum([0, *sizes.values()])
+    return {
+        cohort: chosen[(chosen >= first) & (chosen < last)] - first
+        for cohort, first, last in zip(sizes, starts[:-1], starts[1:], strict=True)
+    }
 
 
 @dataclass(frozen=True)

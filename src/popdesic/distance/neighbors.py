@@ -1,34 +1,29 @@
 """The nearest samples of everyone by the chosen distance, without a matrix of all pairs.
 
 For studies too large for `distance.npy`: the same integers, the same distances, the same order as
-in the matrix of all pairs (`tiles.py`, `matrix.py`), of which only the k nearest are kept.
+in the matrix of all pairs (`tiles.py`, `matrix.py`), of which only the k nearest are kept. They are
+found by rows of tiles (`rows.py`): a tile has the nearest of two cohorts in each other, whatever
+the other cohorts are. The lists of the study are joined from all tiles (`neighbor_lists.py`).
 """
 
 from __future__ import annotations
 
-import logging
-import zipfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
+from ..cohort.encode import load_planes
 from ..engine.base import Backend
 from ..engine.nearest import RATIO, ROOT, SHARES, Measure, Nearest, PlaneParts
-from ..engine.needs import neighbors_bytes
-from ..engine.terms import ALLELES, SQUARED, SQUARED_SUMS
-from ..io.errors import UserError
-from ..io.files import digest
-from ..io.tables import write_npy, write_npz, write_table
-from .founder_tree import founder_tree
-from .landmarks import choose_landmarks
-from .rows import content_key, tile_key
-from .sample_rows import rows_of_samples
-from .tiles import load_cohorts
+from ..engine.terms import ALLELES, SQUARED, SQUARED_SUMS, Planes
+from ..io.tables import write_npz
+from .rows import Pair, tile_key, update_row
+from .sample_rows import rows_to_block
+from .tiles import require_one_panel
 
-log = logging.getLogger(__name__)
+#: Ending of a tile of lists.
+TILE = (".npz",)
 
 
 def measure_of(metric: str, n_sites: int, min_called: int) -> Measure:
@@ -74,46 +69,70 @@ def nearest_samples(
         sorted. Samples at an infinite distance are listed only where there are not enough others.
     """
     measure = measure_of(metric, planes.n_sites, min_called)
-    return backend.nearest_samples(_without_mask(planes, missing), measure, k)
+    asked = PlaneParts.of([_asked(part, missing) for part in planes.parts])
+    return backend.nearest_samples(asked, measure, k)
 
 
-def _without_mask(planes: PlaneParts, missing: str) -> PlaneParts:
+def _asked(planes: Planes, missing: str) -> Planes:
     """The planes that `missing` asks for."""
-    if missing == "pairwise":
-        return planes
-    return PlaneParts.of([part.without_mask() for part in planes.parts])
+    return planes if missing == "pairwise" else planes.without_mask()
 
 
-@dataclass(frozen=True)
-class Known:
-    """Neighbours of an earlier run, from which a later one continues.
+def find_row(
+    out: Path,
+    pairs: Sequence[Pair],
+    folders: Mapping[str, Path],
+    backend: Callable[[int], Backend],
+    *,
+    k: int,
+    metric: str,
+    missing: str,
+    min_called: int,
+    landmarks: Mapping[str, np.ndarray],
+    code: str,
+) -> dict[str, int]:
+    """The nearest samples of a cohort and of others in each other: a row of tiles.
 
-    Attributes
+    Parameters
     ----------
-    lists : Nearest
-    cohorts : list of str
-        Cohorts of that run, in sample order.
-    landmarks : float32 array, (L, n_earlier), or None
-        Rows of the landmarks, memory-mapped.
-    tree : pair of arrays
-        From `founder_tree`: it depends on the founders alone.
+    out : Path
+        ``distance/tiles/{owner}/row.json``; the tiles lie beside it (`write_tile`).
+    pairs : list of pairs
+        The row's pairs, each in sample order.
+    folders : dict
+        Folder of `planes.npy` and `planes.json` of each cohort of the row.
+    backend : function
+        See `rows.update_row`.
+    k, metric, missing, min_called
+        See `nearest_samples`.
+    landmarks : dict
+        Landmarks of each founder cohort (`landmarks.landmarks_of_cohorts`).
+    code : str
+        Digest of the code that finds neighbours.
+
+    Returns
+    -------
+    dict
+        Counts for the log.
     """
+    options = {"metric": metric, "missing": missing, "min_called": min_called}
 
-    lists: Nearest
-    cohorts: list[str]
-    landmarks: np.ndarray | None
-    tree: tuple[np.ndarray, np.ndarray]
+    def key_of(pair: Pair) -> str:
+        chosen = [landmarks[cohort].tolist() for cohort in pair if cohort in landmarks]
+        return tile_key(pair, folders, "nearest", k, *options.values(), chosen, code)
+
+    def compute(
+        a: Path, b: Path, files: list[Path], chosen: Backend, held: Mapping[Path, Planes]
+    ) -> dict[str, int]:
+        return write_tile(a, b, files[0], chosen, k=k, **options, landmarks=landmarks, held=held)
+
+    keys = {pair: key_of(pair) for pair in pairs}
+    return update_row(out, pairs, folders, TILE, keys, compute, backend)
 
 
-def device_need(folders: Sequence[Path], k: int, metric: str) -> int:
-    """Device memory in bytes with which `write_neighbors` runs at full speed."""
-    planes, _ = load_cohorts(folders)
-    outputs = len(measure_of(metric, planes.n_sites, 1).terms.outputs)
-    return neighbors_bytes(planes.n_samples, planes.n_bytes, k, outputs)
-
-
-def write_neighbors(
-    folders: Sequence[Path],
+def write_tile(
+    folder_a: Path,
+    folder_b: Path,
     out: Path,
     backend: Backend,
     *,
@@ -121,145 +140,81 @@ def write_neighbors(
     metric: str,
     missing: str,
     min_called: int,
-    on_uncomparable: str = "keep",
-    founders: Sequence[str] = (),
-    landmarks_out: Path | None = None,
-    code: str = "",
+    landmarks: Mapping[str, np.ndarray],
+    held: Mapping[Path, Planes] | None = None,
 ) -> dict[str, int]:
-    """Write the nearest samples of everyone of a study.
-
-    If `out` exists and cohorts have arrived since, only pairs with a newcomer are computed. The
-    bytes are those of a computation from scratch.
+    """Write the nearest samples of two cohorts in each other, or of one cohort in itself.
 
     Parameters
     ----------
-    folders : list of Path
-        Folders of `planes.npy` of all cohorts, in sample order.
+    folder_a, folder_b : Path
+        Folders with `planes.npy` and `planes.json`; the same folder twice for one cohort.
     out : Path
-        `distance/neighbors.npz`: `index` int32 (n, k), rows of `samples.tsv`; `distance` float64
-        (n, k); `called` int32 (n, k), jointly called sites; `n_sites`, `panel`, `few` (pairs with
-        too few jointly called sites); `landmarks` int64 (L,); `tree` int64 (n_edges, 2) and
-        `tree_lengths`: the founders' minimum spanning tree (`founder_tree`); `cohorts`, `keys`,
-        `about`: what it was made from. The sample order, `samples.tsv` (sample, cohort), is
-        written beside it.
+        `.npz` with `index_a` int32, `distance_a` float64 and `called_a` int32, each (n_a, k): the
+        nearest in b of every sample of a, numbered in b; `index_b`, ... the reverse, not of one
+        cohort. k is the number of others where there are fewer. `rows_a` float32 (L_a, n_b):
+        distances of the landmarks of a to b; `rows_b`. `few`: pairs with too few jointly called
+        sites. `samples` of one cohort; `n_sites`, `panel`.
     k, metric, missing, min_called
         See `nearest_samples`.
-    on_uncomparable : {'keep', 'error'}
-        Action for pairs with too few jointly called sites.
-    founders : sequence of str
-        Founder cohorts, of whom landmarks are chosen.
-    landmarks_out : Path, optional
-        `distance/landmarks.npy`: float32 (L, n), see `sample_rows.rows_of_samples`.
-    code : str
-        Digest of the code; lists made by different code are not continued.
+    landmarks : dict
+        Numbers in its cohort of each landmark, by cohort.
+    held : dict
+        Planes of a folder that the backend has at hand (`Backend.keep_planes`).
 
     Returns
     -------
     dict
-        Samples, those of them that arrived, neighbours of each, pairs with too few jointly called
-        sites, neighbours at an infinite distance, landmarks.
+        Pairs compared, and those with too few jointly called sites.
 
     Raises
     ------
     UserError
-        Planes of different panels, or pairs with too few jointly called sites with ``error``.
+        The two cohorts were encoded on different panels.
     """
-    planes, people = load_cohorts(folders)
-    options = {"metric": metric, "missing": missing, "min_called": min_called}
-    by_name = {folder.name: folder for folder in folders}
-    keys = {name: tile_key((name,), by_name) for name in by_name}
-    landmarks = choose_landmarks(people.cohorts, set(founders))
-    about = digest(repr([k, *options.values(), code, people.panel, sorted(founders)]))
-    known = read_known(out, landmarks_out, keys, about)
-    arrived = set(by_name) - set(known.cohorts if known else ())
-    new = np.isin(np.array(people.cohorts), sorted(arrived))
-    if known:
-        log.info("%s join those of %s", ", ".join(sorted(arrived)) or "none", out)
-        measured = _without_mask(planes, missing)
-        measure = measure_of(metric, planes.n_sites, min_called)
-        found = backend.extend_nearest(measured, measure, k, known.lists, new)
+    a, about_a = load_planes(folder_a)
+    same = folder_a == folder_b
+    b, about_b = (a, about_a) if same else load_planes(folder_b)
+    require_one_panel(folder_a, about_a, folder_b, about_b)
+    a, b = _asked(a, missing), _asked(b, missing)
+    near_a, near_b = (
+        _asked((held or {}).get(folder, planes), missing)
+        for folder, planes in ((folder_a, a), (folder_b, b))
+    )
+    measure = measure_of(metric, a.n_sites, min_called)
+    sides = {"a": (folder_a, a, near_b, same), "b": (folder_b, b, near_a, same)}
+    if same:
+        del sides["b"]
+        lists = (backend.nearest_samples(PlaneParts.of([near_a]), measure, k),)
+        pairs = a.n_samples * (a.n_samples - 1) // 2
     else:
-        found = nearest_samples(planes, backend, k=k, **options)
-    if found.few and on_uncomparable != "keep":
-        raise UserError(
-            f"{out}: {found.few} pairs of samples have fewer jointly called sites than "
-            f"distance.min_called = {min_called}; lower it, raise qc.min_sample_call_rate, or set "
-            "distance.on_uncomparable to keep (drop needs all pairs: distance.dense_limit)."
-        )
-    among = np.isin(np.array(people.cohorts), sorted(founders))
-    if known:
-        tree, lengths = known.tree
-    else:
-        who = np.flatnonzero(among)
-        tree, lengths = founder_tree(
-            found.index,
-            found.distance,
-            among,
-            lambda which: rows_of_samples(planes, who[which], who, backend, **options),
-        )
-    if landmarks_out:
-        rows = rows_of_samples(
-            planes, landmarks, np.flatnonzero(new), backend, **options, dtype=np.float32
-        )
-        if known:
-            whole = np.empty((len(landmarks), len(new)), np.float32)
-            whole[:, ~new], whole[:, new] = known.landmarks, rows
-            rows = whole
-        write_npy(landmarks_out, rows)
+        lists = backend.nearest_between(near_a, near_b, measure, k)
+        pairs = a.n_samples * b.n_samples
+    arrays: dict[str, np.ndarray] = {}
+    for (side, (folder, own, others, itself)), found in zip(sides.items(), lists, strict=True):
+        some = landmarks.get(folder.name, np.empty(0, np.int64))
+        arrays |= {
+            f"index_{side}": found.index,
+            f"distance_{side}": found.distance,
+            f"called_{side}": found.called,
+            f"rows_{side}": rows_to_block(
+                own,
+                some,
+                others,
+                backend,
+                metric=metric,
+                missing=missing,
+                min_called=min_called,
+                same=itself,
+            ),
+        }
+    if same:
+        arrays["samples"] = np.array(about_a["samples"])
     write_npz(
         out,
-        index=found.index,
-        distance=found.distance,
-        called=found.called,
-        n_sites=np.int64(planes.n_sites),
-        panel=np.array(people.panel),
-        few=np.int64(found.few),
-        landmarks=landmarks,
-        tree=tree,
-        tree_lengths=lengths,
-        cohorts=np.array(list(keys)),
-        keys=np.array(list(keys.values())),
-        about=np.array(about),
-        rows=np.array(content_key(landmarks_out) if landmarks_out else ""),
+        **arrays,
+        few=np.int64(lists[0].few),
+        n_sites=np.int64(a.n_sites),
+        panel=np.array(about_a["panel"]),
     )
-    table = pd.DataFrame({"sample": people.samples, "cohort": people.cohorts})
-    write_table(out.parent / "samples.tsv", table)
-    return {
-        "samples": planes.n_samples,
-        "newcomers": int(new.sum()) if known else 0,
-        "neighbours of each": found.index.shape[1],
-        "pairs with too few jointly called sites": found.few,
-        "neighbours at infinity": int(np.isinf(found.distance).sum()),
-        "landmarks": len(landmarks),
-    }
-
-
-def read_known(
-    out: Path, landmarks_out: Path | None, keys: Mapping[str, str], about: str
-) -> Known | None:
-    """Neighbours that a run with the cohorts `keys` can continue from, if there are any.
-
-    Parameters
-    ----------
-    keys : dict
-        Key of the planes of each cohort, in sample order.
-    about : str
-        Digest of everything else that decides the lists.
-    """
-    if not out.is_file() or (landmarks_out and not landmarks_out.is_file()):
-        return None
-    try:
-        with np.load(out) as kept:
-            earlier = dict(zip(kept["cohorts"].tolist(), kept["keys"].tolist(), strict=True))
-            same = str(kept["about"]) == about and earlier.items() <= dict(keys).items()
-            if not same or list(earlier) != [name for name in keys if name in earlier]:
-                return None
-            if landmarks_out and str(kept["rows"]) != content_key(landmarks_out):
-                return None
-            lists = Nearest(kept["index"], kept["distance"], kept["called"], int(kept["few"]))
-            tree = kept["tree"], kept["tree_lengths"]
-    except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
-        log.warning("%s cannot be continued (%s): computed from scratch", out, error)
-        return None
-    rows = np.load(landmarks_out, mmap_mode="r") if landmarks_out else None
-    return Known(lists, list(earlier), rows, tree)
+    return {"pairs": pairs, "pairs with too few jointly called sites": lists[0].few}

@@ -530,21 +530,23 @@ class Backend(Protocol):
         """
         ...
 
-    def extend_nearest(
-        self, planes: PlaneParts, measure: Measure, k: int, known: Nearest, new: np.ndarray
-    ) -> Nearest:
-        """`nearest_samples`, from the lists of those who were there before.
-
-        Only pairs with a newcomer are computed.
+    def nearest_between(
+        self, a: Planes, b: Planes, measure: Measure, k: int
+    ) -> tuple[Nearest, Nearest]:
+        """The `k` nearest samples in b of every sample of a, and the reverse.
 
         Parameters
         ----------
-        planes, measure, k
-            As in `nearest_samples`, of everyone.
-        known : Nearest
-            What `nearest_samples` gave with the same measure and k, in the same order.
-        new : bool array, (n,)
-            Newcomers of all samples.
+        a, b : Planes
+            Different samples over the same sites. Memory maps will do; either may be what
+            `keep_planes` gave.
+        measure, k
+            As in `nearest_samples`; all of the others where there are fewer.
+
+        Returns
+        -------
+        of_a, of_b : Nearest
+            Samples are numbered in either block. `few` of both is the same.
         """
         ...
 

@@ -7,7 +7,6 @@ sample number, so that neither tiles nor threads nor devices change a byte.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,35 +76,23 @@ class Nearest:
     few: int = 0
 
     @classmethod
-    def empty(cls, n: int, k: int) -> Nearest:
-        """Lists that hold nobody yet. ValueError: k is more than MOST_NEIGHBORS."""
-        k = number_of_neighbors(n, k)
+    def empty(cls, n: int, k: int, n_others: int | None = None) -> Nearest:
+        """Lists of n samples that hold nobody yet.
+
+        `n_others`: how many others there are, by default all but the sample itself. ValueError: k
+        is more than MOST_NEIGHBORS.
+        """
+        k = number_of_neighbors(max(0, n - 1) if n_others is None else n_others, k)
         return cls(
             np.full((n, k), NOBODY, np.int32), np.full((n, k), np.inf), np.zeros((n, k), np.int32)
         )
 
-    def among(self, new: np.ndarray, k: int) -> Nearest:
-        """These lists where others arrive: numbered anew, with empty lists of the newcomers.
 
-        Parameters
-        ----------
-        new : bool array, (n,)
-            Newcomers of all samples; the others are those of these lists, in the same order.
-        """
-        old, found = np.flatnonzero(~new), Nearest.empty(len(new), k)
-        width = self.index.shape[1]
-        found.index[old, :width] = old[self.index]
-        found.distance[old, :width] = self.distance
-        found.called[old, :width] = self.called
-        found.few = self.few
-        return found
-
-
-def number_of_neighbors(n: int, k: int) -> int:
+def number_of_neighbors(n_others: int, k: int) -> int:
     """k, or all others where there are fewer. ValueError: k is more than MOST_NEIGHBORS."""
     if not 0 <= k <= MOST_NEIGHBORS:
         raise ValueError(f"{k} neighbours; give 0 to {MOST_NEIGHBORS}.")
-    return min(k, max(0, n - 1))
+    return min(k, n_others)
 
 
 @dataclass(frozen=True)
@@ -180,24 +167,6 @@ def tiles_of_pairs(n: int, side: int) -> Iterator[tuple[tuple[int, int], tuple[i
     yield from ((block, block) for block in blocks)
     for number, rows in enumerate(blocks):
         yield from ((rows, columns) for columns in blocks[number + 1 :])
-
-
-def tiles_of_newcomers(
-    new: np.ndarray, side: int
-) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """As `tiles_of_pairs`, without the pairs of two samples that are both not `new`, bool (n,)."""
-    turns = np.flatnonzero(np.diff(new)) + 1
-    runs = itertools.pairwise([0, *turns.tolist(), len(new)])
-    blocks = [
-        (first, min(first + side, last), bool(new[start]))
-        for start, last in runs
-        for first in range(start, last, side)
-    ]
-    yield from (((first, last),) * 2 for first, last, arrives in blocks if arrives)
-    for number, (*rows, arrives) in enumerate(blocks):
-        for *columns, also in blocks[number + 1 :]:
-            if arrives or also:
-                yield tuple(rows), tuple(columns)
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ COUNTED_BYTES = 64 << 20
 POINT_BYTES, EDGE_BYTES, DENSITY_BYTES = 8 + 16, 12, 16 + 4 * 8 + 16
 #: Samples of a block are padded to this many.
 PADDED = 256
-#: Of a search for nearest samples: largest side of a tile, bytes of one sum of a pair, share of the
-#: memory that a tile may take (`gpu/neighbor_plans.py`), room of a list of candidates in bytes.
-TILE_SIDE, SUM_BYTES, TILE_SHARE, CANDIDATE_BYTES = 1 << 15, 12, 0.75, 16 * 768
+#: Of a search for nearest points: largest side of a tile (`gpu/neighbor_plans.py`), room of a list
+#: of candidates in bytes.
+TILE_SIDE, CANDIDATE_BYTES = 1 << 15, 16 * 768
 
 
 def product_bytes(own: tuple[int, int, int], others: Sequence[tuple[int, int, int]] = ()) -> int:
@@ -65,24 +65,6 @@ def counting_bytes(shape: tuple[int, int, int], n_groups: int) -> int:
 def layout_bytes(n: int, neighbors: int) -> int:
     """Device memory of the layout of n points, whose graph has twice as many edges at most."""
     return CONTEXT_BYTES + n * (POINT_BYTES + DENSITY_BYTES + 2 * neighbors * EDGE_BYTES)
-
-
-def neighbors_bytes(n: int, n_bytes: int, k: int, n_outputs: int) -> int:
-    """Device memory with which the k nearest of n samples are found at full speed.
-
-    That is with all planes on the device, which must leave half of it free, and the largest tiles.
-
-    Parameters
-    ----------
-    n_bytes : int
-        Of all planes.
-    n_outputs : int
-        Sums of a pair.
-    """
-    side = min(_padded(n), TILE_SIDE)
-    tile = SUM_BYTES * n_outputs * side**2 + PLANE_COPIES * 2 * side * (n_bytes // max(n, 1))
-    lists = 16 * n * k + 2 * side * CANDIDATE_BYTES
-    return CONTEXT_BYTES + n_bytes + max(n_bytes, math.ceil(tile / TILE_SHARE)) + lists
 
 
 def points_bytes(n: int, n_axes: int, k: int) -> int:

@@ -38,9 +38,9 @@ from .validation import validate_study
 COMPRESSION = {".gz": 15.0, ".bcf": 10.0}
 #: Rules whose jobs make a row of tiles, and the stage whose rows they are.
 ROW_RULES = {"measure_distance_row": "distance", "compare_cohorts": "compare"}
-ROW_RULES |= {"find_ibd_row": "ibd"}
-#: Planes that a GPU holds while those of others pass.
-DEVICE_BYTES = 100e9
+ROW_RULES |= {"find_ibd_row": "ibd", "find_neighbor_row": "distance"}
+#: Bytes of a neighbour in a list: number, distance, jointly called sites.
+NEIGHBOR_BYTES = 16.0
 #: Bytes per site in text tables.
 SITE_BYTES = {"bim": 30, "sites.tsv": 60}
 #: Hours of the jobs of a scan that are proposed, and first sites a unit that are needed for about
@@ -74,6 +74,8 @@ class Sizes:
         Nearest samples that are kept of each, without a matrix of all pairs.
     left_out : tuple of str
         Sentences on what such a study does without.
+    sparse : bool
+        Whether the study has no matrix of all pairs.
     """
 
     samples: dict[str, int]
@@ -89,6 +91,7 @@ class Sizes:
     genotypes: str = ""
     neighbors: int = 50
     left_out: tuple[str, ...] = ()
+    sparse: bool = False
 
     @property
     def n_samples(self) -> int:
@@ -100,6 +103,15 @@ def row_of(job: Job, sizes: Sizes) -> list[Pair]:
     return sizes.rows[ROW_RULES[job.rule]][job.wildcards["row"]]
 
 
+def bytes_of_lists(pairs: list[Pair], sizes: Sizes) -> float:
+    """Size of the lists of nearest samples of these pairs of cohorts in each other."""
+    n, k = sizes.samples, sizes.neighbors
+    numbers = 0
+    for a, b in pairs:
+        numbers += n[a] * min(k, n[b]) + (0 if a == b else n[b] * min(k, n[a]))
+    return NEIGHBOR_BYTES * numbers
+
+
 def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
     """Amount of work in a job, in the units of `GPU_RATES`."""
     n = sizes.samples
@@ -109,8 +121,6 @@ def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
         )
         parts = sizes.site_parts if "part" in job.wildcards else 1
         return {"site-pairs": pairs * sizes.n_sites / parts}
-    if job.rule == "find_neighbors":
-        return {"site-pairs": sizes.n_samples * (sizes.n_samples + 1) / 2 * sizes.n_sites}
     if job.rule == "close_paths":
         return {"min-plus operations": sizes.n_samples**3 / 2}
     if job.rule in ("scan_epistasis", "scan_phenotypes", "permute_epistasis"):
@@ -132,9 +142,8 @@ def bytes_read(job: Job, sizes: Sizes) -> float:
         cohorts = {cohort for pair in row_of(job, sizes) for cohort in pair}
         parts = sizes.site_parts if "part" in job.wildcards else 1
         return row * sum(sizes.samples[cohort] for cohort in cohorts) / parts
-    if job.rule == "find_neighbors":  # others pass those that the device holds, each pair once
-        planes = row * sizes.n_samples
-        return planes * max(1.0, planes / DEVICE_BYTES / 2)
+    if job.rule == "join_neighbors":
+        return sum(bytes_of_lists(pairs, sizes) for pairs in sizes.rows["distance"].values())
     if job.rule in ("close_paths", "assemble_distance"):
         return 8.0 * sizes.matrices * sizes.n_samples**2
     return 0.0
@@ -184,8 +193,11 @@ def bytes_written(path: str, sizes: Sizes) -> float:
     if path.endswith("planes.npy"):
         return of_cohort * sizes.planes * (sites / 8)
     if row := re.search(r"distance/tiles/([^/]+)/row\.json$", path):
-        pairs = sum(sizes.samples[a] * sizes.samples[b] for a, b in sizes.rows["distance"][row[1]])
-        return 8.0 * sizes.matrices * pairs
+        pairs = sizes.rows["distance"][row[1]]
+        if sizes.sparse:
+            return bytes_of_lists(pairs, sizes)
+        n_pairs = sum(sizes.samples[a] * sizes.samples[b] for a, b in pairs)
+        return 8.0 * sizes.matrices * n_pairs
     if re.search(r"(/|^)landmarks[^/]*\.npy$", path):
         return 4.0 * n * min(n, MOST_LANDMARKS)
     if re.search(r"(/|^)neighbors[^/]*\.npz$", path):
@@ -260,6 +272,7 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         permutation_units=scan["permutation_units"],
         neighbors=neighbors_kept(config),
         left_out=sheets.left_out,
+        sparse=sheets.sparse,
     )
     return sizes, source
 

@@ -7,6 +7,7 @@ import pytest
 from neighbor_checks import (
     METRICS,
     awkward_points,
+    check_between,
     check_close,
     check_nearest,
     check_points,
@@ -17,6 +18,7 @@ from operands import planes_of
 
 from popdesic.engine import nearest
 from popdesic.engine.cpu import nearest as nearest_cpu
+from popdesic.engine.host.neighbor_lists import merge_lists
 from popdesic.engine.nearest import PlaneParts, tiles_of_pairs
 from popdesic.engine.relatives import Closeness
 from popdesic.engine.select import cpu_backend
@@ -38,6 +40,34 @@ def test_nearest_of_a_matrix(side, metric, missing):
     """Few sites and copies of people make ties, also at the last place of a list."""
     genotypes = draw_people(1, 90, 40, missing, copies=20)
     check_nearest(BACKEND, genotypes, 6, metric, min_called=15)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(("cut", "k"), [(1, 3), (40, 6), (86, 9)])
+def test_nearest_of_two_cohorts_in_each_other(side, metric, cut, k):
+    """Also with fewer others than neighbours, and with nobody who can be compared."""
+    genotypes = draw_people(3, 90, 40, 0.3, copies=20)
+    genotypes[2] = -1
+    check_between(BACKEND, genotypes, cut, k, metric, min_called=15)
+
+
+def test_joined_lists_are_those_of_everyone():
+    """In any order of the others, ties and empty places included."""
+    rng = np.random.default_rng(5)
+    far = rng.integers(0, 6, (50, 40)).astype(float)
+    far[rng.random(far.shape) < 0.2] = np.inf
+    sites = rng.integers(1, 99, far.shape).astype(np.int32)
+    cuts = [(0, 3), (3, 4), (4, 25), (25, 40)]
+    for k in (1, 5, 30, 40):
+        found = nearest.Nearest.empty(50, k, 40)
+        for first, last in rng.permutation(cuts).tolist():
+            order = np.argsort(far[:, first:last], axis=1, kind="stable")[:, :k]
+            arrays = (np.take_along_axis(x[:, first:last], order, 1) for x in (far, sites))
+            merge_lists(found, nearest.Nearest(order.astype(np.int32), *arrays), first, 2)
+        order = np.argsort(far, axis=1, kind="stable")[:, :k]
+        np.testing.assert_array_equal(found.index, order)
+        np.testing.assert_array_equal(found.distance, np.take_along_axis(far, order, 1))
+        np.testing.assert_array_equal(found.called, np.take_along_axis(sites, order, 1))
 
 
 @pytest.mark.parametrize("n_sites", [1, 15, 16, 17, 63, 64, 65])
@@ -123,7 +153,7 @@ def test_too_many_neighbors_are_refused():
     with pytest.raises(ValueError, match="257 neighbours; give 0 to 256"):
         BACKEND.nearest_points(np.zeros((300, 2)), 257)
     assert BACKEND.nearest_points(np.zeros((300, 2)), 256).index.shape == (300, 256)
-    assert nearest.number_of_neighbors(5, 100) == 4
+    assert nearest.number_of_neighbors(4, 100) == 4
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.05, 0.5])

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from popdesic.engine.gpu import layout, neighbor_plans
-from popdesic.engine.gpu.neighbor_plans import BANDS, WHOLE, ordered_tiles, tile_side
+from popdesic.engine.gpu.layout import BLOCK_ROWS
+from popdesic.engine.gpu.neighbor_plans import (
+    BANDS,
+    HOST_PAIRS,
+    TILE_SAMPLES,
+    WHOLE,
+    ordered_tiles,
+    sides_between,
+    tile_side,
+)
 from popdesic.engine.nearest import MOST_NEIGHBORS, tiles_of_pairs
 
 
@@ -50,3 +59,15 @@ def test_codes_of_forms():
     assert sorted(layout.FORMS.values()) == list(range(len(layout.FORMS)))
     form = neighbor_plans.Form.of_points(0.5, 1e-6)
     assert dict(form.defines(2))["FORM"] == layout.FORMS["POINTS"]
+
+
+def test_planes_in_host_memory_pass_once():
+    """The cohort that is on the device is one side of every tile, up to the largest tile."""
+    assert sides_between(9_000, 700, (True, False))[0] == 9_000
+    assert sides_between(700, 9_000, (False, True))[1] == 9_000
+    assert sides_between(10**6, 700, (True, False))[0] == TILE_SAMPLES
+    for kept in ((True, False), (False, True), (False, False), (True, True)):
+        for m, n in ((1, 1), (10_000, 10_000), (10**6, 3)):
+            rows, columns = sides_between(m, n, kept)
+            assert rows * columns <= max(HOST_PAIRS, BLOCK_ROWS * TILE_SAMPLES)
+            assert min(rows, columns) >= 1

@@ -45,6 +45,7 @@ from popdesic.engine.host.plane_counts import count_by_sample, count_by_site
 from popdesic.engine.host.signed_sums import add_signed
 from popdesic.engine.host import standard_genotypes
 from popdesic.engine.edges import Edges
+from popdesic.engine.host.neighbor_lists import merge_lists
 from popdesic.engine.host.sparse_paths import nearest_by_paths, sparse_paths
 from popdesic.engine.host.trees import shortest_trees
 from popdesic.engine.nearest import PlaneParts
@@ -111,7 +112,9 @@ for missing in (0, 0.1):
     backend.top_matches(planes, planes, 3)
     people = PlaneParts.of([planes])
     for metric in ("euclidean", "normalized"):
-        backend.nearest_samples(people, measure_of(metric, 200, 1), 3)
+        found = backend.nearest_samples(people, measure_of(metric, 200, 1), 3)
+        between, _ = backend.nearest_between(planes, planes, measure_of(metric, 200, 1), 3)
+        merge_lists(found, between, 40)
     backend.close_pairs(people, Closeness(0.0, 0.02, 1, 1000))
     for width in (20, 64, 100, 200):
         windows = draw_windows(rng, 200, width)

@@ -7,7 +7,7 @@ import pytest
 from popdesic.engine.nearest import MOST_NEIGHBORS
 from popdesic.io.errors import UserError
 from popdesic.study.configuration import load_config
-from popdesic.study.forecast import DEVICE_BYTES, Sizes, bytes_read, bytes_written, work_of
+from popdesic.study.forecast import Sizes, bytes_read, bytes_written, work_of
 from popdesic.study.snakemake_internals import Job
 from popdesic.study.sparse import DENSE_LIMIT, MOST_KEPT, is_sparse, neighbors_kept, without_pairs
 
@@ -77,12 +77,20 @@ def test_dropping_uncomparable_samples_needs_all_pairs():
 
 
 def test_the_forecast_knows_lists_and_landmarks():
-    job = Job("find_neighbors", {}, 8, 0, 0, 1, ("results/distance/neighbors.npz",), True)
+    rows = {"distance": {"a": [("a", "a")], "b": [("a", "b"), ("b", "b")]}}
+    sizes = Sizes({"a": 100, "b": 30}, 800, planes=2, rows=rows, sparse=True)
+    jobs = {
+        row: Job("find_neighbor_row", {"row": row}, 8, 0, 0, 1, ("",), True) for row in ("a", "b")
+    }
+    assert work_of(jobs["a"], sizes) == {"site-pairs": 5050 * 800}
+    assert work_of(jobs["b"], sizes) == {"site-pairs": (3000 + 465) * 800}
+    assert bytes_read(jobs["b"], sizes) == 130 * 2 * 100
+    lists = {"a": 16 * 100 * 50, "b": 16 * (100 * 30 + 30 * 50 + 30 * 30)}
+    for row, expected in lists.items():
+        assert bytes_written(f"results/distance/tiles/{row}/row.json", sizes) == expected
+    join = Job("join_neighbors", {}, 2, 0, 0, 0, ("results/distance/neighbors.npz",), True)
+    assert bytes_read(join, sizes) == sum(lists.values())
     few, many = (Sizes({"a": n}, 800, planes=2) for n in (10, 2_000_000_000))
-    assert work_of(job, few) == {"site-pairs": 55 * 800}
-    assert bytes_read(job, few) == 10 * 2 * 100
-    planes = 2_000_000_000 * 200
-    assert bytes_read(job, many) == pytest.approx(planes * planes / DEVICE_BYTES / 2)
     assert bytes_written("results/distance/neighbors.npz", few) == 16 * 10 * 50
     assert bytes_written("results/geodesic/pcs/neighbors.alpha2.npz", few) == 16 * 10 * 50
     assert bytes_written("results/geodesic/pcs/landmarks.alpha2.npy", few) == 4 * 10 * 10

@@ -198,10 +198,10 @@ class CpuBackend:
     def nearest_samples(self, planes: PlaneParts, measure: Measure, k: int) -> Nearest:
         return nearest_cpu.nearest_samples(self, planes, measure, k)
 
-    def extend_nearest(
-        self, planes: PlaneParts, measure: Measure, k: int, known: Nearest, new: np.ndarray
-    ) -> Nearest:
-        return nearest_cpu.extend_nearest(self, planes, measure, k, known, new)
+    def nearest_between(
+        self, a: Planes, b: Planes, measure: Measure, k: int
+    ) -> tuple[Nearest, Nearest]:
+        return nearest_cpu.nearest_between(self, a, b, measure, k)
 
     def nearest_points(self, points: np.ndarray, k: int) -> Nearest:
         return nearest_cpu.nearest_of_points(points, k, self.threads)

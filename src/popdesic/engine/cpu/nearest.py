@@ -11,7 +11,7 @@ limit, then in float64 for the few that pass; sums over coordinates in their ord
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numba
 import numpy as np
@@ -28,11 +28,10 @@ from ..nearest import (
     PlaneParts,
     Scaled,
     checked_points,
-    tiles_of_newcomers,
     tiles_of_pairs,
 )
 from ..relatives import CANDIDATE_SHARE, Closeness, ClosePairs
-from ..terms import KINSHIP, SQUARED_ALONE
+from ..terms import KINSHIP, SQUARED_ALONE, Planes
 from ..threads import run_tasks
 
 #: Samples a side of one tile of counts, and rows of one task.
@@ -145,41 +144,69 @@ def _limit(squared, scale, rounding):
 def nearest_samples(backend: Backend, planes: PlaneParts, measure: Measure, k: int) -> Nearest:
     """`Backend.nearest_samples` by tiles of a backend's products."""
     found = Nearest.empty(planes.n_samples, k)
-    _offer_tiles(backend, planes, measure, found, tiles_of_pairs(planes.n_samples, SIDE))
-    return found
-
-
-def extend_nearest(
-    backend: Backend, planes: PlaneParts, measure: Measure, k: int, known: Nearest, new: np.ndarray
-) -> Nearest:
-    """`Backend.extend_nearest` by tiles of a backend's products."""
-    found = known.among(new, k)
-    _offer_tiles(backend, planes, measure, found, tiles_of_newcomers(new, SIDE))
-    return found
-
-
-def _offer_tiles(
-    backend: Backend, planes: PlaneParts, measure: Measure, found: Nearest, tiles: Iterable
-) -> None:
-    """Offer the pairs of some tiles to the lists of both."""
-    lists = found.distance, found.index, found.called
-    for rows, columns in tiles:
+    for rows, columns in tiles_of_pairs(planes.n_samples, SIDE):
         own = rows == columns
-        a = planes.block(*rows)
-        counts = backend.bitgemm(a, None if own else planes.block(*columns), measure.terms)
-        few = counts[1] < measure.least_called
-        found.few += int(np.triu(few, 1).sum() if own else few.sum())
-        if not found.index.shape[1]:
-            continue
-        values = np.empty(counts.shape[1:])
-        form = measure.form, measure.times, measure.share, measure.least_called
-        _in_tasks(backend.threads, len(values), distances_of_counts, (counts, *form, values))
-        tile = values, counts[1]
-        sides = [(False, rows, columns)] if own else [(False, rows, columns), (True, columns, rows)]
-        for turned, mine, others in sides:
-            arguments = (*tile, turned, own, mine[0], others[0], *lists)
-            _in_tasks(backend.threads, mine[1] - mine[0], improve_lists, arguments)
+        b = None if own else planes.block(*columns)
+        counts = backend.bitgemm(planes.block(*rows), b, measure.terms)
+        sides = [(found, False, rows[0], columns[0])]
+        if not own:
+            sides.append((found, True, columns[0], rows[0]))
+        found.few += _offer_tile(counts, measure, sides, own, backend.threads)
     assert not (found.index == NOBODY).any(), "a list that is not full"
+    return found
+
+
+def nearest_between(
+    backend: Backend,
+    a: Planes,
+    b: Planes,
+    measure: Measure,
+    k: int,
+    sides: tuple[int, int] | None = None,
+) -> tuple[Nearest, Nearest]:
+    """`Backend.nearest_between` by tiles of a backend's products.
+
+    `sides`: samples of a and of b in one tile, by default SIDE of either.
+    """
+    of_a = Nearest.empty(a.n_samples, k, b.n_samples)
+    of_b = Nearest.empty(b.n_samples, k, a.n_samples)
+    step_a, step_b = sides or (SIDE, SIDE)
+    for row in range(0, a.n_samples, step_a):
+        rows = Planes(a.words[row : row + step_a], a.n_sites)
+        for column in range(0, b.n_samples, step_b):
+            columns = Planes(b.words[column : column + step_b], b.n_sites)
+            counts = backend.bitgemm(rows, columns, measure.terms)
+            offered = (of_a, False, row, column), (of_b, True, column, row)
+            few = _offer_tile(counts, measure, offered, False, backend.threads)
+            of_a.few, of_b.few = of_a.few + few, of_b.few + few
+    return of_a, of_b
+
+
+def _offer_tile(
+    counts: np.ndarray,
+    measure: Measure,
+    sides: Sequence[tuple[Nearest, bool, int, int]],
+    own: bool,
+    threads: int,
+) -> int:
+    """Offer the pairs of a tile to lists; return how many have too few jointly called sites.
+
+    counts: int64 (n_outputs, rows, columns); sides: lists, whether they are those of the columns,
+    and the numbers of the first sample of theirs and of the others; own: of a block with itself.
+    """
+    few = counts[1] < measure.least_called
+    n_few = int(np.triu(few, 1).sum() if own else few.sum())
+    sides = [side for side in sides if side[0].index.shape[1]]
+    if not sides:
+        return n_few
+    values = np.empty(counts.shape[1:])
+    form = measure.form, measure.times, measure.share, measure.least_called
+    _in_tasks(threads, len(values), distances_of_counts, (counts, *form, values))
+    for found, turned, mine, others in sides:
+        lists = found.distance, found.index, found.called
+        arguments = (values, counts[1], turned, own, mine, others, *lists)
+        _in_tasks(threads, values.shape[int(turned)], improve_lists, arguments)
+    return n_few
 
 
 def _in_tasks(threads: int, n: int, kernel, arguments: tuple, size: int = ROWS_A_TASK) -> None:

@@ -32,6 +32,7 @@ from ..host import (
     hardy_weinberg,
     homozygous_runs,
     ibd_segments,
+    neighbor_lists,
     neighbor_union,
     number_text,
     pair_screen,
@@ -195,6 +196,7 @@ def lists_of_neighbors() -> None:
     _compile(nearest.distances_of_counts, f"({counts}, {form}, {tile}, int64, int64)")
     side = "int64[:, ::1], boolean, boolean, int64, int64"
     _compile(nearest.improve_lists, f"({tile}, {side}, {lists}, int64, int64)")
+    _compile(neighbor_lists._merge, f"({lists}, {lists}, int64, int64, int64)")
     points = "float64[:, ::1], float32[:, ::1], float64, float64"
     _compile(nearest.nearest_points, f"({points}, {lists}, int64, int64)")
 

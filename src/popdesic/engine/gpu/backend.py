@@ -43,7 +43,7 @@ from ..needs import CONTEXT_BYTES
 from ..relatives import Closeness, ClosePairs
 from ..terms import Planes, Terms
 from . import minplus as minplus_gpu
-from . import minplus_plans, tune
+from . import minplus_plans, neighbor_plans, tune
 from .compile import current_device
 from .devices import named_kernel, require_scans, scan_kernels, supported_kernels
 from .layout import BOUND_RUN, BOUND_TILE
@@ -328,13 +328,15 @@ class GpuBackend:
         with device_errors(f"the neighbours of {planes.n_samples} samples"):
             return nearest_samples(TileSums(self, planes), measure, k, self.device)
 
-    def extend_nearest(
-        self, planes: PlaneParts, measure: Measure, k: int, known: Nearest, new: np.ndarray
-    ) -> Nearest:
-        # One row of tiles: its counts come to the host, which has the lists.
-        from ..cpu.nearest import extend_nearest
+    def nearest_between(
+        self, a: Planes, b: Planes, measure: Measure, k: int
+    ) -> tuple[Nearest, Nearest]:
+        # The counts come to the host, which has the lists.
+        from ..cpu.nearest import nearest_between
 
-        return extend_nearest(self, planes, measure, k, known, new)
+        kept = tuple(isinstance(planes.words, cupy.ndarray) for planes in (a, b))
+        sides = neighbor_plans.sides_between(a.n_samples, b.n_samples, kept)
+        return nearest_between(self, a, b, measure, k, sides)
 
     def nearest_points(self, points: np.ndarray, k: int) -> Nearest:
         from .nearest import nearest_points

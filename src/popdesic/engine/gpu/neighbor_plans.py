@@ -18,6 +18,8 @@ TILE_SAMPLES, TILE_POINTS = 1 << 15, 1 << 16
 BANDS = ((0, 7), (7, 10), (10, 13), (13, 31))
 #: Every pair of two blocks.
 WHOLE = ((0, 31),)
+#: Pairs of a tile whose counts come to the host: 16 bytes each of most distances.
+HOST_PAIRS = 1 << 23
 #: Share of the free device memory for the sums of a tile and what they come from.
 TILE_SHARE = 0.75
 #: Error of a float32 comparison of counts: three roundings of 2**-24, and room.
@@ -66,6 +68,18 @@ def tile_side(n: int, most: int) -> int:
     largest = max(BLOCK_ROWS, most // BLOCK_ROWS * BLOCK_ROWS)
     n_blocks = -(-n // largest)
     return min(largest, -(-n // (n_blocks * BLOCK_ROWS)) * BLOCK_ROWS)
+
+
+def sides_between(m: int, n: int, kept: tuple[bool, bool]) -> Bounds:
+    """Samples of m and of n others in one tile of counts that comes to the host.
+
+    Every sample of the block that is kept on the device, up to TILE_SAMPLES, and few of the other
+    one: so the planes of that one pass once.
+    """
+    first = kept[0] and not kept[1]
+    whole = max(1, min(m if first else n, TILE_SAMPLES))
+    few = max(BLOCK_ROWS, HOST_PAIRS // whole // BLOCK_ROWS * BLOCK_ROWS)
+    return (whole, few) if first else (few, whole)
 
 
 def ordered_tiles(n: int, side: int) -> Iterator[tuple[Bounds, Bounds]]:
