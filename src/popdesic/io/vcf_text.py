@@ -96,11 +96,12 @@ def _read_word(typing_context, text, start):
 
 
 @njit(cache=True, nogil=True)
-def _gather_calls(text, start, n_calls, words):
-    """Read the first four bytes of `n_calls` columns to `words`, a ':' after three as a tab.
+def _gather_calls(text, start, n_calls, calls):
+    """Read the first four bytes of `n_calls` columns to `calls`, a ':' after three as a tab.
 
     Returns the start of the next column, or -1 if the line has too few.
     """
+    words = calls.view(np.uint32)
     done = 0
     column = block = start
     while True:
@@ -123,12 +124,13 @@ def _gather_calls(text, start, n_calls, words):
 
 
 @njit(cache=True, nogil=True)
-def _decode_run(words, n_calls, row, first, kinds):
+def _decode_run(text, start, n_calls, row, first, kinds):
     """Decode `n_calls` calls of four bytes; False if one is not plain (`row` is then invalid).
 
     A plain call is 'a/b' or 'a|b', a tab, and a, b both in {0, 1} or both '.'. The four bytes are
     read as one little-endian word; XOR with '0/0<tab>' leaves bit 0 and bit 16 as the alleles.
     """
+    words = text[start : start + 4 * n_calls].view(np.uint32)
     one = np.uint32(1)
     strange = np.uint32(0)
     n_missing = np.uint32(0)
@@ -203,12 +205,12 @@ def _read_call(text, start):
 
 @njit(cache=True, nogil=True)
 def _decode_row(
-    text, start, size, n_samples, gt_index, gt_alone, genotype_of, words, row, kinds, error
+    text, start, size, n_samples, gt_index, gt_alone, genotype_of, calls, row, kinds, error
 ):
     """Decode the sample columns of one record that start at `start`; False on an error.
 
     Adds the number of calls of each kind to `kinds`. Leaves the end of the line in error[2], or on
-    an error all details (see `decode_records`). `words` has room for RUN calls.
+    an error all details (see `decode_records`). `calls` has room for RUN calls of four bytes.
     """
     p = start
     done = 0
@@ -219,16 +221,12 @@ def _decode_row(
     while done < n_samples:
         # The last sample ends with the line, not with a tab, so it is never part of a run.
         n_run = min(RUN, n_samples - 1 - done) if gt_index == 0 and careful == 0 else 0
-        if n_run > 0 and not gt_alone:
-            after = _gather_calls(text, p, n_run, words)
-            if after > 0 and _decode_run(words, n_run, row, done, kinds):
+        if n_run > 0:
+            run, at, after = text, p, p + 4 * n_run
+            if not gt_alone:
+                run, at, after = calls, 0, _gather_calls(text, p, n_run, calls)
+            if 0 < after <= size and _decode_run(run, at, n_run, row, done, kinds):
                 p = after
-                done += n_run
-                continue
-            careful = n_run
-        elif n_run > 0 and p + 4 * n_run <= size:
-            if _decode_run(text[p : p + 4 * n_run].view(np.uint32), n_run, row, done, kinds):
-                p += 4 * n_run
                 done += n_run
                 continue
             careful = n_run
@@ -414,7 +412,7 @@ def decode_records(
     as_ref = np.array([-2, 0, -1], np.int8)  # by policy
     as_alt = np.array([-2, 2, -1], np.int8)
     n_haploid_missing = 0
-    words = np.empty(RUN, np.uint32)
+    calls = np.empty(4 * RUN, np.uint8)
     tabs = np.empty(10, np.int64)  # tabs[c] is the start of column c
     n_sites = 0
     n_lines = 0
@@ -484,7 +482,7 @@ def decode_records(
         genotype_of[HAPLOID_REF], genotype_of[HAPLOID_ALT] = as_ref[policy], as_alt[policy]
         n_haploid_before = kinds[HAPLOID_REF] + kinds[HAPLOID_ALT]
         if not _decode_row(
-            text, p, size, n_samples, gt_index, gt_alone, genotype_of, words, row, kinds, error
+            text, p, size, n_samples, gt_index, gt_alone, genotype_of, calls, row, kinds, error
         ):
             # A wrong number of columns explains a strange call better than the call does.
             n_columns, p = _count_columns(text, start)
