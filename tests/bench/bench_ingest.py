@@ -6,8 +6,12 @@ Writes a random bgzipped VCF to a temporary folder, converts it to BCF, PLINK 1 
 VCF-Zarr where bcftools, plink2, Pgenlib and tabix are there, reads each with `ingest_cohort`, and
 the VCF with each other tool, in separate processes, and prints a table. `ingest_cohort` is timed at
 its first call, with cached kernels, and ('again') at its second, without the half second that numba
-needs to start. The other rows time whole processes. CPU seconds are printed too, because other load
-on the machine affects wall time.
+needs to start. 'inflate alone' decompresses the same file with the same library and discards the
+bytes: no reader of it can be faster. The other rows time whole processes. CPU seconds are printed
+too, because other load on the machine affects wall time.
+
+With `--fields full` a call has a depth (Poisson, mean 30) and a quality that follows it, so its
+length and content vary as in files of sequencing.
 """
 
 import importlib.util
@@ -27,6 +31,9 @@ PYCACHE = Path(tempfile.gettempdir()) / "popdesic_bench_pycache"
 # Allele frequencies: 'spectrum' is U-shaped as in genomes, 'common' uniform as on arrays.
 SHAPES = {"spectrum": (0.3, 1.5), "common": (1.0, 1.0)}
 
+#: Columns with further fields that are drawn for each genotype; calls choose among them.
+N_CELLS = 1 << 14
+
 OURS = """
 import sys, time
 from popdesic.cohort.ingest import ingest_cohort
@@ -34,6 +41,16 @@ for repeat in range(2):
     start, before = time.perf_counter(), time.process_time()
     ingest_cohort(sys.argv[1], sys.argv[2], threads=int(sys.argv[3]))
     print(time.perf_counter() - start, time.process_time() - before)
+"""
+
+INFLATE = """
+import sys, time
+from popdesic.io.batches import CHUNK_BYTES
+from popdesic.io.bgzf import read_pieces
+start, before = time.perf_counter(), time.process_time()
+for piece in read_pieces(sys.argv[1], "bgzf", CHUNK_BYTES):
+    pass
+print(time.perf_counter() - start, time.process_time() - before)
 """
 
 TO_ZARR = """
@@ -57,13 +74,11 @@ print(time.perf_counter() - start, time.process_time() - before)
 def write_random_vcf(path: Path, n_samples: int, n_sites: int, shape: str, fields: str) -> int:
     """Write a bgzipped VCF of random genotypes, 1 % missing; return the bytes of its text."""
     rng = np.random.default_rng(1)
-    calls = np.frombuffer(b"0/0\t0/1\t1/1\t./.\t", np.uint8).reshape(4, 4)
+    plain = np.frombuffer(b"0/0\t0/1\t1/1\t./.\t", np.uint8).reshape(4, 4)
     keys = "GT"
     if fields == "full":
         keys = "GT:DP:GQ"
-        calls = np.frombuffer(b"0/0:31:93\t0/1:27:99\t1/1:35:90\t./.:10:20\t", np.uint8).reshape(
-            4, 10
-        )
+        cells = _random_cells(rng)
     names = "\t".join(f"S{k}" for k in range(n_samples))
     head = "##fileformat=VCFv4.2\n##contig=<ID=1>\n"
     for key in keys.split(":"):
@@ -79,13 +94,27 @@ def write_random_vcf(path: Path, n_samples: int, n_sites: int, shape: str, field
             genotypes = rng.binomial(2, rng.beta(*SHAPES[shape]), n_samples)
             genotypes[rng.random(n_samples) < 0.01] = 3
             record = f"1\t{pos}\trs{k}\tA\tG\t.\tPASS\t.\t{keys}\t".encode()
-            record += calls[genotypes].tobytes()[:-1] + b"\n"
+            if fields == "full":
+                chosen = genotypes * N_CELLS + rng.integers(0, N_CELLS, n_samples)
+                record += b"\t".join(map(cells.__getitem__, chosen.tolist())) + b"\n"
+            else:
+                record += plain[genotypes].tobytes()[:-1] + b"\n"
             packer.stdin.write(record)
             size += len(record)
         packer.stdin.close()
         if packer.wait() != 0:
             raise SystemExit("Error: bgzip failed.")
     return size
+
+
+def _random_cells(rng: np.random.Generator) -> list[bytes]:
+    """Return N_CELLS columns 'GT:DP:GQ' of each genotype, one after the other."""
+    depths = rng.poisson(30, (4, N_CELLS))
+    depths[3] //= 10
+    qualities = np.minimum(99, 3 * depths + rng.poisson(3, (4, N_CELLS)))
+    calls = np.repeat(["0/0", "0/1", "1/1", "./."], N_CELLS)
+    rows = zip(calls.tolist(), depths.ravel().tolist(), qualities.ravel().tolist(), strict=True)
+    return [f"{call}:{depth}:{quality}".encode() for call, depth, quality in rows]
 
 
 def run(command: list[str]) -> tuple[float, float, float, str]:
@@ -135,6 +164,9 @@ def measure(
     out = str(folder / "out")
     vcf = sources["VCF.gz"]
     for kind, source in sources.items():
+        if kind in ("VCF.gz", "BCF"):
+            inflate = [sys.executable, "-c", INFLATE, str(source)]
+            commands.append((f"inflate alone {kind}", 1, inflate, True))
         for threads in (1, 2) if kind not in ("PLINK", "PGEN") else (1,):
             ours = [sys.executable, "-c", OURS, str(source), out, str(threads)]
             commands.append((f"ingest_cohort {kind}", threads, ours, True))
@@ -182,8 +214,10 @@ def main() -> None:
             f"{options.fields}: {size / 1e6:.0f} MB of text, {vcf.stat().st_size / 1e6:.1f} MB "
             f"compressed; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
         )
-        run([sys.executable, "-c", OURS, str(vcf), str(folder / "warm"), "2"])  # fill the cache
-        rows = measure(convert(vcf, folder), folder, options.repeats)
+        sources = convert(vcf, folder)
+        for source in sources.values():  # fill the cache
+            run([sys.executable, "-c", OURS, str(source), str(folder / "warm"), "2"])
+        rows = measure(sources, folder, options.repeats)
     n_genotypes = options.samples * options.sites / 1e6
     peers = [row[2] for row in rows if row[0].startswith("plink2")]
     print(f"{'tool':30}{'threads':>8}{'wall s':>9}{'CPU s':>8}{'M gt/s':>9}", end="")

@@ -9,6 +9,7 @@ policy. Errors: calls of more than two alleles, dosages, anything malformed.
 The compiled half is imported on first use: jobs that read no VCF do not need it.
 """
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
@@ -80,17 +81,19 @@ def _stream_text(
     pool: Executor | None,
     ahead: int,
 ) -> Iterator[SiteBatch]:
-    decode = partial(_decode_lines, n_samples=len(header.samples), haploid=haploid)
+    decode = partial(
+        _decode_lines, n_samples=len(header.samples), haploid=haploid, memory=_Memory()
+    )
     n_lines_before = header.n_lines
     parts = _whole_lines(header.path, pieces)
-    for text, batch, values, n_lines, error in in_order(decode, parts, pool, ahead):
+    for value, batch, values, n_lines, error in in_order(decode, parts, pool, ahead):
         counts.add(values)
         if error[0]:
-            code, line, start, end, sample = error.tolist()
+            code, line, _, end, sample = error.tolist()
             raise record_error(
                 f"{header.path}, line {n_lines_before + 1 + line}",
                 code,
-                value=text[start:end].tobytes(),
+                value=value,
                 number=end,
                 samples=header.samples,
                 sample=sample,
@@ -126,19 +129,41 @@ def _whole_lines(path: Path, pieces: Iterable[list[bytes]]) -> Iterator[list[byt
         yield [*pending, b"\n"]
 
 
-def _decode_lines(parts: list[bytes | memoryview], n_samples: int, haploid: HaploidPolicies):
-    """Decode whole lines; return (text, batch, counts, number of lines, error)."""
+class _Memory(threading.local):
+    """Arrays that a thread uses again for all its pieces: fresh ones cost a page fault per 4 KB."""
+
+    def __init__(self) -> None:
+        self.text = np.empty(0, np.uint8)
+        self.genotypes = np.empty(0, np.int8)
+
+    def of_text(self, size: int) -> np.ndarray:
+        """Return (size) uint8 of any content."""
+        if len(self.text) < size:
+            self.text = np.empty(size, np.uint8)
+        return self.text[:size]
+
+    def of_genotypes(self, n_sites: int, n_samples: int) -> np.ndarray:
+        """Return (n_sites, n_samples) int8 of any content."""
+        if len(self.genotypes) < n_sites * n_samples:
+            self.genotypes = np.empty(n_sites * n_samples, np.int8)
+        return self.genotypes[: n_sites * n_samples].reshape(n_sites, n_samples)
+
+
+def _decode_lines(
+    parts: list[bytes | memoryview], n_samples: int, haploid: HaploidPolicies, memory: _Memory
+):
+    """Decode whole lines; return (offending value, batch, counts, number of lines, error)."""
     from . import vcf_text as kernel
 
     size = sum(len(part) for part in parts)
-    text = np.empty(size + kernel.PAD, np.uint8)
+    text = memory.of_text(size + kernel.PAD)
     end = 0
     for part in parts:  # numpy copies without the GIL, bytes.join would hold it
         text[end : end + len(part)] = np.frombuffer(part, np.uint8)
         end += len(part)
     text[size:] = 0
     capacity = kernel.row_capacity(size, n_samples)
-    genotypes = np.empty((capacity, n_samples), np.int8)
+    genotypes = memory.of_genotypes(capacity, n_samples)
     table = np.empty((capacity, kernel.N_FIELDS), np.int64)
     values = np.zeros(kernel.N_COUNTS, np.int64)
     error = np.zeros(5, np.int64)
@@ -147,7 +172,7 @@ def _decode_lines(parts: list[bytes | memoryview], n_samples: int, haploid: Hapl
     )
     if error[0] and b"\r\n" in (raw := text[:size].tobytes()):
         # CRLF line ends matter only if decoding fails: then retry with LF.
-        return _decode_lines([raw.replace(b"\r\n", b"\n")], n_samples, haploid)
+        return _decode_lines([raw.replace(b"\r\n", b"\n")], n_samples, haploid, memory)
     table = table[:n_sites]
     try:
         chrom, site_id = _names(text, table)
@@ -164,7 +189,8 @@ def _decode_lines(parts: list[bytes | memoryview], n_samples: int, haploid: Hapl
         n_samples=n_samples,
         line=table[:, kernel.LINE].copy(),
     )
-    return text, batch, values, n_lines, error
+    value = text[error[2] : error[3]].tobytes() if error[0] else b""
+    return value, batch, values, n_lines, error
 
 
 def _names(text: np.ndarray, table: np.ndarray) -> tuple[list[str], list[str]]:

@@ -1,15 +1,19 @@
 """Decode whole lines of VCF text to genotypes: the compiled half of `popdesic.io.vcf`.
 
 One pass over the bytes: columns are split, the site is classified, and the calls of biallelic
-SNPs are decoded straight to int8. Rows whose FORMAT is exactly GT almost always have four bytes per
-sample ("0/1" and a tab), so runs of such calls are decoded four bytes at a time in a loop that the
-compiler vectorises; anything else takes the general path, one call at a time.
+SNPs are decoded straight to int8. A call almost always has four bytes: "0/1" and a tab, or a colon
+where further fields follow. Runs of such calls are decoded four bytes at a time in a loop that the
+compiler vectorises. Where FORMAT is exactly GT they lie side by side. Where GT is the first of
+several fields, their starts are found from bit masks of the tabs in 64 bytes. Anything else takes
+the general path, one call at a time.
 """
 
 # ruff: noqa: SIM109, SIM110 (numba makes faster code of plain comparisons and loops)
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 
 # Slots of the counts array; `popdesic.io.vcf.DecodeCounts` has its fields in this order.
 RECORDS, MULTIALLELIC, INDEL, SYMBOLIC, STAR, NO_ALT, NON_ACGT, UNPLACED = range(8)
@@ -33,8 +37,9 @@ BAD_COLUMNS, EMPTY_COLUMN, BAD_POS, NO_GT, HEADER_LINE, NOT_UTF8, BAD_NAME = ran
 LINE, CHROM_START, CHROM_END, POS, ID_START, ID_END, REF, ALT = range(8)
 N_FIELDS = 8
 
-# Readable bytes needed after the last line, so that any call can be read as four bytes.
-PAD = 4
+# Bytes compared at a time with a separator, and readable bytes needed after the last line for it.
+BLOCK = 64
+PAD = BLOCK
 
 # Calls decoded at a time before the run is checked: long enough to vectorise, short enough
 # that one unusual call costs little.
@@ -42,6 +47,80 @@ RUN = 1024
 
 TAB, NEWLINE, RETURN, COLON, SLASH, PIPE, DOT = 9, 10, 13, 58, 47, 124, 46
 COMMA, HASH, ZERO, LESS, OPEN, CLOSE, ASTERISK = 44, 35, 48, 60, 91, 93, 42
+
+
+@intrinsic
+def _find_byte(typing_context, text, start, byte):
+    """uint64: bit i is set where text[start + i] is `byte`, for BLOCK bytes."""
+    bits = types.uint64
+    signature = bits(text, types.int64, types.uint8)
+
+    def codegen(context, builder, signature, arguments):
+        array, first, value = arguments
+        struct = context.make_array(signature.args[0])(context, builder, array)
+        vector = ir.VectorType(ir.IntType(8), BLOCK)
+        there = builder.load(
+            builder.bitcast(builder.gep(struct.data, [first]), vector.as_pointer())
+        )
+        there.align = 1
+        one = builder.insert_element(vector(ir.Undefined), value, ir.IntType(32)(0))
+        zeros = ir.VectorType(ir.IntType(32), BLOCK)(None)
+        wanted = builder.shuffle_vector(one, vector(ir.Undefined), zeros)
+        return builder.bitcast(builder.icmp_unsigned("==", there, wanted), ir.IntType(BLOCK))
+
+    return signature, codegen
+
+
+@intrinsic
+def _lowest_bit(typing_context, bits):
+    """int64: the place of the lowest set bit of a uint64 that is not 0."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.IntType(1)(1))
+
+    return types.int64(types.uint64), codegen
+
+
+@intrinsic
+def _read_word(typing_context, text, start):
+    """uint32: the four bytes of text at `start`, little-endian."""
+
+    def codegen(context, builder, signature, arguments):
+        struct = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(struct.data, [arguments[1]])
+        word = builder.load(builder.bitcast(place, ir.IntType(32).as_pointer()))
+        word.align = 1
+        return word
+
+    return types.uint32(text, types.int64), codegen
+
+
+@njit(cache=True, nogil=True)
+def _gather_calls(text, start, n_calls, calls):
+    """Read the first four bytes of `n_calls` columns to `calls`, a ':' after three as a tab.
+
+    Returns the start of the next column, or -1 if the line has too few.
+    """
+    words = calls.view(np.uint32)
+    done = 0
+    column = block = start
+    while True:
+        tabs = _find_byte(text, block, TAB)
+        ends = _find_byte(text, block, NEWLINE)
+        if ends != 0:
+            tabs &= ends ^ (ends - np.uint64(1))  # those before the first end of a line
+        while tabs != 0:
+            word = _read_word(text, column)
+            more = np.uint32(word >> np.uint32(24) == COLON)
+            words[done] = word ^ np.uint32(more * np.uint32((COLON ^ TAB) << 24))
+            done += 1
+            column = block + _lowest_bit(tabs) + 1
+            if done == n_calls:
+                return column
+            tabs &= tabs - np.uint64(1)
+        if ends != 0:
+            return -1
+        block += BLOCK
 
 
 @njit(cache=True, nogil=True)
@@ -125,11 +204,13 @@ def _read_call(text, start):
 
 
 @njit(cache=True, nogil=True)
-def _decode_row(text, start, size, n_samples, gt_index, gt_alone, genotype_of, row, kinds, error):
+def _decode_row(
+    text, start, size, n_samples, gt_index, gt_alone, genotype_of, calls, row, kinds, error
+):
     """Decode the sample columns of one record that start at `start`; False on an error.
 
     Adds the number of calls of each kind to `kinds`. Leaves the end of the line in error[2], or on
-    an error all details (see `decode_records`).
+    an error all details (see `decode_records`). `calls` has room for RUN calls of four bytes.
     """
     p = start
     done = 0
@@ -139,10 +220,13 @@ def _decode_row(text, start, size, n_samples, gt_index, gt_alone, genotype_of, r
     n_slash = 0
     while done < n_samples:
         # The last sample ends with the line, not with a tab, so it is never part of a run.
-        n_run = min(RUN, n_samples - 1 - done) if gt_alone and careful == 0 else 0
-        if n_run > 0 and p + 4 * n_run <= size:
-            if _decode_run(text, p, n_run, row, done, kinds):
-                p += 4 * n_run
+        n_run = min(RUN, n_samples - 1 - done) if gt_index == 0 and careful == 0 else 0
+        if n_run > 0:
+            run, at, after = text, p, p + 4 * n_run
+            if not gt_alone:
+                run, at, after = calls, 0, _gather_calls(text, p, n_run, calls)
+            if 0 < after <= size and _decode_run(run, at, n_run, row, done, kinds):
+                p = after
                 done += n_run
                 continue
             careful = n_run
@@ -328,6 +412,7 @@ def decode_records(
     as_ref = np.array([-2, 0, -1], np.int8)  # by policy
     as_alt = np.array([-2, 2, -1], np.int8)
     n_haploid_missing = 0
+    calls = np.empty(4 * RUN, np.uint8)
     tabs = np.empty(10, np.int64)  # tabs[c] is the start of column c
     n_sites = 0
     n_lines = 0
@@ -397,7 +482,7 @@ def decode_records(
         genotype_of[HAPLOID_REF], genotype_of[HAPLOID_ALT] = as_ref[policy], as_alt[policy]
         n_haploid_before = kinds[HAPLOID_REF] + kinds[HAPLOID_ALT]
         if not _decode_row(
-            text, p, size, n_samples, gt_index, gt_alone, genotype_of, row, kinds, error
+            text, p, size, n_samples, gt_index, gt_alone, genotype_of, calls, row, kinds, error
         ):
             # A wrong number of columns explains a strange call better than the call does.
             n_columns, p = _count_columns(text, start)

@@ -191,6 +191,35 @@ def test_long_runs_with_unusual_calls(tmp_path, n_samples):
     assert_as_parsed(write(tmp_path / "a.vcf", text), text, "diploidize")
 
 
+@pytest.mark.parametrize("n_samples", [1, 2, 3, 17, 64, 65, 1024, 1025, 1026, 2100])
+def test_long_runs_with_further_fields(tmp_path, n_samples):
+    """Columns of 3 to 40 bytes, so their ends lie anywhere in the blocks that are compared."""
+    rng = np.random.default_rng(n_samples)
+    plain = np.array(["0/0", "0/1", "1/0", "1/1", "./.", "0|1", "1|1", ".|."], "U4")
+    odd = np.array([".", "./1", "0", "1|.", "00/1"])
+    rests = np.array(["", ":", ":3", ":30:99", ":.:.", ":12,0:12:36:0,36,400", ":" + "7" * 36])
+    records = []
+    for site in range(12):
+        calls = rng.choice(plain, n_samples)
+        for k in rng.integers(0, n_samples, site % 3):
+            calls[k] = rng.choice(odd)
+        columns = np.strings.add(calls, rng.choice(rests, n_samples))
+        records.append(f"1 {site + 1} . A C GT:AD:DP:PL " + " ".join(columns))
+    text = vcf_text_of(*records, samples=n_samples)
+    assert_as_parsed(write(tmp_path / "a.vcf", text), text, "diploidize")
+
+
+@pytest.mark.parametrize("n_columns", [1498, 1499, 1501])
+@pytest.mark.parametrize("keys", ["GT", "GT:DP"])
+def test_wrong_number_of_columns_in_long_lines(tmp_path, n_columns, keys):
+    call = "0/1" if keys == "GT" else "0/1:30"
+    rows = [f"1 {k} . A C {keys}" + f" {call}" * n for k, n in ((1, 1500), (2, n_columns))]
+    path = write(tmp_path / "a.vcf", vcf_text_of(*rows, rows[0], samples=1500))
+    with pytest.raises(UserError) as error:
+        collect(path)
+    one_sentence(error, f"{path}, line 8: ", f"{n_columns + 9} columns")
+
+
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 64, 129, 1000])
 @pytest.mark.parametrize("kind", ["plain", "gzip", "bgzf"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", ""])
