@@ -94,7 +94,7 @@ def test_degrees_of_expected_totals():
 def test_identity_and_parents_whatever_the_shortest_segment(least):
     """Contigs below the shortest segment share nothing, duplicates included."""
     scale = DegreeScale(HUMAN, least)
-    whole = HUMAN[HUMAN >= least].sum()
+    whole = HUMAN[least <= HUMAN].sum()
     degree, low, high = scale.degrees(np.array([whole, whole]), np.array([whole, 0.0]))
     assert degree.tolist() == low.tolist() == high.tolist() == [0, 1]
     assert scale.kinship(np.array([whole]), np.array([whole]))[0] == pytest.approx(0.5)

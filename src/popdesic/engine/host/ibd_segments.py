@@ -387,9 +387,9 @@ def find_segments(
     number of the pair, its rows of a and b, first and end site of the candidate and of its contig;
     ordered by pair and first site. ends1, ends2: int32 (n_sites, 2), `ibd.model.end_scores` of one
     and two alleles. sums1, sums2: `running_sums`. ratios1, ratios2: int32 (n_sites, 16), `by_bits`.
-    losses2: `chunk_losses`. limits: int64 (drop, least ratio of one shared allele, least of two, trim).
-    cm: float64 (n_sites,), genetic positions, not falling within a contig. least: float64 (2,),
-    shortest segment with one and with two alleles. out: int64 (m, 7), FIELDS; errors: opposite
+    losses2: `chunk_losses`. limits: int64 (drop, least ratio of one shared allele, least of two,
+    trim). cm: float64 (n_sites,), genetic positions, not falling within a contig. least: float64
+    (2,), shortest segment with one and with two alleles. out: int64 (m, 7), FIELDS; errors: opposite
     homozygotes where one allele is shared, differing genotypes where two are.
     """
     drop, n = limits[0], 0
