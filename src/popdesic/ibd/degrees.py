@@ -13,9 +13,9 @@ is half way between the roots of their expected totals. The interval holds the d
 the probability, if all degrees are equally likely and roots are normal. The number of segments
 tells whole degrees hardly better (tests/bench/bench_ibd_truth.py), so it is written but not used.
 
-Identity and first degree follow from kinship, (k1 / 4 + k2 / 2) from shares of the contigs that are
-not shorter than the shortest segment, by the limits of KING, 2**-1.5 and 2**-2.5 (Manichaikul et
-al. 2010, Bioinformatics 26: 2867).
+Identity and first degree follow from kinship, (k1 / 4 + k2 / 2) from shares of the genome, by the
+limits of KING, 2**-1.5 and 2**-2.5 (Manichaikul et al. 2010, Bioinformatics 26: 2867). For identity
+these are shares of the contigs that can hold a segment, since duplicates share nothing on others.
 """
 
 from __future__ import annotations
@@ -57,6 +57,11 @@ class DegreeScale:
     min_cm: float
 
     @property
+    def genome_cm(self) -> float:
+        """Genetic length of all contigs."""
+        return float(np.sum(self.contigs_cm))
+
+    @property
     def searched_cm(self) -> float:
         """Genetic length of the contigs on which a segment of `min_cm` fits."""
         lengths = np.asarray(self.contigs_cm, np.float64)
@@ -90,11 +95,8 @@ class DegreeScale:
         return np.sqrt(mean), np.sqrt(share * (1 - share) * squares / mean) / 2
 
     def kinship(self, total_cm: np.ndarray, ibd2_cm: np.ndarray) -> np.ndarray:
-        """Kinship from total lengths with at least one and with two shared alleles.
-
-        They are shares of the contigs that can hold a segment.
-        """
-        return (np.asarray(total_cm) + np.asarray(ibd2_cm)) / (4 * max(self.searched_cm, 1e-9))
+        """Kinship from total lengths with at least one and with two shared alleles."""
+        return (np.asarray(total_cm) + np.asarray(ibd2_cm)) / (4 * max(self.genome_cm, 1e-9))
 
     def degrees(self, total_cm, ibd2_cm) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Degree of each pair, and the lowest and highest that fit: 0 to LAST_DEGREE, or DISTANT.
@@ -119,7 +121,8 @@ class DegreeScale:
         below = np.cumsum(weight, axis=1) / weight.sum(axis=1, keepdims=True)
         low = 2 + np.sum(below <= _TAIL, axis=1)
         high = 2 + np.sum(below < 1 - _TAIL, axis=1)
-        for fixed, limit in ((1, FIRST_DEGREE), (0, IDENTICAL)):
+        same = IDENTICAL * self.searched_cm / max(self.genome_cm, 1e-9)
+        for fixed, limit in ((1, FIRST_DEGREE), (0, same)):
             for values in (degree, low, high):
                 values[phi > limit] = fixed
         low, high = np.minimum(low, degree), np.maximum(high, degree)

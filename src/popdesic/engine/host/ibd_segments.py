@@ -389,8 +389,8 @@ def find_segments(
     and two alleles. sums1, sums2: `running_sums`. ratios1, ratios2: int32 (n_sites, 16), `by_bits`.
     losses2: `chunk_losses`. limits: int64 (drop, least ratio of one shared allele, least of two,
     trim). cm: float64 (n_sites,), genetic positions, not falling within a contig. least: float64
-    (2,), shortest segment with one and with two alleles. out: int64 (m, 7), FIELDS; errors: opposite
-    homozygotes where one allele is shared, differing genotypes where two are.
+    (2,), shortest segment with one and with two alleles. out: int64 (m, 7), FIELDS; errors:
+    opposite homozygotes where one allele is shared, differing genotypes where two are.
     """
     drop, n = limits[0], 0
     reached, pair_before = 0, -1
