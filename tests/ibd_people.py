@@ -23,6 +23,8 @@ SHORTEST_CM = 0.5
 PIECE_CM = 0.01
 #: Common ancestors are sought so many generations back; older ones left nothing of 2 cM.
 OLDEST = 200
+#: People whose misread and missing genotypes are drawn at once.
+PEOPLE_AT_ONCE = 500
 #: Parts into which `true_of` divides pairs.
 CUT = 8
 #: Lengths of the human autosomes in cM (Kong et al. 2010, both sexes, rounded).
@@ -220,11 +222,17 @@ def read_with_errors(
 ) -> np.ndarray:
     """Genotypes of which a share has one allele misread and a share is missing."""
     seen = genotypes.copy()
-    wrong = rng.random(genotypes.shape) < error_rate
-    step = rng.choice(np.array([-1, 1], np.int8), genotypes.shape)
-    moved = np.where(genotypes == 1, genotypes + step, 1)
-    seen[wrong] = moved[wrong]
-    seen[rng.random(genotypes.shape) < missing] = MISSING
+    # Numbers are drawn for some people at a time: they take eight times as much as genotypes.
+    blocks = [slice(k, k + PEOPLE_AT_ONCE) for k in range(0, len(seen), PEOPLE_AT_ONCE)]
+    wrong = [rng.random(seen[block].shape) < error_rate for block in blocks]
+    for block, changed in zip(blocks, wrong, strict=True):
+        step = rng.choice(np.array([-1, 1], np.int8), changed.shape)
+        one = seen[block]
+        moved = np.where(one == 1, one + step, 1)
+        one[changed] = moved[changed]
+    for block in blocks:
+        one = seen[block]
+        one[rng.random(one.shape) < missing] = MISSING
     return seen
 
 

@@ -106,12 +106,29 @@ def reach_down(scores: list[int], start: int, bound: int, drop: int) -> int:
     return first
 
 
+def trimmed(ratios: list[int], first: int, last: int, trim: int) -> tuple[int, int]:
+    """First and last site without the ends whose ratios add up to -trim or less.
+
+    This is asked at every 16th site. Of each end so much is cut off that the sum of what is cut off
+    is lowest, sites without a ratio at the cut as well.
+    """
+    before = {k: sum(ratios[first:k]) for k in range(first, last + 2)}
+    behind = {k: sum(ratios[k : last + 1]) for k in range(first, last + 2)}
+    asked = [k for k in before if k % 16 == 0 or k in (first, last + 1)]
+    begin, end = first, last + 1
+    if min(before[k] for k in asked) <= -trim:
+        begin = max(k for k in before if before[k] == min(before.values()))
+    if min(behind[k] for k in asked) <= -trim:
+        end = min(k for k in behind if behind[k] == min(behind.values()))
+    return begin, end - 1
+
+
 def find(a, b, candidates, af, error, scale, least, gain, contigs, limits, cm, least_cm):
     """Segments of a pair: list of (first, last, ratio, called, errors, shared).
 
     a, b: genotypes of the two, 3 if missing. candidates: (contig, first, end) of sites. af:
     frequencies, NaN: left out. contigs: (first, end). limits: drop, least ratios of one and two
-    alleles. least_cm: of one and two.
+    alleles, trim. least_cm: of one and two.
     """
 
     def at(function, shared, *more):
@@ -144,8 +161,9 @@ def find(a, b, candidates, af, error, scale, least, gain, contigs, limits, cm, l
         before = contig
         start = reach_down(ends[1], begin, low, limits[0])
         runs, reached = segments(ends[1], start, high, end, limits[0])
-        for first, last in runs:
-            if wanted(row(first, last, 1)):
+        for run in runs:
+            first, last = trimmed(ratios[1], *run, limits[3])
+            if first <= last and wanted(row(first, last, 1)):
                 inner, _ = segments(ends[2], first, last + 1, last + 1, limits[0])
                 rows = [row(*run, 2) for run in inner]
                 found += [row(first, last, 1), *filter(wanted, rows)]

@@ -14,7 +14,8 @@ the probability, if all degrees are equally likely and roots are normal. The num
 tells whole degrees hardly better (tests/bench/bench_ibd_truth.py), so it is written but not used.
 
 Identity and first degree follow from kinship, (k1 / 4 + k2 / 2) from shares of the genome, by the
-limits of KING, 2**-1.5 and 2**-2.5 (Manichaikul et al. 2010, Bioinformatics 26: 2867).
+limits of KING, 2**-1.5 and 2**-2.5 (Manichaikul et al. 2010, Bioinformatics 26: 2867). For identity
+these are shares of the contigs that can hold a segment, since duplicates share nothing on others.
 """
 
 from __future__ import annotations
@@ -59,6 +60,12 @@ class DegreeScale:
     def genome_cm(self) -> float:
         """Genetic length of all contigs."""
         return float(np.sum(self.contigs_cm))
+
+    @property
+    def searched_cm(self) -> float:
+        """Genetic length of the contigs on which a segment of `min_cm` fits."""
+        lengths = np.asarray(self.contigs_cm, np.float64)
+        return float(lengths[lengths >= self.min_cm].sum())
 
     @cached_property
     def roots(self) -> tuple[np.ndarray, np.ndarray]:
@@ -114,7 +121,8 @@ class DegreeScale:
         below = np.cumsum(weight, axis=1) / weight.sum(axis=1, keepdims=True)
         low = 2 + np.sum(below <= _TAIL, axis=1)
         high = 2 + np.sum(below < 1 - _TAIL, axis=1)
-        for fixed, limit in ((1, FIRST_DEGREE), (0, IDENTICAL)):
+        same = IDENTICAL * self.searched_cm / max(self.genome_cm, 1e-9)
+        for fixed, limit in ((1, FIRST_DEGREE), (0, same)):
             for values in (degree, low, high):
                 values[phi > limit] = fixed
         low, high = np.minimum(low, degree), np.maximum(high, degree)

@@ -38,6 +38,9 @@ class SegmentLimits:
         Sites of a window; 0: by density (`windows.sites_per_window`).
     drop : float
         Fall of the running score of ends that closes a segment.
+    trim : float
+        Ends of a segment whose genotypes have a log10 likelihood ratio of -trim or less are cut
+        off: more than one shared allele, they look like none.
     most : int
         More candidates of one pair of cohorts are refused.
     """
@@ -49,6 +52,7 @@ class SegmentLimits:
     tolerance: int = 1
     window: int = 0
     drop: float = 7.0
+    trim: float = 2.0
     most: int = 100_000_000
 
 
@@ -154,7 +158,8 @@ def segments_between(
         [pair, i, j, windows.first[first], windows.first[last] + windows.sites[last], bounds]
     ).astype(np.int64)
     words = _readable(a), _readable(a if b is None else b)
-    scores = np.rint(SCALE * np.array([limits.drop, limits.min_lod, limits.min_lod]))
+    bounds_of_scores = limits.drop, limits.min_lod, limits.min_lod, limits.trim
+    scores = np.rint(SCALE * np.array(bounds_of_scores))
     least = np.array([limits.min_cm, limits.min_ibd2_cm]) - 1e-9
 
     def work(begin: int, end: int) -> np.ndarray:

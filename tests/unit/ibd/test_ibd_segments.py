@@ -69,7 +69,8 @@ def expected(genotypes, other, genome, af, limits):
     same = other is None
     seen = [np.where(g < 0, 3, g) for g in (genotypes, genotypes if same else other)]
     windows, rows = genome.windows, []
-    scale = [round(model.SCALE * x) for x in (limits.drop, limits.min_lod, limits.min_lod)]
+    scores = limits.drop, limits.min_lod, limits.min_lod, limits.trim
+    scale = [round(model.SCALE * x) for x in scores]
     found = cpu_backend(1).candidates(
         planes_of(genotypes),
         None if same else planes_of(other),
@@ -132,6 +133,61 @@ def test_segments_are_those_of_the_oracle(n_sites, missing):
             assert found[0] == found[1] == expected(genotypes, other, genome, used, limits)
             if n == 9 and n_sites == 300 and other is None:
                 assert {1, 2} == set(results[0].shared.tolist()) and len(found[0]) > 20
+
+
+@pytest.mark.parametrize("beside", [0, 5, 10, 40, 200])
+def test_ends_that_look_unrelated_are_cut_off(beside):
+    """Beside a shared stretch one person is heterozygous where the other has the common allele.
+
+    Nothing there contradicts sharing, but each such site is 1.4 times likelier without.
+    """
+    rng = np.random.default_rng(3)
+    inside, p = 700, 0.3
+    shared, one, two = (rng.random((3, inside)) < p).astype(np.int8)
+    genotypes = np.zeros((2, inside + 2 * beside), np.int8)
+    genotypes[1] = 1
+    genotypes[:, beside : beside + inside] = shared + one, shared + two
+    pos = 1 + 10_000 * np.arange(genotypes.shape[1])
+    sites = genetic_sites(pd.DataFrame({"chrom": "1", "pos": pos}), None)
+    limits = SegmentLimits(min_cm=6.0)
+    genome = Genome.of(sites, np.full(len(pos), p), limits)
+    found = segments_between(planes_of(genotypes), None, genome, limits, cpu_backend(1))
+    cut = beside * -np.log10(1 / (2 * (1 - p))) >= limits.trim
+    own = 0, len(pos) - 1
+    assert len(found) == 1 and cut == (beside >= 40)
+    if cut:
+        own = beside, beside + inside - 1
+    off = np.array([found.first[0] - own[0], own[1] - found.last[0]])
+    assert (off >= 0).all() and (off < (60 if cut else 1)).all()
+    if beside == 200:  # 7 cM are shared, and nothing of 8
+        longer = SegmentLimits(min_cm=8.0)
+        assert not len(segments_between(planes_of(genotypes), None, genome, longer, cpu_backend(1)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cut_ends_are_those_of_the_oracle(seed):
+    rng = np.random.default_rng(seed)
+    n_sites, n_cut = 64 * 5, 0
+    for _ in range(100):
+        genotypes = rng.integers(0, 3, (2, n_sites)).astype(np.int8)
+        genotypes[rng.random(genotypes.shape) < 0.1] = -1
+        words = planes_of(genotypes).words
+        table = rng.integers(-9, 11, (n_sites, 16)).astype(np.int32)
+        table.reshape(-1, 4, 4)[:, 3] = table.reshape(-1, 4, 4)[:, :, 3] = 0
+        seen = np.where(genotypes < 0, 3, genotypes)
+        ratios = table[np.arange(n_sites), 4 * seen[0] + seen[1]].tolist()
+        first, last = np.sort(rng.integers(0, n_sites, 2)).tolist()
+        trim = int(rng.integers(1, 60))
+        cut = ibd_segments._trimmed(
+            *(words[0], words[1], ibd_segments.by_bits(table), first, last, trim)
+        )
+        wanted = reference.trimmed(ratios, first, last, trim)
+        if wanted[0] <= wanted[1]:
+            assert cut == (*wanted, sum(ratios[wanted[0] : wanted[1] + 1]))
+            n_cut += wanted != (first, last)
+        else:
+            assert cut[1] < cut[0]
+    assert n_cut > 5
 
 
 def test_siblings_at_many_sites_are_as_of_the_oracle():

@@ -90,6 +90,15 @@ def test_degrees_of_expected_totals():
     assert [len(values) for values in scale.degrees(nobody, nobody)] == [0, 0, 0]
 
 
+@pytest.mark.parametrize("least", [7.0, 100.0, 150.0, 170.0])
+def test_duplicates_whatever_the_shortest_segment(least):
+    """Contigs below the shortest segment share nothing, duplicates included."""
+    scale = DegreeScale(HUMAN, least)
+    whole = HUMAN[least <= HUMAN].sum()
+    degree, low, high = scale.degrees(np.array([whole, whole]), np.array([whole, 0.0]))
+    assert (degree[0], low[0], high[0]) == (0, 0, 0) and degree[1] > 0
+
+
 def segments() -> pd.DataFrame:
     rows = [
         ("a", "b", "1", 1_000_001, 9_000_001, 8.0, 20.0, 1, 80, 1),

@@ -5,7 +5,8 @@ where nothing contradicts a segment, a loss where something does. A segment star
 sum last was at its lowest and ends where it is at its highest; it is closed when the sum has fallen
 by more than `drop` below that (Altschul et al. 1990), or below zero, and the next one may start
 behind. Its log10 ratio is the sum by genotype pairs (`ibd.model.log_ratios`) from its start to its
-end. Sums are integers: the same from any number of threads.
+end. Ends over which these speak against a shared allele are cut off (`_trimmed`). Sums are
+integers: the same from any number of threads.
 
 A candidate is a stretch of sites that surely belongs to a segment if there is one. The search goes
 down from its first site as far as the score rises, then up from there until a segment is closed
@@ -206,15 +207,13 @@ def _spread(word, shift):
 
 
 @numba.njit(nogil=True, cache=True)
-def _measure(a, b, shared, ratios, first, last):
-    """Sum of the ratios, and numbers of called sites and of those against, first ... last."""
-    total, called, errors = 0, 0, 0
+def _measure(a, b, ratios, first, last):
+    """Sum of the ratios of first ... last; lowest and highest running sum before sites 16 k."""
+    total, lowest, highest = 0, 0, 0
     for word in range(first >> 6, (last >> 6) + 1):
         base = word << 6
         low, high = max(base, first), min(base + 64, last + 1)
         valid = _called(a, b, word) & _range(low - base, high - base)
-        called += popcount(valid)
-        errors += popcount(_against(a, b, word, shared) & valid)
         one, two = a[0, word] & valid, a[1, word] | ~valid
         three, four = b[0, word] & valid, b[1, word] | ~valid
         for shift in range(0, 64, 16):
@@ -227,7 +226,71 @@ def _measure(a, b, shared, ratios, first, last):
             for site in range(begin, end):
                 total += ratios[site, np.int64(codes & np.uint64(15))]
                 codes >>= np.uint64(4)
-    return total, called, errors
+            if total < lowest:
+                lowest = total
+            elif total > highest:
+                highest = total
+    return total, lowest, highest
+
+
+@numba.njit(nogil=True, cache=True)
+def _turns(a, b, ratios, first, last):
+    """Lowest running sum, the last site before which it is so low; highest, and the first site."""
+    total, lowest, highest, begin_at, end_at = 0, 0, 0, first, first
+    for word in range(first >> 6, (last >> 6) + 1):
+        base = word << 6
+        low, high = max(base, first), min(base + 64, last + 1)
+        valid = _called(a, b, word) & _range(low - base, high - base)
+        one, two = a[0, word] & valid, a[1, word] | ~valid
+        three, four = b[0, word] & valid, b[1, word] | ~valid
+        for shift in range(0, 64, 16):
+            begin, end = max(low, base + shift), min(high, base + shift + 16)
+            if begin >= end:
+                continue
+            codes = (_spread(one, shift) << np.uint64(2)) | (_spread(two, shift) << np.uint64(3))
+            codes |= _spread(three, shift) | (_spread(four, shift) << np.uint64(1))
+            codes >>= np.uint64(4 * (begin - base - shift))
+            for site in range(begin, end):
+                total += ratios[site, np.int64(codes & np.uint64(15))]
+                codes >>= np.uint64(4)
+                if total > highest:
+                    highest, end_at = total, site + 1
+                elif total <= lowest:
+                    lowest, begin_at = total, site + 1
+    return lowest, begin_at, highest, end_at
+
+
+@numba.njit(nogil=True, cache=True)
+def _trimmed(a, b, ratios, first, last, trim):
+    """First and last site of a segment of one shared allele without its false ends, and its ratio.
+
+    An end is false if the ratios of its sites add up to -trim or less: it is so much likelier
+    without sharing. This is asked at every 16th site. Then so much is cut off that the rest is
+    likeliest, and of equals the shortest. Nothing is left if last is below first.
+    """
+    total, lowest, highest = _measure(a, b, ratios, first, last)
+    left, right = lowest <= -trim, total - highest <= -trim
+    if left or right:
+        whole = total
+        lowest, begin_at, highest, end_at = _turns(a, b, ratios, first, last)
+        if left:
+            first, total = begin_at, total - lowest
+        if right:
+            last, total = end_at - 1, total - (whole - highest)
+    return first, last, total
+
+
+@numba.njit(nogil=True, cache=True)
+def _count(a, b, shared, first, last):
+    """Numbers of called sites of first ... last, and of those that contradict."""
+    called, errors = 0, 0
+    for word in range(first >> 6, (last >> 6) + 1):
+        base = word << 6
+        low, high = max(base, first), min(base + 64, last + 1)
+        valid = _called(a, b, word) & _range(low - base, high - base)
+        called += popcount(valid)
+        errors += popcount(_against(a, b, word, shared) & valid)
+    return called, errors
 
 
 @numba.njit(nogil=True, inline="always")
@@ -304,9 +367,10 @@ def _both_alleles(a, b, pair, ends, sums, losses, ratios, cm, limits, least, fir
             one, two, site = _stretch(a, b, 2, ends, sums, cm, least, site, until, stop, drop)
             if one < 0:
                 continue
-            total, called, errors = _measure(a, b, 2, ratios, one, two)
+            total = _measure(a, b, ratios, one, two)[0]
             if total >= limits[2]:
                 if n < len(out):
+                    called, errors = _count(a, b, 2, one, two)
                     out[n, 0], out[n, 1], out[n, 2], out[n, 3] = pair, one, two, total
                     out[n, 4], out[n, 5], out[n, 6] = called, errors, 2
                 n += 1
@@ -323,10 +387,10 @@ def find_segments(
     number of the pair, its rows of a and b, first and end site of the candidate and of its contig;
     ordered by pair and first site. ends1, ends2: int32 (n_sites, 2), `ibd.model.end_scores` of one
     and two alleles. sums1, sums2: `running_sums`. ratios1, ratios2: int32 (n_sites, 16), `by_bits`.
-    losses2: `chunk_losses`. limits: int64 (drop, least ratio of one shared allele, least of two).
-    cm: float64 (n_sites,), genetic positions, not falling within a contig. least: float64 (2,),
-    shortest segment with one and with two alleles. out: int64 (m, 7), FIELDS; errors: opposite
-    homozygotes where one allele is shared, differing genotypes where two are.
+    losses2: `chunk_losses`. limits: int64 (drop, least ratio of one shared allele, least of two,
+    trim). cm: float64 (n_sites,), genetic positions, not falling within a contig. least: float64
+    (2,), shortest segment with one and with two alleles. out: int64 (m, 7), FIELDS; errors:
+    opposite homozygotes where one allele is shared, differing genotypes where two are.
     """
     drop, n = limits[0], 0
     reached, pair_before = 0, -1
@@ -347,10 +411,11 @@ def find_segments(
             )
             if first < 0:
                 break
-            total, called, errors = _measure(one, two, 1, ratios1, first, last)
-            if total < limits[1]:
+            first, last, total = _trimmed(one, two, ratios1, first, last, limits[3])
+            if total < limits[1] or last < first or cm[last] - cm[first] < least[0]:
                 continue
             if n < len(out):
+                called, errors = _count(one, two, 1, first, last)
                 out[n, 0], out[n, 1], out[n, 2], out[n, 3] = pair, first, last, total
                 out[n, 4], out[n, 5], out[n, 6] = called, errors, 1
             n += 1
