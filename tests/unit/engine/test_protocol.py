@@ -9,12 +9,12 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[3] / "src" / "popdesic"
 BACKENDS = {"cpu": "CpuBackend", "gpu": "GpuBackend"}
-#: All modules outside the backends, except the command line, which tunes a GPU.
+#: All modules outside the backends, except the command line and its rehearsal, which tune a GPU.
 CALLERS = sorted(
     path
     for path in PACKAGE.rglob("*.py")
     if path.relative_to(PACKAGE).parts[:2] not in (("engine", "cpu"), ("engine", "gpu"))
-    and path.name != "__main__.py"
+    and path.name not in ("__main__.py", "rehearsal.py")
 )
 
 
