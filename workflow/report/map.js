@@ -84,8 +84,11 @@ class MapPanel {
 
   resize() {
     const box = this.canvas.getBoundingClientRect();
-    if (!box.width || this.onScreen) return;
-    this.setSize(box.width, box.height, window.devicePixelRatio || 1);
+    // On paper the map keeps its view, and it has the same size on the screen afterwards.
+    if (!box.width || this.onScreen || matchMedia("print").matches) return;
+    const size = [box.width, box.height, window.devicePixelRatio || 1];
+    if (size.every((part, k) => part === [this.width, this.height, this.ratio][k])) return;
+    this.setSize(...size);
     if (this.map) this.fit();
   }
 
