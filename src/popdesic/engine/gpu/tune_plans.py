@@ -66,7 +66,7 @@ class ShapeClass:
         """The class whose measurement decides for this one.
 
         What variants differ by is how many blocks of the result there are to share out, so that
-        count alone is kept: few classes, which `tune.tune_usual` can measure in advance.
+        count alone is kept: few classes, which `usual.tune_usual` can measure in advance.
         """
         pairs = self.samples_a * self.samples_b // (2 if self.symmetric else 1)
         sides = (side for side, largest in MEASURED_SIDES if pairs <= largest**2)

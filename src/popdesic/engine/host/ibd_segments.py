@@ -206,6 +206,15 @@ def _spread(word, shift):
     return (x | (x << np.uint64(3))) & np.uint64(0x1111111111111111)
 
 
+@numba.njit(nogil=True, inline="always")
+def _codes(a, b, word, valid, shift):
+    """Columns of the ratios of 16 sites of a word from bit `shift` on, four bits a site."""
+    one, two = a[0, word] & valid, a[1, word] | ~valid
+    three, four = b[0, word] & valid, b[1, word] | ~valid
+    codes = (_spread(one, shift) << np.uint64(2)) | (_spread(two, shift) << np.uint64(3))
+    return codes | _spread(three, shift) | (_spread(four, shift) << np.uint64(1))
+
+
 @numba.njit(nogil=True, cache=True)
 def _measure(a, b, ratios, first, last):
     """Sum of the ratios of first ... last; lowest and highest running sum before sites 16 k."""
@@ -214,15 +223,11 @@ def _measure(a, b, ratios, first, last):
         base = word << 6
         low, high = max(base, first), min(base + 64, last + 1)
         valid = _called(a, b, word) & _range(low - base, high - base)
-        one, two = a[0, word] & valid, a[1, word] | ~valid
-        three, four = b[0, word] & valid, b[1, word] | ~valid
         for shift in range(0, 64, 16):
             begin, end = max(low, base + shift), min(high, base + shift + 16)
             if begin >= end:
                 continue
-            codes = (_spread(one, shift) << np.uint64(2)) | (_spread(two, shift) << np.uint64(3))
-            codes |= _spread(three, shift) | (_spread(four, shift) << np.uint64(1))
-            codes >>= np.uint64(4 * (begin - base - shift))
+            codes = _codes(a, b, word, valid, shift) >> np.uint64(4 * (begin - base - shift))
             for site in range(begin, end):
                 total += ratios[site, np.int64(codes & np.uint64(15))]
                 codes >>= np.uint64(4)
@@ -241,15 +246,11 @@ def _turns(a, b, ratios, first, last):
         base = word << 6
         low, high = max(base, first), min(base + 64, last + 1)
         valid = _called(a, b, word) & _range(low - base, high - base)
-        one, two = a[0, word] & valid, a[1, word] | ~valid
-        three, four = b[0, word] & valid, b[1, word] | ~valid
         for shift in range(0, 64, 16):
             begin, end = max(low, base + shift), min(high, base + shift + 16)
             if begin >= end:
                 continue
-            codes = (_spread(one, shift) << np.uint64(2)) | (_spread(two, shift) << np.uint64(3))
-            codes |= _spread(three, shift) | (_spread(four, shift) << np.uint64(1))
-            codes >>= np.uint64(4 * (begin - base - shift))
+            codes = _codes(a, b, word, valid, shift) >> np.uint64(4 * (begin - base - shift))
             for site in range(begin, end):
                 total += ratios[site, np.int64(codes & np.uint64(15))]
                 codes >>= np.uint64(4)
