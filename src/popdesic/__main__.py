@@ -14,6 +14,7 @@ from .io.version import __version__
 # Each command imports what it needs when it runs, so that the others start fast.
 
 STUDY = "study folder (default: current folder)"
+ONE_JOB = "on Slurm, run the whole study as one job (default: if it is small)"
 AFTER_DASHES = "Arguments after -- are passed to Snakemake."
 
 
@@ -61,9 +62,22 @@ def plan(options: argparse.Namespace) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the workflow; return Snakemake's exit status."""
-    from .study.run import run_study
+    from .study.one_job import run_where_told
 
-    return run_study(options.study, options.targets, snakemake_arguments(options))
+    return run_where_told(
+        options.study,
+        options.targets,
+        snakemake_arguments(options),
+        options.one_job,
+        expect=expect,
+    )
+
+
+def expect(study: Path, targets: Sequence[str]) -> tuple:
+    """`forecast.expect`, imported only where a run may go to Slurm."""
+    from .study.forecast import expect
+
+    return expect(study, targets)
 
 
 def snakemake_arguments(options: argparse.Namespace) -> list[str]:
@@ -128,7 +142,7 @@ def resume(options: argparse.Namespace) -> int:
     """Continue a Slurm run whose Snakemake was killed."""
     from .study.resume import resume
 
-    return resume(options.study, options.snakemake)
+    return resume(options.study, options.snakemake, options.one_job, expect=expect)
 
 
 def show_path(options: argparse.Namespace) -> None:
@@ -286,6 +300,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--profile", metavar="NAME", help="a Snakemake profile; Popdesic provides one named slurm"
     )
+    command.add_argument("--one-job", action=argparse.BooleanOptionalAction, help=ONE_JOB)
 
     add(
         "report",
@@ -353,7 +368,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="folder for place.tsv and place.json (default: place)",
     )
 
-    add(
+    command = add(
         "resume",
         "continue a Slurm run whose Snakemake was killed",
         resume,
@@ -361,6 +376,7 @@ def make_parser() -> argparse.ArgumentParser:
         details="Slurm jobs that are still queued or running are cancelled first.",
         snakemake=True,
     )
+    command.add_argument("--one-job", action=argparse.BooleanOptionalAction, help=ONE_JOB)
 
     command = add(
         "path",

@@ -7,6 +7,9 @@
 
 import os
 
+from popdesic.io.places import SHARES_DEVICES
+from popdesic.study.resources import ONE_JOB_PEOPLE
+
 #: Memory of this machine.
 MACHINE_MB = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e6
 
@@ -19,6 +22,16 @@ def _own_cores():
         return workflow.cores
     except WorkflowError:  # not set: a cluster's profile
         return 0
+
+
+if workflow.is_main_process and workflow.nodes is None:
+    # Also in a job of a scheduler, which granted its GPU to all jobs of this run together.
+    os.environ[SHARES_DEVICES] = "1"
+elif workflow.is_main_process and n_samples(*COHORTS) <= ONE_JOB_PEOPLE:
+    logger.info(
+        "This study is small: `popdesic run STUDY --profile slurm` runs it as one Slurm job, which "
+        "takes less time."
+    )
 
 
 def shared_threads(jobs, most, mb=0):

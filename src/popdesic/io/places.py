@@ -23,3 +23,6 @@ RESOURCES = HOME / "resources"
 SCHEMAS = HOME / "workflow" / "schemas"
 TEMPLATES = HOME / "workflow" / "report"
 GLOSSARY = HOME / "docs" / "glossary.md"
+#: Environment variable of a workflow whose jobs run beside each other on one machine: they share
+#: its GPUs, whoever granted these.
+SHARES_DEVICES = "POPDESIC_SHARES_DEVICES"

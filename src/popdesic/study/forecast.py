@@ -335,6 +335,13 @@ def submissions(jobs: list[Job]) -> int:
     return alone + sum(-(-count // shared.get(name, 1)) for name, count in grouped.items())
 
 
+def expect(study: Path, targets: Iterable[str] = ()) -> tuple[int, list[Job], list[float]]:
+    """Number of people of a study, the jobs to run, and the expected seconds of each."""
+    sizes, _ = read_sizes(study)
+    jobs = [job for job in planned_jobs(study, targets) if job.needed and job.outputs]
+    return sizes.n_samples, jobs, [expected_seconds(job, sizes) for job in jobs]
+
+
 def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str] = ()) -> str:
     """The table of `tabulate` and its totals, as text."""
     sizes, source = read_sizes(study, n_sites)

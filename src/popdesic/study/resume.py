@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from ..io.errors import UserError
+from .one_job import Expect, job_names, run_where_told
 from .run import option_of, run_study
 from .snakemake_internals import run_ids
 
@@ -64,7 +65,7 @@ def cancel_jobs(study: Path, patience: float = PATIENCE) -> int:
             f"Snakemake (process {process}) is still running on {study}; stop it first, or let it "
             "finish."
         )
-    names = run_ids(study)
+    names = [*run_ids(study), *job_names(study)]
     if not names:
         return 0
     if shutil.which("squeue") is None:
@@ -88,15 +89,17 @@ def cancel_jobs(study: Path, patience: float = PATIENCE) -> int:
     return len(jobs)
 
 
-def resume(study: Path, arguments: list[str]) -> int:
+def resume(
+    study: Path, arguments: list[str], one_job: bool | None = None, *, expect: Expect
+) -> int:
     """Cancel the Slurm jobs of earlier runs, unlock the study, run it; return the exit status.
 
-    `arguments` are passed to Snakemake, as in `run_study`; without `--profile` among them, the
-    profile is `slurm`.
+    `arguments`, `one_job` and `expect` are those of `run_where_told`; without `--profile` among the
+    arguments, the profile is `slurm`.
     """
     print(f"Slurm jobs of earlier runs that were cancelled: {cancel_jobs(study)}", flush=True)
     if status := run_study(study, (), ["--unlock"]):
         return status
     if "--profile" not in map(option_of, arguments):
         arguments = ["--profile", "slurm", *arguments]
-    return run_study(study, (), [*arguments, "--rerun-incomplete"])
+    return run_where_told(study, (), [*arguments, "--rerun-incomplete"], one_job, expect=expect)

@@ -117,6 +117,18 @@ def find_profile(name: str) -> str:
     return name
 
 
+def profile_file(name: str) -> Path | None:
+    """The file of a profile that Snakemake finds by this name; None without one."""
+    from platformdirs import AppDirs
+
+    folders = AppDirs("snakemake", "snakemake")
+    for place in (Path(), Path(folders.user_config_dir), Path(folders.site_config_dir)):
+        for kind in PROFILE_FILES:
+            if found := sorted((place / name).glob(kind)):
+                return found[-1]
+    return None
+
+
 def make_report(study: Path, arguments: Sequence[str] = ()) -> int:
     """Bring the report up to date and print its path; return Snakemake's exit status."""
     status = run_study(study, ["report"], arguments)

@@ -1,7 +1,8 @@
 """Which GPU of a machine a job may use, and how many jobs share one.
 
 A scheduler that grants devices says so in CUDA_VISIBLE_DEVICES. Without one, concurrent jobs share
-the machine's devices by lock files, held until the process ends, however it ends.
+the machine's devices by lock files, held until the process ends, however it ends. So do the jobs of
+a workflow that runs as one job of a scheduler: they share the devices that it was granted.
 
 The memory of a device is divided into SHARES equal shares, each with a lock. A job that knows how
 much memory it needs takes so many shares, and never more memory; one that does not know takes all.
@@ -31,6 +32,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from ...io.errors import UserError
+from ...io.places import SHARES_DEVICES
 
 log = logging.getLogger(__name__)
 
@@ -55,13 +57,23 @@ def lock_folder() -> Path:
 
 
 def is_granted(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether a scheduler gave this job devices of its own."""
+    """Whether a scheduler gave this job devices of its own, which no job beside it uses."""
+    if environment.get(SHARES_DEVICES):
+        return False
     return any(visible_devices(environment)) and any(name in environment for name in SCHEDULERS)
 
 
 def visible_devices(environment: Mapping[str, str]) -> list[str]:
     """Names of the devices that CUDA shows; none if it shows all."""
     return [name for name in environment.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+
+
+def _grant(environment: Mapping[str, str]) -> str:
+    """Start of names of devices that a scheduler granted; each of its jobs may call its own 0."""
+    if not any(visible_devices(environment)):
+        return ""
+    found = (environment[name] for name in SCHEDULERS if name in environment)
+    return next((f"{job}-" for job in found), "")
 
 
 def shares_of(need: int | None, total: int) -> int:
@@ -104,6 +116,7 @@ def lease_device(
         log.info("device %s, granted by the scheduler", visible[0])
         return 0
     names = visible[:count] if len(visible) >= count else [str(index) for index in range(count)]
+    names = [f"{_grant(environment)}{name}" for name in names]
     folder = folder or lock_folder()
     try:
         if not folder.is_dir():
