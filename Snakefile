@@ -118,6 +118,7 @@ if workflow.is_main_process:
 onstart:
     from popdesic.study.progress import show_progress
 
+    settle_place()
     show_progress(workflow, logger)
 
 

@@ -3,7 +3,7 @@
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
 # gives   shared_threads(), row_threads(), spare_threads(), wide_threads(), half_threads(),
 #         aside_threads(), closing_threads(), pca_memory(), further_threads(), further_gpus(),
-#         counting_gpus(), shared_minutes()
+#         counting_gpus(), shared_minutes(), settle_place()
 
 import os
 
@@ -24,14 +24,17 @@ def _own_cores():
         return 0
 
 
-if workflow.is_main_process and workflow.nodes is None:
-    # Also in a job of a scheduler, which granted its GPU to all jobs of this run together.
-    os.environ[SHARES_DEVICES] = "1"
-elif workflow.is_main_process and n_samples(*COHORTS) <= ONE_JOB_PEOPLE:
-    logger.info(
-        "This study is small: `popdesic run STUDY --profile slurm` runs it as one Slurm job, which "
-        "takes less time."
-    )
+def settle_place():
+    """Let jobs of one machine share its GPUs; advise how a small study runs on Slurm."""
+    os.environ.pop(SHARES_DEVICES, None)
+    if workflow.nodes is None:
+        # Also in a job of a scheduler, which granted its GPU to all jobs of this run together.
+        os.environ[SHARES_DEVICES] = "1"
+    elif n_samples(*COHORTS) <= ONE_JOB_PEOPLE:
+        logger.info(
+            "This study is small: `popdesic run STUDY --profile slurm` can run it as one Slurm job, "
+            "which takes less time."
+        )
 
 
 def shared_threads(jobs, most, mb=0):

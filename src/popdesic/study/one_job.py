@@ -200,7 +200,7 @@ def ask(
     node = largest_node(found.get("slurm_partition"))
     cores = cores or max(1, min(CORES, node.cores, max(job.threads for job in jobs)))
     largest = max(job.mem_mb for job in jobs)
-    memory = min(START_MB + max(largest, CORE_MB * cores), int(node.memory))
+    memory = int(min(START_MB + max(largest, CORE_MB * cores), node.memory))
     if memory < START_MB + largest:
         return None
     limit = min(limit_minutes(minutes), int(min(node.minutes, 1e9)))
@@ -261,11 +261,9 @@ def submit(
     folder = study.resolve() / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     asks = {option_of(word): word.partition("=")[2] for word in asked}
-    words = [
-        *snakemake_command(study, targets, [*_without(arguments), "--keep-going"]),
-        *("--cores", asks["--cpus-per-task"], "--rerun-incomplete"),
-        *("--resources", f"mem_mb={int(asks['--mem']) - START_MB}"),
-    ]
+    own = ["--keep-going", "--rerun-incomplete", "--cores", asks["--cpus-per-task"]]
+    own += ["--resources", f"mem_mb={int(asks['--mem']) - START_MB}"]
+    words = snakemake_command(study, targets, [*_without(arguments), *own])
     status = f"{shlex.quote(str(folder))}/$SLURM_JOB_ID.status"
     script = f"#!/bin/sh\n{shlex.join(words)}\ncode=$?\necho $code > {status}\nexit $code\n"
     sbatch = ["sbatch", "--parsable", f"--job-name={job_name(study)}", f"--output={folder}/%j.out"]
