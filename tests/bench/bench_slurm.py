@@ -3,7 +3,8 @@
 python tests/bench/bench_slurm.py [--cores 2] [--repeats 1] [--every-job] [--quick] [TARGET...]
 
 Starts the tests' own Slurm on this machine (slurm-wlm and munge must be installed), with one node
-of so many cores. Runs the embedded example, with the caches of the user:
+of so many cores. `popdesic tune` compiles what jobs need, as the set-up does. Then the embedded
+example is run:
 
 local     `popdesic run STUDY --cores K`
 one job   `popdesic run STUDY --profile slurm`, which submits a small study as one Slurm job
@@ -73,6 +74,9 @@ def main() -> None:
     if not options.every_job:
         del ways["every job"]
     rows = []
+    subprocess.run(
+        [sys.executable, "-m", "popdesic", "tune"], stdout=subprocess.DEVNULL, check=True
+    )
     with tempfile.TemporaryDirectory() as folder:
         for repeat in range(options.repeats):
             first: tuple[float, dict[str, str]] | None = None

@@ -103,6 +103,9 @@ WAYS: dict[str, Way] = {
     f"{SNAKEMAKE} --resources gpu=4 --directory STUDY": WHOLE,
     ".venv/bin/snakemake --unlock --directory STUDY": WHOLE,
     ".venv/bin/snakemake --profile slurm --directory STUDY": SLURM,
+    ".venv/bin/popdesic run STUDY --profile slurm": SLURM,
+    ".venv/bin/popdesic run STUDY --profile slurm --no-one-job": SLURM,
+    f"{BENCH}slurm.py --every-job": named("needs Slurm: tests/slurm/test_small_studies.py"),
     "snakemake --profile slurm --directory ../my-study": Way("whole", " -n", SLURM.why),
     "snakemake --report report.zip --directory ../my-study": WHOLE,
     ".venv/bin/popdesic plan STUDY": WHOLE,
@@ -174,8 +177,6 @@ WAYS: dict[str, Way] = {
     "plink1.9 --r2": named("whose number ours is"),
     "plink1.9 --het small-sample": named("whose number ours is"),
     "plink1.9 --homozyg": named("whose rule ours is"),
-    'sbatch --cpus-per-task=16 --mem=64G --time=120 --wrap ".venv/bin/snakemake --cores 16 '
-    '--directory STUDY"': named("run by tests/slurm/test_shown_commands.py"),
     "scontrol show job": named("what the tests of Slurm read"),
     "snakemake -n": named("what bench_scaling.py times"),
     "popdesic init": named("shown whole below"),

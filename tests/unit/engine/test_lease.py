@@ -18,6 +18,7 @@ import pytest
 
 from popdesic.engine.gpu.lease import SHARES, is_granted, lease_device, lock_folder, shares_of
 from popdesic.io.errors import UserError
+from popdesic.io.places import SHARES_DEVICES
 
 #: Seconds until a process counts as hanging.
 PATIENCE = 300
@@ -226,6 +227,15 @@ def test_a_grant_is_of_a_scheduler():
     assert is_granted({"SLURM_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": "2"})
     assert not is_granted({"SLURM_JOB_ID": "7"})
     assert not is_granted({"CUDA_VISIBLE_DEVICES": "2"})
+
+
+def test_jobs_of_a_workflow_share_the_devices_of_a_grant(tmp_path):
+    """Their locks are of the scheduler's job: another job of it may call its own device 2, too."""
+    granted = {"SLURM_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": "2", SHARES_DEVICES: "1"}
+    assert not is_granted(granted)
+    assert lease_device(1, folder=tmp_path, environment=granted) == 0
+    locks = {path.name.rsplit(".", 2)[0] for path in tmp_path.iterdir()}
+    assert locks == {f"popdesic-gpu-7-2-{share}" for share in [*range(SHARES), "gate"]}
 
 
 def test_a_process_keeps_its_device(tmp_path):
