@@ -45,7 +45,7 @@ def test_a_small_study_is_one_job_with_a_gpu_and_the_same_bytes(slurm: Sandbox, 
     )
     assert done.returncode == 0, done.stderr
     assert "15 people: one Slurm job" in done.stderr
-    assert "(100%) done" in done.stderr  # the job's output
+    assert "Elapsed time" in done.stderr  # the output of the job
     (job,) = jobs_of(study, slurm)
     assert (job["JobState"], job["Partition"], job["TresPerJob"]) == (
         *("COMPLETED", "gpu", "gres:gpu:1"),
@@ -60,7 +60,10 @@ def test_a_small_study_is_one_job_with_a_gpu_and_the_same_bytes(slurm: Sandbox, 
 
 def test_resume_after_the_job_was_cancelled(slurm: Sandbox, tmp_path):
     """Whoever waits for the job is told of its end, and `popdesic resume` continues the study."""
-    study = write_study(tmp_path / "study", make_cohorts((8,), n_sites=200), FAST)
+    cohorts = make_cohorts((8,), n_sites=200)
+    local = write_study(tmp_path / "local", cohorts, FAST)
+    snakemake(local, "ingest")
+    study = write_study(tmp_path / "study", cohorts, FAST)
     process = subprocess.Popen(
         words(study, "ingest", "--profile", "slurm"),
         env=on(slurm),
@@ -76,12 +79,13 @@ def test_resume_after_the_job_was_cancelled(slurm: Sandbox, tmp_path):
     slurm.call("scancel", job["JobId"])
     told = process.communicate(timeout=300)[1]
     assert process.returncode != 0, told
-    resume = [sys.executable, "-m", "popdesic", "resume", str(study)]
+    resume = [sys.executable, "-m", "popdesic", "resume", str(study), "--", "ingest"]
     done = subprocess.run(
         resume, env=on(slurm), cwd=ROOT, capture_output=True, text=True, timeout=900
     )
     assert done.returncode == 0, done.stderr
     assert {job["JobState"] for job in jobs_of(study, slurm)} == {"CANCELLED", "COMPLETED"}
+    assert contents(study) == contents(local)
 
 
 @pytest.mark.slow
