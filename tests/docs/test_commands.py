@@ -177,6 +177,12 @@ WAYS: dict[str, Way] = {
     "plink1.9 --r2": named("whose number ours is"),
     "plink1.9 --het small-sample": named("whose number ours is"),
     "plink1.9 --homozyg": named("whose rule ours is"),
+    **{
+        f"popdesic run STUDY {words}": named("what bench_slurm.py runs, and the README shows whole")
+        for words in ("--profile slurm", "--cores 2")
+    },
+    "popdesic resume STUDY --no-one-job": named("tests/slurm/test_small_studies.py"),
+    "tests/bench/bench_slurm.py --repeats 2": named("shown whole above"),
     "scontrol show job": named("what the tests of Slurm read"),
     "snakemake -n": named("what bench_scaling.py times"),
     "popdesic init": named("shown whole below"),
