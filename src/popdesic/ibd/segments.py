@@ -56,7 +56,7 @@ class SegmentLimits:
     window: int = 0
     drop: float = 7.0
     trim: float = 2.0
-    split: float = 5.0
+    split: float = 4.5
     most: int = 100_000_000
 
 

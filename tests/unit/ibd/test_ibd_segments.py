@@ -109,7 +109,13 @@ def test_segments_are_those_of_the_oracle(n_sites, missing):
         sites.loc[n_sites // 3 :, "chrom"] = "2"
         left_out = np.arange(n_sites) // 25 == 4
         limits = SegmentLimits(
-            min_cm=1.0, min_ibd2_cm=0.5, min_lod=0.5, error_rate=0.01, window=16, drop=2.5
+            min_cm=1.0,
+            min_ibd2_cm=0.5,
+            min_lod=0.5,
+            error_rate=0.01,
+            window=16,
+            drop=2.5,
+            split=1.5,
         )
         af = np.clip(np.where(genotypes < 0, 0.5, genotypes / 2).mean(axis=0), 0.01, 0.99)
         used = np.where(left_out, np.nan, af).tolist()
