@@ -123,12 +123,36 @@ def trimmed(ratios: list[int], first: int, last: int, trim: int) -> tuple[int, i
     return begin, end - 1
 
 
+def parts(ratios: list[int], whole: tuple[int, int], first: int, last: int, split: int):
+    """(first, last) of the parts of a segment between stretches whose ratios fall by `split`.
+
+    Whether there are such stretches is asked at every 16th site of the segment before its ends were
+    cut off, `whole`. A part ends at its highest sum; the next one begins behind the fall, where no
+    sum from its beginning is 0 or less.
+    """
+    asked = [
+        k for k in range(whole[0], whole[1] + 2) if k % 16 == 0 or k in (whole[0], whole[1] + 1)
+    ]
+    falls = (sum(ratios[j:k]) for j in asked for k in asked if j < k)
+    if min(falls, default=0) > -split:
+        return [(first, last)]
+    found, begin, sums = [], first, [0]
+    for site in range(first, last + 1):
+        sums.append(sums[-1] + ratios[site])
+        if max(sums) - sums[-1] >= split:
+            found.append((begin, begin + sums.index(max(sums)) - 1))
+            begin, sums = site + 1, [0]
+        elif found and sums[-1] <= 0:
+            begin, sums = site + 1, [0]
+    return [one for one in [*found, (begin, last)] if one[0] <= one[1]]
+
+
 def find(a, b, candidates, af, error, scale, least, gain, contigs, limits, cm, least_cm):
     """Segments of a pair: list of (first, last, ratio, called, errors, shared).
 
     a, b: genotypes of the two, 3 if missing. candidates: (contig, first, end) of sites. af:
     frequencies, NaN: left out. contigs: (first, end). limits: drop, least ratios of one and two
-    alleles, trim. least_cm: of one and two.
+    alleles, trim, split. least_cm: of one and two.
     """
 
     def at(function, shared, *more):
@@ -162,9 +186,10 @@ def find(a, b, candidates, af, error, scale, least, gain, contigs, limits, cm, l
         start = reach_down(ends[1], begin, low, limits[0])
         runs, reached = segments(ends[1], start, high, end, limits[0])
         for run in runs:
-            first, last = trimmed(ratios[1], *run, limits[3])
-            if first <= last and wanted(row(first, last, 1)):
-                inner, _ = segments(ends[2], first, last + 1, last + 1, limits[0])
-                rows = [row(*run, 2) for run in inner]
-                found += [row(first, last, 1), *filter(wanted, rows)]
+            own = trimmed(ratios[1], *run, limits[3])
+            for first, last in parts(ratios[1], run, *own, limits[4]) if own[0] <= own[1] else ():
+                if wanted(row(first, last, 1)):
+                    inner, _ = segments(ends[2], first, last + 1, last + 1, limits[0])
+                    rows = [row(*two, 2) for two in inner]
+                    found += [row(first, last, 1), *filter(wanted, rows)]
     return found

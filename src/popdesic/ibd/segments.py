@@ -41,6 +41,9 @@ class SegmentLimits:
     trim : float
         Ends of a segment whose genotypes have a log10 likelihood ratio of -trim or less are cut
         off: more than one shared allele, they look like none.
+    split : float
+        A segment is split where the genotypes of a stretch inside have a log10 likelihood ratio of
+        -split or less: two short segments that nothing between them contradicts are not one.
     most : int
         More candidates of one pair of cohorts are refused.
     """
@@ -53,6 +56,7 @@ class SegmentLimits:
     window: int = 0
     drop: float = 7.0
     trim: float = 2.0
+    split: float = 4.5
     most: int = 100_000_000
 
 
@@ -76,7 +80,8 @@ class Genome:
     @classmethod
     def of(cls, sites: GeneticSites, af: np.ndarray, limits: SegmentLimits) -> Genome:
         """Prepare a panel with ALT frequencies `af`."""
-        from ..engine.host.ibd_segments import by_bits, chunk_losses, running_sums
+        from ..engine.host.ibd_ratios import by_bits
+        from ..engine.host.ibd_segments import chunk_losses, running_sums
 
         af = np.where(sites.used, af, np.nan)
         tables: list[np.ndarray] = []
@@ -158,8 +163,8 @@ def segments_between(
         [pair, i, j, windows.first[first], windows.first[last] + windows.sites[last], bounds]
     ).astype(np.int64)
     words = _readable(a), _readable(a if b is None else b)
-    bounds_of_scores = limits.drop, limits.min_lod, limits.min_lod, limits.trim
-    scores = np.rint(SCALE * np.array(bounds_of_scores))
+    least_lod = limits.min_lod, limits.min_lod
+    scores = np.rint(SCALE * np.array([limits.drop, *least_lod, limits.trim, limits.split]))
     least = np.array([limits.min_cm, limits.min_ibd2_cm]) - 1e-9
 
     def work(begin: int, end: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import pytest
 import reference_ibd_segments as reference
 from operands import planes_of
 
-from popdesic.engine.host import ibd_segments
+from popdesic.engine.host import ibd_ratios, ibd_segments
 from popdesic.engine.select import cpu_backend
 from popdesic.ibd import model
 from popdesic.ibd.segments import Genome, SegmentLimits, least_run, segments_between
@@ -69,7 +69,7 @@ def expected(genotypes, other, genome, af, limits):
     same = other is None
     seen = [np.where(g < 0, 3, g) for g in (genotypes, genotypes if same else other)]
     windows, rows = genome.windows, []
-    scores = limits.drop, limits.min_lod, limits.min_lod, limits.trim
+    scores = limits.drop, limits.min_lod, limits.min_lod, limits.trim, limits.split
     scale = [round(model.SCALE * x) for x in scores]
     found = cpu_backend(1).candidates(
         planes_of(genotypes),
@@ -109,7 +109,13 @@ def test_segments_are_those_of_the_oracle(n_sites, missing):
         sites.loc[n_sites // 3 :, "chrom"] = "2"
         left_out = np.arange(n_sites) // 25 == 4
         limits = SegmentLimits(
-            min_cm=1.0, min_ibd2_cm=0.5, min_lod=0.5, error_rate=0.01, window=16, drop=2.5
+            min_cm=1.0,
+            min_ibd2_cm=0.5,
+            min_lod=0.5,
+            error_rate=0.01,
+            window=16,
+            drop=2.5,
+            split=1.5,
         )
         af = np.clip(np.where(genotypes < 0, 0.5, genotypes / 2).mean(axis=0), 0.01, 0.99)
         used = np.where(left_out, np.nan, af).tolist()
@@ -178,16 +184,75 @@ def test_cut_ends_are_those_of_the_oracle(seed):
         ratios = table[np.arange(n_sites), 4 * seen[0] + seen[1]].tolist()
         first, last = np.sort(rng.integers(0, n_sites, 2)).tolist()
         trim = int(rng.integers(1, 60))
-        cut = ibd_segments._trimmed(
-            *(words[0], words[1], ibd_segments.by_bits(table), first, last, trim)
+        cut = ibd_ratios.trimmed(
+            *(words[0], words[1], ibd_ratios.by_bits(table), first, last, trim)
         )
         wanted = reference.trimmed(ratios, first, last, trim)
         if wanted[0] <= wanted[1]:
-            assert cut == (*wanted, sum(ratios[wanted[0] : wanted[1] + 1]))
+            assert cut[:3] == (*wanted, sum(ratios[wanted[0] : wanted[1] + 1]))
             n_cut += wanted != (first, last)
         else:
             assert cut[1] < cut[0]
     assert n_cut > 5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_parts_are_those_of_the_oracle(seed):
+    """And none of them has a stretch inside that speaks against sharing."""
+    rng = np.random.default_rng(seed)
+    n_sites, n_split = 64 * 5, 0
+    for _ in range(100):
+        genotypes = rng.integers(0, 3, (2, n_sites)).astype(np.int8)
+        genotypes[rng.random(genotypes.shape) < 0.1] = -1
+        words = planes_of(genotypes).words
+        table = rng.integers(-9, 11, (n_sites, 16)).astype(np.int32)
+        table[np.repeat(rng.random(n_sites // 20) < 0.2, 20)] -= 4
+        table.reshape(-1, 4, 4)[:, 3] = table.reshape(-1, 4, 4)[:, :, 3] = 0
+        seen = np.where(genotypes < 0, 3, genotypes)
+        ratios = table[np.arange(n_sites), 4 * seen[0] + seen[1]].tolist()
+        first, last = np.sort(rng.integers(0, n_sites, 2)).tolist()
+        split, given = int(rng.integers(20, 120)), (*words[:2], ibd_ratios.by_bits(table))
+        found, site = [], first
+        if ibd_ratios.measure(*given, first, last)[3] > -split:
+            found, site = [(first, last)], last + 1
+        while site <= last:
+            begin, end, total, site = ibd_ratios.next_part(*given, site, last, split, site > first)
+            if begin <= end:
+                found.append((begin, end))
+                assert total == sum(ratios[begin : end + 1])
+        assert found == reference.parts(ratios, (first, last), first, last, split)
+        n_split += len(found) > 1
+        for begin, end in found if len(found) > 1 else ():
+            sums = np.concatenate([[0], np.cumsum(ratios[begin : end + 1])])
+            assert (np.maximum.accumulate(sums) - sums).max() < split
+    assert n_split > 20
+
+
+@pytest.mark.parametrize(("between", "parts"), [(0, 1), (10, 1), (15, 1), (60, 2), (150, 2)])
+def test_two_segments_that_nothing_between_contradicts_are_two(between, parts):
+    """Between them one person is heterozygous where the other has the common allele.
+
+    Nothing there contradicts sharing, but each such site is 1.4 times likelier without. The parts
+    are 7 and 8 cM, and with a segment of at least 10 cM asked for there is none.
+    """
+    rng = np.random.default_rng(5)
+    p, lengths = 0.3, (700, 800)
+    n_sites = sum(lengths) + between
+    shared, one, two = (rng.random((3, n_sites)) < p).astype(np.int8)
+    genotypes = np.stack([shared + one, shared + two])
+    gap = slice(lengths[0], lengths[0] + between)
+    genotypes[:, gap] = [[0], [1]]
+    sites = genetic_sites(
+        pd.DataFrame({"chrom": "1", "pos": 1 + 10_000 * np.arange(n_sites)}), None
+    )
+    for least in (6.0, 10.0):
+        limits = SegmentLimits(min_cm=least)
+        genome = Genome.of(sites, np.full(n_sites, p), limits)
+        found = segments_between(planes_of(genotypes), None, genome, limits, cpu_backend(1))
+        assert len(found) == (parts if least == 6 or parts == 1 else 0)
+        if parts == 2 and least == 6:
+            own = np.array([[0, lengths[0] - 1], [gap.stop, n_sites - 1]])
+            assert (np.abs(np.column_stack([found.first, found.last]) - own) < 60).all()
 
 
 def test_siblings_at_many_sites_are_as_of_the_oracle():

@@ -5,8 +5,8 @@ where nothing contradicts a segment, a loss where something does. A segment star
 sum last was at its lowest and ends where it is at its highest; it is closed when the sum has fallen
 by more than `drop` below that (Altschul et al. 1990), or below zero, and the next one may start
 behind. Its log10 ratio is the sum by genotype pairs (`ibd.model.log_ratios`) from its start to its
-end. Ends over which these speak against a shared allele are cut off (`_trimmed`). Sums are
-integers: the same from any number of threads.
+end. Where these speak against a shared allele, ends are cut off and segments are split
+(`ibd_ratios`). Sums are integers: the same from any number of threads.
 
 A candidate is a stretch of sites that surely belongs to a segment if there is one. The search goes
 down from its first site as far as the score rises, then up from there until a segment is closed
@@ -25,6 +25,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from .ibd_ratios import bit_range, called_sites, measure, next_part, trimmed
 from .popcount import popcount
 
 #: Columns of a found segment.
@@ -32,7 +33,6 @@ FIELDS = ("pair", "first", "last", "score", "called", "errors", "shared")
 #: Sites of a chunk, of which it is asked whether its differences end any stretch.
 CHUNK = 32
 
-_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)
 
 
@@ -44,16 +44,6 @@ def running_sums(ends: np.ndarray) -> np.ndarray:
 def chunk_losses(ends: np.ndarray) -> np.ndarray:
     """Smallest loss of each chunk of CHUNK sites, as a positive number: int64."""
     return np.minimum.reduceat(-ends[:, 1].astype(np.int64), np.arange(0, len(ends), CHUNK))
-
-
-def by_bits(ratios: np.ndarray) -> np.ndarray:
-    """Columns of `ibd.model.log_ratios` by the planes' bits instead of genotypes.
-
-    The column is 4 x bits + other bits, where bits are first plane + 2 x second plane, and 2 (no
-    called genotype has it) if missing.
-    """
-    code = np.array([0, 1, 3, 2])  # genotype of bits
-    return np.ascontiguousarray(ratios.reshape(-1, 4, 4)[:, code][:, :, code].reshape(-1, 16))
 
 
 @numba.njit(nogil=True, inline="always")
@@ -71,28 +61,11 @@ def _highest(word):
 
 
 @numba.njit(nogil=True, inline="always")
-def _called(a, b, word):
-    """Sites of a word at which both are called. a, b: uint64 (2 or 3, n_words)."""
-    called = _ALL
-    if a.shape[0] > 2:
-        called &= a[2, word]
-    if b.shape[0] > 2:
-        called &= b[2, word]
-    return called
-
-
-@numba.njit(nogil=True, inline="always")
 def _against(a, b, word, shared):
     """Sites of a word that contradict: opposite homozygotes, or (shared 2) different genotypes."""
     if shared == 1:
         return (~a[0, word] & b[1, word]) | (a[1, word] & ~b[0, word])
     return (a[0, word] ^ b[0, word]) | (a[1, word] ^ b[1, word])
-
-
-@numba.njit(nogil=True, inline="always")
-def _range(first, end):
-    """Bits first ... end - 1 of a word; 0 <= first < end <= 64."""
-    return (_ALL >> np.uint64(64 - (end - first))) << np.uint64(first)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -103,8 +76,8 @@ def _down(a, b, ends, sums, start, bound, drop):
     while high > bound:
         base = word << 6
         low = max(base, bound)
-        here = _range(low - base, high - base)
-        called = _called(a, b, word)
+        here = bit_range(low - base, high - base)
+        called = called_sites(a, b, word)
         against = _against(a, b, word, 1) & called & here
         events = against | (~called & here)
         while events:
@@ -132,7 +105,7 @@ def _down(a, b, ends, sums, start, bound, drop):
 def _first_gain(a, b, ends, site, end):
     """First site from `site` on that adds to the score; `end` if none does."""
     while site < end:
-        here = (_called(a, b, site >> 6) >> np.uint64(site & 63)) & _ONE
+        here = (called_sites(a, b, site >> 6) >> np.uint64(site & 63)) & _ONE
         if here and ends[site, 0] > 0:
             return site
         site += 1
@@ -144,7 +117,7 @@ def _last_gain(a, b, ends, site):
     """Last site before `site` that adds to the score; there is one."""
     while True:
         site -= 1
-        here = (_called(a, b, site >> 6) >> np.uint64(site & 63)) & _ONE
+        here = (called_sites(a, b, site >> 6) >> np.uint64(site & 63)) & _ONE
         if here and ends[site, 0] > 0:
             return site
 
@@ -161,8 +134,8 @@ def _stretch(a, b, shared, ends, sums, cm, least, start, until, bound, drop):
     while low < bound:
         base = word << 6
         high = min(base + 64, bound)
-        here = _range(low - base, high - base)
-        called = _called(a, b, word)
+        here = bit_range(low - base, high - base)
+        called = called_sites(a, b, word)
         against = _against(a, b, word, shared) & called & here
         events = against | (~called & here)
         while events:
@@ -196,91 +169,6 @@ def _stretch(a, b, shared, ends, sums, cm, least, start, until, bound, drop):
     return -1, -1, bound
 
 
-@numba.njit(nogil=True, inline="always")
-def _spread(word, shift):
-    """16 bits of a word from bit `shift` on, each the lowest of a group of four."""
-    x = (word >> np.uint64(shift)) & np.uint64(0xFFFF)
-    x = (x | (x << np.uint64(24))) & np.uint64(0x000000FF000000FF)
-    x = (x | (x << np.uint64(12))) & np.uint64(0x000F000F000F000F)
-    x = (x | (x << np.uint64(6))) & np.uint64(0x0303030303030303)
-    return (x | (x << np.uint64(3))) & np.uint64(0x1111111111111111)
-
-
-@numba.njit(nogil=True, inline="always")
-def _codes(a, b, word, valid, shift):
-    """Columns of the ratios of 16 sites of a word from bit `shift` on, four bits a site."""
-    one, two = a[0, word] & valid, a[1, word] | ~valid
-    three, four = b[0, word] & valid, b[1, word] | ~valid
-    codes = (_spread(one, shift) << np.uint64(2)) | (_spread(two, shift) << np.uint64(3))
-    return codes | _spread(three, shift) | (_spread(four, shift) << np.uint64(1))
-
-
-@numba.njit(nogil=True, cache=True)
-def _measure(a, b, ratios, first, last):
-    """Sum of the ratios of first ... last; lowest and highest running sum before sites 16 k."""
-    total, lowest, highest = 0, 0, 0
-    for word in range(first >> 6, (last >> 6) + 1):
-        base = word << 6
-        low, high = max(base, first), min(base + 64, last + 1)
-        valid = _called(a, b, word) & _range(low - base, high - base)
-        for shift in range(0, 64, 16):
-            begin, end = max(low, base + shift), min(high, base + shift + 16)
-            if begin >= end:
-                continue
-            codes = _codes(a, b, word, valid, shift) >> np.uint64(4 * (begin - base - shift))
-            for site in range(begin, end):
-                total += ratios[site, np.int64(codes & np.uint64(15))]
-                codes >>= np.uint64(4)
-            if total < lowest:
-                lowest = total
-            elif total > highest:
-                highest = total
-    return total, lowest, highest
-
-
-@numba.njit(nogil=True, cache=True)
-def _turns(a, b, ratios, first, last):
-    """Lowest running sum, the last site before which it is so low; highest, and the first site."""
-    total, lowest, highest, begin_at, end_at = 0, 0, 0, first, first
-    for word in range(first >> 6, (last >> 6) + 1):
-        base = word << 6
-        low, high = max(base, first), min(base + 64, last + 1)
-        valid = _called(a, b, word) & _range(low - base, high - base)
-        for shift in range(0, 64, 16):
-            begin, end = max(low, base + shift), min(high, base + shift + 16)
-            if begin >= end:
-                continue
-            codes = _codes(a, b, word, valid, shift) >> np.uint64(4 * (begin - base - shift))
-            for site in range(begin, end):
-                total += ratios[site, np.int64(codes & np.uint64(15))]
-                codes >>= np.uint64(4)
-                if total > highest:
-                    highest, end_at = total, site + 1
-                elif total <= lowest:
-                    lowest, begin_at = total, site + 1
-    return lowest, begin_at, highest, end_at
-
-
-@numba.njit(nogil=True, cache=True)
-def _trimmed(a, b, ratios, first, last, trim):
-    """First and last site of a segment of one shared allele without its false ends, and its ratio.
-
-    An end is false if the ratios of its sites add up to -trim or less: it is so much likelier
-    without sharing. This is asked at every 16th site. Then so much is cut off that the rest is
-    likeliest, and of equals the shortest. Nothing is left if last is below first.
-    """
-    total, lowest, highest = _measure(a, b, ratios, first, last)
-    left, right = lowest <= -trim, total - highest <= -trim
-    if left or right:
-        whole = total
-        lowest, begin_at, highest, end_at = _turns(a, b, ratios, first, last)
-        if left:
-            first, total = begin_at, total - lowest
-        if right:
-            last, total = end_at - 1, total - (whole - highest)
-    return first, last, total
-
-
 @numba.njit(nogil=True, cache=True)
 def _count(a, b, shared, first, last):
     """Numbers of called sites of first ... last, and of those that contradict."""
@@ -288,7 +176,7 @@ def _count(a, b, shared, first, last):
     for word in range(first >> 6, (last >> 6) + 1):
         base = word << 6
         low, high = max(base, first), min(base + 64, last + 1)
-        valid = _called(a, b, word) & _range(low - base, high - base)
+        valid = called_sites(a, b, word) & bit_range(low - base, high - base)
         called += popcount(valid)
         errors += popcount(_against(a, b, word, shared) & valid)
     return called, errors
@@ -299,8 +187,8 @@ def _breaks(a, b, losses, sums, chunk, drop):
     """Whether the differences of a chunk end any stretch that holds it."""
     site = chunk * CHUNK
     word = site >> 6
-    here = _range(site & 63, (site & 63) + CHUNK)
-    n = popcount(_against(a, b, word, 2) & _called(a, b, word) & here)
+    here = bit_range(site & 63, (site & 63) + CHUNK)
+    n = popcount(_against(a, b, word, 2) & called_sites(a, b, word) & here)
     return n * losses[chunk] - (sums[site + CHUNK] - sums[site]) > drop
 
 
@@ -318,7 +206,7 @@ def _surely_closed(a, b, ends, sums, low, high, drop):
         total = np.int64(ends[site, 1])
         below = site - 1
         while total < 0 and -total <= drop and below >= low:
-            if (_called(a, b, below >> 6) >> np.uint64(below & 63)) & _ONE:
+            if (called_sites(a, b, below >> 6) >> np.uint64(below & 63)) & _ONE:
                 total += ends[below, np.int64(_differ(a, b, below))]
             below -= 1
         if -total > drop:
@@ -330,7 +218,7 @@ def _surely_closed(a, b, ends, sums, low, high, drop):
 def _differ(a, b, site):
     """Whether both genotypes of a site are called and differ."""
     word = site >> 6
-    return (_against(a, b, word, 2) & _called(a, b, word)) >> np.uint64(site & 63) & _ONE != 0
+    return (_against(a, b, word, 2) & called_sites(a, b, word)) >> np.uint64(site & 63) & _ONE != 0
 
 
 @numba.njit(nogil=True, cache=True)
@@ -368,7 +256,7 @@ def _both_alleles(a, b, pair, ends, sums, losses, ratios, cm, limits, least, fir
             one, two, site = _stretch(a, b, 2, ends, sums, cm, least, site, until, stop, drop)
             if one < 0:
                 continue
-            total = _measure(a, b, ratios, one, two)[0]
+            total = measure(a, b, ratios, one, two)[0]
             if total >= limits[2]:
                 if n < len(out):
                     called, errors = _count(a, b, 2, one, two)
@@ -389,8 +277,8 @@ def find_segments(
     ordered by pair and first site. ends1, ends2: int32 (n_sites, 2), `ibd.model.end_scores` of one
     and two alleles. sums1, sums2: `running_sums`. ratios1, ratios2: int32 (n_sites, 16), `by_bits`.
     losses2: `chunk_losses`. limits: int64 (drop, least ratio of one shared allele, least of two,
-    trim). cm: float64 (n_sites,), genetic positions, not falling within a contig. least: float64
-    (2,), shortest segment with one and with two alleles. out: int64 (m, 7), FIELDS; errors:
+    trim, split). cm: float64 (n_sites,), genetic positions, not falling within a contig. least:
+    float64 (2,), shortest segment with one and with two alleles. out: int64 (m, 7), FIELDS; errors:
     opposite homozygotes where one allele is shared, differing genotypes where two are.
     """
     drop, n = limits[0], 0
@@ -412,16 +300,24 @@ def find_segments(
             )
             if first < 0:
                 break
-            first, last, total = _trimmed(one, two, ratios1, first, last, limits[3])
-            if total < limits[1] or last < first or cm[last] - cm[first] < least[0]:
-                continue
-            if n < len(out):
-                called, errors = _count(one, two, 1, first, last)
-                out[n, 0], out[n, 1], out[n, 2], out[n, 3] = pair, first, last, total
-                out[n, 4], out[n, 5], out[n, 6] = called, errors, 1
-            n += 1
-            n = _both_alleles(
-                *(one, two, pair, ends2, sums2, losses2, ratios2, cm, limits, least[1]),
-                *(first, last, out, n),
-            )
+            site, last, total, fall = trimmed(one, two, ratios1, first, last, limits[3])
+            splits, new, stop = fall <= -limits[4], False, last
+            while site <= stop:
+                first, site = site, stop + 1
+                if splits:
+                    first, last, total, site = next_part(
+                        one, two, ratios1, first, stop, limits[4], new
+                    )
+                    new = True
+                if total < limits[1] or last < first or cm[last] - cm[first] < least[0]:
+                    continue
+                if n < len(out):
+                    called, errors = _count(one, two, 1, first, last)
+                    out[n, 0], out[n, 1], out[n, 2], out[n, 3] = pair, first, last, total
+                    out[n, 4], out[n, 5], out[n, 6] = called, errors, 1
+                n += 1
+                n = _both_alleles(
+                    *(one, two, pair, ends2, sums2, losses2, ratios2, cm, limits, least[1]),
+                    *(first, last, out, n),
+                )
     return n
