@@ -32,6 +32,7 @@ from .run import (
     run_study,
     snakemake_command,
 )
+from .slurm import QUEUE, active_jobs, call_slurm
 from .snakemake_internals import Job
 
 #: People of a study, its jobs to run, and the seconds that each is expected to take.
@@ -58,8 +59,8 @@ RESOURCES = {
 }
 #: The same, of options of the whole profile.
 OPTIONS = {"slurm-qos": "--qos", "slurm-reservation": "--reservation"}
-#: Jobs that have not ended, as squeue knows them.
-ACTIVE = "--states=PD,R,S,CF,CG,ST,RQ,RH,SO"
+#: What is said where a command of Slurm fails.
+FAILED = "{name} failed: {reason}; correct slurm/config.yaml, or use --no-one-job."
 
 
 @dataclass(frozen=True)
@@ -251,11 +252,9 @@ def submit(
     study: Path, targets: Sequence[str], arguments: Sequence[str], asked: Sequence[str]
 ) -> str:
     """Submit a study as one job; return its number."""
-    if running := _of_slurm(
-        "squeue", "--noheader", ACTIVE, "--format=%i", f"--name={job_name(study)}"
-    ):
+    if running := active_jobs(job_name(study), failed=FAILED):
         raise UserError(
-            f"Slurm job {running.split()[0]} still runs {study}; wait for its end, or stop it and "
+            f"Slurm job {running[0]} still runs {study}; wait for its end, or stop it and "
             f"continue with `popdesic resume {study}`."
         )
     folder = study.resolve() / FOLDER
@@ -267,8 +266,8 @@ def submit(
     status = f"{shlex.quote(str(folder))}/$SLURM_JOB_ID.status"
     script = f"#!/bin/sh\n{shlex.join(words)}\ncode=$?\necho $code > {status}\nexit $code\n"
     sbatch = ["sbatch", "--parsable", f"--job-name={job_name(study)}", f"--output={folder}/%j.out"]
-    number = _of_slurm(*sbatch, "--no-requeue", *asked, script=script).strip().split(";")[0]
-    return number
+    sbatch += ["--no-requeue", *asked]
+    return call_slurm(*sbatch, failed=FAILED, script=script).strip().split(";")[0]
 
 
 def _without(arguments: Sequence[str]) -> list[str]:
@@ -282,20 +281,6 @@ def _without(arguments: Sequence[str]) -> list[str]:
         else:
             kept.append(word)
     return kept
-
-
-def _of_slurm(*words: str, script: str | None = None) -> str:
-    try:
-        done = subprocess.run(words, input=script, capture_output=True, text=True, check=False)
-    except OSError as reason:
-        raise UserError(f"{words[0]} cannot be run ({reason.strerror}).") from None
-    if done.returncode:
-        reason = " ".join(done.stderr.split())
-        raise UserError(
-            f"{words[0]} failed: {reason or 'no reason given'}; correct slurm/config.yaml, or use "
-            "--no-one-job."
-        )
-    return done.stdout
 
 
 def follow(study: Path, number: str) -> int:
@@ -349,7 +334,7 @@ def _show(output: Path, start: int) -> int:
 
 def _is_listed(number: str) -> bool:
     """Whether Slurm has the job among those that have not ended; also if it does not answer."""
-    words = ["squeue", "--noheader", ACTIVE, "--format=%i", f"--jobs={number}"]
+    words = [*QUEUE, f"--jobs={number}"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         return "Invalid job id" not in done.stderr

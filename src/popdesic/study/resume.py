@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import time
 from pathlib import Path
 
 from ..io.errors import UserError
 from .one_job import Expect, job_names, run_where_told
 from .run import option_of, run_study
+from .slurm import active_jobs, call_slurm
 from .snakemake_internals import run_ids
 
 #: Seconds to wait for cancelled Slurm jobs to end; Slurm's KillWait is 30 s by default.
 PATIENCE = 600.0
+#: What is said where a command of Slurm fails.
+FAILED = "`{command}` failed ({reason}); resume on a machine where this Slurm command works."
 
 
 def running_here(study: Path) -> int | None:
@@ -38,17 +40,6 @@ def running_here(study: Path) -> int | None:
         if is_snakemake and in_study and not in_job:
             return int(process.name)
     return None
-
-
-def _slurm(*words: str) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        reason = " ".join(done.stderr.split())
-        raise UserError(
-            f"`{' '.join(words)}` failed ({reason}); resume on a machine where this Slurm command "
-            "works."
-        )
-    return done.stdout
 
 
 def cancel_jobs(study: Path, patience: float = PATIENCE) -> int:
@@ -72,14 +63,12 @@ def cancel_jobs(study: Path, patience: float = PATIENCE) -> int:
         raise UserError(
             f"{study} was run on Slurm, but squeue is not on PATH; resume on a login node."
         )
-    query = ["squeue", "--noheader", "--states=PD,R,S,CF,CG,ST,RQ,RH,SO"]
-    query += ["--format=%i", f"--name={','.join(names)}"]
-    jobs = _slurm(*query).split()
+    jobs = active_jobs(*names, failed=FAILED)
     if not jobs:
         return 0
-    _slurm("scancel", *jobs)
+    call_slurm("scancel", *jobs, failed=FAILED)
     end = time.monotonic() + patience
-    while left := _slurm(*query).split():
+    while left := active_jobs(*names, failed=FAILED):
         if time.monotonic() > end:
             raise UserError(
                 f"Slurm job {left[0]} of {study} was cancelled but has not ended after "

@@ -12,7 +12,6 @@ import numba
 import numpy as np
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
-_ONE = np.uint64(1)
 
 
 def by_bits(ratios: np.ndarray) -> np.ndarray:
