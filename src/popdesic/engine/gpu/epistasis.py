@@ -46,6 +46,7 @@ from .epistasis_plans import (
     is_bare,
     missing_samples,
     operand_bytes,
+    padded_sites,
     upload_blocks,
     widest_tile,
 )
@@ -218,22 +219,24 @@ class Scanner(ClassScan, CrowdScan):
         first = both(first, self.chosen.first)
         if not len(first) or self.data.n_sites < 2:
             return self.best.hits
-        operands = self.operands_of_all(align(first.start, self.states))
-        start, n = operands.batch.first_site, self.data.n_sites
-        arrived = self.planes.sent[start:].all()  # or on their way
+        z = self.chosen.z
+        start, n = align(z.start if self.mixed else first.start, self.states), z.stop
+        operands = self.operands_of_all(start, padded_sites(n, self.states))
+        if self.mixed:
+            self.make_columns(first)
+        arrived = self.planes.sent[start:n].all()  # or on their way
         blocks = [range(start, n)] if arrived else upload_blocks(start, n, self.states)
         sent = [self.planes.send(block) for block in blocks]
         self.planes.send(self.later)
         runs = [
-            self._items(2, range(first.start, min(first.stop, b.stop)), both(b, self.chosen.z))
-            for b in blocks
+            self._items(2, range(first.start, min(first.stop, b.stop)), both(b, z)) for b in blocks
         ]
         there = read_by_kernel(np.concatenate(runs))
         there = cupy.split(there, np.cumsum([len(run) for run in runs[:-1]]))
 
         def prepare(block: range, arrival: cupy.cuda.Event) -> None:
             self.receive(block, arrival)
-            self.pack(operands, range(block.start, self.padded if block.stop == n else block.stop))
+            self.pack(operands, range(block.start, operands.end if block.stop == n else block.stop))
 
         steps = [functools.partial(prepare, *one) for one in zip(blocks, sent, strict=True)]
         steps[0]()
