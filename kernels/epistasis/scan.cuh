@@ -21,8 +21,8 @@
 #include "cells.cuh"
 #include "parts.cuh"
 
-#if !defined(TILE_SITES) || !defined(STEP_BITS) || !defined(SCAN_BYTES)
-#error "TILE_SITES, STEP_BITS and SCAN_BYTES come from engine/gpu/layout.py"
+#if !defined(TILE_SITES) || !defined(STEP_BITS) || !defined(STAGE_BITS) || !defined(SCAN_BYTES)
+#error "TILE_SITES, STEP_BITS, STAGE_BITS and SCAN_BYTES come from engine/gpu/layout.py"
 #endif
 
 struct Scan {

@@ -53,6 +53,7 @@ class ClassScan(LaunchedScan):
         device: Device,
         part: Part | None = None,
         planes: ScanPlanes | None = None,
+        tables: tuple[cupy.ndarray, cupy.ndarray] | None = None,
     ) -> None:
         for one in data.classes:
             if one.n_samples > MAX_CLASS:
@@ -65,7 +66,7 @@ class ClassScan(LaunchedScan):
         self.interaction = data.lr_bits is not None
         #: Whether the filter looks up what parts of a combination say about the class.
         self.offsets = self.interaction and self.x_states == 2
-        self.total, self.part = cupy.asarray(data.total), cupy.asarray(data.part)
+        self.total, self.part = tables or (cupy.asarray(data.total), cupy.asarray(data.part))
         self.sizes_there = cupy.zeros((data.n_sites, 2, self.stored), np.int32)
         self.make_margins(range(0))
         self.missing: tuple[int, int] | None = None

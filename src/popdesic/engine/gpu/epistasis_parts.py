@@ -27,8 +27,8 @@ LOOKED_AT, PIECES = 64, 8
 class Part:
     """Combinations of one scan: stored states of y and z, and of x, and ranges of x, y and z.
 
-    Of pairs, which have no x, `first` is the range of y, the first site, which has `x_states`. `y` and `z` end with a tile or with the
-    last site, and begin with a tile.
+    Of pairs, which have no x, `first` is the range of y, the first site, whose states are
+    `x_states`. `y` and `z` end with a tile or with the last site, and begin with a tile.
     """
 
     states: int

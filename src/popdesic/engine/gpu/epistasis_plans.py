@@ -184,8 +184,8 @@ def column_states(order: int, states: int, x_states: int, table: int = 0) -> int
 def order_items(y: range, z: range, tile: int, width: int, whole: bool = False) -> np.ndarray:
     """Items (row, column) that hold all pairs y < z of these sites, int32 (n, 2).
 
-    With `whole`, all pairs of one of y and one of z. Row r stands for `tile` sites of y from r * tile on, column c for `width` sites of z. Rows come
-    in groups, column by column.
+    With `whole`, all pairs of one of y and one of z. Row r stands for `tile` sites of y from
+    r * tile on, column c for `width` sites of z. Rows come in groups, column by column.
     """
     group = np.arange(y.start // tile, -(-y.stop // tile), ROW_GROUP, np.int32)[:, None]
     column = np.arange(z.start // width, -(-z.stop // width), dtype=np.int32)
@@ -357,9 +357,7 @@ def scan_shape(
         )
     defines |= {"LAUNCH_THREADS": core.threads, "LAUNCH_SHARED": shared}
     defines |= {"LAUNCH_Z_SITES": z_sites}
-    defines["LAUNCH_SCRATCH"] = core.scratch_words(
-        order, states, parts, apart, x_states, columns
-    )
+    defines["LAUNCH_SCRATCH"] = core.scratch_words(order, states, parts, apart, x_states, columns)
     return ScanShape(defines, shared)
 
 
