@@ -1,4 +1,4 @@
-"""Compile the CUDA sources in `kernels/` for the current device; ask CUDA about it and memory."""
+"""Compile the CUDA sources in `kernels/` for the current device."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import dataclasses
 import functools
 
 import cupy
-import numpy as np
 
 from .devices import Device, lowered
 from .layout import compiler_options
@@ -49,14 +48,3 @@ def _describe_device(index: int) -> Device:
         cupy.cuda.runtime.driverGetVersion(),
         "amd" if cupy.cuda.runtime.is_hip else "nvidia",
     )
-
-
-def is_pinned(array: np.ndarray) -> bool:
-    """Whether planes are in pinned memory, each plane of each sample contiguous."""
-    if array.strides[2] != 8 or array.strides[0] != array.shape[1] * array.strides[1]:
-        return False
-    host = 1  # cudaMemoryTypeHost: pinned; ordinary memory is not registered at all
-    try:
-        return cupy.cuda.runtime.pointerGetAttributes(array.ctypes.data).type == host
-    except cupy.cuda.runtime.CUDARuntimeError:
-        return False

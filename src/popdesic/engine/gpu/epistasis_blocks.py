@@ -19,7 +19,6 @@ import numpy as np
 from ..base import Hits, OneHot, ScanData, merge_hits
 from ..threads import run_tasks
 from . import epistasis_launches
-from .compile import is_pinned
 from .devices import Device
 from .epistasis_block_plans import (
     BLOCK_STEP,
@@ -31,6 +30,7 @@ from .epistasis_block_plans import (
 from .epistasis_parts import both, incomplete_sites
 from .epistasis_plans import RECORD_WORDS
 from .layout import divide_up
+from .pinned import is_pinned
 from .stream_plans import COPY_THREADS
 
 #: Bytes of one pinned buffer.

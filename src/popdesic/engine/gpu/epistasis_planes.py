@@ -6,7 +6,7 @@ import cupy
 import numpy as np
 
 from ..base import OneHot
-from .compile import is_pinned
+from .pinned import is_pinned
 
 #: Bytes of a plane of one site from which on the device copies some planes of each site at the rate
 #: of whole sites.

@@ -23,9 +23,9 @@ from ...io.errors import UserError
 from ..terms import Planes, Terms
 from .bitgemm import Launch, finish_rows, launch, pack_planes
 from .bitgemm_plans import Plan
-from .compile import is_pinned
 from .devices import Device
 from .layout import BLOCK_ROWS, STAGE_WORDS, divide_up, packed_bytes
+from .pinned import is_pinned
 from .stream_plans import COPY_THREADS, range_words, result_rows
 from .tune_plans import ShapeClass, plan_for
 from .variants import Variant, block_order
