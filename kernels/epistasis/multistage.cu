@@ -63,10 +63,10 @@ struct Mainloop {
     __device__ __forceinline__ void fetch() {
         if (fetched < n_stages) {
             u8* slot = slots + fetched % STAGES * SLOT_BYTES;
-            const u8 *a = from_a + fetched * stride_a, *b = from_b + fetched * stride_b - A_BYTES;
+            const i64 at = fetched * stride_a, at_b = MIXED ? fetched * stride_b : at;
             #pragma unroll
             for (int c = 0; c < SLOT_BYTES; c += THREADS * 16) {
-                const u8* from = (c < A_BYTES ? a : b) + c;
+                const u8* from = c < A_BYTES ? from_a + at + c : from_b + at_b + (c - A_BYTES);
 #if POPC
                 *reinterpret_cast<uint4*>(slot + c + threadIdx.x * 16) =
                     *reinterpret_cast<const uint4*>(from + threadIdx.x * 16);
@@ -85,7 +85,7 @@ struct Mainloop {
     __device__ __forceinline__ void start(const u8* a, i64 a_stride, const u8* b, i64 b_stride,
                                           i64 stage, int stages) {
         from_a = a + stage * a_stride;
-        from_b = b + stage * b_stride;
+        from_b = b + stage * (MIXED ? b_stride : a_stride);
         stride_a = a_stride;
         stride_b = b_stride;
         n_stages = stages;
