@@ -218,6 +218,8 @@ class Scanner(ClassScan, CrowdScan):
     def check_complete(self) -> None:
         """Refuse data of which a site in `to_check` has missing genotypes."""
         sites = self.to_check
+        if not len(sites):
+            return
         if self.order == 2:  # whose planes of missing genotypes arrived last
             self.receive(sites, self.planes.send(sites))
         require_complete(self.sizes_there[sites.start :, :, 2])
