@@ -14,11 +14,12 @@ import numpy as np
 from ...io.sites import chunks
 from ..group_counts import GroupCounts, Grouping, count_type
 from ..threads import run_tasks
+from .compile import load_function
 from .devices import Device
 from .epistasis_planes import read_by_kernel
 from .group_count_plans import CountPlan, pieces_of, sites_at_once
 from .layout import COUNT_THREADS, divide_up
-from .pinned import is_pinned, load_function
+from .pinned import is_pinned
 from .stream_plans import COPY_THREADS
 
 #: The file of these kernels.
