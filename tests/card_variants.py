@@ -85,14 +85,13 @@ def scans(card: Card) -> Iterator[Compiled]:
         )
         for name, core in plans.CORES.items()
         if core is plans.choose_core(kernel, order, states, steps, x_states=x_states)
-        and (order == 3 or states == x_states)
     }
     for name, order, states, x_states in sorted(cores):
         of_x = {"x_states": x_states}
         joints = (1, 2) if plans.CORES[name].relay and order == 3 else (1,)
         for wide, kind, joint in itertools.product((0, 1), ("k2", "interaction"), joints):
             yield scan(card, name, order, states, wide=wide, kind=kind, joint=joint, **of_x)
-        if order == 2:
+        if order == 2 and states == x_states:
             for wide in (0, 1):
                 yield scan(card, name, 2, states, wide=wide, table=1)
             yield scan(card, name, 2, states, wide=1, apart=1, table=1)

@@ -43,9 +43,15 @@
 //           (DESIGN section 8, step 2). X_STATES = 3, STATES = 2: x alone has missing genotypes.
 //           Its part 'missing' is counted in order to be subtracted: with the people that x lacks
 //           left out, tables of three sites follow from margins as those without missing genotypes.
+//           COLUMN_STATES = 3, STATES = 2: pairs whose first site alone has missing genotypes. Each
+//           stored state of the first site is counted with states 0 and 1 of the complete one: six
+//           products. A row of the complete site then lacks its cell with the genotype of the first
+//           site that is not stored, and a column of the first site its cell with the genotype of the
+//           complete one: both follow from margins; the column 'missing' is left out of the table.
 //
 // Compile with -DK2=0|1 -DINTERACTION=0|1 -DTRAIT=0|1 (then INTERACTION = APART = 1) -DWIDE=0|1
-// -DAPART=0|1 (then WIDE = 1) -DSTATES=2|3, -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared memory of the margins of one site)
+// -DAPART=0|1 (then WIDE = 1) -DSTATES=2|3, -DCOLUMN_STATES=2|3 (of z; others than STATES in
+// pairs alone), -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared memory of the margins of one site)
 // and -DRECORD_WORDS=...
 
 #pragma once
@@ -61,6 +67,9 @@
 #endif
 #if !defined(WIDE) || !defined(APART) || (APART && !WIDE)
 #error "WIDE and APART come from engine/gpu/epistasis_plans.py"
+#endif
+#if !defined(COLUMN_STATES) || COLUMN_STATES < STATES
+#error "COLUMN_STATES comes from engine/gpu/epistasis_plans.py"
 #endif
 #if !defined(MARGINS_Y) || !defined(MARGINS_Z) || !defined(RECORD_WORDS)
 #error "MARGINS_Y, MARGINS_Z and RECORD_WORDS come from engine/gpu/epistasis_plans.py"
@@ -217,9 +226,9 @@ struct Squares {
     __device__ __forceinline__ float value() const { return sum * SLACK; }
 };
 
-// Counts of a pair of sites: STATES x STATES words, y's state first; APART: of the controls, then of
+// Counts of a pair of sites: STATES x COLUMN_STATES words, y's state first; APART: of the controls, then of
 // the cases (TRAIT: of people, then of levels). Else both classes share a word.
-constexpr int CELLS = STATES * STATES, WORDS = 1 + APART;
+constexpr int CELLS = STATES * COLUMN_STATES, WORDS = 1 + APART;
 struct Counts {
     u32 word[WORDS * CELLS];
 };
@@ -239,19 +248,20 @@ static_assert(MARGINS_Y >= STATES * STATES + 2 * STATES + 1 && MARGINS_Z >= STAT
 // Calls visit(index, count) for the 9 cells of y and z, index = first + 3 y + z. cell[s][t]:
 // counted; y[s], z[t]: all samples with y in s, z in t; other: all with y in no stored state.
 template <class Visit>
-__device__ __forceinline__ void visit_plane(int first, const Count (&cell)[STATES][STATES],
+__device__ __forceinline__ void visit_plane(int first,
+                                            const Count (&cell)[STATES][COLUMN_STATES],
                                             const Count (&y)[STATES], Count other,
-                                            const Count (&z)[STATES], Visit visit) {
+                                            const Count (&z)[COLUMN_STATES], Visit visit) {
     #pragma unroll
-    for (int s = 0; s < STATES; ++s) {
-        Count row = y[s], column = z[s];
+    for (int s = 0; s < COLUMN_STATES; ++s) {
+        Count column = z[s];
         #pragma unroll
-        for (int t = 0; t < STATES; ++t) {
-            row = row - cell[s][t];
-            column = column - cell[t][s];
-        }
+        for (int t = 0; t < STATES; ++t) column = column - cell[t][s];
         other = other - column;
         if (s < 2) {
+            Count row = y[s];
+            #pragma unroll
+            for (int t = 0; t < COLUMN_STATES; ++t) row = row - cell[s][t];
             visit(first + 3 * s, cell[s][0]);
             visit(first + 3 * s + 1, cell[s][1]);
             visit(first + 3 * s + 2, row);
@@ -261,16 +271,17 @@ __device__ __forceinline__ void visit_plane(int first, const Count (&cell)[STATE
     visit(first + 8, other);
 }
 
-__device__ __forceinline__ void unpack(const Counts& from, Count (&cell)[STATES][STATES]) {
+__device__ __forceinline__ void unpack(const Counts& from, Count (&cell)[STATES][COLUMN_STATES]) {
     #pragma unroll
     for (int i = 0; i < CELLS; ++i)
 #if APART
-        cell[i / STATES][i % STATES] = {from.word[i], from.word[CELLS + i]};
+        cell[i / COLUMN_STATES][i % COLUMN_STATES] = {from.word[i], from.word[CELLS + i]};
 #else
-        cell[i / STATES][i % STATES] = unpack(from.word[i]);
+        cell[i / COLUMN_STATES][i % COLUMN_STATES] = unpack(from.word[i]);
 #endif
 }
 
+#if COLUMN_STATES == STATES
 // Visits the cells of a triple with x in state g. g = 2, the genotype that is not stored: `counts`
 // are then those of (y, z) minus those with x in a stored state.
 template <class Visit>
@@ -283,6 +294,7 @@ __device__ __forceinline__ void visit_x(int g, const Counts& counts, const Margi
     else
         visit_plane(9 * g, cell, y.yo, y.oo, z.zo, visit);
 }
+#endif
 
 // Output of combinations that the bound does not rule out: records of sites, then all cells.
 static_assert(RECORD_SITES + 27 * COUNT_WORDS <= RECORD_WORDS, "a record holds 27 cells");

@@ -23,8 +23,10 @@
 constexpr int STAGE_STEPS = STAGE_BITS / STEP_BITS;
 constexpr int COMPACT_PITCH = STAGE_BITS / 2 / 32 + 1;  // words of half a stage of a row, padded
 
-__device__ __forceinline__ int site_of(int row) { return row / (8 * STATES) * 8 + row % 8; }
-__device__ __forceinline__ int state_of(int row) { return row / 8 % STATES; }
+__device__ __forceinline__ int site_of(int row, int states = STATES) {
+    return row / (8 * states) * 8 + row % 8;
+}
+__device__ __forceinline__ int state_of(int row, int states = STATES) { return row / 8 % states; }
 __device__ __forceinline__ int segment_of(const int* ends, int step) {
     int segment = 0;
     while (segment < SEGMENTS && step >= ends[segment + 1]) ++segment;
@@ -258,20 +260,20 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
 #endif
 }
 
-// pack_rows: packed planes of all samples at the sites in [first, stop), whole groups of 8:
-// controls, then cases from step `segments[1]`. Grid-stride loop.
+// pack_rows: packed planes of all samples at the sites in [first, stop), whole groups of 8, with
+// their first `states`: controls, then cases from step `segments[1]`. Grid-stride loop.
 extern "C" __global__ void pack_rows(const u32* controls, const u32* cases, int control_words,
                                      int case_words, const int* segments, u8* packed, int n_sites,
                                      int first_site, int padded_sites, int first, int stop,
-                                     int n_stages) {
-    const int n_rows = (padded_sites - first_site) * STATES;
-    const int before = (first - first_site) * STATES, own_rows = (stop - first) * STATES;
+                                     int n_stages, int states) {
+    const int n_rows = (padded_sites - first_site) * states;
+    const int before = (first - first_site) * states, own_rows = (stop - first) * states;
     const i64 n_slots = (i64)n_stages * own_rows * CHUNKS;
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n_slots;
          i += (i64)gridDim.x * blockDim.x) {
         const i64 line = i / CHUNKS;
         const int stage = (int)(line / own_rows), own = (int)(line % own_rows);
-        const int row = first * STATES + own, site = site_of(row);
+        const int row = first * states + own, site = site_of(row, states);
         int word = stage * (STAGE_BYTES / 4) + (int)(i % CHUNKS ^ (row & 7)) * 4;
         const bool is_case = word >= segments[1] * STEP_BITS / 32;
         if (is_case) word -= segments[1] * STEP_BITS / 32;
@@ -279,7 +281,7 @@ extern "C" __global__ void pack_rows(const u32* controls, const u32* cases, int 
         uint2 part[2] = {{0, 0}, {0, 0}};
         if (site < n_sites) {
             const u32* from = (is_case ? cases : controls)
-                            + ((i64)site * PLANES + state_of(row)) * n_words;
+                            + ((i64)site * PLANES + state_of(row, states)) * n_words;
             #pragma unroll
             for (int h = 0; h < 2; ++h)  // rows start on 8 bytes
                 if (word + 2 * h < n_words)

@@ -27,13 +27,13 @@ constexpr int WARPS = 8, Z_WARPS = Y_GROUPS == 1 ? 1 : 2;
 #define BY_STATE (X_STATES == 3 || APART)
 // Sets of accumulators: states of x, or both words of a count.
 constexpr int PRODUCTS = (ORDER == 3 && !BY_STATE) || APART ? 2 : 1;
-constexpr int N_ACC = STATES == 3 ? (APART ? 144 : 72) : ORDER == 3 ? 64 * PRODUCTS : 128;
+constexpr int N_ACC = MIXED ? 96 : STATES == 3 ? (APART ? 144 : 72) : ORDER == 3 ? 64 * PRODUCTS : 128;
 constexpr int PAIRS = N_ACC / CELLS / PRODUCTS;         // combinations of one thread
 constexpr int Z_GROUPS = PAIRS / 2 / Y_GROUPS;          // groups of 8 sites of z of one warp
 constexpr int Z_SITES = Z_GROUPS * 8 * Z_WARPS;         // of one item
 static_assert(Z_SITES == LAUNCH_Z_SITES, "z_sites in engine/gpu/epistasis_plans.py differs");
 constexpr int TABLE_Z = STATES == 2 ? 64 : 32;          // of one item of triples
-constexpr int N_TILES = STATES * Z_GROUPS;              // blocks of 8 columns of one warp
+constexpr int N_TILES = COLUMN_STATES * Z_GROUPS;              // blocks of 8 columns of one warp
 constexpr int AT_ONCE = UNROLL;                         // scored together, to hide latency
 constexpr int CHUNKS_OF_WARP = PAIRS / CHUNK;
 static_assert(CHUNKS_OF_WARP <= 8, "stash_chunk has eight cases");
@@ -58,7 +58,7 @@ __device__ __forceinline__ Counts read_counts(const u32* from, int index, int la
     for (int w = 0; w < WORDS; ++w) {
         const int at = index * WORDS + w;
         u32* word = c.word + w * CELLS;
-        if (STATES == 2) {
+        if (CELLS == 4) {
             const uint4 four = reinterpret_cast<const uint4*>(from)[at * 32 + lane];
             word[0] = four.x;
             word[1] = four.y;
@@ -76,7 +76,7 @@ __device__ __forceinline__ void write_counts(u32* to, int index, int lane, const
     for (int w = 0; w < WORDS; ++w) {
         const int at = index * WORDS + w;
         const u32* word = c.word + w * CELLS;
-        if (STATES == 2) {
+        if (CELLS == 4) {
             reinterpret_cast<uint4*>(to)[at * 32 + lane] =
                 make_uint4(word[0], word[1], word[2], word[3]);
         } else {
@@ -101,8 +101,8 @@ __device__ __forceinline__ Counts counts_of(const int (&acc)[N_ACC], int g, int 
     #pragma unroll
     for (int i = 0; i < WORDS * CELLS; ++i) {
         const int set = g + i / CELLS, cell = i % CELLS;
-        const int rows = STATES * (pair / Z_GROUPS) + cell / STATES;
-        const int column = STATES * (pair % Z_GROUPS) + cell % STATES;
+        const int rows = STATES * (pair / Z_GROUPS) + cell / COLUMN_STATES;
+        const int column = COLUMN_STATES * (pair % Z_GROUPS) + cell % COLUMN_STATES;
         c.word[i] =
             acc[set * (N_ACC / PRODUCTS) + (rows / 2 * N_TILES + column) * 4 + e + rows % 2 * 2];
     }
@@ -273,14 +273,16 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash,
         u32* table = tables + table_at(tile_y, first_z + z / TABLE_Z * TABLE_Z, padded_sites);
         write_counts(table, table_index(y, z % TABLE_Z), lane, c);
 #else
-        Count cell[STATES][STATES], of_y[STATES], of_z[STATES], other = all_samples(scan);
+        Count cell[STATES][COLUMN_STATES], of_y[STATES], of_z[COLUMN_STATES];
+        Count other = all_samples(scan);
         unpack(c, cell);
         #pragma unroll
         for (int s = 0; s < STATES; ++s) {
             of_y[s] = margin_of(scan, first_y + y, s);
-            of_z[s] = margin_of(scan, first_z + z, s);
             other = other - of_y[s];
         }
+        #pragma unroll
+        for (int s = 0; s < COLUMN_STATES; ++s) of_z[s] = margin_of(scan, first_z + z, s);
         float least = need;
         if (OFFSETS) least += fmaxf(scan.known[first_y + y], scan.known[first_z + z]);
 #if TRAIT
@@ -293,11 +295,10 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash,
         const float value = bound.value(polynomial);
 #endif
         if (value >= least) {
-            u32* record = scan.found.take(-1, first_y + y, first_z + z);
+            u32* record = take_pair(scan.found, first_y + y, first_z + z);
             if (record)
-                visit_plane(0, cell, of_y, other, of_z, [&](int index, Count n) {
-                    write_count(record + index * COUNT_WORDS, n);
-                });
+                visit_plane(0, cell, of_y, other, of_z,
+                            [&](int index, Count n) { write_cell(record, index, n); });
         }
 #endif
     });

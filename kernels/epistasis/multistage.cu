@@ -4,7 +4,8 @@
 // Formula   as in sm90_deep.cu, with the same arguments; epilogue of epilogue.cuh. POPC = 0:
 //           mma.sync m16n8k256 .b1 .and.popc; POPC = 1: one POPC per word of 32 samples and count.
 // Shapes    as in sm90_deep.cu.
-// Threads   8 warps, 16 sites of y and 32 of z each (pairs: 64; with missing genotypes: 16).
+// Threads   8 warps, 16 sites of y and 32 of z each (pairs: 64; with missing genotypes: 16, of one
+//           site of the two alone: 32).
 //           Persistent.
 // Shared    cp.async pipeline of STAGES slots with the rows of y and z (POPC: one slot, filled
 //           between two barriers, because a stage takes 32 000 cycles to compute); counts of a
@@ -24,7 +25,7 @@
 #include "epilogue.cuh"
 
 constexpr int THREADS = WARPS * 32;
-constexpr int A_BYTES = TILE_SITES * STATES * STAGE_BYTES, B_BYTES = Z_SITES * STATES * STAGE_BYTES;
+constexpr int A_BYTES = TILE_SITES * STATES * STAGE_BYTES, B_BYTES = Z_SITES * COLUMN_STATES * STAGE_BYTES;
 constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
 constexpr int K_STEP_BYTES = STEP_BITS / 8, STEPS = STAGE_BYTES / K_STEP_BYTES;
 constexpr int MARGIN_COUNTS = ORDER == 3 ? TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
@@ -55,17 +56,17 @@ __device__ __forceinline__ void multiply(int* d, const u32 (&a)[4], u32 b0, u32 
 struct Mainloop {
     u8* slots;
     const u8 *from_a, *from_b;
-    i64 stage_stride;
+    i64 stride_a, stride_b;
     int n_stages, fetched, reached, step;
     int warp, lane;
 
     __device__ __forceinline__ void fetch() {
         if (fetched < n_stages) {
             u8* slot = slots + fetched % STAGES * SLOT_BYTES;
-            const i64 at = fetched * stage_stride;
+            const i64 at = fetched * stride_a, at_b = MIXED ? fetched * stride_b : at;
             #pragma unroll
             for (int c = 0; c < SLOT_BYTES; c += THREADS * 16) {
-                const u8* from = c < A_BYTES ? from_a + at + c : from_b + at + (c - A_BYTES);
+                const u8* from = c < A_BYTES ? from_a + at + c : from_b + at_b + (c - A_BYTES);
 #if POPC
                 *reinterpret_cast<uint4*>(slot + c + threadIdx.x * 16) =
                     *reinterpret_cast<const uint4*>(from + threadIdx.x * 16);
@@ -80,10 +81,13 @@ struct Mainloop {
         commit_copies();
 #endif
     }
-    __device__ __forceinline__ void start(const u8* a, const u8* b, i64 stride, int stages) {
-        from_a = a;
-        from_b = b;
-        stage_stride = stride;
+    // The stages from `stage` on; strides of the rows of y and z.
+    __device__ __forceinline__ void start(const u8* a, i64 a_stride, const u8* b, i64 b_stride,
+                                          i64 stage, int stages) {
+        from_a = a + stage * a_stride;
+        from_b = b + stage * (MIXED ? b_stride : a_stride);
+        stride_a = a_stride;
+        stride_b = b_stride;
         n_stages = stages;
         fetched = step = 0;
         reached = -1;
@@ -110,7 +114,7 @@ struct Mainloop {
     __device__ __forceinline__ void multiply_step(int (&acc)[N_ACC], const u8* slot, int chunk) {
         constexpr int FIRST = PART * (N_ACC / PRODUCTS);
         const u8* a = slot + warp_y(warp) * STATES * STAGE_BYTES;
-        const u8* b = slot + A_BYTES + warp_z(warp) * STATES * STAGE_BYTES;
+        const u8* b = slot + A_BYTES + warp_z(warp) * COLUMN_STATES * STAGE_BYTES;
 #if POPC
         #pragma unroll 1
         for (int half = 0; half < 2; ++half) {
@@ -238,7 +242,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         const int tile_y = items[i].x, first_y = tile_y * TILE_SITES;
         const int first_z = items[i].y * Z_SITES;
         const u8* from_a = packed + (i64)(first_y - first_site) * STATES * STAGE_BYTES;
-        const u8* from_b = packed + (i64)(first_z - first_site) * STATES * STAGE_BYTES;
+        const Columns columns(packed, first_z, first_site, padded_sites, scan);
 #if ORDER == 3
         const int begin = x_first + items[i].z;
         const int last = min(x_first + items[i].w, (tile_y + 1) * TILE_SITES - 1);
@@ -252,7 +256,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             }
             const i64 stage = stages[x - x_first];
             maker.load(xy, x - x_first, padded_sites);
-            mainloop.start(from_a + stage * stride, from_b + stage * stride, stride,
+            mainloop.start(from_a, stride, columns.from, columns.stride, stage,
                        stages[x - x_first + 1] - (int)stage);
         };
         start(begin);
@@ -280,7 +284,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
 #endif
         }
 #else
-        mainloop.start(from_a, from_b, stride, stages[1]);
+        mainloop.start(from_a, stride, columns.from, columns.stride, 0, stages[1]);
 #if TRAIT
         count_levels(mainloop, acc, segments + 1);
 #else

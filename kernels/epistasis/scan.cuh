@@ -6,6 +6,8 @@
 //           8 rows or columns further, the count of the next state of the same sites.
 // Items     (tiles of 64 sites of y, Z_SITES of z, range of operands of the batch). A core for
 //           triples processes all operands of the range with one item.
+// Columns   COLUMN_STATES = 3, STATES = 2: z are sites before all y, with missing genotypes; their
+//           packed planes lie in `columns`. Of such a pair z is the first site.
 // Depth     An operand is one x, or JOINT of them (parts.cuh): samples sorted by the states of x,
 //           the controls, then the cases of each part, each padded to 256 bits; `segments` holds
 //           their ends in steps of 256. Between controls and cases the accumulators are shifted by
@@ -19,8 +21,8 @@
 #include "cells.cuh"
 #include "parts.cuh"
 
-#if !defined(TILE_SITES) || !defined(STEP_BITS) || !defined(SCAN_BYTES)
-#error "TILE_SITES, STEP_BITS and SCAN_BYTES come from engine/gpu/layout.py"
+#if !defined(TILE_SITES) || !defined(STEP_BITS) || !defined(STAGE_BITS) || !defined(SCAN_BYTES)
+#error "TILE_SITES, STEP_BITS, STAGE_BITS and SCAN_BYTES come from engine/gpu/layout.py"
 #endif
 
 struct Scan {
@@ -33,6 +35,9 @@ struct Scan {
     // of known_pitch) says about the phenotype, N times the mutual information in nats, rounded down
     const float* known;
     int known_pitch;
+    // MIXED: packed planes of z, whole tiles of the sites in [first_column, end_of_columns)
+    int first_column, end_of_columns;
+    const u8* columns;
 };
 static_assert(sizeof(Scan) == SCAN_BYTES, "SCAN in engine/gpu/layout.py is laid out like Scan");
 
@@ -41,6 +46,9 @@ __device__ __forceinline__ Count all_samples(const Scan& scan) {
 }
 
 constexpr bool OFFSETS = INTERACTION && X_STATES == 2;
+// Pairs of a complete site, y, and one before it with missing genotypes, z.
+constexpr bool MIXED = COLUMN_STATES != STATES;
+static_assert(!MIXED || (ORDER == 2 && !TABLE && !TRAIT && !OFFSETS), "only pairs that are scored");
 constexpr int XY_CELLS = X_STATES * STATES;  // counts of x with another site
 __device__ __forceinline__ float known_of(const Scan& scan, int i, int j) {
     return scan.known[(i64)i * scan.known_pitch + j];
@@ -52,6 +60,33 @@ __device__ __forceinline__ float known_of_triple(const Scan& scan, int i, int j,
 // All samples with a site in state s.
 __device__ __forceinline__ Count margin_of(const Scan& scan, int site, int s) {
     return read_count(scan.margins, (i64)site * PLANES + s);
+}
+
+// Rows of z of one stage of an operand: where those of site `first_z` begin, and bytes of a stage.
+struct Columns {
+    const u8* from;
+    i64 stride;
+    __device__ __forceinline__ Columns(const u8* packed, int first_z, int first_site,
+                                       int padded_sites, const Scan& scan) {
+        if (MIXED) {
+            packed = scan.columns;
+            first_site = scan.first_column;
+            padded_sites = scan.end_of_columns;
+        }
+        constexpr int SITE_BYTES = COLUMN_STATES * (STAGE_BITS / 8);
+        from = packed + (i64)(first_z - first_site) * SITE_BYTES;
+        stride = (i64)(padded_sites - first_site) * SITE_BYTES;
+    }
+};
+
+// Reserves a record for the pair (y, z), or null.
+__device__ __forceinline__ u32* take_pair(const Found& found, int y, int z) {
+    return MIXED ? found.take(-1, z, y) : found.take(-1, y, z);
+}
+// Writes a cell of it, index 3 y + z; the first site's state first.
+__device__ __forceinline__ void write_cell(u32* record, int index, Count n) {
+    if (MIXED) index = index % 3 * 3 + index / 3;
+    write_count(record + index * COUNT_WORDS, n);
 }
 
 // First word of the pair table of (tile y, sites of z from first_z, the first one of an item).

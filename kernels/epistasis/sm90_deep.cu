@@ -3,8 +3,8 @@
 //
 // Formula   counts of (g of x, s of y, t of z), stored states, in both classes: popcounts of ANDed
 //           planes, compacted to the samples with x in g (EPIClear, section 3.2), then a bound of
-//           each table (cells.cuh). Instruction wgmma.mma_async m64n128k256 (three states:
-//           m64n192k256) .b1 .and.popc, sm_90a.
+//           each table (cells.cuh). Instruction wgmma.mma_async m64n128k256 (three states
+//           of z: m64n192k256) .b1 .and.popc, sm_90a.
 // Shapes    packed[stage][row][chunk] as in common.cuh, rows of all sites from `first_site`, the
 //           stages of one operand after those of another (`stages`: int (operands + 1)); an operand
 //           is one x, or two (parts.cuh); segments int (operands, SEGMENTS + 1); items int4
@@ -34,7 +34,7 @@
 #endif
 
 constexpr int BUFFERS = 2;
-constexpr int Z_SITES = LAUNCH_Z_SITES, COLUMNS = Z_SITES * STATES;
+constexpr int Z_SITES = LAUNCH_Z_SITES, COLUMNS = Z_SITES * COLUMN_STATES;
 constexpr int ROWS = TILE_SITES * STATES, TILE_WORDS = ROWS * COLUMNS, COLUMN_BLOCKS = COLUMNS / 8;
 constexpr int N_ACC = COLUMNS / 2;                  // 64 x COLUMNS / 128 threads
 constexpr int PARTS = ORDER == 3 ? PARTS_OF_X : 1;  // of one operand
@@ -52,9 +52,9 @@ static_assert(THREADS == LAUNCH_THREADS && BUFFERS * TILES * TILE_WORDS == LAUNC
                   <= LAUNCH_SHARED,
               "scan_shape in engine/gpu/epistasis_plans.py is for another kernel");
 
-// A lane's part of 8 sites of y in state s and 8 sites of z: 2 STATES words of a tile, the states
+// A lane's part of 8 sites of y in state s and 8 sites of z: LANE_WORDS of a tile, the states
 // of z one after the other, two sites of z each.
-constexpr int LANE_WORDS = 2 * STATES;
+constexpr int LANE_WORDS = 2 * COLUMN_STATES;
 __device__ __forceinline__ int tile_at(int y_group, int s, int z_group, int lane) {
     return (((y_group * STATES + s) * (Z_SITES / 8) + z_group) * 32 + lane) * LANE_WORDS;
 }
@@ -65,9 +65,10 @@ __device__ __forceinline__ void write_tile(const int (&acc)[N_ACC], u32* tile, i
     for (int half = 0; half < 2; ++half)
         #pragma unroll
         for (int n = 0; n < COLUMN_BLOCKS; ++n) {
-            u32* at = to + (half * COLUMN_BLOCKS + n / STATES * STATES) * 64 + n % STATES * 2;
+            u32* at = to + (half * COLUMN_BLOCKS + n / COLUMN_STATES * COLUMN_STATES) * 64
+                    + n % COLUMN_STATES * 2;
             const int *a = acc + 4 * n + 2 * half, *b = a + 4;
-            if (STATES == 3)
+            if (COLUMN_STATES == 3)
                 __stcg(reinterpret_cast<uint2*>(at), make_uint2(a[0], a[1]));
             else if (n % 2 == 0)
                 __stcg(reinterpret_cast<uint4*>(at), make_uint4(a[0], a[1], b[0], b[1]));
@@ -80,7 +81,7 @@ __device__ __forceinline__ void read_words(const u32* tile, int y_group, int z_g
     for (int s = 0; s < STATES; ++s) {
         const u32* from = tile + tile_at(y_group, s, z_group, lane);
         u32 word[LANE_WORDS];
-        if (STATES == 2) {
+        if (COLUMN_STATES == 2) {
             const uint4 four = __ldcg(reinterpret_cast<const uint4*>(from));
             word[0] = four.x;
             word[1] = four.y;
@@ -88,16 +89,16 @@ __device__ __forceinline__ void read_words(const u32* tile, int y_group, int z_g
             word[3] = four.w;
         } else {
             #pragma unroll
-            for (int t = 0; t < STATES; ++t) {
+            for (int t = 0; t < COLUMN_STATES; ++t) {
                 const uint2 two = __ldcg(reinterpret_cast<const uint2*>(from) + t);
                 word[2 * t] = two.x;
                 word[2 * t + 1] = two.y;
             }
         }
         #pragma unroll
-        for (int t = 0; t < STATES; ++t) {
-            c[0].word[first + s * STATES + t] = word[2 * t];
-            c[1].word[first + s * STATES + t] = word[2 * t + 1];
+        for (int t = 0; t < COLUMN_STATES; ++t) {
+            c[0].word[first + s * COLUMN_STATES + t] = word[2 * t];
+            c[1].word[first + s * COLUMN_STATES + t] = word[2 * t + 1];
         }
     }
 }
@@ -262,10 +263,10 @@ __device__ __forceinline__ void score_pairs(const u32* tile, int y_group, int z_
         read_tile(tile, y_group, z_group, lane, c);
         #pragma unroll
         for (int e = 0; e < 2; ++e) {
-            Count cell[STATES][STATES], of_z[STATES];
+            Count cell[STATES][COLUMN_STATES], of_z[COLUMN_STATES];
             unpack(c[e], cell);
             #pragma unroll
-            for (int s = 0; s < STATES; ++s) of_z[s] = margin_of(scan, z + e, s);
+            for (int s = 0; s < COLUMN_STATES; ++s) of_z[s] = margin_of(scan, z + e, s);
             float least = scan.need, value;
             if (OFFSETS) least += fmaxf(scan.known[y], scan.known[z + e]);
 #if TRAIT
@@ -279,11 +280,10 @@ __device__ __forceinline__ void score_pairs(const u32* tile, int y_group, int z_
             value = bound.value(scan.polynomial);
 #endif
             if (value < least) continue;
-            u32* record = scan.found.take(-1, y, z + e);
+            u32* record = take_pair(scan.found, y, z + e);
             if (record)
-                visit_plane(0, cell, of_y, other, of_z, [&](int index, Count n) {
-                    write_count(record + index * COUNT_WORDS, n);
-                });
+                visit_plane(0, cell, of_y, other, of_z,
+                            [&](int index, Count n) { write_cell(record, index, n); });
         }
     }
 }
@@ -447,7 +447,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         resize_for_epilogue();
         if (lane == 0)
             produce<Z_SITES>(slots, packed, stages, items, n_items, x_first, first_site,
-                                padded_sites, progress);
+                                padded_sites, progress, scan);
     }
     // no CTA may exit while another one of the cluster can still write to its shared memory
     cluster_sync();

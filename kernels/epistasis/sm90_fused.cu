@@ -52,7 +52,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(PRODUCER_REGISTERS));
         if (threadIdx.x == 0)
             produce<Z_SITES>(slots, packed, stages, items, n_items, x_first, first_site,
-                                padded_sites, progress);
+                                padded_sites, progress, *given);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(CONSUMER_REGISTERS));
         const int thread = threadIdx.x - WARPGROUP;

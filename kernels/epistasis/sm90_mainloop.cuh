@@ -15,7 +15,7 @@
 constexpr int K_STEP_BYTES = STEP_BITS / 8, STEPS = STAGE_BYTES / K_STEP_BYTES;
 constexpr int A_BYTES = TILE_SITES * STATES * STAGE_BYTES;
 template <int Z_SITES>
-constexpr int B_BYTES = Z_SITES * STATES * STAGE_BYTES;
+constexpr int B_BYTES = Z_SITES * COLUMN_STATES * STAGE_BYTES;
 template <int Z_SITES>
 constexpr int SLOT_BYTES = A_BYTES + B_BYTES<Z_SITES>;
 
@@ -48,7 +48,8 @@ __device__ __forceinline__ int2 operands_of(int4 item, int x_first) {
 template <int Z_SITES>
 __device__ __forceinline__ void produce(Slots slots, const u8* packed, const int* stages,
                                            const int4* items, int n_items, int x_first,
-                                           int first_site, int padded_sites, u32* progress) {
+                                           int first_site, int padded_sites, u32* progress,
+                                           const Scan& scan) {
     constexpr int SHARE = B_BYTES<Z_SITES> / CLUSTER;  // of z, that this CTA copies
     const int rank = cluster_rank();
     const i64 stage_bytes = (i64)(padded_sites - first_site) * STATES * STAGE_BYTES;
@@ -61,7 +62,8 @@ __device__ __forceinline__ void produce(Slots slots, const u8* packed, const int
         const int first_z = items[i].y * Z_SITES;
         const u8* from = packed + stages[range.x] * stage_bytes;
         const u8* from_a = from + (i64)(first_y - first_site) * STATES * STAGE_BYTES;
-        const u8* from_b = from + (i64)(first_z - first_site) * STATES * STAGE_BYTES;
+        const Columns columns(packed, first_z, first_site, padded_sites, scan);
+        const u8* from_b = columns.from + stages[range.x] * columns.stride;
         for (int k = stages[range.x]; k < stages[range.y]; ++k) {
             const u32 slot = slots.data + ring.slot * SLOT_BYTES<Z_SITES>;
             const u32 ready = slots.full + 8 * ring.slot;
@@ -73,7 +75,7 @@ __device__ __forceinline__ void produce(Slots slots, const u8* packed, const int
             else
                 copy_tile_to_all(slot + A_BYTES + rank * SHARE, from_b + rank * SHARE, ready, SHARE);
             from_a += stage_bytes;
-            from_b += stage_bytes;
+            from_b += columns.stride;
             ring.advance();
             lockstep.step();
         }

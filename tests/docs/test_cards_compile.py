@@ -32,7 +32,7 @@ CORES_OF = {75: ("popc",), 86: ("mma",), 90: ("deep", "wgmma")}
 SCANS = (
     *("2 2 interaction 1", "2 2 trait wide 1", "2 3 trait wide 1", "2 3 k2 1", "2 2 k2 table 1"),
     *("3 2 k2 1", "3 2 interaction wide 1", "3 2 k2 2", "3 3 k2 1", "3 3 interaction wide 1"),
-    *("3 2/3 k2 1", "3 2/3 k2 2"),
+    *("3 2/3 k2 1", "3 2/3 k2 2", "2 2/3 k2 1", "2 2/3 interaction wide apart 1"),
 )
 #: Registers are given to warps in such runs.
 REGISTER_RUN = 256

@@ -94,6 +94,9 @@ KERNELS = [
     *(
         (epistasis_plans.CORES[core].file, arch, of_scan(core, x_states=3, **given))
         for core, arch, given in (
+            *((c, a, {"order": 2}) for c, a in (("deep", "90a"), ("mma", "80"), ("popc", "75"))),
+            ("deep", "90a", {"order": 2, "interaction": True, **APART}),
+            ("mma", "80", {"order": 2, "interaction": True, **APART}),
             ("deep", "90a", {}),
             ("deep", "90a", {"joint": 2}),
             ("deep", "90a", {"interaction": True, **APART}),

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 from reference_epistasis import random_partners, scan_of_blocks
+from test_epistasis_blocks_gpu import pinned
 from test_epistasis_gpu import assert_same, gpu, rng, run  # noqa: F401
 
 from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.io.errors import UserError
 
 pytestmark = pytest.mark.gpu
 pytest.importorskip("cupy")
@@ -20,6 +22,7 @@ pytest.importorskip("cupy")
     ("order", "n_samples", "first"),
     [
         (2, (300, 257), range(700)),
+        (2, (20_011, 15_013), range(100, 290)),
         (3, (300, 257), range(120, 140)),
         (3, (3001, 2777), range(250, 260)),
         (3, (20_011, 15_013), range(127, 130)),
@@ -29,6 +32,20 @@ def test_hits_are_those_of_the_cpu(gpu, rng, score, n_incomplete, order, n_sampl
     data = scan_of_blocks(rng, score, n_incomplete, 700 - n_incomplete, n_samples, 0.02)
     expected = run(CpuBackend(threads=8), order, data, first, 60)
     assert_same(run(gpu, order, data, first, 60), expected)
+
+
+@pytest.mark.parametrize("n_samples", [(3001, 2777), (20_011, 17_013)])
+@pytest.mark.parametrize("n_incomplete", [1, 131, 700])
+def test_pairs_of_pinned_planes(gpu, rng, n_samples, n_incomplete):  # noqa: F811
+    """Planes of missing genotypes of complete sites arrive last where rows are long."""
+    data = scan_of_blocks(rng, "k2", n_incomplete, 2000 - n_incomplete, n_samples, 0.02)
+    for first in (range(2000), range(60, 120)):
+        expected = run(CpuBackend(threads=8), 2, data, first, 60)
+        given = pinned(replace(data, complete_from=n_incomplete))
+        assert_same(run(gpu, 2, given, first, 60), expected)
+    wrong = pinned(replace(data, complete_from=n_incomplete - 1))
+    with pytest.raises(UserError, match="n_missing 0"):
+        run(gpu, 2, wrong, range(2000), 60)
 
 
 @pytest.mark.parametrize("order", [2, 3])

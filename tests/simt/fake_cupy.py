@@ -6,6 +6,7 @@ Everything happens at once and in order, so streams and events do nothing.
 
 from __future__ import annotations
 
+import ctypes
 from types import ModuleType
 
 import numpy as np
@@ -126,6 +127,12 @@ def make_modules(machine: Machine) -> dict[str, ModuleType]:
             "totalGlobalMem": TOTAL_BYTES,
         }
 
+    def copy_lines(to, to_pitch, source, pitch, width, height, kind, stream) -> None:
+        if width > min(to_pitch, pitch):
+            raise CudaError("lines are longer than their pitch")
+        for line in range(height):
+            ctypes.memmove(to + line * to_pitch, source + line * pitch, width)
+
     def not_pinned(pointer: int) -> None:
         raise CudaError("not registered")
 
@@ -139,6 +146,8 @@ def make_modules(machine: Machine) -> dict[str, ModuleType]:
         driverGetVersion=lambda: machine.device.driver,
         memGetInfo=lambda: (TOTAL_BYTES, TOTAL_BYTES),
         pointerGetAttributes=not_pinned,
+        memcpy2DAsync=copy_lines,
+        memcpyHostToDevice=1,
     )
     cuda = _module(
         "cupy.cuda",

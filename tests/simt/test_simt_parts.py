@@ -11,6 +11,7 @@ from reference_epistasis import random_partners, scan_of_blocks
 from popdesic.engine import scan_work
 from popdesic.engine.base import Hits
 from popdesic.engine.select import cpu_backend
+from popdesic.io.errors import UserError
 from simt.test_simt_scans import assert_same, run
 
 
@@ -35,6 +36,71 @@ def test_hits_of_all_parts_are_those_of_the_cpu(two_blocks, rng, kernel, score, 
     assert_same(run(GpuBackend(kernel=kernel), order, data, first, 60), expected)
     # each part was scanned
     assert two_blocks.launched.count("count_states") >= 2 * order
+
+
+def send_plane_by_plane(monkeypatch) -> None:
+    """As if planes were pinned, and long."""
+    from popdesic.engine.gpu import epistasis_planes
+
+    monkeypatch.setattr(epistasis_planes, "is_pinned", lambda words: True)
+    monkeypatch.setattr(epistasis_planes, "WIDE_ROW", 1)
+
+
+@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize(("n_incomplete", "firsts"), [(60, range(300)), (140, range(70, 131))])
+def test_pairs_of_planes_of_which_the_first_two_arrive_first(
+    two_blocks, rng, score, n_incomplete, firsts, monkeypatch
+):
+    """Planes of missing genotypes of complete sites arrive last, and nothing reads them before."""
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    send_plane_by_plane(monkeypatch)
+    data = scan_of_blocks(rng, score, n_incomplete, 300 - n_incomplete, (70, 61))
+    expected = run(cpu_backend(1), 2, data, firsts, 60)
+    for given in (data, replace(data, complete_from=n_incomplete)):
+        assert_same(run(GpuBackend(kernel="popc"), 2, given, firsts, 60), expected)
+    wrong = replace(data, complete_from=n_incomplete - 1)
+    with pytest.raises(UserError, match="n_missing 0"):
+        run(GpuBackend(kernel="popc"), 2, wrong, firsts, 60)
+
+
+@pytest.mark.parametrize("kernel", ["mma", "popc"])
+@pytest.mark.parametrize("score", ["k2", "interaction"])
+def test_as_many_pairs_pass_as_by_three_states(two_blocks, rng, score, kernel, monkeypatch):
+    """The cells, and so the bounds, of pairs whose first site alone lacks genotypes."""
+    from popdesic.engine.gpu import epistasis
+    from popdesic.engine.gpu.epistasis_parts import Part
+
+    data, first = scan_of_blocks(rng, score, 64, 86, (150, 131)), range(3, 60)
+    limit = int(run(cpu_backend(1), 2, data, first, 400).cost[100])
+    passed: list[tuple[int, ...]] = []
+
+    def take(scanner, n):
+        passed.extend(map(tuple, scanner.records[:n, : 3 + 9].get().tolist()))
+
+    monkeypatch.setattr(epistasis.Scanner, "merge", take)
+    monkeypatch.setattr(epistasis.Scanner, "_missing", lambda scanner: (3, 3))  # as many for both
+    found = []
+    for states in (2, 3):
+        part = Part(states, 3, range(64), range(64), range(64, 150))
+        given = (data, 2, 400, limit, two_blocks.device, kernel)
+        epistasis.Scanner(*given, part=part).pairs(first)
+        found.append(sorted(record for record in passed if record[2] >= 64))
+        passed.clear()
+    assert found[0] == found[1]
+    assert 0 < len(found[0]) < 57 * 86
+
+
+@pytest.mark.parametrize("kernel", ["mma", "popc"])
+@pytest.mark.parametrize("score", ["k2", "interaction"])
+def test_pairs_counted_in_two_words(two_blocks, rng, score, kernel, monkeypatch):
+    from popdesic.engine.gpu import epistasis
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    monkeypatch.setattr(epistasis, "MAX_SHARED", 30)
+    data = scan_of_blocks(rng, score, 60, 70, (70, 61))
+    expected = run(cpu_backend(1), 2, data, range(130), 60)
+    assert_same(run(GpuBackend(kernel=kernel), 2, data, range(130), 60), expected)
 
 
 @pytest.mark.parametrize("n_incomplete", [0, 1, 84])

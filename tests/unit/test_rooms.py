@@ -47,6 +47,7 @@ LAUNCHERS = {
             "ibd",
             "minplus",
             "nearest",
+            "pinned",
             "rare_sites",
             "rare_sites_kernels",
             "stream",

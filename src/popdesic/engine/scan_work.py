@@ -107,12 +107,15 @@ def _work_of_parts(stored: np.ndarray, order: int, lanes: np.ndarray, begin: int
     """The same of a GPU, where the sites from `begin` on have no missing genotypes.
 
     See `gpu.epistasis_parts`: triples of the block, and those whose first site alone is before it,
-    take the products of two stored states.
+    take the products of two stored states; pairs of a site before the block and one in it take six
+    products instead of four.
     """
     n = len(stored)
     outside = np.arange(n) < begin
     if order == 2:
-        return lanes * np.where(outside, 9 / 4, 1.0)
+        of_block = float(BLOCK * (-(-n // BLOCK) - begin // BLOCK))
+        mixed = np.minimum(lanes, of_block)
+        return np.where(outside, 6 / 4 * mixed + 9 / 4 * (lanes - mixed), lanes)
     states = np.where(outside, 3, 2)
     depth = np.where(outside, stored.sum(axis=1), stored[:, :2].sum(axis=1)) / WORD
     depth += PADDING * states

@@ -50,6 +50,21 @@ def test_every_pair_lies_in_one_item(tile, width, y, z):
     assert ((items[:, 1] + 1) * width > items[:, 0] * tile).all()
 
 
+@pytest.mark.parametrize(("tile", "width"), [(64, 32), (64, 64), (128, 64)])
+@pytest.mark.parametrize(
+    ("y", "z"), [((128, 700), (0, 128)), ((256, 257), (70, 200)), ((1280, 2400), (0, 1))]
+)
+def test_every_pair_of_two_ranges_lies_in_one_item(tile, width, y, z):
+    items = order_items(range(*y), range(*z), tile, width, whole=True)
+    held = np.zeros((y[1] + tile, z[1] + width), int)
+    for row, column in items:
+        held[row * tile : (row + 1) * tile, column * width : (column + 1) * width] += 1
+    assert held.max() == 1
+    assert held[y[0] : y[1], z[0] : z[1]].min() == 1
+    # neighbours in the list are close to each other: at most eight rows at a time
+    assert np.ptp(items[: epistasis_plans.ROW_GROUP, 0]) < epistasis_plans.ROW_GROUP
+
+
 @pytest.mark.parametrize(
     ("n_items", "n_x", "blocks"),
     [(3, 256, 66), (465, 40, 66), (2080, 20, 66), (50, 1, 66), (0, 7, 9)],
@@ -174,7 +189,8 @@ def test_scans_fit_shared_memory(name, order, states, table, wide, apart):
 
 @pytest.mark.parametrize(("wide", "apart"), [(0, 0), (1, 0), (1, 1)])
 @pytest.mark.parametrize(
-    ("order", "states", "x_states"), [(2, 2, 2), (2, 3, 3), (3, 2, 2), (3, 2, 3), (3, 3, 3)]
+    ("order", "states", "x_states"),
+    [(order, *states) for order in (2, 3) for states in ((2, 2), (2, 3), (3, 3))],
 )
 @pytest.mark.parametrize("card", CARDS.values(), ids=lambda card: str(card.capability))
 def test_scans_fit_every_card(card, order, states, x_states, wide, apart):

@@ -46,6 +46,7 @@ from .epistasis_plans import (
     is_bare,
     missing_samples,
     operand_bytes,
+    padded_sites,
     upload_blocks,
     widest_tile,
 )
@@ -63,12 +64,15 @@ class Prior:
     Attributes
     ----------
     planes : ScanPlanes
+    tables : tuple of device arrays
+        `total` and `part` of the data.
     k2_terms : K2Terms or None
     pace : Pace
         How many combinations were scanned, and which share the cutoff let through last.
     """
 
     planes: ScanPlanes
+    tables: tuple[cupy.ndarray, cupy.ndarray]
     k2_terms: K2Terms | None
     pace: Pace
 
@@ -104,7 +108,7 @@ class Scanner(ClassScan, CrowdScan):
         part: Part | None = None,
         prior: Prior | None = None,
     ):
-        super().__init__(data, device, part, prior and prior.planes)
+        super().__init__(data, device, part, *((prior.planes, prior.tables) if prior else ()))
         everyone = range(data.n_sites)
         self.chosen = part or Part(self.states, self.states, everyone, everyone, everyone)
         self.order, self.n_cells = order, 3**order
@@ -162,7 +166,7 @@ class Scanner(ClassScan, CrowdScan):
     @property
     def prior(self) -> Prior:
         """For the scan of another part."""
-        return Prior(self.planes, self.k2_terms, self.pace)
+        return Prior(self.planes, (self.total, self.part), self.k2_terms, self.pace)
 
     def parts(self, order: int) -> int:
         """See `LaunchedScan.parts`."""
@@ -205,11 +209,20 @@ class Scanner(ClassScan, CrowdScan):
             )
         super().merge(n)
 
+    @property
+    def to_check(self) -> range:
+        """Sites that the data say have no missing genotypes, and nobody has looked."""
+        n, begin = self.data.n_sites, self.data.complete_from
+        return range(n if begin is None or self.stored == 2 else begin, n)
+
     def check_complete(self) -> None:
-        """Refuse data of which a site from `complete_from` on has missing genotypes."""
-        begin = self.data.complete_from
-        if begin is not None and self.stored == 3:
-            require_complete(self.sizes_there[begin:, :, 2])
+        """Refuse data of which a site in `to_check` has missing genotypes."""
+        sites = self.to_check
+        if not len(sites):
+            return
+        if self.order == 2:  # whose planes of missing genotypes arrived last
+            self.receive(sites, self.planes.send(sites))
+        require_complete(self.sizes_there[sites.start :, :, 2])
 
     # ------------------------------------------------------------------ scans
 
@@ -218,22 +231,25 @@ class Scanner(ClassScan, CrowdScan):
         first = both(first, self.chosen.first)
         if not len(first) or self.data.n_sites < 2:
             return self.best.hits
-        operands = self.operands_of_all(align(first.start, self.states))
-        start, n = operands.batch.first_site, self.data.n_sites
-        arrived = self.planes.sent[start:].all()  # or on their way
+        z = self.chosen.z
+        start, n = align(z.start if self.mixed else first.start, self.states), z.stop
+        operands = self.operands_of_all(start, padded_sites(n, self.states))
+        if self.mixed:
+            self.make_columns(first)
+        arrived = (self.planes.sent[start:n] >= self.states).all()  # or on their way
         blocks = [range(start, n)] if arrived else upload_blocks(start, n, self.states)
-        sent = [self.planes.send(block) for block in blocks]
+        sent = [self.planes.send(block, self.states) for block in blocks]
         self.planes.send(self.later)
+        self.planes.send(self.to_check)
         runs = [
-            self._items(2, range(first.start, min(first.stop, b.stop)), both(b, self.chosen.z))
-            for b in blocks
+            self._items(2, range(first.start, min(first.stop, b.stop)), both(b, z)) for b in blocks
         ]
         there = read_by_kernel(np.concatenate(runs))
         there = cupy.split(there, np.cumsum([len(run) for run in runs[:-1]]))
 
         def prepare(block: range, arrival: cupy.cuda.Event) -> None:
             self.receive(block, arrival)
-            self.pack(operands, range(block.start, self.padded if block.stop == n else block.stop))
+            self.pack(operands, range(block.start, operands.end if block.stop == n else block.stop))
 
         steps = [functools.partial(prepare, *one) for one in zip(blocks, sent, strict=True)]
         steps[0]()
@@ -312,8 +328,10 @@ def scan_parts(
     for number, (part, own) in enumerate(todo, 1):
         scanner = Scanner(data, order, top, cutoff, device, kernel, threads, part, prior)
         scanner.best.hits = hits
-        begins = [span.start for _, spans in todo[number:] for span in spans]
-        scanner.later = range(min(begins), data.n_sites) if begins else range(0)
+        later = [span for _, spans in todo[number:] for span in spans]
+        if later:  # other sites of pairs are in the block, which was sent before
+            stop = max(span.stop for span in later) if order == 2 else data.n_sites
+            scanner.later = range(min(span.start for span in later), stop)
         for span in own:
             (scanner.pairs if order == 2 else scanner.triples)(span)
         if number == len(todo):  # whose planes hold those of the parts before

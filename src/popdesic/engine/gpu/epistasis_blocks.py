@@ -30,7 +30,7 @@ from .epistasis_block_plans import (
 from .epistasis_parts import both, incomplete_sites
 from .epistasis_plans import RECORD_WORDS
 from .layout import divide_up
-from .stream import is_pinned
+from .pinned import is_pinned
 from .stream_plans import COPY_THREADS
 
 #: Bytes of one pinned buffer.

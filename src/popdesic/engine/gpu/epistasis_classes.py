@@ -21,6 +21,7 @@ from .epistasis_plans import (
     Batch,
     joins,
     joint_depths,
+    operand_bytes,
     segments_of,
 )
 from .layout import RECORD_SITES, STAGE_BITS, STEP_BITS, TILE_SITES, divide_up
@@ -52,6 +53,7 @@ class ClassScan(LaunchedScan):
         device: Device,
         part: Part | None = None,
         planes: ScanPlanes | None = None,
+        tables: tuple[cupy.ndarray, cupy.ndarray] | None = None,
     ) -> None:
         for one in data.classes:
             if one.n_samples > MAX_CLASS:
@@ -64,7 +66,7 @@ class ClassScan(LaunchedScan):
         self.interaction = data.lr_bits is not None
         #: Whether the filter looks up what parts of a combination say about the class.
         self.offsets = self.interaction and self.x_states == 2
-        self.total, self.part = cupy.asarray(data.total), cupy.asarray(data.part)
+        self.total, self.part = tables or (cupy.asarray(data.total), cupy.asarray(data.part))
         self.sizes_there = cupy.zeros((data.n_sites, 2, self.stored), np.int32)
         self.make_margins(range(0))
         self.missing: tuple[int, int] | None = None
@@ -172,12 +174,25 @@ class ClassScan(LaunchedScan):
         if joins(saved, self.states):
             self.joint, self.depths = 2, depths
 
-    def operands_of_all(self, first_site: int) -> Operands:
-        """Operands of all samples, still to be packed."""
-        return self._empty_operands(Batch.of(np.array([self.n_classes]), first_site))
+    def operands_of_all(self, first_site: int, end: int | None = None) -> Operands:
+        """Operands of all samples at the sites up to `end`, or all, still to be packed."""
+        return self._empty_operands(Batch.of(np.array([self.n_classes]), first_site), end)
+
+    def make_columns(self, sites: range) -> None:
+        """Pack the planes of some sites, in whole tiles, with all states: z of mixed pairs."""
+        start, stop = sites.start // TILE_SITES, divide_up(sites.stop, TILE_SITES)
+        sites = range(start * TILE_SITES, stop * TILE_SITES)
+        self.receive(sites, self.planes.send(sites))
+        batch = Batch.of(np.array([self.n_classes]), sites.start)
+        stage = operand_bytes(len(sites), self.x_states)
+        packed = cupy.empty(max(16, int(batch.stages[-1]) * stage), np.uint8)
+        stages, segments = cupy.asarray(batch.stages), cupy.asarray(batch.segments)
+        rest = np.uint64(0), sites.stop, self.x_states
+        self.columns = Operands(batch, packed, stages, segments, *rest)
+        self.pack(self.columns, sites)
 
     def pack(self, operands: Operands, sites: range) -> None:
-        """Pack the planes of some sites, whole blocks of rows, into operands of all samples."""
+        """Pack the planes of some sites, whole groups of 8, into operands of all samples."""
         self.load(KERNEL, "pack_rows")(
             (8 * self.device.multiprocessors,),
             (256,),
@@ -188,10 +203,11 @@ class ClassScan(LaunchedScan):
                 operands.packed,
                 np.int32(self.data.n_sites),
                 np.int32(operands.batch.first_site),
-                np.int32(self.padded),
+                np.int32(operands.end),
                 np.int32(sites.start),
                 np.int32(sites.stop),
                 np.int32(operands.batch.stages[-1]),
+                np.int32(operands.states),
             ),
         )
 

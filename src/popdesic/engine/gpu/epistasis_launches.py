@@ -48,6 +48,8 @@ class LaunchedScan(DeviceScan):
     lockstep: int
     bare = False
     crowded: np.ndarray | None = None
+    #: Packed planes of the first sites, where they have other states than the second ones.
+    columns: Operands | None = None
 
     def prepare_launches(self) -> None:
         """Allocate counters."""
@@ -66,6 +68,16 @@ class LaunchedScan(DeviceScan):
     def fields(self) -> dict[str, float]:
         """Fields of `Scan` (scan.cuh) that hold the bound of this scan."""
         raise NotImplementedError
+
+    def z_sites(self, order: int) -> int:
+        """Sites of z of one item."""
+        columns = self.x_states if self.mixed else self.states
+        return self.core.z_sites(order, self.states, self.apart, columns)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether it scans pairs of which the first site alone has missing genotypes."""
+        return self.order == 2 and self.states != self.x_states
 
     def shape_of(self, order: int, table: int) -> ScanShape:
         """How the kernel for pairs or triples is compiled."""
@@ -102,6 +114,10 @@ class LaunchedScan(DeviceScan):
         one["first"], one["stop"] = first.start, first.stop
         one["margins"] = self.margins.data.ptr
         one["known"], one["known_pitch"] = self.known_address, self.padded
+        if self.columns is not None:
+            one["columns"] = self.columns.packed.data.ptr
+            one["first_column"] = self.columns.batch.first_site
+            one["end_of_columns"] = self.columns.end
         for name, value in self.fields().items():
             one[name] = value
         return one
@@ -113,8 +129,12 @@ class LaunchedScan(DeviceScan):
         """
         blocks = self.device.multiprocessors // self.core.cluster
         tile = self.core.tile_sites
-        width = self.core.z_sites(order, self.states, self.apart)
-        items = order_items(y, z, tile, width)
+        width = self.z_sites(order)
+        items = (
+            order_items(z, y, tile, width, whole=True)
+            if self.mixed
+            else order_items(y, z, tile, width)
+        )
         if order == 3 and self.crowded is not None:
             chosen = crowded_items(items, self.crowded, tile, width) == bool(self.apart)
             items = items[chosen]
@@ -125,9 +145,8 @@ class LaunchedScan(DeviceScan):
         core, cluster = self.core, self.core.cluster
         blocks = min(len(items), self.device.multiprocessors // cluster) * cluster
         self.progress.fill(0)
-        words = core.scratch_words(order, self.states, self.parts(order), self.apart, self.x_states)
-        words *= blocks
-        scratch = cupy.empty(max(1, words), np.uint32)
+        shape = self.shape_of(order, table).defines
+        scratch = cupy.empty(max(1, shape["LAUNCH_SCRATCH"] * blocks), np.uint32)
         function(
             (blocks,),
             (self.core.threads,),
@@ -139,7 +158,7 @@ class LaunchedScan(DeviceScan):
                 np.int32(len(items)),
                 np.int32(first),
                 np.int32(operands.batch.first_site),
-                np.int32(self.padded),
+                np.int32(operands.end),
                 operands.xy,
                 yz,
                 scratch,
@@ -161,8 +180,7 @@ class LaunchedScan(DeviceScan):
         """
         if not len(items):
             meanwhile()
-        width = self.core.z_sites(self.order, self.states, self.apart)
-        a_item = self.core.tile_sites * width
+        a_item = self.core.tile_sites * self.z_sites(self.order)
         a_item *= self.joint * int((items[:, 3] - items[:, 2]).max(initial=1))
         done = 0
         while done < len(items):

@@ -21,13 +21,15 @@ KERNEL = "epistasis/compact_score"
 
 @dataclass
 class Operands:
-    """Packed planes of a batch on the device."""
+    """Packed planes of a batch on the device, of the sites from its first one to `end`."""
 
     batch: Batch
     packed: cupy.ndarray
     stages: cupy.ndarray
     segments: cupy.ndarray
     xy: cupy.ndarray | np.uint64
+    end: int
+    states: int
 
 
 class DeviceScan:
@@ -108,15 +110,16 @@ class DeviceScan:
             one["middle"], one["max_r2"] = self.middle.data.ptr, self.data.partners.max_r2
         return one
 
-    def _empty_operands(self, batch: Batch) -> Operands:
-        stage = operand_bytes(self.padded - batch.first_site, self.states)
+    def _empty_operands(self, batch: Batch, end: int | None = None) -> Operands:
+        end = self.padded if end is None else end
+        stage = operand_bytes(end - batch.first_site, self.states)
         size = max(16, int(batch.stages[-1]) * stage)
         if self.packed.size < size:
             self.packed = None  # freed before the larger one is allocated
             self.packed = cupy.empty(size, np.uint8)
         packed = self.packed[:size]
         stages, segments = cupy.asarray(batch.stages), cupy.asarray(batch.segments)
-        return Operands(batch, packed, stages, segments, np.uint64(0))
+        return Operands(batch, packed, stages, segments, np.uint64(0), end, self.states)
 
     def gather(self, samples, carriers: cupy.ndarray, operands: Operands) -> None:
         """Pack the planes of carriers: int32 (stages of all operands, samples), -1: none.

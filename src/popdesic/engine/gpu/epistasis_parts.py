@@ -3,8 +3,9 @@
 Sites without missing genotypes that are the last ones (`epistasis.reorder` puts them there) form
 one block. Combinations of these sites alone take the products of two stored states. Triples whose
 first site alone is before the block also take them, with one more part of the depth: the samples
-that lack the first site, which are then subtracted (kernels/epistasis/parts.cuh). Only combinations
-with at least two sites before the block (pairs: one) take the products of three states.
+that lack the first site, which are then subtracted (kernels/epistasis/parts.cuh). Pairs whose first
+site alone is before the block take six products (kernels/epistasis/cells.cuh). Only combinations
+with at least two sites before the block take the products of three states.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ LOOKED_AT, PIECES = 64, 8
 class Part:
     """Combinations of one scan: stored states of y and z, and of x, and ranges of x, y and z.
 
-    Of pairs, which have no x, `first` is the range of y. `y` and `z` end with a tile or with the
-    last site, and begin with a tile.
+    Of pairs, which have no x, `first` is the range of y, the first site, whose states are
+    `x_states`. `y` and `z` end with a tile or with the last site, and begin with a tile.
     """
 
     states: int
@@ -91,10 +92,9 @@ def parts_of(data: ScanData, order: int, tile: int, threads: int = 1) -> list[Pa
         return [Part(states, states, everyone, everyone, everyone)]
     before, block = range(begin), range(begin, n)
     parts = [Part(2, 2, block, block, block)]
-    if begin and order == 3:
-        parts.append(Part(2, 3, before, block, block))
     if begin:
-        parts.append(Part(3, 3, before, before, everyone))
+        parts.append(Part(2, 3, before, before if order == 2 else block, block))
+        parts.append(Part(3, 3, before, before, before if order == 2 else everyone))
     return parts
 
 

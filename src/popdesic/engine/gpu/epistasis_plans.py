@@ -89,24 +89,39 @@ class Core:
         """Sites of y of one item."""
         return TILE_SITES * self.cluster
 
-    def z_sites(self, order: int, states: int, apart: int = 0) -> int:
-        """Sites of z of one item (Z_SITES in the kernel file); `apart` as in `scan_shape`."""
+    def z_sites(self, order: int, states: int, apart: int = 0, columns: int = 0) -> int:
+        """Sites of z of one item (Z_SITES in the kernel file).
+
+        `apart` as in `scan_shape`; `columns`: stored states of z, 0: as many as of y.
+        """
+        columns = columns or states
         if self.relay:
-            return {2: 128, 3: 64}[states]
+            return {2: 128, 3: 64}[columns]
+        if columns != states:
+            return 32 if apart else 64
         return {2: 128 if order == 2 and not apart else 64, 3: 32}[states]
 
-    def stash_bytes(self, order: int, states: int, apart: int = 0, x_states: int = 0) -> int:
+    def stash_bytes(
+        self, order: int, states: int, apart: int = 0, x_states: int = 0, columns: int = 0
+    ) -> int:
         """Shared memory of the counts of one combination of each thread that scores."""
         products = 2 if (order == 3 and (x_states or states) == 2) or apart else 1
-        return 0 if self.relay else 8 * products * states**2 * 32 * 4
+        return 0 if self.relay else 8 * products * states * (columns or states) * 32 * 4
 
     def scratch_words(
-        self, order: int, states: int, parts: int, apart: int = 0, x_states: int = 0
+        self,
+        order: int,
+        states: int,
+        parts: int,
+        apart: int = 0,
+        x_states: int = 0,
+        columns: int = 0,
     ) -> int:
         """Words that one thread block keeps of what was counted; `parts` of the depth."""
         if self.relay:  # two buffers of a tile for each part and word
-            tiles = parts * (1 + apart)
-            return 2 * tiles * TILE_SITES * self.z_sites(order, states) * states**2
+            tiles, columns = parts * (1 + apart), columns or states
+            width = self.z_sites(order, states, columns=columns)
+            return 2 * tiles * TILE_SITES * width * states * columns
         if order == 2 or not ((x_states or states) == 3 or apart):
             return 0
         return 8 * COMBINATIONS[states] * ((1 + apart) * states**2 + 1) * 32
@@ -158,16 +173,25 @@ def widest_tile(kernel: str) -> int:
     return max(CORES[name].tile_sites for name in names)
 
 
-def order_items(y: range, z: range, tile: int, width: int) -> np.ndarray:
+def column_states(order: int, states: int, x_states: int, table: int = 0) -> int:
+    """Stored states of z: of pairs that are scored, those of the first site, else those of y.
+
+    Where the first site alone has missing genotypes, it is z, and y the complete one after it.
+    """
+    return (x_states or states) if order == 2 and not table else states
+
+
+def order_items(y: range, z: range, tile: int, width: int, whole: bool = False) -> np.ndarray:
     """Items (row, column) that hold all pairs y < z of these sites, int32 (n, 2).
 
-    Row r stands for `tile` sites of y from r * tile on, column c for `width` sites of z. Rows come
-    in groups, column by column.
+    With `whole`, all pairs of one of y and one of z. Row r stands for `tile` sites of y from
+    r * tile on, column c for `width` sites of z. Rows come in groups, column by column.
     """
     group = np.arange(y.start // tile, -(-y.stop // tile), ROW_GROUP, np.int32)[:, None]
     column = np.arange(z.start // width, -(-z.stop // width), dtype=np.int32)
     # rows of a group that hold sites before the column's end
-    rows = -(-np.minimum((column + 1) * width, y.stop) // tile) - group
+    ends = np.full_like(column, y.stop) if whole else np.minimum((column + 1) * width, y.stop)
+    rows = -(-ends // tile) - group
     rows = np.clip(rows, 0, ROW_GROUP).ravel()
     ends = np.cumsum(rows)
     items = np.empty((rows.sum(), 2), np.int32)
@@ -295,20 +319,21 @@ def scan_shape(
         1: nor do the products: both classes, or people and their levels, are counted in words of
         their own.
     x_states : int
-        Stored states of x; 0: as many as of y and z.
+        Stored states of x, of pairs of the first site; 0: as many as of y and z.
 
     Raises
     ------
     UserError
         The device has too little shared memory.
     """
-    defines = {"ORDER": order, "TABLE": table, **dict(core.defines)}
+    x_states = x_states or states
+    columns = column_states(order, states, x_states, table)
+    defines = {"ORDER": order, "TABLE": table, "COLUMN_STATES": columns, **dict(core.defines)}
     if order == 3:
         defines["JOINT"] = joint
-    z_sites = core.z_sites(order, states, apart)
-    slot = (TILE_SITES + z_sites) * states * STAGE_BITS // 8
-    x_states = x_states or states
-    stash, margins = core.stash_bytes(order, states, apart, x_states), 0
+    z_sites = core.z_sites(order, states, apart, columns)
+    slot = (TILE_SITES * states + z_sites * columns) * STAGE_BITS // 8
+    stash, margins = core.stash_bytes(order, states, apart, x_states, columns), 0
     if order == 3:
         of_y, of_z = MARGINS[states]
         margins = 4 * (1 + wide) * (TILE_SITES * of_y + z_sites * of_z)
@@ -319,7 +344,7 @@ def scan_shape(
         shared = fixed + stages * slot
     else:
         stages = 1 if defines["POPC"] else 2 if bare else 3
-        scratch = 4 * core.scratch_words(order, states, parts, apart, x_states)
+        scratch = 4 * core.scratch_words(order, states, parts, apart, x_states, columns)
         phased = order == 3 and (x_states == 3 or bool(apart))
         needs = Needs(slot, stash, margins, scratch, stages, COMBINATIONS[states] * phased)
         form = choose_form(needs, device.shared_bytes)
@@ -332,7 +357,7 @@ def scan_shape(
         )
     defines |= {"LAUNCH_THREADS": core.threads, "LAUNCH_SHARED": shared}
     defines |= {"LAUNCH_Z_SITES": z_sites}
-    defines["LAUNCH_SCRATCH"] = core.scratch_words(order, states, parts, apart, x_states)
+    defines["LAUNCH_SCRATCH"] = core.scratch_words(order, states, parts, apart, x_states, columns)
     return ScanShape(defines, shared)
 
 
@@ -351,7 +376,7 @@ def scan_defines(
     """What every kernel of one scan is compiled with.
 
     `x_states`, `planes`: states of x that are counted, and states that are stored; 0: as many as of
-    y and z.
+    y and z. A scan kernel may have other COLUMN_STATES (`scan_shape`).
     """
     of_y, of_z = MARGINS[states]
     x_states = x_states or states
@@ -362,6 +387,7 @@ def scan_defines(
         "WIDE": wide,
         "APART": apart,
         "STATES": states,
+        "COLUMN_STATES": states,
         "X_STATES": x_states,
         "PLANES": planes or x_states,
         "JOINT": joint,

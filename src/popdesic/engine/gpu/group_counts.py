@@ -19,7 +19,7 @@ from .devices import Device
 from .epistasis_planes import read_by_kernel
 from .group_count_plans import CountPlan, pieces_of, sites_at_once
 from .layout import COUNT_THREADS, divide_up
-from .stream import is_pinned
+from .pinned import is_pinned
 from .stream_plans import COPY_THREADS
 
 #: The file of these kernels.

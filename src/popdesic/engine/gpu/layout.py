@@ -148,6 +148,9 @@ SCAN = np.dtype(
         ("margins", np.uint64),
         ("known", np.uint64),
         ("known_pitch", np.int32),
+        ("first_column", np.int32),
+        ("end_of_columns", np.int32),
+        ("columns", np.uint64),
     ],
     align=True,
 )

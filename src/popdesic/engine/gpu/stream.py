@@ -25,6 +25,7 @@ from .bitgemm import Launch, finish_rows, launch, pack_planes
 from .bitgemm_plans import Plan
 from .devices import Device
 from .layout import BLOCK_ROWS, STAGE_WORDS, divide_up, packed_bytes
+from .pinned import is_pinned
 from .stream_plans import COPY_THREADS, range_words, result_rows
 from .tune_plans import ShapeClass, plan_for
 from .variants import Variant, block_order
@@ -48,17 +49,6 @@ def device_errors(task: str) -> Iterator[None]:
             f"the GPU failed during {task} ({reason}); nothing was written, run the job again, "
             f"on another GPU if it fails again."
         ) from None
-
-
-def is_pinned(array: np.ndarray) -> bool:
-    """Whether planes are in pinned memory, each plane of each sample contiguous."""
-    if array.strides[2] != 8 or array.strides[0] != array.shape[1] * array.strides[1]:
-        return False
-    host = 1  # cudaMemoryTypeHost: pinned; ordinary memory is not registered at all
-    try:
-        return cupy.cuda.runtime.pointerGetAttributes(array.ctypes.data).type == host
-    except cupy.cuda.runtime.CUDARuntimeError:
-        return False
 
 
 def _send_rows(target: cupy.ndarray, source: np.ndarray, stream: cupy.cuda.Stream) -> None:
