@@ -122,7 +122,7 @@ rule find_communities:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: 8
+    threads: rest_threads(8)  # beside compute_umap and compute_pcoa
     resources:
         mem_mb=memory(
             500,

@@ -81,7 +81,7 @@ rule compute_pcoa:
     priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(len(SPACES), 8)
+    threads: 1  # sums in one order: it must not wait for threads that it does not use
     resources:
         mem_mb=memory(pairs=32e-6),
         runtime=pcoa_minutes,

@@ -1,9 +1,9 @@
 # Threads, GPUs and memory of jobs.
 #
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
-# gives   shared_threads(), row_threads(), spare_threads(), wide_threads(), half_threads(),
-#         aside_threads(), closing_threads(), pca_memory(), further_threads(), further_gpus(),
-#         counting_gpus(), shared_minutes(), settle_place()
+# gives   shared_threads(), row_threads(), spare_threads(), rest_threads(), wide_threads(),
+#         half_threads(), aside_threads(), closing_threads(), pca_memory(), further_threads(),
+#         further_gpus(), counting_gpus(), shared_minutes(), settle_place()
 
 import os
 
@@ -58,6 +58,12 @@ def spare_threads(most):
     """Threads of a job that leaves a core to a long job of one thread (the block model)."""
     cores = _own_cores()
     return max(1, min(most, cores - 1)) if cores else most
+
+
+def rest_threads(most):
+    """Threads of a job beside one of `spare_threads` and one of one thread; all, if few are left."""
+    rest = _own_cores() - spare_threads(most) - 1
+    return min(most, rest) if 2 * rest >= most else most
 
 
 def wide_threads():

@@ -13,14 +13,13 @@ two neighbours are looked at alone; seen whole they are a continuum, and they ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from ..engine.threads import run_tasks
+from ..engine.threads import one_blas_thread, run_tasks
 from .dip import dip, dip_probability
 from .straighten import neighbor_graph, straight_coordinates
 
@@ -89,7 +88,8 @@ class Split:
     members : int64 array
         Sample numbers, ascending.
     gap : Gap or None
-        The clearest gap that was found; None if there are too few samples.
+        The clearest gap that was found; None if there are too few samples, or if no gap supports
+        a split of a half.
     halves : tuple
         Two further nodes, or none.
     depth : float
@@ -124,39 +124,36 @@ def split_samples(scores: np.ndarray) -> Split:
     return split_each([scores])[0]
 
 
+@one_blas_thread
 def split_each(drawn: Sequence[np.ndarray], threads: int = 1) -> list[Split]:
     """`split_samples` of several sets of samples, side by side on some threads.
 
     The geodesics of a set, most of its work, are shared among the threads that are left over.
     """
-    import sklearn.cluster  # noqa: F401 - only libraries that are loaded can be limited
-
     share = max(1, threads // max(1, len(drawn)))
 
     def split(own: np.ndarray) -> Split:
-        # Sums in an order that does not depend on the threads. OpenMP has a limit for each thread.
-        with threadpool_limits(1):
-            return _split(np.arange(len(own)), own, share)
+        return _split(np.arange(len(own)), own, share)
 
-    with threadpool_limits(1):
-        return run_tasks(split, zip(drawn), threads)
+    return run_tasks(split, zip(drawn), threads)
 
 
-def _split(members: np.ndarray, scores: np.ndarray, threads: int = 1) -> Split:
+def _split(members: np.ndarray, scores: np.ndarray, threads: int, whole: bool = True) -> Split:
+    """The tree of some samples; `whole`: say which gap is clearest where none supports a split."""
     points = scores[members]
     if not points.shape[1] or len(points) < max(2 * FEWEST, points.shape[1] + 2):
         return Split(members, None)
     graph = neighbor_graph(points)
     coordinates = straight_coordinates(points, graph, threads)
     cuts = list(_cuts(points, graph))
-    gaps = [judge_cut(coordinates, cut) for cut in cuts]
+    gaps = [judge_cut(coordinates, cut, every_width=whole) for cut in cuts]
     if not gaps:
         return Split(members, None)
     best = max(range(len(gaps)), key=lambda i: (gaps[i].supported, gaps[i].width))
     if not gaps[best].supported:
-        return Split(members, gaps[best])
+        return Split(members, gaps[best] if whole else None)
     side = cuts[best]
-    halves = tuple(_split(members[own], scores, threads) for own in (side, ~side))
+    halves = tuple(_split(members[own], scores, threads, False) for own in (side, ~side))
     return Split(members, gaps[best], halves)
 
 
@@ -167,15 +164,15 @@ def _cuts(points: np.ndarray, graph: csr_array) -> Iterator[np.ndarray]:
     edges of the spanning tree join, which separate distant groups that 2-means would cut or miss.
     """
     from scipy.sparse.csgraph import minimum_spanning_tree
-    from sklearn.cluster import KMeans
 
     from ..engine.host.graph_sides import beyond_edge, join_neighbors
+    from ..engine.host.two_means import two_means
 
     def moved(side: np.ndarray) -> np.ndarray:
         return join_neighbors(*joined, side, MAX_ROUNDS)
 
     joined = _neighbors_of(graph)
-    halves = moved(KMeans(2, n_init=8, random_state=0).fit_predict(points) == 1)
+    halves = moved(two_means(points))
     if FEWEST <= halves.sum() <= len(points) - FEWEST:
         yield halves
     tree = minimum_spanning_tree(graph)
@@ -196,13 +193,15 @@ def _neighbors_of(graph: csr_array) -> tuple[np.ndarray, np.ndarray]:
     return graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
 
 
-def judge_cut(points: np.ndarray, side: np.ndarray) -> Gap:
+def judge_cut(points: np.ndarray, side: np.ndarray, every_width: bool = True) -> Gap:
     """The gap between two halves of some samples.
 
     Parameters
     ----------
     points : float64 array, (n, k)
     side : bool array, (n,)
+    every_width : bool
+        Else the width is left out, as 0, of gaps whose dip does not support a split.
     """
     from scipy.spatial import cKDTree
 
@@ -212,10 +211,12 @@ def judge_cut(points: np.ndarray, side: np.ndarray) -> Gap:
     line = one.mean(axis=0) - other.mean(axis=0)
     near = np.concatenate([one @ line, np.sort(other @ line)[-len(one) :]])
     found = dip(near)
+    gap = Gap(found, dip_probability(found, len(near)), 0.0)
+    if not every_width and not replace(gap, width=np.inf).supported:
+        return gap
     across, _ = cKDTree(other).query(one)
     widest = max(_mean_distance(one), _mean_distance(other))
-    width = float(np.quantile(across, IN_GAP)) / widest if widest else 0.0
-    return Gap(found, dip_probability(found, len(near)), width)
+    return replace(gap, width=float(np.quantile(across, IN_GAP)) / widest if widest else 0.0)
 
 
 def _mean_distance(points: np.ndarray) -> float:

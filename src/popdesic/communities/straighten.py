@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..embedding.pcoa import principal_coordinates, project_coordinates
+from ..embedding.pcoa import principal_coordinates, require_finite
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -111,7 +111,14 @@ def straight_coordinates(points: np.ndarray, graph: csr_array, threads: int = 1)
     others = np.setdiff1d(np.arange(n), chosen)
     coordinates = np.empty((n, found.shape[1]))
     coordinates[chosen] = found
-    coordinates[others] = project_coordinates(
-        np.ascontiguousarray(lengths[:, others].T), among, found
-    )
+    coordinates[others] = _project(lengths[:, others], among, found)
     return coordinates
+
+
+def _project(lengths: np.ndarray, among: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """`pcoa.project_coordinates` as one product, of the lengths (n_landmarks, m) to others."""
+    require_finite(lengths)
+    values = (found**2).sum(axis=0)
+    axes = found / np.where(values > 0, values, np.inf)
+    mean = (among**2).mean(axis=1)
+    return 0.5 * (mean @ axes - np.square(lengths).T @ axes)

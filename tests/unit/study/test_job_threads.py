@@ -76,3 +76,15 @@ def test_few_cores_are_not_kept_free(cores):
     assert run.aside_threads(4) == 4
     assert run.closing_threads(4, 0) == 1
     assert resources(16).closing_threads(4, 0) == 4, "on a CPU a closure is long work"
+
+
+@pytest.mark.parametrize("cores", [13, 16, 17, 24, 64])
+def test_umap_communities_and_pcoa_run_side_by_side(cores):
+    run = resources(cores)
+    assert run.spare_threads(8) + run.rest_threads(8) + 1 <= cores
+    assert 4 <= run.rest_threads(8) <= 8
+
+
+@pytest.mark.parametrize("cores", [None, 1, 2, 8, 12])
+def test_communities_take_all_threads_where_few_are_left(cores):
+    assert resources(cores, nodes=None if cores else 100).rest_threads(8) == 8

@@ -44,6 +44,7 @@ from ..host import (
     sparse_paths,
     standard_genotypes,
     trees,
+    two_means,
     umap_epoch,
 )
 from ..host import interaction as interaction_tables
@@ -241,6 +242,7 @@ def splits_of_people() -> None:
     _compile(graph_sides.beyond_edge, f"({graph}, int64, int64)")
     _compile(graph_sides.join_neighbors, f"({graph}, boolean[::1], int64)")
     _compile(dips.twice_dip, "(float64[::1], float64[::1])")
+    _compile(two_means._two_means, "(float64[:, ::1], float64[:, ::1], int64, float64)")
 
 
 def scans_of_cases() -> None:
