@@ -1,7 +1,7 @@
 """Candidates of identity by descent among people who are drawn on the GPU, at full size.
 
     python tests/bench/bench_ibd_mosaics.py [--samples 100000] [--sites 500000] [--repeats 2]
-        [--checked 2000] [--threads 4] [--quick]
+        [--checked 2000] [--threads 4] [--exact] [--quick]
 
 The people are like those of bench_ibd.py: contigs of 140 cM with 150 sites a cM, blocks of 15 sites
 with 8 haplotypes, 0.1 % wrong and 1 % missing genotypes; person 2 k + 1 has one haplotype of person
@@ -14,11 +14,16 @@ Printed: seconds to draw; seconds of the search by the wall clock, the best of -
 site-pairs/s; the share of planted stretches of at least 7 cM of which half is covered; and
 candidates that touch no planted stretch, a million pairs. The candidates of the first --checked
 people are compared with those that the CPU finds in their planes, copied back.
+
+--exact: all planes are copied back (3 bits a genotype of host memory), and the exact pass makes
+segments of all candidates on --threads. Printed: its seconds without the copy, those of both
+passes, the share of planted stretches that segments cover, and false segments.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import commandline
@@ -32,15 +37,18 @@ from bench_ibd import (
     MISSING,
     SITES_A_CM,
     WINDOW_SITES,
+    as_segments,
     contig_bounds,
     search,
     windows_of_study,
 )
 from timing import print_table
 
-from popdesic.engine.ibd import Candidates, Windows
+from popdesic.engine.ibd import Candidates
 from popdesic.engine.select import cpu_backend, select_backend
 from popdesic.engine.terms import Planes
+from popdesic.ibd.segments import Genome, SegmentLimits, segments_of
+from popdesic.ibd.windows import GeneticSites
 
 CONTIG_SITES, THREADS = SITES_A_CM * CONTIG_CM, 256
 #: Share of the device's free memory for planes; the rest is for packed windows and candidates.
@@ -85,12 +93,15 @@ def draw_planes(n_samples: int, n_sites: int, planted: np.ndarray, alleles: np.n
     return words
 
 
-def judge(found: Candidates, windows: Windows, planted: np.ndarray) -> tuple[float, int]:
-    """Share of the long planted stretches that are half covered, and candidates that are false."""
-    own = (found.i % 2 == 0) & (found.j == found.i + 1)
-    pair, contig = found.i[own] // 2, windows.contig[found.first[own]]
-    begin = windows.first[found.first[own]]
-    end = windows.first[found.last[own]] + windows.sites[found.last[own]]
+def judge(i, j, begin, end, planted: np.ndarray, n_sites: int) -> tuple[float, int]:
+    """Share of the long planted stretches that are half covered, and pieces that are false.
+
+    Pieces are candidates or segments of the pairs (i, j), from site begin to before site end.
+    """
+    own = (i % 2 == 0) & (j == i + 1)
+    begin, end = begin[own], end[own]
+    starts = np.array([first for first, _ in contig_bounds(n_sites)])
+    pair, contig = i[own] // 2, np.searchsorted(starts, begin, side="right") - 1
     start, stop = planted[pair, contig].T.astype(np.int64)
     shared = np.maximum(np.minimum(end, stop) - np.maximum(begin, start), 0)
     covered = np.zeros(planted.shape[:2], np.int64)
@@ -98,6 +109,43 @@ def judge(found: Candidates, windows: Windows, planted: np.ndarray) -> tuple[flo
     length = planted[:, :, 1].astype(np.int64) - planted[:, :, 0]
     long = length >= MIN_CM * SITES_A_CM
     return float((2 * covered >= length)[long].mean()), int((~own).sum() + (shared == 0).sum())
+
+
+def genome_of(n_sites: int, alleles: np.ndarray, limits: SegmentLimits) -> Genome:
+    """The drawn genome with the windows that are searched here.
+
+    Allele frequencies are those among the haplotypes of a block.
+    """
+    bounds = contig_bounds(n_sites)
+    contig = np.repeat(np.arange(len(bounds)), [end - first for first, end in bounds])
+    site = np.concatenate([np.arange(end - first) for first, end in bounds])
+    cm = site / SITES_A_CM
+    place = np.round(1e6 * cm).astype(np.int64)
+    sites = GeneticSites(contig.astype(str), place, cm, np.ones(n_sites, bool))
+    genome = Genome.of(sites, np.bitwise_count(alleles) / BLOCK_HAPLOTYPES, limits)
+    return replace(genome, windows=windows_of_study(n_sites))
+
+
+def exact_pass(words, found: Candidates, planted, alleles, wall: float, threads: int) -> None:
+    """Segments of all candidates, from planes in host memory; prints its table."""
+    n_sites, limits = len(alleles), SegmentLimits(min_cm=MIN_CM)
+    genome, planes = genome_of(n_sites, alleles, limits), Planes(words.get(), n_sites)
+    few = Candidates(*(column[:1] for column in found))
+    segments_of(few, planes, planes, genome, limits, threads)  # compiled
+    begin, before = time.perf_counter(), time.process_time()
+    all_segments = segments_of(found, planes, planes, genome, limits, threads)
+    seconds, cpu = time.perf_counter() - begin, time.process_time() - before
+    one = all_segments.shared == 1
+    i, j, first, last = (getattr(all_segments, name)[one] for name in ("a", "b", "first", "last"))
+    recall, false = judge(i, j, first, last + 1, planted, n_sites)
+    row = (
+        *(len(found.i), len(i), f"{seconds:.2f}", f"{cpu:.1f}"),
+        *(f"{1e6 * cpu / max(len(found.i), 1):.1f}", f"{wall + seconds:.2f}", f"{recall:.4f}"),
+        false,
+    )
+    header = ["candidates", "segments", "s", "CPU s", "CPU us a candidate"]
+    header += ["s with the candidates", "recall >= 7 cM", "false"]
+    print_table(f"The exact pass, {threads} threads", header, [row])
 
 
 def among_first(found: Candidates, n: int) -> np.ndarray:
@@ -113,6 +161,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--checked", type=int, default=2000, help="people compared with the CPU")
     parser.add_argument("--threads", type=int, default=4)
+    parser.add_argument("--exact", action="store_true", help="segments of all candidates too")
     options = commandline.parse(parser, gpu=True, samples=400, sites=25_000, checked=200, repeats=1)
     backend = select_backend("gpu", options.threads)
     print(backend.describe())
@@ -135,7 +184,7 @@ def main() -> None:
         begin = time.perf_counter()
         found = search(backend, Planes(words, options.sites), windows, least)
         seconds.append(time.perf_counter() - begin)
-    recall, false = judge(found, windows, planted)
+    recall, false = judge(*as_segments(found, windows), planted, options.sites)
     checked = min(options.checked, n)
     few = Planes(words[:checked].get(), options.sites)
     expected = search(cpu_backend(options.threads), few, windows, least)
@@ -149,6 +198,8 @@ def main() -> None:
     header = ["people", "sites", "GB of planes", "s to draw", "s", "site-pairs/s", "candidates"]
     header += ["recall >= 7 cM", "false a M pairs", f"first {checked} people: found on the CPU too"]
     print_table("Candidates among people drawn on the GPU", header, [row])
+    if options.exact:
+        exact_pass(words, found, planted, alleles, wall, options.threads)
     if not np.array_equal(ours, theirs):
         raise SystemExit("Error: the GPU's candidates are not those of the CPU.")
 

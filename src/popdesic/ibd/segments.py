@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..engine.base import Backend
-from ..engine.ibd import Windows
+from ..engine.ibd import Candidates, Windows
 from ..engine.terms import Planes
 from ..engine.threads import run_tasks
 from .model import SCALE, end_scores, log_ratios
@@ -147,22 +147,43 @@ def segments_between(
 
     The same from every backend and any number of threads.
     """
-    from ..engine.host.ibd_segments import FIELDS, find_segments
-
     windows = genome.windows
-    i, j, first, last = backend.candidates(
+    found = backend.candidates(
         *(a, b, windows),
         tolerance=limits.tolerance,
         min_length=least_run(limits, windows),
         most=limits.most,
     )
+    return segments_of(found, a, a if b is None else b, genome, limits, backend.threads)
+
+
+def segments_of(
+    found: Candidates, a: Planes, b: Planes, genome: Genome, limits: SegmentLimits, threads: int
+) -> Segments:
+    """Segments of candidates: ends, LOD and stretches of two alleles, site by site on the CPU.
+
+    Parameters
+    ----------
+    found : Candidates
+        Of samples of `a` and of `b`, ordered by pair, in windows of `genome`.
+    a, b : Planes
+        In host memory.
+    genome : Genome
+    limits : SegmentLimits
+    threads : int
+        Do not change the result.
+    """
+    from ..engine.host.ibd_segments import FIELDS, find_segments
+
+    windows = genome.windows
+    i, j, first, last = found
     bounds = np.array(genome.sites.contigs, np.int64).reshape(-1, 2)[windows.contig[first]]
     new = (np.diff(i, prepend=-1) != 0) | (np.diff(j, prepend=-1) != 0)
     pair = np.cumsum(new) - 1
     listed = np.column_stack(
         [pair, i, j, windows.first[first], windows.first[last] + windows.sites[last], bounds]
     ).astype(np.int64)
-    words = _readable(a), _readable(a if b is None else b)
+    words = _readable(a), _readable(b)
     least_lod = limits.min_lod, limits.min_lod
     scores = np.rint(SCALE * np.array([limits.drop, *least_lod, limits.trim, limits.split]))
     least = np.array([limits.min_cm, limits.min_ibd2_cm]) - 1e-9
@@ -171,23 +192,23 @@ def segments_between(
         part = np.ascontiguousarray(listed[begin:end])
         room = np.empty((2 * len(part) + 64, len(FIELDS)), np.int64)
         while True:
-            found = find_segments(
+            n_found = find_segments(
                 *(*words, part, *genome.tables, scores.astype(np.int64)),
                 *(genome.sites.cm, least, room),
             )
-            if found <= len(room):
-                return room[:found].copy()
-            room = np.empty((found, len(FIELDS)), np.int64)
+            if n_found <= len(room):
+                return room[:n_found].copy()
+            room = np.empty((n_found, len(FIELDS)), np.int64)
 
     starts = np.flatnonzero(new)
     cuts = [*np.unique(starts[pair[::TASK_CANDIDATES]]).tolist(), len(i)]
-    parts = run_tasks(work, list(itertools.pairwise(cuts)), backend.threads)
-    found = np.concatenate([np.zeros((0, len(FIELDS)), np.int64), *parts])
-    own = starts[found[:, 0]]
+    parts = run_tasks(work, list(itertools.pairwise(cuts)), threads)
+    rows = np.concatenate([np.zeros((0, len(FIELDS)), np.int64), *parts])
+    own = starts[rows[:, 0]]
     cm = genome.sites.cm
     return Segments(
-        *(i[own], j[own], found[:, 1], found[:, 2], cm[found[:, 2]] - cm[found[:, 1]]),
-        *(found[:, 3] / SCALE, *found[:, 4:].T),
+        *(i[own], j[own], rows[:, 1], rows[:, 2], cm[rows[:, 2]] - cm[rows[:, 1]]),
+        *(rows[:, 3] / SCALE, *rows[:, 4:].T),
     )
 
 
