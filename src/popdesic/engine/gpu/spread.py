@@ -160,6 +160,8 @@ class Spread:
             with self.parts[0].on(self.parts[0].bulk):
                 close_block(self.parts[0].stored)
             return 0, 0
+        for part in self.parts:
+            part.ceiling, part.floors, part.used = None, None, []
         unchanged = [False] * plan.panels
         if prune and plan.n > 2 * PANEL:
             unchanged = self._bound()
