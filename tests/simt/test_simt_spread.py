@@ -10,7 +10,6 @@ import reference
 from operands import draw_weights, wide
 
 from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.geodesic import closure
 from popdesic.geodesic.closure import close_paths
 
 CPU = CpuBackend(2)
@@ -37,7 +36,7 @@ def test_closure_has_the_bytes_of_the_cpu(machine, rng, dtype, n, devices):
     weights = draw_weights(rng, n, dtype, 0.3)
     given, mine = weights.copy(), weights.copy()
     close_paths(mine, CPU)
-    found, (possible, skipped) = close_spread(weights, list(range(devices)))
+    found, (_, skipped) = close_spread(weights, list(range(devices)))
     assert found.tobytes() == mine.tobytes()
     assert weights.tobytes() == given.tobytes()
     assert skipped == 0
@@ -71,6 +70,6 @@ def test_panels_that_cannot_change(machine, monkeypatch):
     monkeypatch.setattr(spread, "PANEL", 128)
     weights = np.full((384, 384), 7, np.int32)
     np.fill_diagonal(weights, 0)
-    found, (possible, skipped) = close_spread(weights, [0, 1], prune=True)
+    found, _ = close_spread(weights, [0, 1], prune=True)
     assert found.tobytes() == weights.tobytes()
     assert "close_block" not in machine.launched

@@ -46,6 +46,7 @@ LAUNCHERS = {
             "group_counts",
             "ibd",
             "minplus",
+            "spread",
             "nearest",
             "pinned",
             "rare_sites",

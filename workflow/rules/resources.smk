@@ -3,10 +3,11 @@
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
 # gives   shared_threads(), row_threads(), spare_threads(), rest_threads(), wide_threads(),
 #         half_threads(), aside_threads(), closing_threads(), pca_memory(), further_threads(),
-#         further_gpus(), counting_gpus(), shared_minutes(), settle_place()
+#         further_gpus(), counting_gpus(), closing_gpus(), shared_minutes(), settle_place()
 
 import os
 
+from popdesic.engine.needs import closing_devices
 from popdesic.io.places import SHARES_DEVICES
 from popdesic.study.resources import ONE_JOB_PEOPLE
 
@@ -88,6 +89,11 @@ def closing_threads(closures, mb):
     """Threads of one of some closures; on a GPU little is left for them, before `define_axes`."""
     threads = shared_threads(closures, 8, mb)
     return min(threads, aside_threads(8)) if CONFIG["device"] == "gpu" else threads
+
+
+def closing_gpus():
+    """GPUs of a closure: several where the study says so and has many samples."""
+    return GPUS and closing_devices(n_samples(*COHORTS), CONFIG["geodesic"]["gpus"])
 
 
 def pca_memory(wildcards, input, attempt):

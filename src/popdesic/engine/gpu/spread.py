@@ -354,7 +354,7 @@ def _copy(source: cupy.ndarray, target: cupy.ndarray, stream: cupy.cuda.Stream) 
 
 
 def _connect(devices: list[int]) -> None:
-    """Let each device read the others' memory where the machine can; elsewhere copies are staged."""
+    """Let each device read the others' memory, if the machine can; else copies are staged."""
     runtime = cupy.cuda.runtime
     for one in set(devices):
         for other in set(devices) - {one}:
