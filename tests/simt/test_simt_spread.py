@@ -10,7 +10,7 @@ import reference
 from operands import draw_weights, wide
 
 from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.geodesic.closure import close_paths
+from popdesic.geodesic.closure import close_matrix, close_paths
 
 CPU = CpuBackend(2)
 
@@ -73,3 +73,27 @@ def test_panels_that_cannot_change(machine, monkeypatch):
     found, _ = close_spread(weights, [0, 1], prune=True)
     assert found.tobytes() == weights.tobytes()
     assert "close_block" not in machine.launched
+
+
+def test_a_job_closes_large_matrices_on_all_its_devices(machine, rng, monkeypatch, tmp_path):
+    """Leased whole; few samples and a matrix beyond the memory stay on one."""
+    from popdesic.engine import needs
+    from popdesic.engine.gpu import backend, lease
+
+    machine.devices = 2
+    monkeypatch.setattr(lease.tempfile, "gettempdir", lambda: str(tmp_path))
+    with pytest.raises(lease.TooFewGpusError, match=r"geodesic.gpus is 3, .* finds 2 GPUs here"):
+        backend.GpuBackend.leased(gpus=3)
+    both = backend.GpuBackend.leased(gpus=2)
+    assert both.devices == [0, 1] and "GPU 0, with 1: A100" in both.describe()
+    weights = draw_weights(rng, 300, "int32", 0.3)
+    assert both.spread(weights) is None
+    monkeypatch.setattr(needs, "SPREAD_LEAST", 300)
+    mine = weights.copy()
+    close_paths(mine, CPU)
+    work = close_matrix(weights, both)
+    assert weights.tobytes() == mine.tobytes()
+    assert work.possible == 384**3 // 2
+    both.device_bytes = 100_000
+    assert both.spread(weights) is None
+    assert backend.GpuBackend().spread(weights) is None
