@@ -212,6 +212,7 @@ def ask(
         model = found.get("gpu_model")
         gpus = max(job.gpu for job in jobs)
         words.append(f"--gpus={model}:{gpus}" if model else f"--gpus={gpus}")
+        words += ["--nodes=1"] * (gpus > 1)
     words += ["--ntasks=1", f"--cpus-per-task={cores}", f"--mem={memory}", f"--time={limit}"]
     return [*words, *shlex.split(found.get("slurm_extra", ""))]
 
