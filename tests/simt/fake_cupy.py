@@ -199,9 +199,11 @@ def _module(name: str, **names) -> ModuleType:
     return module
 
 
-def _copied(array) -> ndarray:
-    """A new array with the values of another, of either side."""
+def _copied(array, order: str = "C") -> ndarray:
+    """A new array with the values of another, of either side; order K: columns stay contiguous."""
     array = np.asarray(on_host(array))
+    if order == "K" and array.flags.f_contiguous and not array.flags.c_contiguous:
+        return _copied(array.T).T
     out = memory.allocate(array.shape, array.dtype)
     out[...] = memory.lift(array)
     return out
@@ -217,7 +219,7 @@ def _functions() -> dict:
     def asarray(array, dtype=None) -> ndarray:
         if isinstance(array, ndarray) and dtype in (None, array.dtype):
             return array
-        return _copied(np.asarray(on_host(array), dtype))
+        return _copied(np.asarray(on_host(array), dtype), "K")
 
     def ascontiguousarray(array) -> ndarray:
         return array if array.flags.c_contiguous else _copied(array)

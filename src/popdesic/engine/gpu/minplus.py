@@ -120,6 +120,7 @@ def multiply_listed(
     """
     if not len(tiles):
         return
+    assert tiles.flags.c_contiguous, "row and column of a tile lie side by side"
     for x, height in ((c, BOUND_TILE), (p, BOUND_RUN), (q, BOUND_RUN)):
         assert _usable(x, height, BOUND_TILE), "a spread matrix is stored in whole tiles"
     rows, columns = hole

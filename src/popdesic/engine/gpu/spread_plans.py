@@ -128,7 +128,8 @@ class SpreadPlan:
         """
         place = self.order[::block] // block
         rows = place[self.offsets[device] // block : self.offsets[device + 1] // block]
-        return np.argwhere(rows[:, None] <= place[None, :]).astype(np.uint16)
+        found = np.argwhere(rows[:, None] <= place[None, :])
+        return np.ascontiguousarray(found, np.uint16)
 
     def tiles_of_panels(self, device: int, block: int) -> list[np.ndarray]:
         """For each panel those of the `tiles` that lie in its rows or columns."""
