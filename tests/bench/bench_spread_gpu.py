@@ -34,7 +34,7 @@ def wait(devices: list[int]) -> None:
             cupy.cuda.Device(index).synchronize()
 
 
-def timed(devices: list[int], prepare, run, repeats: int = 3) -> float:
+def timed(devices: list[int], prepare, run, repeats: int) -> float:
     """Best seconds, after one warm-up; `prepare` is not timed."""
     best = float("inf")
     for repeat in range(repeats + 1):
@@ -61,7 +61,9 @@ def draw_weights(n: int, dtype: str, groups: int) -> np.ndarray:
     return (squared * (2**28 / float(squared.max()))).astype(dtype).get()
 
 
-def time_one(backend: GpuBackend, weights: np.ndarray, prune: bool) -> tuple[float, np.ndarray]:
+def time_one(
+    backend: GpuBackend, weights: np.ndarray, prune: bool, repeats: int
+) -> tuple[float, np.ndarray]:
     """Seconds of the closure on one device, and the closure."""
     found = np.empty_like(weights)
     held = backend.hold(weights)
@@ -70,13 +72,13 @@ def time_one(backend: GpuBackend, weights: np.ndarray, prune: bool) -> tuple[flo
     def prepare() -> None:
         held[...] = start
 
-    seconds = timed([0], prepare, lambda: close_paths(held, backend, prune=prune))
+    seconds = timed([0], prepare, lambda: close_paths(held, backend, prune=prune), repeats)
     backend.fetch(held, found)
     return seconds, found
 
 
 def time_all(
-    backend: GpuBackend, weights: np.ndarray, prune: bool, devices: list[int]
+    backend: GpuBackend, weights: np.ndarray, prune: bool, devices: list[int], repeats: int
 ) -> tuple[float, float, np.ndarray]:
     """Seconds of the closure on some devices and of its copies alone, and the closure."""
     found, spread = np.empty_like(weights), Spread(weights, devices)
@@ -92,7 +94,7 @@ def time_all(
                 part.stored[...] = copy
         wait(devices)
 
-    seconds = timed(devices, prepare, lambda: spread.close(close, prune))
+    seconds = timed(devices, prepare, lambda: spread.close(close, prune), repeats)
     spread.fetch(found)
 
     def exchange() -> None:
@@ -102,21 +104,23 @@ def time_all(
                     if other is not part:
                         spread.take(part, other, panel)
 
-    return seconds, timed(devices, wait_for_nothing, exchange), found
+    return seconds, timed(devices, wait_for_nothing, exchange, 3), found
 
 
 def wait_for_nothing() -> None:
     """Nothing to prepare."""
 
 
-def measure(backend: GpuBackend, n: int, dtype: str, groups: int, devices: list[int]) -> tuple:
+def measure(
+    backend: GpuBackend, n: int, dtype: str, groups: int, devices: list[int], repeats: int
+) -> tuple:
     """A line of the table."""
     weights, prune = draw_weights(n, dtype, groups), bool(groups)
     pool = cupy.get_default_memory_pool()
     pool.free_all_blocks()
-    alone, one = time_one(backend, weights, prune)
+    alone, one = time_one(backend, weights, prune, repeats)
     pool.free_all_blocks()
-    together, copies, several = time_all(backend, weights, prune, devices)
+    together, copies, several = time_all(backend, weights, prune, devices, repeats)
     pool.free_all_blocks()
     sent = (len(devices) - 1) * n * n * weights.itemsize / copies / 1e9
     return (
@@ -126,7 +130,7 @@ def measure(backend: GpuBackend, n: int, dtype: str, groups: int, devices: list[
         f"{alone * 1e3:.1f}",
         f"{together * 1e3:.1f}",
         f"{alone / together:.2f}",
-        "equal" if one.tobytes() == several.tobytes() else "DIFFERENT",
+        "equal" if np.array_equal(*(x.view(np.uint32) for x in (one, several))) else "DIFFERENT",
         f"{copies * 1e3:.1f}",
         f"{sent:.0f}",
     )
@@ -153,7 +157,7 @@ def broadcasts(devices: list[int], n: int, panel: int = 512) -> str:
                 link.bcast(at, buffer.size, nccl.NCCL_INT32, root, stream.ptr)
             nccl.groupEnd()
 
-    seconds = timed(devices, wait_for_nothing, run)
+    seconds = timed(devices, wait_for_nothing, run, 3)
     return f"NCCL {nccl.get_version()}: broadcasts of all panels, n = {n}: {seconds * 1e3:.1f} ms"
 
 
@@ -162,6 +166,7 @@ def main() -> None:
     parser.add_argument("--devices", type=int, default=2)
     parser.add_argument("--sizes", type=int, nargs="*", default=[4096, 8192, 16384, 30000])
     parser.add_argument("--types", nargs="*", default=["int32", "int64", "float32", "float64"])
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--groups", type=int, default=32, help="of the weights of pruned closures")
     options = commandline.parse(parser, gpu=True, sizes=[512, 1500])
     there = cupy.cuda.runtime.getDeviceCount()
@@ -169,13 +174,15 @@ def main() -> None:
     backend = GpuBackend()
     print(backend.describe())
     print(f"parts on devices {devices}; copies between devices, no NCCL")
-    rows = [measure(backend, n, "int32", 0, devices) for n in options.sizes]
     largest = max(options.sizes)
+    cases = [("int32", n, 0) for n in options.sizes]
     others = [dtype for dtype in options.types if dtype != "int32"]
-    rows += [measure(backend, min(16384, largest), dtype, 0, devices) for dtype in others]
-    rows.append(measure(backend, largest, "int32", options.groups, devices))
+    cases += [(dtype, min(16384, largest), 0) for dtype in others]
+    cases.append(("int32", largest, options.groups))
     head = ("type", "n", "closure", "one, ms", "all, ms", "x", "bytes", "exchange, ms", "GB/s")
-    print_table(f"closures on {options.devices} GPUs", head, rows)
+    for dtype, n, groups in cases:
+        row = measure(backend, n, dtype, groups, devices, options.repeats)
+        print_table(f"closure on {options.devices} GPUs", head, [row])
     print(broadcasts(devices, largest))
 
 

@@ -56,9 +56,12 @@ def close_held(backend, weights: np.ndarray, prune: bool = False) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3])
-@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 257, 1000, 2300])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("parts", [2, 3])
+@pytest.mark.parametrize(
+    "n, dtype",
+    [(n, "int32") for n in (1, 2, 63, 64, 65, 257, 1000, 2300)]
+    + [(n, dtype) for n in (65, 900) for dtype in DTYPES[1:]],
+)
 def test_closure_has_the_bytes_of_one_gpu_and_of_the_cpu(backend, dtype, n, parts):
     weights = draw_weights(np.random.default_rng(n), n, dtype, 0.3)
     found, _ = close_spread(backend, weights, parts)
@@ -84,7 +87,7 @@ def test_pruning_skips_work_and_changes_nothing(backend, dtype):
 
 
 @pytest.mark.parametrize("parts", [2, 3])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_any_delay_of_any_stream_gives_the_same_bytes(backend, monkeypatch, seed, parts):
     """Streams are held up at random, so that a missing wait is seen."""
     import cupy
