@@ -18,8 +18,8 @@ LD_BYTES = 16 << 30
 GENOTYPE_BYTES = 1 << 18
 #: Planes that are counted at a time, and counts that come back at a time.
 COUNTED_BYTES = 64 << 20
-#: Fewest points whose shortest paths several devices find faster than one
-#: (`tests/bench/bench_spread_gpu.py`).
+#: Fewest points whose shortest paths several devices find. Below, launching the kernels of a panel
+#: takes longer than half of its work; `tests/bench/bench_spread_gpu.py` measures both ways.
 SPREAD_LEAST = 8192
 #: Of a point of a map (coordinates, sums of forces), and of an edge of its graph in the row of one
 #: end (both ends, share); of a point of a densMAP besides.
