@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from popdesic.engine.threads import run_forked, run_ordered
+from popdesic.engine.threads import one_blas_thread, run_forked, run_ordered
 from popdesic.io.errors import UserError
 
 SOURCES = Path(__file__).resolve().parents[3] / "src"
@@ -52,6 +54,43 @@ def test_libraries_that_are_loaded_late_are_limited_too(program):
         check=False,
     )
     assert not done.returncode, done.stderr
+
+
+def blas_threads() -> set[int]:
+    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+
+def test_the_last_to_leave_lifts_the_limit_of_blas():
+    entered, left = threading.Event(), threading.Event()
+
+    @one_blas_thread
+    def stay():
+        entered.set()
+        assert left.wait(60)
+        return blas_threads()
+
+    @one_blas_thread
+    def within():
+        assert entered.wait(60)
+        return one_blas_thread(blas_threads)() | blas_threads()
+
+    with threadpool_limits(2, "blas"):
+        found = []
+        other = threading.Thread(target=lambda: found.append(stay()))
+        other.start()
+        assert within() == {1}
+        assert blas_threads() == {1}  # the other is still inside
+        left.set()
+        other.join()
+        assert found == [{1}]
+        assert blas_threads() == {2}
+
+
+def test_the_limit_of_blas_is_lifted_after_an_error():
+    with threadpool_limits(2, "blas"):
+        with pytest.raises(ZeroDivisionError):
+            one_blas_thread(lambda: 1 / 0)()
+        assert blas_threads() == {2}
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

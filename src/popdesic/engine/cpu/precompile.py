@@ -239,8 +239,9 @@ def shortest_paths() -> None:
 def splits_of_people() -> None:
     graph, table = "int64[::1], int64[::1]", "float64[:, ::1], boolean[::1]"
     _compile(block_paths._fill, f"({graph}, float64[::1], int64[::1], int64[::1], {table})")
-    _compile(graph_sides.beyond_edge, f"({graph}, int64, int64)")
     _compile(graph_sides.join_neighbors, f"({graph}, boolean[::1], int64)")
+    numbers = "int64[::1], int64[::1], int64, int64, int64"
+    _compile(graph_sides.sides_of_edges, f"({graph}, {graph}, {numbers})")
     _compile(dips.twice_dip, "(float64[::1], float64[::1])")
     _compile(two_means._two_means, "(float64[:, ::1], float64[:, ::1], int64, float64)")
 
