@@ -11,57 +11,30 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Function = TypeVar("Function", bound=Callable)
 
 
-class _OneBlasThread:
-    """Context in which BLAS has one thread; the first to enter limits it, the last to leave not.
+@functools.cache
+def _blas_libraries() -> ThreadpoolController:
+    """NumPy's BLAS and SciPy's own. To look for them takes 5 ms, so it is done once."""
+    import scipy.linalg  # noqa: F401
 
-    Whoever enters within finds the limit set: to set it means to look through all loaded libraries.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._limits: threadpool_limits | None = None
-
-    def __enter__(self) -> None:
-        import scipy.linalg  # noqa: F401
-
-        with self._lock:
-            if self._inside == 0:
-                self._limits = threadpool_limits(1, "blas")
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0 and self._limits is not None:
-                self._limits.restore_original_limits()
-                self._limits = None
-
-
-_ONE_BLAS_THREAD = _OneBlasThread()
+    return ThreadpoolController().select(user_api="blas")
 
 
 def one_blas_thread(function: Function) -> Function:
-    """Decorator: BLAS has one thread, because the order of its sums depends on their number.
-
-    The outermost limit takes 5 ms, those within take nothing. SciPy has a BLAS of its own, which is
-    limited only if it was loaded before.
-    """
+    """Decorator: BLAS has one thread, because the order of its sums depends on their number."""
 
     @functools.wraps(function)
     def limited(*arguments, **named):
-        with _ONE_BLAS_THREAD:
+        with _blas_libraries().limit(limits=1):
             return function(*arguments, **named)
 
     return limited
