@@ -5,9 +5,8 @@ genotype pairs (`ibd.model.log_ratios`) say where they speak against a shared al
 which is cut off (`trimmed`), or inside, where the segment is split (`next_part`). Sums are
 integers, looked at every 16 sites first; few segments have to be gone through site by site.
 
-Without phase a segment goes on to the next opposite homozygote, which lies behind its true end. How
-likely each site is to be the last one follows from the ratios of all sites behind it (`end_weights`,
-`likely_end`).
+Without phase a segment goes on to the next opposite homozygote, behind its true end. How likely a
+site is to be the last one follows from the ratios of all sites behind it (`likely_end`).
 """
 
 from __future__ import annotations
