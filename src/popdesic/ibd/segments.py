@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -148,14 +149,30 @@ def segments_between(
 
     The same from every backend and any number of threads.
     """
+    found = candidates_between(a, b, genome, limits, backend)
+    return segments_of(found, a, a if b is None else b, genome, limits, backend.threads)
+
+
+def candidates_between(
+    a: Planes, b: Planes | None, genome: Genome, limits: SegmentLimits, backend: Backend
+) -> Candidates:
+    """Candidates of all pairs of two blocks of samples, or of one block with itself (b None)."""
     windows = genome.windows
-    found = backend.candidates(
+    return backend.candidates(
         *(a, b, windows),
         tolerance=limits.tolerance,
         min_length=least_run(limits, windows),
         most=limits.most,
     )
-    return segments_of(found, a, a if b is None else b, genome, limits, backend.threads)
+
+
+def parts_of(found: Candidates, size: int) -> Iterator[Candidates]:
+    """Candidates in parts of about `size`, all those of a pair in one part."""
+    new = np.flatnonzero((np.diff(found.i) != 0) | (np.diff(found.j) != 0)) + 1
+    cuts = new[np.flatnonzero(np.diff(new // size, prepend=0))]
+    for begin, end in itertools.pairwise([0, *cuts.tolist(), len(found.i)]):
+        if begin < end:
+            yield Candidates(*(column[begin:end] for column in found))
 
 
 def segments_of(
