@@ -12,7 +12,7 @@ from ..engine.base import Backend
 from ..engine.ibd import UNITS_PER_CENTIMORGAN, Candidates, Windows
 from ..engine.terms import Planes
 from ..engine.threads import run_tasks
-from .model import GAIN_SHARE, SCALE, end_scores, log_ratios
+from .model import GAIN_SHARE, SCALE, all_seen_pairs, end_scores, log_ratios
 from .windows import GeneticSites, sites_per_window, windows_of
 
 #: Candidates of one task.
@@ -87,10 +87,11 @@ class Genome:
 
         af = np.where(sites.used, af, np.nan)
         tables: list[np.ndarray] = []
+        seen = all_seen_pairs(af, limits.error_rate)
         for shared in (1, 2):
-            ends = end_scores(af, limits.error_rate, shared)
+            ends = end_scores(af, limits.error_rate, shared, seen)
             tables += [ends, running_sums(ends)]
-            tables.append(by_bits(log_ratios(af, limits.error_rate, shared)))
+            tables.append(by_bits(log_ratios(af, limits.error_rate, shared, seen)))
         tables += [chunk_losses(tables[3]), end_weights(GAIN_SHARE, SCALE)]
         windows = windows_of(sites, sites_per_window(sites, limits.window))
         return cls(sites, windows, tuple(tables))
