@@ -159,8 +159,8 @@ def sums_of_populations() -> None:
 def segments_of_descent() -> None:
     planes = "Array(uint64, 3, 'C', readonly=True)"
     tables = "int32[:, ::1], int64[::1], int32[:, ::1]"
-    tables = f"{tables}, {tables}, int64[::1]"
-    numbers = "int64[::1], float64[::1], float64[::1], int64[:, ::1]"
+    tables = f"{tables}, {tables}, int64[::1], int64[::1]"
+    numbers = "int64[::1], float64[::1], int64[::1], float64[::1], int64[:, ::1]"
     inputs = f"{planes}, {planes}, int64[:, ::1], {tables}, {numbers}"
     _compile(ibd_segments.find_segments, f"({inputs})")
 
