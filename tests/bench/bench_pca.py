@@ -75,7 +75,7 @@ def timed(label: str, work: Callable):
 def by_passes(relationship: RelationshipProducts, names, k: int) -> Krylov:
     lots = lots_of(names)
     start = np.stack([signs_of(lots, START + column) for column in range(COLUMNS)], axis=1)
-    space = Krylov(relationship, start.astype(np.float64), relationship.products.threads)
+    space = Krylov(relationship, start.astype(np.float64), relationship.products.columns)
     if not space.search(k):
         print("some components have not been found")
     return space
@@ -151,8 +151,8 @@ def main() -> None:
     relationship = timed("called genotypes and squares", lambda: RelationshipProducts(products))
     space = timed(f"{k} components by passes", lambda: by_passes(relationship, names, k))
     print(f"  {space.passes} passes of {COLUMNS} vectors")
-    vectors = space.pairs(COLUMNS)[1]
-    timed("one pass", lambda: relationship(vectors))
+    vectors = relationship.products.columns.put(space.pairs(COLUMNS)[1])
+    timed("one pass", lambda: relationship.products.columns.get(relationship(vectors)))
     print(f"{'copying the packed genotypes once':<58} {copy_rate(rows, options.device):9.4f} s")
     if options.noise:
         sites = pd.DataFrame({"chrom": "1", "pos": np.arange(len(af)) * (3_000_000_000 // len(af))})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from awkward_terms import TERMS
@@ -9,7 +11,13 @@ from operands import planes_of
 from random_cohorts import random_calls
 from reference import draw_genotypes, evaluate_terms
 
+from . import memory
+
+from popdesic.embedding.krylov import Krylov
+from popdesic.embedding.relationship_products import RelationshipProducts
+from popdesic.engine.cpu.columns import CpuColumns
 from popdesic.engine.cpu.genotype_products import CpuProducts
+from popdesic.engine.select import cpu_backend
 from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes
 
 SITES = (1, 15, 16, 17, 63, 64, 65, 1025)
@@ -92,3 +100,40 @@ def test_genotype_products_have_the_bytes_of_the_cpu(machine, rng, sizes, n_site
         vectors = rng.normal(size=(len(calls.places), k)) * 10.0 ** rng.integers(-9, 9, k)
         assert gpu.project(vectors).tobytes() == cpu.project(vectors).tobytes()
         assert gpu.normal(vectors).tobytes() == cpu.normal(vectors).tobytes()
+    for name, own in vars(cpu.sample_sums()).items():
+        assert vars(gpu.sample_sums())[name].tobytes() == own.tobytes(), name
+
+
+@pytest.mark.parametrize("n", [1, 15, 2048, 2049, 4100])
+def test_columns_have_the_bytes_of_the_cpu(machine, rng, n):
+    from popdesic.engine.gpu.columns import GpuColumns
+
+    found = []
+    parts = [rng.normal(size=(n, k)) * 10.0 ** rng.integers(-9, 9, k) for k in (16, 1, 7)]
+    shares = rng.normal(size=(2, 16, 16))
+    for columns in (CpuColumns(2), GpuColumns(machine.device)):
+        machine.backward = not machine.backward
+        left, middle, right = map(columns.put, parts)
+        sums = columns.gram([left, middle], right)
+        columns.add(right, [left, middle], shares)
+        found.append(sums.tobytes() + columns.get(right).tobytes())
+    assert found[0] == found[1]
+    np.testing.assert_allclose(sums[0, :, :7], parts[0].T @ parts[2], rtol=1e-9, atol=1e-6)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.02])
+def test_components_have_the_bytes_of_the_cpu(machine, rng, missing):
+    """The whole search, with vectors on the device; also where a part lies there already."""
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    calls = random_calls(rng, [100], 400, missing)
+    start, found = rng.normal(size=(len(calls.places), 16)), []
+    padded = memory.lift(calls.block(0, 400))
+    held = replace(calls, parts=(padded,), keep=(np.isin(np.arange(256), calls.places),))
+    for backend, own in ((cpu_backend(2), calls), (GpuBackend(), calls), (GpuBackend(), held)):
+        machine.backward = not machine.backward
+        relationship = RelationshipProducts(backend.genotype_products(own))
+        space = Krylov(relationship, start, relationship.products.columns)
+        space.search(3, most_passes=4)
+        found.append(b"".join(part.tobytes() for part in space.pairs(20)))
+    assert found[0] == found[1] == found[2]

@@ -180,7 +180,7 @@ def significant_axes_of_many(
             "(PCA needs two that differ); add samples or sites."
         )
     start = np.stack([signs_of(lots, START + k) for k in range(COLUMNS)], axis=1)
-    space = Krylov(relationship, start.astype(np.float64), relationship.products.threads)
+    space = Krylov(relationship, start.astype(np.float64), relationship.products.columns)
     space.search(1, 1)
     while not space.exhausted and space.passes < FIRST_PASSES:
         space.step()

@@ -11,6 +11,9 @@ MOST_MISFIT, callers make the matrix.
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 
 from ..engine.genotype_products import GenotypeProducts
@@ -37,10 +40,8 @@ class RelationshipProducts:
     """
 
     def __init__(self, products: GenotypeProducts) -> None:
-        from ..engine.host.sample_sums import sample_sums
-
         self.products = products
-        sums = sample_sums(products.calls, products.threads)
+        sums = products.sample_sums()
         sizes = np.array([who.sum() for who in products.calls.keep])
         self.part = np.repeat(np.arange(len(sizes)), sizes)
         self.n = len(self.part)
@@ -64,11 +65,20 @@ class RelationshipProducts:
         within = np.diag(self.factors)[self.part]
         self.extra = sums.squares * self.weights * (1 - within * self.weights)
 
-    def __call__(self, vectors: np.ndarray) -> np.ndarray:
-        """The relationship times vectors, float64 (n, k)."""
-        weights = self.weights[:, None]
+    def __call__(self, vectors: Any) -> Any:
+        """The relationship times vectors, float64 (n, k), which lie where the given ones lie."""
+        weights, extra = self.weights, self.extra
+        if isinstance(vectors, self.products.xp.ndarray):
+            weights, extra = self._there
+        weights, extra = weights[:, None], extra[:, None]
         found = self.products.normal(weights * vectors, self.factors)
-        return self.scale * weights * found + self.extra[:, None] * vectors
+        return self.scale * weights * found + extra * vectors
+
+    @cached_property
+    def _there(self) -> tuple[Any, Any]:
+        """`weights` and `extra` where the products are made."""
+        xp = self.products.xp
+        return xp.asarray(self.weights), xp.asarray(self.extra)
 
     def misfit(self, lots: np.ndarray) -> float:
         """How much C differs from what it is taken as, of the mean of C; see MOST_MISFIT.

@@ -17,10 +17,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from .columns import Columns
+
+if TYPE_CHECKING:
+    from .host.sample_sums import SampleSums
 
 #: Sites of a block: their sums are added in float64, block after block.
 BLOCK_SITES = 4096
@@ -178,11 +184,16 @@ class GenotypeProducts(ABC):
 
     @abstractmethod
     def _put(self, array: np.ndarray) -> Any:
-        """An array for `xp`."""
+        """An array for `xp`, which may be one already."""
 
     @abstractmethod
     def _get(self, array: Any) -> np.ndarray:
         """An array of `xp` for the host."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> Columns:
+        """Arithmetic of blocks of vectors where the sums are computed."""
 
     @abstractmethod
     def _each(
@@ -214,12 +225,19 @@ class GenotypeProducts(ABC):
         """Products of columns of whole numbers, int64 (j, k) of (n, j) and (n, k); exact."""
         return (left[:, :, None] * right[:, None, :]).sum(axis=0)
 
-    def normal(self, vectors: np.ndarray, factors: np.ndarray | None = None) -> np.ndarray:
-        """X X' V, float64 (n, k).
+    def sample_sums(self) -> SampleSums:
+        """What single samples sum up to, in one pass over the genotypes."""
+        from .host.sample_sums import sample_sums
+
+        return sample_sums(self.calls, self.threads)
+
+    def normal(self, vectors: Any, factors: np.ndarray | None = None) -> Any:
+        """X X' V, float64 (n, k), on the host or where `vectors` are.
 
         Parameters
         ----------
         vectors : float64 array, (n, k)
+            Of the host or of `xp`.
         factors : float64 array, (n_parts, n_parts), optional
             By which the products of the samples of two parts are multiplied.
         """
@@ -237,7 +255,8 @@ class GenotypeProducts(ABC):
                 parts.append(self._back(block, mixed, span, first, last))
             return parts[0] if len(parts) == 1 else xp.concatenate(parts)
 
-        return self._sum(work, site_blocks(self.calls.n_sites), vectors.shape[1])
+        total = self._sum(work, site_blocks(self.calls.n_sites), vectors.shape[1])
+        return total if isinstance(vectors, xp.ndarray) else self._get(total)
 
     def joint(self, vectors: np.ndarray) -> np.ndarray:
         """C V, with C the sites called in both samples: float64 (n, k)."""
@@ -253,7 +272,7 @@ class GenotypeProducts(ABC):
             found = self._by_person(block, self.xp.zeros_like(less), -less, span)
             return self.xp.ldexp(found, more + powers)
 
-        return self._sum(work, site_blocks(self.calls.n_sites), vectors.shape[1])
+        return self._get(self._sum(work, site_blocks(self.calls.n_sites), vectors.shape[1]))
 
     def project(self, vectors: np.ndarray) -> np.ndarray:
         """X' V: standardised genotypes of each site times vectors, float64 (n_sites, k)."""
@@ -270,7 +289,7 @@ class GenotypeProducts(ABC):
         """`normal` of the genotypes that `flips` makes of X, other signs for every column."""
         work = self._flipped(vectors, flips)
         blocks = site_blocks(self.calls.n_sites, flips.stretch)
-        return self._sum(work, blocks, vectors.shape[1])
+        return self._get(self._sum(work, blocks, vectors.shape[1]))
 
     def spread_by_person(self, flips: Flips) -> np.ndarray:
         """Estimate the squares of products of each person with others, stretch by stretch.
@@ -343,15 +362,23 @@ class GenotypeProducts(ABC):
         spans = self.calls.spans
         return [(0, spans[-1][1])] if factors is None else spans
 
-    def _scattered(self, vectors: np.ndarray) -> Any:
-        placed = np.zeros((self.n_places, vectors.shape[1]))
-        placed[self.places] = vectors
-        return self._put(placed)
+    def _scattered(self, vectors: Any) -> Any:
+        placed = self.xp.zeros((self.n_places, vectors.shape[1]), np.float64)
+        placed[self._where] = self._put(vectors)
+        return placed
 
-    def _placed(self, vectors: np.ndarray) -> tuple[Any, Any]:
+    @cached_property
+    def _where(self) -> Any:
+        """The places of the samples for `xp`: a slice where there are no others between them."""
+        first, n = int(self.places[0]) if len(self.places) else 0, len(self.places)
+        if np.array_equal(self.places, np.arange(first, first + n)):
+            return slice(first, first + n)
+        return self._put(self.places)
+
+    def _placed(self, vectors: Any) -> tuple[Any, Any]:
         """Vectors as whole numbers at the places of the samples, and their powers of two."""
-        numbers, powers = rounded(np, vectors)
-        return self._scattered(numbers), self._put(powers)
+        numbers, powers = rounded(self.xp, self._put(vectors))
+        return self._scattered(numbers), powers
 
     def _standard(self, block, numbers, powers, span, first, last):
         """Standardised genotypes of a block times the numbers of a span, float64 (n_block, k)."""
@@ -369,8 +396,9 @@ class GenotypeProducts(ABC):
         less = self.xp.rint(mean * times)
         return self.xp.ldexp(self._by_person(block, times, less, span), powers)
 
-    def _sum(self, work, blocks: list[tuple[int, int]], k: int) -> np.ndarray:
-        total = self._put(np.zeros((self.n_places, k)))
+    def _sum(self, work, blocks: list[tuple[int, int]], k: int) -> Any:
+        """Sums of all blocks for each sample, (n, k)."""
+        total = self.xp.zeros((self.n_places, k), np.float64)
         for one in self._each(work, blocks):
             total += one
-        return self._get(total)[self.places]
+        return total[self._where]

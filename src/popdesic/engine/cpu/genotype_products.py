@@ -30,6 +30,7 @@ from ..host.genotype_sums import (
     sum_values,
 )
 from ..threads import run_ordered
+from .columns import CpuColumns
 
 #: Words of blocks that stay in memory: reading and transposing them takes a fifth of a pass.
 HELD_BYTES = 1 << 29
@@ -70,6 +71,10 @@ class CpuProducts(GenotypeProducts):
         super().__init__(calls, threads)
         self._bounds: list[tuple[int, int]] = []
         self._held: dict[tuple[int, int], Block] = {}
+
+    @property
+    def columns(self) -> CpuColumns:
+        return CpuColumns(self.threads)
 
     def _put(self, array: np.ndarray) -> np.ndarray:
         return array

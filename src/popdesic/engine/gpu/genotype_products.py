@@ -14,11 +14,15 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ..genotype_products import BLOCK_SITES, Calls, GenotypeProducts, misses
+from ..genotype_products import BLOCK_SITES, Calls, GenotypeProducts, misses, site_blocks
+from ..host.sample_sums import DIGITS, SampleSums, digits_of, squares_of_codes, unscaled, whole_of
+from .columns import GpuColumns
 from .compile import load_function
 from .devices import Device
 from .genotype_plans import (
     GENOTYPES,
+    HETEROZYGOTES,
+    HOMOZYGOTES,
     MISSING,
     MOST_TILES,
     TILE_COLUMNS,
@@ -53,6 +57,8 @@ class GpuProducts(GenotypeProducts):
 
     Parameters
     ----------
+    calls : Calls
+        A single part may lie on the device: all its rows count, each a multiple of ALIGNED bytes.
     free_bytes : int
         Device memory that may be taken.
     """
@@ -65,7 +71,14 @@ class GpuProducts(GenotypeProducts):
         self._missing: dict[tuple[int, int], bool] = {}
         self.mean, self.inverse = cupy.asarray(self.mean), cupy.asarray(self.inverse)
         room = free_bytes - SPARE_BLOCKS * BLOCK_SITES * self.row_bytes
-        self.held = self._hold() if calls.n_sites * self.row_bytes <= room else None
+        if isinstance(calls.parts[0], cupy.ndarray):
+            self.held = calls.parts[0]
+        else:
+            self.held = self._hold() if calls.n_sites * self.row_bytes <= room else None
+
+    @property
+    def columns(self) -> GpuColumns:
+        return GpuColumns(self.device)
 
     def _put(self, array: np.ndarray) -> cupy.ndarray:
         return cupy.asarray(array)
@@ -139,6 +152,40 @@ class GpuProducts(GenotypeProducts):
 
     def _load(self, function: str, tiles: int) -> cupy.RawKernel:
         return load_function(KERNEL, function, (("TILES", tiles),), self.device.capability)
+
+    def sample_sums(self) -> SampleSums:
+        """As on the host: integers, sums of three digits each of the squares of a block."""
+        places, sizes = self.places, np.array([who.sum() for who in self.calls.keep])
+        kept = self._scattered(np.ones((len(places), 1)))
+        mean, inverse = self.calls.standard
+        total = cupy.zeros((self.n_places, 2), np.int64)
+        joint = np.zeros((len(sizes),) * 2, np.int64)
+
+        def work(block: Block, first: int, last: int) -> np.ndarray:
+            words, own = block.sites, slice(first, last)
+            squares, use = squares_of_codes(mean[own], inverse[own])
+            total[:, 0] += int(squares[0].sum())
+            total[:, 1] += int(use.sum())
+            for table, genotype in ((HETEROZYGOTES, 1), (HOMOZYGOTES, 2)):
+                more = cupy.asarray(digits_of(squares[genotype] - squares[0]))
+                total[:, 0] += whole_of(self._sums(words, more, table, 0, words.shape[1]))
+            called = np.tile(sizes, (last - first, 1))
+            if block.missing:
+                less = np.concatenate([digits_of(squares[0]), use[:, None]], axis=1)
+                sums = self._sums(words, cupy.asarray(less * 1.0), MISSING, 0, words.shape[1])
+                total[:, 0] -= whole_of(sums)
+                total[:, 1] -= sums[:, DIGITS].astype(np.int64)
+                for part, (start, end) in enumerate(self.calls.spans):
+                    span = start // 4, (end - start) // 4
+                    absent = self._sums(block.people, kept, MISSING, *span)
+                    called[:, part] -= cupy.asnumpy(absent)[:, 0].astype(np.int64)
+            called *= use[:, None]
+            return called.T @ called
+
+        for pairs in self._each(work, site_blocks(self.calls.n_sites)):
+            joint += pairs
+        found = cupy.asnumpy(total)[places]
+        return SampleSums(unscaled(found[:, 0]), found[:, 1], joint)
 
     def _sums(
         self, words: cupy.ndarray, numbers: cupy.ndarray, table: int, first: int, n_words: int
