@@ -45,9 +45,7 @@ class Krylov:
         Where vectors are; changes no byte.
     """
 
-    def __init__(
-        self, product: Callable[[Any], Any], start: np.ndarray, columns: Columns
-    ) -> None:
+    def __init__(self, product: Callable[[Any], Any], start: np.ndarray, columns: Columns) -> None:
         self.product, self.passes, self.columns = product, 0, columns
         n = len(start)
         self.most = int(np.clip(BASIS_BYTES // (16 * n), 6 * COLUMNS, BASIS_COLUMNS))

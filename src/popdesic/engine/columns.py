@@ -129,9 +129,7 @@ def lengths_of(columns: Columns, block: Any) -> np.ndarray:
     return np.sqrt(np.diag(columns.gram([block], block)[0]))
 
 
-def orthonormal(
-    columns: Columns, block: Any, sizes: np.ndarray | None = None
-) -> tuple[Any, int]:
+def orthonormal(columns: Columns, block: Any, sizes: np.ndarray | None = None) -> tuple[Any, int]:
     """An orthonormal basis of the columns that are not next to nothing compared with `sizes`.
 
     Parameters
