@@ -9,8 +9,8 @@ on the components, the graph of UMAP and its 200 epochs. Prints wall and CPU sec
 the limits of issue 23 beside them, and whether both runs gave the same bytes. Kernels are compiled
 before, by a small study. Checks:
 
-- each component lies within a bound of the exact one: the residual of the matrix times it, summed in
-  float64 from unpacked genotypes, over the gap to the next eigenvalue;
+- each component lies within a bound of the exact one: the residual of the matrix times it, summed
+  in float64 from unpacked genotypes, over the gap to the next eigenvalue;
 - shares of the components in the planted populations, and what is to be expected of so many sites;
 - nearest people of 200 are those of float64 distances to everyone.
 
@@ -123,7 +123,7 @@ def digest(found: dict) -> str:
 
 
 def images(drawn: Drawn, vectors: np.ndarray, xp) -> np.ndarray:
-    """The relationship times vectors, in float64 from unpacked genotypes: no code of the package."""
+    """The relationship times vectors, in float64 from unpacked genotypes."""
     n, (n_sites, row_bytes) = len(vectors), drawn.rows.shape
     there, out = xp.asarray(vectors), xp.zeros(vectors.shape)
     scale = np.sqrt(2 * drawn.af * (1 - drawn.af))
@@ -153,9 +153,10 @@ def check(drawn: Drawn, found: dict, options, xp) -> None:
     gap = np.minimum(np.append(gaps, gaps[-1]), np.insert(gaps, 0, np.inf))
     angles = (residuals / gap)[:-1]
     print(
-        f"residuals in float64 ({time.perf_counter() - start:.0f} s): components 1 to {len(angles)} "
-        f"have |r| with the exact ones of at least 1 - {(angles**2 / 2).max():.1e}; "
-        f"largest residual {(residuals / values).max():.1e} of its eigenvalue"
+        f"residuals in float64 ({time.perf_counter() - start:.0f} s): components 1 to "
+        f"{len(angles)} have |r| with the exact ones of at least "
+        f"1 - {(angles**2 / 2).max():.1e}; largest residual "
+        f"{(residuals / values).max():.1e} of its eigenvalue"
     )
     away = np.abs(vectors.T @ vectors - np.eye(len(values))).max()
     print(f"columns are orthonormal to {away:.1e}")

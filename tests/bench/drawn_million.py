@@ -19,7 +19,8 @@ SITES = 4096
 DRAW_CODES = r"""
 extern "C" __global__ void draw(unsigned int* words, unsigned long long* counts,
                                 const unsigned int* limits, const unsigned char* labels,
-                                long long n, long long row_words, long long first_site, int n_pops) {
+                                long long n, long long row_words, long long first_site,
+                                int n_pops) {
     // 16 people of one site: two chromosomes each, ALT where half a hash falls below the limit
     const long long word = (long long)blockIdx.x * 256 + threadIdx.x, site = blockIdx.y;
     if (word >= row_words) return;

@@ -11,14 +11,14 @@ from operands import planes_of
 from random_cohorts import random_calls
 from reference import draw_genotypes, evaluate_terms
 
-from . import memory
-
 from popdesic.embedding.krylov import Krylov
 from popdesic.embedding.relationship_products import RelationshipProducts
 from popdesic.engine.cpu.columns import CpuColumns
 from popdesic.engine.cpu.genotype_products import CpuProducts
 from popdesic.engine.select import cpu_backend
 from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes
+
+from . import memory
 
 SITES = (1, 15, 16, 17, 63, 64, 65, 1025)
 #: Costs (dense, pair, row, rows, move) that send all sites along one way.

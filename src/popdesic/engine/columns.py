@@ -49,7 +49,7 @@ class Columns(ABC):
 
     @abstractmethod
     def gram(self, left: list, right: Any) -> np.ndarray:
-        """Inner products of the columns of blocks with those of one: float64 (len, WIDTH, WIDTH)."""
+        """Inner products of the columns of blocks with those of one, (len, WIDTH, WIDTH)."""
 
     @abstractmethod
     def add(self, out: Any, blocks: list, shares: np.ndarray) -> None:

@@ -8,8 +8,8 @@ from .layout import SUM_DIGITS, SUM_ROWS, SUM_STAGE, SUM_WARPS, divide_up
 
 #: Columns of one tile, and most tiles of one launch.
 TILE_COLUMNS, MOST_TILES = 8, 4
-#: Values of the codes 00, 01, 10 and 11 in the bytes of a word: genotypes; 1 of each genotype but 0,
-#: and of missing ones.
+#: Values of the codes 00, 01, 10 and 11 in the bytes of a word: genotypes; 1 where there is one ALT
+#: allele, two of them, or a missing genotype.
 GENOTYPES = 0x00010002
 HETEROZYGOTES, HOMOZYGOTES, MISSING = 0x00010000, 0x00000001, 0x00000100
 #: Thread blocks that a multiprocessor is given at least, so that loads of one overlap with products

@@ -194,8 +194,9 @@ DEFINES: dict[str, dict[str, int]] = {
     "ibd": _named("IBD_SIDE", "IBD_WARP_SIDE", "IBD_QUEUE", "PART_SITES", "PACK_THREADS"),
     "pca": _named(
         *("SUM_STAGE", "SUM_STEP", "SUM_WARPS", "SUM_ROWS", "SUM_DIGITS"),
-        *("TURNED_COLUMNS", "TURNED_WORDS", "WIDTH", "GRAM_ROWS"),
-    ),
+        *("TURNED_COLUMNS", "TURNED_WORDS"),
+    )
+    | {"WIDTH": WIDTH, "GRAM_ROWS": GRAM_ROWS},
     "umap": {
         "UMAP_THREADS": UMAP_THREADS,
         "POINT_BITS": layouts.POINT_BITS,
