@@ -19,14 +19,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .columns import Columns
-
-if TYPE_CHECKING:
-    from .host.sample_sums import SampleSums
 
 #: Sites of a block: their sums are added in float64, block after block.
 BLOCK_SITES = 4096
@@ -87,16 +84,18 @@ class Calls:
         pairs = zip(self.spans, self.keep, strict=True)
         return np.concatenate([4 * first + np.flatnonzero(who) for (first, _), who in pairs])
 
-    def block(self, first: int, last: int) -> np.ndarray:
-        """Padded rows of sites, uint8 (last - first, row_bytes)."""
+    def block(self, first: int, last: int, out: np.ndarray | None = None) -> np.ndarray:
+        """Padded rows of sites, uint8 (last - first, row_bytes), in `out` if given."""
         rows = slice(first, last)
         if self.rows is not None:
             rows = self.rows[first:last]
             if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
                 rows = slice(rows[0], rows[-1] + 1)
-        out = np.full((last - first, self.spans[-1][1]), PADDING, np.uint8)
-        for (start, _), part in zip(self.spans, self.parts, strict=True):
+        if out is None:
+            out = np.empty((last - first, self.spans[-1][1]), np.uint8)
+        for (start, end), part in zip(self.spans, self.parts, strict=True):
             out[:, start : start + part.shape[1]] = part[rows]
+            out[:, start + part.shape[1] : end] = PADDING
         return out
 
 
@@ -134,6 +133,25 @@ def _variances(columns: Any) -> Any:
     apart = columns - mean[:, None]
     apart = apart * apart
     return sum(apart[:, j] for j in range(k)) / (k - 1)
+
+
+@dataclass(frozen=True)
+class SampleSums:
+    """What single samples sum up to, over the sites that count.
+
+    Attributes
+    ----------
+    squares : float64 array, (n,)
+        Of standardised genotypes, each rounded to 2**-SQUARE_BITS (`engine.host.sample_sums`).
+    called : int64 array, (n,)
+        Called genotypes.
+    joint : int64 array, (n_parts, n_parts)
+        Sites called in both samples, over all ordered pairs of samples of two parts.
+    """
+
+    squares: np.ndarray
+    called: np.ndarray
+    joint: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -196,6 +214,10 @@ class GenotypeProducts(ABC):
         """Arithmetic of blocks of vectors where the sums are computed."""
 
     @abstractmethod
+    def sample_sums(self) -> SampleSums:
+        """What single samples sum up to, in one pass over the genotypes."""
+
+    @abstractmethod
     def _each(
         self, work: Callable[[Any, int, int], Any], blocks: Iterable[tuple[int, int]]
     ) -> Iterator[Any]:
@@ -224,12 +246,6 @@ class GenotypeProducts(ABC):
     def _shares(self, left: Any, right: Any) -> Any:
         """Products of columns of whole numbers, int64 (j, k) of (n, j) and (n, k); exact."""
         return (left[:, :, None] * right[:, None, :]).sum(axis=0)
-
-    def sample_sums(self) -> SampleSums:
-        """What single samples sum up to, in one pass over the genotypes."""
-        from .host.sample_sums import sample_sums
-
-        return sample_sums(self.calls, self.threads)
 
     def normal(self, vectors: Any, factors: np.ndarray | None = None) -> Any:
         """X X' V, float64 (n, k), on the host or where `vectors` are.

@@ -16,6 +16,7 @@ from ..genotype_products import (
     Calls,
     Flips,
     GenotypeProducts,
+    SampleSums,
     misses,
     rounded,
 )
@@ -29,6 +30,7 @@ from ..host.genotype_sums import (
     sum_missing,
     sum_values,
 )
+from ..host.sample_sums import sample_sums
 from ..threads import run_ordered
 from .columns import CpuColumns
 
@@ -75,6 +77,9 @@ class CpuProducts(GenotypeProducts):
     @property
     def columns(self) -> CpuColumns:
         return CpuColumns(self.threads)
+
+    def sample_sums(self) -> SampleSums:
+        return sample_sums(self.calls, self.threads)
 
     def _put(self, array: np.ndarray) -> np.ndarray:
         return array

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..genotype_products import Calls, misses, site_blocks
+from ..genotype_products import Calls, SampleSums, misses, site_blocks
 from ..threads import run_ordered
 from .genotype_sums import ITEMS, by_person, by_site, sum_codes, sum_missing
 
@@ -17,25 +16,6 @@ SQUARE_BITS = 30
 DIGIT_BITS = 26
 #: On a GPU they are summed in so many signed digits of so many bits.
 DIGITS, PART_BITS = 3, 21
-
-
-@dataclass(frozen=True)
-class SampleSums:
-    """What single samples sum up to, over the sites that count.
-
-    Attributes
-    ----------
-    squares : float64 array, (n,)
-        Of standardised genotypes, each rounded to 2**-SQUARE_BITS.
-    called : int64 array, (n,)
-        Called genotypes.
-    joint : int64 array, (n_parts, n_parts)
-        Sites called in both samples, over all ordered pairs of samples of two parts.
-    """
-
-    squares: np.ndarray
-    called: np.ndarray
-    joint: np.ndarray
 
 
 def squares_of_codes(mean: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
