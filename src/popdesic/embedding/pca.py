@@ -17,7 +17,7 @@ from .cohort_shifts import find_cohort_shifts
 from .eigen import leading_eigenpairs
 from .loading_scores import MOST_PAIRS, score_by_loadings
 from .projection import FURTHER, project
-from .relationship import groups_of_others, read_cohorts, relationship_to
+from .relationship import blocks_of_others, groups_of_others, read_cohorts, relationship_to
 from .significance import EVEN_NOISE, MOST_TESTED, Noise, Significance, assess_components
 from .tables import write_embedding
 
@@ -137,7 +137,7 @@ def choose_components(
 
 
 def place_everyone(
-    prefixes: list[Path], definition: Path, threads: int = 1, *, placed: Path | None = None
+    prefixes: list[Path], definition: Path, threads: int = 1
 ) -> tuple[list[str], np.ndarray, np.ndarray, Axes]:
     """Scores of all samples of some cohorts on a study's axes.
 
@@ -147,9 +147,6 @@ def place_everyone(
         Stems of the cohorts' genotypes on the panel, in sample order.
     definition : Path
         `axes.npz` of `define_axes`.
-    placed : Path, optional
-        Stem of the genotypes of further people, who come last. They do not define the axes, even
-        if a founder has the same name.
 
     Returns
     -------
@@ -159,18 +156,11 @@ def place_everyone(
     scores : float64 array, (n, k)
     axes : Axes
     """
-    with np.load(definition) as found:
-        stored = {name: found[name] for name in found.files}
+    stored, axes = _read_axes(definition)
+    everyone = [name for prefix in prefixes for name in read_fam(prefix)["sample"].tolist()]
     defining = set(stored["samples"].tolist())
-    everyone, founders = [], []
-    prefixes = [*prefixes, placed] if placed else prefixes
-    for prefix in prefixes:
-        names = read_fam(prefix)["sample"].tolist()
-        everyone += names
-        founders += [name in defining and prefix != placed for name in names]
-    founders = np.array(founders)
+    founders = np.array([name in defining for name in everyone], bool)
     read, sizes = read_cohorts(prefixes, stored["sites"])
-    axes = Axes(stored["values"], stored["vectors"], float(stored["trace"]), int(stored["k"]))
     given = read, sizes, founders, stored["af"]
     if int(founders.sum()) * int((~founders).sum()) > MOST_PAIRS:
         names = [name for name, own in zip(everyone, founders, strict=True) if own]
@@ -183,6 +173,39 @@ def place_everyone(
         ]
         others = np.concatenate([np.empty((0, axes.k)), *groups])
     return everyone, founders, axes.with_scores(founders, others), axes
+
+
+def place_people(
+    prefixes: list[Path], people: Path, definition: Path, threads: int = 1
+) -> np.ndarray:
+    """Scores of people who are no part of a study, float64 (n, k): those of a further cohort.
+
+    Nobody else is placed.
+
+    Parameters
+    ----------
+    prefixes, definition
+        As in `place_everyone`.
+    people : Path
+        Stem of their genotypes. None of them defines axes, even if a founder has the same name.
+    """
+    stored, axes = _read_axes(definition)
+    defining = set(stored["samples"].tolist())
+    names = [name for prefix in prefixes for name in read_fam(prefix)["sample"].tolist()]
+    read, sizes = read_cohorts([*prefixes, people], stored["sites"])
+    founders = np.array([name in defining for name in names] + [False] * sizes[-1], bool)
+    first = int((~founders).sum()) - sizes[-1]
+    blocks = [bounds for bounds in blocks_of_others(sizes, founders) if bounds[0] >= first]
+    given = read, sizes, founders, stored["af"]
+    return axes.project(*relationship_to(*given, threads, blocks))
+
+
+def _read_axes(definition: Path) -> tuple[dict[str, np.ndarray], Axes]:
+    """The arrays of `axes.npz`, and the axes."""
+    with np.load(definition) as found:
+        stored = {name: found[name] for name in found.files}
+    values, vectors = stored["values"], stored["vectors"]
+    return stored, Axes(values, vectors, float(stored["trace"]), int(stored["k"]))
 
 
 def compute_pca(

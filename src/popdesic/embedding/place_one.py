@@ -17,7 +17,7 @@ import pandas as pd
 from ..cohort.sheet_text import COORDINATE
 from ..io.tables import read_table
 from .frame import place_among
-from .pca import place_everyone
+from .pca import place_people
 from .pcoa import principal_coordinates, project_coordinates
 
 
@@ -35,8 +35,7 @@ def place_on_axes(
     definition : Path
         `axes.npz` of `define_axes`.
     """
-    _, _, scores, _ = place_everyone(list(prefixes), definition, threads, placed=person)
-    return scores[-1]
+    return place_people(list(prefixes), person, definition, threads)[-1]
 
 
 def place_in_frame(
