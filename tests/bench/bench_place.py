@@ -112,7 +112,7 @@ def bench(folder: Path, options, *, masked: bool) -> None:
 
 
 def write_axes(folder: Path, n: int, n_sites: int) -> tuple[Path, Path, Path]:
-    """Packed genotypes of random people and of one more, and axes that mean nothing: stems, .npz."""
+    """Packed genotypes of random people and of one more, and axes without meaning: stems, .npz."""
     rng = np.random.default_rng(1)
     stems = []
     for name, count in (("everyone", n), ("one", 1)):
