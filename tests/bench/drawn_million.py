@@ -82,7 +82,7 @@ def draw(n: int, n_sites: int, device: str, seed: int = 1) -> Drawn:
     planted = drift(continents[:, home], NEAR, POPULATIONS)
     share = np.geomspace(4, 1, POPULATIONS)
     labels = rng.choice(POPULATIONS, n, p=share / share.sum()).astype(np.uint8)
-    limits = (planted * 2.0**32).astype(np.uint32)
+    limits = np.ascontiguousarray((planted * 2.0**32).astype(np.uint32))
     row_words = -(-n // (4 * ALIGNED)) * ALIGNED // 4
     work = _draw_on_gpu if device == "gpu" else _draw_on_cpu
     rows, counts = work(limits, labels, row_words)
