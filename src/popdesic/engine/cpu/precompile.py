@@ -176,7 +176,7 @@ def epochs_of_maps() -> None:
     graph = "int64[::1], int64[::1], float64[::1]"
     _compile(neighbor_union._unite, f"({lists}, float64[:, ::1], boolean[:, ::1], int64, int64)")
     _compile(neighbor_union._count_edges, f"({lists}, {kept}, int64[::1])")
-    _compile(neighbor_union._place_back, f"({lists}, {kept}, {graph})")
+    _compile(neighbor_union._place_back, f"({lists}, {kept}, {graph}, int64, int64)")
     lengths = "int64[::1], int64[::1], float64[::1], int64, int64"
     _compile(neighbor_union._find_lengths, f"({lists}, {lengths})")
     _compile(neighbor_union._sort_rows, f"({lists}, float64, {graph}, int64, int64)")
