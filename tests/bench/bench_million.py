@@ -22,15 +22,17 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from functools import partial
 
 import commandline
 import numpy as np
 from drawn_million import POPULATIONS, Drawn, draw, planted_components
 from timing import print_table
 
-from popdesic.embedding.krylov import COLUMNS, Krylov
-from popdesic.embedding.large_pca import START
-from popdesic.embedding.lots import lots_of, signs_of
+from popdesic.embedding.fuzzy_graph import membership_strengths
+from popdesic.embedding.krylov import Krylov
+from popdesic.embedding.large_pca import first_vectors
+from popdesic.embedding.lots import lots_of
 from popdesic.embedding.pca import with_signs
 from popdesic.embedding.relationship_products import RelationshipProducts
 from popdesic.embedding.umap_layout import Nearest, epochs_of, optimize_layout
@@ -75,8 +77,9 @@ class Clock:
 @one_blas_thread
 def components(relationship: RelationshipProducts, names: list[str], k: int, clock: Clock):
     """Values (k,), vectors (n, k) of the components, and the passes; seconds of the products."""
-    lots, spent = lots_of(names), [0.0]
-    start = np.stack([signs_of(lots, START + column) for column in range(COLUMNS)], axis=1)
+    began, spent, products = time.perf_counter(), [0.0], relationship.products
+    start = first_vectors(lots_of(names), products.threads)
+    drawn = time.perf_counter()
 
     def product(vectors):
         synchronize(clock.backend)
@@ -86,11 +89,18 @@ def components(relationship: RelationshipProducts, names: list[str], k: int, clo
         spent[0] += time.perf_counter() - before
         return found
 
-    space = Krylov(product, start.astype(np.float64), relationship.products.columns)
+    space = Krylov(product, start, products.columns)
     done = space.search(k)
+    searched = time.perf_counter()
     values, vectors, _ = space.pairs(k)
-    print(f"  {space.passes} passes, {spent[0]:.2f} s in products", "" if done else "NOT FOUND")
-    return values, with_signs(vectors)
+    vectors = with_signs(vectors)
+    ends = searched - drawn - spent[0], time.perf_counter() - searched
+    print(
+        f"  first vectors {drawn - began:.2f} s, {space.passes} passes {spent[0]:.2f}, their space "
+        f"{ends[0]:.2f}, vectors to the host {ends[1]:.2f}",
+        "" if done else "NOT FOUND",
+    )
+    return values, vectors
 
 
 def run(drawn: Drawn, backend: Backend, options) -> tuple[Clock, dict]:
@@ -105,6 +115,10 @@ def run(drawn: Drawn, backend: Backend, options) -> tuple[Clock, dict]:
     scores = vectors * np.sqrt(values)
     found = clock.time("nearest", lambda: backend.nearest_points(scores, options.neighbors))
     near = Nearest(found.index.astype(np.int64), found.distance)
+    strengths = partial(membership_strengths, near.of(15).far, backend.threads)
+    before = time.perf_counter()
+    strengths()
+    print(f"  strengths of neighbours {time.perf_counter() - before:.2f} s (part of the graph)")
     graph = clock.time("UMAP, graph", lambda: near.graph(15, backend.threads))
     points = clock.time(
         "UMAP, epochs",

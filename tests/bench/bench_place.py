@@ -24,7 +24,7 @@ import numpy as np
 from timing import best_of, print_table
 
 from popdesic.compare.against_all import CHUNK_BYTES, compare_with_all
-from popdesic.embedding.pca import place_people
+from popdesic.embedding.place_one import place_people
 from popdesic.engine.select import cpu_backend
 from popdesic.engine.terms import Planes
 from popdesic.io.files import write_json

@@ -8,21 +8,16 @@ from pathlib import Path
 import numpy as np
 
 from ..cohort.samples import describe_samples
-from ..engine.genotype_products import GenotypeProducts
-from ..engine.select import cpu_backend
 from ..engine.threads import one_blas_thread
 from ..io.bed import read_fam
 from ..io.errors import UserError
 from ..io.files import read_json, write_json
-from ..io.genotypes import MISSING
 from ..io.tables import write_npy
 from .cohort_shifts import find_cohort_shifts
 from .eigen import leading_eigenpairs
 from .loading_scores import MOST_PAIRS, score_by_loadings
 from .projection import FURTHER, project
 from .relationship import (
-    blocks_of_others,
-    calls_of,
     groups_of_others,
     read_cohorts,
     relationship_to,
@@ -34,8 +29,6 @@ from .tables import write_embedding
 FEWEST = 2
 #: Scores that are stored at least with `geodesic.pcs: auto`: the choice of geodesics compares them.
 STORED = 8
-#: Samples that define the axes up to which people are placed by float64 products (7 ns a genotype).
-MOST_EXACT = 10_000
 
 
 @dataclass(frozen=True)
@@ -167,7 +160,7 @@ def place_everyone(
     scores : float64 array, (n, k)
     axes : Axes
     """
-    stored, axes = _read_axes(definition)
+    stored, axes = read_axes(definition)
     everyone = [name for prefix in prefixes for name in read_fam(prefix)["sample"].tolist()]
     defining = set(stored["samples"].tolist())
     founders = np.array([name in defining for name in everyone], bool)
@@ -186,50 +179,7 @@ def place_everyone(
     return everyone, founders, axes.with_scores(founders, others), axes
 
 
-def place_people(
-    prefixes: list[Path], people: Path, definition: Path, threads: int = 1
-) -> np.ndarray:
-    """Scores of people who are no part of a study, float64 (n, k): those of a further cohort.
-
-    Nobody else is placed. With more than MOST_EXACT samples that define the axes, relationships to
-    them are sums of whole numbers (`GenotypeProducts.with_people`), exact to about 1e-6.
-
-    Parameters
-    ----------
-    prefixes, definition
-        As in `place_everyone`.
-    people : Path
-        Stem of their genotypes. None of them defines axes, even if a founder has the same name.
-    """
-    stored, axes = _read_axes(definition)
-    defining = set(stored["samples"].tolist())
-    keep = [np.array([x in defining for x in read_fam(p)["sample"]], bool) for p in prefixes]
-    if len(axes.vectors) > MOST_EXACT:
-        calls = calls_of(prefixes, stored["sites"], keep, stored["af"])
-        read, sizes = read_cohorts([people], stored["sites"])
-        products = cpu_backend(threads).genotype_products(calls)
-        return axes.project(*_relationship_by_products(products, read(0, len(stored["af"]))))
-    read, sizes = read_cohorts([*prefixes, people], stored["sites"])
-    founders = np.concatenate([*keep, np.zeros(sizes[-1], bool)])
-    first = int((~founders).sum()) - sizes[-1]
-    blocks = [bounds for bounds in blocks_of_others(sizes, founders) if bounds[0] >= first]
-    given = read, sizes, founders, stored["af"]
-    return axes.project(*relationship_to(*given, threads, blocks))
-
-
-def _relationship_by_products(
-    products: GenotypeProducts, genotypes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """`relationship_to` of some people, int8 (n_sites, m), by sums of whole numbers."""
-    mean, inverse = products.calls.standard
-    called = (genotypes != MISSING) & (inverse > 0)[:, None]
-    values = np.where(called, (genotypes - mean[:, None]) * inverse[:, None], 0.0)
-    sums, both = products.with_people(values, called)
-    own = (values**2).sum(axis=0) / np.maximum(called.sum(axis=0), 1)
-    return np.ascontiguousarray((sums / np.maximum(both, 1)).T), own
-
-
-def _read_axes(definition: Path) -> tuple[dict[str, np.ndarray], Axes]:
+def read_axes(definition: Path) -> tuple[dict[str, np.ndarray], Axes]:
     """The arrays of `axes.npz`, and the axes."""
     with np.load(definition) as found:
         stored = {name: found[name] for name in found.files}

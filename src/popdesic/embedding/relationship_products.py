@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.genotype_products import GenotypeProducts
-from .lots import signs_of
+from .lots import columns_of_signs
 
 #: Spectral norm of what C differs by, relative to the mean of C times the number of samples: so
 #: much do eigenvalues change.
@@ -92,7 +92,7 @@ class RelationshipProducts:
         rates = np.divide(1.0, self.factors, out=np.zeros(known.shape), where=known)
         joint = own[:, None] * rates[self.part]
         within = own - own * own * np.diag(rates)[self.part]
-        probes = np.stack([signs_of(lots, k) for k in range(PROBES)], axis=1).astype(np.float64)
+        probes = columns_of_signs(lots, range(PROBES)).astype(np.float64)
         size = 0.0
         for _ in range(STEPS):
             probes = np.linalg.qr(probes)[0]

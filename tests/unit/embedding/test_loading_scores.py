@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from popdesic.embedding import pca, relationship
+from popdesic.embedding import pca, place_one, relationship
 from popdesic.embedding.loading_scores import score_by_loadings
-from popdesic.embedding.pca import axes_of, place_everyone, place_people
+from popdesic.embedding.pca import axes_of, place_everyone
+from popdesic.embedding.place_one import place_people
 from popdesic.embedding.relationship import (
     PAIR_BYTES,
     alt_frequency,
@@ -130,7 +131,7 @@ def test_people_have_the_scores_of_a_further_cohort(people, study, monkeypatch):
     found = place_people(prefixes[:2], prefixes[2], definition)
     assert not axes[-SIZES[2] :].any()
     assert found.tobytes() == scores[-SIZES[2] :].tobytes()
-    monkeypatch.setattr(pca, "MOST_EXACT", 1)
+    monkeypatch.setattr(place_one, "MOST_EXACT", 1)
     near = place_people(prefixes[:2], prefixes[2], definition, threads=2)
     assert near.tobytes() != found.tobytes()
     np.testing.assert_allclose(near, found, atol=1e-5 * np.abs(found).max())
