@@ -147,8 +147,10 @@ def bench_axes(folder: Path, options) -> None:
     everyone, one, axes = write_axes(folder, options.samples, options.sites)
     bed, rows = everyone.with_suffix(".bed"), []
 
+    backend = cpu_backend(options.threads)
+
     def place() -> None:
-        place_people([everyone], one, axes, options.threads)
+        place_people([everyone], one, axes, backend)
 
     place()  # kernels are compiled
     more = GOAL_SAMPLES * GOAL_SITES / options.samples / options.sites

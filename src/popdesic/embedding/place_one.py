@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.sheet_text import COORDINATE
+from ..engine.base import Backend
 from ..engine.genotype_products import GenotypeProducts
-from ..engine.select import cpu_backend
 from ..io.bed import read_fam
 from ..io.genotypes import MISSING
 from ..io.tables import read_table
@@ -30,7 +30,7 @@ MOST_EXACT = 10_000
 
 
 def place_on_axes(
-    prefixes: Sequence[Path], person: Path, definition: Path, threads: int = 1
+    prefixes: Sequence[Path], person: Path, definition: Path, backend: Backend
 ) -> np.ndarray:
     """Scores of a person on the axes of a study, float64 (k,).
 
@@ -43,11 +43,11 @@ def place_on_axes(
     definition : Path
         `axes.npz` of `define_axes`.
     """
-    return place_people(list(prefixes), person, definition, threads)[-1]
+    return place_people(list(prefixes), person, definition, backend)[-1]
 
 
 def place_people(
-    prefixes: list[Path], people: Path, definition: Path, threads: int = 1
+    prefixes: list[Path], people: Path, definition: Path, backend: Backend
 ) -> np.ndarray:
     """Scores of people who are no part of a study, float64 (n, k): those of a further cohort.
 
@@ -67,14 +67,14 @@ def place_people(
     if len(axes.vectors) > MOST_EXACT:
         calls = calls_of(prefixes, stored["sites"], keep, stored["af"])
         read, sizes = read_cohorts([people], stored["sites"])
-        products = cpu_backend(threads).genotype_products(calls)
+        products = backend.genotype_products(calls)
         return axes.project(*_relationship_by_products(products, read(0, len(stored["af"]))))
     read, sizes = read_cohorts([*prefixes, people], stored["sites"])
     founders = np.concatenate([*keep, np.zeros(sizes[-1], bool)])
     first = int((~founders).sum()) - sizes[-1]
     blocks = [bounds for bounds in blocks_of_others(sizes, founders) if bounds[0] >= first]
     given = read, sizes, founders, stored["af"]
-    return axes.project(*relationship_to(*given, threads, blocks))
+    return axes.project(*relationship_to(*given, backend.threads, blocks))
 
 
 def _relationship_by_products(

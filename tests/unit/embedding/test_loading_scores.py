@@ -16,6 +16,7 @@ from popdesic.embedding.relationship import (
     relationship_among,
     relationship_to,
 )
+from popdesic.engine.select import cpu_backend
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
 
 SIZES, N_SITES = [130, 60, 110], 1500
@@ -128,10 +129,10 @@ def test_people_have_the_scores_of_a_further_cohort(people, study, monkeypatch):
     """To the last bit among few; by sums of whole numbers among many, nearly."""
     (_, axes, _), (prefixes, definition) = people, study
     scores = place_everyone(prefixes, definition)[2]
-    found = place_people(prefixes[:2], prefixes[2], definition)
+    found = place_people(prefixes[:2], prefixes[2], definition, cpu_backend(1))
     assert not axes[-SIZES[2] :].any()
     assert found.tobytes() == scores[-SIZES[2] :].tobytes()
     monkeypatch.setattr(place_one, "MOST_EXACT", 1)
-    near = place_people(prefixes[:2], prefixes[2], definition, threads=2)
+    near = place_people(prefixes[:2], prefixes[2], definition, cpu_backend(2))
     assert near.tobytes() != found.tobytes()
     np.testing.assert_allclose(near, found, atol=1e-5 * np.abs(found).max())
