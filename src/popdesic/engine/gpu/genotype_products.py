@@ -95,7 +95,7 @@ class GpuProducts(GenotypeProducts):
         largest = max((last - first for first, last in blocks), default=0) * self.row_bytes
         pinned = [cupy.cuda.alloc_pinned_memory(largest or 1) for _ in range(2)]
 
-        def send(bounds: tuple[int, int], buffer: Any) -> cupy.ndarray:
+        def send(bounds: tuple[int, int], buffer: Any, done: cupy.cuda.Event) -> cupy.ndarray:
             cupy.cuda.Device(index).use()
             first, shape = bounds[0], (bounds[1] - bounds[0], self.row_bytes)
             staged = np.frombuffer(buffer, np.uint8, shape[0] * shape[1]).reshape(shape)
@@ -107,6 +107,7 @@ class GpuProducts(GenotypeProducts):
             run_tasks(fill, chunks(len(staged), divide_up(len(staged), threads)), threads)
             with stream:
                 found = cupy.empty(shape, np.uint8)
+                stream.wait_event(done)  # the memory may be that of a block still in use
                 found.set(staged)
             stream.synchronize()
             return found
@@ -114,7 +115,8 @@ class GpuProducts(GenotypeProducts):
         with ThreadPoolExecutor(1) as sender:
             waiting = None
             for number, bounds in enumerate(blocks):
-                coming = sender.submit(send, bounds, pinned[number % 2])
+                done = cupy.cuda.get_current_stream().record()
+                coming = sender.submit(send, bounds, pinned[number % 2], done)
                 if waiting is not None:
                     yield waiting.result()
                 waiting = coming
