@@ -92,14 +92,18 @@ def test_rare_sites_equal_the_oracle(machine, rng, way, missing):
 )
 def test_genotype_products_have_the_bytes_of_the_cpu(machine, rng, sizes, n_sites, missing):
     from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.gpu.genotype_products import GpuProducts
 
     calls = random_calls(rng, sizes, n_sites, missing)
     cpu, gpu = CpuProducts(calls, 2), GpuBackend().genotype_products(calls)
+    sent = GpuProducts(calls, machine.device, 0, 2)
+    assert gpu.held is not None and sent.held is None
     for k in (1, 9):
         machine.backward = not machine.backward
         vectors = rng.normal(size=(len(calls.places), k)) * 10.0 ** rng.integers(-9, 9, k)
         assert gpu.project(vectors).tobytes() == cpu.project(vectors).tobytes()
         assert gpu.normal(vectors).tobytes() == cpu.normal(vectors).tobytes()
+        assert sent.normal(vectors).tobytes() == cpu.normal(vectors).tobytes()
     for name, own in vars(cpu.sample_sums()).items():
         assert vars(gpu.sample_sums())[name].tobytes() == own.tobytes(), name
 
