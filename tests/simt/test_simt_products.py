@@ -15,6 +15,7 @@ from popdesic.embedding.krylov import Krylov
 from popdesic.embedding.relationship_products import RelationshipProducts
 from popdesic.engine.cpu.columns import CpuColumns
 from popdesic.engine.cpu.genotype_products import CpuProducts
+from popdesic.engine.genotype_products import Flips
 from popdesic.engine.select import cpu_backend
 from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes
 
@@ -106,6 +107,27 @@ def test_genotype_products_have_the_bytes_of_the_cpu(machine, rng, sizes, n_site
         assert sent.normal(vectors).tobytes() == cpu.normal(vectors).tobytes()
     for name, own in vars(cpu.sample_sums()).items():
         assert vars(gpu.sample_sums())[name].tobytes() == own.tobytes(), name
+
+
+@pytest.mark.parametrize(("known", "k"), [(0, 8), (3, 8), (5, 3), (2, 17)])
+@pytest.mark.parametrize("missing", [0.0, 0.02])
+def test_flipped_genotypes_have_the_bytes_of_the_cpu(machine, rng, known, k, missing):
+    """Blocks within stretches, one of them longer than a step of the kernel."""
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    calls = random_calls(rng, [300, 40], 700, missing)
+    n = len(calls.places)
+    cpu, gpu = CpuProducts(calls, 2), GpuBackend().genotype_products(calls)
+    axes = np.linalg.qr(rng.normal(size=(n, known)))[0]
+    signs = rng.choice(np.array([1, -1], np.int8), (3, n, k))
+    stretch = np.repeat([0, 1, 2], [400, 1, 299])
+    flips = Flips(signs, stretch, axes, cpu.project(axes))
+    for _ in range(2):
+        machine.backward = not machine.backward
+        vectors = rng.normal(size=(n, k)) * 10.0 ** rng.integers(-9, 9, k)
+        assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
+    assert "add_flipped" in machine.launched
+    assert gpu.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
 
 
 @pytest.mark.parametrize("n", [1, 15, 2048, 2049, 4100])

@@ -16,10 +16,13 @@ import numpy as np
 from ...io.sites import chunks
 from ..genotype_products import (
     BLOCK_SITES,
+    FEW_BITS,
     Calls,
+    Flips,
     GenotypeProducts,
     SampleSums,
     misses,
+    rounded,
     site_blocks,
 )
 from ..host.sample_sums import DIGITS, digits_of, squares_of_codes, unscaled, whole_of
@@ -27,7 +30,7 @@ from ..threads import run_tasks
 from .code_sums import Block, CodeSums
 from .columns import GpuColumns
 from .devices import Device
-from .genotype_passes import NormalPass
+from .genotype_passes import SHARES_BYTES, FlippedPass, NormalPass
 from .genotype_plans import (
     GENOTYPES,
     HETEROZYGOTES,
@@ -35,6 +38,7 @@ from .genotype_plans import (
     MISSING,
     MOST_TILES,
     TILE_COLUMNS,
+    tiles_of,
 )
 from .layout import divide_up
 from .stream_plans import COPY_THREADS
@@ -63,6 +67,8 @@ class GpuProducts(GenotypeProducts):
         self.device, self.row_bytes = device, calls.spans[-1][1]
         self.sums = CodeSums(device)
         self._missing: dict[tuple[int, int], bool] = {}
+        #: The last flips, and their components as whole numbers: many passes use them.
+        self._components: tuple[Flips, tuple, tuple] | None = None
         self.mean, self.inverse = cupy.asarray(self.mean), cupy.asarray(self.inverse)
         room = free_bytes - SPARE_BLOCKS * BLOCK_SITES * self.row_bytes
         if isinstance(calls.parts[0], cupy.ndarray):
@@ -146,6 +152,37 @@ class GpuProducts(GenotypeProducts):
             pass
         total = one.total[self._where]
         return total if isinstance(vectors, cupy.ndarray) else self._get(total)
+
+    def flipped(self, vectors: np.ndarray, flips: Flips) -> np.ndarray:
+        shared = 8 * flips.known.shape[1] * TILE_COLUMNS * tiles_of(vectors.shape[1])
+        if not 0 < vectors.shape[1] <= TILE_COLUMNS * MOST_TILES or shared > SHARES_BYTES:
+            return super().flipped(vectors, flips)
+        signs = self._signs(flips)
+        if self._components is None or self._components[0] is not flips:
+            self._components = flips, *self._whole_components(flips)
+        _, known, along = self._components
+        one = FlippedPass(
+            *(self.sums, *self._placed(vectors), self.mean, self.inverse),
+            **{"signs": signs, "stretch": flips.stretch, "known": known, "along": along},
+        )
+        for _ in self._each(one.add, site_blocks(self.calls.n_sites, flips.stretch)):
+            pass
+        return self._get(one.total[self._where])
+
+    def _whole_components(self, flips: Flips) -> tuple[tuple, tuple]:
+        """Known components of people and of sites, and as whole numbers: see `FlippedPass`."""
+        known, along = self._scattered(flips.known), self._put(flips.projections)
+        whole, powers, left, left_powers = known, None, along, {}
+        if known.shape[1]:
+            whole, powers = rounded(cupy, known, FEW_BITS)
+            left = cupy.zeros_like(along)
+        for first, last in site_blocks(self.calls.n_sites, flips.stretch):
+            left_powers[first] = np.uint64(0)
+            if known.shape[1]:
+                left[first:last], left_powers[first] = rounded(cupy, along[first:last], FEW_BITS)
+        powers = np.uint64(0) if powers is None else powers
+        of_people = known, whole.astype(np.int64), powers
+        return of_people, (along, left.astype(np.int64), left_powers)
 
     def sample_sums(self) -> SampleSums:
         """As on the host: integers, sums of three digits each of the squares of a block."""
