@@ -14,11 +14,9 @@
 
 #include "digits.cuh"
 
-#if !defined(N_COLUMNS) || !defined(SITE_BITS) || !defined(BITS)
-#error "N_COLUMNS, SITE_BITS, BITS come from the launch"
+#if !defined(N_COLUMNS) || !defined(SITE_BITS) || !defined(BITS) || !defined(THREADS)
+#error "N_COLUMNS ... THREADS come from the launch (engine/gpu/genotype_plans.py)"
 #endif
-
-constexpr int THREADS = 512;
 
 template <typename T, typename F>
 __device__ __forceinline__ T reduce(T* shared, T own, F join) {

@@ -16,11 +16,9 @@
 
 #include "digits.cuh"
 
-#if !defined(N_COLUMNS) || !defined(SITE_BITS)
-#error "N_COLUMNS, SITE_BITS come from engine/gpu/layout.py and the launch"
+#if !defined(N_COLUMNS) || !defined(SITE_BITS) || !defined(THREADS)
+#error "N_COLUMNS, SITE_BITS, THREADS come from the launch (engine/gpu/genotype_plans.py)"
 #endif
-
-constexpr int THREADS = 1024;
 
 __device__ __forceinline__ double site_value(double sum, double absent, double total, int power,
                                              double mean, double inverse, double weight) {

@@ -13,14 +13,20 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ..genotype_products import BITS, BLOCK_SITES, SITE_BITS
+from ..genotype_products import BLOCK_SITES
 from .code_sums import Block, CodeSums
 from .compile import load_function
-from .genotype_plans import GENOTYPES, MISSING, TILE_COLUMNS, tiles_of
+from .genotype_plans import (
+    FLIPPED,
+    GENOTYPES,
+    MISSING,
+    NORMAL,
+    TILE_COLUMNS,
+    pass_defines,
+    tiles_of,
+)
 from .layout import SUM_DIGITS, divide_up
 
-#: The files of the kernels between and after the sums, and threads of their thread blocks.
-NORMAL, FLIPPED = ("pca/standardise", 1024), ("pca/flips", 512)
 #: Most bytes of shares of known components in shared memory.
 SHARES_BYTES = 32 << 10
 
@@ -95,7 +101,7 @@ class _Pass:
 
     def _run(self, function: str, blocks: tuple, arguments: tuple, shared: int = 0) -> None:
         file, threads = self.kernels
-        defines = ("N_COLUMNS", self.width), ("SITE_BITS", SITE_BITS), ("BITS", BITS)
+        defines = pass_defines(self.width, threads)
         kernel = load_function(file, function, defines, self.sums.device.capability)
         kernel(blocks, (threads,), arguments, shared_mem=shared)
 
