@@ -95,7 +95,7 @@ def _draw_on_gpu(limits: np.ndarray, labels: np.ndarray, row_words: int):
     n_sites = len(limits)
     words = cupy.empty((n_sites, row_words), np.uint32)
     counts = cupy.zeros(n_sites, np.uint64)
-    kernel = cupy.RawKernel(DRAW_CODES, "draw")
+    kernel = cupy.RawModule(code=DRAW_CODES, options=("-std=c++17",)).get_function("draw")
     there = cupy.asarray(limits), cupy.asarray(labels)
     for first in range(0, n_sites, SITES):
         own = slice(first, min(first + SITES, n_sites))
