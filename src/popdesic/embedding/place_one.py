@@ -63,7 +63,9 @@ def place_people(
     """
     stored, axes = read_axes(definition)
     defining = set(stored["samples"].tolist())
-    keep = [np.array([x in defining for x in read_fam(p)["sample"]], bool) for p in prefixes]
+    keep = [
+        np.array([x in defining for x in read_fam(p)["sample"].tolist()], bool) for p in prefixes
+    ]
     if len(axes.vectors) > MOST_EXACT:
         calls = calls_of(prefixes, stored["sites"], keep, stored["af"])
         read, sizes = read_cohorts([people], stored["sites"])

@@ -36,6 +36,8 @@ from .columns import CpuColumns
 
 #: Words of blocks that stay in memory: reading and transposing them takes a fifth of a pass.
 HELD_BYTES = 1 << 29
+#: Bytes of rows in which missing genotypes are looked for at a time.
+LOOKED_BYTES = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,19 @@ class Block:
     @classmethod
     def of(cls, rows: np.ndarray) -> Block:
         """The block of some .bed rows."""
-        people, missing, listed = by_site(rows), bool(misses(rows)), None
+        people, missing, listed = by_site(rows), _misses(rows), None
         if missing:
             starts, items = np.empty(len(rows) + 1, np.int64), np.empty(people.size, np.int32)
             flipped_sums.list_missing(people, starts, items)
             if starts[-1] <= len(items):
                 listed = starts, items[: starts[-1]].copy()
         return cls(people, by_person(rows), missing, listed)
+
+
+def _misses(rows: np.ndarray) -> bool:
+    """`misses` of a few rows at a time: new memory for all would take longer than the bits."""
+    step = max(1, LOOKED_BYTES // max(1, rows.shape[1]))
+    return any(misses(rows[first : first + step]) for first in range(0, len(rows), step))
 
 
 class CpuProducts(GenotypeProducts):
