@@ -9,7 +9,13 @@ import pytest
 from compiling import compile_kernel, compile_source, require_compiler
 from launches import HOPPER, scan_shape
 
-from popdesic.engine.gpu import epistasis_plans, ibd_plans, minplus_plans, tune_plans
+from popdesic.engine.gpu import (
+    epistasis_plans,
+    genotype_plans,
+    ibd_plans,
+    minplus_plans,
+    tune_plans,
+)
 from popdesic.engine.gpu.bitgemm_plans import Pass
 from popdesic.engine.gpu.layout import compiler_options
 from popdesic.engine.gpu.sources import read_source
@@ -131,6 +137,12 @@ KERNELS = [
     ("neighbors/points", "75", ()),
     *(("neighbors/close_pairs", "75", (("N_OUTPUTS", n),)) for n in (1, 5)),
     *(("pca/sum_codes", arch, (("TILES", tiles),)) for arch, tiles in (("80", 1), ("90a", 4))),
+    *(
+        (file, arch, genotype_plans.pass_defines(columns, threads))
+        for file, threads in (genotype_plans.NORMAL, genotype_plans.FLIPPED)
+        for arch, columns in (("80", 8), ("90a", 32))
+    ),
+    ("pca/columns", "75", ()),
     *(("umap/epoch", arch, (("DRAWS", 5),)) for arch in ("75", "80", "90a")),
     ("umap/density", "75", ()),
     *(("population/group_counts", "75", (("COUNT_BYTES", size),)) for size in (2, 4)),

@@ -14,6 +14,8 @@ import yaml
 from layouts import draw_layout
 
 from popdesic.compare.ld import r2_matrix
+from popdesic.embedding.krylov import Krylov
+from popdesic.embedding.relationship_products import RelationshipProducts
 from popdesic.engine.cpu.precompile import NUMBERS
 from popdesic.engine.genotype_products import Calls
 from popdesic.engine.terms import KINSHIP, SQUARED
@@ -135,6 +137,8 @@ def project(backend, rng) -> None:
     found = backend.genotype_products(calls)
     for k in rng.integers(1, 80, 3):
         found.normal(rng.normal(size=(36, k)))
+    space = Krylov(RelationshipProducts(found), rng.normal(size=(36, 16)), found.columns)
+    space.search(2)
 
 
 def lay_out(backend, rng) -> None:

@@ -108,6 +108,10 @@ def components(backend: GpuBackend) -> None:
     found = backend.genotype_products(calls)
     for k in VECTORS:
         found.normal(rng.normal(size=(n, k)))
+    found.sample_sums()
+    columns = found.columns
+    block = columns.put(rng.normal(size=(n, 16)))
+    columns.add(columns.zeros(n), [block], columns.gram([block], block))
     vectors, known = rng.normal(size=(n, 2)), np.linalg.qr(rng.normal(size=(n, 2)))[0]
     found.normal(vectors, np.ones((2, 2)))
     found.joint(vectors)

@@ -22,6 +22,7 @@ from ...io import bcf_records, codecs, vcf_text, zarr_calls
 from ..host import (
     allele_sums,
     block_paths,
+    column_sums,
     dips,
     expected_genotypes,
     flipped_sums,
@@ -132,6 +133,9 @@ def products_of_genotypes() -> None:
     _compile(genotype_sums._sum_codes, f"({words}, int64, int32[:, :, ::1], int64[:, ::1])")
     _compile(genotype_sums._sum_missing, f"({words}, int64[:, ::1], int64[:, ::1])")
     _compile(genotype_sums._transpose_codes, f"(uint8[:, ::1], {words})")
+    blocks = "float64[:, ::1], float64[:, ::1]"
+    _compile(column_sums.add_products, f"({blocks}, int64, int64, float64[:, :, ::1])")
+    _compile(column_sums.add_combination, f"({blocks}, float64[:, ::1], int64, int64)")
     lists, whole, small = "int64[::1], int32[::1]", "int64[:, ::1]", "int32[:, ::1]"
     numbers, row, values = "float64[:, ::1]", "float64[::1]", "int32[:, :, ::1]"
     _compile(flipped_sums.list_missing, f"({words}, {lists})")
@@ -172,7 +176,7 @@ def epochs_of_maps() -> None:
     graph = "int64[::1], int64[::1], float64[::1]"
     _compile(neighbor_union._unite, f"({lists}, float64[:, ::1], boolean[:, ::1], int64, int64)")
     _compile(neighbor_union._count_edges, f"({lists}, {kept}, int64[::1])")
-    _compile(neighbor_union._place_back, f"({lists}, {kept}, {graph})")
+    _compile(neighbor_union._place_back, f"({lists}, {kept}, {graph}, int64, int64)")
     lengths = "int64[::1], int64[::1], float64[::1], int64, int64"
     _compile(neighbor_union._find_lengths, f"({lists}, {lengths})")
     _compile(neighbor_union._sort_rows, f"({lists}, float64, {graph}, int64, int64)")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import layouts
+from ..columns import GRAM_ROWS, WIDTH
 from ..constants import BASE, INFINITY_INT32, INFINITY_INT64, LEVEL_BITS, ZERO_LEVEL
 from ..matches import SHARE_BITS
 from ..nearest import MOST_NEIGHBORS, NOBODY, RATIO, ROOT, SHARES
@@ -194,7 +195,8 @@ DEFINES: dict[str, dict[str, int]] = {
     "pca": _named(
         *("SUM_STAGE", "SUM_STEP", "SUM_WARPS", "SUM_ROWS", "SUM_DIGITS"),
         *("TURNED_COLUMNS", "TURNED_WORDS"),
-    ),
+    )
+    | {"WIDTH": WIDTH, "GRAM_ROWS": GRAM_ROWS},
     "umap": {
         "UMAP_THREADS": UMAP_THREADS,
         "POINT_BITS": layouts.POINT_BITS,
