@@ -8,7 +8,7 @@
 //           first by difference <= limit * called in float32, with limits rounded up.
 // Source    DESIGN sections 5 and 6.
 // Shapes    see sums.cuh and lists.cuh; people of rows first_row + i, of columns first_column + j;
-//           `own`: the tile is of a block with itself, pairs i < j of one band (lists.cuh) count.
+//           pairs of one band count (lists.cuh), where the tile is a block's `own` those i < j.
 // Threads   256; a thread holds 4 columns and walks over FILTER_ROWS rows. Memory bound: one read
 //           of the accumulators.
 // keep_nearest
@@ -33,11 +33,11 @@ struct Form {
 __device__ __forceinline__ double distance_of(const int (&x)[N_OUTPUTS][4], int q,
                                               const Form& form) {
     const int called = x[1][q];
-    if (called < form.least_called) return INFINITE;
+    if (called < form.least_called) return infinite();
 #if FORM == FORM_SHARES
     const i64 sum_a = x[2][q], square_a = x[3][q], sum_b = x[4][q], square_b = x[5][q];
     const double scale = __dmul_rn((double)sum_a, (double)sum_b);
-    if (scale == 0) return INFINITE;
+    if (scale == 0) return infinite();
     const double cross = (double)(square_a * sum_b - square_b * sum_a);
     const double uneven = __dmul_rn((double)(sum_b - sum_a), cross);
     const double squared = __dadd_rn(__dmul_rn(scale, (double)x[0][q]), uneven);
@@ -64,10 +64,8 @@ filter_counts(const int* acc, const i64* total, i64 slot_stride, i64 pitch, cons
     const Form form{times, share, least_called};
     const int j = (blockIdx.x * FILTER_THREADS + threadIdx.x) * 4;
     const int row0 = blockIdx.y * FILTER_ROWS, row1 = min(row0 + FILTER_ROWS, n_rows);
-    const int column0 = blockIdx.x * FILTER_THREADS * 4;
-    if (own && !meets_band(row0, row1, column0, min(column0 + FILTER_THREADS * 4, n_columns), high))
-        return;
-    if (j >= n_columns) return;
+    if (j >= n_columns || (own && row0 >= j + 4)) return;
+    if (!meets_group(row0, row1, j, min(j + 4, n_columns), high)) return;
     int columns[N_OUTPUTS][4];
     read_columns(sums, j, columns);
     float column_limit[4];
@@ -82,7 +80,8 @@ filter_counts(const int* acc, const i64* total, i64 slot_stride, i64 pitch, cons
         const float row_limit = limits[first_row + i];
         #pragma unroll
         for (int q = 0; q < 4; ++q) {
-            if (j + q >= n_columns || (own && !in_band(i, j + q, low, high))) continue;
+            if (j + q >= n_columns || (own && i >= j + q)) continue;
+            if (!in_band(i, j + q, low, high)) continue;
             n_few += x[1][q] < least_called;
 #if FORM != FORM_SHARES
             if ((float)x[0][q] > fmaxf(row_limit, column_limit[q]) * (float)x[1][q]) continue;
@@ -129,7 +128,7 @@ keep_nearest(double* distance, int* index, int* called, float* limits, double* n
     int size = 2;
     while (size < n) size *= 2;
     for (int i = lane; i < size; i += 32) {
-        d[i] = i < k ? distance[list + i] : i < n ? new_distance[from + i] : INFINITE;
+        d[i] = i < k ? distance[list + i] : i < n ? new_distance[from + i] : infinite();
         who[i] = i < k ? index[list + i] : i < n ? new_index[from + i] : NOBODY;
         sites[i] = i < k ? called[list + i] : i < n ? new_called[from + i] : 0;
     }

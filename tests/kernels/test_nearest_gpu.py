@@ -19,8 +19,7 @@ pytest.importorskip("cupy")
 
 import cupy
 
-from popdesic.engine.gpu import nearest as nearest_gpu
-from popdesic.engine.gpu import neighbor_plans, tiles
+from popdesic.engine.gpu import close_pairs, nearest, neighbor_plans, tiles
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.gpu.devices import supported_kernels
 from popdesic.engine.gpu.rare_sites_plans import SiteCosts
@@ -63,8 +62,28 @@ def test_nearest_of_two_cohorts_in_each_other(backend, monkeypatch, metric, kept
     held = dict.fromkeys(kept, backend.keep_planes)
     for cut in (1, 300):
         check_between(backend, genotypes, cut, 9, metric, 20, **held)
-    monkeypatch.setattr(neighbor_plans, "HOST_PAIRS", 1)
+    monkeypatch.setattr(neighbor_plans, "TILE_SAMPLES", 256)
     check_between(backend, genotypes, 300, 9, metric, 20, **held)
+
+
+@pytest.mark.parametrize(("n", "cut"), [(1030, 515), (3000, 2900), (5000, 1000)])
+@pytest.mark.parametrize("k", [1, 50, 256])
+def test_lists_of_two_cohorts_of_any_size(backend, monkeypatch, n, cut, k):
+    """More neighbours than the first band offers, and more candidates than have room."""
+    genotypes = draw_people(n, n, 90, 0.1, copies=200)
+    check_between(backend, genotypes, cut, k, "euclidean", 20)
+    monkeypatch.setattr(nearest, "BANDS", nearest.WHOLE)
+    monkeypatch.setattr(neighbor_plans, "BANDS", neighbor_plans.WHOLE)
+    check_between(backend, genotypes, cut, k, "ibs", 20)
+
+
+@pytest.mark.parametrize("n_sites", [1, 15, 16, 17, 63, 64, 65, 1100])
+def test_two_cohorts_of_any_number_of_sites(backend, n_sites):
+    genotypes = draw_people(n_sites, 300, n_sites, 0.2)
+    genotypes[3] = -1  # nobody can be compared with it
+    check_between(backend, genotypes, 140, 5, "euclidean")
+    genotypes[:] = -1
+    check_between(backend, genotypes, 140, 5, "normalized")
 
 
 @pytest.mark.parametrize("k", [1, 50, 256])
@@ -103,6 +122,7 @@ def test_every_micro_kernel(gpu_device, side, kernel):
     for missing in (0.0, 0.1):
         genotypes = draw_people(3, 600, 500, missing, copies=60)
         check_nearest(backend, genotypes, 9, "euclidean")
+        check_between(backend, genotypes, 250, 9, "euclidean")
         check_close(backend, genotypes, CLOSE)
 
 
@@ -113,6 +133,7 @@ def test_rare_sites(gpu_device, side, missing):
     genotypes = np.where(draw_people(4, 700, 900, missing) == 2, 0, draw_people(5, 700, 900))
     genotypes[:, ::3] = draw_people(6, 700, 300, missing, copies=50)
     check_nearest(backend, genotypes.astype(np.int8), 9, "manhattan")
+    check_between(backend, genotypes.astype(np.int8), 300, 9, "manhattan", a=backend.keep_planes)
     check_close(backend, genotypes.astype(np.int8), CLOSE)
 
 
@@ -159,7 +180,7 @@ def test_nearest_of_awkward_points(backend, side, name):
 @pytest.mark.parametrize("least", [8, 1 << 16])
 def test_close_pairs_of_counts(backend, side, monkeypatch, missing, kinship, least):
     """With little room the whole product is taken, and room is made."""
-    monkeypatch.setattr(nearest_gpu, "LEAST_PAIRS", least)
+    monkeypatch.setattr(close_pairs, "LEAST_PAIRS", least)
     genotypes = draw_people(10, 600, 300, missing, copies=50)
     for share in (0.0, 0.02):
         check_close(backend, genotypes, Closeness(kinship, share, 5, 10**6))

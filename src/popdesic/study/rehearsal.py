@@ -92,8 +92,10 @@ def neighbors(backend: GpuBackend) -> None:
     rng = np.random.default_rng(1)
     backend.rare_sites = False
     for masked in (False, True):
-        planes = PlaneParts.of([draw_planes(rng, SAMPLES, SITES, masked)])
-        backend.nearest_samples(planes, Measure(SQUARED, ROOT, SITES, 1, 1), 5)
+        own, other = (draw_planes(rng, SAMPLES, SITES, masked) for _ in range(2))
+        planes, measure = PlaneParts.of([own]), Measure(SQUARED, ROOT, SITES, 1, 1)
+        backend.nearest_samples(planes, measure, 5)
+        backend.nearest_between(own, other, measure, 5)
         backend.close_pairs(planes, Closeness(0.05, 0.05, 1, SAMPLES**2))
     backend.nearest_points(rng.normal(size=(SAMPLES, 4)), 5)
 
