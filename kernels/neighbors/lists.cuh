@@ -14,6 +14,14 @@
 #error "LIST_LENGTH ... NOBODY come from engine/gpu/layout.py"
 #endif
 
+// What a list keeps of a pair beside its distance: jointly called sites; of best matches mismatches,
+// too, in the upper half.
+#if defined(FORM) && FORM == FORM_MATCHES
+typedef i64 Used;
+#else
+typedef int Used;
+#endif
+
 constexpr float UNLIMITED = 3.0e38f;
 
 __device__ __forceinline__ double infinite() { return __longlong_as_double(0x7ff0000000000000LL); }
@@ -22,11 +30,11 @@ __device__ __forceinline__ double infinite() { return __longlong_as_double(0x7ff
 struct Lists {
     double* distance;
     int* index;
-    int* called;
+    Used* called;
     float* limits;
     double* new_distance;
     int* new_index;
-    int* new_called;
+    Used* new_called;
     u32* count;
     int k;
 };
@@ -37,7 +45,7 @@ __device__ __forceinline__ bool precedes(double d, int i, double e, int j) {
 
 // Append `other` to the candidates in row `place` if it improves the list of `person`.
 __device__ __forceinline__ void offer(const Lists& lists, int place, int person, int other,
-                                      double distance, int called) {
+                                      double distance, Used called) {
     volatile u32* count = lists.count + place;
     if (*count > LIST_ROOM) return;
     const i64 last = (i64)person * lists.k + lists.k - 1;

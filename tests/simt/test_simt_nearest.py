@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from neighbor_checks import (
     METRICS,
+    SCREENS,
     check_between,
     check_close,
     check_nearest,
     check_points,
+    check_screen,
     draw_people,
 )
 
@@ -96,3 +98,28 @@ def test_nearest_points(machine, schedule, n, m):
 @pytest.mark.parametrize("missing", [0.0, 0.4])
 def test_close_pairs(backend, short_tiles, missing):
     check_close(backend, draw_people(6, 270, 300, missing, copies=30), CLOSE)
+
+
+@pytest.mark.parametrize("name", SCREENS)
+@pytest.mark.parametrize("cut", [None, 1, 40])
+def test_pairs_to_look_at_again(backend, monkeypatch, name, cut):
+    """With little room, too, and with either cohort's planes on the device."""
+    from popdesic.engine.gpu import pair_screen
+
+    genotypes = draw_people(3, 90, 65, 0.2, copies=20)
+    genotypes[2] = -1
+    check_screen(backend, genotypes, cut, SCREENS[name], 2)
+    monkeypatch.setattr(pair_screen, "LEAST_PAIRS", 3)
+    monkeypatch.setattr(pair_screen, "MOST_PAIRS", 40)
+    for kept in ("a", "b"):
+        held = {kept: backend.keep_planes}
+        check_screen(backend, genotypes, cut, SCREENS[name], 3, **held)
+
+
+@pytest.mark.parametrize("cut", [None, 270])
+def test_screens_of_several_tiles(machine, short_tiles, cut):
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    genotypes = draw_people(4, 600, 40, 0.1, copies=100)
+    for top in (0, 5):
+        check_screen(GpuBackend(rare_sites=False), genotypes, cut, SCREENS["usual"], top)

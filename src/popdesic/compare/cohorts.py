@@ -2,7 +2,8 @@
 
 The counts of `engine.terms.KINSHIP` show how closely two people are related, whether they are the
 same person, and whether one has nearly no allele that the other lacks, as if the other's sample
-contained both people's DNA. Blocks of samples limit memory; results do not depend on their size.
+contained both people's DNA. The backend goes through all pairs (`Backend.screen_pairs`); the few
+that may be of interest are judged here.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -21,20 +21,15 @@ from ..distance.rows import Pair, content_key, tile_key, update_row
 from ..distance.tiles import require_one_panel
 from ..engine.base import Backend
 from ..engine.matches import TopMatches
+from ..engine.screen import Screen
 from ..engine.terms import KINSHIP, Planes
-from ..io.sites import chunks
 from ..io.tables import read_table, write_table
 from . import identity, kinship, mixture
 from .resolution import Resolution
 
-if TYPE_CHECKING:
-    from ..engine.host.pair_screen import Screen
-
 #: Tables of a tile, and the endings of their files.
 TABLES = ("kinship", "identity", "mixture")
 ENDINGS = tuple(f".{table}.tsv" for table in TABLES)
-#: Samples per side of one block: its five int64 matrices take 160 MB.
-BLOCK_SAMPLES = 2048
 
 IDENTITY = ["query", "query_cohort", "match", "match_cohort", "rank", "called", "mismatches"]
 IDENTITY += ["mismatch_share", "log10_rmp", "log10_lr", "verdict"]
@@ -152,52 +147,28 @@ def compare_cohorts(
     dict
         Pairs compared, pairs with too few jointly called sites, rows of each table.
     """
-    from ..engine.host.pair_screen import screen_pairs  # numba starts slowly
-
     a, about_a = load_planes(folder_a)
     same = folder_a == folder_b
     b, about_b = (a, about_a) if same else load_planes(folder_b)
     require_one_panel(folder_a, about_a, folder_b, about_b)
     af = load_panel(panel)[0].af.to_numpy()
     counted_a, counted_b = (held or {}).get(folder_a, a), (held or {}).get(folder_b, b)
-    best = TopMatches(b.n_samples, limits.top)
-    pairs, hits, judged, few = [], [], 0, 0
-    screen = _screen_of(limits)
-    for row0, row1 in chunks(a.n_samples, BLOCK_SAMPLES):
-        block_a = Planes(counted_a.words[row0:row1], a.n_sites)
-        for column0, column1 in chunks(b.n_samples, BLOCK_SAMPLES):
-            if same and column0 < row0:
-                continue
-            diagonal = same and row0 == column0
-            block_b = None
-            if not diagonal:
-                block_b = Planes(counted_b.words[column0:column1], b.n_sites)
-            counts = backend.bitgemm(block_a, block_b, KINSHIP)
-            i, j, fewer = screen_pairs(
-                counts,
-                screen,
-                best,
-                row0,
-                column0,
-                own=diagonal,
-                both_ways=same,
-                threads=backend.threads,
-            )
-            m, n = counts.shape[1:]
-            judged += m * (m - 1) // 2 if diagonal else m * n
-            few += fewer
-            _judge_pairs(counts[:, i, j], i + row0, j + column0, limits, pairs, hits)
+    found = backend.screen_pairs(
+        counted_a, None if same else counted_b, _screen_of(limits), limits.top
+    )
+    pairs, hits = _judge_pairs(found.counts, found.rows, found.columns, limits)
     compared = _Compared(a, b, about_a, about_b, af, limits)
     tables = {
         "kinship": _kinship_table(pairs, compared),
-        "identity": _identity_table(best, compared),
+        "identity": _identity_table(found.best, compared),
         "mixture": _mixture_table(hits, compared),
     }
     for name, table in tables.items():
         write_table(out[name], table)
+    n_pairs = a.n_samples * (a.n_samples - 1) // 2 if same else a.n_samples * b.n_samples
     return {
-        "pairs": judged,
-        "pairs with too few jointly called sites": few,
+        "pairs": n_pairs,
+        "pairs with too few jointly called sites": found.few,
         **{f"{name} rows": len(table) for name, table in tables.items()},
     }
 
@@ -219,8 +190,6 @@ class _Compared:
 
 def _screen_of(limits: Limits) -> Screen:
     """What `_judge_pairs` and the best matches can need."""
-    from ..engine.host.pair_screen import Screen
-
     resolution = limits.resolution
     related = resolution.smallest_kinship is not None
     return Screen(
@@ -234,14 +203,9 @@ def _screen_of(limits: Limits) -> Screen:
 
 
 def _judge_pairs(
-    counts: np.ndarray,
-    rows: np.ndarray,
-    columns: np.ndarray,
-    limits: Limits,
-    pairs: list,
-    hits: list,
-) -> None:
-    """Append relatives to `pairs` and contaminated samples to `hits`.
+    counts: np.ndarray, rows: np.ndarray, columns: np.ndarray, limits: Limits
+) -> tuple[list, list]:
+    """Relatives, and contaminated samples.
 
     counts: int64 (5, n_pairs); rows, columns: the samples of either cohort.
     """
@@ -256,16 +220,18 @@ def _judge_pairs(
         same=limits.resolution.same(mismatches, named["called"]),
     )
     found = np.stack([named[name][chosen] for name in _KINSHIP_COUNTS], axis=1)
-    pairs += zip(rows[chosen], columns[chosen], found, phi, strict=True)
+    pairs = list(zip(rows[chosen], columns[chosen], found, phi, strict=True))
     lacks_b = named["ibs0"] + named["het_b"] - named["both_het"]  # a lacks alleles of b
     lacks_a = named["ibs0"] + named["het_a"] - named["both_het"]
     other = (named["called"] >= max(limits.min_called, 1)) & (
         mismatches > limits.resolution.max_mismatch * named["called"]
     )
+    hits: list = []
     for lacks, a_is_mixture in ((lacks_b, True), (lacks_a, False)):
         k = np.flatnonzero(other & (lacks <= limits.max_absent * named["called"]))
         are = [a_is_mixture] * len(k)
         hits += zip(rows[k], columns[k], are, lacks[k], named["called"][k], strict=True)
+    return pairs, hits
 
 
 def _kinship_table(pairs, compared: _Compared) -> pd.DataFrame:

@@ -19,6 +19,7 @@ from ..embedding.fuzzy_graph import fuzzy_graph
 from ..engine.genotype_products import Calls, Flips
 from ..engine.nearest import ROOT, Measure, PlaneParts
 from ..engine.relatives import Closeness
+from ..engine.screen import Screen
 from ..engine.terms import KINSHIP, SQUARED, Planes
 from ..engine.threads import run_tasks, usable_cpus
 from ..geodesic import closure
@@ -76,6 +77,8 @@ def products(backend: GpuBackend) -> None:
             for terms in (SQUARED, KINSHIP):
                 backend.bitgemm(a, None, terms)
                 backend.bitgemm(backend.keep_planes(a), b, terms)
+            for other in (None, b):
+                backend.screen_pairs(a, other, Screen(0.05, 0.02, 1, 1, 0.02, 0.05), 1)
 
 
 def correlations(backend: GpuBackend) -> None:

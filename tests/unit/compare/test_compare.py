@@ -214,7 +214,7 @@ def test_tables_of_one_cohort_against_itself(planted, tmp_path):
 
 def test_blocks_of_any_size_give_the_same_bytes(planted, tmp_path, monkeypatch):
     _, _, whole = compare(planted, 1, 1, tmp_path / "whole")
-    monkeypatch.setattr("popdesic.compare.cohorts.BLOCK_SAMPLES", 4)
+    monkeypatch.setattr("popdesic.engine.host.pair_screen.BLOCK_SAMPLES", 4)
     _, _, blocks = compare(planted, 1, 1, tmp_path / "blocks")
     for name in whole:
         assert whole[name].read_bytes() == blocks[name].read_bytes(), name

@@ -57,7 +57,7 @@ def test_a_list_and_its_candidates_are_sorted_together():
 def test_codes_of_forms():
     assert sorted(layout.FORMS.values()) == list(range(len(layout.FORMS)))
     form = neighbor_plans.Form.of_points(0.5, 1e-6)
-    assert dict(form.defines(2))["FORM"] == layout.FORMS["POINTS"]
+    assert dict(form.defines)["FORM"] == layout.FORMS["POINTS"]
 
 
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (700, 256), (300, 900)])

@@ -38,9 +38,10 @@ from ..group_counts import GroupCounts, Grouping
 from ..ibd import Candidates, Probes, Windows, check_operands
 from ..layouts import Layout
 from ..matches import TopMatches
-from ..nearest import Measure, Nearest, PlaneParts
+from ..nearest import MOST_NEIGHBORS, Measure, Nearest, PlaneParts
 from ..needs import CONTEXT_BYTES
 from ..relatives import Closeness, ClosePairs
+from ..screen import Screen, Screened
 from ..terms import Planes, Terms
 from . import minplus as minplus_gpu
 from . import minplus_plans, tune
@@ -361,6 +362,18 @@ class GpuBackend:
         with device_errors(f"the close pairs of {planes.n_samples} samples"):
             tiles = TileSums(self, planes)
             return close_pairs(tiles, closeness, self.device, self.threads)
+
+    def screen_pairs(self, a: Planes, b: Planes | None, screen: Screen, top: int) -> Screened:
+        from .pair_screen import screen_between, screen_own
+
+        if top > MOST_NEIGHBORS:
+            from ..host.pair_screen import screen_blocks
+
+            return screen_blocks(self, a, b, screen, top)
+        with device_errors(f"the comparison of {a.n_samples} samples"):
+            if b is None:
+                return screen_own(TileSums(self, PlaneParts.of([a])), screen, top, self.device)
+            return screen_between(BlockSums(self, a, b), screen, top, self.device)
 
     def candidates(
         self,

@@ -6,8 +6,6 @@ result.
 
 from __future__ import annotations
 
-from typing import Any
-
 import cupy
 import numpy as np
 
@@ -17,7 +15,7 @@ from ..terms import KINSHIP, SQUARED_ALONE
 from .compile import load_function
 from .devices import Device
 from .layout import FILTER_THREADS, divide_up
-from .neighbor_plans import Bounds, Tiles, filter_grid, ordered_tiles
+from .neighbor_plans import Bounds, TileOfSums, Tiles, filter_grid, ordered_tiles
 
 #: The file of these kernels.
 CLOSE = "neighbors/close_pairs"
@@ -58,7 +56,9 @@ class _CloseTiles:
         limits = np.clip(self.closeness.limits(*out.get()), -1, 2**31 - 1)
         self.limits[slice(*rows)] = cupy.asarray(limits.astype(np.int32))
 
-    def select(self, sums: Any, rows: Bounds, columns: Bounds, most: int) -> cupy.ndarray | int:
+    def select(
+        self, sums: TileOfSums, rows: Bounds, columns: Bounds, most: int
+    ) -> cupy.ndarray | int:
         """Pairs (row, column) within a tile, int32 (n_pairs, 2); of more than `most` the number."""
         n_outputs, own = sums.plan.shape[1], rows == columns
         share = self.closeness.widened_share

@@ -13,54 +13,24 @@ from ..nearest import Measure, Nearest, Scaled, checked_points
 from . import neighbor_plans
 from .compile import load_function
 from .devices import Device
-from .layout import FILTER_THREADS, POINT_SIDE, POINT_TILE, divide_up
-from .near_lists import NEAREST, Lists
+from .layout import POINT_SIDE, POINT_TILE, divide_up
+from .near_lists import Lists, Offers
 from .neighbor_plans import (
     BANDS,
     WHOLE,
-    Bounds,
     Form,
     Tiles,
-    filter_grid,
+    TilesBetween,
     ordered_tiles,
     tile_side,
     tiles_between,
 )
-from .tiles import BlockSums, Sums
 
 POINTS = "neighbors/points"
-_NULL = np.uint64(0)
 
 
-class _Offers:
-    """Offers the pairs of tiles of counts to lists, and counts those with too few sites."""
-
-    def __init__(self, measure: Measure, lists: Lists, device: Device) -> None:
-        self.lists, self.few = lists, cupy.zeros(1, np.uint64)
-        defines = lists.form.defines(len(measure.terms.outputs))
-        self.kernel = load_function(NEAREST, "filter_counts", defines, device.capability)
-        numbers = map(np.float64, (measure.times, measure.share))
-        self.numbers = (*numbers, np.int32(measure.least_called))
-
-    def offer(self, sums: Sums, rows: Bounds, columns: Bounds, bands: tuple[Bounds, ...]) -> None:
-        """One tile, band by band; rows and columns are numbers of lists."""
-        own = rows == columns
-        for band in bands:
-            full, counted = False, self.few
-            while not full:
-                self.kernel(
-                    filter_grid(rows[1] - rows[0], columns[1] - columns[0]),
-                    (FILTER_THREADS,),
-                    (
-                        *sums.arguments(),
-                        *map(np.int32, (rows[0], columns[0], own, *band)),
-                        *self.numbers,
-                        *self.lists.arguments(),
-                        self.lists.places(own),
-                        counted,
-                    ),
-                )
-                full, counted = self.lists.keep(rows, columns), _NULL
+def _offers(measure: Measure, lists: Lists, device: Device) -> Offers:
+    return Offers(lists, device, measure.least_called, (measure.times, measure.share))
 
 
 def nearest_samples(tiles: Tiles, measure: Measure, k: int, device: Device) -> Nearest:
@@ -72,7 +42,7 @@ def nearest_samples(tiles: Tiles, measure: Measure, k: int, device: Device) -> N
     k, form = found.index.shape[1], Form.of_measure(measure)
     side = tiles.side(measure.terms)
     lists = Lists(n, max(1, k), side, form, device)
-    offers = _Offers(measure, lists, device)
+    offers = _offers(measure, lists, device)
     for rows, columns in ordered_tiles(n, side):
         sums = tiles.multiply(rows, columns, measure.terms)
         offers.offer(sums, rows, columns, BANDS if rows == columns else WHOLE)
@@ -82,7 +52,7 @@ def nearest_samples(tiles: Tiles, measure: Measure, k: int, device: Device) -> N
 
 
 def nearest_between(
-    tiles: BlockSums, measure: Measure, k: int, device: Device
+    tiles: TilesBetween, measure: Measure, k: int, device: Device
 ) -> tuple[Nearest, Nearest]:
     """`Backend.nearest_between`: lists of the rows' samples, and behind them of the columns'."""
     m, n = tiles.rows.n_samples, tiles.columns.n_samples
@@ -92,7 +62,7 @@ def nearest_between(
     ks = of_rows.index.shape[1], of_columns.index.shape[1]
     sides = tiles.sides(measure.terms)
     lists = Lists(m + n, max(1, *ks), max(sides), Form.of_measure(measure), device)
-    offers = _Offers(measure, lists, device)
+    offers = _offers(measure, lists, device)
     for rows, columns, bands in tiles_between(m, n, sides):
         sums = tiles.multiply(rows, columns, measure.terms)
         offers.offer(sums, rows, (m + columns[0], m + columns[1]), bands)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..matches import SHARE_BITS
 from ..nearest import SLACK, Measure, PlaneParts, tiles_of_pairs
-from ..terms import Planes, Terms
+from ..terms import KINSHIP, Planes, Terms
 from .layout import BLOCK_ROWS, FILTER_ROWS, FILTER_THREADS, FORMS, divide_up
 
 #: Most samples a side of a tile of counts, and of one of points.
@@ -26,6 +27,14 @@ COUNT_ROUNDING = 1e-6
 Bounds = tuple[int, int]
 
 
+class TileOfSums(Protocol):
+    """Sums of one tile on the device (`tiles.Sums`)."""
+
+    plan: Any
+
+    def arguments(self) -> tuple: ...
+
+
 class Tiles(Protocol):
     """Sums of tiles on the device (`tiles.TileSums`)."""
 
@@ -37,7 +46,20 @@ class Tiles(Protocol):
 
     def block(self, bounds: Bounds) -> Planes: ...
 
-    def multiply(self, rows: Bounds, columns: Bounds, terms: Terms) -> Any: ...
+    def multiply(self, rows: Bounds, columns: Bounds, terms: Terms) -> TileOfSums: ...
+
+
+class TilesBetween(Protocol):
+    """Sums of tiles of two blocks on the device (`tiles.BlockSums`)."""
+
+    #: The rows are the second block.
+    turned: bool
+    rows: Planes
+    columns: Planes
+
+    def sides(self, terms: Terms) -> Bounds: ...
+
+    def multiply(self, rows: Bounds, columns: Bounds, terms: Terms) -> TileOfSums: ...
 
 
 @dataclass(frozen=True)
@@ -45,20 +67,28 @@ class Form:
     """How `keep_nearest` turns the last distance of a list into a limit (kernels/neighbors)."""
 
     code: int
+    n_outputs: int
     times: float
     share: float
     slack: float
 
     @classmethod
     def of_measure(cls, measure: Measure) -> Form:
-        return cls(measure.form, measure.times, measure.share, COUNT_ROUNDING)
+        n_outputs = len(measure.terms.outputs)
+        return cls(measure.form, n_outputs, measure.times, measure.share, COUNT_ROUNDING)
 
     @classmethod
     def of_points(cls, scale: float, rounding: float) -> Form:
-        return cls(FORMS["POINTS"], scale, SLACK, rounding)
+        return cls(FORMS["POINTS"], 2, scale, SLACK, rounding)
 
-    def defines(self, n_outputs: int) -> tuple[tuple[str, int], ...]:
-        return (("FORM", self.code), ("N_OUTPUTS", n_outputs))
+    @classmethod
+    def of_matches(cls) -> Form:
+        """Best matches, from counts of `KINSHIP`."""
+        return cls(FORMS["MATCHES"], len(KINSHIP.outputs), 2.0**SHARE_BITS, 1.0, COUNT_ROUNDING)
+
+    @property
+    def defines(self) -> tuple[tuple[str, int], ...]:
+        return (("FORM", self.code), ("N_OUTPUTS", self.n_outputs))
 
 
 def tile_side(n: int, most: int) -> int:
