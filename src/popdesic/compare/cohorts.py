@@ -8,6 +8,7 @@ that may be of interest are judged here.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,11 +110,12 @@ def compare_row(
         Counts for the log.
     """
     about = content_key(panel), repr(limits), code
+    frequencies = functools.cache(lambda: load_panel(panel)[0].af.to_numpy())
     keys = {pair: tile_key(pair, folders, *about) for pair in pairs}
 
     def compute(a, b, files, chosen, held) -> dict[str, int]:
         tables = dict(zip(TABLES, files, strict=True))
-        return compare_cohorts(a, b, panel, tables, chosen, limits, held)
+        return compare_cohorts(a, b, frequencies(), tables, chosen, limits, held)
 
     return update_row(out, pairs, folders, ENDINGS, keys, compute, backend)
 
@@ -121,7 +123,7 @@ def compare_row(
 def compare_cohorts(
     folder_a: Path,
     folder_b: Path,
-    panel: Path,
+    af: np.ndarray,
     out: dict[str, Path],
     backend: Backend,
     limits: Limits,
@@ -134,8 +136,8 @@ def compare_cohorts(
     folder_a, folder_b : Path
         Folders of `planes.npy`; the same folder twice for one cohort. The samples of b are the
         queries: b is the later cohort in sample order.
-    panel : Path
-        `panel/sites.tsv`.
+    af : float64 array, (n_sites,)
+        ALT frequencies of the panel.
     out : dict
         Paths of the tables ``kinship``, ``identity`` and ``mixture``.
     limits : Limits
@@ -151,7 +153,6 @@ def compare_cohorts(
     same = folder_a == folder_b
     b, about_b = (a, about_a) if same else load_planes(folder_b)
     require_one_panel(folder_a, about_a, folder_b, about_b)
-    af = load_panel(panel)[0].af.to_numpy()
     counted_a, counted_b = (held or {}).get(folder_a, a), (held or {}).get(folder_b, b)
     found = backend.screen_pairs(
         counted_a, None if same else counted_b, _screen_of(limits), limits.top

@@ -15,6 +15,7 @@ from reference import draw_genotypes
 from reference_compare import child, king_robust, largest_unrelated
 from study import Cohort, encode_cohorts, make_cohorts, make_sites, write_raw
 
+from popdesic.cohort.panel import load_panel
 from popdesic.compare import identity, kinship, mixture, queries
 from popdesic.compare.cohorts import (
     Limits,
@@ -149,7 +150,8 @@ def planted(tmp_path_factory):
 def compare(planted, a: int, b: int, out: Path, limits: Limits = LIMITS, backend=BACKEND):
     paths = {name: out / f"{a}{b}.{name}.tsv" for name in ("kinship", "identity", "mixture")}
     folders = planted["folders"]
-    counts = compare_cohorts(folders[a], folders[b], planted["panel"], paths, backend, limits)
+    af = load_panel(planted["panel"])[0].af.to_numpy()
+    counts = compare_cohorts(folders[a], folders[b], af, paths, backend, limits)
     return counts, {name: read_table(path) for name, path in paths.items()}, paths
 
 
