@@ -9,7 +9,7 @@ that may be of interest are judged here.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,8 @@ import pandas as pd
 
 from ..cohort.encode import load_planes
 from ..cohort.panel import load_panel
-from ..distance.rows import Pair, content_key, tile_key, update_row
+from ..distance.fill_rows import RowWork
+from ..distance.rows import Pair, content_key, tile_key
 from ..distance.tiles import require_one_panel
 from ..engine.base import Backend
 from ..engine.matches import TopMatches
@@ -77,16 +78,15 @@ class Limits:
         return max(self.min_called, self.resolution.least_called or 0)
 
 
-def compare_row(
+def row_work(
     out: Path,
     pairs: Sequence[Pair],
     folders: Mapping[str, Path],
     panel: Path,
-    backend: Callable[[int], Backend],
     limits: Limits,
     code: str,
-) -> dict[str, int]:
-    """Compare a cohort with others: compute what is missing or changed of a row of tiles.
+) -> RowWork:
+    """Comparisons of a cohort with others: a row of tiles.
 
     Parameters
     ----------
@@ -98,16 +98,9 @@ def compare_row(
         Folder of `planes.npy` of each cohort of the row.
     panel : Path
         `panel/sites.tsv`.
-    backend : function
-        See `distance.rows.update_row`.
     limits : Limits
     code : str
         Digest of the code that compares cohorts.
-
-    Returns
-    -------
-    dict
-        Counts for the log.
     """
     about = content_key(panel), repr(limits), code
     frequencies = functools.cache(lambda: load_panel(panel)[0].af.to_numpy())
@@ -117,7 +110,7 @@ def compare_row(
         tables = dict(zip(TABLES, files, strict=True))
         return compare_cohorts(a, b, frequencies(), tables, chosen, limits, held)
 
-    return update_row(out, pairs, folders, ENDINGS, keys, compute, backend)
+    return RowWork(out, pairs, ENDINGS, keys, compute)
 
 
 def compare_cohorts(

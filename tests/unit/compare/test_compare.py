@@ -20,11 +20,12 @@ from popdesic.compare import identity, kinship, mixture, queries
 from popdesic.compare.cohorts import (
     Limits,
     compare_cohorts,
-    compare_row,
     join_identity,
     join_mixture,
+    row_work,
 )
 from popdesic.compare.resolution import resolve
+from popdesic.distance.fill_rows import update_row
 from popdesic.engine import comparisons
 from popdesic.engine.select import select_backend
 from popdesic.engine.terms import KINSHIP
@@ -178,7 +179,8 @@ def test_a_row_holds_the_tables_of_its_pairs(planted, tmp_path):
 
     def run(limits: Limits) -> dict[str, int]:
         pairs, code = [("north", "south"), ("south", "south")], "1"
-        return compare_row(out, pairs, folders, planted["panel"], lambda _: BACKEND, limits, code)
+        work = row_work(out, pairs, folders, planted["panel"], limits, code)
+        return update_row(work, folders, lambda _: BACKEND)
 
     counts = run(LIMITS)
     assert (counts["tiles computed"], counts["tiles kept"]) == (2, 0)
