@@ -82,6 +82,13 @@ if STUDY.sparse:
 
 include: "workflow/rules/communities.smk"
 include: "workflow/rules/compare.smk"
+
+
+if FILLS:
+
+    include: "workflow/rules/filled_rows.smk"
+
+
 include: "workflow/rules/relatedness.smk"
 include: "workflow/rules/profiles.smk"
 include: "workflow/rules/ld.smk"

@@ -32,6 +32,7 @@ RULES = {
     "close_paths": CLOSURES,
     "close_founders": CLOSURES,
     "find_neighbor_row": ["products"],
+    "fill_rows": ["products"],
     "span_founders": ["products"],
     "find_component_neighbors": ["neighbors"],
     "compute_umap": ["maps"],

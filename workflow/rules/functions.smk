@@ -66,6 +66,58 @@ def row_minutes(rows, fixed=0, **sizes):
     return runtime
 
 
+def _group(row):
+    """Cohorts whose tiles a job of `fill_rows` computes."""
+    return ROW_GROUPS.get(row, [row])
+
+
+def group_planes(wildcards):
+    """Input of a group of rows: planes of the cohorts of all pairs."""
+    groups = [rows.pairs(row) for rows in FILLED_ROWS for row in _group(wildcards.row)]
+    cohorts = dict.fromkeys(cohort for pairs in groups for pair in pairs for cohort in pair)
+    return expand("results/cohorts/{cohort}/planes{end}", cohort=cohorts, end=[".npy", ".json"])
+
+
+def group_leader(wildcards):
+    """Input of the rows of a group that another one's job computes: its mark."""
+    leader = leader_of(wildcards.row, COHORTS)
+    return [] if leader == wildcards.row else [ancient(TILES_MADE.format(row=leader))]
+
+
+def group_pairs(rows):
+    """Parameter: the pairs of each row of a group."""
+
+    def pairs(wildcards):
+        return {row: rows.pairs(row) for row in _group(wildcards.row)}
+
+    return pairs
+
+
+def group_memory(fixed, **sizes):
+    """`mem_mb` of a group: its own planes, those that are compared and those that are read next."""
+    cost = Cost(fixed, **sizes)
+
+    def mem_mb(wildcards, attempt):
+        found = [_row_sizes(rows, row) for rows in FILLED_ROWS for row in _group(wildcards.row)]
+        own = sum(mb[-1] for _, _, mb in found) / len(FILLED_ROWS)
+        most = max(sum(sorted(mb[:-1])[-2:]) for _, _, mb in found)
+        n, others = max(n for n, _, _ in found), max(max(others) for _, others, _ in found)
+        return limit_mb(cost.of(own + most, n, others), attempt)
+
+    return mem_mb
+
+
+def group_minutes(fixed=0, **sizes):
+    """`runtime` of a group: the sum over its pairs."""
+    cost = Cost(fixed, **sizes)
+
+    def runtime(wildcards, attempt):
+        found = [_row_sizes(rows, row) for rows in FILLED_ROWS for row in _group(wildcards.row)]
+        return limit_minutes(sum(cost.of(mb[-1], n, sum(o)) for n, o, mb in found), attempt)
+
+    return runtime
+
+
 def source_of(space):
     """What the plain distances of a space are computed from."""
     if space == "ibd":

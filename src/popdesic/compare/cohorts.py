@@ -242,36 +242,28 @@ def _kinship_table(pairs, compared: _Compared) -> pd.DataFrame:
 
 
 def _identity_table(best: TopMatches, compared: _Compared) -> pd.DataFrame:
-    rows = []
-    for query, rank in np.argwhere(best.index >= 0):
-        match = best.index[query, rank]
-        mismatches, called = int(best.mismatches[query, rank]), int(best.called[query, rank])
-        verdict = compared.limits.resolution.verdict(mismatches, called)
-        rmp = lr = np.nan
-        if verdict != "different":  # for different people only the counts matter
-            found = identity.match_statistics(
-                identity.genotypes_of(compared.b, np.array([query])),
-                identity.genotypes_of(compared.a, np.array([match])),
-                compared.af,
-                compared.limits.error_rate,
-            )
-            rmp, lr = found[0][0], found[1][0]
-        rows.append(
-            (
-                compared.about_b["samples"][query],
-                compared.about_b["cohort"],
-                compared.about_a["samples"][match],
-                compared.about_a["cohort"],
-                rank + 1,
-                called,
-                mismatches,
-                mismatches / called,
-                rmp,
-                lr,
-                verdict,
-            )
+    query, rank = np.nonzero(best.index >= 0)
+    match, called = best.index[query, rank], best.called[query, rank]
+    mismatches = best.mismatches[query, rank]
+    resolution = compared.limits.resolution
+    shares = mismatches / called
+    same = resolution.same(mismatches, called)
+    verdict = np.where(same, "same", "too few sites").astype(object)
+    verdict[shares > resolution.max_mismatch] = "different"
+    rmp, lr = (np.full(len(query), np.nan) for _ in range(2))
+    for row in np.flatnonzero(verdict != "different"):  # of different people only counts matter
+        found = identity.match_statistics(
+            identity.genotypes_of(compared.b, query[row : row + 1]),
+            identity.genotypes_of(compared.a, match[row : row + 1]),
+            compared.af,
+            compared.limits.error_rate,
         )
-    return pd.DataFrame(rows, columns=IDENTITY)
+        rmp[row], lr[row] = found[0][0], found[1][0]
+    a, b = compared.about_a, compared.about_b
+    columns = [np.array(b["samples"], object)[query], b["cohort"]]
+    columns += [np.array(a["samples"], object)[match], a["cohort"], rank + 1]
+    columns += [called, mismatches, shares, rmp, lr, verdict]
+    return pd.DataFrame(dict(zip(IDENTITY, columns, strict=True)), index=range(len(query)))
 
 
 def _mixture_table(hits, compared: _Compared) -> pd.DataFrame:
