@@ -11,7 +11,7 @@ from snakemake.logging import logger
 
 from popdesic.epistasis.options import folder_of_trait
 from popdesic.io.errors import UserError
-from popdesic.distance.fill_rows import leader_of, together
+from popdesic.distance.fill_rows import ROWS_TOGETHER, leader_of, together
 from popdesic.distance.rows import other_of, study_rows
 from popdesic.geography.coordinates import has_places
 from popdesic.study import code as digests

@@ -23,7 +23,8 @@ rule fill_rows:
     priority: FIRST
     conda:
         GPU_CONDA
-    threads: row_threads(DISTANCE_ROWS)
+    # Jobs of groups that are not made yet run side by side.
+    threads: shared_threads(-(-len(DISTANCE_ROWS.unmade() or COHORTS) // ROWS_TOGETHER), 8)
     resources:
         mem_mb=group_memory(700 + FEED_MB, mb=1, samples=ROW_MB + 4e-5 * N_NEIGHBORS),
         runtime=group_minutes(mb_samples=2e-5),
