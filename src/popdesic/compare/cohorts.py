@@ -33,6 +33,9 @@ from .resolution import Resolution
 TABLES = ("kinship", "identity", "mixture")
 ENDINGS = tuple(f".{table}.tsv" for table in TABLES)
 
+#: Rows of tables of best matches that are in memory at a time, of a few hundred bytes each.
+MOST_ROWS = 4_000_000
+
 IDENTITY = ["query", "query_cohort", "match", "match_cohort", "rank", "called", "mismatches"]
 IDENTITY += ["mismatch_share", "log10_rmp", "log10_lr", "verdict"]
 MIXTURE = ["mixture", "mixture_cohort", "reference", "reference_cohort", "contributors", "called"]
@@ -298,6 +301,19 @@ def _mixture_table(hits, compared: _Compared) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=MIXTURE)
 
 
+def _best_of(parts: list[pd.DataFrame], order: Mapping[str, int], top: int) -> pd.DataFrame:
+    """The best matches of each query among some tables. order: numbers of the samples."""
+    table = pd.concat(parts, ignore_index=True)
+    keys = {
+        "_query": table["query"].map(order),
+        "_share": table.mismatch_share.astype(np.float64),
+        "_match": table["match"].map(order),
+    }
+    table = table.assign(**keys).sort_values(list(keys), kind="stable")
+    table["rank"] = table.groupby("_query", sort=False).cumcount() + 1
+    return table[table["rank"] <= top][IDENTITY].reset_index(drop=True)
+
+
 def join_identity(tiles: list[Path], sheet: pd.DataFrame, out: Path, *, top: int) -> pd.DataFrame:
     """The best matches of each sample among its own and all earlier cohorts.
 
@@ -307,15 +323,13 @@ def join_identity(tiles: list[Path], sheet: pd.DataFrame, out: Path, *, top: int
         `sample` and, if the study has them, `sex` and `population`. If genotypes say the same
         person but these columns differ, a sample swap is likely; `conflict` names the columns.
     """
-    table = pd.concat([read_table(tile) for tile in tiles], ignore_index=True)
     order = {name: i for i, name in enumerate(sheet["sample"])}
-    table = table.assign(
-        _query=table["query"].map(order),
-        _share=table.mismatch_share.astype(np.float64),
-        _match=table["match"].map(order),
-    ).sort_values(["_query", "_share", "_match"], kind="stable")
-    table["rank"] = table.groupby("_query", sort=False).cumcount() + 1
-    table = table[table["rank"] <= top].reset_index(drop=True)
+    parts: list[pd.DataFrame] = []
+    for tile in tiles:
+        parts.append(read_table(tile))
+        if sum(map(len, parts)) > MOST_ROWS:
+            parts = [_best_of(parts, order, top)]
+    table = _best_of(parts, order, top)
     described = sheet.set_index("sample")
     conflicts = pd.Series([""] * len(table), dtype=str)
     for column in ("sex", "population"):

@@ -231,6 +231,17 @@ def test_pairs_with_too_few_jointly_called_sites_are_left_out(planted, tmp_path)
     assert all(table.empty for table in tables.values())
 
 
+@pytest.mark.parametrize("top", [1, 3])
+def test_matches_are_joined_some_rows_at_a_time(planted, tmp_path, monkeypatch, top):
+    tiles = [compare(planted, a, b, tmp_path)[2]["identity"] for a, b in ((1, 1), (0, 0), (0, 1))]
+    names = [name for c in planted["cohorts"] for name in c.samples]
+    sheet = pd.DataFrame({"sample": names})
+    join_identity(tiles, sheet, tmp_path / "whole.tsv", top=top)
+    monkeypatch.setattr("popdesic.compare.cohorts.MOST_ROWS", 1)
+    join_identity(tiles, sheet, tmp_path / "parts.tsv", top=top)
+    assert (tmp_path / "whole.tsv").read_bytes() == (tmp_path / "parts.tsv").read_bytes()
+
+
 def test_joined_tables_name_swaps(planted, tmp_path):
     tiles = [compare(planted, a, b, tmp_path)[2] for a, b in ((0, 0), (0, 1), (1, 1))]
     sheet = pd.DataFrame(
