@@ -61,6 +61,7 @@ if not is_module(workflow):
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/functions.smk"
+include: "workflow/rules/rows.smk"
 include: "workflow/rules/resources.smk"
 include: "workflow/rules/ingest.smk"
 include: "workflow/rules/qc.smk"

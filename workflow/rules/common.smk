@@ -11,7 +11,6 @@ from snakemake.logging import logger
 
 from popdesic.epistasis.options import folder_of_trait
 from popdesic.io.errors import UserError
-from popdesic.distance.fill_rows import ROWS_TOGETHER, leader_of, together
 from popdesic.distance.rows import other_of, study_rows
 from popdesic.geography.coordinates import has_places
 from popdesic.study import code as digests
@@ -19,7 +18,6 @@ from popdesic.report.registry import study_figures
 from popdesic.study.resources import Cost, closing_minutes, limit_mb, limit_minutes
 from popdesic.study.records import exchange_records, forget
 from popdesic.study.sheets import cohort_files, cohort_sources
-from popdesic.study.sparse import is_compared
 from popdesic.cohort.sources import file_key, files_within, names_key, source_key
 from popdesic.io.bed import lacking_samples
 from popdesic.io.files import digest
@@ -133,12 +131,6 @@ def reported(rule):
 
 #: Which cohort's row each pair of cohorts belongs to (`popdesic.distance.rows`).
 DISTANCE_ROWS, COMPARE_ROWS, IBD_ROWS = study_rows(Path(), COHORTS, STUDY.founders).values()
-#: Mark of a row whose tiles of both stages are there (`fill_rows`), and cohorts that fill together,
-#: by the first one: of a study without a matrix of all pairs.
-TILES_MADE = "results/distance/tiles/{row}/filled.json"
-ROW_GROUPS, FILLED_ROWS = together(COHORTS), (DISTANCE_ROWS, COMPARE_ROWS)
-#: Whether the tiles of this study are filled.
-FILLS = STUDY.sparse and is_compared(CONFIG)
 #: Rows of kinship are inputs if relatives must not act as bridges of geodesics.
 BRIDGE_ROWS = (
     expand("results/compare/tiles/{row}/row.json", row=COHORTS)

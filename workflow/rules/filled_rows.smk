@@ -37,6 +37,7 @@ rule fill_rows:
         compared=group_pairs(COMPARE_ROWS),
         founders=STUDY.founders,
         device=CONFIG["device"],
+        code=code_of("fill_rows"),
         code_near=code_of("find_neighbor_row", always=True),
         code_compared=code_of("compare_cohorts", always=True),
     message:
