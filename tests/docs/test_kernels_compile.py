@@ -17,7 +17,7 @@ from popdesic.engine.gpu import (
     tune_plans,
 )
 from popdesic.engine.gpu.bitgemm_plans import Pass
-from popdesic.engine.gpu.layout import compiler_options
+from popdesic.engine.gpu.layout import FORMS, compiler_options
 from popdesic.engine.gpu.sources import read_source
 from popdesic.engine.gpu.variants import defines_of
 from popdesic.engine.nearest import SHARES
@@ -56,7 +56,7 @@ def of_scan(
 
 def of_form(code: int) -> tuple[tuple[str, int], ...]:
     """Definitions of the lists of nearest people by one form of a distance."""
-    return (("FORM", code), ("N_OUTPUTS", 6 if code == SHARES else 2))
+    return (("FORM", code), ("N_OUTPUTS", {SHARES: 6, FORMS["MATCHES"]: 5}.get(code, 2)))
 
 
 APART = {"wide": 1, "apart": 1}
@@ -133,7 +133,8 @@ KERNELS = [
         for d in minplus_plans.SHAPES
     ),
     ("bitgemm/rare_sites", "75", ()),
-    *(("neighbors/nearest", arch, of_form(f)) for arch in ("75", "90a") for f in range(4)),
+    *(("neighbors/nearest", arch, of_form(f)) for arch in ("75", "90a") for f in FORMS.values()),
+    ("neighbors/screen", "75", (("N_OUTPUTS", 5),)),
     ("neighbors/points", "75", ()),
     *(("neighbors/close_pairs", "75", (("N_OUTPUTS", n),)) for n in (1, 5)),
     *(("pca/sum_codes", arch, (("TILES", tiles),)) for arch, tiles in (("80", 1), ("90a", 4))),

@@ -39,6 +39,7 @@ LAUNCHERS = {
         *("backend", "bitgemm", "compare", "compile", "epistasis", "epistasis_operands"),
         *("epistasis_best", "epistasis_classes", "epistasis_crowds", "epistasis_launches"),
         *(
+            "close_pairs",
             "epistasis_blocks",
             "epistasis_planes",
             "epistasis_trait",
@@ -49,7 +50,9 @@ LAUNCHERS = {
             "group_counts",
             "ibd",
             "minplus",
+            "near_lists",
             "nearest",
+            "pair_screen",
             "pinned",
             "rare_sites",
             "rare_sites_kernels",

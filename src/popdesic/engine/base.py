@@ -20,6 +20,7 @@ from .layouts import Layout
 from .matches import TopMatches
 from .nearest import Measure, Nearest, PlaneParts
 from .relatives import Closeness, ClosePairs
+from .screen import Screen, Screened
 from .terms import Planes, Terms
 
 
@@ -579,6 +580,25 @@ class Backend(Protocol):
         ------
         UserError
             More pairs than `closeness.most`.
+        """
+        ...
+
+    def screen_pairs(self, a: Planes, b: Planes | None, screen: Screen, top: int) -> Screened:
+        """Pairs of samples that are looked at again, with their counts, and best matches.
+
+        Parameters
+        ----------
+        a, b : Planes
+            Different samples over the same sites; ``b=None``: `a` with itself. Memory maps will
+            do; either may be what `keep_planes` gave.
+        screen : Screen
+        top : int
+            Best matches of each sample of b in a.
+
+        Returns
+        -------
+        Screened
+            Best matches, and counts of each pair, are the same from every backend.
         """
         ...
 

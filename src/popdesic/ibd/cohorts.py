@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.encode import load_planes
-from ..distance.rows import Pair, content_key, read_tiles, tile_key, update_row
+from ..distance.fill_rows import RowWork, update_row
+from ..distance.rows import Pair, content_key, read_tiles, tile_key
 from ..distance.tiles import require_one_panel
 from ..engine.base import Backend
 from ..engine.terms import Planes
@@ -69,7 +70,7 @@ def measure_row(
     genome, panel : Path
         `ibd/genome.npz`, `panel/sites.tsv`.
     backend : function
-        See `distance.rows.update_row`.
+        See `distance.fill_rows.fill_rows`.
     code : str
         Digest of the code that finds segments.
 
@@ -87,7 +88,7 @@ def measure_row(
             prepared.append(load_genome(genome, panel, limits))
         return write_tile(a, b, files[0], prepared[0], limits, chosen)
 
-    return update_row(out, pairs, folders, (ENDING,), keys, compute, backend)
+    return update_row(RowWork(out, pairs, (ENDING,), keys, compute), folders, backend)
 
 
 def write_tile(

@@ -83,8 +83,10 @@ LIST_ROOM = LIST_LENGTH - MOST_NEIGHBORS
 FILTER_THREADS, FILTER_ROWS = 256, 64
 #: Points a side of a thread block, threads a side, coordinates in shared memory at a time.
 POINT_TILE, POINT_SIDE, POINT_DEPTH = 128, 16, 16
-#: Code of each form of a distance; the last one is of points.
-FORMS = {"ROOT": ROOT, "RATIO": RATIO, "SHARES": SHARES, "POINTS": 3}
+#: Code of each form of a distance; the last ones are of points and of matches.
+FORMS = {"ROOT": ROOT, "RATIO": RATIO, "SHARES": SHARES, "POINTS": 3, "MATCHES": 4}
+#: `Pair` of kernels/neighbors/screen.cu: row, column, the counts of KINSHIP.
+PAIR_WORDS, PAIR_BYTES = 8, 32
 
 # --- layouts of maps (kernels/umap/)
 
@@ -187,7 +189,7 @@ DEFINES: dict[str, dict[str, int]] = {
     | {"SHARE_BITS": SHARE_BITS},
     "neighbors": _named(
         *("LIST_LENGTH", "LIST_ROOM", "FILTER_THREADS", "FILTER_ROWS"),
-        *("POINT_TILE", "POINT_SIDE", "POINT_DEPTH"),
+        *("POINT_TILE", "POINT_SIDE", "POINT_DEPTH", "SHARE_BITS", "PAIR_BYTES"),
     )
     | {f"FORM_{name}": code for name, code in FORMS.items()}
     | {"NOBODY": NOBODY},
