@@ -164,7 +164,7 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
                                               const Count* margins_y, const Count* margins_z,
                                               Place place, int x, int first_y, int first_z,
                                               const Scan& scan) {
-    const Polynomial polynomial = scan.polynomial;
+    const Lines lines = scan.lines;
     const float need = scan.need;
     const int lane = place.lane;
     Counts next = read_counts(yz, 0, lane);
@@ -181,8 +181,13 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
         Bound bound;
         #pragma unroll
         for (int g = 0; g < 3; ++g)
-            visit_x(g, c[g], my, mz, [&](int, Count n) { bound.add(n, polynomial); });
-        if (bound.value(polynomial) >= least) {
+            visit_x(g, c[g], my, mz, [&](int, Count n) { bound.add(n, lines); });
+        if (!__any_sync(~0u, bound.value(lines) >= least)) return;
+        CloseBound close;
+        #pragma unroll
+        for (int g = 0; g < 3; ++g)
+            visit_x(g, c[g], my, mz, [&](int, Count n) { close.add(n, lines); });
+        if (close.value(lines) >= least) {
             u32* record = scan.found.take(x, first_y + y, first_z + z);
             if (record)
                 #pragma unroll
@@ -201,7 +206,7 @@ static_assert(WARPS * SCRATCH_WORDS == LAUNCH_SCRATCH, "engine/gpu/epistasis_pla
 
 // What the 9 cells with x in one state add to the bound; y, z: STATES margins each.
 __device__ __forceinline__ float bound_plane(const Counts& counts, const Count* y, Count other,
-                                             const Count* z, const Polynomial& polynomial) {
+                                             const Count* z, const Lines& lines) {
     Count cell[STATES][STATES], of_y[STATES], of_z[STATES];
     unpack(counts, cell);
     #pragma unroll
@@ -209,9 +214,9 @@ __device__ __forceinline__ float bound_plane(const Counts& counts, const Count* 
         of_y[s] = y[s];
         of_z[s] = z[s];
     }
-    Bound bound;
-    visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { bound.add(n, polynomial); });
-    return bound.value(polynomial);
+    CloseBound bound;
+    visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { bound.add(n, lines); });
+    return bound.value(lines);
 }
 
 // One phase: x in state `g`. `before`: not the first phase (partial sums are in scratch); `last`:
@@ -221,7 +226,7 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
                                             const Count* margins_y, const Count* margins_z,
                                             Place place, int x, int first_y, int first_z,
                                             const Scan& scan) {
-    const Polynomial polynomial = scan.polynomial;
+    const Lines lines = scan.lines;
     const float need = scan.need;
     const int lane = place.lane;
     float* values = reinterpret_cast<float*>(scratch + PAIRS * WORDS * CELLS * 32);
@@ -241,7 +246,7 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
         const Count* my = margins_y + y * MARGINS_Y;
         const Count* mz = margins_z + z * MARGINS_Z;
         if (g < 2)
-            value += bound_plane(own, my + g * STATES, my[CELLS + g], mz + g * STATES, polynomial);
+            value += bound_plane(own, my + g * STATES, my[CELLS + g], mz + g * STATES, lines);
         if (!last) {
             write_counts(scratch, index, lane, sum);
             values[index * 32 + lane] = value;
@@ -250,7 +255,7 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
         #pragma unroll
         for (int i = 0; i < WORDS * CELLS; ++i) rest.word[i] -= sum.word[i];
         value += bound_plane(rest, my + CELLS + STATES, my[CELLS + 2 * STATES], mz + CELLS,
-                             polynomial);
+                             lines);
         float least = need;
         if (OFFSETS) least += known_of_triple(scan, x, first_y + y, first_z + z);
         // the cells of earlier phases are not stored: count_records counts them again
@@ -264,7 +269,7 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
 __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash, u32* tables,
                                             int padded_sites, Place place, int tile_y, int first_z,
                                             const Scan& scan) {
-    const Polynomial polynomial = scan.polynomial;
+    const Lines lines = scan.lines;
     const float need = scan.need;
     const int lane = place.lane, first_y = tile_y * TILE_SITES;
     each_combination(acc, stash, place, [&](int, int slot, int y, int z) {
@@ -290,9 +295,9 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash,
         visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { squares.add(n); });
         const float value = squares.value();
 #else
-        Bound bound;
-        visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { bound.add(n, polynomial); });
-        const float value = bound.value(polynomial);
+        CloseBound bound;
+        visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { bound.add(n, lines); });
+        const float value = bound.value(lines);
 #endif
         if (value >= least) {
             u32* record = take_pair(scan.found, first_y + y, first_z + z);

@@ -27,7 +27,7 @@
 
 struct Scan {
     Found found;
-    Polynomial polynomial;
+    Lines lines;
     float need;
     u32 controls, cases;
     const u32* margins;  // (sites of all tiles, PLANES): sizes of the states, as in read_count

@@ -367,7 +367,6 @@ def scan_defines(
     states: int,
     apart: int = 0,
     joint: int = 1,
-    k2: bool = False,
     interaction: bool = False,
     trait: bool = False,
     x_states: int = 0,
@@ -381,7 +380,6 @@ def scan_defines(
     of_y, of_z = MARGINS[states]
     x_states = x_states or states
     return {
-        "K2": int(k2),
         "INTERACTION": int(interaction),
         "TRAIT": int(trait),
         "WIDE": wide,
