@@ -114,7 +114,7 @@ def test_records_are_laid_out_as_in_c():
     offsets = [layout.SCAN.fields[name][1] for name in ("min_distance", "weights", "margins")]
     assert offsets == [32, 48, 120]
     assert layout.SCAN.fields["columns"][1] == 152
-    assert layout.SCAN_BYTES == 136
+    assert layout.SCAN_BYTES == 160
     step = variants.Step(1, 2, 3, 4, 5)
     assert variants.step_table((step,)).tolist() == [[1, 2, 3, 4, 5]]
 
