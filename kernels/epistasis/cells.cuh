@@ -150,24 +150,34 @@ __device__ __forceinline__ void add_count(u32* to, int phenotype, u32 n) {
     else
         atomicAdd(to, phenotype ? n : n << 16);
 }
-// Element `index` of an array of counts that were stored by Python or `add_count`: whatever their
-// size, WIDE or not.
+// Element `index` of an array of counts, in words: whatever their size, WIDE or not.
 __device__ __forceinline__ Count read_count(const u32* from, i64 index) {
 #if WIDE
-    const uint2 two = reinterpret_cast<const uint2*>(from)[index];
-    return {two.x, two.y};
+    return {from[2 * index], from[2 * index + 1]};
 #else
     return {from[index]};
 #endif
 }
 
-// Bounds: add all cells; a table can only cost less than the cutoff if value >= `need`.
+// Bounds: add all cells; a table can only cost less than the cutoff if value >= `need`. The first
+// PAIRED pairs of cells share a reciprocal each: a / b + c / d = (a d + c b) / (b d).
+constexpr int PAIRED = 0;
 struct Bound {
-    float sum = 0.0f;
+    float sum = 0.0f, above = 0.0f, below = 1.0f;
+    int cells = 0;  // known to the compiler where all calls are unrolled
 
     __device__ __forceinline__ void add(Count c, const Lines& q) {
-        const float excess = excess_of(c, q);
-        sum = fmaf(fmaf(excess, excess, q.of_whole.empty), reciprocal(on_line(c, q.whole)), sum);
+        const float excess = excess_of(c, q), line = on_line(c, q.whole);
+        const float square = fmaf(excess, excess, q.of_whole.empty);
+        if (cells < 2 * PAIRED && cells % 2 == 0) {
+            above = square;
+            below = line;
+        } else if (cells < 2 * PAIRED) {
+            sum = fmaf(fmaf(above, line, square * below), reciprocal(below * line), sum);
+        } else {
+            sum = fmaf(square, reciprocal(line), sum);
+        }
+        ++cells;
     }
     __device__ __forceinline__ float value(const Lines& q) const { return sum * q.of_whole.steep; }
 };

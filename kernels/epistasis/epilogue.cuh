@@ -159,6 +159,8 @@ __device__ __forceinline__ void each_combination(const int (&acc)[N_ACC], u32* s
 }
 
 #if ORDER == 3 && !BY_STATE
+constexpr int TOGETHER = 1;  // triples of a thread, before the warp votes once
+
 // Scores all triples of one warp: x with the sites from first_y and first_z.
 __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stash, const u32* yz,
                                               const Count* margins_y, const Count* margins_z,
@@ -167,36 +169,66 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
     const Lines lines = scan.lines;
     const float need = scan.need;
     const int lane = place.lane;
-    Counts next = read_counts(yz, 0, lane);
-    each_combination(acc, stash, place, [&](int index, int slot, int y, int z) {
-        Counts c[3] = {read_counts(stash, slot * 2, lane), read_counts(stash, slot * 2 + 1, lane),
-                       next};
-        next = read_counts(yz, min(index + 1, PAIRS - 1), lane);
+    Counts next[TOGETHER];
+    auto read_pairs = [&](int index) {
         #pragma unroll
-        for (int i = 0; i < CELLS; ++i) c[2].word[i] -= c[0].word[i] + c[1].word[i];
+        for (int e = 0; e < TOGETHER; ++e)
+            next[e] = read_counts(yz, min(index + e, PAIRS - 1), lane);
+    };
+    read_pairs(0);
+    #pragma unroll 1
+    for (int k = 0; k < CHUNKS_OF_WARP; ++k) {
+        stash_chunk(k, acc, stash, lane);
+        const int y = place.y(k);
         const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
-        const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
-        float least = need;
-        if (OFFSETS) least += known_of_triple(scan, x, first_y + y, first_z + z);
-        Bound bound;
-        #pragma unroll
-        for (int g = 0; g < 3; ++g)
-            visit_x(g, c[g], my, mz, [&](int, Count n) { bound.add(n, lines); });
-        if (!__any_sync(~0u, bound.value(lines) >= least)) return;
-        CloseBound close;
-        #pragma unroll
-        for (int g = 0; g < 3; ++g)
-            visit_x(g, c[g], my, mz, [&](int, Count n) { close.add(n, lines); });
-        if (close.value(lines) >= least) {
-            u32* record = scan.found.take(x, first_y + y, first_z + z);
-            if (record)
+        #pragma unroll 1
+        for (int slot = 0; slot < CHUNK; slot += TOGETHER) {
+            Counts c[TOGETHER][3];
+            MarginsZ mz[TOGETHER];
+            float least[TOGETHER];
+            Bound bound[TOGETHER];
+            #pragma unroll
+            for (int e = 0; e < TOGETHER; ++e) {
+                c[e][0] = read_counts(stash, (slot + e) * 2, lane);
+                c[e][1] = read_counts(stash, (slot + e) * 2 + 1, lane);
+                #pragma unroll
+                for (int i = 0; i < CELLS; ++i)
+                    c[e][2].word[i] = next[e].word[i] - c[e][0].word[i] - c[e][1].word[i];
+            }
+            read_pairs(k * CHUNK + slot + TOGETHER);
+            bool passes = false;
+            #pragma unroll
+            for (int e = 0; e < TOGETHER; ++e) {
+                const int z = place.z(k, slot + e);
+                mz[e] = read_margins_z(margins_z + z * MARGINS_Z);
+                least[e] = need;
+                if (OFFSETS) least[e] += known_of_triple(scan, x, first_y + y, first_z + z);
                 #pragma unroll
                 for (int g = 0; g < 3; ++g)
-                    visit_x(g, c[g], my, mz, [&](int cell, Count n) {
+                    visit_x(g, c[e][g], my, mz[e], [&](int, Count n) { bound[e].add(n, lines); });
+                passes |= bound[e].value(lines) >= least[e];
+            }
+            if (!__any_sync(~0u, passes)) continue;
+            #pragma unroll
+            for (int e = 0; e < TOGETHER; ++e) {
+                #pragma unroll
+                for (int i = 0; i < 3 * CELLS; ++i) forget(c[e][i / CELLS].word[i % CELLS]);
+                CloseBound close;
+                #pragma unroll
+                for (int g = 0; g < 3; ++g)
+                    visit_x(g, c[e][g], my, mz[e], [&](int, Count n) { close.add(n, lines); });
+                if (close.value(lines) < least[e]) continue;
+                const int z = first_z + place.z(k, slot + e);
+                u32* record = scan.found.take(x, first_y + y, z);
+                if (!record) continue;
+                #pragma unroll
+                for (int g = 0; g < 3; ++g)
+                    visit_x(g, c[e][g], my, mz[e], [&](int cell, Count n) {
                         write_count(record + cell * COUNT_WORDS, n);
                     });
+            }
         }
-    });
+    }
 }
 #endif
 

@@ -143,24 +143,45 @@ struct MarginMaker {
         if (of_y) to[CELLS + 2 * STATES] = rest;
     }
 };
+// The first N of some counts in shared memory, which begin at a multiple of 16 bytes.
+template <int N>
+__device__ __forceinline__ void read_aligned(const Count* from, Count (&to)[N]) {
+    constexpr int WORDS_OF_ALL = N * COUNT_WORDS;
+    u32 word[(WORDS_OF_ALL + 3) / 4 * 4];
+    #pragma unroll
+    for (int i = 0; i < WORDS_OF_ALL; i += 4) {
+        const uint4 four = reinterpret_cast<const uint4*>(from)[i / 4];
+        word[i] = four.x;
+        word[i + 1] = four.y;
+        word[i + 2] = four.z;
+        word[i + 3] = four.w;
+    }
+    #pragma unroll
+    for (int i = 0; i < N; ++i) to[i] = read_count(word, i);
+}
+static_assert(MARGINS_Y % 4 == 0 && MARGINS_Z % 4 == 0, "read_aligned reads whole runs of 16 bytes");
 __device__ __forceinline__ MarginsY read_margins_y(const Count* from) {
     MarginsY y;
+    Count all[CELLS + 2 * STATES + 1];
+    read_aligned(from, all);
     #pragma unroll
-    for (int i = 0; i < CELLS; ++i) y.xy[i / STATES][i % STATES] = from[i];
+    for (int i = 0; i < CELLS; ++i) y.xy[i / STATES][i % STATES] = all[i];
     #pragma unroll
     for (int s = 0; s < STATES; ++s) {
-        y.xo[s] = from[CELLS + s];
-        y.yo[s] = from[CELLS + STATES + s];
+        y.xo[s] = all[CELLS + s];
+        y.yo[s] = all[CELLS + STATES + s];
     }
-    y.oo = from[CELLS + 2 * STATES];
+    y.oo = all[CELLS + 2 * STATES];
     return y;
 }
 __device__ __forceinline__ MarginsZ read_margins_z(const Count* from) {
     MarginsZ z;
+    Count all[CELLS + STATES];
+    read_aligned(from, all);
     #pragma unroll
-    for (int i = 0; i < CELLS; ++i) z.xz[i / STATES][i % STATES] = from[i];
+    for (int i = 0; i < CELLS; ++i) z.xz[i / STATES][i % STATES] = all[i];
     #pragma unroll
-    for (int s = 0; s < STATES; ++s) z.zo[s] = from[CELLS + s];
+    for (int s = 0; s < STATES; ++s) z.zo[s] = all[CELLS + s];
     return z;
 }
 #endif

@@ -2,8 +2,8 @@
 
     python tests/bench/bench_units.py [--device cpu|gpu] [--units 32] [--quick]
 
-Sites in Hardy-Weinberg proportions with minor alleles of 5 to 50 %, best 1 000, one thread; on a GPU
-seconds by the wall, with the set-up of each unit.
+Sites in Hardy-Weinberg proportions with minor alleles of 5 to 50 %, best 1 000, one thread; on a
+GPU seconds by the wall, with the set-up of each unit.
 Columns: the slowest unit over the mean, by the model of `engine/scan_work.py` and as measured, and
 the error of the model: the root mean square of measured over modelled work of units, less one.
 """
