@@ -108,10 +108,9 @@ def _by_library(text: str, options: tuple[str, ...]) -> tuple[bool, str]:
     library, program, size = given_library(), ctypes.c_void_p(), ctypes.c_size_t()
     source = text.encode(), b"kernel.cu"
     _checked(library.nvrtcCreateProgram(ctypes.byref(program), *source, 0, None, None))
-    given = [option.encode() for option in options]
-    status = library.nvrtcCompileProgram(
-        program, len(given), (ctypes.c_char_p * len(given))(*given)
-    )
+    given = [option.encode() for option in (*options, *AS_CUPY)]
+    array = (ctypes.c_char_p * len(given))(*given)
+    status = library.nvrtcCompileProgram(program, len(given), array)
     _checked(library.nvrtcGetProgramLogSize(program, ctypes.byref(size)))
     log = ctypes.create_string_buffer(size.value)
     _checked(library.nvrtcGetProgramLog(program, log))

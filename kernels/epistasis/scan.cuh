@@ -94,8 +94,9 @@ __device__ __forceinline__ i64 table_at(int tile_y, int first_z, int padded_site
     return ((i64)tile_y * padded_sites + first_z) * TILE_SITES * CELLS * WORDS;
 }
 #if ORDER == 3
-// Margins of one x with the sites of an item: one thread per site, first those of y, then of z.
-template <int Z_SITES>
+// Margins of one x with some sites of an item: one thread per site, first Y_SITES of y, then those of
+// z.
+template <int Z_SITES, int Y_SITES = TILE_SITES>
 struct MarginMaker {
     int site;
     bool of_y;
@@ -104,8 +105,8 @@ struct MarginMaker {
     int at;
 
     __device__ __forceinline__ MarginMaker(int thread, int first_y, int first_z, const Scan& scan) {
-        of_y = thread < TILE_SITES;
-        at = of_y ? thread : min(thread - TILE_SITES, Z_SITES - 1);
+        of_y = thread < Y_SITES;
+        at = of_y ? thread : min(thread - Y_SITES, Z_SITES - 1);
         site = (of_y ? first_y : first_z) + at;
         #pragma unroll
         for (int s = 0; s < STATES; ++s) size[s] = margin_of(scan, site, s);
