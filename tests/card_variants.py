@@ -160,7 +160,6 @@ def common_defines(
         apart=apart,
         states=states,
         joint=joint,
-        k2=kind == "k2",
         interaction=kind != "k2",
         trait=kind == "trait",
     )

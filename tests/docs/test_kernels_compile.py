@@ -42,7 +42,6 @@ def of_scan(
         given["parts"] = epistasis_plans.segments_of(x_states or states, joint) // 2
     shape = scan_shape(epistasis_plans.CORES[core], order=order, states=states, **given)
     of_all = epistasis_plans.scan_defines(
-        k2=not interaction,
         wide=wide,
         apart=apart,
         states=states,

@@ -139,12 +139,23 @@ FOUND = [
     ("first", np.int32),
     ("stop", np.int32),
 ]
+#: What is taken of the sums of cells: `Slope` in kernels/epistasis/cells.cuh.
+_SUMS = ("of_whole", "of_parts")
+
+
+def _line(name: str) -> list[tuple[str, type]]:
+    """`Line` there."""
+    floats = [(f"{name}_{one}", np.float32) for one in ("cases", "controls")]
+    return [(f"{name}_bytes", np.uint32), *floats]
+
+
 SCAN = np.dtype(
     [
         *FOUND,
         ("weights", np.uint32),
-        *((name, np.float32) for name in ("r", "q0", "q1", "q2", "low_slope", "high_slope")),
-        ("occupied", np.float32),
+        ("r", np.float32),
+        *(field for name in ("whole", "low", "high") for field in _line(name)),
+        *((f"{name}_{one}", np.float32) for name in _SUMS for one in ("steep", "empty")),
         ("need", np.float32),
         ("controls", np.uint32),
         ("cases", np.uint32),
