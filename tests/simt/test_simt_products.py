@@ -10,6 +10,7 @@ from random_cohorts import random_calls
 from reference import draw_genotypes, evaluate_terms
 
 from popdesic.engine.cpu.genotype_products import CpuProducts
+from popdesic.engine.genotype_products import Flips
 from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes
 
 SITES = (1, 15, 16, 17, 63, 64, 65, 1025)
@@ -92,3 +93,30 @@ def test_genotype_products_have_the_bytes_of_the_cpu(machine, rng, sizes, n_site
         vectors = rng.normal(size=(len(calls.places), k)) * 10.0 ** rng.integers(-9, 9, k)
         assert gpu.project(vectors).tobytes() == cpu.project(vectors).tobytes()
         assert gpu.normal(vectors).tobytes() == cpu.normal(vectors).tobytes()
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize(("few", "group_bytes"), [(0, 1 << 30), (3, 1 << 30), (2, 1)])
+def test_passes_in_few_launches_have_the_bytes_of_the_cpu(machine, rng, missing, few, group_bytes):
+    """Parts that weigh differently; flips of stretches of one and of several blocks, in groups."""
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    calls = random_calls(rng, [150, 65, 1], 700, missing)
+    n = len(calls.places)
+    cpu, gpu = CpuProducts(calls, 2), GpuBackend().genotype_products(calls)
+    assert gpu.passes is not None
+    gpu.group_bytes = group_bytes
+    axes = np.linalg.qr(rng.normal(size=(n, few)))[0]
+    stretch = np.sort(rng.integers(0, 4, 700))
+    for k in (1, 8, 17):
+        machine.backward = not machine.backward
+        machine.launched.clear()
+        vectors = rng.normal(size=(n, k)) * 10.0 ** rng.integers(-9, 9, k)
+        factors = rng.uniform(0.5, 1.5, (3, 3))
+        assert gpu.normal(vectors, factors).tobytes() == cpu.normal(vectors, factors).tobytes()
+        signs = rng.choice(np.array([1, -1], np.int8), (4, n, k))
+        flips = Flips(signs, stretch, axes, cpu.project(axes))
+        assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
+        if k > 1:
+            assert gpu.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
+        assert "sum_codes" not in machine.launched and "sum_tiles" in machine.launched

@@ -1,7 +1,8 @@
 """Products of standardised genotypes on a GPU: sums of integers on tensor cores.
 
 The packed genotypes stay on the device where they fit; otherwise blocks of sites are read and sent
-while the block before them is multiplied.
+while the block before them is multiplied. Where they fit twice, a pass takes few launches
+(`genotype_passes`).
 """
 
 from __future__ import annotations
@@ -14,15 +15,20 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ..genotype_products import BLOCK_SITES, Calls, GenotypeProducts, misses
+from ..genotype_products import BLOCK_SITES, Calls, Flips, GenotypeProducts, misses
 from .compile import load_function
 from .devices import Device
+from .genotype_passes import Passes
 from .genotype_plans import (
     GENOTYPES,
+    GROUP_BYTES,
+    LEAST_GROUP_BYTES,
     MISSING,
-    MOST_TILES,
+    MOST_COLUMNS,
+    MOST_ITEMS,
     TILE_COLUMNS,
     plan_sums,
+    site_words,
     tiles_of,
 )
 from .layout import SUM_DIGITS, TURNED_COLUMNS, TURNED_WORDS, divide_up
@@ -65,7 +71,34 @@ class GpuProducts(GenotypeProducts):
         self._missing: dict[tuple[int, int], bool] = {}
         self.mean, self.inverse = cupy.asarray(self.mean), cupy.asarray(self.inverse)
         room = free_bytes - SPARE_BLOCKS * BLOCK_SITES * self.row_bytes
-        self.held = self._hold() if calls.n_sites * self.row_bytes <= room else None
+        size = calls.n_sites * self.row_bytes
+        self.held = self._hold() if size <= room else None
+        #: Passes in few launches, and device memory of theirs besides the codes.
+        self.group_bytes = min(GROUP_BYTES, (room - 2 * size) // 2)
+        fits = self.group_bytes >= LEAST_GROUP_BYTES and self.n_places <= MOST_ITEMS
+        self.passes = Passes(self) if fits and calls.n_sites else None
+
+    def normal(self, vectors: np.ndarray, factors: np.ndarray | None = None) -> np.ndarray:
+        if self.passes is None or not vectors.shape[1]:
+            return super().normal(vectors, factors)
+        starts = range(0, vectors.shape[1], MOST_COLUMNS)
+        parts = [vectors[:, start : start + MOST_COLUMNS] for start in starts]
+        return np.concatenate([self.passes.normal(part, factors) for part in parts], axis=1)
+
+    def flipped(self, vectors: np.ndarray, flips: Flips) -> np.ndarray:
+        if self.passes is None or not 0 < vectors.shape[1] <= MOST_COLUMNS:
+            return super().flipped(vectors, flips)
+        return self.passes.flipped(vectors, flips)
+
+    def spread_by_person(self, flips: Flips) -> np.ndarray:
+        if self.passes is None or flips.signs.shape[2] > MOST_COLUMNS:
+            return super().spread_by_person(flips)
+        return self.passes.spread_by_person(flips)
+
+    def any_missing(self) -> bool:
+        """Whether any genotype is missing, of those on the device."""
+        starts = range(0, len(self.held), BLOCK_SITES)
+        return any(bool(misses(self.held[first : first + BLOCK_SITES])) for first in starts)
 
     def _put(self, array: np.ndarray) -> cupy.ndarray:
         return cupy.asarray(array)
@@ -127,15 +160,20 @@ class GpuProducts(GenotypeProducts):
     def _turned(self, words: cupy.ndarray) -> cupy.ndarray:
         """Words of sites of each person, their number a multiple of a step."""
         n_sites, row_words = words.shape
-        site_words = divide_up(n_sites, 256) * 16
-        out = cupy.empty((16 * row_words, site_words), np.uint32)
-        grid = divide_up(row_words, TURNED_COLUMNS), divide_up(site_words, TURNED_WORDS)
+        out = cupy.empty((16 * row_words, site_words(n_sites)), np.uint32)
+        self.turn(words, out)
+        return out
+
+    def turn(self, words: cupy.ndarray, out: cupy.ndarray) -> None:
+        """Write words of people, (n_sites, row_words), as words of sites of each person."""
+        n_sites, row_words = words.shape
+        n_words = out.shape[1]
+        grid = divide_up(row_words, TURNED_COLUMNS), divide_up(n_words, TURNED_WORDS)
         self._load("transpose_codes", 1)(
             grid,
             (TURNED_COLUMNS, TURNED_WORDS),
-            (words, out, np.int64(n_sites), np.int64(row_words), np.int64(site_words)),
+            (words, out, np.int64(n_sites), np.int64(row_words), np.int64(n_words)),
         )
-        return out
 
     def _load(self, function: str, tiles: int) -> cupy.RawKernel:
         return load_function(KERNEL, function, (("TILES", tiles),), self.device.capability)
@@ -147,8 +185,8 @@ class GpuProducts(GenotypeProducts):
         n_rows, row_words = words.shape
         k = numbers.shape[1]
         sums = cupy.empty((n_rows, k), np.float64)
-        for start in range(0, k, TILE_COLUMNS * MOST_TILES):
-            part = cupy.ascontiguousarray(numbers[:, start : start + TILE_COLUMNS * MOST_TILES])
+        for start in range(0, k, MOST_COLUMNS):
+            part = cupy.ascontiguousarray(numbers[:, start : start + MOST_COLUMNS])
             columns = part.shape[1]
             tiles = tiles_of(columns)
             padded = 16 * row_words
