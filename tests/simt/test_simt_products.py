@@ -9,6 +9,7 @@ from operands import planes_of
 from random_cohorts import random_calls
 from reference import draw_genotypes, evaluate_terms
 
+from popdesic.engine import genotype_products
 from popdesic.engine.cpu.genotype_products import CpuProducts
 from popdesic.engine.genotype_products import Flips
 from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes
@@ -97,9 +98,13 @@ def test_genotype_products_have_the_bytes_of_the_cpu(machine, rng, sizes, n_site
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize(("few", "group_bytes"), [(0, 1 << 30), (3, 1 << 30), (2, 1)])
-def test_passes_in_few_launches_have_the_bytes_of_the_cpu(machine, rng, missing, few, group_bytes):
+def test_passes_in_few_launches_have_the_bytes_of_the_cpu(
+    machine, rng, missing, few, group_bytes, monkeypatch
+):
     """Parts that weigh differently; flips of stretches of one and of several blocks, in groups."""
     from popdesic.engine.gpu.backend import GpuBackend
+
+    monkeypatch.setattr(genotype_products, "BLOCK_SITES", 128)
 
     calls = random_calls(rng, [150, 65, 1], 700, missing)
     n = len(calls.places)

@@ -53,6 +53,18 @@ def prune_windows(
     return np.array(starts, np.int64), np.array(stops, np.int64)
 
 
+def widest_window(sites: pd.DataFrame, amount: float, unit: str) -> int:
+    """Sites of the widest window of `prune_windows`, at most; `chrom`, `pos` in genome order."""
+    if unit == "sites":
+        return min(int(amount), len(sites))
+    widest, pos = 0, sites.pos.to_numpy(np.int64)
+    for first, last in contig_runs(sites.chrom.to_numpy()):
+        here = pos[first:last]
+        reach = np.searchsorted(here, here + amount, "right") - np.arange(len(here))
+        widest = max(widest, int(reach.max(initial=0)))
+    return widest
+
+
 def pruned(planes: Planes, sites: pd.DataFrame, pruning: tuple, backend: Backend) -> np.ndarray:
     """Select the sites that LD pruning removes.
 
