@@ -1,9 +1,9 @@
 # Threads, GPUs and memory of jobs.
 #
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
-# gives   shared_threads(), row_threads(), spare_threads(), rest_threads(), wide_threads(),
-#         half_threads(), aside_threads(), closing_threads(), pca_memory(), further_threads(),
-#         further_gpus(), counting_gpus(), shared_minutes(), settle_place()
+# gives   shared_threads(), row_threads(), balanced_threads(), spare_threads(), rest_threads(),
+#         wide_threads(), half_threads(), aside_threads(), closing_threads(), pca_memory(),
+#         further_threads(), further_gpus(), counting_gpus(), shared_minutes(), settle_place()
 
 import os
 
@@ -52,6 +52,22 @@ def row_threads(rows, pair_bytes=0, beside=0):
     """
     jobs = len(rows.unmade() or COHORTS) + beside
     return shared_threads(jobs, 8, mb=pair_bytes * 1e-6 * max(map(n_samples, COHORTS)) ** 2)
+
+
+def balanced_threads(rows):
+    """`row_threads` by the pairs of each row, where there are more cores than rows.
+
+    The last row of a first run has as many pairs as there are cohorts, the first one only one.
+    """
+    cores, unmade = _own_cores(), rows.unmade() or COHORTS
+    if cores <= len(unmade):
+        return row_threads(rows)
+    total = sum(len(rows.pairs(row)) for row in unmade)
+
+    def threads(wildcards):
+        return max(1, min(8, cores * len(rows.pairs(wildcards.row)) // total))
+
+    return threads
 
 
 def spare_threads(most):

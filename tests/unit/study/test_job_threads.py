@@ -26,7 +26,9 @@ def resources(
     }
     exec(compile(TEXT, "resources.smk", "exec"), names)
     names["MACHINE_MB"] = memory_mb
-    names["rows"] = SimpleNamespace(unmade=lambda: list("abcd")[:unmade])
+    names["rows"] = SimpleNamespace(
+        unmade=lambda: list("abcd")[:unmade], pairs=lambda row: "abcd"[: "abcd".index(row) + 1]
+    )
     return SimpleNamespace(**names)
 
 
@@ -45,6 +47,22 @@ def test_a_row_that_is_alone_gets_more_threads():
 def test_rows_run_side_by_side_when_all_are_made_again():
     run = resources(16, unmade=0)
     assert run.row_threads(run.rows) == 4
+
+
+@pytest.mark.parametrize(
+    ("cores", "threads"), [(5, [1, 1, 1, 2]), (16, [1, 3, 4, 6]), (64, [6, 8, 8, 8])]
+)
+def test_rows_of_many_pairs_get_more_threads(cores, threads):
+    run = resources(cores)
+    chosen = run.balanced_threads(run.rows)
+    assert [chosen(SimpleNamespace(row=row)) for row in "abcd"] == threads
+    assert sum(threads) <= cores
+
+
+@pytest.mark.parametrize("cores", [None, 1, 4])
+def test_rows_have_equal_threads_where_cores_are_few_or_their_own(cores):
+    run = resources(cores, nodes=None if cores else 100)
+    assert run.balanced_threads(run.rows) == run.row_threads(run.rows)
 
 
 def test_no_more_jobs_run_side_by_side_than_memory_holds():
