@@ -22,6 +22,7 @@ from popdesic.engine.gpu.devices import scan_kernels
 from popdesic.engine.gpu.layout import (
     COUNT_THREADS,
     KEEP_THREADS,
+    PASS_THREADS,
     SCAN_WARPS,
     SUM_WARPS,
     UMAP_THREADS,
@@ -227,6 +228,15 @@ def others(card: Card) -> Iterator[Compiled]:
                 (("TILES", tiles),),
                 {"sum_codes": 32 * SUM_WARPS},
                 {"sum_codes": launch.shared},
+            )
+            others = ("split_signed", "share_numbers", "standardise_sites", "add_people")
+            yield Compiled(
+                f"passes {tiles}",
+                "pca/passes",
+                (("TILES", tiles),),
+                dict.fromkeys((*others, "add_spreads"), PASS_THREADS)
+                | {"sum_tiles": 32 * SUM_WARPS},
+                {"sum_tiles": launch.shared},
             )
     if device.has(ibd_plans.LEAST_CAPABILITY):
         for bits in (128, 256):

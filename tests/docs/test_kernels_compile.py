@@ -130,7 +130,11 @@ KERNELS = [
     *(("neighbors/nearest", arch, of_form(f)) for arch in ("75", "90a") for f in range(4)),
     ("neighbors/points", "75", ()),
     *(("neighbors/close_pairs", "75", (("N_OUTPUTS", n),)) for n in (1, 5)),
-    *(("pca/sum_codes", arch, (("TILES", tiles),)) for arch, tiles in (("80", 1), ("90a", 4))),
+    *(
+        (f"pca/{file}", arch, (("TILES", tiles),))
+        for file in ("sum_codes", "passes")
+        for arch, tiles in (("80", 1), ("90a", 4))
+    ),
     *(("umap/epoch", arch, (("DRAWS", 5),)) for arch in ("75", "80", "90a")),
     ("umap/density", "75", ()),
     *(("population/group_counts", "75", (("COUNT_BYTES", size),)) for size in (2, 4)),

@@ -107,7 +107,9 @@ def components(backend: GpuBackend) -> None:
     calls = Calls(tuple(parts), None, keep, rng.uniform(0.1, 0.9, SITES))
     found = backend.genotype_products(calls)
     for k in VECTORS:
-        found.normal(rng.normal(size=(n, k)))
+        vectors = rng.normal(size=(n, k))
+        found.normal(vectors)
+        found.project(vectors)
     vectors, known = rng.normal(size=(n, 2)), np.linalg.qr(rng.normal(size=(n, 2)))[0]
     found.normal(vectors, np.ones((2, 2)))
     found.joint(vectors)
