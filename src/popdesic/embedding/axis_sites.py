@@ -12,7 +12,6 @@ from ..cohort.prune import contig_runs, pruned, widest_window
 from ..cohort.site_planes import PlanesReader, words_of
 from ..engine.base import Backend
 from ..engine.comparisons import NARROW, called_samples, moments
-from ..engine.select import cpu_backend
 from ..engine.terms import Planes
 from ..engine.threads import run_tasks
 from ..io.errors import UserError
@@ -86,9 +85,6 @@ def choose_sites(
     """
     outside = ~in_regions(sites, regions)
     runs = contig_runs(sites.chrom.to_numpy())
-    narrow = pruning is None or widest_window(sites, *pruning[:2]) <= NARROW
-    if backend.name != "cpu" and narrow:
-        backend = cpu_backend(backend.threads)  # counts these pairs whatever the backend
     at_once = _contigs_at_once(runs, n_samples, backend)
     if at_once > 1:
         backend = copy(backend)
@@ -112,6 +108,11 @@ def choose_sites(
         )
     rows = np.flatnonzero(used)
     return AxisSites(rows, af[rows], {"panel": len(sites), **lost, "used": len(rows)}, r2)
+
+
+def needs_no_device(sites: pd.DataFrame, pruning: tuple[float, str, int, float] | None) -> bool:
+    """Whether `choose_sites` counts all pairs on the CPU, whatever the backend."""
+    return pruning is None or widest_window(sites, *pruning[:2]) <= NARROW
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ..io.bed import read_fam
 from ..io.files import write_json
 from ..io.tables import write_npz
 from .axes import MOST_DENSE
-from .axis_sites import choose_sites
+from .axis_sites import choose_sites, needs_no_device
 from .large_pca import (
     loadings_of_many,
     products_of_many,
@@ -88,12 +88,13 @@ def define_axes(
     names = [read_fam(prefix)["sample"] for prefix in prefixes]
     keep = unrelated_founders(names, unrelated)
     backend = backend or cpu_backend(threads)
+    pruning = parse_pruning(ld_prune, "embedding.ld_prune") if ld_prune else None
     chosen_sites = choose_sites(
         read_site_planes(prefixes, keep, threads),
         sites,
-        backend,
+        cpu_backend(threads) if needs_no_device(sites, pruning) else backend,
         n_samples=sum(int(who.sum()) for who in keep),
-        pruning=parse_pruning(ld_prune, "embedding.ld_prune") if ld_prune else None,
+        pruning=pruning,
         regions=regions,
     )
     used = sites.iloc[chosen_sites.rows]

@@ -8,13 +8,14 @@ launch works on all blocks, or on as many as memory holds. The bytes are the sam
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import cupy
 import numpy as np
 
-from ..genotype_products import FEW_BITS, Flips, rounded, site_blocks
+from ..genotype_products import FEW_BITS, Calls, Flips, rounded, site_blocks
 from .compile import load_function
+from .devices import Device
 from .genotype_plans import (
     GENOTYPES,
     MISSING,
@@ -30,12 +31,33 @@ from .genotype_plans import (
 )
 from .layout import PASS_THREADS, SUM_DIGITS, SUM_WARPS, divide_up
 
-if TYPE_CHECKING:
-    from .genotype_products import GpuProducts
-
 KERNEL = "pca/passes"
 #: What a kernel gets for an array that there is not.
 NOTHING = np.uint64(0)
+
+
+class OnDevice(Protocol):
+    """What passes need of the products whose genotypes are on the device (`GpuProducts`)."""
+
+    calls: Calls
+    device: Device
+    places: np.ndarray
+    n_places: int
+    row_bytes: int
+    group_bytes: int
+    held: cupy.ndarray
+    mean: cupy.ndarray
+    inverse: cupy.ndarray
+
+    def any_missing(self) -> bool: ...
+
+    def turn(self, words: cupy.ndarray, out: cupy.ndarray) -> None: ...
+
+    def _placed(self, vectors: np.ndarray) -> tuple[Any, Any]: ...
+
+    def _signs(self, flips: Flips) -> Any: ...
+
+    def _spans(self, factors: np.ndarray | None) -> list[tuple[int, int]]: ...
 
 
 @dataclass
@@ -75,7 +97,7 @@ class Known:
 class Passes:
     """The passes of `GpuProducts` whose genotypes are on the device."""
 
-    def __init__(self, products: GpuProducts) -> None:
+    def __init__(self, products: OnDevice) -> None:
         self.products, self.device = products, products.device
         self.missing = products.any_missing()
         self.row_words = products.row_bytes // 4
