@@ -55,8 +55,6 @@ class OnDevice(Protocol):
 
     def _placed(self, vectors: np.ndarray) -> tuple[Any, Any]: ...
 
-    def _signs(self, flips: Flips) -> Any: ...
-
     def _spans(self, factors: np.ndarray | None) -> list[tuple[int, int]]: ...
 
 
@@ -64,7 +62,8 @@ class OnDevice(Protocol):
 class Blocks:
     """Blocks of sites on the device: the codes of people in each, one block after another.
 
-    `labels`: set of signs of each block. `groups`: the plans of passes so far, with their tables.
+    `labels`: run of equal stretches that each block lies in, from 0. `groups`: the plans of passes
+    so far, with their tables.
     """
 
     bounds: list[tuple[int, int]]
@@ -75,13 +74,15 @@ class Blocks:
 
 @dataclass
 class Known:
-    """The components that flips take out, as their pass needs them.
+    """Flips as their pass needs them, and the components that they take out.
 
+    `signs`: int8 (n_runs, n_places, k), of each run of sites of one stretch; 0 where nobody stands.
     `placed`, float64 (n_places, few); `whole`, int64, with `powers` (few,); `along`, float64
     (n_sites, few); `left`, int64, with `left_powers` (n_blocks, few).
     """
 
     flips: Flips
+    signs: cupy.ndarray
     placed: cupy.ndarray
     whole: cupy.ndarray
     powers: cupy.ndarray
@@ -133,7 +134,7 @@ class Passes:
             site_blocks(self.products.calls.n_sites, flips.stretch), flips.stretch
         )
         if self._known is None or self._known.flips is not flips:
-            self._known = self._know(flips, blocks.bounds)
+            self._known = self._know(flips, blocks)
         (span,) = self.products._spans(None)
         self._run(blocks, vectors, [span], np.ones((1, 1)), self._known, total)
 
@@ -146,10 +147,18 @@ class Passes:
             for (first, last), start, end in zip(bounds, before[:-1], before[1:], strict=True):
                 out = codes[int(start) : int(end)].reshape(-1, site_words(last - first))
                 self.products.turn(self.words[first:last], out)
-            self._blocks = Blocks(bounds, np.array([labels[first] for first, _ in bounds]), codes)
+            # Stretches need not ascend: contigs are in the order of the genome, not of their names.
+            own = labels[[first for first, _ in bounds]]
+            runs = np.cumsum(np.diff(own, prepend=own[:1]) != 0)
+            self._blocks = Blocks(bounds, runs, codes)
         return self._blocks
 
-    def _know(self, flips: Flips, bounds: list[tuple[int, int]]) -> Known:
+    def _know(self, flips: Flips, blocks: Blocks) -> Known:
+        self._known, bounds = None, blocks.bounds  # its memory first
+        starts = [0, *(np.flatnonzero(np.diff(blocks.labels)) + 1).tolist()]
+        stretches = [int(flips.stretch[bounds[start][0]]) for start in starts]
+        signs = np.zeros((len(starts), self.n_places, flips.signs.shape[2]), np.int8)
+        signs[:, self.products.places] = flips.signs[stretches]
         placed = np.zeros((self.n_places, flips.known.shape[1]))
         placed[self.products.places] = flips.known
         few, along = placed.shape[1], np.ascontiguousarray(flips.projections, np.float64)
@@ -160,7 +169,7 @@ class Passes:
             left = np.empty(along.shape)
             for block, (first, last) in enumerate(bounds):
                 left[first:last], left_powers[block] = rounded(np, along[first:last], FEW_BITS)
-        arrays = placed, whole.astype(np.int64), powers.astype(np.int32)
+        arrays = signs, placed, whole.astype(np.int64), powers.astype(np.int32)
         arrays += along, left.astype(np.int64), left_powers
         return Known(flips, *map(cupy.asarray, arrays))
 
@@ -192,7 +201,7 @@ class Passes:
         """Add a pass to `total`: of people and columns, or the spreads of people."""
         tiles, spreads = tiles_of(vectors.shape[1]), total.ndim == 1
         numbers, powers = self.products._placed(vectors)
-        signs = None if known is None else self.products._signs(known.flips)
+        signs = None if known is None else known.signs
         places = cupy.asarray(4 * np.array(spans, np.int64))
         job = _Pass(self, tiles, vectors.shape[1], len(spans), known, signs)
         for group, tables in self._groups(blocks, spans, tiles, spreads):

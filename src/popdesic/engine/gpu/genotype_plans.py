@@ -121,7 +121,7 @@ def plan_pass(
     bounds : list of (first, last)
         Sites of each block.
     labels : int array, (n_blocks,)
-        Set of signs of each block, ascending.
+        Set of signs of each block: 0, then the same or the next one.
     spans : list of (start, end)
         Bytes of a row of each part of the people.
     row_words : int
