@@ -129,6 +129,7 @@ KERNELS = [
     ("bitgemm/rare_sites", "75", ()),
     *(("neighbors/nearest", arch, of_form(f)) for arch in ("75", "90a") for f in range(4)),
     ("neighbors/points", "75", ()),
+    ("compare/band", "75", ()),
     *(("neighbors/close_pairs", "75", (("N_OUTPUTS", n),)) for n in (1, 5)),
     *(
         (f"pca/{file}", arch, (("TILES", tiles),))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..engine.base import Backend
-from ..engine.comparisons import band_pairs, called_samples, moments
+from ..engine.comparisons import band_blocks, band_pairs, called_samples, is_narrow, moments
 from ..engine.terms import Planes
 from ..io.files import atomic_path
 
@@ -100,9 +100,13 @@ def pruned(planes: Planes, sites: pd.DataFrame, pruning: tuple, backend: Backend
     rows = np.arange(planes.n_samples)
     ends = stop[np.searchsorted(start, rows, "right") - 1]  # of the last window that has the site
     correlated = np.zeros((len(rows), max(1, int((ends - rows).max()) - 1)), bool)
-    for i, j, r2 in band_pairs(backend, planes, ends):
-        above = r2 > threshold
-        correlated[i[above], j[above] - i[above] - 1] = True
+    if is_narrow(ends):
+        for first, r2 in band_blocks(backend, planes, ends):
+            correlated[first : first + len(r2), : r2.shape[1]] = r2 > threshold  # False for NaN
+    else:
+        for i, j, r2 in band_pairs(backend, planes, ends):
+            above = r2 > threshold
+            correlated[i[above], j[above] - i[above] - 1] = True
     prune(correlated, start, stop, np.maximum(af, 1 - af), removed)
     return removed
 

@@ -17,7 +17,7 @@ from ..io.bed import read_fam
 from ..io.files import write_json
 from ..io.tables import write_npz
 from .axes import MOST_DENSE
-from .axis_sites import choose_sites, needs_no_device
+from .axis_sites import choose_sites
 from .large_pca import (
     loadings_of_many,
     products_of_many,
@@ -92,7 +92,7 @@ def define_axes(
     chosen_sites = choose_sites(
         read_site_planes(prefixes, keep, threads),
         sites,
-        cpu_backend(threads) if needs_no_device(sites, pruning) else backend,
+        backend,
         n_samples=sum(int(who.sum()) for who in keep),
         pruning=pruning,
         regions=regions,
