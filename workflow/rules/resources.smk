@@ -2,7 +2,7 @@
 #
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
 # gives   shared_threads(), row_threads(), balanced_threads(), spare_threads(), rest_threads(),
-#         wide_threads(), half_threads(), aside_threads(), closing_threads(), pca_memory(),
+#         wide_threads(), ld_threads(), pair_threads(), aside_threads(), closing_threads(), pca_memory(),
 #         further_threads(), further_gpus(), counting_gpus(), shared_minutes(), settle_place()
 
 import os
@@ -77,21 +77,30 @@ def spare_threads(most):
 
 
 def rest_threads(most):
-    """Threads of a job beside one of `spare_threads` and one of one thread; all, if few are left."""
-    rest = _own_cores() - spare_threads(most) - 1
+    """Threads of a job beside one of `spare_threads` and one of one thread; all, if few are left.
+
+    Of many cores half of the rest, so that PC-Relate has the other half.
+    """
+    left = _own_cores() - spare_threads(most)
+    rest = min(left - 1, max(4, left // 2))
     return min(most, rest) if 2 * rest >= most else most
+
+
+def ld_threads():
+    """Threads of LD, which runs beside the axes and then beside two jobs of `pair_threads`."""
+    return shared_threads(8 if CONFIG["device"] == "gpu" else 4, 8)
+
+
+def pair_threads(most):
+    """Threads of one of two jobs that need each other's time, beside LD where cores are many."""
+    cores = _own_cores()
+    return max(1, min(most, (cores - ld_threads()) // 2)) if cores >= 8 else shared_threads(2, most)
 
 
 def wide_threads():
     """Threads of a job that the first map waits for: three quarters, the rest for jobs beside it."""
     cores = _own_cores()
     return max(1, min(16, cores * 3 // 4)) if cores else 8
-
-
-def half_threads():
-    """Threads of a long job beside the chain that the report waits for."""
-    cores = _own_cores()
-    return max(1, min(16, cores // 2)) if cores else 8
 
 
 def aside_threads(most):

@@ -77,7 +77,7 @@ def test_no_more_jobs_run_side_by_side_than_memory_holds():
 def test_jobs_of_a_cluster_have_cores_of_their_own():
     run = resources(None, nodes=100)
     assert run.row_threads(run.rows, beside=1) == run.shared_threads(4, 8) == 8
-    assert run.aside_threads(4) == 4 and run.closing_threads(4, 0) == run.half_threads() == 8
+    assert run.aside_threads(4) == 4 and run.closing_threads(4, 0) == run.pair_threads(8) == 8
 
 
 @pytest.mark.parametrize("cores", [8, 12, 16, 24, 64])
@@ -94,6 +94,22 @@ def test_few_cores_are_not_kept_free(cores):
     assert run.aside_threads(4) == 4
     assert run.closing_threads(4, 0) == 1
     assert resources(16).closing_threads(4, 0) == 4, "on a CPU a closure is long work"
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+@pytest.mark.parametrize("cores", [8, 12, 16, 24, 64])
+def test_geodesics_and_components_run_beside_ld(cores, device):
+    run = resources(cores, device=device)
+    assert run.ld_threads() + 2 * run.pair_threads(8) <= cores
+    assert run.pair_threads(8) >= 3
+
+
+@pytest.mark.parametrize("cores", [16, 24, 64])
+def test_umap_communities_and_pc_relate_run_side_by_side(cores):
+    run = resources(cores)
+    assert run.spare_threads(8) + run.rest_threads(8) + run.shared_threads(4, 16) <= cores + 4 * (
+        cores > 16
+    )
 
 
 @pytest.mark.parametrize("cores", [13, 16, 17, 24, 64])
