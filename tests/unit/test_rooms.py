@@ -42,7 +42,7 @@ LAUNCHERS = {
             "epistasis_blocks",
             "epistasis_planes",
             "epistasis_trait",
-            "genotype_passes",
+            "whole_passes",
             "genotype_products",
             "group_counts",
             "ibd",

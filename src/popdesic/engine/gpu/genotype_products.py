@@ -2,7 +2,7 @@
 
 The packed genotypes stay on the device where they fit; otherwise blocks of sites are read and sent
 while the block before them is multiplied. Where they fit twice, a pass takes few launches
-(`genotype_passes`).
+(`whole_passes`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import numpy as np
 from ..genotype_products import BLOCK_SITES, Calls, Flips, GenotypeProducts, misses
 from .compile import load_function
 from .devices import Device
-from .genotype_passes import Passes
 from .genotype_plans import (
     GENOTYPES,
     GROUP_BYTES,
@@ -32,6 +31,7 @@ from .genotype_plans import (
     tiles_of,
 )
 from .layout import SUM_DIGITS, TURNED_COLUMNS, TURNED_WORDS, divide_up
+from .whole_passes import Passes
 
 #: The file of these kernels.
 KERNEL = "pca/sum_codes"
