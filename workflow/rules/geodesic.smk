@@ -91,7 +91,7 @@ rule close_paths:
     priority: FIRST
     conda:
         GPU_CONDA
-    threads: closing_threads(len(SPACES) * len(ALPHAS), 56e-6 * n_samples(*COHORTS) ** 2)
+    threads: closure_threads(len(SPACES) * len(ALPHAS), 56e-6 * n_samples(*COHORTS) ** 2)
     resources:
         mem_mb=memory(pairs=56e-6),
         # n**3 / 2 operations at 10e9 per second on a CPU; a GPU is a thousand times faster.

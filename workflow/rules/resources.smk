@@ -2,7 +2,7 @@
 #
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
 # gives   shared_threads(), row_threads(), balanced_threads(), spare_threads(), rest_threads(),
-#         wide_threads(), ld_threads(), pair_threads(), aside_threads(), closing_threads(), pca_memory(),
+#         wide_threads(), ld_threads(), pair_threads(), aside_threads(), closing_threads(), closure_threads(), pca_memory(),
 #         further_threads(), further_gpus(), counting_gpus(), shared_minutes(), settle_place()
 
 import os
@@ -113,6 +113,17 @@ def closing_threads(closures, mb):
     """Threads of one of some closures; on a GPU little is left for them, before `define_axes`."""
     threads = shared_threads(closures, 8, mb)
     return min(threads, aside_threads(8)) if CONFIG["device"] == "gpu" else threads
+
+
+def closure_threads(closures, mb):
+    """`closing_threads`; more for closures after the axes, of which three run side by side."""
+    few = closing_threads(closures, mb)
+    more = max(few, shared_threads(3, 8, mb))
+
+    def threads(wildcards):
+        return few if wildcards.space == "genotypes" and wildcards.alpha != "auto" else more
+
+    return threads
 
 
 def pca_memory(wildcards, input, attempt):

@@ -112,6 +112,17 @@ def test_umap_communities_and_pc_relate_run_side_by_side(cores):
     )
 
 
+def test_closures_after_the_axes_get_more_threads():
+    run = resources(16, device="gpu")
+    threads = run.closure_threads(4, 0)
+    plain, chosen, pcs = (
+        threads(SimpleNamespace(space=space, alpha=alpha))
+        for space, alpha in (("genotypes", "2"), ("genotypes", "auto"), ("pcs", "2"))
+    )
+    assert plain == run.closing_threads(4, 0) == 2
+    assert chosen == pcs == 5
+
+
 @pytest.mark.parametrize("cores", [13, 16, 17, 24, 64])
 def test_umap_communities_and_pcoa_run_side_by_side(cores):
     run = resources(cores)
