@@ -107,7 +107,7 @@ def test_geodesics_and_components_run_beside_ld(cores, device):
 @pytest.mark.parametrize("cores", [16, 24, 64])
 def test_umap_communities_and_pc_relate_run_side_by_side(cores):
     run = resources(cores)
-    assert run.spare_threads(8) + run.rest_threads(8) + run.shared_threads(4, 16) <= cores + 4 * (
+    assert run.spare_threads(8) + run.rest_threads(8) + run.shared_threads(4, 8) <= cores + 4 * (
         cores > 16
     )
 
