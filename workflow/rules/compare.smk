@@ -76,7 +76,7 @@ rule compare_cohorts:
     threads: balanced_threads(COMPARE_ROWS)
     resources:
         # Counts and kinships of a block of samples; the planes are memory-mapped.
-        mem_mb=row_memory(COMPARE_ROWS, 1_400 if GPUS else 700, mb=1),
+        mem_mb=row_memory(COMPARE_ROWS, 700, mb=1),
         runtime=row_minutes(COMPARE_ROWS, mb_samples=2e-5),
         gpu=GPUS,
     params:

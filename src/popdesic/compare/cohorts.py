@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 #: Tables of a tile, and the endings of their files.
 TABLES = ("kinship", "identity", "mixture")
 ENDINGS = tuple(f".{table}.tsv" for table in TABLES)
-#: Samples per side of one block on a CPU: its five int64 matrices take 160 MB. On a GPU, to which
-#: planes are sent anew for each block: 640 MB.
-BLOCK_SAMPLES, GPU_BLOCK_SAMPLES = 2048, 4096
+#: Samples per side of one block: its five int64 matrices take 160 MB.
+BLOCK_SAMPLES = 2048
 
 IDENTITY = ["query", "query_cohort", "match", "match_cohort", "rank", "called", "mismatches"]
 IDENTITY += ["mismatch_share", "log10_rmp", "log10_lr", "verdict"]
@@ -164,10 +163,9 @@ def compare_cohorts(
     best = TopMatches(b.n_samples, limits.top)
     pairs, hits, judged, few = [], [], 0, 0
     screen = _screen_of(limits)
-    side = BLOCK_SAMPLES if backend.name == "cpu" else GPU_BLOCK_SAMPLES
-    for row0, row1 in chunks(a.n_samples, side):
+    for row0, row1 in chunks(a.n_samples, BLOCK_SAMPLES):
         block_a = Planes(counted_a.words[row0:row1], a.n_sites)
-        for column0, column1 in chunks(b.n_samples, side):
+        for column0, column1 in chunks(b.n_samples, BLOCK_SAMPLES):
             if same and column0 < row0:
                 continue
             diagonal = same and row0 == column0
