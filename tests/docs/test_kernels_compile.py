@@ -135,6 +135,7 @@ KERNELS = [
     *(("neighbors/nearest", arch, of_form(f)) for arch in ("75", "90a") for f in FORMS.values()),
     ("neighbors/screen", "75", (("N_OUTPUTS", 5),)),
     ("neighbors/points", "75", ()),
+    ("compare/band", "75", ()),
     *(("neighbors/close_pairs", "75", (("N_OUTPUTS", n),)) for n in (1, 5)),
     *(("pca/sum_codes", arch, (("TILES", tiles),)) for arch, tiles in (("80", 1), ("90a", 4))),
     *(

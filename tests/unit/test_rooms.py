@@ -36,7 +36,7 @@ DECODERS = {"io.codecs", "io.vcf_text", "io.zarr_calls", "io.bcf_records"}
 LAUNCHERS = {
     f"engine.gpu.{name}"
     for name in (
-        *("backend", "bitgemm", "compare", "compile", "epistasis", "epistasis_operands"),
+        *("backend", "band", "bitgemm", "compare", "compile", "epistasis", "epistasis_operands"),
         *("epistasis_best", "epistasis_classes", "epistasis_crowds", "epistasis_launches"),
         *(
             "close_pairs",

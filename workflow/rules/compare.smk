@@ -86,7 +86,7 @@ rule compare_cohorts:
     priority: FIRST
     conda:
         GPU_CONDA
-    threads: row_threads(COMPARE_ROWS)
+    threads: balanced_threads(COMPARE_ROWS)
     resources:
         # Counts and kinships of a block of samples; the planes are memory-mapped.
         mem_mb=row_memory(COMPARE_ROWS, 700, mb=1),

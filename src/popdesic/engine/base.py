@@ -454,6 +454,26 @@ class Backend(Protocol):
         """
         ...
 
+    def band_r2(self, planes: Planes, ends: np.ndarray, first: int, last: int) -> np.ndarray:
+        """Squared correlations of some sites with those that follow within narrow windows.
+
+        Parameters
+        ----------
+        planes : Planes
+            Variant-major.
+        ends : int64 array, (n_sites,)
+            As in `r2_pairs`.
+        first, last : int
+            The sites i of this call.
+
+        Returns
+        -------
+        float64 array, (last - first, width)
+            Of site first + i with site first + i + 1 + k, over jointly called samples; NaN beyond
+            the window, and where a site does not vary. The same bytes from every backend.
+        """
+        ...
+
     def genotype_products(self, calls: Calls) -> GenotypeProducts:
         """Products of standardised genotypes with vectors; the same bytes from every backend."""
         ...

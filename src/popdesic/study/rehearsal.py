@@ -82,12 +82,13 @@ def products(backend: GpuBackend) -> None:
 
 
 def correlations(backend: GpuBackend) -> None:
-    """LD: windows that are too wide to be counted pair by pair."""
+    """LD: windows that are too wide to be counted pair by pair, and narrow ones."""
     rng, rows = np.random.default_rng(1), np.arange(SITES)
-    ends = np.minimum(rows + 300, SITES)
     for masked in (False, True):
         planes = draw_planes(rng, SITES, SAMPLES, masked)
-        backend.r2_pairs(planes, ends, 0.2, lambda *_: None)
+        for width in (300, 30):
+            ends = np.minimum(rows + width, SITES)
+            backend.r2_pairs(planes, ends, 0.2, lambda *_: None)
 
 
 def neighbors(backend: GpuBackend) -> None:

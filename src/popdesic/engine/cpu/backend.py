@@ -175,6 +175,11 @@ class CpuBackend:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return r2_pairs_by_blocks(self, planes, ends, least, on_block)
 
+    def band_r2(self, planes: Planes, ends: np.ndarray, first: int, last: int) -> np.ndarray:
+        from ..host.site_pairs import band_r2  # numba starts slowly
+
+        return band_r2(planes.words, planes.n_sites, ends, first, last, self.threads)
+
     def genotype_products(self, calls: Calls) -> GenotypeProducts:
         return CpuProducts(calls, self.threads)
 

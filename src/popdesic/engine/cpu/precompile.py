@@ -33,6 +33,7 @@ from ..host import (
     hardy_weinberg,
     homozygous_runs,
     ibd_segments,
+    nearest_rows,
     neighbor_lists,
     neighbor_union,
     number_text,
@@ -174,6 +175,7 @@ def epochs_of_maps() -> None:
     umap_epoch.density_kernels()
     lists, kept = "int64[:, ::1], float64[:, ::1]", "boolean[:, ::1], float64, int64[::1]"
     graph = "int64[::1], int64[::1], float64[::1]"
+    _compile(nearest_rows._keep_smallest, f"(float64[:, ::1], int64, {lists})")
     _compile(neighbor_union._unite, f"({lists}, float64[:, ::1], boolean[:, ::1], int64, int64)")
     _compile(neighbor_union._count_edges, f"({lists}, {kept}, int64[::1])")
     _compile(neighbor_union._place_back, f"({lists}, {kept}, {graph}, int64, int64)")

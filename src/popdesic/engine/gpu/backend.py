@@ -414,6 +414,16 @@ class GpuBackend:
             show_sampled_blocks(self, planes, ends, on_block)
         return exact_pairs(planes, *candidates, least, self.threads)
 
+    def band_r2(self, planes: Planes, ends: np.ndarray, first: int, last: int) -> np.ndarray:
+        from .band import MOST_SAMPLES, band_r2
+
+        if planes.n_sites > MOST_SAMPLES:
+            from ..host.site_pairs import band_r2 as on_host
+
+            return on_host(planes.words, planes.n_sites, ends, first, last, self.threads)
+        with device_errors(f"the correlations of {last - first} sites"):
+            return band_r2(planes, ends, first, last, self.device)
+
     def scan_pairs(self, data: ScanData, first: range, top: int, cutoff: int | None = None) -> Hits:
         return self._scan(data, 2, first, top, cutoff)
 

@@ -41,6 +41,8 @@ TURN_SIDE, TURN_LINES = 32, 8
 #: together.
 SUM_STAGE, SUM_STEP, SUM_WARPS, SUM_ROWS, SUM_DIGITS = 32, 16, 4, 128, 3
 TURNED_COLUMNS, TURNED_WORDS = 32, 8
+#: Warps that share the partners of a site in `band_r2`.
+BAND_WARPS = 8
 #: What one thread block of wgmma (and the wider one of mma) keeps in shared memory for one stage,
 #: and what it needs besides its slots (alignment, barriers).
 SLOT_BYTES, SLOT_OVERHEAD = 3 * TILE_BYTES, 1024 + 256
@@ -195,7 +197,7 @@ DEFINES: dict[str, dict[str, int]] = {
     },
     "compare": _named(
         *("QUERIES", "CANDIDATES", "PROFILES_A_STEP", "SCAN_WARPS", "KEEP_THREADS", "INDEX_BITS"),
-        *("QUERY_BITS", "SELECT_COLUMNS", "SELECT_ROWS"),
+        *("QUERY_BITS", "SELECT_COLUMNS", "SELECT_ROWS", "BAND_WARPS"),
     )
     | {"SHARE_BITS": SHARE_BITS},
     "neighbors": _named(
