@@ -21,7 +21,7 @@ from ..ibd.degrees import surely_close
 from ..io.files import read_json
 from ..io.tables import read_table
 from .outcome import Outcome
-from .words import join, number, percent, plural
+from .words import count_relations, join, number, percent, plural
 
 #: Most newcomers that have a sentence each; of more, one sentence counts them.
 MOST_NEWCOMERS = 3
@@ -232,7 +232,7 @@ def _populations(results: Path) -> list[Sentence]:
         text += f", {least.population1} and {least.population2} least ({float(least.fst):.3f})"
     found = about.get("admixed") or []
     if found:
-        text += f". f3 finds {join(found, 5)} to be mixed"
+        text += f". f3 indicates admixture in {join(found, 5)}"
     return [Sentence("Populations", f"{text}.", "population")]
 
 
@@ -256,8 +256,7 @@ def _relatives(results: Path) -> list[Sentence]:
     if same:
         said.append(f"{plural(same, 'pair')} of duplicates or identical twins")
     if total:
-        listed = join([f"{number(n)} {relation}" for relation, n in counts.items()])
-        said.append(f"{plural(total, 'pair')} of relatives ({listed})")
+        said.append(f"{plural(total, 'pair')} of relatives ({count_relations(counts)})")
     return [Sentence("Relatives", f"{_sentence(' and '.join(said))}.", "comparisons")]
 
 
@@ -268,9 +267,9 @@ def _segments(results: Path) -> list[Sentence]:
         return []
     least = about["limits"]["min_cm"]
     text = (
-        f"{plural(about['pairs_with_segments'], 'pair')} of samples share a segment of at least "
-        f"{least:g} cM by descent; {number(surely_close(about))} are related to the third "
-        "degree or closer (95 % interval)."
+        f"{plural(about['pairs_with_segments'], 'pair')} of samples share an IBD segment of at "
+        f"least {least:g} cM; {number(surely_close(about))} are related to the third degree or "
+        "closer (95 % interval)."
     )
     return [Sentence("Descent", text, "ibd")]
 

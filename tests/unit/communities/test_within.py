@@ -1,13 +1,14 @@
 """Structure within communities: continua, finer groups and nothing are told apart."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from landscapes import scene
 from landscapes.splitting import genotypes_of
 
 from popdesic.communities import within
 from popdesic.communities.within import own_components, structure_within
-from popdesic.report.sections.communities import describe
+from popdesic.report.sections.communities import describe, shown_agreement
 
 
 def place(*scenes):
@@ -94,3 +95,22 @@ def test_relatives_make_no_structure():
 def test_sites_that_do_not_vary_are_no_structure():
     opened = genotypes_of(np.ones((50, 30), np.int8), np.repeat("1", 50), np.arange(50))
     assert own_components(opened, np.arange(30)).shape == (30, 0)
+
+
+def test_labels_that_agree_best_come_first():
+    """Without levels of blocks, labels of many values, and a minus before zero."""
+    rows = [
+        ("sex", "community", 2, "-0.0001", "0.0"),
+        ("group", "community", 4, "0.99123", "0.98"),
+        ("group", "hdbscan", 4, "0.9", "0.9"),
+        ("group", "level0", 4, "1.0", "1.0"),
+        ("age", "community", 69, "0.999", "0.9"),
+        ("group", "fine", 4, "0.5", "0.5"),
+    ]
+    table = pd.DataFrame(rows, columns=["label", "partition", "labels", "ari", "ami"])
+    shown = shown_agreement(table, {"fine": 4, "communities": 4})
+    assert [(row["label"], row["partition"], row["ari"]) for row in shown] == [
+        ("group", "community", "0.991"),
+        ("group", "hdbscan", "0.900"),
+        ("sex", "community", "0.000"),
+    ]

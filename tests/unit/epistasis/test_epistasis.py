@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from outcomes import EMPTY, FIGURES, make_results
+from readable import checked
 from scipy import stats
 from study import Cohort, make_sites, write_raw
 
@@ -802,7 +803,8 @@ def draw_all(results: Path, out: Path, trait: str = "") -> list[str]:
     hits = read_tables(results, [2, 3], trait)
     beds = [results / "cohorts/one/genotypes"]
     zooms = zoom_on_leads(results, hits, beds, trait, min_distance_bp=0)
-    return draw_epistasis(results, hits, zooms, out, trait)
+    with checked():
+        return draw_epistasis(results, hits, zooms, out, trait)
 
 
 def test_jobs_get_time_by_the_plan_once_there_is_one(tmp_path):

@@ -260,7 +260,7 @@ def test_what_uneven_sampling_does_to_lengths_is_said(tmp_path, value, density, 
     geodesic = {"value": value, "graph": graph}
     _, _, out = build(tmp_path, {"only": list("abcdef")}, ["only"], geodesic=geodesic)
     text = Page(out.read_text("utf-8")).text
-    assert text.count("in simulations, equal true distances were 1.5 times as long") == kept
+    assert text.count("In simulations, equal true distances were 1.5 times as long") == kept
     assert text.count("lengths depend less on how many people were sampled where") == corrected
 
 
@@ -333,8 +333,8 @@ def test_a_clean_run_has_no_warning(tmp_path):
 AXIS_WARNINGS = {
     "No structure": (
         {"significant": 0},
-        "No component of the PCA is larger than chance gives in one population (Tracy-Widom test "
-        "at 1 %).",
+        "No principal component is larger than expected by chance in one population (Tracy-Widom "
+        "test at 1 %).",
     ),
     "An axis of one region": (
         {
@@ -350,7 +350,7 @@ AXIS_WARNINGS = {
                 }
             ]
         },
-        "PC2 rests on one region, 8:8.1-11.9 Mb: 91.3 % of its squared loadings are there and "
+        "PC2 reflects one region, 8:8.1-11.9 Mb: 91.3 % of its squared loadings are there and "
         "0.5 % of the sites.",
     ),
     "Cohorts apart": (
@@ -360,7 +360,7 @@ AXIS_WARNINGS = {
             ]
         },
         "On PC3 founder cohorts one and two lie apart within the same populations (FIN and TSI): "
-        "cohort explains 62.0 % of what differs there.",
+        "cohort explains 62.0 % of the variance there.",
     ),
 }
 
@@ -481,16 +481,16 @@ def test_geodesics_are_explained(tmp_path, topic, geodesic):
     [
         (
             {"graph": "knn", "neighbors": 15, "alpha": 1.0, "reason": "nearest"},
-            "So geodesics change the picture: their rank correlation with plain distances is "
+            "So geodesics order pairs differently: their rank correlation with plain distances is "
             "0.900.",
         ),
         (
             {"alpha": 1.0, "reason": "same order"},
-            "So geodesics do not change the picture here: plain distances are shown.",
+            "So geodesics change little here: plain distances are shown.",
         ),
         (
             {"alpha": 1.0, "reason": "plain"},
-            "So geodesics do not change the picture here: plain distances are shown.",
+            "So geodesics change little here: plain distances are shown.",
         ),
         ({"alpha": 1.0, "reason": "no evidence"}, "(0.500, plain 0.450)."),
         ({"alpha": 1.0, "reason": "too few"}, "(0.500, plain 0.450)."),

@@ -103,7 +103,7 @@ def test_relatives(tmp_path):
     rows = [("o1", "o2", "duplicate or identical twin"), ("o1", "o3", "parent and child")]
     write_table(path, pd.DataFrame(rows, columns=columns))
     assert told(outcome)["Relatives"] == (
-        "1 pair of duplicates or identical twins and 1 pair of relatives (1 parent and child)."
+        "1 pair of duplicates or identical twins and 1 pair of relatives (1 parent–child)."
     )
 
 
@@ -118,7 +118,7 @@ def test_segments_by_descent(tmp_path):
     }
     write_json(outcome.folder / "ibd/summary.json", about)
     assert told(outcome)["Descent"] == (
-        "9 pairs of samples share a segment of at least 7 cM by descent; 3 are related to the "
+        "9 pairs of samples share an IBD segment of at least 7 cM; 3 are related to the "
         "third degree or closer (95 % interval)."
     )
 
@@ -168,7 +168,8 @@ def test_populations_and_places(tmp_path):
     write_json(outcome.folder / "geography/isolation.json", found)
     texts = told(outcome)
     assert texts["Populations"] == (
-        "P and Q differ most (F_ST 0.123 ± 0.010), P and M least (0.010). f3 finds M to be mixed."
+        "P and Q differ most (F_ST 0.123 ± 0.010), P and M least (0.010). f3 indicates admixture "
+        "in M."
     )
     assert "does not grow" in texts["Geography"]
 

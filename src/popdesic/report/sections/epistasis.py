@@ -20,7 +20,7 @@ from ..figures.epistasis import SIGNIFICANT, read_hits
 from ..findings import Finding
 from ..inline import describe_drawn
 from ..registry import epistasis_figures, power_figures, site_scan_figures
-from ..words import number
+from ..words import join, number
 
 #: Most rows of a table on the page; the files have all.
 MOST_ROWS = 15
@@ -138,18 +138,21 @@ def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
         Finding("warning", f"{section['heading']}: relatives", f"{sentence}.")
         for sentence in section["relatives"]
     ]
-    found += [
-        Finding(
-            "note",
-            f"{section['heading']}: hits in cis",
-            f"{number(scan['cis'])} of the {number(scan['hits'])} listed {scan['name']} have sites "
-            "near each other or correlated. A causal site that is not typed can make its "
-            "neighbours look like an interaction; these hits count by p given the best sites of "
-            "their region.",
-        )
+    cis = [
+        f"{number(scan['cis'])} of the {number(scan['hits'])} listed {scan['name']}"
         for scan in section["scans"]
         if scan["cis"]
     ]
+    if cis:
+        found.append(
+            Finding(
+                "note",
+                f"{section['heading']}: hits in cis",
+                f"{join(cis)} have sites near each other or correlated. A causal site that is not "
+                "typed can make its neighbours look like an interaction; these hits count by p "
+                "given the best sites of their region.",
+            )
+        )
     return found
 
 

@@ -114,7 +114,7 @@ def _unconnected(about: dict, name: str) -> list[Finding]:
     text = (
         f"No chain of shared segments connects {plural(pairs, 'pair')} of samples ({name}); "
         f"{plural(about['alone'], 'sample')} share with nobody. Maps draw such pairs at least "
-        f"{about['apart']:.0f} degrees apart, at random: where these samples lie means nothing."
+        f"{about['apart']:.0f} degrees apart, at random: their positions mean nothing."
     )
     return [Finding("note", "Unconnected samples", text)]
 
@@ -125,11 +125,11 @@ def _choice(space: str, choice: dict, outcome: Outcome) -> Finding:
     if "auto" in outcome.alphas:
         if choice["graph"] == "knn" or choice["alpha"] > 1:
             text += (
-                " So geodesics change the picture: their rank correlation with plain distances "
-                f"is {choice['agreement']:.3f}."
+                " So geodesics order pairs differently: their rank correlation with plain "
+                f"distances is {choice['agreement']:.3f}."
             )
         elif choice["reason"] in ("plain", "same order"):
-            text += " So geodesics do not change the picture here: plain distances are shown."
+            text += " So geodesics change little here: plain distances are shown."
     if choice["pcs"] is not None:
         text += f" Distances are of {plural(choice['pcs'], 'component')}."
     return Finding("note", f"Choice of geodesics ({space})", text)
