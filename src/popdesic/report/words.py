@@ -84,7 +84,7 @@ STAGES = {
 METRICS = {
     "euclidean": "Euclidean (square root of the sum of squared genotype differences)",
     "manhattan": "Manhattan (sum of absolute genotype differences)",
-    "normalized": "normalised (Euclidean; each individual is divided by its sum of genotypes)",
+    "normalized": "normalised (Euclidean; each sample is divided by its sum of genotypes)",
     "ibs": "IBS (one minus the share of alleles identical by state)",
 }
 

@@ -64,12 +64,12 @@ def test_the_page_says_so(found):
     about = {"samples": 352, "significant": 4, "components": 4, "structure": "discrete"}
     about |= {"splits": [split], "communities": 4, "fine": 4, "within": found}
     text = describe(about)
-    assert "Within community 1 structure is continuous" in text
-    assert "Within community 2 no component of their own samples is significant." in text
-    assert "Within community 3 there are finer groups." in text
-    assert "Within community 4 there are too few" in text
+    assert "Within community 1, structure is continuous" in text
+    assert "Within community 2, no component computed there is significant." in text
+    assert "Within community 3, there are finer groups." in text
+    assert "Within community 4, there are too few" in text
     about["within"] = [one | {"structure": "one"} for one in found]
-    assert "Within communities 1, 2, 3 and 4 no component" in describe(about)
+    assert "Within communities 1, 2, 3 and 4, no component" in describe(about)
 
 
 def test_finer_communities_are_finer_groups():
