@@ -29,6 +29,8 @@ MOST_WORDS = 30
 MESSAGES = {"UserError": (0,), "Finding": (1, 2), "Sentence": (1,)}
 #: Ends that are no ends of sentences.
 _SHORT = re.compile(r"\b(?:e\.g|i\.e|vs|al|approx|Fig|no|cf|resp)\.$", re.I)
+#: How sentences begin.
+_BEGIN = r"[A-Z0-9(“\"*α-ω]|[a-z]+-[a-z]+ |h |r2? |t-SNE|densMAP|compare/"
 
 
 @dataclass(frozen=True)
@@ -43,17 +45,17 @@ class Found:
         return sum(any(c.isalnum() for c in word) for word in self.text.split())
 
 
-def split(text: str) -> list[str]:
-    """Sentences of a paragraph. Code and links count as what they show; code is one word."""
+def split(text: str, small: bool = False) -> list[str]:
+    """Sentences of a paragraph. Code and links count as what they show; code is one word.
+
+    `small`: a sentence may begin with a small letter, as with a key that is not marked as code.
+    """
     text = re.sub(r"`[^`]*`", "X", text)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"<[^>]+>|\*\*|__", "", text)
     parts, start = [], 0
-    for end in re.finditer(
-        r"[.?!][)”\"*]*(?=\s+(?:[A-Z0-9(“\"*α-ω]|[a-z]+-[a-z]+ |h |r2? |t-SNE|densMAP|compare/)"
-        r"|\s*$)",
-        text,
-    ):
+    begin = r"[a-zA-Z0-9(“\"*α-ω]" if small else _BEGIN
+    for end in re.finditer(rf"[.?!][)”\"*]*(?=\s+(?:{begin})|\s*$)", text):
         if not _SHORT.search(text[start : end.end()]):
             parts.append(text[start : end.end()])
             start = end.end()
@@ -87,13 +89,13 @@ def of_page(path: Path, root: Path = ROOT) -> list[Found]:
 def of_template(path: Path, root: Path = ROOT) -> list[Found]:
     place = str(path.relative_to(root))
     texts = paragraphs_of_template(path.read_text("utf-8"))
-    return [Found(place, part.strip()) for text in texts for part in split(text)]
+    return [Found(place, part.strip()) for text in texts for part in split(text, small=True)]
 
 
 def of_report(path: Path) -> list[Found]:
     """Sentences of a finished page."""
     texts = paragraphs_of_html(path.read_text("utf-8"))
-    return [Found(path.name, part.strip()) for text in texts for part in split(text)]
+    return [Found(path.name, part.strip()) for text in texts for part in split(text, small=True)]
 
 
 def of_schema(path: Path, root: Path = ROOT) -> list[Found]:

@@ -345,5 +345,16 @@ def test_on_paper_everything_is_open(page):
         height = page.run("document.querySelector('#parameters .body').offsetHeight")
         assert height > 300
         assert page.run("getComputedStyle(document.querySelector('nav')).display") == "none"
+        tabs = "[...document.querySelectorAll('[role=tablist]')].filter(t => t.checkVisibility())"
+        assert page.run(f"{tabs}.length") == 0
+        folded = "document.querySelectorAll('main details:not([open])').length"
+        before = page.run(folded)
+        page.run("dispatchEvent(new Event('beforeprint'))")
+        assert before > 5 and page.run(folded) == 0
+        page.run("dispatchEvent(new Event('afterprint'))")
+        assert page.run(folded) == before
+        # Paper is white, whatever the theme on the screen.
+        page.run("document.documentElement.dataset.theme = 'dark'")
+        assert page.run("getComputedStyle(document.body).color") == "rgb(29, 35, 41)"
     finally:
         page.call("Emulation.setEmulatedMedia", media="")

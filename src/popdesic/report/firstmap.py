@@ -150,7 +150,7 @@ def _why(chosen: str, known: list[str], scores: pd.Series, outcome: Outcome) -> 
         return f"{text}. The score is the mean of trustworthiness and continuity."
     text = (
         f"Beside it, this page first shows “{title}”, the map that best preserves each sample’s "
-        "nearest genetic neighbours: its mean of trustworthiness and continuity is "
+        "nearest genetic neighbours. Its mean of trustworthiness and continuity is "
         f"{scores[chosen]:.3f}"
     )
     if "pca" in scores:

@@ -199,9 +199,10 @@ def _genotypes(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
     newcomers = " The other cohorts were placed on this panel." if outcome.newcomers else ""
     text += (
         f"A panel of {number(int(outcome.panel['n_sites']))} sites was defined by "
-        f"{join(outcome.founders)}: call rate of at least {panel['min_call_rate']:g}, minor allele "
-        f"frequency of at least {panel['min_maf']:g}, and Hardy-Weinberg p of at least "
-        f"{panel['min_hwe_p']:g} (exact test {cite('hwe')}).{newcomers}"
+        f"{join(outcome.founders)}. Sites had a call rate of at least "
+        f"{panel['min_call_rate']:g}, a minor allele frequency of at least {panel['min_maf']:g}, "
+        f"and a Hardy-Weinberg p of at least {panel['min_hwe_p']:g} (exact test {cite('hwe')})."
+        f"{newcomers}"
     )
     if impute["method"] == "beagle":
         text += f" Missing genotypes were imputed with Beagle 5 {cite('beagle')}."

@@ -964,7 +964,9 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     without = out.read_text("utf-8")
     assert "minus half the likelihood-ratio statistic" in page
     assert "It is p times the tests of the hit" in page
-    assert '<th scope="col" class="n more">Tests</th>' in page and '<td class="n more">45</td>' in page
+    assert (
+        '<th scope="col" class="n more">Tests</th>' in page and '<td class="n more">45</td>' in page
+    )
     given = {"epistasis": {"order": [2, 3], "score": "k2"}}
     write_report(outcome, distances, figures, load_config(given), out)
     other = out.read_text("utf-8")

@@ -352,7 +352,7 @@ def test_what_kinship_cannot_tell_is_said(tmp_path):
     (finding,) = relatives_findings(tmp_path, 0.0884)
     assert finding.level == "note"
     assert "2\u202f457 sites, many of them in LD, amount to 1\u202f875 independent" in finding.text
-    assert "pairs with a kinship of at least 0.120 count as relatives" in finding.text
+    assert "Pairs with a kinship of at least 0.120 count as relatives" in finding.text
     assert "Not fully resolved: second degree and third degree." in finding.text
     assert "embedding.max_kinship = 0.0884 was raised to 0.120" in finding.text
     assert "raised" not in relatives_findings(tmp_path, 0.0)[0].text

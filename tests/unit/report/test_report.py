@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from outcomes import ALPHAS, EMPTY, SPACES, configuration, make_results
+from sentences import MOST_WORDS, of_report
 
 from popdesic.cohort.drift import expected_difference, measure_drift
 from popdesic.cohort.panel_steps import PanelStep
@@ -144,6 +145,12 @@ def test_page_is_well_formed_and_accessible(study, page):
     assert page.headers_without_scope == 0
     assert len(page.ids) == len(set(page.ids))
     assert all(alt.strip() for alt in page.pictures)
+
+
+def test_sentences_of_the_page_are_short(study):
+    found = of_report(study[2])
+    assert len(found) > 400
+    assert [f.text for f in found if f.words > MOST_WORDS] == []
 
 
 def test_page_shows_every_figure(study, page):

@@ -213,9 +213,9 @@ def _notes(about: dict[str, Any]) -> list[str]:
         )
     if not about["pi"]:
         notes.append(
-            "Nucleotide diversity and d_xy are not given: they need the positions that could be "
-            "called (population.mask), since a site that is not on the panel may not vary or may "
-            "not have been seen."
+            "Nucleotide diversity and d_xy are not given, because they need the positions that "
+            "could be called (population.mask). A site that is not on the panel may be invariant "
+            "or may not have been seen."
         )
     if about.get("f3_left_out"):
         notes.append("There are too many populations to compute f3 of all triples.")

@@ -94,9 +94,9 @@ def amount_of_sites(found: Resolution) -> str:
     if found.smallest_kinship is None:
         return text + " and can reach any value by chance, so relatives cannot be identified."
     return (
-        text + f"; pairs with a kinship of at least {found.smallest_kinship:.3f} count as "
-        f"relatives (probability of any false pair among {number(found.people)} unrelated people: "
-        f"at most {percent(found.error_rate, 0)})."
+        text + f". Pairs with a kinship of at least {found.smallest_kinship:.3f} count as "
+        f"relatives. The probability of any false pair among {number(found.people)} unrelated "
+        f"people is at most {percent(found.error_rate, 0)}."
     )
 
 
