@@ -69,6 +69,8 @@ WAYS: dict[str, Way] = {
     "python3 tests/bare_root.py": named("what CI begins with; needs root and takes ten minutes"),
     ".venv/bin/python tests/fuzz/run.py --seconds 3600": Way("whole", " --seconds 4", "an hour"),
     "python docs/count_clicks.py": named("needs the finished example; tests/reader.py"),
+    "python docs/measure_page.py": named("needs the finished example; test_page_contents.py"),
+    "python tests/sentences.py": named("tests/docs/test_sentences.py"),
     "make lint": WHOLE,
     "make format": WHOLE,
     "make lock": Way("whole", " -n", "asks package indices for newer versions"),
