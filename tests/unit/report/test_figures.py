@@ -21,6 +21,7 @@ from popdesic.report.figures.compare import draw_comparisons
 from popdesic.report.figures.labels import name_groups
 from popdesic.report.figures.maps import draw_components
 from popdesic.report.figures.style import (
+    ACCENT,
     MISSING_COLOUR,
     OTHER_COLOUR,
     PALETTE,
@@ -300,6 +301,17 @@ def test_very_many_samples_stay_small_and_readable(tmp_path, monkeypatch, values
     points = figure.axes[0].collections[0]
     opacity = points.get_facecolor()[:, 3]
     assert opacity.min() < 0.3 and opacity.max() == pytest.approx(0.85)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_the_scree_plot_states_and_fills_the_significant_components(tmp_path, count):
+    axes = {"significant": count, "scree": [0.1, 0.05, 0.02, 0.01], "threshold": [0.03] * 4}
+    cohorts = {"one": names("a", 12)}
+    figures = all_figures(tmp_path, cohorts, ["one"], {"population": ["P"] * 12}, axes=axes)
+    left = figures["scree"].axes[0]
+    assert left.get_title("left") == f"PCA of the genotypes, {count} significant"
+    fills = [to_hex(bar.get_facecolor()) for bar in left.patches]
+    assert fills == [ACCENT] * count + ["#ffffff"] * (4 - count)
 
 
 def test_lines_enclose_the_share_that_the_legend_says():
