@@ -483,6 +483,17 @@ def test_geodesics_are_explained(tmp_path, topic, geodesic):
     assert topic in findings(tmp_path, geodesic=geodesic)
 
 
+@pytest.mark.parametrize(("listed", "times"), [(2.0, 1), (3.0, 2)])
+def test_a_closure_of_two_alphas_is_told_once(tmp_path, listed, times):
+    """`auto` chose 2: the listed 2 has the same closure, a listed 3 has its own."""
+    record = {"continued": "x.npy", "closed_before": 20, "inserted": 4, "old_pairs": 190}
+    record |= {"old_pairs_shortened": 7, "median_shortening": 0.01, "largest_shortening": 0.1}
+    ways = {"geodesic": {"value": 2.0, "record": record}, "listed": {"value": listed}}
+    outcome, _ = make_results(tmp_path, {"one": list("abcd")}, ["one"], **ways)
+    found = [finding.topic for finding in geodesic_findings(outcome, "auto")]
+    assert found.count("Shorter paths through newcomers") == times * len(SPACES)
+
+
 @pytest.mark.parametrize(
     ("choice", "words"),
     [

@@ -28,11 +28,11 @@ def geodesic_findings(outcome: Outcome, number_type: str) -> list[Finding]:
     for space, alpha in outcome.maps():
         about = outcome.geodesics[space, alpha]
         name = f"{SPACES[space]}, {describe_way(about)}"
-        found += _computation(about, name)
+        if outcome.is_repeated(space, alpha):  # the same closure, listed under the number
+            continue
+        found += _computation(about, name) + _bridges(about, name, len(outcome.samples))
         if number_type == "auto" and about["number"]["dtype"] == "float64" and not about["plain"]:
             floats.append(name)
-        if not outcome.is_repeated(space, alpha):  # else listed under the number
-            found += _bridges(about, name, len(outcome.samples))
     if floats:
         found.append(
             Finding(
