@@ -432,9 +432,7 @@ class GpuBackend:
             )
 
     def scan_shared(self, data: SharedScan, order: int, first: range, top: int) -> list[Hits]:
-        raise UserError(
-            "epistasis.count_once needs device: cpu; a GPU scans each phenotype separately."
-        )
+        raise UserError("epistasis.count_once needs device: cpu; a GPU scans each phenotype apart.")
 
     def _one_tile(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
         stream = self.stream(
