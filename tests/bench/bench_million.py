@@ -22,14 +22,13 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from functools import partial
 
 import commandline
 import numpy as np
 from drawn_million import POPULATIONS, Drawn, draw, planted_components
 from timing import print_table
 
-from popdesic.embedding.fuzzy_graph import membership_strengths
+from popdesic.embedding.fuzzy_graph import FuzzyGraph, membership_strengths
 from popdesic.embedding.krylov import Krylov
 from popdesic.embedding.large_pca import first_vectors
 from popdesic.embedding.lots import lots_of
@@ -38,6 +37,7 @@ from popdesic.embedding.relationship_products import RelationshipProducts
 from popdesic.embedding.umap_layout import Nearest, epochs_of, optimize_layout
 from popdesic.engine.base import Backend
 from popdesic.engine.genotype_products import Calls
+from popdesic.engine.host.neighbor_union import unite_neighbors
 from popdesic.engine.select import select_backend
 from popdesic.engine.threads import one_blas_thread
 
@@ -115,11 +115,13 @@ def run(drawn: Drawn, backend: Backend, options) -> tuple[Clock, dict]:
     scores = vectors * np.sqrt(values)
     found = clock.time("nearest", lambda: backend.nearest_points(scores, options.neighbors))
     near = Nearest(found.index.astype(np.int64), found.distance)
-    strengths = partial(membership_strengths, near.of(15).far, backend.threads)
-    before = time.perf_counter()
-    strengths()
-    print(f"  strengths of neighbours {time.perf_counter() - before:.2f} s (part of the graph)")
-    graph = clock.time("UMAP, graph", lambda: near.graph(15, backend.threads))
+    near_ones, threads = near.of(15), backend.threads
+    strengths = clock.time("UMAP, strengths", lambda: membership_strengths(near_ones.far, threads))
+    least = 1 / epochs_of(n)
+    united = clock.time(
+        "UMAP, union", lambda: unite_neighbors(near_ones.near, strengths, least, threads)
+    )
+    graph = FuzzyGraph(*united)
     points = clock.time(
         "UMAP, epochs",
         lambda: optimize_layout(graph, start=scores, min_dist=0.3, seed=1, backend=backend),

@@ -44,7 +44,9 @@ from .layout import divide_up
 from .stream_plans import COPY_THREADS
 
 #: Bytes that are sent at a time where all genotypes stay on the device.
-SENT_BYTES = 64 << 20
+SENT_BYTES = 32 << 20
+#: Blocks of sites whose tables of squares are made and sent at once.
+TABLE_BLOCKS = 64
 #: Device memory that one block of sites may need besides its codes, in blocks of sites.
 SPARE_BLOCKS = 16
 
@@ -185,38 +187,35 @@ class GpuProducts(GenotypeProducts):
         return of_people, (along, left.astype(np.int64), left_powers)
 
     def sample_sums(self) -> SampleSums:
-        """As on the host: integers, sums of three digits each of the squares of a block."""
-        places, sizes = self.places, np.array([who.sum() for who in self.calls.keep])
-        kept = self._scattered(np.ones((len(places), 1)))
-        mean, inverse = self.calls.standard
-        total = cupy.zeros((self.n_places, 2), np.int64)
+        """As on the host: integers, sums of DIGITS digits each of the squares of all blocks."""
+        sizes, tables = np.array([who.sum() for who in self.calls.keep]), _CodeTables(self.calls)
+        kept = self._scattered(np.ones((len(self.places), 1)))
+        ones, twos, absent = (cupy.zeros((self.n_places, TILE_COLUMNS), np.int64) for _ in range(3))
         joint = np.zeros((len(sizes),) * 2, np.int64)
 
+        def add(words: cupy.ndarray, numbers: cupy.ndarray, out: cupy.ndarray, table: int) -> None:
+            self.sums.add(words, self.sums.split(numbers, 16 * words.shape[1], 1), out, 1, table)
+
         def work(block: Block, first: int, last: int) -> np.ndarray:
-            words, own = block.sites, slice(first, last)
-            squares, use = squares_of_codes(mean[own], inverse[own])
-            total[:, 0] += int(squares[0].sum())
-            total[:, 1] += int(use.sum())
-            for table, genotype in ((HETEROZYGOTES, 1), (HOMOZYGOTES, 2)):
-                more = cupy.asarray(digits_of(squares[genotype] - squares[0]))
-                total[:, 0] += whole_of(self.sums(words, more, table, 0, words.shape[1]))
+            one, two, none = tables.of(first, last)
+            add(block.sites, one, ones, HETEROZYGOTES)
+            add(block.sites, two, twos, HOMOZYGOTES)
             called = np.tile(sizes, (last - first, 1))
             if block.missing:
-                less = np.concatenate([digits_of(squares[0]), use[:, None]], axis=1)
-                sums = self.sums(words, cupy.asarray(less * 1.0), MISSING, 0, words.shape[1])
-                total[:, 0] -= whole_of(sums)
-                total[:, 1] -= sums[:, DIGITS].astype(np.int64)
+                add(block.sites, none, absent, MISSING)
                 for part, (start, end) in enumerate(self.calls.spans):
                     span = start // 4, (end - start) // 4
-                    absent = self.sums(block.people, kept, MISSING, *span)
-                    called[:, part] -= cupy.asnumpy(absent)[:, 0].astype(np.int64)
-            called *= use[:, None]
+                    few = self.sums(block.people, kept, MISSING, *span)
+                    called[:, part] -= cupy.asnumpy(few)[:, 0].astype(np.int64)
+            called *= tables.use[first:last, None]
             return called.T @ called
 
         for pairs in self._each(work, site_blocks(self.calls.n_sites)):
             joint += pairs
-        found = cupy.asnumpy(total)[places]
-        return SampleSums(unscaled(found[:, 0]), found[:, 1], joint)
+        squares = whole_of(ones) + whole_of(twos) - whole_of(absent)
+        found = [cupy.asnumpy(one)[self.places] for one in (squares, absent[:, DIGITS])]
+        called = int(tables.use.sum()) - found[1]
+        return SampleSums(unscaled(found[0] + tables.squares_of_none), called, joint)
 
     def _by_site(
         self, block: Block, numbers: cupy.ndarray, span: tuple[int, int]
@@ -235,3 +234,35 @@ class GpuProducts(GenotypeProducts):
         if block.missing:
             sums += self.sums(words, less, MISSING, 0, words.shape[1])
         return sums
+
+
+class _CodeTables:
+    """What sites add to the sums of samples for each code, on the device, of many blocks at once.
+
+    Attributes
+    ----------
+    use : bool array, (n_sites,)
+        Which sites count.
+    squares_of_none : int64
+        Sum over all sites of the squares of genotype 0, which wraps like all of these sums.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self.mean, self.inverse = calls.standard
+        self.use = self.inverse > 0
+        self.squares_of_none, self.bounds = np.int64(0), (0, 0)
+
+    def of(self, first: int, last: int) -> tuple[cupy.ndarray, ...]:
+        """Of one ALT allele and two, more than of none, and of none, with `use`: digits."""
+        if last > self.bounds[1]:
+            self.bounds = first, first + BLOCK_SITES * TABLE_BLOCKS
+            own = slice(*self.bounds)
+            squares, use = squares_of_codes(self.mean[own], self.inverse[own])
+            self.squares = squares[0]
+            none = np.concatenate([digits_of(squares[0]), use[:, None]], axis=1)
+            more = [digits_of(squares[genotype] - squares[0]) for genotype in (1, 2)]
+            self.tables = [cupy.asarray(one) for one in (*more, none)]
+        start = self.bounds[0]
+        with np.errstate(over="ignore"):
+            self.squares_of_none += self.squares[first - start : last - start].sum()
+        return tuple(one[first - start : last - start] for one in self.tables)
