@@ -44,9 +44,9 @@ def describe_newcomer(outcome: Outcome, cohort: str, color_by: str) -> str:
     shifts = newcomer_shifts(outcome, cohort, color_by, scores)
     if shifts:
         axes = join([f"PC{shift['axis']}" for shift in shifts])
-        text += f" On {axes} it lies apart from founders of the same label, as by a batch effect."
+        text += f" On {axes} it is shifted from founders of the same label, as by a batch effect."
     elif shifts is not None:
-        text += " No component shifts it from founders of the same label, as a batch effect would."
+        text += " On no component is it shifted from founders of the same label."
     return text
 
 

@@ -241,15 +241,13 @@ def test_a_newcomer_shifted_within_its_labels_is_told_and_warned_of(tmp_path, sh
     apart = [finding.text for finding in newcomer_findings(outcome, "population")]
     if shift:
         assert text.endswith(
-            "On PC2 it lies apart from founders of the same label, as by a batch effect."
+            "On PC2 it is shifted from founders of the same label, as by a batch effect."
         )
         assert apart[0].startswith(
             "On PC2 cohort new lies apart from founders of the same labels (P and Q): cohort "
         )
     else:
-        assert text.endswith(
-            "No component shifts it from founders of the same label, as a batch effect would."
-        )
+        assert text.endswith("On no component is it shifted from founders of the same label.")
         assert not apart
 
 
