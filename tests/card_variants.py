@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from launches import scan_shape
 
 from popdesic.embedding.umap_layout import DRAWS
+from popdesic.engine.columns import WIDTH
 from popdesic.engine.gpu import (
     compare_plans,
     genotype_plans,
@@ -23,7 +24,6 @@ from popdesic.engine.gpu.layout import (
     BAND_WARPS,
     COUNT_THREADS,
     KEEP_THREADS,
-    PASS_THREADS,
     SCAN_WARPS,
     SUM_WARPS,
     UMAP_THREADS,
@@ -161,7 +161,6 @@ def common_defines(
         apart=apart,
         states=states,
         joint=joint,
-        k2=kind == "k2",
         interaction=kind != "k2",
         trait=kind == "trait",
     )
@@ -231,15 +230,17 @@ def others(card: Card) -> Iterator[Compiled]:
                 {"sum_codes": 32 * SUM_WARPS},
                 {"sum_codes": launch.shared},
             )
-            others = ("split_signed", "share_numbers", "standardise_sites", "add_people")
-            yield Compiled(
-                f"passes {tiles}",
-                "pca/passes",
-                (("TILES", tiles),),
-                dict.fromkeys((*others, "add_spreads"), PASS_THREADS)
-                | {"sum_tiles": 32 * SUM_WARPS},
-                {"sum_tiles": launch.shared},
-            )
+            for (file, threads), names in (
+                (genotype_plans.NORMAL, ("standardise_sites", "add_people")),
+                (
+                    genotype_plans.FLIPPED,
+                    ("turn_numbers", "add_shares", "standardise_flipped", "add_flipped"),
+                ),
+            ):
+                defines = genotype_plans.pass_defines(genotype_plans.TILE_COLUMNS * tiles, threads)
+                yield Compiled(f"{file} {tiles}", file, defines, dict.fromkeys(names, threads))
+        names = ("add_products", "add_combination")
+        yield Compiled("columns", "pca/columns", (), dict.fromkeys(names, WIDTH * WIDTH))
     if device.has(ibd_plans.LEAST_CAPABILITY):
         for bits in (128, 256):
             shape = ibd_plans.Shape.of(bits)

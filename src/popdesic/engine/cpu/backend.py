@@ -25,6 +25,7 @@ from ..layouts import Layout
 from ..matches import TopMatches
 from ..nearest import Measure, Nearest, PlaneParts
 from ..relatives import Closeness, ClosePairs
+from ..screen import Screen, Screened
 from ..terms import PLANE_BITS, Planes, Terms, aligned_zeros
 from ..threads import run_tasks, usable_cpus
 from . import bitgemm as bitgemm_cpu
@@ -155,6 +156,9 @@ class CpuBackend:
     def hold(self, w: np.ndarray) -> np.ndarray:
         return w
 
+    def spread(self, w: np.ndarray) -> None:
+        return None
+
     def panel(self, w: np.ndarray) -> int:
         return closure_panel(len(w))
 
@@ -218,6 +222,11 @@ class CpuBackend:
 
     def close_pairs(self, planes: PlaneParts, closeness: Closeness) -> ClosePairs:
         return nearest_cpu.close_pairs(self, planes, closeness)
+
+    def screen_pairs(self, a: Planes, b: Planes | None, screen: Screen, top: int) -> Screened:
+        from ..host.pair_screen import screen_blocks
+
+        return screen_blocks(self, a, b, screen, top)
 
     def candidates(
         self,
