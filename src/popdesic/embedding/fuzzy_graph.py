@@ -18,7 +18,7 @@ LEAST_SIGMA = 1e-3
 #: Halvings of the interval that holds a sigma: beyond the precision of float64.
 HALVINGS = 64
 #: Samples of a task: their distances stay in the cache while a sigma is searched.
-ROWS_OF_TASK = 4096
+ROWS_OF_TASK = 1024
 
 
 @dataclass(frozen=True)
@@ -78,21 +78,27 @@ def _strengths_of_rows(far: np.ndarray, everyone: float) -> np.ndarray:
     beyond = np.maximum(far - rho[:, None], 0)
     target = np.log2(k + 1)
     low, high = np.zeros(n), np.full(n, np.inf)
-    sigma = beyond.max(axis=1, initial=0.0)
+    sigma, out = beyond.max(axis=1, initial=0.0), np.empty((n, k))
     for _ in range(HALVINGS):
-        above = _strengths(beyond, sigma).sum(axis=1) > target
+        above = _strengths(beyond, sigma, out).sum(axis=1) > target
         high, low = np.where(above, sigma, high), np.where(above, low, sigma)
         with np.errstate(over="ignore"):
-            sigma = np.where(np.isinf(high), 2 * sigma, (low + high) / 2)
+            halved = np.where(np.isinf(high), 2 * sigma, (low + high) / 2)
+        if (halved == sigma).all():
+            break
+        sigma = halved
     mean = far.sum(axis=1) / (k + 1)
     mean[rho == 0] = everyone
-    return _strengths(beyond, np.maximum(sigma, LEAST_SIGMA * mean))
+    return _strengths(beyond, np.maximum(sigma, LEAST_SIGMA * mean), out)
 
 
-def _strengths(beyond: np.ndarray, sigma: np.ndarray) -> np.ndarray:
+def _strengths(beyond: np.ndarray, sigma: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """In `out`: new memory for every step would take longer than the exponentials."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-        found = np.exp(-beyond / sigma[:, None])
-    return np.where(beyond > 0, found, 1.0)
+        np.divide(beyond, -sigma[:, None], out=out)
+        np.exp(out, out=out)
+    np.copyto(out, 1.0, where=beyond <= 0)
+    return out
 
 
 def fuzzy_graph(near: np.ndarray, far: np.ndarray, least: float, threads: int = 1) -> FuzzyGraph:

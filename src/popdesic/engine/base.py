@@ -20,6 +20,7 @@ from .layouts import Layout
 from .matches import TopMatches
 from .nearest import Measure, Nearest, PlaneParts
 from .relatives import Closeness, ClosePairs
+from .screen import Screen, Screened
 from .terms import Planes, Terms
 
 
@@ -314,6 +315,33 @@ class Bounds:
     skipped: int = 0
 
 
+class SpreadMatrix(Protocol):
+    """A symmetric matrix of weights that several devices of a machine store together."""
+
+    def close(
+        self, close_block: Callable[[np.ndarray], object], prune: bool = True
+    ) -> tuple[int, int]:
+        """All-pairs shortest paths, in place, with the bytes of a closure on one device.
+
+        Parameters
+        ----------
+        close_block : function
+            Closes a diagonal block, in the memory of the device that calls it.
+        prune : bool
+            Whether to skip work that changes nothing.
+
+        Returns
+        -------
+        possible, skipped : int
+            Operations (one add, one minimum) of the products of panels, and those left out.
+        """
+        ...
+
+    def fetch(self, w: np.ndarray) -> None:
+        """Copy the matrix back into host memory."""
+        ...
+
+
 #: Called with rows, columns (int64) and r2 (float64) of all pairs of a block of sites.
 OnBlock = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
@@ -417,6 +445,13 @@ class Backend(Protocol):
         """Copy the matrix that `hold` returned for `w` back into `w`."""
         ...
 
+    def spread(self, w: np.ndarray) -> SpreadMatrix | None:
+        """A copy of a square matrix of weights on all devices that the job has.
+
+        None where it has one, or one closes the matrix as fast.
+        """
+        ...
+
     def panel(self, w: np.ndarray) -> int:
         """Individuals that become intermediate nodes together in the closure of `w`.
 
@@ -450,6 +485,26 @@ class Backend(Protocol):
         rows, columns : int64 arrays
         r2 : float64 array
             Over jointly called samples. Ordered by row, then column; the same from every backend.
+        """
+        ...
+
+    def band_r2(self, planes: Planes, ends: np.ndarray, first: int, last: int) -> np.ndarray:
+        """Squared correlations of some sites with those that follow within narrow windows.
+
+        Parameters
+        ----------
+        planes : Planes
+            Variant-major.
+        ends : int64 array, (n_sites,)
+            As in `r2_pairs`.
+        first, last : int
+            The sites i of this call.
+
+        Returns
+        -------
+        float64 array, (last - first, width)
+            Of site first + i with site first + i + 1 + k, over jointly called samples; NaN beyond
+            the window, and where a site does not vary. The same bytes from every backend.
         """
         ...
 
@@ -579,6 +634,25 @@ class Backend(Protocol):
         ------
         UserError
             More pairs than `closeness.most`.
+        """
+        ...
+
+    def screen_pairs(self, a: Planes, b: Planes | None, screen: Screen, top: int) -> Screened:
+        """Pairs of samples that are looked at again, with their counts, and best matches.
+
+        Parameters
+        ----------
+        a, b : Planes
+            Different samples over the same sites; ``b=None``: `a` with itself. Memory maps will
+            do; either may be what `keep_planes` gave.
+        screen : Screen
+        top : int
+            Best matches of each sample of b in a.
+
+        Returns
+        -------
+        Screened
+            Best matches, and counts of each pair, are the same from every backend.
         """
         ...
 

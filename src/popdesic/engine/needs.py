@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 #: The driver's own memory for a process with all kernels of a job loaded, and buffers of results.
 CONTEXT_BYTES = 2 << 30
-#: Accumulators and totals of a pair of samples: 12 bytes for each of at most eight outputs.
-PAIR_BYTES = 12 * 8
+#: Accumulators and totals of a pair of samples: 12 bytes for each of at most eight outputs; larger
+#: blocks are multiplied tile by tile at nearly the same speed.
+PAIR_BYTES, TILE_SAMPLES = 12 * 8, 1 << 13
 #: Copies of the planes of both blocks that a product makes: two ranges sent, packed ones, ones by
 #: site; beyond MOST_PLANES they pass in ranges.
 PLANE_COPIES, MOST_PLANES = 5, 24 << 30
@@ -18,6 +19,9 @@ LD_BYTES = 16 << 30
 GENOTYPE_BYTES = 1 << 18
 #: Planes that are counted at a time, and counts that come back at a time.
 COUNTED_BYTES = 64 << 20
+#: Fewest points whose shortest paths several devices find faster than one
+#: (`tests/bench/bench_spread_gpu.py`).
+SPREAD_LEAST = 8192
 #: Of a point of a map (coordinates, sums of forces), and of an edge of its graph in the row of one
 #: end (both ends, share); of a point of a densMAP besides.
 POINT_BYTES, EDGE_BYTES, DENSITY_BYTES = 8 + 16, 12, 16 + 4 * 8 + 16
@@ -40,6 +44,7 @@ def product_bytes(own: tuple[int, int, int], others: Sequence[tuple[int, int, in
     """
     samples, planes = _padded(own[0]), 8 * math.prod(own)
     most = max((_padded(other[0]) for other in others), default=samples)
+    samples, most = min(samples, TILE_SAMPLES), min(most, TILE_SAMPLES)
     largest = max((8 * math.prod(other) for other in others), default=planes)
     copies = min(MOST_PLANES, PLANE_COPIES * (planes + largest))
     return CONTEXT_BYTES + PAIR_BYTES * samples * most + planes + copies
@@ -48,6 +53,11 @@ def product_bytes(own: tuple[int, int, int], others: Sequence[tuple[int, int, in
 def closure_bytes(n: int) -> int:
     """Device memory of the shortest paths among n points, as int64, with padding and panels."""
     return CONTEXT_BYTES + 24 * (n + 4 * PADDED) ** 2
+
+
+def closing_devices(n: int, devices: int) -> int:
+    """How many of some devices find the shortest paths among n points: one if they are few."""
+    return devices if n >= SPREAD_LEAST else 1
 
 
 def genotype_bytes(n_samples: int, n_sites: int) -> int:
