@@ -21,6 +21,7 @@ from popdesic.engine.gpu import epistasis_plans as plans
 from popdesic.engine.gpu.cards import Card
 from popdesic.engine.gpu.devices import scan_kernels
 from popdesic.engine.gpu.layout import (
+    BAND_WARPS,
     COUNT_THREADS,
     KEEP_THREADS,
     SCAN_WARPS,
@@ -160,7 +161,6 @@ def common_defines(
         apart=apart,
         states=states,
         joint=joint,
-        k2=kind == "k2",
         interaction=kind != "k2",
         trait=kind == "trait",
     )
@@ -215,6 +215,7 @@ def others(card: Card) -> Iterator[Compiled]:
     for size in (2, 4):
         defines = (("COUNT_BYTES", size),)
         yield Compiled(f"populations {size}", "population/group_counts", defines, threads)
+    yield Compiled("band", "compare/band", (), {"band_r2": 32 * BAND_WARPS})
     if compare_plans.searches(device, None):
         threads = {"scan_profiles": 32 * SCAN_WARPS, "keep_best": KEEP_THREADS}
         for planes in (1, 2, 3):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import yaml
 from layouts import draw_layout
+from neighbor_checks import SCREENS
 
 from popdesic.compare.ld import r2_matrix
 from popdesic.embedding.krylov import Krylov
@@ -33,6 +34,7 @@ RULES = {
     "close_paths": CLOSURES,
     "close_founders": CLOSURES,
     "find_neighbor_row": ["products"],
+    "fill_rows": ["products"],
     "span_founders": ["products"],
     "find_component_neighbors": ["neighbors"],
     "compute_umap": ["maps"],
@@ -124,6 +126,8 @@ def multiply(backend, rng) -> None:
             a, b = (rehearsal.draw_planes(rng, n, 100, masked) for n in rng.integers(1, 300, 2))
             backend.bitgemm(a, b, terms)
             backend.bitgemm(a, None, terms)
+            backend.screen_pairs(a, b, SCREENS["usual"], 3)
+            backend.screen_pairs(a, None, SCREENS["all"], 2)
 
 
 def correlate(backend, rng) -> None:

@@ -170,6 +170,32 @@ def test_ends_that_look_unrelated_are_cut_off(beside):
         assert not len(segments_between(planes_of(genotypes), None, genome, longer, cpu_backend(1)))
 
 
+def test_ends_lie_nearer_than_the_next_contradiction():
+    """Of a segment with neighbours that are not shared: before the true end as well as behind."""
+    rng = np.random.default_rng(6)
+    n_pairs, n_sites, shared = 150, 2200, slice(600, 1600)
+    p = rng.uniform(0.1, 0.5, n_sites)
+    drawn = (rng.random((n_pairs, 4, n_sites)) < p).astype(np.int8)
+    drawn[:, 2, shared] = drawn[:, 0, shared]
+    drawn[:, 0, :9], drawn[:, 1, :9], drawn[:, 2:, :9] = 1, 1, 0  # no segment of the whole contig
+    genotypes = drawn.reshape(n_pairs, 2, 2, n_sites).sum(axis=2).reshape(-1, n_sites)
+    cm = np.arange(n_sites) / 100
+    sites = genetic_sites(
+        pd.DataFrame({"chrom": "1", "pos": np.rint(1e6 * cm).astype(int) + 1}), None
+    )
+    limits = SegmentLimits()
+    genome = Genome.of(sites, p, limits)
+    found = segments_between(planes_of(genotypes), None, genome, limits, cpu_backend(2))
+    own = (found.shared == 1) & (found.a % 2 == 0) & (found.b == found.a + 1)
+    assert own.sum() == n_pairs
+    left, right = cm[shared.start] - cm[found.first[own]], cm[found.last[own]] - cm[shared.stop - 1]
+    far = np.concatenate([left, right])
+    opposite = np.abs(genotypes[::2] - genotypes[1::2]) == 2
+    after = np.argmax(opposite[:, shared.stop :], axis=1) / 100
+    assert abs(np.mean(far)) < 0.3 * np.mean(after)
+    assert np.quantile(np.abs(far), 0.9) < 0.8 * np.quantile(after, 0.9)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_cut_ends_are_those_of_the_oracle(seed):
     rng = np.random.default_rng(seed)

@@ -33,6 +33,7 @@ from ..host import (
     hardy_weinberg,
     homozygous_runs,
     ibd_segments,
+    nearest_rows,
     neighbor_lists,
     neighbor_union,
     number_text,
@@ -163,8 +164,8 @@ def sums_of_populations() -> None:
 def segments_of_descent() -> None:
     planes = "Array(uint64, 3, 'C', readonly=True)"
     tables = "int32[:, ::1], int64[::1], int32[:, ::1]"
-    tables = f"{tables}, {tables}, int64[::1]"
-    numbers = "int64[::1], float64[::1], float64[::1], int64[:, ::1]"
+    tables = f"{tables}, {tables}, int64[::1], int64[::1]"
+    numbers = "int64[::1], float64[::1], int64[::1], float64[::1], int64[:, ::1]"
     inputs = f"{planes}, {planes}, int64[:, ::1], {tables}, {numbers}"
     _compile(ibd_segments.find_segments, f"({inputs})")
 
@@ -174,6 +175,7 @@ def epochs_of_maps() -> None:
     umap_epoch.density_kernels()
     lists, kept = "int64[:, ::1], float64[:, ::1]", "boolean[:, ::1], float64, int64[::1]"
     graph = "int64[::1], int64[::1], float64[::1]"
+    _compile(nearest_rows._keep_smallest, f"(float64[:, ::1], int64, {lists})")
     _compile(neighbor_union._unite, f"({lists}, float64[:, ::1], boolean[:, ::1], int64, int64)")
     _compile(neighbor_union._count_edges, f"({lists}, {kept}, int64[::1])")
     _compile(neighbor_union._place_back, f"({lists}, {kept}, {graph}, int64, int64)")
@@ -243,8 +245,9 @@ def shortest_paths() -> None:
 def splits_of_people() -> None:
     graph, table = "int64[::1], int64[::1]", "float64[:, ::1], boolean[::1]"
     _compile(block_paths._fill, f"({graph}, float64[::1], int64[::1], int64[::1], {table})")
-    _compile(graph_sides.beyond_edge, f"({graph}, int64, int64)")
     _compile(graph_sides.join_neighbors, f"({graph}, boolean[::1], int64)")
+    numbers = "int64[::1], int64[::1], int64, int64, int64"
+    _compile(graph_sides.sides_of_edges, f"({graph}, {graph}, {numbers})")
     _compile(dips.twice_dip, "(float64[::1], float64[::1])")
     _compile(two_means._two_means, "(float64[:, ::1], float64[:, ::1], int64, float64)")
 

@@ -1,4 +1,4 @@
-"""Figure of segments of identity by descent: pairs by shared length and number of segments."""
+"""Figures of segments of identity by descent: pairs by shared length and number, and families."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from ...ibd.degrees import DEGREES
 from ...io.tables import read_table
+from .families import draw_families
 from .style import ALARM, PALETTE, Entry, new_figure, save_figure, styled
 
 #: Colours of the degrees from 0 on.
@@ -19,10 +20,12 @@ BINS = 40
 
 
 def draw_ibd(pairs: Path, out: Path) -> list[str]:
-    """Draw `ibd/pairs.tsv` and write {out}/ibd.svg and .png; return the names of the figures."""
+    """Draw `ibd/pairs.tsv`, write {out}/NAME.svg and .png; return the names of the figures."""
+    table, drawn = read_table(pairs), {"ibd": draw_pairs, "families": draw_families}
     with styled():
-        save_figure(draw_pairs(read_table(pairs)), out / "ibd")
-    return ["ibd"]
+        for name, draw in drawn.items():
+            save_figure(draw(table), out / name)
+    return list(drawn)
 
 
 def draw_pairs(pairs: pd.DataFrame) -> Figure:

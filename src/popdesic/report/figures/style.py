@@ -84,7 +84,8 @@ def styled() -> Iterator[None]:
 
 def save_figure(figure: Figure, stem: Path) -> None:
     """Write {stem}.svg and {stem}.png without dates or versions: equal figures give equal bytes."""
-    figure.draw_without_rendering()  # finds the layout, once for both files
+    if layout := figure.get_layout_engine():
+        layout.execute(figure)  # once for both files
     with mpl.rc_context({"figure.constrained_layout.use": False}):
         figure.set_layout_engine(None)
         with atomic_path(Path(f"{stem}.svg")) as temporary:

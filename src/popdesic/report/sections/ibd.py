@@ -35,6 +35,7 @@ def ibd_section(results: Path, figures: Path, enabled: bool) -> dict[str, Any] |
     sizes = {
         "n_ibd_pairs": number(about["pairs_with_segments"]),
         "n_ibd_segments": number(about["segments"]),
+        "n_ibd_close": number(surely_close(about)),
     }
     return {
         "words": _words(about),
