@@ -178,7 +178,8 @@ def find(a, b, candidates, af, error, scale, least, gain, contigs, limits, cm, l
 
     a, b: genotypes of the two, 3 if missing. candidates: (contig, first, end) of sites. af:
     frequencies, NaN: left out. contigs: (first, end). limits: drop, least ratios of one and two
-    alleles, trim, split. least_cm: of one and two.
+    alleles, trim, split. least_cm: of one and two, and of one at its
+    likely ends.
     """
 
     def at(function, shared, *more):
@@ -224,6 +225,8 @@ def find(a, b, candidates, af, error, scale, least, gain, contigs, limits, cm, l
             for first, last in parts(ratios[1], run, *own, limits[4]) if own[0] <= own[1] else ():
                 if wanted(row(first, last, 1)):
                     first, last = likely(first, last, contigs[contig][0], high)
+                    if cm[last] - cm[first] < least_cm[2]:
+                        continue
                     inner, _ = segments(ends[2], first, last + 1, last + 1, limits[0])
                     rows = [row(*two, 2) for two in inner]
                     found += [row(first, last, 1), *filter(wanted, rows)]

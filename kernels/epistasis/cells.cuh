@@ -53,10 +53,10 @@
 //           site that is not stored, and a column of the first site its cell with the genotype of the
 //           complete one: both follow from margins; the column 'missing' is left out of the table.
 //
-// Compile with -DINTERACTION=0|1 -DTRAIT=0|1 (then INTERACTION = APART = 1) -DWIDE=0|1 -DAPART=0|1 (then
-// WIDE = 1) -DSTATES=2|3, -DCOLUMN_STATES=2|3 (of z; others than STATES in
-// pairs alone), -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared memory of the margins of one site)
-// and -DRECORD_WORDS=...
+// Compile with -DINTERACTION=0|1 -DTRAIT=0|1 (then INTERACTION = APART = 1) -DWIDE=0|1 -DAPART=0|1
+// (then WIDE = 1) -DSTATES=2|3, -DCOLUMN_STATES=2|3 (of z; others than STATES in pairs alone),
+// -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared memory of the margins of one site) and
+// -DRECORD_WORDS=...
 
 #pragma once
 
@@ -159,25 +159,13 @@ __device__ __forceinline__ Count read_count(const u32* from, i64 index) {
 #endif
 }
 
-// Bounds: add all cells; a table can only cost less than the cutoff if value >= `need`. The first
-// PAIRED pairs of cells share a reciprocal each: a / b + c / d = (a d + c b) / (b d).
-constexpr int PAIRED = 0;
+// Bounds: add all cells; a table can only cost less than the cutoff if value >= `need`.
 struct Bound {
-    float sum = 0.0f, above = 0.0f, below = 1.0f;
-    int cells = 0;  // known to the compiler where all calls are unrolled
+    float sum = 0.0f;
 
     __device__ __forceinline__ void add(Count c, const Lines& q) {
-        const float excess = excess_of(c, q), line = on_line(c, q.whole);
-        const float square = fmaf(excess, excess, q.of_whole.empty);
-        if (cells < 2 * PAIRED && cells % 2 == 0) {
-            above = square;
-            below = line;
-        } else if (cells < 2 * PAIRED) {
-            sum = fmaf(fmaf(above, line, square * below), reciprocal(below * line), sum);
-        } else {
-            sum = fmaf(square, reciprocal(line), sum);
-        }
-        ++cells;
+        const float excess = excess_of(c, q);
+        sum = fmaf(fmaf(excess, excess, q.of_whole.empty), reciprocal(on_line(c, q.whole)), sum);
     }
     __device__ __forceinline__ float value(const Lines& q) const { return sum * q.of_whole.steep; }
 };

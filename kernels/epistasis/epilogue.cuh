@@ -12,9 +12,8 @@
 //           them in a loop that is not unrolled over all of them: such code would not fit the
 //           instruction cache.
 //
-// Compile with -DY_GROUPS=1|2 (groups of 8 sites of y per warp) -DUNROLL=.. -DCHUNK=1|2|4, -DHELD=0|1
-// (1: triples, X_STATES = 3, APART = 0) and the
-// parameters of scan.cuh.
+// Compile with -DY_GROUPS=1|2 (groups of 8 sites of y per warp) -DUNROLL=.. -DCHUNK=1|2|4 -DHELD=0|1
+// (1: triples, X_STATES = 3, APART = 0) and the parameters of scan.cuh.
 
 #pragma once
 
@@ -163,8 +162,6 @@ __device__ __forceinline__ void each_combination(const int (&acc)[N_ACC], u32* s
 }
 
 #if ORDER == 3 && !BY_STATE
-constexpr int TOGETHER = 1;  // triples of a thread, before the warp votes once
-
 // Scores all triples of one warp: x with the sites from first_y and first_z.
 __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stash, const u32* yz,
                                               const Count* margins_y, const Count* margins_z,
@@ -173,64 +170,39 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
     const Lines lines = scan.lines;
     const float need = scan.need;
     const int lane = place.lane;
-    Counts next[TOGETHER];
-    auto read_pairs = [&](int index) {
-        #pragma unroll
-        for (int e = 0; e < TOGETHER; ++e)
-            next[e] = read_counts(yz, min(index + e, PAIRS - 1), lane);
-    };
-    read_pairs(0);
+    Counts next = read_counts(yz, 0, lane);
     #pragma unroll 1
     for (int k = 0; k < CHUNKS_OF_WARP; ++k) {
         stash_chunk(k, acc, stash, lane);
         const int y = place.y(k);
         const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
         #pragma unroll 1
-        for (int slot = 0; slot < CHUNK; slot += TOGETHER) {
-            Counts c[TOGETHER][3];
-            MarginsZ mz[TOGETHER];
-            float least[TOGETHER];
-            Bound bound[TOGETHER];
+        for (int slot = 0; slot < CHUNK; ++slot) {
+            const int z = place.z(k, slot);
+            Counts c[3] = {read_counts(stash, slot * 2, lane),
+                           read_counts(stash, slot * 2 + 1, lane), next};
+            next = read_counts(yz, min(k * CHUNK + slot + 1, PAIRS - 1), lane);
             #pragma unroll
-            for (int e = 0; e < TOGETHER; ++e) {
-                c[e][0] = read_counts(stash, (slot + e) * 2, lane);
-                c[e][1] = read_counts(stash, (slot + e) * 2 + 1, lane);
+            for (int i = 0; i < CELLS; ++i) c[2].word[i] -= c[0].word[i] + c[1].word[i];
+            const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
+            float least = need;
+            if (OFFSETS) least += known_of_triple(scan, x, first_y + y, first_z + z);
+            // Calls visit(index, count) for all 27 cells.
+            auto visit_all = [&](auto visit) {
                 #pragma unroll
-                for (int i = 0; i < CELLS; ++i)
-                    c[e][2].word[i] = next[e].word[i] - c[e][0].word[i] - c[e][1].word[i];
-            }
-            read_pairs(k * CHUNK + slot + TOGETHER);
-            bool passes = false;
+                for (int g = 0; g < 3; ++g) visit_x(g, c[g], my, mz, visit);
+            };
+            Bound bound;
+            visit_all([&](int, Count n) { bound.add(n, lines); });
+            if (!__any_sync(~0u, bound.value(lines) >= least)) continue;
             #pragma unroll
-            for (int e = 0; e < TOGETHER; ++e) {
-                const int z = place.z(k, slot + e);
-                mz[e] = read_margins_z(margins_z + z * MARGINS_Z);
-                least[e] = need;
-                if (OFFSETS) least[e] += known_of_triple(scan, x, first_y + y, first_z + z);
-                #pragma unroll
-                for (int g = 0; g < 3; ++g)
-                    visit_x(g, c[e][g], my, mz[e], [&](int, Count n) { bound[e].add(n, lines); });
-                passes |= bound[e].value(lines) >= least[e];
-            }
-            if (!__any_sync(~0u, passes)) continue;
-            #pragma unroll
-            for (int e = 0; e < TOGETHER; ++e) {
-                #pragma unroll
-                for (int i = 0; i < 3 * CELLS; ++i) forget(c[e][i / CELLS].word[i % CELLS]);
-                CloseBound close;
-                #pragma unroll
-                for (int g = 0; g < 3; ++g)
-                    visit_x(g, c[e][g], my, mz[e], [&](int, Count n) { close.add(n, lines); });
-                if (close.value(lines) < least[e]) continue;
-                const int z = first_z + place.z(k, slot + e);
-                u32* record = scan.found.take(x, first_y + y, z);
-                if (!record) continue;
-                #pragma unroll
-                for (int g = 0; g < 3; ++g)
-                    visit_x(g, c[e][g], my, mz[e], [&](int cell, Count n) {
-                        write_count(record + cell * COUNT_WORDS, n);
-                    });
-            }
+            for (int i = 0; i < 3 * CELLS; ++i) forget(c[i / CELLS].word[i % CELLS]);
+            CloseBound close;
+            visit_all([&](int, Count n) { close.add(n, lines); });
+            if (close.value(lines) < least) continue;
+            u32* record = scan.found.take(x, first_y + y, first_z + z);
+            if (record)
+                visit_all([&](int cell, Count n) { write_count(record + cell * COUNT_WORDS, n); });
         }
     }
 }

@@ -7,6 +7,10 @@
 //           transposed. Only the upper triangle of tiles is computed where the product is
 //           symmetric.
 //
+// Lists     Where `tiles` is given, thread block b computes the tile of rows tiles[2 b] and columns
+//           tiles[2 b + 1], if it lies outside the rows and columns of the hole: so a device updates
+//           the tiles of a spread matrix that it owns, and those of the next panel first.
+//
 // Types     NUMBER: int32 (values 0 ... 2^30 - 1, the largest standing for infinity: a sum of two
 //           does not overflow), float32, float64, int64 (0 ... 2^62 - 1); never negative, never
 //           NaN, so that float32 values compare like the integers with the same bits.
@@ -137,7 +141,9 @@ __device__ __forceinline__ void read_row(const T* p, const T* q, int ty, int tx,
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 minplus(const T* __restrict__ p, const T* __restrict__ q, T* c, i64 ldp, i64 ldq, i64 ldc, int m,
         int n, int depth, int symmetric, const T* __restrict__ floor_p,
-        const T* __restrict__ floor_q, const T* __restrict__ ceil_c, u64* skipped) {
+        const T* __restrict__ floor_q, const T* __restrict__ ceil_c, u64* skipped,
+        const unsigned short* __restrict__ tiles, int hole_top, int hole_bottom, int hole_left,
+        int hole_right) {
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ unsigned short runs[MAX_RUNS];
   __shared__ int n_runs;
@@ -146,7 +152,11 @@ minplus(const T* __restrict__ p, const T* __restrict__ q, T* c, i64 ldp, i64 ldq
 
   int bi, bj;
   const int columns = n / BN;
-  if (symmetric) {  // row by row of the upper triangle (BM = BN there)
+  if (tiles) {
+    bi = tiles[2 * (i64)blockIdx.x];
+    bj = tiles[2 * (i64)blockIdx.x + 1];
+    if ((bi >= hole_top && bi < hole_bottom) || (bj >= hole_left && bj < hole_right)) return;
+  } else if (symmetric) {  // row by row of the upper triangle (BM = BN there)
     int index = blockIdx.x, side = columns;
     bi = (int)((2.0 * side + 1 - sqrt((2.0 * side + 1) * (2.0 * side + 1) - 8.0 * index)) / 2);
     while (bi > 0 && (i64)bi * (2 * side - bi + 1) / 2 > index) bi--;

@@ -26,6 +26,7 @@ import yaml
 from clone import ROOT, make_clone, run
 from commands import Shown, extract, shown_commands
 from running import planned, snapshot
+from sentences import MOST_WORDS, of_report
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ WAYS: dict[str, Way] = {
     "python3 tests/bare_root.py": named("what CI begins with; needs root and takes ten minutes"),
     ".venv/bin/python tests/fuzz/run.py --seconds 3600": Way("whole", " --seconds 4", "an hour"),
     "python docs/count_clicks.py": named("needs the finished example; tests/reader.py"),
+    "python docs/measure_page.py": named("needs the finished example; test_page_contents.py"),
+    "python tests/sentences.py": named("tests/docs/test_sentences.py"),
     "make lint": WHOLE,
     "make format": WHOLE,
     "make lock": Way("whole", " -n", "asks package indices for newer versions"),
@@ -352,6 +355,12 @@ def test_tutorial_names_files_that_are_there(tutorial, clone):
     for name in names:
         assert (clone.parent / "my-study/results" / name).is_file(), name
     assert (clone.parent / "my-study/results/report/report.html").stat().st_size > 1e5
+
+
+def test_sentences_of_the_tutorials_report_are_short(tutorial, clone):
+    found = of_report(clone.parent / "my-study/results/report/report.html")
+    assert len(found) > 800
+    assert [f.text for f in found if f.words > MOST_WORDS] == []
 
 
 def test_tutorial_prints_what_it_shows(tutorial):

@@ -86,7 +86,10 @@ def test_rules_that_ask_for_a_gpu_take_the_environment_with_cupy():
         for rule in re.split(r"(?m)^(?=\s*rule\b[^:\n]*:)", path.read_text()):
             named = re.search(r"conda:\n\s*(\S+)", rule)
             if named and "rule" in rule.split(":")[0]:
-                asks = re.search(r"gpu=((SCAN_)?GPUS|(counting|further)_gpus)\b", rule) is not None
+                asks = (
+                    re.search(r"gpu=((SCAN_)?GPUS|(closing|counting|further)_gpus)\b", rule)
+                    is not None
+                )
                 assert (named[1] == "GPU_CONDA") == asks, f"{path.name}: {rule[:40]}"
                 found += asks
     assert found > 8

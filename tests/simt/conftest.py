@@ -52,6 +52,7 @@ def machine(_held, monkeypatch) -> Iterator[Machine]:
     sys.modules.update(_held["modules"])
     machine = _held["machine"]
     machine.device, machine.backward, machine.launched = DEVICE, False, []
+    machine.devices = 1
     try:
         from popdesic.engine.gpu import compile, epistasis_launches, tune
 

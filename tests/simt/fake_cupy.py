@@ -24,10 +24,12 @@ class Stream:
 
     ptr = 0
 
-    def __init__(self, non_blocking: bool = False) -> None:
-        pass
+    def __init__(self, non_blocking: bool = False, priority: int = 0) -> None:
+        self.place = memory.current()
 
     def __enter__(self) -> Stream:
+        if self.place != memory.current():
+            raise RuntimeError(f"a stream of device {self.place} on device {memory.current()}")
         return self
 
     def __exit__(self, *_) -> None:
@@ -96,13 +98,20 @@ class CudaError(Exception):
 
 
 class Device:
-    """A device by its number; there is one."""
+    """A device by its number."""
 
     def __init__(self, index: int) -> None:
-        assert index == 0
+        self.index = index
 
     def use(self) -> None:
-        pass
+        memory.use(self.index)
+
+    def __enter__(self) -> Device:
+        memory.enter(self.index)
+        return self
+
+    def __exit__(self, *_) -> None:
+        memory.leave()
 
 
 def make_modules(machine: Machine) -> dict[str, ModuleType]:
@@ -117,7 +126,7 @@ def make_modules(machine: Machine) -> dict[str, ModuleType]:
 
     def properties(index: int) -> dict:
         device = machine.device
-        assert index == device.index
+        assert 0 <= index < machine.devices
         return {
             "name": device.name.encode(),
             "major": device.capability // 10,
@@ -133,6 +142,16 @@ def make_modules(machine: Machine) -> dict[str, ModuleType]:
         for line in range(height):
             ctypes.memmove(to + line * to_pitch, source + line * pitch, width)
 
+    connected = set()
+
+    def connect(other: int) -> None:
+        link = (memory.current(), other)
+        if other == memory.current() or other >= machine.devices:
+            raise CudaError("cudaErrorInvalidDevice")
+        if link in connected:
+            raise CudaError("cudaErrorPeerAccessAlreadyEnabled: peer access is already enabled")
+        connected.add(link)
+
     def not_pinned(pointer: int) -> None:
         raise CudaError("not registered")
 
@@ -140,8 +159,10 @@ def make_modules(machine: Machine) -> dict[str, ModuleType]:
         "cupy.cuda.runtime",
         CUDARuntimeError=CudaError,
         is_hip=False,
-        getDevice=lambda: 0,
-        getDeviceCount=lambda: 1,
+        getDevice=memory.current,
+        getDeviceCount=lambda: machine.devices,
+        deviceCanAccessPeer=lambda one, other: True,
+        deviceEnablePeerAccess=connect,
         getDeviceProperties=properties,
         driverGetVersion=lambda: machine.device.driver,
         memGetInfo=lambda: (TOTAL_BYTES, TOTAL_BYTES),
@@ -178,9 +199,11 @@ def _module(name: str, **names) -> ModuleType:
     return module
 
 
-def _copied(array) -> ndarray:
-    """A new array with the values of another, of either side."""
+def _copied(array, order: str = "C") -> ndarray:
+    """A new array with the values of another, of either side; order K: columns stay contiguous."""
     array = np.asarray(on_host(array))
+    if order == "K" and array.flags.f_contiguous and not array.flags.c_contiguous:
+        return _copied(array.T).T
     out = memory.allocate(array.shape, array.dtype)
     out[...] = memory.lift(array)
     return out
@@ -196,7 +219,7 @@ def _functions() -> dict:
     def asarray(array, dtype=None) -> ndarray:
         if isinstance(array, ndarray) and dtype in (None, array.dtype):
             return array
-        return _copied(np.asarray(on_host(array), dtype))
+        return _copied(np.asarray(on_host(array), dtype), "K")
 
     def ascontiguousarray(array) -> ndarray:
         return array if array.flags.c_contiguous else _copied(array)

@@ -17,7 +17,7 @@ import numpy as np
 from popdesic.engine.gpu.devices import Device
 from popdesic.io.places import KERNEL_FOLDER
 
-from .memory import check_guards
+from .memory import check_guards, current
 
 FOLDER = Path(__file__).parent
 HEADERS = ("ptx.hpp", "intrinsics.hpp", "execution.hpp")
@@ -66,12 +66,15 @@ class Machine:
         Where compiled sources are kept.
     launched : list of str
         The kernels that ran.
+    devices : int
+        How many there are, all alike.
     """
 
     device: Device
     folder: Path
     backward: bool = False
     launched: list[str] = field(default_factory=list)
+    devices: int = 1
 
     def load(self, code: str, options: tuple[str, ...]) -> ctypes.PyDLL:
         """The library of a kernel file's text, compiled with the options of a launch."""
@@ -175,6 +178,11 @@ class Kernel:
         """What a parameter holds, if the argument is of its size and kind."""
         kind, size = self.parameters[index]
         on_device = getattr(value, "on_device", False)
+        if on_device and value.place != current():
+            raise LaunchError(
+                f"{self.name}: argument {index} is an array of device {value.place}, launched on "
+                f"device {current()}"
+            )
         if on_device:
             found, data = "p", np.uint64(value.data.ptr).tobytes()
         elif isinstance(value, np.generic):

@@ -12,6 +12,28 @@ import numpy as np
 GUARD_BYTES, GUARD, UNSET = 256, 0xC3, 0xA5
 
 _guarded: list[tuple[weakref.ref, int, int]] = []
+#: The device that is used, last, and those before it.
+_used = [0]
+
+
+def use(index: int) -> None:
+    """Take another device in place of the last one."""
+    _used[-1] = index
+
+
+def enter(index: int) -> None:
+    """Take a device until `leave`."""
+    _used.append(index)
+
+
+def leave() -> None:
+    """Return to the device before."""
+    _used.pop()
+
+
+def current() -> int:
+    """The device that is used."""
+    return _used[-1]
 
 
 @dataclass(frozen=True)
@@ -28,6 +50,11 @@ class ndarray(np.ndarray):  # noqa: N801, the name in CuPy
     """
 
     on_device = True
+    #: The device whose memory it is.
+    place: int
+
+    def __array_finalize__(self, source) -> None:
+        self.place = getattr(source, "place", current())
 
     def __new__(cls, shape, dtype=np.float64, memptr: Pointer | None = None):
         if memptr is not None:
@@ -56,6 +83,7 @@ class ndarray(np.ndarray):  # noqa: N801, the name in CuPy
 
     def __setitem__(self, index, value) -> None:
         refuse_mixture((value,))
+        refuse_mixture((self,), on_device=False)
         super().__setitem__(index, value)
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **given):
@@ -84,8 +112,13 @@ def lift(value):
 
 
 def refuse_mixture(values, on_device: bool = False) -> None:
-    """Raises TypeError for arrays of the host (or of the device) among some values."""
+    """Raises TypeError for arrays of the host (or of the device) among some values.
+
+    ValueError for those of another device.
+    """
     for value in values:
+        if isinstance(value, ndarray) and value.place != current():
+            raise ValueError(f"an array of device {value.place} on device {current()}")
         if isinstance(value, np.ndarray) and value.ndim and isinstance(value, ndarray) == on_device:
             raise TypeError("arrays of the host and of the device are mixed")
 

@@ -51,6 +51,7 @@ LAUNCHERS = {
             "ibd",
             "minplus",
             "near_lists",
+            "spread",
             "nearest",
             "pair_screen",
             "pinned",

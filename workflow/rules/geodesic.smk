@@ -96,7 +96,8 @@ rule close_paths:
         mem_mb=memory(pairs=56e-6),
         # n**3 / 2 operations at 10e9 per second on a CPU; a GPU is a thousand times faster.
         runtime=minutes(pairs=1e-8, triples=closing_minutes(GPUS)),
-        gpu=GPUS,
+        gpu=closing_gpus(),
+        nodes=1,  # with all of its GPUs
     params:
         **DISTANCE_RULE,
         founders=STUDY.founders,

@@ -2,11 +2,13 @@
 #
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
 # gives   shared_threads(), row_threads(), balanced_threads(), spare_threads(), rest_threads(),
-#         wide_threads(), ld_threads(), pair_threads(), aside_threads(), closing_threads(), closure_threads(), pca_memory(),
-#         further_threads(), further_gpus(), counting_gpus(), shared_minutes(), settle_place()
+#         wide_threads(), ld_threads(), pair_threads(), aside_threads(), closing_threads(),
+#         closure_threads(), pca_memory(), further_threads(), further_gpus(), counting_gpus(),
+#         closing_gpus(), shared_minutes(), settle_place()
 
 import os
 
+from popdesic.engine.needs import closing_devices
 from popdesic.io.places import SHARES_DEVICES
 from popdesic.study.resources import ONE_JOB_PEOPLE
 
@@ -124,6 +126,11 @@ def closure_threads(closures, mb):
         return few if wildcards.space == "genotypes" and wildcards.alpha != "auto" else more
 
     return threads
+
+
+def closing_gpus():
+    """GPUs of a closure: several where the study says so and has many samples."""
+    return GPUS and closing_devices(n_samples(*COHORTS), CONFIG["geodesic"]["gpus"])
 
 
 def pca_memory(wildcards, input, attempt):

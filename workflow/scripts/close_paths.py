@@ -15,7 +15,10 @@ from popdesic.io.tables import read_table
 with logged(snakemake.log[0], snakemake.input) as log:
     samples = read_table(snakemake.input.samples)
     backend = select_backend(
-        snakemake.params.device, snakemake.threads, device_bytes=closure_bytes(len(samples))
+        snakemake.params.device,
+        snakemake.threads,
+        device_bytes=closure_bytes(len(samples)),
+        gpus=snakemake.resources.get("gpu", 1),
     )
     log.info("device: %s", backend.describe())
     space, alpha = snakemake.wildcards.space, snakemake.wildcards.alpha

@@ -315,6 +315,33 @@ class Bounds:
     skipped: int = 0
 
 
+class SpreadMatrix(Protocol):
+    """A symmetric matrix of weights that several devices of a machine store together."""
+
+    def close(
+        self, close_block: Callable[[np.ndarray], object], prune: bool = True
+    ) -> tuple[int, int]:
+        """All-pairs shortest paths, in place, with the bytes of a closure on one device.
+
+        Parameters
+        ----------
+        close_block : function
+            Closes a diagonal block, in the memory of the device that calls it.
+        prune : bool
+            Whether to skip work that changes nothing.
+
+        Returns
+        -------
+        possible, skipped : int
+            Operations (one add, one minimum) of the products of panels, and those left out.
+        """
+        ...
+
+    def fetch(self, w: np.ndarray) -> None:
+        """Copy the matrix back into host memory."""
+        ...
+
+
 #: Called with rows, columns (int64) and r2 (float64) of all pairs of a block of sites.
 OnBlock = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
@@ -416,6 +443,13 @@ class Backend(Protocol):
 
     def fetch(self, held: np.ndarray, w: np.ndarray) -> None:
         """Copy the matrix that `hold` returned for `w` back into `w`."""
+        ...
+
+    def spread(self, w: np.ndarray) -> SpreadMatrix | None:
+        """A copy of a square matrix of weights on all devices that the job has.
+
+        None where it has one, or one closes the matrix as fast.
+        """
         ...
 
     def panel(self, w: np.ndarray) -> int:

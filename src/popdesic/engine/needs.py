@@ -19,6 +19,9 @@ LD_BYTES = 16 << 30
 GENOTYPE_BYTES = 1 << 18
 #: Planes that are counted at a time, and counts that come back at a time.
 COUNTED_BYTES = 64 << 20
+#: Fewest points whose shortest paths several devices find faster than one
+#: (`tests/bench/bench_spread_gpu.py`).
+SPREAD_LEAST = 8192
 #: Of a point of a map (coordinates, sums of forces), and of an edge of its graph in the row of one
 #: end (both ends, share); of a point of a densMAP besides.
 POINT_BYTES, EDGE_BYTES, DENSITY_BYTES = 8 + 16, 12, 16 + 4 * 8 + 16
@@ -50,6 +53,11 @@ def product_bytes(own: tuple[int, int, int], others: Sequence[tuple[int, int, in
 def closure_bytes(n: int) -> int:
     """Device memory of the shortest paths among n points, as int64, with padding and panels."""
     return CONTEXT_BYTES + 24 * (n + 4 * PADDED) ** 2
+
+
+def closing_devices(n: int, devices: int) -> int:
+    """How many of some devices find the shortest paths among n points: one if they are few."""
+    return devices if n >= SPREAD_LEAST else 1
 
 
 def genotype_bytes(n_samples: int, n_sites: int) -> int:

@@ -1,15 +1,47 @@
-"""Ask, before any job, whether the GPU of this machine can run the epistasis scans."""
+"""Ask, before any job, whether the GPUs of this machine can do what a study asks of them."""
 
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..io.errors import UserError
+from .gpu.lease import visible_devices
 
 log = logging.getLogger(__name__)
 #: Has a folder for each GPU where NVIDIA's driver is loaded.
 DRIVER = Path("/proc/driver/nvidia/gpus")
+
+
+def require_gpus(device: str, wanted: int, environment: Mapping[str, str] = os.environ) -> None:
+    """Refuse closures on more GPUs than this machine has, if it has any.
+
+    Parameters
+    ----------
+    device : str
+        As configured.
+    wanted : int
+        GPUs of one job.
+    environment : mapping
+        Says which devices are visible.
+
+    Raises
+    ------
+    UserError
+        There are fewer, but one.
+    """
+    if device == "cpu" or not DRIVER.is_dir():
+        return
+    count = len(list(DRIVER.iterdir()))
+    if "CUDA_VISIBLE_DEVICES" in environment:
+        count = len(visible_devices(environment))
+    if 0 < count < wanted:
+        raise UserError(
+            f"config.yaml: geodesic.gpus is {wanted}, but this machine has {count}; set it to "
+            f"{count} (if the jobs run elsewhere, hide what is here: CUDA_VISIBLE_DEVICES=)."
+        )
 
 
 def scan_remarks(device: str) -> list[str]:

@@ -6,6 +6,7 @@ import logging
 
 from ..io.errors import UserError
 from .base import Backend
+from .gpu.lease import TooFewGpusError
 from .scan_device import DRIVER
 from .threads import usable_cpus
 
@@ -21,26 +22,31 @@ def select_backend(
     device_bytes: int | None = None,
     *,
     scans: bool = False,
+    gpus: int = 1,
 ) -> Backend:
     """The backend for `device`: ``cpu``, ``gpu`` or ``auto`` (a GPU where one is usable).
 
     `threads` are the CPU threads of the job. `host_bytes` bounds the pinned host memory through
     which planes reach a GPU; a CPU maps its files. `device_bytes` is the memory that the job needs
     on a GPU: it shares one with other jobs if there is room for all; None takes a whole one.
-    `scans`: the job scans for epistasis, which not every GPU can.
+    `scans`: the job scans for epistasis, which not every GPU can. `gpus`: how many GPUs it takes,
+    if it finds one.
     Nothing falls back silently: ``gpu`` without a usable GPU is an error; what ``auto`` chose is
     in the backend's `describe()`, which every caller logs, and why it took no GPU is logged here.
 
     Raises
     ------
     UserError
-        `device` is ``gpu`` and no GPU, driver or CuPy is usable here.
+        `device` is ``gpu`` and no GPU, driver or CuPy is usable here; or there are fewer than
+        `gpus`, but one.
     """
     if device in ("gpu", "auto"):
         try:
             from .gpu.backend import GpuBackend
 
-            return GpuBackend.leased(threads, host_bytes, device_bytes, scans)
+            return GpuBackend.leased(threads, host_bytes, device_bytes, scans, gpus)
+        except TooFewGpusError:
+            raise
         except (ImportError, UserError) as reason:
             if device == "gpu":
                 raise UserError(

@@ -14,6 +14,7 @@ a panel that consists of such tiles needs no product of its own.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,6 +113,19 @@ def close_paths(w: Array, backend: Backend, *, prune: bool = True) -> Work:
     backend.mirror(w)
     if pruning:
         work.skipped = pruning.skipped()
+    return work
+
+
+def close_matrix(w: np.ndarray, backend: Backend) -> Work:
+    """`close_paths` of a matrix in host memory, in place, on all devices that the job has."""
+    spread = backend.spread(w)
+    if spread is not None:
+        work = Work(*spread.close(functools.partial(close_paths, backend=backend, prune=False)))
+        spread.fetch(w)
+        return work
+    held = backend.hold(w)
+    work = close_paths(held, backend)
+    backend.fetch(held, w)
     return work
 
 

@@ -24,7 +24,7 @@ from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.sites import chunks
 from ..io.tables import write_npy
-from .closure import Work, attach_paths, close_paths, similar_order
+from .closure import Work, attach_paths, close_matrix, similar_order
 from .graph import COMPLETE, Graph, longest_paths
 from .insertion import audit_rows, continue_closure, describe_closure, find_earlier, leading_closure
 from .neighbors import APPROXIMATE_NEIGHBORS, neighbor_paths
@@ -203,10 +203,8 @@ def close_all(direct: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
             log.info("Dijkstra's algorithm: %.2f %% of the pairs have an edge", 100 * share)
             return sparse_paths(direct, backend.threads), Work()
     order = similar_order(direct)
-    held = backend.hold(direct[np.ix_(order, order)])
-    work = close_paths(held, backend)
-    sorted_closure = np.empty_like(direct)
-    backend.fetch(held, sorted_closure)
+    sorted_closure = direct[np.ix_(order, order)]
+    work = close_matrix(sorted_closure, backend)
     closure = np.empty_like(direct)
     closure[np.ix_(order, order)] = sorted_closure
     return closure, work

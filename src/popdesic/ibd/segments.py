@@ -15,6 +15,9 @@ from ..engine.threads import run_tasks
 from .model import GAIN_SHARE, SCALE, all_seen_pairs, end_scores, log_ratios
 from .windows import GeneticSites, sites_per_window, windows_of
 
+#: Least likely length of a segment, as a share of the shortest. With 1, one in fifty of the true
+#: segments of at least 7 cM would be lost, because their length is not known so well.
+LIKELY_SHARE = 0.9
 #: Candidates of one task.
 TASK_CANDIDATES = 2048
 
@@ -27,7 +30,7 @@ class SegmentLimits:
     ----------
     min_cm : float
         Shortest segment, from the contradiction before it to the one behind. Its likely length,
-        which is what is written, may be a little less.
+        which is what is written, is at least LIKELY_SHARE of that.
     min_ibd2_cm : float
         Shortest stretch within a segment at which both alleles are shared.
     min_lod : float
@@ -205,7 +208,7 @@ def segments_of(
     words = _readable(a), _readable(b)
     least_lod = limits.min_lod, limits.min_lod
     scores = np.rint(SCALE * np.array([limits.drop, *least_lod, limits.trim, limits.split]))
-    least = np.array([limits.min_cm, limits.min_ibd2_cm]) - 1e-9
+    least = [limits.min_cm, limits.min_ibd2_cm, LIKELY_SHARE * limits.min_cm]
     places = np.rint(genome.sites.cm * UNITS_PER_CENTIMORGAN).astype(np.int64)
 
     def work(begin: int, end: int) -> np.ndarray:
@@ -214,7 +217,7 @@ def segments_of(
         while True:
             n_found = find_segments(
                 *(*words, part, *genome.tables, scores.astype(np.int64)),
-                *(genome.sites.cm, places, least, room),
+                *(genome.sites.cm, places, np.array(least) - 1e-9, room),
             )
             if n_found <= len(room):
                 return room[:n_found].copy()

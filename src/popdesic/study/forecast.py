@@ -173,7 +173,8 @@ def expected_seconds(job: Job, sizes: Sizes) -> float:
     if not job.outputs:
         return 0.0
     work = work_of(job, sizes)
-    rates = GPU_RATES if job.gpu else {k: v * job.threads for k, v in CORE_RATES.items()}
+    each, count = (GPU_RATES, job.gpu) if job.gpu else (CORE_RATES, job.threads)
+    rates = {name: rate * count for name, rate in each.items()}
     if work and work.keys() <= rates.keys():
         computing = sum(units / rates[name] for name, units in work.items())
     else:
@@ -368,7 +369,7 @@ def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str
     jobs = planned_jobs(study, targets)
     table = tabulate(jobs, sizes)
     needed = [job for job in jobs if job.needed and job.outputs]
-    gpu_hours = sum(expected_seconds(job, sizes) for job in needed if job.gpu) / 3600
+    gpu_hours = sum(expected_seconds(job, sizes) * job.gpu for job in needed) / 3600
     core_hours = sum(expected_seconds(job, sizes) * job.threads for job in needed) / 3600
     largest = max(needed, key=lambda job: job.mem_mb, default=None)
     work: dict[str, float] = {}

@@ -176,8 +176,9 @@ def ask(
 ) -> list[str] | None:
     """Options of sbatch for one job that does the work of `jobs`.
 
-    It asks for the GPU, the partition and the account of the first rule that needs a GPU, or else
-    of all other rules; for as many cores as the widest job, and for memory and time with a margin.
+    It asks for the partition and the account of the first rule that needs a GPU, or else of all
+    other rules; for as many GPUs as any job, as many cores as the widest, and for memory and time
+    with a margin.
 
     Parameters
     ----------
@@ -209,7 +210,9 @@ def ask(
     words += [f"{option}={profile[name]}" for name, option in OPTIONS.items() if profile.get(name)]
     if on_gpu and not found.get("gres"):
         model = found.get("gpu_model")
-        words.append(f"--gpus={model}:1" if model else "--gpus=1")
+        gpus = max(job.gpu for job in jobs)
+        words.append(f"--gpus={model}:{gpus}" if model else f"--gpus={gpus}")
+        words += ["--nodes=1"] * (gpus > 1)
     words += ["--ntasks=1", f"--cpus-per-task={cores}", f"--mem={memory}", f"--time={limit}"]
     return [*words, *shlex.split(found.get("slurm_extra", ""))]
 

@@ -7,6 +7,7 @@ descent; their jobs compile their kernels themselves.
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Callable
@@ -50,11 +51,16 @@ def draw_planes(rng: np.random.Generator, n: int, n_sites: int, masked: bool) ->
 
 
 def closures(backend: GpuBackend, number: str) -> None:
-    """Geodesics: a whole closure with pruning, and one to which samples are added."""
+    """Geodesics: whole closures with pruning, on one device and in two parts; newcomers."""
+    from ..engine.gpu.spread import Spread
+
     rng, n = np.random.default_rng(1), 2 * closure.PANEL + 1
     places = np.sort(rng.random((n, 1)), axis=0) + (np.arange(n)[:, None] * 8 // n) * 9.0
     weights = (((places - places.T) ** 2 + 0.01) * 2**12).astype(number)
     np.fill_diagonal(weights, 0)
+    spread = Spread(weights, 2 * [backend.device.index])
+    spread.close(functools.partial(closure.close_paths, backend=backend, prune=False))
+    spread.fetch(np.empty_like(weights))
     held = backend.hold(weights)
     closure.close_paths(held, backend, prune=True)
     backend.fetch(held, weights)

@@ -13,7 +13,8 @@ from ..cohort.genetic_maps import parse_ld_map, parse_plink_map
 from ..cohort.impute import check_files
 from ..cohort.sheet_text import unrecognised_columns
 from ..cohort.sources import expand_sources, source_files
-from ..engine.scan_device import scan_remarks
+from ..engine.needs import closing_devices
+from ..engine.scan_device import require_gpus, scan_remarks
 from ..epistasis.options import check_epistasis
 from ..geography.coordinates import has_places, remark_on_origin
 from ..io.bgzf import find_compression
@@ -72,6 +73,9 @@ def validate_study(
     remarks += remark_on_excluded(study, config["samples"])
     if files and config["epistasis"]["order"]:
         remarks += scan_remarks(config["device"])
+    if files and not study.sparse:
+        gpus = closing_devices(n_samples, config["geodesic"]["gpus"])
+        require_gpus(config["device"], gpus)
     if files:
         remarks += _remarks_on_sources(study, folder)
         remarks += check_builds(study, config["qc"]["build"], folder)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from operands import planes_of
+from readable import checked
 from reference import draw_genotypes
 from reference_compare import child, king_robust, largest_unrelated
 from study import Cohort, encode_cohorts, make_cohorts, make_sites, write_raw
@@ -474,7 +475,8 @@ def test_report_section_and_figures(planted, tmp_path):
         "region": tmp_path / "region.npz",
     }
     for folder in (figures, tmp_path / "again"):
-        assert draw_comparisons(tables, folder) == ["kinship", "ld_decay", "ld_region"]
+        with checked():
+            assert draw_comparisons(tables, folder) == ["kinship", "ld_decay", "ld_region"]
     for path in figures.iterdir():
         assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes(), path.name
     section = comparison_section(results, figures, ["kinship", "identity", "mixture", "ld"])

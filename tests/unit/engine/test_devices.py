@@ -14,6 +14,7 @@ from popdesic.engine import scan_device, select
 from popdesic.engine.gpu import devices
 from popdesic.engine.gpu.cards import CARDS
 from popdesic.engine.gpu.devices import KERNELS, SCAN_BYTES, scan_kernels, supported_kernels
+from popdesic.engine.gpu.lease import TooFewGpusError
 from popdesic.io.errors import UserError
 from popdesic.study.validation import validate_study
 
@@ -114,6 +115,22 @@ def test_other_machines_are_not_refused(machine, monkeypatch, tmp_path):
     assert scan_device.scan_remarks("gpu") == []
 
 
+def test_more_gpus_than_there_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(scan_device, "DRIVER", tmp_path)
+    scan_device.require_gpus("gpu", 9, {})  # a driver without devices
+    for name in ("0000:17:00.0", "0000:2a:00.0"):
+        (tmp_path / name).mkdir()
+    scan_device.require_gpus("auto", 2, {})
+    with pytest.raises(UserError, match=r"geodesic.gpus is 3, but this machine has 2; set it to 2"):
+        scan_device.require_gpus("auto", 3, {})
+    with pytest.raises(UserError, match="has 1; set it to 1"):
+        scan_device.require_gpus("gpu", 2, {"CUDA_VISIBLE_DEVICES": "1"})
+    scan_device.require_gpus("gpu", 2, {"CUDA_VISIBLE_DEVICES": ""})
+    scan_device.require_gpus("cpu", 3, {})
+    monkeypatch.setattr(scan_device, "DRIVER", tmp_path / "none")
+    scan_device.require_gpus("gpu", 3, {})
+
+
 @pytest.fixture
 def pascal_backend(monkeypatch):
     """The GPU backend of a machine with a P100; without CuPy."""
@@ -123,7 +140,9 @@ def pascal_backend(monkeypatch):
         name, can_scan = "gpu", False
 
         @classmethod
-        def leased(cls, threads, host_bytes, device_bytes, scans):
+        def leased(cls, threads, host_bytes, device_bytes, scans, gpus):
+            if gpus > 1:
+                raise TooFewGpusError(gpus, 1)
             if scans:
                 devices.require_scans(PASCAL)
             return cls()
@@ -140,6 +159,13 @@ def test_auto_scans_on_the_cpu_and_says_why(pascal_backend, caplog):
     assert "P100 gives a thread block 49152 bytes" in caplog.text
     with pytest.raises(UserError, match=r"device is 'gpu', but no GPU can be used .*P100"):
         select.select_backend("gpu", scans=True)
+
+
+@pytest.mark.parametrize("device", ["auto", "gpu"])
+def test_too_few_gpus_are_no_reason_to_use_the_cpu(pascal_backend, device):
+    with pytest.raises(TooFewGpusError, match=r"geodesic.gpus is 2, but the job finds 1 GPU here"):
+        select.select_backend(device, gpus=2)
+    assert select.select_backend("cpu", gpus=2).name == "cpu"
 
 
 def test_a_gpu_leased_for_other_work_is_not_taken_for_scans(pascal_backend):

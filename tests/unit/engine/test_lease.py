@@ -16,7 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from popdesic.engine.gpu.lease import SHARES, is_granted, lease_device, lock_folder, shares_of
+from popdesic.engine.gpu.lease import (
+    SHARES,
+    TooFewGpusError,
+    is_granted,
+    lease_device,
+    lease_devices,
+    lock_folder,
+    shares_of,
+)
 from popdesic.io.errors import UserError
 from popdesic.io.places import SHARES_DEVICES
 
@@ -71,6 +79,58 @@ def test_a_killed_process_releases_its_device(tmp_path, hold):
     assert second.poll() is None
     first.send_signal(signal.SIGKILL)
     assert second.stdout.readline() == "0\n"
+
+
+#: The same for several of three devices.
+HOLD_SEVERAL = HOLD.replace("lease_device(int(sys.argv[2])", "lease_devices(3, int(sys.argv[2])")
+HOLD_SEVERAL = HOLD_SEVERAL.replace("import lease_device", "import lease_devices")
+
+
+def test_several_devices_are_taken_whole_and_by_one_process_at_a_time(tmp_path, hold):
+    """Two of three, while one is taken; then another two, of which only one is free."""
+    single = hold(3)
+    assert said(single, PATIENCE) == "0\n"
+    first = hold(2, HOLD_SEVERAL)
+    assert said(first, PATIENCE) == "[1, 2]\n"
+    second, third = hold(2, HOLD_SEVERAL), hold(2, HOLD_SEVERAL)
+    single.kill()
+    assert said(second, 3) + said(third, 1) == ""
+    first.kill()
+    began = [one for one in (second, third) if said(one, 5)]
+    assert len(began) == 1, "both wait, or both have three devices"
+    began[0].kill()
+    other = second if began[0] is third else third
+    assert len(said(other, PATIENCE).split(",")) == 2
+
+
+def test_single_devices_and_several_do_not_wait_for_each_other(hold):
+    """Many processes of both kinds on three devices: all get theirs, one after the other."""
+    waiting = [hold(3) for _ in range(4)] + [hold(2, HOLD_SEVERAL) for _ in range(3)]
+    end = time.monotonic() + PATIENCE
+    while waiting:
+        assert time.monotonic() < end, "processes wait for each other"
+        for process in [one for one in waiting if said(one, 0.1)]:
+            process.kill()
+            waiting.remove(process)
+
+
+def test_fewer_devices_than_asked_for(tmp_path):
+    granted = {"SLURM_JOB_ID": "1", "CUDA_VISIBLE_DEVICES": "4"}
+    for environment in ({}, granted):
+        with pytest.raises(
+            TooFewGpusError, match=r"geodesic.gpus is 2, .* finds 1 GPU here"
+        ) as error:
+            lease_devices(1, 2, folder=tmp_path, environment=environment)
+        assert "\n" not in str(error.value)
+    granted["CUDA_VISIBLE_DEVICES"] = "4,6"
+    assert lease_devices(2, 2, folder=tmp_path / "none", environment=granted) == [0, 1]
+
+
+def test_devices_are_given_back_by_a_process_that_did_not_get_all(tmp_path, hold):
+    assert said(hold(3), PATIENCE) == "0\n"
+    with pytest.raises(UserError, match="all 3 GPUs of this machine are taken"):
+        lease_devices(3, 3, folder=tmp_path, environment={}, patience=0)
+    assert said(hold(2, HOLD_SEVERAL), PATIENCE) == "[1, 2]\n"
 
 
 SNAKEFILE = """

@@ -11,7 +11,13 @@ from operands import planes_of
 from popdesic.engine.host import ibd_ratios, ibd_segments
 from popdesic.engine.select import cpu_backend
 from popdesic.ibd import model
-from popdesic.ibd.segments import Genome, SegmentLimits, least_run, segments_between
+from popdesic.ibd.segments import (
+    LIKELY_SHARE,
+    Genome,
+    SegmentLimits,
+    least_run,
+    segments_between,
+)
 from popdesic.ibd.windows import genetic_sites
 
 
@@ -79,6 +85,7 @@ def expected(genotypes, other, genome, af, limits):
         min_length=least_run(limits, windows),
         most=limits.most,
     )
+    least = limits.min_cm, limits.min_ibd2_cm, LIKELY_SHARE * limits.min_cm
     places: dict = {}
     for i, j, first, last in zip(*map(np.ndarray.tolist, found), strict=True):
         end = int(windows.first[last] + windows.sites[last])
@@ -88,7 +95,7 @@ def expected(genotypes, other, genome, af, limits):
         found = reference.find(
             *(seen[0][i].tolist(), seen[1][j].tolist(), candidates, af, limits.error_rate),
             *(model.SCALE, model.LEAST_FREQUENCY, model.GAIN_SHARE, genome.sites.contigs, scale),
-            *(genome.sites.cm, (limits.min_cm - 1e-9, limits.min_ibd2_cm - 1e-9)),
+            *(genome.sites.cm, [x - 1e-9 for x in least]),
         )
         rows += [(i, j, *row) for row in found]
     return rows

@@ -83,6 +83,9 @@ def test_the_slower_of_reading_and_computing_decides_the_time():
     assert expected_seconds(row, computed) == pytest.approx(10 + 1.5e12 * 1e4 / 2e15, rel=1e-3)
     cpu = job("measure_distance_row", gpu=0, row="b")
     assert expected_seconds(cpu, SIZES) == pytest.approx(10 + 60, rel=0.01)
+    one, two = (expected_seconds(job("close_paths", gpu=gpus), computed) - 10 for gpus in (1, 2))
+    assert one == pytest.approx(2 * two)
+    assert two > 1e5
 
 
 def test_the_plan_equals_the_run(tmp_path, capsys):

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import pytest
 from running import ROOT
 
+from popdesic.engine import needs
+
 TEXT = (ROOT / "workflow/rules/resources.smk").read_text()
 
 
@@ -21,7 +23,8 @@ def resources(
         "workflow": SimpleNamespace(cores=cores, nodes=nodes, is_main_process=True),
         "WorkflowError": ValueError,
         "COHORTS": list("abcd"),
-        "CONFIG": {"device": device},
+        "CONFIG": {"device": device, "geodesic": {"gpus": 2}},
+        "GPUS": int(device != "cpu"),
         "n_samples": lambda *cohorts: 1000 * len(cohorts),
     }
     exec(compile(TEXT, "resources.smk", "exec"), names)
@@ -133,3 +136,12 @@ def test_umap_communities_and_pcoa_run_side_by_side(cores):
 @pytest.mark.parametrize("cores", [None, 1, 2, 8, 12])
 def test_communities_take_all_threads_where_few_are_left(cores):
     assert resources(cores, nodes=None if cores else 100).rest_threads(8) == 8
+
+
+def test_closures_of_many_samples_take_several_gpus(monkeypatch):
+    """Four cohorts of 1 000 are too few; on a CPU there is no GPU to ask for."""
+    run = resources(8, device="gpu")
+    assert run.closing_gpus() == 1
+    monkeypatch.setattr(needs, "SPREAD_LEAST", 4000)
+    assert run.closing_gpus() == 2
+    assert resources(8, device="cpu").closing_gpus() == 0

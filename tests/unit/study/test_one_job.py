@@ -153,6 +153,11 @@ def test_a_gpu_is_asked_for_as_its_rules_ask(cluster, of_rule, found):
     given = [word for word in asked if word.startswith(("--partition", "--gpu", "--gres"))]
     assert given == found
     assert "--qos=short" in asked
+    several = ask(profile, [job("close_paths", gpu=2), job("close_paths", gpu=1)], 10)
+    assert ("--nodes=1" in several) == ("gpu" not in of_rule)
+    assert [word for word in several if word != "--nodes=1"] == [
+        word.replace("gpus=1", "gpus=2").replace("h200:1", "h200:2") for word in asked
+    ]
     asked = ask(profile, [job(), job("close_paths", gpu=0)], 10)
     assert not [word for word in asked if word.startswith(("--gpu", "--gres"))]
 

@@ -156,6 +156,9 @@ class CpuBackend:
     def hold(self, w: np.ndarray) -> np.ndarray:
         return w
 
+    def spread(self, w: np.ndarray) -> None:
+        return None
+
     def panel(self, w: np.ndarray) -> int:
         return closure_panel(len(w))
 

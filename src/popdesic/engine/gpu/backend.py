@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import cupy
 import numpy as np
@@ -39,7 +40,7 @@ from ..ibd import Candidates, Probes, Windows, check_operands
 from ..layouts import Layout
 from ..matches import TopMatches
 from ..nearest import MOST_NEIGHBORS, Measure, Nearest, PlaneParts
-from ..needs import CONTEXT_BYTES
+from ..needs import CONTEXT_BYTES, closing_devices
 from ..relatives import Closeness, ClosePairs
 from ..screen import Screen, Screened
 from ..terms import Planes, Terms
@@ -48,14 +49,18 @@ from . import minplus_plans, tune
 from .compile import current_device
 from .devices import named_kernel, require_scans, scan_kernels, supported_kernels
 from .layout import BOUND_RUN, BOUND_TILE
-from .lease import SHARES, is_granted, lease_device, shares_of
+from .lease import SHARES, is_granted, lease_device, lease_devices, shares_of
 from .rare_sites import RareSites, site_costs
 from .rare_sites_plans import SiteCosts, pays
+from .spread_plans import SpreadPlan
 from .stream import BitgemmStream, device_errors
 from .stream_plans import COPY_THREADS, DEVICE_SHARE, HOST_BYTES, RESULT_BYTES, largest_block
 from .tiles import BlockSums, TileSums, upload
 from .tune_plans import ShapeClass
 from .variants import Variant
+
+if TYPE_CHECKING:
+    from .spread import Spread
 
 #: Compute capability of `mma.sync` int8, 16 x 8 x 32: sums of genotypes; others use the CPU.
 LEAST_CAPABILITY = 80
@@ -120,6 +125,8 @@ class GpuBackend:
         self.kernel, self.host_bytes, self.device_bytes = kernel, host_bytes, device_bytes
         self.rare_sites, self.threads = rare_sites, max(1, threads)
         self.host_panel, self.measures = HOST_PANEL, measures
+        #: Devices that the job has, this one first; only `spread` uses others.
+        self.devices = [self.device.index]
         self._chosen: dict[tuple[Terms, ShapeClass], Variant] = {}
 
     @classmethod
@@ -129,14 +136,18 @@ class GpuBackend:
         host_bytes: int | None = None,
         device_bytes: int | None = None,
         scans: bool = False,
+        gpus: int = 1,
     ) -> GpuBackend:
         """A backend on a device, or on a part of its memory, that no other job here uses.
 
         `threads`, `host_bytes` as in the constructor. `device_bytes` is the memory that the job
         needs, the driver's included; None takes a whole device. `scans`: for epistasis scans.
+        `gpus`: how many devices, all of them whole if there are several.
 
         Raises
         ------
+        TooFewGpusError
+            There are fewer.
         UserError
             No GPU is usable, or the first one cannot scan.
         """
@@ -148,7 +159,14 @@ class GpuBackend:
         def shares(index: int) -> int:
             return shares_of(device_bytes, properties(index)["totalGlobalMem"])
 
-        index = lease_device(cupy.cuda.runtime.getDeviceCount(), shares=shares)
+        count = cupy.cuda.runtime.getDeviceCount()
+        if gpus > 1:
+            indices = lease_devices(count, gpus)
+            cupy.cuda.Device(indices[0]).use()
+            backend = cls(host_bytes=host_bytes or HOST_BYTES, threads=threads)
+            backend.devices = indices
+            return backend
+        index = lease_device(count, shares=shares)
         cupy.cuda.Device(index).use()
         limit = None
         if shares(index) < SHARES and not is_granted():
@@ -175,8 +193,9 @@ class GpuBackend:
     def describe(self) -> str:
         """One line for the log: device and micro-kernels."""
         kernels = self.kernel or ", ".join(supported_kernels(self.device))
+        beside = f", with {', '.join(map(str, self.devices[1:]))}" * (len(self.devices) > 1)
         return (
-            f"GPU {self.device.index}: {self.device.name} "
+            f"GPU {self.device.index}{beside}: {self.device.name} "
             f"({self.device.multiprocessors} multiprocessors, "
             f"compute capability {self.device.capability / 10:.1f}), bit-plane kernels: {kernels}"
         )
@@ -492,6 +511,16 @@ class GpuBackend:
     def fits(self, n: int, dtype: np.dtype) -> bool:
         """Whether the closure of n individuals runs wholly on the device."""
         return minplus_plans.closure_bytes(n, PANEL, dtype) <= self.free_bytes()
+
+    def spread(self, w: np.ndarray) -> Spread | None:
+        devices = closing_devices(len(w), len(self.devices))
+        plan = SpreadPlan.of(len(w), devices)
+        if plan.devices < 2 or plan.device_bytes(w.itemsize) > self.free_bytes():
+            return None
+        from .spread import Spread
+
+        with device_errors(f"the distances of {len(w)} samples"):
+            return Spread(w, self.devices[: plan.devices])
 
     def panel(self, w) -> int:
         """Individuals that become intermediate nodes together.

@@ -18,7 +18,7 @@ MARGIN_NATS = 2.0**-6
 #: Largest weight of a count: a signed byte; and in a line: an unsigned one.
 MAX_WEIGHT, MAX_BYTE = 127, 255
 #: Least byte of a line that is worth to be rounded to bytes.
-LEAST_BYTE = 16
+LEAST_BYTE = 8
 #: How much the bound may lose because r is not the share of cases of all samples, in nats.
 MOST_OFF_NATS = 0.25
 #: What a float32 sum of the device may be too small by, as a factor.

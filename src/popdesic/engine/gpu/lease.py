@@ -30,11 +30,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from ...io.errors import UserError
 from ...io.places import SHARES_DEVICES
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 #: Variables by which schedulers mark their jobs: the devices they show are the job's own.
 SCHEDULERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
@@ -42,6 +44,8 @@ SCHEDULERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
 POLL_SECONDS = 1.0
 #: Start of the names of lock files: then device, share and number of the user whose file it is.
 PREFIX = "popdesic-gpu-"
+#: Name of the gate at which processes stand in line that want several devices.
+LINE = "several-gate"
 #: Shares of a device's memory, each with a lock: 17 GB of an H200.
 SHARES = 8
 
@@ -83,6 +87,16 @@ def shares_of(need: int | None, total: int) -> int:
     return min(SHARES, max(1, -(-need * SHARES // max(total, 1))))
 
 
+class TooFewGpusError(UserError):
+    """A job asks for more GPUs than there are."""
+
+    def __init__(self, wanted: int, count: int) -> None:
+        super().__init__(
+            f"config.yaml: geodesic.gpus is {wanted}, but the job finds {count} GPU"
+            f"{'s' * (count != 1)} here; set it to {count}, or run on a machine with {wanted}."
+        )
+
+
 def lease_device(
     count: int,
     *,
@@ -111,13 +125,86 @@ def lease_device(
     UserError
         None became free, or the lock files cannot be written.
     """
-    visible = visible_devices(environment)
     if is_granted(environment):
-        log.info("device %s, granted by the scheduler", visible[0])
+        log.info("device %s, granted by the scheduler", visible_devices(environment)[0])
         return 0
+    names, folder = _names(count, environment), folder or lock_folder()
+
+    def take() -> int | None:
+        return _take_one(folder, names, shares)
+
+    index = _wait_for(take, folder, count, patience)
+    log.info(
+        "device %s, leased among %d (%d of %d shares)", names[index], count, shares(index), SHARES
+    )
+    return index
+
+
+def lease_devices(
+    count: int,
+    wanted: int,
+    *,
+    folder: Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+    patience: float = float("inf"),
+) -> list[int]:
+    """The indices of several whole devices that are this process's own from now on.
+
+    Processes that want several devices stand in line, and only the first one takes devices. So no
+    two wait for each other's.
+
+    Parameters
+    ----------
+    count, folder, environment, patience
+        As for `lease_device`.
+    wanted : int
+        How many devices.
+
+    Raises
+    ------
+    TooFewGpusError
+        CUDA shows fewer.
+    UserError
+        They did not become free, or the lock files cannot be written.
+    """
+    if count < wanted:
+        raise TooFewGpusError(wanted, count)
+    if is_granted(environment):
+        log.info("%d devices, granted by the scheduler", wanted)
+        return list(range(wanted))
+    names, folder = _names(count, environment), folder or lock_folder()
+    taken: list[int] = []
+
+    def take() -> list[int] | None:
+        line = _lock_path(folder, LINE)
+        if line not in _gates:
+            _gates.update(_lock_free(folder, [line]))
+        if line not in _gates:
+            return None
+        for index, name in enumerate(names):
+            if len(taken) < wanted and index not in taken and _take(folder, name, SHARES, SHARES):
+                taken.append(index)
+        return taken if len(taken) == wanted else None
+
+    try:
+        _wait_for(take, folder, count, patience)
+    except UserError:
+        for path in (path for index in taken for path in _locks(folder, names[index])):
+            os.close(_held.pop(path))
+        raise
+    log.info("devices %s, leased among %d", ", ".join(names[index] for index in taken), count)
+    return sorted(taken)
+
+
+def _names(count: int, environment: Mapping[str, str]) -> list[str]:
+    """Names of the devices in those of lock files."""
+    visible = visible_devices(environment)
     names = visible[:count] if len(visible) >= count else [str(index) for index in range(count)]
-    names = [f"{_grant(environment)}{name}" for name in names]
-    folder = folder or lock_folder()
+    return [f"{_grant(environment)}{name}".replace("/", "_") for name in names]
+
+
+def _wait_for(take: Callable[[], T | None], folder: Path, count: int, patience: float) -> T:
+    """What `take` gives as soon as it gives something; the gates are left then."""
     try:
         if not folder.is_dir():
             folder.mkdir(parents=True, exist_ok=True)
@@ -130,18 +217,16 @@ def lease_device(
     started, told = time.monotonic(), False
     try:
         while True:
-            index = _take_one(folder, [name.replace("/", "_") for name in names], shares)
-            if index is not None:
-                share = f"{shares(index)} of {SHARES} shares"
-                log.info("device %s, leased among %d (%s)", names[index], count, share)
-                return index
+            found = take()
+            if found is not None:
+                return found
             if time.monotonic() - started >= patience:
                 raise UserError(
                     f"all {count} GPUs of this machine are taken by other jobs (locks in "
                     f"{folder}); run fewer GPU jobs at a time (--resources gpu=N)."
                 )
             if not told:
-                log.info("all %d devices are taken: waiting for one", count)
+                log.info("the %d devices are taken: waiting", count)
                 told = True
             time.sleep(POLL_SECONDS * random.uniform(0.5, 1.5))
     finally:

@@ -90,15 +90,57 @@ def _multiply(c, a, b, *, symmetric: bool, bounds: Bounds | None, device: Device
         _ready(b, BOUND_RUN, BOUND_TILE),
         _ready(c, BOUND_TILE, BOUND_TILE),
     )
-    shape = shape_of(c.dtype, device.shared_bytes)
-    function = _function("minplus", c.dtype, device)
+    blocks = shape_of(c.dtype, device.shared_bytes).blocks(out.shape, symmetric)
+    _launch(blocks, p, q, out, symmetric, bounds, (_NULL, 0, 0, 0, 0), device)
+    if out is not c:
+        c[...] = out[: c.shape[0], : c.shape[1]]
+
+
+def multiply_listed(
+    c: cupy.ndarray,
+    p: cupy.ndarray,
+    q: cupy.ndarray,
+    tiles: cupy.ndarray,
+    hole: tuple[range, range],
+    bounds: Bounds | None,
+    device: Device,
+) -> None:
+    """``c[i, j] = min(c[i, j], min_k p[k, i] + q[k, j])`` in some tiles of c, on its device.
+
+    Parameters
+    ----------
+    c, p, q : arrays (m, n), (k, m), (k, n), of one dtype
+        In the kernel's layout, in whole tiles.
+    tiles : uint16 array, (n_tiles, 2)
+        Row and column of each tile, in tiles of `Shape.block`.
+    hole : two ranges
+        Rows and columns, in such tiles, of which no tile is computed.
+    bounds : Bounds, optional
+        Of the whole product.
+    """
+    if not len(tiles):
+        return
+    assert tiles.flags.c_contiguous, "row and column of a tile lie side by side"
+    for x, height in ((c, BOUND_TILE), (p, BOUND_RUN), (q, BOUND_RUN)):
+        assert _usable(x, height, BOUND_TILE), "a spread matrix is stored in whole tiles"
+    rows, columns = hole
+    edges = rows.start, rows.stop, columns.start, columns.stop
+    _launch(len(tiles), p, q, c, False, bounds, (tiles, *edges), device)
+
+
+def _launch(
+    blocks: int, p, q, out, symmetric: bool, bounds: Bounds | None, chosen: tuple, device: Device
+) -> None:
+    """Launch so many thread blocks; `chosen`: the tiles of a list, and the edges of its hole."""
+    shape = shape_of(out.dtype, device.shared_bytes)
+    function = _function("minplus", out.dtype, device)
     function.max_dynamic_shared_size_bytes = shape.shared_bytes
     skipping = (_NULL,) * 4
     if bounds is not None:
         skipped = cupy.zeros(1, np.uint64)
         skipping = (bounds.floor_a, bounds.floor_b, bounds.ceiling, skipped)
     function(
-        (shape.blocks(out.shape, symmetric),),
+        (blocks,),
         (THREADS,),
         (
             p,
@@ -112,14 +154,14 @@ def _multiply(c, a, b, *, symmetric: bool, bounds: Bounds | None, device: Device
             np.int32(p.shape[0]),
             np.int32(symmetric),
             *skipping,
+            chosen[0],
+            *map(np.int32, chosen[1:]),
         ),
         shared_mem=shape.shared_bytes,
     )
     if bounds is not None:
         # a device scalar, read at the end: the host does not wait for each product
         bounds.skipped = bounds.skipped + skipped[0] * (BOUND_RUN * shape.block**2)
-    if out is not c:
-        c[...] = out[: c.shape[0], : c.shape[1]]
 
 
 def close_block(w, device: Device) -> None:

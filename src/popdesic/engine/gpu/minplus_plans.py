@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,6 +79,7 @@ class Shape:
         return rows * (rows + 1) // 2 if symmetric else rows * columns
 
 
+@functools.cache  # names of dtypes are slow, and small kernels are many
 def shape_of(dtype: np.dtype, shared_bytes: int) -> Shape:
     """The tiles for a number type on a device with so much shared memory for a thread block.
 

@@ -311,8 +311,9 @@ def find_segments(
     and two alleles. sums1, sums2: `running_sums`. ratios1, ratios2: int32 (n_sites, 16), `by_bits`.
     losses2: `chunk_losses`. weights: `end_weights`. limits: int64 (drop, least ratio of one shared
     allele, least of two, trim, split). cm: float64 (n_sites,), genetic positions, not falling
-    within a contig; places: int64, the same in 1e-6 cM. least: float64 (2,), shortest segment with
-    one and with two alleles, where one ends at the next contradiction. out: int64 (m, 7), FIELDS;
+    within a contig; places: int64, the same in 1e-6 cM. least: float64 (3,), shortest
+    segment with one and with two alleles, where one ends at the next contradiction, and shortest
+    likely segment. out: int64 (m, 7), FIELDS;
     errors: opposite homozygotes where one allele is shared, differing genotypes where two are.
     """
     drop, n = limits[0], 0
@@ -349,6 +350,8 @@ def find_segments(
                     one, two, ends1, ratios1, places, weights, first, last, candidates[k, 5], bound
                 )
                 total -= lost
+                if cm[last] - cm[first] < least[2]:
+                    continue
                 if n < len(out):
                     called, errors = _count(one, two, 1, first, last)
                     out[n, 0], out[n, 1], out[n, 2], out[n, 3] = pair, first, last, total

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from ...ibd.degrees import DEGREES
 from ...io.tables import read_table
 from .families import draw_families
-from .style import ALARM, PALETTE, Entry, new_figure, save_figure, styled
+from .style import ALARM, PALETTE, Entry, new_figure, plain_ticks, save_figure, styled
 
 #: Colours of the degrees from 0 on.
 COLOURS = (ALARM, *(PALETTE[k] for k in (0, 1, 2, 4, 5, 6, 7)))
@@ -52,7 +52,9 @@ def draw_pairs(pairs: pd.DataFrame) -> Figure:
         bars.hist(parts, edges, stacked=True, color=[colours[name] for name in names])
         for panel in (axes, bars):
             panel.set_xscale("log")
+            plain_ticks(panel.xaxis)
         bars.set_yscale("symlog", linthresh=1)
+        plain_ticks(bars.yaxis)
     else:
         axes.text(0.5, 0.5, "no shared segment", transform=axes.transAxes, ha="center")
     for panel in (axes, bars):
