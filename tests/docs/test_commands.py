@@ -160,7 +160,7 @@ WAYS: dict[str, Way] = {
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
             *("phantoms.py ../shared/data", "study.py", "population.py", "neighbors.py"),
-            *("units.py", "place.py", "ibd.py"),
+            *("units.py", "place.py", "ibd.py", "ibd_newcomer.py"),
         )
     },
     # a GPU
@@ -170,8 +170,8 @@ WAYS: dict[str, Way] = {
         for name in (
             *("bitgemm_gpu.py", "bitgemm_gpu.py --spectrum", "compare_gpu.py", "epistasis.py"),
             *("minplus_gpu.py", "devices.py", "neighbors.py --device gpu"),
-            *("ibd.py --device gpu", "ibd_mosaics.py"),
-            "population.py --device gpu",
+            *("ibd.py --device gpu", "ibd_mosaics.py", "million.py", "together.py"),
+            *("population.py --device gpu", "spread_gpu.py"),
         )
     },
     # other programs and short names
@@ -185,7 +185,14 @@ WAYS: dict[str, Way] = {
         for words in ("--profile slurm", "--cores 2")
     },
     "popdesic resume STUDY --no-one-job": named("tests/slurm/test_small_studies.py"),
-    "tests/bench/bench_slurm.py --repeats 2": named("shown whole above"),
+    **{
+        f"tests/bench/bench_{words}": named("the benchmark is shown whole in the README")
+        for words in (
+            *("slurm.py --repeats 2", "pca.py --device gpu --threads 16 --no-matrix"),
+            *("ibd_mosaics.py --exact --threads 12", "ibd.py --ibis PATH --plink"),
+            "ibd_newcomer.py --people 100 --newcomers 25 --lengths 100",
+        )
+    },
     "scontrol show job": named("what the tests of Slurm read"),
     "snakemake -n": named("what bench_scaling.py times"),
     "popdesic init": named("shown whole below"),

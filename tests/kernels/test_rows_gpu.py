@@ -139,7 +139,7 @@ def test_two_small_jobs_share_a_device_and_a_large_one_waits(gpu_device, tmp_pat
                 stdout=subprocess.PIPE,
                 text=True,
                 env={**os.environ, "PYTHONPATH": f"{PACKAGE}:{os.environ.get('PYTHONPATH', '')}"}
-                | {"TMPDIR": str(tmp_path)},
+                | {"TMPDIR": str(tmp_path), "CUDA_VISIBLE_DEVICES": "0"},
             )
         )
         return started[-1]
