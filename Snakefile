@@ -61,6 +61,7 @@ if not is_module(workflow):
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/functions.smk"
+include: "workflow/rules/rows.smk"
 include: "workflow/rules/resources.smk"
 include: "workflow/rules/ingest.smk"
 include: "workflow/rules/qc.smk"
@@ -82,6 +83,13 @@ if STUDY.sparse:
 
 include: "workflow/rules/communities.smk"
 include: "workflow/rules/compare.smk"
+
+
+if FILLS:
+
+    include: "workflow/rules/filled_rows.smk"
+
+
 include: "workflow/rules/relatedness.smk"
 include: "workflow/rules/profiles.smk"
 include: "workflow/rules/ld.smk"

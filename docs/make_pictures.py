@@ -27,7 +27,9 @@ PLACES = {"first_screen": "", "close_up": "#fig-zoom.pairs"}
 def shrink(path: Path) -> None:
     """Reduce a screenshot to 128 colours, which takes a third of the bytes."""
     with Image.open(path) as picture:
-        few = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
+        few = picture.convert("RGB").quantize(
+            128, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+        )
     few.save(path, optimize=True)
 
 

@@ -63,3 +63,7 @@ __device__ __forceinline__ float reciprocal(float x) {
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
+
+// A value of which the compiler forgets what it was made of: what follows from it is computed again
+// instead of being kept in registers.
+__device__ __forceinline__ void forget(u32& value) { asm volatile("" : "+r"(value)); }

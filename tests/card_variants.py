@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from launches import scan_shape
 
 from popdesic.embedding.umap_layout import DRAWS
+from popdesic.engine.columns import WIDTH
 from popdesic.engine.gpu import (
     compare_plans,
     genotype_plans,
@@ -20,6 +21,7 @@ from popdesic.engine.gpu import epistasis_plans as plans
 from popdesic.engine.gpu.cards import Card
 from popdesic.engine.gpu.devices import scan_kernels
 from popdesic.engine.gpu.layout import (
+    BAND_WARPS,
     COUNT_THREADS,
     KEEP_THREADS,
     SCAN_WARPS,
@@ -159,7 +161,6 @@ def common_defines(
         apart=apart,
         states=states,
         joint=joint,
-        k2=kind == "k2",
         interaction=kind != "k2",
         trait=kind == "trait",
     )
@@ -214,6 +215,7 @@ def others(card: Card) -> Iterator[Compiled]:
     for size in (2, 4):
         defines = (("COUNT_BYTES", size),)
         yield Compiled(f"populations {size}", "population/group_counts", defines, threads)
+    yield Compiled("band", "compare/band", (), {"band_r2": 32 * BAND_WARPS})
     if compare_plans.searches(device, None):
         threads = {"scan_profiles": 32 * SCAN_WARPS, "keep_best": KEEP_THREADS}
         for planes in (1, 2, 3):
@@ -228,6 +230,17 @@ def others(card: Card) -> Iterator[Compiled]:
                 {"sum_codes": 32 * SUM_WARPS},
                 {"sum_codes": launch.shared},
             )
+            for (file, threads), names in (
+                (genotype_plans.NORMAL, ("standardise_sites", "add_people")),
+                (
+                    genotype_plans.FLIPPED,
+                    ("turn_numbers", "add_shares", "standardise_flipped", "add_flipped"),
+                ),
+            ):
+                defines = genotype_plans.pass_defines(genotype_plans.TILE_COLUMNS * tiles, threads)
+                yield Compiled(f"{file} {tiles}", file, defines, dict.fromkeys(names, threads))
+        names = ("add_products", "add_combination")
+        yield Compiled("columns", "pca/columns", (), dict.fromkeys(names, WIDTH * WIDTH))
     if device.has(ibd_plans.LEAST_CAPABILITY):
         for bits in (128, 256):
             shape = ibd_plans.Shape.of(bits)

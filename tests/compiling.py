@@ -1,8 +1,13 @@
-"""Compile CUDA sources in tests: by NVRTC through CuPy, else by nvcc; no GPU is needed."""
+"""Compile CUDA sources in tests: by NVRTC through CuPy, else by nvcc; no GPU is needed.
+
+`POPDESIC_NVRTC`, the path of a libnvrtc, compiles by that one, such as that of CUDA 12.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import os
 import re
 import shutil
 import subprocess
@@ -15,6 +20,10 @@ import pytest
 from popdesic.engine.gpu.layout import compiler_options
 from popdesic.engine.gpu.sources import read_source
 
+#: Names a library that compiles instead of the installed compiler.
+LIBRARY_VARIABLE = "POPDESIC_NVRTC"
+#: Options that CuPy adds. Without the first, NVRTC 12 refuses lambdas whose parameters are `auto`.
+AS_CUPY = ("--device-as-default-execution-space", "-ftz=true")
 MISSING = "no CUDA compiler: install CuPy (pip install -r requirements-gpu.txt) or put nvcc on PATH"
 
 
@@ -29,7 +38,9 @@ class Usage:
 
 @functools.cache
 def find_compiler() -> str:
-    """nvrtc, nvcc or nothing."""
+    """library (of LIBRARY_VARIABLE), nvrtc, nvcc or nothing."""
+    if os.environ.get(LIBRARY_VARIABLE):
+        return "library"
     try:
         from cupy.cuda import nvrtc
 
@@ -70,11 +81,41 @@ def compile_kernel(
 def _compile(text: str, capability: str, options: tuple[str, ...]) -> tuple[list[str], str]:
     """Lines of errors, and the log with what each kernel takes."""
     options = (f"-arch=sm_{capability}", *options, "--ptxas-options=-v")
-    failed, log = (
-        _by_nvrtc(text, options) if find_compiler() == "nvrtc" else _by_nvcc(text, options)
-    )
+    by = {"library": _by_library, "nvrtc": _by_nvrtc, "nvcc": _by_nvcc}[find_compiler()]
+    failed, log = by(text, options)
     errors = [line for line in log.splitlines() if "error" in line]
     return (errors or [log]) if failed else [], log
+
+
+@functools.cache
+def given_library() -> ctypes.CDLL:
+    """That of LIBRARY_VARIABLE."""
+    return ctypes.CDLL(os.environ[LIBRARY_VARIABLE])
+
+
+def library_version() -> tuple[int, int]:
+    """Major and minor version of CUDA that it is of."""
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    _checked(given_library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
+    return major.value, minor.value
+
+
+def _checked(status: int) -> None:
+    assert status == 0, f"NVRTC: status {status}"
+
+
+def _by_library(text: str, options: tuple[str, ...]) -> tuple[bool, str]:
+    library, program, size = given_library(), ctypes.c_void_p(), ctypes.c_size_t()
+    source = text.encode(), b"kernel.cu"
+    _checked(library.nvrtcCreateProgram(ctypes.byref(program), *source, 0, None, None))
+    given = [option.encode() for option in (*options, *AS_CUPY)]
+    array = (ctypes.c_char_p * len(given))(*given)
+    status = library.nvrtcCompileProgram(program, len(given), array)
+    _checked(library.nvrtcGetProgramLogSize(program, ctypes.byref(size)))
+    log = ctypes.create_string_buffer(size.value)
+    _checked(library.nvrtcGetProgramLog(program, log))
+    _checked(library.nvrtcDestroyProgram(ctypes.byref(program)))
+    return status != 0, log.value.decode()
 
 
 def _by_nvrtc(text: str, options: tuple[str, ...]) -> tuple[bool, str]:
@@ -82,7 +123,7 @@ def _by_nvrtc(text: str, options: tuple[str, ...]) -> tuple[bool, str]:
 
     program, failed = nvrtc.createProgram(text, "kernel.cu", [], []), False
     try:
-        nvrtc.compileProgram(program, options)
+        nvrtc.compileProgram(program, (*options, *AS_CUPY))
     except nvrtc.NVRTCError:
         failed = True
     log = nvrtc.getProgramLog(program)

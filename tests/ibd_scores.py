@@ -22,7 +22,10 @@ COVERED = 0.5
 
 @dataclass(frozen=True)
 class Scores:
-    """Counts of one scene: true segments and those found, calls and right ones; ends in cM."""
+    """Counts of one scene: true segments and those found, calls and right ones; ends in cM.
+
+    `lengths` and `covered` are of each true segment: cM, and whether it is found.
+    """
 
     true: int
     found: int
@@ -30,6 +33,8 @@ class Scores:
     right: int
     one_ancestor: int
     ends: np.ndarray
+    lengths: np.ndarray
+    covered: np.ndarray
 
     @property
     def recall(self) -> float:
@@ -64,7 +69,7 @@ def score(people: People, calls: Intervals, least_cm: float) -> Scores:
     which one true segment of two haplotypes, from one ancestor, covers more than half.
     """
     true = found = right = called = one_ancestor = 0
-    ends = []
+    ends, lengths, covered = [], [], []
     for pair in people.true.keys() | calls.keys():
         own, paths = calls.get(pair, []), people.true.get(pair, [])
         whole = joined(paths)
@@ -72,7 +77,9 @@ def score(people: People, calls: Intervals, least_cm: float) -> Scores:
             if part[2] - part[1] < least_cm:
                 continue
             true += 1
-            found += overlap(part, own) > COVERED * (part[2] - part[1])
+            lengths.append(part[2] - part[1])
+            covered.append(overlap(part, own) > COVERED * lengths[-1])
+            found += covered[-1]
             best = max(own, key=lambda call, part=part: overlap(part, [call]), default=None)
             if best and overlap(part, [best]) > 0:
                 ends += [best[1] - part[1], best[2] - part[2]]
@@ -81,7 +88,8 @@ def score(people: People, calls: Intervals, least_cm: float) -> Scores:
             half = COVERED * (call[2] - call[1])
             right += overlap(call, whole) > half
             one_ancestor += any(overlap(call, [path]) > half for path in paths)
-    return Scores(true, found, called, right, one_ancestor, np.array(ends))
+    each = np.array(lengths), np.array(covered, bool)
+    return Scores(true, found, called, right, one_ancestor, np.array(ends), *each)
 
 
 def family_genotypes(

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from popdesic.cohort.encode import load_planes
+from popdesic.distance.fill_rows import update_row
 from popdesic.distance.landmarks import landmarks_of_cohorts
 from popdesic.distance.neighbor_lists import join_neighbors, span_founders
-from popdesic.distance.neighbors import find_row
+from popdesic.distance.neighbors import row_work
 from popdesic.distance.rows import Rows
 from popdesic.engine.base import Backend
 
@@ -36,7 +37,8 @@ def write_neighbors(
     sums: dict[str, int] = {}
     for row, path in lists.items():
         about = options | {"landmarks": landmarks_of_cohorts(sizes), "code": code}
-        counts = find_row(path, rows.pairs(row), by_name, lambda need: backend, **about)
+        work = row_work(path, rows.pairs(row), by_name, **about)
+        counts = update_row(work, by_name, lambda need: backend)
         sums = {name: sums.get(name, 0) + value for name, value in counts.items()}
     tree = out / "founder_tree.npz"
     made = [lists[name] for name in founders]

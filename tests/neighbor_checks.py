@@ -8,16 +8,25 @@ import numpy as np
 from operands import planes_of
 from reference import draw_genotypes, nearest
 
+from popdesic.compare.kinship import king_robust, mismatching
 from popdesic.distance.matrix import distances_of_counts
 from popdesic.distance.neighbors import measure_of, nearest_samples
 from popdesic.distance.tiles import pairwise_counts
 from popdesic.engine.base import Backend
+from popdesic.engine.matches import NEVER, rank_key
 from popdesic.engine.nearest import Nearest, PlaneParts
 from popdesic.engine.relatives import Closeness, ClosePairs
+from popdesic.engine.screen import Screen, Screened
 from popdesic.engine.select import cpu_backend
-from popdesic.engine.terms import KINSHIP
+from popdesic.engine.terms import KINSHIP, Planes
 
 METRICS = ("euclidean", "manhattan", "ibs", "normalized")
+#: Relatives, one person and mixtures; only by mismatches; everybody.
+SCREENS = {
+    "usual": Screen(0.0973, 0.02, 5, 20, 0.02, 0.05),
+    "no relatives": Screen(np.inf, -1.0, 1, 1, 0.02, 0.0),
+    "all": Screen(-10.0, 0.02, 0, 0, 0.02, 0.05),
+}
 
 
 def draw_people(
@@ -133,3 +142,72 @@ def check_close(
     np.testing.assert_array_equal(found.columns, columns)
     np.testing.assert_array_equal(found.counts, counts[:, rows, columns])
     return found
+
+
+def wanted(counts: np.ndarray, screen: Screen) -> np.ndarray:
+    """Pairs that no limit rules out, by the formulas of `compare`: bool, from counts (5, m, n)."""
+    named = dict(zip(KINSHIP.outputs, counts, strict=True))
+    differ, called = mismatching(named), named["called"]
+    with np.errstate(invalid="ignore"):
+        close = king_robust(named) >= screen.min_kinship
+    same = differ <= screen.max_same * called
+    absent = named["ibs0"] + np.minimum(named["het_a"], named["het_b"]) - named["both_het"]
+    mixed = (differ > screen.max_mismatch * called) & (absent <= screen.max_absent * called)
+    return (close | same | mixed) & (called >= screen.least_related)
+
+
+def check_screen(
+    backend: Backend, genotypes: np.ndarray, cut: int | None, screen: Screen, top: int, **held
+) -> Screened:
+    """Pairs and best matches equal those of counts of all pairs.
+
+    `cut`: samples of the first block; None: all with themselves. `held`: see `check_between`.
+    """
+    parts = (genotypes,) if cut is None else (genotypes[:cut], genotypes[cut:])
+    a, b = [held.get(x, lambda p: p)(planes_of(y)) for x, y in zip("ab", parts, strict=False)] + (
+        [None] if cut is None else []
+    )
+    found = backend.screen_pairs(a, b, screen, top)
+    other = cpu_backend(1)
+    counts = other.bitgemm(planes_of(parts[0]), planes_of(parts[-1]), KINSHIP)
+    expected = wanted(counts, screen)
+    few = counts[4] < screen.least_matched
+    key = rank_key(
+        mismatching(dict(zip(KINSHIP.outputs, counts, strict=True))),
+        counts[4],
+        screen.least_matched,
+    )
+    if cut is None:
+        expected, few = np.triu(expected, 1), np.triu(few, 1)
+        np.fill_diagonal(key, NEVER)
+    assert found.few == few.sum()
+    marked = np.zeros_like(expected)
+    marked[found.rows, found.columns] = True
+    assert not (expected & ~marked).any()
+    # the limits are widened by rounding alone; pairs without a heterozygous site have no kinship
+    known = np.minimum(counts[2], counts[3]) > 0
+    np.testing.assert_array_equal(marked & known, expected & known)
+    order = np.lexsort((found.columns, found.rows))
+    np.testing.assert_array_equal(order, np.arange(marked.sum()))
+    np.testing.assert_array_equal(found.counts, counts[:, found.rows, found.columns])
+    order = np.argsort(key, axis=0, kind="stable")[:top].T
+    ranked = np.full((key.shape[1], top), NEVER)
+    ranked[:, : order.shape[1]] = np.take_along_axis(key.T, order, axis=1)
+    np.testing.assert_array_equal(found.best.key, ranked)
+    i, rank = np.nonzero(ranked < NEVER)
+    np.testing.assert_array_equal(found.best.index[i, rank], order[i, rank])
+    assert (found.best.index[ranked == NEVER] == -1).all()
+    np.testing.assert_array_equal(found.best.called[i, rank], counts[4][order[i, rank], i])
+    same = other.screen_pairs(*map(_on_host, (a, b)), screen, top)
+    for name in ("mismatches", "called", "index"):
+        np.testing.assert_array_equal(getattr(found.best, name), getattr(same.best, name))
+    np.testing.assert_array_equal(found.rows, same.rows)
+    np.testing.assert_array_equal(found.columns, same.columns)
+    return found
+
+
+def _on_host(planes):
+    """Planes as the CPU has them."""
+    if planes is None or isinstance(planes.words, np.ndarray):
+        return planes
+    return Planes(planes.words.get(), planes.n_sites)

@@ -19,7 +19,8 @@ def make_planes(folder: Path, n_samples: int, n_sites: int, missing: float) -> P
     mode = rng.integers(0, 3, n_sites)
     write_planes(pack_bed(genotypes), n_samples, mode, "mode", folder / "planes.npy")
     names = [f"{folder.name}{i}" for i in range(n_samples)]
-    write_json(folder / "planes.json", {"panel": "P", "n_sites": n_sites, "samples": names})
+    about = {"cohort": folder.name, "panel": "P", "n_sites": n_sites, "samples": names}
+    write_json(folder / "planes.json", about)
     return folder
 
 

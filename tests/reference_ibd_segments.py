@@ -147,12 +147,39 @@ def parts(ratios: list[int], whole: tuple[int, int], first: int, last: int, spli
     return [one for one in [*found, (begin, last)] if one[0] <= one[1]]
 
 
+def likely_end(ratios, contradicts, known, places, weight, first, last, right: bool, low, high):
+    """Last site (right) or first site of a segment, of which half the weight lies farther out.
+
+    known: sites that say anything. weight: a function of the sum of the ratios of some sites. The
+    site is moved only if the next one that says anything, in low ... high - 1, contradicts.
+    """
+    inner = range(last, first - 1, -1) if right else range(first, last + 1)
+    farther = range(last + 1, high) if right else range(first - 1, low - 1, -1)
+    behind = next((k for k in farther if known[k]), None)
+    if behind is None or not contradicts[behind] or not (last + 1 - first) // 2:
+        return inner[0]
+    inner, weights = inner[: (last + 1 - first) // 2], []
+    for n, site in enumerate(inner):
+        own = weight(sum(ratios[k] for k in inner[:n]))
+        if own == 0:
+            break
+        weights.append(own * abs(places[inner[n - 1] if n else behind] - places[site]))
+    return next(k for n, k in enumerate(inner) if 2 * sum(weights[: n + 1]) >= sum(weights))
+
+
+def weight_of(total: int, share: float, scale: int) -> int:
+    """Weight of an end, of which sites of so large a sum of ratios lie farther out."""
+    step = max(total // 64, -256)
+    return round(2**16 * 10.0 ** (-share * step * 64 / scale))
+
+
 def find(a, b, candidates, af, error, scale, least, gain, contigs, limits, cm, least_cm):
     """Segments of a pair: list of (first, last, ratio, called, errors, shared).
 
     a, b: genotypes of the two, 3 if missing. candidates: (contig, first, end) of sites. af:
     frequencies, NaN: left out. contigs: (first, end). limits: drop, least ratios of one and two
-    alleles, trim, split. least_cm: of one and two.
+    alleles, trim, split. least_cm: of one and two, and of one at its
+    likely ends.
     """
 
     def at(function, shared, *more):
@@ -164,6 +191,14 @@ def find(a, b, candidates, af, error, scale, least, gain, contigs, limits, cm, l
     found, reached, before = [], 0, None
     ends = {k: at(end_score, k, gain) for k in (1, 2)}
     ratios = {k: at(ratio, k) for k in (1, 2)}
+
+    known = [p == p and MISSING not in (x, y) for x, y, p in zip(a, b, af, strict=True)]
+    against = [contradicts(x, y, 1) for x, y in zip(a, b, strict=True)]
+    places = [round(1e6 * x) for x in cm]
+
+    def likely(first, last, low, high):
+        given = ratios[1], against, known, places, lambda x: weight_of(x, gain, scale), first, last
+        return likely_end(*given, False, low, high), likely_end(*given, True, low, high)
 
     def row(first, last, shared):
         both = [(a[k], b[k]) for k in range(first, last + 1) if MISSING not in (a[k], b[k])]
@@ -189,6 +224,9 @@ def find(a, b, candidates, af, error, scale, least, gain, contigs, limits, cm, l
             own = trimmed(ratios[1], *run, limits[3])
             for first, last in parts(ratios[1], run, *own, limits[4]) if own[0] <= own[1] else ():
                 if wanted(row(first, last, 1)):
+                    first, last = likely(first, last, contigs[contig][0], high)
+                    if cm[last] - cm[first] < least_cm[2]:
+                        continue
                     inner, _ = segments(ends[2], first, last + 1, last + 1, limits[0])
                     rows = [row(*two, 2) for two in inner]
                     found += [row(first, last, 1), *filter(wanted, rows)]

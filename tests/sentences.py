@@ -1,14 +1,26 @@
-"""Sentences of pages, captions and messages, and the number of their words."""
+"""Sentences of pages, captions, the report and messages, and the number of their words.
+
+python tests/sentences.py [--commit COMMIT] [--page results/report/report.html ...]
+
+Prints words per sentence of each kind and names the long sentences. `--commit` reads an older state
+of the repository, `--page` finished reports in place of the repository's texts.
+"""
 
 from __future__ import annotations
 
+import argparse
 import ast
+import io
 import re
+import subprocess
+import tarfile
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from page_text import paragraphs_of_html, paragraphs_of_template
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Most words of a sentence.
@@ -17,6 +29,8 @@ MOST_WORDS = 30
 MESSAGES = {"UserError": (0,), "Finding": (1, 2), "Sentence": (1,)}
 #: Ends that are no ends of sentences.
 _SHORT = re.compile(r"\b(?:e\.g|i\.e|vs|al|approx|Fig|no|cf|resp)\.$", re.I)
+#: How sentences begin.
+_BEGIN = r"[A-Z0-9(“\"*α-ω]|[a-z]+-[a-z]+ |h |r2? |t-SNE|densMAP|compare/"
 
 
 @dataclass(frozen=True)
@@ -31,17 +45,17 @@ class Found:
         return sum(any(c.isalnum() for c in word) for word in self.text.split())
 
 
-def split(text: str) -> list[str]:
-    """Sentences of a paragraph. Code and links count as what they show; code is one word."""
+def split(text: str, small: bool = False) -> list[str]:
+    """Sentences of a paragraph. Code and links count as what they show; code is one word.
+
+    `small`: a sentence may begin with a small letter, as with a key that is not marked as code.
+    """
     text = re.sub(r"`[^`]*`", "X", text)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"<[^>]+>|\*\*|__", "", text)
     parts, start = [], 0
-    for end in re.finditer(
-        r"[.?!][)”\"*]*(?=\s+(?:[A-Z0-9(“\"*α-ω]|[a-z]+-[a-z]+ |h |r2? |t-SNE|densMAP|compare/)"
-        r"|\s*$)",
-        text,
-    ):
+    begin = r"[a-zA-Z0-9(“\"*α-ω]" if small else _BEGIN
+    for end in re.finditer(rf"[.?!][)”\"*]*(?=\s+(?:{begin})|\s*$)", text):
         if not _SHORT.search(text[start : end.end()]):
             parts.append(text[start : end.end()])
             start = end.end()
@@ -66,13 +80,25 @@ def paragraphs(text: str) -> list[str]:
     return [" ".join(lines) for lines in found if lines]
 
 
-def of_page(path: Path) -> list[Found]:
+def of_page(path: Path, root: Path = ROOT) -> list[Found]:
     text = path.read_text("utf-8")
-    place = str(path.relative_to(ROOT))
+    place = str(path.relative_to(root))
     return [Found(place, part.strip()) for p in paragraphs(text) for part in split(p)]
 
 
-def of_schema(path: Path) -> list[Found]:
+def of_template(path: Path, root: Path = ROOT) -> list[Found]:
+    place = str(path.relative_to(root))
+    texts = paragraphs_of_template(path.read_text("utf-8"))
+    return [Found(place, part.strip()) for text in texts for part in split(text, small=True)]
+
+
+def of_report(path: Path) -> list[Found]:
+    """Sentences of a finished page."""
+    texts = paragraphs_of_html(path.read_text("utf-8"))
+    return [Found(path.name, part.strip()) for text in texts for part in split(text, small=True)]
+
+
+def of_schema(path: Path, root: Path = ROOT) -> list[Found]:
     """Descriptions of a JSON schema."""
 
     def descriptions(node) -> Iterator[str]:
@@ -85,7 +111,7 @@ def of_schema(path: Path) -> list[Found]:
             for value in node:
                 yield from descriptions(value)
 
-    place = str(path.relative_to(ROOT))
+    place = str(path.relative_to(root))
     content = yaml.safe_load(path.read_text("utf-8"))
     return [Found(place, part.strip()) for text in descriptions(content) for part in split(text)]
 
@@ -101,7 +127,7 @@ def _constant(node: ast.expr | None) -> str:
     return "X"
 
 
-def of_code(path: Path) -> list[Found]:
+def of_code(path: Path, root: Path = ROOT) -> list[Found]:
     """Messages of a module: texts of UserError, Finding and Sentence."""
     found = []
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -109,7 +135,7 @@ def of_code(path: Path) -> list[Found]:
             name = getattr(node.func, "id", getattr(node.func, "attr", ""))
             for k in MESSAGES.get(name, ()):
                 if k < len(node.args):
-                    place = f"{path.relative_to(ROOT)}:{node.lineno}"
+                    place = f"{path.relative_to(root)}:{node.lineno}"
                     text = _constant(node.args[k])
                     # Before the semicolon what is wrong, after it the way out.
                     clauses = [c for part in split(text) for c in part.split("; ")]
@@ -117,35 +143,53 @@ def of_code(path: Path) -> list[Found]:
     return found
 
 
-def everything() -> dict[str, list[Found]]:
-    """Sentences by kind."""
-    pages = [ROOT / "README.md", ROOT / "config/README.md", ROOT / "CONTRIBUTING.md"]
-    pages += [ROOT / "kernels/README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    code = sorted((ROOT / "src/popdesic").rglob("*.py"))
+def everything(root: Path = ROOT) -> dict[str, list[Found]]:
+    """Sentences by kind, of a folder with the repository's files."""
+    pages = [root / "README.md", root / "config/README.md", root / "CONTRIBUTING.md"]
+    pages += [root / "kernels/README.md", *sorted((root / "docs").glob("*.md"))]
+    report, schemas = root / "workflow/report", root / "workflow/schemas"
+    code = sorted((root / "src/popdesic").rglob("*.py"))
     return {
-        "pages": [f for path in pages for f in of_page(path)],
-        "captions": [
-            f for p in sorted((ROOT / "workflow/report").glob("*.rst")) for f in of_page(p)
-        ],
-        "schemas": [
-            f for p in sorted((ROOT / "workflow/schemas").glob("*.yaml")) for f in of_schema(p)
-        ],
-        "messages": [f for path in code for f in of_code(path)],
+        "pages": [f for path in pages for f in of_page(path, root)],
+        "captions": [f for path in sorted(report.glob("*.rst")) for f in of_page(path, root)],
+        "report": [f for path in sorted(report.glob("*.j2")) for f in of_template(path, root)],
+        "schemas": [f for path in sorted(schemas.glob("*.yaml")) for f in of_schema(path, root)],
+        "messages": [f for path in code for f in of_code(path, root)],
     }
 
 
+def show(kind: str, found: list[Found]) -> None:
+    """Print words per sentence, and the sentences that are too long."""
+    counts = sorted(f.words for f in found if f.words > 3)
+    long = [f for f in found if f.words > MOST_WORDS]
+    mean, middle = sum(counts) / len(counts), counts[len(counts) // 2]
+    print(
+        f"{kind}: {len(counts)} sentences, mean {mean:.1f}, median {middle}, "
+        f"longest {counts[-1]}, over {MOST_WORDS}: {len(long)}"
+    )
+    for f in sorted(long, key=lambda f: -f.words):
+        print(f"  {f.words} {f.place}: {f.text}")
+
+
 def main() -> None:
-    """Print words per sentence of each kind, and sentences that are too long."""
-    for kind, found in everything().items():
-        counts = sorted(f.words for f in found if f.words > 3)
-        long = [f for f in found if f.words > MOST_WORDS]
-        mean, middle = sum(counts) / len(counts), counts[len(counts) // 2]
-        print(
-            f"{kind}: {len(counts)} sentences, mean {mean:.1f}, median {middle}, "
-            f"longest {counts[-1]}, over {MOST_WORDS}: {len(long)}"
-        )
-        for f in sorted(long, key=lambda f: -f.words):
-            print(f"  {f.words} {f.place}: {f.text}")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--commit")
+    parser.add_argument("--page", type=Path, nargs="+", default=[])
+    options = parser.parse_args()
+    for path in options.page:
+        show(str(path), of_report(path))
+    if options.page:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        root = ROOT
+        if options.commit:
+            command = ["git", "-C", str(ROOT), "archive", options.commit]
+            archive = io.BytesIO(subprocess.run(command, capture_output=True, check=True).stdout)
+            with tarfile.open(fileobj=archive) as files:
+                files.extractall(folder, filter="data")
+            root = Path(folder)
+        for kind, found in everything(root).items():
+            show(kind, found)
 
 
 if __name__ == "__main__":

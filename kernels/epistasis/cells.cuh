@@ -10,23 +10,27 @@
 //           the two in words of their own: for pairs of sites with more than 65 535 samples of a
 //           class in one pair of stored states. Then a class has at most 2^23 - 1 samples, whose
 //           number a float holds exactly (`exact_float`).
-// Bound     With r near the share of cases, n samples in a cell, k of them cases, u = k/n - r:
+// Bound     With r near the share of cases, m controls and k cases in a cell, n = m + k, u = k/n - r:
 //             n KL(k/n || r) = n u^2 phi(u),
 //             phi(u) = integral_0^1 (1-s) [1/(r+su) + 1/(1-r-su)] ds
-//           phi is a sum of convex functions of u: on a range of u it is at most its value at one
-//           of the ends, and below its chords. And phi(u) - phi(0) - phi'(0) u = u^2 h(u), where h
-//           is such a sum as well, at most its larger end value q2, so
-//             KL <= u^2 (q0 + q1 u + q2 u^2).
+//           1/phi is a weighted harmonic mean of functions that are linear in u and positive, so it
+//           is concave: above the chord between its ends, u = -r and u = 1 - r, and above those
+//           between each end and u = 0, extended: the smaller of these two. Below, a line is linear
+//           in u, so n times it is a weighted sum of m and k:
+//             n KL(k/n || r) <= (k - r n)^2 / line(m, k).
+//           `Bound` takes one line, `CloseBound` the smaller of two.
 //           Mutual information: cost = -N I >= -sum n KL(k/n || r), for any r. K2: a cell costs at
 //           least its share of that and a line in n, occupied + person n where n >= 1 (K2Terms of
-//           engine/gpu/epistasis_bound.py): K2 = 1 subtracts `occupied` for each cell that holds
-//           samples, `need` contains the rest. A table whose bound is above the K-th
+//           engine/gpu/epistasis_bound.py): the sum over cells counts `occupied` for each empty cell,
+//           and `need` contains it for all cells, and the rest. A table whose bound is above the K-th
 //           best cost cannot be among the best.
 //           Where both classes share a word, r = w0 / (w0 + w1) with small integers: the excess
-//           w1 k - w0 (n - k) = (w0 + w1) (k - r n) is an integer dot product like n, one
-//           instruction each; the coefficients include the powers of w0 + w1.
-//           float32: k, n are exact, k - r n has at most one rounding, and all terms of a sum have
-//           the same sign, so the error is relative, below 70 of 2^-24: SLACK is 128 of them.
+//           w1 k - w0 m = (w0 + w1) (k - r n) is an integer dot product, and so is
+//             line(m, k) + 1, bytes that are rounded down:
+//           the 1 avoids a division by 0; it is what an empty cell is counted by, and `steep`
+//           contains what it makes of other cells at most.
+//           float32: all terms of a sum are positive, so the error is relative, below 70 of 2^-24:
+//           SLACK of engine/gpu/epistasis_bound.py, which `steep` contains, is 128 of them.
 //
 // Interaction  INTERACTION = 1: the value is that of the mutual information I of all sites and the
 //           phenotype, and a table passes if value >= need + offset, offset the largest I of one
@@ -49,10 +53,10 @@
 //           site that is not stored, and a column of the first site its cell with the genotype of the
 //           complete one: both follow from margins; the column 'missing' is left out of the table.
 //
-// Compile with -DK2=0|1 -DINTERACTION=0|1 -DTRAIT=0|1 (then INTERACTION = APART = 1) -DWIDE=0|1
-// -DAPART=0|1 (then WIDE = 1) -DSTATES=2|3, -DCOLUMN_STATES=2|3 (of z; others than STATES in
-// pairs alone), -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared memory of the margins of one site)
-// and -DRECORD_WORDS=...
+// Compile with -DINTERACTION=0|1 -DTRAIT=0|1 (then INTERACTION = APART = 1) -DWIDE=0|1 -DAPART=0|1
+// (then WIDE = 1) -DSTATES=2|3, -DCOLUMN_STATES=2|3 (of z; others than STATES in pairs alone),
+// -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared memory of the margins of one site) and
+// -DRECORD_WORDS=...
 
 #pragma once
 
@@ -62,8 +66,8 @@
 #if !defined(RECORD_SITES) || !defined(LEVEL_BITS) || !defined(ZERO_LEVEL)
 #error "RECORD_SITES, LEVEL_BITS and ZERO_LEVEL come from engine/gpu/layout.py"
 #endif
-#if !defined(K2) || !defined(INTERACTION) || !defined(TRAIT) || (TRAIT && !(APART && INTERACTION))
-#error "K2, INTERACTION and TRAIT come from engine/gpu/epistasis_plans.py"
+#if !defined(INTERACTION) || !defined(TRAIT) || (TRAIT && !(APART && INTERACTION))
+#error "INTERACTION and TRAIT come from engine/gpu/epistasis_plans.py"
 #endif
 #if !defined(WIDE) || !defined(APART) || (APART && !WIDE)
 #error "WIDE and APART come from engine/gpu/epistasis_plans.py"
@@ -75,15 +79,20 @@
 #error "MARGINS_Y, MARGINS_Z and RECORD_WORDS come from engine/gpu/epistasis_plans.py"
 #endif
 
-// Bound of phi: a polynomial, and the slopes of the chords from u = 0 to both ends.
-struct Polynomial {
+// A weighted sum of the samples of a cell: bytes of cases, then of controls; WIDE: floats.
+struct Line {
+    u32 bytes;
+    float cases, controls;
+};
+// What the sum over cells is multiplied by, and what an empty cell adds to it.
+struct Slope {
+    float steep, empty;
+};
+struct Lines {
     u32 weights;  // signed bytes w1, -w0; unused with WIDE
-    float r, q0, q1, q2, low_slope, high_slope;
-    float occupied;  // see K2
-
-    __device__ __forceinline__ float below(float u, float slope) const {
-        return fminf(fmaf(fmaf(q2, u, q1), u, q0), fmaf(slope, u, q0));
-    }
+    float r;
+    Line whole, low, high;  // of all u; of u <= 0 and u >= 0, each above the other one elsewhere
+    Slope of_whole, of_parts;
 };
 
 #if WIDE
@@ -98,11 +107,15 @@ __device__ __forceinline__ Count count_of(u32 controls, u32 cases) { return {con
 __device__ __forceinline__ float exact_float(u32 value) {
     return __uint_as_float(value | 0x4B000000u) - 8388608.0f;
 }
-__device__ __forceinline__ float size_of(Count c) {
-    return exact_float(c.controls) + exact_float(c.cases);
+__device__ __forceinline__ float excess_of(Count c, const Lines& q) {
+    const float cases = exact_float(c.cases);
+    return fmaf(-q.r, exact_float(c.controls) + cases, cases);
 }
-__device__ __forceinline__ float excess_of(Count c, float size, const Polynomial& q) {
-    return fmaf(-q.r, size, exact_float(c.cases));
+__device__ __forceinline__ float on_line(Count c, const Line& line) {
+    return fmaf(line.controls, exact_float(c.controls), fmaf(line.cases, exact_float(c.cases), 1.0f));
+}
+__device__ __forceinline__ float on_lower(Count c, const Line& a, const Line& b) {
+    return fminf(on_line(c, a), on_line(c, b));
 }
 constexpr int COUNT_WORDS = 2;
 __device__ __forceinline__ void write_count(u32* to, Count c) { to[0] = c.controls; to[1] = c.cases; }
@@ -117,11 +130,15 @@ __device__ __forceinline__ Count count_of(u32 controls, u32 cases) {
 }
 // One integer dot product for both halves, then a conversion: unlike float additions, these do not
 // slow the tensor cores down.
-__device__ __forceinline__ float size_of(Count c) {
-    return (float)(int)__dp2a_lo(c.packed, 0x0101u, 0u);
-}
-__device__ __forceinline__ float excess_of(Count c, float, const Polynomial& q) {
+__device__ __forceinline__ float excess_of(Count c, const Lines& q) {
     return (float)weigh_halves(c.packed, q.weights);
+}
+__device__ __forceinline__ float on_line(Count c, const Line& line) {
+    return (float)(int)__dp2a_lo(c.packed, line.bytes, 1u);
+}
+__device__ __forceinline__ float on_lower(Count c, const Line& a, const Line& b) {
+    const u32 on_a = __dp2a_lo(c.packed, a.bytes, 1u), on_b = __dp2a_lo(c.packed, b.bytes, 1u);
+    return (float)(int)min(on_a, on_b);
 }
 constexpr int COUNT_WORDS = 1;
 __device__ __forceinline__ void write_count(u32* to, Count c) { to[0] = c.packed; }
@@ -133,84 +150,34 @@ __device__ __forceinline__ void add_count(u32* to, int phenotype, u32 n) {
     else
         atomicAdd(to, phenotype ? n : n << 16);
 }
-// Element `index` of an array of counts that were stored by Python or `add_count`: whatever their
-// size, WIDE or not.
+// Element `index` of an array of counts, in words: whatever their size, WIDE or not.
 __device__ __forceinline__ Count read_count(const u32* from, i64 index) {
 #if WIDE
-    const uint2 two = reinterpret_cast<const uint2*>(from)[index];
-    return {two.x, two.y};
+    return {from[2 * index], from[2 * index + 1]};
 #else
     return {from[index]};
 #endif
 }
 
-constexpr float SLACK = 1.0f + 1.0f / (1 << 17);
-
-// Cells that hold samples.
-struct Occupied {
-    int cells = 0;
-
-    __device__ __forceinline__ void add(Count c) {
-#if WIDE
-        if (K2) cells += (c.controls | c.cases) != 0;
-#else
-        if (K2) cells += c.packed != 0;
-#endif
-    }
-    __device__ __forceinline__ float value(const Polynomial& q) const {
-        return K2 ? (float)cells * q.occupied : 0.0f;
-    }
-};
-
-// Of a cell: excess = (w0 + w1) (k - r n), u = excess / n; n at least 1.
-struct Excess {
-    float least, excess, u;
-    __device__ __forceinline__ Excess(Count c, const Polynomial& q) {
-        const float n = size_of(c);
-        least = fmaxf(n, 1.0f);
-        excess = excess_of(c, n, q);
-        u = excess * reciprocal(least);
-    }
-};
-
-// Bounds: add all cells; a table can only cost less than the cutoff if value >= `need`. This one
-// evaluates phi in each cell: for tables with cells of a few samples.
+// Bounds: add all cells; a table can only cost less than the cutoff if value >= `need`.
 struct Bound {
-    Occupied occupied;
-    float divergence = 0.0f;
-
-    __device__ __forceinline__ void add(Count c, const Polynomial& q) {
-        const Excess x(c, q);
-        occupied.add(c);
-        divergence = fmaf(x.excess * x.u, fmaf(fmaf(q.q2, x.u, q.q1), x.u, q.q0), divergence);
-    }
-    __device__ __forceinline__ float value(const Polynomial& q) const {
-        return fmaf(divergence, SLACK, -occupied.value(q));
-    }
-};
-
-// The same with phi at the ends of the range of u in the table: a third of the float instructions
-// that compete with the tensor cores.
-struct RangeBound {
-    Occupied occupied;
     float sum = 0.0f;
-    // Bit patterns: the signed maximum is the largest u, the unsigned one the smallest if it is
-    // negative.
-    int high = 0;
-    u32 low = 0;
 
-    __device__ __forceinline__ void add(Count c, const Polynomial& q) {
-        const Excess x(c, q);
-        occupied.add(c);
-        sum = fmaf(x.excess, x.u, sum);
-        high = max(high, __float_as_int(x.u));
-        low = max(low, __float_as_uint(x.u));
+    __device__ __forceinline__ void add(Count c, const Lines& q) {
+        const float excess = excess_of(c, q);
+        sum = fmaf(fmaf(excess, excess, q.of_whole.empty), reciprocal(on_line(c, q.whole)), sum);
     }
-    __device__ __forceinline__ float value(const Polynomial& q) const {
-        const float lowest = fminf(__uint_as_float(low), 0.0f), highest = __int_as_float(high);
-        const float phi = fmaxf(q.below(lowest, q.low_slope), q.below(highest, q.high_slope));
-        return fmaf(sum, phi * SLACK, -occupied.value(q));
+    __device__ __forceinline__ float value(const Lines& q) const { return sum * q.of_whole.steep; }
+};
+// The same, closer: two more instructions a cell.
+struct CloseBound {
+    float sum = 0.0f;
+
+    __device__ __forceinline__ void add(Count c, const Lines& q) {
+        const float excess = excess_of(c, q), line = on_lower(c, q.low, q.high);
+        sum = fmaf(fmaf(excess, excess, q.of_parts.empty), reciprocal(line), sum);
     }
+    __device__ __forceinline__ float value(const Lines& q) const { return sum * q.of_parts.steep; }
 };
 
 // The same of levels: the sum of squares between the cells.
@@ -223,7 +190,7 @@ struct Squares {
         sum = fmaf(s * s, reciprocal(fmaxf((float)c.controls, 1.0f)), sum);
 #endif
     }
-    __device__ __forceinline__ float value() const { return sum * SLACK; }
+    __device__ __forceinline__ float value() const { return sum * (1.0f + 1.0f / (1 << 17)); }
 };
 
 // Counts of a pair of sites: STATES x COLUMN_STATES words, y's state first; APART: of the controls, then of

@@ -4,21 +4,23 @@
 // Accumulators  a thread holds all states of its sites: rows r and r + 8 of a fragment, columns of
 //           consecutive fragments.
 // Phases    Two stored states: the counts of both states of x are held and scored together. Three
-//           of x, or APART: one state after the other; partial sums of earlier phases wait in `scratch`
-//           (shared memory where it fits, else global).
+//           of x: those with x missing and with x in state 0 are added up in one set of accumulators
+//           (HELD = 1), so that state 0 is scored from another set, then state 1 and the rest
+//           together. Where shared memory is short, or APART: one state after the other, and partial
+//           sums of earlier phases wait in `scratch` (shared memory where it fits, else global).
 // Epilogue  A warp stores the counts of CHUNK combinations per thread in shared memory and scores
 //           them in a loop that is not unrolled over all of them: such code would not fit the
 //           instruction cache.
 //
-// Compile with -DY_GROUPS=1|2 (groups of 8 sites of y per warp) -DUNROLL=.. -DCHUNK=1|2|4 and the
-// parameters of scan.cuh.
+// Compile with -DY_GROUPS=1|2 (groups of 8 sites of y per warp) -DUNROLL=.. -DCHUNK=1|2|4 -DHELD=0|1
+// (1: triples, X_STATES = 3, APART = 0) and the parameters of scan.cuh.
 
 #pragma once
 
 #include "scan.cuh"
 
 #if !defined(LAUNCH_Z_SITES) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_SHARED) || \
-    !defined(LAUNCH_SCRATCH) || !defined(CHUNK)
+    !defined(LAUNCH_SCRATCH) || !defined(CHUNK) || !defined(HELD)
 #error "LAUNCH_Z_SITES ... CHUNK come from engine/gpu/epistasis_plans.py"
 #endif
 
@@ -26,8 +28,9 @@ constexpr int WARPS = 8, Z_WARPS = Y_GROUPS == 1 ? 1 : 2;
 // Triples: one state of x after the other.
 #define BY_STATE (X_STATES == 3 || APART)
 // Sets of accumulators: states of x, or both words of a count.
-constexpr int PRODUCTS = (ORDER == 3 && !BY_STATE) || APART ? 2 : 1;
-constexpr int N_ACC = MIXED ? 96 : STATES == 3 ? (APART ? 144 : 72) : ORDER == 3 ? 64 * PRODUCTS : 128;
+constexpr int PRODUCTS = (ORDER == 3 && (!BY_STATE || HELD)) || APART ? 2 : 1;
+constexpr int N_ACC = MIXED ? 96 : STATES == 3 ? 72 * PRODUCTS : ORDER == 3 ? 64 * PRODUCTS : 128;
+static_assert(!HELD || (ORDER == 3 && X_STATES == 3 && !APART), "nothing to hold");
 constexpr int PAIRS = N_ACC / CELLS / PRODUCTS;         // combinations of one thread
 constexpr int Z_GROUPS = PAIRS / 2 / Y_GROUPS;          // groups of 8 sites of z of one warp
 constexpr int Z_SITES = Z_GROUPS * 8 * Z_WARPS;         // of one item
@@ -164,44 +167,124 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
                                               const Count* margins_y, const Count* margins_z,
                                               Place place, int x, int first_y, int first_z,
                                               const Scan& scan) {
-    const Polynomial polynomial = scan.polynomial;
+    const Lines lines = scan.lines;
     const float need = scan.need;
     const int lane = place.lane;
     Counts next = read_counts(yz, 0, lane);
-    each_combination(acc, stash, place, [&](int index, int slot, int y, int z) {
-        Counts c[3] = {read_counts(stash, slot * 2, lane), read_counts(stash, slot * 2 + 1, lane),
-                       next};
-        next = read_counts(yz, min(index + 1, PAIRS - 1), lane);
-        #pragma unroll
-        for (int i = 0; i < CELLS; ++i) c[2].word[i] -= c[0].word[i] + c[1].word[i];
+    #pragma unroll 1
+    for (int k = 0; k < CHUNKS_OF_WARP; ++k) {
+        stash_chunk(k, acc, stash, lane);
+        const int y = place.y(k);
         const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
-        const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
-        float least = need;
-        if (OFFSETS) least += known_of_triple(scan, x, first_y + y, first_z + z);
-        Bound bound;
-        #pragma unroll
-        for (int g = 0; g < 3; ++g)
-            visit_x(g, c[g], my, mz, [&](int, Count n) { bound.add(n, polynomial); });
-        if (bound.value(polynomial) >= least) {
+        #pragma unroll 1
+        for (int slot = 0; slot < CHUNK; ++slot) {
+            const int z = place.z(k, slot);
+            Counts c[3] = {read_counts(stash, slot * 2, lane),
+                           read_counts(stash, slot * 2 + 1, lane), next};
+            next = read_counts(yz, min(k * CHUNK + slot + 1, PAIRS - 1), lane);
+            #pragma unroll
+            for (int i = 0; i < CELLS; ++i) c[2].word[i] -= c[0].word[i] + c[1].word[i];
+            const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
+            float least = need;
+            if (OFFSETS) least += known_of_triple(scan, x, first_y + y, first_z + z);
+            // Calls visit(index, count) for all 27 cells.
+            auto visit_all = [&](auto visit) {
+                #pragma unroll
+                for (int g = 0; g < 3; ++g) visit_x(g, c[g], my, mz, visit);
+            };
+            Bound bound;
+            visit_all([&](int, Count n) { bound.add(n, lines); });
+            if (!__any_sync(~0u, bound.value(lines) >= least)) continue;
+            #pragma unroll
+            for (int i = 0; i < 3 * CELLS; ++i) forget(c[i / CELLS].word[i % CELLS]);
+            CloseBound close;
+            visit_all([&](int, Count n) { close.add(n, lines); });
+            if (close.value(lines) < least) continue;
             u32* record = scan.found.take(x, first_y + y, first_z + z);
             if (record)
-                #pragma unroll
-                for (int g = 0; g < 3; ++g)
-                    visit_x(g, c[g], my, mz, [&](int cell, Count n) {
-                        write_count(record + cell * COUNT_WORDS, n);
-                    });
+                visit_all([&](int cell, Count n) { write_count(record + cell * COUNT_WORDS, n); });
         }
-    });
+    }
 }
 #endif
 
 #if ORDER == 3 && BY_STATE
-constexpr int SCRATCH_WORDS = PAIRS * (WORDS * CELLS + 1) * 32;  // of one warp
+constexpr int SCRATCH_WORDS = PAIRS * (HELD ? 1 : WORDS * CELLS + 1) * 32;  // of one warp
 static_assert(WARPS * SCRATCH_WORDS == LAUNCH_SCRATCH, "engine/gpu/epistasis_plans.py differs");
+#endif
 
+#if ORDER == 3 && HELD
+// Scores x in state 0 of all triples of one warp, from the second set of accumulators.
+__device__ __forceinline__ void score_first_state(const int (&acc)[N_ACC], u32* stash,
+                                                  float* values, const Count* margins_y,
+                                                  const Count* margins_z, Place place,
+                                                  const Scan& scan) {
+    const Lines lines = scan.lines;
+    const int lane = place.lane;
+    #pragma unroll 1
+    for (int k = 0; k < CHUNKS_OF_WARP; ++k) {
+        stash_chunk(k, acc, stash, lane);
+        const MarginsY my = read_margins_y(margins_y + place.y(k) * MARGINS_Y);
+        #pragma unroll AT_ONCE
+        for (int slot = 0; slot < CHUNK; ++slot) {
+            const Counts own = read_counts(stash, 2 * slot + 1, lane);
+            const MarginsZ mz = read_margins_z(margins_z + place.z(k, slot) * MARGINS_Z);
+            CloseBound bound;
+            visit_x(0, own, my, mz, [&](int, Count n) { bound.add(n, lines); });
+            values[(k * CHUNK + slot) * 32 + lane] = bound.value(lines);
+        }
+    }
+}
+
+// The rest of them: x in state 1 (second set) and in none (first set: x missing or in state 0).
+__device__ __forceinline__ void score_other_states(const int (&acc)[N_ACC], u32* stash,
+                                                   const float* values, const u32* yz,
+                                                   const Count* margins_y, const Count* margins_z,
+                                                   Place place, int x, int first_y, int first_z,
+                                                   const Scan& scan) {
+    const Lines lines = scan.lines;
+    const float need = scan.need;
+    const int lane = place.lane;
+    Counts next = read_counts(yz, 0, lane);
+    #pragma unroll 1
+    for (int k = 0; k < CHUNKS_OF_WARP; ++k) {
+        stash_chunk(k, acc, stash, lane);
+        const int y = place.y(k);
+        const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
+        #pragma unroll 1
+        for (int slot = 0; slot < CHUNK; ++slot) {
+            const int index = k * CHUNK + slot, z = place.z(k, slot);
+            Counts own = read_counts(stash, 2 * slot + 1, lane), rest = next;
+            const Counts others = read_counts(stash, 2 * slot, lane);
+            next = read_counts(yz, min(index + 1, PAIRS - 1), lane);
+            #pragma unroll
+            for (int i = 0; i < CELLS; ++i) rest.word[i] -= others.word[i] + own.word[i];
+            const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
+            float least = need - values[index * 32 + lane];
+            if (OFFSETS) least += known_of_triple(scan, x, first_y + y, first_z + z);
+            Bound bound;
+            visit_x(1, own, my, mz, [&](int, Count n) { bound.add(n, lines); });
+            visit_x(2, rest, my, mz, [&](int, Count n) { bound.add(n, lines); });
+            if (!__any_sync(~0u, bound.value(lines) >= least)) continue;
+            #pragma unroll
+            for (int i = 0; i < CELLS; ++i) {
+                forget(own.word[i]);
+                forget(rest.word[i]);
+            }
+            CloseBound close;
+            visit_x(1, own, my, mz, [&](int, Count n) { close.add(n, lines); });
+            visit_x(2, rest, my, mz, [&](int, Count n) { close.add(n, lines); });
+            // the cells of state 0 are not stored: count_records counts them again
+            if (close.value(lines) >= least) scan.found.take(x, first_y + y, first_z + z);
+        }
+    }
+}
+#endif
+
+#if ORDER == 3 && BY_STATE && !HELD
 // What the 9 cells with x in one state add to the bound; y, z: STATES margins each.
 __device__ __forceinline__ float bound_plane(const Counts& counts, const Count* y, Count other,
-                                             const Count* z, const Polynomial& polynomial) {
+                                             const Count* z, const Lines& lines) {
     Count cell[STATES][STATES], of_y[STATES], of_z[STATES];
     unpack(counts, cell);
     #pragma unroll
@@ -209,9 +292,9 @@ __device__ __forceinline__ float bound_plane(const Counts& counts, const Count* 
         of_y[s] = y[s];
         of_z[s] = z[s];
     }
-    Bound bound;
-    visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { bound.add(n, polynomial); });
-    return bound.value(polynomial);
+    CloseBound bound;
+    visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { bound.add(n, lines); });
+    return bound.value(lines);
 }
 
 // One phase: x in state `g`. `before`: not the first phase (partial sums are in scratch); `last`:
@@ -221,7 +304,7 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
                                             const Count* margins_y, const Count* margins_z,
                                             Place place, int x, int first_y, int first_z,
                                             const Scan& scan) {
-    const Polynomial polynomial = scan.polynomial;
+    const Lines lines = scan.lines;
     const float need = scan.need;
     const int lane = place.lane;
     float* values = reinterpret_cast<float*>(scratch + PAIRS * WORDS * CELLS * 32);
@@ -241,7 +324,7 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
         const Count* my = margins_y + y * MARGINS_Y;
         const Count* mz = margins_z + z * MARGINS_Z;
         if (g < 2)
-            value += bound_plane(own, my + g * STATES, my[CELLS + g], mz + g * STATES, polynomial);
+            value += bound_plane(own, my + g * STATES, my[CELLS + g], mz + g * STATES, lines);
         if (!last) {
             write_counts(scratch, index, lane, sum);
             values[index * 32 + lane] = value;
@@ -250,7 +333,7 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
         #pragma unroll
         for (int i = 0; i < WORDS * CELLS; ++i) rest.word[i] -= sum.word[i];
         value += bound_plane(rest, my + CELLS + STATES, my[CELLS + 2 * STATES], mz + CELLS,
-                             polynomial);
+                             lines);
         float least = need;
         if (OFFSETS) least += known_of_triple(scan, x, first_y + y, first_z + z);
         // the cells of earlier phases are not stored: count_records counts them again
@@ -264,7 +347,7 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
 __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash, u32* tables,
                                             int padded_sites, Place place, int tile_y, int first_z,
                                             const Scan& scan) {
-    const Polynomial polynomial = scan.polynomial;
+    const Lines lines = scan.lines;
     const float need = scan.need;
     const int lane = place.lane, first_y = tile_y * TILE_SITES;
     each_combination(acc, stash, place, [&](int, int slot, int y, int z) {
@@ -290,9 +373,9 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash,
         visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { squares.add(n); });
         const float value = squares.value();
 #else
-        Bound bound;
-        visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { bound.add(n, polynomial); });
-        const float value = bound.value(polynomial);
+        CloseBound bound;
+        visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { bound.add(n, lines); });
+        const float value = bound.value(lines);
 #endif
         if (value >= least) {
             u32* record = take_pair(scan.found, first_y + y, first_z + z);

@@ -267,7 +267,18 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             maker.make(x, scan, margins_y, margins_z);
             __syncthreads();
             const int* ends = segments + (i64)(x - x_first) * (SEGMENTS + 1) + 1;
-#if BY_STATE
+#if HELD
+            float* values = reinterpret_cast<float*>(scratch);
+            mainloop.count<0>(acc, ends);
+            mainloop.count<1>(acc, ends + 2);
+            score_first_state(acc, stash, values, margins_y, margins_z, place, scan);
+            #pragma unroll
+            for (int j = 0; j < N_ACC / 2; ++j) acc[j] += acc[N_ACC / 2 + j];
+            mainloop.count<1>(acc, ends + 4);
+            start(x + 1);
+            score_other_states(acc, stash, values, table, margins_y, margins_z, place, x, first_y,
+                               first_z, scan);
+#elif BY_STATE
             #pragma unroll 1
             for (int phase = 0; phase < X_STATES; ++phase) {
                 const int g = stored_state(phase);

@@ -27,7 +27,7 @@
 
 struct Scan {
     Found found;
-    Polynomial polynomial;
+    Lines lines;
     float need;
     u32 controls, cases;
     const u32* margins;  // (sites of all tiles, PLANES): sizes of the states, as in read_count
@@ -94,8 +94,9 @@ __device__ __forceinline__ i64 table_at(int tile_y, int first_z, int padded_site
     return ((i64)tile_y * padded_sites + first_z) * TILE_SITES * CELLS * WORDS;
 }
 #if ORDER == 3
-// Margins of one x with the sites of an item: one thread per site, first those of y, then of z.
-template <int Z_SITES>
+// Margins of one x with some sites of an item: one thread per site, first Y_SITES of y, then those of
+// z.
+template <int Z_SITES, int Y_SITES = TILE_SITES>
 struct MarginMaker {
     int site;
     bool of_y;
@@ -104,8 +105,8 @@ struct MarginMaker {
     int at;
 
     __device__ __forceinline__ MarginMaker(int thread, int first_y, int first_z, const Scan& scan) {
-        of_y = thread < TILE_SITES;
-        at = of_y ? thread : min(thread - TILE_SITES, Z_SITES - 1);
+        of_y = thread < Y_SITES;
+        at = of_y ? thread : min(thread - Y_SITES, Z_SITES - 1);
         site = (of_y ? first_y : first_z) + at;
         #pragma unroll
         for (int s = 0; s < STATES; ++s) size[s] = margin_of(scan, site, s);
@@ -143,24 +144,45 @@ struct MarginMaker {
         if (of_y) to[CELLS + 2 * STATES] = rest;
     }
 };
+// The first N of some counts in shared memory, which begin at a multiple of 16 bytes.
+template <int N>
+__device__ __forceinline__ void read_aligned(const Count* from, Count (&to)[N]) {
+    constexpr int WORDS_OF_ALL = N * COUNT_WORDS;
+    u32 word[(WORDS_OF_ALL + 3) / 4 * 4];
+    #pragma unroll
+    for (int i = 0; i < WORDS_OF_ALL; i += 4) {
+        const uint4 four = reinterpret_cast<const uint4*>(from)[i / 4];
+        word[i] = four.x;
+        word[i + 1] = four.y;
+        word[i + 2] = four.z;
+        word[i + 3] = four.w;
+    }
+    #pragma unroll
+    for (int i = 0; i < N; ++i) to[i] = read_count(word, i);
+}
+static_assert(MARGINS_Y % 4 == 0 && MARGINS_Z % 4 == 0, "read_aligned reads whole runs of 16 bytes");
 __device__ __forceinline__ MarginsY read_margins_y(const Count* from) {
     MarginsY y;
+    Count all[CELLS + 2 * STATES + 1];
+    read_aligned(from, all);
     #pragma unroll
-    for (int i = 0; i < CELLS; ++i) y.xy[i / STATES][i % STATES] = from[i];
+    for (int i = 0; i < CELLS; ++i) y.xy[i / STATES][i % STATES] = all[i];
     #pragma unroll
     for (int s = 0; s < STATES; ++s) {
-        y.xo[s] = from[CELLS + s];
-        y.yo[s] = from[CELLS + STATES + s];
+        y.xo[s] = all[CELLS + s];
+        y.yo[s] = all[CELLS + STATES + s];
     }
-    y.oo = from[CELLS + 2 * STATES];
+    y.oo = all[CELLS + 2 * STATES];
     return y;
 }
 __device__ __forceinline__ MarginsZ read_margins_z(const Count* from) {
     MarginsZ z;
+    Count all[CELLS + STATES];
+    read_aligned(from, all);
     #pragma unroll
-    for (int i = 0; i < CELLS; ++i) z.xz[i / STATES][i % STATES] = from[i];
+    for (int i = 0; i < CELLS; ++i) z.xz[i / STATES][i % STATES] = all[i];
     #pragma unroll
-    for (int s = 0; s < STATES; ++s) z.zo[s] = from[CELLS + s];
+    for (int s = 0; s < STATES; ++s) z.zo[s] = all[CELLS + s];
     return z;
 }
 #endif

@@ -159,7 +159,7 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
                                               int z_group, int z_stop, int lane,
                                               const Count* margins_y, const Count* margins_z, int x,
                                               int first_y, int first_z, const Scan& scan) {
-    const Polynomial polynomial = scan.polynomial;
+    const Lines lines = scan.lines;
     const float need = scan.need;
     const int y = y_group * 8 + lane / 4;
     const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
@@ -188,12 +188,12 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
             #pragma unroll
             for (int e = 0; e < 2; ++e) counts[index][e] = next[index][e];
         if (AHEAD) read(min(z_group + 1, z_stop - 1));
-        RangeBound bound[2];
+        Bound bound[2];
         auto add = [&](int g, const Counts (&c)[2]) {
             #pragma unroll
             for (int e = 0; e < 2; ++e)
                 visit_x(g, c[e], my, mz[e],
-                        [&](int, Count n) { bound[e].add(n, polynomial); });
+                        [&](int, Count n) { bound[e].add(n, lines); });
         };
         Counts(&rest)[2] = counts[X_STATES];
         #pragma unroll
@@ -214,34 +214,38 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
             least[0] += fmaxf(xy, fmaxf(xz.x, yz.x));
             least[1] += fmaxf(xy, fmaxf(xz.y, yz.y));
         }
-        const bool passes[2] = {bound[0].value(polynomial) >= least[0],
-                                bound[1].value(polynomial) >= least[1]};
+        const bool passes[2] = {bound[0].value(lines) >= least[0],
+                                bound[1].value(lines) >= least[1]};
         if (!__any_sync(~0u, passes[0] || passes[1])) continue;  // keeps the warp converged
         #pragma unroll 1
         for (int e = 0; e < 2; ++e) {
-            u32* record = nullptr;
-            if (e ? passes[1] : passes[0])
-                record = scan.found.take(x, first_y + y, first_z + z + e);
-            if (!record) continue;
+            if (!(e ? passes[1] : passes[0])) continue;
             const MarginsZ m = read_margins_z(margins_z + (z + e) * MARGINS_Z);
-            Counts whole[2];
-            read_tile(yz, y_group, z_group, lane, whole);
-            #pragma unroll
-            for (int index = 0; index <= X_STATES; ++index) {
-                Counts own[2] = {whole[0], whole[1]}, c;
-                if (index < X_STATES) read_state<WHICH>(tile, index, y_group, z_group, lane, own);
+            // Calls visit(index, count) for the cells, counted again.
+            auto visit_again = [&](auto visit) {
+                Counts whole[2];
+                read_tile(yz, y_group, z_group, lane, whole);
                 #pragma unroll
-                for (int i = 0; i < WORDS * CELLS; ++i) {
-                    whole[0].word[i] -= own[0].word[i];
-                    whole[1].word[i] -= own[1].word[i];
-                    c.word[i] = e ? own[1].word[i] : own[0].word[i];
+                for (int index = 0; index <= X_STATES; ++index) {
+                    Counts own[2] = {whole[0], whole[1]}, c;
+                    if (index < X_STATES)
+                        read_state<WHICH>(tile, index, y_group, z_group, lane, own);
+                    #pragma unroll
+                    for (int i = 0; i < WORDS * CELLS; ++i) {
+                        whole[0].word[i] -= own[0].word[i];
+                        whole[1].word[i] -= own[1].word[i];
+                        c.word[i] = e ? own[1].word[i] : own[0].word[i];
+                    }
+                    const int g = index < X_STATES ? stored_state(index) : 2;
+                    if (g < 2 || index == X_STATES) visit_x(g, c, my, m, visit);
                 }
-                const int g = index < X_STATES ? stored_state(index) : 2;
-                if (g < 2 || index == X_STATES)
-                    visit_x(g, c, my, m, [&](int cell, Count n) {
-                        write_count(record + cell * COUNT_WORDS, n);
-                    });
-            }
+            };
+            CloseBound close;
+            visit_again([&](int, Count n) { close.add(n, lines); });
+            if (close.value(lines) < (e ? least[1] : least[0])) continue;
+            u32* record = scan.found.take(x, first_y + y, first_z + z + e);
+            if (!record) continue;
+            visit_again([&](int cell, Count n) { write_count(record + cell * COUNT_WORDS, n); });
         }
     }
 }
@@ -274,10 +278,9 @@ __device__ __forceinline__ void score_pairs(const u32* tile, int y_group, int z_
             visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { squares.add(n); });
             value = squares.value();
 #else
-            RangeBound bound;
-            visit_plane(0, cell, of_y, other, of_z,
-                        [&](int, Count n) { bound.add(n, scan.polynomial); });
-            value = bound.value(scan.polynomial);
+            CloseBound bound;
+            visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { bound.add(n, scan.lines); });
+            value = bound.value(scan.lines);
 #endif
             if (value < least) continue;
             u32* record = take_pair(scan.found, y, z + e);

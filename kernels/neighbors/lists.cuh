@@ -14,18 +14,27 @@
 #error "LIST_LENGTH ... NOBODY come from engine/gpu/layout.py"
 #endif
 
+// What a list keeps of a pair beside its distance: jointly called sites; of best matches mismatches,
+// too, in the upper half.
+#if defined(FORM) && FORM == FORM_MATCHES
+typedef i64 Used;
+#else
+typedef int Used;
+#endif
+
 constexpr float UNLIMITED = 3.0e38f;
-constexpr double INFINITE = 1.0 / 0.0;
+
+__device__ __forceinline__ double infinite() { return __longlong_as_double(0x7ff0000000000000LL); }
 
 // Lists (n, k): distance, index and called; candidates (people of a tile, LIST_ROOM), their count.
 struct Lists {
     double* distance;
     int* index;
-    int* called;
+    Used* called;
     float* limits;
     double* new_distance;
     int* new_index;
-    int* new_called;
+    Used* new_called;
     u32* count;
     int k;
 };
@@ -36,7 +45,7 @@ __device__ __forceinline__ bool precedes(double d, int i, double e, int j) {
 
 // Append `other` to the candidates in row `place` if it improves the list of `person`.
 __device__ __forceinline__ void offer(const Lists& lists, int place, int person, int other,
-                                      double distance, int called) {
+                                      double distance, Used called) {
     volatile u32* count = lists.count + place;
     if (*count > LIST_ROOM) return;
     const i64 last = (i64)person * lists.k + lists.k - 1;
@@ -49,14 +58,14 @@ __device__ __forceinline__ void offer(const Lists& lists, int place, int person,
     lists.new_called[to] = called;
 }
 
-// Pairs of a block with itself that are looked at: i < j in one group of 2^high people, but not in
-// one of 2^low.
+// Pairs that are looked at together: of one group of 2^high people on either side, but not of one of
+// 2^low; low 0: all of the group.
 __device__ __forceinline__ bool in_band(int i, int j, int low, int high) {
-    return i < j && ((i ^ j) >> high) == 0 && ((i ^ j) >> low) != 0;
+    return ((i ^ j) >> high) == 0 && (!low || ((i ^ j) >> low) != 0);
 }
 
-// Whether runs of rows and columns hold any such pair.
-__device__ __forceinline__ bool meets_band(int row0, int row1, int column0, int column1, int high) {
-    return row0 < column1 && (row0 >> high) <= ((column1 - 1) >> high) &&
-           ((row1 - 1) >> high) >= (column0 >> high);
+// Whether runs of rows and columns hold any pair of one group.
+__device__ __forceinline__ bool meets_group(int row0, int row1, int column0, int column1,
+                                            int high) {
+    return (row0 >> high) <= ((column1 - 1) >> high) && ((row1 - 1) >> high) >= (column0 >> high);
 }

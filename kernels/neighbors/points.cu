@@ -33,9 +33,9 @@ filter_points(const double* __restrict__ points, const float* __restrict__ turne
     const Lists lists{distance,     index,     called,     limits,
                       new_distance, new_index, new_called, count, k};
     const int row0 = blockIdx.y * POINT_TILE, column0 = blockIdx.x * POINT_TILE;
-    if (own && (!meets_band(row0, row0 + POINT_TILE, column0, column0 + POINT_TILE, high) ||
-                (low && (row0 >> low) == (column0 >> low))))
-        return;
+    if (own && row0 >= column0 + POINT_TILE) return;
+    if (!meets_group(row0, row0 + POINT_TILE, column0, column0 + POINT_TILE, high)) return;
+    if (low && (row0 >> low) == (column0 >> low)) return;
     const int ty = threadIdx.x / POINT_SIDE, tx = threadIdx.x % POINT_SIDE;
     float sum[EACH][EACH] = {};
     for (int d0 = 0; d0 < m; d0 += POINT_DEPTH) {
@@ -84,7 +84,8 @@ filter_points(const double* __restrict__ points, const float* __restrict__ turne
         close &= close - 1;
         const int i = row0 + offset_of(ty, at / EACH), j = column0 + offset_of(tx, at % EACH);
         const int row = first_row + i, column = first_column + j;
-        if (row >= end_row || column >= end_column || (own && !in_band(i, j, low, high))) continue;
+        if (row >= end_row || column >= end_column || (own && i >= j)) continue;
+        if (!in_band(i, j, low, high)) continue;
         if (count[i] > LIST_ROOM && count[column_places + j] > LIST_ROOM) continue;
         double squared = 0;
         for (int d = 0; d < m; ++d) {

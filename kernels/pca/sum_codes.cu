@@ -26,7 +26,7 @@
 // Compile with -DTILES=1|2|3|4.
 
 #include "../ptx.cuh"
-#include "../types.cuh"
+#include "digits.cuh"
 
 #if !defined(SUM_STAGE) || !defined(SUM_STEP) || !defined(SUM_WARPS) || !defined(SUM_ROWS) || \
     !defined(SUM_DIGITS) || !defined(TILES) || !defined(TURNED_COLUMNS) || !defined(TURNED_WORDS)
@@ -45,10 +45,6 @@ __device__ __forceinline__ void expand(u32 word, u32 table, u32 (&out)[4]) {
     out[1] = __byte_perm(table, 0, odd);
     out[2] = __byte_perm(table, 0, even >> 16);
     out[3] = __byte_perm(table, 0, odd >> 16);
-}
-
-__device__ __forceinline__ int place_in_word(int item) {
-    return (item & 8) | (item & 1) << 2 | (item & 7) >> 1;
 }
 
 extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS)
@@ -130,16 +126,12 @@ extern "C" __global__ void split_digits(const double* __restrict__ numbers,
                                         int n_columns, i64 padded) {
     i64 item = (i64)blockIdx.x * blockDim.x + threadIdx.x;
     if (item >= padded) return;
-    i64 place = (item & ~(i64)15) + place_in_word((int)(item & 15));
+    i64 place = place_of(item);
     for (int column = 0; column < 8 * TILES; column++) {
         i64 value = 0;
         if (item < n_items && column < n_columns)
             value = (i64)numbers[item * n_columns + column];
-        for (int digit = 0; digit < SUM_DIGITS; digit++) {
-            i64 low = ((value + 128) & 255) - 128;
-            digits[(i64)(8 * TILES * digit + column) * padded + place] = (signed char)low;
-            value = (value - low) >> 8;
-        }
+        write_digits(digits, 8 * TILES, column, padded, place, value);
     }
 }
 

@@ -8,23 +8,25 @@ By K2 and by interaction; g and G are all pairs of 500 000 sites.
 --samples compare the cores of wgmma, and one or two first sites per operand, at other depths
 (--cases c --samples 131072 --core deep); --shared-bytes compares what devices with little shared
 memory run (--cases d --kernel mma --shared-bytes 101376); --devices 2 scans case e with one and
-with two devices, one process each; --share 0.05 scans a part of all combinations, in runs of first
-sites from the whole range (shares.py), and prints its rate and what it holds. Cases j, J and o have
-missing genotypes in 5 % of the sites, and print what share that is of the rate without any.
-Cases 1 to 7 are EPIClear's other mixes of genotypes. --device-bytes 12000000000 scans each case
-once more as data larger than a device with so much memory, and prints what share of the rate that
-is; --ordinary: from host memory that is not pinned. --real adds common SNPs of chromosome 22
-(--data), in LD and without it, and without each of the two reorderings.
+with two devices, one process each, with --real at the frequencies of chromosome 22; --share 0.05
+scans a part of all combinations, in runs of first sites from the whole range (shares.py), and
+prints its rate and what it holds. Cases j, J and o have missing genotypes in 5 % of the sites, and
+print what share that is of the rate without any. Cases 1 to 7 are EPIClear's other mixes of
+genotypes. --device-bytes 12000000000 scans each case once more as data larger than a device with so
+much memory, and prints what share of the rate that is; --ordinary: from host memory that is not
+pinned. --real adds common SNPs of chromosome 22 (--data), in LD and without it, and without each of
+the two reorderings.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-import multiprocessing
 import os
+import tempfile
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -33,6 +35,7 @@ import cupy
 import cupyx
 import numpy as np
 import real_scans
+import scan_devices
 import shares
 from scan_cases import CASES, WTCCC, Case, resized
 
@@ -314,43 +317,18 @@ def useful_share(case: Case, tile: int, width: int) -> float:
     return math.comb(n, case.order) / made
 
 
-#: Jobs of a scan, with equal numbers of triples, for any number of devices.
-UNITS = 16
-
-
-def cut(n_sites: int) -> list[range]:
-    """First sites of the jobs."""
-    done = np.cumsum([math.comb(n_sites - x - 1, 2) for x in range(n_sites)])
-    ends = np.searchsorted(done, done[-1] * np.arange(1, UNITS + 1) / UNITS) + 1
-    return [range(int(a), int(b)) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
-
-
-def work(case: Case, units: list[range], ready, times) -> None:
-    """One process with one device: wait for the others, then scan its jobs."""
-    data, device = make_pinned(case), current_device()
-    Scanner(data, 3, 1000, None, device).triples(range(2))  # compiles
-    ready.wait()
-    started = time.perf_counter()
-    for unit in units:
-        Scanner(data, 3, 1000, None, device).triples(unit)
-    times.put((started, time.perf_counter()))
-
-
-def measure_devices(case: Case, n_devices: int) -> float:
-    """Seconds until all jobs are done, including the set-up of each job."""
-    context = multiprocessing.get_context("spawn")
-    ready, times, units = context.Barrier(n_devices), context.Queue(), cut(case.n_sites)
-    processes = []
-    for i in range(n_devices):
-        os.environ["CUDA_VISIBLE_DEVICES"] = str(i)  # read by the process at its start
-        processes.append(
-            context.Process(target=work, args=(case, units[i::n_devices], ready, times))
-        )
-        processes[-1].start()
-    spans = [times.get() for _ in processes]
-    for process in processes:
-        process.join()
-    return max(end for _, end in spans) - min(start for start, _ in spans)
+def measure_devices(case: Case, n_devices: int, folder: Path | None, n_sites: int | None) -> None:
+    """Print times on one device and on several; `folder`: real frequencies of these data."""
+    with tempfile.TemporaryDirectory() as made:
+        if folder is None:
+            name, data = "equal frequencies", make_pinned(case)
+        else:
+            name, classes = "frequencies of chromosome 22", (case.controls, case.cases)
+            data = real_scans.many_sites(folder, classes, n_sites or case.n_sites)
+        scan_devices.save(Path(made), data)
+        words = np.concatenate([one.words for one in data.classes], axis=2)
+        label = f"{data.n_sites} x {case.controls + case.cases}, {name}"
+        scan_devices.compare(label, partial(scan_devices.load, Path(made)), words, n_devices)
 
 
 #: Whether planes lie in memory that is not pinned (--ordinary).
@@ -388,12 +366,8 @@ def main() -> None:
     if arguments.devices:
         name = arguments.cases if len(arguments.cases) == 1 else "e"
         case = resized(CASES[name], arguments.sites, arguments.samples)
-        one, all_of_them = (measure_devices(case, n) for n in (1, arguments.devices))
-        ratio = one / all_of_them
-        print(
-            f"{name}: {one:.2f} s on one device, {all_of_them:.2f} s on {arguments.devices}: "
-            f"{ratio:.2f} times, {ratio / arguments.devices:.1%} efficiency"
-        )
+        folder = arguments.data if arguments.real else None
+        measure_devices(case, arguments.devices, folder, arguments.sites)
         return
     if arguments.core:
         steps = 0 if arguments.core == "deep" else math.inf

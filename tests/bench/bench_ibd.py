@@ -1,28 +1,35 @@
-"""Candidates of identity by descent, beside IBIS and PLINK 1.9, with known segments.
+"""Candidates and segments of identity by descent, beside IBIS and PLINK 1.9, with known segments.
 
     python tests/bench/bench_ibd.py [--device cpu|gpu] [--samples 2000] [--sites 100000]
-        [--threads 2] [--ibis PATH] [--plink] [--depths] [--quick]
+        [--threads 2] [--rounds 3] [--ibis PATH] [--plink] [--depths] [--quick]
 
 People on contigs of 140 cM with 150 sites a cM (about 500 000 sites a human genome): blocks of 15
 sites have 8 haplotypes each, so sites predict each other; 0.1 % of all genotypes are wrong, 1 %
 are missing. Person 2 k + 1 has one haplotype of person 2 k on a stretch of 3 to 20 cM of each
-contig. Runs of at least 7 cM less two windows are searched, because a segment covers two windows
-in part. Printed: seconds of the wall clock and of all CPUs, site-pairs/s by the wall clock, the
-share of planted segments of at least 7 cM of which half is covered, and candidates that touch no
-planted segment, a million pairs. Seconds from planes are the best of three; `from .bed`, once,
-reads the same files as the other programs, whose limits are 7 cM.
+contig. Segments of at least 7 cM are sought. Their candidates are runs of at least 7 cM less two
+windows, because a segment covers two windows in part.
 
---ibis: a program built from https://github.com/williamslab/ibis; it also does what our exact pass
-does later. --plink adds PLINK 1.9 --genome. --depths compares both numbers of probes in a row.
+Rows: candidates alone, from planes; segments (candidates and exact pass: ends, LOD, stretches of
+two alleles), from planes; segments from the PLINK files that the other programs read: genotypes are
+read, allele frequencies counted, and the table of segments is written. All rows run one after the
+other, --rounds times; the shortest times of each are printed, wall clock and all CPUs.
+
+Columns: site-pairs/s by the wall clock; pieces found; the share of planted segments of at least
+7 cM of which half is covered; distance of their ends, median and 90 %; pieces that touch no planted
+segment, a million pairs; with --ibis how often the times go into those of IBIS.
+
+--ibis: a program built from https://github.com/williamslab/ibis; --plink adds PLINK 1.9 --genome,
+which gives no segments. --depths compares both numbers of probes in a row.
 """
 
 from __future__ import annotations
 
-import os
+import resource
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import commandline
@@ -33,16 +40,23 @@ from timing import print_table
 from popdesic.cohort.encode import planes_in_memory
 from popdesic.engine.base import Backend
 from popdesic.engine.cpu import ibd
+from popdesic.engine.host.plane_counts import count_by_site
 from popdesic.engine.ibd import Candidates, Windows
 from popdesic.engine.select import select_backend
 from popdesic.engine.terms import Planes
+from popdesic.ibd.cohorts import segments_table
+from popdesic.ibd.segments import Genome, SegmentLimits, Segments, segments_between
+from popdesic.ibd.windows import GeneticSites
 from popdesic.io.bed import open_bed
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
+from popdesic.io.tables import open_text, write_rows
 
 SITES_A_CM, CONTIG_CM = 150, 140
 BLOCK_SITES, BLOCK_HAPLOTYPES = 15, 8
 ERRORS, MISSING = 0.001, 0.01
 WINDOW_SITES, TOLERANCE, MIN_CM, MOST = 128, 1, 7.0, 10**8
+#: Row of the table.
+IBIS = "IBIS, segments from .bed"
 #: Sites drawn at a time: whole blocks.
 CHUNK = 256 * BLOCK_SITES
 
@@ -65,25 +79,31 @@ class Truth:
                 rows.append((pair, start, start + length))
         return cls(*np.array(rows, np.int64).reshape(-1, 3).T)
 
-    def judge(self, i, j, start, end) -> tuple[float, int]:
-        """Share of the long segments of which half is covered, and segments that are false.
+    def judge(self, i, j, start, end) -> tuple[float, np.ndarray, int]:
+        """Share of the long segments of which half is covered, distances of ends, false pieces.
 
-        Called segments: people i and j, sites, half open.
+        Pieces: people i and j, sites, half open. Distances in cM, of the piece that covers most.
         """
         low, high = np.minimum(i, j), np.maximum(i, j)
         own = (low % 2 == 0) & (high == low + 1)
         false, found = int((~own).sum()), np.zeros(len(self.pair), np.int64)
+        most, off = found.copy(), np.zeros((len(self.pair), 2))
         by_pair: dict[int, list[int]] = {}
         for k, pair in enumerate(self.pair.tolist()):
             by_pair.setdefault(pair, []).append(k)
         for pair, left, right in zip(low[own] // 2, start[own], end[own], strict=True):
-            segments = by_pair[int(pair)]
-            shared = np.minimum(right, self.end[segments]) - np.maximum(left, self.start[segments])
+            segments = np.array(by_pair[int(pair)])
+            ends = np.stack([self.start[segments], self.end[segments]], axis=1)
+            shared = np.minimum(right, ends[:, 1]) - np.maximum(left, ends[:, 0])
             found[segments] += np.maximum(shared, 0)
             false += not (shared > 0).any()
+            better = shared > most[segments]
+            off[segments[better]] = np.abs(ends[better] - [left, right]) / SITES_A_CM
+            most[segments] = np.maximum(most[segments], shared)
         length = self.end - self.start
         long = length >= MIN_CM * SITES_A_CM
-        return float((2 * found[long] >= length[long]).mean()), false
+        recall = float((2 * found[long] >= length[long]).mean())
+        return recall, off[long & (most > 0)].ravel(), false
 
 
 def contig_bounds(n_sites: int) -> list[tuple[int, int]]:
@@ -165,35 +185,54 @@ def windows_of_study(n_sites: int) -> Windows:
 
 
 class Table:
-    """Rows of the printed table."""
+    """Rows of the printed table: shortest times of several runs, and what was found."""
 
     def __init__(self, truth: Truth, n_samples: int, n_sites: int) -> None:
         self.truth, self.pairs, self.n_sites = truth, n_samples * (n_samples - 1) / 2, n_sites
-        self.rows: list[tuple] = []
+        self.times: dict[str, list[tuple[float, float]]] = {}
+        self.found: dict[str, tuple | None] = {}
 
-    def add(self, name: str, wall: float, cpu: float, segments: tuple | None) -> None:
+    def add(self, name: str, wall: float, cpu: float, pieces: tuple | None) -> None:
+        """Times of one run; pieces as of `Truth.judge`, None if there are none to judge."""
+        self.times.setdefault(name, []).append((wall, cpu))
+        self.found[name] = pieces
+
+    def shortest(self, name: str) -> tuple[float, float]:
+        wall, cpu = zip(*self.times[name], strict=True)
+        return min(wall), min(cpu)
+
+    def row(self, name: str) -> tuple:
+        (wall, cpu), pieces = self.shortest(name), self.found[name]
         rate = f"{self.pairs * self.n_sites / wall:.3g}"
-        row = (name, f"{wall:.3f}", f"{cpu:.3f}", rate)
-        if segments is None:
-            self.rows.append((*row, "", "", ""))
-            return
-        recall, false = self.truth.judge(*segments)
-        millions = self.pairs / 1e6
-        counts = len(segments[0]), f"{recall:.4f}", f"{false / millions:.1f}"
-        self.rows.append((*row, *counts))
+        row = [name, f"{wall:.3f}", f"{cpu:.3f}", rate, *[""] * 5]
+        if pieces is not None:
+            recall, off, false = self.truth.judge(*pieces)
+            ends = [f"{np.quantile(off, q):.3f}" if len(off) else "" for q in (0.5, 0.9)]
+            row[4:] = len(pieces[0]), f"{recall:.4f}", *ends, f"{1e6 * false / self.pairs:.1f}"
+        if IBIS in self.times:
+            own = self.shortest(IBIS)
+            row += [f"{own[0] / wall:.1f}", f"{own[1] / cpu:.1f}"]
+        return tuple(row)
 
     def show(self, title: str) -> None:
-        header = "", "s", "CPU s", "site-pairs/s", "segments", "recall >= 7 cM", "false a M pairs"
-        print_table(title, header, self.rows)
+        header = ["", "s", "CPU s", "site-pairs/s", "pieces", "recall >= 7 cM", "ends: median cM"]
+        header += ["90 %", "false a M pairs"]
+        if IBIS in self.times:
+            header += ["s of IBIS / s", "CPU s / CPU s"]
+        print_table(title, header, [self.row(name) for name in self.times])
+
+
+def cpu_seconds() -> float:
+    """Of this process and of the programs that it ran and waited for."""
+    programs = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + programs.ru_utime + programs.ru_stime
 
 
 def timed(work) -> tuple[float, float, object]:
-    """Seconds of the wall clock, of all CPUs (children too), and the result."""
-    start, before = time.perf_counter(), os.times()
+    """Seconds of the wall clock, of all CPUs (programs too), and the result."""
+    start, before = time.perf_counter(), cpu_seconds()
     result = work()
-    after = os.times()
-    cpu = sum(after[:4]) - sum(before[:4])
-    return time.perf_counter() - start, cpu, result
+    return time.perf_counter() - start, cpu_seconds() - before, result
 
 
 def as_segments(found: Candidates, windows: Windows) -> tuple:
@@ -206,29 +245,78 @@ def search(backend: Backend, planes: Planes, windows: Windows, min_length: float
     return backend.candidates(planes, None, windows, **limits)
 
 
-def bench_ours(table: Table, backend: Backend, prefix: Path, options) -> None:
-    windows = windows_of_study(options.sites)
-    least = MIN_CM - 2 * WINDOW_SITES / SITES_A_CM
+def genome_of(af: np.ndarray, limits: SegmentLimits) -> Genome:
+    """The drawn genome with these ALT frequencies, and the windows that are searched here."""
+    bounds = contig_bounds(len(af))
+    contig = np.repeat(np.arange(1, len(bounds) + 1), [end - first for first, end in bounds])
+    site = np.concatenate([np.arange(end - first) for first, end in bounds])
+    place = (site + 1) * 1_000_000 // SITES_A_CM
+    sites = GeneticSites(contig.astype(str), place, site / SITES_A_CM, np.ones(len(af), bool))
+    return replace(Genome.of(sites, af, limits), windows=windows_of_study(len(af)))
 
-    def read() -> Planes:
-        return planes_in_memory(open_bed(prefix), options.samples, options.threads)
 
-    planes = read()
-    search(backend, Planes(planes.words[:64], planes.n_sites), windows, least)  # compiled
-    if options.depths:
+def one_allele(found: Segments) -> tuple:
+    """Segments as `Truth.judge` reads them."""
+    one = found.shared == 1
+    return found.a[one], found.b[one], found.first[one], found.last[one] + 1
+
+
+class Ours:
+    """What is timed of this package on one study."""
+
+    def __init__(self, backend: Backend, prefix: Path, options) -> None:
+        self.backend, self.prefix, self.options = backend, prefix, options
+        self.windows, self.limits = windows_of_study(options.sites), SegmentLimits(min_cm=MIN_CM)
+        self.least = MIN_CM - 2 * WINDOW_SITES / SITES_A_CM
+        self.planes = self.read()
+        self.places = {"planes": self.planes}
+        if backend.name == "gpu":
+            self.places["planes on the device"] = backend.keep_planes(self.planes)
+        self.genome = genome_of(self.frequencies(self.planes), self.limits)
+        few = Planes(self.planes.words[:64], options.sites)  # compiled
+        segments_between(few, None, self.genome, self.limits, backend)
+
+    def read(self) -> Planes:
+        return planes_in_memory(open_bed(self.prefix), self.options.samples, self.options.threads)
+
+    def frequencies(self, planes: Planes) -> np.ndarray:
+        """ALT frequency of each site."""
+        counts = np.zeros((3, 64 * planes.words.shape[2]), np.int32)
+        sites = np.full(planes.words.shape[2], 2**64 - 1, np.uint64)
+        everyone = np.arange(planes.n_samples)
+        count_by_site(planes.words, sites, everyone, counts, self.options.threads)
+        called = np.maximum(counts.sum(axis=0), 1)
+        return ((counts[1] + 2 * counts[2]) / (2 * called))[: planes.n_sites]
+
+    def candidates(self, planes: Planes) -> tuple:
+        found = search(self.backend, planes, self.windows, self.least)
+        return as_segments(found, self.windows)
+
+    def segments(self, planes: Planes) -> tuple:
+        return one_allele(segments_between(planes, None, self.genome, self.limits, self.backend))
+
+    def segments_of_files(self) -> tuple:
+        planes = self.read()
+        genome = genome_of(self.frequencies(planes), self.limits)
+        found = segments_between(planes, None, genome, self.limits, self.backend)
+        names = [f"i{k}" for k in range(self.options.samples)]
+        with open_text(self.prefix.with_suffix(".segments.tsv.gz")) as file:
+            write_rows(file, segments_table(found, names, names, genome.sites))
+        return one_allele(found)
+
+    def run(self, table: Table) -> None:
+        name = self.backend.name
+        for place, planes in self.places.items():
+            table.add(f"{name}, candidates from {place}", *timed(partial(self.candidates, planes)))
+        table.add(f"{name}, segments from planes", *timed(partial(self.segments, self.planes)))
+        table.add(f"{name}, segments from .bed", *timed(self.segments_of_files))
+
+    def run_depths(self, table: Table) -> None:
+        limits = TOLERANCE, self.least, MOST, self.options.threads
         for depth in (1, 2):
-            arguments = planes, None, windows, TOLERANCE, least, MOST, options.threads, depth
-            wall, cpu, found = timed(lambda run=arguments: ibd.candidates(*run))
-            table.add(f"probes in a row: {depth}", wall, cpu, as_segments(found, windows))
-    places = {"from planes": planes}
-    if backend.name == "gpu":
-        places["planes on the device"] = backend.keep_planes(planes)
-    for place, there in places.items():
-        runs = [timed(lambda at=there: search(backend, at, windows, least)) for _ in range(3)]
-        wall, cpu, found = min(runs, key=lambda run: run[0])
-        table.add(f"{backend.name}, {place}", wall, cpu, as_segments(found, windows))
-    wall, cpu, found = timed(lambda: search(backend, read(), windows, least))
-    table.add(f"{backend.name}, from .bed", wall, cpu, as_segments(found, windows))
+            arguments = self.planes, None, self.windows, *limits, depth
+            wall, cpu, found = timed(partial(ibd.candidates, *arguments))
+            table.add(f"probes in a row: {depth}", wall, cpu, as_segments(found, self.windows))
 
 
 def read_ibis(path: Path) -> tuple:
@@ -254,10 +342,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--samples", type=int, default=2000)
     parser.add_argument("--sites", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ibis", help="path of a built ibis")
     parser.add_argument("--plink", action="store_true", help="PLINK 1.9 --genome too")
     parser.add_argument("--depths", action="store_true", help="one or two probes in a row")
-    options = commandline.parse(parser, samples=100, sites=6000)
+    options = commandline.parse(parser, samples=100, sites=6000, rounds=1)
     backend = select_backend(options.device, options.threads)
     print(backend.describe())
     plink = commandline.find_peer("plink1.9") if options.plink else None
@@ -266,14 +355,18 @@ def main() -> None:
         table = Table(
             draw_study(prefix, options.samples, options.sites), options.samples, options.sites
         )
-        bench_ours(table, backend, prefix, options)
-        if options.ibis:
-            ibis = (options.ibis, "-bfile", prefix, "-min_l", MIN_CM, "-t", options.threads)
-            wall, cpu, _ = timed(lambda: run(*ibis, "-f", out))
-            table.add("IBIS, from .bed", wall, cpu, read_ibis(Path(f"{out}.seg")))
+        ours = Ours(backend, prefix, options)
+        if options.depths:
+            ours.run_depths(table)
+        for _ in range(options.rounds):
+            ours.run(table)
+            if options.ibis:
+                ibis = (options.ibis, "-bfile", prefix, "-min_l", MIN_CM, "-t", options.threads)
+                wall, cpu, _ = timed(partial(run, *ibis, "-f", out))
+                table.add(IBIS, wall, cpu, read_ibis(Path(f"{out}.seg")))
         if plink:
             command = (plink, "--bfile", prefix, "--genome", "--threads", options.threads)
-            wall, cpu, _ = timed(lambda: run(*command, "--out", out))
+            wall, cpu, _ = timed(partial(run, *command, "--out", out))
             table.add("PLINK 1.9 --genome", wall, cpu, None)
     table.show(f"{options.samples} people, {options.sites} sites")
 

@@ -23,7 +23,6 @@ passes, the share of planted stretches that segments cover, and false segments.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import commandline
@@ -39,6 +38,7 @@ from bench_ibd import (
     WINDOW_SITES,
     as_segments,
     contig_bounds,
+    genome_of,
     search,
     windows_of_study,
 )
@@ -47,8 +47,7 @@ from timing import print_table
 from popdesic.engine.ibd import Candidates
 from popdesic.engine.select import cpu_backend, select_backend
 from popdesic.engine.terms import Planes
-from popdesic.ibd.segments import Genome, SegmentLimits, segments_of
-from popdesic.ibd.windows import GeneticSites
+from popdesic.ibd.segments import SegmentLimits, segments_of
 
 CONTIG_SITES, THREADS = SITES_A_CM * CONTIG_CM, 256
 #: Share of the device's free memory for planes; the rest is for packed windows and candidates.
@@ -111,25 +110,12 @@ def judge(i, j, begin, end, planted: np.ndarray, n_sites: int) -> tuple[float, i
     return float((2 * covered >= length)[long].mean()), int((~own).sum() + (shared == 0).sum())
 
 
-def genome_of(n_sites: int, alleles: np.ndarray, limits: SegmentLimits) -> Genome:
-    """The drawn genome with the windows that are searched here.
-
-    Allele frequencies are those among the haplotypes of a block.
-    """
-    bounds = contig_bounds(n_sites)
-    contig = np.repeat(np.arange(len(bounds)), [end - first for first, end in bounds])
-    site = np.concatenate([np.arange(end - first) for first, end in bounds])
-    cm = site / SITES_A_CM
-    place = np.round(1e6 * cm).astype(np.int64)
-    sites = GeneticSites(contig.astype(str), place, cm, np.ones(n_sites, bool))
-    genome = Genome.of(sites, np.bitwise_count(alleles) / BLOCK_HAPLOTYPES, limits)
-    return replace(genome, windows=windows_of_study(n_sites))
-
-
 def exact_pass(words, found: Candidates, planted, alleles, wall: float, threads: int) -> None:
     """Segments of all candidates, from planes in host memory; prints its table."""
     n_sites, limits = len(alleles), SegmentLimits(min_cm=MIN_CM)
-    genome, planes = genome_of(n_sites, alleles, limits), Planes(words.get(), n_sites)
+    # Allele frequencies are those among the haplotypes of a block.
+    genome = genome_of(np.bitwise_count(alleles) / BLOCK_HAPLOTYPES, limits)
+    planes = Planes(words.get(), n_sites)
     few = Candidates(*(column[:1] for column in found))
     segments_of(few, planes, planes, genome, limits, threads)  # compiled
     begin, before = time.perf_counter(), time.process_time()

@@ -17,7 +17,7 @@ Genotypes have 0.1 % errors and 1 % missing calls. Four tables:
   more than half of it is covered. Of more than --truth-people people, the true segments of so many
   are sought, and segments between these are compared, out of a search of everyone. `one
   ancestor`: share of the calls of which a single ancestor explains more than half. Ends: distance
-  to the true ends of the segments that were found.
+  to the true ends of the segments that were found. Recall by length: of true segments in classes.
 - CPU time of the exact pass (ends, LOD, both alleles) on the isolate, on one thread: that of all
   segments less that of the candidates.
 - False segments among people of a large population, nobody of whom is chosen for being related: in
@@ -32,7 +32,9 @@ Genotypes have 0.1 % errors and 1 % missing calls. Four tables:
 
 from __future__ import annotations
 
+import itertools
 import time
+from collections.abc import Iterator
 
 import commandline
 import numpy as np
@@ -47,7 +49,15 @@ from ibd_people import (
     true_among,
     true_of,
 )
-from ibd_scores import COVERED, call_people, family_degrees, family_genotypes, human_sites, score
+from ibd_scores import (
+    COVERED,
+    Scores,
+    call_people,
+    family_degrees,
+    family_genotypes,
+    human_sites,
+    score,
+)
 from scipy.stats import chi2
 from timing import print_table
 
@@ -58,6 +68,8 @@ from popdesic.ibd.windows import GeneticSites, genetic_sites
 
 #: Lengths at which segments are sought; the first has its precision in the table of goals.
 LENGTHS = (7.0, 5.0)
+#: Limits of the classes of true segments by length, in cM.
+CLASSES = (5.0, 5.5, 6.0, 7.0, 7.5, 8.0, 10.0, 15.0, np.inf)
 ERROR_RATE, MISSING = 0.001, 0.01
 #: Times are the best of so many runs.
 REPEATS = 5
@@ -68,6 +80,7 @@ THIN_RATE = 2e-9
 def segments_table(options) -> None:
     """Above --truth-people, truth and calls are those among so many, drawn at random."""
     rows, whole = [], options.people <= options.truth_people
+    by_length: dict[float, list[Scores]] = {least: [] for least in LENGTHS}
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         people = draw_people(
             options.people,
@@ -89,6 +102,7 @@ def segments_table(options) -> None:
             calls = call_people(people, SegmentLimits(min_cm=least), options.threads)
             calls = {pair: own for pair, own in calls.items() if some.issuperset(pair)}
             one = score(people, calls, least)
+            by_length[least].append(one)
             ends = np.abs(one.ends) if len(one.ends) else np.array([np.nan])
             rows.append(
                 (
@@ -96,10 +110,31 @@ def segments_table(options) -> None:
                     *(one.called, f"{one.precision:.4f}"),
                     f"{one.one_ancestor / max(one.called, 1):.4f}",
                     *(f"{np.median(ends):.3f}", f"{np.quantile(ends, 0.9):.3f}"),
+                    f"{np.mean(ends <= 0.3):.3f}",
                 )
             )
     header = ["seed", "least cM", "true", "recall", "called", "precision", "one ancestor"]
-    print_table("Segments of an isolate", [*header, "ends: median cM", "90 %"], rows)
+    header += ["ends: median cM", "90 %", "within 0.3 cM"]
+    print_table("Segments of an isolate", header, rows)
+    print_table("Recall by length", ["cM", *_recall_words()], list(_recall_rows(by_length)))
+
+
+def _recall_words() -> list[str]:
+    return [word for least in LENGTHS for word in ("true", f"recall, least {least:g} cM")]
+
+
+def _recall_rows(by_length: dict[float, list[Scores]]) -> Iterator[list[str]]:
+    """Rows of classes of length: true segments and their recall, for each shortest segment."""
+    for low, high in itertools.pairwise(CLASSES):
+        row = [f"{low:g} to {high:g}" if np.isfinite(high) else f"{low:g} and more"]
+        for scores in by_length.values():
+            length, found = (
+                np.concatenate([getattr(one, name) for one in scores])
+                for name in ("lengths", "covered")
+            )
+            here = (low <= length) & (length < high)
+            row += [str(here.sum()), f"{found[here].mean():.4f}" if here.any() else ""]
+        yield row
 
 
 def false_table(options) -> None:

@@ -4,8 +4,9 @@
         [--neighbors 50] [--cohorts 4] [--points 4000] [--components 20] [--quick]
 
 Random planes, without and with missing genotypes (6 %), in which every hundredth person has half
-of the genotypes of the one before. For nearest people, also by rows of cohorts as the jobs of a
-study find them, and close relatives: seconds, T site-pairs/s, and the same beside the products of
+of the genotypes of the one before. For nearest people, close relatives, and what comparisons of
+cohorts look at (relatives, mixtures, best matches), also by rows of cohorts as the jobs of a study
+find them: seconds, T site-pairs/s, and the same beside the products of
 the same tiles alone, which nothing can undercut; then what a million people at 100 000 sites would
 take, by the number of pairs. For points on components: the same by pairs of points. Planes are on
 the device before the clock starts; a GPU also prints how long they take to get there from host
@@ -26,12 +27,14 @@ from popdesic.engine.cpu.nearest import SIDE
 from popdesic.engine.host.neighbor_lists import merge_lists
 from popdesic.engine.nearest import Measure, Nearest, PlaneParts, tiles_of_pairs
 from popdesic.engine.relatives import Closeness
+from popdesic.engine.screen import Screen, Screened
 from popdesic.engine.select import select_backend
-from popdesic.engine.terms import SQUARED_ALONE, Planes, Terms
+from popdesic.engine.terms import KINSHIP, SQUARED_ALONE, Planes, Terms
 
 GOAL_SAMPLES, GOAL_SITES = 1_000_000, 100_000
 #: Third degree (Manichaikul et al. 2010).
 CLOSE = Closeness(0.0442, 0.02, 100, 10**8)
+SCREEN = Screen(0.0442, 0.02, 100, 100, 0.02, 0.05)
 
 
 def draw_planes(n: int, n_sites: int, masked: bool, xp) -> Planes:
@@ -72,6 +75,13 @@ def products(backend: Backend, planes: PlaneParts, terms: Terms) -> None:
     cupy.cuda.Device().synchronize()
 
 
+def cohorts_of(planes: PlaneParts, n_cohorts: int) -> tuple[list[Planes], list[int]]:
+    """Planes of cohorts of equal size, and their bounds."""
+    (whole,) = planes.parts
+    bounds = np.linspace(0, planes.n_samples, n_cohorts + 1).astype(int).tolist()
+    return [Planes(whole.words[a:b], whole.n_sites) for a, b in pairwise(bounds)], bounds
+
+
 def nearest_by_rows(
     backend: Backend, planes: PlaneParts, measure: Measure, k: int, n_cohorts: int
 ) -> Nearest:
@@ -79,10 +89,8 @@ def nearest_by_rows(
 
     A row has its own cohort on the device; here the others are there too.
     """
-    (whole,), n = planes.parts, planes.n_samples
-    bounds = np.linspace(0, n, n_cohorts + 1).astype(int).tolist()
-    parts = [Planes(whole.words[a:b], whole.n_sites) for a, b in pairwise(bounds)]
-    found = Nearest.empty(n, k)
+    parts, bounds = cohorts_of(planes, n_cohorts)
+    found = Nearest.empty(planes.n_samples, k)
 
     def merge(lists: Nearest, own: int, other: int) -> None:
         mine = slice(bounds[own], bounds[own + 1])
@@ -95,6 +103,16 @@ def nearest_by_rows(
             of_other, of_own = backend.nearest_between(other, own, measure, k)
             merge(of_other, column, row)
             merge(of_own, row, column)
+    return found
+
+
+def screened_by_rows(backend: Backend, planes: PlaneParts, n_cohorts: int) -> list[Screened]:
+    """Pairs to look at again and best matches, as the jobs of a study find them."""
+    parts = cohorts_of(planes, n_cohorts)[0]
+    found = []
+    for row, own in enumerate(parts):
+        found.append(backend.screen_pairs(own, None, SCREEN, 1))
+        found += [backend.screen_pairs(other, own, SCREEN, 1) for other in parts[:row]]
     return found
 
 
@@ -130,6 +148,15 @@ def bench_people(backend: Backend, options, *, masked: bool, xp) -> None:
     assert np.array_equal(found[name].index, found[f"{k} nearest"].index)
     alone = timed("products: distance", lambda: products(backend, planes, SQUARED_ALONE))
     timed("close pairs", lambda: backend.close_pairs(planes, CLOSE), alone)
+    alone = timed("products: kinship", lambda: products(backend, planes, KINSHIP))
+    name = "relatives, mixtures, best matches"
+    whole = planes.parts[0]
+    timed(name, lambda: backend.screen_pairs(whole, None, SCREEN, 1), alone)
+    timed(
+        f"{name}, by rows of {n_cohorts} cohorts",
+        lambda: screened_by_rows(backend, planes, n_cohorts),
+        alone,
+    )
     title = f"{n} people, {n_sites} sites, {'6 % missing' if masked else 'none missing'}"
     goal = f"{GOAL_SAMPLES} x {GOAL_SITES}, s (extrapolated)"
     print_table(title, ("", "s", "T site-pairs/s", "of products alone", goal), rows)

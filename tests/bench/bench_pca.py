@@ -23,8 +23,8 @@ import pandas as pd
 
 from popdesic.embedding.eigen import leading_eigenpairs
 from popdesic.embedding.krylov import COLUMNS, Krylov
-from popdesic.embedding.large_pca import START, significant_axes_of_many
-from popdesic.embedding.lots import lots_of, signs_of
+from popdesic.embedding.large_pca import first_vectors, significant_axes_of_many
+from popdesic.embedding.lots import lots_of
 from popdesic.embedding.relationship import relationship_among
 from popdesic.embedding.relationship_products import RelationshipProducts
 from popdesic.engine.genotype_products import Calls
@@ -73,9 +73,9 @@ def timed(label: str, work: Callable):
 
 @one_blas_thread
 def by_passes(relationship: RelationshipProducts, names, k: int) -> Krylov:
-    lots = lots_of(names)
-    start = np.stack([signs_of(lots, START + column) for column in range(COLUMNS)], axis=1)
-    space = Krylov(relationship, start.astype(np.float64), relationship.products.threads)
+    products = relationship.products
+    start = first_vectors(lots_of(names), products.threads)
+    space = Krylov(relationship, start, products.columns)
     if not space.search(k):
         print("some components have not been found")
     return space
@@ -151,8 +151,8 @@ def main() -> None:
     relationship = timed("called genotypes and squares", lambda: RelationshipProducts(products))
     space = timed(f"{k} components by passes", lambda: by_passes(relationship, names, k))
     print(f"  {space.passes} passes of {COLUMNS} vectors")
-    vectors = space.pairs(COLUMNS)[1]
-    timed("one pass", lambda: relationship(vectors))
+    vectors = relationship.products.columns.put(space.pairs(COLUMNS)[1])
+    timed("one pass", lambda: relationship.products.columns.get(relationship(vectors)))
     print(f"{'copying the packed genotypes once':<58} {copy_rate(rows, options.device):9.4f} s")
     if options.noise:
         sites = pd.DataFrame({"chrom": "1", "pos": np.arange(len(af)) * (3_000_000_000 // len(af))})

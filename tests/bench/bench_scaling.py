@@ -46,7 +46,13 @@ GENOTYPE_RATES = {"ingest_cohort": 2e8, "summarize_cohort": 2e9, "encode_cohort"
 #: Pairs per second of CPU rules that read or write matrices of all pairs.
 PAIR_RATES = {"assemble_distance": 1e8, "compute_pcoa": 1e7, "compute_umap": 1e7}
 #: Rules whose end is told, where the study has them.
-TOLD = ("measure_distance_row", "find_neighbor_row", "join_neighbors", "compare_cohorts")
+TOLD = (
+    "measure_distance_row",
+    "fill_rows",
+    "find_neighbor_row",
+    "join_neighbors",
+    "compare_cohorts",
+)
 TOLD += ("close_paths", "find_paths", "draw_near_umap")
 
 
@@ -163,7 +169,7 @@ def main() -> None:
     cohorts = {f"c{c:03d}": options.samples for c in range(options.cohorts)}
     rows = study_rows(Path("a new study"), list(cohorts), cohorts)
     by_row = {stage: found.by_row for stage, found in rows.items()}
-    sizes = Sizes(cohorts, options.sites, rows=by_row, sparse=sparse)
+    sizes = Sizes(cohorts, options.sites, rows=by_row, sparse=sparse, filled=sparse)
     seconds = [seconds_at_size(job, sizes) for job in jobs]
     rows: dict[str, list[float]] = {}
     for job, took in zip(jobs, seconds, strict=True):

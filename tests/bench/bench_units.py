@@ -1,8 +1,9 @@
 """CPU seconds of the units of a scan, cut by equal work and by equal numbers of combinations.
 
-    python tests/bench/bench_units.py [--units 32] [--quick]
+    python tests/bench/bench_units.py [--device cpu|gpu] [--units 32] [--quick]
 
-Sites in Hardy-Weinberg proportions with minor alleles of 5 to 50 %, best 1 000, one thread.
+Sites in Hardy-Weinberg proportions with minor alleles of 5 to 50 %, best 1 000, one thread; on a
+GPU seconds by the wall, with the set-up of each unit.
 Columns: the slowest unit over the mean, by the model of `engine/scan_work.py` and as measured, and
 the error of the model: the root mean square of measured over modelled work of units, less one.
 """
@@ -15,7 +16,7 @@ import numpy as np
 from bench_epistasis_cpu import by_interaction
 
 from popdesic.engine.scan_work import first_site_work
-from popdesic.engine.select import cpu_backend
+from popdesic.engine.select import select_backend
 from popdesic.epistasis.reorder import reorder_sites
 from popdesic.epistasis.scan import make_scan_data, scanner
 from popdesic.epistasis.units import count_stored, unit_bounds
@@ -39,21 +40,22 @@ def equal_counts(n_sites: int, n_units: int, order: int) -> np.ndarray:
     return np.round(n_sites * (1 - rest)).astype(int)
 
 
-def seconds_of(data, order: int, bounds: np.ndarray) -> np.ndarray:
-    """CPU seconds of each unit, the better of two."""
-    scan, spent = scanner(cpu_backend(1), order), []
+def seconds_of(data, order: int, bounds: np.ndarray, backend, clock) -> np.ndarray:
+    """Seconds of each unit, the better of two."""
+    scan, spent = scanner(backend, order), []
     scan(data, range(1), TOP)  # compiles
     for _ in range(2):
         spent.append([])
         for start, stop in itertools.pairwise(bounds.tolist()):
-            started = time.process_time()
+            started = clock()
             scan(data, range(start, stop), TOP)
-            spent[-1].append(time.process_time() - started)
+            spent[-1].append(clock() - started)
     return np.min(spent, axis=0)
 
 
 def main() -> None:
     parser = commandline.new_parser(__doc__)
+    parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
     parser.add_argument("--units", type=int, default=32)
     parser.add_argument("--sites", type=int, default=1000, help="of triples; of pairs 10 times")
     parser.add_argument("--samples", type=int, nargs="+", default=[2048, 16384])
@@ -61,23 +63,26 @@ def main() -> None:
     parser.add_argument("--orders", type=int, nargs="+", default=[2, 3])
     parser.add_argument("--scores", nargs="+", default=["k2", "interaction"])
     options = commandline.parse(parser, sites=40, samples=[128], missing=[0.0], units=4)
+    clock = time.process_time if options.device == "cpu" else time.perf_counter
+    backend = select_backend(options.device, 1, scans=True)
+    print(backend.describe())
     print(
         f"{'order':>5} {'sites':>6} {'samples':>8} {'missing':>8} {'score':>12} {'cut by':>8} "
-        f"{'model':>6} {'measured':>9} {'error':>6} {'CPU s':>7}"
+        f"{'model':>6} {'measured':>9} {'error':>6} {'s':>7}"
     )
     for order, samples, missing in itertools.product(
         options.orders, options.samples, options.missing
     ):
         n_sites = options.sites * (10 if order == 2 else 1)
         words, data = draw(n_sites, samples, missing)
-        work = first_site_work(count_stored(words), words.shape[2], order, "cpu")
+        work = first_site_work(count_stored(words), words.shape[2], order, options.device)
         cuts = {
             "work": unit_bounds(work, options.units),
             "number": equal_counts(n_sites, options.units, order),
         }
         for score, (name, bounds) in itertools.product(options.scores, cuts.items()):
             one = data if score == "k2" else by_interaction(data)
-            spent = seconds_of(one, order, bounds)
+            spent = seconds_of(one, order, bounds, backend, clock)
             modelled = np.array([work[a:b].sum() for a, b in itertools.pairwise(bounds)])
             ratio = spent / spent.mean() / (modelled / modelled.mean())
             print(

@@ -52,3 +52,15 @@ def ordered(genotypes: np.ndarray, n_controls: int) -> ScanData:
         lambda rows: genotypes[rows], np.arange(len(genotypes)), n_controls
     )
     return make_scan_data(words, sites, n_controls, genotypes.shape[1] - n_controls, "k2")
+
+
+def many_sites(folder: Path, classes: tuple[int, int], n_sites: int) -> ScanData:
+    """Scan data of more sites than there are: those of the chromosome several times.
+
+    Each time the people are shuffled: frequencies and LD are real, and sites of different times are
+    unlinked.
+    """
+    genotypes, rng = chromosome(folder, sum(classes)), np.random.default_rng(1)
+    times = range(-(-n_sites // len(genotypes)))
+    drawn = [genotypes[:, rng.permutation(sum(classes))] for _ in times]
+    return ordered(np.concatenate(drawn)[:n_sites], classes[0])

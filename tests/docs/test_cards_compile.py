@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from card_variants import USUAL_THREADS, Compiled, variants_of
-from compiling import Usage, compile_kernel, require_compiler
+from compiling import (
+    LIBRARY_VARIABLE,
+    Usage,
+    compile_kernel,
+    compile_source,
+    library_version,
+    require_compiler,
+)
 
 from popdesic.engine.gpu.cards import (
     CARDS,
@@ -102,6 +111,18 @@ def test_all_kernels_compile_for_a_card_and_fit_it(card, request):
     for other, one in VARIANTS:
         if other is card and not is_typical(card, one):
             check(card, one)
+
+
+def test_a_given_library_compiles_for_all_cards():
+    """CUDA 12: its NVRTC is named by an environment variable, and all tests here compile by it."""
+    if not os.environ.get(LIBRARY_VARIABLE):
+        pytest.skip(f"{LIBRARY_VARIABLE} names no NVRTC")
+    major, minor = library_version()
+    wanted = f"__CUDACC_VER_MAJOR__ == {major} && __CUDACC_VER_MINOR__ == {minor}"
+    source = f'#if !({wanted})\n#error "another compiler"\n#endif\n'
+    source += 'extern "C" __global__ void nothing() {}\n'
+    for card in CARDS.values():
+        assert set(compile_source(source, arch_of(card))) == {"nothing"}
 
 
 def test_one_scan_of_each_core_is_typical():

@@ -26,6 +26,7 @@ import yaml
 from clone import ROOT, make_clone, run
 from commands import Shown, extract, shown_commands
 from running import planned, snapshot
+from sentences import MOST_WORDS, of_report
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ WAYS: dict[str, Way] = {
     "python3 tests/bare_root.py": named("what CI begins with; needs root and takes ten minutes"),
     ".venv/bin/python tests/fuzz/run.py --seconds 3600": Way("whole", " --seconds 4", "an hour"),
     "python docs/count_clicks.py": named("needs the finished example; tests/reader.py"),
+    "python docs/measure_page.py": named("needs the finished example; test_page_contents.py"),
+    "python tests/sentences.py": named("tests/docs/test_sentences.py"),
     "make lint": WHOLE,
     "make format": WHOLE,
     "make lock": Way("whole", " -n", "asks package indices for newer versions"),
@@ -157,7 +160,7 @@ WAYS: dict[str, Way] = {
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
             *("phantoms.py ../shared/data", "study.py", "population.py", "neighbors.py"),
-            *("units.py", "place.py", "ibd.py"),
+            *("units.py", "place.py", "ibd.py", "ibd_newcomer.py"),
         )
     },
     # a GPU
@@ -167,8 +170,8 @@ WAYS: dict[str, Way] = {
         for name in (
             *("bitgemm_gpu.py", "bitgemm_gpu.py --spectrum", "compare_gpu.py", "epistasis.py"),
             *("minplus_gpu.py", "devices.py", "neighbors.py --device gpu"),
-            *("ibd.py --device gpu", "ibd_mosaics.py"),
-            "population.py --device gpu",
+            *("ibd.py --device gpu", "ibd_mosaics.py", "million.py", "together.py"),
+            *("population.py --device gpu", "spread_gpu.py"),
         )
     },
     # other programs and short names
@@ -182,7 +185,14 @@ WAYS: dict[str, Way] = {
         for words in ("--profile slurm", "--cores 2")
     },
     "popdesic resume STUDY --no-one-job": named("tests/slurm/test_small_studies.py"),
-    "tests/bench/bench_slurm.py --repeats 2": named("shown whole above"),
+    **{
+        f"tests/bench/bench_{words}": named("the benchmark is shown whole in the README")
+        for words in (
+            *("slurm.py --repeats 2", "pca.py --device gpu --threads 16 --no-matrix"),
+            *("ibd_mosaics.py --exact --threads 12", "ibd.py --ibis PATH --plink"),
+            "ibd_newcomer.py --people 100 --newcomers 25 --lengths 100",
+        )
+    },
     "scontrol show job": named("what the tests of Slurm read"),
     "snakemake -n": named("what bench_scaling.py times"),
     "popdesic init": named("shown whole below"),
@@ -352,6 +362,12 @@ def test_tutorial_names_files_that_are_there(tutorial, clone):
     for name in names:
         assert (clone.parent / "my-study/results" / name).is_file(), name
     assert (clone.parent / "my-study/results/report/report.html").stat().st_size > 1e5
+
+
+def test_sentences_of_the_tutorials_report_are_short(tutorial, clone):
+    found = of_report(clone.parent / "my-study/results/report/report.html")
+    assert len(found) > 800
+    assert [f.text for f in found if f.words > MOST_WORDS] == []
 
 
 def test_tutorial_prints_what_it_shows(tutorial):

@@ -9,9 +9,15 @@ import pytest
 from compiling import compile_kernel, compile_source, require_compiler
 from launches import HOPPER, scan_shape
 
-from popdesic.engine.gpu import epistasis_plans, ibd_plans, minplus_plans, tune_plans
+from popdesic.engine.gpu import (
+    epistasis_plans,
+    genotype_plans,
+    ibd_plans,
+    minplus_plans,
+    tune_plans,
+)
 from popdesic.engine.gpu.bitgemm_plans import Pass
-from popdesic.engine.gpu.layout import compiler_options
+from popdesic.engine.gpu.layout import FORMS, compiler_options
 from popdesic.engine.gpu.sources import read_source
 from popdesic.engine.gpu.variants import defines_of
 from popdesic.engine.nearest import SHARES
@@ -36,7 +42,6 @@ def of_scan(
         given["parts"] = epistasis_plans.segments_of(x_states or states, joint) // 2
     shape = scan_shape(epistasis_plans.CORES[core], order=order, states=states, **given)
     of_all = epistasis_plans.scan_defines(
-        k2=not interaction,
         wide=wide,
         apart=apart,
         states=states,
@@ -50,7 +55,7 @@ def of_scan(
 
 def of_form(code: int) -> tuple[tuple[str, int], ...]:
     """Definitions of the lists of nearest people by one form of a distance."""
-    return (("FORM", code), ("N_OUTPUTS", 6 if code == SHARES else 2))
+    return (("FORM", code), ("N_OUTPUTS", {SHARES: 6, FORMS["MATCHES"]: 5}.get(code, 2)))
 
 
 APART = {"wide": 1, "apart": 1}
@@ -127,10 +132,18 @@ KERNELS = [
         for d in minplus_plans.SHAPES
     ),
     ("bitgemm/rare_sites", "75", ()),
-    *(("neighbors/nearest", arch, of_form(f)) for arch in ("75", "90a") for f in range(4)),
+    *(("neighbors/nearest", arch, of_form(f)) for arch in ("75", "90a") for f in FORMS.values()),
+    ("neighbors/screen", "75", (("N_OUTPUTS", 5),)),
     ("neighbors/points", "75", ()),
+    ("compare/band", "75", ()),
     *(("neighbors/close_pairs", "75", (("N_OUTPUTS", n),)) for n in (1, 5)),
     *(("pca/sum_codes", arch, (("TILES", tiles),)) for arch, tiles in (("80", 1), ("90a", 4))),
+    *(
+        (file, arch, genotype_plans.pass_defines(columns, threads))
+        for file, threads in (genotype_plans.NORMAL, genotype_plans.FLIPPED)
+        for arch, columns in (("80", 8), ("90a", 32))
+    ),
+    ("pca/columns", "75", ()),
     *(("umap/epoch", arch, (("DRAWS", 5),)) for arch in ("75", "80", "90a")),
     ("umap/density", "75", ()),
     *(("population/group_counts", "75", (("COUNT_BYTES", size),)) for size in (2, 4)),

@@ -1,4 +1,4 @@
-"""Pages, captions, descriptions and messages have no sentence of more than 30 words.
+"""Pages, captions, the report, descriptions and messages have no sentence of more than 30 words.
 
 `python tests/sentences.py` prints words per sentence and names the long ones.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from page_text import paragraphs_of_template
 from sentences import MOST_WORDS, everything, of_code, paragraphs, split
 
 #: Wording that reports once had, or another word for a thing that has one (glossary).
@@ -32,7 +33,7 @@ def found() -> dict:
     return everything()
 
 
-@pytest.mark.parametrize("kind", ["pages", "captions", "schemas", "messages"])
+@pytest.mark.parametrize("kind", ["pages", "captions", "report", "schemas", "messages"])
 def test_sentences_are_short(found, kind):
     assert len(found[kind]) > 100
     long = [f for f in found[kind] if f.words > MOST_WORDS]
@@ -63,10 +64,15 @@ def test_sentences_are_told_apart():
     assert [p for p in paragraphs(text) if p.strip(" -")] == ["A b c.", "d e", "f", " g ", " h i "]
 
 
-def test_messages_are_read_from_code(tmp_path, monkeypatch):
-    monkeypatch.setattr("sentences.ROOT", tmp_path)
+def test_paragraphs_of_templates_are_read_with_each_alternative():
+    text = """<p>{# no #}One {% if a %}b{% elif c %}d{% else %}e{% endif %}.</p><ul><li>{{ x }} is
+    {% for y in x %}<b>this</b>{% endfor %}{% if z %} too{% endif %}</li></ul><style>p {}</style>"""
+    assert paragraphs_of_template(text) == ["One b.", "X is this too", "One e.", "X is this"]
+
+
+def test_messages_are_read_from_code(tmp_path):
     path = tmp_path / "a.py"
     path.write_text(
         'raise UserError(f"{a} is b: " "c; do d.")\nFinding("note", "T", "One. Two.")\n'
     )
-    assert [f.text for f in of_code(path)] == ["X is b: c", "do d.", "T", "One.", "Two."]
+    assert [f.text for f in of_code(path, tmp_path)] == ["X is b: c", "do d.", "T", "One.", "Two."]

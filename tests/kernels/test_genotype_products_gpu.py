@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from random_cohorts import random_calls
 
+from popdesic.embedding.krylov import Krylov
+from popdesic.embedding.relationship_products import RelationshipProducts
 from popdesic.engine import genotype_products
+from popdesic.engine.cpu.columns import CpuColumns
 from popdesic.engine.cpu.genotype_products import CpuProducts
 from popdesic.engine.genotype_products import Flips
 
@@ -35,8 +40,44 @@ def test_bytes_are_those_of_the_cpu(gpu_device, sizes, n_sites, missing, k):
     assert gpu.project(vectors).tobytes() == cpu.project(vectors).tobytes()
     assert gpu.normal(vectors).tobytes() == cpu.normal(vectors).tobytes()
     assert gpu.joint(vectors).tobytes() == cpu.joint(vectors).tobytes()
+    for name, own in vars(cpu.sample_sums()).items():
+        assert vars(gpu.sample_sums())[name].tobytes() == own.tobytes(), name
     factors = rng.uniform(0.5, 1.5, (len(sizes), len(sizes)))
     assert gpu.normal(vectors, factors).tobytes() == cpu.normal(vectors, factors).tobytes()
+
+
+@pytest.mark.parametrize("n", [1, 15, 2048, 2049, 70001])
+def test_columns_have_the_bytes_of_the_cpu(gpu_device, n):
+    from popdesic.engine.gpu.columns import GpuColumns
+
+    rng, found = np.random.default_rng(n), []
+    parts = [rng.normal(size=(n, k)) * 10.0 ** rng.integers(-9, 9, k) for k in (16, 1, 7)]
+    shares = rng.normal(size=(2, 16, 16))
+    for columns in (CpuColumns(4), GpuColumns(gpu_device)):
+        left, middle, right = map(columns.put, parts)
+        sums = columns.gram([left, middle], right)
+        columns.add(right, [left, middle], shares)
+        found.append(sums.tobytes() + columns.get(right).tobytes())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.02])
+def test_components_have_the_bytes_of_the_cpu(gpu_device, missing):
+    """The whole search, with vectors on the device; also where a part lies there already."""
+    import cupy
+
+    rng = np.random.default_rng(7)
+    calls = random_calls(rng, [3000], 6000, missing)
+    start, found = rng.normal(size=(len(calls.places), 16)), []
+    padded = cupy.asarray(calls.block(0, 6000))
+    who = np.isin(np.arange(4 * padded.shape[1]), calls.places)
+    held = replace(calls, parts=(padded,), keep=(who,))
+    for own in (CpuProducts(calls, 4), products(calls, gpu_device), products(held, gpu_device)):
+        relationship = RelationshipProducts(own)
+        space = Krylov(relationship, start, own.columns)
+        space.search(3, most_passes=4)
+        found.append(b"".join(part.tobytes() for part in space.pairs(20)))
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize("known", [0, 3])

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from neighbor_checks import (
     METRICS,
+    SCREENS,
     awkward_points,
     check_between,
     check_close,
     check_nearest,
     check_points,
+    check_screen,
     draw_people,
     parts_of,
 )
@@ -19,8 +21,7 @@ pytest.importorskip("cupy")
 
 import cupy
 
-from popdesic.engine.gpu import nearest as nearest_gpu
-from popdesic.engine.gpu import neighbor_plans, tiles
+from popdesic.engine.gpu import close_pairs, nearest, neighbor_plans, pair_screen, tiles
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.gpu.devices import supported_kernels
 from popdesic.engine.gpu.rare_sites_plans import SiteCosts
@@ -63,8 +64,28 @@ def test_nearest_of_two_cohorts_in_each_other(backend, monkeypatch, metric, kept
     held = dict.fromkeys(kept, backend.keep_planes)
     for cut in (1, 300):
         check_between(backend, genotypes, cut, 9, metric, 20, **held)
-    monkeypatch.setattr(neighbor_plans, "HOST_PAIRS", 1)
+    monkeypatch.setattr(neighbor_plans, "TILE_SAMPLES", 256)
     check_between(backend, genotypes, 300, 9, metric, 20, **held)
+
+
+@pytest.mark.parametrize(("n", "cut"), [(1030, 515), (3000, 2900), (5000, 1000)])
+@pytest.mark.parametrize("k", [1, 50, 256])
+def test_lists_of_two_cohorts_of_any_size(backend, monkeypatch, n, cut, k):
+    """More neighbours than the first band offers, and more candidates than have room."""
+    genotypes = draw_people(n, n, 90, 0.1, copies=200)
+    check_between(backend, genotypes, cut, k, "euclidean", 20)
+    monkeypatch.setattr(nearest, "BANDS", nearest.WHOLE)
+    monkeypatch.setattr(neighbor_plans, "BANDS", neighbor_plans.WHOLE)
+    check_between(backend, genotypes, cut, k, "ibs", 20)
+
+
+@pytest.mark.parametrize("n_sites", [1, 15, 16, 17, 63, 64, 65, 1100])
+def test_two_cohorts_of_any_number_of_sites(backend, n_sites):
+    genotypes = draw_people(n_sites, 300, n_sites, 0.2)
+    genotypes[3] = -1  # nobody can be compared with it
+    check_between(backend, genotypes, 140, 5, "euclidean")
+    genotypes[:] = -1
+    check_between(backend, genotypes, 140, 5, "normalized")
 
 
 @pytest.mark.parametrize("k", [1, 50, 256])
@@ -103,7 +124,10 @@ def test_every_micro_kernel(gpu_device, side, kernel):
     for missing in (0.0, 0.1):
         genotypes = draw_people(3, 600, 500, missing, copies=60)
         check_nearest(backend, genotypes, 9, "euclidean")
+        check_between(backend, genotypes, 250, 9, "euclidean")
         check_close(backend, genotypes, CLOSE)
+        check_screen(backend, genotypes, 250, SCREENS["usual"], 3)
+        check_screen(backend, genotypes, None, SCREENS["usual"], 3)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.05])
@@ -113,6 +137,7 @@ def test_rare_sites(gpu_device, side, missing):
     genotypes = np.where(draw_people(4, 700, 900, missing) == 2, 0, draw_people(5, 700, 900))
     genotypes[:, ::3] = draw_people(6, 700, 300, missing, copies=50)
     check_nearest(backend, genotypes.astype(np.int8), 9, "manhattan")
+    check_between(backend, genotypes.astype(np.int8), 300, 9, "manhattan", a=backend.keep_planes)
     check_close(backend, genotypes.astype(np.int8), CLOSE)
 
 
@@ -159,7 +184,7 @@ def test_nearest_of_awkward_points(backend, side, name):
 @pytest.mark.parametrize("least", [8, 1 << 16])
 def test_close_pairs_of_counts(backend, side, monkeypatch, missing, kinship, least):
     """With little room the whole product is taken, and room is made."""
-    monkeypatch.setattr(nearest_gpu, "LEAST_PAIRS", least)
+    monkeypatch.setattr(close_pairs, "LEAST_PAIRS", least)
     genotypes = draw_people(10, 600, 300, missing, copies=50)
     for share in (0.0, 0.02):
         check_close(backend, genotypes, Closeness(kinship, share, 5, 10**6))
@@ -170,3 +195,33 @@ def test_too_many_pairs_are_refused(backend, most):
     genotypes = np.repeat(draw_people(11, 5, 100), 60, axis=0)
     with pytest.raises(UserError, match=f"more than {most} of the pairs of 300 samples"):
         backend.close_pairs(parts_of(genotypes), Closeness(0.0442, 0.0, 1, most))
+
+
+@pytest.mark.parametrize("name", SCREENS)
+@pytest.mark.parametrize("cut", [None, 1, 300])
+@pytest.mark.parametrize("kept", ["", "a", "b"])
+def test_pairs_to_look_at_again(backend, side, monkeypatch, name, cut, kept):
+    """With either cohort's planes on the device or in host memory, and with little room."""
+    genotypes = draw_people(12, 700, 70, 0.2, copies=100)
+    genotypes[3] = -1
+    held = dict.fromkeys(kept, backend.keep_planes)
+    check_screen(backend, genotypes, cut, SCREENS[name], 3, **held)
+    monkeypatch.setattr(pair_screen, "LEAST_PAIRS", 8)
+    monkeypatch.setattr(pair_screen, "MOST_PAIRS", 1000)
+    check_screen(backend, genotypes, cut, SCREENS[name], 0, **held)
+
+
+@pytest.mark.parametrize("top", [1, 100, 300])
+@pytest.mark.parametrize("cut", [None, 100, 3900])
+def test_best_matches_of_many(backend, top, cut):
+    """More matches than the lists on the device have, too."""
+    genotypes = draw_people(13, 4000, 120, 0.05, copies=400)
+    check_screen(backend, genotypes, cut, SCREENS["usual"], top)
+
+
+@pytest.mark.parametrize("n_sites", [1, 15, 16, 17, 63, 64, 65, 1100])
+def test_screens_of_any_number_of_sites(backend, n_sites):
+    genotypes = draw_people(n_sites, 300, n_sites, 0.2, copies=30)
+    for cut in (None, 140):
+        check_screen(backend, genotypes, cut, SCREENS["usual"], 2)
+        check_screen(backend, np.full_like(genotypes, -1), cut, SCREENS["all"], 2)

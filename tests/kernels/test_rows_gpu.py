@@ -13,9 +13,15 @@ import pytest
 pytest.importorskip("cupy")
 
 import cupy
+import numpy as np
 from random_cohorts import make_planes
 
+from popdesic.compare import cohorts
+from popdesic.compare.resolution import resolve
+from popdesic.distance import neighbors
+from popdesic.distance.fill_rows import RowWork, fill_rows
 from popdesic.distance.measure_row import measure_row
+from popdesic.engine.gpu import backend as backend_gpu
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.gpu.lease import SHARES, shares_of
 from popdesic.engine.select import select_backend
@@ -54,6 +60,51 @@ def test_a_row_is_the_same_bytes(gpu_device, tmp_path, metric, parts):
     assert all(isinstance(planes.words, cupy.ndarray) for planes in kept)
 
 
+def works_of(results: Path, folders: dict[str, Path], panel: Path) -> list[RowWork]:
+    """Neighbours and comparisons of the cohorts c and d with all."""
+    resolution = resolve(1e-6, 0.5, 1e-4, panel="P", sites=900, founders=12, max_mismatch=0.02)
+    limits = cohorts.Limits(-0.5, 2, 0.005, 0.02, 0.05, 0.01, 1, resolution)
+    options = {"k": 5, "metric": "euclidean", "missing": "pairwise", "min_called": 1}
+    works = []
+    for row in "cd":
+        pairs = [(other, row) for other in "abcd" if other <= row]
+        landmarks = {"a": np.arange(0, 70, 9), "d": np.array([1])}
+        path = results / f"distance/tiles/{row}/row.json"
+        works.append(
+            neighbors.row_work(path, pairs, folders, **options, landmarks=landmarks, code="1")
+        )
+        path = results / f"compare/tiles/{row}/row.json"
+        works.append(cohorts.row_work(path, pairs, folders, panel, limits, "1"))
+    return works
+
+
+@pytest.mark.parametrize("share", [0.6, 0.0])
+def test_rows_that_are_filled_together_are_the_same_bytes(gpu_device, tmp_path, monkeypatch, share):
+    """Whether planes stay on the device or not."""
+    monkeypatch.setattr(backend_gpu, "KEPT_SHARE", share)
+    sizes = {"a": 70, "b": 131, "c": 257, "d": 300}
+    folders = {
+        name: make_planes(tmp_path / name, n, 900, 0.03 * (n % 2)) for name, n in sizes.items()
+    }
+    lines = [f"1\t{k}\trs{k}\tA\tG\t0.3\t0\t9\n" for k in range(900)]
+    panel = tmp_path / "sites.tsv"
+    head = "# panel P, drawn\nchrom\tpos\tid\tref\talt\taf\tmode\tn_called\n"
+    panel.write_text(head + "".join(lines))
+    found = {}
+    for name, backend in (("cpu", select_backend("cpu", 2)), ("gpu", GpuBackend())):
+        results = tmp_path / name / "results"
+        works = works_of(results, folders, panel)
+        counts = fill_rows(works, folders, lambda _, chosen=backend: chosen)
+        assert counts["tiles computed"] == 14
+        found[name] = {
+            str(path.relative_to(results)): path.read_bytes()
+            for ending in ("npz", "tsv")
+            for path in results.rglob(f"*.{ending}")
+        }
+    assert len(found["cpu"]) == 7 + 3 * 7
+    assert found["cpu"] == found["gpu"]
+
+
 JOB = """
 import sys
 import cupy
@@ -88,7 +139,7 @@ def test_two_small_jobs_share_a_device_and_a_large_one_waits(gpu_device, tmp_pat
                 stdout=subprocess.PIPE,
                 text=True,
                 env={**os.environ, "PYTHONPATH": f"{PACKAGE}:{os.environ.get('PYTHONPATH', '')}"}
-                | {"TMPDIR": str(tmp_path)},
+                | {"TMPDIR": str(tmp_path), "CUDA_VISIBLE_DEVICES": "0"},
             )
         )
         return started[-1]

@@ -244,7 +244,7 @@ def _functions() -> dict:
 
     names = (
         "abs arange concatenate cumsum flatnonzero frexp full_like ldexp maximum minimum moveaxis "
-        "partition rint sqrt where zeros_like"
+        "partition rint sqrt stack where zeros_like"
     )
     return {
         "asarray": asarray,

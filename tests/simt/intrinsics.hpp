@@ -17,6 +17,7 @@
 
 struct int2 { int x, y; } __attribute__((aligned(8)));
 struct int4 { int x, y, z, w; } __attribute__((aligned(16)));
+struct float4 { float x, y, z, w; } __attribute__((aligned(16)));
 struct uint2 { unsigned x, y; } __attribute__((aligned(8)));
 struct uint4 { unsigned x, y, z, w; } __attribute__((aligned(16)));
 struct ulonglong2 { unsigned long long x, y; } __attribute__((aligned(16)));
@@ -37,6 +38,7 @@ inline long long max(long long a, long long b) { return a < b ? b : a; }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
 inline int __vimin3_s32(int a, int b, int c) { return min(min(a, b), c); }
@@ -67,11 +69,17 @@ inline float __uint_as_float(unsigned x) { return simt_bits<float>(x); }
 inline int __float_as_int(float x) { return simt_bits<int>(x); }
 inline unsigned __float_as_uint(float x) { return simt_bits<unsigned>(x); }
 inline double __longlong_as_double(long long x) { return simt_bits<double>(x); }
+inline long long __double_as_longlong(double x) { return simt_bits<long long>(x); }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
 inline double __dadd_rn(double a, double b) { return a + b; }
 inline double __dsub_rn(double a, double b) { return a - b; }
 inline double __ddiv_rn(double a, double b) { return a / b; }
+inline double __dsqrt_rn(double x) { return std::sqrt(x); }
+inline float __double2float_ru(double x) {
+    const float near = (float)x;
+    return near < x ? std::nextafter(near, INFINITY) : near;
+}
 
 template <class T> inline T __ldg(const T* from) { return *from; }
 template <class T> inline T __ldcg(const T* from) { return *from; }

@@ -94,3 +94,4 @@ inline int weigh_halves(unsigned counts, unsigned weights) {
          + (int)(counts >> 16) * (signed char)(weights >> 8);
 }
 inline float reciprocal(float x) { return 1.0f / x; }
+inline void forget(unsigned&) {}

@@ -7,6 +7,7 @@ import pytest
 from operands import planes_of
 from reference import draw_genotypes
 
+from popdesic.cohort.site_planes import site_planes
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.terms import Planes
 
@@ -46,3 +47,30 @@ def test_matches_of_every_number_of_profiles(rng, n_queries, n_profiles):
     words[:, 1] &= words[:, 0]
     queries = Planes(words[rng.integers(0, n_profiles, n_queries)], 128)
     assert_same_matches(queries, Planes(words, 128), 10)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2, 1.0])
+@pytest.mark.parametrize(("n_sites", "n_samples"), [(1, 5), (40, 63), (130, 65), (70, 2100)])
+def test_correlations_of_narrow_windows_have_the_bytes_of_the_cpu(
+    machine, rng, n_sites, n_samples, missing
+):
+    """Sites that do not vary, windows of no site, runs of rows that begin behind the first."""
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    genotypes = draw_genotypes(rng, n_sites, n_samples, missing)
+    genotypes[rng.random(n_sites) < 0.1] = 2
+    planes, rows = site_planes(genotypes), np.arange(n_sites)
+    ends = np.minimum(np.maximum.accumulate(rows + rng.integers(0, 30, n_sites)), n_sites)
+    backend = GpuBackend()
+    for first, last in ((0, n_sites), (n_sites // 3, n_sites // 2 + 1)):
+        machine.backward = not machine.backward
+        found = backend.band_r2(planes, ends, first, last)
+        assert found.tobytes() == CPU.band_r2(planes, ends, first, last).tobytes()
+    for name, one, other in zip(
+        ("rows", "columns", "r2"),
+        backend.r2_pairs(planes, ends, 0.05),
+        CPU.r2_pairs(planes, ends, 0.05),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other, name)
+    assert "band_r2" in machine.launched or n_sites == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from awkward_terms import TERMS
@@ -9,8 +11,16 @@ from operands import planes_of
 from random_cohorts import random_calls
 from reference import draw_genotypes, evaluate_terms
 
+from popdesic.embedding.krylov import Krylov
+from popdesic.embedding.relationship_products import RelationshipProducts
+from popdesic.engine import genotype_products
+from popdesic.engine.cpu.columns import CpuColumns
 from popdesic.engine.cpu.genotype_products import CpuProducts
+from popdesic.engine.genotype_products import Flips
+from popdesic.engine.select import cpu_backend
 from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes
+
+from . import memory
 
 SITES = (1, 15, 16, 17, 63, 64, 65, 1025)
 #: Costs (dense, pair, row, rows, move) that send all sites along one way.
@@ -84,11 +94,99 @@ def test_rare_sites_equal_the_oracle(machine, rng, way, missing):
 )
 def test_genotype_products_have_the_bytes_of_the_cpu(machine, rng, sizes, n_sites, missing):
     from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.gpu.genotype_products import GpuProducts
 
     calls = random_calls(rng, sizes, n_sites, missing)
     cpu, gpu = CpuProducts(calls, 2), GpuBackend().genotype_products(calls)
+    sent = GpuProducts(calls, machine.device, 0, 2)
+    assert gpu.held is not None and sent.held is None
     for k in (1, 9):
         machine.backward = not machine.backward
         vectors = rng.normal(size=(len(calls.places), k)) * 10.0 ** rng.integers(-9, 9, k)
         assert gpu.project(vectors).tobytes() == cpu.project(vectors).tobytes()
         assert gpu.normal(vectors).tobytes() == cpu.normal(vectors).tobytes()
+        assert sent.normal(vectors).tobytes() == cpu.normal(vectors).tobytes()
+    for name, own in vars(cpu.sample_sums()).items():
+        assert vars(gpu.sample_sums())[name].tobytes() == own.tobytes(), name
+
+
+@pytest.mark.parametrize(("known", "k"), [(0, 8), (3, 8), (5, 3), (2, 17)])
+@pytest.mark.parametrize("missing", [0.0, 0.02])
+def test_flipped_genotypes_have_the_bytes_of_the_cpu(machine, rng, known, k, missing):
+    """Blocks within stretches, one of them longer than a step of the kernel."""
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    calls = random_calls(rng, [300, 40], 700, missing)
+    n = len(calls.places)
+    cpu, gpu = CpuProducts(calls, 2), GpuBackend().genotype_products(calls)
+    axes = np.linalg.qr(rng.normal(size=(n, known)))[0]
+    signs = rng.choice(np.array([1, -1], np.int8), (3, n, k))
+    stretch = np.repeat([0, 1, 2], [400, 1, 299])
+    flips = Flips(signs, stretch, axes, cpu.project(axes))
+    for _ in range(2):
+        machine.backward = not machine.backward
+        vectors = rng.normal(size=(n, k)) * 10.0 ** rng.integers(-9, 9, k)
+        assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
+    assert "add_flipped" in machine.launched
+    assert gpu.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize("known", [0, 3])
+def test_passes_over_parts_and_stretches_have_the_bytes_of_the_cpu(
+    machine, rng, missing, known, monkeypatch
+):
+    """Parts that weigh differently; flips of stretches of one and of several blocks."""
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    monkeypatch.setattr(genotype_products, "BLOCK_SITES", 128)
+    calls = random_calls(rng, [150, 65, 1], 700, missing)
+    n = len(calls.places)
+    cpu, gpu = CpuProducts(calls, 2), GpuBackend().genotype_products(calls)
+    axes = np.linalg.qr(rng.normal(size=(n, known)))[0]
+    # Not in the order of their numbers, as contigs are not in that of their names.
+    stretch = np.array([2, 0, 3, 1])[np.sort(rng.integers(0, 4, 700))]
+    for k in (1, 8, 17):
+        machine.backward = not machine.backward
+        vectors = rng.normal(size=(n, k)) * 10.0 ** rng.integers(-9, 9, k)
+        factors = rng.uniform(0.5, 1.5, (3, 3))
+        assert gpu.normal(vectors, factors).tobytes() == cpu.normal(vectors, factors).tobytes()
+        signs = rng.choice(np.array([1, -1], np.int8), (4, n, k))
+        flips = Flips(signs, stretch, axes, cpu.project(axes))
+        assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
+        assert gpu.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
+
+
+@pytest.mark.parametrize("n", [1, 15, 2048, 2049, 4100])
+def test_columns_have_the_bytes_of_the_cpu(machine, rng, n):
+    from popdesic.engine.gpu.columns import GpuColumns
+
+    found = []
+    parts = [rng.normal(size=(n, k)) * 10.0 ** rng.integers(-9, 9, k) for k in (16, 1, 7)]
+    shares = rng.normal(size=(2, 16, 16))
+    for columns in (CpuColumns(2), GpuColumns(machine.device)):
+        machine.backward = not machine.backward
+        left, middle, right = map(columns.put, parts)
+        sums = columns.gram([left, middle], right)
+        columns.add(right, [left, middle], shares)
+        found.append(sums.tobytes() + columns.get(right).tobytes())
+    assert found[0] == found[1]
+    np.testing.assert_allclose(sums[0, :, :7], parts[0].T @ parts[2], rtol=1e-9, atol=1e-6)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.02])
+def test_components_have_the_bytes_of_the_cpu(machine, rng, missing):
+    """The whole search, with vectors on the device; also where a part lies there already."""
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    calls = random_calls(rng, [100], 400, missing)
+    start, found = rng.normal(size=(len(calls.places), 16)), []
+    padded = memory.lift(calls.block(0, 400))
+    held = replace(calls, parts=(padded,), keep=(np.isin(np.arange(256), calls.places),))
+    for backend, own in ((cpu_backend(2), calls), (GpuBackend(), calls), (GpuBackend(), held)):
+        machine.backward = not machine.backward
+        relationship = RelationshipProducts(backend.genotype_products(own))
+        space = Krylov(relationship, start, relationship.products.columns)
+        space.search(3, most_passes=4)
+        found.append(b"".join(part.tobytes() for part in space.pairs(20)))
+    assert found[0] == found[1] == found[2]

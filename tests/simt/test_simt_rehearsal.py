@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 import yaml
 from layouts import draw_layout
+from neighbor_checks import SCREENS
 
 from popdesic.compare.ld import r2_matrix
+from popdesic.embedding.krylov import Krylov
+from popdesic.embedding.relationship_products import RelationshipProducts
 from popdesic.engine.cpu.precompile import NUMBERS
 from popdesic.engine.genotype_products import Calls
 from popdesic.engine.terms import KINSHIP, SQUARED
@@ -31,6 +34,7 @@ RULES = {
     "close_paths": CLOSURES,
     "close_founders": CLOSURES,
     "find_neighbor_row": ["products"],
+    "fill_rows": ["products"],
     "span_founders": ["products"],
     "find_component_neighbors": ["neighbors"],
     "compute_umap": ["maps"],
@@ -122,6 +126,8 @@ def multiply(backend, rng) -> None:
             a, b = (rehearsal.draw_planes(rng, n, 100, masked) for n in rng.integers(1, 300, 2))
             backend.bitgemm(a, b, terms)
             backend.bitgemm(a, None, terms)
+            backend.screen_pairs(a, b, SCREENS["usual"], 3)
+            backend.screen_pairs(a, None, SCREENS["all"], 2)
 
 
 def correlate(backend, rng) -> None:
@@ -135,6 +141,8 @@ def project(backend, rng) -> None:
     found = backend.genotype_products(calls)
     for k in rng.integers(1, 80, 3):
         found.normal(rng.normal(size=(36, k)))
+    space = Krylov(RelationshipProducts(found), rng.normal(size=(36, 16)), found.columns)
+    space.search(2)
 
 
 def lay_out(backend, rng) -> None:

@@ -36,18 +36,24 @@ DECODERS = {"io.codecs", "io.vcf_text", "io.zarr_calls", "io.bcf_records"}
 LAUNCHERS = {
     f"engine.gpu.{name}"
     for name in (
-        *("backend", "bitgemm", "compare", "compile", "epistasis", "epistasis_operands"),
+        *("backend", "band", "bitgemm", "compare", "compile", "epistasis", "epistasis_operands"),
         *("epistasis_best", "epistasis_classes", "epistasis_crowds", "epistasis_launches"),
         *(
+            "close_pairs",
             "epistasis_blocks",
             "epistasis_planes",
             "epistasis_trait",
             "genotype_products",
+            "genotype_passes",
+            "code_sums",
+            "columns",
             "group_counts",
             "ibd",
             "minplus",
+            "near_lists",
             "spread",
             "nearest",
+            "pair_screen",
             "pinned",
             "rare_sites",
             "rare_sites_kernels",

@@ -127,7 +127,8 @@ def test_other_formats_and_summary(study):
     covered = (whole.end.astype(int) - whole.start.astype(int)).sum() / 1e6
     assert sum(int(row[4]) - int(row[3]) for row in rows) / 1e6 == pytest.approx(covered, rel=0.02)
     assert not RULES & set(planned(snakemake(folder, "ibd", "-n")))
-    assert (folder / "results/figures/ibd.svg").stat().st_size > 700
+    for name in ("ibd", "families"):
+        assert (folder / f"results/figures/{name}.svg").stat().st_size > 700
 
 
 def test_the_block_model_can_take_the_graph_of_segments(tmp_path):

@@ -269,6 +269,42 @@ def test_the_summary_is_printed_on_few_pages(page):
     assert 1 <= sheets() <= 12 < whole
 
 
+#: Columns of a table of triples as they are shown at first: three sites and all p-values.
+HEADINGS = ("Rank", "Locus", "Site 1", "Site 2", "Site 3", "Score")
+HEADINGS += ("p of the interaction, one test", "p of the interaction, all tests", "In cis")
+HEADINGS += ("p of the association, all tests", "The same by permuted scans")
+HIT = ("1", "1", *["ps0047473<br>1:4362479"] * 3, "-77.61", "7.4e-32", "7.4e-26", "no")
+HIT += ("1.9e-25", "≤ 1/21")
+
+
+def test_no_table_is_cut_on_a_desk_or_on_paper(page):
+    """At 1440 pixels no table scrolls sideways; on A4 all columns are on the sheet."""
+    row = "".join(
+        f'<td class="{"n" if not text.startswith("ps") else ""}">{text}</td>' for text in HIT
+    )
+    head = "".join(f'<th scope="col" class="n">{text}</th>' for text in HEADINGS)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody><tr>{row}</tr></tbody></table>"
+    page.run(
+        "document.querySelector('#data').insertAdjacentHTML('beforeend',"
+        f"{json.dumps(f'<div class=scroll aria-label=hits>{table}</div>')})"
+    )
+    wide = (
+        "[...document.querySelectorAll('.scroll')].filter(s => s.scrollWidth > s.clientWidth + 1)"
+        ".map(s => s.getAttribute('aria-label'))"
+    )
+    try:
+        page.resize(1440, 900)
+        open_all(page)
+        assert page.run("document.querySelectorAll('.scroll table').length") > 8
+        assert page.run(wide) == []
+        page.call("Emulation.setEmulatedMedia", media="print")
+        page.resize(718, 1050)  # A4 less margins of 0.4 inches, at 96 dots an inch
+        assert page.run(wide) == []
+    finally:
+        page.call("Emulation.setEmulatedMedia", media="")
+        page.resize(1280, 900)
+
+
 PRINTED = "dispatchEvent(new Event('{}')), explorer.panels.map(p => [p.canvas.width, p.width])"
 
 
@@ -309,5 +345,16 @@ def test_on_paper_everything_is_open(page):
         height = page.run("document.querySelector('#parameters .body').offsetHeight")
         assert height > 300
         assert page.run("getComputedStyle(document.querySelector('nav')).display") == "none"
+        tabs = "[...document.querySelectorAll('[role=tablist]')].filter(t => t.checkVisibility())"
+        assert page.run(f"{tabs}.length") == 0
+        folded = "document.querySelectorAll('main details:not([open])').length"
+        before = page.run(folded)
+        page.run("dispatchEvent(new Event('beforeprint'))")
+        assert before > 5 and page.run(folded) == 0
+        page.run("dispatchEvent(new Event('afterprint'))")
+        assert page.run(folded) == before
+        # Paper is white, whatever the theme on the screen.
+        page.run("document.documentElement.dataset.theme = 'dark'")
+        assert page.run("getComputedStyle(document.body).color") == "rgb(29, 35, 41)"
     finally:
         page.call("Emulation.setEmulatedMedia", media="")

@@ -144,6 +144,19 @@ for (const button of document.querySelectorAll("[data-copies]")) {
   });
 }
 
+// What is folded within a caption is printed, too.
+const unfolded = new Set();
+addEventListener("beforeprint", () => {
+  for (const part of document.querySelectorAll("main details:not([open])")) {
+    part.open = true;
+    unfolded.add(part);
+  }
+});
+addEventListener("afterprint", () => {
+  for (const part of unfolded) part.open = false;
+  unfolded.clear();
+});
+
 // On narrow screens figures scroll sideways (page.css), with the keyboard, too.
 const narrow = matchMedia("(max-width: 40rem)");
 function makeScrollable() {

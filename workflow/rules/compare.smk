@@ -29,6 +29,17 @@ ROW_COMPARED = "results/compare/tiles/{row}/row.json"
 RESOLUTION = "results/compare/kinship.json"
 #: Rows of founders, which hold pairs of founders only: new cohorts do not change them.
 FOUNDER_ROWS = expand(ROW_COMPARED, row=STUDY.founders)
+#: Which pairs of samples are written. Tiles feed the study's tables, the choice of unrelated
+#: founders, and geodesics that must not pass through relatives.
+COMPARE_LIMITS = dict(
+    min_kinship=min(COMPARE["kinship"]["min_kinship"], MAX_KINSHIP or 1.0, FIRST_DEGREE),
+    top=COMPARE["identity"]["top"],
+    error_rate=COMPARE["identity"]["error_rate"],
+    max_absent=COMPARE["mixture"]["max_absent"],
+    dropout=COMPARE["mixture"]["dropout"],
+    drop_in=COMPARE["mixture"]["drop_in"],
+    min_called=CONFIG["distance"]["min_called"],
+)
 
 
 rule measure_resolution:
@@ -64,6 +75,8 @@ rule compare_cohorts:
         resolution=RESOLUTION,
         planes=row_planes(COMPARE_ROWS),
         panel="results/panel/sites.tsv",
+        # Without a matrix of all pairs the tiles are there already.
+        filled=ancient(TILES_MADE) if FILLS else [],
     output:
         ROW_COMPARED,
     log:
@@ -73,24 +86,14 @@ rule compare_cohorts:
     priority: FIRST
     conda:
         GPU_CONDA
-    threads: row_threads(COMPARE_ROWS)
+    threads: balanced_threads(COMPARE_ROWS)
     resources:
         # Counts and kinships of a block of samples; the planes are memory-mapped.
         mem_mb=row_memory(COMPARE_ROWS, 700, mb=1),
         runtime=row_minutes(COMPARE_ROWS, mb_samples=2e-5),
         gpu=GPUS,
     params:
-        limits=dict(
-            # Tiles feed the study's tables, the choice of unrelated founders, and geodesics that
-            # must not pass through relatives.
-            min_kinship=min(COMPARE["kinship"]["min_kinship"], MAX_KINSHIP or 1.0, FIRST_DEGREE),
-            top=COMPARE["identity"]["top"],
-            error_rate=COMPARE["identity"]["error_rate"],
-            max_absent=COMPARE["mixture"]["max_absent"],
-            dropout=COMPARE["mixture"]["dropout"],
-            drop_in=COMPARE["mixture"]["drop_in"],
-            min_called=CONFIG["distance"]["min_called"],
-        ),
+        limits=COMPARE_LIMITS,
         pairs=row_pairs(COMPARE_ROWS),
         device=CONFIG["device"],
         code=code_of("compare_cohorts", always=True),

@@ -129,7 +129,7 @@ rule assemble_distance:
     priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
-    threads: 1
+    threads: shared_threads(8, 4)  # beside comparisons
     resources:
         mem_mb=memory(pairs=(16 + 8 * len(DISTANCE_MATRICES)) * 1e-6),
         runtime=minutes(pairs=1e-8),

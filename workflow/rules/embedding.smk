@@ -104,7 +104,7 @@ rule compute_pca:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(2, 8)  # beside choose_geodesics
+    threads: pair_threads(8)  # beside choose_geodesics
     resources:
         # Passes made ahead; 2 GB for a group of samples with those that define the axes, or what
         # small studies take of it: 24 bytes for a quarter of all pairs.
@@ -147,7 +147,7 @@ rule measure_maps:
     priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
-    threads: 8
+    threads: wide_threads()
     resources:
         # At most 2 000 rows of the memory-mapped matrices are compared, a few at a time.
         mem_mb=memory(500, samples=0.05),

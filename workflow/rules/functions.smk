@@ -15,57 +15,6 @@ def has_module(python, name):
         return False
 
 
-def row_planes(rows):
-    """Input of a row: planes of the cohorts of its pairs, their own cohort's last."""
-
-    def planes(wildcards):
-        return expand(
-            "results/cohorts/{cohort}/planes{end}",
-            cohort=[other_of(wildcards.row, pair) for pair in rows.pairs(wildcards.row)],
-            end=[".npy", ".json"],
-        )
-
-    return planes
-
-
-def row_pairs(rows):
-    """Parameter: the pairs of a row."""
-
-    def pairs(wildcards):
-        return rows.pairs(wildcards.row)
-
-    return pairs
-
-
-def _row_sizes(rows, row):
-    """Samples of a row's cohort, and of those it is compared with; megabytes of their planes."""
-    others = [other_of(row, pair) for pair in rows.pairs(row)]
-    mb = [input_mb([f"results/cohorts/{cohort}/planes.npy"]) for cohort in others]
-    return n_samples(row), [n_samples(cohort) for cohort in others], mb
-
-
-def row_memory(rows, fixed=0, **sizes):
-    """`mem_mb` of a row: its largest pair, and the planes that are read for the next pair."""
-    cost = Cost(fixed, **sizes)
-
-    def mem_mb(wildcards, attempt):
-        own, others, mb = _row_sizes(rows, wildcards.row)
-        return limit_mb(cost.of(mb[-1] + sum(sorted(mb[:-1])[-2:]), own, max(others)), attempt)
-
-    return mem_mb
-
-
-def row_minutes(rows, fixed=0, **sizes):
-    """`runtime` of a row: the sum over its pairs."""
-    cost = Cost(fixed, **sizes)
-
-    def runtime(wildcards, attempt):
-        own, others, mb = _row_sizes(rows, wildcards.row)
-        return limit_minutes(cost.of(mb[-1], own, sum(others)), attempt)
-
-    return runtime
-
-
 def source_of(space):
     """What the plain distances of a space are computed from."""
     if space == "ibd":

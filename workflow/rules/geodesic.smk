@@ -53,7 +53,7 @@ rule choose_geodesics:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(2, 8)  # beside compute_pca
+    threads: pair_threads(8)  # beside compute_pca
     resources:
         # At most 1 000 samples take part; half of the sites are read at a time.
         mem_mb=memory(900, mb=1, samples=0.05),
@@ -91,7 +91,7 @@ rule close_paths:
     priority: FIRST
     conda:
         GPU_CONDA
-    threads: closing_threads(len(SPACES) * len(ALPHAS), 56e-6 * n_samples(*COHORTS) ** 2)
+    threads: closure_threads(len(SPACES) * len(ALPHAS), 56e-6 * n_samples(*COHORTS) ** 2)
     resources:
         mem_mb=memory(pairs=56e-6),
         # n**3 / 2 operations at 10e9 per second on a CPU; a GPU is a thousand times faster.

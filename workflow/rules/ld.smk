@@ -51,7 +51,7 @@ rule measure_ld:
         "benchmarks/measure_ld.tsv"
     conda:
         GPU_CONDA
-    threads: shared_threads(4, 8)  # beside define_axes
+    threads: ld_threads()
     resources:
         # Genotypes of one contig as bytes (four times the .bed) and as planes.
         mem_mb=memory(700, mb=8),

@@ -81,7 +81,7 @@ rule compute_pcoa:
     priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
-    threads: 1  # sums in one order: it must not wait for threads that it does not use
+    threads: shared_threads(8, 2)  # two where cores are many: it must not wait for them
     resources:
         mem_mb=memory(pairs=32e-6),
         runtime=pcoa_minutes,

@@ -32,6 +32,8 @@ rule find_neighbor_row:
         planes=row_planes(DISTANCE_ROWS),
         # Landmarks are evenly spaced among all founders.
         founders=expand("results/cohorts/{cohort}/planes.json", cohort=STUDY.founders),
+        # The tiles are there already.
+        filled=ancient(TILES_MADE) if FILLS else [],
     output:
         ROW_LIST,
     log:

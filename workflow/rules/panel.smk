@@ -29,7 +29,7 @@ rule build_panel:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: 1
+    threads: shared_threads(1, 3)  # nothing else can run
     resources:
         mem_mb=memory(mb=6),
         runtime=minutes(mb=1 / 200),

@@ -27,7 +27,7 @@ rule relate_samples:
         "benchmarks/relate_samples.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: half_threads()  # beside choose_geodesics or maps
+    threads: shared_threads(4, 8)  # a long job beside the chain that the report waits for
     resources:
         # Two sums of each pair; genotypes and residuals of passes that are made ahead.
         mem_mb=memory(650, samples=0.05, pairs=10e-6),

@@ -98,7 +98,7 @@ rule draw_figures:
     priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
-    threads: 6
+    threads: wide_threads()
     resources:
         # The matrices are memory-mapped and read in blocks; the panel is read into memory.
         mem_mb=memory(1200, mb=3, samples=0.03, pairs=PAIR * 16e-6, files="results/panel/sites.tsv"),

@@ -1,9 +1,10 @@
 # Threads, GPUs and memory of jobs.
 #
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
-# gives   shared_threads(), row_threads(), spare_threads(), rest_threads(), wide_threads(),
-#         half_threads(), aside_threads(), closing_threads(), pca_memory(), further_threads(),
-#         further_gpus(), counting_gpus(), closing_gpus(), shared_minutes(), settle_place()
+# gives   shared_threads(), row_threads(), balanced_threads(), spare_threads(), rest_threads(),
+#         wide_threads(), ld_threads(), pair_threads(), aside_threads(), closing_threads(),
+#         closure_threads(), pca_memory(), further_threads(), further_gpus(), counting_gpus(),
+#         closing_gpus(), shared_minutes(), settle_place()
 
 import os
 
@@ -55,6 +56,22 @@ def row_threads(rows, pair_bytes=0, beside=0):
     return shared_threads(jobs, 8, mb=pair_bytes * 1e-6 * max(map(n_samples, COHORTS)) ** 2)
 
 
+def balanced_threads(rows):
+    """`row_threads` by the pairs of each row, where there are more cores than rows.
+
+    The last row of a first run has as many pairs as there are cohorts, the first one only one.
+    """
+    cores, unmade = _own_cores(), rows.unmade() or COHORTS
+    if cores <= len(unmade):
+        return row_threads(rows)
+    total = sum(len(rows.pairs(row)) for row in unmade)
+
+    def threads(wildcards):
+        return max(1, min(8, cores * len(rows.pairs(wildcards.row)) // total))
+
+    return threads
+
+
 def spare_threads(most):
     """Threads of a job that leaves a core to a long job of one thread (the block model)."""
     cores = _own_cores()
@@ -62,21 +79,30 @@ def spare_threads(most):
 
 
 def rest_threads(most):
-    """Threads of a job beside one of `spare_threads` and one of one thread; all, if few are left."""
-    rest = _own_cores() - spare_threads(most) - 1
+    """Threads of a job beside one of `spare_threads` and one of one thread; all, if few are left.
+
+    Of many cores half of the rest, so that PC-Relate has the other half.
+    """
+    left = _own_cores() - spare_threads(most)
+    rest = min(left - 1, max(4, left // 2))
     return min(most, rest) if 2 * rest >= most else most
+
+
+def ld_threads():
+    """Threads of LD, which runs beside the axes and then beside two jobs of `pair_threads`."""
+    return shared_threads(8 if CONFIG["device"] == "gpu" else 4, 8)
+
+
+def pair_threads(most):
+    """Threads of one of two jobs that need each other's time, beside LD where cores are many."""
+    cores = _own_cores()
+    return max(1, min(most, (cores - ld_threads()) // 2)) if cores >= 8 else shared_threads(2, most)
 
 
 def wide_threads():
     """Threads of a job that the first map waits for: three quarters, the rest for jobs beside it."""
     cores = _own_cores()
     return max(1, min(16, cores * 3 // 4)) if cores else 8
-
-
-def half_threads():
-    """Threads of a long job beside the chain that the report waits for."""
-    cores = _own_cores()
-    return max(1, min(16, cores // 2)) if cores else 8
 
 
 def aside_threads(most):
@@ -89,6 +115,17 @@ def closing_threads(closures, mb):
     """Threads of one of some closures; on a GPU little is left for them, before `define_axes`."""
     threads = shared_threads(closures, 8, mb)
     return min(threads, aside_threads(8)) if CONFIG["device"] == "gpu" else threads
+
+
+def closure_threads(closures, mb):
+    """`closing_threads`; more for closures after the axes, of which three run side by side."""
+    few = closing_threads(closures, mb)
+    more = max(few, shared_threads(3, 8, mb))
+
+    def threads(wildcards):
+        return few if wildcards.space == "genotypes" and wildcards.alpha != "auto" else more
+
+    return threads
 
 
 def closing_gpus():

@@ -14,5 +14,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         metric=snakemake.params.metric,
         min_called=snakemake.params.min_called,
         on_uncomparable=snakemake.params.on_uncomparable,
+        threads=snakemake.threads,
     )
     log_counts(log, counts)

@@ -18,5 +18,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
             for founder, bed, table in zip(founders, raw, samples, strict=False)
         },
         **snakemake.params.filters,
+        threads=snakemake.threads,
     )
     log_counts(log, steps)

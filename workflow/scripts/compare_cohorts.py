@@ -2,21 +2,26 @@
 
 from pathlib import Path
 
-from popdesic.compare.cohorts import Limits, compare_row
+from popdesic.compare.cohorts import Limits, row_work
 from popdesic.compare.resolution import load_resolution
+from popdesic.distance.fill_rows import update_row
 from popdesic.distance.rows import folders_of
 from popdesic.engine.select import select_backend
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params
-    counts = compare_row(
+    folders = folders_of(snakemake.input.planes)
+    work = row_work(
         Path(snakemake.output[0]),
         list(map(tuple, params.pairs)),
-        folders_of(snakemake.input.planes),
+        folders,
         Path(snakemake.input.panel),
-        lambda need: select_backend(params.device, snakemake.threads, device_bytes=need),
         Limits(**params.limits, resolution=load_resolution(Path(snakemake.input.resolution))),
         params.code,
     )
-    log_counts(log, counts)
+
+    def backend(need):
+        return select_backend(params.device, snakemake.threads, device_bytes=need)
+
+    log_counts(log, update_row(work, folders, backend))

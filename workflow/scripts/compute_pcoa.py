@@ -22,6 +22,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
             frame=Path(frame) if frame else None,
             founders=set(snakemake.params.founders),
             refit_out=Path(refit) if refit else None,
+            threads=snakemake.threads,
         )
         log.info("%s", lengths)
         log_counts(log, found)

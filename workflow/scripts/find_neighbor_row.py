@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from popdesic.distance.fill_rows import update_row
 from popdesic.distance.landmarks import landmarks_of_cohorts
-from popdesic.distance.neighbors import find_row
+from popdesic.distance.neighbors import row_work
 from popdesic.distance.rows import folders_of
 from popdesic.engine.select import select_backend
 from popdesic.io.files import read_json
@@ -14,11 +15,11 @@ with logged(snakemake.log[0], snakemake.input) as log:
     host_bytes = snakemake.resources.host_memory_mb << 20
     about = zip(params.founders, snakemake.input.founders, strict=True)
     sizes = {cohort: len(read_json(Path(path))["samples"]) for cohort, path in about}
-    counts = find_row(
+    folders = folders_of(snakemake.input.planes)
+    work = row_work(
         Path(snakemake.output[0]),
         list(map(tuple, params.pairs)),
-        folders_of(snakemake.input.planes),
-        lambda need: select_backend(params.device, snakemake.threads, host_bytes, need),
+        folders,
         k=params.k,
         metric=params.metric,
         missing=params.missing,
@@ -26,4 +27,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
         landmarks=landmarks_of_cohorts(sizes),
         code=params.code,
     )
-    log_counts(log, counts)
+
+    def backend(need):
+        return select_backend(params.device, snakemake.threads, host_bytes, need)
+
+    log_counts(log, update_row(work, folders, backend))

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..engine.threads import run_ordered
 from ..io.bed import open_cohort, read_bim
 from ..io.errors import UserError
 from ..io.files import atomic_path, carrying_panel, digest, write_json
@@ -22,6 +23,9 @@ from .panel_steps import PanelStep
 from .prune_options import parse_pruning
 
 _COUNTS = ["n_ref", "n_het", "n_alt", "n_missing"]
+_SITE = ["chrom", "pos", "ref", "alt"]
+#: Tables that are read side by side; twice as many and one more may be in memory.
+AHEAD = 3
 
 
 def build_panel(
@@ -35,6 +39,7 @@ def build_panel(
     min_hwe_p: float,
     ld_prune: list | None = None,
     genotypes: dict[str, tuple[Path, Path]] | None = None,
+    threads: int = 1,
 ) -> dict[str, int]:
     """Filter the sites shared by all founders and write the panel.
 
@@ -60,20 +65,20 @@ def build_panel(
         No site is left; the sentence names the filter that removed the last ones.
     """
     steps: list[PanelStep] = []
-    merged = None
-    for cohort in sorted(site_tables):
-        table = pd.read_csv(
-            site_tables[cohort],
-            sep="\t",
-            dtype={"chrom": str, "id": str, "ref": str, "alt": str},
-            keep_default_na=False,
-            na_values={"hwe_p_min": ["NA"]},
-            quoting=csv.QUOTE_NONE,
-            usecols=["chrom", "pos", "id", "ref", "alt", "hwe_p_min", *_COUNTS],
-        )
-        merged = (
-            _first(table, cohort, steps) if merged is None else _join(merged, table, cohort, steps)
-        )
+    merged = first = None
+    cohorts = sorted(site_tables)
+    tables = run_ordered(
+        lambda cohort: _read_sites(site_tables[cohort], named=cohort == cohorts[0]),
+        cohorts,
+        min(threads, AHEAD),
+    )
+    for cohort, table in zip(cohorts, tables, strict=True):
+        if merged is None:
+            merged, first = _first(table, cohort, steps), table[_SITE]
+        elif all(table[name].equals(first[name]) for name in _SITE):
+            merged = _add_same(merged, table, cohort, steps)
+        else:
+            merged = _join(merged, table, cohort, steps)
     merged = merged[~merged.chrom.isin(exclude_contigs)]
     steps.append(PanelStep("filter", "panel.exclude_contigs", len(merged)))
     called = merged.n_ref + merged.n_het + merged.n_alt
@@ -110,12 +115,41 @@ def build_panel(
     return {step.text: step.sites for step in steps}
 
 
+def _read_sites(path: Path, named: bool) -> pd.DataFrame:
+    """Counts of a cohort's sites, with their identifiers if `named`."""
+    return pd.read_csv(
+        path,
+        sep="\t",
+        dtype={"chrom": str, "id": str, "ref": str, "alt": str},
+        keep_default_na=False,
+        na_values={"hwe_p_min": ["NA"]},
+        quoting=csv.QUOTE_NONE,
+        usecols=[*_SITE, *["id"] * named, "hwe_p_min", *_COUNTS],
+    )
+
+
 def _first(table: pd.DataFrame, cohort: str, steps: list[PanelStep]) -> pd.DataFrame:
     steps.append(PanelStep("founder", cohort, len(table)))
     keys = site_keys(table)
     repeated = keys.duplicated().to_numpy()
     _count_repeated(repeated, cohort, steps)
-    return pd.concat([keys[["contig", "low", "high"]], table], axis=1)[~repeated]
+    named = table.assign(_row=np.arange(len(table)))
+    return pd.concat([keys[["contig", "low", "high"]], named], axis=1)[~repeated]
+
+
+def _add_same(
+    merged: pd.DataFrame, table: pd.DataFrame, cohort: str, steps: list[PanelStep]
+) -> pd.DataFrame:
+    """`_join` of a cohort whose sites are those of the first, row by row: nothing to look up."""
+    found = {one.what: one.sites for one in steps if one.subject == steps[0].subject}
+    found |= {"shared": len(merged), "turned": 0, "ambiguous": 0}
+    steps += [PanelStep(what, cohort, count) for what, count in found.items()]
+    other = table.iloc[merged["_row"].to_numpy()].reset_index(drop=True)
+    both = merged.reset_index(drop=True)
+    for name in _COUNTS:
+        both[name] += other[name]
+    both["hwe_p_min"] = np.minimum(both.hwe_p_min, other.hwe_p_min)
+    return both
 
 
 def _count_repeated(repeated: np.ndarray, cohort: str, steps: list[PanelStep]) -> None:

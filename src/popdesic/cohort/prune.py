@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..engine.base import Backend
-from ..engine.comparisons import band_pairs, called_samples, moments
+from ..engine.comparisons import band_blocks, band_pairs, called_samples, is_narrow, moments
 from ..engine.terms import Planes
 from ..io.files import atomic_path
 
@@ -53,6 +53,18 @@ def prune_windows(
     return np.array(starts, np.int64), np.array(stops, np.int64)
 
 
+def widest_window(sites: pd.DataFrame, amount: float, unit: str) -> int:
+    """Sites of the widest window of `prune_windows`, at most; `chrom`, `pos` in genome order."""
+    if unit == "sites":
+        return min(int(amount), len(sites))
+    widest, pos = 0, sites.pos.to_numpy(np.int64)
+    for first, last in contig_runs(sites.chrom.to_numpy()):
+        here = pos[first:last]
+        reach = np.searchsorted(here, here + amount, "right") - np.arange(len(here))
+        widest = max(widest, int(reach.max(initial=0)))
+    return widest
+
+
 def pruned(planes: Planes, sites: pd.DataFrame, pruning: tuple, backend: Backend) -> np.ndarray:
     """Select the sites that LD pruning removes.
 
@@ -88,9 +100,13 @@ def pruned(planes: Planes, sites: pd.DataFrame, pruning: tuple, backend: Backend
     rows = np.arange(planes.n_samples)
     ends = stop[np.searchsorted(start, rows, "right") - 1]  # of the last window that has the site
     correlated = np.zeros((len(rows), max(1, int((ends - rows).max()) - 1)), bool)
-    for i, j, r2 in band_pairs(backend, planes, ends):
-        above = r2 > threshold
-        correlated[i[above], j[above] - i[above] - 1] = True
+    if is_narrow(ends):
+        for first, r2 in band_blocks(backend, planes, ends):
+            correlated[first : first + len(r2), : r2.shape[1]] = r2 > threshold  # False for NaN
+    else:
+        for i, j, r2 in band_pairs(backend, planes, ends):
+            above = r2 > threshold
+            correlated[i[above], j[above] - i[above] - 1] = True
     prune(correlated, start, stop, np.maximum(af, 1 - af), removed)
     return removed
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..engine.threads import run_ordered
 from ..io.bed import open_cohort, read_bim, read_fam
 from ..io.errors import UserError
 from ..io.sites import chunks
@@ -84,10 +85,16 @@ def summarize_cohort(
     labels = sorted(samples.population[kept].unique())
     group = np.where(kept, samples.population.map({p: i for i, p in enumerate(labels)}), -1)
     bim = read_bim(prefix)
+
+    def table(bounds: tuple[int, int]) -> pd.DataFrame:
+        own = slice(*bounds)
+        counts = count_by_group(rows[own], group.astype(np.int64), len(labels), threads)
+        return _site_table(bim.iloc[own], counts, labels, threads)
+
     with writing_table(sites_out) as write:
-        for first, last in chunks(len(rows)):
-            counts = count_by_group(rows[first:last], group.astype(np.int64), len(labels), threads)
-            write(_site_table(bim.iloc[first:last], counts, labels, threads))
+        # The next sites are counted while some are written, which takes as long.
+        for part in run_ordered(table, chunks(len(rows)), 1 if threads == 1 else 2):
+            write(part)
     write_table(samples_out, samples)
     return {
         "samples": len(names),

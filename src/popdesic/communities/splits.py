@@ -146,9 +146,9 @@ def _split(members: np.ndarray, scores: np.ndarray, threads: int, whole: bool = 
     graph = neighbor_graph(points)
     coordinates = straight_coordinates(points, graph, threads)
     cuts = list(_cuts(points, graph))
-    gaps = [judge_cut(coordinates, cut, every_width=whole) for cut in cuts]
-    if not gaps:
+    if not cuts:
         return Split(members, None)
+    gaps = _judge_each(coordinates, cuts, every_width=whole)
     best = max(range(len(gaps)), key=lambda i: (gaps[i].supported, gaps[i].width))
     if not gaps[best].supported:
         return Split(members, gaps[best] if whole else None)
@@ -165,32 +165,38 @@ def _cuts(points: np.ndarray, graph: csr_array) -> Iterator[np.ndarray]:
     """
     from scipy.sparse.csgraph import minimum_spanning_tree
 
-    from ..engine.host.graph_sides import beyond_edge, join_neighbors
+    from ..engine.host.graph_sides import join_neighbors, sides_of_edges
     from ..engine.host.two_means import two_means
 
-    def moved(side: np.ndarray) -> np.ndarray:
-        return join_neighbors(*joined, side, MAX_ROUNDS)
-
     joined = _neighbors_of(graph)
-    halves = moved(two_means(points))
+    halves = join_neighbors(*joined, two_means(points), MAX_ROUNDS)
     if FEWEST <= halves.sum() <= len(points) - FEWEST:
         yield halves
     tree = minimum_spanning_tree(graph)
     rows = np.repeat(np.arange(len(points)), np.diff(tree.indptr))
     both = _neighbors_of(tree + tree.T)
-    found = 0
-    for edge in np.argsort(-tree.data, kind="stable")[:MAX_EDGES]:
-        side = moved(beyond_edge(*both, rows[edge], int(tree.indices[edge])))
-        if FEWEST <= side.sum() <= len(points) - FEWEST:
-            yield side
-            found += 1
-        if found == MAX_CUTS:
-            return
+    longest = np.argsort(-tree.data, kind="stable")[:MAX_EDGES]
+    edges = rows[longest], tree.indices[longest].astype(np.int64)
+    yield from sides_of_edges(*both, *joined, *edges, MAX_ROUNDS, FEWEST, MAX_CUTS)
 
 
 def _neighbors_of(graph: csr_array) -> tuple[np.ndarray, np.ndarray]:
     """Where the neighbours of every node start, and these: int64 (n + 1,) and (n_edges,)."""
     return graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
+
+
+def _judge_each(points: np.ndarray, cuts: list[np.ndarray], every_width: bool) -> list[Gap]:
+    """`judge_cut` of every cut; about half of them repeat others, perhaps with halves swapped."""
+    known: dict[bytes, Gap] = {}
+    gaps = []
+    for side in cuts:
+        # Of equal halves the first is another if they are swapped.
+        smaller = side if 2 * np.count_nonzero(side) <= len(side) else ~side
+        key = smaller.tobytes()
+        if key not in known:
+            known[key] = judge_cut(points, smaller, every_width)
+        gaps.append(known[key])
+    return gaps
 
 
 def judge_cut(points: np.ndarray, side: np.ndarray, every_width: bool = True) -> Gap:

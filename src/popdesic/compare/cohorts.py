@@ -2,39 +2,39 @@
 
 The counts of `engine.terms.KINSHIP` show how closely two people are related, whether they are the
 same person, and whether one has nearly no allele that the other lacks, as if the other's sample
-contained both people's DNA. Blocks of samples limit memory; results do not depend on their size.
+contained both people's DNA. The backend goes through all pairs (`Backend.screen_pairs`); the few
+that may be of interest are judged here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from ..cohort.encode import load_planes
 from ..cohort.panel import load_panel
-from ..distance.rows import Pair, content_key, tile_key, update_row
+from ..distance.fill_rows import RowWork
+from ..distance.rows import Pair, content_key, tile_key
 from ..distance.tiles import require_one_panel
 from ..engine.base import Backend
 from ..engine.matches import TopMatches
+from ..engine.screen import Screen
 from ..engine.terms import KINSHIP, Planes
-from ..io.sites import chunks
 from ..io.tables import read_table, write_table
 from . import identity, kinship, mixture
 from .resolution import Resolution
 
-if TYPE_CHECKING:
-    from ..engine.host.pair_screen import Screen
-
 #: Tables of a tile, and the endings of their files.
 TABLES = ("kinship", "identity", "mixture")
 ENDINGS = tuple(f".{table}.tsv" for table in TABLES)
-#: Samples per side of one block: its five int64 matrices take 160 MB.
-BLOCK_SAMPLES = 2048
+
+#: Rows of tables of best matches that are in memory at a time, of a few hundred bytes each.
+MOST_ROWS = 4_000_000
 
 IDENTITY = ["query", "query_cohort", "match", "match_cohort", "rank", "called", "mismatches"]
 IDENTITY += ["mismatch_share", "log10_rmp", "log10_lr", "verdict"]
@@ -81,16 +81,15 @@ class Limits:
         return max(self.min_called, self.resolution.least_called or 0)
 
 
-def compare_row(
+def row_work(
     out: Path,
     pairs: Sequence[Pair],
     folders: Mapping[str, Path],
     panel: Path,
-    backend: Callable[[int], Backend],
     limits: Limits,
     code: str,
-) -> dict[str, int]:
-    """Compare a cohort with others: compute what is missing or changed of a row of tiles.
+) -> RowWork:
+    """Comparisons of a cohort with others: a row of tiles.
 
     Parameters
     ----------
@@ -102,31 +101,25 @@ def compare_row(
         Folder of `planes.npy` of each cohort of the row.
     panel : Path
         `panel/sites.tsv`.
-    backend : function
-        See `distance.rows.update_row`.
     limits : Limits
     code : str
         Digest of the code that compares cohorts.
-
-    Returns
-    -------
-    dict
-        Counts for the log.
     """
     about = content_key(panel), repr(limits), code
+    frequencies = functools.cache(lambda: load_panel(panel)[0].af.to_numpy())
     keys = {pair: tile_key(pair, folders, *about) for pair in pairs}
 
     def compute(a, b, files, chosen, held) -> dict[str, int]:
         tables = dict(zip(TABLES, files, strict=True))
-        return compare_cohorts(a, b, panel, tables, chosen, limits, held)
+        return compare_cohorts(a, b, frequencies(), tables, chosen, limits, held)
 
-    return update_row(out, pairs, folders, ENDINGS, keys, compute, backend)
+    return RowWork(out, pairs, ENDINGS, keys, compute)
 
 
 def compare_cohorts(
     folder_a: Path,
     folder_b: Path,
-    panel: Path,
+    af: np.ndarray,
     out: dict[str, Path],
     backend: Backend,
     limits: Limits,
@@ -139,8 +132,8 @@ def compare_cohorts(
     folder_a, folder_b : Path
         Folders of `planes.npy`; the same folder twice for one cohort. The samples of b are the
         queries: b is the later cohort in sample order.
-    panel : Path
-        `panel/sites.tsv`.
+    af : float64 array, (n_sites,)
+        ALT frequencies of the panel.
     out : dict
         Paths of the tables ``kinship``, ``identity`` and ``mixture``.
     limits : Limits
@@ -152,52 +145,27 @@ def compare_cohorts(
     dict
         Pairs compared, pairs with too few jointly called sites, rows of each table.
     """
-    from ..engine.host.pair_screen import screen_pairs  # numba starts slowly
-
     a, about_a = load_planes(folder_a)
     same = folder_a == folder_b
     b, about_b = (a, about_a) if same else load_planes(folder_b)
     require_one_panel(folder_a, about_a, folder_b, about_b)
-    af = load_panel(panel)[0].af.to_numpy()
     counted_a, counted_b = (held or {}).get(folder_a, a), (held or {}).get(folder_b, b)
-    best = TopMatches(b.n_samples, limits.top)
-    pairs, hits, judged, few = [], [], 0, 0
-    screen = _screen_of(limits)
-    for row0, row1 in chunks(a.n_samples, BLOCK_SAMPLES):
-        block_a = Planes(counted_a.words[row0:row1], a.n_sites)
-        for column0, column1 in chunks(b.n_samples, BLOCK_SAMPLES):
-            if same and column0 < row0:
-                continue
-            diagonal = same and row0 == column0
-            block_b = None
-            if not diagonal:
-                block_b = Planes(counted_b.words[column0:column1], b.n_sites)
-            counts = backend.bitgemm(block_a, block_b, KINSHIP)
-            i, j, fewer = screen_pairs(
-                counts,
-                screen,
-                best,
-                row0,
-                column0,
-                own=diagonal,
-                both_ways=same,
-                threads=backend.threads,
-            )
-            m, n = counts.shape[1:]
-            judged += m * (m - 1) // 2 if diagonal else m * n
-            few += fewer
-            _judge_pairs(counts[:, i, j], i + row0, j + column0, limits, pairs, hits)
+    found = backend.screen_pairs(
+        counted_a, None if same else counted_b, _screen_of(limits), limits.top
+    )
+    pairs, hits = _judge_pairs(found.counts, found.rows, found.columns, limits)
     compared = _Compared(a, b, about_a, about_b, af, limits)
     tables = {
         "kinship": _kinship_table(pairs, compared),
-        "identity": _identity_table(best, compared),
+        "identity": _identity_table(found.best, compared),
         "mixture": _mixture_table(hits, compared),
     }
     for name, table in tables.items():
         write_table(out[name], table)
+    n_pairs = a.n_samples * (a.n_samples - 1) // 2 if same else a.n_samples * b.n_samples
     return {
-        "pairs": judged,
-        "pairs with too few jointly called sites": few,
+        "pairs": n_pairs,
+        "pairs with too few jointly called sites": found.few,
         **{f"{name} rows": len(table) for name, table in tables.items()},
     }
 
@@ -219,8 +187,6 @@ class _Compared:
 
 def _screen_of(limits: Limits) -> Screen:
     """What `_judge_pairs` and the best matches can need."""
-    from ..engine.host.pair_screen import Screen
-
     resolution = limits.resolution
     related = resolution.smallest_kinship is not None
     return Screen(
@@ -234,14 +200,9 @@ def _screen_of(limits: Limits) -> Screen:
 
 
 def _judge_pairs(
-    counts: np.ndarray,
-    rows: np.ndarray,
-    columns: np.ndarray,
-    limits: Limits,
-    pairs: list,
-    hits: list,
-) -> None:
-    """Append relatives to `pairs` and contaminated samples to `hits`.
+    counts: np.ndarray, rows: np.ndarray, columns: np.ndarray, limits: Limits
+) -> tuple[list, list]:
+    """Relatives, and contaminated samples.
 
     counts: int64 (5, n_pairs); rows, columns: the samples of either cohort.
     """
@@ -256,16 +217,18 @@ def _judge_pairs(
         same=limits.resolution.same(mismatches, named["called"]),
     )
     found = np.stack([named[name][chosen] for name in _KINSHIP_COUNTS], axis=1)
-    pairs += zip(rows[chosen], columns[chosen], found, phi, strict=True)
+    pairs = list(zip(rows[chosen], columns[chosen], found, phi, strict=True))
     lacks_b = named["ibs0"] + named["het_b"] - named["both_het"]  # a lacks alleles of b
     lacks_a = named["ibs0"] + named["het_a"] - named["both_het"]
     other = (named["called"] >= max(limits.min_called, 1)) & (
         mismatches > limits.resolution.max_mismatch * named["called"]
     )
+    hits: list = []
     for lacks, a_is_mixture in ((lacks_b, True), (lacks_a, False)):
         k = np.flatnonzero(other & (lacks <= limits.max_absent * named["called"]))
         are = [a_is_mixture] * len(k)
         hits += zip(rows[k], columns[k], are, lacks[k], named["called"][k], strict=True)
+    return pairs, hits
 
 
 def _kinship_table(pairs, compared: _Compared) -> pd.DataFrame:
@@ -282,36 +245,28 @@ def _kinship_table(pairs, compared: _Compared) -> pd.DataFrame:
 
 
 def _identity_table(best: TopMatches, compared: _Compared) -> pd.DataFrame:
-    rows = []
-    for query, rank in np.argwhere(best.index >= 0):
-        match = best.index[query, rank]
-        mismatches, called = int(best.mismatches[query, rank]), int(best.called[query, rank])
-        verdict = compared.limits.resolution.verdict(mismatches, called)
-        rmp = lr = np.nan
-        if verdict != "different":  # for different people only the counts matter
-            found = identity.match_statistics(
-                identity.genotypes_of(compared.b, np.array([query])),
-                identity.genotypes_of(compared.a, np.array([match])),
-                compared.af,
-                compared.limits.error_rate,
-            )
-            rmp, lr = found[0][0], found[1][0]
-        rows.append(
-            (
-                compared.about_b["samples"][query],
-                compared.about_b["cohort"],
-                compared.about_a["samples"][match],
-                compared.about_a["cohort"],
-                rank + 1,
-                called,
-                mismatches,
-                mismatches / called,
-                rmp,
-                lr,
-                verdict,
-            )
+    query, rank = np.nonzero(best.index >= 0)
+    match, called = best.index[query, rank], best.called[query, rank]
+    mismatches = best.mismatches[query, rank]
+    resolution = compared.limits.resolution
+    shares = mismatches / called
+    same = resolution.same(mismatches, called)
+    verdict = np.where(same, "same", "too few sites").astype(object)
+    verdict[shares > resolution.max_mismatch] = "different"
+    rmp, lr = (np.full(len(query), np.nan) for _ in range(2))
+    for row in np.flatnonzero(verdict != "different"):  # of different people only counts matter
+        found = identity.match_statistics(
+            identity.genotypes_of(compared.b, query[row : row + 1]),
+            identity.genotypes_of(compared.a, match[row : row + 1]),
+            compared.af,
+            compared.limits.error_rate,
         )
-    return pd.DataFrame(rows, columns=IDENTITY)
+        rmp[row], lr[row] = found[0][0], found[1][0]
+    a, b = compared.about_a, compared.about_b
+    columns = [np.array(b["samples"], object)[query], b["cohort"]]
+    columns += [np.array(a["samples"], object)[match], a["cohort"], rank + 1]
+    columns += [called, mismatches, shares, rmp, lr, verdict]
+    return pd.DataFrame(dict(zip(IDENTITY, columns, strict=True)), index=range(len(query)))
 
 
 def _mixture_table(hits, compared: _Compared) -> pd.DataFrame:
@@ -346,6 +301,19 @@ def _mixture_table(hits, compared: _Compared) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=MIXTURE)
 
 
+def _best_of(parts: list[pd.DataFrame], order: Mapping[str, int], top: int) -> pd.DataFrame:
+    """The best matches of each query among some tables. order: numbers of the samples."""
+    table = pd.concat(parts, ignore_index=True)
+    keys = {
+        "_query": table["query"].map(order),
+        "_share": table.mismatch_share.astype(np.float64),
+        "_match": table["match"].map(order),
+    }
+    table = table.assign(**keys).sort_values(list(keys), kind="stable")
+    table["rank"] = table.groupby("_query", sort=False).cumcount() + 1
+    return table[table["rank"] <= top][IDENTITY].reset_index(drop=True)
+
+
 def join_identity(tiles: list[Path], sheet: pd.DataFrame, out: Path, *, top: int) -> pd.DataFrame:
     """The best matches of each sample among its own and all earlier cohorts.
 
@@ -355,15 +323,13 @@ def join_identity(tiles: list[Path], sheet: pd.DataFrame, out: Path, *, top: int
         `sample` and, if the study has them, `sex` and `population`. If genotypes say the same
         person but these columns differ, a sample swap is likely; `conflict` names the columns.
     """
-    table = pd.concat([read_table(tile) for tile in tiles], ignore_index=True)
     order = {name: i for i, name in enumerate(sheet["sample"])}
-    table = table.assign(
-        _query=table["query"].map(order),
-        _share=table.mismatch_share.astype(np.float64),
-        _match=table["match"].map(order),
-    ).sort_values(["_query", "_share", "_match"], kind="stable")
-    table["rank"] = table.groupby("_query", sort=False).cumcount() + 1
-    table = table[table["rank"] <= top].reset_index(drop=True)
+    parts: list[pd.DataFrame] = []
+    for tile in tiles:
+        parts.append(read_table(tile))
+        if sum(map(len, parts)) > MOST_ROWS:
+            parts = [_best_of(parts, order, top)]
+    table = _best_of(parts, order, top)
     described = sheet.set_index("sample")
     conflicts = pd.Series([""] * len(table), dtype=str)
     for column in ("sex", "population"):

@@ -59,7 +59,7 @@ def measure_resolution(
     out : Path
         `compare/kinship.json`: the fields of `Resolution`.
     """
-    sites, digest = load_panel(panel)
+    sites, digest = load_panel(panel, ["chrom", "pos"])
     loaded = [load_planes(folder) for folder in folders]
     for folder, (_, about) in zip(folders, loaded, strict=True):
         require_one_panel(folders[0], loaded[0][1], folder, about)

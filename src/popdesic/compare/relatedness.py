@@ -117,7 +117,7 @@ def relate_samples(
     UserError
         Fewer than two unrelated founders.
     """
-    n_panel = len(load_panel(panel)[0])
+    n_panel = len(load_panel(panel, ["pos"])[0])
     n_sites = min(n_panel, max_sites)
     chosen = np.arange(n_sites) * n_panel // max(n_sites, 1)
     people = read_table(samples)

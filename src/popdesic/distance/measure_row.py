@@ -8,7 +8,8 @@ from pathlib import Path
 from ..engine.base import Backend
 from ..engine.terms import Planes
 from ..io.files import checksum_path
-from .rows import Pair, Row, tile_key, update_row
+from .fill_rows import RowWork, update_row
+from .rows import Pair, Row, tile_key
 from .tiles import measure_tile, sum_parts
 
 #: Ending of a tile of distances.
@@ -39,7 +40,7 @@ def measure_row(
     folders : dict
         Folder of `planes.npy` and `planes.json` of each cohort of the row.
     backend : function
-        See `rows.update_row`.
+        See `fill_rows.fill_rows`.
     metric, missing, part, parts
         See `tiles.measure_tile`.
     code : str
@@ -69,7 +70,7 @@ def measure_row(
         counts = measure_tile(a, b, files[0], chosen, **options, held=held)
         return {"site_pairs": counts["site_pairs"]}
 
-    return update_row(out, list(keys), folders, TILE, keys, compute, backend)
+    return update_row(RowWork(out, list(keys), TILE, keys, compute), folders, backend)
 
 
 def sum_row(

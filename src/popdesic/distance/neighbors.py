@@ -8,7 +8,7 @@ the other cohorts are. The lists of the study are joined from all tiles (`neighb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,8 @@ from ..engine.base import Backend
 from ..engine.nearest import RATIO, ROOT, SHARES, Measure, Nearest, PlaneParts
 from ..engine.terms import ALLELES, SQUARED, SQUARED_SUMS, Planes
 from ..io.tables import write_npz
-from .rows import Pair, tile_key, update_row
+from .fill_rows import RowWork
+from .rows import Pair, tile_key
 from .sample_rows import rows_to_block
 from .tiles import require_one_panel
 
@@ -78,11 +79,10 @@ def _asked(planes: Planes, missing: str) -> Planes:
     return planes if missing == "pairwise" else planes.without_mask()
 
 
-def find_row(
+def row_work(
     out: Path,
     pairs: Sequence[Pair],
     folders: Mapping[str, Path],
-    backend: Callable[[int], Backend],
     *,
     k: int,
     metric: str,
@@ -90,7 +90,7 @@ def find_row(
     min_called: int,
     landmarks: Mapping[str, np.ndarray],
     code: str,
-) -> dict[str, int]:
+) -> RowWork:
     """The nearest samples of a cohort and of others in each other: a row of tiles.
 
     Parameters
@@ -101,19 +101,12 @@ def find_row(
         The row's pairs, each in sample order.
     folders : dict
         Folder of `planes.npy` and `planes.json` of each cohort of the row.
-    backend : function
-        See `rows.update_row`.
     k, metric, missing, min_called
         See `nearest_samples`.
     landmarks : dict
         Landmarks of each founder cohort (`landmarks.landmarks_of_cohorts`).
     code : str
         Digest of the code that finds neighbours.
-
-    Returns
-    -------
-    dict
-        Counts for the log.
     """
     options = {"metric": metric, "missing": missing, "min_called": min_called}
 
@@ -126,8 +119,7 @@ def find_row(
     ) -> dict[str, int]:
         return write_tile(a, b, files[0], chosen, k=k, **options, landmarks=landmarks, held=held)
 
-    keys = {pair: key_of(pair) for pair in pairs}
-    return update_row(out, pairs, folders, TILE, keys, compute, backend)
+    return RowWork(out, pairs, TILE, {pair: key_of(pair) for pair in pairs}, compute)
 
 
 def write_tile(
@@ -177,10 +169,11 @@ def write_tile(
     b, about_b = (a, about_a) if same else load_planes(folder_b)
     require_one_panel(folder_a, about_a, folder_b, about_b)
     a, b = _asked(a, missing), _asked(b, missing)
-    near_a, near_b = (
-        _asked((held or {}).get(folder, planes), missing)
-        for folder, planes in ((folder_a, a), (folder_b, b))
-    )
+    near = dict(held or {})
+    for folder, planes in ((folder_a, a), (folder_b, b)):  # landmarks need them once more
+        if folder not in near:
+            near[folder] = backend.keep_planes(planes)
+    near_a, near_b = (_asked(near[folder], missing) for folder in (folder_a, folder_b))
     measure = measure_of(metric, a.n_sites, min_called)
     sides = {"a": (folder_a, a, near_b, same), "b": (folder_b, b, near_a, same)}
     if same:

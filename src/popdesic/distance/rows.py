@@ -4,25 +4,18 @@ A tile holds the results of one pair of cohorts. A row is the tiles of one cohor
 other cohorts and with itself. One job makes a row, in the owner's folder: the tile of `owner` and
 `other` is ``tiles/{owner}/{other}{ending}``, and ``row.json`` lists the row's tiles. Beside every
 tile lies its key: a digest of all that decides its bytes. A job that runs again computes only
-tiles whose key has changed, and leaves the files of the others as they are.
+tiles whose key has changed, and leaves the files of the others as they are (`fill_rows.py`).
 """
 
 from __future__ import annotations
 
 import functools
-import logging
 import os
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from ..cohort.encode import load_planes
-from ..engine.base import Backend
-from ..engine.needs import product_bytes
-from ..engine.terms import Planes
 from ..io.errors import UserError
 from ..io.files import (
     checksum_of,
@@ -34,11 +27,8 @@ from ..io.files import (
     write_json,
 )
 
-log = logging.getLogger(__name__)
 #: Name of the list of a row's tiles.
 ROW = "row.json"
-#: Planes are read ahead if they are smaller than this share of the machine's memory, in blocks.
-AHEAD_SHARE, AHEAD_BYTES = 0.35, 8 << 20
 
 #: Two cohorts, the first one earlier in sample order; or one cohort twice.
 Pair = tuple[str, str]
@@ -252,89 +242,6 @@ def tile_key(pair: Pair, folders: Mapping[str, Path], *rest: object) -> str:
         for name in ("planes.npy", "planes.json")
     ]
     return digest(repr([*pair, *planes, *rest]))
-
-
-def read_ahead(pairs: Sequence[Pair], row: str, folders: Mapping[str, Path]) -> Iterator[Pair]:
-    """Yield the pairs of a row; meanwhile a thread reads the planes of the next pair's cohort.
-
-    It reads them into the system's cache of files, where memory maps find them. The row's own
-    planes are in use all the time.
-    """
-    stopped = threading.Event()
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-    def fetch(path: Path) -> None:
-        if path.stat().st_size > AHEAD_SHARE * memory:
-            return
-        block = bytearray(AHEAD_BYTES)
-        with open(path, "rb", buffering=0) as file:
-            while not stopped.is_set() and file.readinto(block):
-                pass
-
-    with ThreadPoolExecutor(1) as reader:
-        try:
-            for place, pair in enumerate(pairs):
-                if place + 1 < len(pairs) and (other := other_of(row, pairs[place + 1])) != row:
-                    reader.submit(fetch, folders[other] / "planes.npy")
-                yield pair
-        finally:
-            stopped.set()
-
-
-def update_row(
-    out: Path,
-    pairs: Sequence[Pair],
-    folders: Mapping[str, Path],
-    endings: tuple[str, ...],
-    keys: Mapping[Pair, str],
-    compute: Callable[[Path, Path, list[Path], Backend, Mapping[Path, Planes]], dict[str, int]],
-    backend: Callable[[int], Backend],
-) -> dict[str, int]:
-    """Make a row: compute the tiles whose key has changed, keep the others, remove what is left.
-
-    Parameters
-    ----------
-    out : Path
-        `row.json` in the owner's folder.
-    pairs : list of pairs
-        From `Rows.pairs`.
-    folders : dict
-        Folder of the planes of each cohort of the row.
-    endings : tuple of str
-        Endings of the files of one tile.
-    keys : dict
-        Key of each pair (`tile_key`).
-    compute : function
-        Writes the tile of a pair; its arguments are both folders of planes, the files of the tile,
-        the backend and planes that this has at hand, by folder. Returns counts for the log.
-    backend : function
-        Gives the backend, which is asked for only if there is something to compute; its argument
-        is the memory in bytes that the largest product needs on a device.
-
-    Returns
-    -------
-    dict
-        Tiles computed, tiles kept, files removed, and the sums of what `compute` counted.
-    """
-    row = Row(out.parent, endings)
-    row.folder.mkdir(parents=True, exist_ok=True)
-    stale = [pair for pair in pairs if not row.is_fresh(pair, keys[pair])]
-    counts = {"tiles computed": len(stale), "tiles kept": len(pairs) - len(stale)}
-    if stale:
-        own = folders[row.owner]
-        shapes = [load_planes(folders[other_of(row.owner, p)])[0].words.shape for p in stale]
-        planes = load_planes(own)[0]
-        chosen = backend(product_bytes(planes.words.shape, shapes))
-        log.info("device: %s", chosen.describe())
-        held = {own: chosen.keep_planes(planes)}
-        for a, b in read_ahead(stale, row.owner, folders):
-            row.begin((a, b))
-            found = compute(folders[a], folders[b], row.paths((a, b)), chosen, held)
-            row.finish((a, b), keys[a, b])
-            for name, value in found.items():
-                counts[name] = counts.get(name, 0) + value
-    counts["files removed"] = row.close(keys, out)
-    return counts
 
 
 def read_tiles(rows: Iterable[Path | str], ending: str, *, closed: bool = True) -> dict[Pair, Path]:

@@ -13,7 +13,9 @@ from ..cohort.encode import load_planes
 from ..engine.base import Backend
 from ..engine.nearest import PlaneParts
 from ..engine.terms import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Planes
+from ..engine.threads import run_tasks
 from ..io.errors import UserError
+from ..io.sites import chunks
 from ..io.tables import write_npy, write_npz, write_table
 
 #: What the tiles of a metric hold: `ibs0` is the number of opposite homozygotes; `sums_a`,
@@ -26,6 +28,9 @@ _TERMS = {
 }
 #: Parts of a tile's site axis start at multiples of this many words: whole vectors everywhere.
 PART_WORDS = 16
+#: Rows of a tile that are turned together, so that a cache holds them; rows of a matrix in which
+#: one task counts pairs.
+TURNED_ROWS, COUNTED_ROWS = 64, 512
 
 
 def tile_outputs(metric: str) -> tuple[str, ...]:
@@ -224,6 +229,7 @@ def assemble_tiles(
     metric: str,
     min_called: int,
     on_uncomparable: str,
+    threads: int = 1,
 ) -> dict[str, int]:
     """Assemble the tiles of all cohort pairs into the study's matrices.
 
@@ -257,32 +263,46 @@ def assemble_tiles(
             panels[cohort] = str(tile["panel"])
     n = len(names)
     matrices = {name: np.zeros((n, n), np.int64) for name in study_matrices(metric)}
-    for (a, b), path in tiles.items():
+
+    def place(a: str, b: str, path: Path) -> None:
         with np.load(path) as tile:
             if str(tile["panel"]) != panels[order[0]]:
                 raise UserError(
                     f"{path}: made on panel {tile['panel']}, other tiles on {panels[order[0]]}; "
                     "delete it and rerun."
                 )
-            height, width = tile["called"].shape
-            rows = slice(start[a], start[a] + height)
-            columns = slice(start[b], start[b] + width)
             for name, matrix in matrices.items():
                 mine, other = (name, name) if name in tile else (f"{name}_a", f"{name}_b")
-                matrix[rows, columns] = tile[mine]
-                matrix[columns, rows] = tile[other].T
+                found = tile[mine]
+                rows, columns = (
+                    slice(start[cohort], start[cohort] + size)
+                    for cohort, size in zip((a, b), found.shape, strict=True)
+                )
+                matrix[rows, columns] = found
+                found = found if other == mine else tile[other]
+                for first, last in chunks(len(found), TURNED_ROWS):  # what a cache holds
+                    matrix[columns, rows][:, first:last] = found[first:last].T
+
+    run_tasks(place, [(*pair, path) for pair, path in tiles.items()], threads)
     kept = _comparable(matrices["called"], names, min_called, on_uncomparable)
-    for name, matrix in matrices.items():
-        write_npy(out / f"{name}.npy", matrix if len(kept) == n else matrix[np.ix_(kept, kept)])
+    if len(kept) < n:
+        matrices = {name: matrix[np.ix_(kept, kept)] for name, matrix in matrices.items()}
+
+    def infinite(first: int, last: int) -> int:
+        few = matrices["called"][first:last] < min_called
+        return int(np.triu(few, 1 + first).sum())
+
+    counted = run_tasks(infinite, chunks(len(kept), COUNTED_ROWS), threads)
+    tasks = [(out / f"{name}.npy", matrix) for name, matrix in matrices.items()]
+    run_tasks(write_npy, tasks, threads)
     write_table(
         out / "samples.tsv",
         pd.DataFrame({"sample": names, "cohort": cohorts}).iloc[kept],
     )
-    called = matrices["called"][np.ix_(kept, kept)]
     return {
         "samples": len(kept),
         "samples_dropped": n - len(kept),
-        "pairs_at_infinity": int((np.triu(called < min_called, 1)).sum()),
+        "pairs_at_infinity": sum(counted),
     }
 
 

@@ -9,12 +9,9 @@ AXES = {"pca": "PC", "pcoa": "PCo", "umap": "UMAP", "densmap": "densMAP", "tsne"
 #: 2 000; 9.4 and 31.4 for 1 500 x 100 000. Of fewer people, noise that takes all its rounds turns
 #: this round: 23.6 and 9.2 for 600 x 100 000.
 MOST_DENSE = 1000
-#: Samples up to which the passes are made on the CPU of a machine that has a GPU too. A pass of the
-#: noise starts about 90 kernels for each stretch of 10 Mb, whatever the number of samples: 300
-#: stretches x 65 passes x 10 us are 17 s of one host thread. An H200 was busy for 15 % of the 37 s
-#: of its job with 4 000 people x 300 000 sites. Passes on the CPU take 55 CPU-s there, which grow
-#: with n**(4/3): 16 cores need 17 s or so for 9 000 people. (Reckoned, not measured.)
-MOST_ON_CPU = 10_000
+#: Samples up to which the passes are made on the CPU of a machine that has a GPU too: a GPU's
+#: driver and kernels take a second to start.
+MOST_ON_CPU = 2_000
 #: Samples of which a matrix is made where missing genotypes ask for it (`large_pca`).
 MOST_MATRIX = 10_000
 #: Samples above which a UMAP is laid out on a GPU. A map of so many takes 5 to 8 CPU-s, a second of

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ..cohort.prune import contig_runs, pruned
+from ..cohort.prune import contig_runs, pruned, widest_window
 from ..cohort.site_planes import PlanesReader, words_of
 from ..engine.base import Backend
-from ..engine.comparisons import called_samples, moments
+from ..engine.comparisons import NARROW, called_samples, moments
 from ..engine.terms import Planes
 from ..engine.threads import run_tasks
 from ..io.errors import UserError
@@ -21,7 +21,7 @@ from .long_range_ld import in_regions
 #: samples (a chi-square of one degree of freedom).
 CHANCE = 10.83
 #: Most bytes of the planes of contigs that are looked at side by side.
-AHEAD_BYTES = 1 << 28
+AHEAD_BYTES = 1 << 30
 #: Why sites leave, in this order.
 LOST = ("monomorphic", "long_range_ld", "ld_pruned")
 
@@ -71,8 +71,8 @@ def choose_sites(
     sites : DataFrame
         The panel, in genome order.
     n_samples : int
-        Samples that `read` gives, if known: then contigs are looked at side by side on a CPU where
-        their planes take little memory. Changes nothing else.
+        Samples that `read` gives, if known: then contigs are looked at side by side where windows
+        are narrow and their planes take little memory. Changes nothing else.
     pruning : tuple, optional
         From `parse_pruning`; None prunes nothing.
     regions : list
@@ -85,7 +85,9 @@ def choose_sites(
     """
     outside = ~in_regions(sites, regions)
     runs = contig_runs(sites.chrom.to_numpy())
-    at_once = _contigs_at_once(runs, n_samples, backend)
+    narrow = pruning is None or widest_window(sites, *pruning[:2]) <= NARROW
+    most = backend.threads if narrow or backend.name == "cpu" else 1
+    at_once = _contigs_at_once(runs, n_samples, most)
     if at_once > 1:
         backend = copy(backend)
         backend.threads = -(-backend.threads // at_once)
@@ -120,12 +122,12 @@ class _Contig:
     r2: float | None
 
 
-def _contigs_at_once(runs: list[tuple[int, int]], n_samples: int, backend: Backend) -> int:
+def _contigs_at_once(runs: list[tuple[int, int]], n_samples: int, most: int) -> int:
     """Contigs whose planes, at most AHEAD_BYTES, are in memory together."""
-    if backend.name != "cpu" or not n_samples:
+    if not n_samples:
         return 1
     largest = 3 * 8 * words_of(n_samples) * max((last - first for first, last in runs), default=1)
-    return int(np.clip(AHEAD_BYTES // largest, 1, backend.threads))
+    return int(np.clip(AHEAD_BYTES // largest, 1, most))
 
 
 def _choose_on_contig(

@@ -68,7 +68,7 @@ def choose_geodesics(
     with np.load(axes) as found:
         rows, defining = found["sites"], set(found["samples"].tolist())
         held = int(found["k"])
-    sites, _ = load_panel(panel)
+    sites, _ = load_panel(panel, ["chrom", "pos"])
     sites = sites.iloc[rows]
     people = draw_people(defining)
     parts = genome_parts(sites)

@@ -36,28 +36,15 @@ def nearest_neighbors(
         Nearest first; ties in sample order, for any block size.
     distances : float64 array, (n, k)
     """
+    from ..engine.host.nearest_rows import keep_smallest  # numba starts slowly
+
     k = min(k, n - 1)
     neighbors, distances = np.empty((n, k), np.int64), np.empty((n, k))
 
     def search(first: int, last: int) -> None:
-        which = np.arange(first, last)
-        block = np.array(rows(which), np.float64)
-        block[np.isnan(block)] = np.inf
-        block[np.arange(len(which)), which] = np.inf
-        for row, values in zip(which, block, strict=True):
-            near = _smallest(values, row, k)
-            neighbors[row], distances[row] = near, values[near]
+        block = np.ascontiguousarray(rows(np.arange(first, last)), np.float64)
+        keep_smallest(block, first, neighbors[first:last], distances[first:last])
 
     numbers = BLOCK_NUMBERS // max(1, threads)
     run_tasks(search, chunks(n, max(1, numbers // max(n, 1))), threads)
     return neighbors, distances
-
-
-def _smallest(values: np.ndarray, own: int, k: int) -> np.ndarray:
-    """Positions of the k smallest values except position `own`, by value and then by position."""
-    if k == 0:
-        return np.empty(0, np.int64)
-    limit = np.partition(values, k - 1)[k - 1]
-    close = np.flatnonzero(values <= limit)
-    close = close[close != own]
-    return close[np.argsort(values[close], kind="stable")][:k]

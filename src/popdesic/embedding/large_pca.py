@@ -26,7 +26,7 @@ from ..engine.threads import one_blas_thread, run_tasks
 from ..io.errors import UserError
 from .axes import MOST_MATRIX
 from .krylov import COLUMNS, Krylov
-from .lots import lots_of, mix, signs_of
+from .lots import columns_of_signs, lots_of, mix, signs_of
 from .noise_null import ROUNDS, deviation_of, stretches
 from .pca import FEWEST, Axes, choose_components, with_signs
 from .projection import FURTHER
@@ -179,8 +179,8 @@ def significant_axes_of_many(
             f"results/panel/sites.tsv: the {n} founder samples have no component of variation "
             "(PCA needs two that differ); add samples or sites."
         )
-    start = np.stack([signs_of(lots, START + k) for k in range(COLUMNS)], axis=1)
-    space = Krylov(relationship, start.astype(np.float64), relationship.products.threads)
+    start = first_vectors(lots, relationship.products.threads)
+    space = Krylov(relationship, start, relationship.products.columns)
     space.search(1, 1)
     while not space.exhausted and space.passes < FIRST_PASSES:
         space.step()
@@ -197,6 +197,11 @@ def significant_axes_of_many(
     squares += float((axes.values[: draws.known] ** 2).sum())
     axes, tests = choose_components(axes, squares, n, *components, noise=draws.noise)
     return axes, tests, draws.noise
+
+
+def first_vectors(lots: np.ndarray, threads: int = 1) -> np.ndarray:
+    """Where the search begins: random signs of the samples, float64 (n, COLUMNS)."""
+    return columns_of_signs(lots, range(START, START + COLUMNS), threads).astype(np.float64)
 
 
 def _draw_noise(
@@ -279,7 +284,7 @@ def _mean_square(
     found: list[float] = []
     while len(found) < MOST_PROBES:
         numbers = range(START * 2 + len(found), START * 2 + len(found) + COLUMNS)
-        probes = np.stack([signs_of(lots, number) for number in numbers], axis=1)
+        probes = columns_of_signs(lots, numbers)
         found += (product(probes.astype(np.float64)) ** 2).sum(axis=0).tolist()
         excess, error = float(np.mean(found)), np.sqrt(2 / (n * len(found)))
         if not _moves_centre(left, excess, error, n):
@@ -307,7 +312,8 @@ def draw_largest(
     left = relationship.trace - float(values.sum())
     total = float(relationship.squares.sum()) - float((flips.projections**2).sum())
     scale = left / max(total, np.finfo(float).tiny)
-    first = np.stack([signs_of(lots, START + COLUMNS + d) for d in range(DRAWS)], axis=1)
+    numbers = range(START + COLUMNS, START + COLUMNS + DRAWS)
+    first = columns_of_signs(lots, numbers, products.threads)
     most_steps = min(most_steps, n)
     basis = _Bases(first / np.sqrt(n), most_steps, products.threads)
     diagonal, beside = [], []

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..engine.threads import one_blas_thread
-from .lots import lots_of, signs_of
+from .lots import columns_of_signs, lots_of
 from .projection import project_along
 from .relationship import Reader, blocks_of_others, passes
 
@@ -58,7 +58,7 @@ def score_by_loadings(
         called += there.sum(axis=0)
         used += len(there)
     lots = lots_of(names)
-    signs = np.stack([signs_of(lots, number) for number in range(SIGNS)], axis=1)
+    signs = columns_of_signs(lots, range(SIGNS), threads)
     share = np.maximum(called[founders], 1) / max(used, 1)
     basis = np.concatenate([vectors, signs], axis=1) / share[:, None]
     blocks = blocks_of_others(sizes, axes)

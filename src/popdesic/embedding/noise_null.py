@@ -134,8 +134,9 @@ def significant_axes(
 def stretches(sites: pd.DataFrame) -> np.ndarray:
     """Stretch of each site of `chrom`, `pos`: int64 (n_sites,), numbers from 0."""
     _, contig = np.unique(sites.chrom.to_numpy(), return_inverse=True)
-    place = np.stack([contig, sites.pos.to_numpy(np.int64) // STRETCH])
-    return np.unique(place, axis=1, return_inverse=True)[1].ravel()
+    along = sites.pos.to_numpy(np.int64) // STRETCH
+    place = contig.ravel() * (along.max(initial=0) + 1) + along
+    return np.unique(place, return_inverse=True)[1].ravel()
 
 
 def deviation_of(numbers: np.ndarray) -> float:
@@ -193,8 +194,8 @@ def _flipped_products(
     held, names = np.zeros((group, n, n)), []
 
     def flush() -> None:
-        drawn = [[mix(own + np.uint64(name)) & np.uint64(1) for name in names] for own in lots]
-        signs = np.where(np.array(drawn), 1.0, -1.0)
+        drawn = mix(lots[:, None] + np.array(names, np.uint64)[:, None]) & np.uint64(1)
+        signs = np.where(drawn, 1.0, -1.0)
         add_signed(total, held[: len(names)], signs, threads)
         held[: len(names)] = 0
         names.clear()

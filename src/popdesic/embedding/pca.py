@@ -17,7 +17,11 @@ from .cohort_shifts import find_cohort_shifts
 from .eigen import leading_eigenpairs
 from .loading_scores import MOST_PAIRS, score_by_loadings
 from .projection import FURTHER, project
-from .relationship import groups_of_others, read_cohorts, relationship_to
+from .relationship import (
+    groups_of_others,
+    read_cohorts,
+    relationship_to,
+)
 from .significance import EVEN_NOISE, MOST_TESTED, Noise, Significance, assess_components
 from .tables import write_embedding
 
@@ -137,7 +141,7 @@ def choose_components(
 
 
 def place_everyone(
-    prefixes: list[Path], definition: Path, threads: int = 1, *, placed: Path | None = None
+    prefixes: list[Path], definition: Path, threads: int = 1
 ) -> tuple[list[str], np.ndarray, np.ndarray, Axes]:
     """Scores of all samples of some cohorts on a study's axes.
 
@@ -147,9 +151,6 @@ def place_everyone(
         Stems of the cohorts' genotypes on the panel, in sample order.
     definition : Path
         `axes.npz` of `define_axes`.
-    placed : Path, optional
-        Stem of the genotypes of further people, who come last. They do not define the axes, even
-        if a founder has the same name.
 
     Returns
     -------
@@ -159,18 +160,11 @@ def place_everyone(
     scores : float64 array, (n, k)
     axes : Axes
     """
-    with np.load(definition) as found:
-        stored = {name: found[name] for name in found.files}
+    stored, axes = read_axes(definition)
+    everyone = [name for prefix in prefixes for name in read_fam(prefix)["sample"].tolist()]
     defining = set(stored["samples"].tolist())
-    everyone, founders = [], []
-    prefixes = [*prefixes, placed] if placed else prefixes
-    for prefix in prefixes:
-        names = read_fam(prefix)["sample"].tolist()
-        everyone += names
-        founders += [name in defining and prefix != placed for name in names]
-    founders = np.array(founders)
+    founders = np.array([name in defining for name in everyone], bool)
     read, sizes = read_cohorts(prefixes, stored["sites"])
-    axes = Axes(stored["values"], stored["vectors"], float(stored["trace"]), int(stored["k"]))
     given = read, sizes, founders, stored["af"]
     if int(founders.sum()) * int((~founders).sum()) > MOST_PAIRS:
         names = [name for name, own in zip(everyone, founders, strict=True) if own]
@@ -183,6 +177,14 @@ def place_everyone(
         ]
         others = np.concatenate([np.empty((0, axes.k)), *groups])
     return everyone, founders, axes.with_scores(founders, others), axes
+
+
+def read_axes(definition: Path) -> tuple[dict[str, np.ndarray], Axes]:
+    """The arrays of `axes.npz`, and the axes."""
+    with np.load(definition) as found:
+        stored = {name: found[name] for name in found.files}
+    values, vectors = stored["values"], stored["vectors"]
+    return stored, Axes(values, vectors, float(stored["trace"]), int(stored["k"]))
 
 
 def compute_pca(

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from ..cohort.samples import describe_samples
-from ..engine.threads import one_blas_thread
+from ..engine.threads import one_blas_thread, run_tasks
 from ..io.errors import UserError
 from ..io.files import write_json
-from .eigen import leading_eigenpairs
+from .eigen import leading_eigenpairs, row_blocks
 from .frame import register
 from .tables import write_embedding, write_statistics
 
@@ -24,8 +24,15 @@ def require_finite(distances: np.ndarray) -> None:
 
 
 @one_blas_thread
-def principal_coordinates(distances: np.ndarray, n_components: int):
+def principal_coordinates(distances: np.ndarray, n_components: int, threads: int = 1):
     """Principal coordinates (PCoA, classical scaling) of a distance matrix.
+
+    Parameters
+    ----------
+    distances : float array, (n, n)
+        For instance a memory map.
+    threads : int
+        Changes no byte.
 
     Returns
     -------
@@ -39,17 +46,38 @@ def principal_coordinates(distances: np.ndarray, n_components: int):
     UserError
         A distance is infinite.
     """
-    require_finite(distances)
-    centred = distances**2
-    centred -= centred.mean(axis=0)
-    centred -= centred.mean(axis=1)[:, None]
-    centred *= -0.5
+    centred = _centred(distances, threads)
     k = min(n_components, len(centred) - 1)
     total = np.trace(centred)
-    values, vectors = leading_eigenpairs(centred, k)
+    values, vectors = leading_eigenpairs(centred, k, threads)
     values = np.maximum(values, 0.0)
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(k)]
     return vectors * np.sign(largest) * np.sqrt(values), values / (total if total > 0 else 1.0)
+
+
+def _centred(distances: np.ndarray, threads: int) -> np.ndarray:
+    """Squared distances, doubly centred, times -1/2: float64 (n, n)."""
+    centred = np.empty(distances.shape)
+    blocks = row_blocks(len(centred))
+    means = np.empty(len(centred))
+
+    def square(first: int, last: int) -> None:
+        rows = distances[first:last].astype(np.float64)
+        require_finite(rows)
+        np.multiply(rows, rows, out=centred[first:last])
+
+    def average(first: int, last: int) -> None:
+        means[first:last] = centred[:, first:last].mean(axis=0)
+
+    def centre(first: int, last: int) -> None:
+        rows = centred[first:last]
+        rows -= means
+        rows -= rows.mean(axis=1)[:, None]
+        rows *= -0.5
+
+    for work in (square, average, centre):
+        run_tasks(work, blocks, threads)
+    return centred
 
 
 def project_coordinates(
@@ -87,6 +115,7 @@ def compute_pcoa(
     frame: Path | None = None,
     founders: set[str] | None = None,
     refit_out: Path | None = None,
+    threads: int = 1,
 ) -> dict:
     """PCoA of one geodesic distance: table and variance explained.
 
@@ -95,12 +124,12 @@ def compute_pcoa(
     `refit_out`, with a JSON of the displacements.
     """
     samples = describe_samples(order, sheet)
-    matrix = np.load(lengths).astype(np.float64)
-    coordinates, explained = principal_coordinates(matrix, components)
+    matrix = np.load(lengths, mmap_mode="r")
+    coordinates, explained = principal_coordinates(matrix, components, threads)
     if frame:
         among = samples.cohort.isin(founders).to_numpy()
         near = np.load(frame).astype(np.float64)
-        own, explained = principal_coordinates(near[among], components)
+        own, explained = principal_coordinates(near[among], components, threads)
         fixed = np.empty((len(samples), own.shape[1]))
         fixed[among] = own
         fixed[~among] = project_coordinates(near[~among], near[among], own)

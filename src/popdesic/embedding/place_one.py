@@ -15,14 +15,22 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.sheet_text import COORDINATE
+from ..engine.base import Backend
+from ..engine.genotype_products import GenotypeProducts
+from ..io.bed import read_fam
+from ..io.genotypes import MISSING
 from ..io.tables import read_table
 from .frame import place_among
-from .pca import place_everyone
+from .pca import read_axes
 from .pcoa import principal_coordinates, project_coordinates
+from .relationship import blocks_of_others, calls_of, read_cohorts, relationship_to
+
+#: Samples that define the axes up to which people are placed by float64 products (7 ns a genotype).
+MOST_EXACT = 10_000
 
 
 def place_on_axes(
-    prefixes: Sequence[Path], person: Path, definition: Path, threads: int = 1
+    prefixes: Sequence[Path], person: Path, definition: Path, backend: Backend
 ) -> np.ndarray:
     """Scores of a person on the axes of a study, float64 (k,).
 
@@ -35,8 +43,52 @@ def place_on_axes(
     definition : Path
         `axes.npz` of `define_axes`.
     """
-    _, _, scores, _ = place_everyone(list(prefixes), definition, threads, placed=person)
-    return scores[-1]
+    return place_people(list(prefixes), person, definition, backend)[-1]
+
+
+def place_people(
+    prefixes: list[Path], people: Path, definition: Path, backend: Backend
+) -> np.ndarray:
+    """Scores of people who are no part of a study, float64 (n, k): those of a further cohort.
+
+    Nobody else is placed. With more than MOST_EXACT samples that define the axes, relationships to
+    them are sums of whole numbers (`GenotypeProducts.with_people`), exact to about 1e-6.
+
+    Parameters
+    ----------
+    prefixes, definition
+        As in `place_everyone`.
+    people : Path
+        Stem of their genotypes. None of them defines axes, even if a founder has the same name.
+    """
+    stored, axes = read_axes(definition)
+    defining = set(stored["samples"].tolist())
+    keep = [
+        np.array([x in defining for x in read_fam(p)["sample"].tolist()], bool) for p in prefixes
+    ]
+    if len(axes.vectors) > MOST_EXACT:
+        calls = calls_of(prefixes, stored["sites"], keep, stored["af"])
+        read, sizes = read_cohorts([people], stored["sites"])
+        products = backend.genotype_products(calls)
+        return axes.project(*_relationship_by_products(products, read(0, len(stored["af"]))))
+    read, sizes = read_cohorts([*prefixes, people], stored["sites"])
+    founders = np.concatenate([*keep, np.zeros(sizes[-1], bool)])
+    first = int((~founders).sum()) - sizes[-1]
+    blocks = [bounds for bounds in blocks_of_others(sizes, founders) if bounds[0] >= first]
+    given = read, sizes, founders, stored["af"]
+    return axes.project(*relationship_to(*given, backend.threads, blocks))
+
+
+def _relationship_by_products(
+    products: GenotypeProducts, genotypes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """`relationship_to` of some people, int8 (n_sites, m), by sums of whole numbers."""
+    mean, inverse = products.calls.standard
+    called = (genotypes != MISSING) & (inverse > 0)[:, None]
+    values = np.where(called, (genotypes - mean[:, None]) * inverse[:, None], 0.0)
+    sums, both = products.with_people(values, called)
+    own = (values**2).sum(axis=0) / np.maximum(called.sum(axis=0), 1)
+    return np.ascontiguousarray((sums / np.maximum(both, 1)).T), own
 
 
 def place_in_frame(

@@ -11,10 +11,13 @@ MOST_MISFIT, callers make the matrix.
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 
 from ..engine.genotype_products import GenotypeProducts
-from .lots import signs_of
+from .lots import columns_of_signs
 
 #: Spectral norm of what C differs by, relative to the mean of C times the number of samples: so
 #: much do eigenvalues change.
@@ -37,10 +40,8 @@ class RelationshipProducts:
     """
 
     def __init__(self, products: GenotypeProducts) -> None:
-        from ..engine.host.sample_sums import sample_sums
-
         self.products = products
-        sums = sample_sums(products.calls, products.threads)
+        sums = products.sample_sums()
         sizes = np.array([who.sum() for who in products.calls.keep])
         self.part = np.repeat(np.arange(len(sizes)), sizes)
         self.n = len(self.part)
@@ -64,11 +65,20 @@ class RelationshipProducts:
         within = np.diag(self.factors)[self.part]
         self.extra = sums.squares * self.weights * (1 - within * self.weights)
 
-    def __call__(self, vectors: np.ndarray) -> np.ndarray:
-        """The relationship times vectors, float64 (n, k)."""
-        weights = self.weights[:, None]
+    def __call__(self, vectors: Any) -> Any:
+        """The relationship times vectors, float64 (n, k), which lie where the given ones lie."""
+        weights, extra = self.weights, self.extra
+        if isinstance(vectors, self.products.xp.ndarray):
+            weights, extra = self._there
+        weights, extra = weights[:, None], extra[:, None]
         found = self.products.normal(weights * vectors, self.factors)
-        return self.scale * weights * found + self.extra[:, None] * vectors
+        return self.scale * weights * found + extra * vectors
+
+    @cached_property
+    def _there(self) -> tuple[Any, Any]:
+        """`weights` and `extra` where the products are made."""
+        xp = self.products.xp
+        return xp.asarray(self.weights), xp.asarray(self.extra)
 
     def misfit(self, lots: np.ndarray) -> float:
         """How much C differs from what it is taken as, of the mean of C; see MOST_MISFIT.
@@ -82,7 +92,7 @@ class RelationshipProducts:
         rates = np.divide(1.0, self.factors, out=np.zeros(known.shape), where=known)
         joint = own[:, None] * rates[self.part]
         within = own - own * own * np.diag(rates)[self.part]
-        probes = np.stack([signs_of(lots, k) for k in range(PROBES)], axis=1).astype(np.float64)
+        probes = columns_of_signs(lots, range(PROBES)).astype(np.float64)
         size = 0.0
         for _ in range(STEPS):
             probes = np.linalg.qr(probes)[0]

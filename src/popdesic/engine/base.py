@@ -20,6 +20,7 @@ from .layouts import Layout
 from .matches import TopMatches
 from .nearest import Measure, Nearest, PlaneParts
 from .relatives import Closeness, ClosePairs
+from .screen import Screen, Screened
 from .terms import Planes, Terms
 
 
@@ -487,6 +488,26 @@ class Backend(Protocol):
         """
         ...
 
+    def band_r2(self, planes: Planes, ends: np.ndarray, first: int, last: int) -> np.ndarray:
+        """Squared correlations of some sites with those that follow within narrow windows.
+
+        Parameters
+        ----------
+        planes : Planes
+            Variant-major.
+        ends : int64 array, (n_sites,)
+            As in `r2_pairs`.
+        first, last : int
+            The sites i of this call.
+
+        Returns
+        -------
+        float64 array, (last - first, width)
+            Of site first + i with site first + i + 1 + k, over jointly called samples; NaN beyond
+            the window, and where a site does not vary. The same bytes from every backend.
+        """
+        ...
+
     def genotype_products(self, calls: Calls) -> GenotypeProducts:
         """Products of standardised genotypes with vectors; the same bytes from every backend."""
         ...
@@ -613,6 +634,25 @@ class Backend(Protocol):
         ------
         UserError
             More pairs than `closeness.most`.
+        """
+        ...
+
+    def screen_pairs(self, a: Planes, b: Planes | None, screen: Screen, top: int) -> Screened:
+        """Pairs of samples that are looked at again, with their counts, and best matches.
+
+        Parameters
+        ----------
+        a, b : Planes
+            Different samples over the same sites; ``b=None``: `a` with itself. Memory maps will
+            do; either may be what `keep_planes` gave.
+        screen : Screen
+        top : int
+            Best matches of each sample of b in a.
+
+        Returns
+        -------
+        Screened
+            Best matches, and counts of each pair, are the same from every backend.
         """
         ...
 

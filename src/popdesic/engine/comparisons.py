@@ -74,6 +74,13 @@ def r2_pairs_by_blocks(
     """`Backend.r2_pairs` by correlations of one block of sites after another."""
     parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
     every = _sampling(planes.n_samples)
+    if is_narrow(ends):
+        for first, r2 in band_blocks(backend, planes, ends):
+            if on_block is not None and first // BLOCK_SITES % every == 0 and r2.size:
+                on_block(*_inside(r2, ends, first))
+            i, k = np.nonzero(r2 >= least)  # False for NaN
+            parts.append((i + first, i + first + 1 + k, r2[i, k]))
+        return tuple(map(np.concatenate, zip(*parts, strict=True)))
     for i, j, r2 in band_pairs(backend, planes, ends):
         if on_block is not None and len(i) and i[0] // BLOCK_SITES % every == 0:
             on_block(i, j, r2)
@@ -114,8 +121,8 @@ def band_pairs(
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Pairs of sites (i, j) with i < j < ends[i] and their r2, some rows at a time.
 
-    Narrow windows are counted pair by pair on the CPU, whatever the backend: a block of products
-    holds many pairs that no window asks for.
+    Narrow windows are counted pair by pair: a block of products holds many pairs that no window
+    asks for.
 
     Parameters
     ----------
@@ -132,20 +139,34 @@ def band_pairs(
     r2 : float64 array, (n_pairs,)
         As from `r2_block`: NaN for sites that do not vary.
     """
-    narrow = int((ends - np.arange(len(ends))).max(initial=1)) <= NARROW
+    if is_narrow(ends):
+        for first, r2 in band_blocks(backend, planes, ends, every):
+            yield _inside(r2, ends, first)
+        return
     for first in range(0, planes.n_samples, BLOCK_SITES * every):
         last = min(planes.n_samples, first + BLOCK_SITES)
-        yield from (_band if narrow else _blocks)(backend, planes, ends, first, last)
+        yield from _blocks(backend, planes, ends, first, last)
 
 
-def _band(backend, planes, ends, first, last):
-    """The pairs of `band_pairs` of some rows, counted one by one."""
-    from .host.site_pairs import band_r2
+def is_narrow(ends: np.ndarray) -> bool:
+    """Whether the pairs of these windows are counted one by one."""
+    return int((ends - np.arange(len(ends))).max(initial=1)) <= NARROW
 
-    r2 = band_r2(planes.words, planes.n_sites, ends, first, last, backend.threads)
-    rows = np.arange(first, last)
+
+def band_blocks(
+    backend: Backend, planes: Planes, ends: np.ndarray, every: int = 1
+) -> Iterator[tuple[int, np.ndarray]]:
+    """First site and `Backend.band_r2` of runs of BLOCK_SITES sites, of narrow windows."""
+    for first in range(0, planes.n_samples, BLOCK_SITES * every):
+        last = min(planes.n_samples, first + BLOCK_SITES)
+        yield first, backend.band_r2(planes, ends, first, last)
+
+
+def _inside(r2, ends, first):
+    """The pairs inside the windows of some rows, and their r2."""
+    rows = np.arange(first, first + len(r2))
     i, k = np.nonzero(np.arange(r2.shape[1]) < (ends[rows] - rows - 1)[:, None])
-    yield i + first, i + first + 1 + k, r2[i, k]
+    return i + first, i + first + 1 + k, r2[i, k]
 
 
 def _blocks(backend, planes, ends, first, last):

@@ -17,10 +17,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+
+from .columns import Columns
 
 #: Sites of a block: their sums are added in float64, block after block.
 BLOCK_SITES = 4096
@@ -81,16 +84,18 @@ class Calls:
         pairs = zip(self.spans, self.keep, strict=True)
         return np.concatenate([4 * first + np.flatnonzero(who) for (first, _), who in pairs])
 
-    def block(self, first: int, last: int) -> np.ndarray:
-        """Padded rows of sites, uint8 (last - first, row_bytes)."""
+    def block(self, first: int, last: int, out: np.ndarray | None = None) -> np.ndarray:
+        """Padded rows of sites, uint8 (last - first, row_bytes), in `out` if given."""
         rows = slice(first, last)
         if self.rows is not None:
             rows = self.rows[first:last]
             if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
                 rows = slice(rows[0], rows[-1] + 1)
-        out = np.full((last - first, self.spans[-1][1]), PADDING, np.uint8)
-        for (start, _), part in zip(self.spans, self.parts, strict=True):
+        if out is None:
+            out = np.empty((last - first, self.spans[-1][1]), np.uint8)
+        for (start, end), part in zip(self.spans, self.parts, strict=True):
             out[:, start : start + part.shape[1]] = part[rows]
+            out[:, start + part.shape[1] : end] = PADDING
         return out
 
 
@@ -128,6 +133,25 @@ def _variances(columns: Any) -> Any:
     apart = columns - mean[:, None]
     apart = apart * apart
     return sum(apart[:, j] for j in range(k)) / (k - 1)
+
+
+@dataclass(frozen=True)
+class SampleSums:
+    """What single samples sum up to, over the sites that count.
+
+    Attributes
+    ----------
+    squares : float64 array, (n,)
+        Of standardised genotypes, each rounded to 2**-SQUARE_BITS (`engine.host.sample_sums`).
+    called : int64 array, (n,)
+        Called genotypes.
+    joint : int64 array, (n_parts, n_parts)
+        Sites called in both samples, over all ordered pairs of samples of two parts.
+    """
+
+    squares: np.ndarray
+    called: np.ndarray
+    joint: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -178,11 +202,20 @@ class GenotypeProducts(ABC):
 
     @abstractmethod
     def _put(self, array: np.ndarray) -> Any:
-        """An array for `xp`."""
+        """An array for `xp`, which may be one already."""
 
     @abstractmethod
     def _get(self, array: Any) -> np.ndarray:
         """An array of `xp` for the host."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> Columns:
+        """Arithmetic of blocks of vectors where the sums are computed."""
+
+    @abstractmethod
+    def sample_sums(self) -> SampleSums:
+        """What single samples sum up to, in one pass over the genotypes."""
 
     @abstractmethod
     def _each(
@@ -214,12 +247,13 @@ class GenotypeProducts(ABC):
         """Products of columns of whole numbers, int64 (j, k) of (n, j) and (n, k); exact."""
         return (left[:, :, None] * right[:, None, :]).sum(axis=0)
 
-    def normal(self, vectors: np.ndarray, factors: np.ndarray | None = None) -> np.ndarray:
-        """X X' V, float64 (n, k).
+    def normal(self, vectors: Any, factors: np.ndarray | None = None) -> Any:
+        """X X' V, float64 (n, k), on the host or where `vectors` are.
 
         Parameters
         ----------
         vectors : float64 array, (n, k)
+            Of the host or of `xp`.
         factors : float64 array, (n_parts, n_parts), optional
             By which the products of the samples of two parts are multiplied.
         """
@@ -237,7 +271,8 @@ class GenotypeProducts(ABC):
                 parts.append(self._back(block, mixed, span, first, last))
             return parts[0] if len(parts) == 1 else xp.concatenate(parts)
 
-        return self._sum(work, site_blocks(self.calls.n_sites), vectors.shape[1])
+        total = self._sum(work, site_blocks(self.calls.n_sites), vectors.shape[1])
+        return total if isinstance(vectors, xp.ndarray) else self._get(total)
 
     def joint(self, vectors: np.ndarray) -> np.ndarray:
         """C V, with C the sites called in both samples: float64 (n, k)."""
@@ -253,7 +288,7 @@ class GenotypeProducts(ABC):
             found = self._by_person(block, self.xp.zeros_like(less), -less, span)
             return self.xp.ldexp(found, more + powers)
 
-        return self._sum(work, site_blocks(self.calls.n_sites), vectors.shape[1])
+        return self._get(self._sum(work, site_blocks(self.calls.n_sites), vectors.shape[1]))
 
     def project(self, vectors: np.ndarray) -> np.ndarray:
         """X' V: standardised genotypes of each site times vectors, float64 (n_sites, k)."""
@@ -266,11 +301,43 @@ class GenotypeProducts(ABC):
         found = list(self._each(work, site_blocks(self.calls.n_sites)))
         return np.concatenate(found) if found else np.zeros((0, vectors.shape[1]))
 
+    def with_people(self, values: np.ndarray, called: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """X Z' with Z the standardised genotypes of other people, and sites called in both.
+
+        Values are rounded like vectors, to SITE_BITS bits of the largest of a block of sites.
+
+        Parameters
+        ----------
+        values : float64 array, (n_sites, k)
+            Their standardised genotypes, 0 where missing.
+        called : bool array, (n_sites, k)
+            Where they are called, at sites that count.
+
+        Returns
+        -------
+        sums : float64 array, (n, k)
+        both : float64 array, (n, k)
+        """
+        xp, (span,) = self.xp, self._spans(None)
+        k = values.shape[1]
+
+        def work(block, first, last):
+            own = self._put(called[first:last].astype(np.float64))
+            sums = self._back(block, self._put(values[first:last]), span, first, last)
+            if block.missing:
+                both = self._by_person(block, xp.zeros_like(own), -own, span)
+            else:
+                both = xp.zeros_like(sums) + own.sum(axis=0)
+            return xp.concatenate([sums, both], axis=1)
+
+        total = self._get(self._sum(work, site_blocks(self.calls.n_sites), 2 * k))
+        return total[:, :k], total[:, k:]
+
     def flipped(self, vectors: np.ndarray, flips: Flips) -> np.ndarray:
         """`normal` of the genotypes that `flips` makes of X, other signs for every column."""
         work = self._flipped(vectors, flips)
         blocks = site_blocks(self.calls.n_sites, flips.stretch)
-        return self._sum(work, blocks, vectors.shape[1])
+        return self._get(self._sum(work, blocks, vectors.shape[1]))
 
     def spread_by_person(self, flips: Flips) -> np.ndarray:
         """Estimate the squares of products of each person with others, stretch by stretch.
@@ -343,15 +410,23 @@ class GenotypeProducts(ABC):
         spans = self.calls.spans
         return [(0, spans[-1][1])] if factors is None else spans
 
-    def _scattered(self, vectors: np.ndarray) -> Any:
-        placed = np.zeros((self.n_places, vectors.shape[1]))
-        placed[self.places] = vectors
-        return self._put(placed)
+    def _scattered(self, vectors: Any) -> Any:
+        placed = self.xp.zeros((self.n_places, vectors.shape[1]), np.float64)
+        placed[self._where] = self._put(vectors)
+        return placed
 
-    def _placed(self, vectors: np.ndarray) -> tuple[Any, Any]:
+    @cached_property
+    def _where(self) -> Any:
+        """The places of the samples for `xp`: a slice where there are no others between them."""
+        first, n = int(self.places[0]) if len(self.places) else 0, len(self.places)
+        if np.array_equal(self.places, np.arange(first, first + n)):
+            return slice(first, first + n)
+        return self._put(self.places)
+
+    def _placed(self, vectors: Any) -> tuple[Any, Any]:
         """Vectors as whole numbers at the places of the samples, and their powers of two."""
-        numbers, powers = rounded(np, vectors)
-        return self._scattered(numbers), self._put(powers)
+        numbers, powers = rounded(self.xp, self._put(vectors))
+        return self._scattered(numbers), powers
 
     def _standard(self, block, numbers, powers, span, first, last):
         """Standardised genotypes of a block times the numbers of a span, float64 (n_block, k)."""
@@ -369,8 +444,9 @@ class GenotypeProducts(ABC):
         less = self.xp.rint(mean * times)
         return self.xp.ldexp(self._by_person(block, times, less, span), powers)
 
-    def _sum(self, work, blocks: list[tuple[int, int]], k: int) -> np.ndarray:
-        total = self._put(np.zeros((self.n_places, k)))
+    def _sum(self, work, blocks: list[tuple[int, int]], k: int) -> Any:
+        """Sums of all blocks for each sample, (n, k)."""
+        total = self.xp.zeros((self.n_places, k), np.float64)
         for one in self._each(work, blocks):
             total += one
-        return self._get(total)[self.places]
+        return total[self._where]

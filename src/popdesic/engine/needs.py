@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 #: The driver's own memory for a process with all kernels of a job loaded, and buffers of results.
 CONTEXT_BYTES = 2 << 30
-#: Accumulators and totals of a pair of samples: 12 bytes for each of at most eight outputs.
-PAIR_BYTES = 12 * 8
+#: Accumulators and totals of a pair of samples: 12 bytes for each of at most eight outputs; larger
+#: blocks are multiplied tile by tile at nearly the same speed.
+PAIR_BYTES, TILE_SAMPLES = 12 * 8, 1 << 13
 #: Copies of the planes of both blocks that a product makes: two ranges sent, packed ones, ones by
 #: site; beyond MOST_PLANES they pass in ranges.
 PLANE_COPIES, MOST_PLANES = 5, 24 << 30
@@ -43,6 +44,7 @@ def product_bytes(own: tuple[int, int, int], others: Sequence[tuple[int, int, in
     """
     samples, planes = _padded(own[0]), 8 * math.prod(own)
     most = max((_padded(other[0]) for other in others), default=samples)
+    samples, most = min(samples, TILE_SAMPLES), min(most, TILE_SAMPLES)
     largest = max((8 * math.prod(other) for other in others), default=planes)
     copies = min(MOST_PLANES, PLANE_COPIES * (planes + largest))
     return CONTEXT_BYTES + PAIR_BYTES * samples * most + planes + copies

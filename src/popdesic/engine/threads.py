@@ -16,23 +16,25 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Function = TypeVar("Function", bound=Callable)
 
 
-def one_blas_thread(function: Function) -> Function:
-    """Decorator: BLAS has one thread, because the order of its sums depends on their number.
+@functools.cache
+def _blas_libraries() -> ThreadpoolController:
+    """NumPy's BLAS and SciPy's own. To look for them takes 5 ms, so it is done once."""
+    import scipy.linalg  # noqa: F401
 
-    For whole computations: a limit takes 5 ms. SciPy has a BLAS of its own, which is limited only
-    if it was loaded before.
-    """
+    return ThreadpoolController().select(user_api="blas")
+
+
+def one_blas_thread(function: Function) -> Function:
+    """Decorator: BLAS has one thread, because the order of its sums depends on their number."""
 
     @functools.wraps(function)
     def limited(*arguments, **named):
-        import scipy.linalg  # noqa: F401
-
-        with threadpool_limits(1, "blas"):
+        with _blas_libraries().limit(limits=1):
             return function(*arguments, **named)
 
     return limited

@@ -232,9 +232,9 @@ def _logistic(y: np.ndarray, x: np.ndarray) -> np.ndarray:
             break
         if np.abs(x @ beta).max() > SEPARATED:
             raise UserError(
-                "epistasis: strata, covariates and principal components tell cases from controls "
-                "without error, so nothing is left to scan; leave out the covariate that does, or "
-                "lower epistasis.pcs."
+                "epistasis: strata, covariates and principal components separate cases from "
+                "controls perfectly, so nothing is left to scan; leave out the covariate that "
+                "does, or lower epistasis.pcs."
             )
     return expit(x @ beta)
 

@@ -39,6 +39,9 @@ class Earlier:
 def digest_weights(direct: np.ndarray, positions: np.ndarray) -> str:
     """Digest of the weights between some samples, in that order."""
     content = hashlib.blake2b(digest_size=16)
+    if direct.flags.c_contiguous and np.array_equal(positions, np.arange(len(direct))):
+        content.update(direct)  # the same rows, without copies
+        return content.hexdigest()
     for position in positions:
         content.update(np.ascontiguousarray(direct[position, positions]))
     return content.hexdigest()

@@ -19,8 +19,10 @@ import pandas as pd
 
 from ..distance.matrix import set_apart
 from ..engine.base import BASE, Backend, infinity
+from ..engine.threads import run_tasks
 from ..io.errors import UserError
 from ..io.files import write_json
+from ..io.sites import chunks
 from ..io.tables import write_npy
 from .closure import Work, attach_paths, close_matrix, similar_order
 from .graph import COMPLETE, Graph, longest_paths
@@ -36,8 +38,8 @@ SPARSE_SHARE = {"int32": 0.001, "int64": 0.0025}
 #: Rows that an audit recomputes, and the relative differences that rounding explains.
 AUDIT_ROWS = 8
 AUDIT_TOLERANCE = {"int32": 0.0, "int64": 0.0, "float32": 1e-5, "float64": 1e-12}
-
-
+#: Rows of the matrices that one task works on.
+ROWS_A_TASK = 256
 #: Number type of distances that are kept as they are.
 EXACT = Number("float64", 1.0, 0.0)
 
@@ -118,7 +120,8 @@ def close_weights(
         have none), or a weight exceeds the range of its type.
     """
     if of_points and graph.kind == "complete" and alpha == 1:
-        statistics = _statistics(distances, distances, founders, EXACT, distances, alpha, graph)
+        given = founders, EXACT, distances, alpha, graph
+        statistics = _statistics(distances, distances, *given, backend.threads)
         return Closure(distances, distances, EXACT, statistics, {"continued": None}, plain=True)
     weights = graph.edge_weights(distances, founders, alpha)
     approximate = graph.kind == "complete" and dense_limit is not None and len(names) > dense_limit
@@ -128,7 +131,7 @@ def close_weights(
         "float64" if approximate else number,
         None if graph.kind == "complete" else longest_paths(weights, founders),
     )
-    direct = chosen.store(weights)
+    direct = _stored(chosen, weights, backend.threads)
     if chosen.dtype == "float32" and not fits_float32(weights):
         raise UserError(
             f"config/config.yaml: geodesic.number is float32, which cannot hold the weights at "
@@ -160,7 +163,8 @@ def close_weights(
             f"results/geodesic: sample '{names[alone[0]]}' has no comparable other sample, so it "
             "has no geodesic; lower distance.min_called or set distance.on_uncomparable to drop."
         )
-    statistics = _statistics(closure, direct, founders, chosen, distances, alpha, graph)
+    given = founders, chosen, distances, alpha, graph
+    statistics = _statistics(closure, direct, *given, backend.threads)
     return Closure(closure, direct, chosen, statistics, record, error)
 
 
@@ -206,29 +210,62 @@ def close_all(direct: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
     return closure, work
 
 
+def _stored(number: Number, weights: np.ndarray, threads: int) -> np.ndarray:
+    """`Number.store` by blocks of rows, on threads."""
+    out = np.empty(weights.shape, number.dtype)
+
+    def work(first: int, last: int) -> None:
+        out[first:last] = number.store(weights[first:last])
+
+    run_tasks(work, chunks(len(weights), ROWS_A_TASK), threads)
+    return out
+
+
 def _statistics(
-    closure, direct, founders, number: Number, distances, alpha, graph: Graph
+    closure, direct, founders, number: Number, distances, alpha, graph: Graph, threads: int
 ) -> Statistics:
-    upper = np.triu(np.ones(closure.shape, bool), 1)
-    reachable = upper & (closure < infinity(closure.dtype))
-    indirect = reachable & (closure < direct)
-    among_founders = reachable & founders[:, None] & founders[None, :]
-    straight = distances if graph.density == "keep" else number.value(direct)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        stretch = straight[indirect] / graph.distances(number.value(closure[indirect]), alpha)
-    stretch = stretch[np.isfinite(stretch)]  # of pairs with a direct edge
+    n = len(closure)
+
+    def count(first: int, last: int) -> tuple[list[int], np.ndarray]:
+        """Pairs of some rows: reachable, indirect, both among founders; stretches of indirect."""
+        rows = slice(first, last)
+        upper = np.arange(n) > np.arange(first, last)[:, None]
+        reachable = upper & (closure[rows] < infinity(closure.dtype))
+        indirect = reachable & (closure[rows] < direct[rows])
+        among = reachable & founders[rows, None] & founders[None, :]
+        keep = graph.density == "keep"
+        straight = distances[rows][indirect] if keep else number.value(direct[rows][indirect])
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            shortest = graph.distances(number.value(closure[rows][indirect]), alpha)
+            stretch = straight / shortest
+        pairs = reachable, indirect, among, indirect & among
+        return [int(one.sum()) for one in pairs], stretch[np.isfinite(stretch)]
+
+    found = run_tasks(count, chunks(n, ROWS_A_TASK), threads)
+    counts = np.sum([pairs for pairs, _ in found] or [[0] * 4], axis=0).tolist()
+    reachable, indirect, among, indirect_among = counts
+    # of pairs with a direct edge
+    stretch = np.concatenate([part for _, part in found] or [np.empty(0)])
+    pairs = n * (n - 1) // 2
     return Statistics(
-        pairs=int(upper.sum()),
-        indirect_pairs=int(indirect.sum()),
-        indirect_share=_share(indirect, reachable),
-        founder_indirect_share=_share(indirect & among_founders, among_founders),
+        pairs=pairs,
+        indirect_pairs=indirect,
+        indirect_share=indirect / max(1, reachable),
+        founder_indirect_share=indirect_among / max(1, among),
         median_stretch_of_indirect=float(np.median(stretch)) if stretch.size else 1.0,
-        unreachable_pairs=int((upper & ~reachable).sum()),
+        unreachable_pairs=pairs - reachable,
     )
 
 
-def _share(part: np.ndarray, whole: np.ndarray) -> float:
-    return float(part.sum() / max(1, whole.sum()))
+def _lengths(found: Closure, graph: Graph, value: float, threads: int) -> np.ndarray:
+    """Sample Fermat distances of a closure, float32, by blocks of rows."""
+    out = np.empty(found.lengths.shape, np.float32)
+
+    def work(first: int, last: int) -> None:
+        out[first:last] = graph.distances(found.number.value(found.lengths[first:last]), value)
+
+    run_tasks(work, chunks(len(out), ROWS_A_TASK), threads)
+    return out
 
 
 def measure_geodesics(
@@ -317,14 +354,23 @@ def measure_geodesics(
     record = found.record | {"backend": backend.name}
     if audit and not found.approximate and not found.plain and not is_end.any():
         record["audit"] = _audit(found, names)
-    lengths = graph.distances(found.number.value(found.lengths), value)
     if graph.kind == "shared":
+        lengths = graph.distances(found.number.value(found.lengths), value)
         lengths, about["apart"] = set_apart(lengths)
         about["alone"] = int((np.isfinite(distances).sum(axis=1) == 1).sum())
-    write_npy(lengths_out, lengths.astype(np.float32))
-    write_npy(closure_out, found.lengths)
+        lengths = lengths.astype(np.float32)
+    else:
+        lengths = _lengths(found, graph, value, backend.threads)
     # a closure in which some samples can only be ends must not be continued
-    about_closure = describe_closure(found.direct, names, found.number, code, graph)
+    *_, about_closure = run_tasks(
+        lambda work, *given: work(*given),
+        [
+            (write_npy, lengths_out, lengths),
+            (write_npy, closure_out, found.lengths),
+            (describe_closure, found.direct, names, found.number, code, graph),
+        ],
+        backend.threads,
+    )
     write_json(closure_about_out, about_closure | ({"samples": []} if is_end.any() else {}))
     write_json(record_out, record)
     write_json(statistics_out, about)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..engine.base import infinity
 from ..io.errors import UserError
+from ..io.sites import chunks
 
 log = logging.getLogger(__name__)
 
@@ -187,8 +188,11 @@ def choose_number(
     """
     if wanted in ("float32", "float64"):
         return Number(wanted, 1.0, float(np.finfo(wanted).eps) * BOUND_HOPS)
-    rows = [row[i + 1 :] for i, row in enumerate(weights)]
-    finite = np.concatenate([row[np.isfinite(row) & (row > 0)] for row in rows] or [np.empty(0)])
+    parts = [np.empty(0)]
+    for first, last in chunks(len(weights), BLOCK_ROWS):
+        rows, above = weights[first:last], np.arange(len(weights)) > np.arange(first, last)[:, None]
+        parts.append(rows[above & np.isfinite(rows) & (rows > 0)])
+    finite = np.concatenate(parts)
     if not finite.size:
         return Number("float64", 1.0, 0.0)
     if longest is None:

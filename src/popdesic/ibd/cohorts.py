@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,25 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.encode import load_planes
-from ..distance.rows import Pair, content_key, read_tiles, tile_key, update_row
+from ..distance.fill_rows import RowWork, update_row
+from ..distance.rows import Pair, content_key, read_tiles, tile_key
 from ..distance.tiles import require_one_panel
 from ..engine.base import Backend
 from ..engine.terms import Planes
+from ..io.errors import UserError
 from ..io.files import read_json, write_json
 from ..io.sites import chunks
 from ..io.tables import open_text, write_rows, write_table
 from .degrees import DegreeScale, degree_words
 from .genome import load_genome, load_sites
-from .segments import Genome, SegmentLimits, Segments, segments_between
+from .segments import (
+    Genome,
+    SegmentLimits,
+    Segments,
+    candidates_between,
+    parts_of,
+    segments_of,
+)
 from .windows import GeneticSites
 
 #: Ending of the file of a tile.
@@ -32,6 +41,8 @@ PAIRS = ["sample1", "sample2", "cohort1", "cohort2", "segments", "total_cM", "lo
 PAIRS += ["ibd2_cM", "kinship", "degree", "degree_low", "degree_high"]
 #: Samples of one side of a block of pairs.
 BLOCK_SAMPLES = 4096
+#: Candidates whose segments are in memory at once, some 0.3 KB each.
+CANDIDATES_AT_ONCE = 1 << 20
 #: Rows of segments that are read at once.
 READ_ROWS = 1 << 18
 
@@ -59,7 +70,7 @@ def measure_row(
     genome, panel : Path
         `ibd/genome.npz`, `panel/sites.tsv`.
     backend : function
-        See `distance.rows.update_row`.
+        See `distance.fill_rows.fill_rows`.
     code : str
         Digest of the code that finds segments.
 
@@ -77,7 +88,7 @@ def measure_row(
             prepared.append(load_genome(genome, panel, limits))
         return write_tile(a, b, files[0], prepared[0], limits, chosen)
 
-    return update_row(out, pairs, folders, (ENDING,), keys, compute, backend)
+    return update_row(RowWork(out, pairs, (ENDING,), keys, compute), folders, backend)
 
 
 def write_tile(
@@ -93,13 +104,19 @@ def write_tile(
     Returns
     -------
     dict
-        Pairs compared, segments with one and with two shared alleles.
+        Pairs compared, candidates, segments with one and with two shared alleles.
+
+    Raises
+    ------
+    UserError
+        More candidates than `limits.most`.
     """
     a, about_a = load_planes(folder_a)
     same = folder_a == folder_b
     b, about_b = (a, about_a) if same else load_planes(folder_b)
     require_one_panel(folder_a, about_a, folder_b, about_b)
-    counts = {"pairs": 0, "segments": 0, "stretches with two shared alleles": 0}
+    counts = dict.fromkeys(("pairs", "candidates", "segments"), 0)
+    counts["stretches with two shared alleles"] = 0
     with open_text(out) as file:
         file.write("\t".join(COLUMNS) + "\n")
         for row0, row1 in chunks(a.n_samples, BLOCK_SAMPLES):
@@ -109,15 +126,31 @@ def write_tile(
                 diagonal = same and row0 == column0
                 block_a = Planes(a.words[row0:row1], a.n_sites)
                 block_b = None if diagonal else Planes(b.words[column0:column1], b.n_sites)
-                found = segments_between(block_a, block_b, genome, limits, backend)
-                names = about_a["samples"][row0:row1], about_b["samples"][column0:column1]
-                write_rows(file, segments_table(found, *names, genome.sites))
+                runs = candidates_between(block_a, block_b, genome, limits, backend)
                 n, m = row1 - row0, column1 - column0
                 counts["pairs"] += n * (n - 1) // 2 if diagonal else n * m
-                two = int(np.sum(found.shared == 2))
-                counts["segments"] += len(found) - two
-                counts["stretches with two shared alleles"] += two
+                counts["candidates"] += len(runs.i)
+                _require_few(counts, limits, about_a["cohort"], about_b["cohort"])
+                names = about_a["samples"][row0:row1], about_b["samples"][column0:column1]
+                blocks = block_a, block_a if block_b is None else block_b
+                for some in parts_of(runs, CANDIDATES_AT_ONCE):
+                    found = segments_of(some, *blocks, genome, limits, backend.threads)
+                    write_rows(file, segments_table(found, *names, genome.sites))
+                    two = int(np.sum(found.shared == 2))
+                    counts["segments"] += len(found) - two
+                    counts["stretches with two shared alleles"] += two
     return counts
+
+
+def _require_few(counts: dict[str, int], limits: SegmentLimits, one: str, other: str) -> None:
+    """Raise a `UserError` if two cohorts have more candidates than may be kept."""
+    if counts["candidates"] > limits.most:
+        who = f"within {one}" if one == other else f"between {one} and {other}"
+        raise UserError(
+            f"ibd: {counts['candidates']} candidates of segments were found in {counts['pairs']} "
+            f"pairs {who}, more than ibd.max_candidates = {limits.most}: these people share very "
+            "much. Raise ibd.min_cm or ibd.max_candidates."
+        )
 
 
 def segments_table(
@@ -165,12 +198,9 @@ def join_tiles(
     with open_text(segments) as file:
         file.write("\t".join(COLUMNS) + "\n")
         for tile in tiles:
-            sums = []
-            for part in read_segments(tile):
+            for part in cut_parts(read_segments(tile), _first_of_pairs):
                 write_rows(file, part)
-                sums.append(part)
-            if sums:
-                parts.append(pair_sums(pd.concat(sums, ignore_index=True)))
+                parts.append(pair_sums(part))
     sites, _ = load_sites(genome, panel)
     scale = DegreeScale(sites.lengths(), min_cm)
     table = pairs_table(parts, cohorts, scale)
@@ -203,6 +233,28 @@ def read_segments(path: Path) -> Iterator[pd.DataFrame]:
             quoting=csv.QUOTE_NONE,
             chunksize=READ_ROWS,
         )
+
+
+def cut_parts(
+    parts: Iterable[pd.DataFrame], may_begin: Callable[[pd.DataFrame], np.ndarray]
+) -> Iterator[pd.DataFrame]:
+    """The same rows in parts that begin where they may: at rows that a function marks."""
+    held = None
+    for part in parts:
+        table = part if held is None else pd.concat([held, part], ignore_index=True)
+        starts = np.flatnonzero(may_begin(table))
+        cut = int(starts[-1]) if len(starts) else 0
+        if cut:
+            yield table.iloc[:cut].reset_index(drop=True)
+        held = table.iloc[cut:]
+    if held is not None and len(held):
+        yield held.reset_index(drop=True)
+
+
+def _first_of_pairs(table: pd.DataFrame) -> np.ndarray:
+    """Rows of segments at which another pair begins: bool (n_rows,)."""
+    names = table[["sample1", "sample2"]]
+    return (names != names.shift()).any(axis=1).to_numpy()
 
 
 def pair_sums(table: pd.DataFrame) -> pd.DataFrame:

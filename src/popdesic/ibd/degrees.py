@@ -29,6 +29,8 @@ import numpy as np
 #: Most distant degree that is told apart; what lies behind is DISTANT.
 LAST_DEGREE = 6
 DISTANT = LAST_DEGREE + 1
+#: Most distant degree of close relatives.
+LAST_CLOSE = 3
 #: Degrees as they are written.
 DEGREES = (*map(str, range(DISTANT)), "distant")
 #: Degrees that a pair may have as far as its interval goes.
@@ -137,4 +139,4 @@ def degree_words(degree: np.ndarray) -> list[str]:
 def surely_close(summary: dict[str, Any]) -> int:
     """Pairs of `ibd/summary.json` whose whole interval lies within the third degree."""
     counts = summary["pairs_by_farthest_degree"]
-    return sum(counts.get(name, 0) for name in degree_words(range(4)))
+    return sum(counts.get(name, 0) for name in degree_words(range(LAST_CLOSE + 1)))

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..io.sites import canonical_contig
 from ..io.tables import open_text, write_rows
-from .cohorts import read_segments
+from .cohorts import cut_parts, read_segments
 from .genome import load_sites
 from .windows import GeneticSites
 
@@ -38,16 +38,7 @@ def export_segments(segments: Path, genome: Path, panel: Path, out: dict[str, Pa
 
 def whole_segments(parts: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     """The same rows in parts that do not separate a segment from its stretches of two alleles."""
-    held = None
-    for part in parts:
-        table = part if held is None else pd.concat([held, part], ignore_index=True)
-        starts = np.flatnonzero((table.ibd == 1).to_numpy())
-        cut = int(starts[-1]) if len(starts) else 0
-        if cut:
-            yield table.iloc[:cut].reset_index(drop=True)
-        held = table.iloc[cut:]
-    if held is not None and len(held):
-        yield held.reset_index(drop=True)
+    return cut_parts(parts, lambda table: (table.ibd == 1).to_numpy())
 
 
 def hap_ibd_rows(table: pd.DataFrame, sites: GeneticSites) -> pd.DataFrame:

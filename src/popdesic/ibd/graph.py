@@ -13,7 +13,10 @@ LEAST_WEIGHT = 1e-3
 
 
 def build_graph(pairs: Path, order: Path, min_cm: float, out: Path) -> int:
-    """Write the graph of all pairs with segments; return its number of edges.
+    """Write the graph of all pairs that share `min_cm` or more; return its number of edges.
+
+    A segment at the limit may be a little shorter (`segments.LIKELY_SHARE`). Pairs that share less
+    than `min_cm` have no edge: their weights would all be the least one, which looks like a group.
 
     The weight of an edge is the natural logarithm of the pair's total length in units of the
     shortest segment. Totals of relatives exceed others a hundred times; their logarithms spread
@@ -40,11 +43,12 @@ def build_graph(pairs: Path, order: Path, min_cm: float, out: Path) -> int:
     table = read_table(pairs)
     ends = np.array([table[side].map(place) for side in ("sample1", "sample2")], np.int64).T
     edges = np.sort(ends.reshape(-1, 2), axis=1)
-    total = np.maximum(table.total_cM.astype(np.float64).to_numpy(), min_cm)
+    total = table.total_cM.astype(np.float64).to_numpy()
     rows = np.lexsort((edges[:, 1], edges[:, 0]))
+    rows = rows[total[rows] >= min_cm]
     weights = np.maximum(np.log(total[rows] / min_cm), LEAST_WEIGHT)
     kinship = table.kinship.astype(np.float64).to_numpy()[rows]
     lengths = np.maximum(-np.log2(2 * kinship), 0.0)
     n = np.int64(len(names))
     write_npz(out, edges=edges[rows], weights=weights, lengths=lengths, n=n)
-    return len(edges)
+    return len(rows)

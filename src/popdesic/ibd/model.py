@@ -62,7 +62,14 @@ def _seen_pairs(af: np.ndarray, error_rate: float, shared: int) -> np.ndarray:
     return read.T @ genotype_pairs(p, shared) @ read
 
 
-def log_ratios(af: np.ndarray, error_rate: float, shared: int) -> np.ndarray:
+def all_seen_pairs(af: np.ndarray, error_rate: float) -> list[np.ndarray]:
+    """Chances of observed genotype pairs with 0, 1 and 2 shared alleles, for functions below."""
+    return [_seen_pairs(np.asarray(af, np.float64), error_rate, shared) for shared in range(3)]
+
+
+def log_ratios(
+    af: np.ndarray, error_rate: float, shared: int, seen: list[np.ndarray] | None = None
+) -> np.ndarray:
     """log10 of the ratio of sharing `shared` alleles to sharing one fewer, as whole numbers.
 
     Parameters
@@ -73,6 +80,8 @@ def log_ratios(af: np.ndarray, error_rate: float, shared: int) -> np.ndarray:
         Share of genotypes with one allele misread, above 0.
     shared : int
         1 or 2.
+    seen : list of arrays, optional
+        `all_seen_pairs`, if they are known.
 
     Returns
     -------
@@ -80,14 +89,17 @@ def log_ratios(af: np.ndarray, error_rate: float, shared: int) -> np.ndarray:
         In units of 1 / SCALE; the column is 4 x genotype + other genotype, missing ones 3 and 0.
     """
     af = np.asarray(af, np.float64)
-    more, fewer = (_seen_pairs(af, error_rate, k) for k in (shared, shared - 1))
+    seen = seen or all_seen_pairs(af, error_rate)
+    more, fewer = seen[shared], seen[shared - 1]
     table = np.zeros((len(af), 4, 4), np.int32)
     table[:, :3, :3] = np.rint(SCALE * np.log10(more / fewer))
     table[np.isnan(af)] = 0
     return table.reshape(len(af), 16)
 
 
-def end_scores(af: np.ndarray, error_rate: float, shared: int) -> np.ndarray:
+def end_scores(
+    af: np.ndarray, error_rate: float, shared: int, seen: list[np.ndarray] | None = None
+) -> np.ndarray:
     """log10 ratios as of `log_ratios`, of what contradicts a segment and what does not.
 
     Where a segment ends is told by opposite homozygotes (one shared allele) or differing genotypes
@@ -101,7 +113,8 @@ def end_scores(af: np.ndarray, error_rate: float, shared: int) -> np.ndarray:
         In units of 1 / SCALE: of a pair that does not contradict, of one that does.
     """
     af = np.asarray(af, np.float64)
-    pairs = [_seen_pairs(af, error_rate, k) for k in (shared, shared - 1)]
+    seen = seen or all_seen_pairs(af, error_rate)
+    pairs = seen[shared], seen[shared - 1]
     steps = np.abs(np.subtract.outer(np.arange(3), np.arange(3)))
     against = [np.sum(one * (steps > 2 - shared), axis=(1, 2)) for one in pairs]
     gain = GAIN_SHARE * np.log10((1 - against[0]) / (1 - against[1]))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..engine.base import Backend
-from ..engine.ibd import Candidates, Windows
+from ..engine.ibd import UNITS_PER_CENTIMORGAN, Candidates, Windows
 from ..engine.terms import Planes
 from ..engine.threads import run_tasks
-from .model import SCALE, end_scores, log_ratios
+from .model import GAIN_SHARE, SCALE, all_seen_pairs, end_scores, log_ratios
 from .windows import GeneticSites, sites_per_window, windows_of
 
+#: Least likely length of a segment, as a share of the shortest. With 1, one in fifty of the true
+#: segments of at least 7 cM would be lost, because their length is not known so well.
+LIKELY_SHARE = 0.9
 #: Candidates of one task.
 TASK_CANDIDATES = 2048
 
@@ -25,7 +29,8 @@ class SegmentLimits:
     Attributes
     ----------
     min_cm : float
-        Shortest segment.
+        Shortest segment, from the contradiction before it to the one behind. Its likely length,
+        which is what is written, is at least LIKELY_SHARE of that.
     min_ibd2_cm : float
         Shortest stretch within a segment at which both alleles are shared.
     min_lod : float
@@ -68,9 +73,9 @@ class Genome:
     ----------
     sites : GeneticSites
     windows : Windows
-    tables : seven arrays
+    tables : eight arrays
         `model.end_scores`, running sums and `model.log_ratios` of one shared allele, then of two,
-        as `engine.host.ibd_segments` reads them; zero at sites that are left out.
+        losses and weights, as `engine.host.ibd_segments` reads them; zero at sites left out.
     """
 
     sites: GeneticSites
@@ -80,16 +85,17 @@ class Genome:
     @classmethod
     def of(cls, sites: GeneticSites, af: np.ndarray, limits: SegmentLimits) -> Genome:
         """Prepare a panel with ALT frequencies `af`."""
-        from ..engine.host.ibd_ratios import by_bits
+        from ..engine.host.ibd_ratios import by_bits, end_weights
         from ..engine.host.ibd_segments import chunk_losses, running_sums
 
         af = np.where(sites.used, af, np.nan)
         tables: list[np.ndarray] = []
+        seen = all_seen_pairs(af, limits.error_rate)
         for shared in (1, 2):
-            ends = end_scores(af, limits.error_rate, shared)
+            ends = end_scores(af, limits.error_rate, shared, seen)
             tables += [ends, running_sums(ends)]
-            tables.append(by_bits(log_ratios(af, limits.error_rate, shared)))
-        tables.append(chunk_losses(tables[3]))
+            tables.append(by_bits(log_ratios(af, limits.error_rate, shared, seen)))
+        tables += [chunk_losses(tables[3]), end_weights(GAIN_SHARE, SCALE)]
         windows = windows_of(sites, sites_per_window(sites, limits.window))
         return cls(sites, windows, tuple(tables))
 
@@ -147,14 +153,30 @@ def segments_between(
 
     The same from every backend and any number of threads.
     """
+    found = candidates_between(a, b, genome, limits, backend)
+    return segments_of(found, a, a if b is None else b, genome, limits, backend.threads)
+
+
+def candidates_between(
+    a: Planes, b: Planes | None, genome: Genome, limits: SegmentLimits, backend: Backend
+) -> Candidates:
+    """Candidates of all pairs of two blocks of samples, or of one block with itself (b None)."""
     windows = genome.windows
-    found = backend.candidates(
+    return backend.candidates(
         *(a, b, windows),
         tolerance=limits.tolerance,
         min_length=least_run(limits, windows),
         most=limits.most,
     )
-    return segments_of(found, a, a if b is None else b, genome, limits, backend.threads)
+
+
+def parts_of(found: Candidates, size: int) -> Iterator[Candidates]:
+    """Candidates in parts of about `size`, all those of a pair in one part."""
+    new = np.flatnonzero((np.diff(found.i) != 0) | (np.diff(found.j) != 0)) + 1
+    cuts = new[np.flatnonzero(np.diff(new // size, prepend=0))]
+    for begin, end in itertools.pairwise([0, *cuts.tolist(), len(found.i)]):
+        if begin < end:
+            yield Candidates(*(column[begin:end] for column in found))
 
 
 def segments_of(
@@ -186,7 +208,8 @@ def segments_of(
     words = _readable(a), _readable(b)
     least_lod = limits.min_lod, limits.min_lod
     scores = np.rint(SCALE * np.array([limits.drop, *least_lod, limits.trim, limits.split]))
-    least = np.array([limits.min_cm, limits.min_ibd2_cm]) - 1e-9
+    least = [limits.min_cm, limits.min_ibd2_cm, LIKELY_SHARE * limits.min_cm]
+    places = np.rint(genome.sites.cm * UNITS_PER_CENTIMORGAN).astype(np.int64)
 
     def work(begin: int, end: int) -> np.ndarray:
         part = np.ascontiguousarray(listed[begin:end])
@@ -194,7 +217,7 @@ def segments_of(
         while True:
             n_found = find_segments(
                 *(*words, part, *genome.tables, scores.astype(np.int64)),
-                *(genome.sites.cm, least, room),
+                *(genome.sites.cm, places, np.array(least) - 1e-9, room),
             )
             if n_found <= len(room):
                 return room[:n_found].copy()

@@ -4,10 +4,13 @@ A BGZF file is a sequence of small independent gzip members, each of which state
 blocks are decompressed in parallel; a plain gzip file can only be read sequentially.
 """
 
+import os
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from isal import igzip, igzip_lib
@@ -18,6 +21,10 @@ from .files import open_regular
 # The empty block that ends every BGZF file (SAM specification, section 4.1.2).
 BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 BGZF_MAX_BLOCK = 1 << 16
+# Of a block's header: gzip's begin, the mark of bgzip's field, and the block's size less one. Its
+# last four bytes are the size of the text.
+_HEADER = struct.Struct("<4s8x2s2xH")
+_SIZE = struct.Struct("<I")
 
 # Bytes read from a BGZF file at a time.
 READ_BYTES = 1 << 20
@@ -88,10 +95,78 @@ def in_order(function: Callable, items: Iterable, pool: Executor | None, ahead: 
         raise failure
 
 
-def read_pieces(
-    path: Path, compression: str, piece_bytes: int, pool: Executor | None = None, ahead: int = 0
-) -> Iterator[list[bytes]]:
-    """Yield the decompressed content in order, as lists of bytes of about `piece_bytes` a list.
+#: Bytes of a file, decompressed, as parts that follow one another.
+Parts = list[bytes | bytearray]
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """BGZF blocks that follow one another; they are decompressed when they are read, in any thread.
+
+    `ends` are the ends of the blocks in `data`, and `size` the bytes of text that they state.
+    """
+
+    path: Path
+    data: memoryview
+    ends: list[int]
+    size: int
+
+    def read_into(self, text: memoryview) -> bool:
+        """Decompress to `text` (size) without allocating memory; False if that fails.
+
+        After False, `text` has any content, and `read` finds out what is wrong.
+        """
+        try:
+            reader = igzip._GzipReader(self.data)  # the C class behind igzip.open
+            done = 0
+            while done < self.size:
+                if not (n := reader.readinto(text[done:])):
+                    return False
+                done += n
+            return not reader.read(1)
+        except (EOFError, igzip.BadGzipFile, igzip_lib.IsalError):
+            return False
+
+    def read(self) -> Parts:
+        """Return the text.
+
+        Raises
+        ------
+        UserError
+            A block is cut short or damaged.
+        """
+        if self.is_usual():
+            text = bytearray(self.size)
+            if self.read_into(memoryview(text)):
+                return [text]
+        try:
+            return [
+                igzip_lib.decompress(
+                    self.data[start:end], flag=igzip_lib.DECOMP_GZIP, bufsize=BGZF_MAX_BLOCK
+                )
+                for start, end in pairwise([0, *self.ends])
+            ]
+        except (EOFError, igzip_lib.IsalError) as error:
+            raise _damaged(self.path, str(error)) from None
+
+    def is_usual(self) -> bool:
+        """Whether `size` may be true: no block of bgzip has more text than BGZF_MAX_BLOCK."""
+        return self.size <= len(self.ends) * BGZF_MAX_BLOCK
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A piece of a file that is not BGZF, already decompressed."""
+
+    content: bytes
+
+    def read(self) -> Parts:
+        """Return the content."""
+        return [self.content]
+
+
+def read_pieces(path: Path, compression: str, piece_bytes: int) -> Iterator[Blocks | Plain]:
+    """Yield the content in order, in pieces of at most about `piece_bytes`.
 
     Raises
     ------
@@ -99,13 +174,13 @@ def read_pieces(
         The compressed data are cut short or damaged.
     """
     if compression == "bgzf":
-        yield from in_order(_decompress_blocks, _block_groups(path, piece_bytes), pool, ahead)
+        yield from _block_runs(path, piece_bytes)
         return
     reader = open_input(path) if compression == "none" else igzip.open(path, "rb")
     with reader:
         try:
             while piece := reader.read(piece_bytes):
-                yield [piece]
+                yield Plain(piece)
         except (EOFError, igzip.BadGzipFile, igzip_lib.IsalError) as error:
             raise _damaged(path, str(error)) from None
 
@@ -115,45 +190,32 @@ def _damaged(path: Path, reason: str) -> UserError:
     return UserError(f"{path} is cut short or damaged ({reason}); copy or compress it again.")
 
 
-def _block_groups(path: Path, piece_bytes: int) -> Iterator[tuple[Path, list[memoryview]]]:
-    """Yield runs of whole BGZF blocks that decompress to about `piece_bytes`."""
-    group: list[memoryview] = []
-    size = 0
-    rest = b""
+def _block_runs(path: Path, piece_bytes: int) -> Iterator[Blocks]:
+    """Yield runs of whole BGZF blocks with about `piece_bytes` of text, the last of a read less."""
     with open_input(path) as file:
         while data := file.read(READ_BYTES):
-            data = rest + data
             view = memoryview(data)
-            start = 0
+            first = start = size = 0
+            ends: list[int] = []
             while (end := _block_end(path, data, start)) <= len(data):
-                group.append(view[start:end])
-                size += struct.unpack_from("<I", data, end - 4)[0]
+                size += _SIZE.unpack_from(data, end - 4)[0]
+                ends.append(end - first)
                 start = end
                 if size >= piece_bytes:
-                    yield path, group
-                    group, size = [], 0
-            rest = data[start:]
-    if rest:
-        raise _damaged(path, "its last block is incomplete")
-    if group:
-        yield path, group
+                    yield Blocks(path, view[first:start], ends, size)
+                    first, ends, size = start, [], 0
+            if start == 0:  # a block is far smaller than what is read
+                raise _damaged(path, "its last block is incomplete")
+            if ends:
+                yield Blocks(path, view[first:start], ends, size)
+            file.seek(start - len(data), os.SEEK_CUR)  # a block that was not whole is read again
 
 
 def _block_end(path: Path, data: bytes, start: int) -> int:
     """Return the end of the block at `start`; it lies past `data` if the block is incomplete."""
-    if len(data) - start < 18:
+    if len(data) - start < _HEADER.size:
         return len(data) + 1
-    if data[start : start + 4] != BGZF_END[:4] or data[start + 12 : start + 14] != b"BC":
+    begin, mark, last = _HEADER.unpack_from(data, start)
+    if begin != BGZF_END[:4] or mark != b"BC":
         raise _damaged(path, "a block does not start with a bgzip header")
-    return start + max(struct.unpack_from("<H", data, start + 16)[0] + 1, 26)
-
-
-def _decompress_blocks(group: tuple[Path, list[memoryview]]) -> list[bytes]:
-    path, blocks = group
-    try:
-        return [
-            igzip_lib.decompress(block, flag=igzip_lib.DECOMP_GZIP, bufsize=BGZF_MAX_BLOCK)
-            for block in blocks
-        ]
-    except (EOFError, igzip_lib.IsalError) as error:
-        raise _damaged(path, str(error)) from None
+    return start + max(last + 1, 26)

@@ -6,7 +6,7 @@ import os
 import secrets
 import socket
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,6 +15,8 @@ from .errors import UserError
 
 # Bytes read at a time for a checksum.
 CHECKSUM_BYTES = 1 << 22
+# Files from this size on are flushed to disk while their checksum is computed.
+LARGE_BYTES = 1 << 26
 # Suffixes of results that are folders.
 RESULT_FOLDERS = (".vcz",)
 # File that Snakemake adds to a result folder.
@@ -51,12 +53,29 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{unique}.tmp")
     try:
         yield temporary
-        with open(temporary, "rb") as file:
-            os.fsync(file.fileno())
-        with checksum_kept(path, temporary):
+        with _flushing(temporary) as flushed, checksum_kept(path, temporary):
+            flushed()
             temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _flushing(path: Path) -> Iterator[Callable[[], None]]:
+    """Flush a file to disk, a large one while the block begins; yields a call that waits for it."""
+
+    def flush() -> None:
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+
+    if path.stat().st_size < LARGE_BYTES:
+        flush()
+        yield lambda: None
+        return
+    from concurrent.futures import ThreadPoolExecutor  # not needed for planning
+
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(flush).result
 
 
 @contextmanager

@@ -9,9 +9,11 @@ policy. Errors: calls of more than two alleles, dosages, anything malformed.
 The compiled half is imported on first use: jobs that read no VCF do not need it.
 """
 
+import operator
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -19,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from .batches import CHUNK_BYTES, DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
-from .bgzf import in_order
+from .bgzf import Blocks, Parts, Plain, in_order
 from .errors import UserError
 from .genotypes import pack_bed
 from .vcf_errors import record_error
@@ -57,14 +59,15 @@ def stream_sites(
     pool = ThreadPoolExecutor(threads) if threads > 1 else None
     ahead = 2 * threads  # enough that no worker waits while the caller writes
     try:
-        header, rest, pieces = read_head(path, _chunk_bytes, pool, ahead)
+        header, rest, pieces = read_head(path, _chunk_bytes)
+        pieces = chain([Plain(rest)], pieces)
         if header.kind == "bcf":
             from .bcf import stream_bcf
 
-            stream = stream_bcf
+            contents = in_order(operator.methodcaller("read"), pieces, pool, ahead)
+            yield from stream_bcf(header, contents, policies, counts, pool, ahead)
         else:
-            stream = _stream_text
-        yield from stream(header, chain([rest], pieces), policies, counts, pool, ahead)
+            yield from _stream_text(header, pieces, policies, counts, pool, ahead)
     finally:
         if pool is not None:
             pool.shutdown(cancel_futures=True)
@@ -75,18 +78,23 @@ def stream_sites(
 
 def _stream_text(
     header: VcfHeader,
-    pieces: Iterable[list[bytes]],
+    pieces: Iterable[Blocks | Plain],
     haploid: HaploidPolicies,
     counts: DecodeCounts,
     pool: Executor | None,
     ahead: int,
 ) -> Iterator[SiteBatch]:
     decode = partial(
-        _decode_lines, n_samples=len(header.samples), haploid=haploid, memory=_Memory()
+        _decode_piece,
+        header=header,
+        haploid=haploid,
+        memory=_Memory(),
     )
     n_lines_before = header.n_lines
-    parts = _whole_lines(header.path, pieces)
-    for value, batch, values, n_lines, error in in_order(decode, parts, pool, ahead):
+    for decoded in in_order(decode, _joined(pieces), pool, ahead):
+        if decoded is None:  # no line ends in the piece
+            continue
+        value, batch, values, n_lines, error = decoded
         counts.add(values)
         if error[0]:
             code, line, _, end, sample = error.tolist()
@@ -105,42 +113,41 @@ def _stream_text(
             yield batch
 
 
-def _whole_lines(path: Path, pieces: Iterable[list[bytes]]) -> Iterator[list[bytes | memoryview]]:
-    """Regroup pieces so that each ends at the end of a line; a last newline is added if missing."""
-    pending: list[bytes | memoryview] = []
-    size = 0  # bytes in `pending`
-    for parts in pieces:
-        for k in reversed(range(len(parts))):
-            if cut := parts[k].rfind(b"\n") + 1:
-                last = memoryview(parts[k])
-                yield [*pending, *parts[:k], last[:cut]]
-                pending = [last[cut:], *parts[k + 1 :]]
-                size = sum(map(len, pending))
-                break
-        else:
-            pending += parts
-            size += sum(map(len, parts))
-            if size > LONGEST_RECORD:
-                raise UserError(
-                    f"{path} has a line longer than the limit of {LONGEST_RECORD} bytes; the file "
-                    "is damaged, so copy or write it again."
-                )
-    if any(len(part) for part in pending):
-        yield [*pending, b"\n"]
+@dataclass(frozen=True)
+class _Piece:
+    """A piece of text, and how its ends pass between the threads that decode neighbours.
+
+    `before` will hold the begin of a line that the previous piece ends with, and `after` that of
+    this one. `content` is None for the end of the file.
+    """
+
+    content: Blocks | Plain | None
+    before: Future[Parts]
+    after: Future[Parts]
+
+
+def _joined(pieces: Iterable[Blocks | Plain]) -> Iterator[_Piece]:
+    before: Future[Parts] = Future()
+    before.set_result([])
+    for content in chain(pieces, [None]):
+        after: Future[Parts] = Future()
+        yield _Piece(content, before, after)
+        before = after
 
 
 class _Memory(threading.local):
     """Arrays that a thread uses again for all its pieces: fresh ones cost a page fault per 4 KB."""
 
     def __init__(self) -> None:
-        self.text = np.empty(0, np.uint8)
+        self.text = bytearray()
+        self.room = 1 << 16  # bytes before a piece, for the begin of its first line
         self.genotypes = np.empty(0, np.int8)
 
-    def of_text(self, size: int) -> np.ndarray:
-        """Return (size) uint8 of any content."""
+    def of_text(self, size: int) -> bytearray:
+        """Return at least `size` bytes of any content, the same as before if there are as many."""
         if len(self.text) < size:
-            self.text = np.empty(size, np.uint8)
-        return self.text[:size]
+            self.text = bytearray(size)
+        return self.text
 
     def of_genotypes(self, n_sites: int, n_samples: int) -> np.ndarray:
         """Return (n_sites, n_samples) int8 of any content."""
@@ -149,19 +156,83 @@ class _Memory(threading.local):
         return self.genotypes[: n_sites * n_samples].reshape(n_sites, n_samples)
 
 
+def _decode_piece(piece: _Piece, header: VcfHeader, haploid: HaploidPolicies, memory: _Memory):
+    """Decode the lines that end in a piece; None if there are none.
+
+    The bytes after its last line are handed over before those of the previous piece are waited
+    for, so that a thread waits for a neighbour's decompression only. Pieces must begin in order.
+
+    Returns
+    -------
+    as `_decode_lines`
+    """
+    from .vcf_text import PAD
+
+    try:
+        start = memory.room
+        text, end = _read_text(piece.content, start, memory)
+        view = memoryview(text)
+        cut = text.rfind(b"\n", start, end) + 1
+        if not cut:
+            pending = [*piece.before.result(), bytes(view[start:end])]
+            if sum(map(len, pending)) > LONGEST_RECORD:
+                raise UserError(
+                    f"{header.path} has a line longer than the limit of {LONGEST_RECORD} bytes; "
+                    "the file is damaged, so copy or write it again."
+                )
+            piece.after.set_result(pending)
+            return None
+        piece.after.set_result([bytes(view[cut:end])])
+    except BaseException as error:
+        piece.after.set_exception(error)
+        raise
+    pending = piece.before.result()
+    n_before = sum(map(len, pending))
+    if piece.content is None and n_before == 0:
+        return None  # the last line has its end
+    if n_before > start:
+        memory.room = n_before
+        lines = bytes(view[start:cut])
+        start, cut = n_before, cut - start + n_before
+        text = memory.of_text(cut + PAD)
+        view = memoryview(text)
+        view[start:cut] = lines
+    view[start - n_before : start] = b"".join(pending)
+    view[cut : cut + PAD] = bytes(PAD)
+    start -= n_before
+    content = np.frombuffer(text, np.uint8, cut + PAD - start, start)
+    return _decode_lines(content, cut - start, len(header.samples), haploid, memory)
+
+
+def _read_text(
+    content: Blocks | Plain | None, start: int, memory: _Memory
+) -> tuple[bytearray, int]:
+    """Read a piece to memory from byte `start` on, a newline for None; return memory and end."""
+    from .vcf_text import PAD
+
+    if isinstance(content, Blocks) and content.is_usual():
+        end = start + content.size
+        text = memory.of_text(end + PAD)
+        if content.read_into(memoryview(text)[start:end]):
+            return text, end
+    parts = [b"\n"] if content is None else content.read()
+    end = start + sum(map(len, parts))
+    text = memory.of_text(end + PAD)
+    memoryview(text)[start:end] = b"".join(parts)
+    return text, end
+
+
 def _decode_lines(
-    parts: list[bytes | memoryview], n_samples: int, haploid: HaploidPolicies, memory: _Memory
+    text: np.ndarray, size: int, n_samples: int, haploid: HaploidPolicies, memory: _Memory
 ):
-    """Decode whole lines; return (offending value, batch, counts, number of lines, error)."""
+    """Decode whole lines, the first `size` of (size + PAD) bytes.
+
+    Returns
+    -------
+    (offending value, batch, counts, number of lines, error)
+    """
     from . import vcf_text as kernel
 
-    size = sum(len(part) for part in parts)
-    text = memory.of_text(size + kernel.PAD)
-    end = 0
-    for part in parts:  # numpy copies without the GIL, bytes.join would hold it
-        text[end : end + len(part)] = np.frombuffer(part, np.uint8)
-        end += len(part)
-    text[size:] = 0
     capacity = kernel.row_capacity(size, n_samples)
     genotypes = memory.of_genotypes(capacity, n_samples)
     table = np.empty((capacity, kernel.N_FIELDS), np.int64)
@@ -172,7 +243,9 @@ def _decode_lines(
     )
     if error[0] and b"\r\n" in (raw := text[:size].tobytes()):
         # CRLF line ends matter only if decoding fails: then retry with LF.
-        return _decode_lines([raw.replace(b"\r\n", b"\n")], n_samples, haploid, memory)
+        raw = raw.replace(b"\r\n", b"\n")
+        text = np.frombuffer(bytearray(raw + bytes(kernel.PAD)), np.uint8)  # writable, as above
+        return _decode_lines(text, len(raw), n_samples, haploid, memory)
     table = table[:n_sites]
     try:
         chrom, site_id = _names(text, table)

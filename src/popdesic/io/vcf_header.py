@@ -8,11 +8,10 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .bgzf import find_compression, read_pieces
+from .bgzf import Blocks, Plain, find_compression, read_pieces
 from .columns import LONGEST_HEADER
 from .errors import UserError
 from .sites import contig_lengths
@@ -69,15 +68,13 @@ def _read_once(path: Path, *state: int) -> VcfHeader:
     return read_head(path, HEADER_BYTES)[0]
 
 
-def read_head(
-    path: Path, piece_bytes: int, pool: Executor | None = None, ahead: int = 0
-) -> tuple[VcfHeader, list[bytes], Iterator[list[bytes]]]:
-    """Return the header, the first bytes after it, and the pieces that follow."""
+def read_head(path: Path, piece_bytes: int) -> tuple[VcfHeader, bytes, Iterator[Blocks | Plain]]:
+    """Return the header, the first bytes after it, and the pieces that follow (`read_pieces`)."""
     compression = find_compression(path)
-    pieces = read_pieces(path, compression, piece_bytes, pool, ahead)
+    pieces = read_pieces(path, compression, piece_bytes)
     head = bytearray()
-    while len(head) < 16 and (parts := next(pieces, None)) is not None:
-        head += b"".join(parts)
+    while len(head) < 16 and (piece := next(pieces, None)) is not None:
+        head += b"".join(piece.read())
     if head.startswith(b"BCF\x02"):
         # Magic (5 bytes), length of the text (4 bytes), the text, zero-terminated.
         if head[4:5] not in (b"", b"\x02"):
@@ -88,13 +85,13 @@ def read_head(
         size = 9 + struct.unpack_from("<I", head, 5)[0] if len(head) >= 9 else 9
         if size > LONGEST_HEADER:
             raise _header_without_end(path)
-        while len(head) < size and (parts := next(pieces, None)) is not None:
-            head += b"".join(parts)
+        while len(head) < size and (piece := next(pieces, None)) is not None:
+            head += b"".join(piece.read())
         if len(head) < size:
             raise UserError(f"{path} is cut short in its header; copy or write it again.")
         text = bytes(head[9:size]).rstrip(b"\0")
         header = _parse_header(path, text, "bcf", compression)
-        return header, [bytes(head[size:])], pieces
+        return header, bytes(head[size:]), pieces
     if not head.startswith(b"##fileformat=VCF"):
         raise UserError(
             f"{path} is not a VCF or BCF file: it starts with {show(head[:16])}, not with "
@@ -106,17 +103,17 @@ def read_head(
         if newline < 0:
             if len(head) > LONGEST_HEADER:
                 raise _header_without_end(path)
-            parts = next(pieces, None)
-            if parts is not None:
+            piece = next(pieces, None)
+            if piece is not None:
                 looked_at = len(head)  # scan no byte twice: a line may be endless
-                head += b"".join(parts)
+                head += b"".join(piece.read())
                 continue
             newline = len(head)
         is_meta = head.startswith(b"##", end)
         end = looked_at = min(newline + 1, len(head))
         if not is_meta or end == len(head) == newline:
             break
-    return _parse_header(path, bytes(head[:end]), "vcf", compression), [bytes(head[end:])], pieces
+    return _parse_header(path, bytes(head[:end]), "vcf", compression), bytes(head[end:]), pieces
 
 
 def _header_without_end(path: Path) -> UserError:

@@ -12,9 +12,9 @@ def axis_warnings(axes: dict) -> list[tuple[str, str]]:
         found.append(
             (
                 "No structure",
-                "No component of the PCA is larger than chance gives in one population "
+                "No principal component is larger than expected by chance in one population "
                 f"(Tracy-Widom test at {percent(axes['level'], 0)}). The first two are shown "
-                "because a map needs two; read nothing from where samples lie on them.",
+                "because a map needs two; do not interpret positions on them.",
             )
         )
     for region in axes["regions"]:
@@ -22,7 +22,7 @@ def axis_warnings(axes: dict) -> list[tuple[str, str]]:
         found.append(
             (
                 "An axis of one region",
-                f"PC{region['axis']} rests on one region, {place}: "
+                f"PC{region['axis']} reflects one region, {place}: "
                 f"{percent(region['share'])} of its squared loadings are there and "
                 f"{percent(region['expected'])} of the sites. It sorts people by what they carry "
                 "in that region, such as an inversion, and not by ancestry.",
@@ -33,8 +33,8 @@ def axis_warnings(axes: dict) -> list[tuple[str, str]]:
             "Cohorts apart",
             f"On PC{shift['axis']} founder cohorts {join(shift['cohorts'])} lie apart within "
             f"the same populations ({join(shift['labels'])}): cohort explains "
-            f"{percent(shift['share'])} of what differs there. Either their genotyping "
-            "differs, or one name stands for different people.",
+            f"{percent(shift['share'])} of the variance there. Either their genotyping differs, "
+            "or one label names different populations.",
         )
         for shift in axes["shifts"]
     ]

@@ -246,7 +246,7 @@ def _swaps(outcome: Outcome) -> list[Finding]:
         text = f"Cohort {cohort} has REF and ALT swapped at {sites}: {number(swapped)} corrected"
         if lost:
             text += (
-                f", {number(lost)} set to missing because at A/T and C/G sites a swap cannot be "
+                f", {number(lost)} set to missing. At A/T and C/G sites a swap cannot be "
                 "distinguished from a strand flip"
             )
         found.append(Finding("note", "Swapped alleles", text + "."))

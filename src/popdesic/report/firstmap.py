@@ -141,7 +141,7 @@ def _why(chosen: str, known: list[str], scores: pd.Series, outcome: Outcome) -> 
     if chosen == "pca":
         others = [stem for stem in known if stem != "pca"]
         text = (
-            "No other map preserves the neighbours of the plain distances better than the PCA "
+            "No other map preserves each sample’s nearest genetic neighbours better than the PCA "
             f"({scores['pca']:.3f}) by more than {TIE:g}"
         )
         if others:
@@ -149,8 +149,8 @@ def _why(chosen: str, known: list[str], scores: pd.Series, outcome: Outcome) -> 
             text += f"; the next best is “{map_title(second, outcome)}” ({scores[second]:.3f})"
         return f"{text}. The score is the mean of trustworthiness and continuity."
     text = (
-        f"Beside it, this page first shows “{title}”, the map that best preserves the neighbours "
-        "of the plain distances: its mean of trustworthiness and continuity is "
+        f"Beside it, this page first shows “{title}”, the map that best preserves each sample’s "
+        "nearest genetic neighbours. Its mean of trustworthiness and continuity is "
         f"{scores[chosen]:.3f}"
     )
     if "pca" in scores:

@@ -113,7 +113,7 @@ DISTANCES = {
     "euclidean": "Euclidean distances between genotypes",
     "manhattan": "sums of absolute genotype differences",
     "ibs": "one minus the share of alleles identical by state",
-    "normalized": "Euclidean distances between genotypes normalised by individual",
+    "normalized": "Euclidean distances between genotypes, normalised by sample",
 }
 
 
@@ -199,9 +199,10 @@ def _genotypes(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
     newcomers = " The other cohorts were placed on this panel." if outcome.newcomers else ""
     text += (
         f"A panel of {number(int(outcome.panel['n_sites']))} sites was defined by "
-        f"{join(outcome.founders)}: call rate of at least {panel['min_call_rate']:g}, minor allele "
-        f"frequency of at least {panel['min_maf']:g}, and Hardy-Weinberg p of at least "
-        f"{panel['min_hwe_p']:g} (exact test {cite('hwe')}).{newcomers}"
+        f"{join(outcome.founders)}. Sites had a call rate of at least "
+        f"{panel['min_call_rate']:g}, a minor allele frequency of at least {panel['min_maf']:g}, "
+        f"and a Hardy-Weinberg p of at least {panel['min_hwe_p']:g} (exact test {cite('hwe')})."
+        f"{newcomers}"
     )
     if impute["method"] == "beagle":
         text += f" Missing genotypes were imputed with Beagle 5 {cite('beagle')}."
@@ -241,11 +242,11 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
     )
     maps = [f"UMAP {cite('umap')} ({embedding['umap_neighbors']} neighbours)"]
     maps.append(f"principal coordinates {cite('pcoa')}")
-    text += f" Maps of the geodesics are {' and '.join(maps)}."
+    text += f" The geodesics were mapped by {' and '.join(maps)}."
     methods = configuration["communities"]["methods"]
     if "communities" in names and methods:
         text += (
-            " Samples were divided into communities where gaps part them (Hartigan's dip test "
+            " Samples were divided into communities where gaps separate them (Hartigan's dip test "
             f"{cite('dip')})"
         )
         text += "."
@@ -255,9 +256,9 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
                 graph = "the graph of people who share segments, weighted by total length"
             text += f" A nested stochastic block model was fitted to {graph} {cite('blocks')}."
         if "hdbscan" in methods:
-            text += f" Clusters were also sought by HDBSCAN {cite('hdbscan')}."
+            text += f" Clusters were also identified with HDBSCAN {cite('hdbscan')}."
         if "tree" in methods:
-            text += f" A tree was drawn by neighbour joining {cite('nj')}."
+            text += f" A tree was built by neighbour joining {cite('nj')}."
     return text
 
 
@@ -277,8 +278,8 @@ def _relatives(analyses: list[str], cite: _Citations) -> str:
 
 def _segments(options: dict[str, Any], cite: _Citations) -> str:
     return (
-        f"Segments of identity by descent of at least {options['min_cm']:g} cM were sought in "
-        f"unphased genotypes, as stretches without opposite homozygotes (compare {cite('ibis')}), "
+        f"Segments of identity by descent of at least {options['min_cm']:g} cM were identified in "
+        f"unphased genotypes as stretches without opposite homozygotes (compare {cite('ibis')}), "
         f"with a LOD of at least {options['min_lod']:g}. Degrees of relationship follow from "
         f"their total length {cite('degrees')}."
     )
@@ -292,7 +293,7 @@ def _populations(options: dict[str, Any], components: int, cite: _Citations) -> 
             f"by that of Weir and Cockerham {cite('wc')}."
         )
     if "f_statistics" in analyses:
-        said.append(f"f2, f3 and f4 are those of {cite('f')}.")
+        said.append(f"f2, f3 and f4 were estimated as in {cite('f')}.")
     if said:
         said.append(f"Standard errors are from a jackknife over blocks of {options['block']}.")
     if "runs" in analyses:
@@ -319,5 +320,5 @@ def _interactions(options: dict[str, Any], cite: _Citations) -> str:
         text += f"Combinations were ranked by the score {options['score']}"
     text += ", and p-values are corrected for all combinations of the scan."
     if options["covariates"]:
-        text += f" The null model contains {join(options['covariates'])}."
+        text += f" The null model includes {join(options['covariates'])}."
     return text

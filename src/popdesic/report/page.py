@@ -34,6 +34,7 @@ from .sections.geodesics import geodesic_findings, map_findings
 from .sections.geography import geography_section
 from .sections.ibd import ibd_section
 from .sections.imputation import beagle_findings, genotype_findings, imputation_section
+from .sections.newcomers import newcomer_findings
 from .sections.population import population_section
 from .sections.relatives import amount_of_sites, relatives_findings
 from .story import Sentence, facts, last_facts, tell
@@ -218,6 +219,7 @@ def study_findings(
             min_sample_call_rate=configuration["qc"]["min_sample_call_rate"],
             min_call_rate=configuration["panel"]["min_call_rate"],
         ),
+        *newcomer_findings(outcome, configuration["report"]["color_by"]),
         *geodesic_findings(outcome, configuration["geodesic"]["number"]),
         *map_findings(outcome),
         *checks,

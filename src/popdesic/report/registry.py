@@ -254,13 +254,16 @@ def population_figures(analyses: Sequence[str]) -> list[Figure]:
 
 
 def ibd_figures(enabled: bool) -> list[Figure]:
-    """Figure of `ibd`, if segments are sought."""
-    title, sizes = (
-        "Pairs by shared segments",
-        "{n_ibd_pairs} pairs share {n_ibd_segments} segments.",
+    """Figures of `ibd`, if segments are sought."""
+    drawn = (
+        ("ibd", "Pairs by shared segments", "{n_ibd_pairs} pairs share {n_ibd_segments} segments."),
+        ("families", "Families", "{n_ibd_close} pairs lie within the third degree."),
     )
-    name, part = "ibd", "Identity by descent"
-    return [Figure(name, "draw_ibd", part, title, name, sizes)] if enabled else []
+    figures = [
+        Figure(name, "draw_ibd", "Identity by descent", title, name, sizes)
+        for name, title, sizes in drawn
+    ]
+    return figures if enabled else []
 
 
 def study_figures(

@@ -12,23 +12,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from ..cohort.samples import UNKNOWN
 from ..compare.kinship import SAME
 from ..ibd.degrees import surely_close
 from ..io.files import read_json
 from ..io.tables import read_table
+from .newcomers import describe_newcomer
 from .outcome import Outcome
-from .words import join, number, percent, plural
+from .words import count_relations, join, number, percent, plural
 
 #: Most newcomers that have a sentence each; of more, one sentence counts them.
 MOST_NEWCOMERS = 3
-#: Founders around a newcomer whose labels are counted.
-NEAREST = 5
 #: Agreement (ARI) from which communities are said to follow a label, and below which they do not.
 FOLLOWS, DIFFERS = 0.8, 0.2
+#: Share of the subsamples in which a stable sample falls into the same community.
+STABLE = 0.9
 #: Labels with more values than this share of the samples (age, a name) divide nobody into groups.
 MOST_VALUES = 0.2
 
@@ -193,7 +192,21 @@ def _communities(outcome: Outcome, color_by: str) -> list[Sentence]:
     )
     if about["fine"] > about["communities"]:
         text += f" Shallower gaps divide these into {about['fine']}."
-    return [Sentence("Groups", text + _agreement(outcome, color_by), "communities")]
+    text += _agreement(outcome, color_by) + _stability(outcome.folder)
+    return [Sentence("Groups", text, "communities")]
+
+
+def _stability(results: Path) -> str:
+    """How many samples fall into the same community when others are left out."""
+    path = results / "communities/partition.tsv"
+    if not path.exists():
+        return ""
+    values = pd.to_numeric(read_table(path).stability, errors="coerce").dropna()
+    if values.empty:
+        return ""
+    share = percent(float((values >= STABLE).mean()), 0)
+    least = percent(STABLE, 0)
+    return f" {share} of the samples keep their community in at least {least} of the subsamples."
 
 
 def _agreement(outcome: Outcome, color_by: str) -> str:
@@ -232,7 +245,7 @@ def _populations(results: Path) -> list[Sentence]:
         text += f", {least.population1} and {least.population2} least ({float(least.fst):.3f})"
     found = about.get("admixed") or []
     if found:
-        text += f". f3 finds {join(found, 5)} to be mixed"
+        text += f". f3 indicates admixture in {join(found, 5)}"
     return [Sentence("Populations", f"{text}.", "population")]
 
 
@@ -256,8 +269,7 @@ def _relatives(results: Path) -> list[Sentence]:
     if same:
         said.append(f"{plural(same, 'pair')} of duplicates or identical twins")
     if total:
-        listed = join([f"{number(n)} {relation}" for relation, n in counts.items()])
-        said.append(f"{plural(total, 'pair')} of relatives ({listed})")
+        said.append(f"{plural(total, 'pair')} of relatives ({count_relations(counts)})")
     return [Sentence("Relatives", f"{_sentence(' and '.join(said))}.", "comparisons")]
 
 
@@ -268,9 +280,9 @@ def _segments(results: Path) -> list[Sentence]:
         return []
     least = about["limits"]["min_cm"]
     text = (
-        f"{plural(about['pairs_with_segments'], 'pair')} of samples share a segment of at least "
-        f"{least:g} cM by descent; {number(surely_close(about))} are related to the third "
-        "degree or closer (95 % interval)."
+        f"{plural(about['pairs_with_segments'], 'pair')} of samples share an IBD segment of at "
+        f"least {least:g} cM; {number(surely_close(about))} are related to the third degree or "
+        "closer (95 % interval)."
     )
     return [Sentence("Descent", text, "ibd")]
 
@@ -283,45 +295,9 @@ def _newcomers(outcome: Outcome, color_by: str) -> list[Sentence]:
         text = f"{plural(len(outcome.newcomers), 'cohort')} with {plural(people, 'sample')} "
         return [Sentence("Newcomers", f"{text}were placed on the founders’ axes.", "maps")]
     return [
-        Sentence("Newcomers", _newcomer(outcome, cohort, color_by), "maps")
+        Sentence("Newcomers", describe_newcomer(outcome, cohort, color_by), "maps")
         for cohort in outcome.newcomers
     ]
-
-
-def _newcomer(outcome: Outcome, cohort: str, color_by: str) -> str:
-    """Where the samples of a newcomer fall, by the labels of the founders nearest to them."""
-    samples = outcome.samples
-    new = (samples.cohort == cohort).to_numpy()
-    row = outcome.drift.loc[cohort]
-    text = f"Cohort {cohort} ({plural(int(new.sum()), 'sample')})"
-    founder = samples.cohort.isin(outcome.founders).to_numpy()
-    used = int(outcome.axes["significant"])
-    labels = samples.get(color_by, pd.Series("NA", samples.index))
-    known = founder & ~labels.isin(UNKNOWN).to_numpy()
-    if used and known.sum() > NEAREST and new.any():
-        table = outcome.embedding("pca")
-        axes = [column for column in table if column.startswith("PC")][:used]
-        scores = table[axes].to_numpy(float)
-        found = _labels_around(scores[known], labels[known].to_numpy(), scores[new])
-        most = Counter(found).most_common(3)
-        listed = join([f"{label} ({number(count)})" for label, count in most])
-        text += f" lies nearest to founders of {listed} on the first {plural(used, 'component')}"
-    else:
-        text += " was placed on the founders’ axes"
-    off, expected = row.mean_af_difference, row.expected_af_difference
-    if np.isfinite(off) and np.isfinite(expected):
-        text += f"; its allele frequencies differ by {off:.3f} (sampling alone: {expected:.3f})"
-    return text + "."
-
-
-def _labels_around(scores: np.ndarray, labels: np.ndarray, new: np.ndarray) -> list[str]:
-    """The most frequent label among the NEAREST labelled samples of each new one; the nearest's if
-    several are as frequent.
-    """
-    from scipy.spatial import cKDTree
-
-    _, near = cKDTree(scores).query(new, NEAREST)
-    return [Counter(labels[row].tolist()).most_common(1)[0][0] for row in near]
 
 
 def _geography(results: Path) -> list[Sentence]:

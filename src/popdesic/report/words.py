@@ -84,7 +84,7 @@ STAGES = {
 METRICS = {
     "euclidean": "Euclidean (square root of the sum of squared genotype differences)",
     "manhattan": "Manhattan (sum of absolute genotype differences)",
-    "normalized": "normalised (Euclidean; each individual is divided by its sum of genotypes)",
+    "normalized": "normalised (Euclidean; each sample is divided by its sum of genotypes)",
     "ibs": "IBS (one minus the share of alleles identical by state)",
 }
 
@@ -112,6 +112,15 @@ _FILTERS = {
 }
 
 
+#: Relations of `compare/kinship.tsv` before "pair".
+_RELATIONS = {
+    "parent and child": "parent–child",
+    "full siblings": "full-sibling",
+    "second degree": "second-degree",
+    "third degree": "third-degree",
+}
+
+
 #: Steps that count corrected or dropped sites of one founder.
 _CORRECTIONS = {
     "repeated": "dropped: duplicate with REF and ALT swapped, founder {}",
@@ -134,6 +143,11 @@ def describe_filter(step: PanelStep) -> str:
     if step.what in _CORRECTIONS:
         return _CORRECTIONS[step.what].format(step.subject)
     return step.text
+
+
+def count_relations(counts: dict[str, int]) -> str:
+    """Numbers of pairs by relation, as in ``2 full-sibling and 1 second-degree``."""
+    return join([f"{number(int(n))} {_RELATIONS.get(name, name)}" for name, n in counts.items()])
 
 
 def describe_way(about: dict) -> str:

@@ -19,6 +19,7 @@ import yaml
 from ..cohort.genotype_choice import describe_genotypes
 from ..cohort.phenotype import is_quantitative, of_trait
 from ..cohort.sources import expand_sources, source_files
+from ..distance.fill_rows import together
 from ..distance.landmarks import MOST_LANDMARKS
 from ..distance.rows import Pair, study_rows
 from ..distance.tiles import study_matrices
@@ -31,7 +32,7 @@ from ..io.places import HOME
 from .configuration import read_config
 from .resources import CORE_RATES, GPU_RATES, READ_RATE, START_SECONDS, expected_minutes
 from .snakemake_internals import Job, planned_jobs
-from .sparse import neighbors_kept
+from .sparse import is_compared, neighbors_kept
 from .validation import validate_study
 
 #: Approximate number of bytes of VCF text per byte of a compressed file.
@@ -39,6 +40,8 @@ COMPRESSION = {".gz": 15.0, ".bcf": 10.0}
 #: Rules whose jobs make a row of tiles, and the stage whose rows they are.
 ROW_RULES = {"measure_distance_row": "distance", "compare_cohorts": "compare"}
 ROW_RULES |= {"find_ibd_row": "ibd", "find_neighbor_row": "distance"}
+#: Stages whose rows are filled together in a study without a matrix of all pairs.
+FILLED_STAGES = "distance", "compare"
 #: Bytes of a neighbour in a list: number, distance, jointly called sites.
 NEIGHBOR_BYTES = 16.0
 #: Bytes per site in text tables.
@@ -76,6 +79,8 @@ class Sizes:
         Sentences on what such a study does without.
     sparse : bool
         Whether the study has no matrix of all pairs.
+    filled : bool
+        Whether tiles of distances and of comparisons are computed together (`fill_rows`).
     """
 
     samples: dict[str, int]
@@ -92,15 +97,26 @@ class Sizes:
     neighbors: int = 50
     left_out: tuple[str, ...] = ()
     sparse: bool = False
+    filled: bool = False
 
     @property
     def n_samples(self) -> int:
         return sum(self.samples.values())
 
 
-def row_of(job: Job, sizes: Sizes) -> list[Pair]:
-    """Pairs of cohorts that a job on a row of tiles compares."""
-    return sizes.rows[ROW_RULES[job.rule]][job.wildcards["row"]]
+def tiles_of(job: Job, sizes: Sizes) -> list[list[Pair]]:
+    """Pairs of cohorts that a job on rows of tiles compares, row by row; none of other jobs.
+
+    Without a matrix of all pairs, the first row of a group computes the tiles of all its rows, of
+    both stages (`distance.fill_rows`).
+    """
+    row = job.wildcards.get("row")
+    if job.rule == "fill_rows":
+        group = together(list(sizes.rows["distance"])).get(row, [])
+        return [sizes.rows[stage][one] for stage in FILLED_STAGES for one in group]
+    if job.rule not in ROW_RULES or (sizes.filled and ROW_RULES[job.rule] in FILLED_STAGES):
+        return []
+    return [sizes.rows[ROW_RULES[job.rule]][row]]
 
 
 def bytes_of_lists(pairs: list[Pair], sizes: Sizes) -> float:
@@ -115,9 +131,11 @@ def bytes_of_lists(pairs: list[Pair], sizes: Sizes) -> float:
 def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
     """Amount of work in a job, in the units of `GPU_RATES`."""
     n = sizes.samples
-    if job.rule in ROW_RULES:
+    if job.rule in (*ROW_RULES, "fill_rows"):
         pairs = sum(
-            n[a] * (n[a] + 1) // 2 if a == b else n[a] * n[b] for a, b in row_of(job, sizes)
+            n[a] * (n[a] + 1) // 2 if a == b else n[a] * n[b]
+            for row in tiles_of(job, sizes)
+            for a, b in row
         )
         parts = sizes.site_parts if "part" in job.wildcards else 1
         return {"site-pairs": pairs * sizes.n_sites / parts}
@@ -138,8 +156,9 @@ def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
 def bytes_read(job: Job, sizes: Sizes) -> float:
     """Size of a job's large inputs in bytes."""
     row = sizes.n_sites / 8 * sizes.planes
-    if job.rule in ROW_RULES:  # the planes of each cohort once
-        cohorts = {cohort for pair in row_of(job, sizes) for cohort in pair}
+    if job.rule in (*ROW_RULES, "fill_rows"):  # the planes of each cohort once
+        rows = tiles_of(job, sizes)
+        cohorts = {cohort for row in rows for pair in row for cohort in pair}
         parts = sizes.site_parts if "part" in job.wildcards else 1
         return row * sum(sizes.samples[cohort] for cohort in cohorts) / parts
     if job.rule == "join_neighbors":
@@ -193,10 +212,10 @@ def bytes_written(path: str, sizes: Sizes) -> float:
         return sites * (of_cohort + 3) // 4
     if path.endswith("planes.npy"):
         return of_cohort * sizes.planes * (sites / 8)
-    if row := re.search(r"distance/tiles/([^/]+)/row\.json$", path):
+    if row := re.search(r"distance/tiles/([^/]+)/(row|filled)\.json$", path):
         pairs = sizes.rows["distance"][row[1]]
         if sizes.sparse:
-            return bytes_of_lists(pairs, sizes)
+            return bytes_of_lists(pairs, sizes) if (row[2] == "filled") == sizes.filled else 1e5
         n_pairs = sum(sizes.samples[a] * sizes.samples[b] for a, b in pairs)
         return 8.0 * sizes.matrices * n_pairs
     if re.search(r"(/|^)landmarks[^/]*\.npy$", path):
@@ -274,6 +293,7 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         neighbors=neighbors_kept(config),
         left_out=sheets.left_out,
         sparse=sheets.sparse,
+        filled=sheets.sparse and is_compared(config),
     )
     return sizes, source
 

@@ -67,7 +67,7 @@ def place_on_maps(
         remarks.append(
             "There is no place on maps of shared segments: it needs a run with this person."
         )
-    scores = place_on_axes(founders, folder / "genotypes", AXES, backend.threads)
+    scores = place_on_axes(founders, folder / "genotypes", AXES, backend)
     shown = int(read_json(AXES.with_suffix(".json"))["components"])
     axes = {f"PC{k + 1}": float(x) for k, x in enumerate(scores[:shown])}
     places = _Places(against, scores, config, sheets, backend)

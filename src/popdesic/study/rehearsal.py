@@ -20,6 +20,7 @@ from ..embedding.fuzzy_graph import fuzzy_graph
 from ..engine.genotype_products import Calls, Flips
 from ..engine.nearest import ROOT, Measure, PlaneParts
 from ..engine.relatives import Closeness
+from ..engine.screen import Screen
 from ..engine.terms import KINSHIP, SQUARED, Planes
 from ..engine.threads import run_tasks, usable_cpus
 from ..geodesic import closure
@@ -82,15 +83,18 @@ def products(backend: GpuBackend) -> None:
             for terms in (SQUARED, KINSHIP):
                 backend.bitgemm(a, None, terms)
                 backend.bitgemm(backend.keep_planes(a), b, terms)
+            for other in (None, b):
+                backend.screen_pairs(a, other, Screen(0.05, 0.02, 1, 1, 0.02, 0.05), 1)
 
 
 def correlations(backend: GpuBackend) -> None:
-    """LD: windows that are too wide to be counted pair by pair."""
+    """LD: windows that are too wide to be counted pair by pair, and narrow ones."""
     rng, rows = np.random.default_rng(1), np.arange(SITES)
-    ends = np.minimum(rows + 300, SITES)
     for masked in (False, True):
         planes = draw_planes(rng, SITES, SAMPLES, masked)
-        backend.r2_pairs(planes, ends, 0.2, lambda *_: None)
+        for width in (300, 30):
+            ends = np.minimum(rows + width, SITES)
+            backend.r2_pairs(planes, ends, 0.2, lambda *_: None)
 
 
 def neighbors(backend: GpuBackend) -> None:
@@ -98,8 +102,10 @@ def neighbors(backend: GpuBackend) -> None:
     rng = np.random.default_rng(1)
     backend.rare_sites = False
     for masked in (False, True):
-        planes = PlaneParts.of([draw_planes(rng, SAMPLES, SITES, masked)])
-        backend.nearest_samples(planes, Measure(SQUARED, ROOT, SITES, 1, 1), 5)
+        own, other = (draw_planes(rng, SAMPLES, SITES, masked) for _ in range(2))
+        planes, measure = PlaneParts.of([own]), Measure(SQUARED, ROOT, SITES, 1, 1)
+        backend.nearest_samples(planes, measure, 5)
+        backend.nearest_between(own, other, measure, 5)
         backend.close_pairs(planes, Closeness(0.05, 0.05, 1, SAMPLES**2))
     backend.nearest_points(rng.normal(size=(SAMPLES, 4)), 5)
 
@@ -114,6 +120,10 @@ def components(backend: GpuBackend) -> None:
     found = backend.genotype_products(calls)
     for k in VECTORS:
         found.normal(rng.normal(size=(n, k)))
+    found.sample_sums()
+    columns = found.columns
+    block = columns.put(rng.normal(size=(n, 16)))
+    columns.add(columns.zeros(n), [block], columns.gram([block], block))
     vectors, known = rng.normal(size=(n, 2)), np.linalg.qr(rng.normal(size=(n, 2)))[0]
     found.normal(vectors, np.ones((2, 2)))
     found.joint(vectors)

@@ -41,6 +41,14 @@ def is_sparse(config: dict, n_samples: int) -> bool:
     return n_samples > (DENSE_LIMIT if limit == "auto" else limit)
 
 
+def is_compared(config: dict) -> bool:
+    """Whether a study compares its samples: for its tables, or for the founders of the axes.
+
+    Then a sparse one computes neighbours and comparisons from planes that are read once.
+    """
+    return bool(config["embedding"]["max_kinship"] or set(config["compare"]["analyses"]) - {"ld"})
+
+
 def without_pairs(config: dict, n_samples: int, *, placed: bool) -> tuple[dict, list[str]]:
     """The configuration of a sparse study without what needs all pairs.
 

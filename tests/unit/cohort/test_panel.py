@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from study import make_cohorts, write_raw
 
@@ -238,3 +239,37 @@ def test_chr1_and_1_are_one_contig(tmp_path, names):
     for cohort in cohorts:
         row, _, _ = match_sites(read_bim(tmp_path / cohort.name), panel)
         assert (np.sort(row) == np.arange(30)).all()
+
+
+def test_a_cohort_with_the_sites_of_the_first_is_added_row_by_row_as_it_would_be_joined():
+    """Sites that come again swapped, palindromic ones, lower case, p values that are missing."""
+    from popdesic.cohort import define_panel
+
+    rng = np.random.default_rng()
+    n = 300
+    alleles = np.array(list("ACGTacgt"), dtype=object)
+    sites = pd.DataFrame(
+        {
+            "chrom": rng.choice(["1", "chr2", "10"], n),
+            "pos": rng.integers(1, 60, n),
+            "ref": rng.choice(alleles, n),
+            "alt": rng.choice(alleles, n),
+        }
+    ).drop_duplicates(ignore_index=True)
+
+    def table() -> pd.DataFrame:
+        counts = {name: rng.integers(0, 50, len(sites)) for name in define_panel._COUNTS}
+        p = np.where(rng.random(len(sites)) < 0.1, np.nan, rng.random(len(sites)))
+        return sites.assign(**counts, hwe_p_min=p)
+
+    first, second, third = table(), table(), table()
+    first_steps: list = []
+    merged = define_panel._first(first.assign(id="x"), "a", first_steps)
+    assert any(step.what == "repeated" for step in first_steps)
+    joined, joined_steps = merged, list(first_steps)
+    added, added_steps = merged, list(first_steps)
+    for name, one in (("b", second), ("c", third)):
+        joined = define_panel._join(joined, one, name, joined_steps)
+        added = define_panel._add_same(added, one, name, added_steps)
+    pd.testing.assert_frame_equal(joined.reset_index(drop=True), added)
+    assert joined_steps == added_steps

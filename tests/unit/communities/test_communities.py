@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from plink_files import write_plink
+from readable import checked
 from scipy.spatial.distance import pdist, squareform
 
 from popdesic.communities.agreement import agreement, load_partition
@@ -228,16 +229,17 @@ def test_without_graph_tool_the_log_says_so(tmp_path, rng, hidden, bare_python):
     assert (table.hdbscan == number_by_size(group)).all() and "level0" not in table
     figures = tmp_path / "figures"
     figures.mkdir()
-    names = draw_communities(
-        tmp_path / "l.npy",
-        tmp_path / "partition",
-        tmp_path / "order.tsv",
-        tmp_path / "sheet.tsv",
-        figures,
-        color_by="population",
-        tree=tmp_path / "tree",
-        title="test",
-    )
+    with checked():
+        names = draw_communities(
+            tmp_path / "l.npy",
+            tmp_path / "partition",
+            tmp_path / "order.tsv",
+            tmp_path / "sheet.tsv",
+            figures,
+            color_by="population",
+            tree=tmp_path / "tree",
+            title="test",
+        )
     assert names == ["communities", "communities_heatmap", "communities_tree"]
     (tmp_path / "communities").mkdir()
     (tmp_path / "about").rename(tmp_path / "communities/communities.json")

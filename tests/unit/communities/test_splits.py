@@ -8,7 +8,7 @@ from sklearn.manifold import Isomap
 from sklearn.metrics import adjusted_rand_score
 
 from popdesic.communities import straighten
-from popdesic.communities.splits import cut_tree, judge_cut, split_samples
+from popdesic.communities.splits import _judge_each, cut_tree, judge_cut, split_samples
 from popdesic.communities.stability import draw_subsamples, measure_stability
 from popdesic.communities.straighten import neighbor_graph, straight_coordinates
 
@@ -232,3 +232,13 @@ def test_subsamples_are_four_fifths_without_replacement():
     assert [len(np.unique(own)) for own in drawn] == [81] * 3
     assert all((np.diff(own) > 0).all() for own in drawn)
     assert not np.array_equal(*drawn[:2])
+
+
+def test_repeated_and_swapped_cuts_have_the_gap_of_each():
+    rng = np.random.default_rng()
+    points = rng.normal(size=(40, 3))
+    cuts = [rng.permutation(40) < size for size in (10, 20, 31)]
+    cuts = [side for cut in cuts for side in (cut, ~cut, cut.copy())]
+    for every_width in (True, False):
+        expected = [judge_cut(points, cut, every_width) for cut in cuts]
+        assert _judge_each(points, cuts, every_width) == expected

@@ -1,13 +1,14 @@
 """Structure within communities: continua, finer groups and nothing are told apart."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from landscapes import scene
 from landscapes.splitting import genotypes_of
 
 from popdesic.communities import within
 from popdesic.communities.within import own_components, structure_within
-from popdesic.report.sections.communities import describe
+from popdesic.report.sections.communities import describe, shown_agreement
 
 
 def place(*scenes):
@@ -63,12 +64,12 @@ def test_the_page_says_so(found):
     about = {"samples": 352, "significant": 4, "components": 4, "structure": "discrete"}
     about |= {"splits": [split], "communities": 4, "fine": 4, "within": found}
     text = describe(about)
-    assert "Within community 1 structure is continuous" in text
-    assert "Within community 2 no component of their own samples is significant." in text
-    assert "Within community 3 there are finer groups." in text
-    assert "Within community 4 there are too few" in text
+    assert "Within community 1, structure is continuous" in text
+    assert "Within community 2, no component computed there is significant." in text
+    assert "Within community 3, there are finer groups." in text
+    assert "Within community 4, there are too few" in text
     about["within"] = [one | {"structure": "one"} for one in found]
-    assert "Within communities 1, 2, 3 and 4 no component" in describe(about)
+    assert "Within communities 1, 2, 3 and 4, no component" in describe(about)
 
 
 def test_finer_communities_are_finer_groups():
@@ -94,3 +95,22 @@ def test_relatives_make_no_structure():
 def test_sites_that_do_not_vary_are_no_structure():
     opened = genotypes_of(np.ones((50, 30), np.int8), np.repeat("1", 50), np.arange(50))
     assert own_components(opened, np.arange(30)).shape == (30, 0)
+
+
+def test_labels_that_agree_best_come_first():
+    """Without levels of blocks, labels of many values, and a minus before zero."""
+    rows = [
+        ("sex", "community", 2, "-0.0001", "0.0"),
+        ("group", "community", 4, "0.99123", "0.98"),
+        ("group", "hdbscan", 4, "0.9", "0.9"),
+        ("group", "level0", 4, "1.0", "1.0"),
+        ("age", "community", 69, "0.999", "0.9"),
+        ("group", "fine", 4, "0.5", "0.5"),
+    ]
+    table = pd.DataFrame(rows, columns=["label", "partition", "labels", "ari", "ami"])
+    shown = shown_agreement(table, {"fine": 4, "communities": 4})
+    assert [(row["label"], row["partition"], row["ari"]) for row in shown] == [
+        ("group", "community", "0.991"),
+        ("group", "hdbscan", "0.900"),
+        ("sex", "community", "0.000"),
+    ]

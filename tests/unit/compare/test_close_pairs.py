@@ -9,6 +9,7 @@ import pytest
 from reference_compare import child
 from study import Cohort, encode_cohorts, make_cohorts
 
+from popdesic.cohort.panel import load_panel
 from popdesic.compare.close_pairs import find_close_pairs
 from popdesic.compare.cohorts import Limits, compare_cohorts
 from popdesic.compare.kinship import join_pairs
@@ -60,12 +61,13 @@ def study(tmp_path_factory):
 def joined(study, out, resolution, min_kinship: float) -> bytes:
     """The table of all tiles, as the rules make it."""
     folders, panel = study
+    frequencies = load_panel(panel)[0].af.to_numpy()
     limits = Limits(min_kinship, 2, ERROR_RATE, 0.02, 0.05, 0.01, MIN_CALLED, resolution)
     tiles = []
     for i, a in enumerate(folders):
         for b in folders[i:]:
             paths = {n: out / f"{a.name}.{b.name}.{n}" for n in ("kinship", "identity", "mixture")}
-            compare_cohorts(a, b, panel, paths, BACKEND, limits)
+            compare_cohorts(a, b, frequencies, paths, BACKEND, limits)
             tiles.append(paths["kinship"])
     join_pairs(tiles, out / "joined.tsv")
     return (out / "joined.tsv").read_bytes()

@@ -11,19 +11,22 @@ import numpy as np
 import pandas as pd
 import pytest
 from operands import planes_of
+from readable import checked
 from reference import draw_genotypes
 from reference_compare import child, king_robust, largest_unrelated
 from study import Cohort, encode_cohorts, make_cohorts, make_sites, write_raw
 
+from popdesic.cohort.panel import load_panel
 from popdesic.compare import identity, kinship, mixture, queries
 from popdesic.compare.cohorts import (
     Limits,
     compare_cohorts,
-    compare_row,
     join_identity,
     join_mixture,
+    row_work,
 )
 from popdesic.compare.resolution import resolve
+from popdesic.distance.fill_rows import update_row
 from popdesic.engine import comparisons
 from popdesic.engine.select import select_backend
 from popdesic.engine.terms import KINSHIP
@@ -149,7 +152,8 @@ def planted(tmp_path_factory):
 def compare(planted, a: int, b: int, out: Path, limits: Limits = LIMITS, backend=BACKEND):
     paths = {name: out / f"{a}{b}.{name}.tsv" for name in ("kinship", "identity", "mixture")}
     folders = planted["folders"]
-    counts = compare_cohorts(folders[a], folders[b], planted["panel"], paths, backend, limits)
+    af = load_panel(planted["panel"])[0].af.to_numpy()
+    counts = compare_cohorts(folders[a], folders[b], af, paths, backend, limits)
     return counts, {name: read_table(path) for name, path in paths.items()}, paths
 
 
@@ -176,7 +180,8 @@ def test_a_row_holds_the_tables_of_its_pairs(planted, tmp_path):
 
     def run(limits: Limits) -> dict[str, int]:
         pairs, code = [("north", "south"), ("south", "south")], "1"
-        return compare_row(out, pairs, folders, planted["panel"], lambda _: BACKEND, limits, code)
+        work = row_work(out, pairs, folders, planted["panel"], limits, code)
+        return update_row(work, folders, lambda _: BACKEND)
 
     counts = run(LIMITS)
     assert (counts["tiles computed"], counts["tiles kept"]) == (2, 0)
@@ -214,7 +219,7 @@ def test_tables_of_one_cohort_against_itself(planted, tmp_path):
 
 def test_blocks_of_any_size_give_the_same_bytes(planted, tmp_path, monkeypatch):
     _, _, whole = compare(planted, 1, 1, tmp_path / "whole")
-    monkeypatch.setattr("popdesic.compare.cohorts.BLOCK_SAMPLES", 4)
+    monkeypatch.setattr("popdesic.engine.host.pair_screen.BLOCK_SAMPLES", 4)
     _, _, blocks = compare(planted, 1, 1, tmp_path / "blocks")
     for name in whole:
         assert whole[name].read_bytes() == blocks[name].read_bytes(), name
@@ -225,6 +230,17 @@ def test_pairs_with_too_few_jointly_called_sites_are_left_out(planted, tmp_path)
     counts, tables, _ = compare(planted, 0, 1, tmp_path, limits)
     assert counts["pairs with too few jointly called sites"] == 12 * 11
     assert all(table.empty for table in tables.values())
+
+
+@pytest.mark.parametrize("top", [1, 3])
+def test_matches_are_joined_some_rows_at_a_time(planted, tmp_path, monkeypatch, top):
+    tiles = [compare(planted, a, b, tmp_path)[2]["identity"] for a, b in ((1, 1), (0, 0), (0, 1))]
+    names = [name for c in planted["cohorts"] for name in c.samples]
+    sheet = pd.DataFrame({"sample": names})
+    join_identity(tiles, sheet, tmp_path / "whole.tsv", top=top)
+    monkeypatch.setattr("popdesic.compare.cohorts.MOST_ROWS", 1)
+    join_identity(tiles, sheet, tmp_path / "parts.tsv", top=top)
+    assert (tmp_path / "whole.tsv").read_bytes() == (tmp_path / "parts.tsv").read_bytes()
 
 
 def test_joined_tables_name_swaps(planted, tmp_path):
@@ -459,7 +475,8 @@ def test_report_section_and_figures(planted, tmp_path):
         "region": tmp_path / "region.npz",
     }
     for folder in (figures, tmp_path / "again"):
-        assert draw_comparisons(tables, folder) == ["kinship", "ld_decay", "ld_region"]
+        with checked():
+            assert draw_comparisons(tables, folder) == ["kinship", "ld_decay", "ld_region"]
     for path in figures.iterdir():
         assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes(), path.name
     section = comparison_section(results, figures, ["kinship", "identity", "mixture", "ld"])

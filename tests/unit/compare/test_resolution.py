@@ -21,6 +21,7 @@ from study import Cohort, write_raw
 
 from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
+from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.compare import independence, kinship
 from popdesic.compare.cohorts import Limits, compare_cohorts, join_identity
@@ -307,10 +308,11 @@ def scene(tmp_path_factory) -> dict:
 def tiles_of(scene: dict, out: Path, resolution) -> dict[str, list[Path]]:
     limits = Limits(0.0884, 3, 0.005, 0.02, 0.05, 0.01, 20, resolution)
     tiles = {"kinship": [], "identity": [], "mixture": []}
+    af = load_panel(scene["panel"])[0].af.to_numpy()
     for a, b in (("old", "old"), ("old", "new"), ("new", "new")):
         paths = {kind: out / f"{a}{b}.{kind}.tsv" for kind in tiles}
         folders = scene["folder"] / a, scene["folder"] / b
-        compare_cohorts(*folders, scene["panel"], paths, BACKEND, limits)
+        compare_cohorts(*folders, af, paths, BACKEND, limits)
         for kind, path in paths.items():
             tiles[kind].append(path)
     return tiles

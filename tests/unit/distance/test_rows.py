@@ -11,8 +11,9 @@ import pytest
 
 from popdesic.cohort.encode import write_planes
 from popdesic.distance import rows as rows_module
+from popdesic.distance.fill_rows import read_ahead
 from popdesic.distance.measure_row import measure_row, sum_row
-from popdesic.distance.rows import Rows, content_key, other_of, read_ahead, read_tiles
+from popdesic.distance.rows import Rows, content_key, other_of, read_tiles
 from popdesic.engine.needs import product_bytes
 from popdesic.engine.select import select_backend
 from popdesic.io.errors import UserError
@@ -312,10 +313,10 @@ def test_an_older_checksum_is_not_trusted(tmp_path):
 
 
 def test_planes_are_read_ahead_in_order(study):
-    pairs = study.rows.pairs("e")
-    assert list(read_ahead(pairs, "e", study.folders)) == pairs
-    walk = read_ahead(pairs, "e", study.folders)
-    assert next(walk) == pairs[0]
+    cohorts = list(study.folders)
+    assert list(read_ahead(cohorts, study.folders)) == cohorts
+    walk = read_ahead(cohorts, study.folders)
+    assert next(walk) == cohorts[0]
     walk.close()  # ends its thread
 
 

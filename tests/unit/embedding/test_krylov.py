@@ -5,6 +5,8 @@ import pytest
 
 from popdesic.embedding import krylov
 from popdesic.embedding.krylov import Krylov
+from popdesic.engine.cpu import columns
+from popdesic.engine.cpu.columns import CpuColumns
 
 
 def symmetric(rng, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -23,7 +25,7 @@ def test_components_that_stand_out_are_those_of_eigh(top):
     rng = np.random.default_rng(len(top))
     values = crowd(rng, 700, top)
     matrix, vectors = symmetric(rng, values)
-    space = Krylov(lambda block: matrix @ block, rng.normal(size=(700, 16)))
+    space = Krylov(lambda block: matrix @ block, rng.normal(size=(700, 16)), CpuColumns())
     assert space.search(len(top))
     found, own, _ = space.pairs(len(top))
     np.testing.assert_allclose(found, values[: len(top)], rtol=1e-5)
@@ -40,7 +42,7 @@ def test_a_restart_keeps_what_was_found(monkeypatch):
     rng = np.random.default_rng(3)
     values = crowd(rng, 600, [1.45, 1.4])
     matrix, vectors = symmetric(rng, values)
-    space = Krylov(lambda block: matrix @ block, rng.normal(size=(600, 16)))
+    space = Krylov(lambda block: matrix @ block, rng.normal(size=(600, 16)), CpuColumns())
     assert space.search(2) and space.passes > 6
     found, own, _ = space.pairs(2)
     assert len(space.values) <= 96
@@ -54,7 +56,7 @@ def test_few_rows_and_few_directions_are_exact(n):
     rank = max(1, n // 2)
     data = rng.normal(size=(n, rank))
     matrix = data @ data.T
-    space = Krylov(lambda block: matrix @ block, rng.normal(size=(n, 16)))
+    space = Krylov(lambda block: matrix @ block, rng.normal(size=(n, 16)), CpuColumns())
     assert space.search(rank)
     found = space.values[:rank]
     np.testing.assert_allclose(found, np.linalg.eigvalsh(matrix)[::-1][:rank], rtol=1e-8)
@@ -63,7 +65,7 @@ def test_few_rows_and_few_directions_are_exact(n):
 def test_the_search_ends_where_nothing_stands_out():
     rng = np.random.default_rng(7)
     matrix, _ = symmetric(rng, crowd(rng, 900, []))
-    space = Krylov(lambda block: matrix @ block, rng.normal(size=(900, 16)))
+    space = Krylov(lambda block: matrix @ block, rng.normal(size=(900, 16)), CpuColumns())
     assert not space.search(20, most_passes=6)
     assert space.passes == 6
     assert 1.28 < space.values[0] <= 1.3
@@ -77,13 +79,12 @@ def test_blocks_of_rows_find_the_same_on_any_number_of_threads(monkeypatch, rows
     start = rng.normal(size=(513, 16))
     monkeypatch.setattr(krylov, "BASIS_COLUMNS", 96)
     for threads in (1, 3):
-        monkeypatch.setattr(krylov, "ROWS", rows)
-        space = Krylov(lambda block: matrix @ block, start, threads)
+        monkeypatch.setattr(columns, "ROWS", rows)
+        space = Krylov(lambda block: matrix @ block, start, CpuColumns(threads))
         assert space.search(3)
         own = space.pairs(3)
         found.append(b"".join(part.tobytes() for part in own))
         assert (np.abs((own[1] * vectors[:, :3]).sum(axis=0)) >= 0.99999).all()
-        np.testing.assert_allclose(
-            space._basis.T @ space._basis, np.eye(len(space._small)), atol=1e-12
-        )
+        basis = space._basis.get()
+        np.testing.assert_allclose(basis.T @ basis, np.eye(len(space._small)), atol=1e-12)
     assert found[0] == found[1]

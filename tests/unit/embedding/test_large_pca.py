@@ -95,7 +95,7 @@ def test_draws_are_those_of_the_matrix():
     operator = operator_of(genotypes, [150])
     sites = pd.DataFrame({"chrom": "1", "pos": np.arange(n_sites) * 40_000})
     stretch, lots = stretches(sites), lots_of(range(150))
-    space = Krylov(operator, rng.normal(size=(150, 16)))
+    space = Krylov(operator, rng.normal(size=(150, 16)), operator.products.columns)
     space.search(2)
     found = draw_largest(space, operator, stretch, 2, lots)
     values, vectors, _ = space.pairs(2)

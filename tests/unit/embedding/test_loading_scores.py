@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from popdesic.embedding import pca, relationship
+from popdesic.embedding import pca, place_one, relationship
 from popdesic.embedding.loading_scores import score_by_loadings
 from popdesic.embedding.pca import axes_of, place_everyone
+from popdesic.embedding.place_one import place_people
 from popdesic.embedding.relationship import (
     PAIR_BYTES,
     alt_frequency,
@@ -15,6 +16,7 @@ from popdesic.embedding.relationship import (
     relationship_among,
     relationship_to,
 )
+from popdesic.engine.select import cpu_backend
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
 
 SIZES, N_SITES = [130, 60, 110], 1500
@@ -81,8 +83,9 @@ def test_a_sample_does_not_depend_on_other_newcomers(people):
     assert both[:40].tobytes() == fewer.tobytes()
 
 
-def test_a_study_above_the_limit_has_nearly_the_scores_of_one_below(people, tmp_path, monkeypatch):
-    """Through files, as `compute_pca` reads them; founders keep their bytes."""
+@pytest.fixture
+def study(people, tmp_path):
+    """Files of the cohorts, and the definition of the axes."""
     genotypes, axes, af = people
     prefixes, first = [], 0
     for number, size in enumerate(SIZES):
@@ -106,6 +109,12 @@ def test_a_study_above_the_limit_has_nearly_the_scores_of_one_below(people, tmp_
         sites=np.arange(N_SITES),
         af=af,
     )
+    return prefixes, definition
+
+
+def test_a_study_above_the_limit_has_nearly_the_scores_of_one_below(people, study, monkeypatch):
+    """Through files, as `compute_pca` reads them; founders keep their bytes."""
+    (_, axes, _), (prefixes, definition) = people, study
     _, founders, exact, _ = place_everyone(prefixes, definition)
     np.testing.assert_array_equal(founders, axes)
     monkeypatch.setattr(pca, "MOST_PAIRS", 1)
@@ -114,3 +123,16 @@ def test_a_study_above_the_limit_has_nearly_the_scores_of_one_below(people, tmp_
     assert scores[~axes].tobytes() != exact[~axes].tobytes()
     off = np.sqrt(((scores - exact)[~axes] ** 2).mean(axis=0))
     assert (off < 0.02 * exact.std(axis=0)).all()
+
+
+def test_people_have_the_scores_of_a_further_cohort(people, study, monkeypatch):
+    """To the last bit among few; by sums of whole numbers among many, nearly."""
+    (_, axes, _), (prefixes, definition) = people, study
+    scores = place_everyone(prefixes, definition)[2]
+    found = place_people(prefixes[:2], prefixes[2], definition, cpu_backend(1))
+    assert not axes[-SIZES[2] :].any()
+    assert found.tobytes() == scores[-SIZES[2] :].tobytes()
+    monkeypatch.setattr(place_one, "MOST_EXACT", 1)
+    near = place_people(prefixes[:2], prefixes[2], definition, cpu_backend(2))
+    assert near.tobytes() != found.tobytes()
+    np.testing.assert_allclose(near, found, atol=1e-5 * np.abs(found).max())

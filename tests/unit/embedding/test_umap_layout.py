@@ -306,3 +306,23 @@ def test_only_the_first_job_compiles(tmp_path):
         for _ in range(2)
     ]
     assert [one.stdout.strip() for one in hits] == ["0", "1"], hits[0].stderr + hits[1].stderr
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nearest_neighbors_are_those_of_a_stable_sort(seed):
+    """Ties, infinite and missing distances, more neighbours than there are others."""
+    from popdesic.embedding.knn import nearest_neighbors
+
+    rng = np.random.default_rng()
+    for kind in (np.float32, np.float64):
+        n, k = int(rng.integers(2, 70)), int(rng.integers(0, 75))
+        distances = rng.integers(0, 6, (n, n)).astype(kind)
+        distances[rng.random((n, n)) < 0.2 * seed] = np.inf
+        distances[rng.random((n, n)) < 0.05 * seed] = np.nan
+        near, far = nearest_neighbors(distances.__getitem__, n, k, threads=3)
+        assert near.shape == far.shape == (n, min(k, n - 1))
+        for own, values in enumerate(np.where(np.isnan(distances), np.inf, distances)):
+            others = np.delete(np.arange(n), own)
+            expected = others[np.argsort(values[others], kind="stable")][:k]
+            np.testing.assert_array_equal(near[own], expected)
+            np.testing.assert_array_equal(far[own], values[expected])

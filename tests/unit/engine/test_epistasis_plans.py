@@ -214,21 +214,26 @@ def test_scans_fit_every_card(card, order, states, x_states, wide, apart):
         assert shape.defines["STAGES"] >= (1 if core is CORES["popc"] else 2)
 
 
-@pytest.mark.parametrize("phased", [0, 8, 16])
-def test_forms_take_ever_less_memory_and_the_first_that_fits_is_taken(phased):
-    needs = Needs(32768, 8192, 5120, 81920 * bool(phased), 3, phased)
+@pytest.mark.parametrize(("phased", "held"), [(0, 0), (8, 0), (16, 0), (8, 8192)])
+def test_forms_take_ever_less_memory_and_the_first_that_fits_is_taken(phased, held):
+    needs = Needs(32768, 8192, 5120, 81920 * bool(phased), 3, phased, held)
     every = list(forms(needs))
-    sizes = [form.shared_bytes for form in every]
-    assert sizes == sorted(sizes, reverse=True)
+    assert [form.held for form in every[:3]] == [int(held > 0)] * 2 + [0]
+    for kind in (0, 1):  # a form that holds sums may take less than the first one that does not
+        sizes = [form.shared_bytes for form in every if form.held == kind]
+        assert sizes == sorted(sizes, reverse=True)
     assert every[0].defines == {
         "STAGES": 3,
         "CHUNK": 4,
         "MARGIN_SETS": 2,
         "STASH_IN_SLOTS": 0,
         "SCRATCH_SHARED": 1,
+        "HELD": int(held > 0),
     }
     for form in every:
-        assert choose_form(needs, form.shared_bytes).shared_bytes == form.shared_bytes
+        chosen = choose_form(needs, form.shared_bytes)
+        assert chosen.shared_bytes <= form.shared_bytes
+        assert every.index(chosen) <= every.index(form)
         # counts lie in slots only where none is filled meanwhile
         assert not (form.stash_in_slots and phased)
     assert choose_form(needs, 0) == every[-1]

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from popdesic.engine.host.graph_sides import beyond_edge, join_neighbors
+from popdesic.engine.host.graph_sides import beyond_edge, join_neighbors, sides_of_edges
 
 
 def neighbors_of(graph: csr_array) -> tuple[np.ndarray, np.ndarray]:
@@ -35,3 +35,19 @@ def test_nodes_move_to_most_of_their_neighbors():
             side = np.where(share == degree, side, share > degree)
         found = join_neighbors(*neighbors_of(csr_array(dense)), start, rounds)
         assert np.array_equal(found, side)
+
+
+def test_halves_beyond_edges_are_those_of_each_edge_alone():
+    rng = np.random.default_rng()
+    for n, fewest, most in ((2, 1, 3), (30, 3, 4), (60, 10, 50), (60, 31, 5)):
+        weights = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 6 / n), 1)
+        weights += np.diag(np.full(n - 1, 2.0), 1)  # one part
+        graph = csr_array(weights + weights.T)
+        tree = csr_array(minimum_spanning_tree(graph))
+        joined, both = neighbors_of(graph), neighbors_of(csr_array(tree + tree.T))
+        edges = rng.permutation(np.argwhere(tree.toarray()))
+        sides = [join_neighbors(*joined, beyond_edge(*both, *edge), 10) for edge in edges]
+        sides = [side for side in sides if fewest <= side.sum() <= n - fewest][:most]
+        first, last = np.ascontiguousarray(edges.T)
+        found = sides_of_edges(*both, *joined, first, last, 10, fewest, most)
+        assert found.tolist() == [side.tolist() for side in sides]

@@ -112,9 +112,9 @@ def test_records_are_laid_out_as_in_c():
     assert layout.STEP_BYTES == 5 * 4
     assert layout.MOMENTS_BYTES == 2 * 4
     offsets = [layout.SCAN.fields[name][1] for name in ("min_distance", "weights", "margins")]
-    assert offsets == [32, 48, 96]
-    assert layout.SCAN.fields["columns"][1] == 128
-    assert layout.SCAN_BYTES == 136
+    assert offsets == [32, 48, 120]
+    assert layout.SCAN.fields["columns"][1] == 152
+    assert layout.SCAN_BYTES == 160
     step = variants.Step(1, 2, 3, 4, 5)
     assert variants.step_table((step,)).tolist() == [[1, 2, 3, 4, 5]]
 

@@ -8,15 +8,12 @@ import numpy as np
 import pytest
 
 from popdesic.engine.gpu import layout, neighbor_plans
-from popdesic.engine.gpu.layout import BLOCK_ROWS
 from popdesic.engine.gpu.neighbor_plans import (
     BANDS,
-    HOST_PAIRS,
-    TILE_SAMPLES,
     WHOLE,
     ordered_tiles,
-    sides_between,
     tile_side,
+    tiles_between,
 )
 from popdesic.engine.nearest import MOST_NEIGHBORS, tiles_of_pairs
 
@@ -43,9 +40,11 @@ def test_tiles_of_a_shape_come_together_and_own_tiles_first():
 
 
 def test_bands_hold_every_pair_once():
-    i, j = np.triu_indices(3000, 1)
+    i, j = np.indices((3000, 700))
     for bands in (BANDS, WHOLE):
-        seen = sum(((i ^ j) >> high == 0) & ((i ^ j) >> low != 0) for low, high in bands)
+        groups = i ^ j
+        seen = sum((groups >> high == 0) & ((low == 0) | (groups >> low != 0))
+                   for low, high in bands)  # fmt: skip
         assert (seen == 1).all()
     assert 2 ** BANDS[0][1] == layout.POINT_TILE  # no other tile of points is in the first
 
@@ -58,16 +57,17 @@ def test_a_list_and_its_candidates_are_sorted_together():
 def test_codes_of_forms():
     assert sorted(layout.FORMS.values()) == list(range(len(layout.FORMS)))
     form = neighbor_plans.Form.of_points(0.5, 1e-6)
-    assert dict(form.defines(2))["FORM"] == layout.FORMS["POINTS"]
+    assert dict(form.defines)["FORM"] == layout.FORMS["POINTS"]
 
 
-def test_planes_in_host_memory_pass_once():
-    """The cohort that is on the device is one side of every tile, up to the largest tile."""
-    assert sides_between(9_000, 700, (True, False))[0] == 9_000
-    assert sides_between(700, 9_000, (False, True))[1] == 9_000
-    assert sides_between(10**6, 700, (True, False))[0] == TILE_SAMPLES
-    for kept in ((True, False), (False, True), (False, False), (True, True)):
-        for m, n in ((1, 1), (10_000, 10_000), (10**6, 3)):
-            rows, columns = sides_between(m, n, kept)
-            assert rows * columns <= max(HOST_PAIRS, BLOCK_ROWS * TILE_SAMPLES)
-            assert min(rows, columns) >= 1
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (700, 256), (300, 900)])
+def test_tiles_of_two_cohorts_hold_every_pair_once(m, n):
+    """Those of samples that have met nobody are looked at group by group."""
+    seen, met = np.zeros((m, n), int), [np.zeros(size, bool) for size in (m, n)]
+    for rows, columns, bands in tiles_between(m, n, (256, 512)):
+        seen[slice(*rows), slice(*columns)] += 1
+        mine = [who[slice(*bounds)] for who, bounds in zip(met, (rows, columns), strict=True)]
+        assert (bands == WHOLE) == all(who.all() for who in mine)
+        for who in mine:
+            who[:] = True
+    assert (seen == 1).all()

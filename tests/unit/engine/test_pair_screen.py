@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from neighbor_checks import SCREENS, check_screen, draw_people, wanted
 
-from popdesic.compare.kinship import king_robust, mismatching
-from popdesic.engine.host.pair_screen import STRIPE, Screen, screen_pairs
+from popdesic.compare.kinship import mismatching
+from popdesic.engine.host import pair_screen
+from popdesic.engine.host.pair_screen import STRIPE, screen_pairs
 from popdesic.engine.matches import NEVER, TopMatches, rank_key
+from popdesic.engine.select import cpu_backend
 from popdesic.engine.terms import KINSHIP
 
 
@@ -31,23 +34,10 @@ def of_symmetric(counts: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(upper + turned)
 
 
-SCREEN = Screen(0.0973, 0.02, 5, 20, 0.02, 0.05)
-LIMITS = [SCREEN, Screen(np.inf, -1.0, 1, 1, 0.02, 0.0), Screen(-10.0, 0.02, 0, 0, 0.02, 0.05)]
+SCREEN = SCREENS["usual"]
 
 
-def wanted(counts: np.ndarray, screen: Screen) -> np.ndarray:
-    """Pairs that no limit rules out, by the formulas of `compare`."""
-    named = dict(zip(KINSHIP.outputs, counts, strict=True))
-    differ, called = mismatching(named), named["called"]
-    with np.errstate(invalid="ignore"):
-        close = king_robust(named) >= screen.min_kinship
-    same = differ <= screen.max_same * called
-    absent = named["ibs0"] + np.minimum(named["het_a"], named["het_b"]) - named["both_het"]
-    mixed = (differ > screen.max_mismatch * called) & (absent <= screen.max_absent * called)
-    return (close | same | mixed) & (called >= screen.least_related)
-
-
-@pytest.mark.parametrize("screen", LIMITS, ids=["usual", "no relatives", "all"])
+@pytest.mark.parametrize("screen", SCREENS.values(), ids=SCREENS)
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 3), (33, 65), (5, 2 * STRIPE + 1)])
 def test_no_pair_is_missed_and_few_are_looked_at_again(m, n, screen):
     counts = drawn(m, n, m + n)
@@ -116,3 +106,14 @@ def test_rows_meet_columns_of_their_own_cohort():
         )
     for name in ("key", "index", "mismatches", "called"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("name", SCREENS)
+@pytest.mark.parametrize("cut", [None, 1, 40])
+@pytest.mark.parametrize("side", [33, 2048])
+def test_blocks_of_two_cohorts_or_of_one(monkeypatch, name, cut, side):
+    monkeypatch.setattr(pair_screen, "BLOCK_SAMPLES", side)
+    genotypes = draw_people(3, 90, 65, 0.2, copies=20)
+    genotypes[2] = -1
+    for top in (0, 1, 3):
+        check_screen(cpu_backend(2), genotypes, cut, SCREENS[name], top)

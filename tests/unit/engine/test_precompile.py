@@ -103,6 +103,8 @@ for missing in (0, 0.1):
     calls = Calls((pack_bed(np.ascontiguousarray(genotypes.T)),), None, (kept,), np.full(200, 0.4))
     products, vectors = backend.genotype_products(calls), rng.random((40, 3))
     products.normal(vectors)
+    block = products.columns.put(vectors)
+    products.columns.add(block, [block.copy()], products.columns.gram([block], block))
     known = np.linalg.qr(rng.random((40, 2)))[0]
     signs = rng.choice(np.array([-1, 1], np.int8), (1, 40, 3))
     products.flipped(vectors, Flips(signs, np.zeros(200, int), known, products.project(known)))

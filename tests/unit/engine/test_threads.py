@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from popdesic.engine.threads import run_forked, run_ordered
+from popdesic.engine.threads import one_blas_thread, run_forked, run_ordered
 from popdesic.io.errors import UserError
 
 SOURCES = Path(__file__).resolve().parents[3] / "src"
@@ -52,6 +53,26 @@ def test_libraries_that_are_loaded_late_are_limited_too(program):
         check=False,
     )
     assert not done.returncode, done.stderr
+
+
+def blas_threads() -> set[int]:
+    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+
+def test_a_limit_of_blas_within_another_does_not_lift_it():
+    @one_blas_thread
+    def outer():
+        return [one_blas_thread(blas_threads)(), blas_threads()]
+
+    with threadpool_limits(2, "blas"):
+        assert [*outer(), blas_threads()] == [{1}, {1}, {2}]
+
+
+def test_the_limit_of_blas_is_lifted_after_an_error():
+    with threadpool_limits(2, "blas"):
+        with pytest.raises(ZeroDivisionError):
+            one_blas_thread(lambda: 1 / 0)()
+        assert blas_threads() == {2}
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

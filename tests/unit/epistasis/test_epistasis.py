@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from outcomes import EMPTY, FIGURES, make_results
+from readable import checked
 from scipy import stats
 from study import Cohort, make_sites, write_raw
 
@@ -802,7 +803,8 @@ def draw_all(results: Path, out: Path, trait: str = "") -> list[str]:
     hits = read_tables(results, [2, 3], trait)
     beds = [results / "cohorts/one/genotypes"]
     zooms = zoom_on_leads(results, hits, beds, trait, min_distance_bp=0)
-    return draw_epistasis(results, hits, zooms, out, trait)
+    with checked():
+        return draw_epistasis(results, hits, zooms, out, trait)
 
 
 def test_jobs_get_time_by_the_plan_once_there_is_one(tmp_path):
@@ -875,6 +877,8 @@ def test_section_of_the_report(scanned):
     assert {name for name, _ in pairs["rows"][0]["sites"]} == {"rs2", "rs7"}
     assert section["controls"] + section["cases"] == 300
     assert len(section["refit"]) == 15
+    best = section["scans"][0]["rows"][0]["sites"]
+    assert section["refit"][0]["sites"] == " × ".join(name for name, _ in best)
     found = {finding.topic: finding.level for finding in epistasis_findings(section)}
     assert found == {"Epistasis: strata": "warning", "Epistasis: hits in cis": "note"}
     assert epistasis_section(scanned, scanned / "figures", []) is None
@@ -960,7 +964,9 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     without = out.read_text("utf-8")
     assert "minus half the likelihood-ratio statistic" in page
     assert "It is p times the tests of the hit" in page
-    assert '<th scope="col" class="n">Tests</th>' in page and '<td class="n">45</td>' in page
+    assert (
+        '<th scope="col" class="n more">Tests</th>' in page and '<td class="n more">45</td>' in page
+    )
     given = {"epistasis": {"order": [2, 3], "score": "k2"}}
     write_report(outcome, distances, figures, load_config(given), out)
     other = out.read_text("utf-8")

@@ -176,7 +176,7 @@ def test_designs_that_leave_nothing_are_refused():
     rng = np.random.default_rng(5)
     x = rng.normal(size=(80, 1))
     case = (x[:, 0] > 0).astype(float)
-    assert "tell cases from controls" in refusal(lambda: fit_null(case, x, "logistic"))
+    assert "separate cases from controls" in refusal(lambda: fit_null(case, x, "logistic"))
     assert "explain the phenotype" in refusal(lambda: fit_null(3 * x[:, 0] + 1, x, "linear"))
     x[case == 1] = np.nan
     assert "no people of both classes" in refusal(lambda: fit_null(case, x, "logistic"))

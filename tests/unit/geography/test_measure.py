@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from landscapes import scene
+from readable import checked
 
 from popdesic.geography.measure import measure_geography
 from popdesic.io.tables import read_table, write_table
@@ -58,9 +59,10 @@ def run(
         **{name: folder / f"{name.removesuffix('_out')}.tsv" for name in outputs},
         summary_out=folder / "isolation.json",
     )
-    drawn = draw_geography(
-        folder, folder / "samples.tsv", folder / "sheet.tsv", folder, color_by="population"
-    )
+    with checked():
+        drawn = draw_geography(
+            folder, folder / "samples.tsv", folder / "sheet.tsv", folder, color_by="population"
+        )
     assert drawn == ["geography_map", "isolation", "barriers"]
     assert all((folder / f"{name}.png").stat().st_size > 1000 for name in drawn)
     return about, read_table(folder / "places.tsv"), read_table(folder / "edges.tsv")

@@ -11,7 +11,13 @@ from operands import planes_of
 from popdesic.engine.host import ibd_ratios, ibd_segments
 from popdesic.engine.select import cpu_backend
 from popdesic.ibd import model
-from popdesic.ibd.segments import Genome, SegmentLimits, least_run, segments_between
+from popdesic.ibd.segments import (
+    LIKELY_SHARE,
+    Genome,
+    SegmentLimits,
+    least_run,
+    segments_between,
+)
 from popdesic.ibd.windows import genetic_sites
 
 
@@ -79,6 +85,7 @@ def expected(genotypes, other, genome, af, limits):
         min_length=least_run(limits, windows),
         most=limits.most,
     )
+    least = limits.min_cm, limits.min_ibd2_cm, LIKELY_SHARE * limits.min_cm
     places: dict = {}
     for i, j, first, last in zip(*map(np.ndarray.tolist, found), strict=True):
         end = int(windows.first[last] + windows.sites[last])
@@ -88,7 +95,7 @@ def expected(genotypes, other, genome, af, limits):
         found = reference.find(
             *(seen[0][i].tolist(), seen[1][j].tolist(), candidates, af, limits.error_rate),
             *(model.SCALE, model.LEAST_FREQUENCY, model.GAIN_SHARE, genome.sites.contigs, scale),
-            *(genome.sites.cm, (limits.min_cm - 1e-9, limits.min_ibd2_cm - 1e-9)),
+            *(genome.sites.cm, [x - 1e-9 for x in least]),
         )
         rows += [(i, j, *row) for row in found]
     return rows
@@ -168,6 +175,32 @@ def test_ends_that_look_unrelated_are_cut_off(beside):
     if beside == 200:  # 7 cM are shared, and nothing of 8
         longer = SegmentLimits(min_cm=8.0)
         assert not len(segments_between(planes_of(genotypes), None, genome, longer, cpu_backend(1)))
+
+
+def test_ends_lie_nearer_than_the_next_contradiction():
+    """Of a segment with neighbours that are not shared: before the true end as well as behind."""
+    rng = np.random.default_rng(6)
+    n_pairs, n_sites, shared = 150, 2200, slice(600, 1600)
+    p = rng.uniform(0.1, 0.5, n_sites)
+    drawn = (rng.random((n_pairs, 4, n_sites)) < p).astype(np.int8)
+    drawn[:, 2, shared] = drawn[:, 0, shared]
+    drawn[:, 0, :9], drawn[:, 1, :9], drawn[:, 2:, :9] = 1, 1, 0  # no segment of the whole contig
+    genotypes = drawn.reshape(n_pairs, 2, 2, n_sites).sum(axis=2).reshape(-1, n_sites)
+    cm = np.arange(n_sites) / 100
+    sites = genetic_sites(
+        pd.DataFrame({"chrom": "1", "pos": np.rint(1e6 * cm).astype(int) + 1}), None
+    )
+    limits = SegmentLimits()
+    genome = Genome.of(sites, p, limits)
+    found = segments_between(planes_of(genotypes), None, genome, limits, cpu_backend(2))
+    own = (found.shared == 1) & (found.a % 2 == 0) & (found.b == found.a + 1)
+    assert own.sum() == n_pairs
+    left, right = cm[shared.start] - cm[found.first[own]], cm[found.last[own]] - cm[shared.stop - 1]
+    far = np.concatenate([left, right])
+    opposite = np.abs(genotypes[::2] - genotypes[1::2]) == 2
+    after = np.argmax(opposite[:, shared.stop :], axis=1) / 100
+    assert abs(np.mean(far)) < 0.3 * np.mean(after)
+    assert np.quantile(np.abs(far), 0.9) < 0.8 * np.quantile(after, 0.9)
 
 
 @pytest.mark.parametrize("seed", range(3))

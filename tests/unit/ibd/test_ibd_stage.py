@@ -156,8 +156,10 @@ def test_exports_are_the_same_from_parts_of_any_size(rows):
 
 def test_the_graph_of_shared_segments(tmp_path):
     write_table(tmp_path / "samples.tsv", pd.DataFrame({"sample": list("cabd")}))
-    pairs = pd.DataFrame({"sample1": ["a", "a"], "sample2": ["b", "c"], "total_cM": [70.0, 6.99]})
-    pairs["kinship"] = [0.25, 0.5001]  # a length is never negative
+    pairs = pd.DataFrame(
+        {"sample1": ["a", "a", "b"], "sample2": ["b", "c", "c"], "total_cM": [70.0, 7.0, 6.99]}
+    )
+    pairs["kinship"] = [0.25, 0.5001, 0.1]  # a length is never negative
     write_table(tmp_path / "pairs.tsv", pairs)
     paths = tmp_path / "pairs.tsv", tmp_path / "samples.tsv"
     assert build_graph(*paths, 7.0, tmp_path / "graph.npz") == 2

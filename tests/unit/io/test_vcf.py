@@ -257,6 +257,53 @@ def test_one_very_long_line(tmp_path):
     assert collect(path)[2].tolist() == [[1, 2], [0, -1]]
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_lines_over_many_pieces(tmp_path, threads):
+    rng = np.random.default_rng()
+    lines = [
+        f"1 {pos} . A C GT " + " ".join(rng.choice(["0/0", "0/1", "1|1", "./."], 40_000))
+        for pos in range(5, 25)
+    ]
+    text = vcf_text_of(*lines, samples=40_000)
+    path = write(tmp_path / "a.vcf.gz", text, "bgzf", 60_000)
+    for chunk in (1, 100_000, 1 << 20):  # of a third of a line, of two, and of seven lines
+        assert_as_parsed(path, text, threads=threads, _chunk_bytes=chunk)
+
+
+def stored_block(part: bytes, size: int, after: bytes = b"") -> bytes:
+    """A BGZF block that states `size` bytes of text, with bytes after the end of its member."""
+    packer = zlib.compressobj(6, zlib.DEFLATED, -15)
+    deflated = packer.compress(part) + packer.flush()
+    head = BGZF_END[:16] + struct.pack("<H", len(deflated) + 25 + len(after))
+    return head + deflated + struct.pack("<II", zlib.crc32(part), size) + after
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_unusual_blocks(tmp_path, threads):
+    text = vcf_text_of(*(f"1 {pos} . A C GT 0/1 1/1" for pos in range(5, 25_000)))
+    data = text.encode()
+    path = tmp_path / "a.vcf.gz"
+    end = BGZF_END
+    whole = stored_block(data, len(data))  # more text than bgzip puts into a block
+    after = stored_block(data[:9000], 9000, b"\0\0\0\0\0") + stored_block(
+        data[9000:], len(data) - 9000
+    )
+    more = stored_block(data[:9000], 9000, bgzf(b"1")[:20]) + whole[:0]
+    more += stored_block(data[9000:], len(data) - 9000)
+    for content in (whole + end, after + end, more + end):
+        path.write_bytes(content)
+        for chunk in (1, 1 << 20):
+            assert_as_parsed(path, text, threads=threads, _chunk_bytes=chunk)
+    damaged = bytearray(bgzf(data, 60_000))
+    damaged[len(damaged) // 2] ^= 0xFF
+    short, long = stored_block(data, len(data) - 1), stored_block(data, len(data) + 1)
+    for content in (bytes(damaged), short + end, long + end, stored_block(data, 1 << 31) + end):
+        path.write_bytes(content)
+        with pytest.raises(UserError) as error:
+            collect(path, threads=threads)
+        one_sentence(error, f"{path} is cut short or damaged", "copy or compress it again")
+
+
 def test_header(tmp_path):
     names = ["a b", "ä", "0", "x:y"]
     path = write(tmp_path / "a.vcf", vcf_text_of(samples=names), "bgzf")

@@ -12,8 +12,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 from outcomes import ALPHAS, N_SITES, SPACES, make_results
+from readable import assert_readable
 
 from popdesic.distance.matrix import Distances
 from popdesic.report.figures import draw_figures, plan_figures
@@ -21,12 +21,15 @@ from popdesic.report.figures.compare import draw_comparisons
 from popdesic.report.figures.labels import name_groups
 from popdesic.report.figures.maps import draw_components
 from popdesic.report.figures.style import (
+    ACCENT,
     MISSING_COLOUR,
     OTHER_COLOUR,
     PALETTE,
     Colouring,
     draw_marks,
+    ink_on,
     is_scale,
+    luminance,
     new_figure,
     save_figure,
     shorten,
@@ -54,39 +57,6 @@ NAMES = [
 HOSTILE = "<b>&\"'$x^2$_ Ωé"
 
 
-def texts_drawn(
-    figure: Figure, monkeypatch: pytest.MonkeyPatch
-) -> list[tuple[str, mpl.transforms.Bbox]]:
-    """Every text that reaches the page, with its box in pixels."""
-    drawn: list[Text] = []
-    draw = Text.draw
-    canvas = FigureCanvasAgg(figure)
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            Text, "draw", lambda self, r, *a, **k: (drawn.append(self), draw(self, r, *a, **k))
-        )
-        canvas.draw()
-    renderer = canvas.get_renderer()
-    return [
-        (text.get_text(), text.get_window_extent(renderer))
-        for text in dict.fromkeys(drawn)
-        if text.get_text() and text.get_visible()
-    ]
-
-
-def assert_readable(figure: Figure, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = figure.bbox
-    boxes = texts_drawn(figure, monkeypatch)
-    for text, box in boxes:
-        inside = box.x0 >= -1 and box.y0 >= -1 and box.x1 <= page.x1 + 1 and box.y1 <= page.y1 + 1
-        assert inside, f"{text!r} is cut: {box} of {page}"
-    for (a, box_a), (b, box_b) in combinations(boxes, 2):
-        width = min(box_a.x1, box_b.x1) - max(box_a.x0, box_b.x0)
-        height = min(box_a.y1, box_b.y1) - max(box_a.y0, box_b.y0)
-        # Boxes hold the space for accents and descenders, so neighbours may touch.
-        assert min(width, height) <= 3, f"{a!r} and {b!r} overlap by {width:.0f} x {height:.0f}"
-
-
 def all_figures(tmp_path, cohorts, founders, columns=None, color_by="population", **further):
     outcome, distances = make_results(tmp_path, cohorts, founders, columns, **further)
     with styled():
@@ -104,6 +74,13 @@ def names(prefix: str, n: int) -> list[str]:
 def test_palette_has_twelve_colours_apart_from_grey():
     assert len(set(PALETTE)) == 12
     assert not {OTHER_COLOUR, MISSING_COLOUR} & set(PALETTE)
+
+
+@pytest.mark.parametrize("name", ["viridis", "Greys", "RdBu_r"])
+def test_words_on_a_colour_have_contrast(name):
+    for shade in mpl.colormaps[name](np.linspace(0, 1, 256)):
+        bright, dark = sorted([luminance(shade), luminance(to_rgb(ink_on(shade)))], reverse=True)
+        assert (bright + 0.05) / (dark + 0.05) > 4
 
 
 def test_colours_follow_sorted_labels_and_not_the_order_of_samples():
@@ -324,6 +301,17 @@ def test_very_many_samples_stay_small_and_readable(tmp_path, monkeypatch, values
     points = figure.axes[0].collections[0]
     opacity = points.get_facecolor()[:, 3]
     assert opacity.min() < 0.3 and opacity.max() == pytest.approx(0.85)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_the_scree_plot_states_and_fills_the_significant_components(tmp_path, count):
+    axes = {"significant": count, "scree": [0.1, 0.05, 0.02, 0.01], "threshold": [0.03] * 4}
+    cohorts = {"one": names("a", 12)}
+    figures = all_figures(tmp_path, cohorts, ["one"], {"population": ["P"] * 12}, axes=axes)
+    left = figures["scree"].axes[0]
+    assert left.get_title("left") == f"PCA of the genotypes, {count} significant"
+    fills = [to_hex(bar.get_facecolor()) for bar in left.patches]
+    assert fills == [ACCENT] * count + ["#ffffff"] * (4 - count)
 
 
 def test_lines_enclose_the_share_that_the_legend_says():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from outcomes import configuration, make_results
+from readable import checked
 
 from popdesic.geography.measure import measure_geography
 from popdesic.report.figures import draw_figures
@@ -45,13 +46,14 @@ def study(tmp_path_factory):
         pairs_out=results / "geography/pairs.tsv",
         summary_out=results / "geography/isolation.json",
     )
-    draw_geography(
-        results / "geography",
-        results / "distance/samples.tsv",
-        folder / "samples.tsv",
-        results / "figures",
-        color_by="population",
-    )
+    with checked():
+        draw_geography(
+            results / "geography",
+            results / "distance/samples.tsv",
+            folder / "samples.tsv",
+            results / "figures",
+            color_by="population",
+        )
     draw_figures(outcome, distances, results / "figures", **OPTIONS)
     return outcome, distances
 

@@ -45,7 +45,7 @@ def test_counts_and_limits_are_those_of_the_study(tmp_path):
     assert "The other cohorts were placed on this panel." in text
     limits = methods(tmp_path / "b", panel={"min_maf": 0.07, "min_call_rate": 0.8})
     assert (
-        "call rate of at least 0.8, minor allele frequency of at least 0.07"
+        "call rate of at least 0.8, a minor allele frequency of at least 0.07"
         in (limits.paragraphs[0])
     )
 

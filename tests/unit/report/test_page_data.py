@@ -313,7 +313,7 @@ def test_relatives_are_counted(outcome):
     table = pd.DataFrame({"sample_a": list("abcd"), "relation": relations})
     write_table(outcome.folder / "compare/kinship.tsv", table)
     (finding,) = relatives_findings(outcome.folder)
-    assert "3 close pairs by kinship: 2 full siblings and 1 cousins" in finding.text
+    assert "3 close pairs by kinship: 2 full-sibling and 1 cousins" in finding.text
 
 
 def test_pc_relate_is_told_beside_king_robust(outcome):
@@ -332,7 +332,7 @@ def test_pc_relate_is_told_beside_king_robust(outcome):
     assert warning.level == "warning"
     assert "Most people of two look related" in warning.text
     rows = comparison_section(outcome.folder, outcome.folder / "figures", ["kinship"])["kinship"]
-    assert [row["pc_relate"] for row in rows["rows"]] == ["0.2", "0.2"]
+    assert [row["pc_relate"] for row in rows["rows"]] == ["0.200", "0.200"]
     (folder / "pc_relate.tsv").unlink()
     rows = comparison_section(outcome.folder, outcome.folder / "figures", ["kinship"])["kinship"]
     assert [row["pc_relate"] for row in rows["rows"]] == ["", ""]
@@ -352,7 +352,7 @@ def test_what_kinship_cannot_tell_is_said(tmp_path):
     (finding,) = relatives_findings(tmp_path, 0.0884)
     assert finding.level == "note"
     assert "2\u202f457 sites, many of them in LD, amount to 1\u202f875 independent" in finding.text
-    assert "pairs with a kinship of at least 0.120 are called relatives" in finding.text
+    assert "Pairs with a kinship of at least 0.120 count as relatives" in finding.text
     assert "Not fully resolved: second degree and third degree." in finding.text
     assert "embedding.max_kinship = 0.0884 was raised to 0.120" in finding.text
     assert "raised" not in relatives_findings(tmp_path, 0.0)[0].text

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from outcomes import ALPHAS, EMPTY, SPACES, configuration, make_results
+from sentences import MOST_WORDS, of_report
 
 from popdesic.cohort.drift import expected_difference, measure_drift
 from popdesic.cohort.panel_steps import PanelStep
@@ -146,6 +147,12 @@ def test_page_is_well_formed_and_accessible(study, page):
     assert all(alt.strip() for alt in page.pictures)
 
 
+def test_sentences_of_the_page_are_short(study):
+    found = of_report(study[2])
+    assert len(found) > 400
+    assert [f.text for f in found if f.words > MOST_WORDS] == []
+
+
 def test_page_shows_every_figure(study, page):
     outcome = study[0]
     stems = {path.stem for path in (outcome.folder / "figures").glob("*.svg")}
@@ -260,7 +267,7 @@ def test_what_uneven_sampling_does_to_lengths_is_said(tmp_path, value, density, 
     geodesic = {"value": value, "graph": graph}
     _, _, out = build(tmp_path, {"only": list("abcdef")}, ["only"], geodesic=geodesic)
     text = Page(out.read_text("utf-8")).text
-    assert text.count("in simulations, equal true distances were 1.5 times as long") == kept
+    assert text.count("In simulations, equal true distances were 1.5 times as long") == kept
     assert text.count("lengths depend less on how many people were sampled where") == corrected
 
 
@@ -333,8 +340,8 @@ def test_a_clean_run_has_no_warning(tmp_path):
 AXIS_WARNINGS = {
     "No structure": (
         {"significant": 0},
-        "No component of the PCA is larger than chance gives in one population (Tracy-Widom test "
-        "at 1 %).",
+        "No principal component is larger than expected by chance in one population (Tracy-Widom "
+        "test at 1 %).",
     ),
     "An axis of one region": (
         {
@@ -350,7 +357,7 @@ AXIS_WARNINGS = {
                 }
             ]
         },
-        "PC2 rests on one region, 8:8.1-11.9 Mb: 91.3 % of its squared loadings are there and "
+        "PC2 reflects one region, 8:8.1-11.9 Mb: 91.3 % of its squared loadings are there and "
         "0.5 % of the sites.",
     ),
     "Cohorts apart": (
@@ -360,7 +367,7 @@ AXIS_WARNINGS = {
             ]
         },
         "On PC3 founder cohorts one and two lie apart within the same populations (FIN and TSI): "
-        "cohort explains 62.0 % of what differs there.",
+        "cohort explains 62.0 % of the variance there.",
     ),
 }
 
@@ -476,21 +483,32 @@ def test_geodesics_are_explained(tmp_path, topic, geodesic):
     assert topic in findings(tmp_path, geodesic=geodesic)
 
 
+@pytest.mark.parametrize(("listed", "times"), [(2.0, 1), (3.0, 2)])
+def test_a_closure_of_two_alphas_is_told_once(tmp_path, listed, times):
+    """`auto` chose 2: the listed 2 has the same closure, a listed 3 has its own."""
+    record = {"continued": "x.npy", "closed_before": 20, "inserted": 4, "old_pairs": 190}
+    record |= {"old_pairs_shortened": 7, "median_shortening": 0.01, "largest_shortening": 0.1}
+    ways = {"geodesic": {"value": 2.0, "record": record}, "listed": {"value": listed}}
+    outcome, _ = make_results(tmp_path, {"one": list("abcd")}, ["one"], **ways)
+    found = [finding.topic for finding in geodesic_findings(outcome, "auto")]
+    assert found.count("Shorter paths through newcomers") == times * len(SPACES)
+
+
 @pytest.mark.parametrize(
     ("choice", "words"),
     [
         (
             {"graph": "knn", "neighbors": 15, "alpha": 1.0, "reason": "nearest"},
-            "So geodesics change the picture: their rank correlation with plain distances is "
+            "So geodesics order pairs differently: their rank correlation with plain distances is "
             "0.900.",
         ),
         (
             {"alpha": 1.0, "reason": "same order"},
-            "So geodesics do not change the picture here: plain distances are shown.",
+            "So geodesics change little here: plain distances are shown.",
         ),
         (
             {"alpha": 1.0, "reason": "plain"},
-            "So geodesics do not change the picture here: plain distances are shown.",
+            "So geodesics change little here: plain distances are shown.",
         ),
         ({"alpha": 1.0, "reason": "no evidence"}, "(0.500, plain 0.450)."),
         ({"alpha": 1.0, "reason": "too few"}, "(0.500, plain 0.450)."),

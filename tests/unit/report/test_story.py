@@ -16,6 +16,7 @@ from popdesic.io.places import SCHEMAS
 from popdesic.io.tables import write_table
 from popdesic.report.outcome import Outcome
 from popdesic.report.page import story_rows
+from popdesic.report.sections.newcomers import newcomer_findings
 from popdesic.report.story import Sentence, facts, last_facts, tell
 
 COHORTS = {"old": [f"o{i}" for i in range(30)], "new": [f"n{i}" for i in range(6)]}
@@ -103,7 +104,7 @@ def test_relatives(tmp_path):
     rows = [("o1", "o2", "duplicate or identical twin"), ("o1", "o3", "parent and child")]
     write_table(path, pd.DataFrame(rows, columns=columns))
     assert told(outcome)["Relatives"] == (
-        "1 pair of duplicates or identical twins and 1 pair of relatives (1 parent and child)."
+        "1 pair of duplicates or identical twins and 1 pair of relatives (1 parent–child)."
     )
 
 
@@ -118,7 +119,7 @@ def test_segments_by_descent(tmp_path):
     }
     write_json(outcome.folder / "ibd/summary.json", about)
     assert told(outcome)["Descent"] == (
-        "9 pairs of samples share a segment of at least 7 cM by descent; 3 are related to the "
+        "9 pairs of samples share an IBD segment of at least 7 cM; 3 are related to the "
         "third degree or closer (95 % interval)."
     )
 
@@ -168,7 +169,8 @@ def test_populations_and_places(tmp_path):
     write_json(outcome.folder / "geography/isolation.json", found)
     texts = told(outcome)
     assert texts["Populations"] == (
-        "P and Q differ most (F_ST 0.123 ± 0.010), P and M least (0.010). f3 finds M to be mixed."
+        "P and Q differ most (F_ST 0.123 ± 0.010), P and M least (0.010). f3 indicates admixture "
+        "in M."
     )
     assert "does not grow" in texts["Geography"]
 
@@ -221,3 +223,40 @@ def test_every_sentence_is_short_and_leads_to_a_section(tmp_path):
         assert sentence.link in {"data", "maps", "communities", "epistasis"}
         for text in sentence.text.split(". "):
             assert len(text.split()) <= 30, text
+
+
+@pytest.mark.parametrize("shift", [0.0, 3.0])
+def test_a_newcomer_shifted_within_its_labels_is_told_and_warned_of(tmp_path, shift):
+    """PC2 of the newcomer's samples is moved; labels and the other components stay."""
+    cohorts = {"old": [f"o{i}" for i in range(60)], "new": [f"n{i}" for i in range(20)]}
+    columns = {"population": ["P", "Q"] * 40}
+    outcome, _ = make_results(tmp_path, cohorts, ["old"], columns, axes={"significant": 2})
+    table = outcome.embedding("pca")
+    rng = np.random.default_rng(5)
+    table["PC1"] = np.tile([0.0, 10.0], 40) + rng.normal(0, 1, 80)
+    table["PC2"] = rng.normal(0, 1, 80)
+    table.loc[60:, "PC2"] += shift
+    write_table(outcome.folder / "embedding/pca.tsv", table)
+    text = told(outcome)["Newcomers"]
+    apart = [finding.text for finding in newcomer_findings(outcome, "population")]
+    if shift:
+        assert text.endswith(
+            "On PC2 it is shifted from founders of the same label, as by a batch effect."
+        )
+        assert apart[0].startswith(
+            "On PC2 cohort new lies apart from founders of the same labels (P and Q): cohort "
+        )
+    else:
+        assert text.endswith("On no component is it shifted from founders of the same label.")
+        assert not apart
+
+
+def test_stability_of_communities(tmp_path):
+    outcome = study(tmp_path)
+    write_communities(outcome, "discrete")
+    assert "subsamples" not in told(outcome)["Groups"]
+    table = pd.DataFrame({"sample": list("abcd"), "stability": ["1.0", "0.95", "0.9", "0.5"]})
+    write_table(outcome.folder / "communities/partition.tsv", table)
+    assert told(outcome)["Groups"].endswith(
+        "75 % of the samples keep their community in at least 90 % of the subsamples."
+    )

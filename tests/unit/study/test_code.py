@@ -362,7 +362,8 @@ def test_every_kernel_is_part_of_a_digest(own):
     """A kernel name that is built from pieces would be missed."""
     reached = set().union(*map(kernels_of, own.values()))
     files = {p.relative_to(KERNEL_FOLDER).as_posix() for p in KERNEL_FOLDER.rglob("*.cu*")}
-    assert reached == files
+    # `compare.close_pairs` is a function of the library, which no rule calls
+    assert reached | {"neighbors/close_pairs.cu"} == files
 
 
 def test_jobs_that_use_no_device_depend_on_no_kernel(own):

@@ -29,7 +29,9 @@ def resources(
     }
     exec(compile(TEXT, "resources.smk", "exec"), names)
     names["MACHINE_MB"] = memory_mb
-    names["rows"] = SimpleNamespace(unmade=lambda: list("abcd")[:unmade])
+    names["rows"] = SimpleNamespace(
+        unmade=lambda: list("abcd")[:unmade], pairs=lambda row: "abcd"[: "abcd".index(row) + 1]
+    )
     return SimpleNamespace(**names)
 
 
@@ -50,6 +52,22 @@ def test_rows_run_side_by_side_when_all_are_made_again():
     assert run.row_threads(run.rows) == 4
 
 
+@pytest.mark.parametrize(
+    ("cores", "threads"), [(5, [1, 1, 1, 2]), (16, [1, 3, 4, 6]), (64, [6, 8, 8, 8])]
+)
+def test_rows_of_many_pairs_get_more_threads(cores, threads):
+    run = resources(cores)
+    chosen = run.balanced_threads(run.rows)
+    assert [chosen(SimpleNamespace(row=row)) for row in "abcd"] == threads
+    assert sum(threads) <= cores
+
+
+@pytest.mark.parametrize("cores", [None, 1, 4])
+def test_rows_have_equal_threads_where_cores_are_few_or_their_own(cores):
+    run = resources(cores, nodes=None if cores else 100)
+    assert run.balanced_threads(run.rows) == run.row_threads(run.rows)
+
+
 def test_no_more_jobs_run_side_by_side_than_memory_holds():
     """Tiles of 1 000 by 1 000 samples with 24 bytes a pair take 24 MB."""
     run = resources(16, memory_mb=50)
@@ -62,7 +80,7 @@ def test_no_more_jobs_run_side_by_side_than_memory_holds():
 def test_jobs_of_a_cluster_have_cores_of_their_own():
     run = resources(None, nodes=100)
     assert run.row_threads(run.rows, beside=1) == run.shared_threads(4, 8) == 8
-    assert run.aside_threads(4) == 4 and run.closing_threads(4, 0) == run.half_threads() == 8
+    assert run.aside_threads(4) == 4 and run.closing_threads(4, 0) == run.pair_threads(8) == 8
 
 
 @pytest.mark.parametrize("cores", [8, 12, 16, 24, 64])
@@ -79,6 +97,33 @@ def test_few_cores_are_not_kept_free(cores):
     assert run.aside_threads(4) == 4
     assert run.closing_threads(4, 0) == 1
     assert resources(16).closing_threads(4, 0) == 4, "on a CPU a closure is long work"
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+@pytest.mark.parametrize("cores", [8, 12, 16, 24, 64])
+def test_geodesics_and_components_run_beside_ld(cores, device):
+    run = resources(cores, device=device)
+    assert run.ld_threads() + 2 * run.pair_threads(8) <= cores
+    assert run.pair_threads(8) >= 3
+
+
+@pytest.mark.parametrize("cores", [16, 24, 64])
+def test_umap_communities_and_pc_relate_run_side_by_side(cores):
+    run = resources(cores)
+    assert run.spare_threads(8) + run.rest_threads(8) + run.shared_threads(4, 8) <= cores + 4 * (
+        cores > 16
+    )
+
+
+def test_closures_after_the_axes_get_more_threads():
+    run = resources(16, device="gpu")
+    threads = run.closure_threads(4, 0)
+    plain, chosen, pcs = (
+        threads(SimpleNamespace(space=space, alpha=alpha))
+        for space, alpha in (("genotypes", "2"), ("genotypes", "auto"), ("pcs", "2"))
+    )
+    assert plain == run.closing_threads(4, 0) == 2
+    assert chosen == pcs == 5
 
 
 @pytest.mark.parametrize("cores", [13, 16, 17, 24, 64])

@@ -76,6 +76,20 @@ def test_dropping_uncomparable_samples_needs_all_pairs():
         without_pairs(config, 10, placed=False)
 
 
+def assert_filled_together(rows: dict) -> None:
+    """The first row of a group has the work of all of its rows, and reads each cohort once."""
+    sizes = Sizes({"a": 100, "b": 30}, 800, planes=2, rows=rows, sparse=True, filled=True)
+    first, second = (Job("fill_rows", {"row": row}, 8, 0, 0, 1, ("",), True) for row in "ab")
+    assert work_of(first, sizes) == {"site-pairs": 2 * (5050 + 3000 + 465) * 800}
+    assert bytes_read(first, sizes) == 130 * 2 * 100
+    assert work_of(second, sizes) == {"site-pairs": 0}
+    for rule in ("find_neighbor_row", "compare_cohorts"):
+        job = Job(rule, {"row": "b"}, 8, 0, 0, 1, ("",), True)
+        assert (work_of(job, sizes), bytes_read(job, sizes)) == ({"site-pairs": 0}, 0)
+    assert bytes_written("results/distance/tiles/a/filled.json", sizes) == 16 * 100 * 50
+    assert bytes_written("results/distance/tiles/a/row.json", sizes) == 1e5
+
+
 def test_the_forecast_knows_lists_and_landmarks():
     rows = {"distance": {"a": [("a", "a")], "b": [("a", "b"), ("b", "b")]}}
     sizes = Sizes({"a": 100, "b": 30}, 800, planes=2, rows=rows, sparse=True)
@@ -88,8 +102,10 @@ def test_the_forecast_knows_lists_and_landmarks():
     lists = {"a": 16 * 100 * 50, "b": 16 * (100 * 30 + 30 * 50 + 30 * 30)}
     for row, expected in lists.items():
         assert bytes_written(f"results/distance/tiles/{row}/row.json", sizes) == expected
+        assert bytes_written(f"results/distance/tiles/{row}/filled.json", sizes) == 1e5
     join = Job("join_neighbors", {}, 2, 0, 0, 0, ("results/distance/neighbors.npz",), True)
     assert bytes_read(join, sizes) == sum(lists.values())
+    assert_filled_together(rows | {"compare": rows["distance"]})
     few, many = (Sizes({"a": n}, 800, planes=2) for n in (10, 2_000_000_000))
     assert bytes_written("results/distance/neighbors.npz", few) == 16 * 10 * 50
     assert bytes_written("results/geodesic/pcs/neighbors.alpha2.npz", few) == 16 * 10 * 50

@@ -25,6 +25,7 @@ from ..layouts import Layout
 from ..matches import TopMatches
 from ..nearest import Measure, Nearest, PlaneParts
 from ..relatives import Closeness, ClosePairs
+from ..screen import Screen, Screened
 from ..terms import PLANE_BITS, Planes, Terms, aligned_zeros
 from ..threads import run_tasks, usable_cpus
 from . import bitgemm as bitgemm_cpu
@@ -177,6 +178,11 @@ class CpuBackend:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return r2_pairs_by_blocks(self, planes, ends, least, on_block)
 
+    def band_r2(self, planes: Planes, ends: np.ndarray, first: int, last: int) -> np.ndarray:
+        from ..host.site_pairs import band_r2  # numba starts slowly
+
+        return band_r2(planes.words, planes.n_sites, ends, first, last, self.threads)
+
     def genotype_products(self, calls: Calls) -> GenotypeProducts:
         return CpuProducts(calls, self.threads)
 
@@ -216,6 +222,11 @@ class CpuBackend:
 
     def close_pairs(self, planes: PlaneParts, closeness: Closeness) -> ClosePairs:
         return nearest_cpu.close_pairs(self, planes, closeness)
+
+    def screen_pairs(self, a: Planes, b: Planes | None, screen: Screen, top: int) -> Screened:
+        from ..host.pair_screen import screen_blocks
+
+        return screen_blocks(self, a, b, screen, top)
 
     def candidates(
         self,

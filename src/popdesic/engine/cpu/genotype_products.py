@@ -16,6 +16,7 @@ from ..genotype_products import (
     Calls,
     Flips,
     GenotypeProducts,
+    SampleSums,
     misses,
     rounded,
 )
@@ -29,10 +30,14 @@ from ..host.genotype_sums import (
     sum_missing,
     sum_values,
 )
+from ..host.sample_sums import sample_sums
 from ..threads import run_ordered
+from .columns import CpuColumns
 
 #: Words of blocks that stay in memory: reading and transposing them takes a fifth of a pass.
 HELD_BYTES = 1 << 29
+#: Bytes of rows in which missing genotypes are looked for at a time.
+LOOKED_BYTES = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -51,13 +56,19 @@ class Block:
     @classmethod
     def of(cls, rows: np.ndarray) -> Block:
         """The block of some .bed rows."""
-        people, missing, listed = by_site(rows), bool(misses(rows)), None
+        people, missing, listed = by_site(rows), _misses(rows), None
         if missing:
             starts, items = np.empty(len(rows) + 1, np.int64), np.empty(people.size, np.int32)
             flipped_sums.list_missing(people, starts, items)
             if starts[-1] <= len(items):
                 listed = starts, items[: starts[-1]].copy()
         return cls(people, by_person(rows), missing, listed)
+
+
+def _misses(rows: np.ndarray) -> bool:
+    """`misses` of a few rows at a time: new memory for all would take longer than the bits."""
+    step = max(1, LOOKED_BYTES // max(1, rows.shape[1]))
+    return any(misses(rows[first : first + step]) for first in range(0, len(rows), step))
 
 
 class CpuProducts(GenotypeProducts):
@@ -70,6 +81,13 @@ class CpuProducts(GenotypeProducts):
         super().__init__(calls, threads)
         self._bounds: list[tuple[int, int]] = []
         self._held: dict[tuple[int, int], Block] = {}
+
+    @property
+    def columns(self) -> CpuColumns:
+        return CpuColumns(self.threads)
+
+    def sample_sums(self) -> SampleSums:
+        return sample_sums(self.calls, self.threads)
 
     def _put(self, array: np.ndarray) -> np.ndarray:
         return array

@@ -22,6 +22,7 @@ from ...io import bcf_records, codecs, vcf_text, zarr_calls
 from ..host import (
     allele_sums,
     block_paths,
+    column_sums,
     dips,
     expected_genotypes,
     flipped_sums,
@@ -32,6 +33,7 @@ from ..host import (
     hardy_weinberg,
     homozygous_runs,
     ibd_segments,
+    nearest_rows,
     neighbor_lists,
     neighbor_union,
     number_text,
@@ -132,6 +134,9 @@ def products_of_genotypes() -> None:
     _compile(genotype_sums._sum_codes, f"({words}, int64, int32[:, :, ::1], int64[:, ::1])")
     _compile(genotype_sums._sum_missing, f"({words}, int64[:, ::1], int64[:, ::1])")
     _compile(genotype_sums._transpose_codes, f"(uint8[:, ::1], {words})")
+    blocks = "float64[:, ::1], float64[:, ::1]"
+    _compile(column_sums.add_products, f"({blocks}, int64, int64, float64[:, :, ::1])")
+    _compile(column_sums.add_combination, f"({blocks}, float64[:, ::1], int64, int64)")
     lists, whole, small = "int64[::1], int32[::1]", "int64[:, ::1]", "int32[:, ::1]"
     numbers, row, values = "float64[:, ::1]", "float64[::1]", "int32[:, :, ::1]"
     _compile(flipped_sums.list_missing, f"({words}, {lists})")
@@ -159,8 +164,8 @@ def sums_of_populations() -> None:
 def segments_of_descent() -> None:
     planes = "Array(uint64, 3, 'C', readonly=True)"
     tables = "int32[:, ::1], int64[::1], int32[:, ::1]"
-    tables = f"{tables}, {tables}, int64[::1]"
-    numbers = "int64[::1], float64[::1], float64[::1], int64[:, ::1]"
+    tables = f"{tables}, {tables}, int64[::1], int64[::1]"
+    numbers = "int64[::1], float64[::1], int64[::1], float64[::1], int64[:, ::1]"
     inputs = f"{planes}, {planes}, int64[:, ::1], {tables}, {numbers}"
     _compile(ibd_segments.find_segments, f"({inputs})")
 
@@ -170,9 +175,10 @@ def epochs_of_maps() -> None:
     umap_epoch.density_kernels()
     lists, kept = "int64[:, ::1], float64[:, ::1]", "boolean[:, ::1], float64, int64[::1]"
     graph = "int64[::1], int64[::1], float64[::1]"
+    _compile(nearest_rows._keep_smallest, f"(float64[:, ::1], int64, {lists})")
     _compile(neighbor_union._unite, f"({lists}, float64[:, ::1], boolean[:, ::1], int64, int64)")
     _compile(neighbor_union._count_edges, f"({lists}, {kept}, int64[::1])")
-    _compile(neighbor_union._place_back, f"({lists}, {kept}, {graph})")
+    _compile(neighbor_union._place_back, f"({lists}, {kept}, {graph}, int64, int64)")
     lengths = "int64[::1], int64[::1], float64[::1], int64, int64"
     _compile(neighbor_union._find_lengths, f"({lists}, {lengths})")
     _compile(neighbor_union._sort_rows, f"({lists}, float64, {graph}, int64, int64)")
@@ -239,8 +245,9 @@ def shortest_paths() -> None:
 def splits_of_people() -> None:
     graph, table = "int64[::1], int64[::1]", "float64[:, ::1], boolean[::1]"
     _compile(block_paths._fill, f"({graph}, float64[::1], int64[::1], int64[::1], {table})")
-    _compile(graph_sides.beyond_edge, f"({graph}, int64, int64)")
     _compile(graph_sides.join_neighbors, f"({graph}, boolean[::1], int64)")
+    numbers = "int64[::1], int64[::1], int64, int64, int64"
+    _compile(graph_sides.sides_of_edges, f"({graph}, {graph}, {numbers})")
     _compile(dips.twice_dip, "(float64[::1], float64[::1])")
     _compile(two_means._two_means, "(float64[:, ::1], float64[:, ::1], int64, float64)")
 

@@ -39,12 +39,13 @@ from ..group_counts import GroupCounts, Grouping
 from ..ibd import Candidates, Probes, Windows, check_operands
 from ..layouts import Layout
 from ..matches import TopMatches
-from ..nearest import Measure, Nearest, PlaneParts
+from ..nearest import MOST_NEIGHBORS, Measure, Nearest, PlaneParts
 from ..needs import CONTEXT_BYTES, closing_devices
 from ..relatives import Closeness, ClosePairs
+from ..screen import Screen, Screened
 from ..terms import Planes, Terms
 from . import minplus as minplus_gpu
-from . import minplus_plans, neighbor_plans, tune
+from . import minplus_plans, tune
 from .compile import current_device
 from .devices import named_kernel, require_scans, scan_kernels, supported_kernels
 from .layout import BOUND_RUN, BOUND_TILE
@@ -54,7 +55,7 @@ from .rare_sites_plans import SiteCosts, pays
 from .spread_plans import SpreadPlan
 from .stream import BitgemmStream, device_errors
 from .stream_plans import COPY_THREADS, DEVICE_SHARE, HOST_BYTES, RESULT_BYTES, largest_block
-from .tiles import TileSums
+from .tiles import BlockSums, TileSums, upload
 from .tune_plans import ShapeClass
 from .variants import Variant
 
@@ -350,12 +351,12 @@ class GpuBackend:
     def nearest_between(
         self, a: Planes, b: Planes, measure: Measure, k: int
     ) -> tuple[Nearest, Nearest]:
-        # The counts come to the host, which has the lists.
-        from ..cpu.nearest import nearest_between
+        from .nearest import nearest_between
 
-        kept = tuple(isinstance(planes.words, cupy.ndarray) for planes in (a, b))
-        sides = neighbor_plans.sides_between(a.n_samples, b.n_samples, kept)
-        return nearest_between(self, a, b, measure, k, sides)
+        with device_errors(f"the neighbours of {a.n_samples} and {b.n_samples} samples"):
+            tiles = BlockSums(self, a, b)
+            of_rows, of_columns = nearest_between(tiles, measure, k, self.device)
+        return (of_columns, of_rows) if tiles.turned else (of_rows, of_columns)
 
     def nearest_points(self, points: np.ndarray, k: int) -> Nearest:
         from .nearest import nearest_points
@@ -375,11 +376,23 @@ class GpuBackend:
             return lay_out(layout, self.device)
 
     def close_pairs(self, planes: PlaneParts, closeness: Closeness) -> ClosePairs:
-        from .nearest import close_pairs
+        from .close_pairs import close_pairs
 
         with device_errors(f"the close pairs of {planes.n_samples} samples"):
             tiles = TileSums(self, planes)
             return close_pairs(tiles, closeness, self.device, self.threads)
+
+    def screen_pairs(self, a: Planes, b: Planes | None, screen: Screen, top: int) -> Screened:
+        from .pair_screen import screen_between, screen_own
+
+        if top > MOST_NEIGHBORS:
+            from ..host.pair_screen import screen_blocks
+
+            return screen_blocks(self, a, b, screen, top)
+        with device_errors(f"the comparison of {a.n_samples} samples"):
+            if b is None:
+                return screen_own(TileSums(self, PlaneParts.of([a])), screen, top, self.device)
+            return screen_between(BlockSums(self, a, b), screen, top, self.device)
 
     def candidates(
         self,
@@ -419,6 +432,16 @@ class GpuBackend:
         if on_block is not None:
             show_sampled_blocks(self, planes, ends, on_block)
         return exact_pairs(planes, *candidates, least, self.threads)
+
+    def band_r2(self, planes: Planes, ends: np.ndarray, first: int, last: int) -> np.ndarray:
+        from .band import MOST_SAMPLES, band_r2
+
+        if planes.n_sites > MOST_SAMPLES:
+            from ..host.site_pairs import band_r2 as on_host
+
+            return on_host(planes.words, planes.n_sites, ends, first, last, self.threads)
+        with device_errors(f"the correlations of {last - first} sites"):
+            return band_r2(planes, ends, first, last, self.device)
 
     def scan_pairs(self, data: ScanData, first: range, top: int, cutoff: int | None = None) -> Hits:
         return self._scan(data, 2, first, top, cutoff)
@@ -466,10 +489,11 @@ class GpuBackend:
         return stream.result()
 
     def keep_planes(self, planes: Planes) -> Planes:
-        if planes.words.nbytes > KEPT_SHARE * self.free_bytes():
+        on_device = isinstance(planes.words, cupy.ndarray)
+        if on_device or planes.words.nbytes > KEPT_SHARE * self.free_bytes():
             return planes
         with device_errors(f"the planes of {planes.n_samples} samples"):
-            return Planes(cupy.asarray(planes.words), planes.n_sites)
+            return Planes(upload(self, PlaneParts.of([planes])), planes.n_sites)
 
     def minplus(self, c, a, b, *, symmetric: bool = False, bounds: Bounds | None = None) -> None:
         with device_errors("a min-plus product"):

@@ -121,8 +121,6 @@ class Scanner(ClassScan, CrowdScan):
             self.k2_terms = prior.k2_terms
         elif is_k2(data):
             self.k2_terms = K2Terms.of(data.total, data.part, self.scale, self.n_cells)
-        if self.k2_terms is not None:
-            self.counts_cells = self.k2_terms.occupied > 0
         # The cells of both classes share a word where every one fits 16 bits and a ratio of small
         # weights is close to the share of cases.
         weighted, steps, crowded = Bound.weighted(self.n_classes), 0.0, False
@@ -182,9 +180,9 @@ class Scanner(ClassScan, CrowdScan):
         if self.interaction:
             need = max(-3e38, need - 2 * UNIT)
         controls, cases = self.n_classes
-        occupied = self.k2_terms.occupied if self.counts_cells else 0.0
-        fields = {**self.bound.fields(), "need": need, "controls": controls, "cases": cases}
-        return fields | {"occupied": np.nextafter(np.float32(occupied), np.float32(-1))}
+        occupied = self.k2_terms.occupied if self.k2_terms else 0.0
+        fields = self.bound.fields(occupied)
+        return {**fields, "need": need, "controls": controls, "cases": cases}
 
     def _missing(self) -> tuple[int, int]:
         """At most so many samples of each class lack a genotype at the sites of a combination."""

@@ -15,10 +15,14 @@ from ..base import ScanData
 
 #: The bound may miss its exact value by this much, in nats, in addition to its relative slack.
 MARGIN_NATS = 2.0**-6
-#: Largest weight of a count: a signed byte.
-MAX_WEIGHT = 127
+#: Largest weight of a count: a signed byte; and in a line: an unsigned one.
+MAX_WEIGHT, MAX_BYTE = 127, 255
+#: Least byte of a line that is worth to be rounded to bytes.
+LEAST_BYTE = 8
 #: How much the bound may lose because r is not the share of cases of all samples, in nats.
 MOST_OFF_NATS = 0.25
+#: What a float32 sum of the device may be too small by, as a factor.
+SLACK = 1 + 2.0**-17
 
 
 def share_of_cases(classes: tuple[int, int]) -> float:
@@ -27,17 +31,73 @@ def share_of_cases(classes: tuple[int, int]) -> float:
 
 
 @dataclass(frozen=True)
-class Bound:
-    """KL(p || r) <= u^2 phi(u), phi(u) <= q0 + q1 u + q2 u^2, u = p - r, for all p in [0, 1].
+class Line:
+    """A weighted sum of the controls m and the cases k of a cell, below n / phi(k/n - r)."""
 
-    Nor is phi(u) above its chords, q0 + slope u, one for u <= 0 and one for u >= 0. r is in
-    float32. Where the cells of both classes share a word (`weights`), it is w0 / (w0 + w1), and
-    the device works with (w0 + w1) u.
+    controls: float
+    cases: float
+
+    @classmethod
+    def through(cls, r: float, a: tuple[float, float], b: tuple[float, float]) -> Line:
+        """n times the line through two points (u, 1 / phi); u = k/n - r."""
+        slope = (b[1] - a[1]) / (b[0] - a[0])
+        return cls(*(a[1] + slope * (u - a[0]) for u in (-r, 1 - r)))
+
+    def scaled(self, scale: float, whole: bool) -> Line:
+        """A line that is not above `scale` times this one: of whole numbers, or of float32."""
+        least = math.floor if whole else lambda x: float(np.nextafter(np.float32(x), np.float32(0)))
+        return Line(least(scale * self.controls), least(scale * self.cases))
+
+    @property
+    def bytes(self) -> int:
+        """As the kernels read it."""
+        return int(self.cases) | int(self.controls) << 8
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Some lines, scaled, of which the lowest counts in each cell.
+
+    With D the lowest of them, plus 1, n KL(k/n || r) is at most `steep` times excess^2 / D, where
+    n >= 1. Excess is k - r n, or (w0 + w1) times that (`Bound`).
+    """
+
+    lines: tuple[Line, ...]
+    steep: float
+
+    @classmethod
+    def of(cls, lines: tuple[Line, ...], weights: tuple[int, int] | None) -> Lines:
+        """Bytes if there are weights, of which the smallest is exact; else floats of any size."""
+        ends = [end for line in lines for end in (line.controls, line.cases)]
+        scale = 2.0**10 / min(ends)
+        if weights is not None:
+            scale = max(1, math.floor(min(ends) * MAX_BYTE / max(ends))) * (1 + 1e-12) / min(ends)
+        made = tuple(line.scaled(scale, weights is not None) for line in lines)
+        least = min(end for line in made for end in (line.controls, line.cases))
+        return cls(made, scale * (1 + 1 / least) * SLACK / sum(weights or (1,)) ** 2)
+
+    @property
+    def least(self) -> float:
+        """The smallest coefficient."""
+        return min(end for line in self.lines for end in (line.controls, line.cases))
+
+    def divergence(self, controls: np.ndarray, cases: np.ndarray, r: float) -> np.ndarray:
+        """What cells are bounded by, without the slack of float32."""
+        line = np.min([one.controls * controls + one.cases * cases for one in self.lines], axis=0)
+        return self.steep * (cases - r * (controls + cases)) ** 2 / (line + 1)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """KL(k/n || r) <= (k - r n)^2 / line, one line or the lower one of two (`Lines`).
+
+    r is in float32. Where the cells of both classes share a word (`weights`), it is
+    w0 / (w0 + w1), and the device works with (w0 + w1) (k - r n).
     """
 
     r: float
-    q: tuple[float, float, float]
-    slopes: tuple[float, float]
+    whole: Lines
+    parts: Lines
     weights: tuple[int, int] | None
 
     @classmethod
@@ -46,16 +106,16 @@ class Bound:
         r = float(np.float32(min(max(share, 1e-4), 1 - 1e-4)))
         if weights is not None:
             r = weights[0] / sum(weights)
-        q0 = (0.5 / r + 0.5 / (1 - r)) * (1 + 1e-6)
-        q1 = (1 / (1 - r) ** 2 - 1 / r**2) / 6
-        ends = ((-r, -math.log1p(-r) / r**2), (1 - r, -math.log(r) / (1 - r) ** 2))
-        q2 = max((phi - q0 - q1 * u) / u**2 for u, phi in ends) + 2e-6 * q0
-        low, high = ((phi * (1 + 2e-6) - q0) / u for u, phi in ends)
-        return cls(r, (q0, q1, q2), (low, high), weights)
+        middle = 0.0, 2 * r * (1 - r) * (1 - 1e-6)
+        ends = (-r, -(r**2) / math.log1p(-r)), (1 - r, -((1 - r) ** 2) / math.log(r))
+        low, high = ((u, inverse * (1 - 2e-6)) for u, inverse in ends)
+        whole = (Line.through(r, low, high),)
+        parts = Line.through(r, low, middle), Line.through(r, middle, high)
+        return cls(r, Lines.of(whole, weights), Lines.of(parts, weights), weights)
 
     @classmethod
     def weighted(cls, classes: tuple[int, int]) -> Bound | None:
-        """That of the best weights; None where they are too far off for so many samples."""
+        """That of the best weights; None where they, or bytes, are too far off."""
         share = share_of_cases(classes)
         # the smaller weight, and the nearest larger one
         small = np.arange(1, MAX_WEIGHT + 1)
@@ -64,22 +124,23 @@ class Bound:
         best = np.argmin(abs(small / (small + large) - rarer))
         weights = int(small[best]), int(large[best])
         bound = cls.of(share, weights if share <= 0.5 else weights[::-1])
-        off = float(bound.divergence(share) - rel_entr(share, bound.r))
-        off -= float(rel_entr(1 - share, 1 - bound.r))
+        if min(bound.whole.least, bound.parts.least) < LEAST_BYTE:
+            return None
+        off = float(rel_entr(share, bound.r) + rel_entr(1 - share, 1 - bound.r))
         return bound if sum(classes) * off <= MOST_OFF_NATS else None
 
-    def divergence(self, p: np.ndarray | float) -> np.ndarray | float:
-        """By the polynomial: at least KL(p || r)."""
-        u = p - self.r
-        return u**2 * (self.q[0] + self.q[1] * u + self.q[2] * u**2)
-
-    def fields(self) -> dict[str, float | int]:
-        """Those of `Polynomial` in the kernels."""
+    def fields(self, occupied: float) -> dict[str, float | int]:
+        """Those of `Lines` in the kernels; `occupied`: see `K2Terms`."""
         w0, w1 = self.weights or (0, 1)
-        names = {"q0": 2, "q1": 3, "q2": 4, "low_slope": 3, "high_slope": 3}
-        values = zip(names.items(), (*self.q, *self.slopes), strict=True)
-        scaled = {name: value / (w0 + w1) ** power for (name, power), value in values}
-        return {"r": self.r, **scaled, "weights": w1 | (-w0 & 0xFF) << 8}
+        fields = {"r": self.r, "weights": w1 | (-w0 & 0xFF) << 8}
+        lines = zip(("whole", "low", "high"), (*self.whole.lines, *self.parts.lines), strict=True)
+        for name, line in lines:
+            fields[f"{name}_cases"], fields[f"{name}_controls"] = line.cases, line.controls
+            fields[f"{name}_bytes"] = line.bytes if self.weights else 0
+        for name, made in (("of_whole", self.whole), ("of_parts", self.parts)):
+            fields[f"{name}_steep"] = made.steep
+            fields[f"{name}_empty"] = max(0.0, occupied) / made.steep * SLACK
+        return fields
 
 
 @dataclass(frozen=True)
@@ -142,8 +203,7 @@ def need_of(
     all n' = n0' + n1' samples costs ln C(n', n1') + excess(n'), and ln C(n', n1') is at most 0 if a
     class is empty, else n' H(n1'/n') + ln(n' / (2 pi n0' n1')) / 2 (lemma 7 of MacWilliams and
     Sloane); n' H(n1'/n') is at most what the linear terms of its samples sum to.
-    The device subtracts `k2.occupied`, if it is above 0, from the divergence for each cell that
-    holds samples.
+    To the divergence the device adds `k2.occupied`, if it is above 0, for each empty cell.
     """
     n0, n1 = classes
     if cutoff == math.inf:
@@ -152,7 +212,7 @@ def need_of(
     if k2 is None:
         return need
     n = n0 + n1
-    need += n_cells * min(0.0, k2.occupied)
+    need += n_cells * k2.occupied
     if any(missing):
         left = [size - out for size, out in zip(classes, missing, strict=True)]
         ways = math.log(n / (2 * math.pi * max(1, left[0]) * max(1, left[1]))) / 2

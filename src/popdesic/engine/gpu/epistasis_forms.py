@@ -7,7 +7,7 @@ the same records. `docs/devices.md` has their rates.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 #: Combinations of a thread that are scored from shared memory together.
 CHUNKS = (4, 2, 1)
@@ -35,6 +35,9 @@ class Needs:
         Slots of the pipeline where memory suffices.
     phased : int
         Combinations of a thread that are scored while stages are on their way; 0 if none are.
+    held : int
+        Bytes of partial sums where other sums stay in accumulators (HELD in the kernels), which
+        doubles `stash`; 0 if they cannot.
     """
 
     slot: int
@@ -43,6 +46,7 @@ class Needs:
     scratch: int
     stages: int
     phased: int
+    held: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ class Form:
     stash_in_slots: int
     scratch_shared: int
     shared_bytes: int
+    held: int = 0
 
     @property
     def defines(self) -> dict[str, int]:
@@ -65,12 +70,17 @@ class Form:
             "MARGIN_SETS": self.margin_sets,
             "STASH_IN_SLOTS": self.stash_in_slots,
             "SCRATCH_SHARED": self.scratch_shared,
+            "HELD": self.held,
         }
 
 
 def forms(needs: Needs) -> Iterator[Form]:
     """All forms, the fastest first; the last one takes least."""
     fewer = min(2, needs.stages)
+    if needs.held:
+        held = replace(needs, stash=2 * needs.stash, scratch=needs.held)
+        for chunk in CHUNKS[:2]:
+            yield replace(_form(held, needs.stages, chunk, 2, 0, 1), held=1)
     for scratch in (1, 0):
         yield _form(needs, needs.stages, CHUNKS[0], 2, 0, scratch)
     if needs.phased:  # no slot is free while a thread block scores

@@ -58,8 +58,7 @@ class DeviceScan:
     wide = apart = 0
     joint = 1
     known_address = 0
-    #: Whether the bound counts the cells that hold samples (`epistasis_bound.K2Terms`).
-    counts_cells = interaction = trait = False
+    interaction = trait = False
     margins: cupy.ndarray
 
     def __init__(
@@ -94,7 +93,6 @@ class DeviceScan:
             apart=self.apart,
             states=self.states,
             joint=defines.get("JOINT", 1),
-            k2=self.counts_cells,
             interaction=self.interaction,
             trait=self.trait,
             x_states=self.x_states,

@@ -76,6 +76,7 @@ class Core:
     cluster : tiles of y that share the copies of z.
     relay : whether counts pass through memory to epilogue warps. Such a kernel takes `Scan` by
         value; where the same threads count and score, a pointer to it is a tenth faster.
+    copies : of the margins of z, for groups of threads that do not wait for each other.
     """
 
     file: str
@@ -83,6 +84,7 @@ class Core:
     threads: int
     cluster: int = 1
     relay: bool = False
+    copies: int = 1
 
     @property
     def tile_sites(self) -> int:
@@ -131,7 +133,11 @@ class Core:
 CORES = {
     "deep": Core("epistasis/sm90_deep", (), 512, 2, relay=True),
     "wgmma": Core(
-        "epistasis/sm90_fused", (("Y_GROUPS", 1), ("UNROLL", 2), ("CHUNK", CHUNKS[0])), 384, 2
+        "epistasis/sm90_fused",
+        (("Y_GROUPS", 1), ("UNROLL", 2), ("CHUNK", CHUNKS[0])),
+        384,
+        2,
+        copies=2,
     ),
     "mma": Core("epistasis/multistage", (("Y_GROUPS", 2), ("UNROLL", 2), ("POPC", 0)), 256),
     "popc": Core("epistasis/multistage", (("Y_GROUPS", 2), ("UNROLL", 2), ("POPC", 1)), 256),
@@ -336,17 +342,19 @@ def scan_shape(
     stash, margins = core.stash_bytes(order, states, apart, x_states, columns), 0
     if order == 3:
         of_y, of_z = MARGINS[states]
-        margins = 4 * (1 + wide) * (TILE_SITES * of_y + z_sites * of_z)
+        margins = 4 * (1 + wide) * (TILE_SITES * of_y + core.copies * z_sites * of_z)
     if core.cluster > 1:
         fixed = SPARE_BYTES + CHUNKS[0] * stash + 2 * margins
         stages = max(2, min(6, (device.shared_bytes - fixed) // slot))
-        defines |= {"LOCKSTEP": lockstep, "CLUSTER": core.cluster, "STAGES": stages}
+        defines |= {"LOCKSTEP": lockstep, "CLUSTER": core.cluster, "STAGES": stages, "HELD": 0}
         shared = fixed + stages * slot
     else:
         stages = 1 if defines["POPC"] else 2 if bare else 3
         scratch = 4 * core.scratch_words(order, states, parts, apart, x_states, columns)
         phased = order == 3 and (x_states == 3 or bool(apart))
-        needs = Needs(slot, stash, margins, scratch, stages, COMBINATIONS[states] * phased)
+        in_phases = COMBINATIONS[states] * phased
+        held = 8 * 32 * in_phases * (not apart)
+        needs = Needs(slot, stash, margins, scratch, stages, in_phases, 4 * held)
         form = choose_form(needs, device.shared_bytes)
         defines |= form.defines
         shared = form.shared_bytes
@@ -357,7 +365,8 @@ def scan_shape(
         )
     defines |= {"LAUNCH_THREADS": core.threads, "LAUNCH_SHARED": shared}
     defines |= {"LAUNCH_Z_SITES": z_sites}
-    defines["LAUNCH_SCRATCH"] = core.scratch_words(order, states, parts, apart, x_states, columns)
+    words = core.scratch_words(order, states, parts, apart, x_states, columns)
+    defines["LAUNCH_SCRATCH"] = held if defines["HELD"] else words
     return ScanShape(defines, shared)
 
 
@@ -367,7 +376,6 @@ def scan_defines(
     states: int,
     apart: int = 0,
     joint: int = 1,
-    k2: bool = False,
     interaction: bool = False,
     trait: bool = False,
     x_states: int = 0,
@@ -381,7 +389,6 @@ def scan_defines(
     of_y, of_z = MARGINS[states]
     x_states = x_states or states
     return {
-        "K2": int(k2),
         "INTERACTION": int(interaction),
         "TRAIT": int(trait),
         "WIDE": wide,

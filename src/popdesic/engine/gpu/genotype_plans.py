@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..genotype_products import BITS, SITE_BITS
 from .layout import SUM_DIGITS, SUM_ROWS, SUM_STAGE, SUM_WARPS, divide_up
 
 #: Columns of one tile, and most tiles of one launch.
 TILE_COLUMNS, MOST_TILES = 8, 4
-#: Values of the codes 00, 01, 10 and 11 in the bytes of a word: genotypes, and missing ones.
-GENOTYPES, MISSING = 0x00010002, 0x00000100
+#: Values of the codes 00, 01, 10 and 11 in the bytes of a word: genotypes; 1 where there is one ALT
+#: allele, two of them, or a missing genotype.
+GENOTYPES = 0x00010002
+HETEROZYGOTES, HOMOZYGOTES, MISSING = 0x00010000, 0x00000001, 0x00000100
 #: Thread blocks that a multiprocessor is given at least, so that loads of one overlap with products
 #: of another.
 BLOCKS_A_MULTIPROCESSOR = 4
 #: Items of one run: int32 accumulators hold 2 * 128 times as many.
 MOST_ITEMS = 1 << 22
+#: Files of the kernels between and after the sums of a pass, and threads of their thread blocks.
+NORMAL, FLIPPED = ("pca/standardise", 1024), ("pca/flips", 512)
+
+
+def pass_defines(n_columns: int, threads: int) -> tuple[tuple[str, int], ...]:
+    """What the kernels of a pass are compiled with; `n_columns` in whole tiles."""
+    bits = ("SITE_BITS", SITE_BITS), ("BITS", BITS)
+    return (("N_COLUMNS", n_columns), ("THREADS", threads), *bits)
 
 
 @dataclass(frozen=True)

@@ -8,44 +8,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import cupy
 import numpy as np
 
-from ..genotype_products import BLOCK_SITES, Calls, GenotypeProducts, misses
-from .compile import load_function
+from ...io.sites import chunks
+from ..genotype_products import (
+    BLOCK_SITES,
+    FEW_BITS,
+    Calls,
+    Flips,
+    GenotypeProducts,
+    SampleSums,
+    misses,
+    rounded,
+    site_blocks,
+)
+from ..host.sample_sums import DIGITS, digits_of, squares_of_codes, unscaled, whole_of
+from ..threads import run_tasks
+from .code_sums import Block, CodeSums
+from .columns import GpuColumns
 from .devices import Device
+from .genotype_passes import SHARES_BYTES, FlippedPass, NormalPass
 from .genotype_plans import (
     GENOTYPES,
+    HETEROZYGOTES,
+    HOMOZYGOTES,
     MISSING,
     MOST_TILES,
     TILE_COLUMNS,
-    plan_sums,
     tiles_of,
 )
-from .layout import SUM_DIGITS, TURNED_COLUMNS, TURNED_WORDS, divide_up
+from .layout import divide_up
+from .stream_plans import COPY_THREADS
 
-#: The file of these kernels.
-KERNEL = "pca/sum_codes"
-#: Threads of one block of `split_digits`.
-THREADS = 256
+#: Bytes that are sent at a time where all genotypes stay on the device.
+SENT_BYTES = 32 << 20
+#: Blocks of sites whose tables of squares are made and sent at once.
+TABLE_BLOCKS = 64
 #: Device memory that one block of sites may need besides its codes, in blocks of sites.
 SPARE_BLOCKS = 16
-
-
-@dataclass
-class Block:
-    """Codes of some sites on the device, and if any genotype is missing.
-
-    `people`: words of people of each site, uint32 (n_sites, row_words); `sites`: words of sites of
-    each person, (16 row_words, site_words).
-    """
-
-    people: cupy.ndarray
-    sites: cupy.ndarray
-    missing: bool
 
 
 class GpuProducts(GenotypeProducts):
@@ -53,6 +56,8 @@ class GpuProducts(GenotypeProducts):
 
     Parameters
     ----------
+    calls : Calls
+        A single part may lie on the device: all its rows count, each a multiple of ALIGNED bytes.
     free_bytes : int
         Device memory that may be taken.
     """
@@ -62,10 +67,20 @@ class GpuProducts(GenotypeProducts):
     def __init__(self, calls: Calls, device: Device, free_bytes: int, threads: int = 1) -> None:
         super().__init__(calls, threads)
         self.device, self.row_bytes = device, calls.spans[-1][1]
+        self.sums = CodeSums(device)
         self._missing: dict[tuple[int, int], bool] = {}
+        #: The last flips, and their components as whole numbers: many passes use them.
+        self._components: tuple[Flips, tuple, tuple] | None = None
         self.mean, self.inverse = cupy.asarray(self.mean), cupy.asarray(self.inverse)
         room = free_bytes - SPARE_BLOCKS * BLOCK_SITES * self.row_bytes
-        self.held = self._hold() if calls.n_sites * self.row_bytes <= room else None
+        if isinstance(calls.parts[0], cupy.ndarray):
+            self.held = calls.parts[0]
+        else:
+            self.held = self._hold() if calls.n_sites * self.row_bytes <= room else None
+
+    @property
+    def columns(self) -> GpuColumns:
+        return GpuColumns(self.device)
 
     def _put(self, array: np.ndarray) -> cupy.ndarray:
         return cupy.asarray(array)
@@ -76,26 +91,31 @@ class GpuProducts(GenotypeProducts):
     def _hold(self) -> cupy.ndarray:
         """All rows on the device."""
         held = cupy.empty((self.calls.n_sites, self.row_bytes), np.uint8)
-        starts = range(0, self.calls.n_sites, BLOCK_SITES)
-        bounds = [(first, min(first + BLOCK_SITES, self.calls.n_sites)) for first in starts]
+        step = int(np.clip(SENT_BYTES // max(self.row_bytes, 1), 1, BLOCK_SITES))
+        bounds = list(chunks(self.calls.n_sites, step))
         for (first, last), rows in zip(bounds, self._sent(bounds), strict=True):
             held[first:last] = rows
         return held
 
-    def _sent(self, blocks: Iterable[tuple[int, int]]) -> Iterator[cupy.ndarray]:
+    def _sent(self, blocks: list[tuple[int, int]]) -> Iterator[cupy.ndarray]:
         """Rows of each block, sent by a thread while the caller works on the block before it."""
         index, stream = cupy.cuda.runtime.getDevice(), cupy.cuda.Stream(non_blocking=True)
-        pinned = [
-            cupy.cuda.alloc_pinned_memory(BLOCK_SITES * self.row_bytes or 1) for _ in range(2)
-        ]
+        largest = max((last - first for first, last in blocks), default=0) * self.row_bytes
+        pinned = [cupy.cuda.alloc_pinned_memory(largest or 1) for _ in range(2)]
 
-        def send(bounds: tuple[int, int], buffer: Any) -> cupy.ndarray:
+        def send(bounds: tuple[int, int], buffer: Any, done: cupy.cuda.Event) -> cupy.ndarray:
             cupy.cuda.Device(index).use()
-            rows = self.calls.block(*bounds)
-            staged = np.frombuffer(buffer, np.uint8, rows.size).reshape(rows.shape)
-            np.copyto(staged, rows)
+            first, shape = bounds[0], (bounds[1] - bounds[0], self.row_bytes)
+            staged = np.frombuffer(buffer, np.uint8, shape[0] * shape[1]).reshape(shape)
+
+            def fill(start: int, end: int) -> None:
+                self.calls.block(first + start, first + end, staged[start:end])
+
+            threads = min(self.threads, COPY_THREADS)
+            run_tasks(fill, chunks(len(staged), divide_up(len(staged), threads)), threads)
             with stream:
-                found = cupy.empty(rows.shape, np.uint8)
+                found = cupy.empty(shape, np.uint8)
+                stream.wait_event(done)  # the memory may be that of a block still in use
                 found.set(staged)
             stream.synchronize()
             return found
@@ -103,7 +123,8 @@ class GpuProducts(GenotypeProducts):
         with ThreadPoolExecutor(1) as sender:
             waiting = None
             for number, bounds in enumerate(blocks):
-                coming = sender.submit(send, bounds, pinned[number % 2])
+                done = cupy.cuda.get_current_stream().record()
+                coming = sender.submit(send, bounds, pinned[number % 2], done)
                 if waiting is not None:
                     yield waiting.result()
                 waiting = coming
@@ -122,70 +143,126 @@ class GpuProducts(GenotypeProducts):
             if bounds not in self._missing:
                 self._missing[bounds] = bool(misses(rows))
             words = rows.view(np.uint32)
-            yield work(Block(words, self._turned(words), self._missing[bounds]), *bounds)
+            yield work(Block(words, self.sums.turned(words), self._missing[bounds]), *bounds)
 
-    def _turned(self, words: cupy.ndarray) -> cupy.ndarray:
-        """Words of sites of each person, their number a multiple of a step."""
-        n_sites, row_words = words.shape
-        site_words = divide_up(n_sites, 256) * 16
-        out = cupy.empty((16 * row_words, site_words), np.uint32)
-        grid = divide_up(row_words, TURNED_COLUMNS), divide_up(site_words, TURNED_WORDS)
-        self._load("transpose_codes", 1)(
-            grid,
-            (TURNED_COLUMNS, TURNED_WORDS),
-            (words, out, np.int64(n_sites), np.int64(row_words), np.int64(site_words)),
+    def normal(self, vectors: Any, factors: np.ndarray | None = None) -> Any:
+        if len(self._spans(factors)) > 1 or not 0 < vectors.shape[1] <= TILE_COLUMNS * MOST_TILES:
+            return super().normal(vectors, factors)
+        weight = 1.0 if factors is None else float(factors[0, 0])
+        one = NormalPass(self.sums, *self._placed(vectors), self.mean, self.inverse, weight)
+        for _ in self._each(one.add, site_blocks(self.calls.n_sites)):
+            pass
+        total = one.total[self._where]
+        return total if isinstance(vectors, cupy.ndarray) else self._get(total)
+
+    def flipped(self, vectors: np.ndarray, flips: Flips) -> np.ndarray:
+        shared = 8 * flips.known.shape[1] * TILE_COLUMNS * tiles_of(vectors.shape[1])
+        if not 0 < vectors.shape[1] <= TILE_COLUMNS * MOST_TILES or shared > SHARES_BYTES:
+            return super().flipped(vectors, flips)
+        signs = self._signs(flips)
+        if self._components is None or self._components[0] is not flips:
+            self._components = flips, *self._whole_components(flips)
+        _, known, along = self._components
+        one = FlippedPass(
+            *(self.sums, *self._placed(vectors), self.mean, self.inverse),
+            **{"signs": signs, "stretch": flips.stretch, "known": known, "along": along},
         )
-        return out
+        for _ in self._each(one.add, site_blocks(self.calls.n_sites, flips.stretch)):
+            pass
+        return self._get(one.total[self._where])
 
-    def _load(self, function: str, tiles: int) -> cupy.RawKernel:
-        return load_function(KERNEL, function, (("TILES", tiles),), self.device.capability)
+    def _whole_components(self, flips: Flips) -> tuple[tuple, tuple]:
+        """Known components of people and of sites, and as whole numbers: see `FlippedPass`."""
+        known, along = self._scattered(flips.known), self._put(flips.projections)
+        whole, powers, left, left_powers = known, None, along, {}
+        if known.shape[1]:
+            whole, powers = rounded(cupy, known, FEW_BITS)
+            left = cupy.zeros_like(along)
+        for first, last in site_blocks(self.calls.n_sites, flips.stretch):
+            left_powers[first] = np.uint64(0)
+            if known.shape[1]:
+                left[first:last], left_powers[first] = rounded(cupy, along[first:last], FEW_BITS)
+        powers = np.uint64(0) if powers is None else powers
+        of_people = known, whole.astype(np.int64), powers
+        return of_people, (along, left.astype(np.int64), left_powers)
 
-    def _sums(
-        self, words: cupy.ndarray, numbers: cupy.ndarray, table: int, first: int, n_words: int
-    ) -> cupy.ndarray:
-        """Sums of `numbers` (n_items, k) over the codes of some words of each row: (n_rows, k)."""
-        n_rows, row_words = words.shape
-        k = numbers.shape[1]
-        sums = cupy.empty((n_rows, k), np.float64)
-        for start in range(0, k, TILE_COLUMNS * MOST_TILES):
-            part = cupy.ascontiguousarray(numbers[:, start : start + TILE_COLUMNS * MOST_TILES])
-            columns = part.shape[1]
-            tiles = tiles_of(columns)
-            padded = 16 * row_words
-            digits = cupy.empty((SUM_DIGITS, TILE_COLUMNS * tiles, padded), np.int8)
-            self._load("split_digits", tiles)(
-                (divide_up(padded, THREADS),),
-                (THREADS,),
-                (part, digits, np.int64(len(part)), np.int32(columns), np.int64(padded)),
-            )
-            launch = plan_sums(n_rows, n_words, tiles, self.device.multiprocessors)
-            out = cupy.zeros((n_rows, TILE_COLUMNS * tiles), np.int64)
-            kernel = self._load("sum_codes", tiles)
-            kernel.max_dynamic_shared_size_bytes = launch.shared
-            sizes = map(np.int64, (n_rows, row_words, first, n_words))
-            kernel(
-                launch.grid,
-                launch.block,
-                (words, digits, out, *sizes, np.int32(launch.stages_a_run), np.uint32(table)),
-                shared_mem=launch.shared,
-            )
-            sums[:, start : start + columns] = out[:, :columns]
-        return sums
+    def sample_sums(self) -> SampleSums:
+        """As on the host: integers, sums of DIGITS digits each of the squares of all blocks."""
+        sizes, tables = np.array([who.sum() for who in self.calls.keep]), _CodeTables(self.calls)
+        kept = self._scattered(np.ones((len(self.places), 1)))
+        ones, twos, absent = (cupy.zeros((self.n_places, TILE_COLUMNS), np.int64) for _ in range(3))
+        joint = np.zeros((len(sizes),) * 2, np.int64)
+
+        def add(words: cupy.ndarray, numbers: cupy.ndarray, out: cupy.ndarray, table: int) -> None:
+            self.sums.add(words, self.sums.split(numbers, 16 * words.shape[1], 1), out, 1, table)
+
+        def work(block: Block, first: int, last: int) -> np.ndarray:
+            one, two, none = tables.of(first, last)
+            add(block.sites, one, ones, HETEROZYGOTES)
+            add(block.sites, two, twos, HOMOZYGOTES)
+            called = np.tile(sizes, (last - first, 1))
+            if block.missing:
+                add(block.sites, none, absent, MISSING)
+                for part, (start, end) in enumerate(self.calls.spans):
+                    span = start // 4, (end - start) // 4
+                    few = self.sums(block.people, kept, MISSING, *span)
+                    called[:, part] -= cupy.asnumpy(few)[:, 0].astype(np.int64)
+            called *= tables.use[first:last, None]
+            return called.T @ called
+
+        for pairs in self._each(work, site_blocks(self.calls.n_sites)):
+            joint += pairs
+        squares = whole_of(ones) + whole_of(twos) - whole_of(absent)
+        found = [cupy.asnumpy(one)[self.places] for one in (squares, absent[:, DIGITS])]
+        called = int(tables.use.sum()) - found[1]
+        return SampleSums(unscaled(found[0] + tables.squares_of_none), called, joint)
 
     def _by_site(
         self, block: Block, numbers: cupy.ndarray, span: tuple[int, int]
     ) -> tuple[cupy.ndarray, cupy.ndarray | None]:
         first, n_words = span[0] // 4, (span[1] - span[0]) // 4
-        sums = self._sums(block.people, numbers, GENOTYPES, first, n_words)
+        sums = self.sums(block.people, numbers, GENOTYPES, first, n_words)
         if not block.missing:
             return sums, None
-        return sums, self._sums(block.people, numbers, MISSING, first, n_words)
+        return sums, self.sums(block.people, numbers, MISSING, first, n_words)
 
     def _by_person(
         self, block: Block, times: cupy.ndarray, less: cupy.ndarray, span: tuple[int, int]
     ) -> cupy.ndarray:
         words = block.sites[4 * span[0] : 4 * span[1]]
-        sums = self._sums(words, times, GENOTYPES, 0, words.shape[1]) - less.sum(axis=0)
+        sums = self.sums(words, times, GENOTYPES, 0, words.shape[1]) - less.sum(axis=0)
         if block.missing:
-            sums += self._sums(words, less, MISSING, 0, words.shape[1])
+            sums += self.sums(words, less, MISSING, 0, words.shape[1])
         return sums
+
+
+class _CodeTables:
+    """What sites add to the sums of samples for each code, on the device, of many blocks at once.
+
+    Attributes
+    ----------
+    use : bool array, (n_sites,)
+        Which sites count.
+    squares_of_none : int64
+        Sum over all sites of the squares of genotype 0, which wraps like all of these sums.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self.mean, self.inverse = calls.standard
+        self.use = self.inverse > 0
+        self.squares_of_none, self.bounds = np.int64(0), (0, 0)
+
+    def of(self, first: int, last: int) -> tuple[cupy.ndarray, ...]:
+        """Of one ALT allele and two, more than of none, and of none, with `use`: digits."""
+        if last > self.bounds[1]:
+            self.bounds = first, first + BLOCK_SITES * TABLE_BLOCKS
+            own = slice(*self.bounds)
+            squares, use = squares_of_codes(self.mean[own], self.inverse[own])
+            self.squares = squares[0]
+            none = np.concatenate([digits_of(squares[0]), use[:, None]], axis=1)
+            more = [digits_of(squares[genotype] - squares[0]) for genotype in (1, 2)]
+            self.tables = [cupy.asarray(one) for one in (*more, none)]
+        start = self.bounds[0]
+        with np.errstate(over="ignore"):
+            self.squares_of_none += self.squares[first - start : last - start].sum()
+        return tuple(one[first - start : last - start] for one in self.tables)

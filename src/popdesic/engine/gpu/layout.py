@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import layouts
+from ..columns import GRAM_ROWS, WIDTH
 from ..constants import BASE, INFINITY_INT32, INFINITY_INT64, LEVEL_BITS, ZERO_LEVEL
 from ..matches import SHARE_BITS
 from ..nearest import MOST_NEIGHBORS, NOBODY, RATIO, ROOT, SHARES
@@ -40,6 +41,8 @@ TURN_SIDE, TURN_LINES = 32, 8
 #: together.
 SUM_STAGE, SUM_STEP, SUM_WARPS, SUM_ROWS, SUM_DIGITS = 32, 16, 4, 128, 3
 TURNED_COLUMNS, TURNED_WORDS = 32, 8
+#: Warps that share the partners of a site in `band_r2`.
+BAND_WARPS = 8
 #: What one thread block of wgmma (and the wider one of mma) keeps in shared memory for one stage,
 #: and what it needs besides its slots (alignment, barriers).
 SLOT_BYTES, SLOT_OVERHEAD = 3 * TILE_BYTES, 1024 + 256
@@ -82,8 +85,10 @@ LIST_ROOM = LIST_LENGTH - MOST_NEIGHBORS
 FILTER_THREADS, FILTER_ROWS = 256, 64
 #: Points a side of a thread block, threads a side, coordinates in shared memory at a time.
 POINT_TILE, POINT_SIDE, POINT_DEPTH = 128, 16, 16
-#: Code of each form of a distance; the last one is of points.
-FORMS = {"ROOT": ROOT, "RATIO": RATIO, "SHARES": SHARES, "POINTS": 3}
+#: Code of each form of a distance; the last ones are of points and of matches.
+FORMS = {"ROOT": ROOT, "RATIO": RATIO, "SHARES": SHARES, "POINTS": 3, "MATCHES": 4}
+#: `Pair` of kernels/neighbors/screen.cu: row, column, the counts of KINSHIP.
+PAIR_WORDS, PAIR_BYTES = 8, 32
 
 # --- layouts of maps (kernels/umap/)
 
@@ -136,12 +141,23 @@ FOUND = [
     ("first", np.int32),
     ("stop", np.int32),
 ]
+#: What is taken of the sums of cells: `Slope` in kernels/epistasis/cells.cuh.
+_SUMS = ("of_whole", "of_parts")
+
+
+def _line(name: str) -> list[tuple[str, type]]:
+    """`Line` there."""
+    floats = [(f"{name}_{one}", np.float32) for one in ("cases", "controls")]
+    return [(f"{name}_bytes", np.uint32), *floats]
+
+
 SCAN = np.dtype(
     [
         *FOUND,
         ("weights", np.uint32),
-        *((name, np.float32) for name in ("r", "q0", "q1", "q2", "low_slope", "high_slope")),
-        ("occupied", np.float32),
+        ("r", np.float32),
+        *(field for name in ("whole", "low", "high") for field in _line(name)),
+        *((f"{name}_{one}", np.float32) for name in _SUMS for one in ("steep", "empty")),
         ("need", np.float32),
         ("controls", np.uint32),
         ("cases", np.uint32),
@@ -181,12 +197,12 @@ DEFINES: dict[str, dict[str, int]] = {
     },
     "compare": _named(
         *("QUERIES", "CANDIDATES", "PROFILES_A_STEP", "SCAN_WARPS", "KEEP_THREADS", "INDEX_BITS"),
-        *("QUERY_BITS", "SELECT_COLUMNS", "SELECT_ROWS"),
+        *("QUERY_BITS", "SELECT_COLUMNS", "SELECT_ROWS", "BAND_WARPS"),
     )
     | {"SHARE_BITS": SHARE_BITS},
     "neighbors": _named(
         *("LIST_LENGTH", "LIST_ROOM", "FILTER_THREADS", "FILTER_ROWS"),
-        *("POINT_TILE", "POINT_SIDE", "POINT_DEPTH"),
+        *("POINT_TILE", "POINT_SIDE", "POINT_DEPTH", "SHARE_BITS", "PAIR_BYTES"),
     )
     | {f"FORM_{name}": code for name, code in FORMS.items()}
     | {"NOBODY": NOBODY},
@@ -194,7 +210,8 @@ DEFINES: dict[str, dict[str, int]] = {
     "pca": _named(
         *("SUM_STAGE", "SUM_STEP", "SUM_WARPS", "SUM_ROWS", "SUM_DIGITS"),
         *("TURNED_COLUMNS", "TURNED_WORDS"),
-    ),
+    )
+    | {"WIDTH": WIDTH, "GRAM_ROWS": GRAM_ROWS},
     "umap": {
         "UMAP_THREADS": UMAP_THREADS,
         "POINT_BITS": layouts.POINT_BITS,

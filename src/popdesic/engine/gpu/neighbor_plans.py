@@ -6,26 +6,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..matches import SHARE_BITS
 from ..nearest import SLACK, Measure, PlaneParts, tiles_of_pairs
-from ..terms import Planes, Terms
-from .layout import BLOCK_ROWS, FORMS
+from ..terms import KINSHIP, Planes, Terms
+from .layout import BLOCK_ROWS, FILTER_ROWS, FILTER_THREADS, FORMS, divide_up
 
 #: Most samples a side of a tile of counts, and of one of points.
 TILE_SAMPLES, TILE_POINTS = 1 << 15, 1 << 16
-#: Pairs of a block with itself are looked at in groups of 2**high samples without those of 2**low:
-#: each group is 8 times as long as the one before, so lists are never much worse than their
-#: candidates. The first is one tile of points, whose lists are still empty.
+#: Pairs of blocks whose lists are empty are looked at in groups of 2**high samples without those of
+#: 2**low: each group is 8 times as long as the one before, so lists are never much worse than their
+#: candidates. The first is one tile of points.
 BANDS = ((0, 7), (7, 10), (10, 13), (13, 31))
 #: Every pair of two blocks.
 WHOLE = ((0, 31),)
-#: Pairs of a tile whose counts come to the host: 16 bytes each of most distances.
-HOST_PAIRS = 1 << 23
 #: Share of the free device memory for the sums of a tile and what they come from.
 TILE_SHARE = 0.75
 #: Error of a float32 comparison of counts: three roundings of 2**-24, and room.
 COUNT_ROUNDING = 1e-6
 
 Bounds = tuple[int, int]
+
+
+class TileOfSums(Protocol):
+    """Sums of one tile on the device (`tiles.Sums`)."""
+
+    plan: Any
+
+    def arguments(self) -> tuple: ...
 
 
 class Tiles(Protocol):
@@ -39,7 +46,20 @@ class Tiles(Protocol):
 
     def block(self, bounds: Bounds) -> Planes: ...
 
-    def multiply(self, rows: Bounds, columns: Bounds, terms: Terms) -> Any: ...
+    def multiply(self, rows: Bounds, columns: Bounds, terms: Terms) -> TileOfSums: ...
+
+
+class TilesBetween(Protocol):
+    """Sums of tiles of two blocks on the device (`tiles.BlockSums`)."""
+
+    #: The rows are the second block.
+    turned: bool
+    rows: Planes
+    columns: Planes
+
+    def sides(self, terms: Terms) -> Bounds: ...
+
+    def multiply(self, rows: Bounds, columns: Bounds, terms: Terms) -> TileOfSums: ...
 
 
 @dataclass(frozen=True)
@@ -47,20 +67,28 @@ class Form:
     """How `keep_nearest` turns the last distance of a list into a limit (kernels/neighbors)."""
 
     code: int
+    n_outputs: int
     times: float
     share: float
     slack: float
 
     @classmethod
     def of_measure(cls, measure: Measure) -> Form:
-        return cls(measure.form, measure.times, measure.share, COUNT_ROUNDING)
+        n_outputs = len(measure.terms.outputs)
+        return cls(measure.form, n_outputs, measure.times, measure.share, COUNT_ROUNDING)
 
     @classmethod
     def of_points(cls, scale: float, rounding: float) -> Form:
-        return cls(FORMS["POINTS"], scale, SLACK, rounding)
+        return cls(FORMS["POINTS"], 2, scale, SLACK, rounding)
 
-    def defines(self, n_outputs: int) -> tuple[tuple[str, int], ...]:
-        return (("FORM", self.code), ("N_OUTPUTS", n_outputs))
+    @classmethod
+    def of_matches(cls) -> Form:
+        """Best matches, from counts of `KINSHIP`."""
+        return cls(FORMS["MATCHES"], len(KINSHIP.outputs), 2.0**SHARE_BITS, 1.0, COUNT_ROUNDING)
+
+    @property
+    def defines(self) -> tuple[tuple[str, int], ...]:
+        return (("FORM", self.code), ("N_OUTPUTS", self.n_outputs))
 
 
 def tile_side(n: int, most: int) -> int:
@@ -70,16 +98,22 @@ def tile_side(n: int, most: int) -> int:
     return min(largest, -(-n // (n_blocks * BLOCK_ROWS)) * BLOCK_ROWS)
 
 
-def sides_between(m: int, n: int, kept: tuple[bool, bool]) -> Bounds:
-    """Samples of m and of n others in one tile of counts that comes to the host.
+def tiles_between(
+    m: int, n: int, sides: tuple[int, int]
+) -> Iterator[tuple[Bounds, Bounds, tuple[Bounds, ...]]]:
+    """Rows among m samples, columns among n others, and the bands of each tile.
 
-    Every sample of the block that is kept on the device, up to TILE_SAMPLES, and few of the other
-    one: so the planes of that one pass once.
+    A tile of samples that have met nobody is looked at group by group.
     """
-    first = kept[0] and not kept[1]
-    whole = max(1, min(m if first else n, TILE_SAMPLES))
-    few = max(BLOCK_ROWS, HOST_PAIRS // whole // BLOCK_ROWS * BLOCK_ROWS)
-    return (whole, few) if first else (few, whole)
+    for row in range(0, m, sides[0]):
+        for column in range(0, n, sides[1]):
+            bands = WHOLE if row and column else BANDS
+            yield (row, min(row + sides[0], m)), (column, min(column + sides[1], n)), bands
+
+
+def filter_grid(n_rows: int, n_columns: int) -> tuple[int, int]:
+    """Thread blocks that look through a tile of counts."""
+    return divide_up(n_columns, 4 * FILTER_THREADS), divide_up(n_rows, FILTER_ROWS)
 
 
 def ordered_tiles(n: int, side: int) -> Iterator[tuple[Bounds, Bounds]]:

@@ -73,6 +73,31 @@ class Sums:
         )
 
 
+class _KeptStream:
+    """Products of one pair of blocks after the other; blocks of the same shape share buffers."""
+
+    def __init__(self, backend: TileHost, n_sites: int) -> None:
+        if n_sites >= MOST_SITES:
+            raise ValueError(f"{n_sites} sites; at most {MOST_SITES - 1} fit these sums.")
+        self.backend, self.n_sites = backend, n_sites
+        self._stream: tuple[tuple, BitgemmStream] | None = None
+
+    def multiply(self, a: Planes, b: Planes | None, terms: Terms) -> Sums:
+        """The sums of two blocks, or of one with itself; they hold until the next ones."""
+        other = a if b is None else b
+        n = None if b is None else b.n_samples
+        sizes = a.n_samples, n, a.words.shape[1], other.words.shape[1]
+        if self._stream is None or self._stream[0] != (terms, sizes):
+            self._stream = None
+            made = self.backend.stream(*sizes, terms, self.n_sites)
+            self._stream = (terms, sizes), made
+        else:
+            self._stream[1].clear()
+        stream = self._stream[1]
+        stream.add(a, b)
+        return Sums.of(stream)
+
+
 class TileSums:
     """Products of blocks of a study's samples, one tile after the other.
 
@@ -81,9 +106,8 @@ class TileSums:
     """
 
     def __init__(self, backend: TileHost, planes: PlaneParts) -> None:
-        if planes.n_sites >= MOST_SITES:
-            raise ValueError(f"{planes.n_sites} sites; at most {MOST_SITES - 1} fit these sums.")
         self.backend, self.planes = backend, planes
+        self._products = _KeptStream(backend, planes.n_sites)
         words = planes.parts[0].words
         if len(planes.parts) == 1 and isinstance(words, cupy.ndarray):
             self.held = cupy.ascontiguousarray(words)
@@ -92,13 +116,11 @@ class TileSums:
         else:
             self.held = None
         self._rows: tuple[Bounds, Planes] | None = None
-        self._stream: tuple[tuple, BitgemmStream] | None = None
 
     def side(self, terms: Terms) -> int:
         """Samples a side of the tiles of some terms."""
-        room = int(TILE_SHARE * self.backend.free_bytes())
-        fits = largest_block(len(terms.outputs), self.planes.n_planes, room)
-        return tile_side(self.planes.n_samples, min(fits, neighbor_plans.TILE_SAMPLES))
+        most = _most_of_side(self.backend, terms, self.planes.n_planes)
+        return tile_side(self.planes.n_samples, most)
 
     def block(self, bounds: Bounds) -> Planes:
         """Planes of a block of rows, on the device."""
@@ -119,26 +141,54 @@ class TileSums:
         a = self.block(rows)
         symmetric = rows == columns and terms.symmetric
         b = None if symmetric else a if rows == columns else self.columns(columns)
-        n = None if symmetric else columns[1] - columns[0]
-        key = terms, rows[1] - rows[0], n
-        if self._stream is None or self._stream[0] != key:
-            self._stream = None
-            n_planes = self.planes.n_planes
-            sizes = (rows[1] - rows[0], n, n_planes, n_planes)
-            made = self.backend.stream(*sizes, terms, self.planes.n_sites)
-            self._stream = key, made
-        else:
-            self._stream[1].clear()
-        stream = self._stream[1]
-        stream.add(a, b)
-        return Sums.of(stream)
+        return self._products.multiply(a, b, terms)
+
+
+class BlockSums:
+    """Products of two blocks of different samples, tile by tile.
+
+    A block that is on the device makes the rows, so that one in host memory passes once for all of
+    them; two blocks in host memory pass together.
+
+    Attributes
+    ----------
+    rows, columns : Planes
+    turned : bool
+        The rows are the second block.
+    """
+
+    def __init__(self, backend: TileHost, a: Planes, b: Planes) -> None:
+        there = [isinstance(planes.words, cupy.ndarray) for planes in (a, b)]
+        self.backend, self.turned = backend, there[1] and not there[0]
+        self.rows, self.columns = (b, a) if self.turned else (a, b)
+        self._products = _KeptStream(backend, a.n_sites)
+
+    def sides(self, terms: Terms) -> Bounds:
+        """Most rows and columns of a tile of some terms."""
+        most = _most_of_side(self.backend, terms, 3)
+        return tile_side(self.rows.n_samples, most), tile_side(self.columns.n_samples, most)
+
+    def multiply(self, rows: Bounds, columns: Bounds, terms: Terms) -> Sums:
+        """The sums of one tile; they hold until the next one."""
+        a, b = (
+            Planes(planes.words[slice(*bounds)], planes.n_sites)
+            for planes, bounds in ((self.rows, rows), (self.columns, columns))
+        )
+        return self._products.multiply(a, b, terms)
+
+
+def _most_of_side(backend: TileHost, terms: Terms, n_planes: int) -> int:
+    """Most samples a side of a tile of some terms."""
+    room = int(TILE_SHARE * backend.free_bytes())
+    fits = largest_block(len(terms.outputs), n_planes, room)
+    return min(fits, neighbor_plans.TILE_SAMPLES)
 
 
 def upload(backend: StreamHost, planes: PlaneParts) -> cupy.ndarray:
     """All planes on the device: uint64 (n_samples, n_planes, n_words)."""
     shape = planes.n_samples, planes.n_planes, planes.n_words
     held = cupy.empty(shape, np.uint64)
-    rows = max(1, UPLOAD_BYTES // (8 * max(1, shape[1] * shape[2])))
+    rows = min(max(1, shape[0]), max(1, UPLOAD_BYTES // (8 * max(1, shape[1] * shape[2]))))
     stream = cupy.cuda.Stream(non_blocking=True)
     stream.wait_event(cupy.cuda.get_current_stream().record())
     buffers = [cupyx.empty_pinned((rows, *shape[1:]), np.uint64) for _ in range(2)]

@@ -48,3 +48,33 @@ def join_neighbors(starts, ends, side, rounds):
             break
         side = moved
     return side
+
+
+@numba.njit(nogil=True, cache=True)
+def sides_of_edges(tree_starts, tree_ends, starts, ends, firsts, lasts, rounds, fewest, most):
+    """Halves beyond edges of a tree after `join_neighbors`, those of at least `fewest` nodes.
+
+    Parameters
+    ----------
+    tree_starts, tree_ends, starts, ends : int64 arrays
+        Neighbours of every node in the tree and in the graph, as in `beyond_edge`.
+    firsts, lasts : int64 arrays, (n_edges,)
+        Nodes of the edges in the order in which they are tried.
+    rounds, fewest, most : int
+        Of `join_neighbors`; fewest nodes of either half; most halves that are looked for.
+
+    Returns
+    -------
+    bool array, (n_halves, n)
+    """
+    n = len(starts) - 1
+    sides, found = np.empty((most, n), np.bool_), 0
+    for edge in range(len(firsts)):
+        if found == most:
+            break
+        side = beyond_edge(tree_starts, tree_ends, firsts[edge], lasts[edge])
+        side = join_neighbors(starts, ends, side, rounds)
+        if fewest <= side.sum() <= n - fewest:
+            sides[found] = side
+            found += 1
+    return sides[:found]

@@ -4,6 +4,9 @@ A segment is found by its opposite homozygotes alone (`ibd_segments`). Here the 
 genotype pairs (`ibd.model.log_ratios`) say where they speak against a shared allele: at an end,
 which is cut off (`trimmed`), or inside, where the segment is split (`next_part`). Sums are
 integers, looked at every 16 sites first; few segments have to be gone through site by site.
+
+Without phase a segment goes on to the next opposite homozygote, behind its true end. How likely a
+site is to be the last one follows from the ratios of all sites behind it (`likely_end`).
 """
 
 from __future__ import annotations
@@ -12,6 +15,11 @@ import numba
 import numpy as np
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_ONE = np.uint64(1)
+#: Weights of ends are listed by sums of ratios in steps of 2 ** STEP_BITS, from -BELOW steps on.
+STEP_BITS, BELOW = 6, 256
+#: Weight of an end behind which ratios add up to 0. Sums of weights x 1e-6 cM stay below 2 ** 63.
+WHOLE = 1 << 16
 
 
 def by_bits(ratios: np.ndarray) -> np.ndarray:
@@ -22,6 +30,29 @@ def by_bits(ratios: np.ndarray) -> np.ndarray:
     """
     code = np.array([0, 1, 3, 2])  # genotype of bits
     return np.ascontiguousarray(ratios.reshape(-1, 4, 4)[:, code][:, :, code].reshape(-1, 16))
+
+
+def end_weights(share: float, scale: int) -> np.ndarray:
+    """Weights of a last site by the sum of ratios between it and where the search ended.
+
+    The likelihood that these sites are not shared, 10 ** -(share x sum / scale), as whole numbers:
+    sums of them are the same in any order.
+
+    Parameters
+    ----------
+    share : float
+        Part of a ratio that counts, since neighbours in linkage disequilibrium say the same.
+    scale : int
+        Ratios are in units of 1 / scale.
+
+    Returns
+    -------
+    int64 array
+        Number k is that of the sums from (k - BELOW) x 2 ** STEP_BITS on; the last one is 0.
+    """
+    steps = np.arange(-BELOW, np.log10(4 * WHOLE) / share * scale / (1 << STEP_BITS))
+    weights = np.rint(WHOLE * 10.0 ** (-share * steps * (1 << STEP_BITS) / scale))
+    return weights.astype(np.int64)
 
 
 @numba.njit(nogil=True, inline="always")
@@ -160,3 +191,40 @@ def next_part(a, b, ratios, first, last, split, new):
                 elif new and total <= 0:
                     first, end_at, total, highest = site + 1, site + 1, 0, 0
     return first, last, total, last + 1
+
+
+@numba.njit(nogil=True, cache=True)
+def _outer_weights(a, b, ratios, places, weights, site, step, most, behind, limit):
+    """Sum of the weights of the outermost sites until it is `limit` or more: sum, site, ratios.
+
+    The site is the one that reached the limit, the ratios those of all sites farther out.
+    """
+    whole, fall, edge, shift, codes = 0, 0, places[behind], -1, np.uint64(0)
+    for _ in range(most):
+        weight = weights[min(max((fall >> STEP_BITS) + BELOW, 0), len(weights) - 1)]
+        whole += weight * abs(edge - places[site])
+        if weight == 0 or whole >= limit:
+            return whole, site, fall
+        edge = places[site]
+        if shift != site & 48:
+            shift = site & 48
+            codes = _codes(a, b, site >> 6, called_sites(a, b, site >> 6), shift)
+        fall += ratios[site, np.int64((codes >> np.uint64(4 * (site & 15))) & np.uint64(15))]
+        site += step
+    return whole, site - step, fall
+
+
+@numba.njit(nogil=True, cache=True)
+def likely_end(a, b, ratios, places, weights, site, step, most, behind):
+    """Where a segment ends that goes on to a contradiction: its last site, and the ratios cut off.
+
+    site: the last one before the contradiction, at site `behind`. step: -1 for the end on the
+    right, 1 for that on the left. places: int64 (n_sites,), 1e-6 cM. weights: `end_weights`.
+
+    The end lies between a site and its neighbour farther out, at most `most` sites in, with a
+    chance in proportion to their distance and to the weight of the ratios farther out. It is put at
+    the median: as probably the segment ends before as behind it.
+    """
+    given = a, b, ratios, places, weights, site, step, most, behind
+    whole = _outer_weights(*given, np.int64(1) << 62)[0]
+    return _outer_weights(*given, (whole + 1) >> 1)[1:]

@@ -5,8 +5,9 @@ where nothing contradicts a segment, a loss where something does. A segment star
 sum last was at its lowest and ends where it is at its highest; it is closed when the sum has fallen
 by more than `drop` below that (Altschul et al. 1990), or below zero, and the next one may start
 behind. Its log10 ratio is the sum by genotype pairs (`ibd.model.log_ratios`) from its start to its
-end. Where these speak against a shared allele, ends are cut off and segments are split
-(`ibd_ratios`). Sums are integers: the same from any number of threads.
+end. Where these speak against a shared allele, ends are cut off and segments are split; other ends
+lie in front of a contradiction, and the likeliest place before it is taken (`ibd_ratios`). Sums are
+integers: the same from any number of threads.
 
 A candidate is a stretch of sites that surely belongs to a segment if there is one. The search goes
 down from its first site as far as the score rises, then up from there until a segment is closed
@@ -25,7 +26,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from .ibd_ratios import bit_range, called_sites, measure, next_part, trimmed
+from .ibd_ratios import bit_range, called_sites, likely_end, measure, next_part, trimmed
 from .popcount import popcount
 
 #: Columns of a found segment.
@@ -182,6 +183,37 @@ def _count(a, b, shared, first, last):
     return called, errors
 
 
+@numba.njit(nogil=True, cache=True)
+def _contradiction(a, b, ends, site, step, bound, stop):
+    """The next site that says anything, if it contradicts a shared allele; -1 if it does not.
+
+    Sites from `bound` up to `stop` are looked at, from `site` on in steps of 1 or -1.
+    """
+    while bound <= site < stop:
+        word, bit = site >> 6, np.uint64(site & 63)
+        if ends[site, 1] < 0 and (called_sites(a, b, word) >> bit) & _ONE:
+            return site if (_against(a, b, word, 1) >> bit) & _ONE else -1
+        site += step
+    return -1
+
+
+@numba.njit(nogil=True, cache=True)
+def _likely_ends(a, b, ends, ratios, places, weights, first, last, bound, stop):
+    """Likeliest ends of the segment first ... last, and the ratios of the sites cut off."""
+    most, lost, begin, end = (last + 1 - first) >> 1, 0, first, last
+    if not most:
+        return begin, end, lost
+    behind = _contradiction(a, b, ends, first - 1, -1, bound, stop)
+    if behind >= 0:
+        begin, fall = likely_end(a, b, ratios, places, weights, first, 1, most, behind)
+        lost += fall
+    behind = _contradiction(a, b, ends, last + 1, 1, bound, stop)
+    if behind >= 0:
+        end, fall = likely_end(a, b, ratios, places, weights, last, -1, most, behind)
+        lost += fall
+    return begin, end, lost
+
+
 @numba.njit(nogil=True, inline="always")
 def _breaks(a, b, losses, sums, chunk, drop):
     """Whether the differences of a chunk end any stretch that holds it."""
@@ -268,18 +300,21 @@ def _both_alleles(a, b, pair, ends, sums, losses, ratios, cm, limits, least, fir
 
 @numba.njit(nogil=True, cache=True)
 def find_segments(
-    a, b, candidates, ends1, sums1, ratios1, ends2, sums2, ratios2, losses2, limits, cm, least, out
-):
+    a, b, candidates, ends1, sums1, ratios1, ends2, sums2, ratios2, losses2, weights, limits, cm,
+    places, least, out
+):  # fmt: skip
     """Segments of the candidates of some pairs; their number, which may exceed the room in `out`.
 
     a, b: uint64 (n, 2 or 3, n_words), planes of two blocks of samples. candidates: int64 (k, 7):
     number of the pair, its rows of a and b, first and end site of the candidate and of its contig;
     ordered by pair and first site. ends1, ends2: int32 (n_sites, 2), `ibd.model.end_scores` of one
     and two alleles. sums1, sums2: `running_sums`. ratios1, ratios2: int32 (n_sites, 16), `by_bits`.
-    losses2: `chunk_losses`. limits: int64 (drop, least ratio of one shared allele, least of two,
-    trim, split). cm: float64 (n_sites,), genetic positions, not falling within a contig. least:
-    float64 (2,), shortest segment with one and with two alleles. out: int64 (m, 7), FIELDS; errors:
-    opposite homozygotes where one allele is shared, differing genotypes where two are.
+    losses2: `chunk_losses`. weights: `end_weights`. limits: int64 (drop, least ratio of one shared
+    allele, least of two, trim, split). cm: float64 (n_sites,), genetic positions, not falling
+    within a contig; places: int64, the same in 1e-6 cM. least: float64 (3,), shortest
+    segment with one and with two alleles, where one ends at the next contradiction, and shortest
+    likely segment. out: int64 (m, 7), FIELDS;
+    errors: opposite homozygotes where one allele is shared, differing genotypes where two are.
     """
     drop, n = limits[0], 0
     reached, pair_before = 0, -1
@@ -310,6 +345,12 @@ def find_segments(
                     )
                     new = True
                 if total < limits[1] or last < first or cm[last] - cm[first] < least[0]:
+                    continue
+                first, last, lost = _likely_ends(
+                    one, two, ends1, ratios1, places, weights, first, last, candidates[k, 5], bound
+                )
+                total -= lost
+                if cm[last] - cm[first] < least[2]:
                     continue
                 if n < len(out):
                     called, errors = _count(one, two, 1, first, last)

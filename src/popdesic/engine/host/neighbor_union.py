@@ -4,14 +4,14 @@ For a pair that is listed by either of its ends, with weights p and q (0 where i
 the weight is p + q - p q (McInnes, Healy and Melville 2018, section 3.1), and the edge is in the
 rows of both.
 
-Shapes: near int64 (n, k), weights float64 (n, k). Loops: threads take ranges of samples, except for
-`_place_back`, which sends an edge to the row of its other end. Every row is sorted by its ends, so
-that the result does not depend on the threads.
+Shapes: near int64 (n, k), weights float64 (n, k). Loops: threads take ranges of samples. Every row
+is sorted by its ends, so that the result does not depend on the threads.
 """
 
 from __future__ import annotations
 
 import functools
+from itertools import pairwise
 
 import numba
 import numpy as np
@@ -54,17 +54,20 @@ def _count_edges(near, united, alone, least, own, starts):
 
 
 @numba.njit(nogil=True, cache=True)
-def _place_back(near, united, alone, least, own, starts, ends, found):
-    """Edges in the rows of samples that do not list them, behind the samples' own."""
+def _place_back(near, united, alone, least, own, starts, ends, found, first, last):
+    """Edges in the rows of samples that do not list them, behind the samples' own.
+
+    The rows of some samples, of which every thread looks through all edges.
+    """
     n, k = near.shape
-    place = starts[:-1] + own
+    place = starts[first:last] + own[first:last]
     for i in range(n):
         for a in range(k):
-            if alone[i, a] and united[i, a] >= least:
-                j = near[i, a]
-                ends[place[j]] = i
-                found[place[j]] = united[i, a]
-                place[j] += 1
+            j = near[i, a]
+            if first <= j < last and alone[i, a] and united[i, a] >= least:
+                ends[place[j - first]] = i
+                found[place[j - first]] = united[i, a]
+                place[j - first] += 1
 
 
 @numba.njit(nogil=True, cache=True)
@@ -146,7 +149,9 @@ def unite_neighbors(
     own, starts = np.zeros(n, np.int64), np.zeros(n + 1, np.int64)
     _count_edges(near, united, alone, least, own, starts)
     ends, found = np.empty(starts[-1], np.int64), np.empty(starts[-1])
-    _place_back(near, united, alone, least, own, starts, ends, found)
+    place = functools.partial(_place_back, near, united, alone, least, own, starts, ends, found)
+    edges = np.linspace(0, n, max(threads, 1) + 1).astype(np.int64)
+    run_tasks(place, [(int(a), int(b)) for a, b in pairwise(edges)], threads)
     run_tasks(
         functools.partial(_sort_rows, near, united, least, starts, ends, found), bounds, threads
     )

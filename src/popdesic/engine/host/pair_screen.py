@@ -1,9 +1,7 @@
 """Which pairs of a block of counts are looked at again, and the best match of every sample.
 
-Nearly all pairs of people are of no interest: not related, not the same person, neither part of the
-other. One pass over the five counts of `engine.terms.KINSHIP` finds those that may be, in place of
-a dozen passes of NumPy over temporaries of the block's size. What passes is judged again by the
-caller, so limits of kinship may be wider here than there, never narrower.
+One pass over the five counts of `engine.terms.KINSHIP` finds them (`engine.screen.Screen`), in
+place of a dozen passes of NumPy over temporaries of the block's size.
 
 Kernels
 -------
@@ -14,14 +12,17 @@ thread's hands. `_match_rows`: the same for lists of the rows. Shares of mismatc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numba
 import numpy as np
 
+from ..base import Backend
 from ..matches import SHARE_BITS, TopMatches
+from ..screen import Screen, Screened
+from ..terms import KINSHIP, Planes
 from ..threads import run_tasks
 
+#: Samples per side of one block: its five int64 matrices take 160 MB.
+BLOCK_SAMPLES = 2048
 #: Columns, or rows, of one task.
 STRIPE = 128
 #: Room for pairs of a task at first; it doubles.
@@ -30,33 +31,6 @@ ROOM = 256
 SLACK = 1e-9
 #: Above every key of `matches.rank_key` but NEVER, whose products overflow.
 ABOVE = 1 << (SHARE_BITS + 1)
-
-
-@dataclass(frozen=True)
-class Screen:
-    """What makes a pair worth another look.
-
-    Attributes
-    ----------
-    min_kinship : float
-        Infinite: none by kinship.
-    max_same : float
-        Largest share of mismatches of one person; negative: none by mismatches.
-    least_related : int
-        Fewest jointly called sites of relatives.
-    least_matched : int
-        Fewest jointly called sites of best matches; pairs with fewer are counted.
-    max_mismatch, max_absent : float
-        Different people with more mismatches, of whom one lacks at most this share of the other's
-        alleles, may be a mixture.
-    """
-
-    min_kinship: float
-    max_same: float
-    least_related: int
-    least_matched: int
-    max_mismatch: float
-    max_absent: float
 
 
 @numba.njit(nogil=True, cache=True)
@@ -196,3 +170,24 @@ def screen_pairs(
     pairs = np.concatenate([np.empty((0, 2), np.int64), *(part for part, _ in found)])
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     return pairs[:, 0], pairs[:, 1], sum(few for _, few in found)
+
+
+def screen_blocks(
+    backend: Backend, a: Planes, b: Planes | None, screen: Screen, top: int
+) -> Screened:
+    """`Backend.screen_pairs` by blocks of a backend's products."""
+    own = b is None
+    other = a if own else b
+    best, few, parts = TopMatches(other.n_samples, top), 0, []
+    for row in range(0, a.n_samples, BLOCK_SAMPLES):
+        rows = Planes(a.words[row : row + BLOCK_SAMPLES], a.n_sites)
+        for column in range(row if own else 0, other.n_samples, BLOCK_SAMPLES):
+            diagonal = own and row == column
+            columns = Planes(other.words[column : column + BLOCK_SAMPLES], a.n_sites)
+            counts = backend.bitgemm(rows, None if diagonal else columns, KINSHIP)
+            places = screen, best, row, column
+            options = {"own": diagonal, "both_ways": own, "threads": backend.threads}
+            i, j, fewer = screen_pairs(counts, *places, **options)
+            parts.append((i + row, j + column, counts[:, i, j]))
+            few += fewer
+    return Screened.joined(parts, few, best)

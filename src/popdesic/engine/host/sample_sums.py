@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ..genotype_products import Calls, misses, site_blocks
+from ..genotype_products import Calls, SampleSums, misses, site_blocks
 from ..threads import run_ordered
 from .genotype_sums import ITEMS, by_person, by_site, sum_codes, sum_missing
 
@@ -14,25 +14,38 @@ from .genotype_sums import ITEMS, by_person, by_site, sum_codes, sum_missing
 SQUARE_BITS = 30
 #: They are summed in two digits, the lower of so many bits: of 2**20 people, both fit `sum_codes`.
 DIGIT_BITS = 26
+#: On a GPU they are summed in so many signed digits of so many bits.
+DIGITS, PART_BITS = 3, 21
 
 
-@dataclass(frozen=True)
-class SampleSums:
-    """What single samples sum up to, over the sites that count.
+def squares_of_codes(mean: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Squares of the standardised genotypes 0, 1 and 2, int64 (3, n_sites), and which sites count.
 
-    Attributes
-    ----------
-    squares : float64 array, (n,)
-        Of standardised genotypes, each rounded to 2**-SQUARE_BITS.
-    called : int64 array, (n,)
-        Called genotypes.
-    joint : int64 array, (n_parts, n_parts)
-        Sites called in both samples, over all ordered pairs of samples of two parts.
+    In units of 2**-SQUARE_BITS.
     """
+    one = (np.arange(3.0)[:, None] - mean) * inverse
+    return np.rint(np.ldexp(one * one, SQUARE_BITS)).astype(np.int64), inverse > 0
 
-    squares: np.ndarray
-    called: np.ndarray
-    joint: np.ndarray
+
+def digits_of(numbers: np.ndarray) -> np.ndarray:
+    """Whole numbers below 2**62 in DIGITS digits, float64 (n, DIGITS); each fits `sum_codes`."""
+    out = np.empty((len(numbers), DIGITS))
+    for digit in range(DIGITS):
+        low = ((numbers + (1 << PART_BITS - 1)) & ((1 << PART_BITS) - 1)) - (1 << PART_BITS - 1)
+        out[:, digit] = low
+        numbers = (numbers - low) >> PART_BITS
+    return out
+
+
+def whole_of(sums: Any) -> Any:
+    """Sums of `digits_of` as whole numbers, float64 (n, DIGITS or more) to int64 (n,)."""
+    parts = [sums[:, digit].astype(np.int64) << (PART_BITS * digit) for digit in range(DIGITS)]
+    return sum(parts[1:], parts[0])
+
+
+def unscaled(squares: np.ndarray) -> np.ndarray:
+    """Sums of squares in their own unit, float64."""
+    return np.ldexp(squares.astype(np.float64), -SQUARE_BITS)
 
 
 def sample_sums(calls: Calls, threads: int = 1) -> SampleSums:
@@ -44,11 +57,9 @@ def sample_sums(calls: Calls, threads: int = 1) -> SampleSums:
 
     def work(bounds: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         rows, own = calls.block(*bounds), slice(*bounds)
-        use = inverse[own] > 0
+        squares, use = squares_of_codes(mean[own], inverse[own])
         values = np.zeros((3, len(rows), 3), np.int64)
-        for value, genotype in zip(values, (2, 1, 0), strict=True):
-            one = (genotype - mean[own]) * inverse[own]
-            square = np.rint(np.ldexp(one * one, SQUARE_BITS)).astype(np.int64)
+        for value, square in zip(values, squares[::-1], strict=True):
             value[:, 0], value[:, 1] = square & ((1 << DIGIT_BITS) - 1), square >> DIGIT_BITS
             value[:, 2] = use
         called = np.tile(sizes, (len(rows), 1))
@@ -67,5 +78,4 @@ def sample_sums(calls: Calls, threads: int = 1) -> SampleSums:
     for sums, pairs in run_ordered(work, site_blocks(calls.n_sites), threads):
         total += sums
         joint += pairs
-    squares = np.ldexp(total[:, 0].astype(np.float64), -SQUARE_BITS)
-    return SampleSums(squares, total[:, 1], joint)
+    return SampleSums(unscaled(total[:, 0]), total[:, 1], joint)

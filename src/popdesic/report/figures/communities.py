@@ -183,8 +183,7 @@ def draw_heatmap(matrix: _Matrix, table: pd.DataFrame, colouring: Colouring, tit
         extent=(0, n, n, 0),
     )
     mark_groups(axes, community.astype(str)[order], colouring)
-    axes.set_ylabel("community", labelpad=10)
-    axes.set_title(f"Geodesics, {title}", pad=12)
+    axes.set_title(f"Geodesics by community, {title}", pad=12)
     bar = figure.colorbar(image, ax=axes, fraction=0.045, pad=0.02, extend="both")
     bar.set_label("Fermat distance")
     bar.outline.set_linewidth(0.4)

@@ -12,8 +12,7 @@ from matplotlib.ticker import FuncFormatter
 from ...compare.kinship import SAME
 from ...compare.resolution import DUPLICATE, FIRST, SECOND, THIRD
 from ...io.tables import read_table
-from ..words import number
-from .style import ACCENT, ALARM, PALETTE, Entry, new_figure, save_figure, styled
+from .style import ACCENT, ALARM, PALETTE, Entry, new_figure, plain_ticks, save_figure, styled
 
 #: Order and colour of the relations in the kinship figure.
 RELATIONS = {
@@ -106,11 +105,13 @@ def draw_decay(decay: pd.DataFrame) -> Figure:
     scale = "linear" if decay.empty else "log"  # empty where no two sites are near each other
     counts.set_yscale(scale)
     counts.set_ylabel("pairs of sites")
-    counts.yaxis.set_major_formatter(lambda value, _: number(round(value)))
     for panel in (axes, counts):
         panel.set_xscale(scale)
         panel.set_xlabel("distance")
-        panel.xaxis.set_major_formatter(lambda value, _: _distance(value))
+        if len(decay):
+            plain_ticks(panel.xaxis, _distance)
+    if len(decay):
+        plain_ticks(counts.yaxis)
     return figure
 
 

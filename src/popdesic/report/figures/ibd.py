@@ -1,4 +1,4 @@
-"""Figure of segments of identity by descent: pairs by shared length and number of segments."""
+"""Figures of segments of identity by descent: pairs by shared length and number, and families."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from ...ibd.degrees import DEGREES
 from ...io.tables import read_table
-from .style import ALARM, PALETTE, Entry, new_figure, save_figure, styled
+from .families import draw_families
+from .style import ALARM, PALETTE, Entry, new_figure, plain_ticks, save_figure, styled
 
 #: Colours of the degrees from 0 on.
 COLOURS = (ALARM, *(PALETTE[k] for k in (0, 1, 2, 4, 5, 6, 7)))
@@ -19,10 +20,12 @@ BINS = 40
 
 
 def draw_ibd(pairs: Path, out: Path) -> list[str]:
-    """Draw `ibd/pairs.tsv` and write {out}/ibd.svg and .png; return the names of the figures."""
+    """Draw `ibd/pairs.tsv`, write {out}/NAME.svg and .png; return the names of the figures."""
+    table, drawn = read_table(pairs), {"ibd": draw_pairs, "families": draw_families}
     with styled():
-        save_figure(draw_pairs(read_table(pairs)), out / "ibd")
-    return ["ibd"]
+        for name, draw in drawn.items():
+            save_figure(draw(table), out / name)
+    return list(drawn)
 
 
 def draw_pairs(pairs: pd.DataFrame) -> Figure:
@@ -49,7 +52,9 @@ def draw_pairs(pairs: pd.DataFrame) -> Figure:
         bars.hist(parts, edges, stacked=True, color=[colours[name] for name in names])
         for panel in (axes, bars):
             panel.set_xscale("log")
+            plain_ticks(panel.xaxis)
         bars.set_yscale("symlog", linthresh=1)
+        plain_ticks(bars.yaxis)
     else:
         axes.text(0.5, 0.5, "no shared segment", transform=axes.transAxes, ha="center")
     for panel in (axes, bars):

@@ -13,6 +13,8 @@ from .style import ACCENT, WIDTH, new_figure, shorten
 
 #: Base pairs of one bar; the windows in which regions are sought are as wide.
 BAR = 5_000_000
+#: Colour of the bars of every other contig.
+OTHER = "#8fa8c4"
 #: Axes that are shown.
 MOST_AXES = 4
 #: Contigs narrower than this share of the figure are not named.
@@ -39,16 +41,17 @@ def draw_loadings(path: Path) -> Figure:
     starts = np.r_[True, (chrom[1:] != chrom[:-1]) | (window[1:] != window[:-1])]
     first = np.flatnonzero(starts)
     sites = np.diff(np.append(first, len(table))) / len(table)
-    place = np.arange(len(first))
+    edges = np.arange(len(first) + 1) - 0.5
     contig = chrom[first]
     bounds = np.flatnonzero(np.r_[True, contig[1:] != contig[:-1], True])
+    of_contig = np.searchsorted(bounds, np.arange(len(first)), "right")
     figure, panels = new_figure(1, n_rows=len(shown), width=WIDTH, height=1.05 * len(shown) + 0.55)
     for axes, axis in zip(panels, shown, strict=True):
         squared = table[axis].to_numpy(np.float64) ** 2
         share = np.add.reduceat(squared, first) / squared.sum()
-        colours = np.where(np.searchsorted(bounds, place, "right") % 2, ACCENT, "#8fa8c4")
-        axes.bar(place, 100 * share, width=1.0, color=colours, linewidth=0)
-        edges = np.arange(len(first) + 1) - 0.5
+        for turn, colour in ((1, ACCENT), (0, OTHER)):  # one outline for all bars of a colour
+            there = np.where(of_contig % 2 == turn, 100 * share, 0.0)
+            axes.stairs(there, edges, fill=True, color=colour, linewidth=0)
         axes.stairs(100 * sites, edges, baseline=None, color="#606060", linewidth=0.7)
         axes.set(xlim=(-0.5, len(first) - 0.5), ylim=(0, None), ylabel=f"{axis} (%)", xticks=[])
         axes.locator_params(axis="y", nbins=3)

@@ -130,7 +130,8 @@ def draw_scree(outcome: Outcome) -> Figure:
     named = 4 if len(shares) <= 10 else 2  # narrow bars have no room for all
     for number, share in zip(numbers[:named], shares[:named], strict=True):
         left.annotate(f"{share:.1f}", (number, share), ha="center", va="bottom", fontsize=7)
-    left.set(title="PCA of the genotypes", xlabel="component", ylabel="variance explained (%)")
+    title = f"PCA of the genotypes, {outcome.axes['significant']} significant"
+    left.set(title=title, xlabel="component", ylabel="variance explained (%)")
     for index, (space, alpha) in enumerate(outcome.maps()):
         about = outcome.geodesics[space, alpha]
         if outcome.is_repeated(space, alpha):

@@ -23,6 +23,7 @@ from .style import (
     PALETTE,
     RASTER_POINTS,
     Entry,
+    ink_on,
     new_figure,
     save_figure,
     shorten,
@@ -179,17 +180,15 @@ def draw_differentiation(folder: Path) -> Figure:
     right.tick_params(length=0)
     right.set_title("Hudson's F_ST")
     if n <= 12:
-        dark = np.nanmax(matrix) * 0.6 if np.isfinite(matrix).any() else 0
         for i in range(n):
             for j in range(n):
                 if np.isfinite(matrix[i, j]):
-                    colour = "white" if matrix[i, j] > dark else INK
                     right.text(
                         *(j, i, f"{matrix[i, j]:.3f}"),
                         ha="center",
                         va="center",
                         fontsize=5.5,
-                        color=colour,
+                        color=ink_on(shown.to_rgba(matrix[i, j])),
                     )
     bar = figure.colorbar(shown, ax=right, fraction=0.05, pad=0.02)
     bar.outline.set_linewidth(0.4)

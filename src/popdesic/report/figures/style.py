@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +10,12 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.axis import Axis
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogFormatter, MaxNLocator
 
 from ...cohort.samples import UNKNOWN
 from ...io.files import atomic_path
@@ -84,7 +85,8 @@ def styled() -> Iterator[None]:
 
 def save_figure(figure: Figure, stem: Path) -> None:
     """Write {stem}.svg and {stem}.png without dates or versions: equal figures give equal bytes."""
-    figure.draw_without_rendering()  # finds the layout, once for both files
+    if layout := figure.get_layout_engine():
+        layout.execute(figure)  # once for both files
     with mpl.rc_context({"figure.constrained_layout.use": False}):
         figure.set_layout_engine(None)
         with atomic_path(Path(f"{stem}.svg")) as temporary:
@@ -95,6 +97,39 @@ def save_figure(figure: Figure, stem: Path) -> None:
             )
         with atomic_path(Path(f"{stem}.png")) as temporary:
             figure.savefig(temporary, format="png", dpi=DPI, metadata={"Software": None})
+
+
+def luminance(rgb: Sequence[float]) -> float:
+    """Relative luminance of a colour, 0 to 1 (WCAG 2)."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb[:3]]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def ink_on(rgb: Sequence[float]) -> str:
+    """White or INK, whichever has more contrast on this colour."""
+    dark = luminance(mpl.colors.to_rgb(INK)) + 0.05
+    return INK if (luminance(rgb) + 0.05) ** 2 > 1.05 * dark else "white"
+
+
+class PlainLog(LogFormatter):
+    """Ticks of a logarithmic axis as plain text: formulas are not set (`text.parse_math`)."""
+
+    def __init__(self, text: Callable[[float], str]) -> None:
+        super().__init__(labelOnlyBase=False)
+        self.text = text
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return self.text(x) if super().__call__(x, pos) else ""
+
+
+def plain_number(value: float) -> str:
+    return number(round(value)) if value >= 1 else f"{value:g}"
+
+
+def plain_ticks(axis: Axis, text: Callable[[float], str] = plain_number) -> None:
+    """Label a logarithmic axis by `text`, between powers of ten only where there is room."""
+    axis.set_major_formatter(PlainLog(text))
+    axis.set_minor_formatter(PlainLog(text))
 
 
 def shorten(text: str, longest: int = 22) -> str:

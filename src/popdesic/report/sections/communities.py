@@ -54,14 +54,21 @@ def shown_agreement(table: pd.DataFrame, about: dict[str, Any]) -> list[dict[str
     """Rows of the table of agreement that the page shows.
 
     Left out are levels of the block model, finer communities that are the communities, and labels
-    with more than MOST_LABELS values, such as ages.
+    with more than MOST_LABELS values, such as ages. Labels that agree best come first.
     """
     partitions = ["community", "hdbscan"]
     if about["fine"] > about["communities"]:
         partitions.append("fine")
     few = pd.to_numeric(table.labels) <= MOST_LABELS
-    rows = table[few & table.partition.isin(partitions)].to_dict("records")
-    return [row | {s: f"{float(row[s]):.3f}" for s in ("ari", "ami")} for row in rows]
+    table = table[few & table.partition.isin(partitions)].copy()
+    scores = ["ari", "ami"]
+    table[scores] = table[scores].apply(pd.to_numeric).round(3) + 0.0  # no minus before a zero
+    best = table.groupby("label").ari.transform("max")
+    rows = table.assign(best=best).sort_values("best", ascending=False, kind="stable")
+    return [
+        row | {s: f"{row[s]:.3f}" for s in scores}
+        for row in rows.drop(columns="best").to_dict("records")
+    ]
 
 
 def split_rows(about: dict[str, Any]) -> list[dict[str, str]]:
@@ -113,8 +120,9 @@ def describe(about: dict[str, Any]) -> str:
     )
     if about["fine"] > about["communities"]:
         text += (
-            f"; {about['fine']} finer communities include those that splits with an F_ST below "
-            f"{about['coarse_f_st']:.3f} separate, where the depths of splits leave the widest gap"
+            f". Splits with an F_ST below {about['coarse_f_st']:.3f} divide these into "
+            f"{about['fine']} finer communities; the limit is the widest gap between the depths of "
+            "splits"
         )
     text += (
         f". The weakest gap has a dip of {weakest['dip']:.3f} (p < {max(weakest['p'], 1e-3):.2g}, "
@@ -126,10 +134,10 @@ def describe(about: dict[str, Any]) -> str:
 def _within(about: dict[str, Any]) -> str:
     """Which communities are continua, which hold finer groups, and in which nothing was found."""
     words = {
-        "continuous": "structure is continuous: components of their own samples are significant, "
-        "but leave no gap",
+        "continuous": "structure is continuous: components computed there are significant, but "
+        "leave no gap",
         "discrete": "there are finer groups",
-        "one": "no component of their own samples is significant",
+        "one": "no component computed there is significant",
         "unknown": "there are too few unrelated samples to look for structure",
     }
     text = ""
@@ -137,7 +145,7 @@ def _within(about: dict[str, Any]) -> str:
         own = [str(one["community"]) for one in about["within"] if one["structure"] == kind]
         if own:
             listed = " and ".join(filter(None, [", ".join(own[:-1]), own[-1]]))
-            text += f" Within communit{'ies' if len(own) > 1 else 'y'} {listed} {what}."
+            text += f" Within communit{'ies' if len(own) > 1 else 'y'} {listed}, {what}."
     return text
 
 
@@ -163,6 +171,6 @@ def _hdbscan(about: dict[str, Any]) -> str:
             f"{number(HDBSCAN_SAMPLES)} samples."
         )
     if not about["hdbscan"]:
-        return " HDBSCAN, a clustering by density, was run too and finds no cluster."
+        return " HDBSCAN (clustering by density) finds no cluster."
     found = about["hdbscan"]
-    return f" HDBSCAN, a clustering by density, finds {found} cluster{'s' if found > 1 else ''}."
+    return f" HDBSCAN (clustering by density) finds {found} cluster{'s' if found > 1 else ''}."

@@ -47,6 +47,16 @@ def _pc_relate_of(pairs: pd.DataFrame, results: Path) -> list[str]:
     return [values.get(frozenset(pair), "") for pair in listed]
 
 
+def _shown(row: dict[str, str]) -> dict[str, str]:
+    """A row with kinships to three decimals, and counts as they are written elsewhere."""
+    values = dict(row)
+    for name in {"kinship", "pc_relate"} & set(row):
+        values[name] = row[name] if row[name] in ("", "NA") else f"{float(row[name]):.3f}"
+    for name in {"called", "mismatches", "absent"} & set(row):
+        values[name] = row[name] if row[name] in ("", "NA") else number(int(row[name]))
+    return values
+
+
 def comparison_section(results: Path, figures: Path, analyses: list[str]) -> dict[str, Any] | None:
     """Tables and figures of the analyses that were run; None if there are none.
 
@@ -67,7 +77,7 @@ def comparison_section(results: Path, figures: Path, analyses: list[str]) -> dic
             table = table[table.verdict == "same"]
         if name == "kinship":
             table = table.assign(pc_relate=_pc_relate_of(table, results))
-        rows = table.head(MOST_ROWS).to_dict("records")
+        rows = [_shown(row) for row in table.head(MOST_ROWS).to_dict("records")]
         section[name] = {"rows": rows, "n": len(table), "shown": len(rows)}
     resolution = results / "compare/kinship.json"
     section["resolution"] = load_resolution(resolution) if resolution.exists() else None

@@ -20,7 +20,7 @@ from ..figures.epistasis import SIGNIFICANT, read_hits
 from ..findings import Finding
 from ..inline import describe_drawn
 from ..registry import epistasis_figures, power_figures, site_scan_figures
-from ..words import number
+from ..words import join, number
 
 #: Most rows of a table on the page; the files have all.
 MOST_ROWS = 15
@@ -91,7 +91,7 @@ def epistasis_section(
         section[extra] = read_table(path).to_dict("records") if path.exists() else []
     section["power_figures"] = describe_drawn(power_figures(True, trait), figures, sizes)
     whole = [row for row in section["refit"] if row["kind"] == "interaction"][:MOST_ROWS]
-    section["refit"] = [_refit(row) for row in whole]
+    section["refit"] = [_refit(row, _sites_of(section["scans"], row)) for row in whole]
     path = folder / "replication.tsv"
     confirmed = read_table(path) if path.exists() else pd.DataFrame()
     section["replication"] = [_replication(row) for _, row in confirmed.iterrows()]
@@ -138,18 +138,21 @@ def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
         Finding("warning", f"{section['heading']}: relatives", f"{sentence}.")
         for sentence in section["relatives"]
     ]
-    found += [
-        Finding(
-            "note",
-            f"{section['heading']}: hits in cis",
-            f"{number(scan['cis'])} of the {number(scan['hits'])} listed {scan['name']} have sites "
-            "near each other or correlated. A causal site that is not typed can make its "
-            "neighbours look like an interaction; these hits count by p given the best sites of "
-            "their region.",
-        )
+    cis = [
+        f"{number(scan['cis'])} of the {number(scan['hits'])} listed {scan['name']}"
         for scan in section["scans"]
         if scan["cis"]
     ]
+    if cis:
+        found.append(
+            Finding(
+                "note",
+                f"{section['heading']}: hits in cis",
+                f"{join(cis)} have sites near each other or correlated. A causal site that is not "
+                "typed can make its neighbours look like an interaction; these hits count by p "
+                "given the best sites of their region.",
+            )
+        )
     return found
 
 
@@ -265,9 +268,18 @@ def _replication(row: pd.Series) -> dict[str, Any]:
     }
 
 
-def _refit(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of refit.tsv with numbers rounded."""
-    shown = dict(row)
+def _sites_of(scans: list[dict[str, Any]], row: dict[str, Any]) -> str:
+    """Names of the sites of a row of refit.tsv; places of sites without a name."""
+    for scan in scans:
+        for hit in scan["rows"]:
+            if (scan["name"], str(hit["rank"])) == (row["scan"], str(row["rank"])):
+                return " × ".join(place if name == "." else name for name, place in hit["sites"])
+    return row["term"]
+
+
+def _refit(row: dict[str, Any], sites: str) -> dict[str, Any]:
+    """A row of refit.tsv with the names of its sites and numbers rounded."""
+    shown = dict(row) | {"sites": sites}
     for name in ("odds_ratio", "or_low", "or_high"):
         shown[name] = odds_text(row[name])
     if shown["odds_ratio"].startswith("no "):

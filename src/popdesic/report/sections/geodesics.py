@@ -28,11 +28,11 @@ def geodesic_findings(outcome: Outcome, number_type: str) -> list[Finding]:
     for space, alpha in outcome.maps():
         about = outcome.geodesics[space, alpha]
         name = f"{SPACES[space]}, {describe_way(about)}"
-        found += _computation(about, name)
+        if outcome.is_repeated(space, alpha):  # the same closure, listed under the number
+            continue
+        found += _computation(about, name) + _bridges(about, name, len(outcome.samples))
         if number_type == "auto" and about["number"]["dtype"] == "float64" and not about["plain"]:
             floats.append(name)
-        if not outcome.is_repeated(space, alpha):  # else listed under the number
-            found += _bridges(about, name, len(outcome.samples))
     if floats:
         found.append(
             Finding(
@@ -114,7 +114,7 @@ def _unconnected(about: dict, name: str) -> list[Finding]:
     text = (
         f"No chain of shared segments connects {plural(pairs, 'pair')} of samples ({name}); "
         f"{plural(about['alone'], 'sample')} share with nobody. Maps draw such pairs at least "
-        f"{about['apart']:.0f} degrees apart, at random: where these samples lie means nothing."
+        f"{about['apart']:.0f} degrees apart, at random: their positions mean nothing."
     )
     return [Finding("note", "Unconnected samples", text)]
 
@@ -125,11 +125,11 @@ def _choice(space: str, choice: dict, outcome: Outcome) -> Finding:
     if "auto" in outcome.alphas:
         if choice["graph"] == "knn" or choice["alpha"] > 1:
             text += (
-                " So geodesics change the picture: their rank correlation with plain distances "
-                f"is {choice['agreement']:.3f}."
+                " So geodesics order pairs differently: their rank correlation with plain "
+                f"distances is {choice['agreement']:.3f}."
             )
         elif choice["reason"] in ("plain", "same order"):
-            text += " So geodesics do not change the picture here: plain distances are shown."
+            text += " So geodesics change little here: plain distances are shown."
     if choice["pcs"] is not None:
         text += f" Distances are of {plural(choice['pcs'], 'component')}."
     return Finding("note", f"Choice of geodesics ({space})", text)

@@ -16,6 +16,7 @@ from ..words import join, number, percent, plural
 MOST_PAIRS = 20
 #: Where less is searched, a tenth of a human genome, the page says that intervals are wide.
 SHORT_CM = 350
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 
 def ibd_section(results: Path, figures: Path, enabled: bool) -> dict[str, Any] | None:
@@ -35,11 +36,12 @@ def ibd_section(results: Path, figures: Path, enabled: bool) -> dict[str, Any] |
     sizes = {
         "n_ibd_pairs": number(about["pairs_with_segments"]),
         "n_ibd_segments": number(about["segments"]),
+        "n_ibd_close": number(surely_close(about)),
     }
     return {
         "words": _words(about),
         "notes": _notes(about),
-        "rows": pairs.head(MOST_PAIRS).to_dict("records"),
+        "rows": [_row(row) for row in pairs.head(MOST_PAIRS).to_dict("records")],
         "n": len(pairs),
         "figures": describe_drawn(ibd_figures(True), figures, sizes),
     }
@@ -49,33 +51,45 @@ def _words(about: dict[str, Any]) -> list[str]:
     people = about["samples"]
     least = about["limits"]["min_cm"]
     text = (
-        f"Of {number(people * (people - 1) // 2)} pairs, {number(about['pairs_with_segments'])} "
-        f"share {plural(about['segments'], 'segment')} of at least {least:g} cM by descent."
+        f"Of {number(people * (people - 1) // 2)} pairs of samples, "
+        f"{number(about['pairs_with_segments'])} share {plural(about['segments'], 'IBD segment')} "
+        f"of at least {least:g} cM."
     )
     degrees = about["pairs_by_degree"]
     if not degrees:
         return [text]
-    listed = [f"{number(count)} {_degree(name)}" for name, count in degrees.items()]
+    listed = [
+        f"{number(count)} {'is' if count == 1 else 'are'} {_degree(name)}"
+        for name, count in degrees.items()
+    ]
     sure = surely_close(about)
     return [
         text,
-        f"By total length they are {join(listed)}.",
-        f"Of {number(sure)} the whole 95 % interval lies within the third degree.",
+        f"By total length, {join(listed)}.",
+        f"The whole 95 % interval lies within the third degree for {plural(sure, 'pair')}.",
     ]
 
 
 def _degree(name: str) -> str:
     if name == "0":
         return "identical"
-    return "more distant than the sixth degree" if name == "distant" else f"of degree {name}"
+    if name == "distant":
+        return "more distant than the sixth degree"
+    return f"of the {ORDINALS[int(name) - 1]} degree"
+
+
+def _row(row: dict[str, str]) -> dict[str, str]:
+    """A pair with its lengths to 0.1 cM and its kinship to three decimals."""
+    lengths = {name: f"{float(row[name]):.1f}" for name in ("total_cM", "longest_cM", "ibd2_cM")}
+    return row | lengths | {"kinship": f"{float(row['kinship']):.3f}"}
 
 
 def _notes(about: dict[str, Any]) -> list[str]:
     used = about["used"]
     notes = [
-        f"{number(used)} of {number(about['sites'])} sites, {about['genome_cm']:.0f} cM, were "
-        f"searched in windows of {about['window_sites']} sites; the shortest segment reaches a LOD "
-        f"of {about['lod_of_shortest']:.0f} on average."
+        f"{number(used)} of {number(about['sites'])} sites ({about['genome_cm']:.0f} cM) were "
+        f"searched in windows of {about['window_sites']} sites. The shortest segment allowed has "
+        f"a mean LOD of {about['lod_of_shortest']:.0f}."
     ]
     if about["genome_cm"] < SHORT_CM:
         notes.append(
@@ -83,9 +97,7 @@ def _notes(about: dict[str, Any]) -> list[str]:
             "was searched."
         )
     if not about["map"]:
-        notes.append(
-            "There is no genetic map (compare.ld.map), so a megabase counts as a centimorgan."
-        )
+        notes.append("There is no genetic map (compare.ld.map), so 1 Mb counts as 1 cM.")
     if names := about["haploid_contigs"]:
         notes.append(f"Contigs that may be haploid were left out: {join(names)}.")
     if count := about["sites_in_regions"]:
@@ -93,5 +105,5 @@ def _notes(about: dict[str, Any]) -> list[str]:
         notes.append(f"Regions of long-range LD were left out ({share} of the sites).")
     if regions := about["shared_too_often"]:
         places = [f"{name}:{first / 1e6:.1f}-{last / 1e6:.1f} Mb" for name, first, last in regions]
-        notes.append(f"Founders share too often here, so it was left out: {join(places)}.")
+        notes.append(f"Regions in which too many founders share were left out: {join(places)}.")
     return notes

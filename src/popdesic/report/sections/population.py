@@ -112,12 +112,13 @@ def _words(
             "without admixture: 5 %"
         )
         if found:
-            verb = "is a mixture" if len(found) == 1 else "are mixtures"
+            verb = "is" if len(found) == 1 else "are"
             words.append(
-                f"{join(found)} {verb}: f3 with two other populations is below zero ({chance})."
+                f"{join(found)} {verb} admixed: f3 with two other populations is negative "
+                f"({chance})."
             )
         else:
-            words.append(f"No f3 shows a mixture ({chance}).")
+            words.append(f"No f3 indicates admixture ({chance}).")
     if about.get("consensus_regions"):
         regions = read_table(folder / "consensus.tsv").head(NAMED)
         named = join([f"{r.chrom}:{r.start}-{r.end}" for r in regions.itertuples()])
@@ -134,7 +135,7 @@ def local_structure(local: dict[str, Any], folder: Path) -> tuple[list[str], lis
     if "reason" in local:
         return [], [f"Local structure along the genome is not tested: {local['reason']}."]
     if not local["regions"]:
-        found = "order people alike: no region differs."
+        found = "order people in the same way: no region differs."
         return [f"{plural(local['windows'], 'window')} along the genome {found}"], []
     table = read_table(folder / "local_pca.tsv")
     parts = [part for _, part in table[table.outlier == "yes"].groupby("region", sort=False)]
@@ -142,14 +143,13 @@ def local_structure(local: dict[str, Any], folder: Path) -> tuple[list[str], lis
     among = "among them " if len(parts) > NAMED else ""
     verb = "orders" if len(parts) == 1 else "order"
     words = (
-        f"{plural(len(parts), 'region')} ({among}{join(named)}) {verb} people in another way than "
+        f"{plural(len(parts), 'region')} ({among}{join(named)}) {verb} people differently from "
         f"the rest of the genome ({plural(local['windows'], 'window')} compared, at most 5 % of "
         "genomes without such a region show one by chance)."
     )
     note = (
-        "A region with an order of its own may be an inversion, but introgression, selection, low "
-        "recombination and badly read sites look alike; the map of windows does not tell them "
-        "apart."
+        "Such a region may be an inversion. Introgression, selection, low recombination and poorly "
+        "genotyped sites look the same on the map of windows."
     )
     return [words], [note]
 
@@ -162,8 +162,8 @@ def ancestry_components(about: dict[str, Any]) -> tuple[list[str], list[str]]:
     people = f"{plural(about['people'], 'unrelated founder')} at {number(about['sites'])} sites"
     if about["k"] == 1 and high > low:
         return [
-            f"One component describes {people} best (cross-validation of {low} to {high}): there "
-            "is no structure that a mixture of components would predict better."
+            f"One component describes {people} best (cross-validation of {low} to {high}): "
+            "more components do not predict hidden genotypes better."
         ], []
     how = f"cross-validation of {low} to {high}" if high > low else "population.ancestry.components"
     words = f"{plural(about['k'], 'ancestry component')} ({how}) are fitted to {people}"
@@ -172,16 +172,15 @@ def ancestry_components(about: dict[str, Any]) -> tuple[list[str], list[str]]:
         words += f"; {about['same']} of {plural(len(runs), 'start')} give the same ones"
         if about["same"] < len(runs):
             notes.append(
-                f"Only {about['same']} of {plural(len(runs), 'fit')} of the ancestry components "
-                "from different seeds give the same ones: proportions depend on chance, and a "
-                "smaller K may not."
+                f"Only {about['same']} of {plural(len(runs), 'fit')} from different seeds give the "
+                "same ancestry components. Proportions depend on the seed; try a smaller K."
             )
         if not all(run["converged"] for run in runs):
             notes.append("A fit of the ancestry components did not converge.")
     if high > low and about["k"] == high:
         notes.append(
-            f"The largest K of the range, {high}, has the least error, so more components may "
-            "describe the founders still better."
+            f"The largest K of the range, {high}, has the smallest error: more components may "
+            "describe the founders even better."
         )
     notes.append(
         "Ancestry components are not ancestries or peoples: they are sets of allele frequencies "
@@ -214,9 +213,9 @@ def _notes(about: dict[str, Any]) -> list[str]:
         )
     if not about["pi"]:
         notes.append(
-            "Nucleotide diversity and d_xy are not given: they need the positions that could be "
-            "called (population.mask), since a site that is not on the panel may not vary or may "
-            "not have been seen."
+            "Nucleotide diversity and d_xy are not given, because they need the positions that "
+            "could be called (population.mask). A site that is not on the panel may be invariant "
+            "or may not have been seen."
         )
     if about.get("f3_left_out"):
         notes.append("There are too many populations to compute f3 of all triples.")

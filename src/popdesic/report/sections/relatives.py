@@ -11,7 +11,7 @@ from ...compare.resolution import Resolution, load_resolution
 from ...io.files import read_json
 from ...io.tables import read_table
 from ..findings import Finding
-from ..words import join, number, percent, plural
+from ..words import count_relations, join, number, percent, plural
 
 
 def relatives_findings(results: Path, max_kinship: float = 0.0) -> list[Finding]:
@@ -30,13 +30,13 @@ def relatives_findings(results: Path, max_kinship: float = 0.0) -> list[Finding]
     counts = read_table(path).relation.value_counts() if path.exists() else pd.Series(dtype=int)
     counts = counts.drop(SAME, errors="ignore")  # reported as duplicates
     if len(counts):
-        listed = [f"{number(int(n))} {relation}" for relation, n in counts.items()]
         found.append(
             Finding(
                 "note",
                 "Relatives",
-                f"{plural(int(counts.sum()), 'close pair')} by kinship: {join(listed)}. Relatives "
-                "form small clusters of their own on maps and serve as bridges in the geodesics.",
+                f"{plural(int(counts.sum()), 'close pair')} by kinship: "
+                f"{count_relations(counts.to_dict())}. Relatives form small clusters on maps and "
+                "serve as bridges in the geodesics.",
             )
         )
     return found + _ancestry_findings(results)
@@ -57,10 +57,9 @@ def _ancestry_findings(results: Path) -> list[Finding]:
     distant = int((table.relation == "distant").sum())
     if len(counts) or distant:
         text = "PC-Relate, which allows for ancestry, finds "
-        listed = [f"{number(int(n))} {relation}" for relation, n in counts.items()]
-        text += f"{plural(int(counts.sum()), 'close pair')}" + (
-            f": {join(listed)}" if listed else ""
-        )
+        text += plural(int(counts.sum()), "close pair")
+        if len(counts):
+            text += f": {count_relations(counts.to_dict())}"
         if distant:
             text += f". By it, {plural(distant, 'pair')} that KING-robust calls close are distant"
         if facts["related_fitted"]:
@@ -95,9 +94,9 @@ def amount_of_sites(found: Resolution) -> str:
     if found.smallest_kinship is None:
         return text + " and can reach any value by chance, so relatives cannot be identified."
     return (
-        text + f"; pairs with a kinship of at least {found.smallest_kinship:.3f} are called "
-        f"relatives (probability of any false pair among {number(found.people)} unrelated people: "
-        f"at most {percent(found.error_rate, 0)})."
+        text + f". Pairs with a kinship of at least {found.smallest_kinship:.3f} count as "
+        f"relatives. The probability of any false pair among {number(found.people)} unrelated "
+        f"people is at most {percent(found.error_rate, 0)}."
     )
 
 

@@ -1,0 +1,112 @@
+"""Where samples of a newcomer lie, and whether they are shifted from founders of their labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..cohort.samples import UNKNOWN
+from ..embedding.cohort_shifts import LEAST_SAMPLES, find_cohort_shifts
+from .outcome import Outcome
+from .words import join, number, plural
+
+#: Founders around a newcomer whose labels are counted.
+NEAREST = 5
+#: Most founders, and most samples of a newcomer, that are compared within labels; evenly spaced.
+MOST_COMPARED = 2_000
+
+
+def describe_newcomer(outcome: Outcome, cohort: str, color_by: str) -> str:
+    """Labels of the founders nearest to its samples, its drift, and shifts within labels."""
+    samples = outcome.samples
+    new = (samples.cohort == cohort).to_numpy()
+    text = f"Cohort {cohort} ({plural(int(new.sum()), 'sample')})"
+    labels = samples.get(color_by, pd.Series("NA", samples.index))
+    known = _founders(outcome) & ~labels.isin(UNKNOWN).to_numpy()
+    scores = significant_scores(outcome)
+    placed = bool(scores.shape[1] and known.sum() > NEAREST and new.any())
+    if placed:
+        found = _labels_around(scores[known], labels[known].to_numpy(), scores[new])
+        most = Counter(found).most_common(3)
+        listed = join([f"{label} ({number(count)})" for label, count in most])
+        components = plural(scores.shape[1], "component")
+        text += f" lies nearest to founders of {listed} on the first {components}"
+    else:
+        text += " was placed on the founders’ axes"
+    row = outcome.drift.loc[cohort]
+    off, expected = row.mean_af_difference, row.expected_af_difference
+    if np.isfinite(off) and np.isfinite(expected):
+        text += f"; its allele frequencies differ by {off:.3f} (sampling alone: {expected:.3f})"
+    text += "."
+    shifts = newcomer_shifts(outcome, cohort, color_by, scores)
+    if shifts:
+        axes = join([f"PC{shift['axis']}" for shift in shifts])
+        text += f" On {axes} it is shifted from founders of the same label, as by a batch effect."
+    elif shifts is not None:
+        text += " On no component is it shifted from founders of the same label."
+    return text
+
+
+def newcomer_shifts(
+    outcome: Outcome, cohort: str, color_by: str, scores: np.ndarray
+) -> list[dict[str, Any]] | None:
+    """Significant components on which a newcomer lies apart from all founders within labels.
+
+    Parameters
+    ----------
+    scores : float64 array, (n, k)
+        From `significant_scores`.
+
+    Returns
+    -------
+    list of dict or None
+        As `find_cohort_shifts`; None where no label has LEAST_SAMPLES of both, or no component is
+        significant.
+    """
+    samples = outcome.samples
+    if color_by not in samples or not scores.shape[1]:
+        return None
+    new, founder = (samples.cohort == cohort).to_numpy(), _founders(outcome)
+    labels = samples[color_by].where(~samples[color_by].isin(UNKNOWN))
+    both = [labels[rows].value_counts() for rows in (new, founder)]
+    shared = set.intersection(*(set(c.index[c >= LEAST_SAMPLES]) for c in both))
+    if not shared:
+        return None
+    known = labels.isin(shared).to_numpy()
+    rows = np.sort(np.concatenate([_spaced(known & group) for group in (new, founder)]))
+    who = np.where(new[rows], cohort, "founders")
+    table = pd.DataFrame({"cohort": who, "population": labels[rows].to_numpy()})
+    return find_cohort_shifts(scores[rows], table)
+
+
+def _founders(outcome: Outcome) -> np.ndarray:
+    return outcome.samples.cohort.isin(outcome.founders).to_numpy()
+
+
+def _spaced(chosen: np.ndarray) -> np.ndarray:
+    """Positions of the chosen samples, at most MOST_COMPARED of them."""
+    places = np.flatnonzero(chosen)
+    return places[:: -(-len(places) // MOST_COMPARED) or 1]
+
+
+def significant_scores(outcome: Outcome) -> np.ndarray:
+    """Scores on the significant components, float64 (n, k)."""
+    used = int(outcome.axes["significant"])
+    if not used:
+        return np.zeros((len(outcome.samples), 0))
+    table = outcome.embedding("pca")
+    axes = [column for column in table if column.startswith("PC") and column[2:].isdigit()]
+    return table[axes[:used]].to_numpy(float)
+
+
+def _labels_around(scores: np.ndarray, labels: np.ndarray, new: np.ndarray) -> list[str]:
+    """The most frequent label among the NEAREST labelled samples of each new one; the nearest's if
+    several are as frequent.
+    """
+    from scipy.spatial import cKDTree
+
+    _, near = cKDTree(scores).query(new, NEAREST)
+    return [Counter(labels[row].tolist()).most_common(1)[0][0] for row in near]

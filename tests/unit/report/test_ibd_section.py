@@ -1,0 +1,96 @@
+"""The section on shared segments: words, table and figure."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from readable import checked
+
+from popdesic.report.figures.ibd import draw_ibd
+from popdesic.report.sections.ibd import ibd_section
+
+ABOUT = {
+    "map": None,
+    "sites": 19000,
+    "used": 19000,
+    "genome_cm": 59.96,
+    "window_sites": 128,
+    "lod_of_shortest": 99.8,
+    "haploid_contigs": [],
+    "sites_in_regions": 0,
+    "shared_too_often": [],
+    "limits": {"min_cm": 7},
+    "samples": 600,
+}
+
+
+def study(folder: Path, degrees: list[str], total: list[float]) -> Path:
+    """results/ of pairs with these degrees and total lengths."""
+    results = folder / "results"
+    (results / "ibd").mkdir(parents=True)
+    (results / "figures").mkdir()
+    n = len(degrees)
+    pairs = pd.DataFrame(
+        {
+            "sample1": [f"a{k}" for k in range(n)],
+            "cohort1": "one",
+            "sample2": [f"b{k}" for k in range(n)],
+            "cohort2": "two",
+            "segments": np.arange(n) % 5 + 1,
+            "total_cM": [f"{value:.6g}" for value in total],
+            "longest_cM": [f"{value:.6g}" for value in total],
+            "ibd2_cM": "0",
+            "kinship": [f"{value / 240:.6g}" for value in total],
+            "degree": degrees,
+            "degree_low": degrees,
+            "degree_high": "distant",
+        }
+    )
+    pairs.to_csv(results / "ibd/pairs.tsv", sep="\t", index=False)
+    counts = {name: degrees.count(name) for name in dict.fromkeys(degrees)}
+    about = ABOUT | {
+        "pairs_with_segments": n,
+        "segments": int(pairs.segments.sum()),
+        "pairs_by_degree": counts,
+        "pairs_by_farthest_degree": {"distant": n},
+    }
+    (results / "ibd/summary.json").write_text(json.dumps(about))
+    with checked():
+        assert draw_ibd(results / "ibd/pairs.tsv", results / "figures") == ["ibd"]
+    return results
+
+
+@pytest.mark.parametrize("longest", [8.0, 60.0, 3500.0])
+def test_the_figure_has_plain_numbers_on_its_axes(tmp_path, longest):
+    total = np.geomspace(7, longest, 60).tolist()
+    results = study(tmp_path, ["3"] * 40 + ["2"] * 20, total)
+    text = (results / "figures/ibd.svg").read_text("utf-8")
+    assert "mathdefault" not in text
+    assert ">10<" in text or ">8<" in text
+
+
+def test_words_and_rounded_numbers(tmp_path):
+    results = study(tmp_path, ["0", "1", "3", "3"], [52.961912, 52.8, 13.995712, 9.0])
+    section = ibd_section(results, results / "figures", True)
+    assert section["words"][0] == (
+        "Of 179\u202f700 pairs of samples, 4 share 10 IBD segments of at least 7 cM."
+    )
+    assert section["words"][1] == (
+        "By total length, 1 is identical, 1 is of the first degree and 2 are of the third degree."
+    )
+    assert [row["total_cM"] for row in section["rows"]] == ["53.0", "52.8", "14.0", "9.0"]
+    assert section["rows"][2]["kinship"] == "0.058"
+    assert section["n"] == 4 and [figure.name for figure in section["figures"]] == ["ibd"]
+
+
+def test_without_segments(tmp_path):
+    section = ibd_section(study(tmp_path, [], []), tmp_path / "results/figures", True)
+    assert section["words"] == [
+        "Of 179\u202f700 pairs of samples, 0 share 0 IBD segments of at least 7 cM."
+    ]
+    assert section["rows"] == []
+    assert ibd_section(tmp_path / "nothing", tmp_path, True) is None
