@@ -13,19 +13,19 @@
 #error "WIDTH and GRAM_ROWS come from engine/gpu/layout.py"
 #endif
 
-constexpr int STEP = 64;  // rows in shared memory
-static_assert(GRAM_ROWS % STEP == 0, "whole steps");
+constexpr int GRAM_STEP = 64;  // rows in shared memory
+static_assert(GRAM_ROWS % GRAM_STEP == 0, "whole steps");
 
 extern "C" __global__ void __launch_bounds__(WIDTH* WIDTH)
     add_products(const double* __restrict__ left, const double* __restrict__ right,
                  double* __restrict__ sums, i64 n) {
-    __shared__ double a[STEP * WIDTH], b[STEP * WIDTH];
+    __shared__ double a[GRAM_STEP * WIDTH], b[GRAM_STEP * WIDTH];
     const int thread = threadIdx.x, i = thread / WIDTH, j = thread % WIDTH;
     const i64 first = (i64)blockIdx.x * GRAM_ROWS;
     const i64 last = first + GRAM_ROWS < n ? first + GRAM_ROWS : n;
     double sum = 0;
-    for (i64 row = first; row < last; row += STEP) {
-        const int rows = last - row < STEP ? (int)(last - row) : STEP;
+    for (i64 row = first; row < last; row += GRAM_STEP) {
+        const int rows = last - row < GRAM_STEP ? (int)(last - row) : GRAM_STEP;
         __syncthreads();
         for (int k = thread; k < rows * WIDTH; k += WIDTH * WIDTH) {
             a[k] = left[row * WIDTH + k];
