@@ -1,10 +1,10 @@
 // columns: inner products and combinations of long columns in float64, in the CPU's order of sums.
 //
 // Source    engine/columns.py; engine/host/column_sums.py has the same sums.
-// Shapes    blocks float64 (n, GRAM_WIDTH); sums float64 (n_parts, GRAM_WIDTH, GRAM_WIDTH); shares (GRAM_WIDTH, GRAM_WIDTH).
-// Threads   GRAM_WIDTH x GRAM_WIDTH. add_products: a thread block has one partial sum of GRAM_ROWS rows, a
-//           thread one pair of columns. add_combination: a thread block has GRAM_ROWS rows, a thread
-//           one column of GRAM_WIDTH rows at a time.
+// Shapes    W = GRAM_WIDTH: blocks float64 (n, W); sums float64 (n_parts, W, W); shares (W, W).
+// Threads   W x W. add_products: a thread block has one partial sum of GRAM_ROWS rows, a thread one
+//           pair of columns. add_combination: a thread block has GRAM_ROWS rows, a thread one column
+//           of W rows at a time.
 // Rounding  products and sums one by one (__dmul_rn, __dadd_rn): nothing is fused.
 
 #include "../types.cuh"
