@@ -10,7 +10,7 @@
 
 #include "../types.cuh"
 
-#if !defined(LIST_LENGTH) || !defined(LIST_ROOM) || !defined(NOBODY)
+#if !defined(LIST_LENGTH) || !defined(LIST_ROOM) || !defined(NOBODY) || !defined(FORM_MATCHES)
 #error "LIST_LENGTH ... NOBODY come from engine/gpu/layout.py"
 #endif
 

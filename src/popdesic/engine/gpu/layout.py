@@ -211,7 +211,7 @@ DEFINES: dict[str, dict[str, int]] = {
         *("SUM_STAGE", "SUM_STEP", "SUM_WARPS", "SUM_ROWS", "SUM_DIGITS"),
         *("TURNED_COLUMNS", "TURNED_WORDS"),
     )
-    | {"WIDTH": WIDTH, "GRAM_ROWS": GRAM_ROWS},
+    | {"GRAM_WIDTH": WIDTH, "GRAM_ROWS": GRAM_ROWS},
     "umap": {
         "UMAP_THREADS": UMAP_THREADS,
         "POINT_BITS": layouts.POINT_BITS,

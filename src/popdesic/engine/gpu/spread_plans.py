@@ -19,7 +19,7 @@ from .layout import BOUND_TILE
 from .minplus_plans import padded
 
 #: Buffers of a panel: as it was, and two of it closed, of which one is in use while the next comes.
-BUFFERS = 3
+PANEL_BUFFERS = 3
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class SpreadPlan:
     def device_bytes(self, itemsize: int) -> int:
         """Device memory of a closure: the rows of one device and its panels."""
         stored = max(np.diff(self.offsets))
-        buffers = BUFFERS * self.panel * self.n + 4 * self.panel**2
+        buffers = PANEL_BUFFERS * self.panel * self.n + 4 * self.panel**2
         return int(stored * self.n + buffers) * itemsize
 
 
