@@ -19,9 +19,9 @@ LD_BYTES = 16 << 30
 GENOTYPE_BYTES = 1 << 18
 #: Planes that are counted at a time, and counts that come back at a time.
 COUNTED_BYTES = 64 << 20
-#: Fewest points whose shortest paths several devices find. Below, launching the kernels of a panel
-#: takes longer than half of its work; `tests/bench/bench_spread_gpu.py` measures both ways.
-SPREAD_LEAST = 8192
+#: Fewest points whose shortest paths several devices find: two were measured to be 1.9 times as
+#: fast as one for so many; fewer were not measured (`tests/bench/bench_spread_gpu.py`).
+SPREAD_LEAST = 16384
 #: Of a point of a map (coordinates, sums of forces), and of an edge of its graph in the row of one
 #: end (both ends, share); of a point of a densMAP besides.
 POINT_BYTES, EDGE_BYTES, DENSITY_BYTES = 8 + 16, 12, 16 + 4 * 8 + 16
