@@ -52,8 +52,12 @@ def family_cohorts() -> tuple[list[Cohort], np.ndarray, np.ndarray]:
         ("south", range(1, n, 3)),
         ("west", range(2, n, 3)),
     ):
-        people = [f"p{k:02}" for k in rows]
-        cohorts.append(Cohort(name, people, sites, genotypes[list(rows)].T, name != "west"))
+        people, own = [f"p{k:02}" for k in rows], genotypes[list(rows)]
+        if name == "north":  # and one whose call rate is too low
+            people.append("faint")
+            unread = rng.random(n_sites) < 0.4
+            own = np.concatenate([own, np.where(unread, -1, own[:1])])
+        cohorts.append(Cohort(name, people, sites, own.T, name != "west"))
     everyone = [*range(n - 1), DOUBLED]
     shared = np.array([[shared_alleles(origin, a, b) for b in everyone] for a in everyone])
     return cohorts, shared, chrom
@@ -85,6 +89,14 @@ def test_segments_and_degrees_are_those_of_the_family(study):
         if a < b and a % 3 < 2 and b % 3 < 2
     }
     assert close <= found
+
+
+def test_people_who_did_not_pass_quality_control_are_not_counted(study):
+    folder, *_ = study
+    fams = [folder / f"results/cohorts/{name}/genotypes.fam" for name in ("north", "south")]
+    analysed = [line.split()[1] for fam in fams for line in fam.read_text().splitlines()]
+    assert "p00" in analysed and "faint" not in analysed
+    assert read_json(folder / "results/ibd/summary.json")["samples"] == len(analysed)
 
 
 def test_parents_and_duplicates_agree_with_kinship(study):

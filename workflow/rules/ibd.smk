@@ -1,6 +1,6 @@
 # Segments of identity by descent, if `ibd.enable` is set.
 #
-# needs   results/cohorts/{cohort}/planes.npy .json, results/panel/sites.tsv, compare.ld.map
+# needs   results/cohorts/{cohort}/planes.npy .json, genotypes.fam, results/panel/sites.tsv, compare.ld.map
 # gives   results/ibd/genome.npz .json            what of the panel is searched, by the founders
 #         results/ibd/tiles/{row}/row.json        rows of segments between cohorts
 #         results/ibd/tiles/{row}/{other}.segments.tsv.gz
@@ -104,6 +104,7 @@ if IBD["enable"]:
     rule join_ibd:
         input:
             rows=expand(ROW_OF_SEGMENTS, row=COHORTS),
+            fams=expand("results/cohorts/{cohort}/genotypes.fam", cohort=COHORTS),
             genome=rules.prepare_ibd.output.genome,
             about=rules.prepare_ibd.output.summary,
             panel="results/panel/sites.tsv",
@@ -124,8 +125,6 @@ if IBD["enable"]:
             runtime=minutes(1, pairs=1e-7),
         params:
             min_cm=IBD["min_cm"],
-            sheet=CONFIG["samples"],
-            rows=STUDY.digest_of(None),
             order=COHORTS,
             code=code_of("join_ibd"),
         message:

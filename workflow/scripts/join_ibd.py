@@ -2,17 +2,18 @@
 
 from pathlib import Path
 
-from popdesic.cohort.samples import samples_in_order
 from popdesic.ibd.cohorts import join_tiles
+from popdesic.io.bed import read_fam
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    sheet = samples_in_order(Path(snakemake.params.sheet), snakemake.params.order)
+    cohorts = zip(snakemake.params.order, snakemake.input.fams, strict=True)
+    prefixes = [(cohort, Path(fam).with_suffix("")) for cohort, fam in cohorts]
     about = join_tiles(
         [Path(path) for path in snakemake.input.rows],
         Path(snakemake.input.genome),
         Path(snakemake.input.panel),
-        dict(zip(sheet["sample"], sheet.cohort, strict=True)),
+        {name: cohort for cohort, prefix in prefixes for name in read_fam(prefix)["sample"]},
         *(Path(path) for path in snakemake.output),
         snakemake.params.min_cm,
     )
