@@ -148,7 +148,7 @@ def ours(rows: np.ndarray, labels: np.ndarray, sites: pd.DataFrame, table: list)
     ):
         timed(name, lambda work=work: work(counts), size, table)
     spent = sum(float(row[2]) for row in table)
-    table.append(("all of these", "", f"{spent:.2f}", size / spent / 1e9))
+    table.append(("all of these", "", f"{spent:.2f}", size / max(spent, 0.01) / 1e9))
     limits, diploid = RunLimits(), np.full(n, 2)
     timed(
         "runs of homozygosity",

@@ -160,7 +160,7 @@ WAYS: dict[str, Way] = {
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
             *("phantoms.py ../shared/data", "study.py", "population.py", "neighbors.py"),
-            *("units.py", "place.py", "ibd.py", "ibd_newcomer.py"),
+            *("units.py", "place.py", "ibd.py", "ibd_newcomer.py", "million.py"),
         )
     },
     # a GPU
@@ -170,7 +170,7 @@ WAYS: dict[str, Way] = {
         for name in (
             *("bitgemm_gpu.py", "bitgemm_gpu.py --spectrum", "compare_gpu.py", "epistasis.py"),
             *("minplus_gpu.py", "devices.py", "neighbors.py --device gpu"),
-            *("ibd.py --device gpu", "ibd_mosaics.py", "million.py", "together.py"),
+            *("ibd.py --device gpu", "ibd_mosaics.py", "together.py"),
             *("population.py --device gpu", "spread_gpu.py"),
         )
     },

@@ -445,7 +445,7 @@ class Backend(Protocol):
         """Copy the matrix that `hold` returned for `w` back into `w`."""
         ...
 
-    def spread(self, w: np.ndarray) -> SpreadMatrix | None:
+    def spread_matrix(self, w: np.ndarray) -> SpreadMatrix | None:
         """A copy of a square matrix of weights on all devices that the job has.
 
         None where it has one, or one closes the matrix as fast.

@@ -118,7 +118,7 @@ def close_paths(w: Array, backend: Backend, *, prune: bool = True) -> Work:
 
 def close_matrix(w: np.ndarray, backend: Backend) -> Work:
     """`close_paths` of a matrix in host memory, in place, on all devices that the job has."""
-    spread = backend.spread(w)
+    spread = backend.spread_matrix(w)
     if spread is not None:
         work = Work(*spread.close(functools.partial(close_paths, backend=backend, prune=False)))
         spread.fetch(w)

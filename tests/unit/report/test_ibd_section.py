@@ -60,7 +60,7 @@ def study(folder: Path, degrees: list[str], total: list[float]) -> Path:
     }
     (results / "ibd/summary.json").write_text(json.dumps(about))
     with checked():
-        assert draw_ibd(results / "ibd/pairs.tsv", results / "figures") == ["ibd"]
+        assert draw_ibd(results / "ibd/pairs.tsv", results / "figures") == ["ibd", "families"]
     return results
 
 
@@ -84,7 +84,10 @@ def test_words_and_rounded_numbers(tmp_path):
     )
     assert [row["total_cM"] for row in section["rows"]] == ["53.0", "52.8", "14.0", "9.0"]
     assert section["rows"][2]["kinship"] == "0.058"
-    assert section["n"] == 4 and [figure.name for figure in section["figures"]] == ["ibd"]
+    assert section["n"] == 4 and [figure.name for figure in section["figures"]] == [
+        "ibd",
+        "families",
+    ]
 
 
 def test_without_segments(tmp_path):

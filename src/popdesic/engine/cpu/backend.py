@@ -156,7 +156,7 @@ class CpuBackend:
     def hold(self, w: np.ndarray) -> np.ndarray:
         return w
 
-    def spread(self, w: np.ndarray) -> None:
+    def spread_matrix(self, w: np.ndarray) -> None:
         return None
 
     def panel(self, w: np.ndarray) -> int:

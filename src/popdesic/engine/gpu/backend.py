@@ -125,7 +125,7 @@ class GpuBackend:
         self.kernel, self.host_bytes, self.device_bytes = kernel, host_bytes, device_bytes
         self.rare_sites, self.threads = rare_sites, max(1, threads)
         self.host_panel, self.measures = HOST_PANEL, measures
-        #: Devices that the job has, this one first; only `spread` uses others.
+        #: Devices that the job has, this one first; only `spread_matrix` uses others.
         self.devices = [self.device.index]
         self._chosen: dict[tuple[Terms, ShapeClass], Variant] = {}
 
@@ -512,7 +512,7 @@ class GpuBackend:
         """Whether the closure of n individuals runs wholly on the device."""
         return minplus_plans.closure_bytes(n, PANEL, dtype) <= self.free_bytes()
 
-    def spread(self, w: np.ndarray) -> Spread | None:
+    def spread_matrix(self, w: np.ndarray) -> Spread | None:
         devices = closing_devices(len(w), len(self.devices))
         plan = SpreadPlan.of(len(w), devices)
         if plan.devices < 2 or plan.device_bytes(w.itemsize) > self.free_bytes():
