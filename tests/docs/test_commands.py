@@ -190,7 +190,10 @@ WAYS: dict[str, Way] = {
         for words in (
             *("slurm.py --repeats 2", "pca.py --device gpu --threads 16 --no-matrix"),
             *("ibd_mosaics.py --exact --threads 12", "ibd.py --ibis PATH --plink"),
-            "ibd_newcomer.py --people 100 --newcomers 25 --lengths 100",
+            *(
+                "ibd_newcomer.py --people 100 --newcomers 25 --lengths 100",
+                "spread_gpu.py --devices 2",
+            ),
         )
     },
     "scontrol show job": named("what the tests of Slurm read"),
