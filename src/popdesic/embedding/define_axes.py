@@ -88,13 +88,12 @@ def define_axes(
     names = [read_fam(prefix)["sample"] for prefix in prefixes]
     keep = unrelated_founders(names, unrelated)
     backend = backend or cpu_backend(threads)
-    pruning = parse_pruning(ld_prune, "embedding.ld_prune") if ld_prune else None
     chosen_sites = choose_sites(
         read_site_planes(prefixes, keep, threads),
         sites,
         backend,
         n_samples=sum(int(who.sum()) for who in keep),
-        pruning=pruning,
+        pruning=parse_pruning(ld_prune, "embedding.ld_prune") if ld_prune else None,
         regions=regions,
     )
     used = sites.iloc[chosen_sites.rows]

@@ -48,12 +48,6 @@ def chunk_losses(ends: np.ndarray) -> np.ndarray:
 
 
 @numba.njit(nogil=True, inline="always")
-def _lowest(word):
-    """Number of the lowest bit of a word that is not 0."""
-    return popcount((word & (~word + _ONE)) - _ONE)
-
-
-@numba.njit(nogil=True, inline="always")
 def _highest(word):
     """Number of the highest bit of a word that is not 0."""
     for shift in (1, 2, 4, 8, 16, 32):
