@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -100,6 +101,8 @@ def utilisation() -> Iterator[list[tuple[float, float]]]:
         yield samples
         return
     words = [program, "--query-gpu=timestamp,utilization.gpu", "--format=csv,noheader,nounits"]
+    if visible := os.environ.get("CUDA_VISIBLE_DEVICES"):
+        words.append(f"--id={visible}")
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
             [*words, f"--loop-ms={POLL * 1000:.0f}"], stdout=said, stderr=subprocess.DEVNULL
