@@ -13,11 +13,11 @@ from simt.test_simt_scans import assert_same, run
 
 
 def by_blocks(machine, data, order, firsts, block, top=60, cutoff=None, kernel="popc"):
-    from popdesic.engine.gpu.epistasis import scan_parts
+    from popdesic.engine.gpu.epistasis import scan_step
     from popdesic.engine.gpu.epistasis_blocks import scan_blocks
 
     given = (top, cutoff, machine.device, kernel, 2)
-    return scan_blocks(scan_parts, data, order, firsts, *given, block)
+    return scan_blocks(scan_step, data, order, firsts, *given, block)
 
 
 @pytest.mark.parametrize("score", ["k2", "interaction"])

@@ -168,7 +168,7 @@ def first_block(first: range) -> int:
 
 
 def scan_blocks(
-    scan: Callable[..., Hits],
+    scan: Callable[..., tuple[Hits, object]],
     data: ScanData,
     order: int,
     firsts: list[range],
@@ -184,14 +184,15 @@ def scan_blocks(
     Parameters
     ----------
     scan : callable
-        `epistasis.scan_parts`; parameters up to `threads` are also its.
+        `epistasis.scan_step`; parameters up to `threads` are also its.
     block : int
         Sites of a block, a multiple of BLOCK_STEP.
     """
     if data.complete_from is None:
         rows = np.flatnonzero(incomplete_sites(data, threads))
         data = replace(data, complete_from=int(rows[-1]) + 1 if len(rows) else 0)
-    n, hits = data.n_sites, Hits(np.zeros(0, np.int64), np.zeros((0, order), np.int32))
+    n, prior = data.n_sites, None
+    hits = Hits(np.zeros(0, np.int64), np.zeros((0, order), np.int32))
     start = min(first_block(first) for first in firsts)
     blocks = [range(a, min(a + block, n)) for a in range(start, n, block)]
     chosen = [i for i, sites in enumerate(blocks) if any(both(sites, one) for one in firsts)]
@@ -209,7 +210,8 @@ def scan_blocks(
             shift = blocks[step[0]].start
             own = [both(range(one.start - shift, one.stop - shift), of_first) for one in firsts]
             some = data.of_sites(rows, planes.classes(len(rows)))
-            found = scan(some, order, own, top, cutoff, device, kernel, threads, tuple(within))
+            given = (top, cutoff, device, kernel, threads, tuple(within))
+            found, prior = scan(some, order, own, *given, prior)
             found = Hits(found.cost, rows[found.sites].astype(np.int32))
             hits = merge_hits([hits, found], data.rank, top)
             if len(hits.cost) >= top:
