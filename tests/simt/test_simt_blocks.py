@@ -35,6 +35,18 @@ def test_hits_are_those_of_all_sites(machine, rng, monkeypatch, score, order, fi
     assert_same(by_blocks(machine, data, order, [first], 256), expected)
 
 
+@pytest.mark.parametrize(("order", "first"), [(2, range(300)), (3, range(254, 258))])
+def test_steps_share_score_tables(machine, rng, monkeypatch, order, first):
+    from popdesic.engine.gpu.epistasis_bound import K2Terms
+
+    made, of = [], K2Terms.of
+    monkeypatch.setattr(K2Terms, "of", lambda *given: made.append(given) or of(*given))
+    data = scan_of_blocks(rng, "k2", 0, 300, (40, 31))
+    expected = run(cpu_backend(1), order, data, first, 50)
+    assert_same(by_blocks(machine, data, order, [first], 256, 50), expected)
+    assert len(made) == 1
+
+
 @pytest.mark.parametrize("known", [False, True])
 def test_missing_genotypes_in_some_blocks(machine, rng, known):
     from popdesic.engine.gpu.backend import GpuBackend

@@ -39,6 +39,21 @@ def test_hits_of_all_parts_are_those_of_the_cpu(two_blocks, rng, kernel, score, 
     assert two_blocks.launched.count("epistasis_scan") >= least
 
 
+def test_planes_of_complete_sites_are_packed_once(two_blocks, rng):
+    """Two scans need them: of two complete sites, and of a complete and an incomplete one."""
+    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.gpu.epistasis_plans import upload_blocks
+
+    n, begin = 400, 64
+    data = scan_of_blocks(rng, "k2", begin, n - begin, (70, 61))
+    expected = run(cpu_backend(1), 2, data, range(n), 60)
+    two_blocks.launched.clear()
+    assert_same(run(GpuBackend(kernel="popc"), 2, data, range(n), 60), expected)
+    uploads = upload_blocks(begin, n, 2)
+    others = 1 + len(upload_blocks(0, begin, 3))  # the incomplete ones: as z, then on their own
+    assert two_blocks.launched.count("pack_rows") == len(uploads) + others
+
+
 def send_plane_by_plane(monkeypatch) -> None:
     """As if planes were pinned, and long."""
     from popdesic.engine.gpu import epistasis_planes
