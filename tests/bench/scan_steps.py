@@ -38,15 +38,17 @@ def least_seconds(case: Case, block: int, a_copy: float, rate: float) -> tuple[f
     """Seconds by blocks, and copies, if each step took its combinations or the next copy alone."""
     n_blocks = -(-case.n_sites // block)
     sizes = [min(block, case.n_sites - i * block) for i in range(n_blocks)]
-    steps, seconds = list(block_steps(n_blocks, case.order, range(n_blocks))), a_copy
-    for number, step in enumerate(steps, 1):
+    steps = list(block_steps(n_blocks, case.order, range(n_blocks)))
+    copies = [a_copy * sizes[step[-1]] / block for step in steps]
+    seconds = copies[0]
+    for step, copy in zip(steps, [*copies[1:], 0.0], strict=True):
         ones = [sizes[i] for i in step]
         tests = math.prod(ones)
         if len(ones) == 1:
             tests = math.comb(ones[0], case.order)
         elif len(ones) < case.order:  # two sites in either block
             tests = math.comb(ones[0], 2) * ones[1] + ones[0] * math.comb(ones[1], 2)
-        seconds += max(tests / rate, a_copy * (number < len(steps)))
+        seconds += max(tests / rate, copy)
     return seconds, len(steps)
 
 
