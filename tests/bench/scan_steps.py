@@ -13,7 +13,7 @@ from scan_cases import Case
 
 from popdesic.engine.base import ScanData
 from popdesic.engine.gpu.compile import current_device
-from popdesic.engine.gpu.epistasis_block_plans import block_sites, block_steps
+from popdesic.engine.gpu.epistasis_block_plans import block_loads, block_sites, block_steps
 from popdesic.engine.gpu.epistasis_blocks import BlockPlanes, size_of
 
 
@@ -39,7 +39,10 @@ def least_seconds(case: Case, block: int, a_copy: float, rate: float) -> tuple[f
     n_blocks = -(-case.n_sites // block)
     sizes = [min(block, case.n_sites - i * block) for i in range(n_blocks)]
     steps = list(block_steps(n_blocks, case.order, range(n_blocks)))
-    copies = [a_copy * sizes[step[-1]] / block for step in steps]
+    copies = [
+        0.0 if new is None else a_copy * sizes[step[new]] / block
+        for step, (_, new) in zip(steps, block_loads(steps, case.order), strict=True)
+    ]
     seconds = copies[0]
     for step, copy in zip(steps, [*copies[1:], 0.0], strict=True):
         ones = [sizes[i] for i in step]
@@ -49,7 +52,7 @@ def least_seconds(case: Case, block: int, a_copy: float, rate: float) -> tuple[f
         elif len(ones) < case.order:  # two sites in either block
             tests = math.comb(ones[0], 2) * ones[1] + ones[0] * math.comb(ones[1], 2)
         seconds += max(tests / rate, copy)
-    return seconds, len(steps)
+    return seconds, sum(copy > 0 for copy in copies)
 
 
 def describe(case: Case, data: ScanData, block: int, resident: float, rate: float) -> str:

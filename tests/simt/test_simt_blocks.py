@@ -47,6 +47,13 @@ def test_steps_share_score_tables(machine, rng, monkeypatch, order, first):
     assert len(made) == 1
 
 
+def test_pairs_of_five_blocks(machine, rng):
+    """Blocks of z in turns rising and falling: some move from place to place."""
+    data = scan_of_blocks(rng, "k2", 0, 1100, (40, 31))
+    expected = run(cpu_backend(1), 2, data, range(1100), 50)
+    assert_same(by_blocks(machine, data, 2, [range(1100)], 256, 50), expected)
+
+
 @pytest.mark.parametrize("known", [False, True])
 def test_missing_genotypes_in_some_blocks(machine, rng, known):
     from popdesic.engine.gpu.backend import GpuBackend
