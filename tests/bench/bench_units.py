@@ -69,7 +69,7 @@ def main() -> None:
     print(backend.describe())
     print(
         f"{'order':>5} {'sites':>6} {'samples':>8} {'missing':>8} {'score':>12} {'cut by':>8} "
-        f"{'model':>6} {'measured':>9} {'error':>6} {'s':>7}"
+        f"{'model':>6} {'measured':>9} {'error':>6} {'s':>7}  slowest"
     )
     for order, samples, missing in itertools.product(
         options.orders, options.samples, options.missing
@@ -90,7 +90,9 @@ def main() -> None:
             print(
                 f"{order:>5} {n_sites:>6} {samples:>8} {missing:>8.0%} {score:>12} {name:>8} "
                 f"{modelled.max() / modelled.mean():>6.2f} {spent.max() / spent.mean():>9.2f} "
-                f"{np.sqrt(np.mean((ratio - 1) ** 2)):>6.1%} {spent.sum():>7.1f}",
+                f"{np.sqrt(np.mean((ratio - 1) ** 2)):>6.1%} {spent.sum():>7.1f}  "
+                f"unit {spent.argmax() + 1} of {len(spent)}, first {spent[0]:.3f} s, last "
+                f"{spent[-1]:.3f} s, mean {spent.mean():.3f} s",
                 flush=True,
             )
 

@@ -65,6 +65,8 @@ class Prior:
     ----------
     tables : tuple of device arrays
         `total` and `part` of the data.
+    scale : float
+        `epistasis_bound.score_scale`.
     k2_terms : K2Terms or None
     pace : Pace
         How many combinations were scanned, and which share the cutoff let through last.
@@ -77,6 +79,7 @@ class Prior:
     """
 
     tables: tuple[cupy.ndarray, cupy.ndarray]
+    scale: float
     k2_terms: K2Terms | None
     pace: Pace
     planes: ScanPlanes | None = None
@@ -127,12 +130,13 @@ class Scanner(ClassScan, CrowdScan):
         #: Sites that the scan of another part will need besides; sent behind those of this one.
         self.later = range(0)
         self.best = ClassBest(self, order, top, cutoff, threads)
-        self.scale = score_scale(data)
         self.k2_terms = None
         if prior is not None:
-            self.k2_terms = prior.k2_terms
-        elif is_k2(data):
-            self.k2_terms = K2Terms.of(data.total, data.part, self.scale, self.n_cells)
+            self.scale, self.k2_terms = prior.scale, prior.k2_terms
+        else:
+            self.scale = score_scale(data)
+            if is_k2(data):
+                self.k2_terms = K2Terms.of(data.total, data.part, self.scale, self.n_cells)
         # The cells of both classes share a word where every one fits 16 bits and a ratio of small
         # weights is close to the share of cases.
         weighted, steps, crowded = Bound.weighted(self.n_classes), 0.0, False
@@ -182,7 +186,7 @@ class Scanner(ClassScan, CrowdScan):
     def prior(self) -> Prior:
         """For the scan of another part."""
         left = self.planes, self.sizes_there, self.packed_planes
-        return Prior((self.total, self.part), self.k2_terms, self.pace, *left)
+        return Prior((self.total, self.part), self.scale, self.k2_terms, self.pace, *left)
 
     def parts(self, order: int) -> int:
         """See `LaunchedScan.parts`."""
