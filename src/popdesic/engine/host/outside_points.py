@@ -1,7 +1,7 @@
 """The nearest point of another part, for points of some parts: edges of a spanning tree.
 
-Points are sorted by their first coordinate. Those within the shortest edge of a part so far lie in a
-window of it, and most of them are farther by one of the next coordinates.
+Points are sorted by their first coordinate. Those within the shortest edge of a part so far lie in
+a window of it, and most of them are farther by one of the next coordinates.
 
 Shapes: points (n, m), sorted. Loops: threads take runs of the points that are asked for.
 """
