@@ -62,7 +62,7 @@ def _with_called(query: Planes) -> np.ndarray:
 
 
 class _Rows:
-    """Rows of an array; those of a whole memory map are read from its file into a buffer of the thread.
+    """Rows of an array; those of a whole memory map are read from its file by each thread.
 
     Page faults of a map cost more than the counts, and threads that read side by side keep a disk
     busy. Use it in a `with`.
