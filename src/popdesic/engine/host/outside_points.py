@@ -85,7 +85,7 @@ def nearest_outside(
     far, other = np.full(len(points), np.inf), np.full(len(points), len(points))
     asked = place[which]
     fixed = np.ascontiguousarray(points[order]), part[order], order, asked
-    few = asked[:: max(1, len(asked) // FIRST)]
+    few = np.ascontiguousarray(asked[:: max(1, len(asked) // FIRST)])
     _search(*fixed[:3], few, bounds, far, other, 0, len(few))
     tasks = [(i, min(i + POINTS_OF_TASK, len(asked))) for i in range(0, len(asked), POINTS_OF_TASK)]
 
