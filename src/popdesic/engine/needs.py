@@ -25,6 +25,9 @@ SPREAD_LEAST = 16384
 #: Of a point of a map (coordinates, sums of forces), and of an edge of its graph in the row of one
 #: end (both ends, share); of a point of a densMAP besides.
 POINT_BYTES, EDGE_BYTES, DENSITY_BYTES = 8 + 16, 12, 16 + 4 * 8 + 16
+#: Pairs of a sample and one that defines axes above which loadings take the place of relationships:
+#: two groups of 100 000, of which these take hours at 100 000 sites on eight cores.
+MOST_PAIRS = 10**10
 #: Samples of a block are padded to this many.
 PADDED = 256
 #: Of a search for nearest points: largest side of a tile (`gpu/neighbor_plans.py`), room of a list
@@ -58,6 +61,11 @@ def closure_bytes(n: int) -> int:
 def closing_devices(n: int, devices: int) -> int:
     """How many of some devices find the shortest paths among n points: one if they are few."""
     return devices if n >= SPREAD_LEAST else 1
+
+
+def by_loadings(axes: int, others: int) -> bool:
+    """Whether so many others are placed on axes by loadings of those who define them."""
+    return axes * others > MOST_PAIRS
 
 
 def genotype_bytes(n_samples: int, n_sites: int) -> int:

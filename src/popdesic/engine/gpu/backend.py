@@ -67,7 +67,7 @@ LEAST_CAPABILITY = 80
 #: Panel of a closure whose matrix stays in host memory.
 HOST_PANEL = 16384
 #: Most of the free device memory that the planes of one block may keep.
-KEPT_SHARE = 0.6
+KEPT_SHARE = 0.7
 #: Unused blocks of CuPy's pool may be so large beside the free device memory that they are not
 #: counted.
 UNUSED_SHARE = 0.125
