@@ -139,25 +139,19 @@ def pca_memory(wildcards, input, attempt):
     return limit_mb(400 + 0.05 * n + min(2_200, 6e-6 * n**2), attempt)
 
 
-def _scores_by_loadings():
-    """Whether most samples get their scores from loadings: cohorts that are no founders are large."""
-    founders = n_samples(*STUDY.founders)
-    return by_loadings(founders, n_samples(*COHORTS) - founders)
-
-
 def scoring_gpus():
-    """GPUs of the scores of everyone: very many come from products with vectors."""
-    return GPUS if _scores_by_loadings() else 0
+    """GPUs of the scores of everyone, where they come from loadings: relatives of founders, too."""
+    return GPUS if by_loadings(n_samples(*STUDY.founders), 1) else 0
 
 
 def pca_minutes(wildcards, input, attempt):
     """Of relationships to those who define the axes; of two passes where loadings replace them.
 
-    Four products a site and sample take 6 ns on a core, scores of a sample 0.2 ms.
+    All products of a genotype then take 10 ns on a core, the scores of a sample 0.2 ms.
     """
     n, mb = n_samples(*COHORTS), input_mb(input.genotypes)
-    if _scores_by_loadings():
-        return limit_minutes(0.5 + 6e-5 * mb + 5e-6 * n, attempt)
+    if by_loadings(n_samples(*STUDY.founders), 1):
+        return limit_minutes(0.5 + 1e-4 * mb + 5e-6 * n, attempt)
     return limit_minutes(4e-6 * mb * n + 5e-5 * n, attempt)
 
 

@@ -17,6 +17,7 @@ import pandas as pd
 from ..cohort.sheet_text import COORDINATE
 from ..engine.base import Backend
 from ..engine.genotype_products import GenotypeProducts
+from ..engine.needs import by_loadings
 from ..io.bed import read_fam
 from ..io.genotypes import MISSING
 from ..io.tables import read_table
@@ -24,9 +25,6 @@ from .frame import place_among
 from .pca import read_axes
 from .pcoa import principal_coordinates, project_coordinates
 from .relationship import blocks_of_others, calls_of, read_cohorts, relationship_to
-
-#: Samples that define the axes up to which people are placed by float64 products (7 ns a genotype).
-MOST_EXACT = 10_000
 
 
 def place_on_axes(
@@ -51,8 +49,8 @@ def place_people(
 ) -> np.ndarray:
     """Scores of people who are no part of a study, float64 (n, k): those of a further cohort.
 
-    Nobody else is placed. With more than MOST_EXACT samples that define the axes, relationships to
-    them are sums of whole numbers (`GenotypeProducts.with_people`), exact to about 1e-6.
+    Nobody else is placed. With very many samples that define the axes (`by_loadings`),
+    relationships are sums of whole numbers (`GenotypeProducts.with_people`), exact to about 1e-6.
 
     Parameters
     ----------
@@ -66,7 +64,7 @@ def place_people(
     keep = [
         np.array([x in defining for x in read_fam(p)["sample"].tolist()], bool) for p in prefixes
     ]
-    if len(axes.vectors) > MOST_EXACT:
+    if by_loadings(len(axes.vectors), 1):
         calls = calls_of(prefixes, stored["sites"], keep, stored["af"])
         read, sizes = read_cohorts([people], stored["sites"])
         products = backend.genotype_products(calls)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from popdesic.embedding import place_one, relationship
+from popdesic.embedding import relationship
 from popdesic.embedding.loading_scores import score_by_loadings
 from popdesic.embedding.pca import axes_of, place_everyone
 from popdesic.embedding.place_one import place_people
@@ -128,7 +128,7 @@ def test_a_study_above_the_limit_has_nearly_the_scores_of_one_below(people, stud
     (_, axes, _), (prefixes, definition) = people, study
     _, founders, exact, _ = place_everyone(prefixes, definition)
     np.testing.assert_array_equal(founders, axes)
-    monkeypatch.setattr(needs, "MOST_PAIRS", 1)
+    monkeypatch.setattr(needs, "MOST_EXACT", 1)
     scores = place_everyone(prefixes, definition, threads=2)[2]
     assert scores[axes].tobytes() == exact[axes].tobytes()
     assert scores[~axes].tobytes() != exact[~axes].tobytes()
@@ -143,7 +143,7 @@ def test_people_have_the_scores_of_a_further_cohort(people, study, monkeypatch):
     found = place_people(prefixes[:2], prefixes[2], definition, cpu_backend(1))
     assert not axes[-SIZES[2] :].any()
     assert found.tobytes() == scores[-SIZES[2] :].tobytes()
-    monkeypatch.setattr(place_one, "MOST_EXACT", 1)
+    monkeypatch.setattr(needs, "MOST_EXACT", 1)
     near = place_people(prefixes[:2], prefixes[2], definition, cpu_backend(2))
     assert near.tobytes() != found.tobytes()
     np.testing.assert_allclose(near, found, atol=1e-5 * np.abs(found).max())
