@@ -20,7 +20,7 @@ from ..engine.genotype_products import GenotypeProducts
 from ..engine.needs import by_loadings
 from ..io.bed import read_fam
 from ..io.genotypes import MISSING
-from ..io.tables import read_table
+from ..io.tables import read_rows, read_table
 from .frame import place_among
 from .pca import read_axes
 from .pcoa import principal_coordinates, project_coordinates
@@ -119,10 +119,17 @@ def place_in_frame(
     return place_among(own[None], points, neighbors)[0]
 
 
-def place_by_nearest(table: pd.DataFrame, distances: np.ndarray, neighbors: int) -> np.ndarray:
-    """Mean place of the nearest people on any map; `distances` float64 (n,) to those of the map."""
+def place_by_nearest(
+    path: Path, distances: np.ndarray, neighbors: int
+) -> tuple[list[str], np.ndarray]:
+    """Names of the axes of any map, and the mean place of the nearest people on it.
+
+    `distances`: float64 (n,) to those of the map, of which only the nearest are read.
+    """
+    near = np.sort(np.argsort(distances, kind="stable")[: max(neighbors, 2)])
+    table = read_map(path, near)
     points = table[axis_names(table)].to_numpy(np.float64)
-    return place_among(distances[None], points, neighbors)[0]
+    return axis_names(table), place_among(distances[near][None], points, neighbors)[0]
 
 
 def axis_names(table: pd.DataFrame) -> list[str]:
@@ -130,8 +137,8 @@ def axis_names(table: pd.DataFrame) -> list[str]:
     return [name for name in table if COORDINATE.fullmatch(name)]
 
 
-def read_map(path: Path) -> pd.DataFrame:
-    """A map's table with numeric coordinates."""
-    table = read_table(path)
+def read_map(path: Path, rows: np.ndarray | None = None) -> pd.DataFrame:
+    """A map's table with numeric coordinates; some of its rows, if they are given."""
+    table = read_table(path) if rows is None else read_rows(path, rows)
     names = axis_names(table)
     return table.assign(**{name: pd.to_numeric(table[name]) for name in names})
