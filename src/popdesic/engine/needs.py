@@ -17,6 +17,9 @@ PLANE_COPIES, MOST_PLANES = 5, 24 << 30
 LD_BYTES = 16 << 30
 #: Of one sample: blocks of genotypes on their way, turned around, and vectors.
 GENOTYPE_BYTES = 1 << 18
+#: Samples that define axes up to which others are placed by float64 relationships to them, which
+#: take 0.03 ns of a core a pair and site: 360 people beside 30 000 at 500 000 sites took 89 s.
+MOST_EXACT = 10_000
 #: Planes that are counted at a time, and counts that come back at a time.
 COUNTED_BYTES = 64 << 20
 #: Fewest points whose shortest paths several devices find: two were measured to be 1.9 times as
@@ -25,9 +28,6 @@ SPREAD_LEAST = 16384
 #: Of a point of a map (coordinates, sums of forces), and of an edge of its graph in the row of one
 #: end (both ends, share); of a point of a densMAP besides.
 POINT_BYTES, EDGE_BYTES, DENSITY_BYTES = 8 + 16, 12, 16 + 4 * 8 + 16
-#: Samples that define axes up to which others are placed by float64 relationships to them, which
-#: take 0.03 ns of a core a pair and site: 360 people beside 30 000 at 500 000 sites took 89 s.
-MOST_EXACT = 10_000
 #: Samples of a block are padded to this many.
 PADDED = 256
 #: Of a search for nearest points: largest side of a tile (`gpu/neighbor_plans.py`), room of a list
