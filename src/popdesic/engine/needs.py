@@ -17,9 +17,6 @@ PLANE_COPIES, MOST_PLANES = 5, 24 << 30
 LD_BYTES = 16 << 30
 #: Of one sample: blocks of genotypes on their way, turned around, and vectors.
 GENOTYPE_BYTES = 1 << 18
-#: Samples that define axes up to which others are placed by float64 relationships to them, which
-#: take 0.03 ns of a core a pair and site: 360 people beside 30 000 at 500 000 sites took 89 s.
-MOST_EXACT = 10_000
 #: Planes that are counted at a time, and counts that come back at a time.
 COUNTED_BYTES = 64 << 20
 #: Fewest points whose shortest paths several devices find: two were measured to be 1.9 times as
@@ -33,6 +30,9 @@ PADDED = 256
 #: Of a search for nearest points: largest side of a tile (`gpu/neighbor_plans.py`), room of a list
 #: of candidates in bytes.
 TILE_SIDE, CANDIDATE_BYTES = 1 << 15, 16 * 768
+#: Samples that define axes up to which others are placed by float64 relationships to them, which
+#: take 0.03 ns of a core a pair and site: 360 people beside 30 000 at 500 000 sites took 89 s.
+MOST_EXACT = 10_000
 
 
 def product_bytes(own: tuple[int, int, int], others: Sequence[tuple[int, int, int]] = ()) -> int:
@@ -63,11 +63,6 @@ def closing_devices(n: int, devices: int) -> int:
     return devices if n >= SPREAD_LEAST else 1
 
 
-def by_loadings(axes: int, others: int) -> bool:
-    """Whether others are placed on axes by loadings of those who define them."""
-    return axes > MOST_EXACT and others > 0
-
-
 def genotype_bytes(n_samples: int, n_sites: int) -> int:
     """Device memory with which products of genotypes with vectors keep the packed genotypes."""
     return 2 * CONTEXT_BYTES + n_samples * n_sites // 4 + n_samples * GENOTYPE_BYTES
@@ -88,6 +83,11 @@ def layout_bytes(n: int, neighbors: int) -> int:
 def points_bytes(n: int, n_axes: int, k: int) -> int:
     """Device memory for the k nearest of n points with coordinates on some axes."""
     return CONTEXT_BYTES + n * (12 * n_axes + 16 * k) + 4 * TILE_SIDE * CANDIDATE_BYTES
+
+
+def by_loadings(axes: int, others: int) -> bool:
+    """Whether others are placed on axes by loadings of those who define them."""
+    return axes > MOST_EXACT and others > 0
 
 
 def _padded(n_samples: int) -> int:
