@@ -31,8 +31,8 @@ PADDED = 256
 #: of candidates in bytes.
 TILE_SIDE, CANDIDATE_BYTES = 1 << 15, 16 * 768
 #: Samples that define axes up to which others are placed by float64 relationships to them, which
-#: take 0.03 ns of a core a pair and site: 360 people beside 30 000 at 500 000 sites took 89 s.
-MOST_EXACT = 10_000
+#: took 10 s beside 8 000 at 500 000 sites and 89 s beside 30 000.
+MOST_EXACT = 5_000
 
 
 def product_bytes(own: tuple[int, int, int], others: Sequence[tuple[int, int, int]] = ()) -> int:
