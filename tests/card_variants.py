@@ -24,6 +24,7 @@ from popdesic.engine.gpu.layout import (
     BAND_WARPS,
     COUNT_THREADS,
     KEEP_THREADS,
+    PASS_THREADS,
     SCAN_WARPS,
     SUM_WARPS,
     UMAP_THREADS,
@@ -229,6 +230,15 @@ def others(card: Card) -> Iterator[Compiled]:
                 (("TILES", tiles),),
                 {"sum_codes": 32 * SUM_WARPS},
                 {"sum_codes": launch.shared},
+            )
+            others = ("split_signed", "share_numbers", "standardise_sites", "add_people")
+            yield Compiled(
+                f"passes {tiles}",
+                "pca/passes",
+                (("TILES", tiles),),
+                dict.fromkeys((*others, "add_spreads"), PASS_THREADS)
+                | {"sum_tiles": 32 * SUM_WARPS},
+                {"sum_tiles": launch.shared},
             )
             for (file, threads), names in (
                 (genotype_plans.NORMAL, ("standardise_sites", "add_people")),

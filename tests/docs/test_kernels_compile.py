@@ -137,7 +137,11 @@ KERNELS = [
     ("neighbors/points", "75", ()),
     ("compare/band", "75", ()),
     *(("neighbors/close_pairs", "75", (("N_OUTPUTS", n),)) for n in (1, 5)),
-    *(("pca/sum_codes", arch, (("TILES", tiles),)) for arch, tiles in (("80", 1), ("90a", 4))),
+    *(
+        (f"pca/{file}", arch, (("TILES", tiles),))
+        for file in ("sum_codes", "passes")
+        for arch, tiles in (("80", 1), ("90a", 4))
+    ),
     *(
         (file, arch, genotype_plans.pass_defines(columns, threads))
         for file, threads in (genotype_plans.NORMAL, genotype_plans.FLIPPED)

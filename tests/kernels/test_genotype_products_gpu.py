@@ -90,7 +90,32 @@ def test_flipped_genotypes_give_the_bytes_of_the_cpu(gpu_device, known):
     signs = rng.choice(np.array([1, -1], np.int8), (5, n, 8))
     flips = Flips(signs, np.sort(rng.integers(0, 5, 3000)), axes, cpu.project(axes))
     vectors = rng.normal(size=(n, 8))
-    assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
+    assert gpu.passes is not None
+    for _ in range(2):
+        assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
+        assert gpu.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
+        gpu.passes = None  # block by block
+
+
+@pytest.mark.parametrize("group_bytes", [1, 1 << 30])
+def test_many_stretches_in_groups_give_the_bytes_of_the_cpu(gpu_device, group_bytes):
+    """Cohorts with missing genotypes, more people than a thread block has rows, 300 stretches."""
+    rng = np.random.default_rng(7)
+    calls = random_calls(rng, [900, 300, 1], 40_000, 0.005)
+    n = len(calls.places)
+    cpu, gpu = CpuProducts(calls, 8), products(calls, gpu_device)
+    gpu.group_bytes = group_bytes
+    axes = np.linalg.qr(rng.normal(size=(n, 12)))[0]
+    signs = rng.choice(np.array([1, -1], np.int8), (300, n, 8))
+    # Stretches need not ascend: contigs are in the order of the genome, not of their names.
+    stretch = rng.permutation(300)[np.sort(rng.integers(0, 300, 40_000))]
+    flips = Flips(signs, stretch, axes, cpu.project(axes))
+    factors = rng.uniform(0.5, 1.5, (3, 3))
+    for k in (8, 16, 40):
+        vectors = rng.normal(size=(n, k))
+        assert gpu.normal(vectors, factors).tobytes() == cpu.normal(vectors, factors).tobytes()
+        if k == 8:
+            assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
     assert gpu.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
 
 

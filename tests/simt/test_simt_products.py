@@ -106,6 +106,9 @@ def test_genotype_products_have_the_bytes_of_the_cpu(machine, rng, sizes, n_site
         assert gpu.project(vectors).tobytes() == cpu.project(vectors).tobytes()
         assert gpu.normal(vectors).tobytes() == cpu.normal(vectors).tobytes()
         assert sent.normal(vectors).tobytes() == cpu.normal(vectors).tobytes()
+        whole, gpu.passes = gpu.passes, None  # as where the codes fit only once
+        assert gpu.normal(vectors).tobytes() == cpu.normal(vectors).tobytes()
+        gpu.passes = whole
     for name, own in vars(cpu.sample_sums()).items():
         assert vars(gpu.sample_sums())[name].tobytes() == own.tobytes(), name
 
@@ -120,6 +123,7 @@ def test_flipped_genotypes_have_the_bytes_of_the_cpu(machine, rng, known, k, mis
     n = len(calls.places)
     cpu, gpu = CpuProducts(calls, 2), GpuBackend().genotype_products(calls)
     axes = np.linalg.qr(rng.normal(size=(n, known)))[0]
+    gpu.passes = None  # as where the codes fit only once
     signs = rng.choice(np.array([1, -1], np.int8), (3, n, k))
     stretch = np.repeat([0, 1, 2], [400, 1, 299])
     flips = Flips(signs, stretch, axes, cpu.project(axes))
@@ -190,3 +194,35 @@ def test_components_have_the_bytes_of_the_cpu(machine, rng, missing):
         space.search(3, most_passes=4)
         found.append(b"".join(part.tobytes() for part in space.pairs(20)))
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize(("few", "group_bytes"), [(0, 1 << 30), (3, 1 << 30), (2, 1)])
+def test_passes_in_few_launches_have_the_bytes_of_the_cpu(
+    machine, rng, missing, few, group_bytes, monkeypatch
+):
+    """Parts that weigh differently; flips of stretches of one and of several blocks, in groups."""
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    monkeypatch.setattr(genotype_products, "BLOCK_SITES", 128)
+
+    calls = random_calls(rng, [150, 65, 1], 700, missing)
+    n = len(calls.places)
+    cpu, gpu = CpuProducts(calls, 2), GpuBackend().genotype_products(calls)
+    assert gpu.passes is not None
+    gpu.group_bytes = group_bytes
+    axes = np.linalg.qr(rng.normal(size=(n, few)))[0]
+    # Not in the order of their numbers, as contigs are not in that of their names.
+    stretch = np.array([2, 0, 3, 1])[np.sort(rng.integers(0, 4, 700))]
+    for k in (1, 8, 17):
+        machine.backward = not machine.backward
+        machine.launched.clear()
+        vectors = rng.normal(size=(n, k)) * 10.0 ** rng.integers(-9, 9, k)
+        factors = rng.uniform(0.5, 1.5, (3, 3))
+        assert gpu.normal(vectors, factors).tobytes() == cpu.normal(vectors, factors).tobytes()
+        signs = rng.choice(np.array([1, -1], np.int8), (4, n, k))
+        flips = Flips(signs, stretch, axes, cpu.project(axes))
+        assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
+        if k > 1:
+            assert gpu.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
+        assert "sum_codes" not in machine.launched and "sum_tiles" in machine.launched

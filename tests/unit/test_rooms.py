@@ -61,6 +61,7 @@ LAUNCHERS = {
             "tiles",
             "tune",
             "umap",
+            "whole_passes",
             "usual",
         ),
     )

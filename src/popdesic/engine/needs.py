@@ -17,6 +17,8 @@ PLANE_COPIES, MOST_PLANES = 5, 24 << 30
 LD_BYTES = 16 << 30
 #: Of one sample: blocks of genotypes on their way, turned around, and vectors.
 GENOTYPE_BYTES = 1 << 18
+#: Sums of a group of blocks of sites, and digits of the vectors that they are multiplied with.
+PASS_BYTES = 2 << 30
 #: Planes that are counted at a time, and counts that come back at a time.
 COUNTED_BYTES = 64 << 20
 #: Fewest points whose shortest paths several devices find: two were measured to be 1.9 times as
@@ -61,8 +63,11 @@ def closing_devices(n: int, devices: int) -> int:
 
 
 def genotype_bytes(n_samples: int, n_sites: int) -> int:
-    """Device memory with which products of genotypes with vectors keep the packed genotypes."""
-    return 2 * CONTEXT_BYTES + n_samples * n_sites // 4 + n_samples * GENOTYPE_BYTES
+    """Device memory with which products of genotypes with vectors keep the packed genotypes.
+
+    They are there twice, by site and by person (`gpu/whole_passes.py`).
+    """
+    return 2 * CONTEXT_BYTES + n_samples * (n_sites // 2 + GENOTYPE_BYTES) + PASS_BYTES
 
 
 def counting_bytes(shape: tuple[int, int, int], n_groups: int) -> int:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
 
 from ..genotype_products import BITS, SITE_BITS
 from .layout import SUM_DIGITS, SUM_ROWS, SUM_STAGE, SUM_WARPS, divide_up
@@ -63,3 +66,132 @@ def plan_sums(n_rows: int, n_words: int, tiles: int, multiprocessors: int) -> Su
 
 def tiles_of(n_columns: int) -> int:
     return divide_up(n_columns, TILE_COLUMNS)
+
+
+#: Columns of one pass in few launches (`kernels/pca/passes.cu`).
+MOST_COLUMNS = TILE_COLUMNS * MOST_TILES
+#: Device memory of a group of blocks besides their codes, aimed at; with less a group holds so few
+#: blocks that they are multiplied one by one.
+GROUP_BYTES, LEAST_GROUP_BYTES = 1 << 30, 1 << 26
+#: Places of people that a thread block of `share_numbers` adds up, and thread blocks of one sum.
+SHARED_PLACES, MOST_SHARERS = 8192, 64
+
+
+@dataclass(frozen=True)
+class PassGroup:
+    """Consecutive blocks of sites whose sums are in memory together, and their sets of signs.
+
+    Attributes
+    ----------
+    blocks : int64 array, (n_blocks, 4)
+        First site, from `first_site`; sites; set, from `first_set`; padded sites of the blocks
+        before.
+    site_tiles, person_tiles : int64 arrays, (n_tiles, 8)
+        Rows of one thread block of `sum_tiles`, as that file says: of sites for each part of the
+        people, and of people for each block.
+    first_site, n_sites, first_set, n_sets, padded : int
+        The padded sites of all blocks.
+    """
+
+    blocks: np.ndarray
+    site_tiles: np.ndarray
+    person_tiles: np.ndarray
+    first_block: int
+    first_site: int
+    n_sites: int
+    first_set: int
+    n_sets: int
+    padded: int
+
+
+def words_before(bounds: list[tuple[int, int]], row_words: int) -> np.ndarray:
+    """Words of people's codes before each block, and of all: int64 (n_blocks + 1,)."""
+    sizes = [16 * row_words * site_words(last - first) for first, last in bounds]
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+def site_words(n_sites: int) -> int:
+    """Words of a person's codes of a block of sites."""
+    return divide_up(n_sites, 256) * 16
+
+
+def plan_pass(
+    bounds: list[tuple[int, int]],
+    labels: np.ndarray,
+    spans: list[tuple[int, int]],
+    row_words: int,
+    tiles: int,
+    *,
+    whole_sets: bool = False,
+    group_bytes: int = GROUP_BYTES,
+) -> list[PassGroup]:
+    """Groups of the blocks of one pass, in their order.
+
+    Parameters
+    ----------
+    bounds : list of (first, last)
+        Sites of each block.
+    labels : int array, (n_blocks,)
+        Set of signs of each block: 0, then the same or the next one.
+    spans : list of (start, end)
+        Bytes of a row of each part of the people.
+    row_words : int
+        Words of a row.
+    tiles : int
+        Tiles of columns.
+    whole_sets : bool
+        Whether the blocks of a set must be in one group.
+    """
+    n_places, columns = 16 * row_words, TILE_COLUMNS * tiles
+    before = words_before(bounds, row_words)
+    ends, used = [0], 0
+    for at, (first, last) in enumerate(bounds):
+        new = at == 0 or labels[at] != labels[at - 1]
+        own = columns * (16 * (last - first) * len(spans) + 16 * n_places)
+        own += 2 * SUM_DIGITS * columns * 16 * site_words(last - first) * len(spans)
+        own += new * SUM_DIGITS * columns * n_places
+        if at > ends[-1] and used + own > group_bytes and (new or not whole_sets):
+            ends.append(at)
+            used = 0
+        used += own
+    ends.append(len(bounds))
+    return [
+        _group(bounds, labels, spans, row_words, columns, before, first, last)
+        for first, last in pairwise(ends)
+        if last > first
+    ]
+
+
+def _group(bounds, labels, spans, row_words, columns, before, first, last) -> PassGroup:
+    n_places, start = 16 * row_words, bounds[first][0]
+    n_sites, digits = bounds[last - 1][1] - start, SUM_DIGITS * columns
+    blocks, by_site, by_person, padded = [], [], [], 0
+    for at in range(first, last):
+        low, high = bounds[at]
+        label, words = int(labels[at] - labels[first]), site_words(high - low)
+        blocks.append([low - start, high - low, label, padded])
+        for part, (left, right) in enumerate(spans):
+            span = left // 4, (right - left) // 4
+            rows = np.arange(low, high, SUM_ROWS)
+            by_site.append(
+                _tiles(
+                    *(rows * row_words, row_words, np.minimum(high - rows, SUM_ROWS), *span),
+                    *(digits * label * n_places, n_places, part * n_sites + rows - start),
+                )
+            )
+            people = np.arange(4 * left, 4 * right, SUM_ROWS)
+            by_person.append(
+                _tiles(
+                    *(before[at] + people * words, words, np.minimum(4 * right - people, SUM_ROWS)),
+                    *(0, words, digits * (padded * len(spans) + part * 16 * words), 16 * words),
+                    (at - first) * n_places + people,
+                )
+            )
+        padded += 16 * words
+    tables = np.array(blocks), np.concatenate(by_site), np.concatenate(by_person)
+    sets = int(labels[first]), int(labels[last - 1] - labels[first]) + 1
+    return PassGroup(*tables, first, start, n_sites, *sets, padded)
+
+
+def _tiles(*columns) -> np.ndarray:
+    return np.stack(np.broadcast_arrays(*columns), axis=1).astype(np.int64)

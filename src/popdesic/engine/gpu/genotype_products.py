@@ -1,7 +1,8 @@
 """Products of standardised genotypes on a GPU: sums of integers on tensor cores.
 
 The packed genotypes stay on the device where they fit; otherwise blocks of sites are read and sent
-while the block before them is multiplied.
+while the block before them is multiplied. Where they fit twice, a pass works on all blocks at once
+(`whole_passes`).
 """
 
 from __future__ import annotations
@@ -33,15 +34,20 @@ from .devices import Device
 from .genotype_passes import SHARES_BYTES, FlippedPass, NormalPass
 from .genotype_plans import (
     GENOTYPES,
+    GROUP_BYTES,
     HETEROZYGOTES,
     HOMOZYGOTES,
+    LEAST_GROUP_BYTES,
     MISSING,
+    MOST_COLUMNS,
+    MOST_ITEMS,
     MOST_TILES,
     TILE_COLUMNS,
     tiles_of,
 )
 from .layout import divide_up
 from .stream_plans import COPY_THREADS
+from .whole_passes import Passes
 
 #: Bytes that are sent at a time where all genotypes stay on the device.
 SENT_BYTES = 32 << 20
@@ -77,6 +83,10 @@ class GpuProducts(GenotypeProducts):
             self.held = calls.parts[0]
         else:
             self.held = self._hold() if calls.n_sites * self.row_bytes <= room else None
+        #: Passes over all blocks at once, and device memory of theirs besides the codes.
+        self.group_bytes = min(GROUP_BYTES, (room - 2 * calls.n_sites * self.row_bytes) // 2)
+        fits = self.group_bytes >= LEAST_GROUP_BYTES and self.n_places <= MOST_ITEMS
+        self.passes = Passes(self) if fits and calls.n_sites else None
 
     @property
     def columns(self) -> GpuColumns:
@@ -146,6 +156,12 @@ class GpuProducts(GenotypeProducts):
             yield work(Block(words, self.sums.turned(words), self._missing[bounds]), *bounds)
 
     def normal(self, vectors: Any, factors: np.ndarray | None = None) -> Any:
+        if self.passes is not None and vectors.shape[1]:
+            starts = range(0, vectors.shape[1], MOST_COLUMNS)
+            parts = [vectors[:, start : start + MOST_COLUMNS] for start in starts]
+            totals = [self.passes.normal(part, factors)[self._where] for part in parts]
+            total = totals[0] if len(totals) == 1 else cupy.concatenate(totals, axis=1)
+            return total if isinstance(vectors, cupy.ndarray) else self._get(total)
         if len(self._spans(factors)) > 1 or not 0 < vectors.shape[1] <= TILE_COLUMNS * MOST_TILES:
             return super().normal(vectors, factors)
         weight = 1.0 if factors is None else float(factors[0, 0])
@@ -156,6 +172,8 @@ class GpuProducts(GenotypeProducts):
         return total if isinstance(vectors, cupy.ndarray) else self._get(total)
 
     def flipped(self, vectors: np.ndarray, flips: Flips) -> np.ndarray:
+        if self.passes is not None and 0 < vectors.shape[1] <= MOST_COLUMNS:
+            return self._get(self.passes.flipped(vectors, flips)[self._where])
         shared = 8 * flips.known.shape[1] * TILE_COLUMNS * tiles_of(vectors.shape[1])
         if not 0 < vectors.shape[1] <= TILE_COLUMNS * MOST_TILES or shared > SHARES_BYTES:
             return super().flipped(vectors, flips)
@@ -170,6 +188,19 @@ class GpuProducts(GenotypeProducts):
         for _ in self._each(one.add, site_blocks(self.calls.n_sites, flips.stretch)):
             pass
         return self._get(one.total[self._where])
+
+    def spread_by_person(self, flips: Flips) -> np.ndarray:
+        if self.passes is None or flips.signs.shape[2] > MOST_COLUMNS:
+            return super().spread_by_person(flips)
+        return self._get(self.passes.spread_by_person(flips)[self._where])
+
+    def any_missing(self) -> bool:
+        """Whether any genotype is missing, of those on the device."""
+        return any(bool(misses(self.held[slice(*b)])) for b in chunks(len(self.held), BLOCK_SITES))
+
+    def turn(self, words: cupy.ndarray, out: cupy.ndarray) -> None:
+        """Write words of people, (n_sites, row_words), as words of sites of each person."""
+        self.sums.turn(words, out)
 
     def _whole_components(self, flips: Flips) -> tuple[tuple, tuple]:
         """Known components of people and of sites, and as whole numbers: see `FlippedPass`."""

@@ -1,0 +1,329 @@
+"""Passes over genotypes on the device in few launches (`kernels/pca/passes.cu`).
+
+`GpuProducts` launches some twenty kernels for each block of sites, whatever its size. A pass of
+flipped genotypes has a block for each stretch of 10 Mb: launches took longer than all sums. Here a
+launch works on all blocks, or on as many as memory holds. The bytes are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import cupy
+import numpy as np
+
+from ..genotype_products import FEW_BITS, Calls, Flips, rounded, site_blocks
+from .compile import load_function
+from .devices import Device
+from .genotype_plans import (
+    GENOTYPES,
+    MISSING,
+    MOST_SHARERS,
+    SHARED_PLACES,
+    TILE_COLUMNS,
+    PassGroup,
+    plan_pass,
+    plan_sums,
+    site_words,
+    tiles_of,
+    words_before,
+)
+from .layout import PASS_THREADS, SUM_DIGITS, SUM_WARPS, divide_up
+
+KERNEL = "pca/passes"
+#: What a kernel gets for an array that there is not.
+NOTHING = np.uint64(0)
+
+
+class OnDevice(Protocol):
+    """What passes need of the products whose genotypes are on the device (`GpuProducts`)."""
+
+    calls: Calls
+    device: Device
+    places: np.ndarray
+    n_places: int
+    row_bytes: int
+    group_bytes: int
+    held: cupy.ndarray
+    mean: cupy.ndarray
+    inverse: cupy.ndarray
+
+    def any_missing(self) -> bool: ...
+
+    def turn(self, words: cupy.ndarray, out: cupy.ndarray) -> None: ...
+
+    def _placed(self, vectors: np.ndarray) -> tuple[Any, Any]: ...
+
+    def _spans(self, factors: np.ndarray | None) -> list[tuple[int, int]]: ...
+
+
+@dataclass
+class Blocks:
+    """Blocks of sites on the device: the codes of people in each, one block after another.
+
+    `labels`: run of equal stretches that each block lies in, from 0. `groups`: the plans of passes
+    so far, with their tables.
+    """
+
+    bounds: list[tuple[int, int]]
+    labels: np.ndarray
+    codes: cupy.ndarray
+    groups: dict[tuple, list[tuple[PassGroup, list[cupy.ndarray]]]] = field(default_factory=dict)
+
+
+@dataclass
+class Known:
+    """Flips as their pass needs them, and the components that they take out.
+
+    `signs`: int8 (n_runs, n_places, k), of each run of sites of one stretch; 0 where nobody stands.
+    `placed`, float64 (n_places, few); `whole`, int64, with `powers` (few,); `along`, float64
+    (n_sites, few); `left`, int64, with `left_powers` (n_blocks, few).
+    """
+
+    flips: Flips
+    signs: cupy.ndarray
+    placed: cupy.ndarray
+    whole: cupy.ndarray
+    powers: cupy.ndarray
+    along: cupy.ndarray
+    left: cupy.ndarray
+    left_powers: cupy.ndarray
+
+    @property
+    def few(self) -> int:
+        return self.placed.shape[1]
+
+
+class Passes:
+    """The passes of `GpuProducts` whose genotypes are on the device."""
+
+    def __init__(self, products: OnDevice) -> None:
+        self.products, self.device = products, products.device
+        self.missing = products.any_missing()
+        self.row_words = products.row_bytes // 4
+        self.n_places, self.capability = products.n_places, products.device.capability
+        self.words = products.held.view(np.uint32)
+        self._blocks: Blocks | None = None
+        self._known: Known | None = None
+
+    def normal(self, vectors: Any, factors: np.ndarray | None) -> cupy.ndarray:
+        """`GenotypeProducts.normal` of MOST_COLUMNS vectors at most, of all places."""
+        n_sites = self.products.calls.n_sites
+        blocks = self._turned(site_blocks(n_sites), np.zeros(n_sites, np.int64))
+        weights = np.ones((1, 1)) if factors is None else np.asarray(factors, np.float64)
+        total = cupy.zeros((self.n_places, vectors.shape[1]), np.float64)
+        self._run(blocks, vectors, self.products._spans(factors), weights, None, total)
+        return total
+
+    def flipped(self, vectors: np.ndarray, flips: Flips) -> cupy.ndarray:
+        """`GenotypeProducts.flipped` of MOST_COLUMNS vectors at most, of all places."""
+        total = cupy.zeros((self.n_places, vectors.shape[1]), np.float64)
+        self._flip(vectors, flips, total)
+        return total
+
+    def spread_by_person(self, flips: Flips) -> cupy.ndarray:
+        """`GenotypeProducts.spread_by_person` of MOST_COLUMNS columns of signs at most."""
+        vectors = np.ones((len(self.products.places), flips.signs.shape[2]))
+        total = cupy.zeros(self.n_places, np.float64)
+        self._flip(vectors, flips, total)
+        return total
+
+    def _flip(self, vectors: np.ndarray, flips: Flips, total: cupy.ndarray) -> None:
+        blocks = self._turned(
+            site_blocks(self.products.calls.n_sites, flips.stretch), flips.stretch
+        )
+        if self._known is None or self._known.flips is not flips:
+            self._known = self._know(flips, blocks)
+        (span,) = self.products._spans(None)
+        self._run(blocks, vectors, [span], np.ones((1, 1)), self._known, total)
+
+    def _turned(self, bounds: list[tuple[int, int]], labels: np.ndarray) -> Blocks:
+        """The codes of blocks of sites by people; those of the last pass are kept."""
+        if self._blocks is None or self._blocks.bounds != bounds:
+            self._blocks = None  # its memory first
+            before = words_before(bounds, self.row_words)
+            codes = cupy.empty(int(before[-1]), np.uint32)
+            for (first, last), start, end in zip(bounds, before[:-1], before[1:], strict=True):
+                out = codes[int(start) : int(end)].reshape(-1, site_words(last - first))
+                self.products.turn(self.words[first:last], out)
+            # Stretches need not ascend: contigs are in the order of the genome, not of their names.
+            own = labels[[first for first, _ in bounds]]
+            runs = np.cumsum(np.diff(own, prepend=own[:1]) != 0)
+            self._blocks = Blocks(bounds, runs, codes)
+        return self._blocks
+
+    def _know(self, flips: Flips, blocks: Blocks) -> Known:
+        self._known, bounds = None, blocks.bounds  # its memory first
+        starts = [0, *(np.flatnonzero(np.diff(blocks.labels)) + 1).tolist()]
+        stretches = [int(flips.stretch[bounds[start][0]]) for start in starts]
+        signs = np.zeros((len(starts), self.n_places, flips.signs.shape[2]), np.int8)
+        signs[:, self.products.places] = flips.signs[stretches]
+        placed = np.zeros((self.n_places, flips.known.shape[1]))
+        placed[self.products.places] = flips.known
+        few, along = placed.shape[1], np.ascontiguousarray(flips.projections, np.float64)
+        powers, left_powers = np.zeros(few, np.int32), np.zeros((len(bounds), few), np.int32)
+        whole, left = placed, along
+        if few:
+            whole, powers = rounded(np, placed, FEW_BITS)
+            left = np.empty(along.shape)
+            for block, (first, last) in enumerate(bounds):
+                left[first:last], left_powers[block] = rounded(np, along[first:last], FEW_BITS)
+        arrays = signs, placed, whole.astype(np.int64), powers.astype(np.int32)
+        arrays += along, left.astype(np.int64), left_powers
+        return Known(flips, *map(cupy.asarray, arrays))
+
+    def _groups(
+        self, blocks: Blocks, spans: list[tuple[int, int]], tiles: int, whole_sets: bool
+    ) -> list[tuple[PassGroup, list[cupy.ndarray]]]:
+        key = tuple(spans), tiles, whole_sets
+        if key not in blocks.groups:
+            planned = plan_pass(
+                *(blocks.bounds, blocks.labels, spans, self.row_words, tiles),
+                whole_sets=whole_sets,
+                group_bytes=self.products.group_bytes,
+            )
+            blocks.groups[key] = [
+                (one, [cupy.asarray(t) for t in (one.blocks, one.site_tiles, one.person_tiles)])
+                for one in planned
+            ]
+        return blocks.groups[key]
+
+    def _run(
+        self,
+        blocks: Blocks,
+        vectors: np.ndarray,
+        spans: list[tuple[int, int]],
+        weights: np.ndarray,
+        known: Known | None,
+        total: cupy.ndarray,
+    ) -> None:
+        """Add a pass to `total`: of people and columns, or the spreads of people."""
+        tiles, spreads = tiles_of(vectors.shape[1]), total.ndim == 1
+        numbers, powers = self.products._placed(vectors)
+        signs = None if known is None else known.signs
+        places = cupy.asarray(4 * np.array(spans, np.int64))
+        job = _Pass(self, tiles, vectors.shape[1], len(spans), known, signs)
+        for group, tables in self._groups(blocks, spans, tiles, spreads):
+            job.group, (job.table, job.site_tiles, job.person_tiles) = group, tables
+            shares = job.by_site(numbers, places)
+            back = job.standardise(shares, powers.astype(np.int32), cupy.asarray(weights))
+            job.by_person(blocks.codes, back, places, total)
+
+
+@dataclass
+class _Pass:
+    """The launches of one pass."""
+
+    passes: Passes
+    tiles: int
+    n_columns: int
+    n_spans: int
+    known: Known | None
+    signs: cupy.ndarray | None
+    group: PassGroup | None = None
+    table: cupy.ndarray | None = None
+    site_tiles: cupy.ndarray | None = None
+    person_tiles: cupy.ndarray | None = None
+
+    @property
+    def columns(self) -> int:
+        return TILE_COLUMNS * self.tiles
+
+    @property
+    def few(self) -> int:
+        return 0 if self.known is None else self.known.few
+
+    def launch(self, name: str, grid: tuple, arguments: tuple, threads: int = PASS_THREADS) -> None:
+        defines = (("TILES", self.tiles),)
+        kernel = load_function(KERNEL, name, defines, self.passes.capability)
+        shared = 0
+        if name == "sum_tiles":
+            shared = plan_sums(1, 1, self.tiles, 1).shared
+            kernel.max_dynamic_shared_size_bytes = shared
+        kernel(grid, (threads,), arguments, shared_mem=shared)
+
+    def own_signs(self) -> cupy.ndarray | np.uint64:
+        """Signs of the group's sets."""
+        if self.signs is None:
+            return NOTHING
+        return self.signs[self.group.first_set : self.group.first_set + self.group.n_sets]
+
+    def sums(self, words: cupy.ndarray, digits: cupy.ndarray, tiles, n_rows: int, table: int):
+        out = cupy.empty((n_rows, self.columns), np.int64)
+        arguments = words, digits, tiles, out, np.uint32(table)
+        self.launch("sum_tiles", (len(tiles),), arguments, 32 * SUM_WARPS)
+        return out
+
+    def by_site(self, numbers: cupy.ndarray, places: cupy.ndarray) -> tuple:
+        """Sums of sites and of who is missing there, and shares of the components."""
+        group, n = self.group, self.passes.n_places
+        digits = cupy.empty((group.n_sets, SUM_DIGITS, self.columns, n), np.int8)
+        sizes = np.int64(n), np.int32(self.n_columns)
+        grid = divide_up(n, PASS_THREADS), group.n_sets
+        self.launch("split_signed", grid, (numbers, self.own_signs(), digits, *sizes))
+        shape = group.n_sets, self.n_spans, self.few + 1, self.columns
+        shares = cupy.zeros(shape, np.int64)
+        sharers = min(MOST_SHARERS, divide_up(n, SHARED_PLACES))
+        self.launch(
+            "share_numbers",
+            (self.few + 1, self.n_spans * sharers, group.n_sets),
+            (
+                *(numbers, self.own_signs(), NOTHING if self.known is None else self.known.whole),
+                *(places, shares, *sizes, np.int32(self.few), np.int32(self.n_spans)),
+            ),
+        )
+        rows = group.n_sites * self.n_spans
+        sums = self.sums(self.passes.words, digits, self.site_tiles, rows, GENOTYPES)
+        if not self.passes.missing:
+            return sums, NOTHING, shares
+        return sums, self.sums(self.passes.words, digits, self.site_tiles, rows, MISSING), shares
+
+    def standardise(self, found: tuple, powers: cupy.ndarray, weights: cupy.ndarray) -> tuple:
+        """Numbers of the way back: digits of both kinds, powers, sums, and the known's parts."""
+        sums, absent, shares = found
+        group, products = self.group, self.passes.products
+        sites = slice(group.first_site, group.first_site + group.n_sites)
+        n_blocks, size = len(group.blocks), group.padded * self.n_spans * SUM_DIGITS * self.columns
+        times = cupy.empty(size, np.int8)
+        less = cupy.empty(size, np.int8) if self.passes.missing else NOTHING
+        back = cupy.empty((n_blocks, self.n_spans, self.columns), np.int32)
+        lesses = cupy.empty(back.shape, np.int64)
+        parts = cupy.empty((n_blocks, self.few, self.columns), np.float64)
+        known = (NOTHING,) * 4
+        if self.known is not None:
+            own = slice(group.first_block, group.first_block + n_blocks)
+            known = self.known.along[sites], self.known.left[sites], self.known.left_powers[own]
+            known += (self.known.powers,)
+        scratch = cupy.empty((self.n_spans, group.n_sites, self.columns), np.float64)
+        self.launch(
+            "standardise_sites",
+            (n_blocks, self.n_spans),
+            (
+                *(sums, absent, shares, products.mean[sites], products.inverse[sites], *known),
+                *(powers, weights, self.table, scratch, times, less, back, lesses, parts),
+                *(np.int64(group.n_sites), np.int32(self.n_columns), np.int32(self.few)),
+                np.int32(self.n_spans),
+            ),
+        )
+        return times, less, back, lesses, parts
+
+    def by_person(
+        self, codes: cupy.ndarray, found: tuple, places: cupy.ndarray, total: cupy.ndarray
+    ) -> None:
+        """Sums of people, added to `total` block by block."""
+        times, less, back, lesses, parts = found
+        n, n_blocks = self.passes.n_places, len(self.group.blocks)
+        sums = self.sums(codes, times, self.person_tiles, n_blocks * n, GENOTYPES)
+        absent = NOTHING
+        if self.passes.missing:
+            absent = self.sums(codes, less, self.person_tiles, n_blocks * n, MISSING)
+        known = NOTHING if self.known is None else self.known.placed
+        arrays = sums, absent, lesses, back, parts, known, self.own_signs(), self.table
+        sizes = np.int64(n), np.int64(n_blocks), np.int32(self.n_columns), np.int32(self.few)
+        if total.ndim == 1:
+            self.launch("add_spreads", (divide_up(n, PASS_THREADS),), (*arrays, total, *sizes))
+        else:
+            grid = (divide_up(n * self.n_columns, PASS_THREADS),)
+            arguments = (*arrays, places, total, *sizes, np.int32(self.n_spans))
+            self.launch("add_people", grid, arguments)
