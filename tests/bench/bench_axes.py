@@ -100,9 +100,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--folder", type=Path, help="where the drawn genotypes are kept")
     parser.add_argument("--functions", action="store_true")
-    options = commandline.parse(
-        parser, samples=1100, sites=3000, cohorts=2, threads=2, repeats=1
-    )
+    options = commandline.parse(parser, samples=1100, sites=3000, cohorts=2, threads=2, repeats=1)
     logging.basicConfig(level=logging.INFO, format="  %(message)s")
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)

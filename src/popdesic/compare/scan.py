@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from ..engine.comparisons import tables_of
 from ..engine.terms import Planes
 from ..io.bed import read_fam
 from ..io.errors import UserError
+from ..io.laps import Laps
 from ..io.sites import canonical_contig
 from ..io.tables import open_text, write_npz, write_table
 from ..io.text import read_text
@@ -31,6 +33,7 @@ from .disequilibrium import (
 from .ld import Decay, r2_matrix, window_ends
 from .options import parse_region
 
+log = logging.getLogger(__name__)
 COLUMNS = ("chrom", "pos_a", "id_a", "pos_b", "id_b", "distance", "called", "r2", "d", "d_prime")
 #: Sites of the drawn region if none is named, and most sites of a named region.
 REGION_SITES, MOST_REGION_SITES = 150, 2000
@@ -87,6 +90,7 @@ def measure_ld(
     UserError
         An invalid window, region or map; genotypes without phase.
     """
+    laps = Laps()
     sites, digest = load_panel(panel)
     pruning = parse_pruning(options.prune, "compare.ld.prune")
     cm = read_map(Path(options.map), sites) if options.map else None
@@ -102,6 +106,7 @@ def measure_ld(
             ],
             axis=1,
         )
+    laps.end("panel")
     decay, removed, pairs = Decay(), np.zeros(len(sites), bool), []
     with open_text(out["pairs"]) as file:
         filled = "; missing calls imputed" if options.genotypes == "imputed" else ""
@@ -111,7 +116,9 @@ def measure_ld(
             rows = np.arange(first, last)
             here = sites.iloc[first:last].reset_index(drop=True)
             planes = read(first, last)
+            laps.end("reading")
             removed[rows] = pruned(planes, here, pruning, backend)
+            laps.end("pruning")
             if phased is not None:
                 planes = site_planes(phased[rows])
             ends = window_ends(here, options.window, None if cm is None else cm[rows])
@@ -122,7 +129,9 @@ def measure_ld(
                 options.min_r2,
                 lambda a, b, r2, pos=pos: decay.add(pos[b] - pos[a], r2),
             )
+            laps.end("pairs")
             _write_pairs(file, here, planes, i, j, r2, phased is not None, backend)
+            laps.end("writing")
             pairs.append((first + i, first + j))
     write_table(out["decay"], decay.table())
     write_lists(sites, removed, out["kept"], out["removed"])
@@ -136,6 +145,8 @@ def measure_ld(
         pos=sites.pos.to_numpy(np.int64)[region],
         r2=whole.astype(np.float32),
     )
+    laps.end("region")
+    laps.log(log, "LD")
     return {
         "sites": len(sites),
         "samples": sum(int(who.sum()) for who in keep),

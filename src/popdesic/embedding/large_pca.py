@@ -24,6 +24,7 @@ from ..engine.base import Backend
 from ..engine.genotype_products import Calls, Flips
 from ..engine.threads import one_blas_thread, run_tasks
 from ..io.errors import UserError
+from ..io.laps import Laps
 from .axes import MOST_MATRIX
 from .krylov import COLUMNS, Krylov
 from .lots import columns_of_signs, lots_of, mix, signs_of
@@ -179,23 +180,29 @@ def significant_axes_of_many(
             f"results/panel/sites.tsv: the {n} founder samples have no component of variation "
             "(PCA needs two that differ); add samples or sites."
         )
+    laps = Laps()
     start = first_vectors(lots, relationship.products.threads)
     space = Krylov(relationship, start, relationship.products.columns)
     space.search(1, 1)
     while not space.exhausted and space.passes < FIRST_PASSES:
         space.step()
+    laps.end("first passes")
     draws = _draw_noise(space, relationship, stretches(sites), lots)
+    laps.end("noise")
     beyond = int((space.values > draws.limit).sum())
     asked = [int(size) for size in components if size != "auto"]
     space.search(min(max([*asked, beyond, FEWEST]), n - 1))
     wanted = min(max([*asked, beyond, stored, SHOWN]) + FURTHER, n - 1)
     values, vectors, _ = space.pairs(wanted)
+    laps.end("further passes")
     positive = values > 1e-9 * values[:1]
     vectors = with_signs(vectors[:, positive])
     axes = Axes(values[positive], vectors, relationship.trace, len(vectors))
     draws, squares = _refined(draws, space, relationship, lots)
     squares += float((axes.values[: draws.known] ** 2).sum())
     axes, tests = choose_components(axes, squares, n, *components, noise=draws.noise)
+    laps.end("squares")
+    laps.log(log, f"axes of {n} samples by {space.passes} passes")
     return axes, tests, draws.noise
 
 
