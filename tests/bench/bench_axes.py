@@ -1,4 +1,4 @@
-"""The stages that define the axes of the PCA and measure LD, alone, with the seconds of their parts.
+"""The stages that define the axes of the PCA and measure LD, alone, and the seconds of their parts.
 
 python tests/bench/bench_axes.py [--samples 4000] [--sites 300000] [--cohorts 4]
     [--device cpu|gpu] [--threads 8] [--stage axes|ld|both] [--repeats 2] [--folder F] [--functions]

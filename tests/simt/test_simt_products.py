@@ -225,4 +225,10 @@ def test_passes_in_few_launches_have_the_bytes_of_the_cpu(
         assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
         if k > 1:
             assert gpu.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
+        # Other signs with the same components, then other components with the same signs.
+        flips = replace(flips, signs=-flips.signs[::-1])
+        assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
+        fewer = np.ascontiguousarray(axes[:, :1])
+        flips = replace(flips, known=fewer, projections=cpu.project(fewer))
+        assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
         assert "sum_codes" not in machine.launched and "sum_tiles" in machine.launched

@@ -42,6 +42,11 @@ class Decay:
         self.total += np.bincount(index[inside], units, size).astype(np.int64)
         self.pairs += np.bincount(index[inside], minlength=size)
 
+    def merge(self, other: Decay) -> None:
+        """Add what another one has counted."""
+        self.total += other.total
+        self.pairs += other.pairs
+
     def table(self) -> pd.DataFrame:
         """`from_bp`, `to_bp`, `pairs`, `mean_r2` of the non-empty distance bins."""
         some = self.pairs > 0

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.prune import contig_runs, pruned, widest_window
-from ..cohort.site_planes import PlanesReader, words_of
+from ..cohort.site_planes import PlanesReader, contigs_at_once
 from ..engine.base import Backend
 from ..engine.comparisons import NARROW, called_samples, moments
 from ..engine.terms import Planes
@@ -20,8 +20,6 @@ from .long_range_ld import in_regions
 #: r2 of two sites without LD that one pair in a thousand exceeds is this number over the number of
 #: samples (a chi-square of one degree of freedom).
 CHANCE = 10.83
-#: Most bytes of the planes of contigs that are looked at side by side.
-AHEAD_BYTES = 1 << 30
 #: Why sites leave, in this order.
 LOST = ("monomorphic", "long_range_ld", "ld_pruned")
 
@@ -87,7 +85,7 @@ def choose_sites(
     runs = contig_runs(sites.chrom.to_numpy())
     narrow = pruning is None or widest_window(sites, *pruning[:2]) <= NARROW
     most = backend.threads if narrow or backend.name == "cpu" else 1
-    at_once = _contigs_at_once(runs, n_samples, most)
+    at_once = contigs_at_once(runs, n_samples, most)
     if at_once > 1:
         backend = copy(backend)
         backend.threads = -(-backend.threads // at_once)
@@ -120,14 +118,6 @@ class _Contig:
     keep: np.ndarray
     lost: dict[str, int]
     r2: float | None
-
-
-def _contigs_at_once(runs: list[tuple[int, int]], n_samples: int, most: int) -> int:
-    """Contigs whose planes, at most AHEAD_BYTES, are in memory together."""
-    if not n_samples:
-        return 1
-    largest = 3 * 8 * words_of(n_samples) * max((last - first for first, last in runs), default=1)
-    return int(np.clip(AHEAD_BYTES // largest, 1, most))
 
 
 def _choose_on_contig(

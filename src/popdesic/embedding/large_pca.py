@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from ..engine.base import Backend
-from ..engine.genotype_products import Calls, Flips
+from ..engine.genotype_products import Calls, Flips, GenotypeProducts
 from ..engine.threads import one_blas_thread, run_tasks
 from ..io.errors import UserError
 from ..io.laps import Laps
@@ -215,12 +215,13 @@ def _draw_noise(
     space: Krylov, relationship: RelationshipProducts, stretch: np.ndarray, lots: np.ndarray
 ) -> Draws:
     """Draws without the components that are beyond them, which are found on the way."""
-    rough = draw_largest(space, relationship, stretch, 0, lots, ROUGH_STEPS)
+    signs = signs_of_draws(stretch, lots, relationship.products.threads)
+    rough = draw_largest(space, relationship, stretch, 0, lots, ROUGH_STEPS, signs)
     known = int((space.values > PLAIN * rough.limit).sum())
     for _ in range(ROUNDS):
         known = min(known, MOST_TESTED)
         space.search(known)
-        draws = draw_largest(space, relationship, stretch, known, lots)
+        draws = draw_largest(space, relationship, stretch, known, lots, signs=signs)
         more = int((space.values > draws.limit).sum())
         if more == known:
             break
@@ -271,7 +272,7 @@ def flipped_excess(
         error = np.sqrt(2 * excess / probes) / left
         if probes >= MOST_PROBES or not _moves_centre(left, excess, 4 * error, relationship.n):
             return excess
-        signs = _signs_of_draws(
+        signs = signs_of_draws(
             flips.stretch, mix(lots + np.uint64(START + len(found))), products.threads
         )
         flips = replace(flips, signs=signs)
@@ -306,6 +307,7 @@ def draw_largest(
     known: int,
     lots: np.ndarray,
     most_steps: int = MOST_STEPS,
+    signs: np.ndarray | None = None,
 ) -> Draws:
     """Largest eigenvalues after signs were flipped, without the leading `known` components.
 
@@ -315,7 +317,7 @@ def draw_largest(
 
     products, n = relationship.products, relationship.n
     values, vectors, _ = space.pairs(known)
-    flips = flips_of(products, vectors, stretch, lots)
+    flips = flips_of(products, vectors, stretch, lots, signs)
     left = relationship.trace - float(values.sum())
     total = float(relationship.squares.sum()) - float((flips.projections**2).sum())
     scale = left / max(total, np.finfo(float).tiny)
@@ -382,13 +384,23 @@ class _Bases:
         return left
 
 
-def flips_of(products, vectors: np.ndarray, stretch: np.ndarray, lots: np.ndarray) -> Flips:
-    """The signs of all draws, as `noise_null` draws them, and components to take out first."""
-    signs = _signs_of_draws(stretch, lots, products.threads)
+def flips_of(
+    products: GenotypeProducts,
+    vectors: np.ndarray,
+    stretch: np.ndarray,
+    lots: np.ndarray,
+    signs: np.ndarray | None = None,
+) -> Flips:
+    """The signs of all draws, as `noise_null` draws them, and components to take out first.
+
+    `signs`: these of `signs_of_draws`, if they are drawn already.
+    """
+    if signs is None:
+        signs = signs_of_draws(stretch, lots, products.threads)
     return Flips(signs, stretch, vectors, products.project(vectors))
 
 
-def _signs_of_draws(stretch: np.ndarray, lots: np.ndarray, threads: int) -> np.ndarray:
+def signs_of_draws(stretch: np.ndarray, lots: np.ndarray, threads: int) -> np.ndarray:
     """Signs of all draws, int8 (n_stretches, n, DRAWS), as `signs_of` draws them."""
     signs = np.empty((int(stretch.max()) + 1, len(lots), DRAWS), np.int8)
     own = np.stack([mix(lots + np.uint64(draw)) for draw in range(DRAWS)], axis=1)

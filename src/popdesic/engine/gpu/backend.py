@@ -30,6 +30,7 @@ from ..base import (
 )
 from ..comparisons import (
     exact_pairs,
+    is_narrow,
     r2_pairs_by_blocks,
     search_by_blocks,
     show_sampled_blocks,
@@ -423,6 +424,8 @@ class GpuBackend:
     def r2_pairs(
         self, planes: Planes, ends: np.ndarray, least: float, on_block: OnBlock | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        if is_narrow(ends):
+            return r2_pairs_by_blocks(self, planes, ends, least, on_block)
         from .compare import r2_candidates
 
         with device_errors(f"the correlations of {planes.n_samples} sites"):

@@ -7,7 +7,8 @@ launch works on all blocks, or on as many as memory holds. The bytes are the sam
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import cupy
@@ -53,6 +54,8 @@ class OnDevice(Protocol):
 
     def turn(self, words: cupy.ndarray, out: cupy.ndarray) -> None: ...
 
+    _where: Any
+
     def _placed(self, vectors: np.ndarray) -> tuple[Any, Any]: ...
 
     def _spans(self, factors: np.ndarray | None) -> list[tuple[int, int]]: ...
@@ -76,12 +79,14 @@ class Blocks:
 class Known:
     """Flips as their pass needs them, and the components that they take out.
 
-    `signs`: int8 (n_runs, n_places, k), of each run of sites of one stretch; 0 where nobody stands.
+    `bounds`: sites of the blocks. `signs`: int8 (n_runs, n_places, k), of each run of sites of one
+    stretch; 0 where nobody stands.
     `placed`, float64 (n_places, few); `whole`, int64, with `powers` (few,); `along`, float64
     (n_sites, few); `left`, int64, with `left_powers` (n_blocks, few).
     """
 
     flips: Flips
+    bounds: list[tuple[int, int]]
     signs: cupy.ndarray
     placed: cupy.ndarray
     whole: cupy.ndarray
@@ -154,11 +159,23 @@ class Passes:
         return self._blocks
 
     def _know(self, flips: Flips, blocks: Blocks) -> Known:
-        self._known, bounds = None, blocks.bounds  # its memory first
+        """`Known` of flips; draws of other signs often take out the same components."""
+        old, self._known = self._known, None  # its memory first
         starts = [0, *(np.flatnonzero(np.diff(blocks.labels)) + 1).tolist()]
-        stretches = [int(flips.stretch[bounds[start][0]]) for start in starts]
-        signs = np.zeros((len(starts), self.n_places, flips.signs.shape[2]), np.int8)
-        signs[:, self.products.places] = flips.signs[stretches]
+        stretches = np.array([flips.stretch[blocks.bounds[start][0]] for start in starts])
+        there = old is not None and old.bounds is blocks.bounds
+        if there and old.flips.signs is flips.signs and old.flips.stretch is flips.stretch:
+            signs = old.signs
+        else:
+            drawn = cupy.asarray(flips.signs)[cupy.asarray(stretches)]
+            signs = cupy.zeros((len(starts), self.n_places, drawn.shape[2]), np.int8)
+            signs[:, self.products._where] = drawn
+        if there and old.flips.known is flips.known and old.flips.projections is flips.projections:
+            return replace(old, flips=flips, signs=signs)
+        return Known(flips, blocks.bounds, signs, *self._components(flips, blocks.bounds))
+
+    def _components(self, flips: Flips, bounds: list[tuple[int, int]]) -> Iterator[cupy.ndarray]:
+        """What `Known` has of the components: exact numbers and whole ones."""
         placed = np.zeros((self.n_places, flips.known.shape[1]))
         placed[self.products.places] = flips.known
         few, along = placed.shape[1], np.ascontiguousarray(flips.projections, np.float64)
@@ -169,9 +186,8 @@ class Passes:
             left = np.empty(along.shape)
             for block, (first, last) in enumerate(bounds):
                 left[first:last], left_powers[block] = rounded(np, along[first:last], FEW_BITS)
-        arrays = signs, placed, whole.astype(np.int64), powers.astype(np.int32)
-        arrays += along, left.astype(np.int64), left_powers
-        return Known(flips, *map(cupy.asarray, arrays))
+        arrays = placed, whole.astype(np.int64), powers.astype(np.int32)
+        return map(cupy.asarray, (*arrays, along, left.astype(np.int64), left_powers))
 
     def _groups(
         self, blocks: Blocks, spans: list[tuple[int, int]], tiles: int, whole_sets: bool
