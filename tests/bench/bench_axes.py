@@ -106,10 +106,10 @@ def main() -> None:
         folder = options.folder or Path(temporary)
         folder.mkdir(exist_ok=True)
         prefixes, panel = draw(folder, options)
+        start = time.perf_counter()
+        backend = select_backend(options.device, options.threads)
+        print(f"{backend.name} ready after {time.perf_counter() - start:.2f} s", flush=True)
         for repeat in range(options.repeats):
-            start = time.perf_counter()
-            backend = select_backend(options.device, options.threads)
-            print(f"{backend.name} ready after {time.perf_counter() - start:.2f} s", flush=True)
             for stage in STAGES if options.stage == "both" else [options.stage]:
                 profile = cProfile.Profile()
                 wall, cpu = time.perf_counter(), time.process_time()
