@@ -240,15 +240,6 @@ def others(card: Card) -> Iterator[Compiled]:
                 | {"sum_tiles": 32 * SUM_WARPS},
                 {"sum_tiles": launch.shared},
             )
-            for (file, threads), names in (
-                (genotype_plans.NORMAL, ("standardise_sites", "add_people")),
-                (
-                    genotype_plans.FLIPPED,
-                    ("turn_numbers", "add_shares", "standardise_flipped", "add_flipped"),
-                ),
-            ):
-                defines = genotype_plans.pass_defines(genotype_plans.TILE_COLUMNS * tiles, threads)
-                yield Compiled(f"{file} {tiles}", file, defines, dict.fromkeys(names, threads))
         names = ("add_products", "add_combination")
         yield Compiled("columns", "pca/columns", (), dict.fromkeys(names, WIDTH * WIDTH))
     if device.has(ibd_plans.LEAST_CAPABILITY):

@@ -76,10 +76,10 @@ extern "C" __global__ void __launch_bounds__(PASS_THREADS)
                   total[threadIdx.x]);
 }
 
-// Sums over the codes of many blocks; out (n_rows, COLUMNS).
+// Adds sums over the codes of many blocks to out (n_rows, COLUMNS), zero before.
 extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS)
     sum_tiles(const u32* __restrict__ words, const signed char* __restrict__ digits,
-              const i64* __restrict__ tiles, i64* __restrict__ out, u32 table) {
+              const i64* __restrict__ tiles, u64* __restrict__ out, u32 table) {
     extern __shared__ uint4 shared[];
     const i64* tile = tiles + (i64)blockIdx.x * TILE_NUMBERS;
     const i64 row0 = 32 * (threadIdx.x >> 5) + ((threadIdx.x & 31) >> 2), n_rows = tile[2];
@@ -87,8 +87,9 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS)
     add_codes(reinterpret_cast<char*>(shared), words + tile[0] + tile[3], row0, n_rows, tile[1],
               digits + tile[5] + 16 * tile[3], tile[6], 0, tile[4], table, sums);
     out += tile[7] * COLUMNS;
-    each_sum(sums, row0, n_rows,
-             [&](i64 row, int column, i64 value) { out[row * COLUMNS + column] = value; });
+    each_sum(sums, row0, n_rows, [&](i64 row, int column, i64 value) {
+        if (value) atomicAdd(out + row * COLUMNS + column, (u64)value);
+    });
 }
 
 // The power of two that a column is rounded to, from the bits of its largest entry.

@@ -11,7 +11,6 @@ from launches import HOPPER, scan_shape
 
 from popdesic.engine.gpu import (
     epistasis_plans,
-    genotype_plans,
     ibd_plans,
     minplus_plans,
     tune_plans,
@@ -141,11 +140,6 @@ KERNELS = [
         (f"pca/{file}", arch, (("TILES", tiles),))
         for file in ("sum_codes", "passes")
         for arch, tiles in (("80", 1), ("90a", 4))
-    ),
-    *(
-        (file, arch, genotype_plans.pass_defines(columns, threads))
-        for file, threads in (genotype_plans.NORMAL, genotype_plans.FLIPPED)
-        for arch, columns in (("80", 8), ("90a", 32))
     ),
     ("pca/columns", "75", ()),
     *(("umap/epoch", arch, (("DRAWS", 5),)) for arch in ("75", "80", "90a")),

@@ -14,6 +14,7 @@ from popdesic.engine import genotype_products
 from popdesic.engine.cpu.columns import CpuColumns
 from popdesic.engine.cpu.genotype_products import CpuProducts
 from popdesic.engine.genotype_products import Flips
+from popdesic.engine.gpu.genotype_plans import Room
 
 pytestmark = pytest.mark.gpu
 
@@ -90,21 +91,30 @@ def test_flipped_genotypes_give_the_bytes_of_the_cpu(gpu_device, known):
     signs = rng.choice(np.array([1, -1], np.int8), (5, n, 8))
     flips = Flips(signs, np.sort(rng.integers(0, 5, 3000)), axes, cpu.project(axes))
     vectors = rng.normal(size=(n, 8))
-    assert gpu.passes is not None
-    for _ in range(2):
-        assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
-        assert gpu.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
-        gpu.passes = None  # block by block
+    for own in (gpu, products(calls, gpu_device, 0)):
+        assert own.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
+        assert own.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
 
 
-@pytest.mark.parametrize("group_bytes", [1, 1 << 30])
-def test_many_stretches_in_groups_give_the_bytes_of_the_cpu(gpu_device, group_bytes):
+@pytest.mark.parametrize(
+    "room",
+    [
+        {"twice": True},
+        {"twice": True, "group_bytes": 1},
+        {"twice": False, "code_bytes": 1 << 20},
+        {"twice": False, "code_bytes": 1 << 20, "sent": True},
+    ],
+)
+def test_many_stretches_in_groups_give_the_bytes_of_the_cpu(gpu_device, room):
     """Cohorts with missing genotypes, more people than a thread block has rows, 300 stretches."""
     rng = np.random.default_rng(7)
     calls = random_calls(rng, [900, 300, 1], 40_000, 0.005)
     n = len(calls.places)
-    cpu, gpu = CpuProducts(calls, 8), products(calls, gpu_device)
-    gpu.group_bytes = group_bytes
+    room = dict(room)
+    free_bytes = 0 if room.pop("sent", False) else 1 << 32
+    cpu, gpu = CpuProducts(calls, 8), products(calls, gpu_device, free_bytes)
+    assert gpu.room.twice == (free_bytes > 0)
+    gpu.room = Room(**room)
     axes = np.linalg.qr(rng.normal(size=(n, 12)))[0]
     signs = rng.choice(np.array([1, -1], np.int8), (300, n, 8))
     # Stretches need not ascend: contigs are in the order of the genome, not of their names.

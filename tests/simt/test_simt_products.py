@@ -106,9 +106,6 @@ def test_genotype_products_have_the_bytes_of_the_cpu(machine, rng, sizes, n_site
         assert gpu.project(vectors).tobytes() == cpu.project(vectors).tobytes()
         assert gpu.normal(vectors).tobytes() == cpu.normal(vectors).tobytes()
         assert sent.normal(vectors).tobytes() == cpu.normal(vectors).tobytes()
-        whole, gpu.passes = gpu.passes, None  # as where the codes fit only once
-        assert gpu.normal(vectors).tobytes() == cpu.normal(vectors).tobytes()
-        gpu.passes = whole
     for name, own in vars(cpu.sample_sums()).items():
         assert vars(gpu.sample_sums())[name].tobytes() == own.tobytes(), name
 
@@ -123,7 +120,6 @@ def test_flipped_genotypes_have_the_bytes_of_the_cpu(machine, rng, known, k, mis
     n = len(calls.places)
     cpu, gpu = CpuProducts(calls, 2), GpuBackend().genotype_products(calls)
     axes = np.linalg.qr(rng.normal(size=(n, known)))[0]
-    gpu.passes = None  # as where the codes fit only once
     signs = rng.choice(np.array([1, -1], np.int8), (3, n, k))
     stretch = np.repeat([0, 1, 2], [400, 1, 299])
     flips = Flips(signs, stretch, axes, cpu.project(axes))
@@ -131,7 +127,6 @@ def test_flipped_genotypes_have_the_bytes_of_the_cpu(machine, rng, known, k, mis
         machine.backward = not machine.backward
         vectors = rng.normal(size=(n, k)) * 10.0 ** rng.integers(-9, 9, k)
         assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
-    assert "add_flipped" in machine.launched
     assert gpu.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
 
 
@@ -197,20 +192,32 @@ def test_components_have_the_bytes_of_the_cpu(machine, rng, missing):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-@pytest.mark.parametrize(("few", "group_bytes"), [(0, 1 << 30), (3, 1 << 30), (2, 1)])
+@pytest.mark.parametrize(
+    ("few", "room"),
+    [
+        (0, {"twice": True}),
+        (3, {"twice": True}),
+        (2, {"twice": True, "group_bytes": 1}),  # each block on its own
+        (3, {"twice": False, "code_bytes": 20_000}),
+        (2, {"twice": False, "code_bytes": 20_000, "sent": True}),
+    ],
+)
 def test_passes_in_few_launches_have_the_bytes_of_the_cpu(
-    machine, rng, missing, few, group_bytes, monkeypatch
+    machine, rng, missing, few, room, monkeypatch
 ):
     """Parts that weigh differently; flips of stretches of one and of several blocks, in groups."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.gpu.genotype_plans import Room
+    from popdesic.engine.gpu.genotype_products import GpuProducts
 
     monkeypatch.setattr(genotype_products, "BLOCK_SITES", 128)
+    room = dict(room)
+    free_bytes = 0 if room.pop("sent", False) else 1 << 32
 
     calls = random_calls(rng, [150, 65, 1], 700, missing)
     n = len(calls.places)
-    cpu, gpu = CpuProducts(calls, 2), GpuBackend().genotype_products(calls)
-    assert gpu.passes is not None
-    gpu.group_bytes = group_bytes
+    cpu, gpu = CpuProducts(calls, 2), GpuProducts(calls, machine.device, free_bytes, 2)
+    assert (gpu.held is None) == (free_bytes == 0) and gpu.room.twice == (free_bytes > 0)
+    gpu.room = Room(**room)
     axes = np.linalg.qr(rng.normal(size=(n, few)))[0]
     # Not in the order of their numbers, as contigs are not in that of their names.
     stretch = np.array([2, 0, 3, 1])[np.sort(rng.integers(0, 4, 700))]

@@ -61,7 +61,6 @@ LAUNCHERS = {
             "tiles",
             "tune",
             "umap",
-            "whole_passes",
             "usual",
         ),
     )

@@ -65,7 +65,7 @@ def closing_devices(n: int, devices: int) -> int:
 def genotype_bytes(n_samples: int, n_sites: int) -> int:
     """Device memory with which products of genotypes with vectors keep the packed genotypes.
 
-    They are there twice, by site and by person (`gpu/whole_passes.py`).
+    They are there twice, by site and by person (`gpu/genotype_passes.py`).
     """
     return 2 * CONTEXT_BYTES + n_samples * (n_sites // 2 + GENOTYPE_BYTES) + PASS_BYTES
 
