@@ -31,15 +31,22 @@ from popdesic.embedding.long_range_ld import regions_of
 from popdesic.engine.select import select_backend
 from popdesic.io.places import SCHEMAS
 
+UNRELATED = "unrelated.tsv"
+
 
 def draw(folder: Path, options) -> tuple[list[Path], Path]:
-    """Stems of the cohorts' genotypes, and the panel."""
+    """Stems of the cohorts' genotypes, and the panel; beside it, who is unrelated."""
     panel = folder / "sites.tsv"
     prefixes = [folder / f"c{number:02d}" for number in range(options.cohorts)]
     if panel.exists():
         return prefixes, panel
     people = draw_people(options.samples, options.cohorts, np.random.default_rng([1]))
     write_plink(people, options.sites, prefixes, None, 1, options.threads)
+    related = {*people.children[:, 0].tolist(), *people.duplicates[:, 0].tolist()}
+    with open(folder / UNRELATED, "w") as file:
+        file.write("sample\tunrelated\n")
+        for place, name in enumerate(people.names):
+            file.write(f"{name}\t{'no' if place in related else 'yes'}\n")
     with open(f"{prefixes[0]}.bim") as sites, open(panel, "w") as file:
         file.write("# panel drawn, \n")
         file.write("\t".join(("chrom", "pos", "id", "ref", "alt", "af", "mode", "n_called")) + "\n")
@@ -55,7 +62,7 @@ def run_axes(folder: Path, prefixes: list[Path], panel: Path, backend, threads: 
     define_axes(
         prefixes,
         panel,
-        unrelated=None,
+        unrelated=panel.parent / UNRELATED,
         components="auto",
         pcs="auto",
         ld_prune=defaults["ld_prune"]["default"],
@@ -76,7 +83,7 @@ def run_ld(folder: Path, prefixes: list[Path], panel: Path, backend, threads: in
     files = ("pairs.tsv.gz", "decay.tsv", "region.npz", "prune.in", "prune.out")
     keys = ("pairs", "decay", "region", "kept", "removed")
     out = {key: folder / name for key, name in zip(keys, files, strict=True)}
-    measure_ld(prefixes, [], panel, None, out, backend, LdOptions(**given))
+    measure_ld(prefixes, [], panel, panel.parent / UNRELATED, out, backend, LdOptions(**given))
     return list(out.values())
 
 

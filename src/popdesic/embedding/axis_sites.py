@@ -53,6 +53,7 @@ def choose_sites(
     backend: Backend,
     *,
     n_samples: int = 0,
+    read_alone: PlanesReader | None = None,
     pruning: tuple[float, str, int, float] | None,
     regions: list[tuple[str, int, int, str]],
 ) -> AxisSites:
@@ -71,6 +72,8 @@ def choose_sites(
     n_samples : int
         Samples that `read` gives, if known: then contigs are looked at side by side where windows
         are narrow and their planes take little memory. Changes nothing else.
+    read_alone : callable, optional
+        `read` on one thread, for contigs that are looked at side by side.
     pruning : tuple, optional
         From `parse_pruning`; None prunes nothing.
     regions : list
@@ -89,6 +92,7 @@ def choose_sites(
     if at_once > 1:
         backend = copy(backend)
         backend.threads = -(-backend.threads // at_once)
+        read = read_alone or read
 
     def choose(first: int, last: int) -> _Contig:
         here = sites.iloc[first:last].reset_index(drop=True)

@@ -98,6 +98,7 @@ def define_axes(
         sites,
         backend,
         n_samples=sum(int(who.sum()) for who in keep),
+        read_alone=read_site_planes(prefixes, keep),
         pruning=parse_pruning(ld_prune, "embedding.ld_prune") if ld_prune else None,
         regions=regions,
     )
