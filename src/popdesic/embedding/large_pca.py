@@ -25,9 +25,10 @@ from ..engine.genotype_products import Calls, Flips, GenotypeProducts
 from ..engine.threads import one_blas_thread, run_tasks
 from ..io.errors import UserError
 from ..io.laps import Laps
+from ..io.sites import chunks
 from .axes import MOST_MATRIX
 from .krylov import COLUMNS, Krylov
-from .lots import columns_of_signs, lots_of, mix, signs_of
+from .lots import columns_of_signs, lots_of, mix
 from .noise_null import ROUNDS, deviation_of, stretches
 from .pca import FEWEST, Axes, choose_components, with_signs
 from .projection import FURTHER
@@ -62,6 +63,8 @@ ROUGH_STEPS, PLAIN = 6, 1.1
 CENTRE_ERROR, MOST_PROBES = 0.5, 1024
 #: Components of which eigenvalues are given at least.
 SHOWN = 20
+#: Stretches whose signs one task draws.
+STRETCHES = 32
 #: Numbers of a column's basis from which threads share the columns: below, starting them takes
 #: longer (60 steps of 4 000 samples: 0.04 s on one thread, 0.4 on two).
 SHARED_NUMBERS = 1 << 21
@@ -406,13 +409,12 @@ def flips_of(
 
 def signs_of_draws(stretch: np.ndarray, lots: np.ndarray, threads: int) -> np.ndarray:
     """Signs of all draws, int8 (n_stretches, n, DRAWS), as `signs_of` draws them."""
+    from ..engine.host.flipped_sums import draw_signs
+
     signs = np.empty((int(stretch.max()) + 1, len(lots), DRAWS), np.int8)
     own = np.stack([mix(lots + np.uint64(draw)) for draw in range(DRAWS)], axis=1)
-
-    def draw_signs(name: int) -> None:
-        signs[name] = signs_of(own, name)
-
-    run_tasks(draw_signs, [(name,) for name in range(len(signs))], threads)
+    tasks = [(own, first, last, signs) for first, last in chunks(len(signs), STRETCHES)]
+    run_tasks(draw_signs, tasks, threads)
     return signs
 
 

@@ -141,6 +141,7 @@ def products_of_genotypes() -> None:
     numbers, row, values = "float64[:, ::1]", "float64[::1]", "int32[:, :, ::1]"
     _compile(flipped_sums.list_missing, f"({words}, {lists})")
     _compile(flipped_sums.sum_listed, f"({lists}, int64, int64, {small}, {whole})")
+    _compile(flipped_sums.draw_signs, "(uint64[:, ::1], int64, int64, int8[:, :, ::1])")
     signs = "int8[:, ::1]"
     _compile(flipped_sums.turn, f"({numbers}, {signs}, {whole}, {values}, {small}, {row}, {whole})")
     inputs = f"{whole}, {whole}, {row}, {row}, {row}, {row}, {numbers}, {numbers}"
