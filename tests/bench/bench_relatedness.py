@@ -38,7 +38,7 @@ def relate(scene: Scene, training: np.ndarray, components: int):
     def read(first: int, last: int, people=slice(None)) -> np.ndarray:
         return genotypes[people, first:last].T
 
-    return read, ancestry, pc_relate(read, genotypes.shape[1], [len(genotypes)], ancestry, 2)
+    return read, ancestry, pc_relate(read, genotypes.shape[1], ancestry, 2)
 
 
 def unrelated(values: np.ndarray, least: float = SECOND) -> np.ndarray:
@@ -148,7 +148,7 @@ def cost(sizes: list[int], sites: int) -> None:
         ancestry = ancestry_of(rng.normal(size=(n, 8)), np.ones(n, bool), 8)
         start = time.perf_counter()
         pc_relate(
-            lambda first, last, every=genotypes: every[: last - first], sites, [n], ancestry, 2
+            lambda first, last, every=genotypes: every[: last - first], sites, ancestry, 2
         )
         seconds = time.perf_counter() - start
         rate = 2 * n * n * sites / seconds / 1e9

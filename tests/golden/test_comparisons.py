@@ -223,7 +223,7 @@ def test_pc_relate_finds_every_trio_and_nobody_else(
     def read(first: int, last: int, people=slice(None)) -> np.ndarray:
         return genotypes[people, first:last].T
 
-    found = pc_relate(read, genotypes.shape[1], [279], ancestry, 2)
+    found = pc_relate(read, genotypes.shape[1], ancestry, 2)
     limit = float(resolution.least_pc_relate(np.array(genotypes.shape[1])))
     rows, columns, values = found.close(max(limit, kinship.FIRST))
     pairs = count_pairs(read, ancestry, found.coefficients, rows, columns)
