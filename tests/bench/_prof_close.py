@@ -26,3 +26,8 @@ for label, dist, alpha, pts in (("genotypes 2",integers,2.0,False),("pcs 2",d,2.
         print("==",label,"wall",round(time.perf_counter()-t,2),"CPU",round(time.process_time()-c,2))
         pstats.Stats(pr).sort_stats("tottime").print_stats(16)
         pstats.Stats(pr).sort_stats("cumtime").print_stats(34)
+from popdesic.distance.matrix import point_distances
+with tempfile.TemporaryDirectory() as f:
+    np.save(f + "/pca.npy", points)
+    for threads in (1, 8):
+        t = time.perf_counter(); point_distances(Path(f) / "pca.npy", 8, threads); print("point_distances", threads, round(time.perf_counter() - t, 2))
