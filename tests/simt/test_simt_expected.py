@@ -55,9 +55,7 @@ def test_extreme_digits_do_not_overflow(schedule, rng):
 
     genotypes = np.where(rng.random((300, 70)) < 0.5, 0, 2).astype(np.int8)
     basis, coefficients = np.ones((70, 1)), rng.choice([0.0100001, 0.5, 0.9899999], (300, 1))
-    found, expected = (
-        one.expected_kinship(basis, 300) for one in (GpuBackend(), _cpu())
-    )
+    found, expected = (one.expected_kinship(basis, 300) for one in (GpuBackend(), _cpu()))
     for one in (found, expected):
         one.add(0, genotypes[:256], coefficients[:256])
         one.add(256, genotypes[256:], coefficients[256:])
@@ -79,8 +77,8 @@ def test_pc_relate_has_the_same_bytes(machine, rng):
     scores, training = rng.normal(size=(90, 2)), np.arange(90) < 80
     ancestry = ancestry_of(scores, training, 2)
     found, expected = (
-        pc_relate(lambda first, last: genotypes[first:last], 1_100, ancestry, 2, backend)
-        for backend in (GpuBackend(), None)
+        pc_relate(lambda first, last: genotypes[first:last], 1_100, ancestry, backend)
+        for backend in (GpuBackend(), _cpu())
     )
     assert found.matrix().tobytes() == expected.matrix().tobytes()
     assert found.own.tobytes() == expected.own.tobytes()

@@ -33,7 +33,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         max_sites=snakemake.params.max_sites,
         min_kinship=snakemake.params.min_kinship,
         error_rate=snakemake.params.error_rate,
-        threads=snakemake.threads,
         backend=backend,
     )
     log_counts(log, counts)

@@ -39,7 +39,6 @@ from threadpoolctl import threadpool_limits
 
 from ..engine.base import Backend
 from ..engine.expected import FREQUENCIES, SQUARE_BITS, ExpectedKinship
-from ..engine.select import cpu_backend
 from ..engine.threads import run_ordered
 from ..io.genotypes import MISSING
 from ..io.sites import chunks
@@ -218,29 +217,20 @@ class Kinships:
         return self.pairs.close(least)
 
 
-def pc_relate(
-    read: Reader,
-    n_sites: int,
-    ancestry: Ancestry,
-    threads: int = 1,
-    backend: Backend | None = None,
-) -> Kinships:
+def pc_relate(read: Reader, n_sites: int, ancestry: Ancestry, backend: Backend) -> Kinships:
     """PC-Relate kinship of all pairs of samples.
 
     Parameters
     ----------
     read : callable
         See Reader.
-    threads : int
-        CPU threads; they change no byte.
-    backend : Backend, optional
-        Where the products are made; it changes no byte. By default the CPU.
+    backend : Backend
+        Where the products are made. Neither it nor its number of threads changes a byte.
     """
-    backend = backend or cpu_backend(threads)
     pairs = backend.expected_kinship(ancestry.basis, n_sites)
     n = len(ancestry.basis)
     coefficients = np.empty((n_sites, ancestry.basis.shape[1]))
-    ahead = int(np.clip(AHEAD_BYTES // (PASS_BYTES * max(n, 1)), 1, threads))
+    ahead = int(np.clip(AHEAD_BYTES // (PASS_BYTES * max(n, 1)), 1, backend.threads))
 
     def prepare(bounds: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         genotypes = np.ascontiguousarray(read(*bounds))

@@ -77,8 +77,7 @@ def relate_samples(
     max_sites: int,
     min_kinship: float,
     error_rate: float,
-    threads: int = 1,
-    backend: Backend | None = None,
+    backend: Backend,
 ) -> dict[str, int | float]:
     """PC-Relate kinship of a study's samples, with the frequencies of the unrelated founders.
 
@@ -110,7 +109,7 @@ def relate_samples(
         Pairs with less by both methods are not listed.
     error_rate : float
         Genotyping error rate, for parents and children.
-    threads, backend
+    backend : Backend
         See `pc_relate`.
 
     Returns
@@ -143,13 +142,13 @@ def relate_samples(
     except ValueError as error:
         raise UserError(f"results/compare/pc_relate.tsv: {error}") from None
     sizes = people.groupby("cohort", sort=False).size()
-    found = pc_relate(read, n_sites, ancestry, threads, backend)
+    found = pc_relate(read, n_sites, ancestry, backend)
 
     limit = float(resolution.least_pc_relate(np.array(n_sites)))
     rows, columns, values = found.close(max(min_kinship, limit))
     listed = read_table(king)
     rows, columns, values, same = _with_listed(rows, columns, values, listed, people, found)
-    counts = count_pairs(read, ancestry, found.coefficients, rows, columns, threads)
+    counts = count_pairs(read, ancestry, found.coefficients, rows, columns, backend.threads)
     least = resolution.least_pc_relate(counts.sites)
     by_king = _is_listed(rows, columns, listed, people)
     table = _pair_table(people, rows, columns, values, counts, same, least, error_rate)

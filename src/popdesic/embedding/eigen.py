@@ -96,9 +96,7 @@ def leading_eigenpairs(
     return values[order], vectors[:, order]
 
 
-def _by_blocks(
-    matrix: np.ndarray, k: int, threads: int
-) -> tuple[np.ndarray, np.ndarray] | None:
+def _by_blocks(matrix: np.ndarray, k: int, threads: int) -> tuple[np.ndarray, np.ndarray] | None:
     """`leading_eigenpairs` by block Lanczos iteration; None if MOST_PASSES do not find them."""
     n, width = len(matrix), max(COLUMNS, k)
     block = np.linalg.qr(np.random.default_rng(n).normal(size=(n, width)))[0]

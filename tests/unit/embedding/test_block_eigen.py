@@ -62,9 +62,7 @@ def test_blocks_find_the_pairs_of_lapack(blocks, name):
 
 def test_bytes_do_not_depend_on_threads(blocks):
     matrix = draw(SPECTRA["structure over noise"])
-    one, three = (
-        one_blas_thread(leading_eigenpairs)(matrix, K, threads) for threads in (1, 3)
-    )
+    one, three = (one_blas_thread(leading_eigenpairs)(matrix, K, threads) for threads in (1, 3))
     assert [part.tobytes() for part in one] == [part.tobytes() for part in three]
     assert len(blocks) == 2
 

@@ -74,9 +74,7 @@ class CpuExpected(ExpectedKinship):
         def work(a: int, b: int) -> None:
             rows, columns = slice(*self.bounds[a]), slice(*self.bounds[b])
             own, others = self.basis[rows].T, self.basis[columns].T
-            subtract_products(
-                self.blocks[a, b], own, right[:, columns], shares[:, rows], others
-            )
+            subtract_products(self.blocks[a, b], own, right[:, columns], shares[:, rows], others)
 
         run_tasks(work, self.pairs, self.threads)
 
