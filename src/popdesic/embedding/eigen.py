@@ -5,8 +5,8 @@ iteration (Lehoucq, Sorensen and Yang 1998) is faster: one matrix-vector product
 per step, from a start vector that depends only on n. Callers limit BLAS to one thread to fix the
 order of sums; threads share the rows of a product in blocks that do not depend on their number.
 
-Reading a large matrix takes longer than multiplying it, so there each pass multiplies COLUMNS
-vectors: block Lanczos iteration (Golub and Underwood 1977) with full orthogonalisation. A pair is
+Reading a large matrix takes longer than multiplying it. For few pairs (`few_eigenpairs`) each pass
+multiplies COLUMNS vectors: block Lanczos iteration (Golub and Underwood 1977) with full orthogonalisation. A pair is
 found when its residual r says that its vector lies within ANGLE of the true one: the sine of the
 angle is at most r / gap, with the gap to the next eigenvalue (Davis and Kahan 1970). Pairs among
 many almost equal eigenvalues have no direction of their own; there a residual of FLOOR of the
@@ -27,7 +27,7 @@ from ..engine.threads import run_tasks
 #: 5.5, 60 pairs 4.6 s.
 ROWS_A_PAIR = 60
 #: From so many rows on, passes multiply COLUMNS vectors, until vectors are found within ANGLE or
-#: FLOOR (see above), MOST_PASSES at most: if that is not enough, the Lanczos iteration follows.
+#: FLOOR (see above), MOST_PASSES at most: if that is not enough, `leading_eigenpairs` follows.
 MANY_ROWS, COLUMNS, MOST_PASSES = 4_000, 16, 96
 ANGLE, FLOOR = 1e-4, 1e-8
 #: Passes before the first look at what is found, and between two.
@@ -69,10 +69,6 @@ def leading_eigenpairs(
     n = len(matrix)
     if k < 1:
         return np.zeros(0), np.zeros((n, 0))
-    if n >= MANY_ROWS and n > ROWS_A_PAIR * k:
-        found = _by_blocks(matrix, k, threads)
-        if found is not None:
-            return found
     if n <= ROWS_A_PAIR * k:
         values, vectors = eigh(matrix, subset_by_index=[n - k, n - 1])
     else:
@@ -96,9 +92,17 @@ def leading_eigenpairs(
     return values[order], vectors[:, order]
 
 
+def few_eigenpairs(matrix: np.ndarray, k: int, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """`leading_eigenpairs`, of a large matrix in passes of blocks of vectors, up to ANGLE."""
+    found = None
+    if len(matrix) >= MANY_ROWS and 0 < k <= COLUMNS:
+        found = _by_blocks(matrix, k, threads)
+    return leading_eigenpairs(matrix, k, threads) if found is None else found
+
+
 def _by_blocks(matrix: np.ndarray, k: int, threads: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """`leading_eigenpairs` by block Lanczos iteration; None if MOST_PASSES do not find them."""
-    n, width = len(matrix), max(COLUMNS, k)
+    """By block Lanczos iteration; None if MOST_PASSES do not find them."""
+    n, width = len(matrix), COLUMNS
     block = np.linalg.qr(np.random.default_rng(n).normal(size=(n, width)))[0]
     room = np.empty((n, width * min(MOST_PASSES, n // (2 * width))))
     small = np.empty((0, 0))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from popdesic.embedding import eigen
-from popdesic.embedding.eigen import leading_eigenpairs
+from popdesic.embedding.eigen import few_eigenpairs
 from popdesic.engine.threads import one_blas_thread
 
 N, K = 700, 6
@@ -51,7 +51,7 @@ SPECTRA = {
 def test_blocks_find_the_pairs_of_lapack(blocks, name):
     values = SPECTRA[name]
     matrix = draw(values)
-    found, vectors = one_blas_thread(leading_eigenpairs)(matrix, K)
+    found, vectors = one_blas_thread(few_eigenpairs)(matrix, K)
     assert blocks[0] is not None
     np.testing.assert_allclose(found, np.sort(values)[::-1][:K], atol=1e-8 * values[0])
     residuals = np.linalg.norm(matrix @ vectors - vectors * found, axis=0)
@@ -62,7 +62,7 @@ def test_blocks_find_the_pairs_of_lapack(blocks, name):
 
 def test_bytes_do_not_depend_on_threads(blocks):
     matrix = draw(SPECTRA["structure over noise"])
-    one, three = (one_blas_thread(leading_eigenpairs)(matrix, K, threads) for threads in (1, 3))
+    one, three = (one_blas_thread(few_eigenpairs)(matrix, K, threads) for threads in (1, 3))
     assert [part.tobytes() for part in one] == [part.tobytes() for part in three]
     assert len(blocks) == 2
 
@@ -70,12 +70,12 @@ def test_bytes_do_not_depend_on_threads(blocks):
 def test_what_blocks_do_not_find_is_left_to_single_vectors(blocks, monkeypatch):
     monkeypatch.setattr(eigen, "MOST_PASSES", 4)
     values = SPECTRA["structure over noise"]
-    found, _ = leading_eigenpairs(draw(values), K)
+    found, _ = few_eigenpairs(draw(values), K)
     assert blocks == [None]
     np.testing.assert_allclose(found, values[:K], atol=1e-9)
 
 
 def test_zeros_and_a_multiple_of_the_identity(blocks):
-    assert (leading_eigenpairs(np.zeros((N, N)), K)[0] == 0).all()
-    np.testing.assert_allclose(leading_eigenpairs(3 * np.eye(N), K)[0], 3)
+    assert (few_eigenpairs(np.zeros((N, N)), K)[0] == 0).all()
+    np.testing.assert_allclose(few_eigenpairs(3 * np.eye(N), K)[0], 3)
     assert None not in blocks
