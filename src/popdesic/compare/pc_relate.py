@@ -22,11 +22,13 @@ happens to relatives if axes fit noise. Such people are heterozygous beyond expe
 kinship with themselves is below 1/2. All their kinships are therefore divided by the square root of
 twice it (at least LEAST_OWN). Inbreeding, above 1/2, changes nothing.
 
+Residuals and spreads are rounded to whole numbers, so that kinships have the same bytes from any
+device and any number of threads (`engine.expected`).
+
 Cost: ``2 n**2 m`` multiplications and additions for n samples and m sites (two symmetric products)
-and 8 bytes per ordered pair. At 50 000 sites on two busy cores of an AMD EPYC 600 samples take 4 s
-and 3 000 samples 37 s (tests/bench/bench_relatedness.py --cost), so 30 000 take an hour and 7 GB.
-Candidates chosen by KING-robust would be cheaper, but would miss what PC-Relate is for; fewer sites
-cost less for all pairs, and 50 000 spread over the genome are nearly as good as all.
+and 8 bytes per ordered pair (tests/bench/bench_relatedness.py --cost). Candidates chosen by
+KING-robust would be cheaper, but would miss what PC-Relate is for; fewer sites cost less for all
+pairs, and 50 000 spread over the genome are nearly as good as all.
 """
 
 from __future__ import annotations

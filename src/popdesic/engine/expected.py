@@ -1,11 +1,11 @@
 """Kinship of all pairs beside the genotypes that their ancestries let expect (PC-Relate).
 
-With the residuals r = g - 2 mu of each person's genotypes and their spreads s = sqrt(mu (1 - mu)),
-`ExpectedKinship` holds ``sum r_i r_j / (4 sum s_i s_j)`` of all pairs, and a few operations on them.
+Each genotype g has a residual r = g - 2 mu and a spread s = sqrt(mu (1 - mu)). `ExpectedKinship`
+holds ``sum r_i r_j / (4 sum s_i s_j)`` of all pairs, and has a few operations on them.
 
-**The same bytes everywhere.** Residuals are rounded to multiples of 2**-RESIDUAL_BITS and spreads to
-multiples of 1 / SPREAD. Their products are sums of integers, exact in any order: threads, blocks and
-devices play no role. All else is single operations of IEEE arithmetic on each pair.
+**The same bytes everywhere.** Residuals are rounded to multiples of 2**-RESIDUAL_BITS and spreads
+to multiples of 1 / SPREAD. Their products are sums of integers, exact in any order: threads, blocks
+and devices play no role. All else is single operations of IEEE arithmetic on each pair.
 
 Spreads are rounded up or down by the digits of ``SHAKE mu``, which say nothing of the spread: many
 spreads lie just below 1/2, and rounding to the nearest would make these larger on average. Over m

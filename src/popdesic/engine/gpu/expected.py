@@ -1,4 +1,4 @@
-"""`ExpectedKinship` on a GPU: products of digits on tensor cores (`kernels/kinship/expected.cu`)."""
+"""`ExpectedKinship` on a GPU: digits on tensor cores (`kernels/kinship/expected.cu`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KERNEL = "kinship/expected"
 
 
 class GpuExpected(ExpectedKinship):
-    """`ExpectedKinship` on one device, which holds digits of all sites and kinships of all pairs."""
+    """`ExpectedKinship` on one device, which holds digits of all sites, then all kinships."""
 
     def __init__(self, basis: np.ndarray, n_sites: int, device: Device) -> None:
         super().__init__(basis, n_sites)
