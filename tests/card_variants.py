@@ -12,6 +12,7 @@ from popdesic.embedding.umap_layout import DRAWS
 from popdesic.engine.columns import WIDTH
 from popdesic.engine.gpu import (
     compare_plans,
+    expected_plans,
     genotype_plans,
     ibd_plans,
     minplus_plans,
@@ -242,6 +243,16 @@ def others(card: Card) -> Iterator[Compiled]:
             )
         names = ("add_products", "add_combination")
         yield Compiled("columns", "pca/columns", (), dict.fromkeys(names, WIDTH * WIDTH))
+    if device.has(expected_plans.LEAST_CAPABILITY):
+        pairs = ("subtract_products", "divide_roots", "sum_squares", "list_close")
+        yield Compiled(
+            "expected kinship",
+            "kinship/expected",
+            expected_plans.kinship_defines(),
+            dict.fromkeys(("expect_genotypes", *pairs), expected_plans.PAIR_THREADS)
+            | {"multiply_residuals": expected_plans.PRODUCT_THREADS},
+            {"multiply_residuals": expected_plans.SHARED_BYTES},
+        )
     if device.has(ibd_plans.LEAST_CAPABILITY):
         for bits in (128, 256):
             shape = ibd_plans.Shape.of(bits)

@@ -27,6 +27,8 @@ SPREAD_LEAST = 16384
 #: Of a point of a map (coordinates, sums of forces), and of an edge of its graph in the row of one
 #: end (both ends, share); of a point of a densMAP besides.
 POINT_BYTES, EDGE_BYTES, DENSITY_BYTES = 8 + 16, 12, 16 + 4 * 8 + 16
+#: Sites of genotypes on their way to a device at a time, and lists of pairs that are close.
+CHUNK_SITES, LIST_BYTES = 1024, 64 << 20
 #: Samples of a block are padded to this many.
 PADDED = 256
 #: Of a search for nearest points: largest side of a tile (`gpu/neighbor_plans.py`), room of a list
@@ -80,6 +82,12 @@ def counting_bytes(shape: tuple[int, int, int], n_groups: int) -> int:
 def layout_bytes(n: int, neighbors: int) -> int:
     """Device memory of the layout of n points, whose graph has twice as many edges at most."""
     return CONTEXT_BYTES + n * (POINT_BYTES + DENSITY_BYTES + 2 * neighbors * EDGE_BYTES)
+
+
+def expected_bytes(n: int, n_sites: int, context: int = CONTEXT_BYTES) -> int:
+    """Device memory of kinships of n people beside expected genotypes: pairs, digits, a chunk."""
+    people, sites = _padded(n), n_sites + PADDED
+    return context + 8 * n * n + 3 * people * sites + 4 * people * CHUNK_SITES + LIST_BYTES
 
 
 def points_bytes(n: int, n_axes: int, k: int) -> int:

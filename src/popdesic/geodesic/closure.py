@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.base import BASE, PANEL, Backend, Bounds, infinity
+from ..engine.threads import run_tasks
 from ..io.sites import chunks
 
 #: Rows that are looked at together: a few of them fit into a core's cache.
@@ -195,7 +196,7 @@ def attach_paths(w: Array, closed: int, backend: Backend) -> None:
         backend.mirror(w)
 
 
-def similar_order(w: np.ndarray) -> np.ndarray:
+def similar_order(w: np.ndarray, threads: int = 1) -> np.ndarray:
     """An order that places close individuals next to each other, so that bounds are tight.
 
     Every individual is linked to its nearest one. The resulting groups (mostly relatives) stay
@@ -205,6 +206,8 @@ def similar_order(w: np.ndarray) -> np.ndarray:
     ----------
     w : array, (n, n)
         Symmetric weights in host memory; the diagonal is not read.
+    threads : int
+        Changes no byte.
 
     Returns
     -------
@@ -216,10 +219,13 @@ def similar_order(w: np.ndarray) -> np.ndarray:
 
     n = len(w)
     nearest = np.empty(n, np.int64)
-    for first, last in chunks(n, BLOCK_ROWS):
+
+    def look(first: int, last: int) -> None:
         rows, own = w[first:last].copy(), np.arange(last - first)
         rows[own, first + own] = infinity(w.dtype)
         nearest[first:last] = rows.argmin(axis=1)
+
+    run_tasks(look, chunks(n, BLOCK_ROWS), threads)
     graph = coo_array((np.ones(n, bool), (np.arange(n), nearest)), (n, n))
     _, group = connected_components(graph, directed=False)
     first = _far_from(w, 0)

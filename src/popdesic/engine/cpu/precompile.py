@@ -120,10 +120,12 @@ def sums_of_relationships() -> None:
     chosen = "int8[:, ::1], int64[::1]"
     values = "float64[:, ::1], float64[:, ::1]"
     _compile(standard_genotypes._fill_rows, f"({chosen}, {values})")
-    pairs = "float32[:, ::1], float32[:, ::1]"
+    square, scales = "float64[:, ::1]", ", ".join(["float64"] * 5)
     _compile(
-        expected_genotypes._fill, f"(int8[:, ::1], float64[:, ::1], float64, float64, {pairs})"
+        expected_genotypes._fill,
+        f"(int8[:, ::1], {square}, {square}, {scales}, {square}, float32[:, ::1])",
     )
+    _compile(expected_genotypes._subtract, f"({', '.join([square] * 5)})")
     columns = "float64[:, ::1], int64[::1], float64[:, ::1]"
     _compile(standard_genotypes._fill_columns, f"({chosen}, {columns})")
     _compile(standard_genotypes._list_missing, f"({chosen}, int32[::1], int64[::1], int32[::1])")

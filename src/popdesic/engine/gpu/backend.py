@@ -35,6 +35,7 @@ from ..comparisons import (
     search_by_blocks,
     show_sampled_blocks,
 )
+from ..expected import ExpectedKinship
 from ..genotype_products import Calls, GenotypeProducts
 from ..group_counts import GroupCounts, Grouping
 from ..ibd import Candidates, Probes, Windows, check_operands
@@ -306,6 +307,17 @@ class GpuBackend:
             return CpuProducts(calls, self.threads)
         with device_errors(f"the genotypes at {calls.n_sites} sites"):
             return GpuProducts(calls, self.device, self.free_bytes(), self.threads)
+
+    def expected_kinship(self, basis: np.ndarray, n_sites: int) -> ExpectedKinship:
+        from .expected import GpuExpected
+        from .expected_plans import fits
+
+        if not fits(len(basis), n_sites, self.device, self.free_bytes()):
+            from ..cpu.expected import CpuExpected
+
+            return CpuExpected(basis, n_sites, self.threads)
+        with device_errors(f"kinships of {len(basis)} samples"):
+            return GpuExpected(basis, n_sites, self.device)
 
     def count_groups(
         self,

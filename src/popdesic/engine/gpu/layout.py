@@ -110,6 +110,11 @@ PART_SITES, PACK_THREADS = 128, 256
 #: Threads of a thread block, and bit-sliced counters of each kind of genotype.
 COUNT_THREADS, COUNT_LEVELS = 128, 6
 
+# --- kinship (kernels/kinship/)
+
+#: People a side of a tile of pairs; sites of a stage, and stages in shared memory.
+PAIR_SIDE, PAIR_DEPTH, PAIR_STAGES = 64, 64, 3
+
 # --- min-plus (kernels/minplus/)
 
 #: Rows and columns of the tiles, and length of the runs, that bounds speak of.
@@ -230,6 +235,7 @@ DEFINES: dict[str, dict[str, int]] = {
         "BOUND": layouts.BOUND,
         "LEAST_RADIUS": layouts.LEAST_RADIUS,
     },
+    "kinship": _named("PAIR_SIDE", "PAIR_DEPTH", "PAIR_STAGES"),
     "population": _named("COUNT_THREADS", "COUNT_LEVELS"),
     "minplus": {
         **_named("BOUND_TILE", "BOUND_RUN", "THREAD_SIDE", "TURN_SIDE"),
