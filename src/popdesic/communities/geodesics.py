@@ -59,10 +59,15 @@ def _blocks(matrix: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield np.arange(first, last), block
 
 
-def density_clusters(matrix: np.ndarray, min_cluster_size: int) -> np.ndarray | None:
-    """HDBSCAN's clusters (Campello et al. 2013), -1 for noise; None above HDBSCAN_SAMPLES."""
+def density_clusters(matrix: np.ndarray | None, min_cluster_size: int) -> np.ndarray | None:
+    """HDBSCAN's clusters (Campello et al. 2013), -1 for noise.
+
+    None above HDBSCAN_SAMPLES, or without a matrix.
+    """
     from sklearn.cluster import HDBSCAN
 
+    if matrix is None:
+        return None
     if len(matrix) > HDBSCAN_SAMPLES:
         log.warning("HDBSCAN is left out: more than %d samples", HDBSCAN_SAMPLES)
         return None

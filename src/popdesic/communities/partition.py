@@ -11,6 +11,8 @@ numbered by size, never named.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,11 @@ import numpy as np
 
 from ..cohort.samples import describe_samples
 from ..distance.landmarks import LandmarkRows
-from ..engine.threads import one_blas_thread, run_tasks
+from ..engine.threads import one_blas_thread, run_forked
 from ..io.files import read_json, write_json
 from ..io.tables import write_table
 from .agreement import agreement
-from .depth import open_genotypes, split_trees
+from .depth import measure_depths, open_genotypes
 from .geodesics import density_clusters, write_tree
 from .splits import (
     MOST_COMPONENTS,
@@ -31,11 +33,15 @@ from .splits import (
     cut_tree,
     join_depths,
     least_coarse_depth,
+    split_samples,
 )
 from .stability import draw_subsamples, measure_stability
 from .within import structure_within
 
 log = logging.getLogger(__name__)
+
+#: Samples that are split first, so that the code that splits them is loaded.
+LOADED_ON = 60
 
 
 def number_by_size(labels: np.ndarray) -> np.ndarray:
@@ -123,20 +129,23 @@ def find_communities(
     opened = open_genotypes(genotypes, definition, unrelated, samples["sample"])
     drawn = draw_subsamples(n, draws, seed)
 
-    def split() -> list[Split]:
-        return split_trees(points, opened, [np.arange(n), *drawn], threads)
+    sets = [np.arange(n), *drawn]
+    tasks: list[Callable[[], Any]] = [partial(split_samples, points[own]) for own in sets]
+    hdbscan = "hdbscan" in methods
+    tasks.append(lambda: density_clusters(matrix, min_cluster_size) if hdbscan else None)
+    if "tree" in methods and tree_out:
+        rows, names = matrix, samples["sample"]
+        if rows is None:
+            rows, names = landmarks.among().matrix, names.iloc[landmarks.landmarks]
+        tasks.append(lambda: write_tree(rows, names, tree_out))
+    if threads > 1:
+        # What several copies of this process need is loaded once.
+        import sklearn.cluster  # noqa: F401
 
-    def look_otherwise() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        if "tree" in methods and tree_out:
-            rows, names = matrix, samples["sample"]
-            if rows is None:
-                rows, names = landmarks.among().matrix, names.iloc[landmarks.landmarks]
-            write_tree(rows, names, tree_out)
-        return other_views(blocks, matrix, min_cluster_size if "hdbscan" in methods else None)
-
-    (told, found), (root, *others) = run_tasks(
-        lambda work: work(), [(look_otherwise,), (split,)], threads
-    )
+        split_samples(points[:: max(1, n // LOADED_ON)])
+    done = run_forked(lambda k: tasks[k](), zip(range(len(tasks))), threads)
+    root, *others = measure_depths(done[: len(sets)], opened, sets, threads)
+    told, found = other_views(blocks, done[len(sets)], hdbscan)
     about |= told
     community, fine = number_by_size(cut_coarse(root)), number_by_size(cut_tree(root))
     about |= describe_splits(root, significant)
@@ -157,11 +166,11 @@ def find_communities(
 
 
 def other_views(
-    blocks: Path | None, matrix: np.ndarray | None, min_cluster_size: int | None
+    blocks: Path | None, clusters: np.ndarray | None, hdbscan: bool
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What the block model and HDBSCAN find: entries of `about_out`, and partitions.
+    """What the block model and HDBSCAN found: entries of `about_out`, and partitions.
 
-    `min_cluster_size`: None leaves HDBSCAN out, as does a `matrix` that there is not.
+    `hdbscan`: whether the study asks for it; it may have no `clusters` still.
     """
     about: dict[str, Any] = {}
     found: dict[str, np.ndarray] = {}
@@ -175,11 +184,10 @@ def other_views(
             about["block_model"] = describe_model(model)
             for level, partition in enumerate(model["levels"]):
                 found[f"level{level}"] = number_by_size(partition)
-    if min_cluster_size is not None:
-        clusters = None if matrix is None else density_clusters(matrix, min_cluster_size)
+    if hdbscan:
         about["hdbscan"] = None if clusters is None else int(clusters.max()) + 1
-        if clusters is not None:
-            found["hdbscan"] = number_by_size(clusters)
+    if clusters is not None:
+        found["hdbscan"] = number_by_size(clusters)
     return about, found
 
 
