@@ -161,7 +161,7 @@ rule draw_communities:
         "benchmarks/draw_communities.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 1
+    threads: shared_threads(2, 3)  # a figure each, beside one core of another job
     resources:
         mem_mb=memory(600, samples=0.02),
         runtime=minutes(1, pairs=PAIR * 2e-9),
