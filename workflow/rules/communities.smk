@@ -122,7 +122,7 @@ rule find_communities:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: rest_threads(8)  # beside compute_umap and compute_pcoa
+    threads: max(rest_threads(8), shared_threads(2, 8))  # the report waits for it last
     resources:
         mem_mb=memory(
             500,

@@ -26,8 +26,13 @@ UMAP_OPTIONS = dict(
     ensemble=ENSEMBLE,
 )
 
+#: Samples up to which one job draws all UMAPs. In larger studies each job draws what it has the input
+#: of, so that some maps do not wait for the last closure.
+JOINED_MAPS = 2_000
+ONE_MAP_JOB = STUDY.sparse or n_samples(*COHORTS) <= JOINED_MAPS
 #: Few points move on the CPU before a GPU has started.
-MAPS_DEVICE = CONFIG["device"] if n_samples(*COHORTS) > MANY_POINTS else "cpu"
+MAP_POINTS = n_samples(*COHORTS) * (N_UMAPS if ONE_MAP_JOB else N_UMAPS // len(SPACES) - 1)
+MAPS_DEVICE = CONFIG["device"] if MAP_POINTS > MANY_POINTS else "cpu"
 #: Parameters of the job that draws UMAPs of geodesics.
 UMAP_PARAMS = dict(
     alphas=ALPHAS,
@@ -39,10 +44,6 @@ UMAP_PARAMS = dict(
     sheet=CONFIG["samples"],
     rows=STUDY.digest_of(),
 )
-#: Samples up to which one job draws all UMAPs. In larger studies each job draws what it has the input
-#: of, so that some maps do not wait for the last closure.
-JOINED_MAPS = 2_000
-ONE_MAP_JOB = STUDY.sparse or n_samples(*COHORTS) <= JOINED_MAPS
 
 
 rule close_founders:
@@ -143,8 +144,8 @@ if ONE_MAP_JOB:
             runtime=minutes(1, samples=2e-5 * N_UMAPS, pairs=1e-9 * N_UMAPS),
             gpu=GPUS if MAPS_DEVICE != "cpu" else 0,
         params:
-            spaces=SPACES,
             **UMAP_PARAMS,
+            spaces=SPACES,
             distance=DISTANCE_RULE,
             code=code_of("compute_umap"),
         message:
@@ -203,14 +204,14 @@ else:
         priority: SECOND
         conda:
             GPU_CONDA
-        threads: spare_threads(8)
+        threads: shared_threads(4, 4) if MAPS_DEVICE == "gpu" else spare_threads(8)
         resources:
             mem_mb=memory(300, samples=0.1),
             runtime=minutes(1, samples=2e-5 * N_UMAPS, pairs=1e-9 * N_UMAPS),
             gpu=GPUS if MAPS_DEVICE != "cpu" else 0,
         params:
-            spaces=lambda wildcards: [wildcards.space],
             **UMAP_PARAMS,
+            spaces=lambda wildcards: [wildcards.space],
             code=code_of("compute_umap"),
         message:
             "UMAP of the geodesics in space {wildcards.space}"

@@ -129,23 +129,23 @@ def find_communities(
     opened = open_genotypes(genotypes, definition, unrelated, samples["sample"])
     drawn = draw_subsamples(n, draws, seed)
 
+    hdbscan, rows, names = "hdbscan" in methods, matrix, samples["sample"]
+    if rows is None and landmarks is not None:
+        rows, names = landmarks.among().matrix, names.iloc[landmarks.landmarks]
     sets = [np.arange(n), *drawn]
-    tasks: list[Callable[[], Any]] = [partial(split_samples, points[own]) for own in sets]
-    hdbscan = "hdbscan" in methods
-    tasks.append(lambda: density_clusters(matrix, min_cluster_size) if hdbscan else None)
-    if "tree" in methods and tree_out:
-        rows, names = matrix, samples["sample"]
-        if rows is None:
-            rows, names = landmarks.among().matrix, names.iloc[landmarks.landmarks]
-        tasks.append(lambda: write_tree(rows, names, tree_out))
+    tasks: list[Callable[[], Any]] = [  # the longest first
+        lambda: density_clusters(matrix, min_cluster_size) if hdbscan else None,
+        *(partial(split_samples, points[own]) for own in sets),
+        lambda: write_tree(rows, names, tree_out) if "tree" in methods and tree_out else None,
+    ]
     if threads > 1:
         # What several copies of this process need is loaded once.
         import sklearn.cluster  # noqa: F401
 
         split_samples(points[:: max(1, n // LOADED_ON)])
-    done = run_forked(lambda k: tasks[k](), zip(range(len(tasks))), threads)
-    root, *others = measure_depths(done[: len(sets)], opened, sets, threads)
-    told, found = other_views(blocks, done[len(sets)], hdbscan)
+    clusters, *trees, _ = run_forked(lambda k: tasks[k](), zip(range(len(tasks))), threads)
+    root, *others = measure_depths(trees, opened, sets, threads)
+    told, found = other_views(blocks, clusters, hdbscan)
     about |= told
     community, fine = number_by_size(cut_coarse(root)), number_by_size(cut_tree(root))
     about |= describe_splits(root, significant)
