@@ -40,6 +40,8 @@ def test_maps_are_those_of_their_files(tmp_path, sizes, dense_limit, jobs):
     tables = {(s, a): f"{EMBEDDING}/umap.{s}.alpha{a}.tsv" for s in SPACES for a in ALPHAS}
     ran = finished(snakemake(folder, *plain, *tables.values()))
     assert {rule: count for rule, count in ran.items() if "umap" in rule} == jobs
+    plan = snakemake(folder, "-n", "results/communities/partition.tsv")
+    assert ("split_samples" in plan) == ("draw_plain_umap" in jobs)
 
     sparse = "draw_near_umap" in jobs
     order = folder / "results/distance/samples.tsv"
