@@ -14,6 +14,6 @@ MOST_DENSE = 1000
 MOST_ON_CPU = 2_000
 #: Samples of which a matrix is made where missing genotypes ask for it (`large_pca`).
 MOST_MATRIX = 10_000
-#: Samples above which a UMAP is laid out on a GPU. A map of so many takes 5 to 8 CPU-s, a second of
-#: a job's threads: about as long as a GPU's driver and kernels take to start.
-MANY_POINTS = 50_000
+#: Points of all UMAPs of a job above which they are laid out on a GPU. Six maps of 8 000 points
+#: take 3.5 s of eight threads, and 0.8 s with a GPU, of which its driver takes 0.4 to start.
+MANY_POINTS = 20_000

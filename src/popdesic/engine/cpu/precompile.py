@@ -38,6 +38,7 @@ from ..host import (
     neighbor_union,
     number_text,
     pair_screen,
+    pair_summary,
     plane_counts,
     signed_sums,
     site_pairs,
@@ -245,6 +246,12 @@ def shortest_paths() -> None:
     _compile(spanning.spanning_edges, "(float64[:, ::1],)")
 
 
+def figures_of_pairs() -> None:
+    table, numbers = "float64[:, ::1]", "int64[::1], int64[::1], float64[::1]"
+    bars = "float64[::1], float64[::1]"
+    _compile(pair_summary._add_rows, f"({table}, int64, {numbers}, {table}, {table}, {bars})")
+
+
 def splits_of_people() -> None:
     graph, table = "int64[::1], int64[::1]", "float64[:, ::1], boolean[::1]"
     _compile(block_paths._fill, f"({graph}, float64[::1], int64[::1], int64[::1], {table})")
@@ -284,7 +291,7 @@ GROUPS: tuple[Callable[[], None], ...] = (
     *(decoders_of_bcf, decoders_of_text, decoders_of_zarr, codecs_of_genotypes, pairs_of_sites),
     *(sums_of_populations, texts_of_numbers, sums_of_relationships, products_of_genotypes),
     *(epochs_of_maps, lists_of_neighbors, candidates_of_descent, segments_of_descent),
-    *(splits_of_people, screens_of_pairs),
+    *(splits_of_people, screens_of_pairs, figures_of_pairs),
 )
 
 
