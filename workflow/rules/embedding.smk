@@ -103,14 +103,16 @@ rule compute_pca:
         "benchmarks/compute_pca.tsv"
     priority: FIRST
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: pair_threads(8)  # beside choose_geodesics
     resources:
         # Passes made ahead; 2 GB for a group of samples with those that define the axes, or what
         # small studies take of it: 24 bytes for a quarter of all pairs.
         mem_mb=pca_memory,
-        runtime=minutes(mb_samples=4e-6, samples=5e-5),
+        runtime=pca_minutes,
+        gpu=scoring_gpus(),
     params:
+        device=CONFIG["device"] if scoring_gpus() else "cpu",
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
         code=code_of("compute_pca"),

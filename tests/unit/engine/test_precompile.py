@@ -47,6 +47,8 @@ from popdesic.engine.host.signed_sums import add_signed
 from popdesic.engine.host import standard_genotypes
 from popdesic.engine.edges import Edges
 from popdesic.engine.host.neighbor_lists import merge_lists
+from popdesic.engine.host.one_against_all import count_with_all
+from popdesic.engine.host.outside_points import nearest_outside
 from popdesic.engine.host.sparse_paths import nearest_by_paths, sparse_paths
 from popdesic.engine.host.trees import shortest_trees
 from popdesic.engine.nearest import PlaneParts
@@ -119,6 +121,9 @@ for missing in (0, 0.1):
         found = backend.nearest_samples(people, measure_of(metric, 200, 1), 3)
         between, _ = backend.nearest_between(planes, planes, measure_of(metric, 200, 1), 3)
         merge_lists(found, between, 40)
+    np.save("planes.npy", planes.words)
+    mapped = terms.Planes(np.load("planes.npy", mmap_mode="r"), planes.n_sites)
+    count_with_all(terms.Planes(planes.words[:1], planes.n_sites), mapped)
     backend.close_pairs(people, Closeness(0.0, 0.02, 1, 1000))
     for width in (20, 64, 100, 200):
         windows = draw_windows(rng, 200, width)
@@ -177,6 +182,7 @@ standard_genotypes.list_missing(few, varying[0], np.arange(3))
 residuals(few, np.full(few.shape, 0.4), 0.01, 0.99)
 backend.nearest_points(rng.random((50, 4)), 3)
 points = rng.random((30, 3))
+nearest_outside(points, np.arange(30), np.arange(30) % 3, np.full(3, np.inf), 2)
 rows = np.abs(points[:, :1] - points[:, 0]).__getitem__
 for layout in (umap_layout, densmap_layout):
     layout(rows, 30, points, neighbors=5, min_dist=0.3, seed=1)

@@ -37,6 +37,8 @@ from ..host import (
     neighbor_lists,
     neighbor_union,
     number_text,
+    one_against_all,
+    outside_points,
     pair_screen,
     pair_summary,
     plane_counts,
@@ -210,6 +212,9 @@ def lists_of_neighbors() -> None:
     _compile(neighbor_lists._merge, f"({lists}, {lists}, int64, int64, int64)")
     points = "float64[:, ::1], float32[:, ::1], float64, float64"
     _compile(nearest.nearest_points, f"({points}, {lists}, int64, int64)")
+    points, found = "float64[:, ::1]" + 3 * ", int64[::1]", 2 * "float64[::1], " + "int64[::1]"
+    _compile(outside_points._search, f"({points}, {found}, int64, int64)")
+    _compile(one_against_all._count, "(uint64[:, ::1], uint64[:, :, ::1], int64[:, ::1], int64)")
 
 
 def screens_of_pairs() -> None:

@@ -69,7 +69,10 @@ LEAST_CAPABILITY = 80
 #: Panel of a closure whose matrix stays in host memory.
 HOST_PANEL = 16384
 #: Most of the free device memory that the planes of one block may keep.
-KEPT_SHARE = 0.6
+KEPT_SHARE = 0.7
+#: Unused blocks of CuPy's pool may be so large beside the free device memory that they are not
+#: counted.
+UNUSED_SHARE = 0.125
 
 
 class GpuBackend:
@@ -207,8 +210,10 @@ class GpuBackend:
         pool = cupy.get_default_memory_pool()
         if self.device_bytes is not None:
             return max(0, self.device_bytes - pool.used_bytes())
-        pool.free_all_blocks()
         free, _ = cupy.cuda.runtime.memGetInfo()
+        if pool.free_bytes() > UNUSED_SHARE * free:  # to free and allocate again takes milliseconds
+            pool.free_all_blocks()
+            free, _ = cupy.cuda.runtime.memGetInfo()
         return max(0, int(DEVICE_SHARE * free) - RESULT_BYTES)
 
     def choose(self, terms: Terms, shape: ShapeClass) -> Variant:
