@@ -25,7 +25,7 @@ from .prune_options import parse_pruning
 _COUNTS = ["n_ref", "n_het", "n_alt", "n_missing"]
 _SITE = ["chrom", "pos", "ref", "alt"]
 #: Tables that are read side by side; twice as many and one more may be in memory.
-AHEAD = 3
+AHEAD = 8
 
 
 def build_panel(

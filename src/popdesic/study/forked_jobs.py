@@ -28,8 +28,10 @@ import tempfile
 import threading
 import types
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
+from ..engine.scan_device import DRIVER
 from .snakemake_internals import fork_jobs
 
 #: Environment variable: each job is a Python of its own.
@@ -39,7 +41,8 @@ IMPORTED = (
     *("snakemake.iocontainers", "snakemake.logging", "numpy", "pandas", "numba"),
     *("scipy.linalg", "scipy.sparse", "scipy.special", "threadpoolctl"),
 )
-#: What jobs that draw import; it is imported when no job waits.
+#: What jobs that draw import, and jobs that use a GPU; it is imported when no job waits. CuPy does
+#: not begin to use a GPU before its first call.
 IMPORTED_LATER = ("matplotlib.figure", "matplotlib.backends.backend_svg", "matplotlib.patches")
 #: Variables that numpy's BLAS reads when it is imported.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -164,7 +167,7 @@ def _fork_jobs(line: socket.socket) -> tuple | None:
     with selectors.DefaultSelector() as ready:
         ready.register(line, selectors.EVENT_READ)
         ready.register(woken, selectors.EVENT_READ)
-        later = list(IMPORTED_LATER)
+        later = [*["cupy"] * (DRIVER.is_dir() and find_spec("cupy") is not None), *IMPORTED_LATER]
         while True:
             found = ready.select(0 if later and jobs else None)
             if not found:
