@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from ..engine.host.first_call import prepare_calls
 from ..engine.scan_device import DRIVER
 from .snakemake_internals import fork_jobs
 
@@ -150,10 +151,7 @@ def serve(file: int) -> None:
 def _import_all() -> None:
     for name in IMPORTED:
         importlib.import_module(name)
-    from numba.core.registry import cpu_target
-
-    cpu_target.typing_context.refresh()  # as the first call of compiled code does
-    cpu_target.target_context.refresh()
+    prepare_calls()
     gc.collect()
     gc.freeze()  # children share these objects and do not look at them again
 
