@@ -169,7 +169,8 @@ def _fork_jobs(line: socket.socket) -> tuple | None:
         while True:
             found = ready.select(0 if later and jobs else None)
             if not found:
-                importlib.import_module(later.pop(0))
+                with contextlib.suppress(Exception):  # the job that needs it reports the error
+                    importlib.import_module(later.pop(0))
                 gc.freeze()
             for key, _ in found:
                 if key.fileobj == woken:
