@@ -59,7 +59,7 @@ rule define_axes:
     priority: FIRST
     conda:
         GPU_CONDA
-    threads: wide_threads()  # beside measure_ld
+    threads: axes_threads()  # beside measure_ld
     resources:
         # LD pruning reads the founders' genotypes contig by contig. Of MOST_MATRIX founders at most
         # a matrix of all pairs may be made; of more, passes over the genotypes, which keep 512 MiB.

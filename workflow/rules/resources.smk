@@ -2,9 +2,10 @@
 #
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
 # gives   shared_threads(), row_threads(), balanced_threads(), spare_threads(), rest_threads(),
-#         wide_threads(), ld_threads(), pair_threads(), aside_threads(), closing_threads(),
-#         closure_threads(), pca_memory(), pca_minutes(), scoring_gpus(), further_threads(), further_gpus(), counting_gpus(),
-#         closing_gpus(), shared_minutes(), settle_place()
+#         wide_threads(), axes_threads(), ld_threads(), pair_threads(), aside_threads(),
+#         closing_threads(), closure_threads(), pca_memory(), pca_minutes(), scoring_gpus(),
+#         further_threads(), further_gpus(), counting_gpus(), closing_gpus(), shared_minutes(),
+#         settle_place()
 
 import os
 
@@ -103,6 +104,12 @@ def wide_threads():
     """Threads of a job that the first map waits for: three quarters, the rest for jobs beside it."""
     cores = _own_cores()
     return max(1, min(16, cores * 3 // 4)) if cores else 8
+
+
+def axes_threads():
+    """Threads of the axes: on a GPU few wait for it, and it begins beside any jobs of others."""
+    cores = _own_cores()
+    return min(8, cores // 2) if GPUS and cores >= 8 else wide_threads()
 
 
 def aside_threads(most):
