@@ -472,7 +472,7 @@ class GpuBackend:
         return self._scan(data, 3, first, top, cutoff)
 
     def _scan(self, data: ScanData, order: int, first: range, top: int, cutoff: int | None) -> Hits:
-        from .epistasis import scan_parts
+        from .epistasis import scan_parts, scan_step
         from .epistasis_blocks import choose_block, scan_blocks
 
         given = (top, cutoff, self.device, self.kernel, self.threads)
@@ -481,7 +481,7 @@ class GpuBackend:
             block = choose_block(data, order, first, self.free_bytes, limited)
             if block is None:
                 return scan_parts(data, order, [first], *given)
-            return scan_blocks(scan_parts, data, order, [first], *given, block)
+            return scan_blocks(scan_step, data, order, [first], *given, block)
 
     def scan_trait_pairs(
         self, data: TraitData, first: range, top: int, cutoff: int | None = None
@@ -494,7 +494,10 @@ class GpuBackend:
             )
 
     def scan_shared(self, data: SharedScan, order: int, first: range, top: int) -> list[Hits]:
-        raise UserError("epistasis.count_once needs device: cpu; a GPU scans each phenotype apart.")
+        raise UserError(
+            "epistasis.count_once needs device: cpu; set epistasis.count_once to false, and a GPU "
+            "scans each phenotype apart."
+        )
 
     def _one_tile(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
         stream = self.stream(

@@ -485,12 +485,12 @@ def operand_bytes(n_sites: int, states: int) -> int:
     return n_sites * states * STAGE_BITS // 8
 
 
-def missing_samples(order: int, sizes: np.ndarray) -> tuple[int, int]:
+def missing_samples(order: int, largest: np.ndarray) -> tuple[int, int]:
     """At most so many samples of each class lack a genotype at the sites of a combination.
 
     Parameters
     ----------
-    sizes : (n_sites, 2, 3) samples of each site, class and stored state; the last is missing.
+    largest : (2,) samples of each class that lack a genotype, at the worst site.
     """
-    controls, cases = (order * sizes[:, :, 2].max(axis=0)).tolist()
+    controls, cases = (order * largest.astype(np.int64)).tolist()
     return controls, cases
