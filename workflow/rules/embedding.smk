@@ -9,7 +9,7 @@
 #         results/embedding/quality.tsv      how well each map preserves distances
 #         results/embedding/instability.tsv  per sample, with embedding.ensemble
 
-from popdesic.embedding.axes import MOST_DENSE, MOST_MATRIX, MOST_ON_CPU
+from popdesic.embedding.axes import MOST_DENSE, MOST_MATRIX
 from popdesic.embedding.long_range_ld import regions_of
 
 STABLE = CONFIG["embedding"]["stable"]
@@ -24,8 +24,8 @@ FURTHER_MAPS = CONFIG["embedding"]["further_maps"]
 MAP_METHODS = ["pcoa", "umap", *FURTHER_MAPS, *REFITS]
 
 MANY_FOUNDERS = n_samples(*STUDY.founders) > MOST_DENSE
-#: Fewer founders are faster on the CPU.
-AXES_DEVICE = CONFIG["device"] if n_samples(*STUDY.founders) > MOST_ON_CPU else "cpu"
+#: The matrix of few founders is made on the CPU.
+AXES_DEVICE = CONFIG["device"] if MANY_FOUNDERS else "cpu"
 FEW_FOUNDERS = n_samples(*STUDY.founders) <= MOST_MATRIX
 
 
