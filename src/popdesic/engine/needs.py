@@ -82,7 +82,7 @@ def layout_bytes(n: int, neighbors: int) -> int:
 def expected_bytes(n: int, n_sites: int, context: int = CONTEXT_BYTES) -> int:
     """Device memory of kinships of n people beside expected genotypes: pairs, digits, a chunk."""
     people, sites = _padded(n), n_sites + PADDED
-    return context + 8 * n * n + 3 * people * sites + 4 * people * CHUNK_SITES + LIST_BYTES
+    return context + 8 * n * n + 4 * people * sites + 4 * people * CHUNK_SITES + LIST_BYTES
 
 
 def points_bytes(n: int, n_axes: int, k: int) -> int:
