@@ -143,7 +143,9 @@ def close_weights(
         )
     del weights
     with_ends = ends is not None and ends.any()
-    earlier = store and not with_ends and find_earlier(store, direct, names, chosen, code, graph)
+    earlier = None
+    if store and not with_ends:
+        earlier = find_earlier(store, direct, names, chosen, code, graph, backend.threads)
     if known is not None and not with_ends:
         earlier = leading_closure(known.lengths, known.direct, known.number, direct, chosen)
     error = None
@@ -208,11 +210,11 @@ def close_all(direct: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
     On a CPU, Dijkstra's algorithm is faster than the dense closure where few pairs have an edge;
     in fixed point both give the same bytes.
     """
-    from ..engine.host.sparse_paths import sparse_paths
-
     if backend.name == "cpu" and direct.dtype.name in SPARSE_SHARE:
         share = float((direct < infinity(direct.dtype)).mean())
         if share <= SPARSE_SHARE[direct.dtype.name]:
+            from ..engine.host.sparse_paths import sparse_paths
+
             log.info("Dijkstra's algorithm: %.2f %% of the pairs have an edge", 100 * share)
             return sparse_paths(direct, backend.threads), Work()
     order = similar_order(direct, backend.threads)
@@ -388,7 +390,7 @@ def measure_geodesics(
         [
             (write_npy, lengths_out, lengths),
             (write_npy, closure_out, found.lengths),
-            (describe_closure, found.direct, names, found.number, code, graph),
+            (describe_closure, found.direct, names, found.number, code, graph, backend.threads),
         ],
         backend.threads,
     )
