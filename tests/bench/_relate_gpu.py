@@ -58,7 +58,7 @@ for n in (8000, 30000):
     x.divide()
     cupy.cuda.runtime.deviceSynchronize()
     w = time.perf_counter() - t
-    print(n, "products", round(w, 3), "s", round(5 * n * n / 2 * 50000 / w / 1e12, 1), "T MAC/s")
+    print(n, "products", round(w, 3), "s", round(8 * n * n / 2 * 50000 / w / 1e12, 1), "T MAC/s")
     del x
 case(8000, 50000, b, 8)
 case(8000, 50000, b, 8)
