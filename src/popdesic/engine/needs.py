@@ -25,6 +25,8 @@ SPREAD_LEAST = 16384
 #: Of a point of a map (coordinates, sums of forces), and of an edge of its graph in the row of one
 #: end (both ends, share); of a point of a densMAP besides.
 POINT_BYTES, EDGE_BYTES, DENSITY_BYTES = 8 + 16, 12, 16 + 4 * 8 + 16
+#: People up to whom PC-Relate is done on a CPU before a GPU has started.
+FEW_RELATED = 2_000
 #: Sites of genotypes on their way to a device at a time, and lists of pairs that are close.
 CHUNK_SITES, LIST_BYTES = 1024, 64 << 20
 #: Samples of a block are padded to this many.
