@@ -250,8 +250,8 @@ def others(card: Card) -> Iterator[Compiled]:
             "kinship/expected",
             expected_plans.kinship_defines(),
             dict.fromkeys(("expect_genotypes", *pairs), expected_plans.PAIR_THREADS)
-            | {"multiply_residuals": expected_plans.PRODUCT_THREADS},
-            {"multiply_residuals": expected_plans.SHARED_BYTES},
+            | {"multiply_digits": expected_plans.PRODUCT_THREADS},
+            {"multiply_digits": expected_plans.SHARED_BYTES},
         )
     if device.has(ibd_plans.LEAST_CAPABILITY):
         for bits in (128, 256):

@@ -5,15 +5,16 @@
 // Source    Conomos et al. 2016, AJHG 98:127-148; the whole numbers of engine/expected.py, so the same
 //           bytes as on the CPU.
 // Shapes    genotypes int8 (n_sites, n), coefficients float64 (n_sites, n_axes), basis float64
-//           (n_axes, n); digits int8 (3, n_padded, row_bytes), sites of a person side by side: r times
-//           2^RESIDUAL_BITS as 256 high + low, and s times SPREAD; kinship float64 (n, n), its upper
-//           triangle in tiles of PAIR_SIDE people.
+//           (n_axes, n); digits int8 (2, 2, n_padded, row_bytes), sites of a person side by side: r
+//           times 2^RESIDUAL_BITS and s times SPREAD as 256 high + low; kinship float64 (n, n), its
+//           upper triangle in tiles of PAIR_SIDE people.
 // Rounding  every operation on its own (__dmul_rn, ...).
-// Overflow  |r| < 2: high digits are at most 64, low ones 128, spreads 127. int32 holds high x low
-//           twice over 2^17 sites (MOST_SITES), the largest of the sums.
+// Overflow  whole numbers are at most 2047: high digits are at most 8, low ones 128. int32 holds
+//           low x low over 2^17 sites (MOST_SITES) and high x low over more.
 //
 // expect_genotypes   digits of a chunk of sites; one thread block takes 64 sites of 32 people.
-// multiply_residuals both sums of a tile of pairs and their ratio: 4 warps, 32 x 32 pairs each, five
+// multiply_digits    a sum of a tile of pairs: of residuals times `unit`, then, with 0 for unit, of
+//                    spreads, by which the kinship is divided. 4 warps, 32 x 32 pairs each, four
 //                    products of digits by mma.sync m16n8k32 s8, 64 sites a stage, PAIR_STAGES stages
 //                    of copies. Rows of a stage have 80 bytes, so that 8 lanes read different banks.
 // subtract_products  kinship -= sum over axes of left_i right_j + sum over axes of shares_i basis_j.
@@ -24,12 +25,12 @@
 #include "../ptx.cuh"
 
 #if !defined(PAIR_SIDE) || !defined(PAIR_STAGES) || !defined(PAIR_DEPTH) || !defined(RESIDUAL_BITS) || \
-    !defined(SPREAD) || !defined(SHAKE) || !defined(SQUARE_BITS) || !defined(MOST_KINSHIP)
+    !defined(SPREAD) || !defined(SQUARE_BITS) || !defined(MOST_KINSHIP)
 #error "PAIR_SIDE ... MOST_KINSHIP come from engine/gpu/layout.py and the launch"
 #endif
 
 constexpr int PITCH = PAIR_DEPTH + 16;              // bytes of a row of a stage
-constexpr int SIDE_BYTES = 3 * PAIR_SIDE * PITCH;   // all digits of the people of one side
+constexpr int SIDE_BYTES = 2 * PAIR_SIDE * PITCH;   // all digits of the people of one side
 constexpr int STAGE_BYTES = 2 * SIDE_BYTES;
 constexpr int THREADS = 128;
 constexpr int CHUNKS = PAIR_DEPTH / 16;
@@ -40,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(256)
                      const double* __restrict__ coefficients, const double* __restrict__ basis,
                      signed char* __restrict__ digits, i64 n_sites, i64 n, int n_axes, i64 n_padded,
                      i64 row_bytes, i64 first, double least, double most) {
-    __shared__ signed char turned[3][32][68];
+    __shared__ signed char turned[4][32][68];
     const i64 site0 = 64 * (i64)blockIdx.y, person0 = 32 * (i64)blockIdx.x;
     const i64 person = person0 + threadIdx.x;
     for (int row = threadIdx.y; row < 64; row += 8) {
@@ -56,18 +57,17 @@ extern "C" __global__ void __launch_bounds__(256)
                 const double apart = __dsub_rn((double)genotype, __dmul_rn(2.0, mu));
                 residual = (int)rint(__dmul_rn(apart, (double)(1 << RESIDUAL_BITS)));
                 const double variance = __dmul_rn(mu, __dsub_rn(1.0, mu));
-                const double digits = __dmul_rn(mu, (double)SHAKE);
-                spread = (int)floor(__dadd_rn(__dmul_rn(__dsqrt_rn(variance), (double)SPREAD),
-                                              __dsub_rn(digits, floor(digits))));
+                spread = (int)rint(__dmul_rn(__dsqrt_rn(variance), (double)SPREAD));
             }
         }
-        const int high = (residual + 128) >> 8;
-        turned[0][threadIdx.x][row] = (signed char)high;
-        turned[1][threadIdx.x][row] = (signed char)(residual - 256 * high);
-        turned[2][threadIdx.x][row] = (signed char)spread;
+        const int of_residual = (residual + 128) >> 8, of_spread = (spread + 128) >> 8;
+        turned[0][threadIdx.x][row] = (signed char)of_residual;
+        turned[1][threadIdx.x][row] = (signed char)(residual - 256 * of_residual);
+        turned[2][threadIdx.x][row] = (signed char)of_spread;
+        turned[3][threadIdx.x][row] = (signed char)(spread - 256 * of_spread);
     }
     __syncthreads();
-    for (int k = threadIdx.y * 32 + threadIdx.x; k < 3 * 32 * 64; k += 256) {
+    for (int k = threadIdx.y * 32 + threadIdx.x; k < 4 * 32 * 64; k += 256) {
         const int digit = k / (32 * 64), own = k / 64 % 32, row = k % 64;
         const i64 site = first + site0 + row;
         if (site < row_bytes && person0 + own < n_padded)
@@ -75,13 +75,13 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// Sites 64 k ... of the people of both sides: all digits.
+// The sites of one stage of the people of both sides: both digits.
 __device__ __forceinline__ void copy_stage(u32 stage, const signed char* __restrict__ digits,
                                            i64 rows, i64 columns, i64 site, i64 n_padded,
                                            i64 row_bytes) {
-    for (int k = threadIdx.x; k < 2 * 3 * PAIR_SIDE * CHUNKS; k += THREADS) {
+    for (int k = threadIdx.x; k < 2 * 2 * PAIR_SIDE * CHUNKS; k += THREADS) {
         const int chunk = k % CHUNKS, person = k / CHUNKS % PAIR_SIDE;
-        const int digit = k / (CHUNKS * PAIR_SIDE) % 3, side = k / (CHUNKS * PAIR_SIDE * 3);
+        const int digit = k / (CHUNKS * PAIR_SIDE) % 2, side = k / (CHUNKS * PAIR_SIDE * 2);
         const i64 from = (digit * n_padded + (side ? columns : rows) + person) * row_bytes + site;
         copy_chunk(stage + side * SIDE_BYTES + (digit * PAIR_SIDE + person) * PITCH + 16 * chunk,
                    digits + from + 16 * chunk);
@@ -89,8 +89,8 @@ __device__ __forceinline__ void copy_stage(u32 stage, const signed char* __restr
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    multiply_residuals(const signed char* __restrict__ digits, double* __restrict__ kinship, i64 n,
-                       i64 n_padded, i64 row_bytes, double unit) {
+    multiply_digits(const signed char* __restrict__ digits, double* __restrict__ kinship, i64 n,
+                    i64 n_padded, i64 row_bytes, double unit) {
     extern __shared__ uint4 shared[];
     if (blockIdx.x < blockIdx.y) return;  // of the lower triangle
     const u32 base = (u32)__cvta_generic_to_shared(shared);
@@ -101,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const u32 of_rows = (row0 + (lane & 15)) * PITCH + 16 * (lane >> 4);
     const u32 of_columns =
         SIDE_BYTES + (column0 + (lane & 7) + 8 * (lane >> 4)) * PITCH + 16 * (lane >> 3 & 1);
-    int high[2][4][4] = {}, mixed[2][4][4] = {}, low[2][4][4] = {}, spread[2][4][4] = {};
+    int high[2][4][4] = {}, mixed[2][4][4] = {}, low[2][4][4] = {};
     const int stages = (int)(row_bytes / PAIR_DEPTH);
 #pragma unroll
     for (int k = 0; k < PAIR_STAGES - 1; k++) {
@@ -145,8 +145,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             multiply(mixed, 0, 1);
             multiply(mixed, 1, 0);
             multiply(low, 1, 1);
-            load(0, 2);
-            multiply(spread, 0, 0);
         }
     }
     const int g = lane >> 2, t = lane & 3;
@@ -160,9 +158,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 const i64 column = columns + column0 + 8 * j + 2 * t + (k & 1);
                 const i64 sum = (i64)high[i][j][k] * 65536 + (i64)mixed[i][j][k] * 256 +
                                 (i64)low[i][j][k];
-                if (row < n && column < n)
-                    kinship[row * n + column] =
-                        __ddiv_rn(__dmul_rn((double)sum, unit), (double)spread[i][j][k]);
+                if (row < n && column < n) {
+                    double* own = kinship + row * n + column;
+                    *own = unit ? __dmul_rn((double)sum, unit) : __ddiv_rn(*own, (double)sum);
+                }
             }
 }
 

@@ -82,7 +82,7 @@ def test_pc_relate_has_the_same_bytes(machine, rng):
     )
     assert found.matrix().tobytes() == expected.matrix().tobytes()
     assert found.own.tobytes() == expected.own.tobytes()
-    assert "multiply_residuals" in machine.launched
+    assert "multiply_digits" in machine.launched
     assert len(found.close(0.4)[0]) == 10
 
 

@@ -97,7 +97,7 @@ rule compute_pcoa:
     priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(4, 8)
+    threads: shared_threads(5, 6)
     resources:
         mem_mb=memory(pairs=32e-6),
         runtime=pcoa_minutes,

@@ -6,6 +6,10 @@
 #         results/compare/pc_relate.samples.tsv   inbreeding of every sample
 #         results/compare/pc_relate.json          what was fitted, smallest kinship told
 
+from popdesic.engine.needs import FEW_RELATED
+
+RELATE_DEVICE = CONFIG["device"] if n_samples(*COHORTS) > FEW_RELATED else "cpu"
+
 
 rule relate_samples:
     input:
@@ -33,9 +37,9 @@ rule relate_samples:
         mem_mb=memory(650, samples=0.05, pairs=10e-6),
         # 2 n**2 m operations at 20 Gflop/s on a CPU.
         runtime=minutes(1, pairs=2 * COMPARE["pc_relate"]["max_sites"] / 20e9 / 60),
-        gpu=GPUS,
+        gpu=GPUS if RELATE_DEVICE != "cpu" else 0,
     params:
-        device=CONFIG["device"],
+        device=RELATE_DEVICE,
         founders=STUDY.founders,
         components=COMPARE["pc_relate"]["components"],
         max_sites=COMPARE["pc_relate"]["max_sites"],

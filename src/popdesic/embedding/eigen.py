@@ -6,11 +6,11 @@ per step, from a start vector that depends only on n. Callers limit BLAS to one 
 order of sums; threads share the rows of a product in blocks that do not depend on their number.
 
 Reading a large matrix takes longer than multiplying it. For few pairs (`few_eigenpairs`) each pass
-multiplies COLUMNS vectors: block Lanczos iteration (Golub and Underwood 1977) with full orthogonalisation. A pair is
-found when its residual r says that its vector lies within ANGLE of the true one: the sine of the
-angle is at most r / gap, with the gap to the next eigenvalue (Davis and Kahan 1970). Pairs among
-many almost equal eigenvalues have no direction of their own; there a residual of FLOOR of the
-largest eigenvalue is enough.
+multiplies COLUMNS vectors: block Lanczos iteration (Golub and Underwood 1977) with full
+orthogonalisation. A pair is found when its residual r says that its vector lies within ANGLE of the
+true one: the sine of the angle is at most r / gap, with the gap to the next eigenvalue (Davis and
+Kahan 1970). Pairs among many almost equal eigenvalues have no direction of their own; there a
+residual of FLOOR of the largest eigenvalue is enough.
 """
 
 from __future__ import annotations

@@ -5,12 +5,9 @@ holds ``sum r_i r_j / (4 sum s_i s_j)`` of all pairs, and has a few operations o
 
 **The same bytes everywhere.** Residuals are rounded to multiples of 2**-RESIDUAL_BITS and spreads
 to multiples of 1 / SPREAD. Their products are sums of integers, exact in any order: threads, blocks
-and devices play no role. All else is single operations of IEEE arithmetic on each pair.
-
-Spreads are rounded up or down by the digits of ``SHAKE mu``, which say nothing of the spread: many
-spreads lie just below 1/2, and rounding to the nearest would make these larger on average. Over m
-sites the rounding of residuals changes a kinship by about ``1e-4 / sqrt(m)``, and that of spreads
-by about ``0.01 / sqrt(m)`` of itself; chance alone gives unrelated people ``0.5 / sqrt(m)``.
+and devices play no role. All else is single operations of IEEE arithmetic on each pair. Over m
+sites the rounding of residuals changes a kinship by about ``8e-4 / sqrt(m)``, and that of spreads
+by about ``4e-4 / sqrt(m)`` of itself; chance alone gives unrelated people ``0.5 / sqrt(m)``.
 """
 
 from __future__ import annotations
@@ -19,10 +16,11 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-#: Bits of residuals after the point; and what spreads, at most 1/2, are multiplied by.
-RESIDUAL_BITS, SPREAD = 13, 254
-#: What frequencies are multiplied by, for digits that look random: a prime.
-SHAKE = 1_048_573
+#: Bits of residuals after the point; and what spreads, at most 1/2, are multiplied by. Whole
+#: numbers are at most LARGEST.
+RESIDUAL_BITS, SPREAD, LARGEST = 10, 4094, 2047
+#: Sites whose products int32 holds: DEPTH * LARGEST**2 is below 2**31.
+DEPTH = 512
 #: What the ratio of both sums is multiplied by.
 UNIT = SPREAD**2 / 4.0 ** (RESIDUAL_BITS + 1)
 #: Most sites that a backend must take: int32 then holds sums of products of digits of 8 bits.

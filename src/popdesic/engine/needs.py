@@ -27,6 +27,8 @@ SPREAD_LEAST = 16384
 #: Of a point of a map (coordinates, sums of forces), and of an edge of its graph in the row of one
 #: end (both ends, share); of a point of a densMAP besides.
 POINT_BYTES, EDGE_BYTES, DENSITY_BYTES = 8 + 16, 12, 16 + 4 * 8 + 16
+#: People up to whom PC-Relate is done on a CPU before a GPU has started.
+FEW_RELATED = 2_000
 #: Sites of genotypes on their way to a device at a time, and lists of pairs that are close.
 CHUNK_SITES, LIST_BYTES = 1024, 64 << 20
 #: Samples that define axes up to which others are placed by float64 relationships to them, which
@@ -95,7 +97,7 @@ def layout_bytes(n: int, neighbors: int) -> int:
 def expected_bytes(n: int, n_sites: int, context: int = CONTEXT_BYTES) -> int:
     """Device memory of kinships of n people beside expected genotypes: pairs, digits, a chunk."""
     people, sites = _padded(n), n_sites + PADDED
-    return context + 8 * n * n + 3 * people * sites + 4 * people * CHUNK_SITES + LIST_BYTES
+    return context + 8 * n * n + 4 * people * sites + 4 * people * CHUNK_SITES + LIST_BYTES
 
 
 def points_bytes(n: int, n_axes: int, k: int) -> int:

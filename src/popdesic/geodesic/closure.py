@@ -26,6 +26,8 @@ from ..io.sites import chunks
 
 #: Rows that are looked at together: a few of them fit into a core's cache.
 BLOCK_ROWS = 32
+#: Rows that are put into another order together: they fit into a core's cache.
+REORDERED_ROWS = 16
 #: A numpy array, or the backend's array on its device.
 Array = Any
 
@@ -236,6 +238,17 @@ def similar_order(w: np.ndarray, threads: int = 1) -> np.ndarray:
     size = np.bincount(group)
     of_group = np.bincount(group, side) / size
     return np.lexsort((np.arange(n), group, of_group[group]))
+
+
+def reordered(matrix: np.ndarray, order: np.ndarray, threads: int) -> np.ndarray:
+    """Rows and columns in another order, by blocks of rows, on threads."""
+    out = np.empty_like(matrix)
+
+    def work(first: int, last: int) -> None:
+        np.take(matrix[order[first:last]], order, axis=1, out=out[first:last], mode="clip")
+
+    run_tasks(work, chunks(len(matrix), REORDERED_ROWS), threads)
+    return out
 
 
 def _far_from(w: np.ndarray, individual: int) -> int:

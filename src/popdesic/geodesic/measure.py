@@ -25,7 +25,7 @@ from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.sites import chunks
 from ..io.tables import write_npy
-from .closure import Work, attach_paths, close_matrix, similar_order
+from .closure import Work, attach_paths, close_matrix, reordered, similar_order
 from .graph import COMPLETE, Graph, longest_paths
 from .insertion import audit_rows, continue_closure, describe_closure, find_earlier, leading_closure
 from .neighbors import APPROXIMATE_NEIGHBORS, neighbor_paths
@@ -41,8 +41,6 @@ AUDIT_ROWS = 8
 AUDIT_TOLERANCE = {"int32": 0.0, "int64": 0.0, "float32": 1e-5, "float64": 1e-12}
 #: Rows of the matrices that one task works on.
 ROWS_A_TASK = 256
-#: Rows that are put into another order together: they fit into a core's cache.
-REORDERED_ROWS = 16
 #: Number type of distances that are kept as they are.
 EXACT = Number("float64", 1.0, 0.0)
 
@@ -143,7 +141,9 @@ def close_weights(
         )
     del weights
     with_ends = ends is not None and ends.any()
-    earlier = store and not with_ends and find_earlier(store, direct, names, chosen, code, graph)
+    earlier = None
+    if store and not with_ends:
+        earlier = find_earlier(store, direct, names, chosen, code, graph, backend.threads)
     if known is not None and not with_ends:
         earlier = leading_closure(known.lengths, known.direct, known.number, direct, chosen)
     error = None
@@ -208,28 +208,17 @@ def close_all(direct: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
     On a CPU, Dijkstra's algorithm is faster than the dense closure where few pairs have an edge;
     in fixed point both give the same bytes.
     """
-    from ..engine.host.sparse_paths import sparse_paths
-
     if backend.name == "cpu" and direct.dtype.name in SPARSE_SHARE:
         share = float((direct < infinity(direct.dtype)).mean())
         if share <= SPARSE_SHARE[direct.dtype.name]:
+            from ..engine.host.sparse_paths import sparse_paths
+
             log.info("Dijkstra's algorithm: %.2f %% of the pairs have an edge", 100 * share)
             return sparse_paths(direct, backend.threads), Work()
     order = similar_order(direct, backend.threads)
-    placed = _reordered(direct, order, backend.threads)
+    placed = reordered(direct, order, backend.threads)
     work = close_matrix(placed, backend)
-    return _reordered(placed, np.argsort(order), backend.threads), work
-
-
-def _reordered(matrix: np.ndarray, order: np.ndarray, threads: int) -> np.ndarray:
-    """Rows and columns in another order, by blocks of rows, on threads."""
-    out = np.empty_like(matrix)
-
-    def work(first: int, last: int) -> None:
-        np.take(matrix[order[first:last]], order, axis=1, out=out[first:last], mode="clip")
-
-    run_tasks(work, chunks(len(matrix), REORDERED_ROWS), threads)
-    return out
+    return reordered(placed, np.argsort(order), backend.threads), work
 
 
 def _stored(number: Number, weights: np.ndarray, threads: int) -> np.ndarray:
@@ -388,7 +377,7 @@ def measure_geodesics(
         [
             (write_npy, lengths_out, lengths),
             (write_npy, closure_out, found.lengths),
-            (describe_closure, found.direct, names, found.number, code, graph),
+            (describe_closure, found.direct, names, found.number, code, graph, backend.threads),
         ],
         backend.threads,
     )

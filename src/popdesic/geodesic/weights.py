@@ -220,10 +220,12 @@ def choose_number(
 
 def _upper_weights(weights: np.ndarray, first: int, last: int) -> np.ndarray:
     """The finite positive weights of some rows, right of the diagonal."""
+    square = weights[first:last, first:last][np.triu_indices(last - first, 1)]
     found = []
-    for row in range(first, last):
-        own = weights[row, row + 1 :]
-        found.append(own[np.isfinite(own) & (own > 0)])
+    for part in (square, weights[first:last, last:]):
+        if part.size and not (part.min() > 0 and part.max() < np.inf):
+            part = part[np.isfinite(part) & (part > 0)]
+        found.append(part.reshape(-1))
     return np.concatenate(found)
 
 

@@ -134,9 +134,8 @@ def test_pc_relate_equals_the_slow_formula(missing, n_sites):
     training = np.arange(40) < 30
     found = pc_relate(reader(genotypes), n_sites, ancestry_of(scores, training, 2), CpuBackend())
     raw, own = slow_pc_relate(genotypes, scores, training)
-    # Three times the errors of rounding that `engine.expected` states, of kinships and of the bias
-    # that is subtracted.
-    limits = {"atol": 3e-3 / n_sites**0.5, "rtol": 0.03 / n_sites**0.5}
+    # Five times the errors of rounding that `engine.expected` states: the largest of 1 600 pairs.
+    limits = {"atol": 4e-3 / n_sites**0.5, "rtol": 2e-3 / n_sites**0.5}
     np.testing.assert_allclose(found.own, own, **limits)
     np.testing.assert_allclose(found.matrix(), raw, **limits)
     assert (found.matrix() == found.matrix().T).all()

@@ -1,4 +1,4 @@
-"""`ExpectedKinship` on a CPU: BLAS adds whole numbers, which are exact in float64 and float32."""
+"""`ExpectedKinship` on a CPU: products of 16-bit integers."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ import numpy as np
 
 from ...io.sites import chunks
 from ..expected import (
+    DEPTH,
     FREQUENCIES,
     MOST_KINSHIP,
     RESIDUAL_BITS,
-    SHAKE,
     SPREAD,
     SQUARE_BITS,
     UNIT,
     ExpectedKinship,
 )
-from ..threads import one_blas_thread, run_tasks
+from ..threads import run_tasks
 
-#: People on a side of a block: of 8-byte numbers two blocks and their factors fit into a core's
-#: cache.
+#: People on a side of a block: their numbers at DEPTH sites fit into the second level of cache.
 BLOCK = 512
-#: Sites of one product of spreads: float32 holds 1 024 products of two numbers below 128.
-SPREAD_SITES = 1024
 
 
 class CpuExpected(ExpectedKinship):
@@ -33,19 +30,23 @@ class CpuExpected(ExpectedKinship):
         self.bounds = list(chunks(self.n, BLOCK))
         numbers = range(len(self.bounds))
         self.pairs = [(a, b) for a in numbers for b in numbers[a:]]
-        shape = {(a, b): (np.ptp(self.bounds[a]), np.ptp(self.bounds[b])) for a, b in self.pairs}
-        self.blocks = {pair: np.zeros(shape[pair]) for pair in self.pairs}
-        self.spreads = {pair: np.zeros(shape[pair]) for pair in self.pairs}
+        #: Sums of both products, in whole runs of people, until they are divided.
+        self.sums = {pair: self._zeros(*pair) for pair in self.pairs}
+        self.blocks: dict[tuple[int, int], np.ndarray] = {}
 
-    @one_blas_thread
+    def _zeros(self, a: int, b: int) -> np.ndarray:
+        from ..host.expected_genotypes import padded
+
+        return np.zeros((2, *(padded(np.ptp(self.bounds[one])) for one in (a, b))), np.int64)
+
     def add(self, first: int, genotypes: np.ndarray, coefficients: np.ndarray) -> None:
-        for start, end in chunks(len(genotypes), SPREAD_SITES):
+        for start, end in chunks(len(genotypes), DEPTH):
             self._add(genotypes[start:end], coefficients[start:end])
 
     def _add(self, genotypes: np.ndarray, coefficients: np.ndarray) -> None:
-        from ..host.expected_genotypes import residuals
+        from ..host.expected_genotypes import add_pairs, residuals
 
-        scales = float(1 << RESIDUAL_BITS), float(SPREAD), float(SHAKE)
+        scales = float(1 << RESIDUAL_BITS), float(SPREAD)
 
         def expect(one: int, last: int) -> tuple[np.ndarray, np.ndarray]:
             own = genotypes[:, one:last]
@@ -53,18 +54,20 @@ class CpuExpected(ExpectedKinship):
 
         parts = run_tasks(expect, self.bounds, self.threads)
 
-        def multiply(a: int, b: int, which: int) -> None:
-            total = (self.blocks, self.spreads)[which][a, b]
-            total += parts[a][which].T @ parts[b][which]
+        def multiply(a: int, b: int) -> None:
+            for left, right, total in zip(parts[a], parts[b], self.sums[a, b], strict=True):
+                add_pairs(left, right, total)
 
-        run_tasks(multiply, [(*p, which) for p in self.pairs for which in (0, 1)], self.threads)
+        run_tasks(multiply, self.pairs, self.threads)
 
     def divide(self) -> None:
         def work(a: int, b: int) -> None:
-            block, spread = self.blocks[a, b], self.spreads.pop((a, b))
-            block *= UNIT
+            m, k = np.ptp(self.bounds[a]), np.ptp(self.bounds[b])
+            shared, spread = self.sums.pop((a, b))[:, :m, :k].astype(np.float64)
+            shared *= UNIT
             spread[spread == 0] = np.nan
-            block /= spread
+            shared /= spread
+            self.blocks[a, b] = shared
 
         run_tasks(work, self.pairs, self.threads)
 
@@ -121,7 +124,8 @@ class CpuExpected(ExpectedKinship):
 
     def block(self, first: int, last: int) -> np.ndarray:
         found = np.zeros((last - first, last - first))
-        for (a, b), block in self.blocks.items():
+        for a, b in self.pairs:
+            block = self.blocks[a, b]
             (top, bottom), (left, right) = self.bounds[a], self.bounds[b]
             rows = max(first, top), min(last, bottom)
             columns = max(first, left), min(last, right)

@@ -123,11 +123,13 @@ def sums_of_relationships() -> None:
     chosen = "int8[:, ::1], int64[::1]"
     values = "float64[:, ::1], float64[:, ::1]"
     _compile(standard_genotypes._fill_rows, f"({chosen}, {values})")
-    square, scales = "float64[:, ::1]", ", ".join(["float64"] * 5)
+    square, short = "float64[:, ::1]", "int16[:, ::1]"
+    scales = ", ".join(["float64"] * 4)
     _compile(
         expected_genotypes._fill,
-        f"(int8[:, ::1], {square}, {square}, {scales}, {square}, float32[:, ::1])",
+        f"(int8[:, ::1], {square}, {square}, {scales}, {short}, {short})",
     )
+    _compile(expected_genotypes._add, f"({short}, {short}, int64[:, ::1])")
     _compile(expected_genotypes._subtract, f"({', '.join([square] * 5)})")
     columns = "float64[:, ::1], int64[::1], float64[:, ::1]"
     _compile(standard_genotypes._fill_columns, f"({chosen}, {columns})")

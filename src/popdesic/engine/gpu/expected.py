@@ -29,7 +29,7 @@ class GpuExpected(ExpectedKinship):
         super().__init__(basis, n_sites)
         self.device, self.sizes = device, Sizes.of(self.n, n_sites)
         self.axes = cupy.asarray(np.ascontiguousarray(basis.T))
-        shape = (3, self.sizes.n_padded, self.sizes.row_bytes)
+        shape = (4, self.sizes.n_padded, self.sizes.row_bytes)
         self.digits: cupy.ndarray | None = cupy.zeros(shape, np.int8)
         self.kinship: cupy.ndarray | None = None
 
@@ -46,12 +46,13 @@ class GpuExpected(ExpectedKinship):
         self._load("expect_genotypes")(grid, EXPECT_BLOCK, arguments)
 
     def divide(self) -> None:
-        kernel = self._load("multiply_residuals")
+        kernel = self._load("multiply_digits")
         kernel.max_dynamic_shared_size_bytes = SHARED_BYTES
         self.kinship = cupy.empty((self.n, self.n), np.float64)
-        numbers = map(np.int64, (self.n, self.sizes.n_padded, self.sizes.row_bytes))
-        arguments = (self.digits, self.kinship, *numbers, np.float64(UNIT))
-        kernel(self.sizes.grid, (PRODUCT_THREADS,), arguments, shared_mem=SHARED_BYTES)
+        numbers = [*map(np.int64, (self.n, self.sizes.n_padded, self.sizes.row_bytes))]
+        for unit, digits in ((UNIT, self.digits[:2]), (0.0, self.digits[2:])):  # then the divisor
+            arguments = (digits, self.kinship, *numbers, np.float64(unit))
+            kernel(self.sizes.grid, (PRODUCT_THREADS,), arguments, shared_mem=SHARED_BYTES)
         self.digits = None
 
     def subtract(self, right: np.ndarray, shares: np.ndarray) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..expected import MOST_KINSHIP, MOST_SITES, RESIDUAL_BITS, SHAKE, SPREAD, SQUARE_BITS
+from ..expected import MOST_KINSHIP, MOST_SITES, RESIDUAL_BITS, SPREAD, SQUARE_BITS
 from ..needs import expected_bytes
 from .devices import Device
 from .layout import PAIR_DEPTH, PAIR_SIDE, PAIR_STAGES, divide_up
@@ -15,7 +15,7 @@ EXPECT_BLOCK, PRODUCT_THREADS, PAIR_THREADS = (32, 8), 128, 256
 TILE_SITES, TILE_PEOPLE = 64, 32
 #: Bytes of a row of a stage, and of all stages.
 PITCH = PAIR_DEPTH + 16
-SHARED_BYTES = PAIR_STAGES * 2 * 3 * PAIR_SIDE * PITCH
+SHARED_BYTES = PAIR_STAGES * 2 * 2 * PAIR_SIDE * PITCH
 #: Compute capability of `mma.sync` int8, 16 x 8 x 32, and of asynchronous copies.
 LEAST_CAPABILITY = 80
 #: Pairs that are listed without asking how many there are.
@@ -25,7 +25,7 @@ CLOSE_ROOM = 1 << 20
 def kinship_defines() -> tuple[tuple[str, int], ...]:
     """What the kernels are compiled with, besides the layout."""
     numbers = ("SPREAD", SPREAD), ("SQUARE_BITS", SQUARE_BITS), ("MOST_KINSHIP", MOST_KINSHIP)
-    return (("RESIDUAL_BITS", RESIDUAL_BITS), ("SHAKE", SHAKE), *numbers)
+    return (("RESIDUAL_BITS", RESIDUAL_BITS), *numbers)
 
 
 @dataclass(frozen=True)
