@@ -171,7 +171,7 @@ else:
         priority: FIRST
         conda:
             "../../envs/popdesic.yaml"
-        threads: spare_threads(8)
+        threads: shared_threads(8, 8)  # beside choose_geodesics and split_samples
         resources:
             mem_mb=memory(300, samples=0.1),
             runtime=minutes(1, samples=2e-5, pairs=1e-9),
