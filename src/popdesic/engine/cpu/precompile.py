@@ -245,9 +245,8 @@ def shortest_paths() -> None:
 
 
 def ranks_on_maps() -> None:
-    rows, lists = "float64[:, ::1], int64[::1]", "int64[:, ::1]"
-    _compile(near_ranks._k_nearest, f"({rows}, {lists})")
-    _compile(near_ranks._ranks_beyond, f"({rows}, {lists}, int64[::1])")
+    rows, lists = "float64[:, ::1], int64[::1]", "int64[:, ::1], int64[::1]"
+    _compile(near_ranks._ranks_beyond, f"({rows}, {lists})")
 
 
 def figures_of_pairs() -> None:

@@ -9,23 +9,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-
-@numba.njit(nogil=True, cache=True)
-def _k_nearest(rows, own, near):
-    k = near.shape[1]
-    far = np.empty(k)
-    for i in range(rows.shape[0]):
-        found = 0
-        for j in range(rows.shape[1]):
-            value = rows[i, j]
-            if j == own[i] or (found == k and not value < far[k - 1]):
-                continue
-            place = min(found, k - 1)
-            found = min(found + 1, k)
-            while place > 0 and value < far[place - 1]:
-                far[place], near[i, place] = far[place - 1], near[i, place - 1]
-                place -= 1
-            far[place], near[i, place] = value, j
+from .nearest_rows import keep_smallest
 
 
 @numba.njit(nogil=True, cache=True)
@@ -71,13 +55,14 @@ def k_nearest(rows: np.ndarray, own: np.ndarray, k: int) -> np.ndarray:
     Parameters
     ----------
     rows : float64 array, (m, n)
-        Without NaN; n > k.
+        n > k.
     own : int64 array, (m,)
         Column of each row's sample.
     k : int
     """
-    near = np.empty((len(rows), k), np.int64)
-    _k_nearest(rows, own, near)
+    near, far = np.empty((len(rows), k), np.int64), np.empty((len(rows), k))
+    for i, sample in enumerate(own.tolist()):
+        keep_smallest(rows[i : i + 1], sample, near[i : i + 1], far[i : i + 1])
     return near
 
 
@@ -87,7 +72,7 @@ def ranks_beyond(rows: np.ndarray, own: np.ndarray, listed: np.ndarray) -> np.nd
     Parameters
     ----------
     rows, own
-        As in `k_nearest`.
+        As in `k_nearest`, without NaN.
     listed : int64 array, (m, t)
         Different others of each row's sample.
     """
