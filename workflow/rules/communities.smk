@@ -41,11 +41,11 @@ SPLIT_PARAMS = dict(
     subsamples=CONFIG["communities"]["subsamples"],
     seed=CONFIG["communities"]["seed"],
 )
-#: Half of many cores: the report waits for it.
-SPLIT_THREADS = max(rest_threads(8), shared_threads(2, 8))
 #: Samples up to which communities are found by one job, and the file of splits of more.
 JOINED_SPLITS = 2_000
 SPLITS = "results/communities/splits.npz" if n_samples(*COHORTS) > JOINED_SPLITS else ""
+#: Half of many cores: the report waits for it. Splits are found beside choose_geodesics and a map.
+SPLIT_THREADS = max(rest_threads(8), shared_threads(2, 8) - (1 if SPLITS else 0))
 
 
 #: Results of this stage; empty if the study selects no method.
@@ -174,7 +174,7 @@ rule find_communities:
             pairs=PAIR * 28e-6,
             max_samples=20_000 if PAIR else n_samples(*COHORTS),
         ),
-        runtime=minutes(1, samples=1e-4, pairs=PAIR * 4e-8),
+        runtime=minutes(1, samples=1e-5 if SPLITS else 1e-4, pairs=PAIR * 4e-8),
     params:
         **({} if SPLITS else SPLIT_PARAMS),
         methods=COMMUNITY_METHODS,

@@ -20,7 +20,7 @@ import pandas as pd
 
 from ..cohort.samples import describe_samples
 from ..distance.landmarks import LandmarkRows
-from ..engine.threads import one_blas_thread, run_forked
+from ..engine.threads import one_blas_thread, run_tasks
 from ..io.files import write_json
 from ..io.tables import write_table
 from .agreement import agreement
@@ -125,7 +125,7 @@ def join_communities(
     """`find_communities` after `study_splits.write_splits`: the same bytes."""
     samples = describe_samples(order, sheet)
     views = _views(lengths, landmarks, samples, methods, min_cluster_size, tree_out)
-    clusters, _ = run_forked(lambda k: views[k](), zip(range(len(views))), threads)
+    clusters, _ = run_tasks(lambda k: views[k](), zip(range(len(views))), threads)
     views = other_views(blocks, clusters, "hdbscan" in methods)
     return _write(read_splits(splits), *views, samples, partition_out, agreement_out, about_out)
 

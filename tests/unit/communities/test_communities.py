@@ -258,7 +258,9 @@ def test_without_graph_tool_the_log_says_so(tmp_path, rng, hidden, bare_python):
     assert community_section(tmp_path, figures, []) is None
 
 
-def test_processes_and_jobs_change_no_byte(tmp_path, rng):
+@pytest.mark.parametrize("forked", [0, 10**6])
+def test_processes_and_jobs_change_no_byte(tmp_path, rng, monkeypatch, forked):
+    monkeypatch.setattr("popdesic.communities.study_splits.FORKED", forked)
     make_study(tmp_path, rng)
     about, written = run_study(tmp_path, None)
     assert about["communities"] > 1 and about["within"] and about["hdbscan"]

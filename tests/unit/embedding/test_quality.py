@@ -111,11 +111,34 @@ def test_ties_and_several_maps_equal_a_slow_count(rng, monkeypatch, tied):
         monkeypatch.setattr(agreement, "BLOCK_NUMBERS", numbers)
         found.append(measure_agreement(maps, references, compared, anchors, threads))
     assert found[0] == found[1] == found[2]
+    # samples that are too many to sort, all others drawn
+    monkeypatch.setattr(agreement, "MOST_RANKED", 70)
+    for numbers, threads in ((1, 1), (400, 3)):
+        monkeypatch.setattr(agreement, "BLOCK_NUMBERS", numbers)
+        assert measure_agreement(maps, references, compared, anchors, threads) == found[0]
     assert set(found[0]) == {("a", "plain"), ("a", "square"), ("b", "square"), ("c", "plain")}
     for (name, _), measured in found[0].items():
         expected = slow_measures(maps[name], distances, anchors)
         means = [value for key, value in measured.items() if not key.endswith(ERROR)]
         np.testing.assert_allclose(means, expected, rtol=1e-12)
+
+
+def test_correlations_with_some_others_are_near_those_with_all(rng, monkeypatch):
+    high = rng.normal(size=(500, 4))
+    maps = {0: high[:, :2] + 0.1 * rng.normal(size=(500, 2))}
+    references = {0: distances_of(high).__getitem__}
+    anchors = np.arange(0, 500, 2)
+    exact = compare_each(maps, references, {0: [0]}, anchors)[0, 0]
+    monkeypatch.setattr(agreement, "MOST_RANKED", 499)
+    monkeypatch.setattr(agreement, "DRAWN_OTHERS", 60)
+    some = compare_each(maps, references, {0: [0]}, anchors)[0, 0]
+    for name in ("intruders", "lost", "recalled"):
+        np.testing.assert_array_equal(getattr(some, name), getattr(exact, name))
+    off = some.correlations - exact.correlations
+    assert off.any() and abs(off.mean()) < 4.5 * off.std() / np.sqrt(len(off)) + 0.01
+    found, wide = exact.summary(500), some.summary(500)
+    assert wide[f"rank_correlation{ERROR}"] > found[f"rank_correlation{ERROR}"]
+    assert len(set(agreement._others_of(7, 500).tolist())) == 61
 
 
 def test_a_perfect_map_scores_one(rng):

@@ -33,6 +33,7 @@ from ..host import (
     hardy_weinberg,
     homozygous_runs,
     ibd_segments,
+    near_ranks,
     nearest_rows,
     neighbor_lists,
     neighbor_union,
@@ -253,6 +254,11 @@ def shortest_paths() -> None:
     _compile(spanning.spanning_edges, "(float64[:, ::1],)")
 
 
+def ranks_on_maps() -> None:
+    rows, lists = "float64[:, ::1], int64[::1]", "int64[:, ::1], int64[::1]"
+    _compile(near_ranks._ranks_beyond, f"({rows}, {lists})")
+
+
 def figures_of_pairs() -> None:
     table, numbers = "float64[:, ::1]", "int64[::1], int64[::1], float64[::1]"
     bars = "float64[::1], float64[::1]"
@@ -298,7 +304,7 @@ GROUPS: tuple[Callable[[], None], ...] = (
     *(decoders_of_bcf, decoders_of_text, decoders_of_zarr, codecs_of_genotypes, pairs_of_sites),
     *(sums_of_populations, texts_of_numbers, sums_of_relationships, products_of_genotypes),
     *(epochs_of_maps, lists_of_neighbors, candidates_of_descent, segments_of_descent),
-    *(splits_of_people, screens_of_pairs, figures_of_pairs),
+    *(splits_of_people, screens_of_pairs, figures_of_pairs, ranks_on_maps),
 )
 
 
