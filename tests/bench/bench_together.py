@@ -39,8 +39,8 @@ from popdesic.engine.gpu import layout
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.terms import SQUARED, Planes
 
-#: Sites of the ring. Ranges of a stream are not longer, and the kernels of the components, which
-#: wait for one range at a time, come between. In much shorter ones rare sites are not set apart.
+#: Sites of the ring. At its end the host waits until all is sent, and kernels of the components
+#: come between. In much shorter ranges rare sites are not set apart.
 RING_SITES = 1 << 19
 #: Bytes of the file that is read from disk, of one request, and threads.
 FILE_BYTES, REQUEST_BYTES, READERS = 8 << 30, 32 << 20, 8

@@ -3,13 +3,12 @@
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
 # gives   shared_threads(), row_threads(), balanced_threads(), spare_threads(), rest_threads(),
 #         wide_threads(), axes_threads(), ld_threads(), pair_threads(), aside_threads(),
-#         closing_threads(), closure_threads(), pca_memory(), pca_minutes(), scoring_gpus(),
-#         further_threads(), further_gpus(), counting_gpus(), closing_gpus(), shared_minutes(),
-#         settle_place()
+#         closing_threads(), closure_threads(), pca_memory(), further_threads(), further_gpus(),
+#         counting_gpus(), closing_gpus(), shared_minutes(), settle_place()
 
 import os
 
-from popdesic.engine.needs import by_loadings, closing_devices
+from popdesic.engine.needs import closing_devices
 from popdesic.io.places import SHARES_DEVICES
 from popdesic.study.resources import ONE_JOB_PEOPLE
 
@@ -144,22 +143,6 @@ def pca_memory(wildcards, input, attempt):
     """Of the products of a group of samples with those that define the axes, and of scores."""
     n = n_samples(*COHORTS)
     return limit_mb(400 + 0.05 * n + min(2_200, 6e-6 * n**2), attempt)
-
-
-def scoring_gpus():
-    """GPUs of the scores of everyone, where they come from loadings: relatives of founders, too."""
-    return GPUS if by_loadings(n_samples(*STUDY.founders), 1) else 0
-
-
-def pca_minutes(wildcards, input, attempt):
-    """Of relationships to those who define the axes; of two passes where loadings replace them.
-
-    All products of a genotype then take 10 ns on a core, the scores of a sample 0.2 ms.
-    """
-    n, mb = n_samples(*COHORTS), input_mb(input.genotypes)
-    if by_loadings(n_samples(*STUDY.founders), 1):
-        return limit_minutes(0.5 + 1e-4 * mb + 5e-6 * n, attempt)
-    return limit_minutes(4e-6 * mb * n + 5e-5 * n, attempt)
 
 
 def further_threads(wildcards):

@@ -9,13 +9,12 @@ from popdesic.io.bed import open_bed, read_fam
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    params, backend = snakemake.params, None
+    params = snakemake.params
     prefixes = [Path(bed).with_suffix("") for bed in snakemake.input.genotypes]
-    if params.device != "cpu":
-        sizes = sum(len(read_fam(prefix)) for prefix in prefixes), len(open_bed(prefixes[0]))
-        need = genotype_bytes(*sizes)
-        backend = select_backend(params.device, snakemake.threads, device_bytes=need)
-        log.info("device: %s", backend.describe())
+    sizes = sum(len(read_fam(prefix)) for prefix in prefixes), len(open_bed(prefixes[0]))
+    need = genotype_bytes(*sizes)
+    backend = select_backend(params.device, snakemake.threads, device_bytes=need)
+    log.info("device: %s", backend.describe())
     statistics = compute_pca(
         prefixes,
         Path(snakemake.input.axes),
@@ -25,7 +24,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         table_out=Path(snakemake.output.table),
         scores_out=Path(snakemake.output.scores),
         statistics_out=Path(snakemake.output.statistics),
-        threads=snakemake.threads,
         backend=backend,
     )
     log_counts(log, statistics)

@@ -31,14 +31,14 @@ POINT_BYTES, EDGE_BYTES, DENSITY_BYTES = 8 + 16, 12, 16 + 4 * 8 + 16
 FEW_RELATED = 2_000
 #: Sites of genotypes on their way to a device at a time, and lists of pairs that are close.
 CHUNK_SITES, LIST_BYTES = 1024, 64 << 20
-#: Samples that define axes up to which others are placed by float64 relationships to them, which
-#: take 0.03 ns of a core a pair and site: 360 people beside 30 000 at 500 000 sites took 89 s.
-MOST_EXACT = 10_000
 #: Samples of a block are padded to this many.
 PADDED = 256
 #: Of a search for nearest points: largest side of a tile (`gpu/neighbor_plans.py`), room of a list
 #: of candidates in bytes.
 TILE_SIDE, CANDIDATE_BYTES = 1 << 15, 16 * 768
+#: Samples that define axes up to which others are placed by float64 relationships to them, which
+#: took 10 s beside 8 000 at 500 000 sites and 89 s beside 30 000.
+MOST_EXACT = 5_000
 
 
 def product_bytes(own: tuple[int, int, int], others: Sequence[tuple[int, int, int]] = ()) -> int:
@@ -67,11 +67,6 @@ def closure_bytes(n: int) -> int:
 def closing_devices(n: int, devices: int) -> int:
     """How many of some devices find the shortest paths among n points: one if they are few."""
     return devices if n >= SPREAD_LEAST else 1
-
-
-def by_loadings(axes: int, others: int) -> bool:
-    """Whether others are placed on axes by loadings of those who define them."""
-    return axes > MOST_EXACT and others > 0
 
 
 def genotype_bytes(n_samples: int, n_sites: int) -> int:
@@ -103,6 +98,11 @@ def expected_bytes(n: int, n_sites: int, context: int = CONTEXT_BYTES) -> int:
 def points_bytes(n: int, n_axes: int, k: int) -> int:
     """Device memory for the k nearest of n points with coordinates on some axes."""
     return CONTEXT_BYTES + n * (12 * n_axes + 16 * k) + 4 * TILE_SIDE * CANDIDATE_BYTES
+
+
+def by_loadings(axes: int, others: int) -> bool:
+    """Whether others are placed on axes by loadings of those who define them."""
+    return axes > MOST_EXACT and others > 0
 
 
 def _padded(n_samples: int) -> int:

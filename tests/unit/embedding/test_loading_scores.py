@@ -126,10 +126,10 @@ def study(people, tmp_path):
 def test_a_study_above_the_limit_has_nearly_the_scores_of_one_below(people, study, monkeypatch):
     """Through files, as `compute_pca` reads them; founders keep their bytes."""
     (_, axes, _), (prefixes, definition) = people, study
-    _, founders, exact, _ = place_everyone(prefixes, definition)
+    _, founders, exact, _ = place_everyone(prefixes, definition, cpu_backend())
     np.testing.assert_array_equal(founders, axes)
     monkeypatch.setattr(needs, "MOST_EXACT", 1)
-    scores = place_everyone(prefixes, definition, threads=2)[2]
+    scores = place_everyone(prefixes, definition, cpu_backend(2))[2]
     assert scores[axes].tobytes() == exact[axes].tobytes()
     assert scores[~axes].tobytes() != exact[~axes].tobytes()
     off = np.sqrt(((scores - exact)[~axes] ** 2).mean(axis=0))
@@ -139,7 +139,7 @@ def test_a_study_above_the_limit_has_nearly_the_scores_of_one_below(people, stud
 def test_people_have_the_scores_of_a_further_cohort(people, study, monkeypatch):
     """To the last bit among few; by sums of whole numbers among many, nearly."""
     (_, axes, _), (prefixes, definition) = people, study
-    scores = place_everyone(prefixes, definition)[2]
+    scores = place_everyone(prefixes, definition, cpu_backend())[2]
     found = place_people(prefixes[:2], prefixes[2], definition, cpu_backend(1))
     assert not axes[-SIZES[2] :].any()
     assert found.tobytes() == scores[-SIZES[2] :].tobytes()
