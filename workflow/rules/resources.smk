@@ -124,9 +124,12 @@ def closing_threads(closures, mb):
 
 
 def closure_threads(closures, mb):
-    """`closing_threads`; more for closures after the axes, of which three run side by side."""
+    """`closing_threads`; more for closures after the axes, of which three run side by side.
+
+    On a GPU they leave cores to PC-Relate and communities, so that none of them waits.
+    """
     few = closing_threads(closures, mb)
-    more = max(few, shared_threads(3, 8, mb))
+    more = max(few, shared_threads(5 if CONFIG["device"] == "gpu" else 3, 8, mb))
 
     def threads(wildcards):
         return few if wildcards.space == "genotypes" and wildcards.alpha != "auto" else more

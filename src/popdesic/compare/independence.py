@@ -24,6 +24,7 @@ from ..cohort.panel import load_panel
 from ..distance.tiles import require_one_panel
 from ..engine.base import Backend
 from ..engine.terms import KINSHIP, Planes
+from ..engine.threads import run_tasks
 from ..io.files import write_json
 from ..io.sites import canonical_contigs
 from .resolution import Resolution, resolve
@@ -165,7 +166,9 @@ def measure_variances(
     """
     planes = _founder_subset(cohorts)
     blocks = cut_genome(contigs)
-    counts = [_block_counts(planes, first, last, backend) for first, last, _ in blocks]
+    counts = run_tasks(
+        lambda first, last, _: _block_counts(planes, first, last, backend), blocks, backend.threads
+    )
     shared, hets, called, mismatches = map(sum, zip(*counts, strict=True))
     n = planes.n_samples
     known = (hets > 0) & (called > 0) & ~np.eye(n, dtype=bool)

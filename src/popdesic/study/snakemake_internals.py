@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
@@ -81,7 +82,8 @@ def wake_once() -> None:
     """Let the scheduler wake up once a second while jobs wait, not once for each that has ended.
 
     Snakemake limits how many jobs start in a second. After each job that ends it sets a timer to
-    look again, and after each look another one: late in a run it looks fifty times a second.
+    look again, and after each look another one: late in a run it looks fifty times a second. A run
+    ends up to a second later for the last of these timers, but not for this one.
     """
     from snakemake.scheduling.job_scheduler import JobScheduler
 
@@ -93,7 +95,9 @@ def wake_once() -> None:
         now = time.monotonic()
         if now >= getattr(self, "woken_at", 0.0):
             self.woken_at = now + delay
-            original(self, delay)
+            timer = threading.Timer(delay, self._open_jobs.release)
+            timer.daemon = True
+            timer.start()
 
     schedule.once = True
     JobScheduler._schedule_reevalutation = schedule
