@@ -50,7 +50,7 @@ MAX_GRID = 65535
 #: scanned while the next ones are copied. A small first block gives a first cutoff.
 UPLOADS = (0.06, 0.4, 0.7, 1)
 #: Share of the device's memory for the packed planes of one batch of triples, and most x of one.
-PACKED_SHARE, BATCH = 1 / 8, 256
+PACKED_SHARE, BATCH = 1 / 8, 512
 #: Words of the record of a combination, by `wide`.
 RECORD_WORDS = {0: 32, 1: 64}
 #: Combinations of a scan's first launch, before any cost is known; and where a record is counted
