@@ -48,6 +48,8 @@ class Stream:
 class Event:
     """A moment that is over."""
 
+    done = True
+
     def record(self, stream: Stream | None = None) -> None:
         pass
 

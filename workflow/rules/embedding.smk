@@ -9,7 +9,7 @@
 #         results/embedding/quality.tsv      how well each map preserves distances
 #         results/embedding/instability.tsv  per sample, with embedding.ensemble
 
-from popdesic.embedding.axes import MOST_DENSE, MOST_MATRIX, MOST_ON_CPU
+from popdesic.embedding.axes import MOST_DENSE, MOST_MATRIX
 from popdesic.embedding.long_range_ld import regions_of
 from popdesic.engine.needs import by_loadings
 
@@ -25,8 +25,8 @@ FURTHER_MAPS = CONFIG["embedding"]["further_maps"]
 MAP_METHODS = ["pcoa", "umap", *FURTHER_MAPS, *REFITS]
 
 MANY_FOUNDERS = n_samples(*STUDY.founders) > MOST_DENSE
-#: Fewer founders are faster on the CPU.
-AXES_DEVICE = CONFIG["device"] if n_samples(*STUDY.founders) > MOST_ON_CPU else "cpu"
+#: The matrix of few founders is made on the CPU.
+AXES_DEVICE = CONFIG["device"] if MANY_FOUNDERS else "cpu"
 FEW_FOUNDERS = n_samples(*STUDY.founders) <= MOST_MATRIX
 #: Whether those who do not define the axes, relatives of founders too, are placed by loadings.
 SCORES_BY_LOADINGS = by_loadings(n_samples(*STUDY.founders), 1)
@@ -63,7 +63,7 @@ rule define_axes:
     priority: FIRST
     conda:
         GPU_CONDA
-    threads: wide_threads()  # beside measure_ld
+    threads: axes_threads()  # beside measure_ld
     resources:
         # LD pruning reads the founders' genotypes contig by contig. Of MOST_MATRIX founders at most
         # a matrix of all pairs may be made; of more, passes over the genotypes, which keep 512 MiB.

@@ -118,7 +118,7 @@ rule draw_near_umap:
         samples="results/distance/samples.tsv",
     output:
         instability=expand(ENSEMBLE_TABLES, space=SPACES),
-        tables=expand(map_tables("umap"), space=SPACES),
+        tables=of_spaces(map_tables("umap")),
         plain=expand("results/embedding/umap.distance.{space}.tsv", space=SPACES),
     log:
         "logs/draw_near_umap.log",

@@ -53,7 +53,7 @@ class NearGraph:
         everyone = among
         if not founders.all():
             everyone = longest_paths_of(self.n, self.ends, self.weights)
-        return fitting_number(finite, among, everyone, wanted)
+        return fitting_number([finite], among, everyone, wanted)
 
     def edges(self, number: Number, blocked: np.ndarray) -> Edges:
         """Both directions of every edge, with weights as this type stores them."""

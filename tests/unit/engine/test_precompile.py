@@ -42,6 +42,7 @@ from popdesic.engine.host.allele_sums import own_sums, pair_sums
 from popdesic.engine.host.expected_genotypes import residuals
 from popdesic.engine.host.genotypes import fill_site_planes
 from popdesic.engine.host.plane_counts import count_by_sample, count_by_site
+from popdesic.engine.host.flipped_sums import draw_signs
 from popdesic.engine.host.signed_sums import add_signed
 from popdesic.engine.host import standard_genotypes
 from popdesic.engine.edges import Edges
@@ -108,7 +109,8 @@ for missing in (0, 0.1):
     block = products.columns.put(vectors)
     products.columns.add(block, [block.copy()], products.columns.gram([block], block))
     known = np.linalg.qr(rng.random((40, 2)))[0]
-    signs = rng.choice(np.array([-1, 1], np.int8), (1, 40, 3))
+    signs = np.empty((1, 40, 3), np.int8)
+    draw_signs(rng.integers(0, 1 << 60, (40, 3)).astype(np.uint64), 0, 1, signs)
     products.flipped(vectors, Flips(signs, np.zeros(200, int), known, products.project(known)))
     sites = planes_of(np.ascontiguousarray(genotypes.T))
     backend.r2_pairs(sites, np.minimum(np.arange(200) + 20, 200), 0.1)

@@ -33,6 +33,7 @@ from ..host import (
     hardy_weinberg,
     homozygous_runs,
     ibd_segments,
+    near_ranks,
     nearest_rows,
     neighbor_lists,
     neighbor_union,
@@ -40,6 +41,7 @@ from ..host import (
     one_against_all,
     outside_points,
     pair_screen,
+    pair_summary,
     plane_counts,
     signed_sums,
     site_pairs,
@@ -122,10 +124,14 @@ def sums_of_relationships() -> None:
     chosen = "int8[:, ::1], int64[::1]"
     values = "float64[:, ::1], float64[:, ::1]"
     _compile(standard_genotypes._fill_rows, f"({chosen}, {values})")
-    pairs = "float32[:, ::1], float32[:, ::1]"
+    square, short = "float64[:, ::1]", "int16[:, ::1]"
+    scales = ", ".join(["float64"] * 4)
     _compile(
-        expected_genotypes._fill, f"(int8[:, ::1], float64[:, ::1], float64, float64, {pairs})"
+        expected_genotypes._fill,
+        f"(int8[:, ::1], {square}, {square}, {scales}, {short}, {short})",
     )
+    _compile(expected_genotypes._add, f"({short}, {short}, int64[:, ::1])")
+    _compile(expected_genotypes._subtract, f"({', '.join([square] * 5)})")
     columns = "float64[:, ::1], int64[::1], float64[:, ::1]"
     _compile(standard_genotypes._fill_columns, f"({chosen}, {columns})")
     _compile(standard_genotypes._list_missing, f"({chosen}, int32[::1], int64[::1], int32[::1])")
@@ -143,6 +149,7 @@ def products_of_genotypes() -> None:
     numbers, row, values = "float64[:, ::1]", "float64[::1]", "int32[:, :, ::1]"
     _compile(flipped_sums.list_missing, f"({words}, {lists})")
     _compile(flipped_sums.sum_listed, f"({lists}, int64, int64, {small}, {whole})")
+    _compile(flipped_sums.draw_signs, "(uint64[:, ::1], int64, int64, int8[:, :, ::1])")
     signs = "int8[:, ::1]"
     _compile(flipped_sums.turn, f"({numbers}, {signs}, {whole}, {values}, {small}, {row}, {whole})")
     inputs = f"{whole}, {whole}, {row}, {row}, {row}, {row}, {numbers}, {numbers}"
@@ -247,6 +254,17 @@ def shortest_paths() -> None:
     _compile(spanning.spanning_edges, "(float64[:, ::1],)")
 
 
+def ranks_on_maps() -> None:
+    rows, lists = "float64[:, ::1], int64[::1]", "int64[:, ::1], int64[::1]"
+    _compile(near_ranks._ranks_beyond, f"({rows}, {lists})")
+
+
+def figures_of_pairs() -> None:
+    table, numbers = "float64[:, ::1]", "int64[::1], int64[::1], float64[::1]"
+    bars = "float64[::1], float64[::1]"
+    _compile(pair_summary._add_rows, f"({table}, int64, {numbers}, {table}, {table}, {bars})")
+
+
 def splits_of_people() -> None:
     graph, table = "int64[::1], int64[::1]", "float64[:, ::1], boolean[::1]"
     _compile(block_paths._fill, f"({graph}, float64[::1], int64[::1], int64[::1], {table})")
@@ -286,7 +304,7 @@ GROUPS: tuple[Callable[[], None], ...] = (
     *(decoders_of_bcf, decoders_of_text, decoders_of_zarr, codecs_of_genotypes, pairs_of_sites),
     *(sums_of_populations, texts_of_numbers, sums_of_relationships, products_of_genotypes),
     *(epochs_of_maps, lists_of_neighbors, candidates_of_descent, segments_of_descent),
-    *(splits_of_people, screens_of_pairs),
+    *(splits_of_people, screens_of_pairs, figures_of_pairs, ranks_on_maps),
 )
 
 
