@@ -63,6 +63,9 @@ class Pool:
     def used_bytes(self) -> int:
         return 0
 
+    def free_bytes(self) -> int:
+        return 0
+
     def free_all_blocks(self) -> None:
         pass
 
