@@ -14,8 +14,9 @@ from ..io.sites import chunks
 from ..io.tables import read_table
 from .tiles import study_matrices
 
-#: Distances in memory at a time: 32 MB, and as much for each integer matrix they come from.
-DISTANCE_BLOCK = 1 << 22
+#: Distances in memory at a time: 1 MB, and as much for each integer matrix they come from. Larger
+#: blocks leave the cache.
+DISTANCE_BLOCK = 1 << 17
 #: Numbers of a block of text, and their significant digits.
 TEXT_BLOCK, DIGITS = 1 << 18, 9
 #: Rows sampled to estimate a typical distance.

@@ -119,7 +119,9 @@ def components(backend: GpuBackend) -> None:
     calls = Calls(tuple(parts), None, keep, rng.uniform(0.1, 0.9, SITES))
     found = backend.genotype_products(calls)
     for k in VECTORS:
-        found.normal(rng.normal(size=(n, k)))
+        vectors = rng.normal(size=(n, k))
+        found.normal(vectors)
+        found.project(vectors)
     found.sample_sums()
     columns = found.columns
     block = columns.put(rng.normal(size=(n, 16)))
