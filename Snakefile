@@ -37,7 +37,11 @@ if str(PACKAGES) not in sys.path:
 from popdesic.io.errors import UserError
 from popdesic.study.closing import last_line
 from popdesic.study.configuration import read_config
-from popdesic.study.snakemake_internals import has_given_config, is_module
+from popdesic.study.forked_jobs import start_forks
+from popdesic.study.snakemake_internals import before_plan, has_given_config, is_module
+
+# Imports of jobs take about as long as the plan of a run.
+before_plan(workflow, start_forks)
 
 CONFIG_KEYS = []
 if not has_given_config(workflow):

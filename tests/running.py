@@ -33,15 +33,9 @@ def environment() -> dict[str, str]:
 
 
 def snakemake(folder: Path, *arguments: str, fails: bool = False, seconds: int = PATIENCE) -> str:
-    """Run the workflow on a study; return its output. `fails`: whether it is expected to fail.
-
-    Jobs are forked, which takes a third of the time (forked_jobs.py).
-    """
-    words = command(folder, *arguments)
-    if not os.environ.get("POPDESIC_FRESH_JOBS"):
-        words[1:3] = [str(ROOT / "tests/forked_jobs.py")]  # for -m snakemake
+    """Run the workflow on a study; return its output. `fails`: whether it is expected to fail."""
     done = subprocess.run(
-        words,
+        command(folder, *arguments),
         env=environment(),
         cwd=folder,
         stdout=subprocess.PIPE,

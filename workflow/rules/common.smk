@@ -2,7 +2,7 @@
 #
 # needs   config (config/config.yaml), config/cohorts.tsv, config/samples.tsv, the VCF headers
 # gives   CONFIG, STUDY, PLACED, wildcard constraints, code_of(), n_samples(), memory(), minutes(),
-#         FIRST, SECOND
+#         FIRST, SECOND, THIRD
 
 from pathlib import Path
 
@@ -209,6 +209,7 @@ GPUS = 0 if CONFIG["device"] == "cpu" else 1
 #: Conda environment of these jobs: with CuPy where the study says for which CUDA.
 CUDA = CONFIG["conda_cuda"]
 GPU_CONDA = "../../envs/popdesic{}.yaml".format("" if CUDA == "none" else f"-cuda{CUDA}")
-#: Priority of the jobs that the last ones of a run wait for (kinship, axes, geodesics, communities),
-#: and of those that they or maps need; exports, LD and drawing have none.
-FIRST, SECOND = 20, 10
+#: Priority of the jobs that the last ones of a run wait for (kinship, axes, geodesics, communities);
+#: of those that they or maps need; and of the jobs of epistasis, which wait for each other and leave
+#: cores to the rest. Exports, LD and drawing have none.
+FIRST, SECOND, THIRD = 20, 10, 5

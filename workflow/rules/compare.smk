@@ -56,10 +56,10 @@ rule measure_resolution:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(2, 2)
+    threads: shared_threads(2, 4)
     resources:
-        # At most 300 founders: their planes, and counts of all pairs (half a second on a CPU).
-        mem_mb=memory(500, mb=1, files="panel"),
+        # At most 300 founders: their planes, and counts of all pairs in 64 blocks of sites.
+        mem_mb=memory(700, mb=1, files="panel"),
         runtime=minutes(0.2),
     params:
         max_mismatch=COMPARE["identity"]["max_mismatch"],

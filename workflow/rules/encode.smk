@@ -27,7 +27,7 @@ rule encode_cohort:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(len(COHORTS), 2)
+    threads: shared_threads(len(COHORTS), 4)
     resources:
         # Planes are written through a memory map; the panel and the .bim are read into memory.
         mem_mb=memory(300, mb=2),

@@ -82,6 +82,7 @@ rule plan_epistasis:
         f"logs/plan_epistasis{OF_TRAIT}.log",
     benchmark:
         f"benchmarks/plan_epistasis{OF_TRAIT}.tsv"
+    priority: THIRD
     conda:
         GPU_CONDA
     threads: 8
@@ -116,6 +117,7 @@ rule scan_epistasis:
         f"logs/scan_epistasis{OF_TRAIT}/order{{order}}.{{unit}}.log",
     benchmark:
         f"benchmarks/scan_epistasis{OF_TRAIT}/order{{order}}.{{unit}}.tsv"
+    priority: THIRD
     conda:
         GPU_CONDA
     threads: 8
@@ -153,6 +155,7 @@ rule rank_pairs:
         f"logs/rank_pairs{OF_TRAIT}.log",
     benchmark:
         f"benchmarks/rank_pairs{OF_TRAIT}.tsv"
+    priority: THIRD
     conda:
         "../../envs/popdesic.yaml"
     threads: 1

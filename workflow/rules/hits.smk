@@ -20,6 +20,7 @@ rule screen_pairs:
         f"logs/screen_pairs{OF_TRAIT}.log",
     benchmark:
         f"benchmarks/screen_pairs{OF_TRAIT}.tsv"
+    priority: THIRD
     conda:
         GPU_CONDA
     threads: 8
@@ -86,6 +87,7 @@ rule refit_hits:
         f"logs/refit_hits{OF_TRAIT}.log",
     benchmark:
         f"benchmarks/refit_hits{OF_TRAIT}.tsv"
+    priority: THIRD
     conda:
         "../../envs/popdesic.yaml"
     threads: 1

@@ -85,7 +85,7 @@ rule compute_pcoa:
     priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(8, 2)  # two where cores are many: it must not wait for them
+    threads: shared_threads(5, 6)
     resources:
         mem_mb=memory(pairs=32e-6),
         runtime=pcoa_minutes,

@@ -36,6 +36,7 @@ rule fit_null_model:
         f"logs/fit_null_model{OF_TRAIT}.log",
     benchmark:
         f"benchmarks/fit_null_model{OF_TRAIT}.tsv"
+    priority: THIRD
     conda:
         "../../envs/popdesic.yaml"
     threads: 8

@@ -29,7 +29,7 @@ rule build_panel:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(1, 3)  # nothing else can run
+    threads: shared_threads(1, 8)  # nothing else can run
     resources:
         mem_mb=memory(mb=6),
         runtime=minutes(mb=1 / 200),

@@ -40,10 +40,10 @@ rule summarize_cohort:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(len(COHORTS), 2)
+    threads: shared_threads(len(COHORTS), 4)
     resources:
-        # Counts of a chunk of sites; the .bim is read into memory.
-        mem_mb=memory(200, mb=2),
+        # Counts of a chunk of sites in each of its processes; the .bim is read into memory.
+        mem_mb=memory(400, mb=2),
         runtime=minutes(mb=1 / 200),
     params:
         sheet=CONFIG["samples"],

@@ -2,9 +2,9 @@
 #
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
 # gives   shared_threads(), row_threads(), balanced_threads(), spare_threads(), rest_threads(),
-#         wide_threads(), ld_threads(), pair_threads(), aside_threads(), closing_threads(),
-#         closure_threads(), pca_memory(), further_threads(), further_gpus(), counting_gpus(),
-#         closing_gpus(), shared_minutes(), settle_place()
+#         wide_threads(), axes_threads(), ld_threads(), pair_threads(), aside_threads(),
+#         closing_threads(), closure_threads(), pca_memory(), further_threads(), further_gpus(),
+#         counting_gpus(), closing_gpus(), shared_minutes(), settle_place()
 
 import os
 
@@ -105,6 +105,12 @@ def wide_threads():
     return max(1, min(16, cores * 3 // 4)) if cores else 8
 
 
+def axes_threads():
+    """Threads of the axes: on a GPU few wait for it, and it begins beside any jobs of others."""
+    cores = _own_cores()
+    return min(8, cores // 2) if GPUS and cores >= 8 else wide_threads()
+
+
 def aside_threads(most):
     """Threads of one of two jobs that begin before a job of `wide_threads`, which does not wait."""
     cores = _own_cores()
@@ -118,9 +124,12 @@ def closing_threads(closures, mb):
 
 
 def closure_threads(closures, mb):
-    """`closing_threads`; more for closures after the axes, of which three run side by side."""
+    """`closing_threads`; more for closures after the axes, of which three run side by side.
+
+    On a GPU they leave cores to PC-Relate and communities, so that none of them waits.
+    """
     few = closing_threads(closures, mb)
-    more = max(few, shared_threads(3, 8, mb))
+    more = max(few, shared_threads(5 if CONFIG["device"] == "gpu" else 3, 8, mb))
 
     def threads(wildcards):
         return few if wildcards.space == "genotypes" and wildcards.alpha != "auto" else more

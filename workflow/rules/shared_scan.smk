@@ -17,6 +17,7 @@ rule scan_phenotypes:
         "logs/scan_phenotypes/order{order}.{unit}.log",
     benchmark:
         "benchmarks/scan_phenotypes/order{order}.{unit}.tsv"
+    priority: THIRD
     conda:
         "../../envs/popdesic.yaml"
     threads: 8

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.threads import run_ordered
+from ..engine.threads import run_forked, run_ordered
 from ..io.bed import open_cohort, read_bim
 from ..io.errors import UserError
 from ..io.files import atomic_path, carrying_panel, digest, write_json
 from ..io.genotypes import MISSING, unpack_bed
-from ..io.sites import contig_order, is_ambiguous, site_keys, upper_alleles
+from ..io.sites import chunks, contig_order, is_ambiguous, site_keys, upper_alleles
 from ..io.tables import read_table, write_rows
 from .match import match_sites
 from .panel import COLUMNS
@@ -25,7 +25,7 @@ from .prune_options import parse_pruning
 _COUNTS = ["n_ref", "n_het", "n_alt", "n_missing"]
 _SITE = ["chrom", "pos", "ref", "alt"]
 #: Tables that are read side by side; twice as many and one more may be in memory.
-AHEAD = 3
+AHEAD = 8
 
 
 def build_panel(
@@ -104,9 +104,13 @@ def build_panel(
     if merged.empty:
         raise UserError(_no_site_left(steps, site_tables))
     panel = _in_genome_order(merged)[COLUMNS]
-    lines = io.StringIO()
-    write_rows(lines, panel, "%.17g", header=True)
-    text = lines.getvalue()
+
+    def lines(first: int, last: int) -> str:
+        part = io.StringIO()
+        write_rows(part, panel.iloc[first:last], "%.17g", header=first == 0)
+        return part.getvalue()
+
+    text = "".join(run_forked(lines, chunks(len(panel)), threads))
     about = {"digest": digest(text), "n_sites": len(panel), "steps": list(map(asdict, steps))}
     with carrying_panel(about["digest"]):
         with atomic_path(out) as temporary:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..engine.terms import Planes, aligned_zeros
+from ..engine.threads import run_tasks
 from ..io.bed import open_cohort, read_bim, write_fam
 from ..io.errors import UserError
 from ..io.files import atomic_path, read_json, write_json
@@ -80,8 +81,6 @@ def encode_cohort(
     if counts["panel_sites_found"] == 0:
         raise UserError(_no_overlap(cohort, raw, bim, panel))
     bed = _write_genotypes(rows, len(fam), kept, row_of_site, swapped, out)
-    with atomic_path(out / "genotypes.bim") as temporary, open_lines(temporary) as file:
-        write_rows(file, panel.assign(cm="0")[["chrom", "id", "cm", "pos", "alt", "ref"]])
     write_fam(out / "genotypes", fam.iloc[kept])
     mode = panel["mode"].to_numpy()
     filled = np.concatenate([np.load(path) for path in imputed]) if imputed else None
@@ -90,7 +89,13 @@ def encode_cohort(
             f"{Path(imputed[0]).parent} holds imputed genotypes of another panel or other samples "
             f"({filled.shape}, not {bed.shape}); delete the folder and rerun."
         )
-    missing = write_planes(bed, len(kept), mode, impute, out / "planes.npy", threads, filled)
+
+    def planes() -> np.ndarray:
+        return write_planes(bed, len(kept), mode, impute, out / "planes.npy", threads, filled)
+
+    # Packing does not hold the lock of Python, as writing the sites as text does.
+    tasks = [(planes,), (lambda: _write_sites(panel, out / "genotypes.bim"),)]
+    missing = run_tasks(lambda task: task(), tasks, threads)[0]
     names = fam["sample"].iloc[kept].tolist()
     _refuse_uncalled(raw, cohort, names, missing == len(panel), len(panel))
     counts |= {"samples": len(kept), "missing_genotypes": int(missing.sum())}
@@ -125,6 +130,11 @@ def require_called(raw: Path, qc_samples: Path, panel: pd.DataFrame, *, cohort: 
         add_by_sample(bed[rows[first : first + CHUNK_SITES]], counts)
     unknown = kept & (counts[:, :3].sum(axis=1) == 0)
     _refuse_uncalled(raw, cohort, list(fam["sample"]), unknown, len(panel))
+
+
+def _write_sites(panel: pd.DataFrame, path: Path) -> None:
+    with atomic_path(path) as temporary, open_lines(temporary) as file:
+        write_rows(file, panel.assign(cm="0")[["chrom", "id", "cm", "pos", "alt", "ref"]])
 
 
 def _refuse_uncalled(raw: Path, cohort: str, names: list[str], unknown: np.ndarray, n_sites: int):

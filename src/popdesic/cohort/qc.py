@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..engine.threads import run_ordered
+from ..engine.threads import forked_in_order
 from ..io.bed import open_cohort, read_bim, read_fam
 from ..io.errors import UserError
+from ..io.files import atomic_path
 from ..io.sites import chunks
-from ..io.tables import write_table, writing_table
+from ..io.tables import open_lines, write_rows, write_table
 from .sample_checks import Checks, check_samples
 
 
@@ -69,7 +71,8 @@ def summarize_cohort(
                 "sites; remove it from the cohort's file and the sample sheet."
             )
     best = samples.keep == "yes"
-    samples = check_samples(prefix, samples, checks or Checks())
+    bim = read_bim(prefix)
+    samples = check_samples(prefix, bim, samples, checks or Checks())
     kept = samples.keep == "yes"
     if best.any() and not kept.any():
         raise UserError(
@@ -84,17 +87,17 @@ def summarize_cohort(
         )
     labels = sorted(samples.population[kept].unique())
     group = np.where(kept, samples.population.map({p: i for i, p in enumerate(labels)}), -1)
-    bim = read_bim(prefix)
 
-    def table(bounds: tuple[int, int]) -> pd.DataFrame:
-        own = slice(*bounds)
-        counts = count_by_group(rows[own], group.astype(np.int64), len(labels), threads)
-        return _site_table(bim.iloc[own], counts, labels, threads)
+    def lines(first: int, last: int) -> str:
+        own, text = slice(first, last), io.StringIO()
+        counts = count_by_group(rows[own], group.astype(np.int64), len(labels))
+        write_rows(text, _site_table(bim.iloc[own], counts, labels), header=first == 0)
+        return text.getvalue()
 
-    with writing_table(sites_out) as write:
-        # The next sites are counted while some are written, which takes as long.
-        for part in run_ordered(table, chunks(len(rows)), 1 if threads == 1 else 2):
-            write(part)
+    with atomic_path(sites_out) as temporary, open_lines(temporary) as file:
+        # Most of the time goes into numbers as text, which threads cannot share.
+        for part in forked_in_order(lines, chunks(len(rows)), threads):
+            file.write(part)
     write_table(samples_out, samples)
     return {
         "samples": len(names),
@@ -119,9 +122,7 @@ def _sample_table(names, populations, counts, min_call_rate) -> pd.DataFrame:
     )
 
 
-def _site_table(
-    bim: pd.DataFrame, counts: np.ndarray, labels: list[str], threads: int
-) -> pd.DataFrame:
+def _site_table(bim: pd.DataFrame, counts: np.ndarray, labels: list[str]) -> pd.DataFrame:
     """Site statistics from int64 counts (n_sites, n_populations, 4) of 0, 1, 2 and missing."""
     total = counts.sum(axis=1)
     called = total[:, :3].sum(axis=1)
@@ -142,7 +143,7 @@ def _site_table(
     from ..engine.host.hardy_weinberg import hwe_exact
 
     p_values = np.stack(
-        [hwe_exact(*counts[:, i, :3].T, threads=threads) for i in range(len(labels))],
+        [hwe_exact(*counts[:, i, :3].T) for i in range(len(labels))],
         axis=1,
     )
     table["hwe_p_min"] = p_values.min(axis=1)

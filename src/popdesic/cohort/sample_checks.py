@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..io.bed import open_cohort, read_bim
+from ..io.bed import open_cohort
 from ..io.genotypes import MISSING, unpack_bed
-from ..io.sites import canonical_contig
+from ..io.sites import canonical_contig, canonical_contigs
 
 #: Sites per chunk.
 CHUNK_SITES = 4_096
@@ -68,13 +68,17 @@ class Checks:
     max_mendel_rate: float = 1.0
 
 
-def check_samples(prefix: Path, samples: pd.DataFrame, checks: Checks) -> pd.DataFrame:
+def check_samples(
+    prefix: Path, bim: pd.DataFrame, samples: pd.DataFrame, checks: Checks
+) -> pd.DataFrame:
     """Add the columns `COLUMNS` to a cohort's sample table and set `keep`.
 
     Parameters
     ----------
     prefix : Path
-        Stem of the raw .bed, .bim and .fam.
+        Stem of the raw .bed and .fam.
+    bim : DataFrame
+        The cohort's sites.
     samples : DataFrame
         `sample`, `population`, `heterozygosity`, `keep` (from the call rate alone).
 
@@ -89,8 +93,7 @@ def check_samples(prefix: Path, samples: pd.DataFrame, checks: Checks) -> pd.Dat
     """
     names = samples["sample"].tolist()
     enough = (samples.keep == "yes").to_numpy()
-    bim = read_bim(prefix)
-    contigs = bim.chrom.map(canonical_contig).to_numpy()
+    contigs = canonical_contigs(bim.chrom)
     on_x = np.isin(contigs, [canonical_contig(c) for c in checks.x_contigs])
     not_autosomal = on_x | np.isin(contigs, [canonical_contig(c) for c in checks.other_contigs])
     rows, _ = open_cohort(prefix, names)

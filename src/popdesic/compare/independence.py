@@ -24,8 +24,9 @@ from ..cohort.panel import load_panel
 from ..distance.tiles import require_one_panel
 from ..engine.base import Backend
 from ..engine.terms import KINSHIP, Planes
+from ..engine.threads import run_tasks
 from ..io.files import write_json
-from ..io.sites import canonical_contig
+from ..io.sites import canonical_contigs
 from .resolution import Resolution, resolve
 
 #: Most founders whose pairs are measured (evenly spaced), and approximate number of blocks.
@@ -64,7 +65,7 @@ def measure_resolution(
     for folder, (_, about) in zip(folders, loaded, strict=True):
         require_one_panel(folders[0], loaded[0][1], folder, about)
     founders = sum(planes.n_samples for planes, _ in loaded)
-    contigs = sites.chrom.map(canonical_contig).to_numpy()
+    contigs = canonical_contigs(sites.chrom)
     found = resolve(
         *measure_variances([planes for planes, _ in loaded], contigs, backend),
         panel=digest,
@@ -165,11 +166,10 @@ def measure_variances(
     """
     planes = _founder_subset(cohorts)
     blocks = cut_genome(contigs)
-    shared, hets, called, mismatches = (0.0 for _ in range(4))
-    for first, last, _ in blocks:
-        counts = _block_counts(planes, first, last, backend)
-        shared, hets = shared + counts[0], hets + counts[1]
-        called, mismatches = called + counts[2], mismatches + counts[3]
+    counts = run_tasks(
+        lambda first, last, _: _block_counts(planes, first, last, backend), blocks, backend.threads
+    )
+    shared, hets, called, mismatches = map(sum, zip(*counts, strict=True))
     n = planes.n_samples
     known = (hets > 0) & (called > 0) & ~np.eye(n, dtype=bool)
     kinship = np.where(known, shared / np.maximum(hets, 1), -np.inf)
@@ -181,8 +181,7 @@ def measure_variances(
         return None, None, None
     mean = float(np.mean(mismatches[i, j] / called[i, j]))
     parts = np.empty((4, len(blocks), len(i)))
-    for k, (first, last, _) in enumerate(blocks):
-        found = _block_counts(planes, first, last, backend)
+    for k, found in enumerate(counts):
         parts[:, k] = [values[i, j] for values in found]
     shared, hets = parts[0] / hets[i, j], parts[1] / hets[i, j]
     sites = parts[2] / called[i, j]

@@ -62,17 +62,26 @@ def run_forked(work: Callable[..., Any], tasks: Iterable[tuple], processes: int)
 
     Results come back pickled. Only on Linux: libraries of other systems may not survive a fork.
     """
+    return list(forked_in_order(work, tasks, processes))
+
+
+def forked_in_order(
+    work: Callable[..., Any], tasks: Iterable[tuple], processes: int
+) -> Iterator[Any]:
+    """Yield what `run_forked` returns, in order, each result when it is there."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
     tasks = list(tasks)
     processes = min(processes, len(tasks))
     if processes <= 1 or sys.platform != "linux":
-        return [work(*task) for task in tasks]
+        for task in tasks:
+            yield work(*task)
+        return
     _FORKED.append(work)
     try:
         with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
-            return list(pool.map(_call_forked, tasks))
+            yield from pool.map(_call_forked, tasks)
     finally:
         _FORKED.pop()
 

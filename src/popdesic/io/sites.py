@@ -40,13 +40,18 @@ def canonical_contig(name: str) -> str:
     return bare or name
 
 
+def canonical_contigs(names: pd.Series) -> np.ndarray:
+    """`canonical_contig` of each site, as an object array: a study has few different names."""
+    number, different = pd.factorize(names)
+    return np.array(list(map(canonical_contig, different)), object)[number]
+
+
 def site_keys(table: pd.DataFrame) -> pd.DataFrame:
     """Return keys of sites that ignore which allele is REF: contig, pos, low, high."""
-    contig, names = pd.factorize(table.chrom)
     pair, pairs = upper_alleles(table.ref, table.alt)
     return pd.DataFrame(
         {
-            "contig": np.array(list(map(canonical_contig, names)), object)[contig],
+            "contig": canonical_contigs(table.chrom),
             "pos": table.pos.to_numpy(),
             "low": np.array([min(one) for one in pairs], object)[pair],
             "high": np.array([max(one) for one in pairs], object)[pair],

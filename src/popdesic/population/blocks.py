@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..io.errors import UserError
-from ..io.sites import canonical_contig
+from ..io.sites import canonical_contigs
 from .options import parse_block
 
 
@@ -96,8 +96,8 @@ def in_mask(sites: pd.DataFrame, starts: np.ndarray, path: Path) -> tuple[np.nda
             f"{shown}, range {row + 1} starts at {low[row]} but ends before that, at {high[row]}; "
             "swap or correct them."
         )
-    contigs = table[0].map(canonical_contig).to_numpy()
-    own = sites.chrom.map(canonical_contig).to_numpy()
+    contigs = canonical_contigs(table[0])
+    own = canonical_contigs(sites.chrom)
     pos = sites.pos.to_numpy(np.int64)
     inside, base_pairs = np.zeros(len(sites), bool), np.zeros(len(starts) - 1)
     for contig in dict.fromkeys(own):

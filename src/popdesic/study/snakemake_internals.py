@@ -9,7 +9,11 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import re
+import subprocess
+import sys
+import threading
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
@@ -23,6 +27,12 @@ from ..io.places import SNAKEFILE
 NAME_MAX = 255
 #: Folders of records in .snakemake: of finished files, and of files being written.
 METADATA, INCOMPLETE = "metadata", "incomplete"
+#: Variables that Snakemake sets for a job's command: to its threads, and to its temporary folder.
+THREAD_VARIABLES = tuple(
+    f"{name}_THREADS"
+    for name in ("OMP_NUM", "GOTO_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM", "NUMEXPR_NUM")
+)
+FOLDER_VARIABLES = ("TMPDIR", "TMP", "TEMPDIR", "TEMP")
 #: The Slurm plugin logs this ID, and all Slurm jobs of the run have it as their name.
 RUN_ID = re.compile(r"SLURM run ID: (\S+)")
 
@@ -72,7 +82,8 @@ def wake_once() -> None:
     """Let the scheduler wake up once a second while jobs wait, not once for each that has ended.
 
     Snakemake limits how many jobs start in a second. After each job that ends it sets a timer to
-    look again, and after each look another one: late in a run it looks fifty times a second.
+    look again, and after each look another one: late in a run it looks fifty times a second. A run
+    ends up to a second later for the last of these timers, but not for this one.
     """
     from snakemake.scheduling.job_scheduler import JobScheduler
 
@@ -84,10 +95,62 @@ def wake_once() -> None:
         now = time.monotonic()
         if now >= getattr(self, "woken_at", 0.0):
             self.woken_at = now + delay
-            original(self, delay)
+            timer = threading.Timer(delay, self._open_jobs.release)
+            timer.daemon = True
+            timer.start()
 
     schedule.once = True
     JobScheduler._schedule_reevalutation = schedule
+
+
+def before_plan(workflow, act) -> None:
+    """Call a function before a run is planned whose jobs this process starts itself.
+
+    When a Snakefile is read, Snakemake does not say yet whether there will be such a run.
+    """
+    original = getattr(workflow, "_prepare_dag", None)
+    if original is None or not workflow.is_main_process:
+        return
+
+    def prepare(*arguments, **named):
+        runs = workflow.executor_plugin is not None and workflow.local_exec
+        if runs and not workflow.dryrun and not workflow.touch:
+            act()
+        return original(*arguments, **named)
+
+    workflow._prepare_dag = prepare
+
+
+def fork_jobs(forks) -> None:
+    """Let the jobs of scripts that run in this Python be forked (`forked_jobs.Forks`).
+
+    They have the variables that Snakemake sets for commands. Jobs in environments of their own
+    start as before, and all do if the process that forks them has ended.
+    """
+    from snakemake.benchmark import benchmarked
+    from snakemake.script import PythonScript
+
+    original = PythonScript.execute_script
+
+    def execute(self, fname: str, edit: bool = False) -> None:
+        apart = (self.conda_env, self.container_img, self.env_modules, self.shadow_dir)
+        if any(apart) or edit or self.resources.get("shell_exec"):
+            return original(self, fname, edit)
+        variables = os.environ | dict.fromkeys(THREAD_VARIABLES, str(self.threads))
+        if folder := self.resources.get("tmpdir"):
+            variables |= dict.fromkeys(FOLDER_VARIABLES, str(folder))
+        with contextlib.ExitStack() as opened:
+            try:
+                job = opened.enter_context(forks.job(fname, variables, self.threads))
+            except OSError:
+                return original(self, fname, edit)
+            if self.bench_record is not None:
+                opened.enter_context(benchmarked(job.pid, self.bench_record))
+            status = job.wait()
+        if status:
+            raise subprocess.CalledProcessError(status, f"{sys.executable} {fname}")
+
+    PythonScript.execute_script = execute
 
 
 # Records of files.

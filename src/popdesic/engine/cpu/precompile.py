@@ -38,6 +38,8 @@ from ..host import (
     neighbor_lists,
     neighbor_union,
     number_text,
+    one_against_all,
+    outside_points,
     pair_screen,
     pair_summary,
     plane_counts,
@@ -122,10 +124,14 @@ def sums_of_relationships() -> None:
     chosen = "int8[:, ::1], int64[::1]"
     values = "float64[:, ::1], float64[:, ::1]"
     _compile(standard_genotypes._fill_rows, f"({chosen}, {values})")
-    pairs = "float32[:, ::1], float32[:, ::1]"
+    square, short = "float64[:, ::1]", "int16[:, ::1]"
+    scales = ", ".join(["float64"] * 4)
     _compile(
-        expected_genotypes._fill, f"(int8[:, ::1], float64[:, ::1], float64, float64, {pairs})"
+        expected_genotypes._fill,
+        f"(int8[:, ::1], {square}, {square}, {scales}, {short}, {short})",
     )
+    _compile(expected_genotypes._add, f"({short}, {short}, int64[:, ::1])")
+    _compile(expected_genotypes._subtract, f"({', '.join([square] * 5)})")
     columns = "float64[:, ::1], int64[::1], float64[:, ::1]"
     _compile(standard_genotypes._fill_columns, f"({chosen}, {columns})")
     _compile(standard_genotypes._list_missing, f"({chosen}, int32[::1], int64[::1], int32[::1])")
@@ -143,6 +149,7 @@ def products_of_genotypes() -> None:
     numbers, row, values = "float64[:, ::1]", "float64[::1]", "int32[:, :, ::1]"
     _compile(flipped_sums.list_missing, f"({words}, {lists})")
     _compile(flipped_sums.sum_listed, f"({lists}, int64, int64, {small}, {whole})")
+    _compile(flipped_sums.draw_signs, "(uint64[:, ::1], int64, int64, int8[:, :, ::1])")
     signs = "int8[:, ::1]"
     _compile(flipped_sums.turn, f"({numbers}, {signs}, {whole}, {values}, {small}, {row}, {whole})")
     inputs = f"{whole}, {whole}, {row}, {row}, {row}, {row}, {numbers}, {numbers}"
@@ -208,6 +215,9 @@ def lists_of_neighbors() -> None:
     _compile(neighbor_lists._merge, f"({lists}, {lists}, int64, int64, int64)")
     points = "float64[:, ::1], float32[:, ::1], float64, float64"
     _compile(nearest.nearest_points, f"({points}, {lists}, int64, int64)")
+    points, found = "float64[:, ::1]" + 3 * ", int64[::1]", 2 * "float64[::1], " + "int64[::1]"
+    _compile(outside_points._search, f"({points}, {found}, int64, int64)")
+    _compile(one_against_all._count, "(uint64[:, ::1], uint64[:, :, ::1], int64[:, ::1], int64)")
 
 
 def screens_of_pairs() -> None:

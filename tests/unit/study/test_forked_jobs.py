@@ -1,4 +1,4 @@
-"""Forked jobs behave as jobs that Python starts (forked_jobs.py)."""
+"""Forked jobs behave as jobs that Python starts (study/forked_jobs.py)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,20 @@ import pytest
 from running import ROOT
 
 RULES = """\
+import sys
+sys.path.insert(0, {packages!r})
+from popdesic.study.forked_jobs import start_forks
+from popdesic.study.snakemake_internals import before_plan
+
+before_plan(workflow, start_forks)
+
 rule all:
     input: "a", "b"
 
 rule make:
-    output: "{name}"
-    threads: 1
+    output: "{{name}}"
+    benchmark: "benchmark.{{name}}"
+    threads: 2
     script: "job.py"
 """
 #: Writes what a job can know of its process.
@@ -34,13 +42,15 @@ if os.path.exists("fail." + name):
     sys.exit(3)
 if os.path.exists("kill." + name):
     os.kill(os.getpid(), 9)
+import threadpoolctl
+blas = {about["num_threads"] for about in threadpoolctl.threadpool_info()}
 with open(snakemake.output[0], "w") as file:
-    print(sys.executable, os.getpid(), os.environ["OMP_NUM_THREADS"], file=file)
+    print(os.getpid(), os.getppid(), os.environ["OMP_NUM_THREADS"], *blas, file=file)
 """
 
 
-def run(folder: Path, **variables: str) -> subprocess.CompletedProcess:
-    words = [sys.executable, str(ROOT / "tests/forked_jobs.py"), "--cores", "2"]
+def run(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess:
+    words = [sys.executable, "-m", "snakemake", "--cores", "4", *arguments]
     environment = os.environ | {"MARK": "as given"} | variables
     return subprocess.run(
         words,
@@ -57,7 +67,7 @@ def run(folder: Path, **variables: str) -> subprocess.CompletedProcess:
 def folder(tmp_path) -> Path:
     folder = tmp_path / "study"
     folder.mkdir()
-    (folder / "Snakefile").write_text(RULES)
+    (folder / "Snakefile").write_text(RULES.format(packages=str(ROOT / "src")))
     (folder / "job.py").write_text(JOB)
     return folder
 
@@ -67,9 +77,44 @@ def test_jobs_are_processes_with_their_folder_variables_and_output(folder):
     assert done.returncode == 0, done.stdout
     assert "said by a" in done.stdout and "said by b" in done.stdout
     found = [(folder / name).read_text().split() for name in "ab"]
-    assert found[0][0] == found[1][0] == sys.executable
-    assert found[0][1] != found[1][1] and found[0][2] == "1"
+    assert found[0][0] != found[1][0], "each job is a process"
+    assert found[0][1] == found[1][1], "which the same one forks"
+    assert found[0][2:] == found[1][2:] == ["2", "2"], "BLAS has as many threads as the job"
     assert (folder / "ended.a").exists(), "functions registered with atexit run"
+    memory = (folder / "benchmark.a").read_text().split("\n")[1].split("\t")[2]
+    assert 20 < float(memory) < 1000
+
+
+@pytest.mark.parametrize("variables", [{"POPDESIC_FRESH_JOBS": "1"}, {}], ids=["fresh", "forked"])
+def test_jobs_are_started_by_python_where_this_is_asked_for(folder, variables):
+    (folder / "job.py").write_text(
+        "import os, sys\nopen(snakemake.output[0], 'w').write(str('pandas' in sys.modules))\n"
+    )
+    assert run(folder, **variables).returncode == 0
+    assert (folder / "a").read_text() == str(not variables)
+
+
+def test_a_dry_run_starts_no_process(folder):
+    text = (folder / "Snakefile").read_text()
+    begun = text.replace(
+        "before_plan(workflow, start_forks)", "before_plan(workflow, lambda: print('BEGUN'))"
+    )
+    assert begun != text
+    (folder / "Snakefile").write_text(begun)
+    assert "BEGUN" not in run(folder, "--dry-run").stdout
+    assert "BEGUN" not in run(folder, "--unlock").stdout
+    assert "BEGUN" in run(folder).stdout
+
+
+def test_jobs_start_without_the_process_that_forks_them(folder):
+    (folder / "job.py").write_text(
+        "import os, signal\nopen(snakemake.output[0], 'w').write('made')\n"
+        "if snakemake.wildcards.name == 'a':\n    os.kill(os.getppid(), signal.SIGKILL)\n"
+        "    import time\n    time.sleep(100)\n"
+    )
+    done = run(folder, "--keep-going", "--cores", "1")
+    assert done.returncode and not (folder / "a").exists(), "its child ended with it"
+    assert (folder / "b").exists(), done.stdout
 
 
 @pytest.mark.parametrize("accident", ["fail", "kill"])
@@ -85,7 +130,7 @@ def test_jobs_end_with_snakemake(folder):
     (folder / "job.py").write_text(
         "import os, time\nprint('PID', os.getpid(), flush=True)\ntime.sleep(300)"
     )
-    words = [sys.executable, str(ROOT / "tests/forked_jobs.py"), "--cores", "1", "a"]
+    words = [sys.executable, "-m", "snakemake", "--cores", "1", "a"]
     with open(folder / "said", "w") as said:
         process = subprocess.Popen(words, cwd=folder, stdout=said, stderr=subprocess.STDOUT)
     end = time.monotonic() + 200
