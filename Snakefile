@@ -76,6 +76,7 @@ include: "workflow/rules/encode.smk"
 include: "workflow/rules/distance.smk"
 include: "workflow/rules/embedding.smk"
 include: "workflow/rules/maps.smk"
+include: "workflow/rules/umap.smk"
 include: "workflow/rules/geodesic.smk"
 
 

@@ -12,6 +12,7 @@ from popdesic.embedding.umap_layout import DRAWS
 from popdesic.engine.columns import WIDTH
 from popdesic.engine.gpu import (
     compare_plans,
+    expected_plans,
     genotype_plans,
     ibd_plans,
     minplus_plans,
@@ -24,6 +25,7 @@ from popdesic.engine.gpu.layout import (
     BAND_WARPS,
     COUNT_THREADS,
     KEEP_THREADS,
+    PASS_THREADS,
     SCAN_WARPS,
     SUM_WARPS,
     UMAP_THREADS,
@@ -230,17 +232,27 @@ def others(card: Card) -> Iterator[Compiled]:
                 {"sum_codes": 32 * SUM_WARPS},
                 {"sum_codes": launch.shared},
             )
-            for (file, threads), names in (
-                (genotype_plans.NORMAL, ("standardise_sites", "add_people")),
-                (
-                    genotype_plans.FLIPPED,
-                    ("turn_numbers", "add_shares", "standardise_flipped", "add_flipped"),
-                ),
-            ):
-                defines = genotype_plans.pass_defines(genotype_plans.TILE_COLUMNS * tiles, threads)
-                yield Compiled(f"{file} {tiles}", file, defines, dict.fromkeys(names, threads))
+            others = ("split_signed", "share_numbers", "standardise_sites", "add_people")
+            yield Compiled(
+                f"passes {tiles}",
+                "pca/passes",
+                (("TILES", tiles),),
+                dict.fromkeys((*others, "add_spreads"), PASS_THREADS)
+                | {"sum_tiles": 32 * SUM_WARPS},
+                {"sum_tiles": launch.shared},
+            )
         names = ("add_products", "add_combination")
         yield Compiled("columns", "pca/columns", (), dict.fromkeys(names, WIDTH * WIDTH))
+    if device.has(expected_plans.LEAST_CAPABILITY):
+        pairs = ("subtract_products", "divide_roots", "sum_squares", "list_close")
+        yield Compiled(
+            "expected kinship",
+            "kinship/expected",
+            expected_plans.kinship_defines(),
+            dict.fromkeys(("expect_genotypes", *pairs), expected_plans.PAIR_THREADS)
+            | {"multiply_digits": expected_plans.PRODUCT_THREADS},
+            {"multiply_digits": expected_plans.SHARED_BYTES},
+        )
     if device.has(ibd_plans.LEAST_CAPABILITY):
         for bits in (128, 256):
             shape = ibd_plans.Shape.of(bits)

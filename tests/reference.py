@@ -178,6 +178,17 @@ def nearest(distances: np.ndarray, k: int) -> np.ndarray:
     return np.array(rows, int).reshape(len(distances), -1)
 
 
+def outside_of(distances: np.ndarray):
+    """`distance.founder_tree.Outside` by rows of a matrix of all pairs."""
+
+    def outside(which: np.ndarray, part: np.ndarray, best: np.ndarray):
+        far = distances[which].astype(float)
+        far[part[which][:, None] == part] = np.inf
+        return far.min(axis=1), far.argmin(axis=1)  # the first of equals
+
+    return outside
+
+
 def term_value(products, output: int, x: int, y: int) -> int:
     """Contribution of one site with genotypes x and y to one output of weighted plane products."""
     return sum(

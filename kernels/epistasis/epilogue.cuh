@@ -68,8 +68,9 @@ __device__ __forceinline__ Counts read_counts(const u32* from, int index, int la
             word[2] = four.z;
             word[3] = four.w;
         } else {
+            const u32* own = from + at * (CELLS * 32) + lane;  // one address, then offsets
             #pragma unroll
-            for (int i = 0; i < CELLS; ++i) word[i] = from[(at * CELLS + i) * 32 + lane];
+            for (int i = 0; i < CELLS; ++i) word[i] = own[i * 32];
         }
     }
     return c;
@@ -83,8 +84,9 @@ __device__ __forceinline__ void write_counts(u32* to, int index, int lane, const
             reinterpret_cast<uint4*>(to)[at * 32 + lane] =
                 make_uint4(word[0], word[1], word[2], word[3]);
         } else {
+            u32* own = to + at * (CELLS * 32) + lane;
             #pragma unroll
-            for (int i = 0; i < CELLS; ++i) to[(at * CELLS + i) * 32 + lane] = word[i];
+            for (int i = 0; i < CELLS; ++i) own[i * 32] = word[i];
         }
     }
 }
@@ -111,27 +113,29 @@ __device__ __forceinline__ Counts counts_of(const int (&acc)[N_ACC], int g, int 
     }
     return c;
 }
-template <int K>
+// Of the sets of accumulators from FIRST on.
+template <int K, int FIRST>
 __device__ __forceinline__ void stash_chunk(const int (&acc)[N_ACC], u32* stash, int lane) {
     if constexpr (K < CHUNKS_OF_WARP) {
         #pragma unroll
         for (int slot = 0; slot < CHUNK; ++slot)
             #pragma unroll
-            for (int g = 0; g < PRODUCTS / WORDS; ++g)
+            for (int g = FIRST; g < PRODUCTS / WORDS; ++g)
                 write_counts(stash, slot * (PRODUCTS / WORDS) + g, lane,
                              counts_of(acc, g, pair_of(K, slot), odd_of(K, slot)));
     }
 }
+template <int FIRST = 0>
 __device__ __forceinline__ void stash_chunk(int k, const int (&acc)[N_ACC], u32* stash, int lane) {
     switch (k) {
-        case 0: stash_chunk<0>(acc, stash, lane); break;
-        case 1: stash_chunk<1>(acc, stash, lane); break;
-        case 2: stash_chunk<2>(acc, stash, lane); break;
-        case 3: stash_chunk<3>(acc, stash, lane); break;
-        case 4: stash_chunk<4>(acc, stash, lane); break;
-        case 5: stash_chunk<5>(acc, stash, lane); break;
-        case 6: stash_chunk<6>(acc, stash, lane); break;
-        case 7: stash_chunk<7>(acc, stash, lane); break;
+        case 0: stash_chunk<0, FIRST>(acc, stash, lane); break;
+        case 1: stash_chunk<1, FIRST>(acc, stash, lane); break;
+        case 2: stash_chunk<2, FIRST>(acc, stash, lane); break;
+        case 3: stash_chunk<3, FIRST>(acc, stash, lane); break;
+        case 4: stash_chunk<4, FIRST>(acc, stash, lane); break;
+        case 5: stash_chunk<5, FIRST>(acc, stash, lane); break;
+        case 6: stash_chunk<6, FIRST>(acc, stash, lane); break;
+        case 7: stash_chunk<7, FIRST>(acc, stash, lane); break;
     }
 }
 
@@ -223,7 +227,7 @@ __device__ __forceinline__ void score_first_state(const int (&acc)[N_ACC], u32* 
     const int lane = place.lane;
     #pragma unroll 1
     for (int k = 0; k < CHUNKS_OF_WARP; ++k) {
-        stash_chunk(k, acc, stash, lane);
+        stash_chunk<1>(k, acc, stash, lane);
         const MarginsY my = read_margins_y(margins_y + place.y(k) * MARGINS_Y);
         #pragma unroll AT_ONCE
         for (int slot = 0; slot < CHUNK; ++slot) {

@@ -35,8 +35,8 @@ from scipy.stats import beta
 from threadpoolctl import threadpool_limits
 from timing import print_table
 
-from popdesic.communities.partition import describe_splits
 from popdesic.communities.splits import COARSE_BETWEEN, MOST_COMPONENTS, cut_coarse, cut_tree
+from popdesic.communities.study_splits import describe_splits
 
 MANY = {"islands": 16, "per_island": 30, "f_st": 0.02}
 #: Scenes and their changes: (title, name, changes, goal).

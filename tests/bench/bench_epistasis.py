@@ -13,9 +13,10 @@ scans a part of all combinations, in runs of first sites from the whole range (s
 prints its rate and what it holds. Cases j, J and o have missing genotypes in 5 % of the sites, and
 print what share that is of the rate without any. Cases 1 to 7 are EPIClear's other mixes of
 genotypes. --device-bytes 12000000000 scans each case once more as data larger than a device with so
-much memory, and prints what share of the rate that is; --ordinary: from host memory that is not
-pinned. --real adds common SNPs of chromosome 22 (--data), in LD and without it, and without each of
-the two reorderings.
+much memory, and prints what share of the rate that is, and of the rate that copies at their own
+pace allow; with --phases also the time of each phase of that scan, where 'next block' is what the
+scan waits for copies. --ordinary: from host memory that is not pinned. --real adds common SNPs of
+chromosome 22 (--data), in LD and without it, and without each of the two reorderings.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ import cupyx
 import numpy as np
 import real_scans
 import scan_devices
+import scan_steps
 import shares
 from scan_cases import CASES, WTCCC, Case, resized
 
@@ -44,9 +46,8 @@ from popdesic.engine.constants import ZERO_LEVEL
 from popdesic.engine.gpu import epistasis_plans
 from popdesic.engine.gpu.compile import current_device
 from popdesic.engine.gpu.devices import SHARED_VARIABLE
-from popdesic.engine.gpu.epistasis import Scanner, scan_parts
-from popdesic.engine.gpu.epistasis_block_plans import block_sites
-from popdesic.engine.gpu.epistasis_blocks import scan_blocks, size_of
+from popdesic.engine.gpu.epistasis import Scanner, scan_parts, scan_step
+from popdesic.engine.gpu.epistasis_blocks import BlockPlanes, scan_blocks
 from popdesic.engine.gpu.epistasis_bound import score_scale
 from popdesic.engine.gpu.epistasis_plans import order_items
 from popdesic.engine.gpu.epistasis_trait import TraitScanner
@@ -188,9 +189,8 @@ def measure(
         started = time.perf_counter()
         given = (1000, None, current_device(), kernel or case.kernel, os.cpu_count())
         if device_bytes:
-            size = size_of(data, case.order, device_bytes)
-            block = block_sites(size, case.n_sites, device_bytes)
-            hits = scan_blocks(scan_parts, data, case.order, spans, *given, block)
+            block = scan_steps.block_of(case, data, device_bytes)
+            hits = scan_blocks(scan_step, data, case.order, spans, *given, block)
         elif case.mixed:
             hits = scan_parts(data, case.order, spans, *given)
         else:
@@ -217,6 +217,11 @@ def measure_blocks(
 ) -> None:
     """Print the rate by blocks of sites as a share of the rate with all sites on the device."""
     _, rate = measure(case, kernel, share, TENSOR_LIMIT, score, device_bytes)
+    if share >= 1:
+        data = make_pinned(case, score)
+        block = scan_steps.block_of(case, data, device_bytes)
+        print(scan_steps.describe(case, data, block, resident, rate))
+        del data
     row_bytes = sum(16 * -(-n // 64) for n in (case.controls, case.cases))  # two planes
     row_bytes = row_bytes * 3 // 2 if case.missing else row_bytes
     whole = case.n_sites * row_bytes / 1e9
@@ -252,6 +257,7 @@ def measure_real(folder: Path, kernel: str | None, n_sites: int | None) -> None:
 
 #: Methods of a scan, with a name for each phase.
 PHASES = {
+    "__init__": "rest of the set-up",
     "receive": "upload, states counted",
     "transposed": "sample-major planes",
     "_measure_pairs": "largest counts of pairs",
@@ -264,19 +270,23 @@ PHASES = {
 }
 
 
-def measure_phases(case: Case, kernel: str | None, share: float, score: str) -> None:
-    """Seconds of each phase, synchronised after each, so that nothing overlaps."""
+def measure_phases(
+    case: Case, kernel: str | None, share: float, score: str, device_bytes: int | None = None
+) -> None:
+    """Seconds of each phase, synchronised after each, so that nothing overlaps but copies."""
     data = make_trait(case) if case.residuals else make_pinned(case, score)
-    spent, inside = dict.fromkeys(PHASES, 0.0), [0.0]
+    names = {**PHASES, "take": "next block"} if device_bytes else PHASES
+    spent, inside = dict.fromkeys(names, 0.0), [0.0]
     kind = TraitScanner if case.residuals else Scanner
 
     def timed(name: str, method):
-        def run(*arguments):
-            cupy.cuda.Device().synchronize()
+        def run(*arguments, **options):
+            here = cupy.cuda.get_current_stream()
+            here.synchronize()
             started = time.perf_counter()
             inside.append(0.0)
-            out = method(*arguments)
-            cupy.cuda.Device().synchronize()
+            out = method(*arguments, **options)
+            here.synchronize()
             took = time.perf_counter() - started
             spent[name] += took - inside.pop()
             inside[-1] += took
@@ -285,20 +295,28 @@ def measure_phases(case: Case, kernel: str | None, share: float, score: str) -> 
         return run
 
     spans = shares.first_sites(case.n_sites, case.order, share)
-    scan(case, data, kernel, spans)  # compiles
+    run = partial(scan, case, data, kernel, spans)
+    if device_bytes:
+        given = (1000, None, current_device(), kernel or case.kernel, os.cpu_count())
+        block = scan_steps.block_of(case, data, device_bytes)
+        run = partial(scan_blocks, scan_step, data, case.order, spans, *given, block)
+    run()  # compiles
     with contextlib.ExitStack() as stack:
-        for name in PHASES:
-            if hasattr(kind, name):
-                method = timed(name, getattr(kind, name))
-                stack.enter_context(mock.patch.object(kind, name, method))
+        for name in names:
+            owner = BlockPlanes if name == "take" else kind
+            if hasattr(owner, name):
+                method = timed(name, getattr(owner, name))
+                stack.enter_context(mock.patch.object(owner, name, method))
         started = time.perf_counter()
-        scanner = scan(case, data, kernel, spans)
+        scanner = run()
         whole = time.perf_counter() - started
     for name, seconds in sorted(spent.items(), key=lambda pair: -pair[1]):
         if seconds:
-            print(f"   {PHASES[name]:28s} {1000 * seconds:9.2f} ms {seconds / whole:6.1%}")
+            print(f"   {names[name]:28s} {1000 * seconds:9.2f} ms {seconds / whole:6.1%}")
     rest = whole - sum(spent.values())
-    print(f"   {'rest':28s} {1000 * rest:9.2f} ms {rest / whole:6.1%}")
+    print(f"   {'rest':28s} {1000 * rest:9.2f} ms {rest / whole:6.1%}", flush=True)
+    if device_bytes:
+        return
     print(f"   core {scanner.core.file}, first sites of an operand {scanner.joint}")
     if case.order == 3:
         steps = -(-scanner.depths // STEP_BITS) * STEP_BITS
@@ -397,6 +415,8 @@ def main() -> None:
             elif arguments.device_bytes and not case.residuals:
                 given = (case, arguments.kernel, arguments.share, score, arguments.device_bytes)
                 measure_blocks(*given, rate)
+                if arguments.phases:
+                    measure_phases(*given)
             elif arguments.phases:
                 measure_phases(case, arguments.kernel, arguments.share, score)
         if case.order == 3 and case.frequencies == WTCCC:

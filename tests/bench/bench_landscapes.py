@@ -61,8 +61,8 @@ from threadpoolctl import threadpool_limits
 from timing import print_table
 
 from popdesic.communities.geodesics import density_clusters
-from popdesic.communities.partition import number_by_size
 from popdesic.communities.splits import cut_coarse, cut_tree
+from popdesic.communities.study_splits import number_by_size
 from popdesic.embedding.pcoa import principal_coordinates
 from popdesic.embedding.ways import Choice, choose
 

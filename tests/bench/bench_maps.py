@@ -284,7 +284,7 @@ def measure_people(data: Path, name: str) -> None:
     def row(title, points, distances, seconds=None, unstable=None):
         found = measure_map(points, distances.__getitem__, anchors)
         cells = [f"{found[k]:.3f}" for k in ("trustworthiness", "continuity", "recall_15")]
-        cells.append(f"{measure_silhouette(points, labels):.3f}")
+        cells.append(f"{measure_silhouette(points, labels)[0]:.3f}")
         shares = ["", ""]
         if unstable is not None:
             shares = [f"{unstable.mean():.2f}", f"{(unstable > 0.5).mean():.2f}"]

@@ -23,6 +23,7 @@ from popdesic.compare import kinship
 from popdesic.compare.pc_relate import ancestry_of, count_pairs, pc_relate
 from popdesic.compare.relatedness import pair_labels
 from popdesic.compare.resolution import SECOND, THIRD
+from popdesic.engine.cpu.backend import CpuBackend
 
 ERROR_RATE = 0.005
 #: Most pairs of a class that are labelled.
@@ -38,7 +39,7 @@ def relate(scene: Scene, training: np.ndarray, components: int):
     def read(first: int, last: int, people=slice(None)) -> np.ndarray:
         return genotypes[people, first:last].T
 
-    return read, ancestry, pc_relate(read, genotypes.shape[1], [len(genotypes)], ancestry, 2)
+    return read, ancestry, pc_relate(read, genotypes.shape[1], ancestry, CpuBackend(2))
 
 
 def unrelated(values: np.ndarray, least: float = SECOND) -> np.ndarray:
@@ -148,7 +149,10 @@ def cost(sizes: list[int], sites: int) -> None:
         ancestry = ancestry_of(rng.normal(size=(n, 8)), np.ones(n, bool), 8)
         start = time.perf_counter()
         pc_relate(
-            lambda first, last, every=genotypes: every[: last - first], sites, [n], ancestry, 2
+            lambda first, last, every=genotypes: every[: last - first],
+            sites,
+            ancestry,
+            CpuBackend(2),
         )
         seconds = time.perf_counter() - start
         rate = 2 * n * n * sites / seconds / 1e9

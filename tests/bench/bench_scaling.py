@@ -53,7 +53,7 @@ TOLD = (
     "join_neighbors",
     "compare_cohorts",
 )
-TOLD += ("close_paths", "find_paths", "draw_near_umap")
+TOLD += ("close_paths", "find_paths", "define_axes", "compute_pca", "draw_near_umap")
 
 
 def write_study(folder: Path, cohorts: int, samples: int, *, sparse: bool) -> None:
@@ -169,7 +169,9 @@ def main() -> None:
     cohorts = {f"c{c:03d}": options.samples for c in range(options.cohorts)}
     rows = study_rows(Path("a new study"), list(cohorts), cohorts)
     by_row = {stage: found.by_row for stage, found in rows.items()}
-    sizes = Sizes(cohorts, options.sites, rows=by_row, sparse=sparse, filled=sparse)
+    founders = tuple(cohorts)[: options.cohorts // 2]
+    about = {"sparse": sparse, "filled": sparse, "founders": founders}
+    sizes = Sizes(cohorts, options.sites, rows=by_row, **about)
     seconds = [seconds_at_size(job, sizes) for job in jobs]
     rows: dict[str, list[float]] = {}
     for job, took in zip(jobs, seconds, strict=True):

@@ -39,6 +39,9 @@ from popdesic.engine.gpu import layout
 from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.terms import SQUARED, Planes
 
+#: Sites of the ring. At its end the host waits until all is sent, and kernels of the components
+#: come between. In much shorter ranges rare sites are not set apart.
+RING_SITES = 1 << 19
 #: Bytes of the file that is read from disk, of one request, and threads.
 FILE_BYTES, REQUEST_BYTES, READERS = 8 << 30, 32 << 20, 8
 
@@ -145,7 +148,8 @@ def disk_rate(folder: Path) -> float:
 def bench(n: int, n_sites: int, options) -> tuple:
     backend = GpuBackend(threads=options.threads)
     computed = max(1, int(n_sites * options.share))
-    ring = draw_ring(options.spectrum, n, options.host_bytes, computed)
+    host_bytes = options.host_bytes or n * RING_SITES // 4
+    ring = draw_ring(options.spectrum, n, host_bytes, computed)
     sent = cupy.empty(ring.words.shape, np.uint64)
     copy = time_events(functools.partial(sent.set, ring.words), 3, 1) * n_sites / ring.n_sites
     sent = None
@@ -176,7 +180,7 @@ def main() -> None:
     parser.add_argument("--pruned", type=int, default=1_000_000)
     parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--spectrum", choices=("neutral", "common", "even"), default="neutral")
-    parser.add_argument("--host-bytes", type=int, default=4 << 30)
+    parser.add_argument("--host-bytes", type=int, help="of the ring (default: by its sites)")
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--disk", type=Path, help="folder on the disk to be read")
     small = {"study": [[512, 1 << 20]], "pruned": 5000, "host_bytes": 1 << 26}

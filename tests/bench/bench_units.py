@@ -21,7 +21,7 @@ from popdesic.epistasis.reorder import reorder_sites
 from popdesic.epistasis.scan import make_scan_data, scanner
 from popdesic.epistasis.units import count_stored, unit_bounds
 
-TOP = 1000
+TOP, CUTS = 1000, ("work", "number")
 
 
 def draw(n_sites: int, n_samples: int, missing: float) -> tuple[np.ndarray, object]:
@@ -62,13 +62,14 @@ def main() -> None:
     parser.add_argument("--missing", type=float, nargs="+", default=[0.0, 0.01])
     parser.add_argument("--orders", type=int, nargs="+", default=[2, 3])
     parser.add_argument("--scores", nargs="+", default=["k2", "interaction"])
+    parser.add_argument("--cuts", nargs="+", choices=CUTS, default=list(CUTS))
     options = commandline.parse(parser, sites=40, samples=[128], missing=[0.0], units=4)
     clock = time.process_time if options.device == "cpu" else time.perf_counter
     backend = select_backend(options.device, 1, scans=True)
     print(backend.describe())
     print(
         f"{'order':>5} {'sites':>6} {'samples':>8} {'missing':>8} {'score':>12} {'cut by':>8} "
-        f"{'model':>6} {'measured':>9} {'error':>6} {'s':>7}"
+        f"{'model':>6} {'measured':>9} {'error':>6} {'s':>7}  slowest"
     )
     for order, samples, missing in itertools.product(
         options.orders, options.samples, options.missing
@@ -80,7 +81,8 @@ def main() -> None:
             "work": unit_bounds(work, options.units),
             "number": equal_counts(n_sites, options.units, order),
         }
-        for score, (name, bounds) in itertools.product(options.scores, cuts.items()):
+        for score, name in itertools.product(options.scores, options.cuts):
+            bounds = cuts[name]
             one = data if score == "k2" else by_interaction(data)
             spent = seconds_of(one, order, bounds, backend, clock)
             modelled = np.array([work[a:b].sum() for a, b in itertools.pairwise(bounds)])
@@ -88,7 +90,9 @@ def main() -> None:
             print(
                 f"{order:>5} {n_sites:>6} {samples:>8} {missing:>8.0%} {score:>12} {name:>8} "
                 f"{modelled.max() / modelled.mean():>6.2f} {spent.max() / spent.mean():>9.2f} "
-                f"{np.sqrt(np.mean((ratio - 1) ** 2)):>6.1%} {spent.sum():>7.1f}",
+                f"{np.sqrt(np.mean((ratio - 1) ** 2)):>6.1%} {spent.sum():>7.1f}  "
+                f"unit {spent.argmax() + 1} of {len(spent)}, first {spent[0]:.3f} s, last "
+                f"{spent[-1]:.3f} s, mean {spent.mean():.3f} s",
                 flush=True,
             )
 

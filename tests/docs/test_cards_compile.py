@@ -31,6 +31,7 @@ VARIANTS = [(card, one) for card in CARDS.values() for one in variants_of(card)]
 USUAL = (
     *("scan mma 3 2 k2 1", "scan mma 3 3 k2 1", "minplus int32", "search 2", "sums 1", "umap"),
     "ibd 128",
+    "expected kinship",
     *("popc BLOCKS_PER_SM=2", "mma B_TILES=2 LOCKSTEP=16", "wgmma CLUSTER=2 LOCKSTEP=2"),
 )
 OF_ALL_CARDS = (

@@ -11,7 +11,6 @@ from launches import HOPPER, scan_shape
 
 from popdesic.engine.gpu import (
     epistasis_plans,
-    genotype_plans,
     ibd_plans,
     minplus_plans,
     tune_plans,
@@ -137,11 +136,10 @@ KERNELS = [
     ("neighbors/points", "75", ()),
     ("compare/band", "75", ()),
     *(("neighbors/close_pairs", "75", (("N_OUTPUTS", n),)) for n in (1, 5)),
-    *(("pca/sum_codes", arch, (("TILES", tiles),)) for arch, tiles in (("80", 1), ("90a", 4))),
     *(
-        (file, arch, genotype_plans.pass_defines(columns, threads))
-        for file, threads in (genotype_plans.NORMAL, genotype_plans.FLIPPED)
-        for arch, columns in (("80", 8), ("90a", 32))
+        (f"pca/{file}", arch, (("TILES", tiles),))
+        for file in ("sum_codes", "passes")
+        for arch, tiles in (("80", 1), ("90a", 4))
     ),
     ("pca/columns", "75", ()),
     *(("umap/epoch", arch, (("DRAWS", 5),)) for arch in ("75", "80", "90a")),

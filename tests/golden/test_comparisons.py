@@ -23,6 +23,7 @@ from popdesic.compare.relatedness import pair_labels
 from popdesic.compare.resolution import resolve
 from popdesic.embedding.relationship import read_cohorts
 from popdesic.engine.comparisons import r2_block
+from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.select import select_backend
 from popdesic.engine.terms import KINSHIP
 from popdesic.io.bed import open_bed, read_bim
@@ -223,7 +224,7 @@ def test_pc_relate_finds_every_trio_and_nobody_else(
     def read(first: int, last: int, people=slice(None)) -> np.ndarray:
         return genotypes[people, first:last].T
 
-    found = pc_relate(read, genotypes.shape[1], [279], ancestry, 2)
+    found = pc_relate(read, genotypes.shape[1], ancestry, CpuBackend(2))
     limit = float(resolution.least_pc_relate(np.array(genotypes.shape[1])))
     rows, columns, values = found.close(max(limit, kinship.FIRST))
     pairs = count_pairs(read, ancestry, found.coefficients, rows, columns)

@@ -27,7 +27,7 @@ from popdesic.embedding.pca import compute_pca
 from popdesic.embedding.relationship import read_cohorts
 from popdesic.embedding.umap_layout import umap_layout
 from popdesic.embedding.umap_maps import draw_in_frame
-from popdesic.engine.select import select_backend
+from popdesic.engine.select import cpu_backend, select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.geodesic.graph import COMPLETE
 from popdesic.io.bed import read_fam
@@ -98,7 +98,7 @@ def test_communities_are_the_continents(study, folder, tmp_path, name):
         table_out=tmp_path / "pca.tsv",
         scores_out=tmp_path / "pca.npy",
         statistics_out=tmp_path / "pca.json",
-        threads=2,
+        backend=cpu_backend(2),
     )
     scores = np.load(tmp_path / "pca.npy")[:, : axes["components"]]
     write_npy(tmp_path / "l.npy", people.geodesics(squareform(pdist(scores))))

@@ -14,6 +14,7 @@ from popdesic.engine import genotype_products
 from popdesic.engine.cpu.columns import CpuColumns
 from popdesic.engine.cpu.genotype_products import CpuProducts
 from popdesic.engine.genotype_products import Flips
+from popdesic.engine.gpu.genotype_plans import Room
 
 pytestmark = pytest.mark.gpu
 
@@ -90,7 +91,41 @@ def test_flipped_genotypes_give_the_bytes_of_the_cpu(gpu_device, known):
     signs = rng.choice(np.array([1, -1], np.int8), (5, n, 8))
     flips = Flips(signs, np.sort(rng.integers(0, 5, 3000)), axes, cpu.project(axes))
     vectors = rng.normal(size=(n, 8))
-    assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
+    for own in (gpu, products(calls, gpu_device, 0)):
+        assert own.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
+        assert own.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
+
+
+@pytest.mark.parametrize(
+    "room",
+    [
+        {"twice": True},
+        {"twice": True, "group_bytes": 1},
+        {"twice": False, "code_bytes": 1 << 20},
+        {"twice": False, "code_bytes": 1 << 20, "sent": True},
+    ],
+)
+def test_many_stretches_in_groups_give_the_bytes_of_the_cpu(gpu_device, room):
+    """Cohorts with missing genotypes, more people than a thread block has rows, 300 stretches."""
+    rng = np.random.default_rng(7)
+    calls = random_calls(rng, [900, 300, 1], 40_000, 0.005)
+    n = len(calls.places)
+    room = dict(room)
+    free_bytes = 0 if room.pop("sent", False) else 1 << 32
+    cpu, gpu = CpuProducts(calls, 8), products(calls, gpu_device, free_bytes)
+    assert gpu.room.twice == (free_bytes > 0)
+    gpu.room = Room(**room)
+    axes = np.linalg.qr(rng.normal(size=(n, 12)))[0]
+    signs = rng.choice(np.array([1, -1], np.int8), (300, n, 8))
+    # Stretches need not ascend: contigs are in the order of the genome, not of their names.
+    stretch = rng.permutation(300)[np.sort(rng.integers(0, 300, 40_000))]
+    flips = Flips(signs, stretch, axes, cpu.project(axes))
+    factors = rng.uniform(0.5, 1.5, (3, 3))
+    for k in (8, 16, 40):
+        vectors = rng.normal(size=(n, k))
+        assert gpu.normal(vectors, factors).tobytes() == cpu.normal(vectors, factors).tobytes()
+        if k == 8:
+            assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
     assert gpu.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
 
 

@@ -48,6 +48,8 @@ class Stream:
 class Event:
     """A moment that is over."""
 
+    done = True
+
     def record(self, stream: Stream | None = None) -> None:
         pass
 
@@ -59,6 +61,9 @@ class Pool:
     """The memory pool."""
 
     def used_bytes(self) -> int:
+        return 0
+
+    def free_bytes(self) -> int:
         return 0
 
     def free_all_blocks(self) -> None:

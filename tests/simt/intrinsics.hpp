@@ -69,6 +69,7 @@ inline float __uint_as_float(unsigned x) { return simt_bits<float>(x); }
 inline int __float_as_int(float x) { return simt_bits<int>(x); }
 inline unsigned __float_as_uint(float x) { return simt_bits<unsigned>(x); }
 inline double __longlong_as_double(long long x) { return simt_bits<double>(x); }
+inline long long __double_as_longlong(double x) { return simt_bits<long long>(x); }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
 inline double __dadd_rn(double a, double b) { return a + b; }

@@ -13,11 +13,11 @@ from simt.test_simt_scans import assert_same, run
 
 
 def by_blocks(machine, data, order, firsts, block, top=60, cutoff=None, kernel="popc"):
-    from popdesic.engine.gpu.epistasis import scan_parts
+    from popdesic.engine.gpu.epistasis import scan_step
     from popdesic.engine.gpu.epistasis_blocks import scan_blocks
 
     given = (top, cutoff, machine.device, kernel, 2)
-    return scan_blocks(scan_parts, data, order, firsts, *given, block)
+    return scan_blocks(scan_step, data, order, firsts, *given, block)
 
 
 @pytest.mark.parametrize("score", ["k2", "interaction"])
@@ -33,6 +33,25 @@ def test_hits_are_those_of_all_sites(machine, rng, monkeypatch, score, order, fi
         data = replace(data, partners=random_partners(rng, n, 0.05))
     expected = run(cpu_backend(1), order, data, first, 60)
     assert_same(by_blocks(machine, data, order, [first], 256), expected)
+
+
+@pytest.mark.parametrize(("order", "first"), [(2, range(300)), (3, range(254, 258))])
+def test_steps_share_score_tables(machine, rng, monkeypatch, order, first):
+    from popdesic.engine.gpu.epistasis_bound import K2Terms
+
+    made, of = [], K2Terms.of
+    monkeypatch.setattr(K2Terms, "of", lambda *given: made.append(given) or of(*given))
+    data = scan_of_blocks(rng, "k2", 0, 300, (40, 31))
+    expected = run(cpu_backend(1), order, data, first, 50)
+    assert_same(by_blocks(machine, data, order, [first], 256, 50), expected)
+    assert len(made) == 1
+
+
+def test_pairs_of_five_blocks(machine, rng):
+    """Blocks of z in turns rising and falling: some move from place to place."""
+    data = scan_of_blocks(rng, "k2", 0, 1100, (40, 31))
+    expected = run(cpu_backend(1), 2, data, range(1100), 50)
+    assert_same(by_blocks(machine, data, 2, [range(1100)], 256, 50), expected)
 
 
 @pytest.mark.parametrize("known", [False, True])

@@ -8,6 +8,7 @@ from operands import planes_of
 from reference import draw_genotypes
 
 from popdesic.cohort.site_planes import site_planes
+from popdesic.engine import comparisons
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.terms import Planes
 
@@ -52,7 +53,7 @@ def test_matches_of_every_number_of_profiles(rng, n_queries, n_profiles):
 @pytest.mark.parametrize("missing", [0.0, 0.2, 1.0])
 @pytest.mark.parametrize(("n_sites", "n_samples"), [(1, 5), (40, 63), (130, 65), (70, 2100)])
 def test_correlations_of_narrow_windows_have_the_bytes_of_the_cpu(
-    machine, rng, n_sites, n_samples, missing
+    machine, rng, n_sites, n_samples, missing, monkeypatch
 ):
     """Sites that do not vary, windows of no site, runs of rows that begin behind the first."""
     from popdesic.engine.gpu.backend import GpuBackend
@@ -73,4 +74,13 @@ def test_correlations_of_narrow_windows_have_the_bytes_of_the_cpu(
         strict=True,
     ):
         np.testing.assert_array_equal(one, other, name)
+    # Several runs of rows in one call of the GPU, the last one shorter.
+    monkeypatch.setattr(comparisons, "BLOCK_SITES", 16)
+    monkeypatch.setattr(comparisons, "SENT_SITES", 50)
+    shown = []
+    for own in (backend, CPU):
+        parts = []
+        pairs = own.r2_pairs(planes, ends, 0.05, lambda *part, parts=parts: parts.append(part))
+        shown.append(b"".join(one.tobytes() for part in [pairs, *parts] for one in part))
+    assert shown[0] == shown[1]
     assert "band_r2" in machine.launched or n_sites == 1

@@ -35,7 +35,23 @@ def test_hits_of_all_parts_are_those_of_the_cpu(two_blocks, rng, kernel, score, 
     expected = run(cpu_backend(1), order, data, first, 60)
     assert_same(run(GpuBackend(kernel=kernel), order, data, first, 60), expected)
     # each part was scanned
-    assert two_blocks.launched.count("count_states") >= 2 * order
+    least = {2: 3, 3: 6}[order]  # of triples also the tables of pairs
+    assert two_blocks.launched.count("epistasis_scan") >= least
+
+
+def test_planes_of_complete_sites_are_packed_once(two_blocks, rng):
+    """Two scans need them: of two complete sites, and of a complete and an incomplete one."""
+    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.gpu.epistasis_plans import upload_blocks
+
+    n, begin = 400, 64
+    data = scan_of_blocks(rng, "k2", begin, n - begin, (70, 61))
+    expected = run(cpu_backend(1), 2, data, range(n), 60)
+    two_blocks.launched.clear()
+    assert_same(run(GpuBackend(kernel="popc"), 2, data, range(n), 60), expected)
+    uploads = upload_blocks(begin, n, 2)
+    others = 1 + len(upload_blocks(0, begin, 3))  # the incomplete ones: as z, then on their own
+    assert two_blocks.launched.count("pack_rows") == len(uploads) + others
 
 
 def send_plane_by_plane(monkeypatch) -> None:

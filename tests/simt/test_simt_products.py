@@ -127,34 +127,7 @@ def test_flipped_genotypes_have_the_bytes_of_the_cpu(machine, rng, known, k, mis
         machine.backward = not machine.backward
         vectors = rng.normal(size=(n, k)) * 10.0 ** rng.integers(-9, 9, k)
         assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
-    assert "add_flipped" in machine.launched
     assert gpu.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.1])
-@pytest.mark.parametrize("known", [0, 3])
-def test_passes_over_parts_and_stretches_have_the_bytes_of_the_cpu(
-    machine, rng, missing, known, monkeypatch
-):
-    """Parts that weigh differently; flips of stretches of one and of several blocks."""
-    from popdesic.engine.gpu.backend import GpuBackend
-
-    monkeypatch.setattr(genotype_products, "BLOCK_SITES", 128)
-    calls = random_calls(rng, [150, 65, 1], 700, missing)
-    n = len(calls.places)
-    cpu, gpu = CpuProducts(calls, 2), GpuBackend().genotype_products(calls)
-    axes = np.linalg.qr(rng.normal(size=(n, known)))[0]
-    # Not in the order of their numbers, as contigs are not in that of their names.
-    stretch = np.array([2, 0, 3, 1])[np.sort(rng.integers(0, 4, 700))]
-    for k in (1, 8, 17):
-        machine.backward = not machine.backward
-        vectors = rng.normal(size=(n, k)) * 10.0 ** rng.integers(-9, 9, k)
-        factors = rng.uniform(0.5, 1.5, (3, 3))
-        assert gpu.normal(vectors, factors).tobytes() == cpu.normal(vectors, factors).tobytes()
-        signs = rng.choice(np.array([1, -1], np.int8), (4, n, k))
-        flips = Flips(signs, stretch, axes, cpu.project(axes))
-        assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
-        assert gpu.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
 
 
 @pytest.mark.parametrize("n", [1, 15, 2048, 2049, 4100])
@@ -190,3 +163,53 @@ def test_components_have_the_bytes_of_the_cpu(machine, rng, missing):
         space.search(3, most_passes=4)
         found.append(b"".join(part.tobytes() for part in space.pairs(20)))
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize(
+    ("few", "room"),
+    [
+        (0, {"twice": True}),
+        (3, {"twice": True}),
+        (2, {"twice": True, "group_bytes": 1}),  # each block on its own
+        (3, {"twice": False, "code_bytes": 20_000}),
+        (2, {"twice": False, "code_bytes": 20_000, "sent": True}),
+    ],
+)
+def test_passes_over_parts_and_stretches_have_the_bytes_of_the_cpu(
+    machine, rng, missing, few, room, monkeypatch
+):
+    """Parts that weigh differently; flips of stretches of one and of several blocks, in groups."""
+    from popdesic.engine.gpu.genotype_plans import Room
+    from popdesic.engine.gpu.genotype_products import GpuProducts
+
+    monkeypatch.setattr(genotype_products, "BLOCK_SITES", 128)
+    room = dict(room)
+    free_bytes = 0 if room.pop("sent", False) else 1 << 32
+
+    calls = random_calls(rng, [150, 65, 1], 700, missing)
+    n = len(calls.places)
+    cpu, gpu = CpuProducts(calls, 2), GpuProducts(calls, machine.device, free_bytes, 2)
+    assert (gpu.held is None) == (free_bytes == 0) and gpu.room.twice == (free_bytes > 0)
+    gpu.room = Room(**room)
+    axes = np.linalg.qr(rng.normal(size=(n, few)))[0]
+    # Not in the order of their numbers, as contigs are not in that of their names.
+    stretch = np.array([2, 0, 3, 1])[np.sort(rng.integers(0, 4, 700))]
+    for k in (1, 8, 17):
+        machine.backward = not machine.backward
+        machine.launched.clear()
+        vectors = rng.normal(size=(n, k)) * 10.0 ** rng.integers(-9, 9, k)
+        factors = rng.uniform(0.5, 1.5, (3, 3))
+        assert gpu.normal(vectors, factors).tobytes() == cpu.normal(vectors, factors).tobytes()
+        signs = rng.choice(np.array([1, -1], np.int8), (4, n, k))
+        flips = Flips(signs, stretch, axes, cpu.project(axes))
+        assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
+        if k > 1:
+            assert gpu.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
+        # Other signs with the same components, then other components with the same signs.
+        flips = replace(flips, signs=-flips.signs[::-1])
+        assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
+        fewer = np.ascontiguousarray(axes[:, :1])
+        flips = replace(flips, known=fewer, projections=cpu.project(fewer))
+        assert gpu.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
+        assert "sum_codes" not in machine.launched and "sum_tiles" in machine.launched

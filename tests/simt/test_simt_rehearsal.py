@@ -41,6 +41,7 @@ RULES = {
     "draw_near_umap": ["maps"],
     "measure_ld": ["correlations"],
     "define_axes": ["components"],
+    "relate_samples": ["kinships"],
     "count_population": ["counts"],
     "plan_epistasis": [],
     "scan_epistasis": [],
@@ -145,6 +146,19 @@ def project(backend, rng) -> None:
     space.search(2)
 
 
+def relate(backend, rng) -> None:
+    n = int(rng.integers(2, 200))
+    pairs = backend.expected_kinship(np.ones((n, 3)), 100)
+    for first in (0, 64):
+        pairs.add(first, rng.integers(-1, 3, (36, n)).astype(np.int8), rng.random((36, 3)))
+    pairs.divide()
+    pairs.subtract(np.zeros((3, n)), np.zeros((3, n)))
+    pairs.squares(np.ones(n, bool))
+    pairs.close(0.0)
+    pairs.scale(np.ones(n))
+    pairs.own()
+
+
 def lay_out(backend, rng) -> None:
     backend.lay_out(draw_layout(20, 0.5, 1000, epochs=2))
 
@@ -155,6 +169,7 @@ WORK = {
     "measure_distance_row": multiply,
     "measure_ld": correlate,
     "define_axes": project,
+    "relate_samples": relate,
     "compute_umap": lay_out,
 }
 

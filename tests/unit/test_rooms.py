@@ -43,6 +43,7 @@ LAUNCHERS = {
             "epistasis_blocks",
             "epistasis_planes",
             "epistasis_trait",
+            "expected",
             "genotype_products",
             "genotype_passes",
             "code_sums",

@@ -100,6 +100,8 @@ def test_the_page_says_what_is_left_out(studies):
     quality = read_table(sparse / "results/embedding/quality.tsv")
     assert set(quality["samples"]) == {str(sum(SIZES[:2]))}
     assert not quality.rank_correlation.isin(["NA"]).any()
+    assert (quality.trustworthiness_se.astype(float) > 0).all()
+    assert "Behind ± stands the standard error of the mean" in page
     tree = (sparse / "results/communities/tree.nwk").read_text()
     assert tree.count(",") > 50
 
@@ -113,10 +115,10 @@ def test_a_newcomer_paid_its_row_and_bytes_are_those_of_scratch(studies, tmp_pat
     ran = finished(grown)
     assert (ran["find_neighbor_row"], ran["join_neighbors"]) == (1, 1)
     assert "span_founders" not in ran
-    # of neighbours and of comparisons; west is not the first of its group any more
+    # of neighbours and of comparisons; east fills with north and south, and west has its own group
     logs = {path.stem: path.read_text() for path in sparse.glob("logs/fill_rows/*.log")}
-    assert f"tiles computed: {2 * len(SIZES)}" in logs["east"]
-    assert "tiles computed: 0" in logs["west"]
+    assert f"tiles computed: {2 * len(SIZES)}" in logs["north"]
+    assert "tiles computed: 0" in logs["east"] and "tiles computed: 0" in logs["west"]
     assert "tiles computed: 0" in (sparse / "logs/find_neighbor_row/east.log").read_text()
     tiles = sorted(path.parent.name for path in sparse.glob("results/distance/tiles/*/*.npz"))
     assert tiles == [*["east"] * 4, "north", *["south"] * 2, *["west"] * 3]

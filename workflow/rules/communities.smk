@@ -4,6 +4,7 @@
 #         results/embedding/pca.npy, axes.npz, results/cohorts/{cohort}/genotypes.bed
 #         results/ibd/graph.npz in place of graph.npz with communities.space: ibd
 # gives   results/communities/graph.npz       k nearest neighbours, blocks.npz  nested block model
+#         results/communities/splits.npz      splits of the samples, in larger studies
 #         results/communities/partition.tsv   sample, community, stability, f_st, fine,
 #                                             level0 ..., hdbscan
 #         results/communities/agreement.tsv   ARI and AMI with every label column
@@ -26,6 +27,25 @@ COMMUNITY_LENGTHS = (LISTS if STUDY.sparse else LENGTHS).format(
 COMMUNITY_ROWS = [LENGTHS.format(space=COMMUNITY_SPACE, alpha=ALPHAS[0])] if STUDY.sparse else []
 COMMUNITY_TREE = ["results/communities/tree.nwk"] if "tree" in COMMUNITY_METHODS else []
 COMMUNITY_FIGURES = figures_by("draw_communities")
+
+
+#: What splits of the samples are found from; F_ST between their halves, without relatives.
+SPLIT_INPUT = dict(
+    scores="results/embedding/pca.npy",
+    axes="results/embedding/axes.json",
+    genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
+    definition="results/embedding/axes.npz",
+    unrelated=["results/panel/unrelated.tsv"] if CONFIG["embedding"]["max_kinship"] else [],
+)
+SPLIT_PARAMS = dict(
+    subsamples=CONFIG["communities"]["subsamples"],
+    seed=CONFIG["communities"]["seed"],
+)
+#: Samples up to which communities are found by one job, and the file of splits of more.
+JOINED_SPLITS = 2_000
+SPLITS = "results/communities/splits.npz" if n_samples(*COHORTS) > JOINED_SPLITS else ""
+#: Half of many cores: the report waits for it. Splits are found beside choose_geodesics and a map.
+SPLIT_THREADS = max(rest_threads(8), shared_threads(2, 8) - (1 if SPLITS else 0))
 
 
 #: Results of this stage; empty if the study selects no method.
@@ -98,18 +118,42 @@ rule fit_blocks:
         "../scripts/fit_blocks.py"
 
 
+# In larger studies a job of its own, which waits for the axes alone and not for closures.
+if SPLITS:
+
+    rule split_samples:
+        input:
+            **SPLIT_INPUT,
+            samples="results/distance/samples.tsv",
+        output:
+            SPLITS,
+        log:
+            "logs/split_samples.log",
+        benchmark:
+            "benchmarks/split_samples.tsv"
+        priority: FIRST
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: SPLIT_THREADS
+        resources:
+            mem_mb=memory(700, samples=0.05),
+            runtime=minutes(1, samples=1e-4),
+        params:
+            **SPLIT_PARAMS,
+            code=code_of("split_samples"),
+        message:
+            "Find splits of the samples"
+        script:
+            "../scripts/split_samples.py"
+
+
 rule find_communities:
     input:
-        scores="results/embedding/pca.npy",
-        axes="results/embedding/axes.json",
+        **({"splits": SPLITS} if SPLITS else SPLIT_INPUT),
         lengths=COMMUNITY_LENGTHS,
         landmarks=COMMUNITY_ROWS,
         blocks=(["results/communities/blocks.npz"] if "blockmodel" in COMMUNITY_METHODS else []),
         samples="results/distance/samples.tsv",
-        # F_ST between the halves of a split, without relatives.
-        genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
-        definition="results/embedding/axes.npz",
-        unrelated=["results/panel/unrelated.tsv"] if CONFIG["embedding"]["max_kinship"] else [],
     output:
         partition="results/communities/partition.tsv",
         agreement="results/communities/agreement.tsv",
@@ -122,7 +166,7 @@ rule find_communities:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: rest_threads(8)  # beside compute_umap and compute_pcoa
+    threads: 2 if SPLITS else SPLIT_THREADS  # HDBSCAN, and the tree
     resources:
         mem_mb=memory(
             500,
@@ -130,12 +174,11 @@ rule find_communities:
             pairs=PAIR * 28e-6,
             max_samples=20_000 if PAIR else n_samples(*COHORTS),
         ),
-        runtime=minutes(1, samples=1e-4, pairs=PAIR * 4e-8),
+        runtime=minutes(1, samples=1e-5 if SPLITS else 1e-4, pairs=PAIR * 4e-8),
     params:
+        **({} if SPLITS else SPLIT_PARAMS),
         methods=COMMUNITY_METHODS,
         min_cluster_size=CONFIG["communities"]["min_cluster_size"],
-        subsamples=CONFIG["communities"]["subsamples"],
-        seed=CONFIG["communities"]["seed"],
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
         code=code_of("find_communities"),
@@ -161,7 +204,7 @@ rule draw_communities:
         "benchmarks/draw_communities.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 1
+    threads: shared_threads(2, 3)  # a figure each, beside one core of another job
     resources:
         mem_mb=memory(600, samples=0.02),
         runtime=minutes(1, pairs=PAIR * 2e-9),

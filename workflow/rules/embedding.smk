@@ -9,8 +9,9 @@
 #         results/embedding/quality.tsv      how well each map preserves distances
 #         results/embedding/instability.tsv  per sample, with embedding.ensemble
 
-from popdesic.embedding.axes import MOST_DENSE, MOST_MATRIX, MOST_ON_CPU
+from popdesic.embedding.axes import MOST_DENSE, MOST_MATRIX
 from popdesic.embedding.long_range_ld import regions_of
+from popdesic.engine.needs import by_loadings
 
 STABLE = CONFIG["embedding"]["stable"]
 #: Maps refitted to all samples, in addition to the frame of the founders.
@@ -24,9 +25,12 @@ FURTHER_MAPS = CONFIG["embedding"]["further_maps"]
 MAP_METHODS = ["pcoa", "umap", *FURTHER_MAPS, *REFITS]
 
 MANY_FOUNDERS = n_samples(*STUDY.founders) > MOST_DENSE
-#: Fewer founders are faster on the CPU.
-AXES_DEVICE = CONFIG["device"] if n_samples(*STUDY.founders) > MOST_ON_CPU else "cpu"
+#: The matrix of few founders is made on the CPU.
+AXES_DEVICE = CONFIG["device"] if MANY_FOUNDERS else "cpu"
 FEW_FOUNDERS = n_samples(*STUDY.founders) <= MOST_MATRIX
+#: Whether those who do not define the axes, relatives of founders too, are placed by loadings.
+SCORES_BY_LOADINGS = by_loadings(n_samples(*STUDY.founders), 1)
+SCORING_GPUS = GPUS if SCORES_BY_LOADINGS else 0
 
 
 rule embedding:
@@ -87,6 +91,17 @@ rule define_axes:
         "../scripts/define_axes.py"
 
 
+def pca_minutes(wildcards, input, attempt):
+    """Of relationships to those who define the axes; of two passes where loadings replace them.
+
+    All products of a genotype then take 10 ns on a core, the scores of a sample 0.2 ms.
+    """
+    n, mb = n_samples(*COHORTS), input_mb(input.genotypes)
+    if SCORES_BY_LOADINGS:
+        return limit_minutes(0.5 + 1e-4 * mb + 5e-6 * n, attempt)
+    return limit_minutes(4e-6 * mb * n + 5e-5 * n, attempt)
+
+
 rule compute_pca:
     input:
         genotypes=genotype_files("embedding.genotypes", COHORTS),
@@ -103,14 +118,16 @@ rule compute_pca:
         "benchmarks/compute_pca.tsv"
     priority: FIRST
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: pair_threads(8)  # beside choose_geodesics
     resources:
         # Passes made ahead; 2 GB for a group of samples with those that define the axes, or what
         # small studies take of it: 24 bytes for a quarter of all pairs.
         mem_mb=pca_memory,
-        runtime=minutes(mb_samples=4e-6, samples=5e-5),
+        runtime=pca_minutes,
+        gpu=SCORING_GPUS,
     params:
+        device=CONFIG["device"] if SCORING_GPUS else "cpu",
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),
         code=code_of("compute_pca"),

@@ -83,6 +83,14 @@ def map_tables(method):
     return expand(f"results/embedding/{method}.{{{{space}}}}.alpha{{alpha}}.tsv", alpha=ALPHAS)
 
 
+def of_spaces(tables):
+    """Tables of all spaces, those of one after those of another, as `umap_maps.of_space` reads them.
+
+    `expand` alone would put all spaces of an alpha together.
+    """
+    return [path for space in SPACES for path in expand(tables, space=space)]
+
+
 def refit_tables(method):
     """Maps refitted to all samples, if the maps are defined by the founders."""
     return map_tables(method) if method in REFITS else []

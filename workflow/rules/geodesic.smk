@@ -53,7 +53,7 @@ rule choose_geodesics:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: pair_threads(8)  # beside compute_pca
+    threads: pair_threads(12)  # beside compute_pca
     resources:
         # At most 1 000 samples take part; half of the sites are read at a time.
         mem_mb=memory(900, mb=1, samples=0.05),

@@ -1,13 +1,12 @@
-# Maps of each geodesic: PCoA and UMAP, and optionally densMAP and t-SNE.
+# Maps of each geodesic: PCoA, and optionally densMAP and t-SNE; numbers of UMAPs (umap.smk).
 #
 # needs   results/geodesic/{space}/alpha{alpha}.npy .json, results/distance/*,
 #         results/embedding/pca.npy
-# gives   results/embedding/pcoa.{space}.alpha{alpha}.tsv, umap.{space}.alpha{alpha}.tsv
-#         results/embedding/umap.distance.{space}.tsv  UMAP of the plain distances
+# gives   results/embedding/pcoa.{space}.alpha{alpha}.tsv
 #         results/embedding/densmap.*, tsne.*          with embedding.further_maps
-#         results/geodesic/{space}/founders.alpha{alpha}.npy, embedding/pcoa_refit.*, umap_refit.*
-#                                         with embedding.stable: pcoa.* and umap.* are then defined
-#                                         by the founders, and later samples are projected
+#         results/geodesic/{space}/founders.alpha{alpha}.npy, embedding/pcoa_refit.*
+#                                         with embedding.stable: maps are then defined by the
+#                                         founders, and later samples are projected
 
 from popdesic.embedding.axes import MANY_POINTS
 
@@ -26,8 +25,13 @@ UMAP_OPTIONS = dict(
     ensemble=ENSEMBLE,
 )
 
+#: Samples up to which one job draws all UMAPs. In larger studies each job draws what it has the input
+#: of, so that some maps do not wait for the last closure.
+JOINED_MAPS = 2_000
+ONE_MAP_JOB = STUDY.sparse or n_samples(*COHORTS) <= JOINED_MAPS
 #: Few points move on the CPU before a GPU has started.
-MAPS_DEVICE = CONFIG["device"] if n_samples(*COHORTS) > MANY_POINTS else "cpu"
+MAP_POINTS = n_samples(*COHORTS) * (N_UMAPS if ONE_MAP_JOB else N_UMAPS // len(SPACES) - 1)
+MAPS_DEVICE = CONFIG["device"] if MAP_POINTS > MANY_POINTS else "cpu"
 
 
 rule close_founders:
@@ -81,7 +85,7 @@ rule compute_pcoa:
     priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(8, 2)  # two where cores are many: it must not wait for them
+    threads: shared_threads(5, 6)
     resources:
         mem_mb=memory(pairs=32e-6),
         runtime=pcoa_minutes,
@@ -95,60 +99,6 @@ rule compute_pcoa:
         "PCoA of the geodesics in space {wildcards.space}"
     script:
         "../scripts/compute_pcoa.py"
-
-
-# One job for all spaces: its maps share the start of the interpreter and its threads.
-rule compute_umap:
-    input:
-        lengths=expand("results/geodesic/{space}/alpha{alpha}.npy", space=SPACES, alpha=ALPHAS),
-        source=distance_sources,
-        shared=[IBD_GRAPH] if "ibd" in SPACES else [],
-        scores="results/embedding/pca.npy",
-        panel="results/panel/counts.json",
-        samples="results/distance/samples.tsv",
-        frame=(
-            expand(
-                "results/geodesic/{space}/founders.alpha{alpha}.npy",
-                space=SPACES,
-                alpha=ALPHAS,
-            )
-            if STABLE
-            else []
-        ),
-    output:
-        instability=expand(ENSEMBLE_TABLES, space=SPACES),
-        refits=expand(refit_tables("umap_refit"), space=SPACES),
-        tables=expand(map_tables("umap"), space=SPACES),
-        plain=expand("results/embedding/umap.distance.{space}.tsv", space=SPACES),
-    log:
-        "logs/compute_umap.log",
-    benchmark:
-        "benchmarks/compute_umap.tsv"
-    priority: SECOND
-    conda:
-        GPU_CONDA
-    threads: spare_threads(8)
-    resources:
-        # Matrices are memory-mapped and read in blocks of rows.
-        mem_mb=memory(300, samples=0.1),
-        runtime=minutes(1, samples=2e-5 * N_UMAPS, pairs=1e-9 * N_UMAPS),
-        gpu=GPUS if MAPS_DEVICE != "cpu" else 0,
-    params:
-        spaces=SPACES,
-        alphas=ALPHAS,
-        umap=UMAP_OPTIONS,
-        device=MAPS_DEVICE,
-        n_samples=n_samples(*COHORTS),
-        pcs=CONFIG["geodesic"]["pcs"],
-        distance=DISTANCE_RULE,
-        founders=STUDY.founders,
-        sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
-        code=code_of("compute_umap"),
-    message:
-        "UMAP of the geodesics"
-    script:
-        "../scripts/compute_umap.py"
 
 
 # Runs only if embedding.further_maps lists these maps.

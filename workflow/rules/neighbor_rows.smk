@@ -81,8 +81,8 @@ rule span_founders:
         GPU_CONDA
     threads: 8
     resources:
-        # Lists of the founders; the planes are memory-mapped.
-        mem_mb=memory(900 + FEED_MB, samples=6e-5 * N_NEIGHBORS, mb=0.2),
+        # Lists of the founders, and planes that are gathered (`outside_parts.KEPT_BYTES`).
+        mem_mb=memory(3_500 + FEED_MB, samples=6e-5 * N_NEIGHBORS, mb=0.2),
         runtime=minutes(1, samples=5e-6),
         gpu=GPUS,
         host_memory_mb=CONFIG["distance"]["host_memory_mb"],

@@ -67,8 +67,9 @@ rule find_paths:
     resources:
         # Edges from both ends, lists, and three arrays of rows of landmarks.
         mem_mb=memory(600, samples=3 * ROW_MB + 0.1 * N_NEIGHBORS / 50),
-        # From each of 1 000 landmarks 5 us a sample, to the nearest of each sample 1 ms.
-        runtime=minutes(0.5, samples=3e-5),
+        # On eight threads: from each of 1 000 landmarks 1 to 3 us a sample, to the nearest of each
+        # sample 0.3 ms.
+        runtime=minutes(0.5, samples=1e-5),
     params:
         founders=STUDY.founders,
         number=CONFIG["geodesic"]["number"],
@@ -117,7 +118,7 @@ rule draw_near_umap:
         samples="results/distance/samples.tsv",
     output:
         instability=expand(ENSEMBLE_TABLES, space=SPACES),
-        tables=expand(map_tables("umap"), space=SPACES),
+        tables=of_spaces(map_tables("umap")),
         plain=expand("results/embedding/umap.distance.{space}.tsv", space=SPACES),
     log:
         "logs/draw_near_umap.log",
@@ -128,8 +129,8 @@ rule draw_near_umap:
     threads: 8
     resources:
         mem_mb=memory(300, samples=0.1),
-        # 0.22 ms of CPU a sample and map, measured with 200 000 samples.
-        runtime=minutes(1, samples=4e-6 * N_UMAPS),
+        # 0.2 ms of CPU a sample and map; on a GPU a map of a million takes 1.3 s.
+        runtime=minutes(1, samples=1e-6 * N_UMAPS),
         gpu=GPUS if MAPS_DEVICE != "cpu" else 0,
     params:
         spaces=SPACES,

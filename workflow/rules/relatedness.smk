@@ -6,6 +6,10 @@
 #         results/compare/pc_relate.samples.tsv   inbreeding of every sample
 #         results/compare/pc_relate.json          what was fitted, smallest kinship told
 
+from popdesic.engine.needs import FEW_RELATED
+
+RELATE_DEVICE = CONFIG["device"] if n_samples(*COHORTS) > FEW_RELATED else "cpu"
+
 
 rule relate_samples:
     input:
@@ -26,14 +30,16 @@ rule relate_samples:
     benchmark:
         "benchmarks/relate_samples.tsv"
     conda:
-        "../../envs/popdesic.yaml"
+        GPU_CONDA
     threads: shared_threads(4, 8)  # a long job beside the chain that the report waits for
     resources:
-        # Two sums of each pair; genotypes and residuals of passes that are made ahead.
+        # Two sums of each pair; genotypes of passes that are made ahead.
         mem_mb=memory(650, samples=0.05, pairs=10e-6),
-        # 2 n**2 m operations at 20 Gflop/s.
+        # 2 n**2 m operations at 20 Gflop/s on a CPU.
         runtime=minutes(1, pairs=2 * COMPARE["pc_relate"]["max_sites"] / 20e9 / 60),
+        gpu=GPUS if RELATE_DEVICE != "cpu" else 0,
     params:
+        device=RELATE_DEVICE,
         founders=STUDY.founders,
         components=COMPARE["pc_relate"]["components"],
         max_sites=COMPARE["pc_relate"]["max_sites"],

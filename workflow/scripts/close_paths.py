@@ -29,6 +29,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         metric=snakemake.params.metric,
         n_sites=read_json(snakemake.input.panel)["n_sites"],
         min_called=snakemake.params.min_called,
+        threads=snakemake.threads,
     )
     choice = next(map(Path, snakemake.input.choice), None)
     value, graph = chosen_graph(snakemake.params.graph, alpha, choice, space)

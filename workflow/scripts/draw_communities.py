@@ -16,5 +16,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         tree=next(map(Path, snakemake.input.get("tree", [])), None),
         title=snakemake.params.title,
         landmarks=next(map(Path, snakemake.input.get("landmarks", [])), None),
+        processes=snakemake.threads,
     )
     log.info("drawn: %s", ", ".join(names))

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from popdesic.engine.select import cpu_backend
 from popdesic.epistasis.fit_null import fit_null_model, place_on_axes
 from popdesic.epistasis.kin import read_relatives
 from popdesic.io.log import log_counts, logged
@@ -10,7 +11,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
     axes = None
     if snakemake.input.axes:
         beds = [Path(bed).with_suffix("") for bed in snakemake.input.genotypes]
-        axes = place_on_axes(beds, *map(Path, snakemake.input.axes), snakemake.threads)
+        backend = cpu_backend(snakemake.threads)
+        axes = place_on_axes(beds, *map(Path, snakemake.input.axes), backend)
     folder, sheet = Path(snakemake.input.planes[0]).parent, Path(snakemake.params.sheet)
     counts, warnings = fit_null_model(
         folder,

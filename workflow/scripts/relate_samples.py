@@ -4,9 +4,19 @@ from pathlib import Path
 
 from popdesic.compare.relatedness import relate_samples
 from popdesic.compare.resolution import load_resolution
+from popdesic.engine.needs import expected_bytes
+from popdesic.engine.select import select_backend
 from popdesic.io.log import log_counts, logged
+from popdesic.io.tables import read_table
 
 with logged(snakemake.log[0], snakemake.input) as log:
+    n_samples = len(read_table(snakemake.input.samples))
+    backend = select_backend(
+        snakemake.params.device,
+        snakemake.threads,
+        device_bytes=expected_bytes(n_samples, snakemake.params.max_sites),
+    )
+    log.info("device: %s", backend.describe())
     components = snakemake.params.components
     counts = relate_samples(
         [Path(bed).with_suffix("") for bed in snakemake.input.genotypes],
@@ -23,6 +33,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         max_sites=snakemake.params.max_sites,
         min_kinship=snakemake.params.min_kinship,
         error_rate=snakemake.params.error_rate,
-        threads=snakemake.threads,
+        backend=backend,
     )
     log_counts(log, counts)

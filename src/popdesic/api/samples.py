@@ -192,7 +192,7 @@ def _pc_relate(genotypes, scores, founders, min_called: int, threads: int | None
     def read(first: int, last: int) -> np.ndarray:
         return array[:, first:last].T
 
-    found = pc_relate(read, array.shape[1], [len(array)], ancestry, threads or usable_cpus())
+    found = pc_relate(read, array.shape[1], ancestry, backend_for("cpu", threads))
     result = found.matrix()
     if min_called > 1:
         called = (array >= 0).astype(np.float32)

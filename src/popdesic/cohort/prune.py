@@ -42,14 +42,13 @@ def prune_windows(
         here = pos[first:last]
         reach = first + np.searchsorted(here, here + amount, "right")
         back = first + np.searchsorted(here, here - amount, "left")
-        reach, back = reach.tolist(), back.tolist()
-        while True:
-            stop = reach[start - first]
+        following = np.append(back, last)[reach - first]
+        following = np.maximum(following, np.arange(first, last) + 1).tolist()
+        while start < last:
             starts.append(start)
-            stops.append(stop)
-            if stop >= last:
-                break
-            start = max(start + 1, back[stop - first])
+            start = following[start - first]
+        chosen = np.array(starts[len(stops) :], np.int64)
+        stops += reach[chosen - first].tolist()
     return np.array(starts, np.int64), np.array(stops, np.int64)
 
 
@@ -95,7 +94,9 @@ def pruned(planes: Planes, sites: pd.DataFrame, pruning: tuple, backend: Backend
     with np.errstate(invalid="ignore"):
         af = alt / (2 * called)
     removed = called * squares - alt * alt <= 0
-    _, contig = np.unique(sites.chrom.to_numpy(), return_inverse=True)
+    chrom = sites.chrom.to_numpy()
+    contig = np.cumsum(chrom[1:] != chrom[:-1], dtype=np.int64)
+    contig = np.concatenate([np.zeros(min(len(chrom), 1), np.int64), contig])
     start, stop = prune_windows(contig, sites.pos.to_numpy(np.int64), amount, unit, step)
     rows = np.arange(planes.n_samples)
     ends = stop[np.searchsorted(start, rows, "right") - 1]  # of the last window that has the site

@@ -13,6 +13,8 @@ from ..io.genotypes import take_samples
 
 #: Words of a plane are padded to whole 512-bit vectors.
 WORDS_MULTIPLE = 8
+#: Most bytes of the planes of contigs that are looked at side by side.
+AHEAD_BYTES = 1 << 30
 
 #: ``read(first, last)`` or ``read(rows)`` gives the planes of these sites of the panel.
 PlanesReader = Callable[..., Planes]
@@ -21,6 +23,14 @@ PlanesReader = Callable[..., Planes]
 def words_of(n_samples: int) -> int:
     """Words of a plane."""
     return -(-n_samples // (64 * WORDS_MULTIPLE)) * WORDS_MULTIPLE
+
+
+def contigs_at_once(runs: list[tuple[int, int]], n_samples: int, most: int) -> int:
+    """Contigs (first and end rows) whose planes, at most AHEAD_BYTES, are in memory together."""
+    if not n_samples:
+        return 1
+    largest = 3 * 8 * words_of(n_samples) * max((last - first for first, last in runs), default=1)
+    return int(np.clip(AHEAD_BYTES // largest, 1, most))
 
 
 def site_planes(genotypes: np.ndarray) -> Planes:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..embedding.relationship import CHUNK_SITES, Reader, read_cohorts
-from ..engine.threads import one_blas_thread
+from ..engine.threads import one_blas_thread, run_tasks
 from ..io.bed import read_bim, read_fam
 from ..io.sites import chunks
 from ..io.tables import read_table
@@ -26,6 +26,8 @@ from .splits import Split, cut_tree, split_each
 MOST_SITES = 20_000
 #: Trees whose leaves are counted in one pass over the genotypes.
 TREES = 25
+#: Genotypes that a thread counts at a time, 14 bytes each, and the fewest sites of them.
+COUNTED, FEWEST_ROWS = 1 << 21, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +103,9 @@ def evenly(rows: np.ndarray) -> np.ndarray:
 
 
 @one_blas_thread
-def count_groups(read: Reader, n_sites: int, partitions: Sequence[np.ndarray]) -> list[Counts]:
+def count_groups(
+    read: Reader, n_sites: int, partitions: Sequence[np.ndarray], threads: int = 1
+) -> list[Counts]:
     """Gene copies of each group of each partition, in one pass over the genotypes.
 
     Parameters
@@ -110,6 +114,8 @@ def count_groups(read: Reader, n_sites: int, partitions: Sequence[np.ndarray]) -
         Genotypes of `n_sites` sites, int8 (last - first, n), -1 if missing.
     partitions : sequence of int arrays, (n,)
         Groups 0, 1, …; -1 for samples that are not counted.
+    threads : int
+        Changes no byte.
     """
     sizes = [int(partition.max()) + 1 for partition in partitions]
     starts = [0, *np.cumsum(sizes).tolist()]
@@ -118,11 +124,15 @@ def count_groups(read: Reader, n_sites: int, partitions: Sequence[np.ndarray]) -
         counted = np.flatnonzero(partition >= 0)
         member[counted, start + partition[counted]] = 1
     alt, called = np.zeros((2, starts[-1], n_sites))
-    for first, last in chunks(n_sites, CHUNK_SITES):
+
+    def count(first: int, last: int) -> None:
         genotypes = read(first, last)
         there = genotypes >= 0  # float32 holds sums of less than 2**24 copies exactly
         alt[:, first:last] = (np.where(there, genotypes, 0).astype(np.float32) @ member).T
         called[:, first:last] = 2 * (there.astype(np.float32) @ member).T
+
+    rows = max(FEWEST_ROWS, COUNTED // len(member))
+    run_tasks(count, chunks(n_sites, min(rows, CHUNK_SITES)), threads)
     return [Counts(alt[a:b], called[a:b]) for a, b in pairwise(starts)]
 
 
@@ -170,15 +180,23 @@ def split_trees(
     drawn : list of int64 arrays
         Ascending sample numbers; `members` of a tree are places in its array.
     """
-    trees = []
+    found = split_each([points[own] for own in drawn], threads)
+    return measure_depths(found, genotypes, drawn)
+
+
+def measure_depths(
+    trees: list[Split], genotypes: Genotypes, drawn: list[np.ndarray], threads: int = 1
+) -> list[Split]:
+    """The trees of some sets of samples with the depth of every split; as in `split_trees`."""
+    measured = []
     for first, last in chunks(len(drawn), TREES):
-        found = split_each([points[own] for own in drawn[first:last]], threads)
-        partitions = np.full((len(found), len(points)), -1)
-        for row, root, own in zip(partitions, found, drawn[first:last], strict=True):
+        some = list(zip(trees[first:last], drawn[first:last], strict=True))
+        partitions = np.full((len(some), len(genotypes.unrelated)), -1)
+        for row, (root, own) in zip(partitions, some, strict=True):
             row[own] = leaves_to_count(root, genotypes.unrelated[own])
-        counts = count_groups(genotypes.read, len(genotypes.sites), partitions)
-        trees += [with_depths(root, own) for root, own in zip(found, counts, strict=True)]
-    return trees
+        counts = count_groups(genotypes.read, len(genotypes.sites), partitions, threads)
+        measured += [with_depths(root, own) for (root, _), own in zip(some, counts, strict=True)]
+    return measured
 
 
 def with_depths(root: Split, counts: Counts) -> Split:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..distance.neighbor_joining import neighbor_joining
-from ..embedding.knn import BLOCK_NUMBERS, nearest_neighbors
+from ..embedding.knn import nearest_neighbors
 from ..io.files import atomic_path
 from ..io.sites import chunks
 from ..io.tables import write_npz
@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 
 #: Most samples for HDBSCAN, which needs the whole matrix twice in float64.
 HDBSCAN_SAMPLES = 20_000
+#: Values in one block of rows.
+BLOCK_NUMBERS = 1 << 20
 #: Most leaves of the tree, evenly spaced in sample order: neighbour joining takes n**3 steps.
 TREE_LEAVES = 600
 
@@ -59,10 +61,15 @@ def _blocks(matrix: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield np.arange(first, last), block
 
 
-def density_clusters(matrix: np.ndarray, min_cluster_size: int) -> np.ndarray | None:
-    """HDBSCAN's clusters (Campello et al. 2013), -1 for noise; None above HDBSCAN_SAMPLES."""
+def density_clusters(matrix: np.ndarray | None, min_cluster_size: int) -> np.ndarray | None:
+    """HDBSCAN's clusters (Campello et al. 2013), -1 for noise.
+
+    None above HDBSCAN_SAMPLES, or without a matrix.
+    """
     from sklearn.cluster import HDBSCAN
 
+    if matrix is None:
+        return None
     if len(matrix) > HDBSCAN_SAMPLES:
         log.warning("HDBSCAN is left out: more than %d samples", HDBSCAN_SAMPLES)
         return None

@@ -11,46 +11,23 @@ numbered by size, never named.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ..cohort.samples import describe_samples
 from ..distance.landmarks import LandmarkRows
 from ..engine.threads import one_blas_thread, run_tasks
-from ..io.files import read_json, write_json
+from ..io.files import write_json
 from ..io.tables import write_table
 from .agreement import agreement
-from .depth import open_genotypes, split_trees
 from .geodesics import density_clusters, write_tree
-from .splits import (
-    MOST_COMPONENTS,
-    Split,
-    cut_coarse,
-    cut_tree,
-    join_depths,
-    least_coarse_depth,
-)
-from .stability import draw_subsamples, measure_stability
-from .within import structure_within
+from .study_splits import StudySplits, number_by_size, read_splits, split_study
 
 log = logging.getLogger(__name__)
-
-
-def number_by_size(labels: np.ndarray) -> np.ndarray:
-    """Labels renumbered 1, 2, … from the largest group on; ties in order of first appearance.
-
-    Negative labels (no group) become 0.
-    """
-    found, first, inverse, counts = np.unique(
-        labels, return_index=True, return_inverse=True, return_counts=True
-    )
-    order = np.lexsort((first, -counts, found < 0))
-    place = np.empty(len(found), np.int64)
-    place[order] = np.arange(1, len(found) + 1)
-    place[found < 0] = 0
-    return place[inverse]
 
 
 @one_blas_thread  # here, so that what runs side by side cannot lift another's limit
@@ -110,44 +87,83 @@ def find_communities(
         several communities (`within.structure_within`), the clusters of `hdbscan` (None if left
         out) and the sentence if graph-tool is missing.
     """
-    matrix = np.load(lengths, mmap_mode="r") if lengths else None
     samples = describe_samples(order, sheet)
-    significant = int(read_json(axes)["significant"])
-    points = np.load(scores)[:, : min(significant, MOST_COMPONENTS)]
-    about: dict[str, Any] = {
-        "samples": len(samples),
-        "significant": significant,
-        "components": points.shape[1],
-    }
-    n = len(samples)
-    opened = open_genotypes(genotypes, definition, unrelated, samples["sample"])
-    drawn = draw_subsamples(n, draws, seed)
-
-    def split() -> list[Split]:
-        return split_trees(points, opened, [np.arange(n), *drawn], threads)
-
-    def look_otherwise() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        if "tree" in methods and tree_out:
-            rows, names = matrix, samples["sample"]
-            if rows is None:
-                rows, names = landmarks.among().matrix, names.iloc[landmarks.landmarks]
-            write_tree(rows, names, tree_out)
-        return other_views(blocks, matrix, min_cluster_size if "hdbscan" in methods else None)
-
-    (told, found), (root, *others) = run_tasks(
-        lambda work: work(), [(look_otherwise,), (split,)], threads
+    views = _views(lengths, landmarks, samples, methods, min_cluster_size, tree_out)
+    splits, (clusters, _) = split_study(
+        scores,
+        axes,
+        samples["sample"],
+        genotypes=genotypes,
+        definition=definition,
+        unrelated=unrelated,
+        draws=draws,
+        seed=seed,
+        threads=threads,
+        beside=views,
     )
-    about |= told
-    community, fine = number_by_size(cut_coarse(root)), number_by_size(cut_tree(root))
-    about |= describe_splits(root, significant)
-    about |= {"communities": int(community.max()), "fine": int(fine.max())}
-    # The whole says it already where there is one community.
-    about["within"] = []
-    if community.max() > 1:
-        about["within"] = structure_within(opened, community, fine, threads)
-    stability = measure_stability(points, community, drawn, [cut_coarse(tree) for tree in others])
+    views = other_views(blocks, clusters, "hdbscan" in methods)
+    return _write(splits, *views, samples, partition_out, agreement_out, about_out)
+
+
+@one_blas_thread
+def join_communities(
+    splits: Path,
+    lengths: Path | None,
+    blocks: Path | None,
+    order: Path,
+    sheet: Path,
+    *,
+    methods: list[str],
+    min_cluster_size: int,
+    partition_out: Path,
+    agreement_out: Path,
+    about_out: Path,
+    tree_out: Path | None = None,
+    landmarks: LandmarkRows | None = None,
+    threads: int = 1,
+) -> dict[str, Any]:
+    """`find_communities` after `study_splits.write_splits`: the same bytes."""
+    samples = describe_samples(order, sheet)
+    views = _views(lengths, landmarks, samples, methods, min_cluster_size, tree_out)
+    clusters, _ = run_tasks(lambda k: views[k](), zip(range(len(views))), threads)
+    views = other_views(blocks, clusters, "hdbscan" in methods)
+    return _write(read_splits(splits), *views, samples, partition_out, agreement_out, about_out)
+
+
+def _views(
+    lengths: Path | None,
+    landmarks: LandmarkRows | None,
+    samples: pd.DataFrame,
+    methods: list[str],
+    min_cluster_size: int,
+    tree_out: Path | None,
+) -> list[Callable[[], Any]]:
+    """What is made of the geodesics: HDBSCAN's clusters, or None, and the tree's file."""
+    matrix, names = np.load(lengths, mmap_mode="r") if lengths else None, samples["sample"]
+    rows = matrix
+    if rows is None and landmarks is not None:
+        rows, names = landmarks.among().matrix, names.iloc[landmarks.landmarks]
+    hdbscan, tree = "hdbscan" in methods, "tree" in methods and tree_out
+    return [
+        lambda: density_clusters(matrix, min_cluster_size) if hdbscan else None,
+        lambda: write_tree(rows, names, tree_out) if tree else None,
+    ]
+
+
+def _write(
+    splits: StudySplits,
+    told: dict[str, Any],
+    found: dict[str, np.ndarray],
+    samples: pd.DataFrame,
+    partition_out: Path,
+    agreement_out: Path,
+    about_out: Path,
+) -> dict[str, Any]:
+    about = {"samples": len(samples)}
+    about |= {key: splits.about[key] for key in ("significant", "components")}
+    about |= told | splits.about
     table = samples[["sample"]].assign(
-        community=community, stability=stability, f_st=join_depths(root).round(5), fine=fine
+        community=splits.community, stability=splits.stability, f_st=splits.f_st, fine=splits.fine
     )
     table = table.assign(**found)
     write_table(partition_out, table)
@@ -157,11 +173,11 @@ def find_communities(
 
 
 def other_views(
-    blocks: Path | None, matrix: np.ndarray | None, min_cluster_size: int | None
+    blocks: Path | None, clusters: np.ndarray | None, hdbscan: bool
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What the block model and HDBSCAN find: entries of `about_out`, and partitions.
+    """What the block model and HDBSCAN found: entries of `about_out`, and partitions.
 
-    `min_cluster_size`: None leaves HDBSCAN out, as does a `matrix` that there is not.
+    `hdbscan`: whether the study asks for it; it may have no `clusters` still.
     """
     about: dict[str, Any] = {}
     found: dict[str, np.ndarray] = {}
@@ -175,34 +191,11 @@ def other_views(
             about["block_model"] = describe_model(model)
             for level, partition in enumerate(model["levels"]):
                 found[f"level{level}"] = number_by_size(partition)
-    if min_cluster_size is not None:
-        clusters = None if matrix is None else density_clusters(matrix, min_cluster_size)
+    if hdbscan:
         about["hdbscan"] = None if clusters is None else int(clusters.max()) + 1
-        if clusters is not None:
-            found["hdbscan"] = number_by_size(clusters)
+    if clusters is not None:
+        found["hdbscan"] = number_by_size(clusters)
     return about, found
-
-
-def describe_splits(root: Split, significant: int) -> dict[str, Any]:
-    """Kind of structure, and the evidence for each split or, without any, against one."""
-    splits = [node for node in root.walk() if node.halves]
-    kind = "discrete" if splits else "continuous" if significant else "one"
-    shown = splits or ([root] if root.gap else [])
-    return {
-        "structure": kind,
-        "coarse_f_st": round(least_coarse_depth(root), 5) if splits else None,
-        "splits": [
-            {
-                "samples": len(node.members),
-                "halves": [len(half.members) for half in node.halves],
-                "f_st": round(node.depth, 5) if splits else None,
-                "dip": round(node.gap.dip, 5),
-                "p": round(node.gap.p, 6),
-                "width": round(node.gap.width, 4),
-            }
-            for node in shown
-        ],
-    }
 
 
 def describe_model(model: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -71,20 +71,19 @@ def compare_with_all(
     UserError
         Planes of different panels.
     """
+    from ..engine.host.one_against_all import count_with_all  # numba starts slowly
+
     planes, people = load_cohorts(folders)
-    # Distances over jointly called sites follow from the counts of kinship.
-    derived = missing == "pairwise" and metric != "normalized"
-    found: list[np.ndarray] = []
-    further: list[dict[str, np.ndarray]] = []
-    for block in _blocks(planes.parts):
-        found.append(backend.bitgemm(query, block, KINSHIP)[:, 0])
-        if not derived:
-            further.append(pairwise_counts(query, block, backend, metric=metric, missing=missing))
+    found = [count_with_all(query, part, backend.threads) for part in planes.parts]
     counts = dict(zip(KINSHIP.outputs, np.concatenate(found, axis=1), strict=True))
-    if derived:
+    if missing == "pairwise" and metric != "normalized":
+        # Distances over jointly called sites follow from the counts of kinship.
         used = {name: counts[name][None] for name in ("called", "ibs0")}
         used["squared"] = kinship.squared_distance(counts)[None]
     else:
+        options = {"metric": metric, "missing": missing}
+        blocks = _blocks(planes.parts)
+        further = [pairwise_counts(query, block, backend, **options) for block in blocks]
         used = {name: np.concatenate([part[name] for part in further], 1) for name in further[0]}
     limits = {"metric": metric, "n_sites": query.n_sites, "min_called": min_called}
     distances = distances_of_counts(used, np.zeros(0, np.int64), **limits)[0]

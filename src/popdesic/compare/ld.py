@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
+from ..cohort.prune import contig_runs
 from ..cohort.prune_options import parse_window
 from ..engine.base import Backend
 from ..engine.comparisons import BLOCK_SITES, r2_block
@@ -41,6 +41,11 @@ class Decay:
         units = np.rint(r2[there][inside] / UNIT)
         self.total += np.bincount(index[inside], units, size).astype(np.int64)
         self.pairs += np.bincount(index[inside], minlength=size)
+
+    def merge(self, other: Decay) -> None:
+        """Add what another one has counted."""
+        self.total += other.total
+        self.pairs += other.pairs
 
     def table(self) -> pd.DataFrame:
         """`from_bp`, `to_bp`, `pairs`, `mean_r2` of the non-empty distance bins."""
@@ -77,10 +82,8 @@ def window_ends(sites: pd.DataFrame, window: str, cm: np.ndarray | None = None) 
         The window is invalid, or is in cM without a map.
     """
     amount, unit = parse_window(window)
-    _, run = np.unique(sites.chrom.to_numpy(), return_inverse=True)
-    bounds = np.flatnonzero(np.diff(run, prepend=-1, append=-1))
     ends = np.empty(len(sites), np.int64)
-    for first, last in itertools.pairwise(bounds):
+    for first, last in contig_runs(sites.chrom.to_numpy()):
         here = np.arange(first, last)
         if unit == "sites":
             ends[here] = np.minimum(here + 1 + int(amount), last)

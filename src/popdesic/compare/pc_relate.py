@@ -22,11 +22,13 @@ happens to relatives if axes fit noise. Such people are heterozygous beyond expe
 kinship with themselves is below 1/2. All their kinships are therefore divided by the square root of
 twice it (at least LEAST_OWN). Inbreeding, above 1/2, changes nothing.
 
+Residuals and spreads are rounded to whole numbers, so that kinships have the same bytes from any
+device and any number of threads (`engine.expected`).
+
 Cost: ``2 n**2 m`` multiplications and additions for n samples and m sites (two symmetric products)
-and 8 bytes per ordered pair. At 50 000 sites on two busy cores of an AMD EPYC 600 samples take 4 s
-and 3 000 samples 37 s (tests/bench/bench_relatedness.py --cost), so 30 000 take an hour and 7 GB.
-Candidates chosen by KING-robust would be cheaper, but would miss what PC-Relate is for; fewer sites
-cost less for all pairs, and 50 000 spread over the genome are nearly as good as all.
+and 8 bytes per ordered pair (tests/bench/bench_relatedness.py --cost). Candidates chosen by
+KING-robust would be cheaper, but would miss what PC-Relate is for; fewer sites cost less for all
+pairs, and 50 000 spread over the genome are nearly as good as all.
 """
 
 from __future__ import annotations
@@ -37,18 +39,17 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ..engine.threads import run_ordered, run_tasks
+from ..engine.base import Backend
+from ..engine.expected import FREQUENCIES, SQUARE_BITS, ExpectedKinship
+from ..engine.threads import run_ordered
 from ..io.genotypes import MISSING
 from ..io.sites import chunks
 from .resolution import THIRD
 
-#: Sites of one pass and samples per side of one block. Both decide the order of sums.
-CHUNK_SITES, BLOCK_SAMPLES = 1_024, 512
-#: Most bytes of passes that are made ahead.
-AHEAD_BYTES = 1 << 28
-#: Range of individual frequencies that count: outside, the fitted line says little about a
-#: frequency, and small denominators dominate.
-FREQUENCIES = (0.01, 0.99)
+#: Sites of one pass, and of one regression: the latter decides the order of sums.
+CHUNK_SITES, FIT_SITES = 1_024, 256
+#: Most bytes of passes that are made ahead, and bytes of a sample in one of them.
+AHEAD_BYTES, PASS_BYTES = 1 << 30, 2 * CHUNK_SITES + 8 * FIT_SITES
 #: A site whose missing genotypes leave less than this share of the information about any axis among
 #: the training samples is left out.
 LEAST_INFORMATION = 0.1
@@ -92,8 +93,11 @@ class Ancestry:
             total[axis] = np.bincount(columns[fitted], weights, minlength=len(self.basis))
         return total
 
-    def bias(self, shares: np.ndarray) -> Callable[[slice, slice], np.ndarray]:
-        """What the regression adds to kinship, for a block: R K R' - K, see above.
+    def bias(self, shares: np.ndarray) -> np.ndarray:
+        """What the regression adds to kinship, R K R' - K, see above: float64 (k + 1, n_samples).
+
+        For samples i and j it is the sum over axes of basis_i times this of j, less the shares of
+        i times basis_j.
 
         Parameters
         ----------
@@ -101,12 +105,10 @@ class Ancestry:
             Basis of the training samples times their kinship with all samples.
         """
         twice = shares[:, self.training] @ self.basis[self.training]
-
-        def of(rows: slice, columns: slice) -> np.ndarray:
-            a, b = self.basis[rows], self.basis[columns]
-            return a @ twice @ b.T - a @ shares[:, columns] - shares[:, rows].T @ b.T
-
-        return of
+        found = -shares
+        for axis, own in enumerate(self.basis.T):  # one by one: the same bytes for any samples
+            found += twice[:, axis, None] * own
+        return found
 
 
 def ancestry_of(scores: np.ndarray, training: np.ndarray, components: int) -> Ancestry:
@@ -191,14 +193,12 @@ def _individual(coefficients: np.ndarray, genotypes: np.ndarray, basis: np.ndarr
 
 @dataclass(frozen=True)
 class Kinships:
-    """Kinship of all pairs, as blocks of the upper triangle.
+    """Kinship of all pairs.
 
     Attributes
     ----------
-    bounds : list of (first, last)
-        Blocks of samples.
-    blocks : dict
-        float64 arrays by pair of block numbers a <= b. NaN if no site counts.
+    pairs : ExpectedKinship
+        NaN if no site counts.
     own : float64 array, (n_samples,)
         Kinship of each sample with itself, (1 + inbreeding) / 2, before the kinships were divided:
         below 1/2 if it is heterozygous beyond expectation.
@@ -206,131 +206,71 @@ class Kinships:
         See `fit_frequencies`.
     """
 
-    bounds: list[tuple[int, int]]
-    blocks: dict[tuple[int, int], np.ndarray]
+    pairs: ExpectedKinship
     own: np.ndarray
     coefficients: np.ndarray
 
     def matrix(self) -> np.ndarray:
         """float64 (n_samples, n_samples), symmetric."""
-        n = self.bounds[-1][1]
-        found = np.empty((n, n))
-        for (a, b), block in self.blocks.items():
-            rows, columns = slice(*self.bounds[a]), slice(*self.bounds[b])
-            whole = np.triu(block) + np.triu(block, 1).T if a == b else block
-            found[rows, columns] = whole
-            found[columns, rows] = whole.T
-        return found
+        return self.pairs.matrix()
 
     def close(self, least: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows, columns and kinship of the pairs of different samples with at least `least`."""
-        parts = list(_close(self.blocks, self.bounds, least))
-        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+        return self.pairs.close(least)
 
 
-def pc_relate(
-    read: Reader, n_sites: int, sizes: list[int], ancestry: Ancestry, threads: int = 1
-) -> Kinships:
+def pc_relate(read: Reader, n_sites: int, ancestry: Ancestry, backend: Backend) -> Kinships:
     """PC-Relate kinship of all pairs of samples.
 
     Parameters
     ----------
     read : callable
         See Reader.
-    sizes : list of int
-        Number of samples of each cohort, in order. Blocks of samples lie within cohorts, and every
-        product has one thread, so that bytes depend neither on the number of threads nor on
-        cohorts that arrive later.
-    threads : int
+    backend : Backend
+        Where the products are made. Neither it nor its number of threads changes a byte.
     """
-    first, bounds = 0, []
-    for size in sizes:
-        bounds += [(first + a, first + b) for a, b in chunks(size, BLOCK_SAMPLES)]
-        first += size
-    pairs = [(a, b) for a in range(len(bounds)) for b in range(a, len(bounds))]
-    shape = {(a, b): (np.ptp(bounds[a]), np.ptp(bounds[b])) for a, b in pairs}
-    from ..engine.host.expected_genotypes import residuals
-
-    shared = {pair: np.zeros(shape[pair]) for pair in pairs}
-    scale = {pair: np.zeros(shape[pair]) for pair in pairs}
+    pairs = backend.expected_kinship(ancestry.basis, n_sites)
+    n = len(ancestry.basis)
     coefficients = np.empty((n_sites, ancestry.basis.shape[1]))
+    ahead = int(np.clip(AHEAD_BYTES // (PASS_BYTES * max(n, 1)), 1, backend.threads))
 
-    room = AHEAD_BYTES // (CHUNK_SITES * max(first, 1) * 9)  # genotypes, residuals and spreads
-    ahead = int(np.clip((room - 1) // 2, 1, threads))  # `run_ordered` keeps 2 k + 1 results of k
-
-    def prepare(site_bounds: tuple[int, int]) -> tuple[np.ndarray, list]:
-        genotypes = read(*site_bounds)
-        fitted = fit_frequencies(genotypes, ancestry)
-
-        def standardize(one: int, last: int):
-            frequency = fitted @ ancestry.basis[one:last].T
-            return residuals(genotypes[:, one:last], frequency, *FREQUENCIES)
-
-        return fitted, run_tasks(standardize, bounds, threads if ahead == 1 else 1)
+    def prepare(bounds: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        genotypes = np.ascontiguousarray(read(*bounds))
+        parts = chunks(len(genotypes), FIT_SITES)
+        fitted = [fit_frequencies(genotypes[slice(*part)], ancestry) for part in parts]
+        return genotypes, np.concatenate(fitted)
 
     with threadpool_limits(1, "blas"):
         sites = list(chunks(n_sites, CHUNK_SITES))
-        prepared = run_ordered(prepare, sites, ahead)
-        for (start, end), (fitted, parts) in zip(sites, prepared, strict=True):
-            coefficients[start:end] = fitted
-
-            def add(a: int, b: int, which: int, parts=parts) -> None:
-                total = (shared, scale)[which][a, b]
-                total += parts[a][which].T @ parts[b][which]
-
-            run_tasks(add, [(*pair, which) for pair in pairs for which in range(2)], threads)
-
-    with threadpool_limits(1, "blas"):
-        for (a, b), total in shared.items():
-            with np.errstate(divide="ignore", invalid="ignore"):
-                total /= 4 * scale.pop((a, b))
-        error = _remove_bias(shared, bounds, ancestry)
-    own = np.concatenate([np.diag(shared[a, a]) for a in range(len(bounds))])
+        for bounds, (genotypes, fitted) in zip(
+            sites, run_ordered(prepare, sites, ahead), strict=True
+        ):
+            coefficients[slice(*bounds)] = fitted
+            pairs.add(bounds[0], genotypes, fitted)
+        pairs.divide()
+        error = _remove_bias(pairs, ancestry)
+    own = pairs.own()
     # Without the second condition, chance alone would raise the kinship of everyone.
     beyond = own < 0.5 - OWN_ERRORS * error
-    root = np.sqrt(np.where(beyond, np.maximum(2 * own, LEAST_OWN), 1.0))
-    for (a, b), block in shared.items():
-        block /= root[slice(*bounds[a]), None] * root[None, slice(*bounds[b])]
-    return Kinships(bounds, shared, own, coefficients)
+    pairs.scale(np.sqrt(np.where(beyond, np.maximum(2 * own, LEAST_OWN), 1.0)))
+    return Kinships(pairs, own, coefficients)
 
 
-def _remove_bias(
-    blocks: dict[tuple[int, int], np.ndarray], bounds: list[tuple[int, int]], ancestry: Ancestry
-) -> float:
+def _remove_bias(pairs: ExpectedKinship, ancestry: Ancestry) -> float:
     """Subtract the bias of the regression: for unrelated people, then for the relatives found.
 
     Returns the standard error of kinship: root mean square over the training samples.
     """
-    n = len(ancestry.training)
-    everyone = np.arange(n)
-    alone = ancestry.shares(everyone, everyone, np.full(n, 0.5))
-    of_strangers = ancestry.bias(alone)
-    squares, pairs = 0.0, 0
-    for (a, b), block in blocks.items():
-        rows, columns = slice(*bounds[a]), slice(*bounds[b])
-        block -= of_strangers(rows, columns)
-        fitted = np.outer(ancestry.training[rows], ancestry.training[columns])
-        fitted = np.triu(fitted, 1) if a == b else fitted
-        fitted &= np.isfinite(block)
-        squares, pairs = squares + float((block[fitted] ** 2).sum()), pairs + int(fitted.sum())
+    everyone = np.arange(len(ancestry.training))
+    alone = ancestry.shares(everyone, everyone, np.full(len(everyone), 0.5))
+    pairs.subtract(ancestry.bias(alone), alone)
     # The fitted are unrelated: their kinships show what is chance.
-    error = (squares / max(pairs, 1)) ** 0.5
-    least = max(THIRD, CHANCE * error)
-    parts = zip(*_close(blocks, bounds, least), strict=True)
-    rows, columns, values = (np.concatenate(part) for part in parts)
+    squares, count = pairs.squares(ancestry.training)
+    error = (squares / max(count, 1)) ** 0.5 / 2.0**SQUARE_BITS
+    rows, columns, values = pairs.close(max(THIRD, CHANCE * error))
     related = ancestry.shares(rows, columns, values) + ancestry.shares(columns, rows, values)
-    of_relatives = ancestry.bias(related)
-    for (a, b), block in blocks.items():
-        block -= of_relatives(slice(*bounds[a]), slice(*bounds[b]))
+    pairs.subtract(ancestry.bias(related), related)
     return error
-
-
-def _close(blocks, bounds, least: float):
-    """Rows, columns and values, block by block, of different samples with at least `least`."""
-    for (a, b), block in blocks.items():
-        with np.errstate(invalid="ignore"):
-            rows, columns = np.nonzero(np.triu(block >= least, 1) if a == b else block >= least)
-        yield rows + bounds[a][0], columns + bounds[b][0], block[rows, columns]
 
 
 @dataclass(frozen=True)

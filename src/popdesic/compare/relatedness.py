@@ -8,17 +8,20 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.panel import load_panel
+from ..engine.base import Backend
 from ..io.bed import open_bed, read_fam
 from ..io.errors import UserError
 from ..io.files import read_json, write_json
 from ..io.genotypes import take_samples, unpack_bed
 from ..io.tables import read_table, write_table
 from .kinship import SAME, king_robust, parent_limit, relation
-from .pc_relate import PairCounts, Reader, ancestry_of, count_pairs, pc_relate
+from .pc_relate import Kinships, PairCounts, Reader, ancestry_of, count_pairs, pc_relate
 from .resolution import Resolution
 
 PAIRS = ["sample_a", "sample_b", "cohort_a", "cohort_b", "sites", "kinship", "king", "k0"]
 PAIRS += ["relation"]
+#: People of each cohort who show what kinship strangers have.
+STRANGERS = 512
 
 
 def genotype_reader(prefixes: list[Path], chosen: np.ndarray, kept: np.ndarray) -> Reader:
@@ -74,7 +77,7 @@ def relate_samples(
     max_sites: int,
     min_kinship: float,
     error_rate: float,
-    threads: int = 1,
+    backend: Backend,
 ) -> dict[str, int | float]:
     """PC-Relate kinship of a study's samples, with the frequencies of the unrelated founders.
 
@@ -106,6 +109,8 @@ def relate_samples(
         Pairs with less by both methods are not listed.
     error_rate : float
         Genotyping error rate, for parents and children.
+    backend : Backend
+        See `pc_relate`.
 
     Returns
     -------
@@ -137,13 +142,13 @@ def relate_samples(
     except ValueError as error:
         raise UserError(f"results/compare/pc_relate.tsv: {error}") from None
     sizes = people.groupby("cohort", sort=False).size()
-    found = pc_relate(read, n_sites, sizes.tolist(), ancestry, threads)
+    found = pc_relate(read, n_sites, ancestry, backend)
 
     limit = float(resolution.least_pc_relate(np.array(n_sites)))
     rows, columns, values = found.close(max(min_kinship, limit))
     listed = read_table(king)
     rows, columns, values, same = _with_listed(rows, columns, values, listed, people, found)
-    counts = count_pairs(read, ancestry, found.coefficients, rows, columns, threads)
+    counts = count_pairs(read, ancestry, found.coefficients, rows, columns, backend.threads)
     least = resolution.least_pc_relate(counts.sites)
     by_king = _is_listed(rows, columns, listed, people)
     table = _pair_table(people, rows, columns, values, counts, same, least, error_rate)
@@ -201,11 +206,8 @@ def _with_listed(rows, columns, values, listed, people, found):
     there = a >= 0
     a, b, same = a[there], b[there], (listed.relation == SAME).to_numpy()[there]
     close = dict(zip(zip(rows.tolist(), columns.tolist(), strict=True), values, strict=True))
-    starts = np.array([first for first, _ in found.bounds])
-    for i, j in zip(a.tolist(), b.tolist(), strict=True):
-        if (i, j) not in close:
-            one, other = np.searchsorted(starts, (i, j), side="right") - 1
-            close[i, j] = found.blocks[one, other][i - starts[one], j - starts[other]]
+    for i, j, value in zip(a.tolist(), b.tolist(), found.pairs.of(a, b).tolist(), strict=True):
+        close.setdefault((i, j), value)
     pairs = np.array(sorted(close), np.int64).reshape(-1, 2)
     twins = set(zip(a[same].tolist(), b[same].tolist(), strict=True))
     return (
@@ -257,14 +259,12 @@ def pair_labels(
     return labels
 
 
-def _strangers(found, sizes: pd.Series) -> dict[str, float]:
-    """Median kinship of pairs of each cohort's first block: 0 unless the axes miss its ancestry."""
-    starts = np.cumsum([0, *sizes])
+def _strangers(found: Kinships, sizes: pd.Series) -> dict[str, float]:
+    """Median kinship of the first STRANGERS of each cohort: 0 unless the axes miss its ancestry."""
     medians = {}
-    for number, (first, last) in enumerate(found.bounds):
-        if first in starts and last - first > 1:
-            block = found.blocks[number, number]
-            above = block[np.triu_indices(len(block), 1)]
-            cohort = sizes.index[int(np.searchsorted(starts, first))]
+    for cohort, end, size in zip(sizes.index, np.cumsum(sizes), sizes, strict=True):
+        if size > 1:
+            m = min(size, STRANGERS)
+            above = found.pairs.block(end - size, end - size + m)[np.triu_indices(m, 1)]
             medians[cohort] = float(np.nanmedian(above)) if np.isfinite(above).any() else 0.0
     return medians

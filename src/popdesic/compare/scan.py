@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,15 +12,17 @@ import pandas as pd
 
 from ..cohort.genetic_maps import parse_ld_map, require_rising
 from ..cohort.panel import load_panel
-from ..cohort.prune import contig_runs, pruned, write_lists
+from ..cohort.prune import contig_runs, pruned, widest_window, write_lists
 from ..cohort.prune_options import parse_pruning
 from ..cohort.samples import unrelated_founders
-from ..cohort.site_planes import read_site_planes, site_planes
+from ..cohort.site_planes import contigs_at_once, read_site_planes, site_planes
 from ..engine.base import Backend
-from ..engine.comparisons import tables_of
+from ..engine.comparisons import NARROW, tables_of
 from ..engine.terms import Planes
+from ..engine.threads import run_ordered
 from ..io.bed import read_fam
 from ..io.errors import UserError
+from ..io.laps import Laps
 from ..io.sites import canonical_contig
 from ..io.tables import open_text, write_npz, write_table
 from ..io.text import read_text
@@ -31,6 +35,7 @@ from .disequilibrium import (
 from .ld import Decay, r2_matrix, window_ends
 from .options import parse_region
 
+log = logging.getLogger(__name__)
 COLUMNS = ("chrom", "pos_a", "id_a", "pos_b", "id_b", "distance", "called", "r2", "d", "d_prime")
 #: Sites of the drawn region if none is named, and most sites of a named region.
 REGION_SITES, MOST_REGION_SITES = 150, 2000
@@ -65,7 +70,8 @@ def measure_ld(
 ) -> dict[str, int]:
     """LD between the panel's sites, over the founders (only the unrelated ones, given a table).
 
-    Contigs are processed one by one, so the largest one bounds the memory.
+    Contigs are looked at side by side where their planes take little memory
+    (`site_planes.AHEAD_BYTES`), otherwise one by one.
 
     Parameters
     ----------
@@ -87,6 +93,7 @@ def measure_ld(
     UserError
         An invalid window, region or map; genotypes without phase.
     """
+    laps = Laps()
     sites, digest = load_panel(panel)
     pruning = parse_pruning(options.prune, "compare.ld.prune")
     cm = read_map(Path(options.map), sites) if options.map else None
@@ -102,28 +109,47 @@ def measure_ld(
             ],
             axis=1,
         )
+    laps.end("panel")
+    runs = contig_runs(sites.chrom.to_numpy())
+    narrow = max(_widest(sites, options, cm), widest_window(sites, *pruning[:2])) <= NARROW
+    n_samples = sum(int(who.sum()) for who in keep)
+    most = backend.threads if narrow or backend.name == "cpu" else 1
+    at_once = contigs_at_once(runs, n_samples, most)
+    shared = backend
+    if at_once > 1:
+        shared = copy(backend)
+        shared.threads = -(-backend.threads // at_once)
+        read = read_site_planes(prefixes, keep, shared.threads)
+
+    def on_contig(bounds: tuple[int, int]) -> _Contig:
+        first, last = bounds
+        here = sites.iloc[first:last].reset_index(drop=True)
+        planes = read(first, last)
+        removed = pruned(planes, here, pruning, shared)
+        if phased is not None:
+            planes = site_planes(phased[first:last])
+        ends = window_ends(here, options.window, None if cm is None else cm[first:last])
+        pos, decay = here.pos.to_numpy(), Decay()
+
+        def count(i: np.ndarray, j: np.ndarray, r2: np.ndarray) -> None:
+            decay.add(pos[j] - pos[i], r2)
+
+        i, j, r2 = shared.r2_pairs(planes, ends, options.min_r2, count)
+        lines = _lines_of_pairs(here, planes, i, j, r2, phased is not None, shared)
+        return _Contig(removed, decay, first + i, first + j, lines)
+
     decay, removed, pairs = Decay(), np.zeros(len(sites), bool), []
     with open_text(out["pairs"]) as file:
         filled = "; missing calls imputed" if options.genotypes == "imputed" else ""
         file.write(f"# panel {digest}; {HOW[options.phase]}; founders{filled}\n")
         file.write("\t".join(COLUMNS) + "\n")
-        for first, last in contig_runs(sites.chrom.to_numpy()):
-            rows = np.arange(first, last)
-            here = sites.iloc[first:last].reset_index(drop=True)
-            planes = read(first, last)
-            removed[rows] = pruned(planes, here, pruning, backend)
-            if phased is not None:
-                planes = site_planes(phased[rows])
-            ends = window_ends(here, options.window, None if cm is None else cm[rows])
-            pos = here.pos.to_numpy()
-            i, j, r2 = backend.r2_pairs(
-                planes,
-                ends,
-                options.min_r2,
-                lambda a, b, r2, pos=pos: decay.add(pos[b] - pos[a], r2),
-            )
-            _write_pairs(file, here, planes, i, j, r2, phased is not None, backend)
-            pairs.append((first + i, first + j))
+        for (first, last), one in zip(runs, run_ordered(on_contig, runs, at_once), strict=True):
+            laps.end("contigs")
+            removed[first:last] = one.removed
+            decay.merge(one.decay)
+            pairs.append((one.first, one.second))
+            file.write(one.lines)
+            laps.end("writing")
     write_table(out["decay"], decay.table())
     write_lists(sites, removed, out["kept"], out["removed"])
     i, j = (np.concatenate(part) for part in zip(*pairs, strict=True))
@@ -136,16 +162,35 @@ def measure_ld(
         pos=sites.pos.to_numpy(np.int64)[region],
         r2=whole.astype(np.float32),
     )
+    laps.end("region")
+    laps.log(log, "LD")
     return {
         "sites": len(sites),
-        "samples": sum(int(who.sum()) for who in keep),
+        "samples": n_samples,
         f"pairs with r2 of at least {options.min_r2}": len(i),
         "pairs within the window": int(decay.pairs.sum()),
         "sites left by pruning": int((~removed).sum()),
     }
 
 
-def _write_pairs(file, sites, planes: Planes, i, j, r2, phased: bool, backend) -> None:
+@dataclass(frozen=True)
+class _Contig:
+    """Of one contig: what pruning removes, the rows of pairs of sites, and their lines."""
+
+    removed: np.ndarray
+    decay: Decay
+    first: np.ndarray
+    second: np.ndarray
+    lines: str
+
+
+def _widest(sites: pd.DataFrame, options: LdOptions, cm: np.ndarray | None) -> int:
+    """Sites of the widest window."""
+    ends = window_ends(sites, options.window, cm)
+    return int((ends - np.arange(len(ends))).max(initial=1))
+
+
+def _lines_of_pairs(sites, planes: Planes, i, j, r2, phased: bool, backend) -> str:
     tables = tables_of(planes, i, j, backend.threads)
     frequency = haplotype_pair_frequencies(tables) if phased else haplotype_frequencies(tables)
     d, d_prime = disequilibrium(frequency)
@@ -162,7 +207,7 @@ def _write_pairs(file, sites, planes: Planes, i, j, r2, phased: bool, backend) -
     columns += [integer_fields(pos[j]), names.at(j)]
     columns += [integer_fields(pos[j] - pos[i]), integer_fields(tables.sum(axis=(1, 2)))]
     columns += [number_fields(values, 6) for values in (r2, d, d_prime)]
-    file.write(join_fields(columns).decode())
+    return join_fields(columns).decode()
 
 
 def choose_region(sites: pd.DataFrame, region: str, i: np.ndarray, j: np.ndarray) -> np.ndarray:

@@ -24,9 +24,9 @@ from .rows import Pair, Row, other_of
 log = logging.getLogger(__name__)
 #: Planes are read ahead if they are smaller than this share of the machine's memory, in blocks.
 AHEAD_SHARE, AHEAD_BYTES = 0.35, 8 << 20
-#: Cohorts whose rows are computed together, so that the planes of others are read half as often:
-#: two with 10 000 samples and 10 million sites fit a device of 141 GB.
-ROWS_TOGETHER = 2
+#: Cohorts whose rows are computed together, so that the planes of others are read a third as often:
+#: three with 10 000 samples and 10 million sites fit a device of 141 GB.
+ROWS_TOGETHER = 3
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 Boruvka's algorithm: in each round every part but the largest is joined to another by its shortest
 edge. For most samples the nearest one outside their part is in their list. Where a list ends
-before, and something so near could decide, distances to all founders are computed.
+before, and something so near could decide, that one is searched (`Outside`): a few of each part
+first, whose edges then show that most others need no search.
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ from .landmarks import Neighbors, choose_landmarks
 
 log = logging.getLogger(__name__)
 
-#: Distances in memory at a time: 64 MB.
-BLOCK_NUMBERS = 8_000_000
-#: Distances of some founders to all founders, in their order: float64 (len(which), n_founders).
-FounderRows = Callable[[np.ndarray], np.ndarray]
+#: Founders of a part that are searched before its others.
+FIRST_OF_PART = 256
+#: The nearest founder outside its part of each of some founders: their numbers, the part of every
+#: founder and each part's shortest edge so far give distances (infinite without one, or where it is
+#: longer than that edge) and numbers, of equally near founders the smallest.
+Outside = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def founder_tree(
-    index: np.ndarray, distance: np.ndarray, founders: np.ndarray, rows: FounderRows
+    index: np.ndarray, distance: np.ndarray, founders: np.ndarray, outside: Outside
 ) -> tuple[np.ndarray, np.ndarray]:
     """The edges of `geodesic.graph.spanning_tree` of the founders, and their lengths.
 
@@ -32,7 +35,7 @@ def founder_tree(
     index, distance : arrays, (n, k)
         Nearest others of everyone, nearest first, ties by number.
     founders : bool array, (n,)
-    rows : callable
+    outside : callable
         The founders are numbered 0, 1, … here.
 
     Returns
@@ -45,7 +48,7 @@ def founder_tree(
     lists = _Lists.of(index, distance, founders)
     part, edges = np.arange(len(who)), []
     while len(np.unique(part)) > 1:
-        found = _outgoing(lists, part, rows)
+        found = _outgoing(lists, part, outside)
         if not len(found):
             break  # what is left is infinitely far
         edges.append(found)
@@ -86,7 +89,7 @@ class _Lists:
         return found
 
 
-def _outgoing(lists: _Lists, part: np.ndarray, rows: FounderRows) -> np.ndarray:
+def _outgoing(lists: _Lists, part: np.ndarray, outside: Outside) -> np.ndarray:
     """Shortest edge of every part but the largest, float64 (n_parts - 1 or fewer, 3)."""
     found = lists.first_outside(part)
     sizes = np.bincount(part)
@@ -94,29 +97,31 @@ def _outgoing(lists: _Lists, part: np.ndarray, rows: FounderRows) -> np.ndarray:
     best = np.full(len(sizes), np.inf)
     np.minimum.at(best, part, found[:, 0])
     unknown = np.flatnonzero(small & np.isinf(found[:, 0]) & np.isfinite(lists.end))
-    unknown = unknown[np.argsort(lists.end[unknown], kind="stable")]
-    step, searched = max(1, BLOCK_NUMBERS // max(len(part), 1)), 0
-    for first in range(0, len(unknown), step):
-        which = unknown[first : first + step]
+    searched = 0
+    for which in _few_first(unknown[np.lexsort((lists.end[unknown], part[unknown]))], part):
         which = np.sort(which[lists.end[which] <= best[part[which]]])
         if not len(which):
             continue
         searched += len(which)
-        far = np.array(rows(which), np.float64)
-        far[part[which][:, None] == part] = np.inf
-        other = far.argmin(axis=1)  # the first of equals
-        least = far[np.arange(len(which)), other]
-        known = np.isfinite(least)
-        found[which[known], 0] = least[known]
+        far, other = outside(which, part, best)
+        known = np.isfinite(far)
         pairs = np.stack([which, other], axis=1)[known]
+        found[which[known], 0] = far[known]
         found[which[known], 1:] = np.sort(pairs, axis=1)
-        np.minimum.at(best, part[which], least)
+        np.minimum.at(best, part[which], far)
     if searched:
-        log.info("%d parts: distances of %d founders to all founders", (sizes > 0).sum(), searched)
+        log.info("%d parts: %d founders searched for others outside", (sizes > 0).sum(), searched)
     order = np.lexsort((found[:, 2], found[:, 1], found[:, 0], part))
     order = order[small[order] & np.isfinite(found[order, 0])]
     _, first = np.unique(part[order], return_index=True)
     return found[order[first]]
+
+
+def _few_first(ordered: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first founders of each part, and the others; `ordered`: founders, part by part."""
+    _, starts, which = np.unique(part[ordered], return_index=True, return_inverse=True)
+    first = np.arange(len(ordered)) - starts[which] < FIRST_OF_PART
+    return ordered[first], ordered[~first]
 
 
 def _joined(part: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -132,10 +137,13 @@ def _joined(part: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def neighbors_of_points(
-    index: np.ndarray, distance: np.ndarray, cohorts: Sequence[str], founders: set[str], rows
+    index: np.ndarray,
+    distance: np.ndarray,
+    cohorts: Sequence[str],
+    founders: set[str],
+    outside: Callable[[np.ndarray], Outside],
 ) -> Neighbors:
-    """Lists of points, of which `rows` gives the distances of some to all, as `Neighbors`."""
+    """Lists of points as `Neighbors`; `outside` is asked for with the numbers of the founders."""
     among = np.isin(np.asarray(cohorts, str), sorted(founders))
-    who = np.flatnonzero(among)
-    tree = founder_tree(index, distance, among, lambda which: rows(who[which])[:, who])
+    tree = founder_tree(index, distance, among, outside(np.flatnonzero(among)))
     return Neighbors(index, distance, choose_landmarks(cohorts, founders), *tree)

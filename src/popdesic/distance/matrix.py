@@ -8,17 +8,21 @@ from pathlib import Path
 
 import numpy as np
 
+from ..engine.threads import run_tasks
 from ..io.files import atomic_path, read_json
 from ..io.sites import chunks
 from ..io.tables import read_table
 from .tiles import study_matrices
 
-#: Distances in memory at a time: 32 MB, and as much for each integer matrix they come from.
-DISTANCE_BLOCK = 1 << 22
+#: Distances in memory at a time: 1 MB, and as much for each integer matrix they come from. Larger
+#: blocks leave the cache.
+DISTANCE_BLOCK = 1 << 17
 #: Numbers of a block of text, and their significant digits.
 TEXT_BLOCK, DIGITS = 1 << 18, 9
 #: Rows sampled to estimate a typical distance.
 PROBE_ROWS = 500
+#: Rows of one task.
+ROWS_A_TASK = 64
 #: Pairs that nothing connects are drawn at least so many times as far apart as all others.
 APART = 2.0
 
@@ -184,12 +188,18 @@ class Distances:
         return block[other & np.isfinite(block)]
 
 
-def load_distances(folder: Path, *, metric: str, n_sites: int, min_called: int) -> np.ndarray:
+def load_distances(
+    folder: Path, *, metric: str, n_sites: int, min_called: int, threads: int = 1
+) -> np.ndarray:
     """float64 (n, n) distances of an assembled study, with a zero diagonal."""
     source = Distances(folder, metric, n_sites, min_called)
-    distances = np.empty((len(source), len(source)))
-    for which, block in source.blocks():
-        distances[which] = block
+    n = len(source)
+    distances = np.empty((n, n))
+
+    def work(first: int, last: int) -> None:
+        distances[first:last] = source.rows(np.arange(first, last))
+
+    run_tasks(work, chunks(n, ROWS_A_TASK), threads)
     return distances
 
 
@@ -257,11 +267,18 @@ def rows_of_points(points: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     return rows
 
 
-def point_distances(scores: Path, pcs: int | str) -> np.ndarray:
+def point_distances(scores: Path, pcs: int | str, threads: int = 1) -> np.ndarray:
     """Euclidean distances between all samples over their leading components, float64 (n, n)."""
-    from scipy.spatial.distance import pdist, squareform
+    from scipy.spatial.distance import cdist
 
-    return squareform(pdist(leading_scores(scores, pcs)))
+    points = leading_scores(scores, pcs)
+    distances = np.empty((len(points), len(points)))
+
+    def work(first: int, last: int) -> None:
+        distances[first:last] = cdist(points[first:last], points)
+
+    run_tasks(work, chunks(len(points), ROWS_A_TASK), threads)
+    return distances
 
 
 def shared_distances(graph: Path) -> np.ndarray:
@@ -309,7 +326,14 @@ def set_apart(distances: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def study_distances(
-    source: Path, space: str, *, pcs: int | str, metric: str, n_sites: int, min_called: int
+    source: Path,
+    space: str,
+    *,
+    pcs: int | str,
+    metric: str,
+    n_sites: int,
+    min_called: int,
+    threads: int = 1,
 ) -> np.ndarray:
     """float64 (n, n) distances of a study in one space: ``genotypes``, ``pcs`` or ``ibd``.
 
@@ -319,5 +343,6 @@ def study_distances(
     if space == "ibd":
         return shared_distances(source)
     if space == "pcs":
-        return point_distances(source, pcs)
-    return load_distances(source.parent, metric=metric, n_sites=n_sites, min_called=min_called)
+        return point_distances(source, pcs, threads)
+    options = {"metric": metric, "n_sites": n_sites, "min_called": min_called}
+    return load_distances(source.parent, **options, threads=threads)

@@ -6,6 +6,7 @@ so a newcomer changes neither.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,15 +15,15 @@ import numpy as np
 import pandas as pd
 
 from ..engine.base import Backend
-from ..engine.nearest import NOBODY, Nearest
+from ..engine.nearest import NOBODY, Nearest, PlaneParts
 from ..engine.needs import product_bytes
 from ..io.errors import UserError
 from ..io.tables import write_npy, write_npz, write_table
 from .founder_tree import founder_tree
 from .landmarks import choose_landmarks
-from .neighbors import TILE
+from .neighbors import TILE, asked_planes, measure_of
+from .outside_parts import KEPT_BYTES, OutsideParts
 from .rows import Pair, read_tiles
-from .sample_rows import OTHER_BLOCK, OWN_BLOCK, rows_of_samples
 from .tiles import People, load_cohorts
 
 log = logging.getLogger(__name__)
@@ -124,21 +125,18 @@ def span_founders(
         Founders and edges.
     """
     found, people, _ = join_lists(read_tiles(rows, TILE[0]), order, k, threads)
-    options = {"metric": metric, "missing": missing, "min_called": min_called}
-    made: list = []
+    planes, _ = load_cohorts([folders[cohort] for cohort in order])
+    planes = PlaneParts.of([asked_planes(part, missing) for part in planes.parts])
 
-    def distances(which: np.ndarray) -> np.ndarray:
-        if not made:
-            planes, _ = load_cohorts([folders[cohort] for cohort in order])
-            own, other = ((n, planes.n_planes, planes.n_words) for n in (OWN_BLOCK, OTHER_BLOCK))
-            chosen = backend(product_bytes(own, [other]))
-            log.info("device: %s", chosen.describe())
-            made.extend((planes, chosen))
-        planes, chosen = made
-        return rows_of_samples(planes, which, np.arange(planes.n_samples), chosen, **options)
+    @functools.cache
+    def chosen() -> Backend:
+        found = backend(product_bytes(outside.block_shape) + KEPT_BYTES)
+        log.info("device: %s", found.describe())
+        return found
 
+    outside = OutsideParts(planes, chosen, measure_of(metric, planes.n_sites, min_called))
     everyone = np.ones(len(people.samples), bool)
-    edges, lengths = founder_tree(found.index, found.distance, everyone, distances)
+    edges, lengths = founder_tree(found.index, found.distance, everyone, outside)
     write_npz(out, edges=edges, lengths=lengths)
     return {"founders": len(everyone), "edges": len(edges)}
 

@@ -70,11 +70,11 @@ def nearest_samples(
         sorted. Samples at an infinite distance are listed only where there are not enough others.
     """
     measure = measure_of(metric, planes.n_sites, min_called)
-    asked = PlaneParts.of([_asked(part, missing) for part in planes.parts])
+    asked = PlaneParts.of([asked_planes(part, missing) for part in planes.parts])
     return backend.nearest_samples(asked, measure, k)
 
 
-def _asked(planes: Planes, missing: str) -> Planes:
+def asked_planes(planes: Planes, missing: str) -> Planes:
     """The planes that `missing` asks for."""
     return planes if missing == "pairwise" else planes.without_mask()
 
@@ -168,12 +168,12 @@ def write_tile(
     same = folder_a == folder_b
     b, about_b = (a, about_a) if same else load_planes(folder_b)
     require_one_panel(folder_a, about_a, folder_b, about_b)
-    a, b = _asked(a, missing), _asked(b, missing)
+    a, b = asked_planes(a, missing), asked_planes(b, missing)
     near = dict(held or {})
     for folder, planes in ((folder_a, a), (folder_b, b)):  # landmarks need them once more
         if folder not in near:
             near[folder] = backend.keep_planes(planes)
-    near_a, near_b = (_asked(near[folder], missing) for folder in (folder_a, folder_b))
+    near_a, near_b = (asked_planes(near[folder], missing) for folder in (folder_a, folder_b))
     measure = measure_of(metric, a.n_sites, min_called)
     sides = {"a": (folder_a, a, near_b, same), "b": (folder_b, b, near_a, same)}
     if same:

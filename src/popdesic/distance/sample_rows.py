@@ -1,11 +1,10 @@
-"""Rows of the matrix of all pairs, computed from planes when they are needed."""
+"""Rows of the matrix of all pairs, computed from planes."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..engine.base import Backend
-from ..engine.nearest import PlaneParts
 from ..engine.terms import Planes
 from ..io.sites import chunks
 from .matrix import distances_of_counts
@@ -14,57 +13,6 @@ from .tiles import pairwise_counts
 #: Samples whose rows these are, and others, whose counts are in memory at a time: int64, 4 MB an
 #: output.
 OWN_BLOCK, OTHER_BLOCK = 256, 2_048
-
-
-def rows_of_samples(
-    planes: PlaneParts,
-    some: np.ndarray,
-    wanted: np.ndarray,
-    backend: Backend,
-    *,
-    metric: str,
-    missing: str,
-    min_called: int,
-    dtype: type = np.float64,
-) -> np.ndarray:
-    """Distances of some samples to others, as in the matrix of all pairs.
-
-    Parameters
-    ----------
-    planes : PlaneParts
-        Of everyone.
-    some : int64 array, (L,)
-        Numbers of the samples whose rows these are.
-    wanted : int64 array, (m,)
-        Numbers of the others, in rising order.
-    metric, missing, min_called
-        As in `neighbors.nearest_samples`.
-
-    Returns
-    -------
-    array, (L, m), of `dtype`
-        Zero to oneself; infinite for pairs with too few jointly called sites.
-    """
-    rows = np.empty((len(some), len(wanted)), dtype)
-    about = {"metric": metric, "n_sites": planes.n_sites, "min_called": max(1, min_called)}
-    runs = np.split(wanted, np.flatnonzero(np.diff(wanted) != 1) + 1)
-    bounds = [
-        (int(run[0]) + first, int(run[0]) + last)
-        for run in runs
-        if len(run)
-        for first, last in chunks(len(run), OTHER_BLOCK)
-    ]
-    for first, last in chunks(len(some), OWN_BLOCK):
-        which = some[first:last]
-        words = np.concatenate([planes.block(i, i + 1).words for i in which.tolist()])
-        own, done = Planes(words, planes.n_sites), 0
-        for start, end in bounds:
-            others = planes.block(start, end)
-            counts = pairwise_counts(own, others, backend, metric=metric, missing=missing)
-            rows[first:last, done : done + end - start] = distances_of_counts(counts, **about)
-            done += end - start
-    rows[some[:, None] == wanted] = 0.0
-    return rows
 
 
 def rows_to_block(

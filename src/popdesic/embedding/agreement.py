@@ -1,7 +1,8 @@
 """Agreement of maps with distances: neighbours kept, intruders, ranks.
 
 The neighbours of an anchor are sorted once for each matrix of distances and once for each map,
-whatever the number of maps that are compared with a matrix.
+whatever the number of maps that are compared with a matrix. Very many samples are not sorted: the
+nearest are listed, and only their ranks are counted.
 """
 
 from __future__ import annotations
@@ -16,8 +17,14 @@ from ..io.sites import chunks
 
 #: Neighbourhood sizes for recall, and for trustworthiness and continuity.
 RECALL_AT, TRUST_AT = (5, 15, 50), 15
+MOST_NEAR = max(*RECALL_AT, TRUST_AT)
 #: Distances of one matrix, or on one map, that a thread holds at a time.
 BLOCK_NUMBERS = 200_000
+#: Samples up to which all others are ranked, and the number of others drawn for each anchor of
+#: larger studies, whose rank correlations are those with the drawn.
+MOST_RANKED, DRAWN_OTHERS, SEED = 20_000, 4_000, 1
+#: Ending of the name of a standard error.
+ERROR = "_se"
 Rows = Callable[[np.ndarray], np.ndarray]
 
 
@@ -73,31 +80,161 @@ def _share_ties(values: np.ndarray) -> np.ndarray:
     return (first + np.minimum.accumulate(last, axis=1)[:, ::-1]) / 2
 
 
-@dataclass
-class _Sums:
-    """What a map and a matrix have in common, for some anchors: integers, and a value an anchor."""
+@dataclass(frozen=True)
+class EachAnchor:
+    """What a map and a matrix have in common in the view of each anchor.
 
-    intruders: int
-    lost: int
-    recalled: list[int]
+    Attributes
+    ----------
+    intruders, lost : int64 arrays, (m,)
+        Ranks beyond TRUST_AT of the neighbours on the map, and of the neighbours by distance.
+    recalled : int64 array, (m, len(RECALL_AT))
+    correlations : float64 array, (m,)
+        NaN where all distances or all points are equal.
+    """
+
+    intruders: np.ndarray
+    lost: np.ndarray
+    recalled: np.ndarray
     correlations: np.ndarray
 
+    def of(self, chosen: np.ndarray) -> EachAnchor:
+        """Some of the anchors, by their places."""
+        return EachAnchor(*(values[chosen] for values in vars(self).values()))
 
-def _compare(drawn: _Ranked, far: _Ranked) -> _Sums:
-    most = max(*RECALL_AT, TRUST_AT)
-    near = np.take_along_axis(far.ranks, drawn.order[:, 1 : most + 1], 1)
+    def summary(self, n: int) -> dict[str, float]:
+        """Means over anchors that were drawn from n samples, and their standard errors."""
+        m, fits = len(self.intruders), n / 2 > TRUST_AT
+        most = TRUST_AT * (2 * n - 3 * TRUST_AT - 1) / 2 if fits else np.nan
+        shares = {
+            "trustworthiness": (1 - self.intruders.sum() / (m * most), self.intruders / most),
+            "continuity": (1 - self.lost.sum() / (m * most), self.lost / most),
+        }
+        for i, k in enumerate(RECALL_AT):
+            own, of = self.recalled[:, i], k if k < n - 1 else np.nan
+            shares[f"recall_{k}"] = own.sum() / (m * of), own / of
+        shares["rank_correlation"] = self.correlations.mean(), self.correlations
+        found = {key: float(mean) for key, (mean, _) in shares.items()}
+        errors = {key: standard_error(values, n) for key, (_, values) in shares.items()}
+        return found | {key + ERROR: error for key, error in errors.items()}
+
+
+def standard_error(values: np.ndarray, n: int) -> float:
+    """Standard error of the mean of a sample without replacement from n values; 0 of all of them.
+
+    NaN of fewer than two values, or if one is NaN (Cochran 1977, Sampling techniques, section 2.5).
+    """
+    m = len(values)
+    if m == n:
+        return float("nan") if np.isnan(values).any() else 0.0
+    if m < 2:
+        return float("nan")
+    return float(np.sqrt(values.var(ddof=1) / m * (1 - m / n)))
+
+
+def _compare(drawn: _Ranked, far: _Ranked) -> EachAnchor:
+    near = np.take_along_axis(far.ranks, drawn.order[:, 1 : MOST_NEAR + 1], 1)
     back = np.take_along_axis(drawn.ranks, far.order[:, 1 : TRUST_AT + 1], 1)
+    return EachAnchor(
+        np.maximum(near[:, :TRUST_AT] - TRUST_AT, 0).sum(axis=1),
+        np.maximum(back - TRUST_AT, 0).sum(axis=1),
+        np.stack([(near[:, :k] <= k).sum(axis=1) for k in RECALL_AT], axis=1),
+        _correlations(drawn, far),
+    )
+
+
+def _correlations(drawn: _Ranked, far: _Ranked) -> np.ndarray:
+    """Spearman's correlation of each row, float64 (m,); NaN where all of a row are equal."""
     # ranks are multiples of a half: these sums are exact, in any order
     both = np.einsum("ij,ij->i", drawn.centred, far.centred)
     norms = [np.einsum("ij,ij->i", one.centred, one.centred) for one in (drawn, far)]
     norm = np.sqrt(norms[0] * norms[1])
-    known = norm > 0
-    return _Sums(
-        int(np.maximum(near[:, :TRUST_AT] - TRUST_AT, 0).sum()),
-        int(np.maximum(back - TRUST_AT, 0).sum()),
-        [int((near[:, :k] <= k).sum()) for k in RECALL_AT],
-        np.divide(both, norm, out=np.full(len(norm), np.nan), where=known),
+    return np.divide(both, norm, out=np.full(len(norm), np.nan), where=norm > 0)
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """The nearest others of each anchor of a block, where samples are too many to sort.
+
+    Attributes
+    ----------
+    values : float64 array, (m, n)
+        Distances.
+    anchors : int64 array, (m,)
+    near : int64 array, (m, MOST_NEAR)
+    some : _Ranked
+        Of each anchor and the others that are drawn for it.
+    """
+
+    values: np.ndarray
+    anchors: np.ndarray
+    near: np.ndarray
+    some: _Ranked
+
+
+def _list(far: np.ndarray, anchors: np.ndarray) -> _Listed:
+    from ..engine.host.near_ranks import k_nearest  # imports numba
+
+    values = np.ascontiguousarray(far, np.float64)
+    which = np.stack([_others_of(anchor, values.shape[1]) for anchor in anchors.tolist()])
+    some = _rank(np.take_along_axis(values, which, 1), np.zeros(len(anchors), np.int64))
+    return _Listed(values, anchors, k_nearest(values, anchors, MOST_NEAR), some)
+
+
+def _others_of(anchor: int, n: int) -> np.ndarray:
+    """An anchor, and DRAWN_OTHERS of the others: the same for all maps and matrices."""
+    count = min(DRAWN_OTHERS, n - 1)
+    drawn = np.random.default_rng([SEED, anchor]).choice(n - 1, count, replace=False, shuffle=False)
+    return np.concatenate([[anchor], np.sort(drawn + (drawn >= anchor))])
+
+
+def _compare_lists(drawn: _Listed, far: _Listed) -> EachAnchor:
+    from ..engine.host.near_ranks import ranks_beyond
+
+    anchors = far.anchors
+    kept = [
+        (drawn.near[:, :k, None] == far.near[:, None, :k]).any(axis=2).sum(axis=1)
+        for k in RECALL_AT
+    ]
+    return EachAnchor(
+        ranks_beyond(far.values, anchors, drawn.near[:, :TRUST_AT]),
+        ranks_beyond(drawn.values, anchors, far.near[:, :TRUST_AT]),
+        np.stack(kept, axis=1),
+        _correlations(drawn.some, far.some),
     )
+
+
+def compare_each(
+    maps: Mapping[Hashable, np.ndarray],
+    references: Mapping[Hashable, Rows],
+    compared: Mapping[Hashable, Sequence[Hashable]],
+    anchors: np.ndarray,
+    threads: int = 1,
+) -> dict[tuple[Hashable, Hashable], EachAnchor]:
+    """What `measure_agreement` summarises, by map and reference."""
+    n = len(next(iter(maps.values())))
+    rank, compare = (_rank, _compare) if n <= MOST_RANKED else (_list, _compare_lists)
+
+    def work(first: int, last: int) -> dict[tuple[Hashable, Hashable], EachAnchor]:
+        some, found = anchors[first:last], {}
+        far = {name: rank(rows(some), some) for name, rows in references.items()}
+        for name, points in maps.items():
+            squares = [
+                (points[some, axis, None] - points[None, :, axis]) ** 2
+                for axis in range(points.shape[1])
+            ]
+            drawn = rank(np.sqrt(sum(squares)), some)
+            found |= {(name, other): compare(drawn, far[other]) for other in compared[name]}
+        return found
+
+    blocks = run_tasks(work, chunks(len(anchors), max(1, BLOCK_NUMBERS // max(n, 1))), threads)
+    pairs = [(name, other) for name in maps for other in compared[name]]
+    return {pair: _joined([block[pair] for block in blocks]) for pair in pairs}
+
+
+def _joined(blocks: list[EachAnchor]) -> EachAnchor:
+    parts = zip(*(vars(block).values() for block in blocks), strict=True)
+    return EachAnchor(*map(np.concatenate, parts))
 
 
 def measure_agreement(
@@ -132,43 +269,16 @@ def measure_agreement(
     -------
     dict
         By map and reference: `trustworthiness`, `continuity`, `recall_{k}`, `rank_correlation`
-        (Spearman, all pairs of an anchor and another sample); NaN if the study is too small for k,
-        or if all distances or all points are equal.
+        (Spearman, all pairs of an anchor and another sample; above MOST_RANKED samples, of an
+        anchor and DRAWN_OTHERS, whose choice is part of the standard error). NaN if the study is
+        too small for k, or if all distances or all points are equal. Then the standard error of
+        each, with the ending ERROR: anchors are a random sample of all, without replacement.
     """
     n = len(next(iter(maps.values())))
-
-    def work(first: int, last: int) -> dict[tuple[Hashable, Hashable], _Sums]:
-        some, found = anchors[first:last], {}
-        far = {name: _rank(rows(some), some) for name, rows in references.items()}
-        for name, points in maps.items():
-            squares = [
-                (points[some, axis, None] - points[None, :, axis]) ** 2
-                for axis in range(points.shape[1])
-            ]
-            drawn = _rank(np.sqrt(sum(squares)), some)
-            found |= {(name, other): _compare(drawn, far[other]) for other in compared[name]}
-        return found
-
-    blocks = run_tasks(work, chunks(len(anchors), max(1, BLOCK_NUMBERS // max(n, 1))), threads)
-    pairs = [(name, other) for name in maps for other in compared[name]]
-    return {pair: _means([block[pair] for block in blocks], len(anchors), n) for pair in pairs}
+    each = compare_each(maps, references, compared, anchors, threads)
+    return {pair: found.summary(n) for pair, found in each.items()}
 
 
 def measure_map(points: np.ndarray, rows: Rows, anchors: np.ndarray) -> dict[str, float]:
     """`measure_agreement` of one map with one matrix."""
     return measure_agreement({0: points}, {0: rows}, {0: [0]}, anchors)[0, 0]
-
-
-def _means(sums: list[_Sums], anchors: int, n: int) -> dict[str, float]:
-    scale = anchors * TRUST_AT * (2 * n - 3 * TRUST_AT - 1) / 2
-    fits = n / 2 > TRUST_AT
-    found = {
-        "trustworthiness": 1 - sum(s.intruders for s in sums) / scale if fits else np.nan,
-        "continuity": 1 - sum(s.lost for s in sums) / scale if fits else np.nan,
-    }
-    for i, k in enumerate(RECALL_AT):
-        recalled = sum(s.recalled[i] for s in sums)
-        found[f"recall_{k}"] = recalled / (k * anchors) if k < n - 1 else np.nan
-    correlations = np.concatenate([s.correlations for s in sums]) if sums else np.empty(0)
-    found["rank_correlation"] = float(correlations.mean()) if len(correlations) else np.nan
-    return found

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.prune import contig_runs, pruned, widest_window
-from ..cohort.site_planes import PlanesReader, words_of
+from ..cohort.site_planes import PlanesReader, contigs_at_once
 from ..engine.base import Backend
 from ..engine.comparisons import NARROW, called_samples, moments
 from ..engine.terms import Planes
@@ -20,8 +20,6 @@ from .long_range_ld import in_regions
 #: r2 of two sites without LD that one pair in a thousand exceeds is this number over the number of
 #: samples (a chi-square of one degree of freedom).
 CHANCE = 10.83
-#: Most bytes of the planes of contigs that are looked at side by side.
-AHEAD_BYTES = 1 << 30
 #: Why sites leave, in this order.
 LOST = ("monomorphic", "long_range_ld", "ld_pruned")
 
@@ -55,6 +53,7 @@ def choose_sites(
     backend: Backend,
     *,
     n_samples: int = 0,
+    read_alone: PlanesReader | None = None,
     pruning: tuple[float, str, int, float] | None,
     regions: list[tuple[str, int, int, str]],
 ) -> AxisSites:
@@ -73,6 +72,8 @@ def choose_sites(
     n_samples : int
         Samples that `read` gives, if known: then contigs are looked at side by side where windows
         are narrow and their planes take little memory. Changes nothing else.
+    read_alone : callable, optional
+        `read` on one thread, for contigs that are looked at side by side.
     pruning : tuple, optional
         From `parse_pruning`; None prunes nothing.
     regions : list
@@ -87,10 +88,11 @@ def choose_sites(
     runs = contig_runs(sites.chrom.to_numpy())
     narrow = pruning is None or widest_window(sites, *pruning[:2]) <= NARROW
     most = backend.threads if narrow or backend.name == "cpu" else 1
-    at_once = _contigs_at_once(runs, n_samples, most)
+    at_once = contigs_at_once(runs, n_samples, most)
     if at_once > 1:
         backend = copy(backend)
         backend.threads = -(-backend.threads // at_once)
+        read = read_alone or read
 
     def choose(first: int, last: int) -> _Contig:
         here = sites.iloc[first:last].reset_index(drop=True)
@@ -120,14 +122,6 @@ class _Contig:
     keep: np.ndarray
     lost: dict[str, int]
     r2: float | None
-
-
-def _contigs_at_once(runs: list[tuple[int, int]], n_samples: int, most: int) -> int:
-    """Contigs whose planes, at most AHEAD_BYTES, are in memory together."""
-    if not n_samples:
-        return 1
-    largest = 3 * 8 * words_of(n_samples) * max((last - first for first, last in runs), default=1)
-    return int(np.clip(AHEAD_BYTES // largest, 1, most))
 
 
 def _choose_on_contig(

@@ -118,7 +118,7 @@ def _reader(prefixes: list[Path], people: list[str], rows: np.ndarray):
 
     def read(chosen: np.ndarray) -> Reader:
         whole, _ = read_cohorts(prefixes, rows[chosen], keep)
-        return lambda first, last: whole(first, last)[:, order]
+        return lambda first, last: np.take(whole(first, last), order, axis=1)
 
     return read
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from ..engine.base import Backend
 from ..engine.select import cpu_backend
 from ..io.bed import read_fam
 from ..io.files import write_json
+from ..io.laps import Laps
 from ..io.tables import write_npz
 from .axes import MOST_DENSE
 from .axis_sites import choose_sites
@@ -29,6 +31,7 @@ from .pca import STORED
 from .relationship import calls_of, read_cohorts, relationship_among
 from .significance import LEVEL
 
+log = logging.getLogger(__name__)
 #: Components that the scree figure shows.
 SHOWN = 20
 
@@ -84,7 +87,9 @@ def define_axes(
         `scree` and `threshold` (shares of the variance; None where none can be given) and `p`;
         `regions` (`find_regions`).
     """
+    laps = Laps()
     sites, _ = load_panel(panel)
+    laps.end("panel")
     names = [read_fam(prefix)["sample"] for prefix in prefixes]
     keep = unrelated_founders(names, unrelated)
     backend = backend or cpu_backend(threads)
@@ -93,9 +98,11 @@ def define_axes(
         sites,
         backend,
         n_samples=sum(int(who.sum()) for who in keep),
+        read_alone=read_site_planes(prefixes, keep),
         pruning=parse_pruning(ld_prune, "embedding.ld_prune") if ld_prune else None,
         regions=regions,
     )
+    laps.end("choosing sites")
     used = sites.iloc[chosen_sites.rows]
     defining = [s for own, who in zip(names, keep, strict=True) for s in own[who]]
     stored = STORED if pcs == "auto" else 0
@@ -103,10 +110,12 @@ def define_axes(
     if len(defining) > most_dense:
         calls = calls_of(prefixes, chosen_sites.rows, keep, chosen_sites.af)
         many = products_of_many(calls, defining, backend)
+        laps.end("genotypes and their sums")
     if many is not None:
         axes, tests, noise = significant_axes_of_many(
             many, used, components, pcs, names=defining, stored=stored
         )
+        laps.end("axes")
         loadings = loadings_of_many(many, axes)
     else:
         read, sizes = read_cohorts(prefixes, chosen_sites.rows, keep)
@@ -121,8 +130,10 @@ def define_axes(
             threads=threads,
             names=defining,
         )
+        laps.end("axes")
         leading = axes.values[: axes.k], axes.vectors[:, : axes.k]
         loadings = site_loadings(read, chosen_sites.af, *leading)
+    laps.end("loadings")
     stored = min(max(axes.k, stored), len(axes.values))
     write_loadings(loadings_out, used, loadings)
     write_npz(
@@ -135,6 +146,7 @@ def define_axes(
         sites=chosen_sites.rows,
         af=chosen_sites.af,
     )
+    laps.end("writing")
     about = {
         "axis_samples": len(defining),
         "sites": chosen_sites.counts,
@@ -149,6 +161,8 @@ def define_axes(
         "regions": find_regions(used.reset_index(drop=True), loadings),
     }
     write_json(about_out, about)
+    laps.end("regions")
+    laps.log(log, "axes")
     return about
 
 

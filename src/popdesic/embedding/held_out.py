@@ -92,12 +92,15 @@ def weigh_ways(
 
     measured = run_tasks(measure, zip(numbers), threads)
     halves = run_tasks(side, [(bit, i) for bit in range(splits) for i in (1, 0)], threads)
+    tasks = []
     for split, (_, orders) in enumerate(drawn):
         (one, one_spaces), (two, two_spaces) = halves[2 * split : 2 * split + 2]
-        shuffled: dict[Way, np.ndarray] = {}
         both = [(one_spaces, two, orders), (two_spaces, one, np.argsort(orders, axis=1))]
-        tasks = [(*one_way, backend, -(-threads // 2)) for one_way in both]
-        for compared in run_tasks(_compare, tasks, threads):
+        tasks += [(*one_way, backend, -(-threads // (2 * splits))) for one_way in both]
+    found = run_tasks(_compare, tasks, threads)
+    for split in range(splits):
+        shuffled: dict[Way, np.ndarray] = {}
+        for compared in found[2 * split : 2 * split + 2]:
             for way, there, plain, by_chance in compared:
                 held_out.setdefault(way, []).append(there)
                 agreement.setdefault(way, []).append(plain)
@@ -136,16 +139,22 @@ class _Cell:
     def of(
         cls, read: Reader, n_sites: int, n: int, backend: Backend, threads: int, metric: str
     ) -> _Cell:
+
+        def look(bounds: tuple[int, int]) -> tuple[np.ndarray, ...]:
+            """Packed genotypes, frequencies, heterozygotes, and who is called where all agree."""
+            genotypes = np.ascontiguousarray(read(*bounds))
+            own = alt_frequency(genotypes)
+            alike = genotypes[~((own > 0) & (own < 1))] >= 0
+            return pack_bed(genotypes), own, (genotypes == 1).sum(axis=0), alike
+
         bed, af, het = [], [], np.zeros(n)
         alike = np.zeros((n, n))  # sites where all are equal: in no product
-        for first, last in chunks(n_sites, CHUNK_SITES):
-            genotypes = np.ascontiguousarray(read(first, last))
-            bed.append(pack_bed(genotypes))
-            af.append(alt_frequency(genotypes))
-            het += (genotypes == 1).sum(axis=0)
-            varies = (af[-1] > 0) & (af[-1] < 1)
-            if not varies.all():
-                called = (genotypes[~varies] >= 0).astype(np.float32)
+        for *parts, hets, same in run_ordered(look, chunks(n_sites, CHUNK_SITES), threads):
+            bed.append(parts[0])
+            af.append(parts[1])
+            het += hets
+            if len(same):
+                called = same.astype(np.float32)
                 alike += called.T @ called  # exact below 2**24
         packed = np.concatenate(bed)
         counts = pairwise_counts(
@@ -262,24 +271,25 @@ def _compare(
     With the other half, with plain distances, and with the other half's people in other `orders`,
     (k, n), to (k,).
     """
-    upper = np.triu_indices(other.n, 1)
-    squares = other.squares[upper]
+    rows, columns = np.triu_indices(other.n, 1)
+    upper = rows * other.n + columns
+    squares = other.squares.ravel()[upper]
     known = np.isfinite(squares)
     there = _unit_ranks(squares[known])
     whole = np.zeros((other.n, other.n), np.float32)  # unknown pairs count as average ones
-    whole[upper[0][known], upper[1][known]] = there
+    whole[rows[known], columns[known]] = there
     whole += whole.T
     shuffled = np.empty((len(orders), len(squares)), np.float32)
 
     def shuffle(row: np.ndarray, order: np.ndarray) -> None:
-        row[:] = whole[order[upper[0]], order[upper[1]]]
+        row[:] = whole.take(order, axis=0).take(order, axis=1).ravel()[upper]
 
     run_tasks(shuffle, zip(shuffled, orders, strict=True), threads)
-    ranked = run_tasks(lambda one: _unit_ranks(one[upper]), zip(spaces.values()), threads)
+    ranked = run_tasks(lambda one: _unit_ranks(one.ravel()[upper]), zip(spaces.values()), threads)
     plain = dict(zip(spaces, ranked, strict=True))
 
     def judge(way: Way) -> tuple[Way, float, float, np.ndarray]:
-        lengths = way.lengths(spaces[way.pcs], backend)[upper]
+        lengths = way.lengths(spaces[way.pcs], backend).ravel()[upper]
         ranks = plain[way.pcs] if way.is_plain else _unit_ranks(lengths)
         shared = ranks if known.all() else _unit_ranks(lengths[known])
         by_chance = shuffled @ ranks.astype(np.float32)

@@ -9,8 +9,10 @@ import numpy as np
 from ..engine.threads import run_tasks
 from ..io.sites import chunks
 
-#: Values in one block of rows.
-BLOCK_NUMBERS = 8_000_000
+#: Values in a thread's block of rows. Rows are made of matrices as large, a dozen at a time: of
+#: blocks that leave the cache, the pages of each are asked of the system anew, by one thread at a
+#: time.
+BLOCK_NUMBERS = 1 << 17
 #: Rows `which` of a matrix of distances: float array (len(which), n).
 Rows = Callable[[np.ndarray], np.ndarray]
 
@@ -45,6 +47,5 @@ def nearest_neighbors(
         block = np.ascontiguousarray(rows(np.arange(first, last)), np.float64)
         keep_smallest(block, first, neighbors[first:last], distances[first:last])
 
-    numbers = BLOCK_NUMBERS // max(1, threads)
-    run_tasks(search, chunks(n, max(1, numbers // max(n, 1))), threads)
+    run_tasks(search, chunks(n, max(1, BLOCK_NUMBERS // max(n, 1))), threads)
     return neighbors, distances

@@ -21,12 +21,14 @@ import numpy as np
 import pandas as pd
 
 from ..engine.base import Backend
-from ..engine.genotype_products import Calls, Flips
+from ..engine.genotype_products import Calls, Flips, GenotypeProducts
 from ..engine.threads import one_blas_thread, run_tasks
 from ..io.errors import UserError
+from ..io.laps import Laps
+from ..io.sites import chunks
 from .axes import MOST_MATRIX
 from .krylov import COLUMNS, Krylov
-from .lots import columns_of_signs, lots_of, mix, signs_of
+from .lots import columns_of_signs, lots_of, mix
 from .noise_null import ROUNDS, deviation_of, stretches
 from .pca import FEWEST, Axes, choose_components, with_signs
 from .projection import FURTHER
@@ -61,6 +63,11 @@ ROUGH_STEPS, PLAIN = 6, 1.1
 CENTRE_ERROR, MOST_PROBES = 0.5, 1024
 #: Components of which eigenvalues are given at least.
 SHOWN = 20
+#: Stretches whose signs one task draws.
+STRETCHES = 32
+#: Numbers of a column's basis from which threads share the columns: below, starting them takes
+#: longer (60 steps of 4 000 samples: 0.04 s on one thread, 0.4 on two).
+SHARED_NUMBERS = 1 << 21
 #: Number of the first random vectors, apart from those of the draws and stretches.
 START = 1 << 32
 
@@ -179,23 +186,29 @@ def significant_axes_of_many(
             f"results/panel/sites.tsv: the {n} founder samples have no component of variation "
             "(PCA needs two that differ); add samples or sites."
         )
+    laps = Laps()
     start = first_vectors(lots, relationship.products.threads)
     space = Krylov(relationship, start, relationship.products.columns)
     space.search(1, 1)
     while not space.exhausted and space.passes < FIRST_PASSES:
         space.step()
+    laps.end("first passes")
     draws = _draw_noise(space, relationship, stretches(sites), lots)
+    laps.end("noise")
     beyond = int((space.values > draws.limit).sum())
     asked = [int(size) for size in components if size != "auto"]
     space.search(min(max([*asked, beyond, FEWEST]), n - 1))
     wanted = min(max([*asked, beyond, stored, SHOWN]) + FURTHER, n - 1)
     values, vectors, _ = space.pairs(wanted)
+    laps.end("further passes")
     positive = values > 1e-9 * values[:1]
     vectors = with_signs(vectors[:, positive])
     axes = Axes(values[positive], vectors, relationship.trace, len(vectors))
     draws, squares = _refined(draws, space, relationship, lots)
     squares += float((axes.values[: draws.known] ** 2).sum())
     axes, tests = choose_components(axes, squares, n, *components, noise=draws.noise)
+    laps.end("squares")
+    laps.log(log, f"axes of {n} samples by {space.passes} passes")
     return axes, tests, draws.noise
 
 
@@ -208,12 +221,13 @@ def _draw_noise(
     space: Krylov, relationship: RelationshipProducts, stretch: np.ndarray, lots: np.ndarray
 ) -> Draws:
     """Draws without the components that are beyond them, which are found on the way."""
-    rough = draw_largest(space, relationship, stretch, 0, lots, ROUGH_STEPS)
+    signs = signs_of_draws(stretch, lots, relationship.products.threads)
+    rough = draw_largest(space, relationship, stretch, 0, lots, ROUGH_STEPS, signs)
     known = int((space.values > PLAIN * rough.limit).sum())
     for _ in range(ROUNDS):
         known = min(known, MOST_TESTED)
         space.search(known)
-        draws = draw_largest(space, relationship, stretch, known, lots)
+        draws = draw_largest(space, relationship, stretch, known, lots, signs=signs)
         more = int((space.values > draws.limit).sum())
         if more == known:
             break
@@ -264,7 +278,7 @@ def flipped_excess(
         error = np.sqrt(2 * excess / probes) / left
         if probes >= MOST_PROBES or not _moves_centre(left, excess, 4 * error, relationship.n):
             return excess
-        signs = _signs_of_draws(
+        signs = signs_of_draws(
             flips.stretch, mix(lots + np.uint64(START + len(found))), products.threads
         )
         flips = replace(flips, signs=signs)
@@ -299,6 +313,7 @@ def draw_largest(
     known: int,
     lots: np.ndarray,
     most_steps: int = MOST_STEPS,
+    signs: np.ndarray | None = None,
 ) -> Draws:
     """Largest eigenvalues after signs were flipped, without the leading `known` components.
 
@@ -308,7 +323,7 @@ def draw_largest(
 
     products, n = relationship.products, relationship.n
     values, vectors, _ = space.pairs(known)
-    flips = flips_of(products, vectors, stretch, lots)
+    flips = flips_of(products, vectors, stretch, lots, signs)
     left = relationship.trace - float(values.sum())
     total = float(relationship.squares.sum()) - float((flips.projections**2).sum())
     scale = left / max(total, np.finfo(float).tiny)
@@ -371,25 +386,35 @@ class _Bases:
                 one = one - (basis @ one) @ basis
             left[:, column] = one
 
-        run_tasks(work, [(column,) for column in range(image.shape[1])], self.threads)
+        threads = self.threads if self.size * len(image) >= SHARED_NUMBERS else 1
+        run_tasks(work, [(column,) for column in range(image.shape[1])], threads)
         return left
 
 
-def flips_of(products, vectors: np.ndarray, stretch: np.ndarray, lots: np.ndarray) -> Flips:
-    """The signs of all draws, as `noise_null` draws them, and components to take out first."""
-    signs = _signs_of_draws(stretch, lots, products.threads)
+def flips_of(
+    products: GenotypeProducts,
+    vectors: np.ndarray,
+    stretch: np.ndarray,
+    lots: np.ndarray,
+    signs: np.ndarray | None = None,
+) -> Flips:
+    """The signs of all draws, as `noise_null` draws them, and components to take out first.
+
+    `signs`: these of `signs_of_draws`, if they are drawn already.
+    """
+    if signs is None:
+        signs = signs_of_draws(stretch, lots, products.threads)
     return Flips(signs, stretch, vectors, products.project(vectors))
 
 
-def _signs_of_draws(stretch: np.ndarray, lots: np.ndarray, threads: int) -> np.ndarray:
+def signs_of_draws(stretch: np.ndarray, lots: np.ndarray, threads: int) -> np.ndarray:
     """Signs of all draws, int8 (n_stretches, n, DRAWS), as `signs_of` draws them."""
+    from ..engine.host.flipped_sums import draw_signs
+
     signs = np.empty((int(stretch.max()) + 1, len(lots), DRAWS), np.int8)
     own = np.stack([mix(lots + np.uint64(draw)) for draw in range(DRAWS)], axis=1)
-
-    def draw_signs(name: int) -> None:
-        signs[name] = signs_of(own, name)
-
-    run_tasks(draw_signs, [(name,) for name in range(len(signs))], threads)
+    tasks = [(own, first, last, signs) for first, last in chunks(len(signs), STRETCHES)]
+    run_tasks(draw_signs, tasks, threads)
     return signs
 
 

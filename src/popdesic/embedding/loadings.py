@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +77,7 @@ def find_regions(sites: pd.DataFrame, loadings: np.ndarray) -> list[dict]:
         `axis` (from 1), `chrom`, `start`, `end`, `sites`, `share` of the squared loadings,
         `expected` share by the number of sites.
     """
-    windows = np.array(list(_windows(sites)), np.int64).reshape(-1, 2)
+    windows = _windows(sites)
     n = len(sites)
     expected = (windows[:, 1] - windows[:, 0]) / n
     rng = np.random.default_rng(SEED)
@@ -109,12 +108,14 @@ def find_regions(sites: pd.DataFrame, loadings: np.ndarray) -> list[dict]:
     return found
 
 
-def _windows(sites: pd.DataFrame) -> Iterator[tuple[int, int]]:
-    """First and end row of the window that begins at each site, on one contig."""
+def _windows(sites: pd.DataFrame) -> np.ndarray:
+    """First and end row of the window that begins at each site, on one contig: int64 (n, 2)."""
     pos = sites.pos.to_numpy(np.int64)
+    ends = np.zeros(len(pos), np.int64)
     for first, last in contig_runs(sites.chrom.to_numpy()):
-        ends = first + np.searchsorted(pos[first:last], pos[first:last] + WINDOW, "left")
-        yield from zip(range(first, last), ends.tolist(), strict=True)
+        ends[first:last] = np.searchsorted(pos[first:last], pos[first:last] + WINDOW, "left")
+        ends[first:last] += first
+    return np.stack([np.arange(len(pos)), ends], axis=1)
 
 
 def _excess(squared: np.ndarray, windows: np.ndarray, expected: np.ndarray) -> np.ndarray:

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from ..cohort.samples import describe_samples
-from ..distance.founder_tree import neighbors_of_points
+from ..distance.founder_tree import Outside, neighbors_of_points
 from ..distance.landmarks import LandmarkRows
 from ..distance.matrix import rows_of_points
 from ..engine.base import Backend
+from ..engine.threads import run_tasks
 from ..io.sites import chunks
 from ..io.tables import read_table, write_npy, write_npz
 from .neighbors import nearest_on_components
@@ -25,7 +26,7 @@ from .tables import write_embedding, write_statistics
 #: Samples that are placed at a time.
 PLACED_ROWS = 4096
 #: Rows of distances of points in memory at a time.
-POINT_ROWS = 64
+POINT_ROWS = 16
 
 
 def write_component_neighbors(
@@ -59,12 +60,18 @@ def write_component_neighbors(
     """
     cohorts = read_table(order).cohort.tolist()
     index, distance = nearest_on_components(points, k, backend)
-    lists = neighbors_of_points(index, distance, cohorts, founders, rows_of_points(points))
+    lists = neighbors_of_points(
+        index, distance, cohorts, founders, lambda who: _outside(points[who], backend.threads)
+    )
     write_npz(out, **vars(lists))
-    rows = rows_of_points(points)
-    bounds = chunks(len(lists.landmarks), POINT_ROWS)
-    blocks = [rows(lists.landmarks[a:b]).astype(np.float32) for a, b in bounds]
-    write_npy(landmarks_out, np.concatenate(blocks))
+    rows = np.empty((len(lists.landmarks), len(points)), np.float32)
+    distances = rows_of_points(points)
+
+    def measure(first: int, last: int) -> None:
+        rows[first:last] = distances(lists.landmarks[first:last])
+
+    run_tasks(measure, chunks(len(rows), POINT_ROWS), backend.threads)
+    write_npy(landmarks_out, rows)
     n, m = points.shape
     return {
         "samples": n,
@@ -72,6 +79,13 @@ def write_component_neighbors(
         "neighbours of each": index.shape[1],
         "landmarks": len(lists.landmarks),
     }
+
+
+def _outside(points: np.ndarray, threads: int) -> Outside:
+    """Where the tree of these founders looks for the nearest one outside a part."""
+    from ..engine.host.outside_points import nearest_outside  # numba starts slowly
+
+    return lambda which, part, best: nearest_outside(points, which, part, best, threads)
 
 
 def place_by_landmarks(rows: LandmarkRows, components: int) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from ..cohort.samples import describe_samples
+from ..engine.base import Backend
+from ..engine.needs import by_loadings
 from ..engine.threads import one_blas_thread
 from ..io.bed import read_fam
 from ..io.errors import UserError
@@ -15,9 +17,10 @@ from ..io.files import read_json, write_json
 from ..io.tables import write_npy
 from .cohort_shifts import find_cohort_shifts
 from .eigen import leading_eigenpairs
-from .loading_scores import MOST_PAIRS, score_by_loadings
+from .loading_scores import score_by_loadings
 from .projection import FURTHER, project
 from .relationship import (
+    calls_of,
     groups_of_others,
     read_cohorts,
     relationship_to,
@@ -141,7 +144,7 @@ def choose_components(
 
 
 def place_everyone(
-    prefixes: list[Path], definition: Path, threads: int = 1
+    prefixes: list[Path], definition: Path, backend: Backend
 ) -> tuple[list[str], np.ndarray, np.ndarray, Axes]:
     """Scores of all samples of some cohorts on a study's axes.
 
@@ -151,6 +154,8 @@ def place_everyone(
         Stems of the cohorts' genotypes on the panel, in sample order.
     definition : Path
         `axes.npz` of `define_axes`.
+    backend : Backend
+        Makes the products with loadings, where axes are those of very many samples.
 
     Returns
     -------
@@ -165,14 +170,16 @@ def place_everyone(
     defining = set(stored["samples"].tolist())
     founders = np.array([name in defining for name in everyone], bool)
     read, sizes = read_cohorts(prefixes, stored["sites"])
-    given = read, sizes, founders, stored["af"]
-    if int(founders.sum()) * int((~founders).sum()) > MOST_PAIRS:
+    if by_loadings(int(founders.sum()), int((~founders).sum())):
         names = [name for name, own in zip(everyone, founders, strict=True) if own]
         about = {"values": axes.values, "vectors": axes.vectors, "trace": axes.trace}
-        others = score_by_loadings(*given, names, **about, n_components=axes.k, threads=threads)
+        calls = calls_of(prefixes, stored["sites"], [np.ones(n, bool) for n in sizes], stored["af"])
+        products = backend.genotype_products(calls)
+        others = score_by_loadings(products, founders, names, **about, n_components=axes.k)
     else:  # group by group, so that memory does not grow with all pairs
+        given = read, sizes, founders, stored["af"]
         groups = [
-            axes.project(*relationship_to(*given, threads, blocks))
+            axes.project(*relationship_to(*given, backend.threads, blocks))
             for blocks in groups_of_others(sizes, founders)
         ]
         others = np.concatenate([np.empty((0, axes.k)), *groups])
@@ -197,7 +204,7 @@ def compute_pca(
     table_out: Path,
     scores_out: Path,
     statistics_out: Path,
-    threads: int = 1,
+    backend: Backend,
 ) -> dict:
     """PCA of a study: table, full-precision scores (float64 (n, k)), statistics.
 
@@ -211,6 +218,8 @@ def compute_pca(
         `axes.npz` and `axes.json`, which `define_axes` wrote.
     order : Path
         `distance/samples.tsv`: the samples to give, in this order.
+    backend : Backend
+        See `place_everyone`.
 
     Returns
     -------
@@ -218,7 +227,7 @@ def compute_pca(
         `about` with `samples`, `variance_explained` of each component, and `shifts`
         (`find_cohort_shifts` of those who define the axes).
     """
-    everyone, founders, scores, axes = place_everyone(prefixes, definition, threads)
+    everyone, founders, scores, axes = place_everyone(prefixes, definition, backend)
     samples = describe_samples(order, sheet)
     place = {name: i for i, name in enumerate(everyone)}
     kept = np.array([place[name] for name in samples["sample"]])

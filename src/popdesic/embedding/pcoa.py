@@ -10,7 +10,7 @@ from ..cohort.samples import describe_samples
 from ..engine.threads import one_blas_thread, run_tasks
 from ..io.errors import UserError
 from ..io.files import write_json
-from .eigen import leading_eigenpairs, row_blocks
+from .eigen import few_eigenpairs, row_blocks
 from .frame import register
 from .tables import write_embedding, write_statistics
 
@@ -49,7 +49,7 @@ def principal_coordinates(distances: np.ndarray, n_components: int, threads: int
     centred = _centred(distances, threads)
     k = min(n_components, len(centred) - 1)
     total = np.trace(centred)
-    values, vectors = leading_eigenpairs(centred, k, threads)
+    values, vectors = few_eigenpairs(centred, k, threads)
     values = np.maximum(values, 0.0)
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(k)]
     return vectors * np.sign(largest) * np.sqrt(values), values / (total if total > 0 else 1.0)

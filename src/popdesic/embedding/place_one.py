@@ -17,16 +17,14 @@ import pandas as pd
 from ..cohort.sheet_text import COORDINATE
 from ..engine.base import Backend
 from ..engine.genotype_products import GenotypeProducts
+from ..engine.needs import by_loadings
 from ..io.bed import read_fam
 from ..io.genotypes import MISSING
-from ..io.tables import read_table
+from ..io.tables import read_rows, read_table
 from .frame import place_among
 from .pca import read_axes
 from .pcoa import principal_coordinates, project_coordinates
 from .relationship import blocks_of_others, calls_of, read_cohorts, relationship_to
-
-#: Samples that define the axes up to which people are placed by float64 products (7 ns a genotype).
-MOST_EXACT = 10_000
 
 
 def place_on_axes(
@@ -51,8 +49,8 @@ def place_people(
 ) -> np.ndarray:
     """Scores of people who are no part of a study, float64 (n, k): those of a further cohort.
 
-    Nobody else is placed. With more than MOST_EXACT samples that define the axes, relationships to
-    them are sums of whole numbers (`GenotypeProducts.with_people`), exact to about 1e-6.
+    Nobody else is placed. With very many samples that define the axes (`by_loadings`),
+    relationships are sums of whole numbers (`GenotypeProducts.with_people`), exact to about 1e-6.
 
     Parameters
     ----------
@@ -66,7 +64,7 @@ def place_people(
     keep = [
         np.array([x in defining for x in read_fam(p)["sample"].tolist()], bool) for p in prefixes
     ]
-    if len(axes.vectors) > MOST_EXACT:
+    if by_loadings(len(axes.vectors), 1):
         calls = calls_of(prefixes, stored["sites"], keep, stored["af"])
         read, sizes = read_cohorts([people], stored["sites"])
         products = backend.genotype_products(calls)
@@ -121,10 +119,17 @@ def place_in_frame(
     return place_among(own[None], points, neighbors)[0]
 
 
-def place_by_nearest(table: pd.DataFrame, distances: np.ndarray, neighbors: int) -> np.ndarray:
-    """Mean place of the nearest people on any map; `distances` float64 (n,) to those of the map."""
+def place_by_nearest(
+    path: Path, distances: np.ndarray, neighbors: int
+) -> tuple[list[str], np.ndarray]:
+    """Names of the axes of any map, and the mean place of the nearest people on it.
+
+    `distances`: float64 (n,) to those of the map, of which only the nearest are read.
+    """
+    near = np.sort(np.argsort(distances, kind="stable")[: max(neighbors, 2)])
+    table = read_map(path, near)
     points = table[axis_names(table)].to_numpy(np.float64)
-    return place_among(distances[None], points, neighbors)[0]
+    return axis_names(table), place_among(distances[near][None], points, neighbors)[0]
 
 
 def axis_names(table: pd.DataFrame) -> list[str]:
@@ -132,8 +137,8 @@ def axis_names(table: pd.DataFrame) -> list[str]:
     return [name for name in table if COORDINATE.fullmatch(name)]
 
 
-def read_map(path: Path) -> pd.DataFrame:
-    """A map's table with numeric coordinates."""
-    table = read_table(path)
+def read_map(path: Path, rows: np.ndarray | None = None) -> pd.DataFrame:
+    """A map's table with numeric coordinates; some of its rows, if they are given."""
+    table = read_table(path) if rows is None else read_rows(path, rows)
     names = axis_names(table)
     return table.assign(**{name: pd.to_numeric(table[name]) for name in names})

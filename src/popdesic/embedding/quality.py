@@ -11,45 +11,52 @@ import pandas as pd
 from ..cohort.samples import UNKNOWN, describe_samples
 from ..distance.landmarks import NearDistances, read_landmarks
 from ..distance.matrix import Distances
+from ..engine.threads import run_tasks
 from ..io.files import read_json
 from ..io.sites import chunks
 from ..io.tables import read_table, write_table
-from .agreement import measure_agreement
+from .agreement import ERROR, measure_agreement, standard_error
 from .axes import AXES
 
-#: Most samples whose neighbourhoods are measured; larger studies use evenly spaced samples.
-MAX_ANCHORS = 2_000
-#: Rows of distances on the map in memory at a time, for the silhouette.
-SILHOUETTE_ROWS = 256
+#: Samples up to which the neighbourhoods of all are measured, number of those of larger studies,
+#: and the seed that draws them.
+MAX_ANCHORS, DRAWN, SEED = 2_000, 1_000, 1
+#: Distances on the map in memory at a time, for the silhouette.
+SILHOUETTE_NUMBERS = 1 << 18
 
 
-def choose_anchors(n: int) -> np.ndarray:
-    """Row numbers of at most MAX_ANCHORS samples, evenly spaced in sample order."""
-    return np.unique(np.linspace(0, n - 1, min(n, MAX_ANCHORS)).astype(np.int64))
+def choose_anchors(n: int, seed: int = SEED) -> np.ndarray:
+    """Row numbers of all of n samples, or of DRAWN at random if they are more than MAX_ANCHORS."""
+    if n <= MAX_ANCHORS:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).choice(n, DRAWN, replace=False))
 
 
-def measure_silhouette(points: np.ndarray, labels: pd.Series) -> float:
-    """Mean silhouette (Rousseeuw 1987) of the labels on the map, at most MAX_ANCHORS samples.
+def measure_silhouette(
+    points: np.ndarray, labels: pd.Series, threads: int = 1
+) -> tuple[float, float]:
+    """Mean silhouette (Rousseeuw 1987) of the labels on the map, and its standard error.
 
-    Samples without a label are left out. NaN if there are fewer than two labels, or a different
-    label for every sample.
+    Of the samples with a label, `choose_anchors` draws those whose silhouettes are averaged; each
+    has its distances to all samples with a label. NaN if there are fewer than two labels, or a
+    different label for every sample.
     """
-
-    known = ~labels.isin(UNKNOWN).to_numpy()
-    chosen = np.flatnonzero(known)
-    chosen = chosen[choose_anchors(len(chosen))] if len(chosen) else chosen
-    codes = np.unique(labels.to_numpy()[chosen].astype(str), return_inverse=True)[1]
+    known = np.flatnonzero(~labels.isin(UNKNOWN).to_numpy())
+    codes = np.unique(labels.to_numpy()[known].astype(str), return_inverse=True)[1]
     sizes = np.bincount(codes)
     if not 2 <= len(sizes) < len(codes):
-        return float("nan")
+        return float("nan"), float("nan")
     order = np.argsort(codes, kind="stable")
-    codes, points = codes[order], points[chosen][order]
+    codes, points = codes[order], points[known][order]
     starts = np.searchsorted(codes, np.arange(len(sizes)))
-    widths = np.zeros(len(points))
-    for first, last in chunks(len(points), SILHOUETTE_ROWS):
-        own, rows = codes[first:last], np.arange(last - first)
-        far = np.sqrt(((points[first:last, None] - points[None]) ** 2).sum(axis=2))
-        sums = np.add.reduceat(far, starts, axis=1)
+    chosen = choose_anchors(len(codes))
+    widths = np.zeros(len(chosen))
+
+    def measure(first: int, last: int) -> None:
+        some, rows = chosen[first:last], np.arange(last - first)
+        own = codes[some]
+        squares = ((points[some, axis, None] - points[None, :, axis]) ** 2 for axis in range(2))
+        sums = np.add.reduceat(np.sqrt(sum(squares)), starts, axis=1)
         within = sums[rows, own] / np.maximum(sizes[own] - 1, 1)
         means = sums / sizes
         means[rows, own] = np.inf
@@ -57,7 +64,10 @@ def measure_silhouette(points: np.ndarray, labels: pd.Series) -> float:
         larger = np.maximum(within, nearest)
         counts = (sizes[own] > 1) & (larger > 0)
         np.divide(nearest - within, larger, out=widths[first:last], where=counts)
-    return float(widths.mean())
+
+    rows = max(1, SILHOUETTE_NUMBERS // len(codes))
+    run_tasks(measure, chunks(len(chosen), rows), threads)
+    return float(widths.mean()), standard_error(widths, len(codes))
 
 
 def measure_maps(
@@ -80,6 +90,9 @@ def measure_maps(
     Every map is compared with the plain distances between genotypes (`against` is
     ``distance``), and maps of a geodesic also with that geodesic. `umap.distance` is the UMAP of a
     space's plain distances with the same parameters, the baseline that a geodesic should beat.
+
+    Above MAX_ANCHORS samples, means are those of a random sample, and columns that end in ERROR
+    have their standard errors. Without a matrix of all pairs the sample is that of the landmarks.
 
     Parameters
     ----------
@@ -132,16 +145,18 @@ def measure_maps(
     agreement = measure_agreement(drawn, references, compared, anchors, threads)
     table = []
     for method, space, alpha, path, _ in maps:
-        silhouette = measure_silhouette(drawn[path], labels)
+        silhouette, error = measure_silhouette(drawn[path], labels, threads)
         own = unstable.get(f"instability.{path.stem}")
         for reference in compared[path]:
             against = "distance" if reference == "distance" else "geodesic"
             about = {"map": method, "space": space, "alpha": alpha, "against": against}
-            about |= agreement[path, reference]
-            about |= {"silhouette": silhouette, "samples": len(anchors)}
+            found = agreement[path, reference]
+            errors = {key: found.pop(key) for key in list(found) if key.endswith(ERROR)}
+            about |= found | {"silhouette": silhouette, "samples": len(anchors)}
             about["instability"] = np.nan if own is None else float(own.mean())
             moved = path.with_suffix(".json") if method.endswith("_refit") else None
             about["displacement"] = read_json(moved)["median_displacement"] if moved else np.nan
+            about |= errors | {f"silhouette{ERROR}": error}
             table.append(about)
     result = pd.DataFrame(table)
     write_table(out, result)

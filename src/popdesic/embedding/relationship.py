@@ -16,7 +16,7 @@ import numpy as np
 from ..engine.genotype_products import Calls
 from ..engine.threads import one_blas_thread, run_ordered, run_tasks
 from ..io.bed import open_bed, read_fam
-from ..io.genotypes import MISSING, unpack_bed
+from ..io.genotypes import MISSING, take_samples, unpack_bed
 from ..io.sites import chunks
 
 #: Sites of one pass over the genotypes.
@@ -58,9 +58,11 @@ def read_cohorts(
     def read(first: int, last: int) -> np.ndarray:
         rows = slice(first, last) if sites is None else sites[first:last]
         parts = []
-        for bed, count, who in zip(beds, counts, chosen, strict=True):
-            part = unpack_bed(np.ascontiguousarray(bed[rows]), count)
-            parts.append(part if who.all() else np.take(part, np.flatnonzero(who), axis=1))
+        for bed, who in zip(beds, chosen, strict=True):
+            part = np.ascontiguousarray(bed[rows])
+            if not who.all():
+                part = take_samples(part, np.flatnonzero(who))
+            parts.append(unpack_bed(part, int(who.sum())))
         return np.concatenate(parts, axis=1)  # site by site, as compiled readers of it need
 
     return read, [int(who.sum()) for who in chosen]

@@ -9,12 +9,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..cohort.samples import describe_samples
-from ..distance.matrix import Distances, rows_of_points
+from ..distance.matrix import (
+    Distances,
+    leading_scores,
+    rows_of_points,
+    set_apart,
+    shared_distances,
+)
 from ..engine.base import Backend
 from ..engine.needs import layout_bytes
 from ..engine.select import select_backend
@@ -175,9 +182,38 @@ def of_space(paths: Sequence[str] | None, alphas: Sequence[str], k: int) -> dict
     return dict(zip(alphas, map(Path, some), strict=True)) if some else {}
 
 
+def plain_of_space(
+    space: str,
+    scores: Path,
+    pcs: int | str,
+    folder: Path,
+    *,
+    graph: Path,
+    n_sites: int,
+    **distance: Any,
+) -> Distances | np.ndarray | Rows:
+    """The plain distances of a space, as `compute_umap` takes them.
+
+    Parameters
+    ----------
+    space : {'pcs', 'ibd', 'genotypes'}
+    scores, pcs
+        Of the space ``pcs``: as `matrix.leading_scores` takes them.
+    folder, n_sites, distance
+        Of the space ``genotypes``: attributes of `matrix.Distances`.
+    graph : Path
+        Of the space ``ibd``: `ibd/graph.npz`.
+    """
+    if space == "pcs":
+        return leading_scores(scores, pcs)
+    if space == "ibd":
+        return set_apart(shared_distances(graph))[0].__getitem__
+    return Distances(folder, n_sites=n_sites, **distance)
+
+
 def compute_umap(
     lengths: dict[str, Path],
-    plain: Distances | np.ndarray | Path,
+    plain: Distances | np.ndarray | Path | Rows | None,
     scores: Path,
     order: Path,
     sheet: Path,
@@ -194,15 +230,15 @@ def compute_umap(
     threads: int = 1,
     backend: Backend | None = None,
 ) -> None:
-    """UMAPs of the geodesics of one space, and of its plain distances as the baseline.
+    """UMAPs of the geodesics of one space, and of its plain distances, the baseline, if given.
 
     Parameters
     ----------
     lengths : dict
         Geodesics (n, n) by alpha, or the nearest by geodesic of everyone (.npz).
-    plain : Distances, float64 array or Path
+    plain : Distances, float64 array, Path or callable, optional
         Plain distances of the space; or points (n, k) whose Euclidean distances are used; or the
-        nearest of everyone (.npz).
+        nearest of everyone (.npz); or rows, as `knn.Rows`.
     scores : Path
         `embedding/pca.npy`, the initial layouts.
     ensemble : int
@@ -223,10 +259,11 @@ def compute_umap(
     options = {"min_dist": min_dist, "threads": threads, "backend": backend}
     first = (seed, neighbors)
     members = [first, *ensemble_members(neighbors=neighbors, seed=seed, size=ensemble)]
-    source = plain.rows if isinstance(plain, Distances) else plain
-    source = rows_of_points(plain) if isinstance(plain, np.ndarray) else source
-    points = draw_lengths(source, n, start, [first], **options)[0]
-    write_embedding(tables["plain"], samples, points, "UMAP")
+    if plain is not None:
+        source = plain.rows if isinstance(plain, Distances) else plain
+        source = rows_of_points(plain) if isinstance(plain, np.ndarray) else source
+        points = draw_lengths(source, n, start, [first], **options)[0]
+        write_embedding(tables["plain"], samples, points, "UMAP")
     unstable = samples[["sample"]].copy()
     for alpha, path in lengths.items():
         if frame:

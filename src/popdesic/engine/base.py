@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from .constants import BASE, INFINITY_INT32, INFINITY_INT64, PANEL
+from .expected import ExpectedKinship
 from .genotype_products import Calls, GenotypeProducts
 from .group_counts import GroupCounts, Grouping
 from .ibd import Candidates, Windows
@@ -510,6 +511,10 @@ class Backend(Protocol):
 
     def genotype_products(self, calls: Calls) -> GenotypeProducts:
         """Products of standardised genotypes with vectors; the same bytes from every backend."""
+        ...
+
+    def expected_kinship(self, basis: np.ndarray, n_sites: int) -> ExpectedKinship:
+        """Kinship of all pairs beside expected genotypes; the same bytes from every backend."""
         ...
 
     def count_groups(

@@ -17,6 +17,8 @@ from .terms import LD, PRODUCT, Planes, Product, Terms
 BLOCK_SITES = 1024
 #: Sites of the widest window whose pairs are counted one by one.
 NARROW = 256
+#: Sites whose pairs a GPU counts in one call: each call waits for its results.
+SENT_SITES = 1 << 14
 #: Runs of BLOCK_SITES rows that are shown to `on_block`, at least, where there are as many.
 SAMPLED_BLOCKS = 32
 #: Genotype mismatches and jointly called sites, from the genotype classes (DESIGN section 5).
@@ -157,9 +159,17 @@ def band_blocks(
     backend: Backend, planes: Planes, ends: np.ndarray, every: int = 1
 ) -> Iterator[tuple[int, np.ndarray]]:
     """First site and `Backend.band_r2` of runs of BLOCK_SITES sites, of narrow windows."""
-    for first in range(0, planes.n_samples, BLOCK_SITES * every):
-        last = min(planes.n_samples, first + BLOCK_SITES)
-        yield first, backend.band_r2(planes, ends, first, last)
+    n = planes.n_samples
+    at_once = BLOCK_SITES
+    if every == 1 and backend.name == "gpu":
+        at_once *= max(1, SENT_SITES // BLOCK_SITES)
+    for start in range(0, n, at_once * every):
+        end = min(n, start + at_once)
+        found = backend.band_r2(planes, ends, start, end)
+        for first in range(start, end, BLOCK_SITES):
+            last = min(end, first + BLOCK_SITES)
+            width = max(0, int((ends[first:last] - np.arange(first, last)).max()) - 1)
+            yield first, found[first - start : last - start, :width]
 
 
 def _inside(r2, ends, first):

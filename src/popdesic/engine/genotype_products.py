@@ -195,8 +195,8 @@ class GenotypeProducts(ABC):
         self.calls, self.places, self.threads = calls, calls.places, threads
         self.n_places = 4 * calls.spans[-1][1]
         self.mean, self.inverse = calls.standard
-        #: The last flips, and their signs where the sums are computed: many passes use them.
-        self._flips: tuple[Flips, Any] | None = None
+        #: The signs of the last flips, and where the sums are computed: many passes use them.
+        self._placed_signs: tuple[np.ndarray, Any] | None = None
 
     # What a backend implements
 
@@ -399,12 +399,12 @@ class GenotypeProducts(ABC):
 
     def _signs(self, flips: Flips) -> Any:
         """Signs of all places, 0 where no sample stands: int8 (n_stretches, n_places, k)."""
-        if self._flips is None or self._flips[0] is not flips:
+        if self._placed_signs is None or self._placed_signs[0] is not flips.signs:
             stretches, _, k = flips.signs.shape
             placed = np.zeros((stretches, self.n_places, k), np.int8)
             placed[:, self.places] = flips.signs
-            self._flips = flips, self._put(placed)
-        return self._flips[1]
+            self._placed_signs = flips.signs, self._put(placed)
+        return self._placed_signs[1]
 
     def _spans(self, factors: np.ndarray | None) -> list[tuple[int, int]]:
         spans = self.calls.spans

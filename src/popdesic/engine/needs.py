@@ -17,6 +17,8 @@ PLANE_COPIES, MOST_PLANES = 5, 24 << 30
 LD_BYTES = 16 << 30
 #: Of one sample: blocks of genotypes on their way, turned around, and vectors.
 GENOTYPE_BYTES = 1 << 18
+#: Sums of a group of blocks of sites, and digits of the vectors that they are multiplied with.
+PASS_BYTES = 2 << 30
 #: Planes that are counted at a time, and counts that come back at a time.
 COUNTED_BYTES = 64 << 20
 #: Fewest points whose shortest paths several devices find: two were measured to be 1.9 times as
@@ -25,11 +27,18 @@ SPREAD_LEAST = 16384
 #: Of a point of a map (coordinates, sums of forces), and of an edge of its graph in the row of one
 #: end (both ends, share); of a point of a densMAP besides.
 POINT_BYTES, EDGE_BYTES, DENSITY_BYTES = 8 + 16, 12, 16 + 4 * 8 + 16
+#: People up to whom PC-Relate is done on a CPU before a GPU has started.
+FEW_RELATED = 2_000
+#: Sites of genotypes on their way to a device at a time, and lists of pairs that are close.
+CHUNK_SITES, LIST_BYTES = 1024, 64 << 20
 #: Samples of a block are padded to this many.
 PADDED = 256
 #: Of a search for nearest points: largest side of a tile (`gpu/neighbor_plans.py`), room of a list
 #: of candidates in bytes.
 TILE_SIDE, CANDIDATE_BYTES = 1 << 15, 16 * 768
+#: Samples that define axes up to which others are placed by float64 relationships to them, which
+#: took 10 s beside 8 000 at 500 000 sites and 89 s beside 30 000.
+MOST_EXACT = 5_000
 
 
 def product_bytes(own: tuple[int, int, int], others: Sequence[tuple[int, int, int]] = ()) -> int:
@@ -61,8 +70,11 @@ def closing_devices(n: int, devices: int) -> int:
 
 
 def genotype_bytes(n_samples: int, n_sites: int) -> int:
-    """Device memory with which products of genotypes with vectors keep the packed genotypes."""
-    return 2 * CONTEXT_BYTES + n_samples * n_sites // 4 + n_samples * GENOTYPE_BYTES
+    """Device memory with which products of genotypes with vectors keep the packed genotypes.
+
+    They are there twice, by site and by person (`gpu/genotype_passes.py`).
+    """
+    return 2 * CONTEXT_BYTES + n_samples * (n_sites // 2 + GENOTYPE_BYTES) + PASS_BYTES
 
 
 def counting_bytes(shape: tuple[int, int, int], n_groups: int) -> int:
@@ -77,9 +89,20 @@ def layout_bytes(n: int, neighbors: int) -> int:
     return CONTEXT_BYTES + n * (POINT_BYTES + DENSITY_BYTES + 2 * neighbors * EDGE_BYTES)
 
 
+def expected_bytes(n: int, n_sites: int, context: int = CONTEXT_BYTES) -> int:
+    """Device memory of kinships of n people beside expected genotypes: pairs, digits, a chunk."""
+    people, sites = _padded(n), n_sites + PADDED
+    return context + 8 * n * n + 4 * people * sites + 4 * people * CHUNK_SITES + LIST_BYTES
+
+
 def points_bytes(n: int, n_axes: int, k: int) -> int:
     """Device memory for the k nearest of n points with coordinates on some axes."""
     return CONTEXT_BYTES + n * (12 * n_axes + 16 * k) + 4 * TILE_SIDE * CANDIDATE_BYTES
+
+
+def by_loadings(axes: int, others: int) -> bool:
+    """Whether others are placed on axes by loadings of those who define them."""
+    return axes > MOST_EXACT and others > 0
 
 
 def _padded(n_samples: int) -> int:

@@ -1,11 +1,53 @@
-"""Ranks of values in which equal ones share their mean rank."""
+"""Ranks of values in which equal ones share their mean rank, and the median of many values."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+
+from .threads import run_tasks
+
+#: With fewer values a median is found in one array.
+MANY_VALUES = 1 << 20
+#: Values that are looked at first; the middle values of all are among the middle MIDDLE of these
+#: but where values that lie at equal steps differ from the others.
+SAMPLE, MIDDLE = 1 << 16, 1 << 12
 
 
 def average_ranks(values: np.ndarray) -> np.ndarray:
     """Rank of each value from 1 on, float64 (n,); ties share their mean. No NaN."""
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(count) - (count - 1) / 2)[place.reshape(-1)]
+    order = np.argsort(values)
+    placed = values[order]
+    new = placed[1:] != placed[:-1]
+    ranks = np.empty(len(values))
+    if new.all():
+        ranks[order] = np.arange(1.0, len(values) + 1)
+        return ranks
+    ends = np.append(np.flatnonzero(new) + 1, len(values))
+    count = np.diff(ends, prepend=0)
+    ranks[order] = np.repeat(ends - (count - 1) / 2, count)
+    return ranks
+
+
+def median_of(parts: Sequence[np.ndarray], threads: int = 1) -> float:
+    """The median of all values of some arrays, as numpy's, to the last bit. At least one; no NaN.
+
+    Bounds from a sample leave few values to sort; how many lie below these is counted.
+    """
+    total = sum(map(len, parts))
+    if total >= MANY_VALUES:
+        step = -(-total // SAMPLE)
+        sample = np.sort(np.concatenate([part[::step] for part in parts]))
+        middle, away = len(sample) // 2, MIDDLE // 2
+        least, most = sample[max(middle - away, 0)], sample[min(middle + away, len(sample) - 1)]
+
+        def look(part: np.ndarray) -> tuple[int, np.ndarray]:
+            return int((part < least).sum()), part[(part >= least) & (part <= most)]
+
+        found = run_tasks(look, [(part,) for part in parts], threads)
+        below, inside = sum(count for count, _ in found), np.concatenate([own for _, own in found])
+        places = np.array([(total - 1) // 2, total // 2]) - below
+        if places[0] >= 0 and places[1] < len(inside):
+            return float(np.mean(np.partition(inside, places)[places]))
+    return float(np.median(np.concatenate(parts)))

@@ -10,6 +10,7 @@ import numpy as np
 from ..cohort.phenotype import known_numbers
 from ..cohort.samples import read_samples
 from ..embedding.pca import place_everyone
+from ..engine.base import Backend
 from ..io.errors import UserError
 from ..io.files import read_json
 from ..io.tables import read_table, write_table
@@ -22,7 +23,7 @@ from .structure import structure_table, structure_warnings
 log = logging.getLogger(__name__)
 
 
-def place_on_axes(genotypes: list[Path], definition: Path, about: Path, threads: int = 1) -> Axes:
+def place_on_axes(genotypes: list[Path], definition: Path, about: Path, backend: Backend) -> Axes:
     """Components of all people of some cohorts.
 
     They are placed here, and not read from the study's PCA, which holds the people of the distance
@@ -34,8 +35,9 @@ def place_on_axes(genotypes: list[Path], definition: Path, about: Path, threads:
         Stems of the cohorts' genotypes on the panel.
     definition, about : Path
         embedding/axes.npz and axes.json.
+    backend : Backend
     """
-    names, _, scores, _ = place_everyone(genotypes, definition, threads)
+    names, _, scores, _ = place_everyone(genotypes, definition, backend)
     return Axes(names, scores, int(read_json(about)["significant"]))
 
 

@@ -21,10 +21,13 @@ from typing import Any
 import numpy as np
 
 from ..engine.base import BASE, PANEL, Backend, Bounds, infinity
+from ..engine.threads import run_tasks
 from ..io.sites import chunks
 
 #: Rows that are looked at together: a few of them fit into a core's cache.
 BLOCK_ROWS = 32
+#: Rows that are put into another order together: they fit into a core's cache.
+REORDERED_ROWS = 16
 #: A numpy array, or the backend's array on its device.
 Array = Any
 
@@ -195,7 +198,7 @@ def attach_paths(w: Array, closed: int, backend: Backend) -> None:
         backend.mirror(w)
 
 
-def similar_order(w: np.ndarray) -> np.ndarray:
+def similar_order(w: np.ndarray, threads: int = 1) -> np.ndarray:
     """An order that places close individuals next to each other, so that bounds are tight.
 
     Every individual is linked to its nearest one. The resulting groups (mostly relatives) stay
@@ -205,6 +208,8 @@ def similar_order(w: np.ndarray) -> np.ndarray:
     ----------
     w : array, (n, n)
         Symmetric weights in host memory; the diagonal is not read.
+    threads : int
+        Changes no byte.
 
     Returns
     -------
@@ -216,10 +221,13 @@ def similar_order(w: np.ndarray) -> np.ndarray:
 
     n = len(w)
     nearest = np.empty(n, np.int64)
-    for first, last in chunks(n, BLOCK_ROWS):
+
+    def look(first: int, last: int) -> None:
         rows, own = w[first:last].copy(), np.arange(last - first)
         rows[own, first + own] = infinity(w.dtype)
         nearest[first:last] = rows.argmin(axis=1)
+
+    run_tasks(look, chunks(n, BLOCK_ROWS), threads)
     graph = coo_array((np.ones(n, bool), (np.arange(n), nearest)), (n, n))
     _, group = connected_components(graph, directed=False)
     first = _far_from(w, 0)
@@ -230,6 +238,17 @@ def similar_order(w: np.ndarray) -> np.ndarray:
     size = np.bincount(group)
     of_group = np.bincount(group, side) / size
     return np.lexsort((np.arange(n), group, of_group[group]))
+
+
+def reordered(matrix: np.ndarray, order: np.ndarray, threads: int) -> np.ndarray:
+    """Rows and columns in another order, by blocks of rows, on threads."""
+    out = np.empty_like(matrix)
+
+    def work(first: int, last: int) -> None:
+        np.take(matrix[order[first:last]], order, axis=1, out=out[first:last], mode="clip")
+
+    run_tasks(work, chunks(len(matrix), REORDERED_ROWS), threads)
+    return out
 
 
 def _far_from(w: np.ndarray, individual: int) -> int:

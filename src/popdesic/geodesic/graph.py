@@ -49,7 +49,9 @@ class Graph:
     neighbors: int = 0
     density: str = "keep"
 
-    def edge_weights(self, distances: np.ndarray, founders: np.ndarray, alpha: float) -> np.ndarray:
+    def edge_weights(
+        self, distances: np.ndarray, founders: np.ndarray, alpha: float, threads: int = 1
+    ) -> np.ndarray:
         """Weights of the edges, float64 (n, n); infinite between samples without an edge.
 
         Parameters
@@ -58,6 +60,8 @@ class Graph:
             Symmetric, zero diagonal; infinite for pairs that cannot be compared.
         founders : bool array, (n,)
         alpha : float
+        threads : int
+            Changes no byte.
 
         Raises
         ------
@@ -68,7 +72,7 @@ class Graph:
             radii = founder_radii(distances, founders, self.neighbors, apart=True)
             weights = corrected_weights(distances, radii, alpha)
         else:
-            weights = fermat_weights(distances, alpha)
+            weights = fermat_weights(distances, alpha, threads)
         return self.keep_edges(weights, distances, founders)
 
     def distances(self, lengths: np.ndarray, alpha: float) -> np.ndarray:

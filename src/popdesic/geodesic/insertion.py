@@ -18,12 +18,16 @@ from pathlib import Path
 import numpy as np
 
 from ..engine.base import BASE, infinity
+from ..engine.threads import run_tasks
 from ..io.files import read_json
+from ..io.sites import chunks
 from .closure import Backend, insert_paths
 from .graph import Graph
 from .weights import FIXED, Number
 
 log = logging.getLogger(__name__)
+#: Rows of weights that are digested together.
+ROWS_A_DIGEST = 256
 
 
 @dataclass(frozen=True)
@@ -36,19 +40,29 @@ class Earlier:
     closure: np.ndarray
 
 
-def digest_weights(direct: np.ndarray, positions: np.ndarray) -> str:
-    """Digest of the weights between some samples, in that order."""
-    content = hashlib.blake2b(digest_size=16)
-    if direct.flags.c_contiguous and np.array_equal(positions, np.arange(len(direct))):
-        content.update(direct)  # the same rows, without copies
-        return content.hexdigest()
-    for position in positions:
-        content.update(np.ascontiguousarray(direct[position, positions]))
-    return content.hexdigest()
+def digest_weights(direct: np.ndarray, positions: np.ndarray, threads: int = 1) -> str:
+    """Digest of the weights between some samples, in that order: of digests of runs of rows."""
+    whole = direct.flags.c_contiguous and np.array_equal(positions, np.arange(len(direct)))
+
+    def work(first: int, last: int) -> bytes:
+        if whole:  # the same rows, without copies
+            return hashlib.blake2b(direct[first:last], digest_size=16).digest()
+        content = hashlib.blake2b(digest_size=16)
+        for position in positions[first:last]:
+            content.update(np.ascontiguousarray(direct[position, positions]))
+        return content.digest()
+
+    parts = run_tasks(work, chunks(len(positions), ROWS_A_DIGEST), threads)
+    return hashlib.blake2b(b"".join(parts), digest_size=16).hexdigest()
 
 
 def describe_closure(
-    direct: np.ndarray, names: list[str], number: Number, code: str, graph: Graph
+    direct: np.ndarray,
+    names: list[str],
+    number: Number,
+    code: str,
+    graph: Graph,
+    threads: int = 1,
 ) -> dict:
     """Description of a closure that a later run checks before it continues the closure."""
     return {
@@ -57,12 +71,18 @@ def describe_closure(
         "scale": number.scale,
         "code": code,
         "graph": asdict(graph),
-        "weights": digest_weights(direct, np.arange(len(names))),
+        "weights": digest_weights(direct, np.arange(len(names)), threads),
     }
 
 
 def find_earlier(
-    own: Path, direct: np.ndarray, names: list[str], number: Number, code: str, graph: Graph
+    own: Path,
+    direct: np.ndarray,
+    names: list[str],
+    number: Number,
+    code: str,
+    graph: Graph,
+    threads: int = 1,
 ) -> Earlier | None:
     """The largest closure in the folder of `own` that can be continued with these weights, or None.
 
@@ -94,7 +114,7 @@ def find_earlier(
             log.warning("%s is damaged (%s): not used", description, reason)
     for n_samples, path, about in sorted(found, key=lambda one: (-one[0], one[1])):
         positions = np.array([position[sample] for sample in about["samples"]])
-        if digest_weights(direct, positions) != about["weights"]:
+        if digest_weights(direct, positions, threads) != about["weights"]:
             log.info("%s was made from different weights: not used", path)
             continue
         try:

@@ -19,12 +19,13 @@ import pandas as pd
 
 from ..distance.matrix import set_apart
 from ..engine.base import BASE, Backend, infinity
+from ..engine.ranks import median_of
 from ..engine.threads import run_tasks
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.sites import chunks
 from ..io.tables import write_npy
-from .closure import Work, attach_paths, close_matrix, similar_order
+from .closure import Work, attach_paths, close_matrix, reordered, similar_order
 from .graph import COMPLETE, Graph, longest_paths
 from .insertion import audit_rows, continue_closure, describe_closure, find_earlier, leading_closure
 from .neighbors import APPROXIMATE_NEIGHBORS, neighbor_paths
@@ -123,13 +124,14 @@ def close_weights(
         given = founders, EXACT, distances, alpha, graph
         statistics = _statistics(distances, distances, *given, backend.threads)
         return Closure(distances, distances, EXACT, statistics, {"continued": None}, plain=True)
-    weights = graph.edge_weights(distances, founders, alpha)
+    weights = graph.edge_weights(distances, founders, alpha, backend.threads)
     approximate = graph.kind == "complete" and dense_limit is not None and len(names) > dense_limit
     chosen = choose_number(
         weights,
         founders,
         "float64" if approximate else number,
         None if graph.kind == "complete" else longest_paths(weights, founders),
+        backend.threads,
     )
     direct = _stored(chosen, weights, backend.threads)
     if chosen.dtype == "float32" and not fits_float32(weights):
@@ -139,7 +141,9 @@ def close_weights(
         )
     del weights
     with_ends = ends is not None and ends.any()
-    earlier = store and not with_ends and find_earlier(store, direct, names, chosen, code, graph)
+    earlier = None
+    if store and not with_ends:
+        earlier = find_earlier(store, direct, names, chosen, code, graph, backend.threads)
     if known is not None and not with_ends:
         earlier = leading_closure(known.lengths, known.direct, known.number, direct, chosen)
     error = None
@@ -156,8 +160,7 @@ def close_weights(
         )
         record = {"continued": None, "work_skipped": round(work.skipped_share, 6)}
         log.info("pruning skipped %.1f %% of the operations", 100 * work.skipped_share)
-    unreachable = closure >= infinity(closure.dtype)
-    alone = np.flatnonzero(unreachable.sum(axis=1) == len(names) - 1)
+    alone = _without_paths(closure, backend.threads)
     if len(names) > 1 and alone.size and graph.kind != "shared":
         raise UserError(
             f"results/geodesic: sample '{names[alone[0]]}' has no comparable other sample, so it "
@@ -166,6 +169,16 @@ def close_weights(
     given = founders, chosen, distances, alpha, graph
     statistics = _statistics(closure, direct, *given, backend.threads)
     return Closure(closure, direct, chosen, statistics, record, error)
+
+
+def _without_paths(closure: np.ndarray, threads: int) -> np.ndarray:
+    """Rows without a path to any other."""
+
+    def work(first: int, last: int) -> np.ndarray:
+        return (closure[first:last] >= infinity(closure.dtype)).sum(axis=1)
+
+    counts = run_tasks(work, chunks(len(closure), ROWS_A_TASK), threads)
+    return np.flatnonzero(np.concatenate([np.empty(0, int), *counts]) == len(closure) - 1)
 
 
 def _close_with_ends(
@@ -195,19 +208,17 @@ def close_all(direct: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
     On a CPU, Dijkstra's algorithm is faster than the dense closure where few pairs have an edge;
     in fixed point both give the same bytes.
     """
-    from ..engine.host.sparse_paths import sparse_paths
-
     if backend.name == "cpu" and direct.dtype.name in SPARSE_SHARE:
         share = float((direct < infinity(direct.dtype)).mean())
         if share <= SPARSE_SHARE[direct.dtype.name]:
+            from ..engine.host.sparse_paths import sparse_paths
+
             log.info("Dijkstra's algorithm: %.2f %% of the pairs have an edge", 100 * share)
             return sparse_paths(direct, backend.threads), Work()
-    order = similar_order(direct)
-    sorted_closure = direct[np.ix_(order, order)]
-    work = close_matrix(sorted_closure, backend)
-    closure = np.empty_like(direct)
-    closure[np.ix_(order, order)] = sorted_closure
-    return closure, work
+    order = similar_order(direct, backend.threads)
+    placed = reordered(direct, order, backend.threads)
+    work = close_matrix(placed, backend)
+    return reordered(placed, np.argsort(order), backend.threads), work
 
 
 def _stored(number: Number, weights: np.ndarray, threads: int) -> np.ndarray:
@@ -244,15 +255,14 @@ def _statistics(
     found = run_tasks(count, chunks(n, ROWS_A_TASK), threads)
     counts = np.sum([pairs for pairs, _ in found] or [[0] * 4], axis=0).tolist()
     reachable, indirect, among, indirect_among = counts
-    # of pairs with a direct edge
-    stretch = np.concatenate([part for _, part in found] or [np.empty(0)])
+    stretch = [part for _, part in found if part.size]  # of pairs with a direct edge
     pairs = n * (n - 1) // 2
     return Statistics(
         pairs=pairs,
         indirect_pairs=indirect,
         indirect_share=indirect / max(1, reachable),
         founder_indirect_share=indirect_among / max(1, among),
-        median_stretch_of_indirect=float(np.median(stretch)) if stretch.size else 1.0,
+        median_stretch_of_indirect=median_of(stretch, threads) if stretch else 1.0,
         unreachable_pairs=pairs - reachable,
     )
 
@@ -367,7 +377,7 @@ def measure_geodesics(
         [
             (write_npy, lengths_out, lengths),
             (write_npy, closure_out, found.lengths),
-            (describe_closure, found.direct, names, found.number, code, graph),
+            (describe_closure, found.direct, names, found.number, code, graph, backend.threads),
         ],
         backend.threads,
     )

@@ -53,13 +53,13 @@ class NearGraph:
         everyone = among
         if not founders.all():
             everyone = longest_paths_of(self.n, self.ends, self.weights)
-        return fitting_number(finite, among, everyone, wanted)
+        return fitting_number([finite], among, everyone, wanted)
 
     def edges(self, number: Number, blocked: np.ndarray) -> Edges:
         """Both directions of every edge, with weights as this type stores them."""
         both = np.concatenate([self.ends, self.ends[:, ::-1]])
         stored = np.tile(number.store(self.weights), 2)
-        order = np.lexsort((both[:, 1], both[:, 0]))
+        order = np.argsort(both[:, 0] * self.n + both[:, 1])  # no edge is there twice
         degrees = np.bincount(both[:, 0], minlength=self.n)
         starts = np.concatenate([[0], np.cumsum(degrees)])
         return Edges(starts, np.ascontiguousarray(both[order, 1]), stored[order], np.array(blocked))

@@ -16,8 +16,11 @@ import numpy as np
 import pandas as pd
 
 from ..distance.landmarks import LandmarkRows, Neighbors
+from ..engine.edges import Edges
+from ..engine.threads import run_tasks
 from ..io.errors import UserError
 from ..io.files import write_json
+from ..io.sites import chunks
 from ..io.tables import write_npy, write_npz
 from .graph import Graph
 from .measure import EXACT
@@ -26,8 +29,8 @@ from .weights import Number, corrected_edges, fermat_weights
 
 log = logging.getLogger(__name__)
 
-#: Landmarks whose lengths are in memory at a time.
-LANDMARK_BLOCK = 64
+#: Landmarks of a task.
+LANDMARK_BLOCK = 4
 #: A path is indirect if it is shorter than the direct weight by more than this: rows of distances
 #: are float32.
 SHORTER = 1e-6
@@ -87,19 +90,20 @@ def measure_near_geodesics(
     if of_points and graph.kind == "complete" and value == 1:
         near, far, lengths = lists.index, lists.distance, np.asarray(rows.matrix)
         about |= {"plain": True, "number": asdict(EXACT), "edges": 0, "short_lists": 0}
-        about |= _statistics(lengths, lengths, lists.landmarks, among, rows)
+        about |= _statistics(lengths, lengths, lists.landmarks, among, rows, threads)
     else:
         found = build_near_graph(lists, among, graph, value)
         _require_edges(found, samples)
         chosen = found.number(among, number)
-        near, far = _nearest(found, chosen, blocked, lists.index.shape[1], threads)
+        edges = found.edges(chosen, blocked)
+        near, far = _nearest(edges, chosen, lists.index.shape[1], threads)
         far = graph.distances(far, value)
         lengths, direct = _landmark_lengths(
-            found, chosen, blocked, lists.landmarks, rows, graph, value, threads
+            found, edges, chosen, lists.landmarks, rows, graph, value, threads
         )
         about |= {"plain": False, "number": asdict(chosen), "edges": len(found.ends)}
         about |= {"short_lists": found.short, "parts": int(found.parts().max()) + 1}
-        about |= _statistics(lengths, direct, lists.landmarks, among, rows)
+        about |= _statistics(lengths, direct, lists.landmarks, among, rows, threads)
     write_npz(neighbors_out, index=near, distance=far, landmarks=lists.landmarks)
     write_npy(landmarks_out, lengths.astype(np.float32))
     record = {"continued": None}
@@ -117,20 +121,18 @@ def _require_edges(found: NearGraph, samples: pd.DataFrame) -> None:
         )
 
 
-def _nearest(
-    found: NearGraph, number: Number, blocked: np.ndarray, k: int, threads: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _nearest(edges: Edges, number: Number, k: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
     """Nearest by path, and the values of their lengths."""
     from ..engine.host.sparse_paths import nearest_by_paths
 
-    near, far = nearest_by_paths(found.edges(number, blocked), k, threads)
+    near, far = nearest_by_paths(edges, k, threads)
     return near, number.value(far)
 
 
 def _landmark_lengths(
     found: NearGraph,
+    edges: Edges,
     number: Number,
-    blocked: np.ndarray,
     landmarks: np.ndarray,
     rows: LandmarkRows,
     graph: Graph,
@@ -143,23 +145,24 @@ def _landmark_lengths(
     """
     from ..engine.host.sparse_paths import lengths_from
 
-    edges = found.edges(number, blocked)
     lengths = np.empty((len(landmarks), found.n), np.float32)
     direct = np.full(lengths.shape, np.inf, np.float32)
-    for first in range(0, len(landmarks), LANDMARK_BLOCK):
-        block = slice(first, first + LANDMARK_BLOCK)
-        which = landmarks[block]
-        values = number.value(lengths_from(edges, which, threads))
+
+    def measure(first: int, last: int) -> None:
+        which = landmarks[first:last]
+        values = number.value(lengths_from(edges, which))
         if graph.kind == "complete":
             own = _direct_weights(found, rows.rows(which), which, graph, alpha)
-            direct[block] = graph.distances(own, alpha)
+            direct[first:last] = graph.distances(own, alpha)
             values = np.minimum(values, own)
         else:
             for row, i in enumerate(which, first):
                 mine = slice(edges.starts[i], edges.starts[i + 1])
                 stored = number.value(edges.weights[mine])
                 direct[row, edges.ends[mine]] = graph.distances(stored, alpha)
-        lengths[block] = graph.distances(values, alpha)
+        lengths[first:last] = graph.distances(values, alpha)
+
+    run_tasks(measure, chunks(len(landmarks), LANDMARK_BLOCK), threads)
     return lengths, direct
 
 
@@ -179,22 +182,26 @@ def _statistics(
     landmarks: np.ndarray,
     founders: np.ndarray,
     rows: LandmarkRows,
+    threads: int,
 ) -> dict:
     """Statistics of `measure.Statistics`, over pairs of a landmark and another sample."""
-    counts = np.zeros(4, np.int64)  # indirect, reachable, both of founders
-    unreachable, stretches = 0, []
-    for row, i in enumerate(landmarks):
-        other = np.arange(lengths.shape[1]) != i
+
+    def measure(row: int) -> tuple[list[int], int, np.ndarray]:
+        other = np.arange(lengths.shape[1]) != landmarks[row]
         reachable = other & np.isfinite(lengths[row])
         indirect = reachable & (lengths[row] < (1 - SHORTER) * direct[row])
         inner = founders & reachable
-        counts += [indirect.sum(), reachable.sum(), (indirect & inner).sum(), inner.sum()]
-        unreachable += int((other & ~reachable).sum())
+        counts = [indirect.sum(), reachable.sum(), (indirect & inner).sum(), inner.sum()]
         straight = np.asarray(rows.matrix[row], np.float64)[indirect]
         with np.errstate(divide="ignore", invalid="ignore"):
             stretch = straight / lengths[row][indirect]
-        stretches.append(stretch[np.isfinite(stretch)])
-    stretch = np.concatenate([np.empty(0), *stretches])
+        return counts, int((other & ~reachable).sum()), stretch[np.isfinite(stretch)]
+
+    found = run_tasks(measure, ((row,) for row in range(len(landmarks))), threads)
+    # indirect, reachable, both of founders
+    counts = np.array([own for own, _, _ in found], np.int64).reshape(-1, 4).sum(axis=0)
+    unreachable = sum(left for _, left, _ in found)
+    stretch = np.concatenate([np.empty(0), *(own for _, _, own in found)])
     return {
         "pairs": int(counts[1]) + unreachable,
         "indirect_pairs": int(counts[0]),

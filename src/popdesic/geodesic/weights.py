@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..engine.base import infinity
+from ..engine.ranks import median_of
+from ..engine.threads import run_tasks
 from ..io.errors import UserError
 from ..io.sites import chunks
 
@@ -20,6 +22,8 @@ log = logging.getLogger(__name__)
 
 #: Rows in memory at a time.
 BLOCK_ROWS = 512
+#: Rows of one task: they fit into a core's cache.
+FEW_ROWS = 32
 #: Allowed error of fixed point, relative to every weight above MEDIAN_FRACTION of the median.
 FIXED_TOLERANCE = 1e-6
 MEDIAN_FRACTION = 1e-3
@@ -65,21 +69,31 @@ class Number:
         return np.where(stored >= infinity(self.dtype), np.inf, stored / self.scale)
 
 
-def fermat_weights(distances: np.ndarray, alpha: float) -> np.ndarray:
+def fermat_weights(distances: np.ndarray, alpha: float, threads: int = 1) -> np.ndarray:
     """``d**alpha`` in float64, (n, n); zero stays zero, infinity stays infinite.
+
+    `threads` change no byte.
 
     Raises
     ------
     UserError
         A finite distance has no finite weight.
     """
-    with np.errstate(over="ignore"):
-        weights = distances**alpha
-    overflown = np.isinf(weights) & np.isfinite(distances)
-    if overflown.any():
+    weights = np.empty(distances.shape)
+
+    def work(first: int, last: int) -> float:
+        """The largest distance without a weight, or -1."""
+        far, rows = distances[first:last], weights[first:last]
+        with np.errstate(over="ignore"):
+            rows[:] = far**alpha
+        overflown = np.isinf(rows) & np.isfinite(far)
+        return float(far[overflown].max(initial=-1.0))
+
+    worst = max(run_tasks(work, chunks(len(distances), FEW_ROWS), threads), default=-1.0)
+    if worst >= 0:
         raise UserError(
             f"config/config.yaml: geodesic.alpha = {alpha:g} makes the weight of the distance "
-            f"{distances[overflown].max():.6g} overflow; lower it."
+            f"{worst:.6g} overflow; lower it."
         )
     return weights
 
@@ -174,6 +188,7 @@ def choose_number(
     founders: np.ndarray,
     wanted: str,
     longest: tuple[float, float] | None = None,
+    threads: int = 1,
 ) -> Number:
     """The number type for these weights.
 
@@ -188,35 +203,62 @@ def choose_number(
     """
     if wanted in ("float32", "float64"):
         return Number(wanted, 1.0, float(np.finfo(wanted).eps) * BOUND_HOPS)
-    parts = [np.empty(0)]
-    for first, last in chunks(len(weights), BLOCK_ROWS):
-        rows, above = weights[first:last], np.arange(len(weights)) > np.arange(first, last)[:, None]
-        parts.append(rows[above & np.isfinite(rows) & (rows > 0)])
-    finite = np.concatenate(parts)
-    if not finite.size:
+    parts = run_tasks(
+        lambda first, last: _upper_weights(weights, first, last),
+        chunks(len(weights), FEW_ROWS),
+        threads,
+    )
+    if not any(map(len, parts)):
         return Number("float64", 1.0, 0.0)
     if longest is None:
-        among = weights if founders.all() else weights[np.ix_(founders, founders)]
-        longest = among[np.isfinite(among)].max(initial=0.0), finite.max()
+        most = max(float(part.max(initial=0.0)) for part in parts)
+        among = most if founders.all() else _largest(weights, founders, threads)
+        longest = among, most
     longest = longest[0] or longest[1], longest[1]
-    return fitting_number(finite, *longest, wanted)
+    return fitting_number(parts, *longest, wanted, threads)
 
 
-def fitting_number(finite: np.ndarray, largest: float, top_length: float, wanted: str) -> Number:
+def _upper_weights(weights: np.ndarray, first: int, last: int) -> np.ndarray:
+    """The finite positive weights of some rows, right of the diagonal."""
+    square = weights[first:last, first:last][np.triu_indices(last - first, 1)]
+    found = []
+    for part in (square, weights[first:last, last:]):
+        if part.size and not (part.min() > 0 and part.max() < np.inf):
+            part = part[np.isfinite(part) & (part > 0)]
+        found.append(part.reshape(-1))
+    return np.concatenate(found)
+
+
+def _largest(weights: np.ndarray, founders: np.ndarray, threads: int) -> float:
+    """The largest finite weight between founders, 0 without one."""
+    who = np.flatnonzero(founders)
+
+    def work(first: int, last: int) -> float:
+        own = np.take(weights[who[first:last]], who, axis=1)
+        return float(own[np.isfinite(own)].max(initial=0.0))
+
+    return max(run_tasks(work, chunks(len(who), FEW_ROWS), threads), default=0.0)
+
+
+def fitting_number(
+    parts: list[np.ndarray], largest: float, top_length: float, wanted: str, threads: int = 1
+) -> Number:
     """`choose_number` for some positive finite weights.
 
     Parameters
     ----------
-    finite : float64 array, (n_edges,)
+    parts : list of float64 arrays
+        All weights, at least one, in any order.
     largest, top_length : float
         Upper bounds of lengths among founders, and among everyone.
     wanted : str
         ``auto`` or a fixed-point type.
     """
-    matters = finite[finite >= MEDIAN_FRACTION * np.median(finite)].min()
+    least = MEDIAN_FRACTION * median_of(parts, threads)
+    matters = min(float(part[part >= least].min(initial=np.inf)) for part in parts)
     for dtype in FIXED if wanted == "auto" else (wanted,):
         top = float(infinity(dtype))
-        if dtype == "int32" and top_length < top and (finite == np.rint(finite)).all():
+        if dtype == "int32" and top_length < top and _are_whole(parts, threads):
             return Number("int32", 1.0, 0.0)
         scale = 2.0 ** np.floor(np.log2(top / (HEADROOM * largest)))
         rescaled = bool(top_length * scale >= top)
@@ -228,6 +270,15 @@ def fitting_number(finite: np.ndarray, largest: float, top_length: float, wanted
             return Number(dtype, float(scale), float(bound), rescaled)
         log.info("%s could be off by %.1e of a weight: trying a wider type", dtype, bound)
     return Number("float64", 1.0, float(np.finfo(np.float64).eps) * BOUND_HOPS)
+
+
+def _are_whole(parts: list[np.ndarray], threads: int) -> bool:
+    """Whether all values are whole numbers; the first part often shows that they are not."""
+    order = sorted(parts, key=len, reverse=True)
+    first, rest = order[0], order[1:]
+    if not (first == np.rint(first)).all():
+        return False
+    return all(run_tasks(lambda part: bool((part == np.rint(part)).all()), zip(rest), threads))
 
 
 def fits_float32(values: np.ndarray) -> bool:

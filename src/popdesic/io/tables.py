@@ -91,9 +91,27 @@ def _formatted(column: pd.Series, floats: str) -> tuple[str, list]:
     return "%s", ["NA" if absent else shown(value) for value, absent in pairs]
 
 
-def read_table(path: Path) -> pd.DataFrame:
+def read_table(path: Path | io.BytesIO) -> pd.DataFrame:
     """Read a TSV as strings exactly as written; NA stays a string."""
     return pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False, quoting=csv.QUOTE_NONE)
+
+
+def read_rows(path: Path, rows: np.ndarray) -> pd.DataFrame:
+    """Some rows of a TSV that `write_table` wrote, as `read_table` gives them.
+
+    The others are not parsed, which takes a second for each 300 000 of them.
+
+    Parameters
+    ----------
+    rows : int array
+        Numbers of the rows, from 0 on. IndexError: there is no such row.
+    """
+    text = np.fromfile(path, np.uint8)
+    ends = np.flatnonzero(text == ord("\n")) + 1
+    starts = ends[:-1]
+    chosen = [text[a:b] for a, b in zip(starts[rows], ends[1:][rows], strict=True)]
+    lines = np.concatenate([text[: ends[0]], *chosen]).tobytes()
+    return read_table(io.BytesIO(lines))
 
 
 def write_npy(path: Path, array: np.ndarray) -> None:

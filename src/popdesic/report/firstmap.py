@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import pandas as pd
 
+from ..embedding.agreement import ERROR
 from ..io.tables import read_table
 from .outcome import UNSTABLE_SHARE, Outcome
 from .pagedata import is_repeated, map_title
@@ -29,6 +31,8 @@ HEADINGS = {
 }
 #: Columns that the page shows at first; the others are shown on request.
 MAIN = ("against", "trustworthiness", "continuity", "recall_15", "silhouette", "instability")
+#: Stands before a standard error.
+PLUS_MINUS = " ± "
 AGAINST = {"distance": "plain distances", "geodesic": "own geodesics"}
 
 
@@ -58,6 +62,11 @@ class Choice:
     def further(self) -> list[bool]:
         shown = {"Map", *(HEADINGS[name] for name in MAIN)}
         return [heading not in shown for heading in self.headings]
+
+    @property
+    def sampled(self) -> bool:
+        """Whether values are means over a sample, with standard errors."""
+        return any(PLUS_MINUS in cell for row in self.rows for cell in row[1:])
 
 
 def choose_map(outcome: Outcome, stems: list[str]) -> Choice:
@@ -172,10 +181,19 @@ def _why(chosen: str, known: list[str], scores: pd.Series, outcome: Outcome) -> 
 
 
 def _rows(table: pd.DataFrame, outcome: Outcome) -> tuple[list[str], list[list[str]]]:
-    shown = [c for c in table.columns if c not in ("map", "space", "alpha", "stem")]
+    shown = [
+        name
+        for name in table.columns
+        if name not in ("map", "space", "alpha", "stem") and not name.endswith(ERROR)
+    ]
     rows = []
     for row in table.to_dict("records"):
-        cells = [AGAINST.get(row[c], row[c]) if c == "against" else _short(row[c]) for c in shown]
+        cells = [
+            AGAINST.get(row[c], row[c])
+            if c == "against"
+            else _short(row[c]) + _plus_minus(row.get(c + ERROR, "NA"))
+            for c in shown
+        ]
         rows.append([map_title(row["stem"], outcome), *cells])
     return ["Map", *(HEADINGS.get(c, c.replace("_", " ")) for c in shown)], rows
 
@@ -186,3 +204,9 @@ def _short(text: str) -> str:
         return f"{float(text):.3f}" if "." in text or "e" in text else text
     except ValueError:
         return text
+
+
+def _plus_minus(error: str) -> str:
+    """A standard error behind its value, rounded up to three decimals; none of all samples."""
+    error = float(error) if error != "NA" else 0.0
+    return f"{PLUS_MINUS}{math.ceil(1000 * error) / 1000:.3f}" if error > 0 else ""

@@ -134,7 +134,12 @@ def write_report(
         data=to_json(data),
         packs=elements(store),
         left_out=data["left_out"],
-        first={"title": map_title(first.name, outcome), "further": first.further} | vars(first),
+        first={
+            "title": map_title(first.name, outcome),
+            "further": first.further,
+            "sampled": first.sampled,
+            **vars(first),
+        },
         story=story_rows(story),
         summary=summarize(outcome, configuration),
         warnings=warnings,

@@ -44,6 +44,9 @@ ROW_RULES |= {"find_ibd_row": "ibd", "find_neighbor_row": "distance"}
 FILLED_STAGES = "distance", "compare"
 #: Bytes of a neighbour in a list: number, distance, jointly called sites.
 NEIGHBOR_BYTES = 16.0
+#: Most sites that LD pruning leaves for axes, and bytes of a page: reading a row of chosen sites
+#: reads the pages it lies in.
+AXES_SITES, PAGE_BYTES = 500_000, 4096
 #: Bytes per site in text tables.
 SITE_BYTES = {"bim": 30, "sites.tsv": 60}
 #: Hours of the jobs of a scan that are proposed, and first sites a unit that are needed for about
@@ -81,6 +84,8 @@ class Sizes:
         Whether the study has no matrix of all pairs.
     filled : bool
         Whether tiles of distances and of comparisons are computed together (`fill_rows`).
+    founders : tuple of str
+        Founder cohorts.
     """
 
     samples: dict[str, int]
@@ -98,6 +103,7 @@ class Sizes:
     left_out: tuple[str, ...] = ()
     sparse: bool = False
     filled: bool = False
+    founders: tuple[str, ...] = ()
 
     @property
     def n_samples(self) -> int:
@@ -161,6 +167,13 @@ def bytes_read(job: Job, sizes: Sizes) -> float:
         cohorts = {cohort for row in rows for pair in row for cohort in pair}
         parts = sizes.site_parts if "part" in job.wildcards else 1
         return row * sum(sizes.samples[cohort] for cohort in cohorts) / parts
+    if job.rule == "define_axes":  # LD pruning looks at all sites of the founders
+        return sizes.n_sites / 4 * sum(sizes.samples[cohort] for cohort in sizes.founders)
+    if job.rule == "compute_pca":
+        rows = min(sizes.n_sites, AXES_SITES) * (
+            sizes.n_samples / 4 + PAGE_BYTES * len(sizes.samples)
+        )
+        return min(rows, sizes.n_sites / 4 * sizes.n_samples)
     if job.rule == "join_neighbors":
         return sum(bytes_of_lists(pairs, sizes) for pairs in sizes.rows["distance"].values())
     if job.rule in ("close_paths", "assemble_distance"):
@@ -294,6 +307,7 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         left_out=sheets.left_out,
         sparse=sheets.sparse,
         filled=sheets.sparse and is_compared(config),
+        founders=tuple(sheets.founders),
     )
     return sizes, source
 

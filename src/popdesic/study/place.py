@@ -336,9 +336,10 @@ def _communities(against: AgainstAll, k: int) -> dict | None:
     """How many of the k nearest people fall into each community; None without communities."""
     if not PARTITION.is_file():
         return None
+    near = [against.people.samples[i] for i in nearest_people(against, k)]
     table = read_table(PARTITION)
+    table = table[table["sample"].isin(near)]
     of = dict(zip(table["sample"], table.community, strict=True))
-    known = [of.get(against.people.samples[i]) for i in nearest_people(against, k)]
-    known = [str(community) for community in known if community is not None]
+    known = [of[name] for name in near if name in of]
     counts = pd.Series(known, dtype=str).value_counts()
     return {"nearest": len(known), "counts": {name: int(n) for name, n in counts.items()}}

@@ -105,22 +105,23 @@ class _Places:
         path = Path(f"results/embedding/{method}.{space}.alpha{alpha}.tsv")
         if not path.is_file():
             return None
-        table, neighbors = read_map(path), self.config["embedding"]["umap_neighbors"]
-        distances = self.distances(space)
+        neighbors, distances = self.config["embedding"]["umap_neighbors"], self.distances(space)
         stable = self.config["embedding"]["stable"] and self.founders.sum() <= MOST_FRAMED
         projected = bool(stable and np.isfinite(distances[self.founders]).all())
         if projected:
+            table = read_map(path)
+            names = axis_names(table)
             found = place_in_frame(
                 table,
                 self.founders,
                 self._lengths(space, alpha),
                 method=method,
-                components=len(axis_names(table)),
+                components=len(names),
                 neighbors=neighbors,
             )
         else:
-            found = place_by_nearest(table, distances, neighbors)
-        coordinates = dict(zip(axis_names(table), map(float, found), strict=True))
+            names, found = place_by_nearest(path, distances, neighbors)
+        coordinates = dict(zip(names, map(float, found), strict=True))
         return {
             "method": method,
             "space": space,

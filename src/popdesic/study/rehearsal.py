@@ -119,7 +119,9 @@ def components(backend: GpuBackend) -> None:
     calls = Calls(tuple(parts), None, keep, rng.uniform(0.1, 0.9, SITES))
     found = backend.genotype_products(calls)
     for k in VECTORS:
-        found.normal(rng.normal(size=(n, k)))
+        vectors = rng.normal(size=(n, k))
+        found.normal(vectors)
+        found.project(vectors)
     found.sample_sums()
     columns = found.columns
     block = columns.put(rng.normal(size=(n, 16)))
@@ -134,6 +136,21 @@ def components(backend: GpuBackend) -> None:
     flips = Flips(signs, stretch, known, found.project(known))
     found.flipped(vectors, flips)
     found.spread_by_person(flips)
+
+
+def kinships(backend: GpuBackend) -> None:
+    """PC-Relate."""
+    rng, n = np.random.default_rng(1), 70
+    pairs = backend.expected_kinship(np.ones((n, 1)), 64)
+    genotypes = rng.integers(0, 3, (64, n)).astype(np.int8)
+    pairs.add(0, genotypes, rng.uniform(0.2, 0.8, (64, 1)))
+    pairs.divide()
+    pairs.squares(np.ones(n, bool))
+    pairs.subtract(np.zeros((1, n)), np.zeros((1, n)))
+    pairs.close(0.1)
+    pairs.scale(np.ones(n))
+    pairs.own()
+    pairs.block(0, n)
 
 
 def maps(backend: GpuBackend) -> None:
@@ -163,7 +180,7 @@ def rehearsals() -> dict[str, Callable[[GpuBackend], None]]:
         f"closures of {number}": lambda backend, number=number: closures(backend, number)
         for number in NUMBERS
     }
-    others = products, correlations, neighbors, components, maps, counts
+    others = products, correlations, neighbors, components, kinships, maps, counts
     return named | {work.__name__: work for work in others}
 
 

@@ -16,7 +16,8 @@ from scipy.spatial.distance import pdist, squareform
 from popdesic.communities.agreement import agreement, load_partition
 from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_graph, density_clusters
-from popdesic.communities.partition import find_communities, number_by_size
+from popdesic.communities.partition import find_communities, join_communities
+from popdesic.communities.study_splits import number_by_size, split_study, write_splits
 from popdesic.distance.neighbor_joining import neighbor_joining, read_newick
 from popdesic.embedding.knn import nearest_neighbors
 from popdesic.io.files import write_json
@@ -157,24 +158,27 @@ def make_study(folder, rng, sizes=(45, 40, 50), significant=2, components=30):
     return group
 
 
-def run_study(folder, blocks):
+def run_study(folder, blocks, threads=1, apart=False):
+    """Find communities; `apart`: splits in a job of their own."""
     out = {f"{name}_out": folder / name for name in ("partition", "agreement", "about", "tree")}
-    about = find_communities(
-        folder / "pca.npy",
-        folder / "axes.json",
-        folder / "l.npy",
-        blocks,
-        folder / "order.tsv",
-        folder / "sheet.tsv",
-        genotypes=[folder / "genotypes"],
-        definition=folder / "axes.npz",
-        unrelated=None,
-        methods=["blockmodel", "hdbscan", "tree"],
-        min_cluster_size=5,
-        draws=4,
-        seed=1,
-        **out,
-    )
+    scores, axes = folder / "pca.npy", folder / "axes.json"
+    source = {
+        "genotypes": [folder / "genotypes"],
+        "definition": folder / "axes.npz",
+        "unrelated": None,
+        "draws": 4,
+        "seed": 1,
+    }
+    common = folder / "l.npy", blocks, folder / "order.tsv", folder / "sheet.tsv"
+    out |= {"methods": ["blockmodel", "hdbscan", "tree"], "min_cluster_size": 5, "threads": threads}
+    if apart:
+        names = read_table(folder / "order.tsv")["sample"]
+        splits, _ = split_study(scores, axes, names, **source, threads=threads)
+        write_splits(splits, folder / "splits.npz")
+        about = join_communities(folder / "splits.npz", *common, **out)
+    else:
+        about = find_communities(scores, axes, *common, **source, **out)
+    out = {name: path for name, path in out.items() if name.endswith("_out")}
     return about, [path.read_bytes() for path in out.values()]
 
 
@@ -252,6 +256,17 @@ def test_without_graph_tool_the_log_says_so(tmp_path, rng, hidden, bare_python):
     )
     assert section["splits"][0]["halves"] in ("85 + 50", "50 + 85")
     assert community_section(tmp_path, figures, []) is None
+
+
+@pytest.mark.parametrize("forked", [0, 10**6])
+def test_processes_and_jobs_change_no_byte(tmp_path, rng, monkeypatch, forked):
+    monkeypatch.setattr("popdesic.communities.study_splits.FORKED", forked)
+    make_study(tmp_path, rng)
+    about, written = run_study(tmp_path, None)
+    assert about["communities"] > 1 and about["within"] and about["hdbscan"]
+    assert all(written)
+    for threads, apart in ((3, False), (1, True), (4, True)):
+        assert run_study(tmp_path, None, threads, apart) == (about, written)
 
 
 def test_hdbscan_is_left_out_of_large_studies(tmp_path, monkeypatch, rng):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from reference_compare import prune as slow_prune
 from study import Cohort, make_sites, write_raw
 
 from popdesic.cohort import prune, prune_options
+from popdesic.cohort import site_planes as planes_of_sites
 from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.panel import load_panel
@@ -262,6 +264,22 @@ def test_stage_from_genotypes(study, tmp_path):
     with np.load(paths["region"]) as region:
         assert region["r2"].shape == (len(region["pos"]),) * 2
         assert len(region["pos"]) == 100  # a contig has no more sites
+
+
+@pytest.mark.parametrize(("threads", "room"), [(1, 1 << 30), (3, 1 << 30), (3, 1)])
+def test_contigs_side_by_side_give_the_same_files(study, tmp_path, monkeypatch, threads, room):
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    for folder in (alone, together):
+        folder.mkdir()
+    expected, _, _, files = run(study, alone)
+    several = copy(BACKEND)
+    several.threads = threads  # as on a machine with so many
+    monkeypatch.setitem(globals(), "BACKEND", several)
+    monkeypatch.setattr(planes_of_sites, "AHEAD_BYTES", room)
+    found, _, _, others = run(study, together)
+    assert found == expected
+    for name in ("pairs", "decay", "kept", "removed", "region"):
+        assert files[name].read_bytes() == others[name].read_bytes(), name
 
 
 def test_stage_from_haplotypes(study, tmp_path):

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from reference import nearest
+from reference import nearest, outside_of
 from scipy.spatial.distance import pdist, squareform
 
 from popdesic.distance.founder_tree import founder_tree
@@ -49,7 +49,7 @@ def test_the_tree_of_lists_is_that_of_all_pairs(seed, whole, n, k):
     far = np.take_along_axis(distances, index, 1)
     who = np.flatnonzero(founders)
     among = distances[np.ix_(who, who)]
-    edges, lengths = founder_tree(index, far, founders, lambda which: among[which])
+    edges, lengths = founder_tree(index, far, founders, outside_of(among))
     expected = [tuple(who[[i, j]]) for i, j in kruskal(among)]
     assert [tuple(edge) for edge in edges] == expected
     np.testing.assert_array_equal(lengths, [distances[i, j] for i, j in expected])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from reference import nearest
+from reference import nearest, outside_of
 
 from popdesic.distance.founder_tree import neighbors_of_points
 from popdesic.distance.landmarks import LandmarkRows, NearDistances, choose_landmarks
@@ -19,7 +19,11 @@ def test_closest_pairs_are_those_of_the_matrix():
     index = nearest(far, 12)
     cohorts = ["a"] * 20 + ["b"] * 10
     lists = neighbors_of_points(
-        index, np.take_along_axis(far, index, 1), cohorts, {"a"}, far.__getitem__
+        index,
+        np.take_along_axis(far, index, 1),
+        cohorts,
+        {"a"},
+        lambda who: outside_of(far[np.ix_(who, who)]),
     )
     near = NearDistances(lists, LandmarkRows(far[lists.landmarks], lists.landmarks))
     i, j = np.triu_indices(30, 1)

@@ -9,6 +9,7 @@ from scenes import populations
 from scipy.spatial.distance import pdist, squareform
 from study import Cohort, write_raw
 
+from popdesic.cohort import site_planes as planes_of_sites
 from popdesic.cohort.prune import pruned
 from popdesic.cohort.site_planes import site_planes
 from popdesic.distance.matrix import leading_scores, point_distances
@@ -59,7 +60,7 @@ def test_contigs_side_by_side_give_the_same_sites(monkeypatch):
         axis_sites, "run_tasks", lambda *given: at_once.append(given[2]) or run_tasks(*given)
     )
     for threads, room in ((1, 1 << 28), (3, 1 << 28), (8, 1), (8, 2 * 120 * 3 * 64)):
-        monkeypatch.setattr(axis_sites, "AHEAD_BYTES", room)
+        monkeypatch.setattr(planes_of_sites, "AHEAD_BYTES", room)
         backend = cpu_backend(1)
         backend.threads = threads  # as on a machine with so many
         found = choose_sites(read, sites, backend, n_samples=50, **named)

@@ -22,6 +22,7 @@ from popdesic.embedding.relationship import (
 )
 from popdesic.embedding.tables import write_embedding
 from popdesic.embedding.umap_layout import umap_layout
+from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.io.errors import UserError
 
 
@@ -186,6 +187,7 @@ def pca(study, tmp_path):
         table_out=tmp_path / "pca.tsv",
         scores_out=tmp_path / "pca.npy",
         statistics_out=tmp_path / "pca.json",
+        backend=CpuBackend(),
     )
     founders[3] = False  # has a relative
     return tmp_path, statistics, [names[k] for k in kept], (genotypes[kept], founders[kept])

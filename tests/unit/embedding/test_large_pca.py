@@ -7,12 +7,15 @@ from scenes import linked_genotypes, populations
 
 from popdesic.embedding.krylov import Krylov
 from popdesic.embedding.large_pca import (
+    DRAWS,
+    STRETCHES,
     draw_largest,
     flipped_excess,
     flips_of,
     significant_axes_of_many,
+    signs_of_draws,
 )
-from popdesic.embedding.lots import lots_of
+from popdesic.embedding.lots import lots_of, mix, signs_of
 from popdesic.embedding.noise_null import stretches
 from popdesic.embedding.relationship import alt_frequency, relationship_among
 from popdesic.embedding.relationship_products import MOST_MISFIT, RelationshipProducts
@@ -52,6 +55,19 @@ def scene(seed: int, sizes: list[int], n_sites: int, k: int = 6, missing: float 
         if len(sizes) > 1:
             genotypes[sizes[0] : sizes[0] + sizes[1], : n_sites // 5] = -1
     return genotypes
+
+
+@pytest.mark.parametrize(("n", "n_stretches"), [(1, 1), (37, STRETCHES + 1), (5, 2 * STRETCHES)])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_signs_of_draws_are_drawn_by_names(n, n_stretches, threads):
+    lots = lots_of([f"s{k}" for k in range(n)])
+    stretch = np.arange(n_stretches)[::-1]
+    found = signs_of_draws(stretch, lots, threads)
+    assert found.shape == (n_stretches, n, DRAWS) and found.dtype == np.int8
+    for name in stretch.tolist():
+        for draw in range(DRAWS):
+            expected = signs_of(mix(lots + np.uint64(draw)), name)
+            np.testing.assert_array_equal(found[name, :, draw], expected)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.03])

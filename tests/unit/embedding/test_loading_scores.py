@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from popdesic.embedding import pca, place_one, relationship
+from popdesic.embedding import relationship
 from popdesic.embedding.loading_scores import score_by_loadings
 from popdesic.embedding.pca import axes_of, place_everyone
 from popdesic.embedding.place_one import place_people
@@ -16,6 +16,8 @@ from popdesic.embedding.relationship import (
     relationship_among,
     relationship_to,
 )
+from popdesic.engine import needs
+from popdesic.engine.genotype_products import Calls
 from popdesic.engine.select import cpu_backend
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
 
@@ -41,6 +43,14 @@ def reader(genotypes):
     return lambda first, last: genotypes[:, first:last].T
 
 
+def products_of(genotypes, sizes, af, threads=1):
+    """Products of the packed genotypes of cohorts of some sizes."""
+    parts = np.split(genotypes, np.cumsum(sizes)[:-1])
+    packed = tuple(pack_bed(np.ascontiguousarray(part.T)) for part in parts)
+    calls = Calls(packed, None, tuple(np.ones(n, bool) for n in sizes), af)
+    return cpu_backend(threads).genotype_products(calls)
+
+
 @pytest.mark.parametrize("rows", [1, 30, 57, 10_000])
 def test_groups_give_the_same_bytes(people, monkeypatch, rows):
     monkeypatch.setattr(relationship, "BLOCK_SAMPLES", 16)
@@ -62,11 +72,12 @@ def test_loadings_come_close_to_all_pairs(people):
     exact = found.project(*relationship_to(reader(genotypes), SIZES, axes, af))
     names = [f"p{i}" for i in range(len(own))]
     about = {"values": found.values, "vectors": found.vectors, "trace": found.trace}
-    given = reader(genotypes), SIZES, axes, af, names
-    scores = score_by_loadings(*given, **about, n_components=found.k, threads=2)
+    products = products_of(genotypes, SIZES, af)
+    scores = score_by_loadings(products, axes, names, **about, n_components=found.k)
     spread = exact[:, :2].std(axis=0)
     assert (np.sqrt(((scores - exact)[:, :2] ** 2).mean(axis=0)) < 0.02 * spread).all()
-    again = score_by_loadings(*given, **about, n_components=found.k)
+    again = products_of(genotypes, SIZES, af, threads=2)
+    again = score_by_loadings(again, axes, names, **about, n_components=found.k)
     assert again.tobytes() == scores.tobytes()
 
 
@@ -76,10 +87,10 @@ def test_a_sample_does_not_depend_on_other_newcomers(people):
     found, _ = axes_of(relationship_among(reader(own), [len(own)], af), 3)
     names = [f"p{i}" for i in range(len(own))]
     about = {"values": found.values, "vectors": found.vectors, "trace": found.trace}
-    both = score_by_loadings(reader(genotypes), SIZES, axes, af, names, **about, n_components=3)
-    fewer = score_by_loadings(
-        *(reader(genotypes[:190]), SIZES[:2], axes[:190], af, names), **about, n_components=3
-    )
+    products = products_of(genotypes, SIZES, af)
+    both = score_by_loadings(products, axes, names, **about, n_components=3)
+    products = products_of(genotypes[:190], SIZES[:2], af)
+    fewer = score_by_loadings(products, axes[:190], names, **about, n_components=3)
     assert both[:40].tobytes() == fewer.tobytes()
 
 
@@ -115,10 +126,10 @@ def study(people, tmp_path):
 def test_a_study_above_the_limit_has_nearly_the_scores_of_one_below(people, study, monkeypatch):
     """Through files, as `compute_pca` reads them; founders keep their bytes."""
     (_, axes, _), (prefixes, definition) = people, study
-    _, founders, exact, _ = place_everyone(prefixes, definition)
+    _, founders, exact, _ = place_everyone(prefixes, definition, cpu_backend())
     np.testing.assert_array_equal(founders, axes)
-    monkeypatch.setattr(pca, "MOST_PAIRS", 1)
-    scores = place_everyone(prefixes, definition, threads=2)[2]
+    monkeypatch.setattr(needs, "MOST_EXACT", 1)
+    scores = place_everyone(prefixes, definition, cpu_backend(2))[2]
     assert scores[axes].tobytes() == exact[axes].tobytes()
     assert scores[~axes].tobytes() != exact[~axes].tobytes()
     off = np.sqrt(((scores - exact)[~axes] ** 2).mean(axis=0))
@@ -128,11 +139,11 @@ def test_a_study_above_the_limit_has_nearly_the_scores_of_one_below(people, stud
 def test_people_have_the_scores_of_a_further_cohort(people, study, monkeypatch):
     """To the last bit among few; by sums of whole numbers among many, nearly."""
     (_, axes, _), (prefixes, definition) = people, study
-    scores = place_everyone(prefixes, definition)[2]
+    scores = place_everyone(prefixes, definition, cpu_backend())[2]
     found = place_people(prefixes[:2], prefixes[2], definition, cpu_backend(1))
     assert not axes[-SIZES[2] :].any()
     assert found.tobytes() == scores[-SIZES[2] :].tobytes()
-    monkeypatch.setattr(place_one, "MOST_EXACT", 1)
+    monkeypatch.setattr(needs, "MOST_EXACT", 1)
     near = place_people(prefixes[:2], prefixes[2], definition, cpu_backend(2))
     assert near.tobytes() != found.tobytes()
     np.testing.assert_allclose(near, found, atol=1e-5 * np.abs(found).max())

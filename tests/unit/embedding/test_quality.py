@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,13 +13,28 @@ from sklearn.manifold import trustworthiness
 from sklearn.metrics import silhouette_score
 
 from popdesic.embedding import agreement
-from popdesic.embedding.agreement import RECALL_AT, TRUST_AT, measure_agreement, measure_map
+from popdesic.embedding.agreement import (
+    ERROR,
+    RECALL_AT,
+    TRUST_AT,
+    compare_each,
+    measure_agreement,
+    measure_map,
+    standard_error,
+)
 from popdesic.embedding.quality import (
     choose_anchors,
     measure_maps,
     measure_silhouette,
 )
 from popdesic.io.tables import read_table, write_npy
+
+KEYS = (
+    "trustworthiness",
+    "continuity",
+    *(f"recall_{k}" for k in RECALL_AT),
+    "rank_correlation",
+)
 
 
 @pytest.fixture
@@ -94,16 +111,42 @@ def test_ties_and_several_maps_equal_a_slow_count(rng, monkeypatch, tied):
         monkeypatch.setattr(agreement, "BLOCK_NUMBERS", numbers)
         found.append(measure_agreement(maps, references, compared, anchors, threads))
     assert found[0] == found[1] == found[2]
+    # samples that are too many to sort, all others drawn
+    monkeypatch.setattr(agreement, "MOST_RANKED", 70)
+    for numbers, threads in ((1, 1), (400, 3)):
+        monkeypatch.setattr(agreement, "BLOCK_NUMBERS", numbers)
+        assert measure_agreement(maps, references, compared, anchors, threads) == found[0]
     assert set(found[0]) == {("a", "plain"), ("a", "square"), ("b", "square"), ("c", "plain")}
     for (name, _), measured in found[0].items():
         expected = slow_measures(maps[name], distances, anchors)
-        np.testing.assert_allclose(list(measured.values()), expected, rtol=1e-12)
+        means = [value for key, value in measured.items() if not key.endswith(ERROR)]
+        np.testing.assert_allclose(means, expected, rtol=1e-12)
+
+
+def test_correlations_with_some_others_are_near_those_with_all(rng, monkeypatch):
+    high = rng.normal(size=(500, 4))
+    maps = {0: high[:, :2] + 0.1 * rng.normal(size=(500, 2))}
+    references = {0: distances_of(high).__getitem__}
+    anchors = np.arange(0, 500, 2)
+    exact = compare_each(maps, references, {0: [0]}, anchors)[0, 0]
+    monkeypatch.setattr(agreement, "MOST_RANKED", 499)
+    monkeypatch.setattr(agreement, "DRAWN_OTHERS", 60)
+    some = compare_each(maps, references, {0: [0]}, anchors)[0, 0]
+    for name in ("intruders", "lost", "recalled"):
+        np.testing.assert_array_equal(getattr(some, name), getattr(exact, name))
+    off = some.correlations - exact.correlations
+    assert off.any() and abs(off.mean()) < 4.5 * off.std() / np.sqrt(len(off)) + 0.01
+    found, wide = exact.summary(500), some.summary(500)
+    assert wide[f"rank_correlation{ERROR}"] > found[f"rank_correlation{ERROR}"]
+    assert len(set(agreement._others_of(7, 500).tolist())) == 61
 
 
 def test_a_perfect_map_scores_one(rng):
     points = rng.normal(size=(60, 2))
     found = measure_map(points, distances_of(points).__getitem__, np.arange(60))
-    assert list(found.values()) == pytest.approx([1.0] * len(found))
+    assert {value for key, value in found.items() if key.endswith(ERROR)} == {0}
+    means = [value for key, value in found.items() if not key.endswith(ERROR)]
+    assert means == pytest.approx([1.0] * len(means))
 
 
 def test_small_and_constant_maps_give_no_number():
@@ -117,25 +160,75 @@ def test_silhouette_leaves_unknown_labels_out(rng):
     labels = pd.Series(["a", "b", "NA"] * 10)
     known = (labels != "NA").to_numpy()
     expected = silhouette_score(points[known], labels[known])
-    assert measure_silhouette(points, labels) == pytest.approx(expected)
-    assert np.isnan(measure_silhouette(points, pd.Series(["a"] * 30)))
-    assert np.isnan(measure_silhouette(points, pd.Series(["NA"] * 30)))
+    assert measure_silhouette(points, labels) == (pytest.approx(expected), 0)
+    assert np.isnan(measure_silhouette(points, pd.Series(["a"] * 30))).all()
+    assert np.isnan(measure_silhouette(points, pd.Series(["NA"] * 30))).all()
 
 
 def test_silhouette_of_singletons_and_of_one_place(rng, monkeypatch):
     points = np.concatenate([rng.normal(size=(60, 2)), np.zeros((6, 2)), np.ones((1, 2))])
     labels = pd.Series([f"group{k % 4}" for k in range(60)] + ["zero"] * 6 + ["single"])
     expected = silhouette_score(points, labels)
-    for rows in (1, 10, 256):
-        monkeypatch.setattr("popdesic.embedding.quality.SILHOUETTE_ROWS", rows)
-        assert measure_silhouette(points, labels) == pytest.approx(expected, abs=1e-12)
-    assert measure_silhouette(np.zeros((4, 2)), pd.Series(["a", "b"] * 2)) == 0
+    for numbers, threads in ((1, 1), (700, 3), (100_000, 1)):
+        monkeypatch.setattr("popdesic.embedding.quality.SILHOUETTE_NUMBERS", numbers)
+        found, error = measure_silhouette(points, labels, threads)
+        assert found == pytest.approx(expected, abs=1e-12) and error == 0
+    assert measure_silhouette(np.zeros((4, 2)), pd.Series(["a", "b"] * 2)) == (0, 0)
 
 
-def test_anchors_are_all_or_evenly_spaced():
+def test_anchors_are_all_or_a_random_sample():
     assert choose_anchors(7).tolist() == list(range(7))
+    assert len(choose_anchors(2_000)) == 2_000
     many = choose_anchors(30_000)
-    assert len(many) == 2_000 and many[0] == 0 and many[-1] == 29_999
+    assert len(np.unique(many)) == 1_000 and (np.diff(many) > 0).all() and many.max() < 30_000
+    np.testing.assert_array_equal(many, choose_anchors(30_000))
+    assert (many != choose_anchors(30_000, seed=2)).any()
+    # no stretch of the order is left out
+    assert np.histogram(many, 10, (0, 30_000))[0].min() > 60
+
+
+def test_standard_error_is_that_of_all_samples_that_can_be_drawn(rng):
+    values = rng.gamma(0.5, size=6)
+    for m in (2, 3, 5):
+        drawn = [values[list(which)] for which in combinations(range(6), m)]
+        means = [some.mean() for some in drawn]
+        squares = [standard_error(some, 6) ** 2 for some in drawn]
+        assert np.mean(squares) == pytest.approx(np.var(means))
+    assert standard_error(values, 6) == 0
+    assert np.isnan(standard_error(values[:1], 6))
+    assert np.isnan(standard_error(np.array([1, np.nan, 2]), 6))
+    assert np.isnan(standard_error(np.array([1, np.nan, 2]), 3))
+
+
+def test_intervals_of_samples_cover_the_value_of_everyone(rng):
+    """95 % intervals, of 400 samples of 150 of 900."""
+    n, m, draws = 900, 150, 400
+    centres = rng.normal(size=(6, 8)) * 3
+    high = centres[rng.integers(0, 6, n)] + rng.normal(size=(n, 8))
+    points = high[:, :2] + rng.normal(size=(n, 2)) * 0.3
+    each = compare_each({0: points}, {0: distances_of(high).__getitem__}, {0: [0]}, np.arange(n))
+    everyone = each[0, 0].summary(n)
+    samples = [each[0, 0].of(rng.choice(n, m, replace=False)).summary(n) for _ in range(draws)]
+    for key in KEYS:
+        assert everyone[key + ERROR] == 0
+        off = np.array([some[key] - everyone[key] for some in samples])
+        errors = np.array([some[key + ERROR] for some in samples])
+        # means of few skewed values cover less; seen over 25 seeds: 0.888 to 0.968
+        assert 0.85 < (np.abs(off) < 1.96 * errors).mean() < 0.99, key
+        assert np.abs(off.mean()) < 4 * off.std() / np.sqrt(draws), key
+
+
+def test_sampled_agreement_and_silhouette_are_near_those_of_everyone(rng, monkeypatch):
+    n = 700
+    codes = rng.integers(0, 3, n)
+    points = rng.normal(size=(n, 2)) + codes[:, None]
+    labels = pd.Series([f"group{code}" for code in codes])
+    exact, none = measure_silhouette(points, labels)
+    monkeypatch.setattr("popdesic.embedding.quality.MAX_ANCHORS", 300)
+    monkeypatch.setattr("popdesic.embedding.quality.DRAWN", 300)
+    found, error = measure_silhouette(points, labels)
+    assert none == 0 and 0 < error < 0.03 and abs(found - exact) < 4.5 * error
+    assert found != exact
 
 
 def test_table_of_a_study(tmp_path, rng):

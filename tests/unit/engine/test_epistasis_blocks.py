@@ -14,6 +14,7 @@ from popdesic.engine.base import OneHot, ScanData
 from popdesic.engine.gpu.epistasis_block_plans import (
     BLOCK_STEP,
     ScanSize,
+    block_loads,
     block_ranges,
     block_sites,
     block_steps,
@@ -52,13 +53,28 @@ def test_each_combination_is_in_one_part_of_one_step(monkeypatch, order, n, begi
 
 
 @pytest.mark.parametrize("order", [2, 3])
-def test_a_step_needs_one_block_that_the_one_before_lacks(order):
-    steps = list(block_steps(6, order, range(6)))
-    kept: list[int | None] = [None] * order
-    for step in steps:
-        kept[len(step) - 1] = step[-1]
-        assert kept[: len(step)] == list(step)
-    assert len(steps) == {2: 6 + 15, 3: 6 + 15 + 20}[order]
+@pytest.mark.parametrize("n", [1, 2, 3, 6, 7])
+def test_a_step_needs_at_most_one_new_block(order, n):
+    rng = np.random.default_rng()
+    for first in (range(n), np.flatnonzero(rng.random(n) < 0.5).tolist()):
+        steps = list(block_steps(n, order, first))
+        kept: list[int | None] = [None] * order
+        for step, (moves, new) in zip(steps, block_loads(steps, order), strict=True):
+            missing = set(step) - set(kept)
+            assert len(missing) == (new is not None)
+            for source, place in moves:
+                kept[place] = kept[source]
+            if new is not None:
+                kept[new] = missing.pop()
+            assert kept[: len(step)] == list(step)
+        wanted = {c for k in range(1, order + 1) for c in itertools.combinations(range(n), k)}
+        assert sorted(steps) == sorted(c for c in wanted if c[0] in first)
+
+
+def test_few_blocks_are_loaded_twice():
+    """Of pairs: one block for two, of different blocks, and one."""
+    loads = list(block_loads(block_steps(10, 2, range(10)), 2))
+    assert sum(new is not None for _, new in loads) == 10 * 9 // 2 + 1
 
 
 def test_only_blocks_with_first_sites_come_first():

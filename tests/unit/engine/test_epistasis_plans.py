@@ -284,6 +284,5 @@ def test_an_item_with_a_crowded_block_is_crowded(tile, width):
 
 
 def test_missing_samples_are_bounded_by_the_worst_site():
-    sizes = np.zeros((5, 2, 3), int)
-    sizes[1, 0, 2], sizes[4, 1, 2] = 7, 9
-    assert epistasis_plans.missing_samples(3, sizes) == (21, 27)
+    largest = np.array([7, (1 << 23) - 1], np.int32)
+    assert epistasis_plans.missing_samples(3, largest) == (21, 3 * ((1 << 23) - 1))

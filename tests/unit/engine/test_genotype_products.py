@@ -201,7 +201,7 @@ def test_lists_of_missing_people_give_the_sums_of_a_search(monkeypatch):
         calls, x = drawn(rng, [90, 65, 40], 300, missing)
         vectors, factors = rng.normal(size=(len(x), 17)), rng.uniform(0.5, 1.5, (3, 3))
         rows = calls.block(0, 300)
-        listed = cpu_products.Block.of(rows).listed
+        listed = cpu_products.Block(rows).listed
         # Code 01 is missing; a list is kept while it takes no more bytes than the words.
         count = ((rows & ~(rows >> 1)) & 0x55).astype(bool).sum() if missing < 0.01 else None
         assert (listed is not None) == (missing < 0.1)

@@ -42,10 +42,13 @@ from popdesic.engine.host.allele_sums import own_sums, pair_sums
 from popdesic.engine.host.expected_genotypes import residuals
 from popdesic.engine.host.genotypes import fill_site_planes
 from popdesic.engine.host.plane_counts import count_by_sample, count_by_site
+from popdesic.engine.host.flipped_sums import draw_signs
 from popdesic.engine.host.signed_sums import add_signed
 from popdesic.engine.host import standard_genotypes
 from popdesic.engine.edges import Edges
 from popdesic.engine.host.neighbor_lists import merge_lists
+from popdesic.engine.host.one_against_all import count_with_all
+from popdesic.engine.host.outside_points import nearest_outside
 from popdesic.engine.host.sparse_paths import nearest_by_paths, sparse_paths
 from popdesic.engine.host.trees import shortest_trees
 from popdesic.engine.nearest import PlaneParts
@@ -106,7 +109,8 @@ for missing in (0, 0.1):
     block = products.columns.put(vectors)
     products.columns.add(block, [block.copy()], products.columns.gram([block], block))
     known = np.linalg.qr(rng.random((40, 2)))[0]
-    signs = rng.choice(np.array([-1, 1], np.int8), (1, 40, 3))
+    signs = np.empty((1, 40, 3), np.int8)
+    draw_signs(rng.integers(0, 1 << 60, (40, 3)).astype(np.uint64), 0, 1, signs)
     products.flipped(vectors, Flips(signs, np.zeros(200, int), known, products.project(known)))
     sites = planes_of(np.ascontiguousarray(genotypes.T))
     backend.r2_pairs(sites, np.minimum(np.arange(200) + 20, 200), 0.1)
@@ -117,6 +121,9 @@ for missing in (0, 0.1):
         found = backend.nearest_samples(people, measure_of(metric, 200, 1), 3)
         between, _ = backend.nearest_between(planes, planes, measure_of(metric, 200, 1), 3)
         merge_lists(found, between, 40)
+    np.save("planes.npy", planes.words)
+    mapped = terms.Planes(np.load("planes.npy", mmap_mode="r"), planes.n_sites)
+    count_with_all(terms.Planes(planes.words[:1], planes.n_sites), mapped)
     backend.close_pairs(people, Closeness(0.0, 0.02, 1, 1000))
     for width in (20, 64, 100, 200):
         windows = draw_windows(rng, 200, width)
@@ -175,6 +182,7 @@ standard_genotypes.list_missing(few, varying[0], np.arange(3))
 residuals(few, np.full(few.shape, 0.4), 0.01, 0.99)
 backend.nearest_points(rng.random((50, 4)), 3)
 points = rng.random((30, 3))
+nearest_outside(points, np.arange(30), np.arange(30) % 3, np.full(3, np.inf), 2)
 rows = np.abs(points[:, :1] - points[:, 0]).__getitem__
 for layout in (umap_layout, densmap_layout):
     layout(rows, 30, points, neighbors=5, min_dist=0.3, seed=1)

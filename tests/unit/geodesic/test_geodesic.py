@@ -13,7 +13,7 @@ from popdesic.compare.kinship import SAME, relatives_but_one
 from popdesic.engine.base import BASE, INFINITY_INT32, infinity
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.geodesic import weights as weights_module
-from popdesic.geodesic.closure import close_paths, insert_paths
+from popdesic.geodesic.closure import close_paths, insert_paths, similar_order
 from popdesic.geodesic.graph import COMPLETE, Graph
 from popdesic.geodesic.insertion import audit_rows
 from popdesic.geodesic.measure import close_weights, measure_geodesics
@@ -214,6 +214,31 @@ def test_auto_leaves_fixed_point_where_it_is_too_coarse():
     assert choose_number(weights**12, everyone(60), "auto").error_bound <= 1e-6
     assert choose_number(np.exp(40 * weights) - 1, everyone(60), "auto").dtype == "float64"
     assert choose_number(weights**12, everyone(60), "int32").error_bound > 1e-6
+
+
+def test_threads_change_no_number_and_no_order():
+    """Of 300 people, in blocks of a few rows, with pairs that cannot be compared."""
+    distances = draw_distances(np.random.default_rng(6), 300)
+    distances[:7, 9:90] = distances[9:90, :7] = np.inf
+    founders = np.arange(300) % 3 > 0
+    found = []
+    for threads in (1, 3):
+        weights = COMPLETE.edge_weights(distances, founders, 3.0, threads)
+        number = choose_number(weights, founders, "auto", None, threads)
+        stored = number.store(weights)
+        found.append((weights.tobytes(), number, similar_order(stored, threads).tobytes()))
+    assert found[0] == found[1]
+    np.testing.assert_array_equal(weights, distances**3.0)
+    inner = weights[np.ix_(founders, founders)]
+    top = inner[np.isfinite(inner)].max()
+    assert number.scale == 2.0 ** np.floor(
+        np.log2(float(infinity(number.dtype)) / (weights_module.HEADROOM * top))
+    )
+    far = distances.copy()
+    far[200, 5] = far[5, 200] = 1e200
+    for threads in (1, 3):
+        with pytest.raises(UserError, match=r"the distance 1e\+200 overflow"):
+            COMPLETE.edge_weights(far, founders, 3.0, threads)
 
 
 def test_scale_comes_from_the_founders():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from reference import nearest
+from reference import nearest, outside_of
 from scipy.spatial.distance import pdist, squareform
 
 from popdesic.distance.founder_tree import neighbors_of_points
@@ -31,7 +31,9 @@ def study_of(distances: np.ndarray, k: int, founders: int):
     cohorts = ["a"] * founders + ["b"] * (n - founders)
     index = nearest(distances, min(k, n - 1)).astype(np.int32)
     far = np.take_along_axis(distances, index, 1)
-    lists = neighbors_of_points(index, far, cohorts, {"a"}, distances.__getitem__)
+    lists = neighbors_of_points(
+        index, far, cohorts, {"a"}, lambda who: outside_of(distances[np.ix_(who, who)])
+    )
     rows = LandmarkRows(distances[lists.landmarks].astype(np.float32), lists.landmarks)
     people = pd.DataFrame({"sample": [f"s{i}" for i in range(n)], "cohort": cohorts})
     return lists, rows, people

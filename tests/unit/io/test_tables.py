@@ -7,7 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from popdesic.io.tables import CHUNK_ROWS, read_table, write_rows, writing_table
+from popdesic.io.tables import (
+    CHUNK_ROWS,
+    read_rows,
+    read_table,
+    write_rows,
+    write_table,
+    writing_table,
+)
 
 
 def drawn(n: int) -> pd.DataFrame:
@@ -51,3 +58,15 @@ def test_a_table_in_parts(tmp_path):
         write(table[:4])
         write(table[4:])
     assert read_table(tmp_path / "t.tsv").equals(table)
+
+
+def test_some_rows_are_those_of_the_table(tmp_path):
+    path = tmp_path / "t.tsv"
+    table = pd.DataFrame({"sample": ["a", "né", "NA", ""], "x": [1.5, 2.0, 3.0, 4.0]})
+    write_table(path, table)
+    whole = read_table(path)
+    for rows in ([0], [1, 3], [3, 0, 2], []):
+        found = read_rows(path, np.array(rows, int))
+        pd.testing.assert_frame_equal(found, whole.iloc[rows].reset_index(drop=True))
+    with pytest.raises(IndexError):
+        read_rows(path, np.array([4]))

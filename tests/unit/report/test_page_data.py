@@ -181,6 +181,20 @@ def test_the_first_map_is_the_best_by_the_table(outcome, scores, chosen, words):
     assert len(choice.rows) == len(read_table(outcome.folder / "embedding/quality.tsv"))
 
 
+def test_standard_errors_stand_behind_their_values(outcome):
+    quality(outcome, pca=0.8, umap_genotypes_2=0.9)
+    assert not choose_map(outcome, STEMS).sampled
+    path = outcome.folder / "embedding/quality.tsv"
+    table = read_table(path)
+    table["trustworthiness_se"], table["continuity_se"] = ["0.0021", "0", "NA"], "0.00004"
+    write_table(path, table)
+    choice = choose_map(outcome, STEMS)
+    assert choice.sampled and not any(heading.endswith("se") for heading in choice.headings)
+    place = choice.headings.index("Trustworthiness")
+    assert [row[place] for row in choice.rows] == ["0.800 ± 0.003", "0.900", "1"]
+    assert choice.rows[0][place + 1] == "0.800 ± 0.001"
+
+
 @pytest.fixture
 def unstable(tmp_path):
     """UMAPs of genotypes on which three quarters of the samples are unstable, and stable ones."""

@@ -143,6 +143,7 @@ def run_study() -> tuple[str, str]:
             table_out=RESULTS / "embedding/pca.tsv",
             scores_out=RESULTS / "embedding/pca.npy",
             statistics_out=RESULTS / "embedding/pca.json",
+            backend=CpuBackend(),
         )
         compute_pcoa(
             lengths,

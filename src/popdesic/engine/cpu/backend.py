@@ -18,6 +18,7 @@ from ..base import (
     infinity,
 )
 from ..comparisons import r2_pairs_by_blocks, search_by_blocks
+from ..expected import ExpectedKinship
 from ..genotype_products import Calls, GenotypeProducts
 from ..group_counts import GroupCounts, Grouping
 from ..ibd import Candidates, Windows
@@ -34,6 +35,7 @@ from . import epistasis_shared, epistasis_trait
 from . import ibd as ibd_cpu
 from . import minplus as minplus_cpu
 from . import nearest as nearest_cpu
+from .expected import CpuExpected
 from .genotype_products import CpuProducts
 
 
@@ -185,6 +187,9 @@ class CpuBackend:
 
     def genotype_products(self, calls: Calls) -> GenotypeProducts:
         return CpuProducts(calls, self.threads)
+
+    def expected_kinship(self, basis: np.ndarray, n_sites: int) -> ExpectedKinship:
+        return CpuExpected(basis, n_sites, self.threads)
 
     def count_groups(
         self,

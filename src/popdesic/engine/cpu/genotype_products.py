@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,29 +40,44 @@ HELD_BYTES = 1 << 29
 LOOKED_BYTES = 1 << 17
 
 
-@dataclass(frozen=True)
 class Block:
     """Words of codes of one block of sites (`engine.host.genotype_sums`), and if any is missing.
 
-    `listed`: who is missing at each site (`flipped_sums.list_missing`), if the list takes no more
-    memory than the words of `people`; else these are searched at every pass.
+    Words are turned when they are first needed: `people`, by which sites are summed, and `sites`,
+    by which people are; some passes need one of them.
     """
 
-    people: np.ndarray
-    sites: np.ndarray
-    missing: bool
-    listed: tuple[np.ndarray, np.ndarray] | None
+    def __init__(self, rows: np.ndarray) -> None:
+        self._rows: np.ndarray | None = rows
+        self.missing = _misses(rows)
 
-    @classmethod
-    def of(cls, rows: np.ndarray) -> Block:
-        """The block of some .bed rows."""
-        people, missing, listed = by_site(rows), _misses(rows), None
-        if missing:
-            starts, items = np.empty(len(rows) + 1, np.int64), np.empty(people.size, np.int32)
-            flipped_sums.list_missing(people, starts, items)
-            if starts[-1] <= len(items):
-                listed = starts, items[: starts[-1]].copy()
-        return cls(people, by_person(rows), missing, listed)
+    @cached_property
+    def people(self) -> np.ndarray:
+        return self._turned(by_site, "sites")
+
+    @cached_property
+    def sites(self) -> np.ndarray:
+        return self._turned(by_person, "people")
+
+    def _turned(self, turn: Callable[[np.ndarray], np.ndarray], other: str) -> np.ndarray:
+        found = turn(self._rows)
+        if other in vars(self):  # nobody needs the rows any more
+            self._rows = None
+        return found
+
+    @cached_property
+    def listed(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Who is missing at each site (`flipped_sums.list_missing`), None where nobody is.
+
+        None, too, if the list takes more memory than the words of `people`, which are then searched
+        at every pass.
+        """
+        if not self.missing:
+            return None
+        n_sites = self.people.shape[1]
+        starts, items = np.empty(n_sites + 1, np.int64), np.empty(self.people.size, np.int32)
+        flipped_sums.list_missing(self.people, starts, items)
+        return (starts, items[: starts[-1]].copy()) if starts[-1] <= len(items) else None
 
 
 def _misses(rows: np.ndarray) -> bool:
@@ -110,7 +125,7 @@ class CpuProducts(GenotypeProducts):
         def one(bounds: tuple[int, int]) -> Any:
             block = self._held.get(bounds)
             if block is None:
-                block = Block.of(self.calls.block(*bounds))
+                block = Block(self.calls.block(*bounds))
                 if bounds[1] <= room:
                     self._held[bounds] = block
             return work(block, *bounds)

@@ -33,11 +33,15 @@ from ..host import (
     hardy_weinberg,
     homozygous_runs,
     ibd_segments,
+    near_ranks,
     nearest_rows,
     neighbor_lists,
     neighbor_union,
     number_text,
+    one_against_all,
+    outside_points,
     pair_screen,
+    pair_summary,
     plane_counts,
     signed_sums,
     site_pairs,
@@ -120,10 +124,14 @@ def sums_of_relationships() -> None:
     chosen = "int8[:, ::1], int64[::1]"
     values = "float64[:, ::1], float64[:, ::1]"
     _compile(standard_genotypes._fill_rows, f"({chosen}, {values})")
-    pairs = "float32[:, ::1], float32[:, ::1]"
+    square, short = "float64[:, ::1]", "int16[:, ::1]"
+    scales = ", ".join(["float64"] * 4)
     _compile(
-        expected_genotypes._fill, f"(int8[:, ::1], float64[:, ::1], float64, float64, {pairs})"
+        expected_genotypes._fill,
+        f"(int8[:, ::1], {square}, {square}, {scales}, {short}, {short})",
     )
+    _compile(expected_genotypes._add, f"({short}, {short}, int64[:, ::1])")
+    _compile(expected_genotypes._subtract, f"({', '.join([square] * 5)})")
     columns = "float64[:, ::1], int64[::1], float64[:, ::1]"
     _compile(standard_genotypes._fill_columns, f"({chosen}, {columns})")
     _compile(standard_genotypes._list_missing, f"({chosen}, int32[::1], int64[::1], int32[::1])")
@@ -141,6 +149,7 @@ def products_of_genotypes() -> None:
     numbers, row, values = "float64[:, ::1]", "float64[::1]", "int32[:, :, ::1]"
     _compile(flipped_sums.list_missing, f"({words}, {lists})")
     _compile(flipped_sums.sum_listed, f"({lists}, int64, int64, {small}, {whole})")
+    _compile(flipped_sums.draw_signs, "(uint64[:, ::1], int64, int64, int8[:, :, ::1])")
     signs = "int8[:, ::1]"
     _compile(flipped_sums.turn, f"({numbers}, {signs}, {whole}, {values}, {small}, {row}, {whole})")
     inputs = f"{whole}, {whole}, {row}, {row}, {row}, {row}, {numbers}, {numbers}"
@@ -206,6 +215,9 @@ def lists_of_neighbors() -> None:
     _compile(neighbor_lists._merge, f"({lists}, {lists}, int64, int64, int64)")
     points = "float64[:, ::1], float32[:, ::1], float64, float64"
     _compile(nearest.nearest_points, f"({points}, {lists}, int64, int64)")
+    points, found = "float64[:, ::1]" + 3 * ", int64[::1]", 2 * "float64[::1], " + "int64[::1]"
+    _compile(outside_points._search, f"({points}, {found}, int64, int64)")
+    _compile(one_against_all._count, "(uint64[:, ::1], uint64[:, :, ::1], int64[:, ::1], int64)")
 
 
 def screens_of_pairs() -> None:
@@ -240,6 +252,17 @@ def shortest_paths() -> None:
         sparse_paths.kernel(number)
         sparse_paths.nearest_kernel(number)
     _compile(spanning.spanning_edges, "(float64[:, ::1],)")
+
+
+def ranks_on_maps() -> None:
+    rows, lists = "float64[:, ::1], int64[::1]", "int64[:, ::1], int64[::1]"
+    _compile(near_ranks._ranks_beyond, f"({rows}, {lists})")
+
+
+def figures_of_pairs() -> None:
+    table, numbers = "float64[:, ::1]", "int64[::1], int64[::1], float64[::1]"
+    bars = "float64[::1], float64[::1]"
+    _compile(pair_summary._add_rows, f"({table}, int64, {numbers}, {table}, {table}, {bars})")
 
 
 def splits_of_people() -> None:
@@ -281,7 +304,7 @@ GROUPS: tuple[Callable[[], None], ...] = (
     *(decoders_of_bcf, decoders_of_text, decoders_of_zarr, codecs_of_genotypes, pairs_of_sites),
     *(sums_of_populations, texts_of_numbers, sums_of_relationships, products_of_genotypes),
     *(epochs_of_maps, lists_of_neighbors, candidates_of_descent, segments_of_descent),
-    *(splits_of_people, screens_of_pairs),
+    *(splits_of_people, screens_of_pairs, figures_of_pairs, ranks_on_maps),
 )
 
 

@@ -30,10 +30,12 @@ from ..base import (
 )
 from ..comparisons import (
     exact_pairs,
+    is_narrow,
     r2_pairs_by_blocks,
     search_by_blocks,
     show_sampled_blocks,
 )
+from ..expected import ExpectedKinship
 from ..genotype_products import Calls, GenotypeProducts
 from ..group_counts import GroupCounts, Grouping
 from ..ibd import Candidates, Probes, Windows, check_operands
@@ -67,7 +69,10 @@ LEAST_CAPABILITY = 80
 #: Panel of a closure whose matrix stays in host memory.
 HOST_PANEL = 16384
 #: Most of the free device memory that the planes of one block may keep.
-KEPT_SHARE = 0.6
+KEPT_SHARE = 0.7
+#: Unused blocks of CuPy's pool may be so large beside the free device memory that they are not
+#: counted.
+UNUSED_SHARE = 0.125
 
 
 class GpuBackend:
@@ -205,8 +210,10 @@ class GpuBackend:
         pool = cupy.get_default_memory_pool()
         if self.device_bytes is not None:
             return max(0, self.device_bytes - pool.used_bytes())
-        pool.free_all_blocks()
         free, _ = cupy.cuda.runtime.memGetInfo()
+        if pool.free_bytes() > UNUSED_SHARE * free:  # to free and allocate again takes milliseconds
+            pool.free_all_blocks()
+            free, _ = cupy.cuda.runtime.memGetInfo()
         return max(0, int(DEVICE_SHARE * free) - RESULT_BYTES)
 
     def choose(self, terms: Terms, shape: ShapeClass) -> Variant:
@@ -305,6 +312,17 @@ class GpuBackend:
             return CpuProducts(calls, self.threads)
         with device_errors(f"the genotypes at {calls.n_sites} sites"):
             return GpuProducts(calls, self.device, self.free_bytes(), self.threads)
+
+    def expected_kinship(self, basis: np.ndarray, n_sites: int) -> ExpectedKinship:
+        from .expected import GpuExpected
+        from .expected_plans import fits
+
+        if not fits(len(basis), n_sites, self.device, self.free_bytes()):
+            from ..cpu.expected import CpuExpected
+
+            return CpuExpected(basis, n_sites, self.threads)
+        with device_errors(f"kinships of {len(basis)} samples"):
+            return GpuExpected(basis, n_sites, self.device)
 
     def count_groups(
         self,
@@ -423,6 +441,8 @@ class GpuBackend:
     def r2_pairs(
         self, planes: Planes, ends: np.ndarray, least: float, on_block: OnBlock | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        if is_narrow(ends):
+            return r2_pairs_by_blocks(self, planes, ends, least, on_block)
         from .compare import r2_candidates
 
         with device_errors(f"the correlations of {planes.n_samples} sites"):
@@ -452,7 +472,7 @@ class GpuBackend:
         return self._scan(data, 3, first, top, cutoff)
 
     def _scan(self, data: ScanData, order: int, first: range, top: int, cutoff: int | None) -> Hits:
-        from .epistasis import scan_parts
+        from .epistasis import scan_parts, scan_step
         from .epistasis_blocks import choose_block, scan_blocks
 
         given = (top, cutoff, self.device, self.kernel, self.threads)
@@ -461,7 +481,7 @@ class GpuBackend:
             block = choose_block(data, order, first, self.free_bytes, limited)
             if block is None:
                 return scan_parts(data, order, [first], *given)
-            return scan_blocks(scan_parts, data, order, [first], *given, block)
+            return scan_blocks(scan_step, data, order, [first], *given, block)
 
     def scan_trait_pairs(
         self, data: TraitData, first: range, top: int, cutoff: int | None = None
@@ -474,7 +494,10 @@ class GpuBackend:
             )
 
     def scan_shared(self, data: SharedScan, order: int, first: range, top: int) -> list[Hits]:
-        raise UserError("epistasis.count_once needs device: cpu; a GPU scans each phenotype apart.")
+        raise UserError(
+            "epistasis.count_once needs device: cpu; set epistasis.count_once to false, and a GPU "
+            "scans each phenotype apart."
+        )
 
     def _one_tile(self, a: Planes, b: Planes | None, terms: Terms) -> np.ndarray:
         stream = self.stream(

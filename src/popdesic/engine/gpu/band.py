@@ -20,7 +20,9 @@ def band_r2(planes: Planes, ends: np.ndarray, first: int, last: int, device: Dev
     if not width or last <= first:
         return np.full((max(last - first, 0), width), np.nan)
     cupy.cuda.Device(device.index).use()  # the caller may be a thread of its own
-    words = cupy.asarray(np.ascontiguousarray(planes.words[first : int(ends[first:last].max())]))
+    part = np.ascontiguousarray(planes.words[first : int(ends[first:last].max())])
+    words = cupy.empty(part.shape, np.uint64)
+    words.set(part)  # `asarray` would first copy it to pinned memory of its own
     out = cupy.empty((last - first, width), np.float64)
     load_function("compare/band", "band_r2", (), device.capability)(
         (last - first,),

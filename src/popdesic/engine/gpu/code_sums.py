@@ -9,7 +9,7 @@ import numpy as np
 
 from .compile import load_function
 from .devices import Device
-from .genotype_plans import MOST_TILES, TILE_COLUMNS, plan_sums, tiles_of
+from .genotype_plans import MOST_TILES, TILE_COLUMNS, plan_sums, site_words, tiles_of
 from .layout import SUM_DIGITS, TURNED_COLUMNS, TURNED_WORDS, divide_up
 
 #: The file of these kernels.
@@ -98,15 +98,19 @@ class CodeSums:
     def turned(self, words: cupy.ndarray) -> cupy.ndarray:
         """Words of sites of each person, their number a multiple of a step."""
         n_sites, row_words = words.shape
-        site_words = divide_up(n_sites, 256) * 16
-        out = cupy.empty((16 * row_words, site_words), np.uint32)
-        grid = divide_up(row_words, TURNED_COLUMNS), divide_up(site_words, TURNED_WORDS)
+        out = cupy.empty((16 * row_words, site_words(n_sites)), np.uint32)
+        self.turn(words, out)
+        return out
+
+    def turn(self, words: cupy.ndarray, out: cupy.ndarray) -> None:
+        """Write words of people of each site, (n_sites, row_words), as `turned` gives them."""
+        (n_sites, row_words), n_words = words.shape, out.shape[1]
+        grid = divide_up(row_words, TURNED_COLUMNS), divide_up(n_words, TURNED_WORDS)
         self._load("transpose_codes", 1)(
             grid,
             (TURNED_COLUMNS, TURNED_WORDS),
-            (words, out, np.int64(n_sites), np.int64(row_words), np.int64(site_words)),
+            (words, out, np.int64(n_sites), np.int64(row_words), np.int64(n_words)),
         )
-        return out
 
     def _load(self, function: str, tiles: int) -> cupy.RawKernel:
         return load_function(KERNEL, function, (("TILES", tiles),), self.device.capability)

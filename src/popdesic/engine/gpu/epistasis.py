@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cupy
 import numpy as np
@@ -27,7 +27,7 @@ from .epistasis_best import INT64_MAX
 from .epistasis_bound import Bound, K2Terms, is_k2, need_of, score_scale, share_of_cases
 from .epistasis_classes import ClassBest, ClassScan
 from .epistasis_crowds import CrowdScan
-from .epistasis_operands import KERNEL
+from .epistasis_operands import KERNEL, Operands
 from .epistasis_parts import Part, both, parts_of
 from .epistasis_planes import ScanPlanes, read_by_kernel
 from .epistasis_plans import (
@@ -63,18 +63,32 @@ class Prior:
 
     Attributes
     ----------
-    planes : ScanPlanes
     tables : tuple of device arrays
         `total` and `part` of the data.
+    scale : float
+        `epistasis_bound.score_scale`.
     k2_terms : K2Terms or None
     pace : Pace
         How many combinations were scanned, and which share the cutoff let through last.
+    planes : ScanPlanes or None
+        None if the next part has other sites.
+    sizes : int32 device array or None
+        `ClassScan.sizes_there`: right for the sites that were received.
+    operands : Operands or None
+        Packed planes of pairs.
     """
 
-    planes: ScanPlanes
     tables: tuple[cupy.ndarray, cupy.ndarray]
+    scale: float
     k2_terms: K2Terms | None
     pace: Pace
+    planes: ScanPlanes | None = None
+    sizes: cupy.ndarray | None = None
+    operands: Operands | None = None
+
+    def of_other_sites(self) -> Prior:
+        """Without what belongs to some sites."""
+        return replace(self, planes=None, sizes=None, operands=None)
 
 
 class Scanner(ClassScan, CrowdScan):
@@ -108,28 +122,32 @@ class Scanner(ClassScan, CrowdScan):
         part: Part | None = None,
         prior: Prior | None = None,
     ):
-        super().__init__(data, device, part, *((prior.planes, prior.tables) if prior else ()))
+        before = (prior.planes, prior.tables, prior.sizes) if prior else ()
+        super().__init__(data, device, part, *before)
         everyone = range(data.n_sites)
         self.chosen = part or Part(self.states, self.states, everyone, everyone, everyone)
         self.order, self.n_cells = order, 3**order
         #: Sites that the scan of another part will need besides; sent behind those of this one.
         self.later = range(0)
         self.best = ClassBest(self, order, top, cutoff, threads)
-        self.scale = score_scale(data)
         self.k2_terms = None
         if prior is not None:
-            self.k2_terms = prior.k2_terms
-        elif is_k2(data):
-            self.k2_terms = K2Terms.of(data.total, data.part, self.scale, self.n_cells)
+            self.scale, self.k2_terms = prior.scale, prior.k2_terms
+        else:
+            self.scale = score_scale(data)
+            if is_k2(data):
+                self.k2_terms = K2Terms.of(data.total, data.part, self.scale, self.n_cells)
         # The cells of both classes share a word where every one fits 16 bits and a ratio of small
         # weights is close to the share of cases.
         weighted, steps, crowded = Bound.weighted(self.n_classes), 0.0, False
         self.wide = int(weighted is None)
         if order == 2 and max(self.n_classes) > MAX_SHARED:
             self.wide = self.apart = 1
-        self.make_margins(range(0))
+        counted = prior is not None and prior.sizes is not None
+        self.make_margins(range(data.n_sites if counted else 0))
         if order == 3:
-            self.receive(range(data.n_sites), self.planes.send(range(data.n_sites)))
+            if not counted:
+                self.receive(everyone, self.planes.send(everyone))
             steps = self.measure_depths()
             crowded = self.sizes.max(initial=0) > MAX_SHARED
         kernel = kernel or choose_scan_kernel(device)
@@ -152,7 +170,10 @@ class Scanner(ClassScan, CrowdScan):
             self.join_neighbours(steps)
         bare = is_bare(self.core, order, self.x_states, self.crowded is not None or self.apart)
         pace = Pace(order, top, FIRST_BARE if bare else FIRST_LAUNCH)
-        if prior is not None and order == 2:  # of triples, batches limit the launches
+        #: Packed planes of pairs, from the scan of another part; later those of this one.
+        self.packed_planes = prior.operands if prior else None
+        # of triples of the same sites, batches limit the launches
+        if prior is not None and (order == 2 or prior.planes is None):
             pace.combinations, pace.passing = prior.pace.combinations, prior.pace.passing
         self.prepare_records(pace)
 
@@ -164,7 +185,8 @@ class Scanner(ClassScan, CrowdScan):
     @property
     def prior(self) -> Prior:
         """For the scan of another part."""
-        return Prior(self.planes, (self.total, self.part), self.k2_terms, self.pace)
+        left = self.planes, self.sizes_there, self.packed_planes
+        return Prior((self.total, self.part), self.scale, self.k2_terms, self.pace, *left)
 
     def parts(self, order: int) -> int:
         """See `LaunchedScan.parts`."""
@@ -189,11 +211,12 @@ class Scanner(ClassScan, CrowdScan):
         if self.x_states == 2:
             return 0, 0
         if self.missing is None:
-            first, sizes = self.chosen.first, self.sizes_there.get()
+            first, z = self.chosen.first, self.chosen.z
+            sites, order = range(first.start, z.stop), self.order
             if self.states == 2:  # y and z are complete
-                self.missing = missing_samples(1, sizes[first.start : first.stop])
-            else:
-                self.missing = missing_samples(self.order, sizes)
+                sites, order = first, 1
+            largest = self.sizes_there[sites.start : sites.stop, :, 2].max(axis=0).get()
+            self.missing = missing_samples(order, largest)
         return self.missing
 
     def merge(self, n: int) -> None:
@@ -231,7 +254,10 @@ class Scanner(ClassScan, CrowdScan):
             return self.best.hits
         z = self.chosen.z
         start, n = align(z.start if self.mixed else first.start, self.states), z.stop
-        operands = self.operands_of_all(start, padded_sites(n, self.states))
+        operands, end = self.packed_planes, padded_sites(n, self.states)
+        packed = operands is not None and operands.holds(start, end, self.states)
+        if not packed:
+            operands = self.packed_planes = self.operands_of_all(start, end)
         if self.mixed:
             self.make_columns(first)
         arrived = (self.planes.sent[start:n] >= self.states).all()  # or on their way
@@ -246,6 +272,8 @@ class Scanner(ClassScan, CrowdScan):
         there = cupy.split(there, np.cumsum([len(run) for run in runs[:-1]]))
 
         def prepare(block: range, arrival: cupy.cuda.Event) -> None:
+            if packed:
+                return
             self.receive(block, arrival)
             self.pack(operands, range(block.start, operands.end if block.stop == n else block.stop))
 
@@ -315,14 +343,34 @@ def scan_parts(
 
     `within`: ranges of y and z (see `Part`), if not all.
     """
+    given = (top, cutoff, device, kernel, threads)
+    return scan_step(data, order, firsts, *given, within or (range(data.n_sites),) * 2, None)[0]
+
+
+def scan_step(
+    data: ScanData,
+    order: int,
+    firsts: list[range],
+    top: int,
+    cutoff: int | None,
+    device: Device,
+    kernel: str | None,
+    threads: int,
+    within: tuple[range, range],
+    prior: Prior | None,
+) -> tuple[Hits, Prior | None]:
+    """The same as one of several scans with the same samples, and what it leaves to the next one.
+
+    `prior`: from the scan of other sites.
+    """
     kernel = kernel or choose_scan_kernel(device)
     todo = []
     for part in parts_of(data, order, widest_tile(kernel), threads):
-        part = part if within is None else part.within(part.first, *within)
+        part = part.within(part.first, *within)
         own = [span for span in (both(first, part.first) for first in firsts) if len(span)]
         if own and part.y and part.z:
             todo.append((part, own))
-    prior, hits = None, Hits(np.zeros(0, np.int64), np.zeros((0, order), np.int32))
+    hits = Hits(np.zeros(0, np.int64), np.zeros((0, order), np.int32))
     for number, (part, own) in enumerate(todo, 1):
         scanner = Scanner(data, order, top, cutoff, device, kernel, threads, part, prior)
         scanner.best.hits = hits
@@ -337,4 +385,4 @@ def scan_parts(
         prior, hits, cutoff = scanner.prior, scanner.best.hits, scanner.best.cutoff
         scanner.best.close()  # its memory is for the next scan
         del scanner
-    return hits
+    return hits, prior and prior.of_other_sites()

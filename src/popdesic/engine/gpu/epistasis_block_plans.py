@@ -1,15 +1,15 @@
 """Scans of data larger than a device: how sites are cut into blocks, and in which order they come.
 
 A scan of two or three blocks holds all combinations with one site in each; with fewer blocks, two
-sites or all lie in one. Each step needs one block that the step before did not have, which is
-loaded while that one is scanned. Triples of three blocks share two with the step before, so a
+sites or all lie in one. Each step needs at most one block that the step before did not have, which
+is loaded while that one is scanned. Triples of three blocks share two with the step before, so a
 block of B sites is loaded for B^3 combinations.
 """
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from .epistasis_plans import BATCH, MAX_SHARED, PACKED_SHARE, PADDING
@@ -86,19 +86,58 @@ def block_sites(size: ScanSize, n_sites: int, room: int) -> int:
 
 
 def block_steps(n_blocks: int, order: int, first: Collection[int]) -> Iterator[tuple[int, ...]]:
-    """Different blocks, rising, of each step; all are those of the step before but the last one.
+    """Different blocks, rising, of each step; at most one of them is new (`block_loads`).
+
+    The last block of a step takes turns to rise and to fall, so that the others change beside it.
 
     Parameters
     ----------
     first : collection of int
         Blocks that hold first sites.
     """
+    falls = False
     for i in sorted(first):
+        if order == 3:
+            yield (i,)
+            falls = False
+        for middle in _middles(i, n_blocks, order):
+            steps = [middle, *((*middle, k) for k in range(middle[-1] + 1, n_blocks))]
+            yield from reversed(steps) if falls else steps
+            falls = not falls
+
+
+def _middles(i: int, n_blocks: int, order: int) -> Iterator[tuple[int, ...]]:
+    """All blocks but the last one of the steps whose first block is `i`."""
+    if order == 2:
         yield (i,)
-        for j in range(i + 1, n_blocks):
-            yield i, j
-            if order == 3:
-                yield from ((i, j, k) for k in range(j + 1, n_blocks))
+    else:
+        yield from ((i, j) for j in range(i + 1, n_blocks))
+
+
+def block_loads(
+    steps: Iterable[tuple[int, ...]], order: int
+) -> Iterator[tuple[list[tuple[int, int]], int | None]]:
+    """How the blocks of each step come into its places: those of a step before, and a new one.
+
+    Yields
+    ------
+    moves : list of (int, int)
+        Places from which, and to which, blocks move, one after the other.
+    new : int or None
+        The place of a block that was in none.
+    """
+    places: list[int | None] = [None] * order
+    for step in steps:
+        moves, new = [], None
+        for place, block in enumerate(step):
+            if places[place] == block:
+                continue
+            if block in places:
+                moves.append((places.index(block), place))
+            else:
+                new = place
+            places[place] = block
+        yield moves, new
 
 
 def block_ranges(n: int, block: int, n_sites: int) -> tuple[range, range, range]:

@@ -8,6 +8,7 @@ hits are those of a scan of all sites at once.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -23,6 +24,7 @@ from .devices import Device
 from .epistasis_block_plans import (
     BLOCK_STEP,
     ScanSize,
+    block_loads,
     block_ranges,
     block_sites,
     block_steps,
@@ -40,7 +42,7 @@ SURELY_FREE = 1 / 4
 
 
 class BlockPlanes:
-    """Planes of some blocks of sites on the device, one behind the other, and of one on its way.
+    """Planes of some blocks of sites on the device, in places, and of one on its way.
 
     Parameters
     ----------
@@ -49,7 +51,7 @@ class BlockPlanes:
     block : int
         Most sites of a block.
     n_blocks : int
-        Blocks that are kept.
+        Places of blocks.
     device : Device
     threads : int
         CPU threads that copy into pinned memory.
@@ -74,13 +76,20 @@ class BlockPlanes:
         """Start to copy a block to the device, in another thread."""
         self.coming = self.worker.submit(self._send, sites)
 
-    def take(self, place: int, n_sites: int) -> None:
-        """Put the block that was sent behind `place` sites that are kept."""
-        here = cupy.cuda.get_current_stream()
+    def take(self, place: int) -> None:
+        """Put the block that was sent into a place."""
+        here, block = cupy.cuda.get_current_stream(), len(self.next[0])
         here.wait_event(self.coming.result())
         for kept, arrived in zip(self.kept, self.next, strict=True):
-            kept[place : place + n_sites] = arrived[:n_sites]
+            kept[place * block : (place + 1) * block] = arrived
         self.stream.wait_event(here.record())  # before the next block arrives
+
+    def move(self, source: int, place: int) -> None:
+        """Copy the block in one place to another one."""
+        block = len(self.next[0])
+        for kept in self.kept:
+            here = kept[source * block : (source + 1) * block]
+            kept[place * block : (place + 1) * block] = here
 
     def classes(self, n_sites: int) -> tuple[OneHot, OneHot]:
         """The first sites that are kept."""
@@ -168,7 +177,7 @@ def first_block(first: range) -> int:
 
 
 def scan_blocks(
-    scan: Callable[..., Hits],
+    scan: Callable[..., tuple[Hits, object]],
     data: ScanData,
     order: int,
     firsts: list[range],
@@ -184,32 +193,41 @@ def scan_blocks(
     Parameters
     ----------
     scan : callable
-        `epistasis.scan_parts`; parameters up to `threads` are also its.
+        `epistasis.scan_step`; parameters up to `threads` are also its.
     block : int
         Sites of a block, a multiple of BLOCK_STEP.
     """
     if data.complete_from is None:
         rows = np.flatnonzero(incomplete_sites(data, threads))
         data = replace(data, complete_from=int(rows[-1]) + 1 if len(rows) else 0)
-    n, hits = data.n_sites, Hits(np.zeros(0, np.int64), np.zeros((0, order), np.int32))
+    n, prior = data.n_sites, None
+    hits = Hits(np.zeros(0, np.int64), np.zeros((0, order), np.int32))
     start = min(first_block(first) for first in firsts)
     blocks = [range(a, min(a + block, n)) for a in range(start, n, block)]
     chosen = [i for i, sites in enumerate(blocks) if any(both(sites, one) for one in firsts)]
     steps = list(block_steps(len(blocks), order, chosen))
+    loads = list(block_loads(steps, order))
+    coming = iter(
+        [step[new] for step, (_, new) in zip(steps, loads, strict=True) if new is not None]
+    )
     planes = BlockPlanes(data, block, min(order, len(blocks)), device, threads)
     try:
-        if steps:
-            planes.send(blocks[steps[0][-1]])
-        for step, following in zip(steps, [*steps[1:], ()], strict=True):
-            planes.take((len(step) - 1) * block, len(blocks[step[-1]]))
-            if following:
-                planes.send(blocks[following[-1]])
+        for one in itertools.islice(coming, 1):
+            planes.send(blocks[one])
+        for step, (moves, new) in zip(steps, loads, strict=True):
+            for move in moves:
+                planes.move(*move)
+            if new is not None:
+                planes.take(new)
+                for one in itertools.islice(coming, 1):
+                    planes.send(blocks[one])
             rows = np.concatenate([np.arange(blocks[i].start, blocks[i].stop) for i in step])
             of_first, *within = block_ranges(len(step), block, len(rows))
             shift = blocks[step[0]].start
             own = [both(range(one.start - shift, one.stop - shift), of_first) for one in firsts]
             some = data.of_sites(rows, planes.classes(len(rows)))
-            found = scan(some, order, own, top, cutoff, device, kernel, threads, tuple(within))
+            given = (top, cutoff, device, kernel, threads, tuple(within))
+            found, prior = scan(some, order, own, *given, prior)
             found = Hits(found.cost, rows[found.sites].astype(np.int32))
             hits = merge_hits([hits, found], data.rank, top)
             if len(hits.cost) >= top:

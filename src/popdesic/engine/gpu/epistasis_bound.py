@@ -5,6 +5,7 @@ kernels/epistasis/cells.cuh computes it and has the proof.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -114,6 +115,7 @@ class Bound:
         return cls(r, Lines.of(whole, weights), Lines.of(parts, weights), weights)
 
     @classmethod
+    @functools.cache
     def weighted(cls, classes: tuple[int, int]) -> Bound | None:
         """That of the best weights; None where they, or bytes, are too far off."""
         share = share_of_cases(classes)

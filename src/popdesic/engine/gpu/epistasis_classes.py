@@ -13,7 +13,7 @@ from .epistasis_best import INT64_MAX, ROUNDING, Best
 from .epistasis_launches import LaunchedScan
 from .epistasis_operands import KERNEL, Operands
 from .epistasis_parts import Part
-from .epistasis_planes import ScanPlanes
+from .epistasis_planes import ScanPlanes, read_by_kernel
 from .epistasis_plans import (
     MAX_CLASS,
     MAX_GRID,
@@ -36,7 +36,7 @@ class ClassScan(LaunchedScan):
     Attributes
     ----------
     sizes_there : int32 device array, (n_sites, 2, stored)
-        Samples of each site, class and stored state.
+        Samples of each site, class and stored state; perhaps counted by the scan of another part.
     margins : uint32 device array, (padded sites, stored), or with `wide` (padded sites, stored, 2)
         The same: (controls << 16) + cases, or both.
     depths : int64 array, (operands, segments)
@@ -54,6 +54,7 @@ class ClassScan(LaunchedScan):
         part: Part | None = None,
         planes: ScanPlanes | None = None,
         tables: tuple[cupy.ndarray, cupy.ndarray] | None = None,
+        sizes: cupy.ndarray | None = None,
     ) -> None:
         for one in data.classes:
             if one.n_samples > MAX_CLASS:
@@ -66,9 +67,10 @@ class ClassScan(LaunchedScan):
         self.interaction = data.lr_bits is not None
         #: Whether the filter looks up what parts of a combination say about the class.
         self.offsets = self.interaction and self.x_states == 2
-        self.total, self.part = tables or (cupy.asarray(data.total), cupy.asarray(data.part))
-        self.sizes_there = cupy.zeros((data.n_sites, 2, self.stored), np.int32)
-        self.make_margins(range(0))
+        self.total, self.part = tables or (read_by_kernel(data.total), read_by_kernel(data.part))
+        if sizes is None:
+            sizes = cupy.zeros((data.n_sites, 2, self.stored), np.int32)
+        self.sizes_there = sizes
         self.missing: tuple[int, int] | None = None
         if self.offsets:
             self.known = cupy.zeros(self.padded, np.float32)
@@ -114,7 +116,7 @@ class ClassScan(LaunchedScan):
         In nats. The offsets of the filter by interaction, for scans without missing genotypes.
         """
         total, sizes = self.total, self.sizes_there[sites.start : sites.stop, :, :2]
-        third = cupy.asarray(self.n_classes, dtype=sizes.dtype) - sizes.sum(axis=2)
+        third = read_by_kernel(np.array(self.n_classes, np.int32)) - sizes.sum(axis=2)
         cells = cupy.concatenate([sizes, third[:, :, None]], axis=2)
         cost = (total[cells.sum(axis=1)] - total[cells].sum(axis=1)).sum(axis=1)
         n0, n1 = self.n_classes
@@ -186,7 +188,7 @@ class ClassScan(LaunchedScan):
         batch = Batch.of(np.array([self.n_classes]), sites.start)
         stage = operand_bytes(len(sites), self.x_states)
         packed = cupy.empty(max(16, int(batch.stages[-1]) * stage), np.uint8)
-        stages, segments = cupy.asarray(batch.stages), cupy.asarray(batch.segments)
+        stages, segments = read_by_kernel(batch.stages), read_by_kernel(batch.segments)
         rest = np.uint64(0), sites.stop, self.x_states
         self.columns = Operands(batch, packed, stages, segments, *rest)
         self.pack(self.columns, sites)

@@ -13,6 +13,7 @@ import numpy as np
 
 from .epistasis_launches import LaunchedScan
 from .epistasis_operands import Operands
+from .epistasis_planes import read_by_kernel
 from .epistasis_plans import (
     MANY_CROWDED,
     MAX_GRID,
@@ -106,5 +107,5 @@ class CrowdScan(LaunchedScan):
         tables = cupy.empty((n_tiles, words), np.uint32)
         base = np.uint64(tables.data.ptr - first_tile * words * 4)
         items = self._items(2, rows, range(rows.start, self.data.n_sites))
-        self._launch(2, 1, operands, cupy.asarray(items), 0, base, self._describe(range(0)))
+        self._launch(2, 1, operands, read_by_kernel(items), 0, base, self._describe(range(0)))
         return tables, base

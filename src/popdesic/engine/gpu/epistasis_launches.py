@@ -6,6 +6,7 @@ import cupy
 import numpy as np
 
 from .epistasis_operands import DeviceScan, Operands
+from .epistasis_planes import read_by_kernel
 from .epistasis_plans import (
     RECORD_WORDS,
     Core,
@@ -163,7 +164,7 @@ class LaunchedScan(DeviceScan):
                 yz,
                 scratch,
                 self.progress,
-                description if core.relay else cupy.asarray(description.view(np.uint8)),
+                description if core.relay else read_by_kernel(description.view(np.uint8)),
             ),
             shared_mem=shared,
         )

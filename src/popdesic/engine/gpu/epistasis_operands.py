@@ -11,7 +11,7 @@ from ..base import OneHot, ScanData, TraitData
 from .compile import load_function
 from .devices import Device
 from .epistasis_parts import Part
-from .epistasis_planes import ScanPlanes
+from .epistasis_planes import ScanPlanes, read_by_kernel
 from .epistasis_plans import COMPACT_WIDTH, Batch, operand_bytes, padded_sites, scan_defines
 from .layout import COMPACT_ROWS, LIMIT, TRANSPOSED_WORDS, divide_up
 
@@ -30,6 +30,11 @@ class Operands:
     xy: cupy.ndarray | np.uint64
     end: int
     states: int
+
+    def holds(self, first_site: int, end: int, states: int) -> bool:
+        """Whether these are the operands of some sites."""
+        mine = self.batch.first_site, self.end, self.states
+        return mine == (first_site, end, states)
 
 
 class DeviceScan:
@@ -76,13 +81,13 @@ class DeviceScan:
         self.n_classes = tuple(one.n_samples for one in classes)
         self.padded = padded_sites(data.n_sites, self.states)
         self.row_words = self.padded * self.states // 32
-        # small arrays first: copies to the device are queued
         self.places = self.middle = None
         rule = data.partners
         if rule is not None and rule.min_distance_bp > 0:
-            self.places = cupy.asarray(np.stack([rule.chrom, rule.pos], axis=1).astype(np.int32))
+            places = np.stack([rule.chrom, rule.pos], axis=1)
+            self.places = read_by_kernel(places.astype(np.int32))
         if rule is not None and rule.max_r2 < 1:
-            self.middle = cupy.asarray(rule.middle.astype(np.int8))
+            self.middle = read_by_kernel(rule.middle.astype(np.int8))
         self.planes = ScanPlanes(classes) if planes is None else planes
         self.packed = cupy.empty(0, np.uint8)
 
@@ -116,7 +121,7 @@ class DeviceScan:
             self.packed = None  # freed before the larger one is allocated
             self.packed = cupy.empty(size, np.uint8)
         packed = self.packed[:size]
-        stages, segments = cupy.asarray(batch.stages), cupy.asarray(batch.segments)
+        stages, segments = read_by_kernel(batch.stages), read_by_kernel(batch.segments)
         return Operands(batch, packed, stages, segments, np.uint64(0), end, self.states)
 
     def gather(self, samples, carriers: cupy.ndarray, operands: Operands) -> None:
@@ -133,7 +138,7 @@ class DeviceScan:
             (
                 *samples,
                 carriers,
-                cupy.asarray(batch.visits()),
+                read_by_kernel(batch.visits()),
                 operands.stages,
                 operands.segments,
                 operands.packed,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import cupy
 import numpy as np
 
@@ -11,6 +13,8 @@ from .pinned import is_pinned
 #: Bytes of a plane of one site from which on the device copies some planes of each site at the rate
 #: of whole sites.
 WIDE_ROW = 2048
+#: Pinned memory that kernels still read, with the events after which they do not.
+_READING: deque[tuple[cupy.cuda.Event, object]] = deque()
 
 
 class ScanPlanes:
@@ -81,12 +85,17 @@ def _is_wide(words: np.ndarray | cupy.ndarray) -> bool:
 
 
 def read_by_kernel(array: np.ndarray) -> cupy.ndarray:
-    """A device copy that does not wait behind queued uploads: a kernel reads pinned memory."""
+    """A device copy that does not wait behind queued uploads: a kernel reads pinned memory.
+
+    The host does not wait for it, and may change `array` at once.
+    """
+    while _READING and _READING[0][0].done:
+        _READING.popleft()
     memory = cupy.cuda.alloc_pinned_memory(max(1, array.nbytes))
     pinned = np.frombuffer(memory, array.dtype, array.size).reshape(array.shape)
     pinned[...] = array
     view = cupy.cuda.UnownedMemory(memory.ptr, max(1, array.nbytes), memory)
     pointer = cupy.cuda.MemoryPointer(view, 0)
     out = cupy.ndarray(array.shape, array.dtype, pointer) + array.dtype.type(0)
-    cupy.cuda.get_current_stream().synchronize()  # before the pinned memory is freed
+    _READING.append((cupy.cuda.get_current_stream().record(), memory))
     return out

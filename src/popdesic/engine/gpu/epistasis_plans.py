@@ -50,7 +50,7 @@ MAX_GRID = 65535
 #: scanned while the next ones are copied. A small first block gives a first cutoff.
 UPLOADS = (0.06, 0.4, 0.7, 1)
 #: Share of the device's memory for the packed planes of one batch of triples, and most x of one.
-PACKED_SHARE, BATCH = 1 / 8, 256
+PACKED_SHARE, BATCH = 1 / 8, 512
 #: Words of the record of a combination, by `wide`.
 RECORD_WORDS = {0: 32, 1: 64}
 #: Combinations of a scan's first launch, before any cost is known; and where a record is counted
@@ -485,12 +485,12 @@ def operand_bytes(n_sites: int, states: int) -> int:
     return n_sites * states * STAGE_BITS // 8
 
 
-def missing_samples(order: int, sizes: np.ndarray) -> tuple[int, int]:
+def missing_samples(order: int, largest: np.ndarray) -> tuple[int, int]:
     """At most so many samples of each class lack a genotype at the sites of a combination.
 
     Parameters
     ----------
-    sizes : (n_sites, 2, 3) samples of each site, class and stored state; the last is missing.
+    largest : (2,) samples of each class that lack a genotype, at the worst site.
     """
-    controls, cases = (order * sizes[:, :, 2].max(axis=0)).tolist()
+    controls, cases = (order * largest.astype(np.int64)).tolist()
     return controls, cases

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
-from ..genotype_products import BITS, SITE_BITS
+import numpy as np
+
 from .layout import SUM_DIGITS, SUM_ROWS, SUM_STAGE, SUM_WARPS, divide_up
 
 #: Columns of one tile, and most tiles of one launch.
@@ -18,14 +20,6 @@ HETEROZYGOTES, HOMOZYGOTES, MISSING = 0x00010000, 0x00000001, 0x00000100
 BLOCKS_A_MULTIPROCESSOR = 4
 #: Items of one run: int32 accumulators hold 2 * 128 times as many.
 MOST_ITEMS = 1 << 22
-#: Files of the kernels between and after the sums of a pass, and threads of their thread blocks.
-NORMAL, FLIPPED = ("pca/standardise", 1024), ("pca/flips", 512)
-
-
-def pass_defines(n_columns: int, threads: int) -> tuple[tuple[str, int], ...]:
-    """What the kernels of a pass are compiled with; `n_columns` in whole tiles."""
-    bits = ("SITE_BITS", SITE_BITS), ("BITS", BITS)
-    return (("N_COLUMNS", n_columns), ("THREADS", threads), *bits)
 
 
 @dataclass(frozen=True)
@@ -63,3 +57,188 @@ def plan_sums(n_rows: int, n_words: int, tiles: int, multiprocessors: int) -> Su
 
 def tiles_of(n_columns: int) -> int:
     return divide_up(n_columns, TILE_COLUMNS)
+
+
+#: Columns of one pass (`kernels/pca/passes.cu`).
+MOST_COLUMNS = TILE_COLUMNS * MOST_TILES
+#: Device memory of a group of blocks besides their codes, aimed at; less where the device has less.
+GROUP_BYTES = 1 << 30
+#: Codes of a group that are sent or turned for one pass, aimed at.
+CODE_BYTES = 1 << 27
+#: Places of people that a thread block of `share_numbers` adds up, and thread blocks of one sum.
+SHARED_PLACES, MOST_SHARERS = 8192, 64
+
+
+@dataclass(frozen=True)
+class Room:
+    """Device memory for passes.
+
+    Attributes
+    ----------
+    twice : bool
+        Whether the device keeps the codes of sites and of people.
+    group_bytes : int
+        For sums and digits of a group of blocks.
+    """
+
+    twice: bool
+    group_bytes: int = GROUP_BYTES
+    code_bytes: int = CODE_BYTES
+
+    @classmethod
+    def of(cls, bytes_left: int, code_bytes: int) -> Room:
+        """Room on a device with so many bytes left besides the codes of sites, if it keeps them.
+
+        `code_bytes`: of all codes.
+        """
+        twice = bytes_left >= code_bytes + GROUP_BYTES
+        return cls(twice, min(GROUP_BYTES, max(0, bytes_left - twice * code_bytes) // 2))
+
+
+@dataclass(frozen=True)
+class PassGroup:
+    """Consecutive blocks of sites whose sums are in memory together, and their sets of signs.
+
+    Attributes
+    ----------
+    blocks : int64 array, (n_blocks, 4)
+        First site, from `first_site`; sites; set, from `first_set`; padded sites of the blocks
+        before.
+    site_tiles, person_tiles : int64 arrays, (n_tiles, 8)
+        Rows and words of one thread block of `sum_tiles`, as that file says: of sites for each part
+        of the people, and of people for each block.
+    first_site, n_sites, first_set, n_sets, padded : int
+        The padded sites of all blocks.
+    """
+
+    blocks: np.ndarray
+    site_tiles: np.ndarray
+    person_tiles: np.ndarray
+    first_block: int
+    first_site: int
+    n_sites: int
+    first_set: int
+    n_sets: int
+    padded: int
+
+
+def words_before(bounds: list[tuple[int, int]], row_words: int) -> np.ndarray:
+    """Words of people's codes before each block, and of all: int64 (n_blocks + 1,)."""
+    sizes = [16 * row_words * site_words(last - first) for first, last in bounds]
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+def site_words(n_sites: int) -> int:
+    """Words of a person's codes of a block of sites."""
+    return divide_up(n_sites, 256) * 16
+
+
+def plan_pass(
+    bounds: list[tuple[int, int]],
+    labels: np.ndarray,
+    spans: list[tuple[int, int]],
+    row_words: int,
+    tiles: int,
+    *,
+    whole_sets: bool = False,
+    room: Room,
+    multiprocessors: int,
+) -> list[PassGroup]:
+    """Groups of the blocks of one pass, in their order.
+
+    Parameters
+    ----------
+    bounds : list of (first, last)
+        Sites of each block.
+    labels : int array, (n_blocks,)
+        Set of signs of each block: 0, then the same or the next one.
+    spans : list of (start, end)
+        Bytes of a row of each part of the people.
+    row_words : int
+        Words of a row.
+    tiles : int
+        Tiles of columns.
+    whole_sets : bool
+        Whether the blocks of a set must be in one group.
+    room : Room
+    multiprocessors : int
+        Rows are summed in so many parts that all multiprocessors have work.
+    """
+    n_places, columns = 16 * row_words, TILE_COLUMNS * tiles
+    before = words_before(bounds, row_words)
+    ends, used, turned = [0], 0, 0
+    for at, (first, last) in enumerate(bounds):
+        new = at == 0 or labels[at] != labels[at - 1]
+        own = columns * (16 * (last - first) * len(spans) + 16 * n_places)
+        own += 2 * SUM_DIGITS * columns * 16 * site_words(last - first) * len(spans)
+        own += new * SUM_DIGITS * columns * n_places
+        codes = 0 if room.twice else 4 * int(before[at + 1] - before[at])
+        full = used + own > room.group_bytes or turned + codes > room.code_bytes
+        if at > ends[-1] and full and (new or not whole_sets):
+            ends.append(at)
+            used, turned = 0, 0
+        used += own
+        turned += codes
+    ends.append(len(bounds))
+    return [
+        _group(bounds, labels, spans, row_words, columns, before, first, last, multiprocessors)
+        for first, last in pairwise(ends)
+        if last > first
+    ]
+
+
+def _group(
+    bounds, labels, spans, row_words, columns, before, first, last, multiprocessors
+) -> PassGroup:
+    n_places, start = 16 * row_words, bounds[first][0]
+    n_sites, digits = bounds[last - 1][1] - start, SUM_DIGITS * columns
+    blocks, by_site, by_person, padded = [], [], [], 0
+    for at in range(first, last):
+        low, high = bounds[at]
+        label, words = int(labels[at] - labels[first]), site_words(high - low)
+        blocks.append([low - start, high - low, label, padded])
+        for part, (left, right) in enumerate(spans):
+            span = left // 4, (right - left) // 4
+            rows = np.arange(low, high, SUM_ROWS)
+            by_site.append(
+                _tiles(
+                    *((rows - start) * row_words, row_words),
+                    *(np.minimum(high - rows, SUM_ROWS), *span),
+                    *(digits * label * n_places, n_places, part * n_sites + rows - start),
+                )
+            )
+            people = np.arange(4 * left, 4 * right, SUM_ROWS)
+            by_person.append(
+                _tiles(
+                    *(before[at] - before[first] + people * words, words),
+                    np.minimum(4 * right - people, SUM_ROWS),
+                    *(0, words, digits * (padded * len(spans) + part * 16 * words), 16 * words),
+                    (at - first) * n_places + people,
+                )
+            )
+        padded += 16 * words
+    tiles = (_in_runs(np.concatenate(one), multiprocessors) for one in (by_site, by_person))
+    tables = np.array(blocks), *tiles
+    sets = int(labels[first]), int(labels[last - 1] - labels[first]) + 1
+    return PassGroup(*tables, first, start, n_sites, *sets, padded)
+
+
+def _tiles(*columns) -> np.ndarray:
+    return np.stack(np.broadcast_arrays(*columns), axis=1).astype(np.int64)
+
+
+def _in_runs(tiles: np.ndarray, multiprocessors: int) -> np.ndarray:
+    """Tiles whose words are shared among several where there are few rows, and below MOST_ITEMS."""
+    words = int(tiles[:, 4].max(initial=0))
+    stages = max(1, divide_up(words, SUM_STAGE))
+    runs = min(stages, max(1, BLOCKS_A_MULTIPROCESSOR * multiprocessors // max(1, len(tiles))))
+    step = SUM_STAGE * min(divide_up(stages, runs), MOST_ITEMS // (16 * SUM_STAGE))
+    if words <= step:
+        return tiles
+    parts = []
+    for first in range(0, words, step):
+        part = tiles[tiles[:, 4] > first]
+        part[:, 3] += first
+        part[:, 4] = np.minimum(part[:, 4] - first, step)
+        parts.append(part)
+    return np.concatenate(parts)

@@ -1,7 +1,7 @@
 """Products of standardised genotypes on a GPU: sums of integers on tensor cores.
 
-The packed genotypes stay on the device where they fit; otherwise blocks of sites are read and sent
-while the block before them is multiplied.
+The packed genotypes stay on the device where they fit, twice if there is room; otherwise blocks of
+sites are read and sent while the blocks before them are multiplied.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ import numpy as np
 from ...io.sites import chunks
 from ..genotype_products import (
     BLOCK_SITES,
-    FEW_BITS,
     Calls,
     Flips,
     GenotypeProducts,
     SampleSums,
     misses,
-    rounded,
     site_blocks,
 )
 from ..host.sample_sums import DIGITS, digits_of, squares_of_codes, unscaled, whole_of
@@ -30,15 +28,15 @@ from ..threads import run_tasks
 from .code_sums import Block, CodeSums
 from .columns import GpuColumns
 from .devices import Device
-from .genotype_passes import SHARES_BYTES, FlippedPass, NormalPass
+from .genotype_passes import Passes
 from .genotype_plans import (
     GENOTYPES,
     HETEROZYGOTES,
     HOMOZYGOTES,
     MISSING,
-    MOST_TILES,
+    MOST_COLUMNS,
     TILE_COLUMNS,
-    tiles_of,
+    Room,
 )
 from .layout import divide_up
 from .stream_plans import COPY_THREADS
@@ -69,14 +67,17 @@ class GpuProducts(GenotypeProducts):
         self.device, self.row_bytes = device, calls.spans[-1][1]
         self.sums = CodeSums(device)
         self._missing: dict[tuple[int, int], bool] = {}
-        #: The last flips, and their components as whole numbers: many passes use them.
-        self._components: tuple[Flips, tuple, tuple] | None = None
         self.mean, self.inverse = cupy.asarray(self.mean), cupy.asarray(self.inverse)
         room = free_bytes - SPARE_BLOCKS * BLOCK_SITES * self.row_bytes
-        if isinstance(calls.parts[0], cupy.ndarray):
-            self.held = calls.parts[0]
-        else:
-            self.held = self._hold() if calls.n_sites * self.row_bytes <= room else None
+        code_bytes = calls.n_sites * self.row_bytes
+        on_device = isinstance(calls.parts[0], cupy.ndarray)
+        holds = on_device or code_bytes <= room
+        if holds:
+            room -= 0 if on_device else code_bytes
+        #: Device memory for passes.
+        self.room = Room.of(room, code_bytes)
+        self.held = calls.parts[0] if on_device else self._hold() if holds else None
+        self.passes = Passes(self)
 
     @property
     def columns(self) -> GpuColumns:
@@ -93,11 +94,11 @@ class GpuProducts(GenotypeProducts):
         held = cupy.empty((self.calls.n_sites, self.row_bytes), np.uint8)
         step = int(np.clip(SENT_BYTES // max(self.row_bytes, 1), 1, BLOCK_SITES))
         bounds = list(chunks(self.calls.n_sites, step))
-        for (first, last), rows in zip(bounds, self._sent(bounds), strict=True):
+        for (first, last), rows in zip(bounds, self.sent(bounds), strict=True):
             held[first:last] = rows
         return held
 
-    def _sent(self, blocks: list[tuple[int, int]]) -> Iterator[cupy.ndarray]:
+    def sent(self, blocks: list[tuple[int, int]]) -> Iterator[cupy.ndarray]:
         """Rows of each block, sent by a thread while the caller works on the block before it."""
         index, stream = cupy.cuda.runtime.getDevice(), cupy.cuda.Stream(non_blocking=True)
         largest = max((last - first for first, last in blocks), default=0) * self.row_bytes
@@ -136,7 +137,7 @@ class GpuProducts(GenotypeProducts):
     ) -> Iterator[Any]:
         blocks = list(blocks)
         if self.held is None:
-            parts = self._sent(blocks)
+            parts = self.sent(blocks)
         else:
             parts = (self.held[first:last] for first, last in blocks)
         for bounds, rows in zip(blocks, parts, strict=True):
@@ -146,45 +147,31 @@ class GpuProducts(GenotypeProducts):
             yield work(Block(words, self.sums.turned(words), self._missing[bounds]), *bounds)
 
     def normal(self, vectors: Any, factors: np.ndarray | None = None) -> Any:
-        if len(self._spans(factors)) > 1 or not 0 < vectors.shape[1] <= TILE_COLUMNS * MOST_TILES:
+        if not vectors.shape[1] or not self.calls.n_sites:
             return super().normal(vectors, factors)
-        weight = 1.0 if factors is None else float(factors[0, 0])
-        one = NormalPass(self.sums, *self._placed(vectors), self.mean, self.inverse, weight)
-        for _ in self._each(one.add, site_blocks(self.calls.n_sites)):
-            pass
-        total = one.total[self._where]
+        starts = range(0, vectors.shape[1], MOST_COLUMNS)
+        parts = [vectors[:, start : start + MOST_COLUMNS] for start in starts]
+        totals = [self.passes.normal(part, factors)[self._where] for part in parts]
+        total = totals[0] if len(totals) == 1 else cupy.concatenate(totals, axis=1)
         return total if isinstance(vectors, cupy.ndarray) else self._get(total)
 
     def flipped(self, vectors: np.ndarray, flips: Flips) -> np.ndarray:
-        shared = 8 * flips.known.shape[1] * TILE_COLUMNS * tiles_of(vectors.shape[1])
-        if not 0 < vectors.shape[1] <= TILE_COLUMNS * MOST_TILES or shared > SHARES_BYTES:
+        if not self._passes_once(vectors.shape[1]):
             return super().flipped(vectors, flips)
-        signs = self._signs(flips)
-        if self._components is None or self._components[0] is not flips:
-            self._components = flips, *self._whole_components(flips)
-        _, known, along = self._components
-        one = FlippedPass(
-            *(self.sums, *self._placed(vectors), self.mean, self.inverse),
-            **{"signs": signs, "stretch": flips.stretch, "known": known, "along": along},
-        )
-        for _ in self._each(one.add, site_blocks(self.calls.n_sites, flips.stretch)):
-            pass
-        return self._get(one.total[self._where])
+        return self._get(self.passes.flipped(vectors, flips)[self._where])
 
-    def _whole_components(self, flips: Flips) -> tuple[tuple, tuple]:
-        """Known components of people and of sites, and as whole numbers: see `FlippedPass`."""
-        known, along = self._scattered(flips.known), self._put(flips.projections)
-        whole, powers, left, left_powers = known, None, along, {}
-        if known.shape[1]:
-            whole, powers = rounded(cupy, known, FEW_BITS)
-            left = cupy.zeros_like(along)
-        for first, last in site_blocks(self.calls.n_sites, flips.stretch):
-            left_powers[first] = np.uint64(0)
-            if known.shape[1]:
-                left[first:last], left_powers[first] = rounded(cupy, along[first:last], FEW_BITS)
-        powers = np.uint64(0) if powers is None else powers
-        of_people = known, whole.astype(np.int64), powers
-        return of_people, (along, left.astype(np.int64), left_powers)
+    def spread_by_person(self, flips: Flips) -> np.ndarray:
+        if not self._passes_once(flips.signs.shape[2]):
+            return super().spread_by_person(flips)
+        return self._get(self.passes.spread_by_person(flips)[self._where])
+
+    def _passes_once(self, n_columns: int) -> bool:
+        """Whether one pass takes so many columns with signs of their own."""
+        return 0 < n_columns <= MOST_COLUMNS and self.calls.n_sites > 0
+
+    def turn(self, words: cupy.ndarray, out: cupy.ndarray) -> None:
+        """Write words of people, (n_sites, row_words), as words of sites of each person."""
+        self.sums.turn(words, out)
 
     def sample_sums(self) -> SampleSums:
         """As on the host: integers, sums of DIGITS digits each of the squares of all blocks."""

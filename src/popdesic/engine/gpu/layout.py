@@ -12,6 +12,7 @@ import numpy as np
 from .. import layouts
 from ..columns import GRAM_ROWS, WIDTH
 from ..constants import BASE, INFINITY_INT32, INFINITY_INT64, LEVEL_BITS, ZERO_LEVEL
+from ..genotype_products import BITS, SITE_BITS
 from ..matches import SHARE_BITS
 from ..nearest import MOST_NEIGHBORS, NOBODY, RATIO, ROOT, SHARES
 from ..terms import PLANE_LETTERS
@@ -41,6 +42,8 @@ TURN_SIDE, TURN_LINES = 32, 8
 #: together.
 SUM_STAGE, SUM_STEP, SUM_WARPS, SUM_ROWS, SUM_DIGITS = 32, 16, 4, 128, 3
 TURNED_COLUMNS, TURNED_WORDS = 32, 8
+#: Threads of the thread blocks of `kernels/pca/passes.cu` that do no products.
+PASS_THREADS = 256
 #: Warps that share the partners of a site in `band_r2`.
 BAND_WARPS = 8
 #: What one thread block of wgmma (and the wider one of mma) keeps in shared memory for one stage,
@@ -106,6 +109,11 @@ PART_SITES, PACK_THREADS = 128, 256
 
 #: Threads of a thread block, and bit-sliced counters of each kind of genotype.
 COUNT_THREADS, COUNT_LEVELS = 128, 6
+
+# --- kinship (kernels/kinship/)
+
+#: People a side of a tile of pairs; sites of a stage, and stages in shared memory.
+PAIR_SIDE, PAIR_DEPTH, PAIR_STAGES = 64, 64, 3
 
 # --- min-plus (kernels/minplus/)
 
@@ -209,9 +217,9 @@ DEFINES: dict[str, dict[str, int]] = {
     "ibd": _named("IBD_SIDE", "IBD_WARP_SIDE", "IBD_QUEUE", "PART_SITES", "PACK_THREADS"),
     "pca": _named(
         *("SUM_STAGE", "SUM_STEP", "SUM_WARPS", "SUM_ROWS", "SUM_DIGITS"),
-        *("TURNED_COLUMNS", "TURNED_WORDS"),
+        *("TURNED_COLUMNS", "TURNED_WORDS", "PASS_THREADS"),
     )
-    | {"GRAM_WIDTH": WIDTH, "GRAM_ROWS": GRAM_ROWS},
+    | {"VECTOR_BITS": BITS, "SITE_BITS": SITE_BITS, "GRAM_WIDTH": WIDTH, "GRAM_ROWS": GRAM_ROWS},
     "umap": {
         "UMAP_THREADS": UMAP_THREADS,
         "POINT_BITS": layouts.POINT_BITS,
@@ -227,6 +235,7 @@ DEFINES: dict[str, dict[str, int]] = {
         "BOUND": layouts.BOUND,
         "LEAST_RADIUS": layouts.LEAST_RADIUS,
     },
+    "kinship": _named("PAIR_SIDE", "PAIR_DEPTH", "PAIR_STAGES"),
     "population": _named("COUNT_THREADS", "COUNT_LEVELS"),
     "minplus": {
         **_named("BOUND_TILE", "BOUND_RUN", "THREAD_SIDE", "TURN_SIDE"),

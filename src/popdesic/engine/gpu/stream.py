@@ -302,7 +302,7 @@ class BitgemmStream:
             budget=budget // per_word,
             packed=packed,
             site_limit=self._site_limit,
-            host=self.backend.host_bytes // (2 * stored) if staged else None,
+            host=self.backend.host_bytes // (2 * stored) if pinned else None,
         )
         if ready and longest <= self._range_words:
             return

@@ -30,7 +30,7 @@ def range_words(needed: int, *, budget: int, packed: int, site_limit: int, host:
     site_limit : int
         Sites whose sums fit the accumulators.
     host : int, optional
-        Words that the pinned buffers have room for, where planes come from the host.
+        Words that the pinned buffers have room for, where planes pass through such.
     """
     longest = min(budget, PACKED_BYTES // packed, site_limit // 64)
     if host is not None:

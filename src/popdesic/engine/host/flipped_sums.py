@@ -19,6 +19,29 @@ import numpy as np
 COLUMNS = 8
 #: Codes of two ALT alleles, one and none.
 TWO, ONE, NONE = 0, 2, 3
+#: Numbers of SplitMix64 (`embedding.lots.mix`).
+STEP, FIRST, SECOND = map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+ONCE, LATER, LAST, LOWEST = map(np.uint64, (30, 27, 31, 1))
+
+
+@numba.njit(nogil=True, cache=True)
+def draw_signs(lots, first, last, out):
+    """Signs of stretches `first` to `last`, as `embedding.lots.signs_of` draws them.
+
+    Parameters
+    ----------
+    lots : uint64 array, (n, k)
+    out : int8 array, (n_stretches, n, k)
+    """
+    for stretch in range(first, last):
+        step = np.uint64(stretch) + STEP
+        for i in range(lots.shape[0]):
+            for j in range(lots.shape[1]):
+                z = lots[i, j] + step
+                z = (z ^ (z >> ONCE)) * FIRST
+                z = (z ^ (z >> LATER)) * SECOND
+                z = z ^ (z >> LAST)
+                out[stretch, i, j] = np.int8(2 * np.int64(z & LOWEST) - 1)
 
 
 @numba.njit(nogil=True, cache=True)

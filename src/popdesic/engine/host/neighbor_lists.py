@@ -14,8 +14,8 @@ import numpy as np
 from ..nearest import Nearest
 from ..threads import run_tasks
 
-#: Samples of a task.
-ROWS_OF_TASK = 1 << 13
+#: Samples of a task: half a millisecond.
+ROWS_OF_TASK = 1 << 11
 
 
 @numba.njit(nogil=True, cache=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from ...cohort.samples import UNKNOWN, describe_samples
 from ...communities.agreement import load_partition
 from ...distance.landmarks import read_landmarks
 from ...distance.neighbor_joining import read_newick
+from ...engine.threads import run_forked
 from ...io.sites import chunks
 from .structure import HISTOGRAM_BARS, limits_of, mark_groups, summarize_pairs
 from .style import HEIGHT, WIDTH, Colouring, draw_points, new_figure, save_figure, shorten, styled
@@ -21,8 +22,8 @@ from .style import HEIGHT, WIDTH, Colouring, draw_points, new_figure, save_figur
 #: Most rows and columns of a confusion table; further rare values share the last one.
 MOST_ROWS, MOST_COLUMNS = 30, 12
 COLUMNS = {"community": "Communities", "fine": "Finer communities", "hdbscan": "HDBSCAN"}
-#: Most matrix entries in one block of rows.
-BLOCK_NUMBERS = 8_000_000
+#: Most matrix entries in one block of rows, which fits into a cache.
+BLOCK_NUMBERS = 1 << 17
 #: Rows from which the range of colours is estimated.
 PROBE_ROWS = 64
 
@@ -59,6 +60,7 @@ def draw_communities(
     tree: Path | None,
     title: str,
     landmarks: Path | None = None,
+    processes: int = 1,
 ) -> list[str]:
     """Draw the figures and write {out}/{name}.svg and .png; their names.
 
@@ -75,6 +77,8 @@ def draw_communities(
     landmarks : Path, optional
         Rows of landmarks, where there is no matrix of all pairs: the heatmap shows them. `lengths`
         are then the nearest by geodesic, which name the landmarks.
+    processes : int
+        Draw side by side; changes no byte.
     """
     samples = describe_samples(order, sheet)
     table = load_partition(partition)
@@ -82,7 +86,7 @@ def draw_communities(
     colouring = label_colouring(samples, cohorts, color_by)
     values = samples[colouring.title]
     numbers = table.community.astype(str)
-    figures, shown = {}, table
+    shown = table
     if landmarks:
         with np.load(lengths) as lists:
             rows = read_landmarks(landmarks, lists["landmarks"])
@@ -90,18 +94,18 @@ def draw_communities(
         numbers, title = shown.community.astype(str), f"{title}, {len(shown)} founders"
     else:
         matrix = _Matrix(lengths)
-    with styled():
-        figures["communities"] = draw_confusion(values, colouring.title, table)
-        figures["communities_heatmap"] = draw_heatmap(
+    drawn: dict[str, Callable[[], Figure]] = {
+        "communities": lambda: draw_confusion(values, colouring.title, table),
+        "communities_heatmap": lambda: draw_heatmap(
             matrix, shown, Colouring(numbers, cohorts, cohorts, "community"), title
-        )
-        if tree:
-            figures["communities_tree"] = draw_tree(
-                tree.read_text("utf-8"), samples, values, colouring, title
-            )
-        for name, figure in figures.items():
-            save_figure(figure, out / name)
-    return list(figures)
+        ),
+    }
+    if tree:
+        newick = tree.read_text("utf-8")
+        drawn["communities_tree"] = lambda: draw_tree(newick, samples, values, colouring, title)
+    with styled():
+        run_forked(lambda name: save_figure(drawn[name](), out / name), zip(drawn), processes)
+    return list(drawn)
 
 
 def label_colouring(samples: pd.DataFrame, cohorts: list[str], color_by: str) -> Colouring:

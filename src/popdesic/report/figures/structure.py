@@ -100,28 +100,18 @@ def limits_of(probed: np.ndarray) -> tuple[float, float]:
 
 def summarize_pairs(distances, order, group, edges):
     """In one pass: cells of the heatmap, histograms of pairs within and between groups."""
+    from ...engine.host.pair_summary import add_rows  # imports numba
+
     n = len(distances)
     cells = min(n, HEATMAP_CELLS)
     cell = np.empty(n, np.int64)
     cell[order] = np.arange(n) * cells // n
     total, count = np.zeros((cells, cells)), np.zeros((cells, cells))
     within, between = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
+    group = np.asarray(group, np.int64)
     for which, block in distances.blocks():
-        other = np.arange(n)[None, :] != which[:, None]
-        good = other & np.isfinite(block)
-        values = np.where(good, block, 0.0)
-        # Sum columns first: one addition per column and row instead of one per pair of indices.
-        by_column = np.zeros((cells, len(which)))
-        np.add.at(by_column, cell, values.T)
-        np.add.at(total, cell[which], by_column.T)
-        by_column[:] = 0
-        np.add.at(by_column, cell, good.T.astype(np.float64))
-        np.add.at(count, cell[which], by_column.T)
-        upper = good & (np.arange(n)[None, :] > which[:, None])
-        same = group[which][:, None] == group[None, :]
-        clipped = np.clip(block, edges[0], edges[-1])
-        within += np.histogram(clipped[upper & same], edges)[0]
-        between += np.histogram(clipped[upper & ~same], edges)[0]
+        values = np.ascontiguousarray(block, np.float64)
+        add_rows(values, int(which[0]), cell, group, edges, total, count, within, between)
     with np.errstate(invalid="ignore"):
         return np.where(count > 0, total / np.maximum(count, 1), np.nan), within, between
 
