@@ -367,8 +367,14 @@ def test_every_kernel_is_part_of_a_digest(own):
 
 
 def test_jobs_that_use_no_device_depend_on_no_kernel(own):
-    for script in ("ingest_cohort", "build_panel", "encode_cohort", "compute_pca", "write_report"):
+    for script in ("ingest_cohort", "build_panel", "encode_cohort", "write_report"):
         assert not kernels_of(own[script]), script
+
+
+def test_scores_depend_on_the_products_of_the_axes(own):
+    found = sources(own["compute_pca"])
+    assert found and found <= sources(own["define_axes"])
+    assert all(name.startswith("pca/") for name in found)
 
 
 def test_maps_depend_on_the_optimiser(own):
