@@ -32,7 +32,7 @@
 constexpr int PITCH = PAIR_DEPTH + 16;              // bytes of a row of a stage
 constexpr int SIDE_BYTES = 2 * PAIR_SIDE * PITCH;   // all digits of the people of one side
 constexpr int STAGE_BYTES = 2 * SIDE_BYTES;
-constexpr int THREADS = 128;
+constexpr int ALL_THREADS = PAIR_SIDE * PAIR_SIDE / 32;  // a warp for 32 x 32 pairs
 constexpr int CHUNKS = PAIR_DEPTH / 16;
 static_assert(PAIR_SIDE == 64 && PAIR_DEPTH == 64, "4 warps of 32 x 32 pairs; two steps a stage");
 
@@ -79,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(256)
 __device__ __forceinline__ void copy_stage(u32 stage, const signed char* __restrict__ digits,
                                            i64 rows, i64 columns, i64 site, i64 n_padded,
                                            i64 row_bytes) {
-    for (int k = threadIdx.x; k < 2 * 2 * PAIR_SIDE * CHUNKS; k += THREADS) {
+    for (int k = threadIdx.x; k < 2 * 2 * PAIR_SIDE * CHUNKS; k += ALL_THREADS) {
         const int chunk = k % CHUNKS, person = k / CHUNKS % PAIR_SIDE;
         const int digit = k / (CHUNKS * PAIR_SIDE) % 2, side = k / (CHUNKS * PAIR_SIDE * 2);
         const i64 from = (digit * n_padded + (side ? columns : rows) + person) * row_bytes + site;
@@ -88,7 +88,7 @@ __device__ __forceinline__ void copy_stage(u32 stage, const signed char* __restr
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(ALL_THREADS)
     multiply_digits(const signed char* __restrict__ digits, double* __restrict__ kinship, i64 n,
                     i64 n_padded, i64 row_bytes, double unit) {
     extern __shared__ uint4 shared[];

@@ -41,6 +41,7 @@ RULES = {
     "draw_near_umap": ["maps"],
     "measure_ld": ["correlations"],
     "define_axes": ["components"],
+    "compute_pca": ["components"],
     "relate_samples": ["kinships"],
     "count_population": ["counts"],
     "plan_epistasis": [],

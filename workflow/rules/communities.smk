@@ -136,7 +136,7 @@ if SPLITS:
             "../../envs/popdesic.yaml"
         threads: SPLIT_THREADS
         resources:
-            mem_mb=memory(700, samples=0.05),
+            mem_mb=memory(1500, samples=0.05),
             runtime=minutes(1, samples=1e-4),
         params:
             **SPLIT_PARAMS,

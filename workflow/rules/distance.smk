@@ -60,6 +60,7 @@ wildcard_constraints:
 rule measure_distance_row:
     input:
         planes=row_planes(DISTANCE_ROWS),
+        order=compared_first,
     output:
         temp(PART_LIST) if SITE_PARTS > 1 else ROW_LIST,
     log:

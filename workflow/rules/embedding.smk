@@ -91,17 +91,6 @@ rule define_axes:
         "../scripts/define_axes.py"
 
 
-def pca_minutes(wildcards, input, attempt):
-    """Of relationships to those who define the axes; of two passes where loadings replace them.
-
-    All products of a genotype then take 10 ns on a core, the scores of a sample 0.2 ms.
-    """
-    n, mb = n_samples(*COHORTS), input_mb(input.genotypes)
-    if SCORES_BY_LOADINGS:
-        return limit_minutes(0.5 + 1e-4 * mb + 5e-6 * n, attempt)
-    return limit_minutes(4e-6 * mb * n + 5e-5 * n, attempt)
-
-
 rule compute_pca:
     input:
         genotypes=genotype_files("embedding.genotypes", COHORTS),

@@ -3,8 +3,8 @@
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
 # gives   shared_threads(), row_threads(), balanced_threads(), spare_threads(), rest_threads(),
 #         wide_threads(), axes_threads(), ld_threads(), pair_threads(), aside_threads(),
-#         closing_threads(), closure_threads(), pca_memory(), further_threads(), further_gpus(),
-#         counting_gpus(), closing_gpus(), shared_minutes(), settle_place()
+#         closing_threads(), closure_threads(), pca_memory(), pca_minutes(), further_threads(),
+#         further_gpus(), counting_gpus(), closing_gpus(), shared_minutes(), settle_place()
 
 import os
 
@@ -146,6 +146,17 @@ def pca_memory(wildcards, input, attempt):
     """Of the products of a group of samples with those that define the axes, and of scores."""
     n = n_samples(*COHORTS)
     return limit_mb(400 + 0.05 * n + min(2_200, 6e-6 * n**2), attempt)
+
+
+def pca_minutes(wildcards, input, attempt):
+    """Of relationships to those who define the axes; of two passes where loadings replace them.
+
+    All products of a genotype then take 10 ns on a core, the scores of a sample 0.2 ms.
+    """
+    n, mb = n_samples(*COHORTS), input_mb(input.genotypes)
+    if SCORES_BY_LOADINGS:
+        return limit_minutes(0.5 + 1e-4 * mb + 5e-6 * n, attempt)
+    return limit_minutes(4e-6 * mb * n + 5e-5 * n, attempt)
 
 
 def further_threads(wildcards):

@@ -1,8 +1,9 @@
 # Functions for rules whose jobs compute rows of tiles, and for those that fill several rows.
 #
-# needs   COHORTS, CONFIG, STUDY; DISTANCE_ROWS, COMPARE_ROWS
-# gives   row_planes(), row_pairs(), row_memory(), row_minutes(), group_planes(), group_leader(),
-#         group_pairs(), group_memory(), group_minutes(), TILES_MADE, ROW_GROUPS, FILLED_ROWS, FILLS
+# needs   COHORTS, CONFIG, STUDY; DISTANCE_ROWS, COMPARE_ROWS; RESOLUTION, MAX_KINSHIP when called
+# gives   row_planes(), compared_first(), row_pairs(), row_memory(), row_minutes(), group_planes(),
+#         group_leader(), group_pairs(), group_memory(), group_minutes(), TILES_MADE, ROW_GROUPS,
+#         FILLED_ROWS, FILLS
 
 from popdesic.distance.fill_rows import ROWS_TOGETHER, leader_of, together
 from popdesic.study.sparse import is_compared
@@ -26,6 +27,14 @@ def row_planes(rows):
         )
 
     return planes
+
+
+def compared_first(wildcards):
+    """Input of rows of distances on a GPU: what comparisons wait for, so that these come first.
+
+    Relatives decide who defines the axes, for which most of a run waits; distances are needed later.
+    """
+    return [ancient(RESOLUTION)] if CONFIG["device"] == "gpu" and MAX_KINSHIP else []
 
 
 def row_pairs(rows):

@@ -75,7 +75,7 @@ else:
             "logs/draw_plain_umap/{space}.log",
         benchmark:
             "benchmarks/draw_plain_umap/{space}.tsv"
-        priority: FIRST
+        priority: FIRST + 1  # short, and the first map
         conda:
             "../../envs/popdesic.yaml"
         threads: shared_threads(8, 8)  # beside choose_geodesics and split_samples

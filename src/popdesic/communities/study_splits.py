@@ -33,7 +33,7 @@ from .within import structure_within
 
 #: Samples above which copies of this process share the work: threads would wait for each other's
 #: Python. Fewer take 0.4 CPU-s less on threads.
-FORKED = 1_000
+FORKED = 2_000
 #: Samples that are split before copies are made, so that these need not load the code.
 LOADED_ON = 60
 

@@ -20,7 +20,7 @@ from ..distance.matrix import distances_of_counts
 from ..distance.tiles import pairwise_counts
 from ..engine.base import Backend
 from ..engine.ranks import average_ranks
-from ..engine.threads import one_blas_thread, run_ordered, run_tasks
+from ..engine.threads import one_blas_thread, run_forked, run_ordered, run_tasks
 from ..io.genotypes import pack_bed, unpack_bed
 from ..io.sites import chunks
 from .pca import axes_of
@@ -97,10 +97,15 @@ def weigh_ways(
         (one, one_spaces), (two, two_spaces) = halves[2 * split : 2 * split + 2]
         both = [(one_spaces, two, orders), (two_spaces, one, np.argsort(orders, axis=1))]
         tasks += [(*one_way, backend, -(-threads // (2 * splits))) for one_way in both]
-    found = run_tasks(_compare, tasks, threads)
+    judges = run_tasks(_judge_of, tasks, threads)
+    ways = ways_of(list(halves[0][1]))
+    # By copies of the process: closures of so few people are mostly steps of Python.
+    every = [(judge, way) for judge in range(len(judges)) for way in ways]
+    found = run_forked(lambda judge, way: judges[judge](way), every, threads)
     for split in range(splits):
         shuffled: dict[Way, np.ndarray] = {}
-        for compared in found[2 * split : 2 * split + 2]:
+        for side in (2 * split, 2 * split + 1):
+            compared = found[side * len(ways) : (side + 1) * len(ways)]
             for way, there, plain, by_chance in compared:
                 held_out.setdefault(way, []).append(there)
                 agreement.setdefault(way, []).append(plain)
@@ -259,14 +264,14 @@ def random_half(parts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.isin(parts, order[middle < len(parts) / 2])
 
 
-def _compare(
+def _judge_of(
     spaces: dict[int | None, np.ndarray],
     other: _Half,
     orders: np.ndarray,
     backend: Backend,
     threads: int,
-) -> list[tuple[Way, float, float, np.ndarray]]:
-    """Each way, and rank correlations of its lengths.
+) -> Callable[[Way], tuple[Way, float, float, np.ndarray]]:
+    """A function of a way: gives it, and rank correlations of its lengths.
 
     With the other half, with plain distances, and with the other half's people in other `orders`,
     (k, n), to (k,).
@@ -295,7 +300,7 @@ def _compare(
         by_chance = shuffled @ ranks.astype(np.float32)
         return way, float(there @ shared), float(plain[way.pcs] @ ranks), by_chance
 
-    return list(run_ordered(judge, ways_of(list(spaces)), threads))
+    return judge
 
 
 def _unit_ranks(values: np.ndarray) -> np.ndarray:

@@ -89,6 +89,14 @@ def test_the_axes_do_not_wait_for_an_export_and_a_closure(cores):
     beside = run.aside_threads(4), run.closing_threads(4, 0)
     assert run.wide_threads() + sum(beside) <= cores
     assert min(beside) >= 1
+    tables = 1  # the jobs of one thread that begin with the choice of founders
+    assert run.axes_threads() + sum(beside) + tables <= cores
+
+
+def test_the_axes_take_most_cores_where_they_need_them():
+    assert resources(16).axes_threads() == resources(16).wide_threads() == 12
+    assert resources(16, device="gpu").axes_threads() == 8
+    assert resources(4, device="gpu").axes_threads() == 3
 
 
 @pytest.mark.parametrize("cores", [1, 2, 4])
@@ -123,7 +131,8 @@ def test_closures_after_the_axes_get_more_threads():
         for space, alpha in (("genotypes", "2"), ("genotypes", "auto"), ("pcs", "2"))
     )
     assert plain == run.closing_threads(4, 0) == 2
-    assert chosen == pcs == 5
+    assert chosen == pcs == 3
+    assert 3 * chosen + run.shared_threads(4, 8) <= 16, "PC-Relate begins beside three of them"
 
 
 @pytest.mark.parametrize("cores", [13, 16, 17, 24, 64])
