@@ -161,6 +161,7 @@ WAYS: dict[str, Way] = {
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
             *("phantoms.py ../shared/data", "study.py", "population.py", "neighbors.py"),
             *("units.py", "place.py", "ibd.py", "ibd_newcomer.py", "million.py"),
+            *("axes.py", "quality.py"),
         )
     },
     # a GPU
@@ -189,6 +190,7 @@ WAYS: dict[str, Way] = {
         f"tests/bench/bench_{words}": named("the benchmark is shown whole in the README")
         for words in (
             *("slurm.py --repeats 2", "pca.py --device gpu --threads 16 --no-matrix"),
+            "axes.py --stage axes",
             *("ibd_mosaics.py --exact --threads 12", "ibd.py --ibis PATH --plink"),
             *(
                 "ibd_newcomer.py --people 100 --newcomers 25 --lengths 100",
@@ -196,6 +198,8 @@ WAYS: dict[str, Way] = {
             ),
         )
     },
+    "bench_relatedness.py --cost": named("the benchmark is shown whole in the README"),
+    "python tests/bench/bench_quality.py": named("the README shows it whole"),
     "scontrol show job": named("what the tests of Slurm read"),
     "snakemake -n": named("what bench_scaling.py times"),
     "popdesic init": named("shown whole below"),

@@ -11,6 +11,7 @@ from launches import HOPPER, scan_shape
 
 from popdesic.engine.gpu import (
     epistasis_plans,
+    expected_plans,
     ibd_plans,
     minplus_plans,
     tune_plans,
@@ -142,6 +143,7 @@ KERNELS = [
         for arch, tiles in (("80", 1), ("90a", 4))
     ),
     ("pca/columns", "75", ()),
+    *(("kinship/expected", arch, expected_plans.kinship_defines()) for arch in ("80", "90a")),
     *(("umap/epoch", arch, (("DRAWS", 5),)) for arch in ("75", "80", "90a")),
     ("umap/density", "75", ()),
     *(("population/group_counts", "75", (("COUNT_BYTES", size),)) for size in (2, 4)),
