@@ -58,17 +58,24 @@ def test_missing_are_listed_site_by_site(shape):
     assert found == expected
 
 
+@pytest.mark.parametrize("n_axes", [1, 4])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_residuals_beside_expected_genotypes(shape):
+def test_residuals_beside_expected_genotypes(shape, n_axes):
+    """Whole numbers, person by person; 0 where nothing is expected, and for people who pad."""
     rng, genotypes, _ = drawn(*shape, seed=3 * shape[1])
-    frequency = rng.uniform(-0.2, 1.2, shape)
-    frequency[rng.random(shape) < 0.1] = np.nan
+    n_sites, n = shape
+    coefficients = rng.uniform(-0.5, 0.9, (n_sites, n_axes))
+    coefficients[rng.random(n_sites) < 0.1] = np.nan
+    basis = rng.uniform(0.2, 1, (n, n_axes))
+    mu = sum(coefficients[:, k, None] * basis[:, k] for k in range(n_axes))
     with np.errstate(invalid="ignore"):
-        counts = (frequency >= 0.01) & (frequency <= 0.99) & (genotypes >= 0)
-    mu = np.where(counts, frequency, 0.5)
+        counts = (mu >= 0.01) & (mu <= 0.99) & (genotypes >= 0)
+    mu = np.where(counts, mu, 0.5)
     expected = (
-        np.where(counts, genotypes - 2 * mu, 0.0).astype(np.float32),
-        np.where(counts, np.sqrt(mu * (1 - mu)), 0.0).astype(np.float32),
+        np.where(counts, np.rint((genotypes - 2 * mu) * 1024), 0),
+        np.where(counts, np.rint(np.sqrt(mu * (1 - mu)) * 4094), 0),
     )
-    for found, one in zip(residuals(genotypes, frequency, 0.01, 0.99), expected, strict=True):
-        np.testing.assert_array_equal(found, one)
+    found = residuals(genotypes, coefficients, basis, (1024, 4094), (0.01, 0.99))
+    for array, one in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(array[:n], one.T)
+        assert not array[n:].any()
