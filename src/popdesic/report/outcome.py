@@ -223,21 +223,23 @@ def closest_pairs(
     -------
     DataFrame
         `sample_a`, `sample_b`, `distance` and `of_median` (distance over the median of all
-        pairs), at most `n_pairs` rows, closest first.
+        pairs), at most `n_pairs` rows, closest first, among equal ones in the order of the samples.
     """
     if isinstance(distances, NearDistances):
         return _described(distances.closest(n_pairs), distances, names)
     best: list[tuple[float, int, int]] = []
     for which, block in distances.blocks():
-        upper = np.arange(len(names))[None, :] > which[:, None]
-        values = np.where(upper & np.isfinite(block), block, np.inf).ravel()
-        chosen = np.argpartition(values, min(n_pairs, len(values)) - 1)[:n_pairs]
-        best += [
-            (float(values[k]), int(which[k // len(names)]), int(k % len(names)))
-            for k in chosen
-            if np.isfinite(values[k])
-        ]
-        best = sorted(best)[:n_pairs]
+        first = int(which[0])
+        later = block[:, first:]  # pairs with earlier samples were in earlier blocks
+        least = best[-1][0] if len(best) == n_pairs else np.finfo(np.float64).max
+        row, column = np.nonzero(later <= least)
+        row, column = row[column > row], column[column > row]
+        values = later[row, column]
+        if len(values) > n_pairs:
+            few = values <= np.partition(values, n_pairs - 1)[n_pairs - 1]
+            values, row, column = values[few], row[few], column[few]
+        pairs = zip(values.tolist(), which[row].tolist(), (first + column).tolist(), strict=True)
+        best = sorted([*best, *pairs])[:n_pairs]
     return _described(best, distances, names)
 
 

@@ -363,6 +363,36 @@ def test_closest_pairs_are_those_of_the_whole_matrix(tmp_path, monkeypatch):
         assert row.of_median == pytest.approx(row.distance / np.median(whole[upper]))
 
 
+class MatrixBlocks:
+    """Distances of a matrix, by blocks of a few rows."""
+
+    def __init__(self, matrix: np.ndarray, rows: int) -> None:
+        self.matrix, self.rows = matrix, rows
+
+    def blocks(self):
+        for first in range(0, len(self.matrix), self.rows):
+            which = np.arange(first, min(len(self.matrix), first + self.rows))
+            yield which, self.matrix[which]
+
+    def probe(self) -> np.ndarray:
+        return self.matrix[np.isfinite(self.matrix)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_closest_pairs_with_equal_distances_come_in_the_order_of_samples(seed):
+    rng = np.random.default_rng(seed)
+    n, n_pairs = int(rng.integers(1, 40)), int(rng.integers(1, 30))
+    upper = rng.integers(0, rng.integers(2, 50), (n, n)).astype(float)
+    upper[rng.random((n, n)) < 0.2] = np.inf
+    matrix = np.triu(upper, 1) + np.triu(upper, 1).T
+    pairs = [(matrix[i, j], i, j) for i in range(n) for j in range(i + 1, n)]
+    expected = sorted(pair for pair in pairs if np.isfinite(pair[0]))[:n_pairs]
+    labels = [f"s{i}" for i in range(n)]
+    found = closest_pairs(MatrixBlocks(matrix, int(rng.integers(1, 9))), labels, n_pairs)
+    listed = zip(found.distance, found.sample_a, found.sample_b, strict=True)
+    assert list(listed) == [(d, labels[i], labels[j]) for d, i, j in expected]
+
+
 def test_closest_pairs_of_one_sample_are_none(tmp_path):
     outcome, distances = make_results(tmp_path, {"one": ["s"]}, ["one"])
     assert closest_pairs(distances, list(outcome.samples["sample"]), 5).empty
