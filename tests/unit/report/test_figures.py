@@ -16,10 +16,12 @@ from outcomes import ALPHAS, N_SITES, SPACES, make_results
 from readable import assert_readable
 
 from popdesic.distance.matrix import Distances
+from popdesic.engine.host import pair_summary
 from popdesic.report.figures import draw_figures, plan_figures
 from popdesic.report.figures.compare import draw_comparisons
 from popdesic.report.figures.labels import name_groups
 from popdesic.report.figures.maps import draw_components
+from popdesic.report.figures.structure import summarize_pairs
 from popdesic.report.figures.style import (
     ACCENT,
     MISSING_COLOUR,
@@ -369,6 +371,9 @@ class MatrixBlocks:
     def __init__(self, matrix: np.ndarray, rows: int) -> None:
         self.matrix, self.rows = matrix, rows
 
+    def __len__(self) -> int:
+        return len(self.matrix)
+
     def blocks(self):
         for first in range(0, len(self.matrix), self.rows):
             which = np.arange(first, min(len(self.matrix), first + self.rows))
@@ -391,6 +396,19 @@ def test_closest_pairs_with_equal_distances_come_in_the_order_of_samples(seed):
     found = closest_pairs(MatrixBlocks(matrix, int(rng.integers(1, 9))), labels, n_pairs)
     listed = zip(found.distance, found.sample_a, found.sample_b, strict=True)
     assert list(listed) == [(d, labels[i], labels[j]) for d, i, j in expected]
+
+
+def test_sums_of_pairs_are_not_compiled_anew_for_read_only_groups():
+    """Arrays of pandas are read-only; the set-up compiles for arrays that can be written."""
+    group = np.array([0, 1, 1, 0])
+    matrix = MatrixBlocks(np.arange(16.0).reshape(4, 4), 2)
+    expected = summarize_pairs(matrix, np.arange(4), group, np.linspace(0, 16, 5))
+    compiled = len(pair_summary._add_rows.signatures)
+    group.flags.writeable = False
+    found = summarize_pairs(matrix, np.arange(4), group, np.linspace(0, 16, 5))
+    assert len(pair_summary._add_rows.signatures) == compiled
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_closest_pairs_of_one_sample_are_none(tmp_path):

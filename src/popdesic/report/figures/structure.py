@@ -108,7 +108,7 @@ def summarize_pairs(distances, order, group, edges):
     cell[order] = np.arange(n) * cells // n
     total, count = np.zeros((cells, cells)), np.zeros((cells, cells))
     within, between = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
-    group = np.asarray(group, np.int64)
+    group = np.array(group, np.int64)  # numba compiles anew for read-only arrays
     for which, block in distances.blocks():
         values = np.ascontiguousarray(block, np.float64)
         add_rows(values, int(which[0]), cell, group, edges, total, count, within, between)
