@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 
 import numpy as np
 
+from ..engine.base import Backend
 from ..engine.terms import Planes, aligned_zeros
 from ..io.bed import open_bed, read_fam
 from ..io.genotypes import take_samples
@@ -25,12 +27,29 @@ def words_of(n_samples: int) -> int:
     return -(-n_samples // (64 * WORDS_MULTIPLE)) * WORDS_MULTIPLE
 
 
-def contigs_at_once(runs: list[tuple[int, int]], n_samples: int, most: int) -> int:
-    """Contigs (first and end rows) whose planes, at most AHEAD_BYTES, are in memory together."""
-    if not n_samples:
-        return 1
+def contigs_at_once(
+    runs: list[tuple[int, int]], n_samples: int, narrow: bool, backend: Backend
+) -> tuple[int, Backend]:
+    """Contigs that are looked at side by side, and the backend with its threads shared among them.
+
+    Several, if their planes take at most AHEAD_BYTES together. A GPU is kept busy by one contig
+    unless windows are narrow.
+
+    Parameters
+    ----------
+    runs : list of (first, end)
+        Rows of each contig.
+    narrow : bool
+        All windows have at most `comparisons.NARROW` sites.
+    """
     largest = 3 * 8 * words_of(n_samples) * max((last - first for first, last in runs), default=1)
-    return int(np.clip(AHEAD_BYTES // largest, 1, most))
+    most = backend.threads if narrow or backend.name == "cpu" else 1
+    at_once = int(np.clip(AHEAD_BYTES // largest, 1, most)) if n_samples else 1
+    if at_once == 1:
+        return 1, backend
+    shared = copy(backend)
+    shared.threads = -(-backend.threads // at_once)
+    return at_once, shared
 
 
 def site_planes(genotypes: np.ndarray) -> Planes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,12 +112,8 @@ def measure_ld(
     runs = contig_runs(sites.chrom.to_numpy())
     narrow = max(_widest(sites, options, cm), widest_window(sites, *pruning[:2])) <= NARROW
     n_samples = sum(int(who.sum()) for who in keep)
-    most = backend.threads if narrow or backend.name == "cpu" else 1
-    at_once = contigs_at_once(runs, n_samples, most)
-    shared = backend
+    at_once, shared = contigs_at_once(runs, n_samples, narrow, backend)
     if at_once > 1:
-        shared = copy(backend)
-        shared.threads = -(-backend.threads // at_once)
         read = read_site_planes(prefixes, keep, shared.threads)
 
     def on_contig(bounds: tuple[int, int]) -> _Contig:

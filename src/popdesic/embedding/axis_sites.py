@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,11 +86,8 @@ def choose_sites(
     outside = ~in_regions(sites, regions)
     runs = contig_runs(sites.chrom.to_numpy())
     narrow = pruning is None or widest_window(sites, *pruning[:2]) <= NARROW
-    most = backend.threads if narrow or backend.name == "cpu" else 1
-    at_once = contigs_at_once(runs, n_samples, most)
+    at_once, backend = contigs_at_once(runs, n_samples, narrow, backend)
     if at_once > 1:
-        backend = copy(backend)
-        backend.threads = -(-backend.threads // at_once)
         read = read_alone or read
 
     def choose(first: int, last: int) -> _Contig:
