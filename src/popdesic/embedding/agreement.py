@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..distance.matrix import rows_of_points
 from ..engine.threads import run_tasks
 from ..io.sites import chunks
 
@@ -219,11 +220,7 @@ def compare_each(
         some, found = anchors[first:last], {}
         far = {name: rank(rows(some), some) for name, rows in references.items()}
         for name, points in maps.items():
-            squares = [
-                (points[some, axis, None] - points[None, :, axis]) ** 2
-                for axis in range(points.shape[1])
-            ]
-            drawn = rank(np.sqrt(sum(squares)), some)
+            drawn = rank(rows_of_points(points)(some), some)
             found |= {(name, other): compare(drawn, far[other]) for other in compared[name]}
         return found
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..cohort.samples import UNKNOWN, describe_samples
 from ..distance.landmarks import NearDistances, read_landmarks
-from ..distance.matrix import Distances
+from ..distance.matrix import Distances, rows_of_points
 from ..engine.threads import run_tasks
 from ..io.files import read_json
 from ..io.sites import chunks
@@ -50,13 +50,12 @@ def measure_silhouette(
     codes, points = codes[order], points[known][order]
     starts = np.searchsorted(codes, np.arange(len(sizes)))
     chosen = choose_anchors(len(codes))
-    widths = np.zeros(len(chosen))
+    widths, far = np.zeros(len(chosen)), rows_of_points(points)
 
     def measure(first: int, last: int) -> None:
         some, rows = chosen[first:last], np.arange(last - first)
         own = codes[some]
-        squares = ((points[some, axis, None] - points[None, :, axis]) ** 2 for axis in range(2))
-        sums = np.add.reduceat(np.sqrt(sum(squares)), starts, axis=1)
+        sums = np.add.reduceat(far(some), starts, axis=1)
         within = sums[rows, own] / np.maximum(sizes[own] - 1, 1)
         means = sums / sizes
         means[rows, own] = np.inf
