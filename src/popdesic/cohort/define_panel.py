@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from ..io.errors import UserError
 from ..io.files import atomic_path, carrying_panel, digest, write_json
 from ..io.genotypes import MISSING, unpack_bed
 from ..io.sites import chunks, contig_order, is_ambiguous, site_keys, upper_alleles
-from ..io.tables import read_table, write_rows
+from ..io.tables import read_table, text_of_rows
 from .match import match_sites
 from .panel import COLUMNS
 from .panel_steps import PanelStep
@@ -106,9 +105,7 @@ def build_panel(
     panel = _in_genome_order(merged)[COLUMNS]
 
     def lines(first: int, last: int) -> str:
-        part = io.StringIO()
-        write_rows(part, panel.iloc[first:last], "%.17g", header=first == 0)
-        return part.getvalue()
+        return text_of_rows(panel.iloc[first:last], "%.17g", header=first == 0)
 
     text = "".join(run_forked(lines, chunks(len(panel)), threads))
     about = {"digest": digest(text), "n_sites": len(panel), "steps": list(map(asdict, steps))}

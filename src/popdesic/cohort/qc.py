@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Collection
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from ..io.bed import open_cohort, read_bim, read_fam
 from ..io.errors import UserError
 from ..io.files import atomic_path
 from ..io.sites import chunks
-from ..io.tables import open_lines, write_rows, write_table
+from ..io.tables import open_lines, text_of_rows, write_table
 from .sample_checks import Checks, check_samples
 
 
@@ -89,10 +88,9 @@ def summarize_cohort(
     group = np.where(kept, samples.population.map({p: i for i, p in enumerate(labels)}), -1)
 
     def lines(first: int, last: int) -> str:
-        own, text = slice(first, last), io.StringIO()
-        counts = count_by_group(rows[own], group.astype(np.int64), len(labels))
-        write_rows(text, _site_table(bim.iloc[own], counts, labels), header=first == 0)
-        return text.getvalue()
+        counts = count_by_group(rows[first:last], group.astype(np.int64), len(labels))
+        table = _site_table(bim.iloc[first:last], counts, labels)
+        return text_of_rows(table, header=first == 0)
 
     with atomic_path(sites_out) as temporary, open_lines(temporary) as file:
         # Most of the time goes into numbers as text, which threads cannot share.

@@ -80,6 +80,13 @@ def write_rows(
         file.write(text)
 
 
+def text_of_rows(table: pd.DataFrame, floats: str = "%.6g", *, header: bool = False) -> str:
+    """The text that `write_rows` writes."""
+    text = io.StringIO()
+    write_rows(text, table, floats, header=header)
+    return text.getvalue()
+
+
 def _formatted(column: pd.Series, floats: str) -> tuple[str, list]:
     """Format and values of a column."""
     missing = column.isna().to_numpy()
