@@ -55,6 +55,8 @@ PROGRAM = (
 PACKAGES = Path(__file__).resolve().parents[2]
 #: Numbers that go between the two processes: sizes, process IDs, exit statuses.
 NUMBER = 8
+#: What a child waits for before it runs its script.
+BEGIN = b"b"
 #: Numbers of Linux's `prctl`: the signal at the end of a parent, the name of a process.
 SET_DEATH_SIGNAL, SET_NAME = 1, 15
 
@@ -87,7 +89,7 @@ class Forks:
 
     @contextlib.contextmanager
     def job(self, script: str, variables: dict[str, str], threads: int) -> Iterator[ForkedJob]:
-        """Start a script in a child; it is waited for by its `wait`.
+        """Fork a child for a script; `wait` lets it begin and waits for its end.
 
         Raises
         ------
@@ -104,14 +106,19 @@ class Forks:
 
 
 class ForkedJob:
-    """A child that runs a script; `pid` is its process."""
+    """A child that runs a script; `pid` is its process.
+
+    Snakemake measures a job by its process, and fails where that process is gone already. So the
+    child begins only when it is waited for.
+    """
 
     def __init__(self, line: socket.socket, pid: int) -> None:
         self.line, self.pid = line, pid
 
     def wait(self) -> int:
-        """Its exit status, negative for a signal, as `subprocess` tells it."""
+        """Let it run; its exit status, negative for a signal, as `subprocess` tells it."""
         try:
+            self.line.sendall(BEGIN)
             return _number(self.line)
         except OSError:  # the process that forks jobs was killed, and its children with it
             return -signal.SIGTERM
@@ -188,11 +195,13 @@ def _fork_jobs(line: socket.socket) -> tuple | None:
                         job[0].sendall(_bytes_of(child))
                 else:
                     signal.set_wakeup_fd(-1)
-                    for opened in (job[0], *jobs.values()):
+                    ctypes.CDLL(None).prctl(SET_DEATH_SIGNAL, signal.SIGTERM)
+                    for opened in jobs.values():
                         opened.close()
                     os.close(woken)
                     os.close(waking)
-                    return job[1:]
+                    with job[0] as begins:
+                        return job[1:] if begins.recv(len(BEGIN)) else None
 
 
 def _receive(line: socket.socket) -> tuple | None:
@@ -226,9 +235,8 @@ def _run_script(script: str, folder: str, variables: dict[str, str], threads: in
     """Run a script as Python does, in a child."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    system = ctypes.CDLL(None)
-    system.prctl(SET_DEATH_SIGNAL, signal.SIGTERM)
-    system.prctl(SET_NAME, Path(script).stem.split(".")[-1].encode())  # its first 15 letters
+    name = Path(script).stem.split(".")[-1]
+    ctypes.CDLL(None).prctl(SET_NAME, name.encode())  # its first 15 letters
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(variables)

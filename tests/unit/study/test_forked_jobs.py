@@ -126,6 +126,21 @@ def test_a_job_that_fails_or_is_killed_ends_the_run(folder, accident):
     assert (folder / "ended.b").exists() == (accident == "fail")
 
 
+def test_a_job_that_ends_at_once_is_measured(folder):
+    """Snakemake fails where the process of a job is gone before it looks for it."""
+    job = "import os\nopen(snakemake.output[0], 'w').close()\nos._exit(0)\n"
+    (folder / "job.py").write_text(job)
+    late = (
+        "import psutil, time\nfind = psutil.Process.__init__\n"
+        "def find_late(*given):\n    time.sleep(1)\n    find(*given)\n"
+        "psutil.Process.__init__ = find_late\n"
+    )
+    (folder / "Snakefile").write_text(late + (folder / "Snakefile").read_text())
+    done = run(folder)
+    assert done.returncode == 0, done.stdout
+    assert len((folder / "benchmark.a").read_text().splitlines()) == 2
+
+
 def test_jobs_end_with_snakemake(folder):
     (folder / "job.py").write_text(
         "import os, time\nprint('PID', os.getpid(), flush=True)\ntime.sleep(300)"
