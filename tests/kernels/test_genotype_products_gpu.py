@@ -30,7 +30,7 @@ SHAPES = [([1], 1), ([2], 15), ([15, 3], 16), ([16], 17), ([33, 1, 5], 64), ([64
 
 @pytest.mark.parametrize(("sizes", "n_sites"), [*SHAPES, ([700, 300], 5000), ([9000], 4097)])
 @pytest.mark.parametrize("missing", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("k", [0, 1, 8, 20, 40])
+@pytest.mark.parametrize("k", [0, 1, 8, 20, 40, 158])
 def test_bytes_are_those_of_the_cpu(gpu_device, sizes, n_sites, missing, k):
     rng = np.random.default_rng(n_sites)
     calls = random_calls(rng, sizes, n_sites, missing)
@@ -38,7 +38,10 @@ def test_bytes_are_those_of_the_cpu(gpu_device, sizes, n_sites, missing, k):
     vectors = rng.normal(size=(n, k)) * 10.0 ** rng.integers(-9, 9, k)
     cpu, gpu = CpuProducts(calls, 4), products(calls, gpu_device)
     assert gpu.held is not None
-    assert gpu.project(vectors).tobytes() == cpu.project(vectors).tobytes()
+    weights = cpu.project(vectors)
+    assert gpu.project(vectors).tobytes() == weights.tobytes()
+    weights = weights.astype(np.float32)
+    assert gpu.combine(weights).tobytes() == cpu.combine(weights).tobytes()
     assert gpu.normal(vectors).tobytes() == cpu.normal(vectors).tobytes()
     assert gpu.joint(vectors).tobytes() == cpu.joint(vectors).tobytes()
     for name, own in vars(cpu.sample_sums()).items():

@@ -11,7 +11,7 @@
 
 from popdesic.embedding.axes import MOST_DENSE, MOST_MATRIX
 from popdesic.embedding.long_range_ld import regions_of
-from popdesic.engine.needs import by_loadings
+from popdesic.engine.needs import by_weights
 
 STABLE = CONFIG["embedding"]["stable"]
 #: Maps refitted to all samples, in addition to the frame of the founders.
@@ -28,9 +28,10 @@ MANY_FOUNDERS = n_samples(*STUDY.founders) > MOST_DENSE
 #: The matrix of few founders is made on the CPU.
 AXES_DEVICE = CONFIG["device"] if MANY_FOUNDERS else "cpu"
 FEW_FOUNDERS = n_samples(*STUDY.founders) <= MOST_MATRIX
-#: Whether those who do not define the axes, relatives of founders too, are placed by loadings.
-SCORES_BY_LOADINGS = by_loadings(n_samples(*STUDY.founders), 1)
-SCORING_GPUS = GPUS if SCORES_BY_LOADINGS else 0
+#: Whether those who do not define the axes, relatives of founders too, are placed by weights of
+#: sites.
+SCORES_BY_WEIGHTS = by_weights(n_samples(*STUDY.founders))
+SCORING_GPUS = GPUS if SCORES_BY_WEIGHTS else 0
 
 
 rule embedding:

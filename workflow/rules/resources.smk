@@ -149,12 +149,12 @@ def pca_memory(wildcards, input, attempt):
 
 
 def pca_minutes(wildcards, input, attempt):
-    """Of relationships to those who define the axes; of two passes where loadings replace them.
+    """Of relationships to those who define the axes; of a pass where weights of sites replace them.
 
-    All products of a genotype then take 10 ns on a core, the scores of a sample 0.2 ms.
+    All products of a genotype then take 5 ns on a core, the scores of a sample 0.2 ms.
     """
     n, mb = n_samples(*COHORTS), input_mb(input.genotypes)
-    if SCORES_BY_LOADINGS:
+    if SCORES_BY_WEIGHTS:
         return limit_minutes(0.5 + 1e-4 * mb + 5e-6 * n, attempt)
     return limit_minutes(4e-6 * mb * n + 5e-5 * n, attempt)
 

@@ -13,6 +13,7 @@ from ..cohort.prune_options import parse_pruning
 from ..cohort.samples import unrelated_founders
 from ..cohort.site_planes import read_site_planes
 from ..engine.base import Backend
+from ..engine.needs import by_weights
 from ..engine.select import cpu_backend
 from ..io.bed import read_fam
 from ..io.files import write_json
@@ -25,9 +26,10 @@ from .large_pca import (
     products_of_many,
     significant_axes_of_many,
 )
+from .loading_scores import site_weights
 from .loadings import find_regions, site_loadings, write_loadings
 from .noise_null import significant_axes
-from .pca import STORED
+from .pca import STORED, WEIGHTS
 from .relationship import calls_of, read_cohorts, relationship_among
 from .significance import LEVEL
 
@@ -69,7 +71,8 @@ def define_axes(
         Regions of long-range LD to leave out (`long_range_ld.regions_of`).
     axes_out : Path
         .npz with `values` (q,), `vectors` (n, q), `trace`, `k` (components to store); `samples`
-        (n,); `sites` (rows of the panel) and their `af`.
+        (n,); `sites` (rows of the panel) and their `af`; of very many samples (`by_weights`)
+        `weights` (`site_weights`).
     about_out : Path
         JSON that is returned too.
     loadings_out : Path
@@ -107,8 +110,8 @@ def define_axes(
     defining = [s for own, who in zip(names, keep, strict=True) for s in own[who]]
     stored = STORED if pcs == "auto" else 0
     many = None
+    calls = calls_of(prefixes, chosen_sites.rows, keep, chosen_sites.af)
     if len(defining) > most_dense:
-        calls = calls_of(prefixes, chosen_sites.rows, keep, chosen_sites.af)
         many = products_of_many(calls, defining, backend)
         laps.end("genotypes and their sums")
     if many is not None:
@@ -134,6 +137,12 @@ def define_axes(
         leading = axes.values[: axes.k], axes.vectors[:, : axes.k]
         loadings = site_loadings(read, chosen_sites.af, *leading)
     laps.end("loadings")
+    weights = {}
+    if by_weights(len(defining)):
+        products = many.products if many else backend.genotype_products(calls)
+        called = many.called if many else products.sample_sums().called
+        weights[WEIGHTS] = site_weights(products, called, defining, axes.vectors)
+        laps.end("weights")
     stored = min(max(axes.k, stored), len(axes.values))
     write_loadings(loadings_out, used, loadings)
     write_npz(
@@ -145,6 +154,7 @@ def define_axes(
         samples=np.array(defining, str),
         sites=chosen_sites.rows,
         af=chosen_sites.af,
+        **weights,
     )
     laps.end("writing")
     about = {

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..cohort.samples import describe_samples
 from ..engine.base import Backend
-from ..engine.needs import by_loadings
 from ..engine.threads import one_blas_thread
 from ..io.bed import read_fam
 from ..io.errors import UserError
@@ -17,7 +16,7 @@ from ..io.files import read_json, write_json
 from ..io.tables import write_npy
 from .cohort_shifts import find_cohort_shifts
 from .eigen import leading_eigenpairs
-from .loading_scores import score_by_loadings
+from .loading_scores import score_by_weights
 from .projection import FURTHER, project
 from .relationship import (
     calls_of,
@@ -32,6 +31,8 @@ from .tables import write_embedding
 FEWEST = 2
 #: Scores that are stored at least with `geodesic.pcs: auto`: the choice of geodesics compares them.
 STORED = 8
+#: Member of `axes.npz`: `loading_scores.site_weights`, of very many samples that define axes.
+WEIGHTS = "weights"
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def place_everyone(
     definition : Path
         `axes.npz` of `define_axes`.
     backend : Backend
-        Makes the products with loadings, where axes are those of very many samples.
+        Makes the products with weights of sites, where axes are those of very many samples.
 
     Returns
     -------
@@ -170,12 +171,10 @@ def place_everyone(
     defining = set(stored["samples"].tolist())
     founders = np.array([name in defining for name in everyone], bool)
     read, sizes = read_cohorts(prefixes, stored["sites"])
-    if by_loadings(int(founders.sum()), int((~founders).sum())):
-        names = [name for name, own in zip(everyone, founders, strict=True) if own]
-        about = {"values": axes.values, "vectors": axes.vectors, "trace": axes.trace}
-        calls = calls_of(prefixes, stored["sites"], [np.ones(n, bool) for n in sizes], stored["af"])
-        products = backend.genotype_products(calls)
-        others = score_by_loadings(products, founders, names, **about, n_components=axes.k)
+    if has_weights(definition):
+        others = place_by_weights(
+            prefixes, np.split(~founders, np.cumsum(sizes)[:-1]), definition, backend
+        )
     else:  # group by group, so that memory does not grow with all pairs
         given = read, sizes, founders, stored["af"]
         groups = [
@@ -186,10 +185,37 @@ def place_everyone(
     return everyone, founders, axes.with_scores(founders, others), axes
 
 
-def read_axes(definition: Path) -> tuple[dict[str, np.ndarray], Axes]:
-    """The arrays of `axes.npz`, and the axes."""
+def place_by_weights(
+    prefixes: list[Path], keep: list[np.ndarray], definition: Path, backend: Backend
+) -> np.ndarray:
+    """Scores of some samples by the weights of `axes.npz`, float64 (m, k); others are not read.
+
+    `keep`: which samples of each cohort, bool arrays.
+    """
+    some = [(prefix, who) for prefix, who in zip(prefixes, keep, strict=True) if who.any()]
     with np.load(definition) as found:
-        stored = {name: found[name] for name in found.files}
+        values, trace, k = (found[name] for name in ("values", "trace", "k"))
+        if not some:
+            return np.empty((0, int(k)))
+        calls = calls_of(
+            [prefix for prefix, _ in some], found["sites"], [w for _, w in some], found["af"]
+        )
+        about = {"values": values, "n": len(found["samples"]), "trace": float(trace)}
+        weights = found[WEIGHTS]
+    products = backend.genotype_products(calls)
+    return score_by_weights(products, weights, **about, n_components=int(k))
+
+
+def has_weights(definition: Path) -> bool:
+    """Whether `axes.npz` has weights of sites, by which others are placed."""
+    with np.load(definition) as found:
+        return WEIGHTS in found.files
+
+
+def read_axes(definition: Path) -> tuple[dict[str, np.ndarray], Axes]:
+    """The arrays of `axes.npz` but the weights of sites, and the axes."""
+    with np.load(definition) as found:
+        stored = {name: found[name] for name in found.files if name != WEIGHTS}
     values, vectors = stored["values"], stored["vectors"]
     return stored, Axes(values, vectors, float(stored["trace"]), int(stored["k"]))
 

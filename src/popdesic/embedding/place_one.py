@@ -16,15 +16,12 @@ import pandas as pd
 
 from ..cohort.sheet_text import COORDINATE
 from ..engine.base import Backend
-from ..engine.genotype_products import GenotypeProducts
-from ..engine.needs import by_loadings
 from ..io.bed import read_fam
-from ..io.genotypes import MISSING
 from ..io.tables import read_rows, read_table
 from .frame import place_among
-from .pca import read_axes
+from .pca import has_weights, place_by_weights, read_axes
 from .pcoa import principal_coordinates, project_coordinates
-from .relationship import blocks_of_others, calls_of, read_cohorts, relationship_to
+from .relationship import blocks_of_others, read_cohorts, relationship_to
 
 
 def place_on_axes(
@@ -49,8 +46,7 @@ def place_people(
 ) -> np.ndarray:
     """Scores of people who are no part of a study, float64 (n, k): those of a further cohort.
 
-    Nobody else is placed. With very many samples that define the axes (`by_loadings`),
-    relationships are sums of whole numbers (`GenotypeProducts.with_people`), exact to about 1e-6.
+    Nobody else is placed. Where the axes have weights of sites, no other genotype is read.
 
     Parameters
     ----------
@@ -59,34 +55,19 @@ def place_people(
     people : Path
         Stem of their genotypes. None of them defines axes, even if a founder has the same name.
     """
+    if has_weights(definition):
+        return place_by_weights(
+            [people], [np.ones(len(read_fam(people)), bool)], definition, backend
+        )
     stored, axes = read_axes(definition)
     defining = set(stored["samples"].tolist())
-    keep = [
-        np.array([x in defining for x in read_fam(p)["sample"].tolist()], bool) for p in prefixes
-    ]
-    if by_loadings(len(axes.vectors), 1):
-        calls = calls_of(prefixes, stored["sites"], keep, stored["af"])
-        read, sizes = read_cohorts([people], stored["sites"])
-        products = backend.genotype_products(calls)
-        return axes.project(*_relationship_by_products(products, read(0, len(stored["af"]))))
+    founders = [x in defining for p in prefixes for x in read_fam(p)["sample"].tolist()]
     read, sizes = read_cohorts([*prefixes, people], stored["sites"])
-    founders = np.concatenate([*keep, np.zeros(sizes[-1], bool)])
+    founders = np.append(np.array(founders, bool), np.zeros(sizes[-1], bool))
     first = int((~founders).sum()) - sizes[-1]
     blocks = [bounds for bounds in blocks_of_others(sizes, founders) if bounds[0] >= first]
     given = read, sizes, founders, stored["af"]
     return axes.project(*relationship_to(*given, backend.threads, blocks))
-
-
-def _relationship_by_products(
-    products: GenotypeProducts, genotypes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """`relationship_to` of some people, int8 (n_sites, m), by sums of whole numbers."""
-    mean, inverse = products.calls.standard
-    called = (genotypes != MISSING) & (inverse > 0)[:, None]
-    values = np.where(called, (genotypes - mean[:, None]) * inverse[:, None], 0.0)
-    sums, both = products.with_people(values, called)
-    own = (values**2).sum(axis=0) / np.maximum(called.sum(axis=0), 1)
-    return np.ascontiguousarray((sums / np.maximum(both, 1)).T), own
 
 
 def place_in_frame(

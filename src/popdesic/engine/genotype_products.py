@@ -301,37 +301,18 @@ class GenotypeProducts(ABC):
         found = list(self._each(work, site_blocks(self.calls.n_sites)))
         return np.concatenate(found) if found else np.zeros((0, vectors.shape[1]))
 
-    def with_people(self, values: np.ndarray, called: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """X Z' with Z the standardised genotypes of other people, and sites called in both.
+    def combine(self, weights: np.ndarray) -> np.ndarray:
+        """X W: standardised genotypes of each sample times weights of sites, float64 (n, k).
 
-        Values are rounded like vectors, to SITE_BITS bits of the largest of a block of sites.
-
-        Parameters
-        ----------
-        values : float64 array, (n_sites, k)
-            Their standardised genotypes, 0 where missing.
-        called : bool array, (n_sites, k)
-            Where they are called, at sites that count.
-
-        Returns
-        -------
-        sums : float64 array, (n, k)
-        both : float64 array, (n, k)
+        Weights, (n_sites, k), are rounded to SITE_BITS bits of the largest of a block of sites.
         """
-        xp, (span,) = self.xp, self._spans(None)
-        k = values.shape[1]
+        (span,) = self._spans(None)
 
         def work(block, first, last):
-            own = self._put(called[first:last].astype(np.float64))
-            sums = self._back(block, self._put(values[first:last]), span, first, last)
-            if block.missing:
-                both = self._by_person(block, xp.zeros_like(own), -own, span)
-            else:
-                both = xp.zeros_like(sums) + own.sum(axis=0)
-            return xp.concatenate([sums, both], axis=1)
+            found = self._put(weights[first:last].astype(np.float64))
+            return self._back(block, found, span, first, last)
 
-        total = self._get(self._sum(work, site_blocks(self.calls.n_sites), 2 * k))
-        return total[:, :k], total[:, k:]
+        return self._get(self._sum(work, site_blocks(self.calls.n_sites), weights.shape[1]))
 
     def flipped(self, vectors: np.ndarray, flips: Flips) -> np.ndarray:
         """`normal` of the genotypes that `flips` makes of X, other signs for every column."""

@@ -100,9 +100,9 @@ def points_bytes(n: int, n_axes: int, k: int) -> int:
     return CONTEXT_BYTES + n * (12 * n_axes + 16 * k) + 4 * TILE_SIDE * CANDIDATE_BYTES
 
 
-def by_loadings(axes: int, others: int) -> bool:
-    """Whether others are placed on axes by loadings of those who define them."""
-    return axes > MOST_EXACT and others > 0
+def by_weights(n_axes: int) -> bool:
+    """Whether axes that so many samples define get weights of sites, by which others are placed."""
+    return n_axes > MOST_EXACT
 
 
 def _padded(n_samples: int) -> int:

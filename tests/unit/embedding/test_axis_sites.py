@@ -16,8 +16,11 @@ from popdesic.distance.matrix import leading_scores, point_distances
 from popdesic.embedding import axis_sites, large_pca
 from popdesic.embedding.axis_sites import CHANCE, choose_sites
 from popdesic.embedding.define_axes import define_axes
+from popdesic.embedding.loading_scores import SIGNS
 from popdesic.embedding.long_range_ld import in_regions, regions_of
+from popdesic.embedding.pca import WEIGHTS
 from popdesic.embedding.relationship import alt_frequency
+from popdesic.engine import needs
 from popdesic.engine.select import cpu_backend
 from popdesic.engine.terms import Planes
 from popdesic.engine.threads import run_tasks
@@ -259,8 +262,9 @@ def test_the_space_of_components_takes_those_that_were_chosen(tmp_path, columns)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.004])
-def test_axes_by_passes_are_those_of_the_matrix(tmp_path, missing):
+def test_axes_by_passes_are_those_of_the_matrix(tmp_path, missing, monkeypatch):
     """The same definition: tables, numbers of components and loadings, with and without matrix."""
+    monkeypatch.setattr(needs, "MOST_EXACT", 100)
     rng = np.random.default_rng(21)
     genotypes, _ = populations(rng, 4, 0.1, 150, 6000)
     genotypes[rng.random(genotypes.shape) < missing] = -1
@@ -288,6 +292,12 @@ def test_axes_by_passes_are_those_of_the_matrix(tmp_path, missing):
     )
     r = [np.corrcoef(own, theirs)[0, 1] for own, theirs in zip(dense.T, passes.T, strict=True)]
     assert min(r) > 0.99999, r
+    for stored, loadings in ((first, dense), (second, passes)):
+        assert stored[WEIGHTS].dtype == np.float32
+        n_sites = len(stored["sites"])
+        assert stored[WEIGHTS].shape == (n_sites, len(stored["values"]) + SIGNS)
+        own = stored[WEIGHTS][:, :3] / np.sqrt(n_sites * stored["values"][:3])
+        np.testing.assert_allclose(own, loadings, rtol=2 * missing, atol=0.01 * missing + 1e-7)
     length = (passes**2).sum(axis=0)
     np.testing.assert_allclose(length, 1, atol=3 * missing + 1e-5)
 

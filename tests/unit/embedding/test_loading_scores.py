@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from popdesic.embedding import relationship
-from popdesic.embedding.loading_scores import score_by_loadings
-from popdesic.embedding.pca import axes_of, place_everyone
+from popdesic.embedding.loading_scores import SIGNS, score_by_weights, site_weights
+from popdesic.embedding.pca import WEIGHTS, axes_of, place_by_weights, place_everyone
 from popdesic.embedding.place_one import place_people
 from popdesic.embedding.relationship import (
     PAIR_BYTES,
@@ -16,7 +16,6 @@ from popdesic.embedding.relationship import (
     relationship_among,
     relationship_to,
 )
-from popdesic.engine import needs
 from popdesic.engine.genotype_products import Calls
 from popdesic.engine.select import cpu_backend
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
@@ -65,33 +64,36 @@ def test_groups_give_the_same_bytes(people, monkeypatch, rows):
         assert together.tobytes() == whole[k].tobytes()
 
 
-def test_loadings_come_close_to_all_pairs(people):
+def by_weights(people, others, threads=1):
+    """Scores by weights of the samples that `others` chooses, and by all pairs of everyone."""
     genotypes, axes, af = people
     own = genotypes[axes]
     found, _ = axes_of(relationship_among(reader(own), [len(own)], af), 4)
-    exact = found.project(*relationship_to(reader(genotypes), SIZES, axes, af))
+    products = products_of(own, [len(own)], af, threads)
     names = [f"p{i}" for i in range(len(own))]
-    about = {"values": found.values, "vectors": found.vectors, "trace": found.trace}
-    products = products_of(genotypes, SIZES, af)
-    scores = score_by_loadings(products, axes, names, **about, n_components=found.k)
+    called = products.sample_sums().called
+    weights = site_weights(products, called, names, found.vectors)
+    assert weights.shape == (N_SITES, found.vectors.shape[1] + SIGNS)
+    products = products_of(genotypes[others], [int(others.sum())], af, threads)
+    about = {"values": found.values, "n": len(own), "trace": found.trace}
+    scores = score_by_weights(products, weights, **about, n_components=found.k)
+    exact = found.project(*relationship_to(reader(genotypes), SIZES, axes, af))
+    return scores, exact
+
+
+def test_weights_come_close_to_all_pairs(people):
+    axes = people[1]
+    scores, exact = by_weights(people, ~axes)
     spread = exact[:, :2].std(axis=0)
     assert (np.sqrt(((scores - exact)[:, :2] ** 2).mean(axis=0)) < 0.02 * spread).all()
-    again = products_of(genotypes, SIZES, af, threads=2)
-    again = score_by_loadings(again, axes, names, **about, n_components=found.k)
-    assert again.tobytes() == scores.tobytes()
+    assert by_weights(people, ~axes, threads=2)[0].tobytes() == scores.tobytes()
 
 
 def test_a_sample_does_not_depend_on_other_newcomers(people):
-    genotypes, axes, af = people
-    own = genotypes[axes]
-    found, _ = axes_of(relationship_among(reader(own), [len(own)], af), 3)
-    names = [f"p{i}" for i in range(len(own))]
-    about = {"values": found.values, "vectors": found.vectors, "trace": found.trace}
-    products = products_of(genotypes, SIZES, af)
-    both = score_by_loadings(products, axes, names, **about, n_components=3)
-    products = products_of(genotypes[:190], SIZES[:2], af)
-    fewer = score_by_loadings(products, axes[:190], names, **about, n_components=3)
-    assert both[:40].tobytes() == fewer.tobytes()
+    fewer = ~people[1]
+    fewer[150:] = False
+    scores = by_weights(people, ~people[1])[0]
+    assert scores[: fewer.sum()].tobytes() == by_weights(people, fewer)[0].tobytes()
 
 
 @pytest.fixture
@@ -123,27 +125,42 @@ def study(people, tmp_path):
     return prefixes, definition
 
 
-def test_a_study_above_the_limit_has_nearly_the_scores_of_one_below(people, study, monkeypatch):
+def add_weights(people, definition):
+    """Add the weights of sites to `axes.npz`, as `define_axes` stores those of many samples."""
+    genotypes, axes, af = people
+    with np.load(definition) as found:
+        stored = dict(found)
+    products = products_of(genotypes[axes], [int(axes.sum())], af)
+    called = products.sample_sums().called
+    stored[WEIGHTS] = site_weights(products, called, list(stored["samples"]), stored["vectors"])
+    np.savez(definition, **stored)
+
+
+def test_a_study_above_the_limit_has_nearly_the_scores_of_one_below(people, study):
     """Through files, as `compute_pca` reads them; founders keep their bytes."""
     (_, axes, _), (prefixes, definition) = people, study
     _, founders, exact, _ = place_everyone(prefixes, definition, cpu_backend())
     np.testing.assert_array_equal(founders, axes)
-    monkeypatch.setattr(needs, "MOST_EXACT", 1)
+    add_weights(people, definition)
     scores = place_everyone(prefixes, definition, cpu_backend(2))[2]
     assert scores[axes].tobytes() == exact[axes].tobytes()
     assert scores[~axes].tobytes() != exact[~axes].tobytes()
     off = np.sqrt(((scores - exact)[~axes] ** 2).mean(axis=0))
     assert (off < 0.02 * exact.std(axis=0)).all()
+    nobody = [np.zeros(n, bool) for n in SIZES]
+    assert place_by_weights(prefixes, nobody, definition, cpu_backend()).shape == (0, 2)
 
 
-def test_people_have_the_scores_of_a_further_cohort(people, study, monkeypatch):
-    """To the last bit among few; by sums of whole numbers among many, nearly."""
+@pytest.mark.parametrize("many", [False, True])
+def test_people_have_the_scores_of_a_further_cohort(people, study, many):
+    """To the last bit; among many, no file of the others is read."""
     (_, axes, _), (prefixes, definition) = people, study
+    if many:
+        add_weights(people, definition)
     scores = place_everyone(prefixes, definition, cpu_backend())[2]
-    found = place_people(prefixes[:2], prefixes[2], definition, cpu_backend(1))
     assert not axes[-SIZES[2] :].any()
+    if many:
+        for prefix in prefixes[:2]:
+            prefix.with_suffix(".bed").unlink()
+    found = place_people(prefixes[:2], prefixes[2], definition, cpu_backend(1))
     assert found.tobytes() == scores[-SIZES[2] :].tobytes()
-    monkeypatch.setattr(needs, "MOST_EXACT", 1)
-    near = place_people(prefixes[:2], prefixes[2], definition, cpu_backend(2))
-    assert near.tobytes() != found.tobytes()
-    np.testing.assert_allclose(near, found, atol=1e-5 * np.abs(found).max())

@@ -47,6 +47,9 @@ def test_products_are_those_of_the_standardised_genotypes(sizes, n_sites, missin
     expected = x @ (x.T @ vectors)
     size = np.abs(expected).max() + 1e-9
     np.testing.assert_allclose(products.normal(vectors), expected, atol=3e-6 * size)
+    weights = products.project(vectors)
+    np.testing.assert_allclose(products.combine(weights), expected, atol=3e-6 * size)
+    assert products.combine(weights).tobytes() == products.normal(vectors).tobytes()
     assert products.project(vectors[:, :0]).shape == (n_sites, 0)
     assert products.normal(vectors[:, :0]).shape == (len(x), 0)
     factors = rng.uniform(0.5, 1.5, (len(sizes), len(sizes)))
