@@ -1,7 +1,7 @@
 """One genome against everyone: distances and kinship, beside only reading the planes.
 
     python tests/bench/bench_place.py [--samples 20000] [--sites 100000] [--threads 2]
-        [--folder DIR] [--complete] [--quick]
+        [--folder DIR] [--complete] [--whole [PEOPLE]] [--quick]
 
 Writes planes of random people to DIR (a temporary folder by default), without and with missing
 genotypes. Cold: the file was dropped from the page cache before (posix_fadvise); warm: it is there.
@@ -10,17 +10,24 @@ depend on what else runs. The last columns are the same by bytes for a million p
 sites; a machine keeps so many warm only if its memory holds them. The last table is the person's
 place on 20 components, by the weights of sites that are stored with axes of many founders: it does
 not depend on their number. Decoding the genome and finding its place on maps is not part of it.
+
+With `--whole` the command `popdesic place` itself, on a finished study of so many people (a million
+by default; `grown_study.py`) at 5 000 sites, or as many as `--sites` says. The planes are a part of
+what it takes that grows with the sites; everything else is there at any number of sites.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 import commandline
 import numpy as np
+from grown_study import write_grown_study
 from timing import best_of, print_table
 
 from popdesic.compare.against_all import CHUNK_BYTES, compare_with_all
@@ -30,8 +37,11 @@ from popdesic.engine.select import cpu_backend
 from popdesic.engine.terms import Planes
 from popdesic.io.files import write_json
 from popdesic.io.genotypes import BED_MAGIC
+from popdesic.io.tables import read_table
 
 GOAL_SAMPLES, GOAL_SITES = 1_000_000, 100_000
+#: Sites of a whole study.
+WHOLE_SITES = 5_000
 #: Samples that are drawn at a time.
 DRAWN = 1000
 
@@ -152,16 +162,46 @@ def bench_axes(folder: Path, options) -> None:
     print_table(title, ("", "s", "CPU-s"), rows)
 
 
+def bench_whole(folder: Path, options) -> None:
+    """`popdesic place` on a finished study."""
+    study, threads = folder / "study", options.threads
+    start = time.perf_counter()
+    person = write_grown_study(study, options.whole, options.sites or WHOLE_SITES, threads)
+    n = len(read_table(study / "results/distance/samples.tsv"))
+    print(f"study of {n} people: {time.perf_counter() - start:.0f} s")
+    words = [sys.executable, "-m", "popdesic", "place", str(person), "--study", str(study)]
+    words += ["--out", str(folder / "place")]
+    rows = []
+    for state in ("cold", "warm", "warm"):
+        if state == "cold":
+            for path in filter(Path.is_file, study.rglob("*")):
+                drop(path)
+        before = os.times()
+        start = time.perf_counter()
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        after = os.times()
+        cpu = after[2] + after[3] - before[2] - before[3]
+        rows.append((state, f"{time.perf_counter() - start:.2f}", f"{cpu:.2f}"))
+    print_table(f"popdesic place, {n} people", ("", "s", "CPU-s"), rows)
+
+
 def main() -> None:
     parser = commandline.new_parser(__doc__)
     parser.add_argument("--samples", type=int, default=20_000)
-    parser.add_argument("--sites", type=int, default=100_000)
+    parser.add_argument("--sites", type=int)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=None)
     parser.add_argument("--complete", action="store_true", help="leave missing genotypes out")
+    parser.add_argument(
+        "--whole", type=int, nargs="?", const=GOAL_SAMPLES, metavar="PEOPLE", help="the command"
+    )
     options = commandline.parse(parser, samples=300, sites=3000)
     print(cpu_backend(options.threads).describe())
     with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
+        if options.whole:
+            bench_whole(Path(scratch), options)
+            return
+        options.sites = options.sites or GOAL_SITES
         for masked in (False,) if options.complete else (False, True):
             bench(Path(scratch) / ("masked" if masked else "complete"), options, masked=masked)
         bench_axes(Path(scratch), options)
