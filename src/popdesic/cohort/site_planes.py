@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from pathlib import Path
 
@@ -87,30 +87,43 @@ def read_site_planes(
     keep : list of bool arrays (samples of the cohort,), optional
         Samples to give of each cohort; all by default.
     """
-    from ..engine.host.genotypes import fill_site_planes
-
     beds = [open_bed(prefix) for prefix in prefixes]
     if keep is None:
         keep = [np.ones(len(read_fam(prefix)), bool) for prefix in prefixes]
-    chosen = [np.flatnonzero(who) for who in keep]
-    n_samples = sum(map(len, chosen))
 
     def read(*bounds) -> Planes:
         rows = slice(*bounds) if len(bounds) == 2 else bounds[0]
-        words, first = None, 0
-        for bed, who, samples in zip(beds, keep, chosen, strict=True):
-            part = np.ascontiguousarray(bed[rows])
-            if words is None:
-                words = aligned_zeros((len(part), 3, words_of(n_samples)))
-            if not who.all():
-                part = take_samples(part, samples)
-            fill_site_planes(part, len(samples), first, words, threads)
-            first += len(samples)
-        called = int(np.bitwise_count(words[:, 2]).sum(dtype=np.int64))
-        if called == n_samples * len(words):
-            complete = aligned_zeros((len(words), 2, words.shape[2]))
-            complete[:] = words[:, :2]
-            words = complete
-        return Planes(words, n_samples)
+        return planes_of_beds(beds, keep, rows, threads)
 
     return read
+
+
+def planes_of_beds(
+    beds: Sequence[np.ndarray],
+    keep: Sequence[np.ndarray],
+    rows: slice | np.ndarray,
+    threads: int = 1,
+) -> Planes:
+    """Variant-major planes of some rows of .bed files, uint8 (n_panel, row_bytes), side by side.
+
+    `keep`: as in `read_site_planes`.
+    """
+    from ..engine.host.genotypes import fill_site_planes
+
+    chosen = [np.flatnonzero(who) for who in keep]
+    n_samples = sum(map(len, chosen))
+    words, first = None, 0
+    for bed, who, samples in zip(beds, keep, chosen, strict=True):
+        part = np.ascontiguousarray(bed[rows])
+        if words is None:
+            words = aligned_zeros((len(part), 3, words_of(n_samples)))
+        if not who.all():
+            part = take_samples(part, samples)
+        fill_site_planes(part, len(samples), first, words, threads)
+        first += len(samples)
+    called = int(np.bitwise_count(words[:, 2]).sum(dtype=np.int64))
+    if called == n_samples * len(words):
+        complete = aligned_zeros((len(words), 2, words.shape[2]))
+        complete[:] = words[:, :2]
+        words = complete
+    return Planes(words, n_samples)

@@ -18,6 +18,7 @@ import pandas as pd
 from ..distance.matrix import distances_of_counts
 from ..distance.tiles import People, load_cohorts, pairwise_counts
 from ..engine.base import Backend
+from ..engine.ranks import smallest
 from ..engine.terms import KINSHIP, Planes
 from ..io.sites import chunks
 from . import kinship
@@ -115,7 +116,7 @@ def _read_ahead(part: Planes, first: int, last: int) -> None:
 
 def nearest_people(against: AgainstAll, k: int) -> np.ndarray:
     """Numbers of the k nearest at a finite distance, nearest first, ties in sample order."""
-    order = np.argsort(against.distances, kind="stable")[:k]
+    order = smallest(against.distances, k)
     return order[np.isfinite(against.distances[order])]
 
 
@@ -134,7 +135,8 @@ def relatives_of(
     close = np.flatnonzero(kinship.as_close(counts, min_kinship, min_called, resolution))
     phi = kinship.king_robust(against.counts)[close]
     # NaN, two profiles of one person without a heterozygous site, comes last
-    return close[np.lexsort((np.array(against.people.samples, str)[close], -phi))]
+    names = [against.people.samples[i] for i in close]
+    return close[np.lexsort((np.array(names, str), -phi))]
 
 
 def describe_pairs(

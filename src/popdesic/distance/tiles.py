@@ -212,10 +212,9 @@ def load_cohorts(folders: Sequence[Path]) -> tuple[PlaneParts, People]:
     for folder, (_, about) in zip(folders, loaded, strict=True):
         require_one_panel(folders[0], loaded[0][1], folder, about)
     samples = [name for _, about in loaded for name in about["samples"]]
+    names = [folder.name for folder in folders]
     cohorts = [
-        folder.name
-        for folder, (_, about) in zip(folders, loaded, strict=True)
-        for _ in about["samples"]
+        name for name, (_, about) in zip(names, loaded, strict=True) for _ in about["samples"]
     ]
     planes = PlaneParts.of([part for part, _ in loaded])
     return planes, People(samples, cohorts, loaded[0][1]["panel"])

@@ -43,6 +43,7 @@ from .significance import (
     centre_and_unit,
     largest_without_structure,
 )
+from .stretch_squares import counts_pairs, squares_between
 
 log = logging.getLogger(__name__)
 #: Largest change by missing genotypes that more than MOST_MATRIX samples may have.
@@ -258,9 +259,10 @@ def flipped_excess(
     """Sum of squared eigenvalues after signs were flipped, less that of equal eigenvalues.
 
     Its mean over all signs. Products of two different stretches have random signs, so that squares
-    of people with others add up stretch by stretch (`spread_by_person`); the diagonal is exact.
-    Many independent sites need one pass or two; few, or sites in LD, more signs, until the error
-    is a quarter of CENTRE_ERROR: LD leaves fewer directions than are counted here.
+    of people with others add up stretch by stretch; the diagonal is exact. Of short stretches pairs
+    of sites give them (`stretch_squares`); else random signs (`spread_by_person`). Many independent
+    sites need one pass or two; few, or sites in LD, more signs, until the error is a quarter of
+    CENTRE_ERROR: LD leaves fewer directions than are counted here.
     """
     products, known, along = relationship.products, flips.known, flips.projections
     diagonal = relationship.squares.astype(np.float64)
@@ -269,6 +271,9 @@ def flipped_excess(
         diagonal += (known @ (along.T @ along) * known).sum(axis=1)
     scale = left / float(diagonal.sum())
     fixed = float(((diagonal - diagonal.mean()) ** 2).sum())
+    if counts_pairs(products.calls, flips.stretch):
+        between = squares_between(products.calls, flips, lots, products.threads)
+        return scale**2 * (fixed + between)
     found: list[float] = []
     while True:
         found.append(float(products.spread_by_person(flips).sum()))

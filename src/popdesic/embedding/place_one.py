@@ -16,6 +16,7 @@ import pandas as pd
 
 from ..cohort.sheet_text import COORDINATE
 from ..engine.base import Backend
+from ..engine.ranks import smallest
 from ..io.bed import read_fam
 from ..io.tables import read_rows, read_table
 from .frame import place_among
@@ -107,7 +108,7 @@ def place_by_nearest(
 
     `distances`: float64 (n,) to those of the map, of which only the nearest are read.
     """
-    near = np.sort(np.argsort(distances, kind="stable")[: max(neighbors, 2)])
+    near = np.sort(smallest(distances, max(neighbors, 2)))
     table = read_map(path, near)
     points = table[axis_names(table)].to_numpy(np.float64)
     return axis_names(table), place_among(distances[near][None], points, neighbors)[0]

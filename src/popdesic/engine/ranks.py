@@ -1,4 +1,4 @@
-"""Ranks of values in which equal ones share their mean rank, and the median of many values."""
+"""Ranks of values in which equal ones share their mean rank, and the smallest and the median."""
 
 from __future__ import annotations
 
@@ -28,6 +28,14 @@ def average_ranks(values: np.ndarray) -> np.ndarray:
     count = np.diff(ends, prepend=0)
     ranks[order] = np.repeat(ends - (count - 1) / 2, count)
     return ranks
+
+
+def smallest(values: np.ndarray, k: int) -> np.ndarray:
+    """Places of the k smallest values, smallest first, ties in order; all of fewer. No NaN."""
+    few = np.arange(len(values))
+    if 0 < k < len(values):
+        few = np.flatnonzero(values <= np.partition(values, k - 1)[k - 1])
+    return few[np.argsort(values[few], kind="stable")][:k]
 
 
 def median_of(parts: Sequence[np.ndarray], threads: int = 1) -> float:

@@ -103,6 +103,14 @@ def read_table(path: Path | io.BytesIO) -> pd.DataFrame:
     return pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False, quoting=csv.QUOTE_NONE)
 
 
+def read_columns(path: Path) -> dict[str, list[str]]:
+    """Columns of a TSV that `write_table` wrote: the texts that `read_table` gives, sooner."""
+    header, _, text = path.read_text("utf-8").partition("\n")
+    names = header.split("\t")
+    cells = text.replace("\n", "\t").split("\t")[:-1]  # the last line ends too
+    return {name: cells[k :: len(names)] for k, name in enumerate(names)}
+
+
 def read_rows(path: Path, rows: np.ndarray) -> pd.DataFrame:
     """Some rows of a TSV that `write_table` wrote, as `read_table` gives them.
 

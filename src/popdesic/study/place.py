@@ -33,7 +33,7 @@ from ..io.bed import read_bim
 from ..io.errors import UserError, shorten, suggestion
 from ..io.files import read_json, write_json
 from ..io.formats import read_sample_names
-from ..io.tables import read_table, write_table
+from ..io.tables import read_columns, write_table
 from .builds import require_build
 from .configuration import read_config
 from .place_text import describe_place
@@ -247,7 +247,7 @@ def _remarks(sites: dict, name: str, sheets: Study, method: str, config: dict) -
             f"Only {sites['share_present']:.1%} of the panel's sites are in the file; distances "
             "rest on fewer sites than those of the study."
         )
-    if name in set(sheets.samples["sample"]):
+    if (sheets.samples["sample"] == name).any():
         remarks.append(f"The study has a sample named '{name}' too; names do not show who is who.")
     if method == "beagle" and config["distance"]["missing"] == "imputed":
         remarks.append(
@@ -327,7 +327,8 @@ def _table(
         table["relation"] = table.relation.where(told, "none told")
     table.insert(0, "rank", np.arange(1, len(table) + 1))
     if "population" in sheets.samples:
-        label = dict(zip(sheets.samples["sample"], sheets.samples.population, strict=True))
+        own = sheets.samples[sheets.samples["sample"].isin(table["sample"])]
+        label = dict(zip(own["sample"], own.population, strict=True))
         table.insert(3, "population", [label.get(s) or "NA" for s in table["sample"]])
     return table
 
@@ -337,9 +338,9 @@ def _communities(against: AgainstAll, k: int) -> dict | None:
     if not PARTITION.is_file():
         return None
     near = [against.people.samples[i] for i in nearest_people(against, k)]
-    table = read_table(PARTITION)
-    table = table[table["sample"].isin(near)]
-    of = dict(zip(table["sample"], table.community, strict=True))
+    table, own = read_columns(PARTITION), set(near)
+    pairs = zip(table["sample"], table["community"], strict=True)
+    of = {name: community for name, community in pairs if name in own}
     known = [of[name] for name in near if name in of]
     counts = pd.Series(known, dtype=str).value_counts()
     return {"nearest": len(known), "counts": {name: int(n) for name, n in counts.items()}}

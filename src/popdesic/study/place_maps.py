@@ -23,7 +23,7 @@ from ..engine.base import Backend
 from ..geodesic.founder_paths import founder_lengths
 from ..geodesic.graph import Graph
 from ..io.files import read_json
-from ..io.tables import read_table
+from ..io.tables import read_columns
 from .sheets import Study
 
 AXES, SCORES = Path("results/embedding/axes.npz"), Path("results/embedding/pca.npy")
@@ -93,10 +93,14 @@ class _Places:
         backend: Backend,
     ):
         self.config, self.backend = config, backend
-        self.samples = read_table(ORDER)
-        self.founders = self.samples.cohort.isin(sheets.founders).to_numpy()
-        place = {name: i for i, name in enumerate(against.people.samples)}
-        self._genotypes = against.distances[[place[name] for name in self.samples["sample"]]]
+        table, people = read_columns(ORDER), against.people.samples
+        founders = set(sheets.founders)
+        self.samples = table["sample"]
+        self.founders = np.array([cohort in founders for cohort in table["cohort"]], bool)
+        self._genotypes = against.distances
+        if self.samples != people:
+            place = {name: i for i, name in enumerate(people)}
+            self._genotypes = self._genotypes[[place[name] for name in self.samples]]
         self._scores = scores
         self._frames: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]] = {}
 
@@ -147,7 +151,7 @@ class _Places:
         """`founder_lengths` of the founders and the person, who comes last: (n + 1, n)."""
         geodesic = self.config["geodesic"]
         statistics = read_json(f"results/geodesic/{space}/alpha{alpha}.json")
-        names = self.samples["sample"][self.founders]
+        names = pd.Series(self.samples, dtype=str)[self.founders]
         distances = self._distances_in_frame(space)
         with tempfile.TemporaryDirectory(prefix="popdesic.") as scratch:
             return founder_lengths(

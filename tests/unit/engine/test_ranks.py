@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import rankdata
 
 from popdesic.engine import ranks
-from popdesic.engine.ranks import average_ranks
+from popdesic.engine.ranks import average_ranks, smallest
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 300])
@@ -13,6 +13,16 @@ def test_ranks_equal_those_of_scipy(n):
     rng = np.random.default_rng(n)
     for values in (rng.random(n), rng.integers(0, 7, n), np.zeros(n)):
         np.testing.assert_array_equal(average_ranks(values), rankdata(values))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 300])
+@pytest.mark.parametrize("k", [0, 1, 7, 299, 301])
+def test_the_smallest_are_the_first_of_a_stable_order(n, k):
+    rng = np.random.default_rng(n + k)
+    for values in (rng.random(n), rng.integers(0, 7, n) / 1.0, np.full(n, np.inf)):
+        values[rng.random(n) < 0.1] = np.inf
+        expected = np.argsort(values, kind="stable")[:k]
+        np.testing.assert_array_equal(smallest(values, k), expected)
 
 
 MANY = {

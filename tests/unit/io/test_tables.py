@@ -9,6 +9,7 @@ import pytest
 
 from popdesic.io.tables import (
     CHUNK_ROWS,
+    read_columns,
     read_rows,
     read_table,
     write_rows,
@@ -70,3 +71,11 @@ def test_some_rows_are_those_of_the_table(tmp_path):
         pd.testing.assert_frame_equal(found, whole.iloc[rows].reset_index(drop=True))
     with pytest.raises(IndexError):
         read_rows(path, np.array([4]))
+
+
+@pytest.mark.parametrize("n", [0, 1, 50])
+def test_columns_are_those_of_the_table(tmp_path, n):
+    write_table(tmp_path / "t.tsv", drawn(n))
+    table = read_table(tmp_path / "t.tsv")
+    expected = {name: table[name].tolist() for name in table}
+    assert read_columns(tmp_path / "t.tsv") == expected
