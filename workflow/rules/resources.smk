@@ -106,8 +106,13 @@ def wide_threads():
 
 
 def axes_threads():
-    """Threads of the axes: on a GPU few wait for it, and it begins beside any jobs of others."""
+    """Threads of the axes: on a GPU few wait for it, and it begins beside any jobs of others.
+
+    Of very many samples they take a CPU longer than all jobs beside them.
+    """
     cores = _own_cores()
+    if STUDY.sparse and 0 < cores < 4 and not GPUS:
+        return cores
     return min(8, cores // 2) if GPUS and cores >= 8 else wide_threads()
 
 

@@ -13,7 +13,13 @@ TEXT = (ROOT / "workflow/rules/resources.smk").read_text()
 
 
 def resources(
-    cores: int | None, *, unmade: int = 4, memory_mb: float = 1e6, nodes=None, device="cpu"
+    cores: int | None,
+    *,
+    unmade: int = 4,
+    memory_mb: float = 1e6,
+    nodes=None,
+    device="cpu",
+    sparse=False,
 ):
     """The functions of the rule file in a run with `cores`, for a study of four cohorts of 1 000.
 
@@ -25,6 +31,7 @@ def resources(
         "COHORTS": list("abcd"),
         "CONFIG": {"device": device, "geodesic": {"gpus": 2}},
         "GPUS": int(device != "cpu"),
+        "STUDY": SimpleNamespace(sparse=sparse),
         "n_samples": lambda *cohorts: 1000 * len(cohorts),
     }
     exec(compile(TEXT, "resources.smk", "exec"), names)
@@ -97,6 +104,9 @@ def test_the_axes_take_most_cores_where_they_need_them():
     assert resources(16).axes_threads() == resources(16).wide_threads() == 12
     assert resources(16, device="gpu").axes_threads() == 8
     assert resources(4, device="gpu").axes_threads() == 3
+    assert [resources(cores).axes_threads() for cores in (1, 2, 3, 4)] == [1, 1, 2, 3]
+    few = [resources(cores, sparse=True).axes_threads() for cores in (1, 2, 3, 4)]
+    assert few == [1, 2, 3, 3]
 
 
 @pytest.mark.parametrize("cores", [1, 2, 4])
