@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -135,7 +136,11 @@ def place(options: argparse.Namespace) -> None:
     require_study(options.study)
     backend = cpu_backend(usable_cpus())
     where = {"sample": options.sample, "out": options.out}
-    print(place_sample(options.file, options.study, backend, place_on_maps, **where))
+    gc.disable()  # a million names are no cycles
+    try:
+        print(place_sample(options.file, options.study, backend, place_on_maps, **where))
+    finally:
+        gc.enable()
 
 
 def resume(options: argparse.Namespace) -> int:

@@ -17,6 +17,8 @@ from .files import atomic_path
 
 #: Rows that are formatted at once.
 CHUNK_ROWS = 16_384
+#: Bytes of a text whose lines are counted at once.
+PIECE = 1 << 20
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
@@ -122,11 +124,28 @@ def read_rows(path: Path, rows: np.ndarray) -> pd.DataFrame:
         Numbers of the rows, from 0 on. IndexError: there is no such row.
     """
     text = np.fromfile(path, np.uint8)
-    ends = np.flatnonzero(text == ord("\n")) + 1
-    starts = ends[:-1]
-    chosen = [text[a:b] for a, b in zip(starts[rows], ends[1:][rows], strict=True)]
+    ends = _line_ends(text, np.unique(np.concatenate([[0], rows, rows + 1])).astype(int))
+    chosen = [text[ends[row] : ends[row + 1]] for row in rows.tolist()]
     lines = np.concatenate([text[: ends[0]], *chosen]).tobytes()
     return read_table(io.BytesIO(lines))
+
+
+def _line_ends(text: np.ndarray, numbers: np.ndarray) -> dict[int, int]:
+    """Where some lines of a text end, by their numbers, which ascend from 0; there the next begin.
+
+    Ends are counted piece by piece, and sought only in the pieces that hold these.
+    """
+    is_end = text == ord("\n")
+    pieces = [is_end[first : first + PIECE] for first in range(0, len(text), PIECE)]
+    before = np.cumsum([0, *map(np.count_nonzero, pieces)])
+    if numbers[-1] >= before[-1]:
+        raise IndexError(f"line {numbers[-1]} of {before[-1]}")
+    which, found = np.searchsorted(before, numbers, "right") - 1, {}
+    for piece in np.unique(which).tolist():
+        own = numbers[which == piece]
+        ends = PIECE * piece + np.flatnonzero(pieces[piece])[own - before[piece]] + 1
+        found |= zip(own.tolist(), ends.tolist(), strict=True)
+    return found
 
 
 def write_npy(path: Path, array: np.ndarray) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from popdesic.io import tables
 from popdesic.io.tables import (
     CHUNK_ROWS,
     read_columns,
@@ -61,7 +62,9 @@ def test_a_table_in_parts(tmp_path):
     assert read_table(tmp_path / "t.tsv").equals(table)
 
 
-def test_some_rows_are_those_of_the_table(tmp_path):
+@pytest.mark.parametrize("piece", [1, 2, 5, 1 << 20])
+def test_some_rows_are_those_of_the_table(tmp_path, monkeypatch, piece):
+    monkeypatch.setattr(tables, "PIECE", piece)
     path = tmp_path / "t.tsv"
     table = pd.DataFrame({"sample": ["a", "né", "NA", ""], "x": [1.5, 2.0, 3.0, 4.0]})
     write_table(path, table)
