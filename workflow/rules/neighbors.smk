@@ -63,7 +63,7 @@ rule find_paths:
         "benchmarks/find_paths/{space}.alpha{alpha}.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 8
+    threads: spare_threads(8)
     resources:
         # Edges from both ends, lists, and three arrays of rows of landmarks.
         mem_mb=memory(600, samples=3 * ROW_MB + 0.1 * N_NEIGHBORS / 50),
@@ -95,7 +95,7 @@ rule place_by_landmarks:
         "benchmarks/place_by_landmarks/{space}.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 8
+    threads: spare_threads(8)
     resources:
         mem_mb=memory(500, samples=0.01),
         runtime=minutes(1, samples=1e-6 * len(ALPHAS)),
@@ -126,7 +126,7 @@ rule draw_near_umap:
         "benchmarks/draw_near_umap.tsv"
     conda:
         GPU_CONDA
-    threads: 8
+    threads: spare_threads(8)
     resources:
         mem_mb=memory(300, samples=0.1),
         # 0.2 ms of CPU a sample and map; on a GPU a map of a million takes 1.3 s.
