@@ -19,8 +19,8 @@ from ..engine.threads import one_blas_thread, run_tasks
 from ..io.genotypes import MISSING, take_samples, unpack_bed
 
 #: Mean number of sites in a stretch, and genotypes, up to which pairs of sites are counted: that
-#: takes less time than one pass with random signs (98 800 people at 9 521 sites on one core: 1.5 s
-#: beside 3), of which many are needed where people are more than sites.
+#: takes less time than one pass with random signs (98 800 people at 9 521 sites on one core: 0.8 s
+#: beside 3.5), of which many are needed where people are more than sites.
 MOST_SITES, MOST_GENOTYPES = 256, 10_000_000_000
 #: People whose products with themselves are computed; the others' squares have the same mean, and
 #: these products are a small part of all.
