@@ -28,7 +28,7 @@ from popdesic.embedding.lots import lots_of
 from popdesic.embedding.relationship import relationship_among
 from popdesic.embedding.relationship_products import RelationshipProducts
 from popdesic.engine.genotype_products import Calls
-from popdesic.engine.select import select_backend
+from popdesic.engine.select import cpu_backend, select_backend
 from popdesic.engine.threads import one_blas_thread
 from popdesic.io.genotypes import unpack_bed
 
@@ -158,7 +158,9 @@ def main() -> None:
         sites = pd.DataFrame({"chrom": "1", "pos": np.arange(len(af)) * (3_000_000_000 // len(af))})
         _, tests, noise = timed(
             "axes, draws of noise and tests",
-            lambda: significant_axes_of_many(relationship, sites, "auto", names=names),
+            lambda: significant_axes_of_many(
+                relationship, sites, "auto", names=names, backend=cpu_backend(options.threads)
+            ),
         )
         print(f"  {tests.count} significant; limit {noise.limit:.5f}, shift {noise.shift:.2f}")
     if not options.no_matrix:

@@ -116,7 +116,13 @@ def define_axes(
         laps.end("genotypes and their sums")
     if many is not None:
         axes, tests, noise = significant_axes_of_many(
-            many, used, components, pcs, names=defining, stored=stored
+            many,
+            used,
+            components,
+            pcs,
+            names=defining,
+            backend=cpu_backend(threads),
+            stored=stored,
         )
         laps.end("axes")
         loadings = loadings_of_many(many, axes)

@@ -160,6 +160,7 @@ def significant_axes_of_many(
     sites: pd.DataFrame,
     *components: int | str,
     names: Sequence,
+    backend: Backend,
     stored: int = 0,
 ) -> tuple[Axes, Significance, Noise]:
     """`noise_null.significant_axes` of samples whose relationship is known by its products.
@@ -173,6 +174,8 @@ def significant_axes_of_many(
         As in `pca.axes_of`.
     names : sequence of str
         Names of the samples, which draw the first vectors and the signs.
+    backend : Backend
+        Of the CPU, to count pairs of sites.
     stored : int
         Components to find at least, whether or not they are chosen.
 
@@ -205,7 +208,7 @@ def significant_axes_of_many(
     positive = values > 1e-9 * values[:1]
     vectors = with_signs(vectors[:, positive])
     axes = Axes(values[positive], vectors, relationship.trace, len(vectors))
-    draws, squares = _refined(draws, space, relationship, lots)
+    draws, squares = _refined(draws, space, relationship, lots, backend)
     squares += float((axes.values[: draws.known] ** 2).sum())
     axes, tests = choose_components(axes, squares, n, *components, noise=draws.noise)
     laps.end("squares")
@@ -237,7 +240,11 @@ def _draw_noise(
 
 
 def _refined(
-    draws: Draws, space: Krylov, relationship: RelationshipProducts, lots: np.ndarray
+    draws: Draws,
+    space: Krylov,
+    relationship: RelationshipProducts,
+    lots: np.ndarray,
+    backend: Backend,
 ) -> tuple[Draws, float]:
     """Draws, and the sum of squared eigenvalues of the samples beyond the known components."""
     n, left, known = relationship.n, draws.left, draws.known
@@ -248,13 +255,17 @@ def _refined(
         image = relationship(inside)
         return image - vectors @ (vectors.T @ image) - left / (n - known) * inside
 
-    excess = flipped_excess(relationship, draws.flips, left, lots)
+    excess = flipped_excess(relationship, draws.flips, left, lots, backend)
     draws = replace(draws, squares=left**2 / n + excess)
     return draws, left**2 / (n - known) + _mean_square(among, left, n, lots)
 
 
 def flipped_excess(
-    relationship: RelationshipProducts, flips: Flips, left: float, lots: np.ndarray
+    relationship: RelationshipProducts,
+    flips: Flips,
+    left: float,
+    lots: np.ndarray,
+    backend: Backend,
 ) -> float:
     """Sum of squared eigenvalues after signs were flipped, less that of equal eigenvalues.
 
@@ -272,7 +283,7 @@ def flipped_excess(
     scale = left / float(diagonal.sum())
     fixed = float(((diagonal - diagonal.mean()) ** 2).sum())
     if counts_pairs(products.calls, flips.stretch):
-        between = squares_between(products.calls, flips, lots, products.threads)
+        between = squares_between(products.calls, flips, lots, backend)
         return scale**2 * (fixed + between)
     found: list[float] = []
     while True:

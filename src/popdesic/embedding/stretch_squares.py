@@ -7,13 +7,14 @@ Its entries follow from counts of genotypes, so no random signs are needed.
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import pairwise
 
 import numpy as np
 
 from ..cohort.site_planes import planes_of_beds
+from ..engine.base import Backend
 from ..engine.genotype_products import Calls, Flips
-from ..engine.select import cpu_backend
 from ..engine.terms import LD
 from ..engine.threads import one_blas_thread, run_tasks
 from ..io.genotypes import MISSING, take_samples, unpack_bed
@@ -36,7 +37,7 @@ def counts_pairs(calls: Calls, stretch: np.ndarray) -> bool:
 
 
 @one_blas_thread
-def squares_between(calls: Calls, flips: Flips, lots: np.ndarray, threads: int) -> float:
+def squares_between(calls: Calls, flips: Flips, lots: np.ndarray, backend: Backend) -> float:
     """Sum over stretches, and pairs of different people in both orders, of their squared product.
 
     It is what the sum of `GenotypeProducts.spread_by_person` estimates.
@@ -47,8 +48,11 @@ def squares_between(calls: Calls, flips: Flips, lots: np.ndarray, threads: int) 
         Its stretches and the known components; its signs play no role.
     lots : uint64 array, (n,)
         Random numbers of the samples, which choose PEOPLE of them.
+    backend : Backend
+        Of the CPU: each stretch is small.
     """
-    n, backend = len(lots), cpu_backend(1)
+    n, alone = len(lots), copy(backend)
+    alone.threads = 1
     mean, inverse = calls.standard
     rows = np.arange(calls.n_sites) if calls.rows is None else calls.rows
     chosen = np.sort(np.argsort(lots, kind="stable")[:PEOPLE])
@@ -62,7 +66,7 @@ def squares_between(calls: Calls, flips: Flips, lots: np.ndarray, threads: int) 
         own, along = rows[first:last], flips.projections[first:last]
         mu, by = mean[first:last], inverse[first:last]
         planes = planes_of_beds(calls.parts, calls.keep, own)
-        counts = dict(zip(LD.outputs, backend.bitgemm(planes, None, LD), strict=True))
+        counts = dict(zip(LD.outputs, alone.bitgemm(planes, None, LD), strict=True))
         sum_a, sum_b = (counts[f"carrier_{x}"] + counts[f"hom_{x}"] for x in "ab")
         products = counts["product"] - mu * sum_a - mu[:, None] * sum_b
         products = (products + np.outer(mu, mu) * counts["called"]) * np.outer(by, by)
@@ -79,5 +83,5 @@ def squares_between(calls: Calls, flips: Flips, lots: np.ndarray, threads: int) 
 
     cuts = np.flatnonzero(np.diff(flips.stretch)) + 1
     bounds = list(pairwise([0, *cuts.tolist(), calls.n_sites]))
-    whole, alone = np.sum(run_tasks(work, bounds, threads), axis=0)
-    return float(whole - alone * n / len(chosen))
+    whole, own = np.sum(run_tasks(work, bounds, backend.threads), axis=0)
+    return float(whole - own * n / len(chosen))

@@ -24,6 +24,8 @@ from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.genotype_products import Calls
 from popdesic.io.genotypes import pack_bed
 
+CPU = CpuBackend(1)
+
 
 def operator_of(genotypes: np.ndarray, sizes: list[int], threads: int = 1) -> RelationshipProducts:
     """Of genotypes (n, n_sites) of cohorts of these sizes."""
@@ -93,7 +95,7 @@ def test_components_are_those_of_eigh(sizes, missing):
     if missing:
         assert operator.misfit(lots_of(range(n))) < 20 * MOST_MISFIT
     sites = pd.DataFrame({"chrom": "1", "pos": np.arange(12_000) * 20_000})
-    axes, tests, _ = significant_axes_of_many(operator, sites, 20, names=range(n))
+    axes, tests, _ = significant_axes_of_many(operator, sites, 20, names=range(n), backend=CPU)
     values, vectors = np.linalg.eigh(matrix)
     values, vectors = values[::-1][:20], vectors[:, ::-1][:, :20]
     r = np.abs((axes.vectors[:, :20] * vectors).sum(axis=0))
@@ -136,7 +138,9 @@ def test_draws_are_those_of_the_matrix(monkeypatch):
     assert found.squares - total**2 / 150 == pytest.approx(expected, rel=0.2)
     for most_sites in (0, 256):  # by signs, and by pairs of sites
         monkeypatch.setattr(stretch_squares, "MOST_SITES", most_sites)
-        assert flipped_excess(operator, flips, total, lots) == pytest.approx(expected, rel=0.02)
+        assert flipped_excess(operator, flips, total, lots, CPU) == pytest.approx(
+            expected, rel=0.02
+        )
 
 
 def test_the_order_of_samples_and_threads_play_no_role():
@@ -149,7 +153,9 @@ def test_the_order_of_samples_and_threads_play_no_role():
         if order is not None:
             sizes, own, called = [100, 200], genotypes[order], names[order]
         operator = operator_of(own, sizes, threads)
-        axes, _, noise = significant_axes_of_many(operator, sites, "auto", names=called)
+        axes, _, noise = significant_axes_of_many(
+            operator, sites, "auto", names=called, backend=CpuBackend(threads)
+        )
         vectors = np.empty((300, axes.k))
         vectors[slice(None) if order is None else order] = axes.vectors[:, : axes.k]
         found.append((axes.values[: axes.k], vectors, noise))
@@ -165,7 +171,7 @@ def count(genotypes: np.ndarray, sites: pd.DataFrame | None = None) -> int:
         sites = pd.DataFrame({"chrom": "1", "pos": np.arange(genotypes.shape[1]) * 30_000})
     n = len(genotypes)
     operator = operator_of(genotypes, [n])
-    return significant_axes_of_many(operator, sites, "auto", names=range(n))[1].count
+    return significant_axes_of_many(operator, sites, "auto", names=range(n), backend=CPU)[1].count
 
 
 def variable(genotypes: np.ndarray) -> np.ndarray:

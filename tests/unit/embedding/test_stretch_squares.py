@@ -9,6 +9,7 @@ from random_cohorts import random_calls
 from popdesic.embedding import stretch_squares
 from popdesic.embedding.lots import lots_of
 from popdesic.embedding.stretch_squares import counts_pairs, squares_between
+from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.cpu.genotype_products import CpuProducts
 from popdesic.engine.genotype_products import Flips
 from popdesic.io.genotypes import unpack_bed
@@ -44,9 +45,9 @@ def expected_of(x: np.ndarray, flips: Flips) -> float:
 def test_they_are_those_of_the_matrices_of_people(missing, known):
     calls, flips, x = scene(missing, known)
     lots = lots_of(range(len(x)))
-    found = squares_between(calls, flips, lots, 1)
+    found = squares_between(calls, flips, lots, CpuBackend(1))
     assert found == pytest.approx(expected_of(x, flips), rel=1e-9)
-    assert squares_between(calls, flips, lots, 3) == found
+    assert squares_between(calls, flips, lots, CpuBackend(3)) == found
     signs = float(CpuProducts(calls).spread_by_person(flips).sum())
     assert found == pytest.approx(signs, rel=0.02)
 
@@ -54,7 +55,7 @@ def test_they_are_those_of_the_matrices_of_people(missing, known):
 def test_some_people_stand_for_all(monkeypatch):
     calls, flips, x = scene(0.02, 2)
     monkeypatch.setattr(stretch_squares, "PEOPLE", 60)
-    found = squares_between(calls, flips, lots_of(range(len(x))), 1)
+    found = squares_between(calls, flips, lots_of(range(len(x))), CpuBackend(1))
     assert found != expected_of(x, flips)
     assert found == pytest.approx(expected_of(x, flips), rel=0.01)
 
@@ -64,7 +65,7 @@ def test_some_sites_are_those_rows():
     rows = np.flatnonzero(np.random.default_rng(1).random(N_SITES) < 0.5)
     some = type(calls)(calls.parts, rows, calls.keep, calls.af[rows])
     own = Flips(flips.signs, flips.stretch[rows], flips.known, flips.projections[rows])
-    found = squares_between(some, own, lots_of(range(len(x))), 1)
+    found = squares_between(some, own, lots_of(range(len(x))), CpuBackend(1))
     assert found == pytest.approx(expected_of(x[:, rows], own), rel=1e-9)
 
 
