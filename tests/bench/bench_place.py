@@ -126,7 +126,9 @@ def write_axes(folder: Path, n: int, n_sites: int) -> tuple[Path, Path]:
     """Genotypes of a random person, a stem, and axes of n founders, without meaning, an .npz."""
     rng = np.random.default_rng(1)
     stem, axes = folder / "one", folder / "axes.npz"
-    stem.with_suffix(".bed").write_bytes(BED_MAGIC + rng.choice([0, 2, 3], n_sites).tobytes())
+    stem.with_suffix(".bed").write_bytes(
+        BED_MAGIC + rng.choice(np.array([0, 2, 3], np.uint8), n_sites).tobytes()
+    )
     stem.with_suffix(".fam").write_text("0 one 0 0 0 -9\n")
     stem.with_suffix(".bim").write_text("".join(f"1 s{i} 0 {i + 1} A G\n" for i in range(n_sites)))
     np.savez(
