@@ -54,8 +54,8 @@ COMMUNITY_TARGETS = [
     "results/communities/agreement.tsv",
     *expand("results/figures/{name}.{end}", name=COMMUNITY_FIGURES, end=["svg", "png"]),
 ]
-#: Minutes per sample: a fit takes about 10 ms, an MCMC draw 1 ms.
-FIT_MINUTES = 2e-4 * CONFIG["communities"]["restarts"] + 3e-5 * CONFIG["communities"]["draws"]
+#: Minutes per sample: a fit took 5 ms of 10 000 and 20 ms of 100 000, an MCMC draw 0.02 ms.
+FIT_MINUTES = 3e-4 * CONFIG["communities"]["restarts"] + 1e-6 * CONFIG["communities"]["draws"]
 
 
 rule communities:
