@@ -15,7 +15,7 @@ import numpy as np
 
 from ..engine.genotype_products import Calls
 from ..engine.threads import one_blas_thread, run_ordered, run_tasks
-from ..io.bed import open_bed, read_fam
+from ..io.bed import ChosenSamples, open_bed, read_fam
 from ..io.genotypes import MISSING, take_samples, unpack_bed
 from ..io.sites import chunks
 
@@ -71,8 +71,17 @@ def read_cohorts(
 def calls_of(
     prefixes: list[Path], sites: np.ndarray, keep: list[np.ndarray], af: np.ndarray
 ) -> Calls:
-    """Packed genotypes of what `read_cohorts` reads, with the sites' ALT frequencies."""
-    return Calls(tuple(open_bed(prefix) for prefix in prefixes), sites, tuple(keep), af)
+    """Packed genotypes of what `read_cohorts` reads, with the sites' ALT frequencies.
+
+    Of a cohort of which half or less is kept, the others' genotypes are left out of the rows.
+    """
+    parts, kept = [], []
+    for prefix, who in zip(prefixes, keep, strict=True):
+        rows, chosen = open_bed(prefix), np.flatnonzero(who)
+        few = 0 < 2 * len(chosen) <= len(who)
+        parts.append(ChosenSamples(rows, chosen) if few else rows)
+        kept.append(np.ones(len(chosen), bool) if few else who)
+    return Calls(tuple(parts), sites, tuple(kept), af)
 
 
 def alt_frequency(genotypes: np.ndarray) -> np.ndarray:

@@ -32,7 +32,7 @@ def counts_pairs(calls: Calls, stretch: np.ndarray) -> bool:
     """Whether `squares_between` is to be used for these genotypes in stretches."""
     n, n_sites = len(calls.places), calls.n_sites
     pairs = int((np.bincount(stretch) ** 2).sum())
-    here = all(isinstance(part, np.ndarray) for part in calls.parts)
+    here = not any(hasattr(part, "__cuda_array_interface__") for part in calls.parts)
     return here and pairs <= MOST_SITES * n_sites and n * n_sites <= MOST_GENOTYPES
 
 

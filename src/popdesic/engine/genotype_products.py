@@ -46,7 +46,7 @@ class Calls:
     Attributes
     ----------
     parts : tuple of uint8 arrays, (n_panel, row_bytes)
-        One a cohort, for instance memory maps.
+        One a cohort, for instance memory maps; anything that gives such rows by slices and arrays.
     rows : int64 array, (n_sites,), or None
         Which rows count, ascending; all by default.
     keep : tuple of bool arrays

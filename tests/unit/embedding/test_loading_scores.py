@@ -12,12 +12,14 @@ from popdesic.embedding.place_one import place_people
 from popdesic.embedding.relationship import (
     PAIR_BYTES,
     alt_frequency,
+    calls_of,
     groups_of_others,
     relationship_among,
     relationship_to,
 )
 from popdesic.engine.genotype_products import Calls
 from popdesic.engine.select import cpu_backend
+from popdesic.io.bed import ChosenSamples, open_bed
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
 
 SIZES, N_SITES = [130, 60, 110], 1500
@@ -164,3 +166,18 @@ def test_people_have_the_scores_of_a_further_cohort(people, study, many):
             prefix.with_suffix(".bed").unlink()
     found = place_people(prefixes[:2], prefixes[2], definition, cpu_backend(1))
     assert found.tobytes() == scores[-SIZES[2] :].tobytes()
+
+
+def test_cohorts_of_which_few_count_give_the_same_bytes(people, study):
+    (_, axes, af), (prefixes, _) = people, study
+    keep = np.split(~axes, np.cumsum(SIZES)[:-1])
+    keep[2][5] = False
+    calls = calls_of(prefixes[::2], np.arange(0, N_SITES, 3), keep[::2], af[::3])
+    assert [type(part) for part in calls.parts] == [ChosenSamples, np.memmap]
+    beds = tuple(open_bed(prefix) for prefix in prefixes[::2])
+    whole = Calls(beds, calls.rows, tuple(keep[::2]), calls.af)
+    weights = np.random.default_rng(1).normal(size=(len(calls.rows), 20)).astype(np.float32)
+    one, other = (cpu_backend(2).genotype_products(c) for c in (calls, whole))
+    assert one.combine(weights).tobytes() == other.combine(weights).tobytes()
+    for name, own in vars(other.sample_sums()).items():
+        assert vars(one.sample_sums())[name].tobytes() == own.tobytes(), name
