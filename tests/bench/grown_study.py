@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import yaml
 from commandline import ROOT
 from drawn_study import write_study
@@ -74,8 +73,7 @@ def _grow(folder: Path, copies: int) -> None:
         write_json(path, about | {"samples": _named(about["samples"], copies)})
         words = path.with_suffix(".npy")
         write_npy(words, np.tile(np.load(words), (copies, 1, 1)))
-    cohorts = _grow_table(results / "distance/samples.tsv", copies)
-    order = _rows_of_copies(cohorts, copies)
+    order = _grow_table(results / "distance/samples.tsv", copies)
     scores = results / "embedding/pca.npy"
     write_npy(scores, np.load(scores)[order])
     for path in sorted(results.glob("embedding/*.tsv")):
@@ -90,22 +88,18 @@ def _grow(folder: Path, copies: int) -> None:
     write_npz(axes, **stored)
 
 
-def _rows_of_copies(cohorts: np.ndarray, copies: int) -> np.ndarray:
-    """Rows of a table whose copies stand cohort by cohort, as the planes' do."""
-    runs = np.split(np.arange(len(cohorts)), np.flatnonzero(cohorts[1:] != cohorts[:-1]) + 1)
-    return np.concatenate([np.tile(run, copies) for run in runs])
-
-
 def _grow_table(path: Path, copies: int) -> np.ndarray:
-    """Give the rows of a table their copies; the cohorts of the rows before."""
+    """Give the rows of a table their copies, cohort by cohort as the planes' stand.
+
+    Returns the row that each new one copies, int64 (n,).
+    """
     table = read_table(path)
     cohorts = table.cohort.to_numpy(str) if "cohort" in table else np.zeros(len(table), str)
-    order = _rows_of_copies(cohorts, copies)
-    grown: pd.DataFrame = table.iloc[order].reset_index(drop=True)
-    runs = np.unique(cohorts, return_index=True)[1]
-    sizes = np.diff([*np.sort(runs), len(cohorts)])
-    number = np.concatenate([np.repeat(np.arange(copies), size) for size in sizes])
-    names = grown["sample"].to_numpy(str)
-    grown["sample"] = [f"{name}.{k}" for name, k in zip(names, number, strict=True)]
+    runs = np.split(np.arange(len(table)), np.flatnonzero(cohorts[1:] != cohorts[:-1]) + 1)
+    order = np.concatenate([np.tile(run, copies) for run in runs])
+    number = np.concatenate([np.repeat(np.arange(copies), len(run)) for run in runs])
+    grown = table.iloc[order].reset_index(drop=True)
+    pairs = zip(grown["sample"].tolist(), number.tolist(), strict=True)
+    grown["sample"] = [f"{name}.{k}" for name, k in pairs]
     write_table(path, grown)
-    return cohorts
+    return order

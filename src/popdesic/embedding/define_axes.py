@@ -110,9 +110,9 @@ def define_axes(
     defining = [s for own, who in zip(names, keep, strict=True) for s in own[who]]
     stored = STORED if pcs == "auto" else 0
     many = None
-    calls = calls_of(prefixes, chosen_sites.rows, keep, chosen_sites.af)
+    given = prefixes, chosen_sites.rows, keep, chosen_sites.af
     if len(defining) > most_dense:
-        many = products_of_many(calls, defining, backend)
+        many = products_of_many(calls_of(*given), defining, backend)
         laps.end("genotypes and their sums")
     if many is not None:
         axes, tests, noise = significant_axes_of_many(
@@ -145,7 +145,7 @@ def define_axes(
     laps.end("loadings")
     weights = {}
     if by_weights(len(defining)):
-        products = many.products if many else backend.genotype_products(calls)
+        products = many.products if many else backend.genotype_products(calls_of(*given))
         called = many.called if many else products.sample_sums().called
         weights[WEIGHTS] = site_weights(products, called, defining, axes.vectors)
         laps.end("weights")

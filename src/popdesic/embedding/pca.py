@@ -167,15 +167,15 @@ def place_everyone(
     axes : Axes
     """
     stored, axes = read_axes(definition)
-    everyone = [name for prefix in prefixes for name in read_fam(prefix)["sample"].tolist()]
+    names = [read_fam(prefix)["sample"].tolist() for prefix in prefixes]
+    everyone = [name for own in names for name in own]
     defining = set(stored["samples"].tolist())
     founders = np.array([name in defining for name in everyone], bool)
-    read, sizes = read_cohorts(prefixes, stored["sites"])
     if has_weights(definition):
-        others = place_by_weights(
-            prefixes, np.split(~founders, np.cumsum(sizes)[:-1]), definition, backend
-        )
+        keep = np.split(~founders, np.cumsum([len(own) for own in names])[:-1])
+        others = place_by_weights(prefixes, keep, definition, backend)
     else:  # group by group, so that memory does not grow with all pairs
+        read, sizes = read_cohorts(prefixes, stored["sites"])
         given = read, sizes, founders, stored["af"]
         groups = [
             axes.project(*relationship_to(*given, backend.threads, blocks))
