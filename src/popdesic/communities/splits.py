@@ -21,6 +21,7 @@ import numpy as np
 
 from ..engine.threads import one_blas_thread, run_tasks
 from .dip import dip, dip_probability
+from .near import nearest_to
 from .straighten import neighbor_graph, straight_coordinates
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ MAX_EDGES, MAX_CUTS = 50, 8
 MAX_ROUNDS = 10
 #: Samples from which mean distances are computed, evenly spaced.
 MAX_SAMPLED = 1_000
+#: Most samples of the smaller half from which the width of a gap is measured, evenly spaced.
+MAX_ACROSS = 5_000
 #: Where the widest gap between depths is looked for, as shares of the deepest: splits deeper than
 #: the second are always coarse, those less deep than the first never. Chosen on simulated worlds
 #: with continents (tests/bench/bench_communities.py --worlds 16).
@@ -113,15 +116,17 @@ class Split:
         return max(node.depth for node in self.walk())
 
 
-def split_samples(scores: np.ndarray) -> Split:
+def split_samples(scores: np.ndarray, threads: int = 1) -> Split:
     """The tree of supported splits.
 
     Parameters
     ----------
     scores : float64 array, (n, k)
         On the significant principal components.
+    threads : int
+        Changes no byte.
     """
-    return split_each([scores])[0]
+    return split_each([scores], threads)[0]
 
 
 @one_blas_thread
@@ -143,12 +148,12 @@ def _split(members: np.ndarray, scores: np.ndarray, threads: int, whole: bool = 
     points = scores[members]
     if not points.shape[1] or len(points) < max(2 * FEWEST, points.shape[1] + 2):
         return Split(members, None)
-    graph = neighbor_graph(points)
+    graph = neighbor_graph(points, threads=threads)
     coordinates = straight_coordinates(points, graph, threads)
     cuts = list(_cuts(points, graph))
     if not cuts:
         return Split(members, None)
-    gaps = _judge_each(coordinates, cuts, every_width=whole)
+    gaps = _judge_each(coordinates, cuts, every_width=whole, threads=threads)
     best = max(range(len(gaps)), key=lambda i: (gaps[i].supported, gaps[i].width))
     if not gaps[best].supported:
         return Split(members, gaps[best] if whole else None)
@@ -185,7 +190,9 @@ def _neighbors_of(graph: csr_array) -> tuple[np.ndarray, np.ndarray]:
     return graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
 
 
-def _judge_each(points: np.ndarray, cuts: list[np.ndarray], every_width: bool) -> list[Gap]:
+def _judge_each(
+    points: np.ndarray, cuts: list[np.ndarray], every_width: bool, threads: int = 1
+) -> list[Gap]:
     """`judge_cut` of every cut; about half of them repeat others, perhaps with halves swapped."""
     known: dict[bytes, Gap] = {}
     gaps = []
@@ -194,12 +201,14 @@ def _judge_each(points: np.ndarray, cuts: list[np.ndarray], every_width: bool) -
         smaller = side if 2 * np.count_nonzero(side) <= len(side) else ~side
         key = smaller.tobytes()
         if key not in known:
-            known[key] = judge_cut(points, smaller, every_width)
+            known[key] = judge_cut(points, smaller, every_width, threads)
         gaps.append(known[key])
     return gaps
 
 
-def judge_cut(points: np.ndarray, side: np.ndarray, every_width: bool = True) -> Gap:
+def judge_cut(
+    points: np.ndarray, side: np.ndarray, every_width: bool = True, threads: int = 1
+) -> Gap:
     """The gap between two halves of some samples.
 
     Parameters
@@ -209,8 +218,6 @@ def judge_cut(points: np.ndarray, side: np.ndarray, every_width: bool = True) ->
     every_width : bool
         Else the width is left out, as 0, of gaps whose dip does not support a split.
     """
-    from scipy.spatial import cKDTree
-
     one, other = points[side], points[~side]
     if len(one) > len(other):
         one, other = other, one
@@ -220,7 +227,7 @@ def judge_cut(points: np.ndarray, side: np.ndarray, every_width: bool = True) ->
     gap = Gap(found, dip_probability(found, len(near)), 0.0)
     if not every_width and not replace(gap, width=np.inf).supported:
         return gap
-    across, _ = cKDTree(other).query(one)
+    _, across = nearest_to(evenly_spaced(one, MAX_ACROSS), other, threads)
     widest = max(_mean_distance(one), _mean_distance(other))
     return replace(gap, width=float(np.quantile(across, IN_GAP)) / widest if widest else 0.0)
 
@@ -229,9 +236,14 @@ def _mean_distance(points: np.ndarray) -> float:
     """Mean distance of pairs of at most MAX_SAMPLED evenly spaced points."""
     from scipy.spatial.distance import pdist
 
-    n = min(len(points), MAX_SAMPLED)
-    chosen = points[np.linspace(0, len(points) - 1, n).astype(np.int64)]
-    return float(pdist(chosen).mean()) if n > 1 else 0.0
+    chosen = evenly_spaced(points, MAX_SAMPLED)
+    return float(pdist(chosen).mean()) if len(chosen) > 1 else 0.0
+
+
+def evenly_spaced(points: np.ndarray, most: int) -> np.ndarray:
+    """Some points, or at most so many of them."""
+    n = len(points)
+    return points[np.linspace(0, n - 1, min(n, most)).astype(np.int64)]
 
 
 def cut_tree(root: Split, least: float = 0.0) -> np.ndarray:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .near import nearest_to
+
 #: Share of the samples in a subsample, and most samples in one.
 SHARE, MAX_SAMPLES = 0.8, 3_000
 
@@ -20,6 +22,7 @@ def measure_stability(
     groups: np.ndarray,
     drawn: list[np.ndarray],
     found: list[np.ndarray],
+    threads: int = 1,
 ) -> np.ndarray:
     """Share of subsamples in which each sample falls into its group, float64 (n,).
 
@@ -37,8 +40,6 @@ def measure_stability(
     found : list of int arrays, (m,)
         The groups that were found in each of them.
     """
-    from scipy.spatial import cKDTree
-
     n = len(points)
     if not drawn:
         return np.full(n, np.nan)
@@ -47,7 +48,7 @@ def measure_stability(
         return np.ones(n)
     agrees = np.zeros(n)
     for which, labels in zip(drawn, found, strict=True):
-        _, nearest = cKDTree(points[which]).query(points)
+        nearest, _ = nearest_to(points, points[which], threads)
         _, other = np.unique(labels, return_inverse=True)
         other = other[nearest]
         table = np.zeros((other.max() + 1, own.max() + 1), np.int64)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..embedding.pcoa import principal_coordinates, require_finite
+from ..engine.edges import Edges
+from .near import near_others, nearest_to
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -31,7 +33,7 @@ SLACK = 1.15
 SMALLEST = 1e-9
 
 
-def neighbor_graph(points: np.ndarray, neighbors: int = NEIGHBORS) -> csr_array:
+def neighbor_graph(points: np.ndarray, neighbors: int = NEIGHBORS, threads: int = 1) -> csr_array:
     """Graph of nearest neighbours with one part only: symmetric distances, float64 (n, n).
 
     Two parts without a common edge are joined by the shortest edge between them, unless a way
@@ -44,38 +46,34 @@ def neighbor_graph(points: np.ndarray, neighbors: int = NEIGHBORS) -> csr_array:
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
-    from scipy.spatial import cKDTree
 
     n = len(points)
     k = min(neighbors, n - 1)
-    distances, columns = cKDTree(points).query(points, k + 1)
-    distances, columns = distances.reshape(n, -1), columns.reshape(n, -1)
-    least = SMALLEST * (float(distances.max()) or 1.0)
-    rows = np.repeat(np.arange(n), k + 1)
-    apart = rows != columns.ravel()
+    columns, distances = near_others(points, k, threads)
+    least = SMALLEST * (float(distances.max(initial=0)) or 1.0)
+    rows = np.repeat(np.arange(n), k)
     lengths = np.maximum(distances.ravel(), least)
-    graph = csr_array((lengths[apart], (rows[apart], columns.ravel()[apart])), (n, n))
+    graph = csr_array((lengths, (rows, columns.ravel())), (n, n))
     graph = graph.maximum(graph.T)
     parts, part = connected_components(graph, directed=False)
     if parts == 1:
         return graph
-    rows, ends, lengths = _edges_between(points, part, parts)
+    rows, ends, lengths = _edges_between(points, part, parts, threads)
     more = csr_array((np.maximum(lengths, least), (rows, ends)), (n, n))
     return graph.maximum(more).maximum(more.T)
 
 
 def _edges_between(
-    points: np.ndarray, part: np.ndarray, parts: int
+    points: np.ndarray, part: np.ndarray, parts: int, threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Edges that join separate parts: the samples at both ends, and lengths."""
     from scipy.cluster.hierarchy import cophenet, linkage
-    from scipy.spatial import cKDTree
     from scipy.spatial.distance import squareform
 
     lengths, starts, ends = np.zeros((3, parts, parts))
     members = [np.flatnonzero(part == own) for own in range(parts)]
     for other in range(1, parts):
-        far, nearest = cKDTree(points[members[other]]).query(points)
+        nearest, far = nearest_to(points, points[members[other]], threads)
         for own in range(other):
             first = members[own][far[members[own]].argmin()]
             lengths[own, other] = lengths[other, own] = far[first]
@@ -102,7 +100,7 @@ def straight_coordinates(points: np.ndarray, graph: csr_array, threads: int = 1)
 
     n, k = points.shape
     chosen = np.unique(np.linspace(0, n - 1, min(n, LANDMARKS)).astype(np.int64))
-    lengths = paths_from(graph, chosen, threads)
+    lengths = paths_from(edges_of(graph), chosen, threads)
     among = lengths[:, chosen]
     among = np.minimum(among, among.T)  # sums in another order may differ in the last bit
     found, _ = principal_coordinates(among, k)
@@ -113,6 +111,12 @@ def straight_coordinates(points: np.ndarray, graph: csr_array, threads: int = 1)
     coordinates[chosen] = found
     coordinates[others] = _project(lengths[:, others], among, found)
     return coordinates
+
+
+def edges_of(graph: csr_array) -> Edges:
+    """The edges of a graph, float64 (n, n), that lists each from both ends."""
+    starts, ends = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
+    return Edges(starts, ends, np.ascontiguousarray(graph.data), np.zeros(graph.shape[0], bool))
 
 
 def _project(lengths: np.ndarray, among: np.ndarray, found: np.ndarray) -> np.ndarray:

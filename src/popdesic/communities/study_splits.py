@@ -34,6 +34,8 @@ from .within import structure_within
 #: Samples above which copies of this process share the work: threads would wait for each other's
 #: Python. Fewer take 0.4 CPU-s less on threads.
 FORKED = 2_000
+#: Samples above which the whole is split after its subsamples, by all threads.
+ALONE = 20_000
 #: Samples that are split before copies are made, so that these need not load the code.
 LOADED_ON = 60
 
@@ -124,12 +126,16 @@ def split_study(
     opened = open_genotypes(genotypes, definition, unrelated, names)
     drawn = draw_subsamples(n, draws, seed)
     sets = [np.arange(n), *drawn]
-    tasks = [*beside, *(partial(split_samples, points[own]) for own in sets)]
+    together = sets[n > ALONE :]
+    tasks = [*beside, *(partial(split_samples, points[own]) for own in together)]
     run = run_forked if n > FORKED else run_tasks
     if run is run_forked and threads > 1:
         split_samples(points[:: n // LOADED_ON])
     done = run(lambda k: tasks[k](), zip(range(len(tasks))), threads)
-    root, *others = measure_depths(done[len(beside) :], opened, sets, threads)
+    trees = done[len(beside) :]
+    if len(together) < len(sets):
+        trees.insert(0, split_samples(points, threads))
+    root, *others = measure_depths(trees, opened, sets, threads)
     community, fine = number_by_size(cut_coarse(root)), number_by_size(cut_tree(root))
     about = {"significant": significant, "components": points.shape[1]}
     about |= describe_splits(root, significant)
@@ -138,7 +144,8 @@ def split_study(
     about["within"] = []
     if community.max() > 1:
         about["within"] = structure_within(opened, community, fine, threads)
-    stability = measure_stability(points, community, drawn, [cut_coarse(tree) for tree in others])
+    found = [cut_coarse(tree) for tree in others]
+    stability = measure_stability(points, community, drawn, found, threads)
     splits = StudySplits(community, fine, stability, join_depths(root).round(5), about)
     return splits, done[: len(beside)]
 

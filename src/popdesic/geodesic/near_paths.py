@@ -1,9 +1,10 @@
 """Geodesics of a study without a matrix of all pairs: nearest samples, and lengths to landmarks.
 
 Paths run in the graph of nearest neighbours (`near_graph`). For each sample the k nearest by path
-are found by Dijkstra's algorithm, which ends there; from each landmark it goes on to everyone. Both
-are exact on the graph. Of the complete graph, the graph has the edges of the lists: a pair keeps
-its direct weight where that is shorter, and lengths are never too short.
+are found by Dijkstra's algorithm, which ends there; from landmarks paths go on to everyone, from
+some of them at a time (`block_paths`). Both are exact on the graph. Of the complete graph, the
+graph has the edges of the lists: a pair keeps its direct weight where that is shorter, and lengths
+are never too short.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from ..engine.edges import Edges
 from ..engine.threads import run_tasks
 from ..io.errors import UserError
 from ..io.files import write_json
-from ..io.sites import chunks
 from ..io.tables import write_npy, write_npz
 from .graph import Graph
 from .measure import EXACT
@@ -29,8 +29,6 @@ from .weights import Number, corrected_edges, fermat_weights
 
 log = logging.getLogger(__name__)
 
-#: Landmarks of a task.
-LANDMARK_BLOCK = 4
 #: A path is indirect if it is shorter than the direct weight by more than this: rows of distances
 #: are float32.
 SHORTER = 1e-6
@@ -143,26 +141,25 @@ def _landmark_lengths(
 
     Direct ones are infinite where the graph has no edge.
     """
-    from ..engine.host.sparse_paths import lengths_from
+    from ..engine.host.block_paths import each_block
 
     lengths = np.empty((len(landmarks), found.n), np.float32)
     direct = np.full(lengths.shape, np.inf, np.float32)
 
-    def measure(first: int, last: int) -> None:
-        which = landmarks[first:last]
-        values = number.value(lengths_from(edges, which))
+    def measure(some: np.ndarray, stored: np.ndarray) -> None:
+        which, values = landmarks[some], number.value(stored)
         if graph.kind == "complete":
             own = _direct_weights(found, rows.rows(which), which, graph, alpha)
-            direct[first:last] = graph.distances(own, alpha)
+            direct[some] = graph.distances(own, alpha)
             values = np.minimum(values, own)
         else:
-            for row, i in enumerate(which, first):
+            for row, i in zip(some, which, strict=True):
                 mine = slice(edges.starts[i], edges.starts[i + 1])
-                stored = number.value(edges.weights[mine])
-                direct[row, edges.ends[mine]] = graph.distances(stored, alpha)
-        lengths[first:last] = graph.distances(values, alpha)
+                weights = number.value(edges.weights[mine])
+                direct[row, edges.ends[mine]] = graph.distances(weights, alpha)
+        lengths[some] = graph.distances(values, alpha)
 
-    run_tasks(measure, chunks(len(landmarks), LANDMARK_BLOCK), threads)
+    each_block(edges, landmarks, measure, threads)
     return lengths, direct
 
 

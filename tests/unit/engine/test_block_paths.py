@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from paths_graphs import draw_graph, edges_of_weights
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from popdesic.communities.straighten import neighbor_graph
+from popdesic.communities.straighten import edges_of, neighbor_graph
+from popdesic.engine.host import block_paths
 from popdesic.engine.host.block_paths import LANES, paths_from
+from popdesic.engine.host.sparse_paths import lengths_from
 
 
 def graph_of(kind: str, n: int, rng: np.random.Generator) -> csr_array:
@@ -29,10 +32,24 @@ def test_lengths_are_those_of_dijkstra(kind, n):
     graph = graph_of(kind, n, rng)
     for m in {1, min(n, LANES - 1), min(n, LANES + 1), n}:
         sources = rng.permutation(n)[:m]
-        found = paths_from(graph, sources, threads=1)
+        found = paths_from(edges_of(graph), sources, threads=1)
         assert np.array_equal(found, dijkstra(graph, indices=sources)), (kind, n, m)
-        assert np.array_equal(found, paths_from(graph, sources, threads=3))
+        assert np.array_equal(found, paths_from(edges_of(graph), sources, threads=3))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize(("n", "degree"), [(2, 2), (40, 1), (90, 3), (300, 8)])
+@pytest.mark.parametrize("blocked", [0.0, 0.3])
+@pytest.mark.parametrize("renumbered", [1, 1000])
+def test_blocked_nodes_and_any_number(monkeypatch, n, degree, dtype, blocked, renumbered):
+    monkeypatch.setattr(block_paths, "RENUMBERED", renumbered)
+    edges = edges_of_weights(*draw_graph(None, n, degree, dtype, blocked))
+    sources = np.random.default_rng().integers(0, n, min(n, 3 * LANES))  # some twice
+    found = paths_from(edges, sources, threads=2)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, lengths_from(edges, sources))
 
 
 def test_no_source():
-    assert paths_from(csr_array(np.ones((3, 3))), np.empty(0, np.int64)).shape == (0, 3)
+    edges = edges_of(csr_array(np.ones((3, 3))))
+    assert paths_from(edges, np.empty(0, np.int64)).shape == (0, 3)

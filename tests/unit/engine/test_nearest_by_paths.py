@@ -4,30 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from paths_graphs import draw_graph, edges_of_weights
 
 from popdesic.engine.base import infinity
-from popdesic.engine.edges import Edges
 from popdesic.engine.host.sparse_paths import lengths_from, nearest_by_paths
-
-
-def draw_graph(seed: int, n: int, degree: float, dtype: str, blocked: float = 0.0) -> np.ndarray:
-    """Symmetric weights with ties and zeros; `infinity` where there is no edge."""
-    rng = np.random.default_rng(seed)
-    weights = np.full((n, n), infinity(dtype), dtype)
-    i, j = np.triu_indices(n, 1)
-    drawn = rng.random(len(i)) < degree / n
-    weights[i[drawn], j[drawn]] = rng.integers(0, 6, drawn.sum())
-    weights = np.minimum(weights, weights.T)
-    np.fill_diagonal(weights, 0)
-    return weights, rng.random(n) < blocked
-
-
-def edges_of(weights: np.ndarray, blocked: np.ndarray) -> Edges:
-    joined = weights < infinity(weights.dtype)
-    np.fill_diagonal(joined, False)
-    starts = np.concatenate([[0], np.cumsum(joined.sum(axis=1))])
-    ends = np.ascontiguousarray(np.nonzero(joined)[1])
-    return Edges(starts, ends, np.ascontiguousarray(weights[joined]), blocked)
 
 
 def all_lengths(weights: np.ndarray, blocked: np.ndarray) -> np.ndarray:
@@ -45,7 +25,7 @@ def all_lengths(weights: np.ndarray, blocked: np.ndarray) -> np.ndarray:
 def test_the_nearest_are_the_first_of_all(n, degree, dtype, blocked, k):
     weights, flags = draw_graph(n + k, n, degree, dtype, blocked)
     expected = all_lengths(weights, flags)
-    edges, top = edges_of(weights, flags), infinity(dtype)
+    edges, top = edges_of_weights(weights, flags), infinity(dtype)
     whole = lengths_from(edges, np.arange(n), 2)
     np.testing.assert_array_equal(np.where(whole >= top, np.inf, whole), expected)
     for threads in (1, 3):

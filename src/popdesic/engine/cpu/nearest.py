@@ -5,8 +5,7 @@ Kernels
 `distances_of_counts`: counts int64 (n_outputs, m, n) to distances float64 (m, n); loops rows,
 columns; the arithmetic of `distance.matrix.metric_distances`, operation by operation.
 `improve_lists`: distances of a tile into the lists of the samples of one side; a list belongs to
-one thread. `nearest_points`: squared distances in float32 (SIMD along columns) against each row's
-limit, then in float64 for the few that pass; sums over coordinates in their order.
+one thread.
 """
 
 from __future__ import annotations
@@ -18,15 +17,14 @@ import numpy as np
 
 from ..base import Backend
 from ..comparisons import count_pairs, own_counts
+from ..host.near_points import insert, nearest_others
 from ..nearest import (
     NOBODY,
     RATIO,
     ROOT,
-    SLACK,
     Measure,
     Nearest,
     PlaneParts,
-    Scaled,
     checked_points,
     tiles_of_pairs,
 )
@@ -36,8 +34,6 @@ from ..threads import run_tasks
 
 #: Samples a side of one tile of counts, and rows of one task.
 SIDE, ROWS_A_TASK = 1024, 64
-#: Points a side of what stays in cache: columns of a strip, rows of a task.
-STRIP, POINTS_A_TASK = 1024, 512
 
 
 @numba.njit(nogil=True, cache=True)
@@ -65,20 +61,6 @@ def distances_of_counts(counts, form, times, share, least_called, out, first, la
 
 
 @numba.njit(nogil=True, cache=True)
-def _insert(distance, index, called, value, other, sites):
-    """Put a sample into a list, before all that are farther; the last one leaves it."""
-    place = len(index) - 1
-    while place > 0 and (
-        distance[place - 1] > value or (distance[place - 1] == value and index[place - 1] > other)
-    ):
-        distance[place] = distance[place - 1]
-        index[place] = index[place - 1]
-        called[place] = called[place - 1]
-        place -= 1
-    distance[place], index[place], called[place] = value, other, sites
-
-
-@numba.njit(nogil=True, cache=True)
 def improve_lists(values, sites, turned, own, mine, others, distance, index, called, first, last):
     """Offer a tile's samples to the lists of one of its sides.
 
@@ -98,47 +80,7 @@ def improve_lists(values, sites, turned, own, mine, others, distance, index, cal
             if value == distance[person, k - 1] and other > index[person, k - 1]:
                 continue
             used = sites[j, i] if turned else sites[i, j]
-            _insert(distance[person], index[person], called[person], value, other, used)
-
-
-@numba.njit(nogil=True, cache=True)
-def nearest_points(points, turned, scale, rounding, distance, index, called, first, last):
-    """Lists of the rows first ... last - 1 by squared distance, from all points.
-
-    points: float64 (n, m); turned, scale, rounding: `Scaled`.
-    """
-    n, m = points.shape
-    k = index.shape[1]
-    near = np.empty(STRIP, np.float32)
-    for start in range(0, n, STRIP):
-        width = min(STRIP, n - start)
-        for i in range(first, last):
-            near[:width] = 0
-            for d in range(m):
-                x, row = turned[d, i], turned[d, start : start + width]
-                for j in range(width):
-                    apart = row[j] - x
-                    near[j] += apart * apart
-            limit = _limit(distance[i, k - 1], scale, rounding)
-            for j in range(width):
-                other = start + j
-                if near[j] > limit or other == i:
-                    continue
-                value = 0.0
-                for d in range(m):
-                    apart = points[i, d] - points[other, d]
-                    value += apart * apart
-                last_one = distance[i, k - 1]
-                if value < last_one or (value == last_one and other < index[i, k - 1]):
-                    _insert(distance[i], index[i], called[i], value, other, 0)
-                    limit = _limit(distance[i, k - 1], scale, rounding)
-
-
-@numba.njit(nogil=True, cache=True)
-def _limit(squared, scale, rounding):
-    """What the float32 value of a squared distance of at most `squared` cannot exceed."""
-    wide = np.sqrt(squared) * scale + SLACK
-    return wide * wide * (1 + rounding)
+            insert(distance[person], index[person], called[person], value, other, used)
 
 
 def nearest_samples(backend: Backend, planes: PlaneParts, measure: Measure, k: int) -> Nearest:
@@ -220,11 +162,7 @@ def nearest_of_points(points: np.ndarray, k: int, threads: int) -> Nearest:
     points = checked_points(points)
     found = Nearest.empty(len(points), k)
     if found.index.shape[1]:
-        scaled = Scaled.of(points)
-        arguments = points, scaled.points, scaled.scale, scaled.rounding
-        lists = found.distance, found.index, found.called
-        _in_tasks(threads, len(points), nearest_points, (*arguments, *lists), POINTS_A_TASK)
-        found.distance = np.sqrt(found.distance)
+        found.index, found.distance = nearest_others(points, None, found.index.shape[1], threads)
     return found
 
 

@@ -33,6 +33,7 @@ from ..host import (
     hardy_weinberg,
     homozygous_runs,
     ibd_segments,
+    near_points,
     near_ranks,
     nearest_rows,
     neighbor_lists,
@@ -213,8 +214,9 @@ def lists_of_neighbors() -> None:
     side = "int64[:, ::1], boolean, boolean, int64, int64"
     _compile(nearest.improve_lists, f"({tile}, {side}, {lists}, int64, int64)")
     _compile(neighbor_lists._merge, f"({lists}, {lists}, int64, int64, int64)")
-    points = "float64[:, ::1], float32[:, ::1], float64, float64"
-    _compile(nearest.nearest_points, f"({points}, {lists}, int64, int64)")
+    points = "float64[:, ::1], float32[:, ::1]"
+    sides = f"{points}, {points}, boolean, float64, float64"
+    _compile(near_points.search, f"({sides}, {lists}, UniTuple(int64, 2))")
     points, found = "float64[:, ::1]" + 3 * ", int64[::1]", 2 * "float64[::1], " + "int64[::1]"
     _compile(outside_points._search, f"({points}, {found}, int64, int64)")
     _compile(one_against_all._count, "(uint64[:, ::1], uint64[:, :, ::1], int64[:, ::1], int64)")
@@ -251,6 +253,7 @@ def shortest_paths() -> None:
         trees.kernel(number)
         sparse_paths.kernel(number)
         sparse_paths.nearest_kernel(number)
+        block_paths.fill_kernel(number)
     _compile(spanning.spanning_edges, "(float64[:, ::1],)")
 
 
@@ -266,8 +269,8 @@ def figures_of_pairs() -> None:
 
 
 def splits_of_people() -> None:
-    graph, table = "int64[::1], int64[::1]", "float64[:, ::1], boolean[::1]"
-    _compile(block_paths._fill, f"({graph}, float64[::1], int64[::1], int64[::1], {table})")
+    graph = "int64[::1], int64[::1]"
+    block_paths.fill_kernel(np.dtype(np.float64))
     _compile(graph_sides.join_neighbors, f"({graph}, boolean[::1], int64)")
     numbers = "int64[::1], int64[::1], int64, int64, int64"
     _compile(graph_sides.sides_of_edges, f"({graph}, {graph}, {numbers})")

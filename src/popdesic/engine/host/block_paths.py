@@ -1,4 +1,4 @@
-"""Shortest paths from many nodes of a sparse graph, for a block of sources at a time.
+"""Shortest paths from many nodes of a graph with few edges, for a block of sources at a time.
 
 Dijkstra's algorithm (`sparse_paths`) follows one source and waits for memory at every edge. Here a
 node keeps its lengths from LANES sources side by side, so that an edge is one pass of a vector
@@ -9,36 +9,45 @@ the smallest sums of edges from the source on: those of Dijkstra's algorithm, to
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+from collections.abc import Callable
 
 import numba
 import numpy as np
+from numba import types
 
+from ..base import infinity
+from ..edges import Edges
 from ..threads import run_tasks
-from .sparse_paths import kernel
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from .sparse_paths import lengths_from
 
 #: Sources of a block: their lengths to 4 000 nodes fit into the cache of a core.
 LANES = 32
+#: Sources of whose lengths to the others follows which are near each other.
+PIVOTS = 16
+#: Nodes from which on they are renumbered, so that neighbours are near each other in memory.
+RENUMBERED = 4_000
+#: Rows that `each_block` hands on at a time.
+ROWS = 4
 
 
-@numba.njit(nogil=True, cache=True)
-def _fill(starts, ends, weights, sources, order, table, waiting):
-    """Fill `table`, (n, LANES), with lengths from the sources of a block; `waiting`: bool (n,)."""
+def _fill(starts, ends, weights, blocked, sources, order, table, waiting, top):
+    """Fill `table`, (n, LANES), with lengths from the sources of a block; `waiting`: bool (n,).
+
+    From a node that is blocked, only its own paths go on. `top`: the length without a path.
+    """
     n = len(order)
     lanes = table.shape[1]
-    table[:] = np.inf
+    table[:] = top
     waiting[:] = False
     left = 0
     for lane in range(len(sources)):
         source = sources[lane]
-        table[source, lane] = 0.0
+        table[source, lane] = 0
         for edge in range(starts[source], starts[source + 1]):
             left += not waiting[ends[edge]]
             waiting[ends[edge]] = True
-    best = np.empty(LANES)
+    best = np.empty(LANES, table.dtype)
     forth = True
     while left:
         for at in range(n):
@@ -52,6 +61,11 @@ def _fill(starts, ends, weights, sources, order, table, waiting):
                 best[lane] = own[lane]
             for edge in range(starts[node], starts[node + 1]):
                 other, weight = table[ends[edge]], weights[edge]
+                if blocked[ends[edge]]:
+                    for lane in range(len(sources)):
+                        if sources[lane] == ends[edge]:
+                            best[lane] = min(best[lane], weight)
+                    continue
                 for lane in range(lanes):
                     length = other[lane] + weight
                     best[lane] = length if length < best[lane] else best[lane]
@@ -59,52 +73,110 @@ def _fill(starts, ends, weights, sources, order, table, waiting):
             for lane in range(lanes):
                 nearer += best[lane] < own[lane]
                 own[lane] = best[lane]
-            if nearer:
+            if nearer and not blocked[node]:
                 for edge in range(starts[node], starts[node + 1]):
                     left += not waiting[ends[edge]]
                     waiting[ends[edge]] = True
         forth = not forth
 
 
-def paths_from(graph: csr_array, sources: np.ndarray, threads: int = 1) -> np.ndarray:
-    """Lengths of the shortest paths from some nodes of a graph.
+@functools.cache
+def fill_kernel(dtype: np.dtype):
+    """`_fill` compiled for lengths of this dtype."""
+    scalar = numba.from_dtype(np.dtype(dtype))
+    indices, flags = types.Array(types.int64, 1, "C"), types.Array(types.boolean, 1, "C")
+    graph = indices, indices, types.Array(scalar, 1, "C"), flags
+    table = types.Array(scalar, 2, "C")
+    signature = types.void(*graph, indices, indices, table, flags, scalar)
+    return numba.njit([signature], nogil=True, cache=True)(_fill)
+
+
+def each_block(
+    edges: Edges,
+    sources: np.ndarray,
+    use: Callable[[np.ndarray, np.ndarray], None],
+    threads: int = 1,
+) -> None:
+    """Find the lengths of the shortest paths from some nodes to all, some sources at a time.
 
     Parameters
     ----------
-    graph : float64 sparse array, (n, n)
-        Symmetric, with positive lengths of edges.
+    edges : Edges
+        Each from both ends with the same weight.
     sources : int64 array, (m,)
-
-    Returns
-    -------
-    float64 array, (m, n)
-        inf where there is no path. A length is the sum of its edges from the source on.
+    use : callable
+        Called with some places in `sources` and their lengths, (ROWS, n) at most, of the dtype of
+        the weights: `infinity` of it where there is no path. Each source comes once, in no order,
+        from several threads.
+    threads : int
+        Changes no length. Each has a table of n times LANES lengths.
     """
-    n = graph.shape[0]
-    starts, ends = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
-    edges = starts, ends, np.ascontiguousarray(graph.data)
-    lengths = np.full((len(sources), n), np.inf)
+    n, dtype = len(edges), edges.weights.dtype
+    place = np.arange(n)
+    if n >= RENUMBERED and len(edges.ends) <= np.iinfo(np.int32).max:
+        place = _near_in_memory(edges)
+        edges = _renumbered(edges, place)
+    inside = place[sources]
+    compiled = fill_kernel(dtype)
 
-    def fill(rows: np.ndarray, order: np.ndarray) -> None:
-        table = np.empty((n, LANES))
-        _fill(*edges, sources[rows], order, table, np.empty(n, np.bool_))
-        lengths[rows] = table[:, : len(rows)].T
+    def fill(rows: np.ndarray) -> None:
+        order = np.argsort(lengths_from(edges, inside[rows[:1]])[0], kind="stable")
+        table, top = np.empty((n, LANES), dtype), infinity(dtype)
+        compiled(*edges.parts, inside[rows], order, table, np.empty(n, np.bool_), top)
+        for first in range(0, len(rows), ROWS):
+            some = rows[first : first + ROWS]
+            found = table[:, first : first + len(some)]
+            use(some, np.ascontiguousarray((found if n < RENUMBERED else found[place]).T))
 
-    run_tasks(fill, _blocks(*edges, sources), threads)
+    run_tasks(fill, [(rows,) for rows in _blocks(edges, inside, threads)], threads)
+
+
+def paths_from(edges: Edges, sources: np.ndarray, threads: int = 1) -> np.ndarray:
+    """Lengths of the shortest paths from some nodes to all, (m, n), as `each_block` finds them."""
+    lengths = np.empty((len(sources), len(edges)), edges.weights.dtype)
+    each_block(edges, sources, lengths.__setitem__, threads)
     return lengths
 
 
-def _blocks(starts, ends, weights, sources: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Places in `sources` of blocks of LANES near each other, and all nodes from near to far."""
-    n = len(starts) - 1
-    free, far = np.zeros(n, bool), np.empty(n)
-    heap, place, keys = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+def _blocks(edges: Edges, sources: np.ndarray, threads: int) -> list[np.ndarray]:
+    """Places in `sources` of blocks of at most LANES that are near each other.
+
+    By their lengths from some of them, of which the one that differs most counts.
+    """
+    if len(sources) <= LANES:
+        return [np.arange(len(sources))] if len(sources) else []
+    pivots = np.unique(np.linspace(0, len(sources) - 1, PIVOTS).astype(np.int64))
+    far = run_tasks(
+        lambda k: lengths_from(edges, sources[k : k + 1])[0, sources], zip(pivots), threads
+    )
     left, found = np.arange(len(sources)), []
+    places = np.stack(far, axis=1).astype(np.float64)
+    places[places >= infinity(edges.weights.dtype)] = 0
     while len(left):
-        far[:] = np.inf
-        first = sources[left[0]]
-        kernel(far.dtype)(starts, ends, weights, free, first, far, heap, place, keys)
-        left = left[np.argsort(far[sources[left]], kind="stable")]
-        found.append((left[:LANES], np.argsort(far)))
-        left = np.sort(left[LANES:])
+        apart = np.abs(places[left] - places[left[0]]).max(axis=1)
+        order = np.argsort(apart, kind="stable")
+        found.append(left[order[:LANES]])
+        left = np.sort(left[order[LANES:]])
     return found
+
+
+def _near_in_memory(edges: Edges) -> np.ndarray:
+    """New numbers of the nodes, by Cuthill and McKee: int64 (n,)."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    n = len(edges)
+    ones = np.ones(len(edges.ends), np.int8)
+    graph = csr_array((ones, edges.ends.astype(np.int32), edges.starts.astype(np.int32)), (n, n))
+    place = np.empty(n, np.int64)
+    place[reverse_cuthill_mckee(graph, symmetric_mode=True)] = np.arange(n)
+    return place
+
+
+def _renumbered(edges: Edges, place: np.ndarray) -> Edges:
+    """The same graph with other numbers of its nodes."""
+    old = np.argsort(place)
+    degrees = np.diff(edges.starts)[old]
+    starts = np.concatenate([[0], np.cumsum(degrees)])
+    at = np.repeat(edges.starts[:-1][old] - starts[:-1], degrees) + np.arange(starts[-1])
+    return Edges(starts, place[edges.ends[at]], edges.weights[at], edges.blocked[old])

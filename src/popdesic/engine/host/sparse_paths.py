@@ -140,10 +140,14 @@ def _nearest_from(
     """The nearest others of the sources first ... last - 1, by length and then by number.
 
     `place` is -1 everywhere before and after. Nodes leave the heap in order of their lengths: the
-    search ends behind the last that is as near as the k-th.
+    search ends behind the last that is as near as the k-th. It is no farther than the end of the
+    k-th shortest edge of the source, so that longer paths need not be followed.
     """
     k = near.shape[1]
     for source in range(first, last):
+        bound = far[source, 0] if k else 0  # infinite
+        if 0 < k <= starts[source + 1] - starts[source]:
+            bound = np.partition(weights[starts[source] : starts[source + 1]], k - 1)[k - 1]
         lengths[source] = 0
         heap[0] = source
         place[source] = 0
@@ -174,13 +178,15 @@ def _nearest_from(
                 if blocked[node]:
                     continue
             for edge in range(starts[node], starts[node + 1]):
+                length = lengths[node] + weights[edge]
+                if length > bound:
+                    continue
                 end = ends[edge]
                 if place[end] == -2:
                     continue
                 if place[end] == -1:
                     reached[n_reached] = end
                     n_reached += 1
-                length = lengths[node] + weights[edge]
                 size = _offer(end, length, heap, place, lengths, size)
         for i in range(n_reached):
             place[reached[i]] = -1
@@ -219,7 +225,7 @@ def lengths_from(edges: Edges, sources: np.ndarray, threads: int = 1) -> np.ndar
     """
     dtype = edges.weights.dtype
     lengths = np.full((len(sources), len(edges)), infinity(dtype), dtype)
-    _run(*edges.parts, sources, lengths, threads)
+    _run(edges, sources, lengths, threads)
     return lengths
 
 
@@ -256,7 +262,7 @@ def nearest_by_paths(edges: Edges, k: int, threads: int = 1) -> tuple[np.ndarray
     return near, far
 
 
-def _run(starts, ends, weights, blocked, sources, lengths, threads: int) -> None:
+def _run(edges: Edges, sources: np.ndarray, lengths: np.ndarray, threads: int = 1) -> None:
     """Fill the row of each source in `lengths`, which is infinite before."""
     n_sources, n = lengths.shape
     compiled = kernel(lengths.dtype)
@@ -265,7 +271,7 @@ def _run(starts, ends, weights, blocked, sources, lengths, threads: int) -> None
         heap, place = np.empty(n, np.int64), np.empty(n, np.int64)
         buffers = heap, place, np.empty(n, lengths.dtype)
         for k in range(first, last):
-            compiled(starts, ends, weights, blocked, sources[k], lengths[k], *buffers)
+            compiled(*edges.parts, sources[k], lengths[k], *buffers)
 
     step = max(1, n_sources // (8 * threads))
     bounds = range(0, n_sources, step)
@@ -294,6 +300,5 @@ def sparse_paths(direct: np.ndarray, threads: int) -> np.ndarray:
     ends = np.nonzero(edges)[1].astype(np.int64)
     weights = np.ascontiguousarray(direct[edges])
     lengths = np.full((n, n), top, direct.dtype)
-    free = np.zeros(n, bool)
-    _run(starts, ends, weights, free, np.arange(n), lengths, threads)
+    _run(Edges(starts, ends, weights, np.zeros(n, bool)), np.arange(n), lengths, threads)
     return lengths
