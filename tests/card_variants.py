@@ -241,7 +241,7 @@ def others(card: Card) -> Iterator[Compiled]:
                 | {"sum_tiles": 32 * SUM_WARPS},
                 {"sum_tiles": launch.shared},
             )
-        names = ("add_products", "add_combination")
+        names = ("add_products", "add_combination", "add_own_products", "add_own")
         yield Compiled("columns", "pca/columns", (), dict.fromkeys(names, WIDTH * WIDTH))
     if device.has(expected_plans.LEAST_CAPABILITY):
         pairs = ("subtract_products", "divide_roots", "sum_squares", "list_close")

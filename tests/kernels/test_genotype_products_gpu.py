@@ -65,6 +65,23 @@ def test_columns_have_the_bytes_of_the_cpu(gpu_device, n):
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize(("n", "blocks"), [(1, 1), (2049, 5), (70_000, 30)])
+def test_narrow_columns_have_the_bytes_of_the_cpu(gpu_device, n, blocks):
+    from popdesic.engine.gpu.columns import GpuColumns
+
+    rng, found = np.random.default_rng(n), []
+    numbers = rng.normal(size=(blocks + 1, n, 8)) * 10.0 ** rng.integers(-9, 9, 8)
+    shares = rng.normal(size=(blocks, 8))
+    for columns in (CpuColumns(4), GpuColumns(gpu_device)):
+        rows = columns.rows(blocks, n)
+        rows[:] = columns.xp.asarray(numbers[1:])
+        out = columns.xp.asarray(numbers[0])
+        sums = columns.own_products(rows, out)
+        columns.add_own(out, rows, shares)
+        found.append(sums.tobytes() + columns.get(out).tobytes())
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 def test_components_have_the_bytes_of_the_cpu(gpu_device, missing):
     """The whole search, with vectors on the device; also where a part lies there already."""
@@ -96,6 +113,8 @@ def test_flipped_genotypes_give_the_bytes_of_the_cpu(gpu_device, known):
     vectors = rng.normal(size=(n, 8))
     for own in (gpu, products(calls, gpu_device, 0)):
         assert own.flipped(vectors, flips).tobytes() == cpu.flipped(vectors, flips).tobytes()
+        there = own.flipped(own.xp.asarray(vectors), flips)
+        assert there.get().tobytes() == cpu.flipped(vectors, flips).tobytes()
         assert own.spread_by_person(flips).tobytes() == cpu.spread_by_person(flips).tobytes()
 
 

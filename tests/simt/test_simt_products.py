@@ -147,6 +147,24 @@ def test_columns_have_the_bytes_of_the_cpu(machine, rng, n):
     np.testing.assert_allclose(sums[0, :, :7], parts[0].T @ parts[2], rtol=1e-9, atol=1e-6)
 
 
+@pytest.mark.parametrize(("n", "blocks"), [(1, 1), (15, 2), (2048, 5), (4100, 3)])
+def test_narrow_columns_have_the_bytes_of_the_cpu(machine, rng, n, blocks):
+    from popdesic.engine.gpu.columns import GpuColumns
+
+    found = []
+    numbers = rng.normal(size=(blocks + 1, n, 8)) * 10.0 ** rng.integers(-9, 9, 8)
+    shares = rng.normal(size=(blocks, 8))
+    for columns in (CpuColumns(2), GpuColumns(machine.device)):
+        machine.backward = not machine.backward
+        rows = columns.rows(blocks, n)
+        rows[:] = columns.xp.asarray(numbers[1:])
+        out = columns.xp.asarray(numbers[0].copy())
+        sums = columns.own_products(rows, out)
+        columns.add_own(out, rows, shares)
+        found.append(sums.tobytes() + columns.get(out).tobytes())
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 def test_components_have_the_bytes_of_the_cpu(machine, rng, missing):
     """The whole search, with vectors on the device; also where a part lies there already."""

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from ..engine.base import Backend
+from ..engine.columns import NARROW, Bases, own_lengths
 from ..engine.genotype_products import Calls, Flips, GenotypeProducts
 from ..engine.threads import one_blas_thread, run_tasks
 from ..io.errors import UserError
@@ -51,7 +52,7 @@ WORST_MISFIT = 1e-2
 #: Passes before anything is concluded.
 FIRST_PASSES = 8
 #: Draws of signs: as many columns as a pass sums at once.
-DRAWS = 8
+DRAWS = NARROW
 #: Lanczos steps of the draws between two looks, and at most. They end where the largest eigenvalues
 #: have gained on average less than LEAST_GAIN of the law's standard deviation since the last look.
 #: Of n samples that takes 3 to 4 n**(1/3) steps: in the basis of all steps, the first vector fades
@@ -66,9 +67,6 @@ CENTRE_ERROR, MOST_PROBES = 0.5, 1024
 SHOWN = 20
 #: Stretches whose signs one task draws.
 STRETCHES = 32
-#: Numbers of a column's basis from which threads share the columns: below, starting them takes
-#: longer (60 steps of 4 000 samples: 0.04 s on one thread, 0.4 on two).
-SHARED_NUMBERS = 1 << 21
 #: Number of the first random vectors, apart from those of the draws and stretches.
 START = 1 << 32
 
@@ -346,19 +344,21 @@ def draw_largest(
     numbers = range(START + COLUMNS, START + COLUMNS + DRAWS)
     first = columns_of_signs(lots, numbers, products.threads)
     most_steps = min(most_steps, n)
-    basis = _Bases(first / np.sqrt(n), most_steps, products.threads)
+    columns = products.columns_for(8 * DRAWS * n * most_steps + 2 * flips.signs.nbytes)
+    basis = Bases(columns, columns.xp.asarray(first / np.sqrt(n)), most_steps)
     diagonal, beside = [], []
     largest, unit, squares = np.full(DRAWS, -np.inf), np.nan, np.nan
     for step in range(1, most_steps + 1):
         image = scale * products.flipped(basis.last, flips)
         if step == 1:
             # tr((M - c)^2) by random signs: c alone would leave few digits of it.
-            excess = n * float(((image - left / n * basis.last) ** 2).sum(axis=0).mean())
+            beyond = own_lengths(columns, image - left / n * basis.last)
+            excess = n * float((beyond**2).mean())
             squares = left**2 / n + excess
             unit = centre_and_unit(left, squares, n)[1]
-        diagonal.append((basis.last * image).sum(axis=0))
-        image = basis.without(image)
-        size = np.linalg.norm(image, axis=0)
+        diagonal.append(columns.own_products(basis.last[None], image)[0])
+        basis.subtract(image)
+        size = own_lengths(columns, image)
         beside.append(size)
         small = size <= 1e-10 * np.abs(diagonal[0])
         if step % LOOK == 0 or step == most_steps or small.any():
@@ -367,44 +367,8 @@ def draw_largest(
             largest = found
             if done or small.any() or step == most_steps:
                 break
-        basis.add(image / size)
+        basis.add(image / columns.xp.asarray(size))
     return Draws(known, largest, squares, left, flips)
-
-
-class _Bases:
-    """An orthonormal basis for each column of vectors (n, k), which lies in memory as rows.
-
-    So a column is freed from its basis by two products of a matrix and a vector, which read it
-    once each, and columns are shared among threads. Of 200 000 samples and 100 steps, 1.3 GB
-    are read four times a step.
-    """
-
-    def __init__(self, first: np.ndarray, most: int, threads: int) -> None:
-        self.rows = np.empty((first.shape[1], most, len(first)))  # pages that are used exist
-        self.size, self.threads = 0, threads
-        self.add(first)
-
-    def add(self, vectors: np.ndarray) -> None:
-        self.rows[:, self.size] = vectors.T
-        self.last = vectors
-        self.size += 1
-
-    def without(self, image: np.ndarray) -> np.ndarray:
-        """Columns without their parts along the bases: Gram-Schmidt twice, which is enough.
-
-        (Giraud, Langou and Rozloznik 2005.)
-        """
-        left = np.empty_like(image)
-
-        def work(column: int) -> None:
-            basis, one = self.rows[column, : self.size], np.ascontiguousarray(image[:, column])
-            for _ in range(2):
-                one = one - (basis @ one) @ basis
-            left[:, column] = one
-
-        threads = self.threads if self.size * len(image) >= SHARED_NUMBERS else 1
-        run_tasks(work, [(column,) for column in range(image.shape[1])], threads)
-        return left
 
 
 def flips_of(

@@ -4,7 +4,8 @@ Vectors of many samples are kept as blocks of WIDTH columns, float64 (n, WIDTH);
 zero. A backend implements two operations, product and sum rounded one by one, so that the same
 numbers come from any device and any number of threads: inner products of columns, in order within
 blocks of GRAM_ROWS rows and then over blocks, and the addition of combinations of columns, column
-after column. Small matrices are those of the host.
+after column. Small matrices are those of the host. `Bases` have a basis for each of NARROW
+columns, and two operations of their own.
 
 Orthonormal columns come from the eigenvectors of their inner products (SVQB: Stathopoulos and
 Wu 2002), twice: the first time leaves errors of the square of their condition, the second none.
@@ -17,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-#: Columns of a block.
-WIDTH = 16
+#: Columns of a block, and of the blocks of `Bases`.
+WIDTH, NARROW = 16, 8
 #: Rows of one partial sum of inner products.
 GRAM_ROWS = 2048
 #: Columns that lose all but this share of their length to a basis are dropped.
@@ -30,6 +31,9 @@ LEAST_SQUARE = 1e-12
 
 class Columns(ABC):
     """Arithmetic of blocks of columns on one device."""
+
+    #: The array library of blocks.
+    xp: Any = np
 
     @abstractmethod
     def put(self, array: np.ndarray) -> Any:
@@ -54,6 +58,20 @@ class Columns(ABC):
     @abstractmethod
     def add(self, out: Any, blocks: list, shares: np.ndarray) -> None:
         """Add to a block the columns of others times shares, float64 (len, WIDTH, WIDTH)."""
+
+    @abstractmethod
+    def rows(self, most: int, n: int) -> Any:
+        """Room for narrow blocks, float64 (most, n, NARROW), not filled."""
+
+    @abstractmethod
+    def own_products(self, blocks: Any, right: Any) -> np.ndarray:
+        """Inner products of columns of narrow blocks (len, n, NARROW) with those of the same
+        number of one, (len, NARROW)."""
+
+    @abstractmethod
+    def add_own(self, out: Any, blocks: Any, shares: np.ndarray) -> None:
+        """Add to each column of a narrow block those of the same number of others times shares,
+        float64 (len, NARROW), block after block."""
 
 
 class Basis:
@@ -122,6 +140,48 @@ class Basis:
         for block, used, end in zip(self.blocks, self.widths, ends, strict=True):
             out[:, end - used : end] = self.columns.get(block)[:, :used]
         return out
+
+
+class Bases:
+    """An orthonormal basis for each of NARROW columns, all of the same size.
+
+    Parameters
+    ----------
+    columns : Columns
+    first : block, (n, NARROW)
+        Unit columns, where `columns` has them.
+    most : int
+        Vectors of a basis at most; memory is used as they come, on a GPU at once.
+
+    Attributes
+    ----------
+    last : block, (n, NARROW)
+        The newest vector of each.
+    """
+
+    def __init__(self, columns: Columns, first: Any, most: int) -> None:
+        self.columns, self.size = columns, 0
+        self._rows = columns.rows(most, len(first))
+        self.add(first)
+
+    def add(self, block: Any) -> None:
+        self._rows[self.size] = block
+        self.last = block
+        self.size += 1
+
+    def subtract(self, block: Any) -> None:
+        """Take the parts along the bases out of a block, in place: Gram-Schmidt twice, enough.
+
+        (Giraud, Langou and Rozloznik 2005.)
+        """
+        blocks = self._rows[: self.size]
+        for _ in range(2):
+            self.columns.add_own(block, blocks, -self.columns.own_products(blocks, block))
+
+
+def own_lengths(columns: Columns, block: Any) -> np.ndarray:
+    """Length of each column of a narrow block, (NARROW,)."""
+    return np.sqrt(columns.own_products(block[None], block)[0])
 
 
 def lengths_of(columns: Columns, block: Any) -> np.ndarray:

@@ -213,6 +213,10 @@ class GenotypeProducts(ABC):
     def columns(self) -> Columns:
         """Arithmetic of blocks of vectors where the sums are computed."""
 
+    def columns_for(self, n_bytes: int) -> Columns:
+        """`columns`, or those of the host if so many bytes do not fit beside the genotypes."""
+        return self.columns
+
     @abstractmethod
     def sample_sums(self) -> SampleSums:
         """What single samples sum up to, in one pass over the genotypes."""
@@ -314,11 +318,12 @@ class GenotypeProducts(ABC):
 
         return self._get(self._sum(work, site_blocks(self.calls.n_sites), weights.shape[1]))
 
-    def flipped(self, vectors: np.ndarray, flips: Flips) -> np.ndarray:
+    def flipped(self, vectors: Any, flips: Flips) -> Any:
         """`normal` of the genotypes that `flips` makes of X, other signs for every column."""
         work = self._flipped(vectors, flips)
         blocks = site_blocks(self.calls.n_sites, flips.stretch)
-        return self._get(self._sum(work, blocks, vectors.shape[1]))
+        total = self._sum(work, blocks, vectors.shape[1])
+        return total if isinstance(vectors, self.xp.ndarray) else self._get(total)
 
     def spread_by_person(self, flips: Flips) -> np.ndarray:
         """Estimate the squares of products of each person with others, stretch by stretch.
@@ -346,7 +351,7 @@ class GenotypeProducts(ABC):
             total = total + _variances(own)
         return self._get(total)[self.places]
 
-    def _flipped(self, vectors: np.ndarray, flips: Flips) -> Callable[[Any, int, int], Any]:
+    def _flipped(self, vectors: Any, flips: Flips) -> Callable[[Any, int, int], Any]:
         """What `flipped` adds up over blocks of sites, each within one stretch."""
         xp, (span,) = self.xp, self._spans(None)
         numbers, powers = self._placed(vectors)

@@ -135,6 +135,9 @@ def components(backend: GpuBackend) -> None:
     )
     flips = Flips(signs, stretch, known, found.project(known))
     found.flipped(vectors, flips)
+    rows = columns.rows(1, n)
+    rows[:] = 0
+    columns.add_own(rows[0].copy(), rows, columns.own_products(rows, rows[0]))
     found.spread_by_person(flips)
 
 

@@ -258,9 +258,10 @@ def test_without_graph_tool_the_log_says_so(tmp_path, rng, hidden, bare_python):
     assert community_section(tmp_path, figures, []) is None
 
 
-@pytest.mark.parametrize("forked", [0, 10**6])
-def test_processes_and_jobs_change_no_byte(tmp_path, rng, monkeypatch, forked):
+@pytest.mark.parametrize(("forked", "alone"), [(0, 10**6), (0, 0), (10**6, 10**6)])
+def test_processes_and_jobs_change_no_byte(tmp_path, rng, monkeypatch, forked, alone):
     monkeypatch.setattr("popdesic.communities.study_splits.FORKED", forked)
+    monkeypatch.setattr("popdesic.communities.study_splits.ALONE", alone)
     make_study(tmp_path, rng)
     about, written = run_study(tmp_path, None)
     assert about["communities"] > 1 and about["within"] and about["hdbscan"]

@@ -5,6 +5,7 @@ import pytest
 
 from popdesic.embedding import krylov
 from popdesic.embedding.krylov import Krylov
+from popdesic.engine.columns import Bases, own_lengths
 from popdesic.engine.cpu import columns
 from popdesic.engine.cpu.columns import CpuColumns
 
@@ -69,6 +70,30 @@ def test_the_search_ends_where_nothing_stands_out():
     assert not space.search(20, most_passes=6)
     assert space.passes == 6
     assert 1.28 < space.values[0] <= 1.3
+
+
+@pytest.mark.parametrize(("n", "steps"), [(40, 3), (2049, 9), (5000, 14)])
+def test_each_column_has_an_orthonormal_basis(n, steps):
+    rng, found = np.random.default_rng(8), []
+    vectors = rng.normal(size=(steps, n, 8)) + 3
+    for threads in (1, 3):
+        own = CpuColumns(threads)
+        first = vectors[0] / own_lengths(own, vectors[0])
+        bases = Bases(own, first, steps)
+        for vector in vectors[1:]:
+            left = vector.copy()
+            bases.subtract(left)
+            bases.add(left / own_lengths(own, left))
+        rows = bases._rows
+        for column in range(8):
+            inner = rows[:, :, column] @ rows[:, :, column].T
+            np.testing.assert_allclose(inner, np.eye(steps), atol=1e-13)
+            # Each spans what the vectors so far span.
+            spanned = np.linalg.qr(vectors[:, :, column].T)[0]
+            along = np.abs(spanned.T @ rows[:, :, column].T)
+            np.testing.assert_allclose(along, np.eye(steps), atol=1e-9)
+        found.append(rows.tobytes())
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("rows", [7, 64, 500])

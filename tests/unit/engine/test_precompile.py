@@ -35,6 +35,7 @@ from popdesic.embedding.densmap import densmap_layout
 from popdesic.embedding.umap_layout import umap_layout
 from popdesic.engine import terms
 from popdesic.engine.base import SharedScan, SharedTrait
+from popdesic.engine.columns import Bases
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.genotype_products import Calls, Flips
 from popdesic.engine.host import number_text
@@ -108,6 +109,9 @@ for missing in (0, 0.1):
     products.normal(vectors)
     block = products.columns.put(vectors)
     products.columns.add(block, [block.copy()], products.columns.gram([block], block))
+    narrow = rng.random((1, 40, 8))
+    bases = Bases(products.columns, narrow[0], 3)
+    bases.subtract(narrow[0].copy())
     known = np.linalg.qr(rng.random((40, 2)))[0]
     signs = np.empty((1, 40, 3), np.int8)
     draw_signs(rng.integers(0, 1 << 60, (40, 3)).astype(np.uint64), 0, 1, signs)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..columns import GRAM_ROWS, WIDTH, Columns
-from ..host.column_sums import add_combination, add_products
+from ..columns import GRAM_ROWS, NARROW, WIDTH, Columns
+from ..host.column_sums import add_combination, add_own, add_own_products, add_products
 from ..threads import run_tasks
 
 #: Partial sums of one task, and rows of one task.
@@ -59,4 +59,28 @@ class CpuColumns(Columns):
 
         n = len(out)
         bounds = [(first, min(first + ROWS, n)) for first in range(0, n, ROWS)]
+        run_tasks(work, bounds, self.threads)
+
+    def rows(self, most: int, n: int) -> np.ndarray:
+        return np.empty((most, n, NARROW))
+
+    def own_products(self, blocks: np.ndarray, right: np.ndarray) -> np.ndarray:
+        n_parts = -(-len(right) // GRAM_ROWS)
+        sums = np.empty((len(blocks), n_parts, NARROW))
+
+        def work(part: int) -> None:
+            add_own_products(blocks, right, part, sums)
+
+        run_tasks(work, zip(range(n_parts)), self.threads)
+        total = np.zeros((len(blocks), NARROW))
+        for part in range(n_parts):
+            total += sums[:, part]
+        return total
+
+    def add_own(self, out: np.ndarray, blocks: np.ndarray, shares: np.ndarray) -> None:
+        def work(first: int, last: int) -> None:
+            add_own(out, blocks, shares, first, last)
+
+        n = len(out)
+        bounds = [(first, min(first + GRAM_ROWS, n)) for first in range(0, n, GRAM_ROWS)]
         run_tasks(work, bounds, self.threads)

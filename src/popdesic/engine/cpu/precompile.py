@@ -146,6 +146,9 @@ def products_of_genotypes() -> None:
     blocks = "float64[:, ::1], float64[:, ::1]"
     _compile(column_sums.add_products, f"({blocks}, int64, int64, float64[:, :, ::1])")
     _compile(column_sums.add_combination, f"({blocks}, float64[:, ::1], int64, int64)")
+    block, narrow = "float64[:, ::1]", "float64[:, :, ::1]"
+    _compile(column_sums.add_own_products, f"({narrow}, {block}, int64, {narrow})")
+    _compile(column_sums.add_own, f"({block}, {narrow}, {block}, int64, int64)")
     lists, whole, small = "int64[::1], int32[::1]", "int64[:, ::1]", "int32[:, ::1]"
     numbers, row, values = "float64[:, ::1]", "float64[::1]", "int32[:, :, ::1]"
     _compile(flipped_sums.list_missing, f"({words}, {lists})")

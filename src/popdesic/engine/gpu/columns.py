@@ -5,17 +5,21 @@ from __future__ import annotations
 import cupy
 import numpy as np
 
-from ..columns import GRAM_ROWS, WIDTH, Columns
+from ..columns import GRAM_ROWS, NARROW, WIDTH, Columns
 from .compile import load_function
 from .devices import Device
 from .layout import divide_up
 
 #: The file of these kernels.
 KERNEL = "pca/columns"
+#: Threads of a block of the kernels of narrow blocks.
+THREADS = 256
 
 
 class GpuColumns(Columns):
     """`Columns` on one device."""
+
+    xp = cupy
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -50,6 +54,29 @@ class GpuColumns(Columns):
         there = cupy.asarray(shares)
         for block, own in zip(blocks, there, strict=True):
             self._run("add_combination", len(out), (out, block, own, np.int64(len(out))))
+
+    def rows(self, most: int, n: int) -> cupy.ndarray:
+        return cupy.empty((most, n, NARROW), np.float64)
+
+    def own_products(self, blocks: cupy.ndarray, right: cupy.ndarray) -> np.ndarray:
+        n, n_parts = len(right), divide_up(len(right), GRAM_ROWS)
+        sums = cupy.empty((len(blocks), n_parts, NARROW), np.float64)
+        arguments = blocks, right, sums, np.int64(n), np.int64(n_parts)
+        self._run_narrow("add_own_products", sums.size, arguments)
+        total, parts = np.zeros((len(blocks), NARROW)), cupy.asnumpy(sums)
+        for part in range(n_parts):
+            total += parts[:, part]
+        return total
+
+    def add_own(self, out: cupy.ndarray, blocks: cupy.ndarray, shares: np.ndarray) -> None:
+        arguments = out, blocks, cupy.asarray(shares), np.int64(len(out)), np.int64(len(blocks))
+        self._run_narrow("add_own", out.size, arguments)
+
+    def _run_narrow(self, function: str, n_threads: int, arguments: tuple) -> None:
+        if n_threads:
+            kernel = load_function(KERNEL, function, (), self.device.capability)
+            numbers = (*arguments, np.int64(n_threads))
+            kernel((divide_up(n_threads, THREADS),), (THREADS,), numbers)
 
     def _run(self, function: str, n: int, arguments: tuple) -> None:
         if n:

@@ -122,7 +122,7 @@ class Passes:
         self._run(blocks, vectors, self.products._spans(factors), weights, None, total)
         return total
 
-    def flipped(self, vectors: np.ndarray, flips: Flips) -> cupy.ndarray:
+    def flipped(self, vectors: Any, flips: Flips) -> cupy.ndarray:
         """`GenotypeProducts.flipped` of MOST_COLUMNS vectors at most, of all places."""
         total = cupy.zeros((self.n_places, vectors.shape[1]), np.float64)
         self._flip(vectors, flips, total)
@@ -135,7 +135,7 @@ class Passes:
         self._flip(vectors, flips, total)
         return total
 
-    def _flip(self, vectors: np.ndarray, flips: Flips, total: cupy.ndarray) -> None:
+    def _flip(self, vectors: Any, flips: Flips, total: cupy.ndarray) -> None:
         blocks = self._cut(site_blocks(self.products.calls.n_sites, flips.stretch), flips.stretch)
         if self._known is None or self._known.flips is not flips:
             self._known = self._know(flips, blocks)
@@ -237,7 +237,7 @@ class Passes:
     def _run(
         self,
         blocks: Blocks,
-        vectors: np.ndarray,
+        vectors: Any,
         spans: list[tuple[int, int]],
         weights: np.ndarray,
         known: Known | None,

@@ -14,6 +14,8 @@ import cupy
 import numpy as np
 
 from ...io.sites import chunks
+from ..columns import Columns
+from ..cpu.columns import CpuColumns
 from ..genotype_products import (
     BLOCK_SITES,
     Calls,
@@ -47,6 +49,8 @@ SENT_BYTES = 32 << 20
 TABLE_BLOCKS = 64
 #: Device memory that one block of sites may need besides its codes, in blocks of sites.
 SPARE_BLOCKS = 16
+#: Device memory that stays free beside columns, for passes and other jobs.
+KEPT_FREE = 1 << 30
 
 
 class GpuProducts(GenotypeProducts):
@@ -82,6 +86,11 @@ class GpuProducts(GenotypeProducts):
     @property
     def columns(self) -> GpuColumns:
         return GpuColumns(self.device)
+
+    def columns_for(self, n_bytes: int) -> Columns:
+        free = cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
+        kept = 2 * self.room.group_bytes + KEPT_FREE
+        return self.columns if n_bytes + kept <= free else CpuColumns(self.threads)
 
     def _put(self, array: np.ndarray) -> cupy.ndarray:
         return cupy.asarray(array)
@@ -155,10 +164,11 @@ class GpuProducts(GenotypeProducts):
         total = totals[0] if len(totals) == 1 else cupy.concatenate(totals, axis=1)
         return total if isinstance(vectors, cupy.ndarray) else self._get(total)
 
-    def flipped(self, vectors: np.ndarray, flips: Flips) -> np.ndarray:
+    def flipped(self, vectors: Any, flips: Flips) -> Any:
         if not self._passes_once(vectors.shape[1]):
             return super().flipped(vectors, flips)
-        return self._get(self.passes.flipped(vectors, flips)[self._where])
+        total = self.passes.flipped(vectors, flips)[self._where]
+        return total if isinstance(vectors, cupy.ndarray) else self._get(total)
 
     def spread_by_person(self, flips: Flips) -> np.ndarray:
         if not self._passes_once(flips.signs.shape[2]):

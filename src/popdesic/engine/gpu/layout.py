@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import layouts
-from ..columns import GRAM_ROWS, WIDTH
+from ..columns import GRAM_ROWS, NARROW, WIDTH
 from ..constants import BASE, INFINITY_INT32, INFINITY_INT64, LEVEL_BITS, ZERO_LEVEL
 from ..genotype_products import BITS, SITE_BITS
 from ..matches import SHARE_BITS
@@ -219,7 +219,13 @@ DEFINES: dict[str, dict[str, int]] = {
         *("SUM_STAGE", "SUM_STEP", "SUM_WARPS", "SUM_ROWS", "SUM_DIGITS"),
         *("TURNED_COLUMNS", "TURNED_WORDS", "PASS_THREADS"),
     )
-    | {"VECTOR_BITS": BITS, "SITE_BITS": SITE_BITS, "GRAM_WIDTH": WIDTH, "GRAM_ROWS": GRAM_ROWS},
+    | {
+        "VECTOR_BITS": BITS,
+        "SITE_BITS": SITE_BITS,
+        "GRAM_WIDTH": WIDTH,
+        "GRAM_ROWS": GRAM_ROWS,
+        "NARROW": NARROW,
+    },
     "umap": {
         "UMAP_THREADS": UMAP_THREADS,
         "POINT_BITS": layouts.POINT_BITS,

@@ -1,7 +1,9 @@
 """Sums over rows of blocks of columns on the CPU (`engine.columns`).
 
 Formulas: `add_products` sums[p][i, j] = a[r, i] b[r, j] over the rows r of partial sum p, in their
-order; `add_combination` out[r, j] += a[r, i] s[i, j], i by i. Shapes: blocks float64 (n, WIDTH).
+order; `add_combination` out[r, j] += a[r, i] s[i, j], i by i. `add_own_products` and `add_own` take
+columns with those of the same number: sums[b, p][j] = a[b][r, j] c[r, j], out[r, j] += a[b][r, j]
+s[b, j], b by b. Shapes: blocks float64 (n, WIDTH), narrow ones (n, NARROW).
 Loops over j have a fixed length, so that they are vectorised; four rows or columns at a time are
 added one after the other, which saves loads and stores of the sums. Nothing is fused or reordered.
 """
@@ -11,7 +13,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from ..columns import GRAM_ROWS, WIDTH
+from ..columns import GRAM_ROWS, NARROW, WIDTH
 
 _OPTIONS = {"nogil": True, "cache": True, "boundscheck": False, "fastmath": False}
 
@@ -50,3 +52,58 @@ def add_combination(out: np.ndarray, block: np.ndarray, shares: np.ndarray, firs
                 sum_ = sum_ + x * shares[i + 1, j]
                 sum_ = sum_ + y * shares[i + 2, j]
                 out[row, j] = sum_ + z * shares[i + 3, j]
+
+
+@numba.njit(**_OPTIONS)
+def add_own_products(blocks: np.ndarray, right: np.ndarray, part: int, sums: np.ndarray):
+    """One partial sum of products of columns of the same number; sums (len, n_parts, NARROW).
+
+    Four blocks at a time, for the same rows.
+    """
+    first, end = part * GRAM_ROWS, min((part + 1) * GRAM_ROWS, len(right))
+    count = len(blocks)
+    four = count - count % 4
+    own = np.empty((4, NARROW))
+    for number in range(0, four, 4):
+        a, b, c, d = blocks[number], blocks[number + 1], blocks[number + 2], blocks[number + 3]
+        own[:] = 0.0
+        w, x, y, z = own[0], own[1], own[2], own[3]
+        for row in range(first, end):
+            for j in range(NARROW):
+                times = right[row, j]
+                w[j] += a[row, j] * times
+                x[j] += b[row, j] * times
+                y[j] += c[row, j] * times
+                z[j] += d[row, j] * times
+        for k in range(4):
+            for j in range(NARROW):
+                sums[number + k, part, j] = own[k, j]
+    for number in range(four, count):
+        a, w = blocks[number], own[0]
+        w[:] = 0.0
+        for row in range(first, end):
+            for j in range(NARROW):
+                w[j] += a[row, j] * right[row, j]
+        for j in range(NARROW):
+            sums[number, part, j] = w[j]
+
+
+@numba.njit(**_OPTIONS)
+def add_own(out: np.ndarray, blocks: np.ndarray, shares: np.ndarray, first: int, last: int):
+    """Add narrow blocks times shares (len, NARROW) to rows `first` to `last`."""
+    count = len(blocks)
+    four = count - count % 4
+    for number in range(0, four, 4):
+        a, b, c, d = blocks[number], blocks[number + 1], blocks[number + 2], blocks[number + 3]
+        own = shares[number : number + 4]
+        for row in range(first, last):
+            for j in range(NARROW):
+                value = out[row, j] + a[row, j] * own[0, j]
+                value = value + b[row, j] * own[1, j]
+                value = value + c[row, j] * own[2, j]
+                out[row, j] = value + d[row, j] * own[3, j]
+    for number in range(four, count):
+        a, share = blocks[number], shares[number]
+        for row in range(first, last):
+            for j in range(NARROW):
+                out[row, j] += a[row, j] * share[j]
