@@ -188,7 +188,7 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
             #pragma unroll
             for (int e = 0; e < 2; ++e) counts[index][e] = next[index][e];
         if (AHEAD) read(min(z_group + 1, z_stop - 1));
-        Bound bound[2];
+        CloseBound bound[2];
         auto add = [&](int g, const Counts (&c)[2]) {
             #pragma unroll
             for (int e = 0; e < 2; ++e)
@@ -220,32 +220,26 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
         #pragma unroll 1
         for (int e = 0; e < 2; ++e) {
             if (!(e ? passes[1] : passes[0])) continue;
-            const MarginsZ m = read_margins_z(margins_z + (z + e) * MARGINS_Z);
-            // Calls visit(index, count) for the cells, counted again.
-            auto visit_again = [&](auto visit) {
-                Counts whole[2];
-                read_tile(yz, y_group, z_group, lane, whole);
-                #pragma unroll
-                for (int index = 0; index <= X_STATES; ++index) {
-                    Counts own[2] = {whole[0], whole[1]}, c;
-                    if (index < X_STATES)
-                        read_state<WHICH>(tile, index, y_group, z_group, lane, own);
-                    #pragma unroll
-                    for (int i = 0; i < WORDS * CELLS; ++i) {
-                        whole[0].word[i] -= own[0].word[i];
-                        whole[1].word[i] -= own[1].word[i];
-                        c.word[i] = e ? own[1].word[i] : own[0].word[i];
-                    }
-                    const int g = index < X_STATES ? stored_state(index) : 2;
-                    if (g < 2 || index == X_STATES) visit_x(g, c, my, m, visit);
-                }
-            };
-            CloseBound close;
-            visit_again([&](int, Count n) { close.add(n, lines); });
-            if (close.value(lines) < (e ? least[1] : least[0])) continue;
             u32* record = scan.found.take(x, first_y + y, first_z + z + e);
             if (!record) continue;
-            visit_again([&](int cell, Count n) { write_count(record + cell * COUNT_WORDS, n); });
+            const MarginsZ m = read_margins_z(margins_z + (z + e) * MARGINS_Z);
+            Counts whole[2];
+            read_tile(yz, y_group, z_group, lane, whole);
+            #pragma unroll
+            for (int index = 0; index <= X_STATES; ++index) {
+                Counts own[2] = {whole[0], whole[1]}, c;
+                if (index < X_STATES) read_state<WHICH>(tile, index, y_group, z_group, lane, own);
+                #pragma unroll
+                for (int i = 0; i < WORDS * CELLS; ++i) {
+                    whole[0].word[i] -= own[0].word[i];
+                    whole[1].word[i] -= own[1].word[i];
+                    c.word[i] = e ? own[1].word[i] : own[0].word[i];
+                }
+                const int g = index < X_STATES ? stored_state(index) : 2;
+                if (g < 2 || index == X_STATES)
+                    visit_x(g, c, my, m,
+                            [&](int cell, Count n) { write_count(record + cell * COUNT_WORDS, n); });
+            }
         }
     }
 }
