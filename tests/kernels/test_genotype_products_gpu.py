@@ -75,7 +75,7 @@ def test_narrow_columns_have_the_bytes_of_the_cpu(gpu_device, n, blocks):
     for columns in (CpuColumns(4), GpuColumns(gpu_device)):
         rows = columns.rows(blocks, n)
         rows[:] = columns.xp.asarray(numbers[1:])
-        out = columns.xp.asarray(numbers[0])
+        out = columns.xp.asarray(numbers[0].copy())
         sums = columns.own_products(rows, out)
         columns.add_own(out, rows, shares)
         found.append(sums.tobytes() + columns.get(out).tobytes())
