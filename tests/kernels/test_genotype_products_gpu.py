@@ -9,6 +9,8 @@ import pytest
 from random_cohorts import random_calls
 
 from popdesic.embedding.krylov import Krylov
+from popdesic.embedding.large_pca import draw_largest
+from popdesic.embedding.lots import lots_of
 from popdesic.embedding.relationship_products import RelationshipProducts
 from popdesic.engine import genotype_products
 from popdesic.engine.cpu.columns import CpuColumns
@@ -160,3 +162,24 @@ def test_genotypes_that_do_not_fit_are_sent_block_by_block(gpu_device, monkeypat
     assert sent.held is None and held.held is not None
     for _ in range(2):
         assert sent.normal(vectors).tobytes() == held.normal(vectors).tobytes()
+
+
+@pytest.mark.parametrize("kept_free", [0, 1 << 62])
+def test_noise_has_the_bytes_of_the_cpu(gpu_device, monkeypatch, kept_free):
+    """Draws whose bases lie on the device, and on the host where there is no room."""
+    from popdesic.engine.gpu import genotype_products as gpu_products
+
+    monkeypatch.setattr(gpu_products, "KEPT_FREE", kept_free)
+    rng = np.random.default_rng(11)
+    calls, found = random_calls(rng, [3000, 500], 4000, 0.0), []
+    n = len(calls.places)
+    start, lots = rng.normal(size=(n, 16)), lots_of(range(n))
+    stretch = np.sort(rng.integers(0, 30, 4000))
+    for own in (CpuProducts(calls, 4), products(calls, gpu_device)):
+        relationship = RelationshipProducts(own)
+        space = Krylov(relationship, start, own.columns)
+        space.search(2, most_passes=3)
+        draws = draw_largest(space, relationship, stretch, 2, lots, 30)
+        found.append((draws.largest.tobytes(), draws.squares, draws.left))
+    assert isinstance(own.columns_for(1), CpuColumns) == (kept_free > 0)
+    assert found[0] == found[1]

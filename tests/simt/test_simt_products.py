@@ -12,6 +12,8 @@ from random_cohorts import random_calls
 from reference import draw_genotypes, evaluate_terms
 
 from popdesic.embedding.krylov import Krylov
+from popdesic.embedding.large_pca import draw_largest
+from popdesic.embedding.lots import lots_of
 from popdesic.embedding.relationship_products import RelationshipProducts
 from popdesic.engine import genotype_products
 from popdesic.engine.cpu.columns import CpuColumns
@@ -181,6 +183,28 @@ def test_components_have_the_bytes_of_the_cpu(machine, rng, missing):
         space.search(3, most_passes=4)
         found.append(b"".join(part.tobytes() for part in space.pairs(20)))
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("kept_free", [0, 1 << 62])
+def test_noise_has_the_bytes_of_the_cpu(machine, rng, monkeypatch, kept_free):
+    """Draws whose bases lie on the device, and on the host where there is no room."""
+    from popdesic.engine.gpu import genotype_products as gpu_products
+    from popdesic.engine.gpu.backend import GpuBackend
+
+    monkeypatch.setattr(gpu_products, "KEPT_FREE", kept_free)
+    calls, found = random_calls(rng, [90], 300, 0.0), []
+    start, lots = rng.normal(size=(len(calls.places), 16)), lots_of(range(len(calls.places)))
+    stretch = np.sort(rng.integers(0, 3, 300))
+    for backend in (cpu_backend(2), GpuBackend()):
+        machine.backward = not machine.backward
+        relationship = RelationshipProducts(backend.genotype_products(calls))
+        space = Krylov(relationship, start, relationship.products.columns)
+        space.search(1, most_passes=2)
+        draws = draw_largest(space, relationship, stretch, 1, lots, 4)
+        found.append((draws.largest.tobytes(), draws.squares, draws.left))
+    on_host = isinstance(relationship.products.columns_for(1), CpuColumns)
+    assert on_host == (kept_free > 0)
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
