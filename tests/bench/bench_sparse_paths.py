@@ -1,11 +1,11 @@
-"""Dijkstra's algorithm from every source beside the dense closure and SciPy, by share of edges.
+"""Paths from every node along edges beside the dense closure and SciPy, by share of edges.
 
     python tests/bench/bench_sparse_paths.py [--sizes 2000 5000] [--repeats 3] [--quick]
 
 Graphs of nearest neighbours (`geodesic.graph: knn`) of random points in 8 dimensions, with weights
 d^1.5. "share" is the share of pairs with an edge, as `measure.close_all` counts it. SciPy's
 dijkstra works in float64 on one CPU; it runs from every tenth source, and its time is multiplied by
-ten. The last table has the share at which Dijkstra's algorithm and the dense closure take equally
+ten. The last table has the share at which paths along edges and the dense closure take equally
 long, on a straight line between the logarithms of the two nearest measurements, beside the limit in
 use (`measure.SPARSE_SHARE`).
 """
@@ -34,7 +34,7 @@ SOURCES = 10
 
 
 def time_closure(direct: np.ndarray, backend: CpuBackend, repeats: int, limit: float):
-    """Seconds and lengths of `close_all` if Dijkstra's algorithm is used up to this share."""
+    """Seconds and lengths of `close_all` if paths along edges are used up to this share."""
     found = np.empty(0)
 
     def close() -> None:
@@ -95,7 +95,7 @@ def bench(n: int, neighbors: list[int], repeats: int) -> list[tuple]:
             cells = (f"{dense:.2f}", f"{ours:.2f}", f"{theirs:.2f}")
             ratio_cells = (f"{dense / ours:.2f}", f"{theirs / ours:.1f}")
             rows.append((k, f"{shares[-1]:.4f}", name, *cells, *ratio_cells))
-    head = ("neighbours", "share", "type", "dense s", "Dijkstra s", "SciPy s", "x dense", "x SciPy")
+    head = ("neighbours", "share", "type", "dense s", "edges s", "SciPy s", "x dense", "x SciPy")
     print_table(f"closure of {n}, seconds, best of {repeats}", head, rows)
     return [
         (n, name, crossing(shares, ratio), measure.SPARSE_SHARE[name])
@@ -111,7 +111,7 @@ def main() -> None:
     options = commandline.parse(parser, sizes=[300], neighbors=[2, 8], repeats=1)
     rows = [row for n in options.sizes for row in bench(n, options.neighbors, options.repeats)]
     head = ("samples", "type", "share at which both take as long", "limit in use")
-    print_table("Dijkstra's algorithm is faster below", head, rows)
+    print_table("paths along edges are faster below", head, rows)
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def test_closures_among_neighbours_equal_the_definition(
     weights = weights_by_hand(plain, founders, k, alpha, density)
     weights[~joined_by_hand(plain, founders, k)] = np.inf
     found = []
-    for share in (0.0, 1.0):  # the dense closure, then Dijkstra's algorithm
+    for share in (0.0, 1.0):  # the dense closure, then paths along edges
         monkeypatch.setattr(measure, "SPARSE_SHARE", dict.fromkeys(measure.SPARSE_SHARE, share))
         options = {"alpha": alpha, "number": "int64", "graph": graph}
         found.append(close_weights(plain, founders, names, backend, **options))

@@ -33,9 +33,9 @@ from .weights import Number, choose_number, fits_float32
 
 log = logging.getLogger(__name__)
 
-#: Largest share of pairs with an edge at which Dijkstra's algorithm is faster than the dense
+#: Largest share of pairs with an edge at which paths along edges are found faster than by the dense
 #: closure on a CPU, by number type (tests/bench/bench_sparse_paths.py).
-SPARSE_SHARE = {"int32": 0.001, "int64": 0.0025}
+SPARSE_SHARE = {"int32": 0.0075, "int64": 0.015}
 #: Rows that an audit recomputes, and the relative differences that rounding explains.
 AUDIT_ROWS = 8
 AUDIT_TOLERANCE = {"int32": 0.0, "int64": 0.0, "float32": 1e-5, "float64": 1e-12}
@@ -205,15 +205,15 @@ def _close_with_ends(
 def close_all(direct: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
     """Closure of stored direct weights from scratch, by whichever exact algorithm is faster.
 
-    On a CPU, Dijkstra's algorithm is faster than the dense closure where few pairs have an edge;
-    in fixed point both give the same bytes.
+    On a CPU, paths from blocks of nodes are found faster than by the dense closure where few pairs
+    have an edge; in fixed point both give the same bytes.
     """
     if backend.name == "cpu" and direct.dtype.name in SPARSE_SHARE:
         share = float((direct < infinity(direct.dtype)).mean())
         if share <= SPARSE_SHARE[direct.dtype.name]:
-            from ..engine.host.sparse_paths import sparse_paths
+            from ..engine.host.block_paths import sparse_paths
 
-            log.info("Dijkstra's algorithm: %.2f %% of the pairs have an edge", 100 * share)
+            log.info("paths by edges: %.2f %% of the pairs have an edge", 100 * share)
             return sparse_paths(direct, backend.threads), Work()
     order = similar_order(direct, backend.threads)
     placed = reordered(direct, order, backend.threads)

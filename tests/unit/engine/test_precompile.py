@@ -47,10 +47,11 @@ from popdesic.engine.host.flipped_sums import draw_signs
 from popdesic.engine.host.signed_sums import add_signed
 from popdesic.engine.host import standard_genotypes
 from popdesic.engine.edges import Edges
+from popdesic.engine.host.block_paths import sparse_paths
 from popdesic.engine.host.neighbor_lists import merge_lists
 from popdesic.engine.host.one_against_all import count_with_all
 from popdesic.engine.host.outside_points import nearest_outside
-from popdesic.engine.host.sparse_paths import nearest_by_paths, sparse_paths
+from popdesic.engine.host.sparse_paths import nearest_by_paths
 from popdesic.engine.host.trees import shortest_trees
 from popdesic.engine.nearest import PlaneParts
 from popdesic.engine.relatives import Closeness

@@ -7,7 +7,7 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.manifold import Isomap
 
 from popdesic.engine.base import infinity
-from popdesic.engine.host.sparse_paths import sparse_paths
+from popdesic.engine.host.block_paths import sparse_paths
 from popdesic.engine.select import select_backend
 from popdesic.geodesic import measure
 from popdesic.geodesic.graph import COMPLETE, Graph, neighbor_edges, spanning_tree

@@ -138,6 +138,30 @@ def paths_from(edges: Edges, sources: np.ndarray, threads: int = 1) -> np.ndarra
     return lengths
 
 
+def sparse_paths(direct: np.ndarray, threads: int) -> np.ndarray:
+    """Lengths of the shortest paths between all pairs of a graph with few edges.
+
+    Parameters
+    ----------
+    direct : int32 or int64 array, (n, n)
+        Symmetric direct weights, zero diagonal, `infinity` of their dtype where there is no edge.
+        No length may exceed that infinity.
+    threads : int
+
+    Returns
+    -------
+    array, (n, n), of the dtype of `direct`
+        `infinity` where there is no path.
+    """
+    n, top = len(direct), infinity(direct.dtype)
+    edges = direct < top
+    np.fill_diagonal(edges, False)
+    starts = np.concatenate([[0], np.cumsum(edges.sum(axis=1))]).astype(np.int64)
+    ends = np.nonzero(edges)[1].astype(np.int64)
+    weights = np.ascontiguousarray(direct[edges])
+    return paths_from(Edges(starts, ends, weights, np.zeros(n, bool)), np.arange(n), threads)
+
+
 def _blocks(edges: Edges, sources: np.ndarray, threads: int) -> list[np.ndarray]:
     """Places in `sources` of blocks of at most LANES that are near each other.
 

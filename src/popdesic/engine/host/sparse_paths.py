@@ -276,29 +276,3 @@ def _run(edges: Edges, sources: np.ndarray, lengths: np.ndarray, threads: int = 
     step = max(1, n_sources // (8 * threads))
     bounds = range(0, n_sources, step)
     run_tasks(work, [(i, min(n_sources, i + step)) for i in bounds], threads)
-
-
-def sparse_paths(direct: np.ndarray, threads: int) -> np.ndarray:
-    """Lengths of the shortest paths between all pairs of a graph with few edges.
-
-    Parameters
-    ----------
-    direct : int32 or int64 array, (n, n)
-        Symmetric direct weights, zero diagonal, `infinity` of their dtype where there is no edge.
-        No length may exceed that infinity.
-    threads : int
-
-    Returns
-    -------
-    array, (n, n), of the dtype of `direct`
-        `infinity` where there is no path.
-    """
-    n, top = len(direct), infinity(direct.dtype)
-    edges = direct < top
-    np.fill_diagonal(edges, False)
-    starts = np.concatenate([[0], np.cumsum(edges.sum(axis=1))]).astype(np.int64)
-    ends = np.nonzero(edges)[1].astype(np.int64)
-    weights = np.ascontiguousarray(direct[edges])
-    lengths = np.full((n, n), top, direct.dtype)
-    _run(Edges(starts, ends, weights, np.zeros(n, bool)), np.arange(n), lengths, threads)
-    return lengths
