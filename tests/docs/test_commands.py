@@ -161,6 +161,7 @@ WAYS: dict[str, Way] = {
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
             *("phantoms.py ../shared/data", "study.py", "population.py", "neighbors.py"),
             *("units.py", "place.py", "ibd.py", "ibd_newcomer.py", "million.py"),
+            "sparse_study.py",
             *("axes.py", "quality.py"),
         )
     },
