@@ -20,7 +20,7 @@ from ..engine.threads import one_blas_thread, run_tasks
 from ..io.bed import read_bim, read_fam
 from ..io.sites import chunks
 from ..io.tables import read_table
-from .splits import Split, cut_tree, split_each
+from .splits import Split, cut_tree, evenly_spaced, split_each
 
 #: Most sites that are counted, evenly spaced: with more, F_ST changes in the fourth decimal.
 MOST_SITES = 20_000
@@ -98,8 +98,7 @@ def open_genotypes(
 
 def evenly(rows: np.ndarray) -> np.ndarray:
     """At most MOST_SITES of some rows, evenly spaced."""
-    n = len(rows)
-    return rows[np.linspace(0, n - 1, min(n, MOST_SITES)).astype(np.int64)]
+    return evenly_spaced(rows, MOST_SITES)
 
 
 @one_blas_thread

@@ -241,7 +241,7 @@ def _mean_distance(points: np.ndarray) -> float:
 
 
 def evenly_spaced(points: np.ndarray, most: int) -> np.ndarray:
-    """Some points, or at most so many of them."""
+    """At most so many of some rows, evenly spaced."""
     n = len(points)
     return points[np.linspace(0, n - 1, min(n, most)).astype(np.int64)]
 

@@ -126,14 +126,15 @@ def split_study(
     opened = open_genotypes(genotypes, definition, unrelated, names)
     drawn = draw_subsamples(n, draws, seed)
     sets = [np.arange(n), *drawn]
-    together = sets[n > ALONE :]
+    alone = n > ALONE
+    together = sets[1:] if alone else sets
     tasks = [*beside, *(partial(split_samples, points[own]) for own in together)]
     run = run_forked if n > FORKED else run_tasks
     if run is run_forked and threads > 1:
         split_samples(points[:: n // LOADED_ON])
     done = run(lambda k: tasks[k](), zip(range(len(tasks))), threads)
     trees = done[len(beside) :]
-    if len(together) < len(sets):
+    if alone:
         trees.insert(0, split_samples(points, threads))
     root, *others = measure_depths(trees, opened, sets, threads)
     community, fine = number_by_size(cut_coarse(root)), number_by_size(cut_tree(root))

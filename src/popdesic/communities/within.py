@@ -18,7 +18,7 @@ from ..engine.threads import one_blas_thread, run_tasks
 from ..io.errors import UserError
 from ..io.sites import chunks
 from .depth import Genotypes
-from .splits import split_samples
+from .splits import evenly_spaced, split_samples
 
 #: Fewest and most samples of a community in which structure is looked for; of more, so many evenly
 #: spaced.
@@ -96,7 +96,7 @@ def _drawn(genotypes: Genotypes, members: np.ndarray) -> np.ndarray:
     own = members[genotypes.unrelated[members]]
     if len(own) < FEWEST_SAMPLES:
         return own[:0]
-    return own[np.linspace(0, len(own) - 1, min(len(own), MOST_SAMPLES)).astype(np.int64)]
+    return evenly_spaced(own, MOST_SAMPLES)
 
 
 def _batches(sizes: list[int]) -> Iterator[tuple[int, int]]:

@@ -19,7 +19,7 @@ from numba import types
 from ..base import infinity
 from ..edges import Edges
 from ..threads import run_tasks
-from .sparse_paths import lengths_from
+from .sparse_paths import lengths_from, types_of
 
 #: Sources of a block: their lengths to 4 000 nodes fit into the cache of a core.
 LANES = 32
@@ -83,11 +83,9 @@ def _fill(starts, ends, weights, blocked, sources, order, table, waiting, top):
 @functools.cache
 def fill_kernel(dtype: np.dtype):
     """`_fill` compiled for lengths of this dtype."""
-    scalar = numba.from_dtype(np.dtype(dtype))
-    indices, flags = types.Array(types.int64, 1, "C"), types.Array(types.boolean, 1, "C")
-    graph = indices, indices, types.Array(scalar, 1, "C"), flags
-    table = types.Array(scalar, 2, "C")
-    signature = types.void(*graph, indices, indices, table, flags, scalar)
+    indices, row, flags, table = types_of(dtype)
+    graph = indices, indices, row, flags
+    signature = types.void(*graph, indices, indices, table, flags, row.dtype)
     return numba.njit([signature], nogil=True, cache=True)(_fill)
 
 

@@ -84,7 +84,10 @@ def search(
 
 @numba.njit(nogil=True, cache=True)
 def _limit(squared, scale, rounding):
-    """What the float32 value of a squared distance of at most `squared` cannot exceed."""
+    """What the float32 value of a squared distance of at most `squared` cannot exceed.
+
+    `rounding` counts twice, because the limit becomes a float32 too.
+    """
     wide = np.sqrt(squared) * scale + SLACK
     return wide * wide * (1 + 2 * rounding)
 

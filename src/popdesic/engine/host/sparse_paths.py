@@ -195,7 +195,7 @@ def _nearest_from(
 @functools.cache
 def kernel(dtype: np.dtype):
     """`_from_source` compiled for lengths of this dtype."""
-    indices, row, flags, _ = _types(dtype)
+    indices, row, flags, _ = types_of(dtype)
     signature = types.void(indices, indices, row, flags, types.int64, row, indices, indices, row)
     return numba.njit([signature], nogil=True, cache=True)(_from_source)
 
@@ -203,7 +203,7 @@ def kernel(dtype: np.dtype):
 @functools.cache
 def nearest_kernel(dtype: np.dtype):
     """`_nearest_from` compiled for lengths of this dtype."""
-    indices, row, flags, table = _types(dtype)
+    indices, row, flags, table = types_of(dtype)
     graph = indices, indices, row, flags
     lists = types.Array(types.int32, 2, "C"), table
     buffers = row, indices, indices, indices
@@ -211,7 +211,7 @@ def nearest_kernel(dtype: np.dtype):
     return numba.njit([signature], nogil=True, cache=True)(_nearest_from)
 
 
-def _types(dtype: np.dtype):
+def types_of(dtype: np.dtype):
     """Types of indices, of a row of lengths, of flags, and of a table of lengths."""
     scalar = numba.from_dtype(dtype)
     rows = (types.Array(kind, 1, "C") for kind in (types.int64, scalar, types.boolean))
@@ -223,9 +223,19 @@ def lengths_from(edges: Edges, sources: np.ndarray, threads: int = 1) -> np.ndar
 
     `infinity` of that dtype where there is no path.
     """
-    dtype = edges.weights.dtype
-    lengths = np.full((len(sources), len(edges)), infinity(dtype), dtype)
-    _run(edges, sources, lengths, threads)
+    n_sources, n, dtype = len(sources), len(edges), edges.weights.dtype
+    lengths = np.full((n_sources, n), infinity(dtype), dtype)
+    compiled = kernel(dtype)
+
+    def work(first: int, last: int) -> None:
+        heap, place = np.empty(n, np.int64), np.empty(n, np.int64)
+        buffers = heap, place, np.empty(n, dtype)
+        for k in range(first, last):
+            compiled(*edges.parts, sources[k], lengths[k], *buffers)
+
+    step = max(1, n_sources // (8 * threads))
+    bounds = range(0, n_sources, step)
+    run_tasks(work, [(i, min(n_sources, i + step)) for i in bounds], threads)
     return lengths
 
 
@@ -260,19 +270,3 @@ def nearest_by_paths(edges: Edges, k: int, threads: int = 1) -> tuple[np.ndarray
     step = max(1, -(-n // (8 * threads)))
     run_tasks(work, [(i, min(n, i + step)) for i in range(0, n, step)], threads)
     return near, far
-
-
-def _run(edges: Edges, sources: np.ndarray, lengths: np.ndarray, threads: int = 1) -> None:
-    """Fill the row of each source in `lengths`, which is infinite before."""
-    n_sources, n = lengths.shape
-    compiled = kernel(lengths.dtype)
-
-    def work(first: int, last: int) -> None:
-        heap, place = np.empty(n, np.int64), np.empty(n, np.int64)
-        buffers = heap, place, np.empty(n, lengths.dtype)
-        for k in range(first, last):
-            compiled(*edges.parts, sources[k], lengths[k], *buffers)
-
-    step = max(1, n_sources // (8 * threads))
-    bounds = range(0, n_sources, step)
-    run_tasks(work, [(i, min(n_sources, i + step)) for i in bounds], threads)
