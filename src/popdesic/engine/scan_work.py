@@ -16,6 +16,9 @@ from ..io.errors import UserError
 FIXED = {"cpu": 300.0, "gpu": 1600.0}
 #: Sites z that are counted together: combinations in the first and the last block count as whole.
 BLOCK = 64
+#: What a pair (x, y) of triples costs beside its z, in triples: blocks of y and z at the diagonal
+#: that hold more than y < z, and the batches of x. It counts in the last units, whose x have few z.
+BESIDE = {"cpu": 0, "gpu": 192}
 #: Samples of a word, and words that a plane of compacted samples is padded by, on average.
 WORD, PADDING = 64, 4
 #: Share of the sites at the end, without missing genotypes, from which on a GPU scans them by two
@@ -84,6 +87,8 @@ def first_site_work(stored: np.ndarray, n_words: int, order: int, kind: str) -> 
     sites = np.arange(n)
     # z > y in whole blocks, as the loops go through them.
     lanes = BLOCK * (-(-n // BLOCK) - (sites + 1) // BLOCK).astype(np.float64)
+    if order == 3:
+        lanes += BESIDE[kind]
     lanes[-1:] = 0
     states = np.full(n, float(n_states))
     if n_states == 3:

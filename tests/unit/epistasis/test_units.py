@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from popdesic.engine.scan_work import BLOCK, FIXED, device_kind, first_site_work
+from popdesic.engine.scan_work import BESIDE, BLOCK, FIXED, device_kind, first_site_work
 from popdesic.engine.select import cpu_backend
 from popdesic.epistasis.permutations import merge_permutations, permute_unit
 from popdesic.epistasis.reorder import pack_states, reorder_sites
@@ -67,6 +67,7 @@ def test_work_by_loops():
             for x in range(150):
                 lanes = [
                     sum(BLOCK for z0 in range((y + 1) // BLOCK * BLOCK, 150, BLOCK))
+                    + (BESIDE[kind] if order == 3 else 0)
                     for y in range(149)
                 ]
                 if order == 2:
