@@ -86,9 +86,10 @@ __device__ __forceinline__ int cluster_rank() {
                 "+r"(d[FIRST + i + 3]), "+r"(d[FIRST + i + 4]), "+r"(d[FIRST + i + 5]), \
                 "+r"(d[FIRST + i + 6]), "+r"(d[FIRST + i + 7])
 #define ACC32(i) ACC8(i), ACC8(i + 8), ACC8(i + 16), ACC8(i + 24)
-#define NAMES64 \
+#define NAMES32 \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define NAMES64 NAMES32 ", " \
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define NAMES96 NAMES64 ", " \
@@ -115,4 +116,13 @@ __device__ __forceinline__ void multiply_192(int (&d)[N], u64 a, u64 b) {
 template <int FIRST, int N>
 __device__ __forceinline__ void multiply_128(int (&d)[N], u64 a, u64 b) {
     asm volatile(MULTIPLY("128", NAMES64, "%64", "%65") : ACC32(0), ACC32(32) : "l"(a), "l"(b));
+}
+// The same with 64 rows of B; d = popcount(A & B) if not `more`.
+template <int FIRST, int N>
+__device__ __forceinline__ void multiply_64(int (&d)[N], u64 a, u64 b, int more) {
+    asm volatile(
+        "{.reg .pred more;\n"
+        "setp.ne.b32 more, %34, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k256.s32.b1.b1.and.popc {" NAMES32 "}, %32, %33, more;}\n"
+        : ACC32(0) : "l"(a), "l"(b), "r"(more));
 }

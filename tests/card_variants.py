@@ -85,7 +85,7 @@ def scans(card: Card) -> Iterator[Compiled]:
     cores = {
         (name, order, states, x_states)
         for kernel, order, (states, x_states), steps in itertools.product(
-            scan_kernels(card.device()), (2, 3), ((2, 2), (2, 3), (3, 3)), (0.0, 1e9)
+            scan_kernels(card.device()), (2, 3), ((2, 2), (2, 3), (3, 3)), (0.0, 30.0, 1e9)
         )
         for name, core in plans.CORES.items()
         if core is plans.choose_core(kernel, order, states, steps, x_states=x_states)
@@ -102,7 +102,7 @@ def scans(card: Card) -> Iterator[Compiled]:
             yield scan(card, name, 2, states, wide=1, apart=1, kind="trait")
         # counts share a word; no room (`test_scans_fit_every_card`)
         room = (order, states) != (3, 3) or card.shared_bytes >= plans.MMA_APART_BYTES
-        if name != "wgmma" and room:
+        if name not in ("wgmma", "middle") and room:
             for kind in ("k2", "interaction"):
                 yield scan(card, name, order, states, wide=1, apart=1, kind=kind, **of_x)
 

@@ -12,19 +12,19 @@
 //           them in a loop that is not unrolled over all of them: such code would not fit the
 //           instruction cache.
 //
-// Compile with -DY_GROUPS=1|2 (groups of 8 sites of y per warp) -DUNROLL=.. -DCHUNK=1|2|4 -DHELD=0|1
-// (1: triples, X_STATES = 3, APART = 0) and the parameters of scan.cuh.
+// Compile with -DUNROLL=.. -DCHUNK=1|2|4 -DHELD=0|1 (1: triples, X_STATES = 3, APART = 0) and the
+// parameters of scan.cuh.
 
 #pragma once
 
-#include "scan.cuh"
+#include "scoring.cuh"
 
 #if !defined(LAUNCH_Z_SITES) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_SHARED) || \
     !defined(LAUNCH_SCRATCH) || !defined(CHUNK) || !defined(HELD)
 #error "LAUNCH_Z_SITES ... CHUNK come from engine/gpu/epistasis_plans.py"
 #endif
 
-constexpr int WARPS = 8, Z_WARPS = Y_GROUPS == 1 ? 1 : 2;
+constexpr int WARPS = 8, Z_WARPS = 2, Y_GROUPS = 2;  // groups of 8 sites of y of one warp
 // Triples: one state of x after the other.
 #define BY_STATE (X_STATES == 3 || APART)
 // Sets of accumulators: states of x, or both words of a count.
@@ -53,43 +53,6 @@ __device__ __forceinline__ constexpr int odd_of(int k, int slot) {
 // First sites of a warp within an item.
 __device__ __forceinline__ int warp_y(int warp) { return warp / Z_WARPS * Y_GROUPS * 8; }
 __device__ __forceinline__ int warp_z(int warp) { return warp % Z_WARPS * Z_GROUPS * 8; }
-
-// Element `index` of lane `lane` in an array of Counts that a warp accesses without bank conflicts.
-__device__ __forceinline__ Counts read_counts(const u32* from, int index, int lane) {
-    Counts c;
-    #pragma unroll
-    for (int w = 0; w < WORDS; ++w) {
-        const int at = index * WORDS + w;
-        u32* word = c.word + w * CELLS;
-        if (CELLS == 4) {
-            const uint4 four = reinterpret_cast<const uint4*>(from)[at * 32 + lane];
-            word[0] = four.x;
-            word[1] = four.y;
-            word[2] = four.z;
-            word[3] = four.w;
-        } else {
-            const u32* own = from + at * (CELLS * 32) + lane;  // one address, then offsets
-            #pragma unroll
-            for (int i = 0; i < CELLS; ++i) word[i] = own[i * 32];
-        }
-    }
-    return c;
-}
-__device__ __forceinline__ void write_counts(u32* to, int index, int lane, const Counts& c) {
-    #pragma unroll
-    for (int w = 0; w < WORDS; ++w) {
-        const int at = index * WORDS + w;
-        const u32* word = c.word + w * CELLS;
-        if (CELLS == 4) {
-            reinterpret_cast<uint4*>(to)[at * 32 + lane] =
-                make_uint4(word[0], word[1], word[2], word[3]);
-        } else {
-            u32* own = to + at * (CELLS * 32) + lane;
-            #pragma unroll
-            for (int i = 0; i < CELLS; ++i) own[i * 32] = word[i];
-        }
-    }
-}
 
 // Index of sites (y, z) in the pair table, in the order in which a core for triples reads it.
 __device__ __forceinline__ int table_index(int y, int z) {
@@ -186,27 +149,10 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
             Counts c[3] = {read_counts(stash, slot * 2, lane),
                            read_counts(stash, slot * 2 + 1, lane), next};
             next = read_counts(yz, min(k * CHUNK + slot + 1, PAIRS - 1), lane);
-            #pragma unroll
-            for (int i = 0; i < CELLS; ++i) c[2].word[i] -= c[0].word[i] + c[1].word[i];
             const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
             float least = need;
             if (OFFSETS) least += known_of_triple(scan, x, first_y + y, first_z + z);
-            // Calls visit(index, count) for all 27 cells.
-            auto visit_all = [&](auto visit) {
-                #pragma unroll
-                for (int g = 0; g < 3; ++g) visit_x(g, c[g], my, mz, visit);
-            };
-            Bound bound;
-            visit_all([&](int, Count n) { bound.add(n, lines); });
-            if (!__any_sync(~0u, bound.value(lines) >= least)) continue;
-            #pragma unroll
-            for (int i = 0; i < 3 * CELLS; ++i) forget(c[i / CELLS].word[i % CELLS]);
-            CloseBound close;
-            visit_all([&](int, Count n) { close.add(n, lines); });
-            if (close.value(lines) < least) continue;
-            u32* record = scan.found.take(x, first_y + y, first_z + z);
-            if (record)
-                visit_all([&](int cell, Count n) { write_count(record + cell * COUNT_WORDS, n); });
+            score_triple(c, my, mz, x, first_y + y, first_z + z, lines, least, scan);
         }
     }
 }

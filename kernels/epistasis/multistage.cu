@@ -18,7 +18,7 @@
 // The POPC form has no NVIDIA-specific code, so it should compile under HIP with warps of 32; that
 // was not tried. Compile with -DPOPC=0|1 -DSTAGES=.. -DSCRATCH_SHARED=0|1 -DMARGIN_SETS=1|2
 // -DSTASH_IN_SLOTS=0|1 (with 0: three phases of triples score while stages are on their way)
-// -DY_GROUPS=2 and the parameters of epilogue.cuh.
+// and the parameters of epilogue.cuh.
 
 #include "../common.cuh"
 #include "../ptx.cuh"

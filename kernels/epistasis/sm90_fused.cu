@@ -2,36 +2,78 @@
 // thousands of samples. sm90_deep.cu is for more samples, and for pairs.
 //
 // Formula   counts of (g of x, s of y, t of z), g, s, t in {0, 1}, in both classes: popcounts of
-//           ANDed planes, compacted to the samples with x in g (EPIClear, section 3.2), then the
-//           epilogue of epilogue.cuh. Instruction wgmma.mma_async m64n128k256 .b1 .and.popc,
+//           ANDed planes, compacted to the samples with x in g (EPIClear, section 3.2), then a bound
+//           of each table (scoring.cuh). Instruction wgmma.mma_async m64n128k256 .b1 .and.popc,
 //           sm_90a. Two stored states only.
 // Shapes    as in sm90_deep.cu, without scratch.
-// Threads   3 warpgroups: a producer, and two consumers that also score, 32 sites of y each. They
-//           share slots alone, so that one can count while the other one scores. Persistent.
-// Shared    slots of operands (sm90_mainloop.cuh); counts of a chunk of combinations; triples: two
-//           sets of margins of each consumer.
+// Threads   7 warpgroups: two counters, 32 sites of y each; four that score; a producer. Counts pass
+//           through shared memory, so that sixteen warps score while the next x is counted.
+//           Persistent.
+// Counts    of a half, 32 sites of y: [8 sites of y][8 sites of z][state of z][state of x][lane], in
+//           the order of the accumulators: state of y, even and odd z. Counters hold those of one
+//           state of the next x in registers until the half is free.
+// Shared    slots of operands (sm90_mainloop.cuh); counts of both halves; two sets of margins of each
+//           half, made by its counter: the barriers of its counts also say when they are there, and
+//           when they are free.
 // Overflow  as in sm90_deep.cu, with APART = 0 alone.
 //
-// Compile with -DY_GROUPS=1 and the parameters of epilogue.cuh and sm90_mainloop.cuh.
+// Compile with the parameters of sm90_mainloop.cuh.
 
-#include "epilogue.cuh"
+#define NARROW 1  // instructions of 64 columns, as wider ones do not fit 72 registers a thread
+#include "scoring.cuh"
 #include "sm90_mainloop.cuh"
 
-constexpr int CONSUMERS = 2, THREADS = (CONSUMERS + 1) * WARPGROUP;
-constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
-constexpr int Y_SITES = TILE_SITES / CONSUMERS;
+#if !defined(LAUNCH_Z_SITES) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_SHARED)
+#error "LAUNCH_Z_SITES ... LAUNCH_SHARED come from engine/gpu/epistasis_plans.py"
+#endif
+
+constexpr int HALVES = 2, COUNTER_WARPS = 4 * HALVES, SCORER_WARPS = 16;
+constexpr int THREADS = 7 * WARPGROUP;
+// Launched with 72 registers a thread, which suffice to score.
+constexpr int PRODUCER_REGISTERS = 24, COUNTER_REGISTERS = 96;
+constexpr int Z_SITES = LAUNCH_Z_SITES, Y_SITES = TILE_SITES / HALVES;
+constexpr int N_ACC = Z_SITES;                     // 64 rows x 2 Z_SITES columns / 128 threads
+constexpr int PAIRS = Z_SITES / 4;                 // of a thread that counts
+constexpr int TABLE_Z = 64, TABLE_PAIRS = TABLE_Z / 4;
+constexpr int TRIPLES = 4 * PAIRS / SCORER_WARPS;  // of a thread that scores, in a half
+constexpr int HALF_WORDS = ORDER == 3 ? 4 * PAIRS * 2 * CELLS * 32 : 0;
 constexpr int MARGIN_COUNTS = ORDER == 3 ? Y_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
-static_assert(!APART && X_STATES == 2, "choose_core in engine/gpu/epistasis_plans.py takes another core");
-static_assert(THREADS == LAUNCH_THREADS &&
-              1023 + STAGES * SLOT_BYTES<Z_SITES> + WARPS * STASH_WORDS * 4 +
-                      2 * CONSUMERS * MARGIN_COUNTS * (int)sizeof(Count) + Slots::BARRIER_BYTES
+static_assert(!APART && STATES == 2 && X_STATES == 2 && COLUMN_STATES == 2 && (ORDER == 3 || TABLE),
+              "choose_core in engine/gpu/epistasis_plans.py takes another core");
+static_assert(THREADS == LAUNCH_THREADS && (Z_SITES == 64 || (Z_SITES == 32 && ORDER == 3)) &&
+              1023 + STAGES * SLOT_BYTES<Z_SITES> + HALVES * HALF_WORDS * 4 +
+                      2 * HALVES * MARGIN_COUNTS * (int)sizeof(Count) + Slots::BARRIER_BYTES +
+                      2 * HALVES * 8
                   <= LAUNCH_SHARED,
               "scan_shape in engine/gpu/epistasis_plans.py is for another kernel");
 
-// Waits for the threads of one consumer.
-__device__ __forceinline__ void consumer_sync(int consumer) {
-    asm volatile("bar.sync %0, %1;\n" ::"r"(1 + consumer), "n"(WARPGROUP) : "memory");
+// Behind the margins of a site: what x and it say about the phenotype (OFFSETS).
+constexpr int KNOWN_Y = STATES * STATES + 2 * STATES + 1, KNOWN_Z = STATES * STATES + STATES;
+static_assert(KNOWN_Y < MARGINS_Y && KNOWN_Z < MARGINS_Z, "MARGINS in engine/gpu/epistasis_plans.py");
+__device__ __forceinline__ float& known_in(const Count* at) {
+    return *reinterpret_cast<float*>(const_cast<Count*>(at));
 }
+// Counts of combination `pair` (group of 8 sites of z, even or odd) of a thread that counted.
+__device__ __forceinline__ Counts counts_of(const int (&acc)[N_ACC], int pair) {
+    Counts c;
+    #pragma unroll
+    for (int cell = 0; cell < CELLS; ++cell)
+        c.word[cell] = acc[(pair / 2 * 2 + cell % 2) * 4 + pair % 2 + cell / 2 * 2];
+    return c;
+}
+// Index of sites (y, z) in the pair table of a tile and 64 sites of z.
+__device__ __forceinline__ int table_index(int y, int z) {
+    return y / 8 * TABLE_PAIRS + z / 8 * 2 + z % 2;
+}
+
+#if ORDER == 2
+// Counts of two sites in the pair tables.
+__device__ __forceinline__ Counts pair_counts(const u32* tables, int y, int z, int padded_sites) {
+    const u32* table = tables + table_at(y / TILE_SITES, z / Z_SITES * Z_SITES, padded_sites);
+    return read_counts(table, table_index(y % TILE_SITES, z % Z_SITES), y % 8 * 4 + z % 8 / 2);
+}
+#include "information.cuh"
+#endif
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
 epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
@@ -40,64 +82,163 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                u32* yz, u32*, u32* progress, const Scan* __restrict__ given) {
     extern __shared__ u8 shared[];
     u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
-    u32* stash = reinterpret_cast<u32*>(aligned + STAGES * SLOT_BYTES<Z_SITES>);
-    Count* margins = reinterpret_cast<Count*>(stash + WARPS * STASH_WORDS);
-    const Slots slots((u32)__cvta_generic_to_shared(aligned),
-                      (u32)__cvta_generic_to_shared(margins + 2 * CONSUMERS * MARGIN_COUNTS));
+    u32* counts = reinterpret_cast<u32*>(aligned + STAGES * SLOT_BYTES<Z_SITES>);
+    Count* margins = reinterpret_cast<Count*>(counts + HALVES * HALF_WORDS);
+    const u32 barriers = (u32)__cvta_generic_to_shared(margins + 2 * HALVES * MARGIN_COUNTS);
+    const Slots slots((u32)__cvta_generic_to_shared(aligned), barriers);
+    // mbarriers of the halves: counted, scored
+    const u32 counted = barriers + Slots::BARRIER_BYTES, scored = counted + HALVES * 8;
     const int rank = cluster_rank();
-    if (threadIdx.x == 0) slots.init(WARPS);
+    if (threadIdx.x == 0) {
+        for (int half = 0; half < HALVES; ++half) {
+            barrier_init(counted + 8 * half, COUNTER_WARPS / HALVES);
+            barrier_init(scored + 8 * half, SCORER_WARPS);
+        }
+        slots.init(COUNTER_WARPS);
+    }
     cluster_sync();
 
-    const int warpgroup = threadIdx.x / WARPGROUP;
-    if (warpgroup == 0) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(PRODUCER_REGISTERS));
-        if (threadIdx.x == 0)
-            produce<Z_SITES>(slots, packed, stages, items, n_items, x_first, first_site,
-                                padded_sites, progress, *given);
-    } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(CONSUMER_REGISTERS));
-        const int thread = threadIdx.x - WARPGROUP, consumer = warpgroup - 1;
-        const Place place{__shfl_sync(~0u, thread / 32, 0), thread % 32};
-        margins += consumer * 2 * MARGIN_COUNTS;
-        const int own_y = consumer * Y_SITES;  // its first site of y
-#ifdef SKEW
-        if (consumer) __nanosleep(SKEW);
-#endif
-        const Scan& scan = *given;
-        Mainloop<Z_SITES> mainloop(slots, consumer, place.lane);
-        stash += place.warp * STASH_WORDS;
-        int acc[N_ACC];
-        int turn = 0;  // alternates between the two sets of margins, across items too
+    const int warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
+    const Scan& scan = *given;
+    if (warp < COUNTER_WARPS) {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(COUNTER_REGISTERS));
+        const int half = warp / 4;
+        Mainloop<Z_SITES> mainloop(slots, half, lane);
+        Ring<2> turn;  // the two sets of margins
+        int acc[N_ACC], parity = 1;
         for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
-            const int tile_y = items[i].x * CLUSTER + rank, first_y = tile_y * TILE_SITES;
-            const int first_z = items[i].y * Z_SITES;
+            const int tile_y = items[i].x * CLUSTER + rank, first_z = items[i].y * Z_SITES;
 #if ORDER == 3
             const int2 range = operands_of(items[i], x_first);
             if (range.y <= range.x) continue;
-            const u32* table = yz + table_at(tile_y, first_z, padded_sites)
-                             + place.warp * (PAIRS * CELLS * 32);
-            MarginMaker<Z_SITES, Y_SITES> maker(thread % WARPGROUP, first_y + own_y, first_z, scan);
-            maker.load(xy, range.x, padded_sites);
+            MarginMaker<Z_SITES, Y_SITES> maker(threadIdx.x % WARPGROUP,
+                                                tile_y * TILE_SITES + half * Y_SITES, first_z, scan);
+            float known = 0.0f;  // of x and the site of this thread
+            auto load = [&](int x) {
+                maker.load(xy, x, padded_sites);
+                if (OFFSETS) known = known_of(scan, x_first + x, maker.site);
+            };
+            load(range.x);
             for (int x = range.x; x < range.y; ++x) {
-                Count* margins_y = margins + turn * MARGIN_COUNTS;
-                turn ^= 1;
+                Count* margins_y = margins + (half * 2 + turn.slot) * MARGIN_COUNTS;
                 Count* margins_z = margins_y + Y_SITES * MARGINS_Y;
+                turn.advance();
                 maker.make(x_first + x, scan, margins_y, margins_z);
-                consumer_sync(consumer);
-                if (x + 1 < range.y) maker.load(xy, x + 1, padded_sites);
+                if (OFFSETS)
+                    known_in(maker.of_y ? margins_y + maker.at * MARGINS_Y + KNOWN_Y
+                                        : margins_z + maker.at * MARGINS_Z + KNOWN_Z) = known;
+                if (x + 1 < range.y) load(x + 1);
                 const int* ends = segments + (i64)x * (SEGMENTS + 1) + 1;
+                u32* own = counts + half * HALF_WORDS + warp % 4 * (PAIRS * 2 * CELLS * 32);
                 mainloop.start(ends[SEGMENTS - 1]);
-                mainloop.count<0, N_ACC / 2>(acc, ends);
-                mainloop.count<N_ACC / 2, N_ACC / 2>(acc, ends + 2);
-                score_triples(acc, stash, table, margins_y - own_y * MARGINS_Y, margins_z, place,
-                              x_first + x, first_y, first_z, scan);
+                #pragma unroll 1
+                for (int g = 0; g < 2; ++g) {
+                    mainloop.count<0, N_ACC>(acc, ends + 2 * g);
+                    if (g == 0) barrier_wait(scored + 8 * half, parity);
+                    #pragma unroll
+                    for (int block = 0; block < PAIRS; ++block)  // of 8 columns
+                        reinterpret_cast<int4*>(own)[(2 * block + g) * 32 + lane] =
+                            make_int4(acc[4 * block], acc[4 * block + 1], acc[4 * block + 2],
+                                      acc[4 * block + 3]);
+                }
+                parity ^= 1;
+                __syncwarp();
+                if (lane == 0) barrier_arrive(counted + 8 * half, rank);
             }
 #else
+            u32* table = yz + table_at(tile_y, first_z, padded_sites) + warp * (PAIRS * CELLS * 32);
             mainloop.start(segments[2]);
             mainloop.count<0, N_ACC>(acc, segments + 1);
-            score_pairs(acc, stash, yz, padded_sites, place, tile_y, first_z, scan);
+            #pragma unroll
+            for (int pair = 0; pair < PAIRS; ++pair)
+                write_counts(table, pair, lane, counts_of(acc, pair));
 #endif
         }
+    } else if (warp < COUNTER_WARPS + SCORER_WARPS) {
+#if ORDER == 3
+        const Lines lines = scan.lines;
+        const float need = scan.need;
+        const int first = (warp - COUNTER_WARPS) * TRIPLES;  // of its triples in a half
+        const int y_group = first / PAIRS, first_pair = first % PAIRS;
+        Ring<2> turn;
+        int parity = 0;
+        for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
+            const int2 range = operands_of(items[i], x_first);
+            const int first_y = (items[i].x * CLUSTER + rank) * TILE_SITES;
+            const int first_z = items[i].y * Z_SITES;
+            const u32* table =
+                yz + table_at(first_y / TILE_SITES, first_z / TABLE_Z * TABLE_Z, padded_sites);
+            const int at = table_index(y_group * 8, first_z % TABLE_Z) + first_pair;
+            // Of its k-th triple in a half. The address is made each time, as registers are few.
+            auto table_of = [&](int half, int k) {
+                u32 index = half * (4 * TABLE_PAIRS) + at + k;
+                forget(index);
+                return read_counts(table, index, lane);
+            };
+            Counts next = table_of(0, 0);
+            for (int x = range.x; x < range.y; ++x) {
+                #pragma unroll 1
+                for (int half = 0; half < HALVES; ++half) {
+                    const Count* margins_y = margins + (half * 2 + turn.slot) * MARGIN_COUNTS;
+                    const Count* margins_z = margins_y + Y_SITES * MARGINS_Y;
+                    const u32* own = counts + half * HALF_WORDS;
+                    const int y = y_group * 8 + lane / 4;
+                    barrier_wait(counted + 8 * half, parity);
+                    const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
+                    const float of_y = OFFSETS ? known_in(margins_y + y * MARGINS_Y + KNOWN_Y) : 0.0f;
+                                        #pragma unroll 1
+                    for (int k = 0; k < TRIPLES; k += 2) {
+                        const int even = (first_pair + k) * 4 + lane % 4 * 2;
+                        float2 known = make_float2(0.0f, 0.0f);  // of y, and even and odd z
+                        if (OFFSETS)
+                            known = *reinterpret_cast<const float2*>(
+                                scan.known + (i64)(first_y + half * Y_SITES + y) * scan.known_pitch +
+                                first_z + even);
+                        // [state of z][state of x]: state of y, even and odd z
+                        u32 word[2][2][4];
+                        #pragma unroll
+                        for (int i = 0; i < 4; ++i) {
+                            const uint4 four = reinterpret_cast<const uint4*>(own)
+                                [(2 * (first + k) + i) * 32 + lane];
+                            word[i / 2][i % 2][0] = four.x;
+                            word[i / 2][i % 2][1] = four.y;
+                            word[i / 2][i % 2][2] = four.z;
+                            word[i / 2][i % 2][3] = four.w;
+                        }
+                        #pragma unroll
+                        for (int odd = 0; odd < 2; ++odd) {
+                            const int z = even + odd;
+                            Counts c[3];
+                            #pragma unroll
+                            for (int i = 0; i < 2 * CELLS; ++i)
+                                c[i / CELLS].word[i % CELLS] =
+                                    word[i % 2][i / CELLS][i % CELLS / 2 * 2 + odd];
+                            c[2] = next;
+                            const int after = k + odd + 1;
+                            next = table_of(after < TRIPLES ? half : half ^ 1, after % TRIPLES);
+                            const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
+                            float least = need;
+                            if (OFFSETS) {
+                                const float of_z = known_in(margins_z + z * MARGINS_Z + KNOWN_Z);
+                                least += fmaxf(odd ? known.y : known.x, fmaxf(of_y, of_z));
+                            }
+                            score_triple(c, my, mz, x_first + x, first_y + half * Y_SITES + y,
+                                         first_z + z, lines, least, scan);
+                        }
+                    }
+                    __syncwarp();
+                    if (lane == 0) barrier_arrive(scored + 8 * half, rank);
+                }
+                parity ^= 1;
+                turn.advance();
+            }
+        }
+#endif
+    } else {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(PRODUCER_REGISTERS));
+        if (warp == COUNTER_WARPS + SCORER_WARPS && lane == 0)
+            produce<Z_SITES>(slots, packed, stages, items, n_items, x_first, first_site,
+                                padded_sites, progress, scan);
     }
     // no CTA may exit while another one of the cluster can still write to its shared memory
     cluster_sync();

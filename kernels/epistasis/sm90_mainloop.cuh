@@ -83,15 +83,25 @@ __device__ __forceinline__ void produce(Slots slots, const u8* packed, const int
     lockstep.finish();
 }
 
-// acc[FIRST ...] += products of 64 rows and 2 SIZE columns. Two instructions of 128 columns are as
-// fast as one of 256, and fit a kernel that is launched with 128 registers per thread.
+#ifndef NARROW
+#define NARROW 0
+#endif
+// acc[FIRST ...] += products of 64 rows and 2 SIZE columns; with `fresh`, NARROW alone: = instead of
+// +=. Two instructions of 128 columns are as fast as one of 256, and fit a kernel that is launched with
+// 128 registers per thread; those of 64 columns fit one of 72.
 template <int FIRST, int SIZE, int N>
-__device__ __forceinline__ void multiply_step(int (&acc)[N], u64 a, u64 b) {
+__device__ __forceinline__ void multiply_step(int (&acc)[N], u64 a, u64 b, bool fresh) {
+#if NARROW
+    multiply_64<FIRST>(acc, a, b, !fresh);
+    if constexpr (SIZE == 64)
+        multiply_64<FIRST + 32>(acc, a, b + (64 * STAGE_BYTES >> 4), !fresh);
+#else
     if constexpr (SIZE == 96)
         multiply_192<FIRST>(acc, a, b);
     else
         multiply_128<FIRST>(acc, a, b);
     if constexpr (SIZE == 128) multiply_128<FIRST + 64>(acc, a, b + (128 * STAGE_BYTES >> 4));
+#endif
 }
 
 // Consumer mainloop of one warpgroup: 64 rows of y.
@@ -113,9 +123,9 @@ struct Mainloop {
         if (unread >= 0 && lane < CLUSTER) barrier_arrive(slots.empty + 8 * unread, lane);
         unread = -1;
     }
-    // acc[FIRST ...] += popcounts of the steps up to `end`.
+    // acc[FIRST ...] += popcounts of the steps up to `end`; `fresh`: see `multiply_step`.
     template <int FIRST, int SIZE, int N>
-    __device__ __forceinline__ void advance(int (&acc)[N], int end) {
+    __device__ __forceinline__ void advance(int (&acc)[N], int end, bool fresh = false) {
         while (step < end) {
             if (step % STEPS == 0) barrier_wait(slots.full + 8 * ring.slot, ring.parity);
             const int stop = min(end, (step / STEPS + 1) * STEPS);
@@ -124,7 +134,8 @@ struct Mainloop {
             asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
             for (; step < stop; ++step) {
                 const u32 at = step % STEPS * K_STEP_BYTES;
-                multiply_step<FIRST, SIZE>(acc, describe(a + at), describe(b + at));
+                multiply_step<FIRST, SIZE>(acc, describe(a + at), describe(b + at), fresh);
+                fresh = false;
             }
             asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
             // one group stays in flight; the slot of the previous one can be refilled
@@ -157,8 +168,8 @@ struct Mainloop {
     // acc[FIRST ...] = controls << 16 | cases.
     template <int FIRST, int SIZE, int N>
     __device__ __forceinline__ void count(int (&acc)[N], const int* ends) {
-        clear<FIRST, SIZE>(acc);
-        advance<FIRST, SIZE>(acc, ends[0]);
+        if (!NARROW || step == ends[0]) clear<FIRST, SIZE>(acc);
+        advance<FIRST, SIZE>(acc, ends[0], NARROW);
         #pragma unroll
         for (int j = FIRST; j < FIRST + SIZE; ++j) acc[j] <<= 16;
         advance<FIRST, SIZE>(acc, ends[1]);

@@ -77,6 +77,7 @@ KERNELS = [
     ),
     ("epistasis/sm90_deep", "90a", of_scan("deep")),
     ("epistasis/sm90_fused", "90a", of_scan("wgmma")),
+    ("epistasis/sm90_fused", "90a", of_scan("middle")),
     ("epistasis/multistage", "80", of_scan("mma")),
     ("epistasis/multistage", "75", of_scan("popc")),
     *(
@@ -88,6 +89,7 @@ KERNELS = [
             {"order": 2, "table": 1},
             {"order": 2, "table": 1, "wide": 1},
         )
+        if core != "wgmma" or given.get("order") != 2 or given.get("table")  # `deep` scores pairs
     ),
     ("epistasis/sm90_deep", "90a", of_scan("deep", 2, states=3, interaction=True)),
     *(

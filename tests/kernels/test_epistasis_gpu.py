@@ -14,8 +14,8 @@ from popdesic.epistasis.scores import lr_bits, score_tables
 pytestmark = pytest.mark.gpu
 cupy = pytest.importorskip("cupy")
 
-#: Kernels, and wgmma with the core for many samples, with two first sites per operand or one.
-KERNELS = ("deep", "single", "wgmma", "mma", "popc")
+#: Kernels, and wgmma with the cores for more samples; `single`: `deep`, first sites one by one.
+KERNELS = ("deep", "single", "middle", "wgmma", "mma", "popc")
 
 
 @pytest.fixture
@@ -34,6 +34,9 @@ def gpu(request, gpu_device, monkeypatch):
         monkeypatch.setattr(epistasis_plans, "DEEP_STEPS", {2: 0, 3: 0})
         least = -np.inf if kernel == "deep" else np.inf
         monkeypatch.setattr(epistasis_plans, "JOINT_STEPS", {2: least, 3: least})
+        kernel = "wgmma"
+    if kernel == "middle":
+        monkeypatch.setattr(epistasis_plans, "MIDDLE_STEPS", 0)
         kernel = "wgmma"
     if kernel not in supported_kernels(gpu_device):
         pytest.skip(f"{gpu_device.name} does not run {kernel}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from launches import HOPPER, scan_shape
@@ -69,9 +71,11 @@ def test_every_pair_of_two_ranges_lies_in_one_item(tile, width, y, z):
     ("n_items", "n_x", "blocks"),
     [(3, 256, 66), (465, 40, 66), (2080, 20, 66), (50, 1, 66), (0, 7, 9)],
 )
-def test_runs_cover_all_first_sites_once(n_items, n_x, blocks):
+@pytest.mark.parametrize("longest", [math.inf, 16])
+def test_runs_cover_all_first_sites_once(n_items, n_x, blocks, longest):
     items = np.stack([np.arange(n_items), np.arange(n_items)], axis=-1).astype(np.int32)
-    cut = cut_runs(items, n_x, blocks)
+    cut = cut_runs(items, n_x, blocks, longest)
+    assert np.diff(cut[:, 2:]).max(initial=0) <= longest
     assert len(cut) >= min(ITEMS_A_BLOCK * blocks, n_items * n_x)
     if n_x > 1:  # at most 5 % idle at the end
         rounds = -(-len(cut) // blocks)
@@ -150,6 +154,7 @@ def test_core_follows_depth_and_states():
     assert choose_core("wgmma", 2, 3, 0.0) is CORES["deep"]
     assert choose_core("wgmma", 3, 2, 1e4) is CORES["deep"]
     assert choose_core("wgmma", 3, 2, 8.0) is CORES["wgmma"]
+    assert choose_core("wgmma", 3, 2, 30.0) is CORES["middle"]
     assert choose_core("wgmma", 3, 3, 8.0) is CORES["mma"]
     assert choose_core("wgmma", 3, 2, 8.0, x_states=3) is CORES["mma"]
     assert choose_core("wgmma", 3, 2, 1e4, x_states=3) is CORES["deep"]
@@ -165,14 +170,14 @@ def test_core_follows_depth_and_states():
         (name, *form)
         for name in CORES
         for form in ((2, 2, 0), (2, 3, 0), (2, 2, 1), (3, 2, 0), (3, 3, 0))
-        if name != "wgmma" or form[1] == 2  # its accumulators do not hold three states
+        if not CORES[name].halves or form[1] == 2  # its accumulators do not hold three states
     ],
 )
 @pytest.mark.parametrize(("wide", "apart"), [(0, 0), (1, 0), (1, 1)])
 def test_scans_fit_shared_memory(name, order, states, table, wide, apart):
-    if apart and name == "wgmma":
-        pytest.skip("counts share a word")
     core = CORES[name]
+    if apart and core.halves:
+        pytest.skip("counts share a word")
     bare = epistasis_plans.is_bare(core, order, states, apart)
     given = {"wide": wide, "apart": apart, "bare": bare, "lockstep": 8}
     shape = scan_shape(core, order, states, table=table, **given)

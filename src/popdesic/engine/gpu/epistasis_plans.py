@@ -11,7 +11,7 @@ import numpy as np
 from ...io.errors import UserError
 from ..constants import LEVEL_BITS
 from .devices import Device
-from .epistasis_forms import CHUNKS, SPARE_BYTES, Needs, choose_form
+from .epistasis_forms import SPARE_BYTES, Needs, choose_form
 from .layout import BLOCK_SITES, COMPACT_ROWS, PARTS, STAGE_BITS, STEP_BITS, TILE_SITES
 
 #: How many sites the padded number is a multiple of, by stored states: rows are made in whole
@@ -22,13 +22,16 @@ STAGE_STEPS = STAGE_BITS // STEP_BITS
 #: Rows of tiles walked together, so that their planes stay in L2.
 ROW_GROUP = 8
 #: Steps of depth of an x (mean) from which on thread blocks keep in step, and from which on the
-#: core `deep` is the faster, by stored states.
-LOCKSTEP_STEPS, DEEP_STEPS = 48, {2: 75, 3: 165}
+#: core `deep` is the faster, by stored states; before it, `middle` is, from MIDDLE_STEPS on.
+LOCKSTEP_STEPS, DEEP_STEPS, MIDDLE_STEPS = 48, {2: 56, 3: 165}, 10
 #: Steps of depth (mean) that two first sites must save by it, by stored states: twice as many
 #: counts pass through memory, and those of three states have few threads to score them.
 JOINT_STEPS = {2: 160, 3: 350}
 #: Items for each thread block that a launch should have: fewer are cut into runs of x.
 ITEMS_A_BLOCK = 12
+#: Most x of a run where scoring dominates: thread blocks then read planes that are still in L2.
+#: Some units of 0.1 s take a fifth longer otherwise.
+RUN = 32
 #: Largest number of samples of a class that share a word with those of the other class, and that
 #: a kernel turns into a float exactly.
 MAX_SHARED, MAX_CLASS = (1 << 16) - 1, (1 << 23) - 1
@@ -76,7 +79,9 @@ class Core:
     cluster : tiles of y that share the copies of z.
     relay : whether counts pass through memory to epilogue warps. Such a kernel takes `Scan` by
         value; where the same threads count and score, a pointer to it is a tenth faster.
-    copies : of the margins of z, for groups of threads that do not wait for each other.
+    halves : into which the sites of y are cut, each with counts and margins of z of its own in
+        shared memory, from threads that count to others that score; 0: the same threads do both.
+    z_of_triples : sites of z of one item, with `halves`: fewer leave room for more operands.
     """
 
     file: str
@@ -84,7 +89,8 @@ class Core:
     threads: int
     cluster: int = 1
     relay: bool = False
-    copies: int = 1
+    halves: int = 0
+    z_of_triples: int = 64
 
     @property
     def tile_sites(self) -> int:
@@ -101,6 +107,8 @@ class Core:
             return {2: 128, 3: 64}[columns]
         if columns != states:
             return 32 if apart else 64
+        if self.halves:
+            return self.z_of_triples if order == 3 else 64
         return {2: 128 if order == 2 and not apart else 64, 3: 32}[states]
 
     def stash_bytes(
@@ -108,7 +116,13 @@ class Core:
     ) -> int:
         """Shared memory of the counts of one combination of each thread that scores."""
         products = 2 if (order == 3 and (x_states or states) == 2) or apart else 1
-        return 0 if self.relay else 8 * products * states * (columns or states) * 32 * 4
+        if self.relay or self.halves:
+            return 0
+        return 8 * products * states * (columns or states) * 32 * 4
+
+    def counts_bytes(self, order: int) -> int:
+        """Shared memory of the counts of one first site, where other threads score them."""
+        return TILE_SITES * self.z_of_triples * 8 * 4 if self.halves and order == 3 else 0
 
     def scratch_words(
         self,
@@ -129,18 +143,13 @@ class Core:
         return 8 * COMBINATIONS[states] * ((1 + apart) * states**2 + 1) * 32
 
 
-#: The cores: of the kernels, and `deep`, wgmma for more samples.
+#: The cores: of the kernels, and `middle` and `deep`, wgmma for more samples.
 CORES = {
     "deep": Core("epistasis/sm90_deep", (), 512, 2, relay=True),
-    "wgmma": Core(
-        "epistasis/sm90_fused",
-        (("Y_GROUPS", 1), ("UNROLL", 2), ("CHUNK", CHUNKS[0])),
-        384,
-        2,
-        copies=2,
-    ),
-    "mma": Core("epistasis/multistage", (("Y_GROUPS", 2), ("UNROLL", 2), ("POPC", 0)), 256),
-    "popc": Core("epistasis/multistage", (("Y_GROUPS", 2), ("UNROLL", 2), ("POPC", 1)), 256),
+    "middle": Core("epistasis/sm90_fused", (), 896, 2, halves=2, z_of_triples=32),
+    "wgmma": Core("epistasis/sm90_fused", (), 896, 2, halves=2),
+    "mma": Core("epistasis/multistage", (("UNROLL", 2), ("POPC", 0)), 256),
+    "popc": Core("epistasis/multistage", (("UNROLL", 2), ("POPC", 1)), 256),
 }
 
 
@@ -168,6 +177,8 @@ def choose_core(
             kernel = "deep"
         elif (x_states or states) == 3:
             kernel = "mma"  # the counts of three states do not fit the accumulators of wgmma
+        elif steps >= MIDDLE_STEPS:
+            kernel = "middle"
     if kernel == "mma" and crowded and (order, states) == (3, 3) and shared_bytes < MMA_APART_BYTES:
         kernel = "popc"
     return CORES[kernel]
@@ -175,7 +186,7 @@ def choose_core(
 
 def widest_tile(kernel: str) -> int:
     """Sites of y of one item, of the cores of a kernel."""
-    names = ("deep", "wgmma") if kernel == "wgmma" else (kernel,)
+    names = ("deep", "middle", "wgmma") if kernel == "wgmma" else (kernel,)
     return max(CORES[name].tile_sites for name in names)
 
 
@@ -207,14 +218,17 @@ def order_items(y: range, z: range, tile: int, width: int, whole: bool = False) 
     return items
 
 
-def cut_runs(items: np.ndarray, operands: int, blocks: int) -> np.ndarray:
+def cut_runs(
+    items: np.ndarray, operands: int, blocks: int, longest: float = math.inf
+) -> np.ndarray:
     """Items with runs of the operands of a batch, int32 (n, 4): row, column, begin, end.
 
     There are enough runs to give each of `blocks` (thread blocks or clusters) some items, if the
-    operands suffice, and their number leaves few blocks idle in the last wave.
+    operands suffice, and their number leaves few blocks idle in the last wave. None has more
+    operands than `longest`.
     """
     n = max(1, len(items))
-    least = max(1, min(operands, -(-ITEMS_A_BLOCK * blocks // n)))
+    least = max(1, min(operands, -(-ITEMS_A_BLOCK * blocks // n)), math.ceil(operands / longest))
     choices = np.arange(least, min(operands, 2 * least + ITEMS_A_BLOCK) + 1)
     took = -(-n * choices // blocks) / choices
     runs = int(choices[took <= 1.002 * took.min()][0])
@@ -342,9 +356,9 @@ def scan_shape(
     stash, margins = core.stash_bytes(order, states, apart, x_states, columns), 0
     if order == 3:
         of_y, of_z = MARGINS[states]
-        margins = 4 * (1 + wide) * (TILE_SITES * of_y + core.copies * z_sites * of_z)
+        margins = 4 * (1 + wide) * (TILE_SITES * of_y + max(1, core.halves) * z_sites * of_z)
     if core.cluster > 1:
-        fixed = SPARE_BYTES + CHUNKS[0] * stash + 2 * margins
+        fixed = SPARE_BYTES + core.counts_bytes(order) + 2 * margins
         stages = max(2, min(6, (device.shared_bytes - fixed) // slot))
         defines |= {"LOCKSTEP": lockstep, "CLUSTER": core.cluster, "STAGES": stages, "HELD": 0}
         shared = fixed + stages * slot
