@@ -10,8 +10,8 @@ import numpy as np
 from .epistasis_operands import DeviceScan, Operands
 from .epistasis_planes import read_by_kernel
 from .epistasis_plans import (
+    LONGEST_RUN,
     RECORD_WORDS,
-    RUN,
     Core,
     Pace,
     ScanShape,
@@ -142,7 +142,7 @@ class LaunchedScan(DeviceScan):
         if order == 3 and self.crowded is not None:
             chosen = crowded_items(items, self.crowded, tile, width) == bool(self.apart)
             items = items[chosen]
-        return cut_runs(items, operands, blocks, RUN if self.core.halves else math.inf)
+        return cut_runs(items, operands, blocks, LONGEST_RUN if self.core.halves else math.inf)
 
     def _launch(self, order, table, operands: Operands, items, first: int, yz, description) -> None:
         function, shared = self._scan_kernel(order, table)

@@ -31,7 +31,7 @@ JOINT_STEPS = {2: 160, 3: 350}
 ITEMS_A_BLOCK = 12
 #: Most x of a run where scoring dominates: thread blocks then read planes that are still in L2.
 #: Some units of 0.1 s take a fifth longer otherwise.
-RUN = 32
+LONGEST_RUN = 32
 #: Largest number of samples of a class that share a word with those of the other class, and that
 #: a kernel turns into a float exactly.
 MAX_SHARED, MAX_CLASS = (1 << 16) - 1, (1 << 23) - 1
