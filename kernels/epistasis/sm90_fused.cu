@@ -186,7 +186,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                     barrier_wait(counted + 8 * half, parity);
                     const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
                     const float of_y = OFFSETS ? known_in(margins_y + y * MARGINS_Y + KNOWN_Y) : 0.0f;
-                                        #pragma unroll 1
+                    #pragma unroll 1
                     for (int k = 0; k < TRIPLES; k += 2) {
                         const int even = (first_pair + k) * 4 + lane % 4 * 2;
                         float2 known = make_float2(0.0f, 0.0f);  // of y, and even and odd z
