@@ -102,7 +102,7 @@ def scans(card: Card) -> Iterator[Compiled]:
             yield scan(card, name, 2, states, wide=1, apart=1, kind="trait")
         # counts share a word; no room (`test_scans_fit_every_card`)
         room = (order, states) != (3, 3) or card.shared_bytes >= plans.MMA_APART_BYTES
-        if name not in ("wgmma", "middle") and room:
+        if not plans.CORES[name].halves and room:
             for kind in ("k2", "interaction"):
                 yield scan(card, name, order, states, wide=1, apart=1, kind=kind, **of_x)
 

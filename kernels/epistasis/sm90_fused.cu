@@ -3,7 +3,7 @@
 //
 // Formula   counts of (g of x, s of y, t of z), g, s, t in {0, 1}, in both classes: popcounts of
 //           ANDed planes, compacted to the samples with x in g (EPIClear, section 3.2), then a bound
-//           of each table (scoring.cuh). Instruction wgmma.mma_async m64n128k256 .b1 .and.popc,
+//           of each table (scoring.cuh). Instruction wgmma.mma_async m64n64k256 .b1 .and.popc,
 //           sm_90a. Two stored states only.
 // Shapes    as in sm90_deep.cu, without scratch.
 // Threads   7 warpgroups: two counters, 32 sites of y each; four that score; a producer. Counts pass

@@ -165,7 +165,8 @@ struct Mainloop {
         #pragma unroll
         for (int j = FIRST; j < FIRST + SIZE; ++j) acc[j] = 0;
     }
-    // acc[FIRST ...] = controls << 16 | cases.
+    // acc[FIRST ...] = controls << 16 | cases. NARROW: the first step overwrites what there was, if the
+    // segment of the controls has one.
     template <int FIRST, int SIZE, int N>
     __device__ __forceinline__ void count(int (&acc)[N], const int* ends) {
         if (!NARROW || step == ends[0]) clear<FIRST, SIZE>(acc);
