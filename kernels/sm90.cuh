@@ -98,31 +98,31 @@ __device__ __forceinline__ int cluster_rank() {
 #define NAMES128 NAMES96 ", " \
     "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
     "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define MULTIPLY(columns, names, a, b) \
-    "wgmma.mma_async.sync.aligned.m64n" columns "k256.s32.b1.b1.and.popc {" names "}, " a ", " b ", 1;\n"
+#define MULTIPLY(columns, names, a, b, more) \
+    "wgmma.mma_async.sync.aligned.m64n" columns "k256.s32.b1.b1.and.popc " \
+    "{" names "}, " a ", " b ", " more ";\n"
 
 // d[FIRST ...] += popcount(A & B) over 256 bits of depth, both operands in shared memory: A 64
 // rows, B 256 (192, 128) rows, half as many accumulators a thread.
 template <int FIRST, int N>
 __device__ __forceinline__ void multiply_256(int (&d)[N], u64 a, u64 b) {
-    asm volatile(MULTIPLY("256", NAMES128, "%128", "%129")
+    asm volatile(MULTIPLY("256", NAMES128, "%128", "%129", "1")
                  : ACC32(0), ACC32(32), ACC32(64), ACC32(96) : "l"(a), "l"(b));
 }
 template <int FIRST, int N>
 __device__ __forceinline__ void multiply_192(int (&d)[N], u64 a, u64 b) {
-    asm volatile(MULTIPLY("192", NAMES96, "%96", "%97")
+    asm volatile(MULTIPLY("192", NAMES96, "%96", "%97", "1")
                  : ACC32(0), ACC32(32), ACC32(64) : "l"(a), "l"(b));
 }
 template <int FIRST, int N>
 __device__ __forceinline__ void multiply_128(int (&d)[N], u64 a, u64 b) {
-    asm volatile(MULTIPLY("128", NAMES64, "%64", "%65") : ACC32(0), ACC32(32) : "l"(a), "l"(b));
+    asm volatile(MULTIPLY("128", NAMES64, "%64", "%65", "1") : ACC32(0), ACC32(32) : "l"(a), "l"(b));
 }
 // The same with 64 rows of B; d = popcount(A & B) if not `more`.
 template <int FIRST, int N>
 __device__ __forceinline__ void multiply_64(int (&d)[N], u64 a, u64 b, int more) {
     asm volatile(
-        "{.reg .pred more;\n"
-        "setp.ne.b32 more, %34, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n64k256.s32.b1.b1.and.popc {" NAMES32 "}, %32, %33, more;}\n"
+        "{.reg .pred more;\nsetp.ne.b32 more, %34, 0;\n"
+        MULTIPLY("64", NAMES32, "%32", "%33", "more") "}"
         : ACC32(0) : "l"(a), "l"(b), "r"(more));
 }

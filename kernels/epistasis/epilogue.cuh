@@ -339,11 +339,7 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash,
 #endif
 
 #if ORDER == 2 && TABLE
-// Counts of two sites in the pair tables.
-__device__ __forceinline__ Counts pair_counts(const u32* tables, int y, int z, int padded_sites) {
-    const u32* table = tables + table_at(y / TILE_SITES, z / TABLE_Z * TABLE_Z, padded_sites);
-    return read_counts(table, table_index(y % TILE_SITES, z % TABLE_Z), y % 8 * 4 + z % 8 / 2);
-}
+#include "pair_counts.cuh"
 #include "information.cuh"
 #if APART && !TRAIT
 #include "pair_sizes.cuh"

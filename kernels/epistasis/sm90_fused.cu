@@ -67,12 +67,162 @@ __device__ __forceinline__ int table_index(int y, int z) {
 }
 
 #if ORDER == 2
-// Counts of two sites in the pair tables.
-__device__ __forceinline__ Counts pair_counts(const u32* tables, int y, int z, int padded_sites) {
-    const u32* table = tables + table_at(y / TILE_SITES, z / Z_SITES * Z_SITES, padded_sites);
-    return read_counts(table, table_index(y % TILE_SITES, z % Z_SITES), y % 8 * 4 + z % 8 / 2);
-}
+#include "pair_counts.cuh"
 #include "information.cuh"
+#endif
+
+// Counts and margins of both halves in shared memory, and their mbarriers.
+struct Halves {
+    u32* counts;
+    Count* margins;
+    u32 counted, scored;
+
+    __device__ __forceinline__ Halves(u8* from)
+        : counts(reinterpret_cast<u32*>(from)),
+          margins(reinterpret_cast<Count*>(counts + HALVES * HALF_WORDS)) {
+        counted = (u32)__cvta_generic_to_shared(margins + 2 * HALVES * MARGIN_COUNTS);
+        scored = counted + HALVES * 8;
+    }
+    static constexpr int BARRIER_BYTES = 2 * HALVES * 8;
+    // Called by one thread before cluster_sync.
+    __device__ __forceinline__ void init() const {
+        for (int half = 0; half < HALVES; ++half) {
+            barrier_init(counted + 8 * half, COUNTER_WARPS / HALVES);
+            barrier_init(scored + 8 * half, SCORER_WARPS);
+        }
+    }
+    __device__ __forceinline__ u32* counts_of(int half) const { return counts + half * HALF_WORDS; }
+    __device__ __forceinline__ Count* margins_of(int half, int set) const {
+        return margins + (half * 2 + set) * MARGIN_COUNTS;
+    }
+};
+
+#if ORDER == 3
+// A counter's warp: counts of one half of an item with all its x, and their margins.
+__device__ __forceinline__ void count_item(Mainloop<Z_SITES>& mainloop, Ring<2>& turn, int& parity,
+                                           const Halves& halves, int half, int warp, int lane,
+                                           int rank, int2 range, int first_y, int first_z,
+                                           int x_first, int padded_sites, const int* segments,
+                                           const u32* xy, const Scan& scan) {
+    int acc[N_ACC];
+    MarginMaker<Z_SITES, Y_SITES> maker(threadIdx.x % WARPGROUP, first_y, first_z, scan);
+    float known = 0.0f;  // of x and the site of this thread
+    auto load = [&](int x) {
+        maker.load(xy, x, padded_sites);
+        if (OFFSETS) known = known_of(scan, x_first + x, maker.site);
+    };
+    load(range.x);
+    for (int x = range.x; x < range.y; ++x) {
+        Count* margins_y = halves.margins_of(half, turn.slot);
+        Count* margins_z = margins_y + Y_SITES * MARGINS_Y;
+        turn.advance();
+        maker.make(x_first + x, scan, margins_y, margins_z);
+        if (OFFSETS)
+            known_in(maker.of_y ? margins_y + maker.at * MARGINS_Y + KNOWN_Y
+                                : margins_z + maker.at * MARGINS_Z + KNOWN_Z) = known;
+        if (x + 1 < range.y) load(x + 1);
+        const int* ends = segments + (i64)x * (SEGMENTS + 1) + 1;
+        int4* own = reinterpret_cast<int4*>(halves.counts_of(half)) + warp % 4 * (PAIRS * 2 * 32);
+        mainloop.start(ends[SEGMENTS - 1]);
+        #pragma unroll 1
+        for (int g = 0; g < 2; ++g) {
+            mainloop.count<0, N_ACC>(acc, ends + 2 * g);
+            if (g == 0) barrier_wait(halves.scored + 8 * half, parity);
+            #pragma unroll
+            for (int block = 0; block < PAIRS; ++block) {  // of 8 columns
+                const int* a = acc + 4 * block;
+                own[(2 * block + g) * 32 + lane] = make_int4(a[0], a[1], a[2], a[3]);
+            }
+        }
+        parity ^= 1;
+        __syncwarp();
+        if (lane == 0) barrier_arrive(halves.counted + 8 * half, rank);
+    }
+}
+
+// Counts of one block of 8 sites of z, whose states follow one another: [state of z][state of x], then
+// state of y, even and odd z.
+struct Block {
+    u32 word[2][2][4];
+    __device__ __forceinline__ Block(const u32* from, int first, int lane) {
+        #pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const uint4 four = reinterpret_cast<const uint4*>(from)[(2 * first + i) * 32 + lane];
+            word[i / 2][i % 2][0] = four.x;
+            word[i / 2][i % 2][1] = four.y;
+            word[i / 2][i % 2][2] = four.z;
+            word[i / 2][i % 2][3] = four.w;
+        }
+    }
+    __device__ __forceinline__ Counts counts(int g, int odd) const {
+        Counts c;
+        #pragma unroll
+        for (int i = 0; i < CELLS; ++i) c.word[i] = word[i % 2][g][i / 2 * 2 + odd];
+        return c;
+    }
+};
+
+// A scorer's warp: its triples of an item with all its x.
+__device__ __forceinline__ void score_item(Ring<2>& turn, int& parity, const Halves& halves,
+                                           int scorer, int lane, int rank, int2 range, int first_y,
+                                           int first_z, int x_first, int padded_sites,
+                                           const u32* yz, const Scan& scan) {
+    const Lines lines = scan.lines;
+    const float need = scan.need;
+    const int first = scorer * TRIPLES;  // of its triples in a half
+    const int y_group = first / PAIRS, first_pair = first % PAIRS;
+    const u32* table =
+        yz + table_at(first_y / TILE_SITES, first_z / TABLE_Z * TABLE_Z, padded_sites);
+    const int at = table_index(y_group * 8, first_z % TABLE_Z) + first_pair;
+    // Of its k-th triple in a half. The address is made each time, as registers are few.
+    auto table_of = [&](int half, int k) {
+        u32 index = half * (4 * TABLE_PAIRS) + at + k;
+        forget(index);
+        return read_counts(table, index, lane);
+    };
+    Counts next = table_of(0, 0);
+    for (int x = range.x; x < range.y; ++x) {
+        #pragma unroll 1
+        for (int half = 0; half < HALVES; ++half) {
+            const Count* margins_y = halves.margins_of(half, turn.slot);
+            const Count* margins_z = margins_y + Y_SITES * MARGINS_Y;
+            const u32* own = halves.counts_of(half);
+            const int y = y_group * 8 + lane / 4;
+            barrier_wait(halves.counted + 8 * half, parity);
+            const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
+            const float of_y = OFFSETS ? known_in(margins_y + y * MARGINS_Y + KNOWN_Y) : 0.0f;
+            #pragma unroll 1
+            for (int k = 0; k < TRIPLES; k += 2) {
+                const int even = (first_pair + k) * 4 + lane % 4 * 2;
+                float2 known = make_float2(0.0f, 0.0f);  // of y, and even and odd z
+                if (OFFSETS)
+                    known = *reinterpret_cast<const float2*>(
+                        scan.known + (i64)(first_y + half * Y_SITES + y) * scan.known_pitch +
+                        first_z + even);
+                const Block block(own, first + k, lane);
+                #pragma unroll
+                for (int odd = 0; odd < 2; ++odd) {
+                    const int z = even + odd;
+                    Counts c[3] = {block.counts(0, odd), block.counts(1, odd), next};
+                    const int after = k + odd + 1;
+                    next = table_of(after < TRIPLES ? half : half ^ 1, after % TRIPLES);
+                    const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
+                    float least = need;
+                    if (OFFSETS) {
+                        const float of_z = known_in(margins_z + z * MARGINS_Z + KNOWN_Z);
+                        least += fmaxf(odd ? known.y : known.x, fmaxf(of_y, of_z));
+                    }
+                    score_triple(c, my, mz, x_first + x, first_y + half * Y_SITES + y, first_z + z,
+                                 lines, least, scan);
+                }
+            }
+            __syncwarp();
+            if (lane == 0) barrier_arrive(halves.scored + 8 * half, rank);
+        }
+        parity ^= 1;
+        turn.advance();
+    }
+}
 #endif
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
@@ -82,70 +232,33 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                u32* yz, u32*, u32* progress, const Scan* __restrict__ given) {
     extern __shared__ u8 shared[];
     u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
-    u32* counts = reinterpret_cast<u32*>(aligned + STAGES * SLOT_BYTES<Z_SITES>);
-    Count* margins = reinterpret_cast<Count*>(counts + HALVES * HALF_WORDS);
-    const u32 barriers = (u32)__cvta_generic_to_shared(margins + 2 * HALVES * MARGIN_COUNTS);
-    const Slots slots((u32)__cvta_generic_to_shared(aligned), barriers);
-    // mbarriers of the halves: counted, scored
-    const u32 counted = barriers + Slots::BARRIER_BYTES, scored = counted + HALVES * 8;
+    const Halves halves(aligned + STAGES * SLOT_BYTES<Z_SITES>);
+    const Slots slots((u32)__cvta_generic_to_shared(aligned), halves.counted + Halves::BARRIER_BYTES);
     const int rank = cluster_rank();
     if (threadIdx.x == 0) {
-        for (int half = 0; half < HALVES; ++half) {
-            barrier_init(counted + 8 * half, COUNTER_WARPS / HALVES);
-            barrier_init(scored + 8 * half, SCORER_WARPS);
-        }
+        halves.init();
         slots.init(COUNTER_WARPS);
     }
     cluster_sync();
 
     const int warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
     const Scan& scan = *given;
+    Ring<2> turn;  // the two sets of margins
     if (warp < COUNTER_WARPS) {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(COUNTER_REGISTERS));
         const int half = warp / 4;
         Mainloop<Z_SITES> mainloop(slots, half, lane);
-        Ring<2> turn;  // the two sets of margins
-        int acc[N_ACC], parity = 1;
+        int parity = 1;
         for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
             const int tile_y = items[i].x * CLUSTER + rank, first_z = items[i].y * Z_SITES;
 #if ORDER == 3
             const int2 range = operands_of(items[i], x_first);
-            if (range.y <= range.x) continue;
-            MarginMaker<Z_SITES, Y_SITES> maker(threadIdx.x % WARPGROUP,
-                                                tile_y * TILE_SITES + half * Y_SITES, first_z, scan);
-            float known = 0.0f;  // of x and the site of this thread
-            auto load = [&](int x) {
-                maker.load(xy, x, padded_sites);
-                if (OFFSETS) known = known_of(scan, x_first + x, maker.site);
-            };
-            load(range.x);
-            for (int x = range.x; x < range.y; ++x) {
-                Count* margins_y = margins + (half * 2 + turn.slot) * MARGIN_COUNTS;
-                Count* margins_z = margins_y + Y_SITES * MARGINS_Y;
-                turn.advance();
-                maker.make(x_first + x, scan, margins_y, margins_z);
-                if (OFFSETS)
-                    known_in(maker.of_y ? margins_y + maker.at * MARGINS_Y + KNOWN_Y
-                                        : margins_z + maker.at * MARGINS_Z + KNOWN_Z) = known;
-                if (x + 1 < range.y) load(x + 1);
-                const int* ends = segments + (i64)x * (SEGMENTS + 1) + 1;
-                u32* own = counts + half * HALF_WORDS + warp % 4 * (PAIRS * 2 * CELLS * 32);
-                mainloop.start(ends[SEGMENTS - 1]);
-                #pragma unroll 1
-                for (int g = 0; g < 2; ++g) {
-                    mainloop.count<0, N_ACC>(acc, ends + 2 * g);
-                    if (g == 0) barrier_wait(scored + 8 * half, parity);
-                    #pragma unroll
-                    for (int block = 0; block < PAIRS; ++block)  // of 8 columns
-                        reinterpret_cast<int4*>(own)[(2 * block + g) * 32 + lane] =
-                            make_int4(acc[4 * block], acc[4 * block + 1], acc[4 * block + 2],
-                                      acc[4 * block + 3]);
-                }
-                parity ^= 1;
-                __syncwarp();
-                if (lane == 0) barrier_arrive(counted + 8 * half, rank);
-            }
+            if (range.x < range.y)
+                count_item(mainloop, turn, parity, halves, half, warp, lane, rank, range,
+                           tile_y * TILE_SITES + half * Y_SITES, first_z, x_first, padded_sites,
+                           segments, xy, scan);
 #else
+            int acc[N_ACC];
             u32* table = yz + table_at(tile_y, first_z, padded_sites) + warp * (PAIRS * CELLS * 32);
             mainloop.start(segments[2]);
             mainloop.count<0, N_ACC>(acc, segments + 1);
@@ -156,83 +269,11 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         }
     } else if (warp < COUNTER_WARPS + SCORER_WARPS) {
 #if ORDER == 3
-        const Lines lines = scan.lines;
-        const float need = scan.need;
-        const int first = (warp - COUNTER_WARPS) * TRIPLES;  // of its triples in a half
-        const int y_group = first / PAIRS, first_pair = first % PAIRS;
-        Ring<2> turn;
         int parity = 0;
-        for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
-            const int2 range = operands_of(items[i], x_first);
-            const int first_y = (items[i].x * CLUSTER + rank) * TILE_SITES;
-            const int first_z = items[i].y * Z_SITES;
-            const u32* table =
-                yz + table_at(first_y / TILE_SITES, first_z / TABLE_Z * TABLE_Z, padded_sites);
-            const int at = table_index(y_group * 8, first_z % TABLE_Z) + first_pair;
-            // Of its k-th triple in a half. The address is made each time, as registers are few.
-            auto table_of = [&](int half, int k) {
-                u32 index = half * (4 * TABLE_PAIRS) + at + k;
-                forget(index);
-                return read_counts(table, index, lane);
-            };
-            Counts next = table_of(0, 0);
-            for (int x = range.x; x < range.y; ++x) {
-                #pragma unroll 1
-                for (int half = 0; half < HALVES; ++half) {
-                    const Count* margins_y = margins + (half * 2 + turn.slot) * MARGIN_COUNTS;
-                    const Count* margins_z = margins_y + Y_SITES * MARGINS_Y;
-                    const u32* own = counts + half * HALF_WORDS;
-                    const int y = y_group * 8 + lane / 4;
-                    barrier_wait(counted + 8 * half, parity);
-                    const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
-                    const float of_y = OFFSETS ? known_in(margins_y + y * MARGINS_Y + KNOWN_Y) : 0.0f;
-                    #pragma unroll 1
-                    for (int k = 0; k < TRIPLES; k += 2) {
-                        const int even = (first_pair + k) * 4 + lane % 4 * 2;
-                        float2 known = make_float2(0.0f, 0.0f);  // of y, and even and odd z
-                        if (OFFSETS)
-                            known = *reinterpret_cast<const float2*>(
-                                scan.known + (i64)(first_y + half * Y_SITES + y) * scan.known_pitch +
-                                first_z + even);
-                        // [state of z][state of x]: state of y, even and odd z
-                        u32 word[2][2][4];
-                        #pragma unroll
-                        for (int i = 0; i < 4; ++i) {
-                            const uint4 four = reinterpret_cast<const uint4*>(own)
-                                [(2 * (first + k) + i) * 32 + lane];
-                            word[i / 2][i % 2][0] = four.x;
-                            word[i / 2][i % 2][1] = four.y;
-                            word[i / 2][i % 2][2] = four.z;
-                            word[i / 2][i % 2][3] = four.w;
-                        }
-                        #pragma unroll
-                        for (int odd = 0; odd < 2; ++odd) {
-                            const int z = even + odd;
-                            Counts c[3];
-                            #pragma unroll
-                            for (int i = 0; i < 2 * CELLS; ++i)
-                                c[i / CELLS].word[i % CELLS] =
-                                    word[i % 2][i / CELLS][i % CELLS / 2 * 2 + odd];
-                            c[2] = next;
-                            const int after = k + odd + 1;
-                            next = table_of(after < TRIPLES ? half : half ^ 1, after % TRIPLES);
-                            const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
-                            float least = need;
-                            if (OFFSETS) {
-                                const float of_z = known_in(margins_z + z * MARGINS_Z + KNOWN_Z);
-                                least += fmaxf(odd ? known.y : known.x, fmaxf(of_y, of_z));
-                            }
-                            score_triple(c, my, mz, x_first + x, first_y + half * Y_SITES + y,
-                                         first_z + z, lines, least, scan);
-                        }
-                    }
-                    __syncwarp();
-                    if (lane == 0) barrier_arrive(scored + 8 * half, rank);
-                }
-                parity ^= 1;
-                turn.advance();
-            }
-        }
+        for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER)
+            score_item(turn, parity, halves, warp - COUNTER_WARPS, lane, rank,
+                       operands_of(items[i], x_first), (items[i].x * CLUSTER + rank) * TILE_SITES,
+                       items[i].y * Z_SITES, x_first, padded_sites, yz, scan);
 #endif
     } else {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(PRODUCER_REGISTERS));

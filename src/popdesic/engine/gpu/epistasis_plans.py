@@ -360,7 +360,7 @@ def scan_shape(
     if core.cluster > 1:
         fixed = SPARE_BYTES + core.counts_bytes(order) + 2 * margins
         stages = max(2, min(6, (device.shared_bytes - fixed) // slot))
-        defines |= {"LOCKSTEP": lockstep, "CLUSTER": core.cluster, "STAGES": stages, "HELD": 0}
+        defines |= {"LOCKSTEP": lockstep, "CLUSTER": core.cluster, "STAGES": stages}
         shared = fixed + stages * slot
     else:
         stages = 1 if defines["POPC"] else 2 if bare else 3
@@ -380,7 +380,7 @@ def scan_shape(
     defines |= {"LAUNCH_THREADS": core.threads, "LAUNCH_SHARED": shared}
     defines |= {"LAUNCH_Z_SITES": z_sites}
     words = core.scratch_words(order, states, parts, apart, x_states, columns)
-    defines["LAUNCH_SCRATCH"] = held if defines["HELD"] else words
+    defines["LAUNCH_SCRATCH"] = held if defines.get("HELD") else words
     return ScanShape(defines, shared)
 
 
