@@ -152,7 +152,11 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
             const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
             float least = need;
             if (OFFSETS) least += known_of_triple(scan, x, first_y + y, first_z + z);
-            score_triple(c, my, mz, x, first_y + y, first_z + z, lines, least, scan);
+            subtract_states(c);
+            if (!any_may_pass(c, my, mz, lines, least)) continue;
+            #pragma unroll
+            for (int i = 0; i < 3 * CELLS; ++i) forget(c[i / CELLS].word[i % CELLS]);
+            record_triple(c, my, mz, x, first_y + y, first_z + z, lines, least, scan);
         }
     }
 }

@@ -288,8 +288,8 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                             margins_z, place, x, first_y, first_z, scan);
             }
 #else
-            mainloop.count<0>(acc, ends);
-            mainloop.count<1>(acc, ends + 2);
+            mainloop.count<1>(acc, ends);  // state 1 is the first part
+            mainloop.count<0>(acc, ends + 2);
             start(x + 1);
             score_triples(acc, stash, table, margins_y, margins_z, place, x, first_y, first_z, scan);
 #endif

@@ -2,7 +2,10 @@
 // and the site after it.
 //
 // Parts     All samples of a part have x in the same state. JOINT = 1: the stored states, missing
-//           first (X_STATES = 3; STATES = 2: x alone has missing genotypes). JOINT = 2: pairs of states of the two sites, 0, 1 or neither (-), except (-, -).
+//           first (X_STATES = 3; STATES = 2: x alone has missing genotypes); without missing ones
+//           state 1, which more samples have, before state 0: sm90_fused.cu counts the first part
+//           before it waits, and the slots of its steps are free meanwhile. JOINT = 2: pairs of
+//           states of the two sites, 0, 1 or neither (-), except (-, -).
 //           A sample is then multiplied once for both sites, not once for each site in which it has
 //           a stored genotype: at equal frequencies 8/9 of all samples instead of 4/3. They are
 //           preceded, where three states are stored, by the samples that miss x, and those that
@@ -46,7 +49,7 @@ static_assert(TRAIT || PARTS_OF_X == (JOINT == 2 ? ALONE + 2 * PARTS_IN_A_ROW : 
 
 // The stored states of one x in the order in which the depth holds them.
 __device__ __forceinline__ int stored_state(int index) {
-    return X_STATES == 2 ? index : (index + 2) % 3;
+    return X_STATES == 2 ? 1 - index : (index + 2) % 3;
 }
 // State of site `which` of an operand in one part; NEITHER: not 0 and not 1.
 constexpr int NEITHER = 3, ANY = 4;

@@ -45,28 +45,35 @@ __device__ __forceinline__ void write_counts(u32* to, int index, int lane, const
 }
 
 #if ORDER == 3 && X_STATES == 2 && !APART
-// Scores the triple (x, y, z) of each lane. c: counts with x in states 0 and 1, and of (y, z) alone;
-// least: that its bound has to reach.
-__device__ __forceinline__ void score_triple(Counts (&c)[3], const MarginsY& my, const MarginsZ& mz,
-                                             int x, int y, int z, const Lines& lines, float least,
-                                             const Scan& scan) {
+// Calls visit(index, count) for all 27 cells of a triple. c: counts with x in states 0 and 1, and
+// with x in neither.
+template <class Visit>
+__device__ __forceinline__ void visit_triple(const Counts (&c)[3], const MarginsY& my,
+                                             const MarginsZ& mz, Visit visit) {
+    #pragma unroll
+    for (int g = 0; g < 3; ++g) visit_x(g, c[g], my, mz, visit);
+}
+// c[2], counts of (y, z) alone, becomes what is left of them with x in no stored state.
+__device__ __forceinline__ void subtract_states(Counts (&c)[3]) {
     #pragma unroll
     for (int i = 0; i < CELLS; ++i) c[2].word[i] -= c[0].word[i] + c[1].word[i];
-    // Calls visit(index, count) for all 27 cells.
-    auto visit_all = [&](auto visit) {
-        #pragma unroll
-        for (int g = 0; g < 3; ++g) visit_x(g, c[g], my, mz, visit);
-    };
+}
+// Whether any lane's triple may reach `least`, by the first bound.
+__device__ __forceinline__ bool any_may_pass(const Counts (&c)[3], const MarginsY& my,
+                                             const MarginsZ& mz, const Lines& lines, float least) {
     Bound bound;
-    visit_all([&](int, Count n) { bound.add(n, lines); });
-    if (!__any_sync(~0u, bound.value(lines) >= least)) return;
-    #pragma unroll
-    for (int i = 0; i < 3 * CELLS; ++i) forget(c[i / CELLS].word[i % CELLS]);
+    visit_triple(c, my, mz, [&](int, Count n) { bound.add(n, lines); });
+    return __any_sync(~0u, bound.value(lines) >= least);
+}
+// Writes a record of the triple (x, y, z) of each lane that the close bound does not rule out.
+__device__ __forceinline__ void record_triple(const Counts (&c)[3], const MarginsY& my,
+                                              const MarginsZ& mz, int x, int y, int z,
+                                              const Lines& lines, float least, const Scan& scan) {
     CloseBound close;
-    visit_all([&](int, Count n) { close.add(n, lines); });
+    visit_triple(c, my, mz, [&](int, Count n) { close.add(n, lines); });
     if (close.value(lines) < least) return;
     u32* record = scan.found.take(x, y, z);
-    if (record)
-        visit_all([&](int cell, Count n) { write_count(record + cell * COUNT_WORDS, n); });
+    if (!record) return;
+    visit_triple(c, my, mz, [&](int cell, Count n) { write_count(record + cell * COUNT_WORDS, n); });
 }
 #endif

@@ -9,9 +9,10 @@
 // Threads   7 warpgroups: two counters, 32 sites of y each; four that score; a producer. Counts pass
 //           through shared memory, so that sixteen warps score while the next x is counted.
 //           Persistent.
-// Counts    of a half, 32 sites of y: [8 sites of y][8 sites of z][state of z][state of x][lane], in
-//           the order of the accumulators: state of y, even and odd z. Counters hold those of one
-//           state of the next x in registers until the half is free.
+// Counts    of a half, 32 sites of y: [8 sites of y][8 sites of z][even or odd z][state of x][lane].
+//           Counters hold those of the first part of the next x in registers until the half is free.
+// Scoring   As few registers as possible, so that a warp can have many cells under way: the first
+//           bounds of a half's triples come first, and counts are read again for the few that pass.
 // Shared    slots of operands (sm90_mainloop.cuh); counts of both halves; two sets of margins of each
 //           half, made by its counter: the barriers of its counts also say when they are there, and
 //           when they are free.
@@ -36,6 +37,7 @@ constexpr int N_ACC = Z_SITES;                     // 64 rows x 2 Z_SITES column
 constexpr int PAIRS = Z_SITES / 4;                 // of a thread that counts
 constexpr int TABLE_Z = 64, TABLE_PAIRS = TABLE_Z / 4;
 constexpr int TRIPLES = 4 * PAIRS / SCORER_WARPS;  // of a thread that scores, in a half
+static_assert(TRIPLES % 2 == 0, "the first one of each scorer is of an even site of z");
 constexpr int HALF_WORDS = ORDER == 3 ? 4 * PAIRS * 2 * CELLS * 32 : 0;
 constexpr int MARGIN_COUNTS = ORDER == 3 ? Y_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
 static_assert(!APART && STATES == 2 && X_STATES == 2 && COLUMN_STATES == 2 && (ORDER == 3 || TABLE),
@@ -122,17 +124,16 @@ __device__ __forceinline__ void count_item(Mainloop<Z_SITES>& mainloop, Ring<2>&
                                 : margins_z + maker.at * MARGINS_Z + KNOWN_Z) = known;
         if (x + 1 < range.y) load(x + 1);
         const int* ends = segments + (i64)x * (SEGMENTS + 1) + 1;
-        int4* own = reinterpret_cast<int4*>(halves.counts_of(half)) + warp % 4 * (PAIRS * 2 * 32);
+        u32* own = halves.counts_of(half) + warp % 4 * (PAIRS * 2 * CELLS * 32);
         mainloop.start(ends[SEGMENTS - 1]);
         #pragma unroll 1
-        for (int g = 0; g < 2; ++g) {
-            mainloop.count<0, N_ACC>(acc, ends + 2 * g);
-            if (g == 0) barrier_wait(halves.scored + 8 * half, parity);
+        for (int part = 0; part < 2; ++part) {
+            mainloop.count<0, N_ACC>(acc, ends + 2 * part);
+            if (part == 0) barrier_wait(halves.scored + 8 * half, parity);
+            const int g = stored_state(part);
             #pragma unroll
-            for (int block = 0; block < PAIRS; ++block) {  // of 8 columns
-                const int* a = acc + 4 * block;
-                own[(2 * block + g) * 32 + lane] = make_int4(a[0], a[1], a[2], a[3]);
-            }
+            for (int pair = 0; pair < PAIRS; ++pair)
+                write_counts(own + g * (CELLS * 32), 2 * pair, lane, counts_of(acc, pair));
         }
         parity ^= 1;
         __syncwarp();
@@ -140,81 +141,66 @@ __device__ __forceinline__ void count_item(Mainloop<Z_SITES>& mainloop, Ring<2>&
     }
 }
 
-// Counts of one block of 8 sites of z, whose states follow one another: [state of z][state of x], then
-// state of y, even and odd z.
-struct Block {
-    u32 word[2][2][4];
-    __device__ __forceinline__ Block(const u32* from, int first, int lane) {
-        #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const uint4 four = reinterpret_cast<const uint4*>(from)[(2 * first + i) * 32 + lane];
-            word[i / 2][i % 2][0] = four.x;
-            word[i / 2][i % 2][1] = four.y;
-            word[i / 2][i % 2][2] = four.z;
-            word[i / 2][i % 2][3] = four.w;
-        }
-    }
-    __device__ __forceinline__ Counts counts(int g, int odd) const {
-        Counts c;
-        #pragma unroll
-        for (int i = 0; i < CELLS; ++i) c.word[i] = word[i % 2][g][i / 2 * 2 + odd];
-        return c;
-    }
-};
-
 // A scorer's warp: its triples of an item with all its x.
 __device__ __forceinline__ void score_item(Ring<2>& turn, int& parity, const Halves& halves,
                                            int scorer, int lane, int rank, int2 range, int first_y,
                                            int first_z, int x_first, int padded_sites,
                                            const u32* yz, const Scan& scan) {
+    constexpr int HALF_TABLE = 4 * TABLE_PAIRS * CELLS * 32;  // words of the pair table of a half
     const Lines lines = scan.lines;
     const float need = scan.need;
     const int first = scorer * TRIPLES;  // of its triples in a half
     const int y_group = first / PAIRS, first_pair = first % PAIRS;
-    const u32* table =
-        yz + table_at(first_y / TILE_SITES, first_z / TABLE_Z * TABLE_Z, padded_sites);
-    const int at = table_index(y_group * 8, first_z % TABLE_Z) + first_pair;
-    // Of its k-th triple in a half. The address is made each time, as registers are few.
-    auto table_of = [&](int half, int k) {
-        u32 index = half * (4 * TABLE_PAIRS) + at + k;
-        forget(index);
-        return read_counts(table, index, lane);
-    };
-    Counts next = table_of(0, 0);
+    // Sites of a thread within a half and an item: of y, and of z in its k-th triple.
+    const int y = y_group * 8 + lane / 4;
+    auto z_of = [&](int k) { return first_pair / 2 * 8 + lane % 4 * 2 + k / 2 * 8 + k % 2; };
+    // Of its first triple in the first half.
+    const u32* tables =
+        yz + table_at(first_y / TILE_SITES, first_z / TABLE_Z * TABLE_Z, padded_sites) +
+        (table_index(y_group * 8, first_z % TABLE_Z) + first_pair) * (CELLS * 32);
+    Counts next = read_counts(tables, 0, lane);
     for (int x = range.x; x < range.y; ++x) {
         #pragma unroll 1
         for (int half = 0; half < HALVES; ++half) {
-            const Count* margins_y = halves.margins_of(half, turn.slot);
-            const Count* margins_z = margins_y + Y_SITES * MARGINS_Y;
             const u32* own = halves.counts_of(half);
-            const int y = y_group * 8 + lane / 4;
+            const u32* table = tables + half * HALF_TABLE;
+            const u32* table_after = tables + (half ^ 1) * HALF_TABLE;
+            const Count* margins_y = halves.margins_of(half, turn.slot) + y * MARGINS_Y;
+            const Count* margins_z = halves.margins_of(half, turn.slot) + Y_SITES * MARGINS_Y;
+            const int site_y = first_y + half * Y_SITES + y;
             barrier_wait(halves.counted + 8 * half, parity);
-            const MarginsY my = read_margins_y(margins_y + y * MARGINS_Y);
-            const float of_y = OFFSETS ? known_in(margins_y + y * MARGINS_Y + KNOWN_Y) : 0.0f;
-            #pragma unroll 1
-            for (int k = 0; k < TRIPLES; k += 2) {
-                const int even = (first_pair + k) * 4 + lane % 4 * 2;
-                float2 known = make_float2(0.0f, 0.0f);  // of y, and even and odd z
+            const MarginsY my = read_margins_y(margins_y);
+            const float known_y = OFFSETS ? known_in(margins_y + KNOWN_Y) : 0.0f;
+            const float* known_yz = scan.known;  // of y and z in the first triple
+            if (OFFSETS) known_yz += (i64)site_y * scan.known_pitch + first_z + z_of(0);
+            // Calls use(counts, margins of z, what the bound has to reach) for the k-th triple.
+            auto with_triple = [&](int k, const Counts& of_yz, auto use) {
+                const Count* of_z = margins_z + z_of(k) * MARGINS_Z;
+                Counts c[3] = {read_counts(own, 2 * (first + k), lane),
+                               read_counts(own, 2 * (first + k) + 1, lane), of_yz};
+                subtract_states(c);
+                float least = need;
                 if (OFFSETS)
-                    known = *reinterpret_cast<const float2*>(
-                        scan.known + (i64)(first_y + half * Y_SITES + y) * scan.known_pitch +
-                        first_z + even);
-                const Block block(own, first + k, lane);
-                #pragma unroll
-                for (int odd = 0; odd < 2; ++odd) {
-                    const int z = even + odd;
-                    Counts c[3] = {block.counts(0, odd), block.counts(1, odd), next};
-                    const int after = k + odd + 1;
-                    next = table_of(after < TRIPLES ? half : half ^ 1, after % TRIPLES);
-                    const MarginsZ mz = read_margins_z(margins_z + z * MARGINS_Z);
-                    float least = need;
-                    if (OFFSETS) {
-                        const float of_z = known_in(margins_z + z * MARGINS_Z + KNOWN_Z);
-                        least += fmaxf(odd ? known.y : known.x, fmaxf(of_y, of_z));
-                    }
-                    score_triple(c, my, mz, x_first + x, first_y + half * Y_SITES + y, first_z + z,
-                                 lines, least, scan);
-                }
+                    least += fmaxf(known_yz[k / 2 * 8 + k % 2],
+                                   fmaxf(known_y, known_in(of_z + KNOWN_Z)));
+                use(c, read_margins_z(of_z), least);
+            };
+            u32 passing = 0;  // a bit of each triple, the lowest of the last one
+            #pragma unroll
+            for (int k = 0; k < TRIPLES; ++k)
+                with_triple(k, next, [&](const Counts(&c)[3], const MarginsZ& mz, float least) {
+                    next = k + 1 < TRIPLES ? read_counts(table, k + 1, lane)
+                                           : read_counts(table_after, 0, lane);
+                    passing += passing + any_may_pass(c, my, mz, lines, least);
+                });
+            #pragma unroll 1
+            for (; passing; passing &= passing - 1) {
+                const int k = TRIPLES - __ffs(passing);
+                with_triple(k, read_counts(table, k, lane),
+                            [&](const Counts(&c)[3], const MarginsZ& mz, float least) {
+                                record_triple(c, my, mz, x_first + x, site_y, first_z + z_of(k),
+                                              lines, least, scan);
+                            });
             }
             __syncwarp();
             if (lane == 0) barrier_arrive(halves.scored + 8 * half, rank);

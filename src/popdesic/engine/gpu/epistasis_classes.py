@@ -153,8 +153,9 @@ class ClassScan(LaunchedScan):
         # not fit: epistasis_crowds
         others = np.array(self.n_classes) - sizes.sum(axis=2)
         self.wide |= int(others.max(initial=0) > MAX_SHARED)
-        # an x's segments: states in the order of the depth, controls and cases of each
-        order_of_states = [0, 1] if self.x_states == 2 else [2, 0, 1]
+        # an x's segments: states in the order of the depth (`stored_state` in parts.cuh), controls
+        # and cases of each
+        order_of_states = [1, 0] if self.x_states == 2 else [2, 0, 1]
         self.depths = sizes[:, :, order_of_states].transpose(0, 2, 1)
         self.depths = self.depths.reshape(self.data.n_sites, -1)
         return self.depths.sum(axis=1).mean() / STEP_BITS if self.data.n_sites else 0.0
