@@ -148,7 +148,7 @@ def close_weights(
         earlier = leading_closure(known.lengths, known.direct, known.number, direct, chosen)
     error = None
     if approximate:
-        closure, error = neighbor_paths(direct, APPROXIMATE_NEIGHBORS)
+        closure, error = neighbor_paths(direct, APPROXIMATE_NEIGHBORS, backend.threads)
         record = {"continued": None}
         log.warning("%d samples: geodesics are approximate (%s)", len(names), error)
     elif earlier:

@@ -1,24 +1,27 @@
 """Approximate geodesics of very many individuals in the complete graph.
 
-Above `geodesic.dense_limit` the exact closure's n**3 is replaced by Dijkstra's algorithm (SciPy)
-on the k-nearest-neighbour graph; a pair keeps its direct weight if that is shorter. Lengths are
-never too short. Their excess is measured on some rows.
+Above `geodesic.dense_limit` the exact closure's n**3 is replaced by shortest paths on the
+k-nearest-neighbour graph (`engine.host.block_paths`); a pair keeps its direct weight if that is
+shorter. Lengths are never too short. Their excess is measured on some rows.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..engine.base import infinity
+from ..engine.edges import Edges
+from ..engine.threads import run_tasks
+from ..io.sites import chunks
 from .insertion import shortest_rows
 
 #: Neighbours of every individual, see `neighbor_paths`.
 APPROXIMATE_NEIGHBORS = 50
-#: Rows computed at a time, and rows compared with exact ones.
-BLOCK_ROWS = 1024
-CHECKED_ROWS = 16
+#: Rows whose neighbours are searched at a time, and rows compared with exact ones.
+ROWS_A_TASK, CHECKED_ROWS = 64, 16
 
 
-def neighbor_paths(weights: np.ndarray, k: int) -> tuple[np.ndarray, dict]:
+def neighbor_paths(weights: np.ndarray, k: int, threads: int = 1) -> tuple[np.ndarray, dict]:
     """Lengths of the shortest paths among nearest neighbours, and their error.
 
     Parameters
@@ -27,6 +30,8 @@ def neighbor_paths(weights: np.ndarray, k: int) -> tuple[np.ndarray, dict]:
         Symmetric direct weights, zero diagonal, infinite where there is no edge.
     k : int
         Neighbours of every individual; an edge from either end counts for both.
+    threads : int
+        Changes no length.
 
     Returns
     -------
@@ -36,29 +41,16 @@ def neighbor_paths(weights: np.ndarray, k: int) -> tuple[np.ndarray, dict]:
         Relative excess over exact lengths, median and largest, on CHECKED_ROWS rows (drawn with
         a seed that depends only on n).
     """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import dijkstra
+    from ..engine.host.block_paths import each_block  # numba starts slowly
 
     n = len(weights)
     k = min(k, n - 1)
-    rows, columns, values = [], [], []
-    for i in range(n):
-        row = weights[i].copy()
-        row[i] = np.inf
-        nearest = np.argpartition(row, k - 1)[:k]
-        nearest = nearest[np.isfinite(row[nearest])]
-        rows.append(np.full(len(nearest), i))
-        columns.append(nearest)
-        # an explicit zero is also an edge; SciPy's sparse graphs keep it
-        values.append(row[nearest])
-    graph = csr_array(
-        (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), (n, n)
-    )
     lengths = np.empty_like(weights)
-    for first in range(0, n, BLOCK_ROWS):
-        which = np.arange(first, min(n, first + BLOCK_ROWS))
-        found = dijkstra(graph, directed=False, indices=which)
-        np.minimum(found, weights[which], out=lengths[which[0] : which[-1] + 1])
+
+    def use(rows: np.ndarray, found: np.ndarray) -> None:
+        lengths[rows] = np.minimum(found, weights[rows])
+
+    each_block(_near_edges(weights, k, threads), np.arange(n), use, threads)
     np.minimum(lengths, lengths.T, out=lengths)
     checked = np.sort(np.random.default_rng(n).permutation(n)[:CHECKED_ROWS])
     excess = []
@@ -72,3 +64,22 @@ def neighbor_paths(weights: np.ndarray, k: int) -> tuple[np.ndarray, dict]:
         "median_excess": float(np.median(excess)),
         "largest_excess": float(excess.max(initial=0.0)),
     }
+
+
+def _near_edges(weights: np.ndarray, k: int, threads: int) -> Edges:
+    """Edges between each node and its k nearest, from both ends."""
+    n, top = len(weights), infinity(weights.dtype)
+
+    def search(start: int, stop: int) -> np.ndarray:
+        rows = weights[start:stop].copy()
+        rows[np.arange(stop - start), np.arange(start, stop)] = top
+        near = np.argpartition(rows, k - 1, axis=1)[:, :k]
+        at, place = np.nonzero(np.take_along_axis(rows, near, axis=1) < top)
+        return np.stack([at + start, near[at, place]])
+
+    found = np.concatenate(run_tasks(search, chunks(n, ROWS_A_TASK), threads), axis=1)
+    # of both ends once, by the first one
+    codes = np.unique(np.concatenate([found[0] * n + found[1], found[1] * n + found[0]]))
+    rows, ends = np.divmod(codes, n)
+    starts = np.searchsorted(rows, np.arange(n + 1))
+    return Edges(starts, ends, weights[rows, ends], np.zeros(n, bool))

@@ -648,6 +648,29 @@ def test_neighbour_paths_are_never_too_short(k):
         assert error["largest_excess"] > 1e-3, "the data of this test must show an error"
 
 
+def test_neighbour_paths_are_those_of_dijkstra():
+    """SciPy's, to the last bit, with weights of zero and infinity; threads change nothing."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
+
+    rng, n, k = np.random.default_rng(), 300, 7
+    weights = draw_distances(rng, n, 3) ** 3
+    weights[4, 5] = weights[5, 4] = 0.0
+    apart = np.zeros(n, bool)
+    apart[250:] = True
+    weights[apart[:, None] != apart[None]] = np.inf
+    weights[9], weights[:, 9], weights[9, 9] = np.inf, np.inf, 0.0  # no neighbour at all
+    others = np.where(np.eye(n, dtype=bool), np.inf, weights)
+    near = np.argsort(others, axis=1)[:, :k]  # no two weights of a row but infinities are equal
+    rows, place = np.nonzero(np.isfinite(np.take_along_axis(others, near, axis=1)))
+    ends = near[rows, place]
+    graph = csr_array((weights[rows, ends], (rows, ends)), (n, n))
+    expected = np.minimum(dijkstra(graph, directed=False), weights)
+    expected = np.minimum(expected, expected.T)
+    for threads in (1, 2):
+        np.testing.assert_array_equal(neighbor_paths(weights, k, threads)[0], expected)
+
+
 def test_above_the_limit_geodesics_are_called_approximate(backend):
     distances = draw_distances(np.random.default_rng(25), 80, 3)
     names = [f"S{k}" for k in range(80)]
