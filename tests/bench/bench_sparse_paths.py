@@ -7,7 +7,8 @@ d^1.5. "share" is the share of pairs with an edge, as `measure.close_all` counts
 dijkstra works in float64 on one CPU; it runs from every tenth source, and its time is multiplied by
 ten. The last table has the share at which paths along edges and the dense closure take equally
 long, on a straight line between the logarithms of the two nearest measurements, beside the limit in
-use (`measure.SPARSE_SHARE`).
+use (`measure.SPARSE_SHARE`). Last come approximate geodesics (`neighbor_paths`, float64), with the
+search for neighbours and the check of their error, beside SciPy's paths on the same graph.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from popdesic.engine.base import infinity
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.geodesic import measure
 from popdesic.geodesic.graph import Graph, longest_paths
+from popdesic.geodesic.neighbors import APPROXIMATE_NEIGHBORS, neighbor_paths
 from popdesic.geodesic.weights import choose_number
 
 CPUS = os.cpu_count() or 1
@@ -103,6 +105,17 @@ def bench(n: int, neighbors: list[int], repeats: int) -> list[tuple]:
     ]
 
 
+def bench_approximate(n: int, repeats: int) -> tuple:
+    """Seconds of approximate geodesics of n samples and of SciPy's paths."""
+    distances = squareform(pdist(np.random.default_rng(n).normal(size=(n, DIMENSIONS))))
+    graph = Graph("knn", APPROXIMATE_NEIGHBORS)
+    direct = graph.edge_weights(distances, np.ones(n, bool), ALPHA)
+    weights = distances**ALPHA
+    ours = best_of(repeats, lambda: neighbor_paths(weights, APPROXIMATE_NEIGHBORS, CPUS))
+    theirs = time_scipy(direct, repeats)
+    return n, f"{ours:.2f}", f"{theirs:.2f}", f"{theirs / ours:.1f}"
+
+
 def main() -> None:
     parser = commandline.new_parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[2000, 5000])
@@ -112,6 +125,8 @@ def main() -> None:
     rows = [row for n in options.sizes for row in bench(n, options.neighbors, options.repeats)]
     head = ("samples", "type", "share at which both take as long", "limit in use")
     print_table("paths along edges are faster below", head, rows)
+    rows = [bench_approximate(n, options.repeats) for n in options.sizes]
+    print_table("approximate geodesics", ("samples", "s", "SciPy s", "x SciPy"), rows)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,28 @@ class Edges:
     weights: np.ndarray
     blocked: np.ndarray
 
+    @classmethod
+    def of_pairs(
+        cls, n: int, pairs: np.ndarray, weights: np.ndarray, blocked: np.ndarray | None = None
+    ) -> Edges:
+        """Both directions of edges that are listed once each.
+
+        Parameters
+        ----------
+        n : int
+            Nodes.
+        pairs : int64 array, (n_edges, 2)
+        weights : array, (n_edges,)
+        blocked : bool array, (n,), optional
+            None: no node is.
+        """
+        both = np.concatenate([pairs, pairs[:, ::-1]])
+        order = np.argsort(both[:, 0] * n + both[:, 1])  # no edge is there twice
+        starts = np.concatenate([[0], np.cumsum(np.bincount(both[:, 0], minlength=n))])
+        ends = np.ascontiguousarray(both[order, 1])
+        blocked = np.zeros(n, bool) if blocked is None else np.array(blocked)
+        return cls(starts, ends, np.tile(weights, 2)[order], blocked)
+
     def __len__(self) -> int:
         return len(self.starts) - 1
 

@@ -57,12 +57,7 @@ class NearGraph:
 
     def edges(self, number: Number, blocked: np.ndarray) -> Edges:
         """Both directions of every edge, with weights as this type stores them."""
-        both = np.concatenate([self.ends, self.ends[:, ::-1]])
-        stored = np.tile(number.store(self.weights), 2)
-        order = np.argsort(both[:, 0] * self.n + both[:, 1])  # no edge is there twice
-        degrees = np.bincount(both[:, 0], minlength=self.n)
-        starts = np.concatenate([[0], np.cumsum(degrees)])
-        return Edges(starts, np.ascontiguousarray(both[order, 1]), stored[order], np.array(blocked))
+        return Edges.of_pairs(self.n, self.ends, number.store(self.weights), blocked)
 
     def parts(self) -> np.ndarray:
         """Number of each sample's connected part, (n,)."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..engine.base import infinity
 from ..engine.edges import Edges
 from ..engine.threads import run_tasks
 from ..io.sites import chunks
@@ -67,19 +66,16 @@ def neighbor_paths(weights: np.ndarray, k: int, threads: int = 1) -> tuple[np.nd
 
 
 def _near_edges(weights: np.ndarray, k: int, threads: int) -> Edges:
-    """Edges between each node and its k nearest, from both ends."""
-    n, top = len(weights), infinity(weights.dtype)
+    """Edges between each node and its k nearest."""
+    n = len(weights)
 
     def search(start: int, stop: int) -> np.ndarray:
         rows = weights[start:stop].copy()
-        rows[np.arange(stop - start), np.arange(start, stop)] = top
+        rows[np.arange(stop - start), np.arange(start, stop)] = np.inf
         near = np.argpartition(rows, k - 1, axis=1)[:, :k]
-        at, place = np.nonzero(np.take_along_axis(rows, near, axis=1) < top)
-        return np.stack([at + start, near[at, place]])
+        at, place = np.nonzero(np.isfinite(np.take_along_axis(rows, near, axis=1)))
+        return np.stack([at + start, near[at, place]], axis=1)
 
-    found = np.concatenate(run_tasks(search, chunks(n, ROWS_A_TASK), threads), axis=1)
-    # of both ends once, by the first one
-    codes = np.unique(np.concatenate([found[0] * n + found[1], found[1] * n + found[0]]))
-    rows, ends = np.divmod(codes, n)
-    starts = np.searchsorted(rows, np.arange(n + 1))
-    return Edges(starts, ends, weights[rows, ends], np.zeros(n, bool))
+    found = np.concatenate(run_tasks(search, chunks(n, ROWS_A_TASK), threads))
+    pairs = np.unique(np.sort(found, axis=1), axis=0)
+    return Edges.of_pairs(n, pairs, weights[pairs[:, 0], pairs[:, 1]])
