@@ -10,13 +10,19 @@ from __future__ import annotations
 
 import functools
 import os
+import pickle
 import sys
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
 Function = TypeVar("Function", bound=Callable)
 
@@ -68,30 +74,82 @@ def run_forked(work: Callable[..., Any], tasks: Iterable[tuple], processes: int)
 def forked_in_order(
     work: Callable[..., Any], tasks: Iterable[tuple], processes: int
 ) -> Iterator[Any]:
-    """Yield what `run_forked` returns, in order, each result when it is there."""
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
+    """Yield what `run_forked` returns, in order, each result when it is there.
 
+    Tasks and results go through pipes. The pools of Python's library need semaphores besides, which
+    some containers forbid (no access to /dev/shm). A copy ends with this process.
+    """
     tasks = list(tasks)
     processes = min(processes, len(tasks))
     if processes <= 1 or sys.platform != "linux":
         for task in tasks:
             yield work(*task)
         return
-    _FORKED.append(work)
+    # Imported here because scripts that fork nothing start without it.
+    import multiprocessing
+    from multiprocessing.connection import wait
+
+    fork = multiprocessing.get_context("fork")
+    copies: list[BaseProcess] = []
+    pipes: list[Connection] = []
+    done: dict[int, Any] = {}
+    numbers = iter(range(len(tasks)))
     try:
-        with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
-            yield from pool.map(_call_forked, tasks)
+        for _ in range(processes):
+            here, there = fork.Pipe()
+            pipes.append(here)
+            # A copy has `work` and `tasks` from the fork, so that they need not be pickled.
+            copies.append(fork.Process(target=_work_on, args=(work, tasks, there, [*pipes])))
+            copies[-1].start()
+            there.close()
+            here.send(next(numbers))
+        for number in range(len(tasks)):
+            while number not in done:
+                for pipe in wait(pipes):
+                    finished, result, error = _answer(pipe)
+                    if error is not None:
+                        raise error
+                    done[finished] = result
+                    if (following := next(numbers, None)) is not None:
+                        pipe.send(following)
+            yield done.pop(number)
     finally:
-        _FORKED.pop()
+        for pipe in pipes:
+            pipe.close()
+        for copy in copies:
+            copy.terminate()
+            copy.join()
 
 
-#: What copies of this process do: they have it from the fork, so that it need not be pickled.
-_FORKED: list[Callable[..., Any]] = []
+def _answer(pipe: Connection) -> tuple[int, Any, BaseException | None]:
+    try:
+        return pipe.recv()
+    except (EOFError, ConnectionResetError):
+        raise RuntimeError(
+            "A copy of this process was killed (perhaps it ran out of memory)."
+        ) from None
 
 
-def _call_forked(task: tuple) -> Any:
-    return _FORKED[-1](*task)
+def _work_on(
+    work: Callable[..., Any], tasks: list[tuple], pipe: Connection, others: list[Connection]
+) -> None:
+    """Send (number, result, error) of each task that is asked for, until nobody asks."""
+    for other in others:
+        other.close()  # the parent's ends: this copy must see when the parent is gone
+    try:
+        while True:
+            number = pipe.recv()
+            try:
+                answer = (number, work(*tasks[number]), None)
+            except Exception as error:
+                error.add_note("".join(traceback.format_exception(error)))
+                answer = (number, None, error)
+            try:
+                pipe.send(answer)
+            except (AttributeError, TypeError, pickle.PicklingError) as error:
+                pipe.send((number, None, RuntimeError(f"{answer[1:]}: {error}")))
+    except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
+        pass  # the parent has all results, or it is gone
 
 
 def run_ordered(work: Callable[[Any], Any], tasks: Iterable[Any], threads: int) -> Iterator[Any]:

@@ -1,8 +1,10 @@
 """Threads: one for BLAS and OpenMP where sums decide bytes, whenever their libraries are loaded."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -110,3 +112,83 @@ def test_the_error_of_a_copy_is_raised(processes):
 
     with pytest.raises(UserError, match="number 0"):
         run_forked(fail, zip(range(4)), processes)
+
+
+def test_a_copy_that_is_killed_is_an_error():
+    with pytest.raises(RuntimeError, match="killed"):
+        run_forked(lambda _: os.kill(os.getpid(), signal.SIGKILL), zip(range(4)), 2)
+
+
+def test_tasks_of_unequal_length_are_balanced():
+    """One copy sleeps in the first task, the other does all others."""
+    by = run_forked(lambda k: (time.sleep(0.3 * (k == 0)), os.getpid())[1], zip(range(9)), 2)
+    assert by.count(by[0]) == 1
+
+
+def test_a_result_that_cannot_be_sent_is_an_error():
+    with pytest.raises(RuntimeError, match="pickle"):
+        run_forked(lambda k: lambda: k, zip(range(4)), 2)
+
+
+WITHOUT_SEMAPHORES = """
+import multiprocessing.synchronize
+from popdesic.engine.threads import run_forked
+try:
+    multiprocessing.get_context("fork").Lock()
+except OSError:
+    print(run_forked(lambda k: k * k, zip(range(5)), 3))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="namespaces of Linux")
+def test_copies_work_where_dev_shm_cannot_be_written():
+    """Some containers mount it read-only; semaphores lie there."""
+    apart = ["unshare", "--mount", "--map-root-user"]
+    hidden = "mount -t tmpfs -o ro,size=4k tmpfs /dev/shm"
+    if subprocess.run([*apart, "sh", "-c", hidden], capture_output=True, check=False).returncode:
+        pytest.skip("no mount namespace for this user")
+    done = subprocess.run(
+        [*apart, "sh", "-c", f'{hidden} && exec "$0" -c "$1"', sys.executable, WITHOUT_SEMAPHORES],
+        env=os.environ | {"PYTHONPATH": str(SOURCES)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == "[0, 1, 4, 9, 16]", done.stderr
+
+
+def test_copies_end_with_their_parent(tmp_path):
+    """A run that is killed leaves nobody at work."""
+    program = (
+        "import os, time; from pathlib import Path\n"
+        "from popdesic.engine.threads import run_forked\n"
+        "def work(k):\n"
+        "    Path(f'pid{k}').write_text(str(os.getpid())); time.sleep(0.5)\n"
+        "run_forked(work, zip(range(99)), 2)"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(SOURCES)},
+    )
+    try:
+        until(lambda: all((tmp_path / name).exists() for name in ("pid0", "pid1")))
+    finally:
+        parent.kill()
+        parent.wait()
+    copies = {int(path.read_text() or 0) for path in tmp_path.glob("pid*")} - {0}
+    until(lambda: not any(alive(pid) for pid in copies))
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def until(done, seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.02)
