@@ -63,6 +63,7 @@ rule measure_resolution:
         runtime=minutes(0.2),
     params:
         max_mismatch=COMPARE["identity"]["max_mismatch"],
+        max_absent=COMPARE["mixture"]["max_absent"],
         code=code_of("measure_resolution"),
     message:
         "Measure the resolution of kinship and identity on the panel"

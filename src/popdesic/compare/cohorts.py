@@ -54,7 +54,7 @@ class Limits:
     error_rate : float
         Genotyping error rate, for the likelihood ratio of a match.
     max_absent : float
-        Largest share of sites at which a contributor has an allele that the mixture lacks.
+        Largest share of common sites at which a contributor has an allele that the mixture lacks.
     dropout, drop_in : float
     min_called : int
         Pairs with fewer jointly called sites are not judged.
@@ -151,14 +151,15 @@ def compare_cohorts(
     require_one_panel(folder_a, about_a, folder_b, about_b)
     counted_a, counted_b = (held or {}).get(folder_a, a), (held or {}).get(folder_b, b)
     found = backend.screen_pairs(
-        counted_a, None if same else counted_b, _screen_of(limits), limits.top
+        counted_a, None if same else counted_b, _screen_of(limits, af), limits.top
     )
-    pairs, hits = _judge_pairs(found.counts, found.rows, found.columns, limits)
+    counted = found.counts, found.rows, found.columns
+    pairs = _related_pairs(*counted, limits)
     compared = _Compared(a, b, about_a, about_b, af, limits)
     tables = {
         "kinship": _kinship_table(pairs, compared),
         "identity": _identity_table(found.best, compared),
-        "mixture": _mixture_table(hits, compared),
+        "mixture": _mixture_table(*counted, compared),
     }
     for name, table in tables.items():
         write_table(out[name], table)
@@ -185,8 +186,8 @@ class _Compared:
     limits: Limits
 
 
-def _screen_of(limits: Limits) -> Screen:
-    """What `_judge_pairs` and the best matches can need."""
+def _screen_of(limits: Limits, af: np.ndarray) -> Screen:
+    """What the tables of pairs and the best matches can need."""
     resolution = limits.resolution
     related = resolution.smallest_kinship is not None
     return Screen(
@@ -195,14 +196,20 @@ def _screen_of(limits: Limits) -> Screen:
         least_related=limits.min_called,
         least_matched=limits.least_called,
         max_mismatch=resolution.max_mismatch,
-        max_absent=limits.max_absent,
+        max_absent=_most_absent(limits, af),
     )
 
 
-def _judge_pairs(
+def _most_absent(limits: Limits, af: np.ndarray) -> float:
+    """Largest share of absent alleles over all sites; negative where they would tell nothing."""
+    told = limits.resolution.least_common is not None
+    return mixture.screening_limit(af, limits.max_absent) if told else -1.0
+
+
+def _related_pairs(
     counts: np.ndarray, rows: np.ndarray, columns: np.ndarray, limits: Limits
-) -> tuple[list, list]:
-    """Relatives, and contaminated samples.
+) -> list:
+    """Relatives: rows of the samples, counts and kinship.
 
     counts: int64 (5, n_pairs); rows, columns: the samples of either cohort.
     """
@@ -217,18 +224,41 @@ def _judge_pairs(
         same=limits.resolution.same(mismatches, named["called"]),
     )
     found = np.stack([named[name][chosen] for name in _KINSHIP_COUNTS], axis=1)
-    pairs = list(zip(rows[chosen], columns[chosen], found, phi, strict=True))
-    lacks_b = named["ibs0"] + named["het_b"] - named["both_het"]  # a lacks alleles of b
-    lacks_a = named["ibs0"] + named["het_a"] - named["both_het"]
-    other = (named["called"] >= max(limits.min_called, 1)) & (
-        mismatches > limits.resolution.max_mismatch * named["called"]
+    return list(zip(rows[chosen], columns[chosen], found, phi, strict=True))
+
+
+def _mixture_candidates(
+    counts: np.ndarray, rows: np.ndarray, columns: np.ndarray, compared: _Compared
+) -> list[tuple[bool, int, np.ndarray]]:
+    """Samples that may be contaminated: whether one is of cohort a, its number, its references.
+
+    By the counts over all sites. References are at most MOST_REFERENCES, those with the fewest
+    absent alleles.
+    """
+    limits = compared.limits
+    named = dict(zip(KINSHIP.outputs, counts, strict=True))
+    called = named["called"]
+    other = (called >= max(limits.min_called, 1)) & (
+        kinship.mismatching(named) > limits.resolution.max_mismatch * called
     )
-    hits: list = []
-    for lacks, a_is_mixture in ((lacks_b, True), (lacks_a, False)):
-        k = np.flatnonzero(other & (lacks <= limits.max_absent * named["called"]))
-        are = [a_is_mixture] * len(k)
-        hits += zip(rows[k], columns[k], are, lacks[k], named["called"][k], strict=True)
-    return pairs, hits
+    # a lacks alleles of b where b is heterozygous and a is not, and the other way round
+    shared = named["ibs0"] - named["both_het"]
+    ways = [(rows, columns, shared + named["het_b"]), (columns, rows, shared + named["het_a"])]
+    if compared.a is compared.b:  # a sample is in rows and in columns
+        ways = [tuple(map(np.concatenate, zip(*ways, strict=True)))]
+        called, other = np.tile(called, 2), np.tile(other, 2)
+    limit = _most_absent(limits, compared.af)
+    found = []
+    for a_is_mixture, (ours, theirs, lacks) in zip((True, False), ways, strict=False):
+        k = np.flatnonzero(other & (lacks <= limit * called))
+        k = k[np.lexsort((theirs[k], lacks[k] / called[k], ours[k]))]
+        starts = np.flatnonzero(np.diff(ours[k], prepend=-1))
+        found += [
+            (a_is_mixture, int(ours[own[0]]), theirs[own[: mixture.MOST_REFERENCES]])
+            for own in np.split(k, starts[1:])
+            if len(own)
+        ]
+    return found
 
 
 def _kinship_table(pairs, compared: _Compared) -> pd.DataFrame:
@@ -269,36 +299,38 @@ def _identity_table(best: TopMatches, compared: _Compared) -> pd.DataFrame:
     return pd.DataFrame(dict(zip(IDENTITY, columns, strict=True)), index=range(len(query)))
 
 
-def _mixture_table(hits, compared: _Compared) -> pd.DataFrame:
-    """Contamination: a mixture of two people, one of whom is the reference."""
-    errors = {"dropout": compared.limits.dropout, "drop_in": compared.limits.drop_in}
-    rows = []
-    for i, j, a_is_mixture, absent, called in sorted(hits):
-        one = identity.genotypes_of(compared.a, np.array([i]))
-        two = identity.genotypes_of(compared.b, np.array([j]))
-        mixed, other = (one, two) if a_is_mixture else (two, one)
-        ratio = mixture.likelihood_ratios(mixed[0], other, compared.af, 2, **errors)[0]
-        jointly = np.where(other[0] >= 0, mixed[0], -1)
-        rmne = mixture.log10_rmne(jointly, compared.af, int(absent))
-        names = [
-            (compared.about_a["samples"][i], compared.about_a["cohort"]),
-            (compared.about_b["samples"][j], compared.about_b["cohort"]),
-        ]
-        (name, cohort), (reference, of) = names if a_is_mixture else names[::-1]
-        n_references = (
-            compared.a.n_samples if compared.a is not compared.b else compared.a.n_samples - 1
-        )
-        rows.append(
-            (
-                *(name, cohort, reference, of, 2, int(called), int(absent)),
-                absent / called,
-                ratio,
-                rmne,
-                n_references * 10.0**rmne,
-                mixture.verdict(ratio),
-            )
-        )
-    return pd.DataFrame(rows, columns=MIXTURE)
+def _mixture_table(
+    counts: np.ndarray, rows: np.ndarray, columns: np.ndarray, compared: _Compared
+) -> pd.DataFrame:
+    """Contamination: a mixture of two people, one of whom is the reference, at common sites."""
+    limits = compared.limits
+    least = limits.resolution.least_common
+    if least is None:  # nothing can be told
+        return pd.DataFrame(columns=MIXTURE)
+    errors = {"dropout": limits.dropout, "drop_in": limits.drop_in}
+    common = mixture.common_sites(compared.af)
+    af = compared.af[common]
+    one, two = (compared.a, compared.about_a), (compared.b, compared.about_b)
+    n_references = compared.a.n_samples - (compared.a is compared.b)
+    found = []
+    for a_is_mixture, number, references in _mixture_candidates(counts, rows, columns, compared):
+        (planes, about), (others, of) = (one, two) if a_is_mixture else (two, one)
+        shows = identity.genotypes_of(planes, np.array([number]))[0, common]
+        people = identity.genotypes_of(others, references)[:, common]
+        jointly = (people >= 0) & (shows >= 0)
+        lacks = jointly & (((shows == 0) & (people > 0)) | ((shows == 2) & (people < 2)))
+        called, absent = jointly.sum(axis=1), lacks.sum(axis=1)
+        kept = (called >= least) & (absent <= limits.max_absent * called)
+        if not kept.any():
+            continue
+        ratios = mixture.likelihood_ratios(shows, people[kept], af, 2, **errors)
+        for k, ratio in zip(np.flatnonzero(kept), ratios, strict=True):
+            rmne = mixture.log10_rmne(np.where(jointly[k], shows, -1), af, int(absent[k]))
+            names = (about["samples"][number], about["cohort"])
+            names += (of["samples"][references[k]], of["cohort"])
+            shares = (int(called[k]), int(absent[k]), absent[k] / called[k], ratio, rmne)
+            found.append((*names, 2, *shares, n_references * 10.0**rmne, mixture.verdict(ratio)))
+    return pd.DataFrame(found, columns=MIXTURE)
 
 
 def _best_of(parts: list[pd.DataFrame], order: Mapping[str, int], top: int) -> pd.DataFrame:

@@ -27,6 +27,7 @@ from ..engine.terms import KINSHIP, Planes
 from ..engine.threads import run_tasks
 from ..io.files import write_json
 from ..io.sites import canonical_contigs
+from .mixture import absent_by_chance, common_sites
 from .resolution import Resolution, resolve
 
 #: Most founders whose pairs are measured (evenly spaced), and approximate number of blocks.
@@ -47,7 +48,13 @@ MORGANS = 1e-8
 
 
 def measure_resolution(
-    folders: list[Path], panel: Path, out: Path, backend: Backend, *, max_mismatch: float
+    folders: list[Path],
+    panel: Path,
+    out: Path,
+    backend: Backend,
+    *,
+    max_mismatch: float,
+    max_absent: float = 0.02,
 ) -> Resolution:
     """Measure what the panel can resolve, from its founders only, and write it.
 
@@ -59,23 +66,43 @@ def measure_resolution(
         `panel/sites.tsv`.
     out : Path
         `compare/kinship.json`: the fields of `Resolution`.
+    max_mismatch, max_absent : float
+        `compare.identity.max_mismatch` and `compare.mixture.max_absent`.
     """
-    sites, digest = load_panel(panel, ["chrom", "pos"])
+    sites, digest = load_panel(panel, ["chrom", "pos", "af"])
     loaded = [load_planes(folder) for folder in folders]
     for folder, (_, about) in zip(folders, loaded, strict=True):
         require_one_panel(folders[0], loaded[0][1], folder, about)
     founders = sum(planes.n_samples for planes, _ in loaded)
     contigs = canonical_contigs(sites.chrom)
+    variances = measure_variances([planes for planes, _ in loaded], contigs, backend)
+    af = sites.af.to_numpy()
+    common = common_sites(af)
     found = resolve(
-        *measure_variances([planes for planes, _ in loaded], contigs, backend),
+        *variances,
         panel=digest,
         sites=len(sites),
         founders=founders,
         max_mismatch=max_mismatch,
+        common=int(common.sum()),
+        absent=_absent_share(af, common, variances[1]),
+        max_absent=max_absent,
         siblings=siblings_alike(contigs, sites.pos.to_numpy()),
     )
     write_json(out, asdict(found))
     return found
+
+
+def _absent_share(af: np.ndarray, common: np.ndarray, mean_mismatch: float | None) -> float:
+    """Share of common sites at which unrelated samples lack alleles of each other.
+
+    That of the panel's frequencies, less so far as the most similar samples, whose genotypes
+    mismatch at a share `mean_mismatch`, are more alike than people drawn from these.
+    """
+    expected = float(np.mean(1 - (af**4 + 4 * (af * (1 - af)) ** 2 + (1 - af) ** 4)))
+    if mean_mismatch is None or not common.any() or not expected:
+        return 0.0
+    return absent_by_chance(af[common]) * min(1.0, mean_mismatch / expected)
 
 
 def siblings_alike(contigs: np.ndarray, pos: np.ndarray) -> float:

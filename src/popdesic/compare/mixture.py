@@ -22,10 +22,43 @@ MIXTURE = Terms(
         Product(1, 1, "c", "c"),
     ),
 )
+#: Contamination is sought at sites of at least this minor allele frequency (on the
+#: panel). At a rare site almost nobody has an allele that someone else lacks.
+COMMON = 0.05
+#: Most references that are listed for a sample, those with the fewest absent alleles: a sample with
+#: heterozygotes at all sites has the alleles of everyone.
+MOST_REFERENCES = 20
 #: Most contributors that are tried if their number is not given.
 MOST_CONTRIBUTORS = 6
 #: A reference is included at or above this log10 likelihood ratio, excluded at or below minus it.
 DECISIVE = 4.0
+
+
+def common_sites(af: np.ndarray) -> np.ndarray:
+    """Sites at which contamination is sought: bool (n_sites,), from the panel's ALT frequencies."""
+    return np.minimum(af, 1 - af) >= COMMON
+
+
+def absent_by_chance(af: np.ndarray) -> float:
+    """Expected share of sites at which someone has an allele that an unrelated person lacks.
+
+    The mean over sites of ``q²(1 - q²) + p²(1 - p²)``, with allele frequencies p and q.
+    """
+    alt, ref = af**2, (1 - af) ** 2
+    return float(np.mean(ref * (1 - ref) + alt * (1 - alt)))
+
+
+def screening_limit(af: np.ndarray, max_absent: float) -> float:
+    """The limit of absent alleles over all sites that corresponds to `max_absent` at common ones.
+
+    An allele of a contributor that is not seen is a heterozygote's, nearly always. So the absent
+    alleles of a true contributor are spread over the sites as heterozygotes are, 2pq.
+    """
+    het, common = af * (1 - af), common_sites(af)
+    at_common = float(het[common].sum())
+    if not at_common:
+        return -1.0
+    return max_absent * float(common.mean()) * float(het.sum()) / at_common
 
 
 def detection(copies: np.ndarray, dropout: float, drop_in: float) -> np.ndarray:

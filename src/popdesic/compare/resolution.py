@@ -57,6 +57,11 @@ class Resolution:
     least_called : int or None
         With at least this many jointly called sites, no unrelated pair is the same person by
         `max_mismatch`; None if the whole panel has too few sites.
+    common_sites : int
+        Sites of the panel at which contamination is sought (`mixture.COMMON`).
+    least_common : int or None
+        With at least this many jointly called common sites, no unrelated sample has the alleles of
+        another by chance, up to `compare.mixture.max_absent`; None if there are too few.
     siblings_alike : float
         Approximate share of full siblings who inherited the same haplotypes at every panel site
         (at one centimorgan per megabase): small unless the panel covers little of the genome.
@@ -75,6 +80,8 @@ class Resolution:
     mean_mismatch: float | None
     mismatch_sites: float | None
     least_called: int | None
+    common_sites: int
+    least_common: int | None
     siblings_alike: float
 
     def least_kinship(self, called: np.ndarray) -> np.ndarray:
@@ -130,9 +137,15 @@ def resolve(
     sites: int,
     founders: int,
     max_mismatch: float,
+    common: int = 0,
+    absent: float = 0.0,
+    max_absent: float = 0.02,
     siblings: float = 0.0,
 ) -> Resolution:
     """Limits from the measured variances of kinship and of the share of mismatches.
+
+    `common` sites are common, and unrelated samples lack alleles of each other at a share `absent`
+    of them; the limit `max_absent` is `compare.mixture.max_absent`.
 
     A variance that is not positive was measured on too few founders. Without one of kinship,
     kinship distinguishes nothing; without one of mismatches, the effective sites of kinship are
@@ -154,6 +167,12 @@ def resolve(
         each = _divergence(max_mismatch, mean_mismatch) * mismatch_sites / sites
         if max_mismatch < mean_mismatch and each > 0 and surprise / each <= sites:
             least_called = math.ceil(surprise / each)
+    least_common = None
+    if mismatch_sites is not None and max_absent < absent < 1:
+        each = _divergence(max_absent, absent) * mismatch_sites / sites
+        # either of two may be the mixture
+        needed = math.ceil((surprise + math.log(2)) / each)
+        least_common = needed if needed <= common else None
     told = {"duplicate": least_called is not None}
     for name, least in (("first", FIRST), ("second", SECOND), ("third", THIRD)):
         told[name] = smallest is not None and smallest <= least
@@ -171,6 +190,8 @@ def resolve(
         mean_mismatch=_rounded(mean_mismatch),
         mismatch_sites=_rounded(mismatch_sites),
         least_called=least_called,
+        common_sites=common,
+        least_common=least_common,
         siblings_alike=_rounded(siblings),
     )
 

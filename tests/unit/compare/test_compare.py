@@ -17,7 +17,7 @@ from reference_compare import child, king_robust, largest_unrelated
 from study import Cohort, encode_cohorts, make_cohorts, make_sites, write_raw
 
 from popdesic.cohort.panel import load_panel
-from popdesic.compare import identity, kinship, mixture, queries
+from popdesic.compare import identity, independence, kinship, mixture, queries
 from popdesic.compare.cohorts import (
     Limits,
     compare_cohorts,
@@ -37,7 +37,8 @@ from popdesic.report.sections.comparisons import comparison_section
 
 BACKEND = select_backend("cpu", 2)
 #: A panel that resolves all relatives, so that the tables hold everything planted.
-ALL_TOLD = resolve(1e-6, 0.5, 1e-4, panel="x", sites=900, founders=12, max_mismatch=0.02)
+ABOUT = {"panel": "x", "sites": 900, "founders": 12, "max_mismatch": 0.02}
+ALL_TOLD = resolve(1e-6, 0.5, 1e-4, common=800, absent=0.3, **ABOUT)
 LIMITS = Limits(0.0884, 2, 0.005, 0.02, 0.05, 0.01, 20, ALL_TOLD)
 
 
@@ -171,6 +172,78 @@ def test_duplicate_and_contamination_across_cohorts_are_found(planted, tmp_path)
         ["S08", "N07", "included"]
     ]
     assert int(hits.absent.iloc[0]) == 0
+
+
+def rare_sites(folder: Path, n: int, sites: int, common: int, seed: int) -> dict:
+    """A cohort of which `common` sites vary in many samples and all others in one or two.
+
+    Sample 1 carries all alleles of sample 0 besides its own.
+    """
+    rng = np.random.default_rng(seed)
+    cohort = make_cohorts((n,), n_sites=sites, missing=0.0, seed=seed)[0]
+    copies = rng.integers(1, 3, sites)
+    copies[rng.permutation(sites)[:common]] = rng.integers(n // 3, n, common)
+    alleles = np.zeros((sites, 2 * n), np.int8)
+    for site, carried in enumerate(copies):
+        alleles[site, rng.permutation(2 * n)[:carried]] = 1
+    genotypes = alleles[:, 0::2] + alleles[:, 1::2]
+    one, two = genotypes[:, 0], genotypes[:, 1]
+    genotypes[:, 1] = np.where(one == two, one, 1)
+    cohort.genotypes[:] = genotypes
+    return {"folders": encode_cohorts(folder, [cohort]), "panel": folder / "panel.tsv"}
+
+
+def resolution_of(study: dict, out: Path):
+    return independence.measure_resolution(
+        study["folders"], study["panel"], out, BACKEND, max_mismatch=0.005
+    )
+
+
+def test_rare_sites_do_not_make_everyone_a_mixture(tmp_path):
+    """At sites where nearly everyone has two REF alleles nobody lacks an allele of another."""
+    study = rare_sites(tmp_path, 60, 4_000, common=300, seed=3)
+    limits = replace(LIMITS, resolution=resolution_of(study, tmp_path / "kinship.json"))
+    assert limits.resolution.least_common <= 300 == limits.resolution.common_sites
+    _, tables, _ = compare(study, 0, 0, tmp_path, limits)
+    found = tables["mixture"][["mixture", "reference", "verdict"]]
+    assert found.to_numpy().tolist() == [["N01", "N00", "included"]]
+
+
+@pytest.mark.parametrize("common", [0, 4])
+def test_contamination_is_not_sought_where_sites_cannot_tell(tmp_path, common, monkeypatch):
+    """No pair is judged, so that thousands of samples with a handful of sites end at once."""
+    study = rare_sites(tmp_path, 60, common or 2_000, common=common, seed=3)
+    limits = replace(LIMITS, resolution=resolution_of(study, tmp_path / "kinship.json"))
+    assert limits.resolution.least_common is None
+    monkeypatch.setattr(mixture, "likelihood_ratios", None)
+    limits = replace(limits, min_called=0)
+    assert compare(study, 0, 0, tmp_path, limits)[1]["mixture"].empty
+
+
+def test_references_of_a_mixture_are_bounded(tmp_path):
+    """A sample that is heterozygous everywhere has the alleles of all others."""
+    cohort = make_cohorts((40,), n_sites=600, missing=0.0, seed=4)[0]
+    cohort.genotypes[:, 7] = 1
+    study = {"folders": encode_cohorts(tmp_path, [cohort]), "panel": tmp_path / "panel.tsv"}
+    limits = replace(LIMITS, resolution=replace(ALL_TOLD, common_sites=600))
+    table = compare(study, 0, 0, tmp_path, limits)[1]["mixture"]
+    assert set(table.mixture) == {"N07"}
+    assert len(table) == mixture.MOST_REFERENCES
+
+
+def test_the_limit_over_all_sites_is_that_at_common_ones_where_all_are_common():
+    rng = np.random.default_rng(1)
+    af = rng.uniform(0.05, 0.95, 500)
+    assert mixture.screening_limit(af, 0.02) == pytest.approx(0.02, rel=1e-12)
+    assert mixture.screening_limit(rng.uniform(0, 0.04, 9), 0.02) < 0
+    # true contributors lose heterozygotes alone: spread over the sites as those are
+    af = np.r_[af, rng.uniform(0, 0.05, 4_500)]
+    het = rng.random((400, len(af))) < 2 * af * (1 - af)
+    lost = het & (rng.random(het.shape) < 0.05)
+    common = mixture.common_sites(af)
+    at_common = lost[:, common].sum() / common.sum() / len(lost)
+    expected = mixture.screening_limit(af, at_common)
+    assert lost.mean() == pytest.approx(expected, rel=0.03)
 
 
 def test_a_row_holds_the_tables_of_its_pairs(planted, tmp_path):
