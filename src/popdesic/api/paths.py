@@ -43,7 +43,8 @@ class Closure:
         Number type of the computation. Fixed point (``int32``, ``int64``) gives the same bytes on
         every device, and whatever the order in which samples were inserted.
     error_bound : float
-        Upper bound of the relative error of a length that is due to the number type.
+        Upper bound of the relative error of every length that is due to the number type: half a
+        unit of fixed point as a share of the smallest weight above zero. Lengths of zero are exact.
     indirect_share : float
         Share of the pairs whose shortest path runs through other samples.
     continued : bool
@@ -103,7 +104,7 @@ def fermat_weights(distances: ArrayLike, alpha: float) -> ArrayLike:
     Raises
     ------
     ValueError
-        An argument is not valid, or a weight is too large for float64.
+        An argument is not valid, or a weight is too large or too small for float64.
 
     Examples
     --------
@@ -114,12 +115,18 @@ def fermat_weights(distances: ArrayLike, alpha: float) -> ArrayLike:
     """
     array = distance_array(distances)
     _require_alpha(alpha)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         largest = array[np.isfinite(array)].max(initial=0.0)
         if not np.isfinite(largest**alpha):
             raise ValueError(
                 f"the distance {largest:.6g} to the power alpha = {alpha:g} is too large for "
                 "float64; give a smaller alpha, or divide all distances by a constant."
+            )
+        smallest = array[array > 0].min(initial=np.inf)
+        if smallest**alpha < weights.LEAST_WEIGHT:
+            raise ValueError(
+                f"the distance {smallest:.6g} to the power alpha = {alpha:g} is too small for "
+                "float64; give a smaller alpha, or multiply all distances by a constant."
             )
     return weights.fermat_weights(array, float(alpha))
 
@@ -166,8 +173,8 @@ def shortest_paths(
         `neighbors` larger than the number of people sampled at one place. Lengths are then in the
         unit of the distances, up to a factor.
     number : {'auto', 'int32', 'int64', 'float32', 'float64'}
-        Number type of the computation. ``auto`` is the narrower fixed-point type whose rounding
-        errors stay below a millionth of all but the smallest weights, or else float64.
+        Number type of the computation. ``auto`` is the narrower fixed-point type in which no length
+        is off by more than 6.25e-8 of it, or else float64.
     device : {'auto', 'cpu', 'gpu'}
         ``auto`` uses a GPU if there is a usable one. In fixed point, results do not depend on it.
     threads : int, optional
@@ -293,8 +300,8 @@ def _close(
             edges = graph.edge_weights(distances, founders, float(alpha))
         except UserError:
             raise ValueError(
-                f"density-corrected weights at alpha = {alpha:g} are too large for float64; give a "
-                "smaller alpha, or density='keep'."
+                f"density-corrected weights at alpha = {alpha:g} are too large or too small for "
+                "float64; give a smaller alpha, or density='keep'."
             ) from None
     else:
         edges = fermat_weights(distances, alpha)

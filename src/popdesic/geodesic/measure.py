@@ -29,16 +29,15 @@ from .closure import Work, attach_paths, close_matrix, reordered, similar_order
 from .graph import COMPLETE, Graph, longest_paths
 from .insertion import audit_rows, continue_closure, describe_closure, find_earlier, leading_closure
 from .neighbors import APPROXIMATE_NEIGHBORS, neighbor_paths
-from .weights import Number, choose_number, fits_float32
+from .weights import FIXED, Number, choose_number, fits_float32
 
 log = logging.getLogger(__name__)
 
 #: Largest share of pairs with an edge at which paths along edges are found faster than by the dense
 #: closure on a CPU, by number type (tests/bench/bench_sparse_paths.py).
 SPARSE_SHARE = {"int32": 0.0075, "int64": 0.015}
-#: Rows that an audit recomputes, and the relative differences that rounding explains.
+#: Rows that an audit recomputes.
 AUDIT_ROWS = 8
-AUDIT_TOLERANCE = {"int32": 0.0, "int64": 0.0, "float32": 1e-5, "float64": 1e-12}
 #: Rows of the matrices that one task works on.
 ROWS_A_TASK = 256
 #: Number type of distances that are kept as they are.
@@ -317,7 +316,9 @@ def measure_geodesics(
     graph, dense_limit, of_points
         See `close_weights`.
     audit : bool
-        Check AUDIT_ROWS random rows against Dijkstra's algorithm before anything is written.
+        Check AUDIT_ROWS random rows against Dijkstra's algorithm before anything is written: on the
+        weights as the number type stores them, and on the float64 weights, from which no length
+        may differ by more than the bound of the number type.
     code : str
         Digest of the code, see `close_weights`.
     lengths_out, closure_out : Path
@@ -363,7 +364,9 @@ def measure_geodesics(
     }
     record = found.record | {"backend": backend.name}
     if audit and not found.approximate and not found.plain and not is_end.any():
-        record["audit"] = _audit(found, names)
+        weights = graph.edge_weights(distances, among, value, backend.threads)
+        record["audit"] = _audit(found, weights, names)
+        del weights
     if graph.kind == "shared":
         lengths = graph.distances(found.number.value(found.lengths), value)
         lengths, about["apart"] = set_apart(lengths)
@@ -387,15 +390,27 @@ def measure_geodesics(
     return about | record
 
 
-def _audit(found: Closure, names: list[str]) -> dict:
+def _audit(found: Closure, weights: np.ndarray, names: list[str]) -> dict:
+    """Differences from Dijkstra's lengths on stored weights, and on the float64 weights."""
     rows = np.random.default_rng(len(names)).permutation(len(names))[:AUDIT_ROWS]
-    difference = audit_rows(found.lengths, found.direct, rows)
-    allowed = AUDIT_TOLERANCE[found.number.dtype]
-    log.info("audit of %d rows: largest relative difference %.1e", len(rows), difference)
-    if difference > allowed:
-        raise UserError(
-            f"results/geodesic: the audit found lengths that differ by {difference:.1e} from "
-            f"Dijkstra's (allowed: {allowed:.0e}); nothing was written: remove the folder "
-            f"results/geodesic/*/closure, run again, and report the error if it recurs."
-        )
-    return {"rows": len(rows), "largest_relative_difference": difference}
+    number, lengths = found.number, found.lengths[rows]
+    rounding = np.finfo(np.float64).eps * len(names)  # of Dijkstra's own sums
+    fixed = number.dtype in FIXED
+    pairs = (
+        (audit_rows(lengths, found.direct, rows), 0.0 if fixed else number.error_bound + rounding),
+        (audit_rows(number.value(lengths), weights, rows), number.error_bound + rounding),
+    )
+    for difference, allowed in pairs:
+        log.info("audit of %d rows: largest relative difference %.1e", len(rows), difference)
+        if difference > allowed:
+            raise UserError(
+                f"results/geodesic: the audit found lengths that differ by {difference:.1e} from "
+                f"Dijkstra's (allowed: {allowed:.0e}); nothing was written: remove the folder "
+                "results/geodesic/*/closure, run again, and report the error if it recurs."
+            )
+    (difference, _), (error, _) = pairs
+    return {
+        "rows": len(rows),
+        "largest_relative_difference": difference,
+        "largest_relative_error": error,
+    }

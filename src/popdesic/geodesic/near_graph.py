@@ -14,7 +14,7 @@ import numpy as np
 from ..distance.landmarks import Neighbors
 from ..engine.edges import Edges
 from .graph import Graph, longest_paths_of
-from .weights import BOUND_HOPS, Number, corrected_edges, fermat_weights, fitting_number
+from .weights import Number, corrected_edges, fermat_weights, fitting_number, floating
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class NearGraph:
         """The number type of these weights, see `weights.choose_number`."""
         finite = self.weights[self.weights > 0]
         if wanted in ("float32", "float64"):
-            return Number(wanted, 1.0, float(np.finfo(wanted).eps) * BOUND_HOPS)
+            return floating(wanted, self.n)
         if not finite.size:
             return Number("float64", 1.0, 0.0)
         inner = founders[self.ends].all(axis=1)
@@ -53,7 +53,7 @@ class NearGraph:
         everyone = among
         if not founders.all():
             everyone = longest_paths_of(self.n, self.ends, self.weights)
-        return fitting_number([finite], among, everyone, wanted)
+        return fitting_number([finite], among, everyone, wanted, self.n)
 
     def edges(self, number: Number, blocked: np.ndarray) -> Edges:
         """Both directions of every edge, with weights as this type stores them."""

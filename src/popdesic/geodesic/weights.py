@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..engine.base import infinity
-from ..engine.ranks import median_of
 from ..engine.threads import run_tasks
 from ..io.errors import UserError
 from ..io.sites import chunks
@@ -24,13 +23,15 @@ log = logging.getLogger(__name__)
 BLOCK_ROWS = 512
 #: Rows of one task: they fit into a core's cache.
 FEW_ROWS = 32
-#: Allowed error of fixed point, relative to every weight above MEDIAN_FRACTION of the median.
-FIXED_TOLERANCE = 1e-6
-MEDIAN_FRACTION = 1e-3
-#: Hops covered by the error bound of fixed point (each weight is off by up to half a unit).
-BOUND_HOPS = 16
+#: Largest relative error of a length that `auto` allows fixed point: near that of float32 (6e-8),
+#: as which lengths are exported.
+FIXED_TOLERANCE = 1e-6 / 16
+#: Weights below this have fewer digits than other float64, or none.
+LEAST_WEIGHT = float(np.finfo(np.float64).tiny)
 #: Headroom above the founders' largest weight, for later cohorts.
 HEADROOM = 4
+#: Exponent of two of the largest and, negative, of the smallest scale.
+LARGEST_SCALE = 1000
 #: Fixed-point number types, narrowest first.
 FIXED = ("int32", "int64")
 
@@ -39,7 +40,15 @@ FIXED = ("int32", "int64")
 class Number:
     """Number type of a closure: ``value = stored / scale``.
 
-    `rescaled`: a later sample exceeded the founders' scale, so all samples determine it.
+    Attributes
+    ----------
+    dtype : str
+    scale : float
+    error_bound : float
+        No length differs from the one in exact numbers by more than this share of it. Lengths of
+        zero are exact.
+    rescaled : bool
+        A later sample exceeded the founders' scale, so all samples determine it.
     """
 
     dtype: str
@@ -77,23 +86,31 @@ def fermat_weights(distances: np.ndarray, alpha: float, threads: int = 1) -> np.
     Raises
     ------
     UserError
-        A finite distance has no finite weight.
+        The weight of a positive, finite distance is too large for float64, or too small.
     """
     weights = np.empty(distances.shape)
 
-    def work(first: int, last: int) -> float:
-        """The largest distance without a weight, or -1."""
+    def work(first: int, last: int) -> tuple[float, float]:
+        """The largest distance without a weight, or -1; the smallest, or infinity."""
         far, rows = distances[first:last], weights[first:last]
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             rows[:] = far**alpha
         overflown = np.isinf(rows) & np.isfinite(far)
-        return float(far[overflown].max(initial=-1.0))
+        lost = (rows < LEAST_WEIGHT) & (far > 0)
+        return float(far[overflown].max(initial=-1.0)), float(far[lost].min(initial=np.inf))
 
-    worst = max(run_tasks(work, chunks(len(distances), FEW_ROWS), threads), default=-1.0)
-    if worst >= 0:
+    found = run_tasks(work, chunks(len(distances), FEW_ROWS), threads)
+    largest = max((far for far, _ in found), default=-1.0)
+    smallest = min((near for _, near in found), default=np.inf)
+    if largest >= 0:
         raise UserError(
             f"config/config.yaml: geodesic.alpha = {alpha:g} makes the weight of the distance "
-            f"{worst:.6g} overflow; lower it."
+            f"{largest:.6g} overflow; lower it."
+        )
+    if smallest < np.inf:
+        raise UserError(
+            f"config/config.yaml: geodesic.alpha = {alpha:g} makes the weight of the distance "
+            f"{smallest:.6g} too small for float64; lower it."
         )
     return weights
 
@@ -127,7 +144,7 @@ def corrected_weights(distances: np.ndarray, radii: np.ndarray, alpha: float) ->
     Raises
     ------
     UserError
-        A finite distance has no finite weight.
+        The weight of a positive, finite distance is too large for float64, or too small.
     """
     weights = np.empty_like(distances)
     roots = np.sqrt(radii)
@@ -151,7 +168,7 @@ def _corrected(d: np.ndarray, own: np.ndarray, others: np.ndarray, alpha: float)
     """Weights from distances and the square roots of both radii."""
     if not (own.all() and others.all()):
         own, others = (np.where(one > 0, one, np.sqrt(d)) for one in (own, others))
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         weights = d * (d / (own * others)) ** (alpha - 1)
     weights[d == 0] = 0.0
     weights[np.isinf(d)] = np.inf
@@ -159,14 +176,16 @@ def _corrected(d: np.ndarray, own: np.ndarray, others: np.ndarray, alpha: float)
 
 
 def require_weights(distances: np.ndarray, weights: np.ndarray, alpha: float) -> None:
-    """Raise a `UserError` if the corrected weight of a finite distance is infinite."""
+    """Raise a `UserError` if the corrected weight of a finite distance is infinite or lost."""
     overflown = np.isinf(weights) & np.isfinite(distances)
-    if overflown.any():
-        raise UserError(
-            f"config/config.yaml: geodesic.alpha = {alpha:g} makes the density-corrected weight of "
-            f"the distance {distances[overflown].max():.6g} overflow; lower it or set "
-            "geodesic.density to keep."
-        )
+    lost = (weights < LEAST_WEIGHT) & (distances > 0)
+    for wrong, what in ((overflown, "overflow"), (lost, "too small for float64")):
+        if wrong.any():
+            raise UserError(
+                f"config/config.yaml: geodesic.alpha = {alpha:g} makes the density-corrected "
+                f"weight of the distance {distances[wrong].max():.6g} {what}; lower it or set "
+                "geodesic.density to keep."
+            )
 
 
 def fermat_distances(lengths: np.ndarray, alpha: float) -> np.ndarray:
@@ -193,16 +212,18 @@ def choose_number(
     """The number type for these weights.
 
     The fixed-point scale is the power of two that leaves room for HEADROOM times the founders'
-    largest weight. ``auto`` selects int32 if an error of half a unit on each of BOUND_HOPS hops is
-    at most FIXED_TOLERANCE of the smallest weight above MEDIAN_FRACTION of the median, or if all
-    weights are integers that fit; otherwise int64 by the same rule; otherwise float64. If no weight
-    is finite and positive, the type is float64, whatever is wanted.
+    largest weight. Each weight is then off by up to half a unit, and no sum of weights is off by a
+    larger share than the smallest of them: half a unit of the smallest positive weight bounds the
+    relative error of every length, whatever the number of edges. ``auto`` selects int32 if this
+    bound is at most FIXED_TOLERANCE, or if all weights are integers that fit; otherwise int64 by
+    the same rule, or if the rounding of every single weight is as small; otherwise float64. If no
+    weight is finite and positive, the type is float64, whatever is wanted.
 
     `longest` bounds the lengths of paths among founders and among everyone where paths can be
     longer than the largest weight (`graph.longest_paths`); the complete graph needs none.
     """
     if wanted in ("float32", "float64"):
-        return Number(wanted, 1.0, float(np.finfo(wanted).eps) * BOUND_HOPS)
+        return floating(wanted, len(weights))
     parts = run_tasks(
         lambda first, last: _upper_weights(weights, first, last),
         chunks(len(weights), FEW_ROWS),
@@ -214,8 +235,12 @@ def choose_number(
         most = max(float(part.max(initial=0.0)) for part in parts)
         among = most if founders.all() else _largest(weights, founders, threads)
         longest = among, most
-    longest = longest[0] or longest[1], longest[1]
-    return fitting_number(parts, *longest, wanted, threads)
+    return fitting_number(parts, *longest, wanted, len(weights), threads)
+
+
+def floating(dtype: str, n: int) -> Number:
+    """float32 or float64. A path among n samples has fewer than n edges and as many roundings."""
+    return Number(dtype, 1.0, float(np.finfo(dtype).eps) * n)
 
 
 def _upper_weights(weights: np.ndarray, first: int, last: int) -> np.ndarray:
@@ -241,7 +266,12 @@ def _largest(weights: np.ndarray, founders: np.ndarray, threads: int) -> float:
 
 
 def fitting_number(
-    parts: list[np.ndarray], largest: float, top_length: float, wanted: str, threads: int = 1
+    parts: list[np.ndarray],
+    largest: float,
+    top_length: float,
+    wanted: str,
+    n: int,
+    threads: int = 1,
 ) -> Number:
     """`choose_number` for some positive finite weights.
 
@@ -253,23 +283,49 @@ def fitting_number(
         Upper bounds of lengths among founders, and among everyone.
     wanted : str
         ``auto`` or a fixed-point type.
+    n : int
+        Samples.
     """
-    least = MEDIAN_FRACTION * median_of(parts, threads)
-    matters = min(float(part[part >= least].min(initial=np.inf)) for part in parts)
+    smallest = min(float(part.min(initial=np.inf)) for part in parts)
+    # without founders at a distance above zero; or where edges of zero join everyone
+    top_length = top_length or max(float(part.max(initial=0.0)) for part in parts)
+    largest = largest or top_length
     for dtype in FIXED if wanted == "auto" else (wanted,):
         top = float(infinity(dtype))
         if dtype == "int32" and top_length < top and _are_whole(parts, threads):
             return Number("int32", 1.0, 0.0)
-        scale = 2.0 ** np.floor(np.log2(top / (HEADROOM * largest)))
+        scale = _power_below(top / (HEADROOM * largest))
         rescaled = bool(top_length * scale >= top)
         if rescaled:
-            scale = 2.0 ** np.floor(np.log2(top / (2 * top_length)))
-        # float64 weights themselves are rounded: fixed point cannot be more accurate
-        bound = BOUND_HOPS * (0.5 / (scale * matters) + np.finfo(np.float64).eps)
-        if dtype == wanted or bound <= FIXED_TOLERANCE:
-            return Number(dtype, float(scale), float(bound), rescaled)
-        log.info("%s could be off by %.1e of a weight: trying a wider type", dtype, bound)
-    return Number("float64", 1.0, float(np.finfo(np.float64).eps) * BOUND_HOPS)
+            scale = _power_below(top / (2 * top_length))
+        # a stored value becomes a float64 again; a weight that is rounded to zero is off by all
+        eps = float(np.finfo(np.float64).eps)
+        bound = min(1.0, 0.5 / (scale * smallest) + eps)
+        if bound > FIXED_TOLERANCE and dtype in (wanted, FIXED[-1]):
+            bound = min(bound, _rounding(parts, scale, threads) + eps)
+        if bound <= FIXED_TOLERANCE:
+            return Number(dtype, scale, bound, rescaled)
+        if dtype == wanted:
+            log.warning("geodesic.number %s: lengths are off by up to %.1e of them", dtype, bound)
+            return Number(dtype, scale, bound, rescaled)
+        log.info("%s could be off by %.1e of a length: trying a wider type", dtype, bound)
+    return floating("float64", n)
+
+
+def _rounding(parts: list[np.ndarray], scale: float, threads: int) -> float:
+    """The largest share by which a weight is rounded: next to none if all are about whole."""
+
+    def work(part: np.ndarray) -> float:
+        units = part * scale
+        return float((np.abs(np.rint(units) - units) / units).max(initial=0.0))
+
+    return max(run_tasks(work, zip(parts), threads))
+
+
+def _power_below(ratio: float) -> float:
+    """The largest power of two up to this, within what float64 multiplies without loss."""
+    with np.errstate(divide="ignore"):
+        return float(2.0 ** np.clip(np.floor(np.log2(ratio)), -LARGEST_SCALE, LARGEST_SCALE))
 
 
 def _are_whole(parts: list[np.ndarray], threads: int) -> bool:
