@@ -69,21 +69,31 @@ def _parse_record(line: str, n_line: int, parsed: ParsedVcf, haploid: str | dict
     if not re.fullmatch("[0-9]{1,10}", pos) or int(pos) >= 2**31:
         raise ValueError("pos")
     kind = "unplaced" if int(pos) == 0 else kind
-    if kind != "snps":
+    keys = columns[8].split(":")
+    one_allele = kind == "no_alt" and alt == "." and ref in [*"ACGTacgt"] and "GT" in keys
+    if kind != "snps" and not one_allele:
         counts[kind] += 1
         return
-    keys = columns[8].split(":")
     if "GT" not in keys:
         raise ValueError("gt")
     if isinstance(haploid, dict):
         haploid = haploid.get(chrom, haploid.get("default", "error"))
     row = [_read_call(c, keys.index("GT"), haploid, counts) for c in columns[9:]]
+    count_one_allele(one_allele, row, counts)
     if re.search("[\0\r\ud800-\udfff]", chrom + site_id):  # surrogates: bytes that are not UTF-8
         raise ValueError("name")
     counts["snps"] += 1
     parsed.sites.append((chrom, int(pos), site_id, ref, alt))
     parsed.lines.append(n_line)
     parsed.genotypes.append(row)
+
+
+def count_one_allele(one_allele: bool, row: list[int], counts: dict[str, int]) -> None:
+    """Count a site without ALT; ValueError if a call has one."""
+    if one_allele:
+        if max(row) > 0:
+            raise ValueError("allele")
+        counts["one_allele"] = counts.get("one_allele", 0) + 1
 
 
 def _kind_of_site(ref: str, alt: str) -> str:

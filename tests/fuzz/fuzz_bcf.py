@@ -39,7 +39,7 @@ from fuzz.fuzz_vcf import (
 )
 from fuzz.mutate import damage
 from fuzz.runner import check_case
-from reference import ParsedVcf, _kind_of_site, parse_vcf_text
+from reference import ParsedVcf, _kind_of_site, count_one_allele, parse_vcf_text
 
 from popdesic.io.errors import UserError
 from popdesic.io.vcf_header import read_header
@@ -286,7 +286,9 @@ def _parse_record(shared, own, number, parsed, contigs, keys, haploid) -> None:
     kind = _kind_of_site(ref, ",".join(alts) or ".")
     if pos == 0:
         kind = "unplaced"
-    if kind != "snps":
+    one_allele = kind == "no_alt" and ref in [*"ACGTacgt"] and gt is not None
+    one_allele = one_allele and alts in ([], ["."])
+    if kind != "snps" and not one_allele:
         counts[kind] += 1
         return
     if gt is None or gt[1] == 0 or gt[0] not in (INT8, INT16, INT32):
@@ -303,11 +305,12 @@ def _parse_record(shared, own, number, parsed, contigs, keys, haploid) -> None:
             int.from_bytes(raw[i : i + size], "little", signed=True) for i in range(0, step, size)
         ]
         row.append(_parse_call(values, UNKNOWN[gt[0]], haploid, counts))
+    count_one_allele(one_allele, row, counts)
     text = name.decode()  # UnicodeDecodeError is a ValueError
     if re.search("[\0\t\r\n]", text):
         raise ValueError("name")
     counts["snps"] += 1
-    parsed.sites.append((chrom, pos, text or ".", ref, alts[0]))
+    parsed.sites.append((chrom, pos, text or ".", ref, (alts or ["."])[0]))
     parsed.lines.append(number)
     parsed.genotypes.append(row)
 

@@ -67,11 +67,17 @@ def parse_plink(bed: bytes, bim: bytes, fam: bytes):
     for k, ((chrom, name, _, _, alt, ref), pos) in enumerate(sites):
         kind = "unplaced" if chrom == "0" or pos < 1 else site_kind(ref, [alt])
         counts["records"] += 1
-        counts[kind] += 1
-        if kind != "snps":
+        counts[kind] = counts.get(kind, 0) + 1
+        if kind not in ("snps", "one_allele"):
             continue
         row = bed[3 + k * size : 3 + (k + 1) * size]
         genotypes = [GENOTYPES[row[s // 4] >> 2 * (s % 4) & 3] for s in range(len(names))]
+        if kind == "one_allele":
+            counts["snps"] += 1
+            counts["half_calls"] += genotypes.count(1)
+            if ref in "0.":
+                ref, genotypes = alt, [2 - g if g >= 0 else g for g in genotypes]
+            alt, genotypes = ".", [0 if g == 0 else -1 for g in genotypes]
         counts["missing"] += genotypes.count(-1)
         counts["unphased"] += len(genotypes) - genotypes.count(-1)
         kept.append((chrom, pos, name, ref, alt))
@@ -112,7 +118,9 @@ class Plink:
             chrom = rng.choice(("1", "1", "1", "chr1", "X", "0", "Un|é"))
             name = rng.choice((".", "rs1", '"q"', "rs2;x", "é"))
             alt, ref = rng.choice("ACGTacgt"), rng.choice("ACGT")
-            if rng.random() < 0.15:
+            if rng.random() < 0.2:
+                ref, alt = rng.choice(((ref, "0"), (ref, "."), ("0", alt), ("0", "0")))
+            elif rng.random() < 0.15:
                 alt = rng.choice(("0", "AC", "D", "N", "<X>", "*", ".", "A,C"))
             bim.append([chrom, name, rng.choice(("0", "0.5")), str(pos), alt, ref])
         rows = [[rng.choice((0, 0, 1, 2, -1)) for _ in range(n_samples)] for _ in bim]
@@ -199,7 +207,8 @@ class Plink:
             "sites": len(first),
             "samples": len(names),
         }
-        bim = "".join("{0}\t{2}\t0\t{1}\t{4}\t{3}\n".format(*kept[k]) for k in first)
+        written = [(*kept[k][:4], "0" if kept[k][4] == "." else kept[k][4]) for k in first]
+        bim = "".join(map("{0[0]}\t{0[2]}\t0\t{0[1]}\t{0[4]}\t{0[3]}\n".format, written))
         assert (folder / "raw.bim").read_bytes() == bim.encode()
         known = [sex if sex in ("1", "2") else "0" for sex in sexes]
         people = zip(names, known, strict=True)

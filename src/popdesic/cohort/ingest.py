@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..io.batches import CHUNK_BYTES, DecodeCounts, SiteBatch
+from ..io.batches import CHUNK_BYTES, UNKNOWN_ALLELE, DecodeCounts, SiteBatch
 from ..io.columns import TABLE_ROWS
 from ..io.errors import UserError
 from ..io.files import atomic_path, beside, write_json
@@ -24,6 +24,9 @@ from ..io.vcf import stream_sites
 from .sources import files_within, names_key, require_same_samples, source_files
 
 SEX_CODES = {"M": "1", "F": "2", "NA": "0", "": "0", "1": "1", "2": "2", "0": "0"}
+
+#: The unknown allele in a .bim.
+PLINK_UNKNOWN = "0"
 
 
 @dataclass
@@ -210,9 +213,12 @@ def _write_sites(batches: Iterator[SiteBatch], bed_path: Path, bim_path: Path) -
     with open(bed_path, "wb") as bed, open(bim_path, "w", encoding="utf-8", newline="\n") as bim:
         bed.write(BED_MAGIC)
         for batch in batches:
-            columns = (batch.chrom, batch.id, batch.pos.tolist(), batch.alt, batch.ref)
+            alt = batch.alt
+            if UNKNOWN_ALLELE in alt:
+                alt = [PLINK_UNKNOWN if one == UNKNOWN_ALLELE else one for one in alt]
+            columns = (batch.chrom, batch.id, batch.pos.tolist(), alt, batch.ref)
             lines = map("{}\t{}\t0\t{}\t{}\t{}\n".format, *columns)
-            new = repeats.find_new(batch.chrom, batch.pos, batch.ref, batch.alt)
+            new = repeats.find_new(batch.chrom, batch.pos, batch.ref, alt)
             rows = batch.rows
             if not new.all():
                 lines = compress(lines, new)
@@ -249,12 +255,17 @@ class RepeatFinder:
         return new[n_before:]
 
     def keys(self, chrom: list[str], pos: np.ndarray, ref: list[str], alt: list[str]) -> np.ndarray:
-        """Return (n_sites) int64: contig by first appearance, position (31 bits), bases (4)."""
+        """Return (n_sites) int64: contig by first appearance, position (31 bits), bases (4).
+
+        An unknown ALT has the code of REF, which no known one has.
+        """
         for name in dict.fromkeys(chrom):
             if name not in self._contigs:  # `chr1` and `1` are the same
                 same = self._contigs.get(canonical_contig(name), len(self._contigs))
                 self._contigs[name] = self._contigs[canonical_contig(name)] = same
         contig = np.array([self._contigs[name] for name in chrom], np.int64)
+        if PLINK_UNKNOWN in alt:
+            alt = [one if two == PLINK_UNKNOWN else two for one, two in zip(ref, alt, strict=True)]
         return contig << 35 | pos << 4 | _base_codes(ref) << 2 | _base_codes(alt)
 
 

@@ -102,7 +102,9 @@ def check_reference(prefix: Path, fasta: Path, out: Path) -> dict[str, int]:
             continue
         found[here] = True
         base, a, b = sequence[pos[here] - 1], ref[here], alt[here]
-        same, swapped = base == a, base == b
+        same = base == a
+        # An allele that the file does not know is taken for the genome's.
+        swapped = (base == b) | ((b == ord("0")) & ~same)
         strand = (_COMPLEMENT[base] == a) | (_COMPLEMENT[base] == b)
         kinds = np.select([same, swapped, strand], [0, 1, 2], 3)
         for k, count in enumerate(np.bincount(kinds, minlength=4)):

@@ -7,6 +7,8 @@ import numpy as np
 
 from .genotypes import unpack_bed
 
+#: ALT of a site whose file knows one allele alone, because no sample has another. PLINK writes 0.
+UNKNOWN_ALLELE = "."
 HAPLOID_POLICIES = ("error", "diploidize", "missing")
 #: Mapping key for all contigs that are not named.
 OTHER_CONTIGS = "default"
@@ -51,11 +53,12 @@ class DecodeCounts:
     """Records read, dropped and kept; `snps` and the fields after it count kept sites.
 
     Each record is counted once: records = multiallelic + indel + symbolic + star + no_alt +
-    non_acgt + unplaced + snps. `indel` holds every REF or ALT longer than one base, `no_alt` also
-    an ALT equal to REF, `unplaced` any record without a position, whatever its alleles: POS 0 (a
+    non_acgt + unplaced + snps. `indel` holds every REF or ALT longer than one base, `no_alt` an ALT
+    equal to REF, and records without ALT whose REF is no single base or that have no genotypes,
+    `unplaced` any record without a position, whatever its alleles: POS 0 (a
     telomere), in PLINK files also chromosome 0 or a position below 0. Each genotype of a kept site
     counts as missing, phased or unphased, unless it is a haploid call that was diploidized.
-    Half-calls count as missing.
+    Half-calls count as missing. `one_allele` of the kept sites have no ALT: no sample varies.
     """
 
     records: int = 0
@@ -72,6 +75,7 @@ class DecodeCounts:
     haploid_calls: int = 0
     phased: int = 0
     unphased: int = 0
+    one_allele: int = 0
 
     def add(self, values) -> None:
         """Add `values`: one number per field, in field order."""
@@ -79,13 +83,17 @@ class DecodeCounts:
             setattr(self, field.name, getattr(self, field.name) + int(value))
 
     def as_dict(self) -> dict[str, int]:
-        """Return the counts by name."""
-        return asdict(self)
+        """Return the counts by name; those of what few files have, only where there are any."""
+        return {name: n for name, n in asdict(self).items() if n or name not in RARE}
 
     def dropped(self) -> dict[str, int]:
         """Return the number of records that each filter dropped, where it dropped any."""
-        names = [field.name for field in fields(self)][1:8]
-        return {name: getattr(self, name) for name in names if getattr(self, name)}
+        return {name: getattr(self, name) for name in DROPS if getattr(self, name)}
+
+
+#: Fields of `DecodeCounts` that count dropped records, and those that count what few files have.
+DROPS = ("multiallelic", "indel", "symbolic", "star", "no_alt", "non_acgt", "unplaced")
+RARE = ("one_allele",)
 
 
 @dataclass
@@ -95,7 +103,8 @@ class SiteBatch:
     Attributes
     ----------
     chrom, id, ref, alt : list of str
-        (n_sites) each, exactly as in the file.
+        (n_sites) each, exactly as in the file; ALT is UNKNOWN_ALLELE where the file knows one
+        allele alone, and all called genotypes are then 0.
     pos : (n_sites) int64
     rows : (n_sites, ceil(n_samples / 4)) uint8
         PLINK 1 two-bit codes; see `popdesic.io.genotypes`. Padding bits are zero.

@@ -15,7 +15,7 @@ import numpy as np
 
 from . import bcf_records as kernel
 from . import vcf_text as codes
-from .batches import DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
+from .batches import UNKNOWN_ALLELE, DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
 from .bgzf import in_order
 from .errors import UserError
 from .genotypes import pack_bed
@@ -156,12 +156,14 @@ def _decode(
     )
     table = table[:n_sites]
     ids = _identifiers(data, table, error)
+    offsets = table[:, kernel.ALT]
+    alt = np.where(offsets < 0, ord(UNKNOWN_ALLELE), data[np.maximum(offsets, 0)])
     batch = SiteBatch(
         chrom=[contigs[index] for index in table[:, kernel.CHROM].tolist()],
         pos=table[:, kernel.POS].copy(),
         id=ids,
         ref=list(data[table[:, kernel.REF]].tobytes().decode()),
-        alt=list(data[table[:, kernel.ALT]].tobytes().decode()),
+        alt=list(alt.astype(np.uint8).tobytes().decode()),
         rows=pack_bed(genotypes[:n_sites]),
         n_samples=n_samples,
         line=table[:, kernel.RECORD].copy(),

@@ -14,6 +14,7 @@ from numba import njit
 # notices changes only in a function's own file, so they are repeated here, and a test compares.
 RECORDS, MULTIALLELIC, INDEL, SYMBOLIC, STAR, NO_ALT, NON_ACGT, UNPLACED = range(8)
 SNPS, MISSING_CALLS, HALF_CALLS, HAPLOID_CALLS, PHASED, UNPHASED = range(8, 14)
+ONE_ALLELE = 14
 HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING = range(3)
 HAPLOID_REF = 8
 POLYPLOID, HIGH_ALLELE, BROKEN = range(10, 13)
@@ -297,7 +298,7 @@ def decode_records(data, size, n_samples, policies, gt_key, genotypes, fields, c
         Receives ALT counts 0, 1, 2, or -1 for missing; see `row_capacity`.
     fields : (capacity, N_FIELDS) int64
         Receives for each kept site its record (0 is the first of `data`), contig, POS, start and
-        end of ID, and the offsets of REF and ALT.
+        end of ID, and the offsets of REF and ALT (-1 without one).
     counts : (vcf_text.N_COUNTS) int64
         The counts of these records are added to it.
     error : (6) int64
@@ -392,7 +393,9 @@ def decode_records(data, size, n_samples, policies, gt_key, genotypes, fields, c
             slot = MULTIALLELIC
         else:
             slot = _classify(data, ref, ref_size, alt, alt_size)
-        if slot != SNPS:
+        one_allele = slot == NO_ALT and gt_width >= 0 and ref_size == 1 and _is_base(data[ref])
+        one_allele = one_allele and (n_alleles == 1 or data[alt] == ord("."))
+        if slot != SNPS and not one_allele:
             counts[slot] += 1
             continue
         if gt_width < 0:
@@ -407,6 +410,16 @@ def decode_records(data, size, n_samples, policies, gt_key, genotypes, fields, c
             data, gt_start, gt_kind, gt_width, n_samples, policy, row, counts, error
         ):
             return n_sites
+        if one_allele:
+            for sample in range(n_samples):
+                if row[sample] > 0:
+                    size_of_call = gt_width * _SIZES[gt_kind]
+                    error[0], error[4], error[5] = HIGH_ALLELE, sample, gt_kind
+                    error[2] = gt_start + sample * size_of_call
+                    error[3] = error[2] + size_of_call
+                    return n_sites
+            counts[ONE_ALLELE] += 1
+            alt = alt if n_alleles > 1 else np.int64(-1)
         counts[SNPS] += 1
         fields[n_sites, RECORD] = n_records - 1
         fields[n_sites, CHROM], fields[n_sites, POS] = contig, pos

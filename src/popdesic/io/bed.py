@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from .alleles import FIRST_ROWS, are_numbered
 from .columns import (
     FAM_COLUMNS,
     TABLE_ROWS,
@@ -57,6 +58,11 @@ def iterate_bim_columns(prefix: Path | str, n_rows: int = TABLE_ROWS) -> Iterato
         columns["pos"] = read_positions(path, columns["pos"], n_before)
         n_before += len(columns["pos"])
         yield columns
+
+
+def numbered_bim(prefix: Path | str) -> bool:
+    """`are_numbered` of {prefix}.bim."""
+    return are_numbered(iterate_bim_columns(prefix, FIRST_ROWS), beside(prefix, ".bim"))
 
 
 def read_fam(prefix: Path | str) -> pd.DataFrame:

@@ -146,6 +146,25 @@ def remarks_on(source: Path | str) -> list[str]:
     return []
 
 
+def require_readable(source: Path | str) -> None:
+    """Refuse a source that no job could read, by its table of sites.
+
+    Raises
+    ------
+    UserError
+        The alleles of PLINK files are coded 1 and 2, which name no bases.
+    """
+    kind, path = find_format(source)
+    if kind == PLINK:
+        from .bed import numbered_bim
+
+        numbered_bim(path)
+    elif kind == PGEN:
+        from .pgen_tables import numbered_pvar
+
+        numbered_pvar(path)
+
+
 def count_sites(source: Path | str) -> int | None:
     """Return the number of sites that the header of PGEN or VCF-Zarr states; None for others."""
     kind, path = find_format(source)

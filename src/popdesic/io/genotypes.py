@@ -50,13 +50,16 @@ def take_samples(packed: np.ndarray, kept: np.ndarray) -> np.ndarray:
 
 
 def site_kind(ref: str, alts: list[str], plink: bool = True) -> str:
-    """Return the field of `DecodeCounts` that counts a site; only 'snps' are kept.
+    """Return the field of `DecodeCounts` that counts a site; 'snps' and 'one_allele' are kept.
 
     `vcf_text` classifies sites of VCF text in the same way. PLINK writes an unknown allele as 0
-    and sometimes an indel as I and D.
+    (PLINK 2 as '.'), which can be either of the two, and sometimes an indel as I and D.
     """
-    if not alts or alts == ["."] or (plink and (alts == ["0"] or ref == "0")):
-        return "no_alt"
+    unknown = ("0", ".") if plink else (".",)
+    if plink and ref in unknown and len(alts) == 1:
+        ref, alts = alts[0], []
+    if not alts or (len(alts) == 1 and alts[0] in unknown):
+        return "one_allele" if len(ref) == 1 and ref.upper() in "ACGT" else "no_alt"
     if len(alts) > 1 or "," in alts[0]:
         return "multiallelic"
     alt = alts[0]

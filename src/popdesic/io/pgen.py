@@ -12,14 +12,21 @@ from typing import Any
 
 import numpy as np
 
+from .alleles import name_bases
 from .batches import CHUNK_BYTES, DecodeCounts, SiteBatch
 from .columns import count_lines
 from .errors import UserError
 from .files import beside
 from .genotypes import pack_bed
 from .pgen_header import MULTIALLELIC, PHASED, PgenHeader
-from .pgen_tables import check_pgen, iterate_pvar, read_pvar_header, require_same_sites
-from .site_rows import batch_of, count_missing, keep_snps
+from .pgen_tables import (
+    check_pgen,
+    iterate_pvar,
+    numbered_pvar,
+    read_pvar_header,
+    require_same_sites,
+)
+from .site_rows import batch_of, count_missing, keep_snps, settle_unknown
 
 #: Genotypes whose phase is read at a time: Pgenlib returns nine bytes for each.
 PHASE_GENOTYPES = 1 << 21
@@ -41,6 +48,7 @@ def stream_pgen(
         The files are inconsistent or damaged, or a position is not a whole number.
     """
     header = check_pgen(prefix)
+    numbered = numbered_pvar(prefix)
     n_samples = header.n_samples
     n_rows = max(1, _chunk_bytes // n_samples)
     memory = np.empty((n_rows, n_samples), np.int8)
@@ -52,17 +60,21 @@ def stream_pgen(
             if start + n_here > header.n_sites:  # more sites than genotypes
                 n_sites = count_lines(beside(prefix, ".pvar")) - n_before
                 require_same_sites(prefix, header, n_sites)
+            if numbered:
+                name_bases(sites)
             kept = np.flatnonzero(keep_snps(sites, counts))
             genotypes = memory[: len(kept)]
             n_phased = _read_sites(reader, header, start, n_here, kept, genotypes)
             # Pgenlib writes -9 for missing, whose two low bits, all that is read, are those of -1.
             rows = pack_bed(genotypes)
-            n_missing = count_missing(rows)
+            batch = batch_of(sites, kept, rows, n_samples, n_before + start + 1)
+            batch = settle_unknown(batch, counts)
+            n_missing = count_missing(batch.rows)
             counts.missing += n_missing
             counts.phased += n_phased
             counts.unphased += genotypes.size - n_missing - n_phased
             if len(kept):
-                yield batch_of(sites, kept, rows, n_samples, first_line=n_before + start + 1)
+                yield batch
             start += n_here
     require_same_sites(prefix, header, start)
 

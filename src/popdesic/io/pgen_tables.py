@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from .alleles import FIRST_ROWS, are_numbered
 from .columns import (
     FAM_COLUMNS,
     LINE_BYTES,
@@ -168,6 +169,11 @@ def iterate_pvar(prefix: Path | str, n_rows: int = TABLE_ROWS) -> Iterator[dict[
         sites["pos"] = read_positions(path, columns["POS"], n_before)
         n_before += len(sites["pos"])
         yield sites
+
+
+def numbered_pvar(prefix: Path | str) -> bool:
+    """`are_numbered` of {prefix}.pvar."""
+    return are_numbered(iterate_pvar(prefix, FIRST_ROWS), beside(prefix, ".pvar"))
 
 
 def read_psam(prefix: Path | str) -> pd.DataFrame:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from .alleles import name_bases
 from .batches import CHUNK_BYTES, DecodeCounts, SiteBatch
-from .bed import iterate_bim_columns, open_bed, read_plink_samples
+from .bed import iterate_bim_columns, numbered_bim, open_bed, read_plink_samples
 from .genotypes import bed_row_bytes
-from .site_rows import batch_of, clear_padding, count_missing, keep_snps
+from .site_rows import batch_of, clear_padding, count_missing, keep_snps, settle_unknown
 
 
 def stream_plink(
@@ -19,27 +20,32 @@ def stream_plink(
     """Yield the biallelic SNPs of PLINK 1 files, in file order.
 
     Sites without a position (chromosome 0, or a position below 1) are dropped and counted as
-    unplaced, those with the allele 0 as no_alt. `line` is the line in the .bim.
+    unplaced, those with two unknown alleles (0) as no_alt. `line` is the line in the .bim.
 
     Raises
     ------
     UserError
-        The files are inconsistent, or a position is not an integer below 2**31.
+        The files are inconsistent, a position is not an integer below 2**31, or alleles name no
+        bases.
     """
+    numbered = numbered_bim(prefix)
     n_samples = len(read_plink_samples(prefix)[0])
     bed = open_bed(prefix, n_samples=n_samples)
     n_rows = max(1, _chunk_bytes // bed_row_bytes(n_samples))
     start = 0
     for bim in iterate_bim_columns(prefix, n_rows):
+        if numbered:
+            name_bases(bim)
         kept = np.flatnonzero(keep_snps(bim, counts))
         n_here = len(bim["pos"])
         rows = clear_padding(
             bed[start : start + n_here].copy() if len(kept) == n_here else bed[start + kept],
             n_samples,
         )
-        n_missing = count_missing(rows)
+        batch = settle_unknown(batch_of(bim, kept, rows, n_samples, start + 1), counts)
+        n_missing = count_missing(batch.rows)
         counts.missing += n_missing
-        counts.unphased += len(rows) * n_samples - n_missing
+        counts.unphased += batch.rows.shape[0] * n_samples - n_missing
         if len(kept):
-            yield batch_of(bim, kept, rows, n_samples, first_line=start + 1)
+            yield batch
         start += n_here

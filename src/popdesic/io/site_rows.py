@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .batches import DecodeCounts, SiteBatch
+from .batches import UNKNOWN_ALLELE, DecodeCounts, SiteBatch
 from .genotypes import site_kind
 
 #: The lower bit of each two-bit code in a word.
@@ -15,7 +15,7 @@ LOW_BITS = 0x5555_5555_5555_5555
 
 
 def keep_snps(sites: dict[str, Any], counts: DecodeCounts, plink: bool = True) -> list[bool]:
-    """Say which sites are placed biallelic SNPs, and add all sites to `counts`.
+    """Say which sites are placed SNPs with at most two alleles, and add all sites to `counts`.
 
     Parameters
     ----------
@@ -37,8 +37,36 @@ def keep_snps(sites: dict[str, Any], counts: DecodeCounts, plink: bool = True) -
         kinds[k] = "unplaced"
     for kind, number in Counter(kinds).items():
         setattr(counts, kind, getattr(counts, kind) + number)
+        if kind == "one_allele":
+            counts.snps += number
     counts.records += len(kinds)
-    return [kind == "snps" for kind in kinds]
+    return [kind in ("snps", "one_allele") for kind in kinds]
+
+
+def settle_unknown(batch: SiteBatch, counts: DecodeCounts) -> SiteBatch:
+    """Make the known allele REF, and ALT UNKNOWN_ALLELE, where a PLINK file knows one allele alone.
+
+    The known one can be either of the two. A call with the unknown allele is missing; where one of
+    its two alleles is known, it is a half-call.
+    """
+    unknown = ("0", UNKNOWN_ALLELE)
+    alt = [k for k, allele in enumerate(batch.alt) if allele in unknown]
+    ref = [k for k, allele in enumerate(batch.ref) if allele in unknown]
+    if not alt and not ref:
+        return batch
+    low = LOW_BITS & 0xFF
+    rows = batch.rows[alt + ref]
+    counts.half_calls += int(np.bitwise_count(rows >> 1 & ~rows & low).sum(dtype=np.int64))
+    for sites, codes in ((alt, batch.rows), (ref, ~batch.rows)):
+        here = codes[sites]
+        both = here & here >> 1 & low  # 11: two known alleles
+        batch.rows[sites] = low | both << 1
+    for k in ref:
+        batch.ref[k] = batch.alt[k]
+    for k in alt + ref:
+        batch.alt[k] = UNKNOWN_ALLELE
+    clear_padding(batch.rows, batch.n_samples)
+    return batch
 
 
 def clear_padding(rows: np.ndarray, n_samples: int) -> np.ndarray:

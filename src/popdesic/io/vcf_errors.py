@@ -103,8 +103,8 @@ def _call_error(where: str, code: int, value: bytes | str, sample: str) -> UserE
         )
     if code == kernel.HIGH_ALLELE:
         return UserError(
-            f"{start} names an allele that the record does not have (it has one ALT); correct or "
-            "remove the record."
+            f"{start} names an allele that the record does not have (it has one ALT or none); "
+            "correct or remove the record."
         )
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     if re.fullmatch(r"\d*\.\d+(e[+-]?\d+)?", text, re.IGNORECASE):

@@ -18,7 +18,8 @@ from numba.extending import intrinsic
 # Slots of the counts array; `popdesic.io.vcf.DecodeCounts` has its fields in this order.
 RECORDS, MULTIALLELIC, INDEL, SYMBOLIC, STAR, NO_ALT, NON_ACGT, UNPLACED = range(8)
 SNPS, MISSING_CALLS, HALF_CALLS, HAPLOID_CALLS, PHASED, UNPHASED = range(8, 14)
-N_COUNTS = 14
+ONE_ALLELE = 14
+N_COUNTS = 15
 
 # What to do with a call of one allele.
 HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING = range(3)
@@ -355,6 +356,31 @@ def _read_pos(text, start, end):
 
 
 @njit(cache=True, nogil=True)
+def _require_ref(text, start, gt_index, row, error):
+    """At a record without ALT: False, and the first call that has one in `error`.
+
+    `start` is that of the first sample's column.
+    """
+    for sample in range(len(row)):
+        if row[sample] > 0:
+            p = start
+            for _ in range(sample):
+                while text[p] != TAB:
+                    p += 1
+                p += 1
+            for _ in range(gt_index):
+                while text[p] != COLON:
+                    p += 1
+                p += 1
+            end = p
+            while text[end] != COLON and text[end] != TAB and text[end] != NEWLINE:
+                end += 1
+            error[0], error[2], error[3], error[4] = HIGH_ALLELE, p, end, sample
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
 def _same_bytes(text, start_a, end_a, start_b, end_b):
     if end_a - start_a != end_b - start_b:
         return False
@@ -453,7 +479,11 @@ def decode_records(
             error[0] = BAD_POS
             error[2], error[3] = tabs[1], tabs[2] - 1
             return n_sites, n_lines
-        if kind != SNPS:
+        gt_index = _find_gt(text, tabs[8], tabs[9] - 1)
+        one_allele = kind == NO_ALT and gt_index >= 0
+        one_allele = one_allele and tabs[5] - tabs[4] == 2 and text[tabs[4]] == DOT
+        one_allele = one_allele and tabs[4] - tabs[3] == 2 and _is_base(text[tabs[3]])
+        if kind != SNPS and not one_allele:
             n_columns, p = _count_columns(text, start)
             if n_columns != 9 + n_samples:
                 error[0] = BAD_COLUMNS
@@ -462,7 +492,6 @@ def decode_records(
             counts[kind] += 1
             p += 1
             continue
-        gt_index = _find_gt(text, tabs[8], tabs[9] - 1)
         if gt_index < 0:
             error[0] = NO_GT
             error[2], error[3] = tabs[8], tabs[9] - 1
@@ -490,7 +519,10 @@ def decode_records(
                 error[0] = BAD_COLUMNS
                 error[3] = n_columns
             return n_sites, n_lines
+        if one_allele and not _require_ref(text, p, gt_index, row, error):
+            return n_sites, n_lines
         p = error[2] + 1
+        counts[ONE_ALLELE] += one_allele
         if policy == HAPLOID_MISSING:
             n_haploid_missing += kinds[HAPLOID_REF] + kinds[HAPLOID_ALT] - n_haploid_before
         counts[SNPS] += 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .batches import DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
+from .batches import UNKNOWN_ALLELE, DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
 from .bgzf import in_order
 from .errors import UserError
 from .genotypes import pack_bed
@@ -48,7 +48,7 @@ def stream_zarr(
         starts = range(0, store.n_sites, store.n_rows)
         # At most one block more than there are threads is in memory.
         for batch, here, error in in_order(read, starts, pool, threads - 1):
-            counts.add(here.as_dict().values())
+            counts.add(vars(here).values())
             if error is not None:
                 raise error
             if len(batch.line):
@@ -86,6 +86,10 @@ def _read_block(
     values, refused = np.zeros(codes.N_COUNTS, np.int64), np.zeros(3, np.int64)
     decode_calls(calls, phased, kept, policies[contig], genotypes, values, refused)
     counts.add(values)
+    lone = np.array([sites["alt"][k] == UNKNOWN_ALLELE for k in kept.tolist()], bool)
+    if not refused[0] and (genotypes[lone] > 0).any():
+        row, sample = np.argwhere(genotypes[lone] > 0)[0]
+        refused[:] = codes.HIGH_ALLELE, kept[lone][row], sample
     kind, row, sample = refused.tolist()
     error = None
     if kind:

@@ -20,7 +20,7 @@ from ..geography.coordinates import has_places, remark_on_origin
 from ..io.bgzf import find_compression
 from ..io.errors import UserError, shorten
 from ..io.files import is_file
-from ..io.formats import is_zarr, read_sample_names, remarks_on
+from ..io.formats import is_zarr, read_sample_names, remarks_on, require_readable
 from ..io.text import FIRST_BYTES, opened, read_text
 from ..population.options import check_population, x_on_panel
 from .builds import check_builds, contigs_of
@@ -77,7 +77,9 @@ def validate_study(
         gpus = closing_devices(n_samples, config["geodesic"]["gpus"])
         require_gpus(config["device"], gpus)
     if files:
-        remarks += _remarks_on_sources(study, folder)
+        for source in _sources(study, folder):
+            require_readable(source)
+        remarks += [remark for source in _sources(study, folder) for remark in remarks_on(source)]
         remarks += check_builds(study, config["qc"]["build"], folder)
         remarks += remark_on_origin(study.samples, config["samples"])
         contigs = contigs_of(study, folder) if x_on_panel(config) else []
@@ -85,12 +87,11 @@ def validate_study(
     return config, study, remarks
 
 
-def _remarks_on_sources(study: Study, folder: Path) -> list[str]:
+def _sources(study: Study, folder: Path) -> list[Path]:
     return [
-        remark
+        folder / source
         for cohort in study.order
         for source in expand_sources(study.cohorts.genotypes[cohort], folder)
-        for remark in remarks_on(folder / source)
     ]
 
 

@@ -17,7 +17,7 @@ from popdesic.io.batches import DecodeCounts
 from popdesic.io.bed import iterate_bim, open_bed, read_bim, read_fam, write_fam
 from popdesic.io.errors import UserError
 from popdesic.io.files import atomic_path, beside, read_json, write_json
-from popdesic.io.formats import PLINK, VCF, find_format, read_sample_names
+from popdesic.io.formats import PLINK, VCF, find_format, read_sample_names, require_readable
 from popdesic.io.genotypes import (
     BED_MAGIC,
     bed_row_bytes,
@@ -91,9 +91,13 @@ def test_strided_genotypes_can_be_packed():
     [
         ("A", ["C"], "snps"),
         ("a", ["t"], "snps"),
-        ("A", [], "no_alt"),
-        ("A", ["0"], "no_alt"),
+        ("A", [], "one_allele"),
+        ("A", ["0"], "one_allele"),
+        ("0", ["g"], "one_allele"),
+        ("A", ["."], "one_allele"),
         ("0", ["0"], "no_alt"),
+        ("AC", ["0"], "no_alt"),
+        ("N", ["."], "no_alt"),
         ("A", ["a"], "no_alt"),
         ("A", ["C", "G"], "multiallelic"),
         ("A", ["<DEL>"], "symbolic"),
@@ -282,13 +286,19 @@ def test_plink_source(tmp_path, separator, suffix):
     assert read_sample_names(source) == ["S0", "S1", "S2", "S3", "S4"]
     counts = ingest_cohort(source, tmp_path / "raw", sexes={"S0": "M"})
     sites, found = read_back(tmp_path / "raw")
-    assert [site[2] for site in sites] == ["rs1", ".", "rs2"]
-    assert [site[3:] for site in sites] == [("A", "C"), ("T", "G"), ("g", "c")]
-    np.testing.assert_array_equal(found, genotypes[[0, 1, 8]])
+    assert [site[2] for site in sites] == ["rs1", ".", "mono", "rs2"]
+    assert [site[3:] for site in sites] == [("A", "C"), ("T", "G"), ("A", "0"), ("g", "c")]
+    np.testing.assert_array_equal(found[[0, 1, 3]], genotypes[[0, 1, 8]])
+    np.testing.assert_array_equal(found[2], np.where(genotypes[5] == 0, 0, -1))
     assert read_fam(tmp_path / "raw").sex.tolist() == ["1", "1", "2", "0", "1"]
     assert counts.as_dict() | {"missing": 0, "unphased": 0} == DecodeCounts(
-        records=9, indel=2, no_alt=1, unplaced=2, snps=4
-    ).as_dict() | {"duplicates": 1, "sites": 3, "samples": 5}
+        records=9,
+        indel=2,
+        unplaced=2,
+        snps=5,
+        one_allele=1,
+        half_calls=int((genotypes[5] == 1).sum()),
+    ).as_dict() | {"duplicates": 1, "sites": 4, "samples": 5}
 
 
 def test_plink_batches(tmp_path):
@@ -296,9 +306,60 @@ def test_plink_batches(tmp_path):
     for chunk in (1, 10, 1000):
         batches = list(stream_plink(tmp_path / "in", DecodeCounts(), _chunk_bytes=chunk))
         rows = np.concatenate([batch.line for batch in batches]) - 1
-        assert rows.tolist() == [0, 1, 2, 8]
+        assert rows.tolist() == [0, 1, 2, 5, 8]
         found = np.concatenate([batch.genotypes for batch in batches])
-        np.testing.assert_array_equal(found, genotypes[rows])
+        expected = genotypes[rows]
+        expected[3] = np.where(expected[3] == 0, 0, -1)
+        np.testing.assert_array_equal(found, expected)
+
+
+def write_coded(prefix: Path, alleles: list[str], genotypes: np.ndarray) -> None:
+    """PLINK files whose .bim has these columns of alleles, "A1 A2" for each site."""
+    bim = [f"1 s{k} 0 {k + 1} {pair}\n" for k, pair in enumerate(alleles)]
+    beside(prefix, ".bim").write_text("".join(bim))
+    fam = [f"0 S{k} 0 0 0 -9\n" for k in range(genotypes.shape[1])]
+    beside(prefix, ".fam").write_text("".join(fam))
+    beside(prefix, ".bed").write_bytes(BED_MAGIC + pack_bed(genotypes).tobytes())
+
+
+def test_one_known_allele_is_read_in_either_column(tmp_path):
+    """A1 or A2 unknown: the known one is REF; a call with the unknown one is missing."""
+    genotypes = np.array([[0, -1, 1, 2, 0], [2, -1, 1, 0, 2], [0, 0, 0, 1, 2]], np.int8)
+    write_coded(tmp_path / "in", ["0 G", "G 0", "A G"], genotypes)
+    counts = ingest_cohort(tmp_path / "in", tmp_path / "raw").decode
+    sites, found = read_back(tmp_path / "raw")
+    assert [site[3:] for site in sites] == [("G", "0"), ("G", "0"), ("G", "A")]
+    expected = [0, -1, -1, -1, 0]
+    np.testing.assert_array_equal(found, [expected, expected, genotypes[2]])
+    assert (counts.one_allele, counts.half_calls, counts.missing) == (2, 2, 6)
+
+
+def test_one_allele_is_no_duplicate_of_two(tmp_path):
+    text = ["1 5 . A . GT 0/0", "1 5 . A C GT 0/1", "1 5 . A . GT 0/0", "1 6 . A . GT 0/0"]
+    for end in ("1 9 . C . GT 0/0", "1 1 . C . GT 0/0"):  # then far duplicates are sought too
+        write_vcf(tmp_path / "a.vcf", [*text, end], ["S"])
+        counts = ingest_cohort(tmp_path / "a.vcf", tmp_path / "raw")
+        alleles = [site[3:] for site in read_back(tmp_path / "raw")[0]]
+        assert alleles == [("A", "0"), ("A", "C"), ("A", "0"), ("C", "0")]
+        assert counts.duplicates == 1
+
+
+def test_numbered_alleles(tmp_path):
+    """1 to 4 are A, C, G, T where a 3 or 4 occurs; 1 and 2 alone name no bases."""
+    genotypes = np.array([[0, 1], [1, 2], [0, 0]], np.int8)
+    write_coded(tmp_path / "in", ["1 2", "4 3", "0 1"], genotypes)
+    ingest_cohort(tmp_path / "in", tmp_path / "raw")
+    sites, found = read_back(tmp_path / "raw")
+    assert [site[3:] for site in sites] == [("C", "A"), ("G", "T"), ("A", "0")]
+    np.testing.assert_array_equal(found, genotypes)
+    write_coded(tmp_path / "in", ["1 2", "2 1", "0 1"], genotypes)
+    for read in (require_readable, lambda source: ingest_cohort(source, tmp_path / "raw")):
+        with pytest.raises(UserError) as error:
+            read(tmp_path / "in")
+        assert "in.bim: the alleles are coded 1 and 2" in str(error.value)
+    write_coded(tmp_path / "in", ["A C", "4 3", "0 G"], genotypes)
+    counts = ingest_cohort(tmp_path / "in", tmp_path / "raw").decode
+    assert (counts.non_acgt, counts.snps) == (1, 2)
 
 
 @pytest.mark.parametrize("n_samples", [1, 2, 3, 4, 5, 31, 33, 67])
@@ -311,10 +372,12 @@ def test_plink_rows_are_copied_without_their_padding(tmp_path, n_samples):
         dirty[:, -1] |= 0x55 & ~((1 << 2 * (n_samples % 4)) - 1) & 0xFF
     (tmp_path / "in.bed").write_bytes(BED_MAGIC + dirty.tobytes())
     counts = ingest_cohort(tmp_path / "in", tmp_path / "raw")
-    kept = [0, 1, 8]
+    kept = [0, 1, 5, 8]
+    packed[5] = pack_bed(np.where(genotypes[5:6] == 0, 0, -1).astype(np.int8))
     assert (tmp_path / "raw.bed").read_bytes() == BED_MAGIC + packed[kept].tobytes()
     n_missing = int((genotypes[[0, 1, 2, 8]] == -1).sum())  # one of them is a duplicate
-    assert (counts.decode.missing, counts.decode.unphased) == (n_missing, 4 * n_samples - n_missing)
+    n_missing += int((genotypes[5] != 0).sum())  # of one allele alone
+    assert (counts.decode.missing, counts.decode.unphased) == (n_missing, 5 * n_samples - n_missing)
 
 
 def test_plink_prefix(tmp_path):

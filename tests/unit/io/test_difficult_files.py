@@ -62,7 +62,16 @@ CASES = {
     "<NON_REF> of a gVCF": dropped("1 11 . C <NON_REF> GT 0/0 0/0", "symbolic"),
     "breakend": dropped("1 11 . C C[2:5[ GT 0/1 1/1", "symbolic"),
     "*": dropped("1 11 . C * GT 0/1 1/1", "star"),
-    "no ALT": dropped("1 11 . C . GT 0/0 0/0", "no_alt"),
+    "no ALT": Case(
+        plus("1 11 . C . GT 0/0 ./."),
+        ALONE | {"records": 2, "snps": 2, "one_allele": 1, "missing": 1, "unphased": 3, "sites": 2},
+        [[0, 1], [0, -1]],
+    ),
+    "no ALT, but a call of one": Case(
+        plus("1 11 . C . GT:DP 0/0:1 0/1:3"), words=("line 8", "'0/1'", "'S1'", "or none")
+    ),
+    "no ALT, no base": dropped("1 11 . N . GT 0/0 0/0", "no_alt"),
+    "no ALT, no genotypes": dropped("1 11 . C . DP 3 4", "no_alt"),
     "ALT is REF": dropped("1 11 . C C GT 0/0 0/1", "no_alt"),
     "N": dropped("1 11 . N C GT 0/0 0/1", "non_acgt"),
     "half calls": Case(plus("1 11 . C T GT ./1 0|."), HALF, [[0, 1], [-1, -1]]),
