@@ -39,6 +39,15 @@ from popdesic.study.closing import last_line
 from popdesic.study.configuration import read_config
 from popdesic.study.forked_jobs import start_forks
 from popdesic.study.snakemake_internals import before_plan, has_given_config, is_module
+from popdesic.study.trust import refuse_programs, settle_environment
+
+# A study is data. As a module, this is a part of the study.
+if workflow.is_main_process and not is_module(workflow):
+    try:
+        refuse_programs(Path())
+    except UserError as error:
+        raise WorkflowError(str(error)) from None
+    settle_environment()
 
 # Imports of jobs take about as long as the plan of a run.
 before_plan(workflow, start_forks)

@@ -27,6 +27,7 @@ ELSEWHERE = {
     "config/README.md": "config.md",
     "kernels/README.md": "kernels.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
     "CHANGELOG.md": "changelog.md",
 }
 #: A link that does not lead to the web or to a heading of its own page.

@@ -146,6 +146,7 @@ def of_code(path: Path, root: Path = ROOT) -> list[Found]:
 def everything(root: Path = ROOT) -> dict[str, list[Found]]:
     """Sentences by kind, of a folder with the repository's files."""
     pages = [root / "README.md", root / "config/README.md", root / "CONTRIBUTING.md"]
+    pages += [root / "SECURITY.md"]
     pages += [root / "kernels/README.md", *sorted((root / "docs").glob("*.md"))]
     report, schemas = root / "workflow/report", root / "workflow/schemas"
     code = sorted((root / "src/popdesic").rglob("*.py"))

@@ -439,8 +439,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; print a UserError as one sentence and return exit status 1."""
+    from .study.trust import refuse_programs, settle_caches
+
     options = parse(sys.argv[1:] if arguments is None else arguments)
     try:
+        refuse_programs(Path(), getattr(options, "study", None) or Path())
+        settle_caches()
         return options.run(options) or 0
     except UserError as error:
         print(f"Error: {error}", file=sys.stderr)

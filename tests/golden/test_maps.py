@@ -33,6 +33,7 @@ from popdesic.geodesic.graph import COMPLETE
 from popdesic.io.bed import read_fam
 from popdesic.io.tables import read_table, write_npy, write_table
 from popdesic.study.configuration import load_config
+from popdesic.study.trust import graph_tool_python
 
 pytestmark = pytest.mark.shared
 
@@ -103,7 +104,7 @@ def test_communities_are_the_continents(study, folder, tmp_path, name):
     scores = np.load(tmp_path / "pca.npy")[:, : axes["components"]]
     write_npy(tmp_path / "l.npy", people.geodesics(squareform(pdist(scores))))
     build_graph(tmp_path / "l.npy", 15, tmp_path / "g.npz")
-    python = config["communities"]["graph_tool_python"]
+    python = graph_tool_python()
     fit_blocks(tmp_path / "g.npz", tmp_path / "b.npz", python=python, seed=1, restarts=1, draws=10)
     about = find_communities(
         tmp_path / "pca.npy",

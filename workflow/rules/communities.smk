@@ -105,7 +105,7 @@ rule fit_blocks:
         mem_mb=memory(1200, samples=0.04),
         runtime=minutes(samples=FIT_MINUTES),
     params:
-        python=CONFIG["communities"]["graph_tool_python"],
+        python=graph_tool_python(),
         seed=CONFIG["communities"]["seed"],
         restarts=CONFIG["communities"]["restarts"],
         draws=CONFIG["communities"]["draws"],

@@ -5,12 +5,16 @@
 
 import subprocess
 
+from popdesic.study.trust import graph_tool_python
+
 
 def has_module(python, name):
     """Whether a Python interpreter can import a module."""
     probe = f"import importlib.util as u; raise SystemExit(not u.find_spec('{name}'))"
     try:
-        return subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL).returncode == 0
+        # Isolated: -c alone would import what lies in the study's folder.
+        words = [python, "-I", "-c", probe]
+        return subprocess.run(words, stderr=subprocess.DEVNULL).returncode == 0
     except OSError:
         return False
 
@@ -104,7 +108,7 @@ def pcoa_minutes(wildcards, attempt):
 
 
 def has_graph_tool(wildcards):
-    return has_module(CONFIG["communities"]["graph_tool_python"], "graph_tool")
+    return has_module(graph_tool_python(), "graph_tool")
 
 
 def version_of_fastmixture(wildcards):

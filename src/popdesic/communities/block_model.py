@@ -62,7 +62,7 @@ def fit_blocks(
     sentence = (
         f"communities: graph-tool was not found by {' nor by '.join(reasons)}, so there are no "
         "block-model communities; install Debian's python3-graph-tool or conda's graph-tool, or "
-        "name the interpreter that has it in communities.graph_tool_python."
+        "set POPDESIC_GRAPH_TOOL_PYTHON to the interpreter that has it."
     )
     write_npz(out, missing=np.array(sentence))
     return sentence
@@ -70,10 +70,9 @@ def fit_blocks(
 
 def _fit(interpreter: str, arguments: list[str], threads: int) -> None:
     """Run `block_model_fit.py` under an interpreter, with only that interpreter's packages."""
-    others = ("PYTHONPATH", "PYTHONHOME")  # for the workflow's Python, perhaps another version
-    environment = {name: value for name, value in os.environ.items() if name not in others}
-    environment |= {"PYTHONNOUSERSITE": "1", "OMP_NUM_THREADS": str(threads)}
-    command = [interpreter, str(FIT), *arguments]
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
+    # Isolated: variables of the workflow's Python, perhaps another version, do not count.
+    command = [interpreter, "-I", str(FIT), *arguments]
     try:
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
     except OSError as reason:

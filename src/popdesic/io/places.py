@@ -18,6 +18,7 @@ def _home() -> Path:
 
 HOME = _home()
 SNAKEFILE = HOME / "Snakefile"
+PROFILES = HOME / "profiles"
 KERNEL_FOLDER = HOME / "kernels"
 RESOURCES = HOME / "resources"
 SCHEMAS = HOME / "workflow" / "schemas"

@@ -93,7 +93,8 @@ def _run(folder: Path, genotypes: np.ndarray, k: int, seed: int, *options: str) 
     prefix.with_suffix(".fam").write_text("".join(f"0 {i} 0 0 0 -9\n" for i in range(n)))
     prefix.with_suffix(".bim").write_text("".join(f"1 {s} 0 {s} A C\n" for s in range(n_sites)))
     batches = int(np.clip(n_sites // BATCH, 2, MOST_BATCHES))
-    command = [sys.executable, "-m", "fastmixture.main", "--bfile", str(prefix), "--K", str(k)]
+    command = [sys.executable, "-P", "-m", "fastmixture.main"]
+    command += ["--bfile", str(prefix), "--K", str(k)]
     command += ["--seed", str(seed), "--threads", "1", "--batches", str(batches)]
     command += ["--out", str(folder / "out"), *options]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

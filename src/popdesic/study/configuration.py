@@ -19,6 +19,7 @@ from ..compare.options import check_options
 from ..io.errors import CONTROL, UserError, shorten, suggestion
 from ..io.files import is_file, path_exists
 from ..io.schemas import load_schema
+from .trust import GRAPH_TOOL_PYTHON
 
 #: Where a study keeps its configuration, relative to its folder.
 CONFIG_PATH = Path("config/config.yaml")
@@ -349,6 +350,12 @@ def _config_sentence(error: jsonschema.ValidationError, source: str) -> str:
     if error.validator == "additionalProperties":
         known = list(error.schema["properties"])
         unknown = str(next(key for key in error.instance if key not in known))
+        if (dotted := _dotted([*path, unknown])) == "communities.graph_tool_python":
+            return (
+                f"{source}: {dotted} names a program, which a study cannot; delete the key, and "
+                f"set the environment variable {GRAPH_TOOL_PYTHON} if graph-tool's Python is not "
+                "/usr/bin/python3."
+            )
         return (
             f"{source}: '{_dotted([*path, shorten(unknown)])}' is not a configuration key"
             f"{suggestion(unknown, known)}"

@@ -47,9 +47,9 @@ IMPORTED = (
 IMPORTED_LATER = ("matplotlib.figure", "matplotlib.backends.backend_svg", "matplotlib.patches")
 #: Variables that numpy's BLAS reads when it is imported.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-#: The program of the second process; its first folder of modules is replaced by Popdesic's.
+#: The program of the second process; it imports nothing from the current folder, a study's.
 PROGRAM = (
-    "import sys; sys.path[0] = {packages!r}; "
+    "import sys; sys.path.insert(0, {packages!r}); "
     "from popdesic.study.forked_jobs import serve; serve({file})"
 )
 PACKAGES = Path(__file__).resolve().parents[2]
@@ -73,7 +73,7 @@ class Forks:
         with theirs:
             words = PROGRAM.format(packages=str(PACKAGES), file=theirs.fileno())
             self.process = subprocess.Popen(
-                [sys.executable, "-c", words],
+                [sys.executable, "-P", "-c", words],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 env=os.environ | dict.fromkeys(THREADS, "1"),
@@ -245,7 +245,7 @@ def _run_script(script: str, folder: str, variables: dict[str, str], threads: in
         from threadpoolctl import threadpool_limits
 
         threadpool_limits(threads)
-    sys.argv, sys.path[0] = [script], str(Path(script).parent)
+    sys.argv = [script]  # modules beside it, in the study, are not found
     job = types.ModuleType("__main__")
     job.__file__, job.__builtins__ = script, __builtins__
     sys.modules["__main__"] = job

@@ -36,7 +36,7 @@ def running_here(study: Path) -> int | None:
             in_job = b"\0SLURM_JOB_ID=" in b"\0" + (process / "environ").read_bytes()
         except OSError:  # it has ended, or belongs to another user
             continue
-        is_snakemake = any(Path(os.fsdecode(word)).name == "snakemake" for word in words[:3])
+        is_snakemake = any(Path(os.fsdecode(word)).name == "snakemake" for word in words[:4])
         if is_snakemake and in_study and not in_job:
             return int(process.name)
     return None

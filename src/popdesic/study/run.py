@@ -11,14 +11,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..io.errors import UserError
-from ..io.places import HOME, SNAKEFILE
+from ..io.places import HOME, PROFILES, SNAKEFILE
 from .closing import REPORT
+from .trust import settle_environment
 
 #: Options that set the number of cores or jobs, or leave it to a profile or an executor. Without
 #: any of them, `--cores all` is added.
 CORES = {"--cores", "-c", "--jobs", "-j", "--profile", "--workflow-profile", "--executor", "-e"}
 #: Options that need no cores.
 NO_CORES = {"--unlock", "--lint", "--help", "-h", "--version", "-v"}
+#: Environment variable: the profile without `--profile`.
+PROFILE = "SNAKEMAKE_PROFILE"
 #: A profile folder has at least one of these files.
 PROFILE_FILES = ("config*.yaml", "profile*.yaml")
 
@@ -41,7 +44,11 @@ def run_study(study: Path, targets: Sequence[str] = (), arguments: Sequence[str]
     UserError
         The folder is not a study.
     """
-    with subprocess.Popen(snakemake_command(study, targets, arguments)) as process:
+    command, variables = snakemake_command(study, targets, arguments), {**os.environ}
+    settle_environment(variables)
+    if name := variables.get(PROFILE):
+        variables[PROFILE] = find_profile(name)
+    with subprocess.Popen(command, env=variables) as process:
         before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         try:
             status = _wait(process)
@@ -62,12 +69,15 @@ def snakemake_command(
 ) -> list[str]:
     """The command line that `run_study` runs."""
     require_study(study)
-    words = [sys.executable, "-m", "snakemake", "--snakefile", str(SNAKEFILE)]
+    # Snakemake would look for modules and for its default profile in the current folder.
+    words = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(SNAKEFILE)]
     words += ["--directory", str(study.resolve())]
+    if "--workflow-profile" not in map(option_of, arguments):
+        words += ["--workflow-profile", str(PROFILES / "default")]
     if not (CORES | NO_CORES) & {option_of(word) for word in arguments}:
         words += ["--cores", "all"]
     # Targets come first: some of Snakemake's options take all words that follow.
-    return [*words[:3], *targets, *words[3:], *_with_profiles(arguments)]
+    return [*words[:4], *targets, *words[4:], *_with_profiles(arguments)]
 
 
 def require_study(study: Path) -> None:
@@ -100,32 +110,39 @@ def _with_profiles(arguments: Sequence[str]) -> list[str]:
 
 
 def find_profile(name: str) -> str:
-    """The path of Popdesic's profile of this name, or the name if Snakemake finds such a profile.
+    """The path of the profile of this name, or the name if there is none.
 
-    Snakemake looks in the current folder, then in the user's and the site's configuration folders,
-    so that users can keep their own version there.
+    It is looked for in the user's and the site's configuration folders of Snakemake, where users
+    can keep their own version, then among Popdesic's own. A profile can name programs, so one of
+    the current folder, which may be a stranger's study, is used only if it is written as a path.
+
+    Raises
+    ------
+    UserError
+        Only the current folder has it.
     """
     from platformdirs import AppDirs
 
-    folders = AppDirs("snakemake", "snakemake")
-    places = (Path(), Path(folders.user_config_dir), Path(folders.site_config_dir))
-    if any((place / name).exists() for place in places):
+    if os.sep in name:
         return name
-    own = HOME / name
-    if os.sep not in name and any(path for kind in PROFILE_FILES for path in own.glob(kind)):
-        return str(own)
+    folders = AppDirs("snakemake", "snakemake")
+    for place in (folders.user_config_dir, folders.site_config_dir, HOME):
+        path = Path(place, name)
+        if path.is_file() or any(found for kind in PROFILE_FILES for found in path.glob(kind)):
+            return str(path)
+    if Path(name).exists():
+        raise UserError(
+            f"{name} is a profile of the current folder, which may be a study of someone else; "
+            f"write ./{name} to use it."
+        )
     return name
 
 
-def profile_file(name: str) -> Path | None:
-    """The file of a profile that Snakemake finds by this name; None without one."""
-    from platformdirs import AppDirs
-
-    folders = AppDirs("snakemake", "snakemake")
-    for place in (Path(), Path(folders.user_config_dir), Path(folders.site_config_dir)):
-        for kind in PROFILE_FILES:
-            if found := sorted((place / name).glob(kind)):
-                return found[-1]
+def profile_file(path: str) -> Path | None:
+    """The file of a profile that `find_profile` found; None without one."""
+    for kind in PROFILE_FILES:
+        if found := sorted(Path(path).glob(kind)):
+            return found[-1]
     return None
 
 

@@ -33,7 +33,7 @@ JOB = """\
 import atexit, os, sys
 import __main__, numpy
 assert __name__ == "__main__" and __main__.snakemake is snakemake
-assert sys.argv == [sys.argv[0]] and sys.path[0].endswith(".snakemake/scripts")
+assert sys.argv == [sys.argv[0]] and ".snakemake/scripts" in sys.argv[0]
 assert os.getcwd().endswith("study") and os.environ["MARK"] == "as given"
 name = snakemake.wildcards.name
 atexit.register(lambda: open("ended." + name, "w").close())

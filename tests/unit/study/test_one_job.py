@@ -71,7 +71,7 @@ def cluster(tmp_path, monkeypatch) -> Path:
 def go(*arguments: str, one: bool | None = None, people: int = 600, hours: float = 3.0, **about):
     """Run the study with the profile `mine`; its one job has two threads."""
     expected = (people, [job(**about)], [hours * 3600 / 2])
-    words = ["--profile", "mine", *arguments]
+    words = ["--profile", "./mine", *arguments]
     return run_where_told(Path("study"), ["qc"], words, one, expect=lambda *_: expected)
 
 
@@ -118,7 +118,7 @@ def test_options_that_change_the_jobs_are_left_to_snakemake(cluster):
 
 
 def test_nothing_to_do_is_said_by_snakemake(cluster):
-    words = ["--profile", "mine"]
+    words = ["--profile", "./mine"]
     status = run_where_told(Path("study"), (), words, expect=lambda *_: (600, [], []))
     assert status == "job by job"
 
@@ -132,7 +132,7 @@ def test_without_slurm_or_its_profile(cluster, monkeypatch):
     with pytest.raises(UserError, match="--one-job needs sbatch"):
         run_where_told(study, (), [], True, expect=never)
     monkeypatch.setenv("PATH", "/nowhere")
-    assert run_where_told(study, (), ["--profile=mine"], expect=never) == "job by job"
+    assert run_where_told(study, (), ["--profile=./mine"], expect=never) == "job by job"
 
 
 @pytest.mark.parametrize(
@@ -228,12 +228,13 @@ def test_ctrl_c_cancels_the_job(cluster, monkeypatch):
     assert (cluster / "cancelled").read_text() == "7\n"
 
 
-def test_profiles_are_found_where_snakemake_finds_them(cluster):
+def test_profiles_are_found_by_name_or_path(cluster):
     assert read_profile("slurm")["default-resources"]["slurm_partition"] == "cpu"
     assert read_profile("default") is read_profile("workflow") is read_profile(None) is None
     (cluster / "slurm").mkdir()
     (cluster / "slurm/config.yaml").write_text("executor: slurm\njobs: 3\n")
-    assert read_profile("slurm") == {"executor": "slurm", "jobs": 3}
+    assert read_profile("slurm")["jobs"] == 100
+    assert read_profile("./slurm") == {"executor": "slurm", "jobs": 3}
 
 
 def test_values_of_options():

@@ -45,46 +45,55 @@ def study(tmp_path, monkeypatch) -> Path:
 )
 def test_all_cores_unless_told_otherwise(study, given, cores):
     words = snakemake_command(study, ["distance"], given)
-    assert words[:6] == [
+    assert words[:7] == [
         sys.executable,
+        "-P",
         "-m",
         "snakemake",
         "distance",
         "--snakefile",
         str(SNAKEFILE),
     ]
-    assert words[6:8] == ["--directory", str(study)]
-    assert words[8:] == (["--cores", "all"] if cores else []) + given
+    assert words[7:9] == ["--directory", str(study)]
+    default = ["--workflow-profile", str(HOME / "profiles/default")]
+    default *= "--workflow-profile" not in given
+    assert words[9:] == default + (["--cores", "all"] if cores else []) + given
 
 
 def test_the_slurm_profile_is_found_from_any_folder(study):
     ours = str(HOME / "slurm")
     assert (HOME / "slurm/config.yaml").is_file()
     assert find_profile("slurm") == ours
-    assert snakemake_command(study, [], ["--profile", "slurm"])[7:] == ["--profile", ours]
-    assert snakemake_command(study, [], ["--profile=slurm"])[7:] == [f"--profile={ours}"]
+    assert snakemake_command(study, [], ["--profile", "slurm"])[10:] == ["--profile", ours]
+    assert snakemake_command(study, [], ["--profile=slurm"])[10:] == [f"--profile={ours}"]
     assert find_profile("sge") == "sge"  # left to Snakemake, which reports that it does not exist
     assert find_profile("workflow") == "workflow"  # a folder of the repository, but not a profile
-    (study / "xdg/snakemake/slurm").mkdir(parents=True)
-    assert find_profile("slurm") == "slurm"
+    own = study / "xdg/snakemake/slurm/config.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("cores: 1\n")
+    assert find_profile("slurm") == str(own.parent)
 
 
-def test_a_profile_in_the_current_folder_comes_first(study):
-    (study / "slurm").mkdir()
-    assert find_profile("slurm") == "slurm"
+def test_a_profile_in_the_current_folder_is_found_by_its_path_alone(study):
+    for name in ("slurm", "mine"):
+        (study / name).mkdir()
+        (study / name / "config.yaml").write_text("cores: 1\n")
+    assert find_profile("slurm") == str(HOME / "slurm")
+    assert find_profile("./slurm") == "./slurm"
+    with pytest.raises(UserError, match=r"write \./mine to use it"):
+        find_profile("mine")
 
 
-@pytest.mark.parametrize("own_profile", ["slurm", "xdg/snakemake/slurm"])
+@pytest.mark.parametrize("own_profile", ["./slurm", "xdg/snakemake/slurm"])
 @pytest.mark.parametrize(
-    "words",
-    [["resume", "my-study", "--"], ["audit", "my-study", "--repair", "--", "--profile=slurm"]],
+    "words", [["resume", "my-study", "--"], ["audit", "my-study", "--repair", "--"]]
 )
 def test_resume_and_repair_run_snakemake_in_the_users_folder(study, capfd, words, own_profile):
     """They find the user's own `slurm` profile and files relative to the current folder.
 
-    The profile is in the current folder or in the user's configuration folder. It stops at the
-    rows of tiles; the configuration file in the current folder splits each of the two into two
-    parts.
+    The profile is in the current folder, given by its path, or in the user's configuration folder.
+    It stops at the rows of tiles; the configuration file in the current folder splits each of the
+    two into two parts.
     """
     folder = write_study(study / "my-study", make_cohorts((16, 14)), FAST)
     damaged = "results/panel/sites.tsv"  # a result without a checksum
@@ -95,7 +104,8 @@ def test_resume_and_repair_run_snakemake_in_the_users_folder(study, capfd, words
     profile.parent.mkdir(parents=True)
     profile.write_text(yaml.safe_dump({"cores": 1, "until": ["measure_distance_row"]}))
     Path("mine.yaml").write_text(yaml.safe_dump({"distance": {"site_parts": 2}}))
-    status = main([*words, "--dry-run", "--configfile", "mine.yaml"])
+    named = ["--profile", own_profile if own_profile[0] == "." else "slurm"]
+    status = main([*words, *named, "--dry-run", "--configfile", "mine.yaml"])
     told = capfd.readouterr()
     assert status == 0, told
     plan = planned(told.out + told.err)

@@ -332,7 +332,7 @@ def timed_in_process(module: str, call: str) -> float:
     code = f"from {module} import _timed\nprint({call})"
     paths = [str(PACKAGES), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-P", "-c", code],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
