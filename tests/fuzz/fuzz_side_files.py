@@ -150,10 +150,12 @@ class LdMap(SideFile):
         rows = []
         for contig in rng.sample(["1", "chr2", "X"], 3):
             pos, cm = 0, 0.0
-            for _ in range(rng.randint(1, 4)):
+            for k in range(rng.randint(1 + clean, 4)):
                 values = [contig, str(pos), repr(cm), "1.5", "x"][: len(header)]
                 rows.append([values[k] for k in order])
-                pos, cm = pos + rng.randint(0, 400), cm + rng.choice([0, 0.5, 1e-9, 3])
+                # a clean map gives a rate
+                step = rng.choice([0, 0.5, 1e-9, 3]) if k or not clean else 0.5
+                pos, cm = pos + rng.randint(clean, 400), cm + step
         lines = [[header[k] for k in order], *rows]
         if not clean and rng.random() < 0.6:
             row = lines[rng.randrange(len(lines))]
@@ -169,12 +171,21 @@ class LdMap(SideFile):
         header, *rows = lines_of(raw)
         chrom, pos, cm = (header.index(name) for name in ("chrom", "pos", "cm"))
         assert np.isfinite(found).all()
+        of = {
+            name: [row for row in rows if bare(row[chrom]) == name] for name in map(bare, CONTIGS)
+        }
+        spans = [
+            [float(part[k][j]) for k in (0, -1)] for part in of.values() if part for j in (pos, cm)
+        ]
+        bp, length = (sum(b - a for a, b in spans[k::2]) for k in (0, 1))
         for contig, sites in BY_CONTIG.items():
-            part = [row for row in rows if bare(row[chrom]) == contig]
-            x, y = ([float(row[k]) for row in part] for k in (pos, cm))
-            assert sorted(x) == x and sorted(y) == y
-            expected = np.interp([place for _, place in sites], x, y)
-            np.testing.assert_allclose([found[k] for k, _ in sites], expected, rtol=1e-12)
+            x, y = ([float(row[k]) for row in of[contig]] for k in (pos, cm))
+            assert sorted(set(x)) == x and sorted(y) == y and y[0] >= 0
+            for k, place in sites:
+                expected = float(np.interp(place, x, y))
+                if not x[0] <= place <= x[-1]:
+                    expected += length / bp * (place - min(max(place, x[0]), x[-1]))
+                np.testing.assert_allclose(found[k], expected, rtol=1e-9, atol=1e-12)
 
 
 class PlinkMap(SideFile):
@@ -189,7 +200,7 @@ class PlinkMap(SideFile):
             pos, cm = rng.randint(0, 9), 0.0
             for _ in range(rng.randint(1, 4)):
                 lines.append([contig, rng.choice([".", "rs1"]), repr(cm), str(pos)])
-                pos, cm = pos + rng.randint(0, 400), cm + rng.choice([0, 0.5, 1e-9, 3])
+                pos, cm = pos + rng.randint(clean, 400), cm + rng.choice([0, 0.5, 1e-9, 3])
         if not clean and rng.random() < 0.6:
             row = lines[rng.randrange(len(lines))]
             row[rng.randrange(len(row))] = rng.choice(ODD)

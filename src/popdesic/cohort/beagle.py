@@ -329,7 +329,11 @@ def _cut_map(path: Path, contig: str, out: Path) -> bool:
     lines = [f"1 . {cm!r} {pos}\n" for cm, pos in zip(table.cm.tolist(), table.pos, strict=True)]
     out.write_text("".join(lines))
     if len(lines) < LEAST_POSITIONS:
-        logger.info("%s: not in %s, so one centimorgan per megabase is assumed", contig, path)
+        found = f"has one position ({table.pos[0]})" if len(lines) else "is not"
+        logger.warning(
+            "contig '%s' %s in %s, so Beagle assumes one centimorgan per megabase",
+            *(contig, found, shown),
+        )
     return len(lines) >= LEAST_POSITIONS
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable
 
@@ -9,10 +10,16 @@ import numpy as np
 import pandas as pd
 
 from ..io.errors import UserError, shorten
+from ..io.sites import canonical_contig
 from ..io.text import rows_of
+from .prune import contig_runs
+
+log = logging.getLogger(__name__)
 
 #: Required columns of a table for `compare.ld.map`, in any order.
 LD_COLUMNS = ("chrom", "pos", "cm")
+#: Contigs that a sentence names.
+SHOWN = 5
 #: Largest position in VCF and BCF.
 MOST_POSITION = 2**31 - 1
 
@@ -29,7 +36,7 @@ def parse_ld_map(text: str, shown: str) -> pd.DataFrame:
     ------
     UserError
         A column is missing, a row has more or fewer columns than the header, a position is not
-        an integer, or a centimorgan value is not finite.
+        an integer, or a centimorgan value is negative or not finite.
     """
     rows = list(rows_of(text))
     header = rows[0][1] if rows else []
@@ -59,16 +66,99 @@ def parse_ld_map(text: str, shown: str) -> pd.DataFrame:
 
 
 def require_rising(table: pd.DataFrame, contig: str, shown: str) -> None:
-    """Refuse a contig's rows (`pos`, `cm`, `row`) if a value is below the previous one."""
-    for column in ("pos", "cm"):
-        values = table[column].to_numpy()
-        falls = np.flatnonzero(np.diff(values) < 0)
+    """Refuse a contig's rows (`pos`, `cm`, `row`) that are not a map.
+
+    Positions must rise from row to row, and centimorgans must not fall.
+    """
+    for column, least in (("pos", 1), ("cm", 0)):
+        values = table[column].to_numpy(np.float64)
+        step = np.diff(values)
+        falls = np.flatnonzero((step < 0) | ((step == 0) & (least > 0)))
         if len(falls):
             k = falls[0] + 1
+            wrong = f"after {values[k - 1]:g}, but must not decrease"
+            if values[k] == values[k - 1]:
+                wrong = "as in the row before, but each position needs one row"
             raise UserError(
                 f"{shown}, row {table.row.iloc[k]}: {column} of contig '{contig}' is {values[k]:g} "
-                f"after {values[k - 1]:g}, but must not decrease; sort or correct the map."
+                f"{wrong}; sort or correct the map."
             )
+
+
+def centimorgans(table: pd.DataFrame, sites: pd.DataFrame, shown: str) -> np.ndarray:
+    """Genetic positions of sites, interpolated in a map, in cM: float64 (n_sites,).
+
+    Beyond the ends of a contig's map, and on a contig with one position, they go on at the mean
+    rate of the whole map, which the log says.
+
+    Parameters
+    ----------
+    table : DataFrame
+        A map, as from `parse_ld_map`. ``chr1`` and ``1`` are the same contig.
+    sites : DataFrame
+        `chrom`, `pos`, contig by contig.
+    shown : str
+        Name of the map for messages.
+
+    Raises
+    ------
+    UserError
+        A contig is not in the map, its values decrease, or a position is given twice; or sites lie
+        beyond the map's ends and no contig of the map has a length.
+    """
+    own = dict(list(table.groupby(table.chrom.map(canonical_contig), sort=False)))
+    cm, beyond = np.empty(len(sites)), []
+    runs = contig_runs(sites.chrom.to_numpy())
+    names = [sites.chrom.iloc[first] for first, _ in runs]
+    for name in names:
+        if canonical_contig(name) not in own:
+            raise UserError(f"{shown}: contig '{name}' of the panel is not in the genetic map.")
+    rate = _mean_rate(own, shown)
+    for name, (first, last) in zip(names, runs, strict=True):
+        part = own[canonical_contig(name)]
+        known, values = part.pos.to_numpy(np.float64), part.cm.to_numpy()
+        pos = sites.pos.iloc[first:last].to_numpy(np.float64)
+        over = np.minimum(pos - known[0], 0) + np.maximum(pos - known[-1], 0)
+        cm[first:last] = np.interp(pos, known, values)
+        if not over.any():
+            continue
+        if not rate:
+            raise UserError(
+                f"{shown}: sites of contig '{name}' ({pos[0]:.0f} to {pos[-1]:.0f}) lie beyond the "
+                f"genetic map ({_extent(known)}), and no contig of it has two positions with "
+                "different centimorgans that give a rate; complete the map."
+            )
+        cm[first:last] += rate * over
+        beyond.append(
+            f"{int((over != 0).sum())} of {len(pos)} of contig '{name}' (sites {pos[0]:.0f} to "
+            f"{pos[-1]:.0f}, map {_extent(known)})"
+        )
+    if beyond:
+        if len(beyond) > SHOWN:
+            beyond[SHOWN:] = [f"and {len(beyond) - SHOWN} more contigs"]
+        log.warning(
+            "%s: sites beyond the ends of the genetic map get its mean rate, %.3g cM/Mb: %s",
+            shown,
+            1e6 * rate,
+            "; ".join(beyond),
+        )
+    return cm
+
+
+def _mean_rate(contigs: dict[str, pd.DataFrame], shown: str) -> float:
+    """Centimorgans a base pair over all contigs of a map; 0 if it does not tell."""
+    length = cm = 0.0
+    for name, part in contigs.items():
+        require_rising(part, name, shown)
+        length += float(part.pos.iloc[-1] - part.pos.iloc[0])
+        cm += float(part.cm.iloc[-1] - part.cm.iloc[0])
+    return cm / length if length else 0.0
+
+
+def _extent(known: np.ndarray) -> str:
+    if len(known) == 1:
+        return f"one position, {known[0]:.0f}"
+    return f"{known[0]:.0f} to {known[-1]:.0f}"
 
 
 def parse_plink_map(
@@ -118,19 +208,19 @@ def parse_plink_map(
 
 
 def _numbers(texts: Iterable[str], rows: list[int], name: str, shown: str) -> np.ndarray:
-    """Parse finite numbers as float64; positions must be integers from 0 to MOST_POSITION."""
+    """Parse numbers of 0 or more as float64; positions must be integers up to MOST_POSITION."""
     texts = list(texts)
     whole = name.startswith("pos")
     try:
         values = np.array(texts, dtype=np.float64) if texts else np.empty(0)
     except ValueError:
         values = np.array([float(text) if _is_number(text) else np.nan for text in texts])
-    good = np.isfinite(values)
+    good = np.isfinite(values) & (values >= 0)
     if whole:
-        good &= (values >= 0) & (values <= MOST_POSITION) & (values == np.floor(values))
+        good &= (values <= MOST_POSITION) & (values == np.floor(values))
     if not good.all():
         k = int(np.argmin(good))
-        what = "a whole number below 2**31" if whole else "a finite number"
+        what = "a whole number below 2**31" if whole else "a finite number of 0 or more"
         raise UserError(
             f"{shown}, row {rows[k]}: {name} is '{shorten(texts[k])}', but must be {what}; correct "
             "the row."

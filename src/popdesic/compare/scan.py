@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.genetic_maps import parse_ld_map, require_rising
+from ..cohort.genetic_maps import centimorgans, parse_ld_map
 from ..cohort.panel import load_panel
 from ..cohort.prune import contig_runs, pruned, widest_window, write_lists
 from ..cohort.prune_options import parse_pruning
@@ -22,7 +22,6 @@ from ..engine.threads import run_ordered
 from ..io.bed import read_fam
 from ..io.errors import UserError
 from ..io.laps import Laps
-from ..io.sites import canonical_contig
 from ..io.tables import open_text, write_npz, write_table
 from ..io.text import read_text
 from .disequilibrium import (
@@ -245,22 +244,14 @@ def read_map(path: Path, sites: pd.DataFrame) -> np.ndarray:
     """Genetic positions of the sites, in cM, interpolated in a map: float64 (n_sites,).
 
     The map is a table with the columns `chrom`, `pos` (bp) and `cm`, optionally gzipped; `chr1` and
-    `1` are the same contig. Sites beyond its ends get the value at the end.
+    `1` are the same contig. Beyond its ends its mean rate goes on (`genetic_maps.centimorgans`).
 
     Raises
     ------
     UserError
-        The file is invalid (`genetic_maps.parse_ld_map`), lacks a contig, or its values decrease.
+        The file is invalid (`genetic_maps.parse_ld_map`), lacks a contig, its values decrease, or
+        it gives no rate beyond its ends.
     """
     shown = f"{path} (compare.ld.map)"
     table = parse_ld_map(read_text(path, "compare.ld.map"), shown)
-    contigs = table.chrom.map(canonical_contig)
-    cm = np.empty(len(sites))
-    for first, last in contig_runs(sites.chrom.to_numpy()):
-        name = sites.chrom.iloc[first]
-        part = table[contigs == canonical_contig(name)]
-        if part.empty:
-            raise UserError(f"{shown}: contig '{name}' of the panel is not in the genetic map.")
-        require_rising(part, name, shown)
-        cm[first:last] = np.interp(sites.pos.iloc[first:last], part.pos, part.cm)
-    return cm
+    return centimorgans(table, sites, shown)

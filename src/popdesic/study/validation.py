@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ..cohort.genetic_maps import parse_ld_map, parse_plink_map
+from ..cohort.genetic_maps import parse_ld_map, parse_plink_map, require_rising
 from ..cohort.impute import check_files
 from ..cohort.sheet_text import unrecognised_columns
 from ..cohort.sources import expand_sources, source_files
@@ -115,7 +115,9 @@ def check_side_files(config: dict, folder: Path) -> None:
         _check_fasta(folder, path)
     if path := compare["ld"]["map"]:
         text = read_text(folder / path, "compare.ld.map", beginning=True)
-        parse_ld_map(text, f"{path} (compare.ld.map)")
+        table = parse_ld_map(text, shown := f"{path} (compare.ld.map)")
+        for contig, part in table.groupby("chrom", sort=False):
+            require_rising(part, str(contig), shown)
     for key, path in (
         ("compare.identity.query", compare["identity"]["query"]),
         ("compare.mixture.profiles", compare["mixture"]["profiles"]),
@@ -128,8 +130,11 @@ def check_side_files(config: dict, folder: Path) -> None:
             _check_reference(path)
         for path in found["map"]:
             shown = f"{path} (impute.map)"
-            if parse_plink_map(read_text(path, "impute.map", beginning=True), shown).empty:
+            table = parse_plink_map(read_text(path, "impute.map", beginning=True), shown)
+            if table.empty:
                 raise UserError(f"{shown} has no rows; give a genetic map or set it to ''.")
+            for contig, part in table.groupby("chrom", sort=False):
+                require_rising(part, str(contig), shown)
 
 
 def _check_fasta(folder: Path, path: str) -> None:
