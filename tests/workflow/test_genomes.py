@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from plink_files import write_plink
 from running import snakemake
 from study import COLUMNS, FAST, make_cohorts, write_study
 
 from popdesic.cohort.panel import load_panel
+from popdesic.io.files import read_json
 from popdesic.io.sites import chunks
 from popdesic.io.tables import read_table
 
@@ -80,3 +82,44 @@ def test_males_with_half_calls_on_x_keep_their_sex_and_are_kept(tmp_path):
     assert set(table.keep) == {"yes"}
     assert list(table.sex_from_x) == ["F", "NA"] * 20
     assert set(table.x_sites[1::2]) == {"0"}
+
+
+def plink_study(folder, contigs, genotypes, positions):
+    """Write PLINK 1 files with these contigs (n_sites,) and genotypes, and a study of them."""
+    n = genotypes.shape[1]
+    (cohort,) = make_cohorts((n,))
+    folder = write_study(folder, [cohort], FAST | {"panel": {"min_hwe_p": 0}})
+    write_plink(folder / "data/one", genotypes, cohort.samples, contigs, positions)
+    sheet = folder / "config/cohorts.tsv"
+    sheet.write_text(f"cohort\tgenotypes\tfounder\n{cohort.name}\tdata/one\tyes\n")
+    return folder, cohort.name
+
+
+def test_names_of_sex_chromosomes_and_mitochondria_keep_them_off_the_panel(tmp_path):
+    rng = np.random.default_rng(9)
+    names = ["1", "chr23", "chr24", "chr26", "0X", "NC_000023.11", "mt"]
+    contigs = np.repeat(names, 20)
+    genotypes = rng.integers(0, 3, (len(contigs), 24)).astype(np.int8)
+    positions = 3_000_000 + 1000 * np.arange(len(contigs))
+    folder, name = plink_study(tmp_path, contigs, genotypes, positions)
+    snakemake(folder, "panel", f"results/qc/{name}.samples.tsv")
+    panel, _ = load_panel(folder / "results/panel/sites.tsv")
+    assert set(panel.chrom) == {"1"} and len(panel) == 20
+    genome = read_json(folder / "results/panel/counts.json")["genome"]
+    assert [genome["roles"][c] for c in names] == ["autosome", "X", "Y", "MT", "X", "X", "MT"]
+    table = read_table(folder / f"results/qc/{name}.samples.tsv")
+    assert set(table.x_sites) == {"60"}, "sex is sought on every X"
+
+
+def test_a_mouse_loses_no_site_at_human_regions(tmp_path):
+    rng = np.random.default_rng(4)
+    contigs = np.repeat([str(k) for k in range(1, 20)], 10)
+    genotypes = rng.integers(0, 3, (len(contigs), 24)).astype(np.int8)
+    positions = np.tile(np.arange(10) * 1_000_000 + 25_000_000, 19)  # on contig 6 the human MHC
+    folder, _ = plink_study(tmp_path, contigs, genotypes, positions)
+    snakemake(folder, "results/embedding/axes.json")
+    assert read_json(folder / "results/embedding/axes.json")["sites"]["long_range_ld"] == 0
+    genome = read_json(folder / "results/panel/counts.json")["genome"]
+    assert genome["build"] == "none" and "end at 19" in genome["why"]
+    log = (folder / "logs/build_panel.log").read_text()
+    assert "The genome is not taken as human: its numbered contigs end at 19." in log

@@ -10,7 +10,6 @@
 #         results/embedding/instability.tsv  per sample, with embedding.ensemble
 
 from popdesic.embedding.axes import MOST_DENSE, MOST_MATRIX
-from popdesic.embedding.long_range_ld import regions_of
 from popdesic.engine.needs import by_weights
 
 STABLE = CONFIG["embedding"]["stable"]
@@ -51,6 +50,7 @@ rule define_axes:
     input:
         genotypes=genotype_files("embedding.genotypes", STUDY.founders),
         panel="results/panel/sites.tsv",
+        counts="results/panel/counts.json",
         # Relatives are projected but do not define the axes.
         unrelated=["results/panel/unrelated.tsv"] if CONFIG["embedding"]["max_kinship"] else [],
     output:
@@ -79,12 +79,8 @@ rule define_axes:
             components=CONFIG["embedding"]["components"],
             pcs=CONFIG["geodesic"]["pcs"],
             ld_prune=CONFIG["embedding"]["ld_prune"],
-            regions=(
-                regions_of(CONFIG["qc"]["build"])
-                if CONFIG["embedding"]["long_range_ld"] == "exclude"
-                else []
-            ),
         ),
+        long_range_ld=CONFIG["embedding"]["long_range_ld"],
         code=code_of("define_axes"),
     message:
         "Axes of the PCA from the founders"

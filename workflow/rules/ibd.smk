@@ -10,7 +10,6 @@
 #         results/ibd/graph.npz                   who shares with whom, for communities.space: ibd
 #         results/figures/ibd.*
 
-from popdesic.embedding.long_range_ld import regions_of
 from popdesic.ibd.options import EXPORTS as IBD_FILES
 
 IBD = CONFIG["ibd"]
@@ -38,6 +37,7 @@ if IBD["enable"]:
             planes=expand("results/cohorts/{cohort}/planes.npy", cohort=STUDY.founders),
             about=expand("results/cohorts/{cohort}/planes.json", cohort=STUDY.founders),
             panel="results/panel/sites.tsv",
+            counts="results/panel/counts.json",
         output:
             genome="results/ibd/genome.npz",
             summary="results/ibd/genome.json",
@@ -57,12 +57,10 @@ if IBD["enable"]:
             limits=IBD_LIMITS,
             options=dict(
                 genetic_map=CONFIG["compare"]["ld"]["map"],
-                x_contigs=CONFIG["qc"]["x_contigs"],
-                regions=(
-                    regions_of(CONFIG["qc"]["build"]) if IBD["long_range_ld"] == "exclude" else []
-                ),
                 max_sharing=IBD["max_sharing"],
             ),
+            x_contigs=CONFIG["qc"]["x_contigs"],
+            long_range_ld=IBD["long_range_ld"],
             files=map_key,
             device=CONFIG["device"],
             code=code_of("prepare_ibd"),

@@ -115,6 +115,7 @@ rule fill_calls:
         genotypes=multiext("results/cohorts/{cohort}/genotypes", ".bed", ".bim", ".fam"),
         imputed=imputed_windows,
         quality=imputation_qualities,
+        counts="results/panel/counts.json",
     output:
         multiext("results/cohorts/{cohort}/imputed", ".bed", ".bim", ".fam", ".json"),
     log:
@@ -130,6 +131,7 @@ rule fill_calls:
     params:
         min_r2=IMPUTE["min_r2"],
         haploid=haploid_contigs(CONFIG),
+        x_contigs=CONFIG["qc"]["x_contigs"],
         code=code_of("fill_calls"),
     message:
         "Fill missing genotypes of cohort {wildcards.cohort} with imputed ones of sufficient r2"

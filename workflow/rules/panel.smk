@@ -1,8 +1,8 @@
 # The panel: the frozen list of sites, defined by the founders only.
 #
-# needs   results/qc/{founder}.sites.tsv
+# needs   results/qc/{founder}.sites.tsv, results/cohorts/{founder}/raw.json
 # gives   results/panel/sites.tsv     the panel, with its content digest in the first line
-#         results/panel/counts.json   sites left after each filter
+#         results/panel/counts.json   sites left after each filter; build and roles of contigs
 
 
 LD_PRUNE = CONFIG["panel"]["ld_prune"]
@@ -16,6 +16,7 @@ rule panel:
 rule build_panel:
     input:
         tables=expand("results/qc/{cohort}.sites.tsv", cohort=STUDY.founders),
+        about=expand("results/cohorts/{cohort}/raw.json", cohort=STUDY.founders),
         # LD pruning reads genotypes; the other filters need only counts.
         raw=expand("results/cohorts/{cohort}/raw.bed", cohort=STUDY.founders if LD_PRUNE else []),
         samples=expand("results/qc/{cohort}.samples.tsv", cohort=STUDY.founders if LD_PRUNE else []),
@@ -36,6 +37,8 @@ rule build_panel:
     params:
         founders=STUDY.founders,
         filters=CONFIG["panel"],
+        genome=GENOME,
+        key=assembly_key,
         code=code_of(
             "build_panel",
             without=None if LD_PRUNE else ("cohort/define_panel.py", "prune_founders"),

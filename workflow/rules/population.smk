@@ -71,6 +71,7 @@ if POPULATION_ANALYSES:
         input:
             planes=multiext("results/cohorts/{cohort}/planes", ".npy", ".json"),
             panel="results/panel/sites.tsv",
+            panel_counts="results/panel/counts.json",
             relatives=relatives_tables,
         output:
             **({"runs": "results/population/cohorts/{cohort}.runs.tsv"} if SEEKS_RUNS else {}),
@@ -92,8 +93,8 @@ if POPULATION_ANALYSES:
             options=dict(
                 column=POPULATION["column"],
                 x=POPULATION["x"],
-                x_contigs=CONFIG["qc"]["x_contigs"],
             ),
+            x_contigs=CONFIG["qc"]["x_contigs"],
             limits={k: v for k, v in POPULATION["roh"].items() if k != "consensus"},
             sheet=CONFIG["samples"],
             max_kinship=MAX_KINSHIP,

@@ -1,13 +1,11 @@
 # Statistics of each cohort's samples and sites, and the table of counts at each filter.
 #
-# needs   results/cohorts/{cohort}/raw.bed .bim .fam .json, the sample sheet
+# needs   results/cohorts/{cohort}/raw.bed .bim .fam .json, the sample sheet, qc.assembly_report
 # gives   results/qc/{cohort}.samples.tsv   call rate, heterozygosity, kept or not
 #         results/qc/{cohort}.sites.tsv     genotype counts, frequency, Hardy-Weinberg
 #         results/qc/{cohort}.reference.json  alleles compared with qc.fasta, if set
 #         results/qc/summary.tsv            counts at each step, all cohorts and the panel
 #         results/qc/drift.tsv              drift of each cohort from the panel
-
-from popdesic.cohort.par import pseudoautosomal
 
 #: Comparisons with a reference genome, if the configuration names one.
 REFERENCE_CHECKS = (
@@ -16,8 +14,16 @@ REFERENCE_CHECKS = (
 #: Identical samples, if the study requests the search.
 IDENTITY = ["results/compare/identity.tsv"] if "identity" in CONFIG["compare"]["analyses"] else []
 #: Keys of `qc` that decide which samples are kept.
-SAMPLE_LIMITS = ["min_sample_call_rate", "max_heterozygosity_sd", "x_contigs"]
+SAMPLE_LIMITS = ["min_sample_call_rate", "max_heterozygosity_sd"]
 SAMPLE_LIMITS += ["sex_mismatch", "max_mendel_rate"]
+
+#: What `cohort.contigs.genome_of_cohorts` takes beside files.
+GENOME = {"build": CONFIG["qc"]["build"], "report": CONFIG["qc"]["assembly_report"]}
+
+
+def assembly_key(wildcards):
+    """Parameter: digest of the assembly report's size and date."""
+    return file_key([GENOME["report"]] if GENOME["report"] else [])
 
 
 rule qc:
@@ -29,7 +35,7 @@ rule qc:
 
 rule summarize_cohort:
     input:
-        multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam"),
+        multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam", ".json"),
     output:
         sites="results/qc/{cohort}.sites.tsv",
         samples="results/qc/{cohort}.samples.tsv",
@@ -49,8 +55,10 @@ rule summarize_cohort:
         sheet=CONFIG["samples"],
         rows=rows_of_cohort,
         limits={name: CONFIG["qc"][name] for name in SAMPLE_LIMITS},
+        x_contigs=CONFIG["qc"]["x_contigs"],
         exclude_contigs=CONFIG["panel"]["exclude_contigs"],
-        par=pseudoautosomal(CONFIG["qc"]["build"]),
+        genome=GENOME,
+        key=assembly_key,
         code=code_of("summarize_cohort"),
     message:
         "Quality control of cohort {wildcards.cohort}"

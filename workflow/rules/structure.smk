@@ -16,6 +16,7 @@ if LOCAL_TABLES:
         input:
             genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=STUDY.founders),
             panel="results/panel/sites.tsv",
+            counts="results/panel/counts.json",
             # Relatives share long haplotypes, which would be what windows show.
             unrelated=(
                 ["results/panel/unrelated.tsv"] if CONFIG["embedding"]["max_kinship"] else []
@@ -38,9 +39,9 @@ if LOCAL_TABLES:
             options=dict(
                 sites=POPULATION["local"]["sites"],
                 x=POPULATION["x"],
-                x_contigs=CONFIG["qc"]["x_contigs"],
                 seed=POPULATION["seed"],
             ),
+            x_contigs=CONFIG["qc"]["x_contigs"],
             code=code_of("measure_local_structure"),
         message:
             "Compare principal components of windows along the genome"
@@ -54,6 +55,7 @@ if ANCESTRY_TABLES:
         input:
             genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=STUDY.founders),
             panel="results/panel/sites.tsv",
+            counts="results/panel/counts.json",
             axes="results/embedding/axes.npz",
         output:
             model="results/population/ancestry/model.npz",
@@ -75,11 +77,11 @@ if ANCESTRY_TABLES:
             options=dict(
                 **{key: POPULATION["ancestry"][key] for key in ("components", "folds", "starts")},
                 x=POPULATION["x"],
-                x_contigs=CONFIG["qc"]["x_contigs"],
                 seed=POPULATION["seed"],
             ),
             # Reruns if fastmixture is installed later, or another version of it.
             version=version_of_fastmixture,
+            x_contigs=CONFIG["qc"]["x_contigs"],
             code=code_of("fit_ancestry"),
         message:
             "Fit ancestry components to the unrelated founders"

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+from popdesic.cohort.contigs import genome_of_panel
 from popdesic.engine.select import select_backend
 from popdesic.io.log import log_counts, logged
 from popdesic.population.counts import count_cohort
 from popdesic.population.runs import RunLimits
 
 with logged(snakemake.log[0], snakemake.input) as log:
+    genome = genome_of_panel(Path(snakemake.input.panel_counts))
     device = snakemake.params.device if snakemake.resources.get("gpu") else "cpu"
     runs = snakemake.output.get("runs")
     unrelated, row = [*map(Path, snakemake.input.relatives), None, None][:2]
@@ -16,6 +18,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.input.panel),
         Path(snakemake.params.sheet),
         cohort=snakemake.wildcards.cohort,
+        x_contigs=genome.x_contigs(snakemake.params.x_contigs),
         **snakemake.params.options,
         runs=RunLimits(**snakemake.params.limits) if runs else None,
         counts_out=Path(snakemake.output.counts),

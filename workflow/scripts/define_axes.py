@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+from popdesic.cohort.contigs import genome_of_panel
 from popdesic.embedding.define_axes import define_axes
+from popdesic.embedding.long_range_ld import regions_of
 from popdesic.engine.needs import genotype_bytes
 from popdesic.engine.select import select_backend
 from popdesic.io.bed import open_bed, read_fam
@@ -15,11 +17,14 @@ with logged(snakemake.log[0], snakemake.input) as log:
         snakemake.params.device, snakemake.threads, device_bytes=genotype_bytes(*sizes)
     )
     log.info("device: %s", backend.describe())
+    genome = genome_of_panel(Path(snakemake.input.counts))
+    exclude = snakemake.params.long_range_ld == "exclude"
     about = define_axes(
         prefixes,
         Path(snakemake.input.panel),
         unrelated=next(map(Path, snakemake.input.get("unrelated", [])), None),
         **snakemake.params.axes,
+        regions=regions_of(genome.regions_build()) if exclude else [],
         axes_out=Path(snakemake.output.axes),
         about_out=Path(snakemake.output.about),
         loadings_out=Path(snakemake.output.loadings),

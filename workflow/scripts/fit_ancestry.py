@@ -2,14 +2,17 @@
 
 from pathlib import Path
 
+from popdesic.cohort.contigs import genome_of_panel
 from popdesic.io.log import log_counts, logged
 from popdesic.population.ancestry import fit_ancestry
 
 with logged(snakemake.log[0], snakemake.input) as log:
+    genome = genome_of_panel(Path(snakemake.input.counts))
     about = fit_ancestry(
         [Path(path).with_suffix("") for path in snakemake.input.genotypes],
         Path(snakemake.input.panel),
         Path(snakemake.input.axes),
+        x_contigs=genome.x_contigs(snakemake.params.x_contigs),
         **snakemake.params.options,
         model_out=Path(snakemake.output.model),
         validation_out=Path(snakemake.output.validation),

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from popdesic.cohort.contigs import genome_of_panel
+from popdesic.embedding.long_range_ld import regions_of
 from popdesic.engine.select import select_backend
 from popdesic.ibd.genome import prepare_genome
 from popdesic.ibd.segments import SegmentLimits
@@ -10,6 +12,8 @@ from popdesic.io.log import log_counts, logged
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params
     options = dict(params.options)
+    genome = genome_of_panel(Path(snakemake.input.counts))
+    exclude = params.long_range_ld == "exclude"
     if not options["genetic_map"]:
         log.info("no genetic map (compare.ld.map): one centimorgan a megabase")
     about = prepare_genome(
@@ -19,6 +23,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.output.summary),
         select_backend(params.device, snakemake.threads),
         limits=SegmentLimits(**params.limits),
-        **options | {"regions": [tuple(region) for region in options["regions"]]},
+        x_contigs=genome.x_contigs(params.x_contigs),
+        regions=regions_of(genome.regions_build()) if exclude else [],
+        **options,
     )
     log_counts(log, {key: value for key, value in about.items() if key != "limits"})

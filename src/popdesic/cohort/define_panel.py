@@ -38,6 +38,7 @@ def build_panel(
     min_hwe_p: float,
     ld_prune: list | None = None,
     genotypes: dict[str, tuple[Path, Path]] | None = None,
+    genome: dict | None = None,
     threads: int = 1,
 ) -> dict[str, int]:
     """Filter the sites shared by all founders and write the panel.
@@ -50,6 +51,10 @@ def build_panel(
         `panel/sites.tsv`, with the content digest in its first line, and the counts per filter.
     ld_prune : list, optional
         Window, step and r2 of LD pruning, the last filter (`prune`).
+    exclude_contigs : list of str
+        Contigs that never enter the panel, as the founders' files write them.
+    genome : dict, optional
+        `contigs.Genome` of the founders, which is written to `counts_out`.
     genotypes : dict, optional
         Input of pruning: stem of the raw genotypes and sample table of each founder.
 
@@ -109,6 +114,7 @@ def build_panel(
 
     text = "".join(run_forked(lines, chunks(len(panel)), threads))
     about = {"digest": digest(text), "n_sites": len(panel), "steps": list(map(asdict, steps))}
+    about |= {"genome": genome} if genome else {}
     with carrying_panel(about["digest"]):
         with atomic_path(out) as temporary:
             temporary.write_text(f"# panel {about['digest']}, {len(panel)} sites\n{text}")

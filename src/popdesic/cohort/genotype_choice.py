@@ -95,7 +95,6 @@ def _listed(names: list[str]) -> str:
 
 
 def haploid_contigs(config: dict) -> list[str]:
-    """Contigs of which some people have one copy: X and those that `encode.haploid` names."""
+    """Contigs of which some people have one copy by `encode.haploid`; X is `qc.x_contigs`."""
     rule = config["encode"]["haploid"]
-    named = [name for name in rule if name != "default"] if isinstance(rule, dict) else []
-    return [*config["qc"]["x_contigs"], *named]
+    return [name for name in rule if name != "default"] if isinstance(rule, dict) else []

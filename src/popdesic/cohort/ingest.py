@@ -16,13 +16,23 @@ from ..io.batches import CHUNK_BYTES, UNKNOWN_ALLELE, DecodeCounts, SiteBatch
 from ..io.columns import TABLE_ROWS
 from ..io.errors import UserError
 from ..io.files import atomic_path, beside, write_json
-from ..io.formats import PGEN, PLINK, ZARR, find_format, read_samples, remarks_on
+from ..io.formats import (
+    PGEN,
+    PLINK,
+    ZARR,
+    find_format,
+    read_contig_lengths,
+    read_samples,
+    remarks_on,
+)
 from ..io.genotypes import BED_MAGIC, bed_row_bytes, take_samples
 from ..io.plink import stream_plink
 from ..io.sites import canonical_contig
 from ..io.vcf import stream_sites
 from .sources import files_within, names_key, require_same_samples, source_files
 
+#: Contigs without sites of which the length is kept, the longest ones: chromosomes, not scaffolds.
+MOST_LENGTHS = 200
 SEX_CODES = {"M": "1", "F": "2", "NA": "0", "": "0", "1": "1", "2": "2", "0": "0"}
 
 #: The unknown allele in a .bim.
@@ -127,6 +137,8 @@ def ingest_cohort(
         batches = chain.from_iterable(source.batches for source in opened)
         if len(kept) < len(samples):
             batches = (replace(b, rows=take_samples(b.rows, kept)) for b in batches)
+        reach: dict[str, int] = {}
+        batches = _noting_reach(batches, reach)
         in_order, n_sites = _write_sites(batches, bed_path, bim_path)
         if not in_order:
             n_sites = _drop_late_duplicates(bed_path, bim_path, bed_row_bytes(len(kept)))
@@ -147,6 +159,7 @@ def ingest_cohort(
             "source_bytes": sum(file.stat().st_size for file in files),
             "haploid": haploid,
             "digest": digest,
+            "contigs": _contigs(paths, reach),
             "counts": counts.as_dict(),
         },
     )
@@ -172,6 +185,33 @@ def _open(
     else:
         batches = stream_sites(place, haploid=haploid, counts=decode, threads=threads)
     return _Source(path, samples, sexes, batches)
+
+
+def _noting_reach(batches: Iterator[SiteBatch], reach: dict[str, int]) -> Iterator[SiteBatch]:
+    """Yield the batches, and note the largest position of each contig."""
+    for batch in batches:
+        names = list(dict.fromkeys(batch.chrom))
+        pos = np.asarray(batch.pos, np.int64)
+        for name in names:
+            own = pos if len(names) == 1 else pos[[chrom == name for chrom in batch.chrom]]
+            reach[name] = max(reach.get(name, 0), int(own.max()))
+        yield batch
+
+
+def _contigs(paths: Sequence[Path], reach: dict[str, int]) -> dict[str, tuple[int, int]]:
+    """Largest position of a site (0: none) and length in a header (0: none) of each contig.
+
+    Of contigs without sites the MOST_LENGTHS longest.
+    """
+    lengths: dict[str, int] = {}
+    for path in paths:
+        for name, length in read_contig_lengths(path).items():
+            lengths.setdefault(name, length)
+    others = sorted((name for name in lengths if name not in reach), key=lambda n: -lengths[n])
+    return {
+        name: (reach.get(name, 0), lengths.get(name, 0))
+        for name in [*reach, *others[:MOST_LENGTHS]]
+    }
 
 
 def _sizes_and_dates(files: Iterable[Path]) -> list[tuple[int, int] | None]:

@@ -17,9 +17,10 @@ def pseudoautosomal(build: str) -> list[tuple[int, int]]:
 
     Parameters
     ----------
-    build : {'any', 'none', 'hg18', 'hg19', 'hg38', 'chm13'}
-        ``any`` gives the union of all builds, which overlap: it covers the pseudo-autosomal
-        regions of each build, and at most 1.2 % of the rest of X. ``none`` gives no regions.
+    build : str
+        `contigs.Genome.par_build`. ``any`` gives the union of all builds, which overlap: it covers
+        the pseudo-autosomal regions of each build, and at most 1.2 % of the rest of X.
+        ``none`` and builds of other species give no regions.
     """
     with open(TABLE, encoding="utf-8", newline="") as lines:
         return [

@@ -13,8 +13,8 @@ from itertools import dropwhile
 import numpy as np
 import pandas as pd
 
+from ..cohort.contigs import plain_name
 from ..io.places import RESOURCES
-from ..io.sites import canonical_contig
 
 TABLE = RESOURCES / "long_range_ld.tsv"
 
@@ -24,9 +24,9 @@ def regions_of(build: str) -> list[tuple[str, int, int, str]]:
 
     Parameters
     ----------
-    build : {'any', 'none', 'hg18', 'hg19', 'hg38', 'chm13'}
-        `qc.build`. ``any`` gives the regions of all builds, which overlap; ``none`` gives none,
-        nor does ``chm13``, for which no list is published.
+    build : str
+        `contigs.Genome.regions_build`. ``any`` gives the regions of all builds, which overlap;
+        ``none`` and builds without a list (``chm13``, other species) give none.
     """
     with open(TABLE, encoding="utf-8", newline="") as file:
         lines = dropwhile(lambda line: line.startswith("#"), file)
@@ -40,7 +40,7 @@ def regions_of(build: str) -> list[tuple[str, int, int, str]]:
 def in_regions(sites: pd.DataFrame, regions: list[tuple[str, int, int, str]]) -> np.ndarray:
     """Sites (columns `chrom`, `pos`) within any of these regions, bool (n_sites,)."""
     contig, names = pd.factorize(sites.chrom)
-    bare = np.array(list(map(canonical_contig, names)), object)
+    bare = np.array(list(map(plain_name, names)), object)
     pos = sites.pos.to_numpy(np.int64)
     found = np.zeros(len(sites), bool)
     for chrom, start, end, _ in regions:

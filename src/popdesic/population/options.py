@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
 
+from ..cohort.contigs import genome_of
 from ..cohort.samples import UNKNOWN
 from ..io.errors import UserError, shorten, suggestion
 from ..io.files import is_file
@@ -44,7 +45,7 @@ def sizes_of(samples: pd.DataFrame, column: str) -> dict[str, int]:
 
 
 def check_population(
-    config: dict, samples: pd.DataFrame, contigs: Iterable[str], folder: Path = Path()
+    config: dict, samples: pd.DataFrame, contigs: Mapping[str, int], folder: Path = Path()
 ) -> list[str]:
     """Refuse statistics that are impossible with a study's sheets and configuration.
 
@@ -54,8 +55,8 @@ def check_population(
         The study's configuration, defaults filled in.
     samples : DataFrame
         The sample sheet.
-    contigs : iterable of str
-        Contigs named in the headers of the cohorts' files.
+    contigs : dict
+        Contigs named in the headers of the cohorts' files, and their lengths (0: not known).
     folder : Path
         The study's folder.
 
@@ -78,7 +79,7 @@ def check_population(
             f"{_WHERE}.block is '{block['block']}', which needs a genetic map; give one in "
             "compare.ld.map, or a block in Mb."
         )
-    require_no_x(contigs, x_on_panel(config))
+    require_no_x(contigs, x_on_panel(config, contigs))
     _check_mask(config, folder)
     sheet, column = config["samples"], block["column"]
     if column not in samples:
@@ -102,11 +103,13 @@ def check_population(
     ]
 
 
-def x_on_panel(config: dict) -> set[str]:
-    """Names of X chromosomes that may be on the panel without a rule for males; often none."""
+def x_on_panel(config: dict, contigs: Mapping[str, int]) -> set[str]:
+    """Those of the contigs that are X and on the panel without a rule for males; often none."""
     if config["population"]["x"] != "error" or not config["population"]["analyses"]:
         return set()
-    return x_names(config["qc"]["x_contigs"]) - set(config["panel"]["exclude_contigs"])
+    genome = genome_of(dict.fromkeys(contigs, 0), contigs)
+    on_x = set(genome.x_contigs(config["qc"]["x_contigs"]))
+    return on_x.difference(genome.excluded(config["panel"]["exclude_contigs"]))
 
 
 def x_names(contigs: Iterable[str]) -> set[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from ..cohort.contigs import genome_of, read_assembly_report
 from ..cohort.genetic_maps import parse_ld_map, parse_plink_map, require_rising
 from ..cohort.impute import check_files
 from ..cohort.sheet_text import unrecognised_columns
@@ -22,7 +23,7 @@ from ..io.errors import UserError, shorten
 from ..io.files import is_file
 from ..io.formats import is_zarr, read_sample_names, remarks_on, require_readable
 from ..io.text import FIRST_BYTES, opened, read_text
-from ..population.options import check_population, x_on_panel
+from ..population.options import check_population
 from .builds import check_builds, contigs_of
 from .configuration import CONFIG_PATH, load_config
 from .sheets import Study, load_study, remark_on_excluded
@@ -80,9 +81,10 @@ def validate_study(
         for source in _sources(study, folder):
             require_readable(source)
         remarks += [remark for source in _sources(study, folder) for remark in remarks_on(source)]
-        remarks += check_builds(study, config["qc"]["build"], folder)
+        check_builds(study, config["qc"]["build"], folder)
         remarks += remark_on_origin(study.samples, config["samples"])
-        contigs = contigs_of(study, folder) if x_on_panel(config) else []
+        contigs = contigs_of(study, folder)
+        remarks += genome_of(dict.fromkeys(contigs, 0), contigs).notes
         remarks += check_population(config, study.samples, contigs, folder)
     return config, study, remarks
 
@@ -113,6 +115,8 @@ def check_side_files(config: dict, folder: Path) -> None:
     compare = config["compare"]
     if path := config["qc"]["fasta"]:
         _check_fasta(folder, path)
+    if path := config["qc"]["assembly_report"]:
+        read_assembly_report(folder / path, f"{path} (qc.assembly_report)")
     if path := compare["ld"]["map"]:
         text = read_text(folder / path, "compare.ld.map", beginning=True)
         table = parse_ld_map(text, shown := f"{path} (compare.ld.map)")

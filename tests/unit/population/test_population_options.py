@@ -39,7 +39,7 @@ def config(block=None, **others):
 )
 def test_mistakes(given, words):
     with pytest.raises(UserError) as caught:
-        check_population(config(given), SAMPLES, [])
+        check_population(config(given), SAMPLES, {})
     for word in words:
         assert word in str(caught.value)
 
@@ -47,23 +47,24 @@ def test_mistakes(given, words):
 def test_a_missing_mask_and_x(tmp_path):
     panel = {"min_maf": 0, "ld_prune": None}
     with pytest.raises(UserError, match=r"'m\.bed', which does not exist"):
-        check_population(config({"mask": "m.bed"}, panel=panel), SAMPLES, [], tmp_path)
+        check_population(config({"mask": "m.bed"}, panel=panel), SAMPLES, {}, tmp_path)
     open_panel = {"panel": {"exclude_contigs": ["MT"]}}
-    assert x_on_panel(config()) == set() and "chrX" in x_on_panel(config(**open_panel))
+    x = {"chr1": 0, "chrX": 0}
+    assert x_on_panel(config(), x) == set() and x_on_panel(config(**open_panel), x) == {"chrX"}
     with pytest.raises(UserError, match=r"population\.x is 'error'.*'chrX'.*males have one copy"):
-        check_population(config(**open_panel), SAMPLES, ["chr1", "chrX"])
+        check_population(config(**open_panel), SAMPLES, {"chr1": 0, "chrX": 0})
     for x in ("exclude", "diploid"):
-        check_population(config({"x": x}, **open_panel), SAMPLES, ["chrX"])
-    assert x_on_panel(config({"analyses": []}, **open_panel)) == set()
+        check_population(config({"x": x}, **open_panel), SAMPLES, {"chrX": 0})
+    assert x_on_panel(config({"analyses": []}, **open_panel), {"chrX": 0}) == set()
 
 
 def test_small_populations_are_named_and_left_out():
-    remarks = check_population(config(), SAMPLES, [])
+    remarks = check_population(config(), SAMPLES, {})
     assert len(remarks) == 2 and "population 'D' has 1 person, fewer than" in remarks[0]
     assert "'lonely'" in remarks[1]
-    assert check_population(config({"min_size": 1}), SAMPLES, []) == []
-    assert check_population(config({"analyses": []}), SAMPLES, []) == []
-    assert check_population(config(), SAMPLES.drop(columns="population"), []) == []
+    assert check_population(config({"min_size": 1}), SAMPLES, {}) == []
+    assert check_population(config({"analyses": []}), SAMPLES, {}) == []
+    assert check_population(config(), SAMPLES.drop(columns="population"), {}) == []
 
 
 def test_blocks():

@@ -4,16 +4,15 @@ import pytest
 import yaml
 from study import FAST, make_cohorts, write_study
 
+from popdesic.cohort.contigs import assemblies
 from popdesic.io.errors import UserError
-from popdesic.study.builds import LENGTHS, build_of
 from popdesic.study.configuration import read_config
 from popdesic.study.validation import validate_study
 
 
 def contig_lines(build: str, chromosomes=(1, 2), prefix: str = "") -> str:
-    lines = [
-        f"##contig=<ID={prefix}{k},length={LENGTHS[build][k - 1]},assembly=x>" for k in chromosomes
-    ]
+    known = assemblies()[build]
+    lines = [f"##contig=<ID={prefix}{k},length={known[str(k)]},assembly=x>" for k in chromosomes]
     return "\n".join(["##fileformat=VCFv4.2", *lines])
 
 
@@ -36,21 +35,6 @@ def study(tmp_path):
     return build
 
 
-def test_every_chromosome_tells_the_builds_apart():
-    for k in range(22):
-        assert len({lengths[k] for lengths in LENGTHS.values()}) == 4
-    assert {len(lengths) for lengths in LENGTHS.values()} == {22}
-    assert all(min(lengths) > 4e7 and max(lengths) == lengths[0] for lengths in LENGTHS.values())
-
-
-def test_a_build_is_told_by_any_of_its_chromosomes():
-    assert build_of({"chr22": 50818468, "chrX": 1}) == ("hg38", "chr22")
-    assert build_of({"1": 249250621, "2": 243199373}) == ("hg19", "1")
-    assert build_of({"1": 195471971, "2": 182113224}) is None, "a mouse"
-    assert build_of({"1": 249250621, "2": 242193529}) is None, "two builds in one header"
-    assert build_of({}) is None
-
-
 @pytest.mark.parametrize("prefix", ["", "chr"])
 def test_another_build_than_the_header_s_is_an_error(study, prefix):
     with pytest.raises(UserError) as error:
@@ -64,14 +48,36 @@ def test_the_same_build_and_headers_without_lengths_pass(study):
     assert study([contig_lines("hg19"), "##fileformat=VCFv4.2\n##contig=<ID=1>"], "hg19") == []
 
 
-def test_any_and_none_ask_nothing(study):
+def test_any_and_none_take_a_header_as_it_is(study):
     assert study([contig_lines("hg19")], "any") == []
     assert study([contig_lines("hg19")], "none") == []
+    assert study([contig_lines("GRCm39")], "any") == []
 
 
-def test_cohorts_of_two_builds_are_remarked_on(study):
-    (remark,) = study([contig_lines("hg19"), contig_lines("hg38")], "any")
-    assert "hg19 (cohort north) and hg38 (cohort south)" in remark
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [("any", "hg19 (cohort north) and hg38 (cohort south)"), ("hg19", "south.vcf gives contig 1")],
+)
+def test_cohorts_of_two_builds_are_refused(study, asked, words):
+    with pytest.raises(UserError) as error:
+        study([contig_lines("hg19"), contig_lines("hg38")], asked)
+    assert words in str(error.value) and "qc.build to" in str(error.value)
+
+
+def test_two_builds_pass_where_the_user_says_that_lengths_mean_nothing(study):
+    assert study([contig_lines("hg19"), contig_lines("hg38")], "none") == []
+
+
+def test_a_mouse_under_a_human_build_is_refused(study):
+    with pytest.raises(UserError) as error:
+        study([contig_lines("GRCm39")], "hg38")
+    assert "qc.build is 'hg38'" in str(error.value)
+    assert "it has in GRCm39 (mouse); set qc.build to any" in str(error.value)
+
+
+def test_numbers_of_autosomes_are_said(study):
+    (remark,) = study([contig_lines("ARS-UCD1.3", (1, 23, 29))], "any")
+    assert remark == "Contigs 23 are taken as autosomes, as in ARS-UCD1.3 (cattle)."
 
 
 def test_configuration_may_turn_sites_and_number_off_and_on(tmp_path):
