@@ -390,5 +390,4 @@ def genome_of_cohorts(
 
 def genome_of_panel(counts: Path) -> Genome:
     """What `build_panel` found of the founders' genome (`panel/counts.json`)."""
-    about = read_json(counts)["genome"]
-    return Genome(about["build"], about["why"], about["roles"], tuple(about["notes"]))
+    return Genome(**read_json(counts)["genome"])

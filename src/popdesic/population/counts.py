@@ -7,6 +7,7 @@ cohort arrives.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,12 @@ from ..engine.needs import counting_bytes
 from ..io.tables import read_table, write_npz, write_table
 from .options import require_no_x, x_names
 from .runs import (
+    Density,
     RunLimits,
     count_in_runs,
     runs_of_words,
     runs_table,
+    search_density,
     with_runs,
 )
 
@@ -76,7 +79,7 @@ def count_cohort(
     counts_out : Path
         .npz: `populations` and `ploidy` of the groups of samples, their `sizes`, and `counts`,
         uint16 or uint32 (n_sites, n_groups, 3): samples of 0, 1, 2 ALT alleles; the rest of a group
-        is missing. `in_runs` (n_sites, n_groups): samples in a run.
+        is missing. `in_runs` (n_sites, n_groups): samples in a run. `density`: `runs.Density`.
     samples_out : Path
         By sample: `population`, `relative` (yes: does not count), `ploidy`, called and heterozygous
         sites, the heterozygosity that Hardy-Weinberg proportions with the panel's allele
@@ -164,14 +167,17 @@ def count_cohort(
         "relatives left out of populations": len(relatives),
         "pseudo-haploid samples": int(haploid.sum()),
     }
+    density = Density(np.nan, np.nan, np.nan)
     in_runs = np.zeros((0, len(counted.groups)), counted.counts.dtype)
     if runs is not None and runs_out is not None:
         all_runs = np.concatenate(found)
         place = np.full(2 * len(known) + 1, -1, np.int64)  # its last entry is that of no group
         place[counted.groups] = np.arange(len(counted.groups))
-        table = with_runs(table, all_runs, sites, used, runs)
+        density = search_density(sites, used, runs)
+        table = with_runs(table, all_runs, sites, used, runs, density)
         in_runs = count_in_runs(all_runs, place[group], len(counted.groups), len(sites))
         about["runs of homozygosity"] = len(all_runs)
+        about |= {f"runs: {name}": value for name, value in asdict(density).items()}
         write_table(runs_out, runs_table(all_runs, table, sites))
     write_npz(
         counts_out,
@@ -180,6 +186,7 @@ def count_cohort(
         sizes=counted.sizes,
         counts=counted.counts,
         in_runs=in_runs.astype(counted.counts.dtype),
+        density=np.array(astuple(density)),
     )
     write_table(samples_out, table)
     return about

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -20,7 +21,7 @@ from .differentiation import pair_table, population_tree, track_table
 from .diversity import population_table, spectrum
 from .f_statistics import f2_blocks, f3_screen, f4_tests
 from .r_files import write_rds_array
-from .runs import class_names, consensus_regions
+from .runs import LEAST_SEARCHED, Density, class_names, consensus_regions
 
 #: Chance of any false sign of admixture in the screen of all f3.
 FAMILY_WISE = 0.05
@@ -172,9 +173,16 @@ def _write_runs(
         with np.load(path) as arrays:
             within += arrays["in_runs"].sum(axis=1, dtype=np.int64)
             diploid += int(arrays["sizes"][arrays["ploidy"] == 2].sum())
+            density = Density(*arrays["density"].tolist())  # the same in all cohorts
     regions = consensus_regions(within, max(diploid, 1), sites, consensus)
     write_table(out / "consensus.tsv", regions)
-    return {"runs": len(joined), "consensus_regions": len(regions), "consensus_share": consensus}
+    return {
+        "runs": len(joined),
+        "runs_density": {k: None if np.isnan(v) else v for k, v in asdict(density).items()},
+        "runs_too_sparse": bool(density.searched < LEAST_SEARCHED),
+        "consensus_regions": len(regions),
+        "consensus_share": consensus,
+    }
 
 
 def f3_limit(tests: int, blocks: int) -> float:

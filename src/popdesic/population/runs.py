@@ -14,6 +14,8 @@ from .blocks import spans
 
 #: Lengths, in Mb, that divide runs into classes: young inbreeding makes long runs.
 CLASSES_MB = (2, 4, 8, 16)
+#: Share of the genome in which a run could be found, below which F_ROH is not given: too low.
+LEAST_SEARCHED = 0.5
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,62 @@ def class_names() -> list[str]:
     edges = ("0", *map(str, CLASSES_MB))
     pairs = [f"f_roh_{a}_{b}mb" for a, b in pairwise(edges)]
     return [*pairs, f"f_roh_{CLASSES_MB[-1]}mb"]
+
+
+@dataclass(frozen=True)
+class Density:
+    """How well sites suit a search for runs (`search_density`).
+
+    Attributes
+    ----------
+    searched : float
+        Share of the distances between neighbouring sites over which a run could lie.
+    kb_per_site : float
+        Median distance of neighbouring sites in kb; NaN without any.
+    shortest_kb : float
+        A run must usually be this long to be found.
+    """
+
+    searched: float
+    kb_per_site: float
+    shortest_kb: float
+
+
+def search_density(sites: pd.DataFrame, used: np.ndarray, limits: RunLimits) -> Density:
+    """Where the sites are dense enough for runs of homozygosity, whatever the genotypes are.
+
+    A run has `min_sites` sites that are at most `kb_per_site` apart on average, and no larger gap
+    than `max_gap_kb`; so each run overlaps as many sites in a row that fulfil both. Of the
+    distances between neighbouring sites those within such stretches are counted.
+
+    Parameters
+    ----------
+    sites : DataFrame
+        `chrom`, `pos` in genome order.
+    used : bool array, (n_sites,)
+    """
+    total = inside = 0
+    steps = []
+    n = max(limits.min_sites, 2)
+    for first, last in contig_runs(sites.chrom.to_numpy()):
+        pos = sites.pos.to_numpy(np.int64)[first:last][used[first:last]]
+        gaps = np.diff(pos)
+        steps.append(gaps)
+        total += int(gaps.sum())
+        if len(pos) < n:
+            continue
+        wide = np.concatenate([[0], np.cumsum(gaps > limits.max_gap_kb * 1000)])
+        starts = np.arange(len(pos) - n + 1)
+        length = pos[n - 1 :] - pos[: len(starts)] + 1
+        fits = (length <= n * limits.kb_per_site * 1000) & (wide[n - 1 :] == wide[: len(starts)])
+        change = np.zeros(len(gaps) + 1, np.int64)
+        np.add.at(change, starts[fits], 1)
+        np.add.at(change, starts[fits] + n - 1, -1)
+        inside += int(gaps[np.cumsum(change)[:-1] > 0].sum())
+    steps = np.concatenate(steps) if steps else np.empty(0, np.int64)
+    usual = float(np.median(steps)) / 1000 if len(steps) else np.nan
+    shortest = max(limits.min_kb, 0.0 if np.isnan(usual) else n * usual)
+    return Density(inside / total if total else 0.0, usual, shortest)
 
 
 def find_all_runs(
@@ -157,10 +215,12 @@ def with_runs(
     sites: pd.DataFrame,
     used: np.ndarray,
     limits: RunLimits,
+    density: Density,
 ) -> pd.DataFrame:
     """`table` with number and length of the runs of each sample, and F_ROH, also by class.
 
-    F_ROH is the share of `blocks.spans` that lies in runs; NaN for pseudo-haploid samples.
+    F_ROH is the share of `blocks.spans` that lies in runs; NaN for pseudo-haploid samples, and for
+    all on sites that are too sparse to find runs on LEAST_SEARCHED of the genome.
     """
     sample = found[:, 0]
     pos = sites.pos.to_numpy(np.int64)
@@ -168,8 +228,9 @@ def with_runs(
     covered = spans(sites[used], round(limits.max_gap_kb * 1000))
     total = np.zeros((len(table), len(CLASSES_MB) + 1))
     np.add.at(total, (sample, np.digitize(length, np.array(CLASSES_MB) * 1e6)), length)
-    diploid = (table.ploidy == 2).to_numpy()
-    share = np.where(diploid[:, None] & (covered > 0), total / max(covered, 1.0), np.nan)
+    known = (table.ploidy == 2).to_numpy() & (covered > 0)
+    known &= density.searched >= LEAST_SEARCHED
+    share = np.where(known[:, None], total / max(covered, 1.0), np.nan)
     return table.assign(
         roh=np.bincount(sample, minlength=len(table)),
         roh_kb=total.sum(axis=1) / 1000,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..cohort.contigs import Genome
 from ..epistasis.options import NAMES
 from ..io.files import read_json
 from ..io.version import __version__
@@ -196,6 +197,8 @@ def _genotypes(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
         f"({plural(len(outcome.qc), 'sample')}). Samples with a call rate below "
         f"{qc['min_sample_call_rate']:g} were left out. "
     )
+    if genome := outcome.panel.get("genome"):
+        text += f"{Genome(**genome).sentence()} "
     newcomers = " The other cohorts were placed on this panel." if outcome.newcomers else ""
     text += (
         f"A panel of {number(int(outcome.panel['n_sites']))} sites was defined by "

@@ -11,7 +11,14 @@ import pytest
 import reference_population as reference
 from plink_files import write_plink
 
-from popdesic.population.runs import RunLimits, consensus_regions, find_all_runs
+from popdesic.population.runs import (
+    RunLimits,
+    consensus_regions,
+    find_all_runs,
+    search_density,
+    with_runs,
+)
+from popdesic.report.sections.population import runs_density
 
 
 def bits(mask: np.ndarray) -> np.ndarray:
@@ -156,3 +163,63 @@ def test_regions_that_many_share():
         ["2", 7, 7, 2],
     ]
     assert shared.kb.tolist()[0] == pytest.approx(0.011)
+
+
+def inbred(spacing_kb, n_sites=1200, n=6):
+    """Sites of two chromosomes, and genotypes of which sample 0 is homozygous along the second."""
+    rng = np.random.default_rng(5)
+    genotypes = rng.binomial(2, 0.4, (n_sites, n)).astype(np.int8)
+    genotypes[n_sites // 2 :, 0] = 2 * (genotypes[n_sites // 2 :, 0] > 0)
+    steps = rng.integers(500 * spacing_kb, 1500 * spacing_kb, n_sites)
+    pos = np.concatenate([np.cumsum(steps[: n_sites // 2]), np.cumsum(steps[n_sites // 2 :])])
+    return genotypes, pd.DataFrame({"chrom": np.repeat(["1", "2"], n_sites // 2), "pos": pos})
+
+
+def f_roh(genotypes, sites, limits):
+    used = np.ones(len(sites), bool)
+    density = search_density(sites, used, limits)
+    people = pd.DataFrame({"ploidy": [2] * genotypes.shape[1]})
+    rows = found(genotypes, sites, limits)
+    return with_runs(people, rows, sites, used, limits, density), density
+
+
+def test_a_sparse_panel_has_no_share_in_runs_and_says_what_it_needs():
+    genotypes, sites = inbred(180)
+    table, density = f_roh(genotypes, sites, RunLimits())
+    assert table.f_roh.isna().all() and table.f_roh_16mb.isna().all() and density.searched == 0
+    assert 150 < density.kb_per_site < 210
+    (note,) = runs_density(vars(density), too_sparse=True)
+    assert "in 0 % of the genome, so F_ROH is not given" in note and "kb_per_site" in note
+    # With limits that fit its density the planted run is found: half of the genome.
+    table, density = f_roh(genotypes, sites, RunLimits(kb_per_site=250))
+    assert density.searched == 1 and runs_density(vars(density), too_sparse=False) == []
+    assert abs(table.f_roh[0] - 0.5) < 0.01 and (table.f_roh[1:] < 0.02).all()
+    table, density = f_roh(*inbred(20), RunLimits())
+    assert density.searched == 1 and abs(table.f_roh[0] - 0.5) < 0.01
+
+
+@pytest.mark.parametrize("limits", [RunLimits(), RunLimits(min_sites=30, max_gap_kb=300)])
+def test_no_run_lies_where_sites_are_too_sparse(limits):
+    """All samples homozygous: what is searched is what runs cover."""
+    rng = np.random.default_rng(8)
+    steps = np.where(np.arange(900) // 150 % 2, 15_000, 120_000) * rng.uniform(0.5, 1.5, 900)
+    steps[rng.integers(0, 900, 5)] = 1_500_000
+    sites = pd.DataFrame({"chrom": "1", "pos": np.cumsum(steps.astype(np.int64))})
+    density = search_density(sites, np.ones(900, bool), limits)
+    genotypes = np.zeros((900, 2), np.int8)
+    rows = found(genotypes, sites, limits)[:, 1:3]
+    assert 0.05 < density.searched < 0.6
+    gaps = np.diff(sites.pos.to_numpy())
+    for spacing in (0, 1):  # stretches of either density alone
+        own = sites[np.arange(900) // 150 % 2 == spacing].reset_index(drop=True).iloc[:150]
+        alone = search_density(own, np.ones(150, bool), RunLimits(max_gap_kb=5000))
+        assert alone.searched == (0 if spacing == 0 else 1)
+    if len(rows):
+        covered = sum(int(gaps[first:last].sum()) for first, last in rows)
+        assert covered <= density.searched * gaps.sum() + 1
+
+
+def test_few_sites_are_never_dense_enough():
+    sites = pd.DataFrame({"chrom": ["1"] * 60 + ["2"] * 60, "pos": [*range(1000, 1060)] * 2})
+    assert search_density(sites, np.ones(120, bool), RunLimits()).searched == 0
+    assert search_density(sites[:1], np.ones(1, bool), RunLimits()).searched == 0

@@ -55,6 +55,7 @@ def measured(
     *,
     regions=1,
     reason="",
+    searched=1.0,
     **options,
 ):
     """Tables and figures of random populations; `folder` becomes `results`."""
@@ -88,6 +89,7 @@ def measured(
         sizes=np.full(k, people),
         counts=stacked.astype(np.uint16),
         in_runs=np.full((n_sites, k), 3, np.uint16),
+        density=np.array([searched, 5.0, 1000.0]),
     )
     labels = [name for name in populations for _ in range(people)] or ["NA"] * people
     samples = pd.DataFrame({"sample": [f"s{j}" for j in range(len(labels))], "population": labels})
@@ -95,7 +97,7 @@ def measured(
     samples["relative"] = np.where(np.arange(len(samples)) == 0, "yes", "no")
     samples["heterozygosity"] = rng.uniform(0.2, 0.4, len(samples))
     for name in ("f_roh", *class_names()):
-        samples[name] = rng.uniform(0, 0.1, len(samples))
+        samples[name] = rng.uniform(0, 0.1, len(samples)) if searched > 0.5 else np.nan
     write_table(folder / "one.tsv", samples)
     columns = ["sample", "population", "chrom", "start", "end", "kb"]
     write_table(folder / "one.runs.tsv", pd.DataFrame(columns=columns))
@@ -144,6 +146,16 @@ def test_tables_and_figures(tmp_path):
     assert "$x_1$" in drawn
     leaves = _leaves((tmp_path / "population/tree.nwk").read_text())
     assert sorted(leaves) == sorted(names)
+
+
+def test_sites_that_are_too_sparse_for_runs_are_said(tmp_path):
+    section = measured(tmp_path, ["A", "B"], searched=0.2)
+    (note,) = [note for note in section["notes"] if "too sparse for runs" in note]
+    assert "in 20 % of the genome, so F_ROH is not given" in note
+    assert {row["f_roh"] for row in section["populations"]} == {"NA"}
+    assert "F_ROH" not in (tmp_path / "figures/population_diversity.svg").read_text()
+    (note,) = [n for n in measured(tmp_path, ["A", "B"], searched=0.8)["notes"] if "80 %" in n]
+    assert "F_ROH counts those alone" in note
 
 
 def test_a_mask_gives_pi_and_d_xy(tmp_path):

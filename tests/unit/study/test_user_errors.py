@@ -14,6 +14,7 @@ import pytest
 import yaml
 from study import FAST, make_cohorts, read_config, swap_alleles, write_sheets, write_study
 
+from popdesic.cohort.contigs import genome_of_cohorts
 from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
@@ -66,11 +67,13 @@ def run_study() -> tuple[str, str]:
             )
         stage = "panel"
         panel = RESULTS / "panel/sites.tsv"
+        genome = genome_of_cohorts(cohorts[name] / "raw.json" for name in study.founders)
         build_panel(
             {name: RESULTS / f"qc/{name}.sites.tsv" for name in study.founders},
             panel,
             RESULTS / "panel/counts.json",
-            **config["panel"],
+            **config["panel"]
+            | {"exclude_contigs": genome.excluded(config["panel"]["exclude_contigs"])},
         )
         stage = "encode"
         for name, folder in cohorts.items():

@@ -76,7 +76,7 @@ def draw_diversity(folder: Path) -> Figure:
     names = _shown(table)
     if not names:
         return empty_figure("No population has enough people.")
-    runs = "mean_f_roh" in table
+    runs = "mean_f_roh" in table and bool(np.isfinite(*numbers(table, "mean_f_roh")).any())
     height = 1.0 + 0.17 * max(len(names), 6)
     entries = [Entry("runs of homozygosity")] if runs else []
     labels = [f"below {CLASSES_MB[0]} Mb"]

@@ -18,6 +18,8 @@ from ..words import join, number, percent, plural
 ROWS = 30
 #: Most regions named in the text.
 NAMED = 3
+#: Share of the genome that suits runs of homozygosity above which nothing is said.
+MOST_SEARCHED = 0.9
 
 
 def population_section(
@@ -130,6 +132,27 @@ def _words(
     return words
 
 
+def runs_density(density: dict[str, float | None], too_sparse: bool) -> list[str]:
+    """What the panel's density leaves of the search for runs; `population.runs.Density`."""
+    apart = f"(usually {density['kb_per_site'] or 0:.3g} kb apart)"
+    if too_sparse:
+        return [
+            f"Sites {apart} are too sparse for runs of homozygosity as population.roh has them: a "
+            f"run could be found in {percent(density['searched'], 0)} of the genome, so F_ROH is "
+            "not given. It needs population.roh.min_sites sites in a row that are at most "
+            "population.roh.kb_per_site apart on average and have no gap above "
+            "population.roh.max_gap_kb, in half of the genome; raise these two limits, or give "
+            "more sites."
+        ]
+    if density["searched"] < MOST_SEARCHED:
+        return [
+            f"Runs of homozygosity could be found in {percent(density['searched'], 0)} of the "
+            f"genome only, where sites {apart} are dense enough; F_ROH counts those alone, as a "
+            "share of the whole."
+        ]
+    return []
+
+
 def local_structure(local: dict[str, Any], folder: Path) -> tuple[list[str], list[str]]:
     """Sentences and notes on the windows of the genome; `local` is `local_pca.json`."""
     if "reason" in local:
@@ -211,6 +234,8 @@ def _notes(about: dict[str, Any]) -> list[str]:
             f"{plural(count, 'sample is', 'samples are')} pseudo-haploid (no heterozygous genotype "
             "where many were expected) and count one allele a site."
         )
+    if density := about.get("runs_density"):
+        notes += runs_density(density, about["runs_too_sparse"])
     if not about["pi"]:
         notes.append(
             "Nucleotide diversity and d_xy are not given, because they need the positions that "
