@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
+
 import pandas as pd
 
-from ..io.errors import UserError
+from ..io.errors import UserError, shorten
 
 #: Values for an unknown parent.
 NOBODY = ("", "0", "NA")
+#: Names among which one like an absent parent is looked for.
+MOST_KNOWN = 2000
 
 
 def check_parents(sheet: pd.DataFrame, shown: str) -> None:
-    """Check that each parent is another sample of the sheet, with the right sex."""
+    """Check that each parent in the sheet is another sample, with the right sex.
+
+    Parents who are not in the sheet are unknown (`remark_on_absent`)."""
     if not {"father", "mother"} & set(sheet.columns):
         return
     names, rows = sheet["sample"].tolist(), sheet["row"].tolist()
@@ -25,9 +31,7 @@ def check_parents(sheet: pd.DataFrame, shown: str) -> None:
                 continue
             start = f"{shown}, row {row}: {column} of '{child}' is '{name}'"
             if name not in known:
-                raise UserError(
-                    f"{start}, which is not a sample of this sheet; correct it or write NA."
-                )
+                continue  # `remark_on_absent`
             if name == child:
                 raise UserError(f"{start}, the sample itself; correct it or write NA.")
             if sex.get(name) == other:
@@ -35,6 +39,28 @@ def check_parents(sheet: pd.DataFrame, shown: str) -> None:
                     f"{start}, whose sex is {other}; swap father and mother or correct the sex."
                 )
     _check_descent(sheet, shown)
+
+
+def remark_on_absent(sheet: pd.DataFrame, shown: str) -> list[str]:
+    """A sentence on parents who are not samples of the sheet."""
+    known = set(sheet["sample"].tolist())
+    absent = {
+        name: (column, child)
+        for column in ("father", "mother")
+        if column in sheet
+        for child, name in zip(sheet["sample"].tolist(), sheet[column].tolist(), strict=True)
+        if name not in NOBODY and name not in known
+    }
+    if not absent:
+        return []
+    name, (column, child) = next(iter(absent.items()))
+    near = difflib.get_close_matches(name, list(known)[:MOST_KNOWN], n=1, cutoff=0.7)
+    who = "1 parent is" if len(absent) == 1 else f"{len(absent)} parents are"
+    return [
+        f"{shown}: {who} not in the sheet and taken as unknown, so their children are not compared "
+        f"with them (the first is '{shorten(name)}', {column} of '{shorten(child)}'"
+        f"{f'; did you mean {near[0]!r}?' if near else ''})."
+    ]
 
 
 def _check_descent(sheet: pd.DataFrame, shown: str) -> None:
@@ -45,7 +71,7 @@ def _check_descent(sheet: pd.DataFrame, shown: str) -> None:
     parents: dict[int, list[int]] = {}
     for column in (c for c in ("father", "mother") if c in sheet):
         for child, name in enumerate(sheet[column].tolist()):
-            if name not in NOBODY:
+            if name in place:
                 parents.setdefault(child, []).append(place[name])
                 children.setdefault(place[name], []).append(child)
     waiting = {child: len(some) for child, some in parents.items()}

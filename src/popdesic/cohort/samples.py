@@ -13,8 +13,8 @@ from .phenotype import recode_phenotype
 from .sheet_text import read_sheet
 
 SEX_CODES = {"1": "M", "2": "F", "0": "NA", "": "NA"}
-#: Values of the column `exclude` for samples that leave the study, in lower case.
-EXCLUDED = ("yes", "true", "1")
+#: Values of the columns `exclude` and `founder` that mean yes, in lower case.
+YES = ("yes", "true", "1")
 
 
 def read_samples(path: Path, shown: str | None = None) -> pd.DataFrame:
@@ -49,7 +49,7 @@ def split_excluded(sheet: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     if "exclude" not in sheet:
         return sheet, sheet.iloc[:0]
-    leaves = sheet.exclude.str.lower().isin(EXCLUDED)
+    leaves = sheet.exclude.str.lower().isin(YES)
     kept = sheet[~leaves].drop(columns="exclude").reset_index(drop=True)
     gone = set(sheet["sample"][leaves])
     for parent in {"father", "mother"} & set(kept.columns):

@@ -14,7 +14,7 @@ from ..io.errors import UserError, shorten, suggestion
 from ..io.files import is_file
 
 #: Base pairs of a unit of `population.block`.
-UNITS = {"bp": 1, "kb": 1e3, "Mb": 1e6}
+UNITS = {"bp": 1, "kb": 1e3, "mb": 1e6}
 _WHERE = "config/config.yaml: population"
 
 
@@ -26,14 +26,15 @@ def parse_block(text: str) -> tuple[float, str]:
     UserError
         Not a positive number and a unit.
     """
-    words = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(bp|kb|Mb|cM)\s*", text)
+    words = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(bp|kb|mb|cm)\s*", text, re.IGNORECASE)
     if words is None or float(words[1]) <= 0:
         raise UserError(
             f"{_WHERE}.block is '{shorten(text)}'; give a positive number and bp, kb, Mb or cM, "
             "such as '2 Mb'."
         )
     size = float(words[1])
-    return (size, "cM") if words[2] == "cM" else (size * UNITS[words[2]], "bp")
+    unit = words[2].lower()
+    return (size, "cM") if unit == "cm" else (size * UNITS[unit], "bp")
 
 
 def sizes_of(samples: pd.DataFrame, column: str) -> dict[str, int]:

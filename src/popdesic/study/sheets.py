@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..cohort.parents import check_parents
 from ..cohort.phenotype import known_numbers, recode_phenotype
-from ..cohort.samples import SEX_CODES, split_excluded
+from ..cohort.samples import SEX_CODES, YES, split_excluded
 from ..cohort.sheet_text import read_sheet
 from ..cohort.sources import expand_sources, read_names, source_files
 from ..geography.coordinates import check_coordinates
@@ -220,13 +220,13 @@ def _load_cohorts(folder: Path, shown: str) -> pd.DataFrame:
                 f"{shown}, row {rows.iloc[1]}: cohort '{name}' already appears in row "
                 f"{rows.iloc[0]}; names must be unique."
             )
-    if not (sheet.founder == "yes").any():
+    sheet["founder"] = sheet.founder.str.lower().isin(YES)
+    if not sheet.founder.any():
         raise UserError(
             f"{shown}: no cohort has founder = yes, but the panel needs at least one founder; "
             "set it for the cohorts that define the sites."
         )
     _check_case(sheet, shown)
-    sheet["founder"] = sheet.founder == "yes"
     return sheet.sort_values(["founder", "cohort"], ascending=[False, True]).set_index("cohort")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from ..cohort.contigs import genome_of, read_assembly_report
 from ..cohort.genetic_maps import parse_ld_map, parse_plink_map, require_rising
 from ..cohort.impute import check_files
+from ..cohort.parents import remark_on_absent
 from ..cohort.sheet_text import unrecognised_columns
 from ..cohort.sources import expand_sources, source_files
 from ..engine.needs import closing_devices
@@ -72,6 +73,8 @@ def validate_study(
     columns = [name for name in study.samples if name not in config["epistasis"]["phenotypes"]]
     remarks = left_out + unrecognised_columns(columns, config["samples"])
     remarks += remark_on_excluded(study, config["samples"])
+    if files:
+        remarks += remark_on_absent(study.samples, config["samples"])
     if files and config["epistasis"]["order"]:
         remarks += scan_remarks(config["device"])
     if files and not study.sparse:

@@ -350,3 +350,10 @@ def test_panel_is_pruned_like_its_list(study, tmp_path):
     assert names.tolist() == paths["kept"].read_text().split()
     assert steps["after panel.ld_prune = 10 sites, 1, 0.2"] == len(sites)
     assert digest != load_panel(folder / "panel.tsv")[1]
+
+
+def test_units_of_windows_in_any_case():
+    windows = ["20 Mb", "20mb", "20 MB", "20000 kb", "20000000 bp"]
+    assert {prune_options.parse_window(window) for window in windows} == {(2e7, "bp")}
+    assert prune_options.parse_window("1.5 cm") == (1.5, "cM")
+    assert prune_options.parse_pruning(["20 Mb", 1, 0.2], "x") == (2e7, "bp", 1, 0.2)

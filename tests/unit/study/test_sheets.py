@@ -8,6 +8,7 @@ import pytest
 import yaml
 from study import make_cohorts, read_config, write_raw, write_study
 
+from popdesic.cohort.parents import check_parents, remark_on_absent
 from popdesic.cohort.samples import (
     describe_samples,
     excluded_samples,
@@ -321,3 +322,51 @@ def test_an_excluded_sample_must_still_be_in_its_file(tmp_path):
     sheet.write_text(sheet.read_text().replace("N00\t", "N77\t"))
     with pytest.raises(UserError, match="sample 'N77' is not in"):
         load_study(read_config(tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize("yes", ["yes", "Yes", "TRUE", "true", "1"])
+@pytest.mark.parametrize("no", ["no", "FALSE", "0"])
+def test_yes_and_no_of_founders_in_the_words_of_a_spreadsheet(tmp_path, yes, no):
+    rows = f"one\tx\t{yes}\ntwo\ty\t{no}\n"
+    people = "sample\tcohort\n001\tone\n1\tone\n1.0\ttwo\n"
+    study = load_study(sheets(tmp_path, COHORTS + rows, people), tmp_path, check_files=False)
+    assert (study.founders, study.newcomers) == (["one"], ["two"])
+    assert study.samples["sample"].tolist() == ["001", "1", "1.0"], "names are not numbers"
+
+
+def test_other_words_than_yes_and_no_are_refused(tmp_path):
+    config = sheets(tmp_path, COHORTS + "one\tx\tja\n", "sample\tcohort\na\tone\nb\tone\n")
+    with pytest.raises(UserError, match=r"row 2: founder is 'ja'; expected: yes \(true, 1\)"):
+        load_study(config, tmp_path, check_files=False)
+
+
+def test_sheets_as_windows_programs_write_them(tmp_path):
+    """A byte-order mark, CRLF, spaces behind values; a decimal comma is refused, not misread."""
+    config = sheets(tmp_path, "", "")
+    rows = "\ufeffcohort\tgenotypes\tfounder\r\none \tx\tyes \r\n"
+    (tmp_path / "config/cohorts.tsv").write_bytes(rows.encode())
+    people = "\ufeffsample\tcohort\tphenotype\r\na \tone\t1.5\r\nb\tone \t2\r\n"
+    (tmp_path / "config/samples.tsv").write_bytes(people.encode())
+    study = load_study(config, tmp_path, check_files=False)
+    assert study.founders == ["one"] and study.samples["sample"].tolist() == ["a", "b"]
+    (tmp_path / "config/samples.tsv").write_bytes(people.replace("1.5", "1,5").encode())
+    with pytest.raises(UserError, match=r"row 2: phenotype is '1,5'; expected"):
+        load_study(config, tmp_path, check_files=False)
+    (tmp_path / "config/samples.tsv").write_bytes(people.replace("phenotype", "cohort").encode())
+    with pytest.raises(UserError, match="'cohort' appears twice"):
+        load_study(config, tmp_path, check_files=False)
+
+
+def test_parents_who_are_not_in_the_sheet_are_unknown_and_said():
+    columns = {"row": range(2, 6), "sample": ["kid", "dad1", "c", "d"]}
+    sheet = pd.DataFrame(columns | {"father": ["dad1", "", "dat1", "0"]})
+    sheet["mother"] = ["x77", "NA", "x77", "kid"]
+    check_parents(sheet, "samples.tsv")
+    assert remark_on_absent(sheet, "samples.tsv") == [
+        "samples.tsv: 2 parents are not in the sheet and taken as unknown, so their children are "
+        "not compared with them (the first is 'dat1', father of 'c'; did you mean 'dad1'?)."
+    ]
+    assert remark_on_absent(sheet[["sample"]], "samples.tsv") == []
+    sheet.loc[1, "father"] = "kid"
+    with pytest.raises(UserError, match="their own ancestor"):
+        check_parents(sheet, "samples.tsv")

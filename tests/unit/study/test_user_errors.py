@@ -382,7 +382,7 @@ CASES: dict[str, tuple[Callable, str, list[str]]] = {
     "bad founder": (
         edit(SHEET, "\tyes", "\tmaybe"),
         "sheets",
-        [SHEET, "row 2", "'maybe'", "yes, no"],
+        [SHEET, "row 2", "'maybe'", "yes (true, 1)"],
     ),
     "no founder": (edit(SHEET, "\tyes", "\tno", 2), "sheets", [SHEET, "no cohort has founder"]),
     "missing file": (
