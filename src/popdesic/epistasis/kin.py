@@ -169,6 +169,7 @@ def pedigree_pairs(sheet: pd.DataFrame) -> pd.DataFrame:
         The sample sheet, checked by `cohort.parents`: columns sample and father, mother or both.
     """
     names, parents = sheet["sample"].tolist(), {}
+    known = set(names)  # parents who are not in the sheet only relate those who are
     for column in {"father", "mother"} & set(sheet):
         for child, parent in zip(names, sheet[column].tolist(), strict=True):
             if parent not in NOBODY:
@@ -200,7 +201,7 @@ def pedigree_pairs(sheet: pd.DataFrame) -> pd.DataFrame:
         (a, b, value)
         for a, row in kinship.items()
         for b, value in row.items()
-        if a < b and value >= LEAST_KINSHIP
+        if a < b and value >= LEAST_KINSHIP and known.issuperset((a, b))
     ]
     return pd.DataFrame(rows, columns=["sample_a", "sample_b", "kinship"])
 

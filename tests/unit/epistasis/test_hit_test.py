@@ -223,3 +223,10 @@ def test_columns_of_the_public_scan():
         popdesic.scan(study.genotypes, study.case, covariates=design[:-1], device="cpu")
     with pytest.raises(ValueError, match="kinship has the shape"):
         popdesic.scan(study.genotypes, study.case, kinship=np.eye(3), device="cpu")
+
+
+def test_siblings_of_absent_parents_are_related_and_the_parents_are_no_rows():
+    sheet = pd.DataFrame({"sample": ["a", "b", "c"], "father": ["x"] * 2 + ["a"], "mother": "y"})
+    found = pedigree_pairs(sheet)
+    values = {(row.sample_a, row.sample_b): row.kinship for row in found.itertuples()}
+    assert values == {("a", "b"): 0.25, ("a", "c"): 0.375, ("b", "c"): 0.25}
