@@ -19,7 +19,7 @@ import pandas as pd
 from near_study import write_neighbors
 from random_cohorts import make_planes
 
-from popdesic.cohort.encode import load_planes
+from popdesic.cohort.planes import load_planes
 from popdesic.embedding.further_maps import compute_further_map
 from popdesic.embedding.near_maps import write_component_neighbors
 from popdesic.embedding.umap_maps import compute_umap

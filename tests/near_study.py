@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from popdesic.cohort.encode import load_planes
+from popdesic.cohort.planes import load_planes
 from popdesic.distance.fill_rows import update_row
 from popdesic.distance.landmarks import landmarks_of_cohorts
 from popdesic.distance.neighbor_lists import join_neighbors, span_founders

@@ -18,9 +18,9 @@ from people import encode_alone, measure_alone
 from scipy.sparse.csgraph import floyd_warshall
 from sklearn.metrics import pairwise_distances
 
-from popdesic.cohort.encode import load_planes
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
+from popdesic.cohort.planes import load_planes
 from popdesic.distance.matrix import metric_distances
 from popdesic.embedding.pca import axes_of
 from popdesic.embedding.relationship import alt_frequency, relationship_among, relationship_to

@@ -14,8 +14,8 @@ from running import finished, path_without, planned, snakemake
 from study import CALLS, COLUMNS, FAST, make_cohorts, write_sheets, write_study
 
 from popdesic.cohort.beagle import Beagle, impute_window
-from popdesic.cohort.encode import load_planes
 from popdesic.cohort.impute import read_windows
+from popdesic.cohort.planes import load_planes
 from popdesic.io.bed import open_bed, read_bim, read_fam
 from popdesic.io.genotypes import unpack_bed
 from popdesic.report.sections.imputation import beagle_findings

@@ -17,7 +17,7 @@ from popdesic.study import code as digests
 from popdesic.report.registry import study_figures
 from popdesic.study.resources import Cost, closing_minutes, limit_mb, limit_minutes
 from popdesic.study.records import exchange_records, forget
-from popdesic.study.sheets import cohort_files, cohort_sources
+from popdesic.study.sheets import cohort_absent, cohort_files, cohort_sources
 from popdesic.cohort.sources import file_key, files_within, names_key, source_key
 from popdesic.io.bed import lacking_samples
 from popdesic.io.files import digest
@@ -81,6 +81,11 @@ def closure_code(wildcards):
 def n_samples(*cohorts):
     """Number of samples that the sheet lists for these cohorts."""
     return sum(STUDY.counts[cohort] for cohort in set(cohorts))
+
+
+def absent_sites(wildcards):
+    """Parameter: what the cohort sheet says of a cohort's absent sites, and the key of its mask."""
+    return cohort_absent(STUDY, wildcards.cohort)
 
 
 def input_mb(input):

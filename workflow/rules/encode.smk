@@ -4,6 +4,8 @@
 #         results/impute/{cohort}/*.npy if Beagle imputes
 # gives   results/cohorts/{cohort}/genotypes.bed .bim .fam   called genotypes, variant-major
 #         results/cohorts/{cohort}/planes.npy .json          bit-planes, sample-major
+#         results/cohorts/{cohort}/reference.npy             which sites that its file lacks were read
+#                                                            as homozygous REF; if there are any
 
 
 rule encode:
@@ -34,6 +36,7 @@ rule encode_cohort:
         runtime=minutes(mb=1 / 200),
     params:
         impute=CONFIG["impute"]["method"],
+        absent=absent_sites,
         code=code_of("encode_cohort"),
     message:
         "Encode cohort {wildcards.cohort} on the panel"

@@ -68,6 +68,7 @@ rule impute_window:
         runtime=minutes(5, mb=3, files="raw"),
     params:
         **BEAGLE_SETTINGS,
+        absent=absent_sites,
         reference=contig_file("reference"),
         map=contig_file("map"),
         key=contig_key,
@@ -100,6 +101,7 @@ rule rate_imputation:
         runtime=minutes(25, mb=15, files="raw"),
     params:
         **BEAGLE_SETTINGS,
+        absent=absent_sites,
         reference=contig_file("reference"),
         map=contig_file("map"),
         key=contig_key,
@@ -160,6 +162,7 @@ rule evaluate_imputation:
         runtime=minutes(**EVALUATION_MINUTES, files="raw"),
     params:
         **BEAGLE_SETTINGS,
+        absent=absent_sites,
         methods=IMPUTE["evaluate_methods"],
         share=IMPUTE["evaluate"],
         reference=contig_file("reference"),

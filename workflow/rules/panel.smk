@@ -1,6 +1,6 @@
 # The panel: the frozen list of sites, defined by the founders only.
 #
-# needs   results/qc/{founder}.sites.tsv, results/cohorts/{founder}/raw.json
+# needs   results/qc/{founder}.sites.tsv .samples.tsv, results/cohorts/{founder}/raw.json
 # gives   results/panel/sites.tsv     the panel, with its content digest in the first line
 #         results/panel/counts.json   sites left after each filter; build and roles of contigs
 
@@ -17,9 +17,9 @@ rule build_panel:
     input:
         tables=expand("results/qc/{cohort}.sites.tsv", cohort=STUDY.founders),
         about=expand("results/cohorts/{cohort}/raw.json", cohort=STUDY.founders),
+        samples=expand("results/qc/{cohort}.samples.tsv", cohort=STUDY.founders),
         # LD pruning reads genotypes; the other filters need only counts.
         raw=expand("results/cohorts/{cohort}/raw.bed", cohort=STUDY.founders if LD_PRUNE else []),
-        samples=expand("results/qc/{cohort}.samples.tsv", cohort=STUDY.founders if LD_PRUNE else []),
     output:
         sites="results/panel/sites.tsv",
         counts="results/panel/counts.json",
@@ -36,6 +36,7 @@ rule build_panel:
         runtime=minutes(mb=1 / 200),
     params:
         founders=STUDY.founders,
+        absent=[cohort_absent(STUDY, cohort) for cohort in STUDY.founders],
         filters=CONFIG["panel"],
         genome=GENOME,
         key=assembly_key,

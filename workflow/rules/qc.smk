@@ -125,6 +125,8 @@ rule measure_drift:
     input:
         sites=expand("results/qc/{cohort}.sites.tsv", cohort=COHORTS),
         panel="results/panel/sites.tsv",
+        raw=expand("results/cohorts/{cohort}/raw.json", cohort=COHORTS),
+        samples=expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
     output:
         "results/qc/drift.tsv",
     log:
@@ -140,6 +142,7 @@ rule measure_drift:
     params:
         cohorts=COHORTS,
         founders=STUDY.founders,
+        absent=[cohort_absent(STUDY, cohort) for cohort in COHORTS],
         code=code_of("measure_drift"),
     message:
         "Measure the drift of the cohorts from the panel"

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from popdesic.cohort.absent import Absent
 from popdesic.cohort.contigs import genome_of_cohorts
 from popdesic.cohort.define_panel import build_panel
 from popdesic.io.log import log_counts, logged
@@ -13,15 +14,19 @@ with logged(snakemake.log[0], snakemake.input) as log:
     excluded = genome.excluded(filters.pop("exclude_contigs"))
     for sentence in (genome.sentence(), *genome.notes):
         log.info("%s", sentence)
-    # both are empty unless the panel is pruned
-    raw, samples = snakemake.input.get("raw", []), snakemake.input.get("samples", [])
     steps = build_panel(
         dict(zip(founders, map(Path, snakemake.input.tables), strict=True)),
         Path(snakemake.output.sites),
         Path(snakemake.output.counts),
         genotypes={
-            founder: (Path(bed).with_suffix(""), Path(table))
-            for founder, bed, table in zip(founders, raw, samples, strict=False)
+            founder: (Path(file).with_suffix(""), Path(table))
+            for founder, file, table in zip(
+                founders, snakemake.input.about, snakemake.input.samples, strict=True
+            )
+        },
+        absent={
+            founder: Absent(*said)
+            for founder, said in zip(founders, snakemake.params.absent, strict=True)
         },
         exclude_contigs=excluded,
         genome=genome.as_dict(),

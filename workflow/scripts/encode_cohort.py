@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from popdesic.cohort.absent import Absent
 from popdesic.cohort.encode import encode_cohort
 from popdesic.io.log import log_counts, logged
 
@@ -15,5 +16,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         cohort=snakemake.wildcards.cohort,
         threads=snakemake.threads,
         imputed=[Path(path) for path in snakemake.input.get("imputed", [])],
+        absent=Absent(*snakemake.params.absent),
     )
     log_counts(log, counts)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from popdesic.cohort.absent import Absent
 from popdesic.cohort.accuracy import evaluate_window
 from popdesic.cohort.beagle import settings_of
 from popdesic.io.log import log_counts, logged
@@ -23,5 +24,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         settings=settings_of(
             params.threads, params.memory_mb, params.seed, params.reference, params.map
         ),
+        absent=Absent(*params.absent),
     )
     log_counts(log, counts)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from popdesic.cohort.absent import Absent
 from popdesic.cohort.beagle import impute_window, settings_of
 from popdesic.io.log import log_counts, logged
 
@@ -15,5 +16,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         int(snakemake.wildcards.window),
         Path(snakemake.output[0]).with_suffix(""),
         settings_of(params.threads, params.memory_mb, params.seed, params.reference, params.map),
+        absent=Absent(*params.absent),
     )
     log_counts(log, counts)

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ..io.genotypes import MISSING
 from ..io.tables import read_table, write_npz, write_table
+from .absent import UNSTATED, Absent
 from .beagle import Beagle, fill_window, window_genotypes
 from .encode import require_called
 from .impute import NO_BEAGLE, Window, contig_start, find_beagle, plan_windows, read_windows
@@ -61,6 +62,7 @@ def evaluate_window(
     seed: int,
     methods: list[str],
     settings: Beagle,
+    absent: Absent = UNSTATED,
 ) -> dict[str, int]:
     """Sum over hidden genotypes of one window (or of the whole panel if `windows` is None).
 
@@ -85,14 +87,14 @@ def evaluate_window(
     if measured != methods:
         log.warning("%s Its accuracy is not measured.", NO_BEAGLE)
     if "beagle" in measured:
-        require_called(raw, qc_samples, panel, cohort=cohort)
+        require_called(raw, qc_samples, panel, cohort=cohort, absent=absent)
     n_samples = int((read_table(qc_samples).keep == "yes").sum())
     by_maf = np.zeros((len(methods), len(MAF_BOUNDS) - 1, len(SUMS)))
     by_sample = np.zeros((len(methods), n_samples, len(SUMS)))
     chosen = plan_windows(panel)[0] if windows is None else [read_windows(windows)[number - 1]]
     out.parent.mkdir(parents=True, exist_ok=True)
     for window in chosen:
-        genotypes = window_genotypes(raw, qc_samples, panel, window)
+        genotypes = window_genotypes(raw, qc_samples, panel, window, absent)
         before = window.start - contig_start(panel, window.contig)
         mask = hidden(share, seed, cohort, window.contig, before, *genotypes.shape)
         mask &= genotypes != MISSING

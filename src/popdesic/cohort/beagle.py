@@ -21,18 +21,17 @@ import numpy as np
 import pandas as pd
 from isal import igzip
 
-from ..io.bed import open_cohort, read_bim
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.genotypes import MISSING, pack_bed, unpack_bed
 from ..io.sites import is_ambiguous
-from ..io.tables import read_table, write_npy
+from ..io.tables import write_npy
 from ..io.text import opened, read_text
 from ..io.vcf_errors import show
-from .encode import place_rows, require_called
+from .absent import UNSTATED, Absent
+from .encode import OnPanel, require_called
 from .genetic_maps import parse_plink_map, require_rising
 from .impute import NO_BEAGLE, Window, contig_names, find_beagle, read_windows
-from .match import match_sites
 from .panel import load_panel
 
 logger = logging.getLogger("popdesic")
@@ -76,12 +75,13 @@ def impute_window(
     number: int,
     out: Path,
     settings: Beagle,
+    absent: Absent = UNSTATED,
 ) -> dict:
     """Impute one window of a cohort and write {out}.npy and {out}.json.
 
     Parameters
     ----------
-    raw, qc_samples, panel_path : Path
+    raw, qc_samples, panel_path, absent
         As in `encode.encode_cohort`.
     windows, number : Path, int
         `impute/windows.tsv` and a row of it, from 1.
@@ -102,8 +102,9 @@ def impute_window(
     """
     panel, digest = load_panel(panel_path)
     window = read_windows(windows)[number - 1]
-    require_called(raw, qc_samples, panel, cohort=raw.parent.name)  # before the long run of Beagle
-    genotypes = window_genotypes(raw, qc_samples, panel, window)
+    # Before the long run of Beagle.
+    require_called(raw, qc_samples, panel, cohort=raw.parent.name, absent=absent)
+    genotypes = window_genotypes(raw, qc_samples, panel, window, absent)
     sites = panel.iloc[window.start : window.stop]
     out.parent.mkdir(parents=True, exist_ok=True)
     filled, _, by_beagle = fill_window(genotypes, sites, window.contig, settings, out.parent)
@@ -124,15 +125,11 @@ def impute_window(
 
 
 def window_genotypes(
-    raw: Path, qc_samples: Path, panel: pd.DataFrame, window: Window
+    raw: Path, qc_samples: Path, panel: pd.DataFrame, window: Window, absent: Absent = UNSTATED
 ) -> np.ndarray:
     """Called genotypes of a cohort's kept samples at a window's sites and flanks, int8."""
-    table = read_table(qc_samples)
-    kept = np.flatnonzero(table.keep.to_numpy() == "yes")
-    part = panel.iloc[window.start : window.stop]
-    rows, swapped, _ = match_sites(read_bim(raw), part)
-    placed = place_rows(open_cohort(raw, table["sample"])[0], len(table), kept, rows, swapped)
-    return unpack_bed(placed, len(kept))
+    placed = OnPanel.open(raw, qc_samples, panel, absent)
+    return unpack_bed(placed.rows(window.start, window.stop), len(placed.names))
 
 
 def fill_window(

@@ -1,4 +1,4 @@
-"""Define the panel: filter the sites shared by all founder cohorts, and freeze them."""
+"""Define the panel: filter the sites that all founder cohorts speak about, and freeze them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ import numpy as np
 import pandas as pd
 
 from ..engine.threads import run_forked, run_ordered
-from ..io.bed import open_cohort, read_bim
 from ..io.errors import UserError
 from ..io.files import atomic_path, carrying_panel, digest, write_json
-from ..io.genotypes import MISSING, unpack_bed
-from ..io.sites import chunks, contig_order, is_ambiguous, site_keys, upper_alleles
-from ..io.tables import read_table, text_of_rows
-from .match import match_sites
+from ..io.genotypes import unpack_bed
+from ..io.sites import chunks, contig_order
+from ..io.tables import text_of_rows
+from .absent import COUNTS, UNSTATED, Absent
+from .merge_founders import SITE, Union
 from .panel import COLUMNS
 from .panel_steps import PanelStep
 from .prune_options import parse_pruning
 
-_COUNTS = ["n_ref", "n_het", "n_alt", "n_missing"]
-_SITE = ["chrom", "pos", "ref", "alt"]
 #: Tables that are read side by side; twice as many and one more may be in memory.
 AHEAD = 8
 
@@ -39,9 +37,10 @@ def build_panel(
     ld_prune: list | None = None,
     genotypes: dict[str, tuple[Path, Path]] | None = None,
     genome: dict | None = None,
+    absent: dict[str, Absent] | None = None,
     threads: int = 1,
 ) -> dict[str, int]:
-    """Filter the sites shared by all founders and write the panel.
+    """Filter the sites that all founders speak about (`merge_founders`) and write the panel.
 
     Parameters
     ----------
@@ -56,7 +55,10 @@ def build_panel(
     genome : dict, optional
         `contigs.Genome` of the founders, which is written to `counts_out`.
     genotypes : dict, optional
-        Input of pruning: stem of the raw genotypes and sample table of each founder.
+        Stem of the raw genotypes and sample table of each founder, for pruning and for absent
+        sites: without them absent sites are missing.
+    absent : dict, optional
+        What the cohort sheet says of each founder's absent sites.
 
     Returns
     -------
@@ -66,23 +68,19 @@ def build_panel(
     Raises
     ------
     UserError
-        No site is left; the sentence names the filter that removed the last ones.
+        No site is left; the sentence names the filter that removed the last ones. Or a founder is
+        of another build, or lists variant sites alone.
     """
-    steps: list[PanelStep] = []
-    merged = first = None
     cohorts = sorted(site_tables)
     tables = run_ordered(
         lambda cohort: _read_sites(site_tables[cohort], named=cohort == cohorts[0]),
         cohorts,
         min(threads, AHEAD),
     )
+    union = Union(site_tables, genotypes or {}, absent or {})
     for cohort, table in zip(cohorts, tables, strict=True):
-        if merged is None:
-            merged, first = _first(table, cohort, steps), table[_SITE]
-        elif all(table[name].equals(first[name]) for name in _SITE):
-            merged = _add_same(merged, table, cohort, steps)
-        else:
-            merged = _join(merged, table, cohort, steps)
+        union.add(cohort, table)
+    merged, steps = union.finished(exclude_contigs), union.steps
     merged = merged[~merged.chrom.isin(exclude_contigs)]
     steps.append(PanelStep("filter", "panel.exclude_contigs", len(merged)))
     called = merged.n_ref + merged.n_het + merged.n_alt
@@ -102,7 +100,7 @@ def build_panel(
     steps.append(PanelStep("filter", "panel.min_hwe_p", len(merged), str(min_hwe_p)))
     if ld_prune and not merged.empty:
         merged = _in_genome_order(merged)
-        merged = merged[~prune_founders(merged, genotypes, ld_prune)]
+        merged = merged[~prune_founders(merged, genotypes, ld_prune, absent=absent)]
         limit = ", ".join(map(str, ld_prune))
         steps.append(PanelStep("filter", "panel.ld_prune", len(merged), limit))
     if merged.empty:
@@ -131,65 +129,8 @@ def _read_sites(path: Path, named: bool) -> pd.DataFrame:
         keep_default_na=False,
         na_values={"hwe_p_min": ["NA"]},
         quoting=csv.QUOTE_NONE,
-        usecols=[*_SITE, *["id"] * named, "hwe_p_min", *_COUNTS],
+        usecols=[*SITE, *["id"] * named, "hwe_p_min", *COUNTS],
     )
-
-
-def _first(table: pd.DataFrame, cohort: str, steps: list[PanelStep]) -> pd.DataFrame:
-    steps.append(PanelStep("founder", cohort, len(table)))
-    keys = site_keys(table)
-    repeated = keys.duplicated().to_numpy()
-    _count_repeated(repeated, cohort, steps)
-    named = table.assign(_row=np.arange(len(table)))
-    return pd.concat([keys[["contig", "low", "high"]], named], axis=1)[~repeated]
-
-
-def _add_same(
-    merged: pd.DataFrame, table: pd.DataFrame, cohort: str, steps: list[PanelStep]
-) -> pd.DataFrame:
-    """`_join` of a cohort whose sites are those of the first, row by row: nothing to look up."""
-    found = {one.what: one.sites for one in steps if one.subject == steps[0].subject}
-    found |= {"shared": len(merged), "turned": 0, "ambiguous": 0}
-    steps += [PanelStep(what, cohort, count) for what, count in found.items()]
-    other = table.iloc[merged["_row"].to_numpy()].reset_index(drop=True)
-    both = merged.reset_index(drop=True)
-    for name in _COUNTS:
-        both[name] += other[name]
-    both["hwe_p_min"] = np.minimum(both.hwe_p_min, other.hwe_p_min)
-    return both
-
-
-def _count_repeated(repeated: np.ndarray, cohort: str, steps: list[PanelStep]) -> None:
-    """Count duplicate sites with REF and ALT swapped; ingest dropped exact duplicates."""
-    if repeated.any():
-        steps.append(PanelStep("repeated", cohort, int(repeated.sum())))
-
-
-def _join(
-    merged: pd.DataFrame, table: pd.DataFrame, cohort: str, steps: list[PanelStep]
-) -> pd.DataFrame:
-    """Keep the sites shared with `table` and add its counts, swapping REF and ALT where needed."""
-    steps.append(PanelStep("founder", cohort, len(table)))
-    other = pd.concat([site_keys(table)[["contig", "low", "high"]], table], axis=1)
-    key = ["contig", "pos", "low", "high"]
-    repeated = other.duplicated(key).to_numpy()
-    _count_repeated(repeated, cohort, steps)
-    other = other[~repeated]
-    both = merged.merge(other, on=key, how="inner", suffixes=("", "_other"), sort=False)
-    steps.append(PanelStep("shared", cohort, len(both)))
-    pair, pairs = upper_alleles(both.ref, both.ref_other)
-    differ = np.array([ref != other for ref, other in pairs], bool)[pair]
-    swapped = pd.Series(differ, both.index)
-    lost = swapped & is_ambiguous(both.low, both.high)
-    steps.append(PanelStep("turned", cohort, int((swapped & ~lost).sum())))
-    steps.append(PanelStep("ambiguous", cohort, int(lost.sum())))
-    both, swapped = both[~lost], swapped[~lost]
-    both["n_ref"] += np.where(swapped, both.n_alt_other, both.n_ref_other)
-    both["n_alt"] += np.where(swapped, both.n_ref_other, both.n_alt_other)
-    both["n_het"] += both.n_het_other
-    both["n_missing"] += both.n_missing_other
-    both["hwe_p_min"] = np.minimum(both.hwe_p_min, both.hwe_p_min_other)
-    return both[merged.columns]
 
 
 def _in_genome_order(table: pd.DataFrame) -> pd.DataFrame:
@@ -204,9 +145,9 @@ def _in_genome_order(table: pd.DataFrame) -> pd.DataFrame:
 def _no_site_left(steps: list[PanelStep], founders: dict[str, Path]) -> str:
     left, before, last_filter = 0, 0, ""
     for step in steps:
-        if step.what in ("turned", "repeated") or (left and step.what == "founder"):
+        if not step.leaves and not step.loses and (left or step.what != "founder"):
             continue
-        now = left - step.sites if step.what == "ambiguous" else step.sites
+        now = left - step.sites if step.loses else step.sites
         if now == 0:
             before, last_filter = left, step.text.removeprefix("after ")
             break
@@ -219,7 +160,11 @@ def _no_site_left(steps: list[PanelStep], founders: dict[str, Path]) -> str:
 
 
 def prune_founders(
-    sites: pd.DataFrame, genotypes: dict[str, tuple[Path, Path]], values: list, threads: int = 1
+    sites: pd.DataFrame,
+    genotypes: dict[str, tuple[Path, Path]],
+    values: list,
+    threads: int = 1,
+    absent: dict[str, Absent] | None = None,
 ) -> np.ndarray:
     """Select candidate panel sites that LD pruning removes: bool (n_sites,).
 
@@ -231,30 +176,24 @@ def prune_founders(
         Stem of the raw genotypes and sample table (column ``keep``) of each founder cohort.
     values : list
         `panel.ld_prune`.
+    absent : dict, optional
+        As in `build_panel`.
     """
     # Imported here because these compile kernels, which only pruning needs.
     from ..engine.select import cpu_backend
+    from .encode import OnPanel
     from .prune import contig_runs, pruned
     from .site_planes import site_planes
 
     pruning = parse_pruning(values, "panel.ld_prune")
     removed = np.zeros(len(sites), bool)
-    found = []
-    for cohort in sorted(genotypes):
-        raw, samples = genotypes[cohort]
-        table = read_table(samples)
-        row, swapped, _ = match_sites(read_bim(raw), sites)
-        keep = np.flatnonzero(table.keep.to_numpy() == "yes")
-        found.append((open_cohort(raw, table["sample"])[0], len(table), keep, row, swapped))
+    founders = [
+        OnPanel.open(*genotypes[cohort], sites, (absent or {}).get(cohort, UNSTATED))
+        for cohort in sorted(genotypes)
+    ]
     backend = cpu_backend(threads)
     for first, last in contig_runs(sites.chrom.to_numpy()):
-        parts = []
-        for bed, n, keep, row, swapped in found:
-            rows, turned = row[first:last], swapped[first:last]
-            part = unpack_bed(np.ascontiguousarray(bed[np.maximum(rows, 0)]), n)[:, keep]
-            part[rows < 0] = MISSING
-            part[turned] = np.where(part[turned] == MISSING, MISSING, 2 - part[turned])
-            parts.append(part)
+        parts = [unpack_bed(one.rows(first, last), len(one.names)) for one in founders]
         here = sites.iloc[first:last].reset_index(drop=True)
         planes = site_planes(np.concatenate(parts, axis=1))
         removed[first:last] = pruned(planes, here, pruning, backend)

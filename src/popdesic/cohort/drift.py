@@ -9,16 +9,22 @@ import numpy as np
 import pandas as pd
 
 from ..io.tables import write_table
-from .match import match_sites
+from .absent import COUNTS, UNSTATED, Absent, Coverage, counts_at, kept_coverage
+from .match import Places
 from .panel import load_panel
 
 #: A newcomer with a smaller share of the panel's sites is reported.
 MIN_PRESENT = 0.95
-_COUNTS = ["n_ref", "n_het", "n_alt", "n_missing"]
 
 
 def measure_drift(
-    site_tables: dict[str, Path], panel: Path, founders: set[str], out: Path
+    site_tables: dict[str, Path],
+    panel: Path,
+    founders: set[str],
+    out: Path,
+    *,
+    genotypes: dict[str, tuple[Path, Path]] | None = None,
+    absent: dict[str, Absent] | None = None,
 ) -> pd.DataFrame:
     """Compare every cohort with the panel, over the samples that passed quality control.
 
@@ -34,13 +40,16 @@ def measure_drift(
         Names of the founder cohorts.
     out : Path
         Table to write.
+    genotypes, absent : dict, optional
+        As in `define_panel.build_panel`, of all cohorts.
 
     Returns
     -------
     DataFrame, one row per cohort
-        `cohort`, `founder` (yes or no), `panel_sites_present`, `share_present`, `call_rate` (at
-        the sites present), then over the sites where the cohort has a called genotype
-        `mean_af_difference` (mean of |AF of the cohort - AF of the panel|, range 0 to 1),
+        `cohort`, `founder` (yes or no), `panel_sites_present` (in its file, or absent from it and
+        read as homozygous REF), `share_present`, `call_rate` (at the sites present), then over the
+        sites where the cohort has a called genotype `mean_af_difference` (mean of
+        |AF of the cohort - AF of the panel|, range 0 to 1),
         `expected_af_difference` (expected from sampling alone if the cohort came from a population
         with the panel's frequencies, see `expected_difference`) and `af_correlation` (Pearson). NA
         where nothing can be compared.
@@ -54,14 +63,18 @@ def measure_drift(
             dtype={"chrom": str, "ref": str, "alt": str},
             keep_default_na=False,
             quoting=csv.QUOTE_NONE,
-            usecols=["chrom", "pos", "ref", "alt", *_COUNTS],
+            usecols=["chrom", "pos", "ref", "alt", *COUNTS],
         )
+        coverage = None
+        if genotypes:
+            raw, samples = genotypes[cohort]
+            coverage = kept_coverage(raw, samples, (absent or {}).get(cohort, UNSTATED))
         founder = cohort in founders
         rows.append(
             {
                 "cohort": cohort,
                 "founder": "yes" if founder else "no",
-                **_compare(table, sites, founder),
+                **_compare(table, sites, founder, coverage),
             }
         )
     drift = pd.DataFrame(rows)
@@ -118,12 +131,12 @@ def person_difference(genotypes: np.ndarray, af: np.ndarray) -> tuple[float, flo
     return float(np.abs(genotypes / 2 - af).mean()), float(expected.mean())
 
 
-def _compare(table: pd.DataFrame, sites: pd.DataFrame, founder: bool) -> dict[str, float]:
-    row, swapped, _ = match_sites(table, sites)
-    present = row >= 0
-    counts = table[_COUNTS].to_numpy(np.int64)[row[present]]
-    turned = swapped[present]
-    counts[turned] = counts[turned][:, [2, 1, 0, 3]]
+def _compare(
+    table: pd.DataFrame, sites: pd.DataFrame, founder: bool, coverage: Coverage | None
+) -> dict[str, float]:
+    found, counts, filled = counts_at(table, sites, coverage, Places())
+    present = (found.row >= 0) | filled
+    counts = counts[present]
     called = counts[:, :3].sum(axis=1)
     has_calls = called > 0
     found = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,12 +14,24 @@ from ..engine.terms import Planes, aligned_zeros
 from ..engine.threads import run_tasks
 from ..io.bed import open_cohort, read_bim, write_fam
 from ..io.errors import UserError
-from ..io.files import atomic_path, read_json, write_json
+from ..io.files import atomic_path, write_json
 from ..io.genotypes import BED_MAGIC, bed_row_bytes, take_samples
-from ..io.tables import open_lines, read_table, write_rows
+from ..io.sites import chunks
+from ..io.tables import open_lines, read_table, write_npy, write_rows
+from .absent import (
+    UNSTATED,
+    Absent,
+    Coverage,
+    coverage_of,
+    lists_variants_only,
+    measure_lack,
+    refuse_lack,
+)
 from .impute import fill_words
-from .match import _no_overlap, match_sites
+from .match import Matched, _no_overlap, count_matched, match, require_one_build
 from .panel import load_panel
+
+logger = logging.getLogger("popdesic")
 
 #: Sites per chunk; a multiple of 64, so that chunks end on whole words.
 CHUNK_SITES = 16_384
@@ -45,6 +58,7 @@ def encode_cohort(
     cohort: str,
     threads: int = 1,
     imputed: Sequence[Path] = (),
+    absent: Absent = UNSTATED,
 ) -> dict[str, int]:
     """Match a cohort to the panel and write `{out}/genotypes.*` and `{out}/planes.*`.
 
@@ -61,27 +75,38 @@ def encode_cohort(
         ``mode``, ``none`` or ``beagle``.
     imputed : paths
         With ``beagle`` the imputed rows of all windows, in panel order (`popdesic.cohort.beagle`).
+    absent : Absent
+        What the cohort sheet says of panel sites that the cohort's file does not list. Where they
+        are read as homozygous reference, `{out}/reference.npy` says so: uint8
+        (1 or n_samples, ceil(n_sites / 8)), a bit for each site, the first in the lowest bit of the
+        first byte; one row if all samples are alike. Without such sites there is no such file.
 
     Returns
     -------
     dict
         Counts: panel sites found, absent, found with REF and ALT swapped, dropped as swapped and
-        strand-ambiguous; cohort sites not on the panel; missing genotypes.
+        strand-ambiguous; cohort sites not on the panel; missing genotypes. Further ones only where
+        there are any: `match.count_matched`, and absent sites read as reference.
 
     Raises
     ------
     UserError
-        No site of the cohort is on the panel, or a kept sample has no called genotype there.
+        No site of the cohort is on the panel, or a kept sample has no called genotype there; the
+        cohort is of another genome build; its file lists variant sites alone and lacks many of the
+        panel's; or its absent sites cannot be read as reference, because REF is not the genome's.
     """
     panel, digest = load_panel(panel_path)
-    bim, table = read_bim(raw), read_table(qc_samples)
-    rows, fam = open_cohort(raw, table["sample"])
-    kept = np.flatnonzero(table.keep.to_numpy() == "yes")
-    row_of_site, swapped, counts = match_sites(bim, panel)
-    if counts["panel_sites_found"] == 0:
-        raise UserError(_no_overlap(cohort, raw, bim, panel))
-    bed = _write_genotypes(rows, len(fam), kept, row_of_site, swapped, out)
-    write_fam(out / "genotypes", fam.iloc[kept])
+    placed = OnPanel.open(raw, qc_samples, panel, absent)
+    found, names, fam = placed.found, placed.names, placed.fam
+    if not (found.row >= 0).any() and not found.other_build:
+        raise UserError(_no_overlap(cohort, raw, read_bim(raw), panel))
+    placed.require_comparable(cohort, raw, absent)
+    bed = _write_genotypes(placed, out)
+    write_fam(out / "genotypes", fam)
+    counts = count_matched(found, placed.n_rows) | _write_reference(placed, out, found)
+    counts["panel_sites_absent"] -= counts.get("absent_as_reference", 0)
+    for line in placed.remarks(cohort):
+        logger.info(line)
     mode = panel["mode"].to_numpy()
     filled = np.concatenate([np.load(path) for path in imputed]) if imputed else None
     if filled is not None and filled.shape != bed.shape:
@@ -91,14 +116,13 @@ def encode_cohort(
         )
 
     def planes() -> np.ndarray:
-        return write_planes(bed, len(kept), mode, impute, out / "planes.npy", threads, filled)
+        return write_planes(bed, len(names), mode, impute, out / "planes.npy", threads, filled)
 
     # Packing does not hold the lock of Python, as writing the sites as text does.
     tasks = [(planes,), (lambda: _write_sites(panel, out / "genotypes.bim"),)]
     missing = run_tasks(lambda task: task(), tasks, threads)[0]
-    names = fam["sample"].iloc[kept].tolist()
     _refuse_uncalled(raw, cohort, names, missing == len(panel), len(panel))
-    counts |= {"samples": len(kept), "missing_genotypes": int(missing.sum())}
+    counts |= {"samples": len(names), "missing_genotypes": int(missing.sum())}
     write_json(
         out / "planes.json",
         {
@@ -113,23 +137,148 @@ def encode_cohort(
     return counts
 
 
-def require_called(raw: Path, qc_samples: Path, panel: pd.DataFrame, *, cohort: str) -> None:
+def require_called(
+    raw: Path,
+    qc_samples: Path,
+    panel: pd.DataFrame,
+    *,
+    cohort: str,
+    absent: Absent = UNSTATED,
+) -> None:
     """Raise the UserError of `encode_cohort` for a sample without calls on the panel.
 
     One quick pass over the cohort's rows, for long computations that precede encoding.
     """
     from ..engine.host.genotypes import add_by_sample
 
-    table = read_table(qc_samples)
-    kept = (table.keep == "yes").to_numpy()
-    rows = np.sort(match_sites(read_bim(raw), panel)[0])
-    rows = rows[rows >= 0]
-    bed, fam = open_cohort(raw, table["sample"])
-    counts = np.zeros((len(kept), 4), np.int64)
-    for first in range(0, len(rows), CHUNK_SITES):
-        add_by_sample(bed[rows[first : first + CHUNK_SITES]], counts)
-    unknown = kept & (counts[:, :3].sum(axis=1) == 0)
-    _refuse_uncalled(raw, cohort, list(fam["sample"]), unknown, len(panel))
+    placed = OnPanel.open(raw, qc_samples, panel, absent)
+    counts = np.zeros((len(placed.names), 4), np.int64)
+    for first, last in chunks(len(panel)):
+        add_by_sample(placed.rows(first, last), counts)
+    unknown = counts[:, :3].sum(axis=1) == 0
+    _refuse_uncalled(raw, cohort, placed.names, unknown, len(panel))
+
+
+class OnPanel:
+    """A cohort's called genotypes at the panel's sites, made when they are read.
+
+    Attributes
+    ----------
+    names : list of str
+        Samples that are kept.
+    fam : DataFrame
+        Their lines of the .fam.
+    found : Matched
+        Rows of the cohort at the panel's sites.
+    n_rows : int
+        Sites of the cohort.
+    """
+
+    def __init__(self, bed, fam: pd.DataFrame, kept: np.ndarray, panel: pd.DataFrame):
+        self._bed, self._n_samples, self._kept = bed, len(fam), kept
+        self.fam = fam.iloc[kept]
+        self.names = self.fam["sample"].tolist()
+        self._chrom, self._pos = panel.chrom.to_numpy(object), panel.pos.to_numpy()
+        self.n_rows = len(bed)
+        self.found: Matched
+        self._coverage: Coverage | None = None
+        self._bim: pd.DataFrame
+        self._panel = panel
+
+    @classmethod
+    def open(cls, raw: Path, qc_samples: Path, panel: pd.DataFrame, absent: Absent) -> OnPanel:
+        """Open a cohort by the stem of its decoded files and its sample table."""
+        table = read_table(qc_samples)
+        bed, fam = open_cohort(raw, table["sample"])
+        placed = cls(bed, fam, np.flatnonzero(table.keep.to_numpy() == "yes"), panel)
+        placed._bim = read_bim(raw)
+        placed.found = match(placed._bim, panel)
+        placed._coverage = coverage_of(raw, placed.names, absent)
+        return placed
+
+    def require_comparable(self, cohort: str, raw: Path, absent: Absent) -> None:
+        """Raise a UserError for another build, variant sites alone, and REF that is not REF."""
+        require_one_build(self.found, f"cohort '{cohort}'", "the panel")
+        if self._coverage is not None and self.found.reference_differs:
+            raise UserError(
+                f"cohort '{cohort}' has REF and ALT swapped at {int(self.found.swapped.sum())} of "
+                f"{int((self.found.row >= 0).sum())} panel sites, so REF is not the genome's base "
+                "in it or on the panel, and its absent sites cannot be read as homozygous "
+                "reference; set REF by the genome (plink2 --ref-from-fa, bcftools +fixref), or "
+                "write absent = missing in the cohort sheet."
+            )
+        if (
+            absent.rule == "auto"
+            and self._coverage is None
+            and lists_variants_only(raw, self.n_rows)
+        ):
+            af = self._panel.af.to_numpy()
+            lack = measure_lack(self._bim, self._panel, self.found.listed, 2 * af * (1 - af))
+            if lack.matters:
+                refuse_lack(cohort, lack, "the panel", self.n_rows)
+
+    def remarks(self, cohort: str) -> list[str]:
+        """Sentences for the log."""
+        turned = int((self.found.flipped & (self.found.row >= 0)).sum())
+        if not turned:
+            return []
+        doubtful = int(self.found.doubtful.sum())
+        text = (
+            f"{turned} of {turned + self.found.plain} sites of cohort {cohort} are on the other "
+            "strand and were turned"
+        )
+        if doubtful:
+            text += f"; {doubtful} A/T and C/G sites, where strands look alike, are missing"
+        return [text]
+
+    def reference(self, first: int, last: int) -> np.ndarray:
+        """Absent sites `first` to `last` read as REF: bool (n, 1), or (n, n_samples)."""
+        if self._coverage is None:
+            return np.zeros((last - first, 1), bool)
+        part = slice(first, last)
+        found = self._coverage.reference(self._chrom[part], self._pos[part])
+        return found & ~self.found.listed[part, None]
+
+    def rows(self, first: int, last: int) -> np.ndarray:
+        """Rows of .bed of sites `first` to `last`: uint8 (n, ceil(n_samples / 4))."""
+        part = slice(first, last)
+        found = self.found
+        chunk = place_rows(
+            self._bed, self._n_samples, self._kept, found.row[part], found.swapped[part]
+        )
+        if self._coverage is not None:
+            _fill_reference(chunk, self.reference(first, last), len(self.names))
+        return chunk
+
+
+def _fill_reference(chunk: np.ndarray, reference: np.ndarray, n_samples: int) -> None:
+    """Set genotypes of .bed rows (n_sites, row_bytes) to homozygous REF, in place."""
+    which = np.flatnonzero(reference.any(axis=1))
+    if not len(which):
+        return
+    codes = np.zeros((len(which), 4 * chunk.shape[1]), np.uint8)
+    codes[:, :n_samples] = reference[which]
+    # Missing is 01 and homozygous REF is 11.
+    high = (codes.reshape(len(which), -1, 4) << np.array([1, 3, 5, 7], np.uint8)).sum(
+        axis=2, dtype=np.uint8
+    )
+    chunk[which] |= high
+
+
+def _write_reference(placed: OnPanel, out: Path, found: Matched) -> dict[str, int]:
+    """Write `{out}/reference.npy` and count sites and genotypes; nothing if there are none."""
+    path, parts = out / "reference.npy", []
+    sites = genotypes = 0
+    for first, last in chunks(len(found.row), CHUNK_SITES):
+        bits = placed.reference(first, last)
+        sites += int(bits.any(axis=1).sum())
+        genotypes += int(bits.sum()) * (len(placed.names) if bits.shape[1] == 1 else 1)
+        parts.append(np.packbits(bits.T, axis=1, bitorder="little"))
+    if not sites:
+        path.unlink(missing_ok=True)
+        return {}
+    write_npy(path, np.concatenate(parts, axis=1))
+    return {"absent_as_reference": sites, "absent_as_reference_genotypes": genotypes}
 
 
 def _write_sites(panel: pd.DataFrame, path: Path) -> None:
@@ -145,17 +294,16 @@ def _refuse_uncalled(raw: Path, cohort: str, names: list[str], unknown: np.ndarr
         )
 
 
-def _write_genotypes(rows, n_samples, kept, row_of_site, swapped, out: Path) -> np.ndarray:
+def _write_genotypes(placed: OnPanel, out: Path) -> np.ndarray:
     """Write `genotypes.bed` in panel order and return its rows, memory-mapped."""
     path = out / "genotypes.bed"
+    n_sites = len(placed.found.row)
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         file.write(BED_MAGIC)
-        for first in range(0, len(row_of_site), CHUNK_SITES):
-            part = slice(first, first + CHUNK_SITES)
-            chunk = place_rows(rows, n_samples, kept, row_of_site[part], swapped[part])
-            file.write(chunk.tobytes())
+        for first, last in chunks(n_sites, CHUNK_SITES):
+            file.write(placed.rows(first, last).tobytes())
     return np.memmap(
-        path, np.uint8, "r", offset=3, shape=(len(row_of_site), bed_row_bytes(len(kept)))
+        path, np.uint8, "r", offset=3, shape=(n_sites, bed_row_bytes(len(placed.names)))
     )
 
 
@@ -269,24 +417,3 @@ def _any_missing(bed: np.ndarray) -> bool:
         if (chunk & ~(chunk >> 1) & 0x55).any():
             return True
     return False
-
-
-def load_planes(folder: Path) -> tuple[Planes, dict]:
-    """Return the planes of one cohort, memory-mapped, and their metadata (`planes.json`)."""
-    about = read_json(folder / "planes.json")
-    try:
-        words = np.load(folder / "planes.npy", mmap_mode="r")
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"{folder}/planes.npy cannot be read ({error}); delete it and rerun."
-        ) from None
-    if (
-        words.ndim != 3
-        or len(words) != len(about["samples"])
-        or words.shape[2] * 64 < about["n_sites"]
-    ):
-        raise UserError(
-            f"{folder}/planes.npy has shape {words.shape}, which does not fit planes.json "
-            f"({len(about['samples'])} samples, {about['n_sites']} sites); delete both and rerun."
-        )
-    return Planes(words, about["n_sites"]), about

@@ -18,6 +18,7 @@ import numpy as np
 from ..io.genotypes import MISSING
 from ..io.sites import chunks
 from ..io.tables import write_npy
+from .absent import UNSTATED, Absent
 from .accuracy import uniform_draws
 from .beagle import Beagle, fill_window, window_genotypes
 from .impute import NO_BEAGLE, contig_start, find_beagle, read_windows
@@ -41,12 +42,13 @@ def measure_quality(
     *,
     cohort: str,
     settings: Beagle,
+    absent: Absent = UNSTATED,
 ) -> dict[str, int]:
     """Write the r2 of a window's imputed genotypes, by site, for one cohort.
 
     Parameters
     ----------
-    raw, qc_samples, panel_path, windows, number, settings
+    raw, qc_samples, panel_path, windows, number, settings, absent
         As in `beagle.impute_window`.
     out : Path
         .npy, float64 (n_sites,), the window's own sites in panel order: NaN where nothing is
@@ -60,7 +62,7 @@ def measure_quality(
     """
     panel, _ = load_panel(panel_path)
     window = read_windows(windows)[number - 1]
-    genotypes = window_genotypes(raw, qc_samples, panel, window)
+    genotypes = window_genotypes(raw, qc_samples, panel, window, absent)
     before = window.start - contig_start(panel, window.contig)
     inside = slice(window.first - window.start, window.last - window.start)
     measured = np.zeros(len(genotypes), bool)

@@ -29,6 +29,7 @@ from ..io.genotypes import BED_MAGIC, bed_row_bytes, take_samples
 from ..io.plink import stream_plink
 from ..io.sites import canonical_contig
 from ..io.vcf import stream_sites
+from .absent import REFERENCE_ONLY
 from .sources import files_within, names_key, require_same_samples, source_files
 
 #: Contigs without sites of which the length is kept, the longest ones: chromosomes, not scaffolds.
@@ -135,6 +136,8 @@ def ingest_cohort(
         )
         fam_path.write_text(fam, "utf-8")
         batches = chain.from_iterable(source.batches for source in opened)
+        reference_only = ReferenceOnly()
+        batches = map(reference_only.count, batches)
         if len(kept) < len(samples):
             batches = (replace(b, rows=take_samples(b.rows, kept)) for b in batches)
         reach: dict[str, int] = {}
@@ -160,6 +163,7 @@ def ingest_cohort(
             "haploid": haploid,
             "digest": digest,
             "contigs": _contigs(paths, reach),
+            REFERENCE_ONLY: reference_only.sites,
             "counts": counts.as_dict(),
         },
     )
@@ -267,6 +271,21 @@ def _write_sites(batches: Iterator[SiteBatch], bed_path: Path, bim_path: Path) -
             bed.write(rows.data)
             n_sites += int(new.sum())
     return repeats.in_order, n_sites
+
+
+class ReferenceOnly:
+    """Counts sites at which all called genotypes are homozygous REF; of variant sites none is."""
+
+    def __init__(self) -> None:
+        self.sites = 0
+
+    def count(self, batch: SiteBatch) -> SiteBatch:
+        """Count those of a batch; returns the batch."""
+        rows = batch.rows
+        # Homozygous REF is 11, missing 01; all other codes, and padding, have the low bit unset.
+        low = np.bitwise_count(rows & 0x55).sum(axis=1, dtype=np.int64) == batch.n_samples
+        self.sites += int((low & (rows & 0xAA).any(axis=1)).sum())
+        return batch
 
 
 class RepeatFinder:

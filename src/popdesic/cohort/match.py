@@ -1,13 +1,236 @@
-"""Match a cohort's sites to the panel by contig, position and alleles in either order."""
+"""Match a cohort's sites to the panel: by contig and position, then by alleles in either order.
+
+At a shared position the alleles are compared as sets, so that neither the choice of REF nor,
+except at A/T and C/G, the strand matters. A site of which only one allele is known (ALT ``.`` in
+VCF, ``0`` in PLINK files) matches a site that has this allele.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..io.sites import canonical_contig, is_ambiguous, site_codes
+from ..io.errors import UserError
+from ..io.sites import canonical_contig, upper_alleles
+
+#: A cohort with a larger share of sites on the other strand has A/T and C/G sites in doubt: nothing
+#: tells on which strand they are, so they are missing.
+MAX_FLIPPED = 0.01
+#: At fewer shared positions the alleles tell nothing of the build.
+MIN_POSITIONS = 50
+#: Two lists of sites at shared positions have compatible alleles nearly everywhere if they are of
+#: one build. By chance alone half of the pairs agree or are complements: transitions are common.
+MIN_COMPATIBLE = 0.8
+#: Where a larger share of REF alleles is swapped, REF is not the base of the genome in one of both.
+MAX_SWAPPED = 0.01
+#: Alleles of sites of which one is known.
+UNKNOWN_ALLELES = (".", "0")
+_PLACE_BITS = 33
+#: Bits of A, C, G and T in the set of a site's alleles; the complement is the reverse.
+_BITS = {"A": 1, "C": 2, "G": 4, "T": 8}
+_COMPLEMENT = np.array([int(f"{mask:04b}"[::-1], 2) for mask in range(16)], np.int64)
+_SIZE = np.array([mask.bit_count() for mask in range(16)], np.int64)
+_LETTER = np.array(["", "A", "C", "", "G", "", "", "", "T", *[""] * 7], object)
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Rows of a cohort's table at sites of the panel.
+
+    Attributes
+    ----------
+    row : int64 array, (n_sites,)
+        Row of the table, or -1.
+    swapped : bool array, (n_sites,)
+        Whether REF of the table is ALT of the site.
+    flipped : bool array, (n_sites,)
+        Whether the row is on the other strand.
+    listed : bool array, (n_sites,)
+        Whether the table has the position, whatever its alleles.
+    ambiguous : bool array, (n_sites,)
+        A/T and C/G sites with REF and ALT swapped, which may be a strand flip: no row.
+    doubtful : bool array, (n_sites,)
+        Other A/T and C/G sites of a table with strand flips: no row.
+    unclear : bool array, (n_sites,)
+        Sites that share the one known allele of a row with another site: no row.
+    completed : bool array, (n_sites,)
+        Sites whose row, or which themselves, have one known allele.
+    plain : int
+        Sites, not A/T or C/G, whose alleles are those of the row; `flipped` are the others.
+    positions, compatible : int
+        Sites with two alleles at positions that the table lists with two, and those whose alleles
+        are the same on either strand.
+    chance : float
+        Share of `positions` at which alleles would be compatible by chance.
+    """
+
+    row: np.ndarray
+    swapped: np.ndarray
+    flipped: np.ndarray
+    listed: np.ndarray
+    ambiguous: np.ndarray
+    doubtful: np.ndarray
+    unclear: np.ndarray
+    completed: np.ndarray
+    plain: int
+    positions: int
+    compatible: int
+    chance: float
+
+    @property
+    def other_build(self) -> bool:
+        """Whether alleles at shared positions agree so rarely that the positions do not."""
+        return self.positions >= MIN_POSITIONS and self.compatible < MIN_COMPATIBLE * self.positions
+
+    @property
+    def reference_differs(self) -> bool:
+        """Whether REF is swapped too often to be the genome's base in both."""
+        turned = int((self.swapped & ~self.completed).sum()) + int(self.ambiguous.sum())
+        return turned > MAX_SWAPPED * max(int((self.row >= 0).sum()), MIN_POSITIONS)
+
+
+class Places:
+    """Contig and position of sites as one integer, the same for all tables that one object sees."""
+
+    def __init__(self) -> None:
+        self._contigs: dict[str, int] = {}
+
+    def of(self, table: pd.DataFrame) -> np.ndarray:
+        """int64 (n_sites,)."""
+        contig, names = pd.factorize(np.asarray(table.chrom, object))
+        number = [
+            self._contigs.setdefault(canonical_contig(name), len(self._contigs)) for name in names
+        ]
+        return np.array(number, np.int64)[contig] << _PLACE_BITS | table.pos.to_numpy(np.int64)
+
+
+def allele_sets(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Bits of each site's alleles and of its REF: two int64 (n_sites,)."""
+    pair, pairs = upper_alleles(table.ref, table.alt)
+    first = np.array([_BITS.get(ref, 0) for ref, _ in pairs], np.int64)
+    second = np.array([_BITS.get(alt, 0) for _, alt in pairs], np.int64)
+    return (first | second)[pair], first[pair]
+
+
+def match(table: pd.DataFrame, sites: pd.DataFrame, places: Places | None = None) -> Matched:
+    """Find each site among the rows of a table; both have `chrom`, `pos`, `ref` and `alt`.
+
+    Of rows with the same position and alleles the first counts.
+    """
+    places = places or Places()
+    here, there = places.of(table), places.of(sites)
+    (mine, my_ref), (theirs, their_ref) = allele_sets(table), allele_sets(sites)
+    n = len(sites)
+    key = here << 4 | mine
+    known, first = np.unique(key, return_index=True)
+    row = _find(known, first, there << 4 | theirs)
+    row[_SIZE[theirs] < 2] = -1
+    flipped, completed, unclear = (np.zeros(n, bool) for _ in range(3))
+    listed = row >= 0
+    rest = np.flatnonzero(~listed)
+    positions = np.unique(here)
+    rest = rest[_find(positions, positions, there[rest]) >= 0]
+    listed[rest] = True
+    ambiguous_kind = theirs == _COMPLEMENT[theirs]
+    full = _SIZE[theirs] == 2
+    if len(rest):
+        turned = rest[full[rest] & ~ambiguous_kind[rest]]
+        other = _find(known, first, there[turned] << 4 | _COMPLEMENT[theirs[turned]])
+        used = np.zeros(len(table), bool)
+        used[row[row >= 0]] = True
+        free = (other >= 0) & ~used[other]
+        row[turned[free]], flipped[turned[free]] = other[free], True
+    plain = int(((row >= 0) & ~flipped & ~ambiguous_kind).sum())
+    n_flipped = int(flipped.sum())
+    flips = n_flipped > MAX_FLIPPED * (plain + n_flipped)
+    compatible = int((row >= 0).sum())
+    rest = rest[row[rest] < 0]
+    others = _pairs_at(here, there[rest])
+    other_full = np.bincount(others[1], _SIZE[mine[others[0]]] == 2, minlength=len(rest)) > 0
+    n_positions = compatible + int((other_full & full[rest]).sum())
+    chance = _chance(mine, theirs)
+    if len(rest):
+        _complete(
+            row, flipped, completed, unclear, rest, others, here, there, mine, theirs, flips=flips
+        )
+    found = row >= 0
+    own_ref = np.where(flipped, _COMPLEMENT[my_ref[row]], my_ref[row]) if len(table) else their_ref
+    swapped = found & (own_ref != their_ref)
+    unsure = found & ambiguous_kind & full
+    ambiguous = unsure & swapped & ~completed
+    doubtful = unsure & ~ambiguous & flips
+    row[ambiguous | doubtful] = -1
+    swapped &= row >= 0
+    return Matched(
+        row,
+        swapped,
+        flipped,
+        listed,
+        ambiguous,
+        doubtful,
+        unclear,
+        completed,
+        plain,
+        n_positions,
+        compatible,
+        chance,
+    )
+
+
+def _find(known: np.ndarray, number: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """`number` of each wanted value among sorted `known` ones, or -1."""
+    if not len(known):
+        return np.full(len(wanted), -1)
+    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.where(known[place] == wanted, number[place], -1)
+
+
+def _pairs_at(here: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs (row, number of the site) at equal places."""
+    order = np.argsort(here, kind="stable") if len(there) else np.empty(0, np.int64)
+    low, high = (np.searchsorted(here[order], there, side) for side in ("left", "right"))
+    number = np.repeat(np.arange(len(there)), high - low)
+    within = np.arange(len(number)) - np.repeat(np.cumsum(high - low) - (high - low), high - low)
+    return order[np.repeat(low, high - low) + within], number
+
+
+def _complete(row, flipped, completed, unclear, rest, others, here, there, mine, theirs, *, flips):
+    """Give sites of `rest` the rows at their place with which they share the one known allele."""
+    which, number = others
+    a, b = mine[which], theirs[rest[number]]
+    used = np.zeros(len(here), bool)
+    used[row[row >= 0]] = True
+    single = ((_SIZE[a] == 1) | (_SIZE[b] == 1)) & ~used[which]
+    fits = single & (_SIZE[a | b] <= 2)
+    turned = _COMPLEMENT[a]
+    fits_turned = single & ~fits & (_SIZE[turned | b] <= 2) & flips
+    # With flips, two single alleles that are each other's complement may be one allele.
+    both = (_SIZE[a] == 1) & (_SIZE[b] == 1)
+    fits &= ~(both & (turned == b) & flips)
+    fits_turned &= ~both
+    usable = fits | fits_turned
+    which, number, other = which[usable], number[usable], fits_turned[usable]
+    per_site = np.bincount(number, minlength=len(rest))
+    # A row with one known allele at a place where it fits several sites belongs to none.
+    _, inverse = np.unique(which, return_inverse=True)
+    per_row = np.bincount(inverse, minlength=inverse.max(initial=-1) + 1)[inverse]
+    clear = (per_site[number] == 1) & (per_row == 1)
+    site = rest[number[clear]]
+    row[site], flipped[site], completed[site] = which[clear], other[clear], True
+    unclear[rest[number[~clear]]] = True
+
+
+def _chance(mine: np.ndarray, theirs: np.ndarray) -> float:
+    """How often two sites drawn from both tables have the same alleles on either strand."""
+    kinds = np.minimum(np.arange(16), _COMPLEMENT)
+    shares = []
+    for masks in (mine, theirs):
+        count = np.bincount(kinds[masks[_SIZE[masks] == 2]], minlength=16).astype(float)
+        shares.append(count / max(count.sum(), 1))
+    return float(shares[0] @ shares[1])
 
 
 def match_sites(bim: pd.DataFrame, panel: pd.DataFrame):
@@ -21,29 +244,48 @@ def match_sites(bim: pd.DataFrame, panel: pd.DataFrame):
         Whether REF and ALT are swapped in the cohort.
     counts : dict
     """
-    (there, ref_there), (wanted, ref_wanted) = site_codes(bim, panel)
-    known, first = np.unique(there, return_index=True)  # the first of equal ones
-    if len(known):
-        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        row = np.where(known[place] == wanted, first[place], -1)
-        swapped = (row >= 0) & (ref_there[row] != ref_wanted)
-    else:
-        row, swapped = np.full(len(panel), -1), np.zeros(len(panel), bool)
-    ambiguous = swapped & is_ambiguous(panel.ref, panel.alt)
-    row[ambiguous] = -1
-    swapped &= ~ambiguous
-    present = int((row >= 0).sum())
-    return (
-        row,
-        swapped,
-        {
-            "panel_sites_found": present,
-            "panel_sites_absent": len(panel) - present - int(ambiguous.sum()),
-            "swapped_turned": int(swapped.sum()),
-            "swapped_ambiguous_dropped": int(ambiguous.sum()),
-            "sites_not_on_panel": len(bim) - present - int(ambiguous.sum()),
-        },
-    )
+    found = match(bim, panel)
+    return found.row, found.swapped, count_matched(found, len(bim))
+
+
+def count_matched(found: Matched, n_rows: int) -> dict[str, int]:
+    """Counts of a match by name; those of strand and unknown alleles only where there are any."""
+    present = int((found.row >= 0).sum())
+    ambiguous = int(found.ambiguous.sum())
+    doubtful, unclear = int(found.doubtful.sum()), int(found.unclear.sum())
+    lost = ambiguous + doubtful + unclear
+    counts = {
+        "panel_sites_found": present,
+        "panel_sites_absent": len(found.row) - present - lost,
+        "swapped_turned": int((found.swapped & ~found.flipped & ~found.completed).sum()),
+        "swapped_ambiguous_dropped": ambiguous,
+        "sites_not_on_panel": n_rows - present - lost,
+    }
+    further = {
+        "strand_turned": int((found.flipped & (found.row >= 0)).sum()),
+        "strand_ambiguous_dropped": doubtful,
+        "one_allele_completed": int((found.completed & (found.row >= 0)).sum()),
+        "one_allele_unclear": unclear,
+    }
+    return counts | {name: count for name, count in further.items() if count}
+
+
+def require_one_build(found: Matched, shown: str, other: str) -> None:
+    """Refuse a table whose alleles at shared positions agree with the sites' by chance alone.
+
+    Raises
+    ------
+    UserError
+        With the counts, and the way out.
+    """
+    if found.other_build:
+        raise UserError(
+            f"{shown} and {other} share {found.positions} positions, but only "
+            f"{found.compatible} of these have the same alleles on either strand "
+            f"({found.compatible / found.positions:.0%}; {found.chance:.0%} would by chance): they "
+            "are of different genome builds; lift one of them over (bcftools +liftover, CrossMap) "
+            "and run again."
+        )
 
 
 def _no_overlap(cohort: str, raw: Path, bim: pd.DataFrame, panel: pd.DataFrame) -> str:

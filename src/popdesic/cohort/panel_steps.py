@@ -11,6 +11,13 @@ _TEXTS = {
     "shared": "sites shared with founder {}",
     "turned": "swapped REF/ALT turned in founder {}",
     "ambiguous": "swapped and strand-ambiguous (A/T, C/G) dropped, founder {}",
+    "strand": "sites on the other strand turned in founder {}",
+    "doubtful": "A/T and C/G sites dropped, founder {} has other strands",
+    "completed": "sites with one known allele in founder {} or before it given both",
+    "unclear": "sites with one known allele that fits several dropped, founder {}",
+    "filled": "sites absent from the file of founder {} taken as homozygous reference",
+    "added": "sites of founder {} alone added",
+    "one_allele": "after dropping sites with one known allele in all {}",
     "filter": "after {}",
 }
 
@@ -21,11 +28,16 @@ class PanelStep:
 
     Attributes
     ----------
-    what : {'founder', 'repeated', 'shared', 'turned', 'ambiguous', 'filter'}
+    what : str
         ``founder``: sites in a founder's file. ``repeated``: sites dropped as duplicates with REF
-        and ALT swapped. ``shared``: sites shared by this founder and all previous ones; of these,
-        ``turned`` had REF and ALT swapped and were corrected, and ``ambiguous`` were dropped
-        because a swap at A/T or C/G looks like a strand flip. ``filter``: sites after a filter.
+        and ALT swapped. ``added``: sites that no founder before lists, but all could be called at.
+        ``shared``: sites that this founder and all previous ones speak about; of these, ``turned``
+        had REF and ALT swapped and were corrected, and ``ambiguous`` were dropped because a swap at
+        A/T or C/G looks like a strand flip. ``strand``: on the other strand, corrected;
+        ``doubtful``: A/T and C/G of such a founder, dropped. ``completed``: one allele was known
+        and another founder had both; ``unclear``: it fits several sites, dropped. ``filled``:
+        absent from the file, homozygous reference. ``one_allele``: sites after those were dropped
+        of which no founder knows a second allele. ``filter``: sites after a filter.
     subject : str
         The founder, or the filter's key in the configuration.
     sites : int
@@ -46,7 +58,12 @@ class PanelStep:
     @property
     def leaves(self) -> bool:
         """Whether `sites` counts the sites that remain after the step."""
-        return self.what in ("shared", "filter")
+        return self.what in ("shared", "one_allele", "filter")
+
+    @property
+    def loses(self) -> bool:
+        """Whether `sites` counts sites that the step drops from those that remained."""
+        return self.what in ("ambiguous", "doubtful", "unclear")
 
 
 def steps_of(counts: dict[str, Any]) -> list[PanelStep]:

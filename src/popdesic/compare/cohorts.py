@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.encode import load_planes
 from ..cohort.panel import load_panel
+from ..cohort.planes import load_planes
 from ..distance.fill_rows import RowWork
 from ..distance.rows import Pair, content_key, tile_key
 from ..distance.tiles import require_one_panel

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..cohort.encode import load_planes
 from ..cohort.panel import load_panel
+from ..cohort.planes import load_planes
 from ..distance.tiles import require_one_panel
 from ..engine.base import Backend
 from ..engine.terms import KINSHIP, Planes

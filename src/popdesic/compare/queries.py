@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.encode import encode_cohort, load_planes
+from ..cohort.absent import Absent
+from ..cohort.encode import encode_cohort
 from ..cohort.ingest import ingest_cohort
 from ..cohort.panel import load_panel
+from ..cohort.planes import load_planes
 from ..distance.tiles import require_one_panel
 from ..engine.base import Backend
 from ..engine.comparisons import BLOCK_PROFILES
@@ -59,6 +61,7 @@ def place_profiles(
         impute=impute,
         cohort=source.name,
         threads=threads,
+        absent=Absent("missing"),
     )
 
 

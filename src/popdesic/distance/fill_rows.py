@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..cohort.encode import load_planes
+from ..cohort.planes import load_planes
 from ..engine.base import Backend
 from ..engine.needs import product_bytes
 from ..engine.terms import Planes

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..cohort.encode import load_planes
+from ..cohort.planes import load_planes
 from ..engine.base import Backend
 from ..engine.nearest import RATIO, ROOT, SHARES, Measure, Nearest, PlaneParts
 from ..engine.terms import ALLELES, SQUARED, SQUARED_SUMS, Planes

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.encode import load_planes
+from ..cohort.planes import load_planes
 from ..engine.base import Backend
 from ..engine.nearest import PlaneParts
 from ..engine.terms import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Planes

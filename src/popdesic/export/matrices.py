@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..cohort.encode import load_planes
+from ..cohort.planes import load_planes
 from ..compare.kinship import king_robust, kinship_counts
 from ..distance.matrix import Distances
 from ..distance.neighbor_joining import neighbor_joining

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..cohort.encode import load_planes
+from ..cohort.planes import load_planes
 from ..distance.fill_rows import RowWork, update_row
 from ..distance.rows import Pair, content_key, read_tiles, tile_key
 from ..distance.tiles import require_one_panel

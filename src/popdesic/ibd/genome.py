@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..cohort.encode import load_planes
 from ..cohort.panel import load_panel
+from ..cohort.planes import load_planes
 from ..embedding.long_range_ld import in_regions
 from ..engine.base import Backend
 from ..engine.terms import Planes

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..cohort.encode import load_planes
 from ..cohort.panel import load_panel
+from ..cohort.planes import load_planes
 from ..cohort.samples import UNKNOWN, read_samples
 from ..compare.kinship import kinship_tiles, related_newcomers
 from ..engine.base import Backend

@@ -79,6 +79,8 @@ def find_problems(
         *(_alike(close) if same is None else _duplicates(same)),
         *_cohorts(outcome, min_call_rate),
         *_swaps(outcome),
+        *_strands(outcome),
+        *_absent(outcome),
         *(Finding("warning", *words) for words in axis_warnings(outcome.axes)),
     ]
     return sorted(found, key=lambda finding: finding.level != "warning")
@@ -250,4 +252,39 @@ def _swaps(outcome: Outcome) -> list[Finding]:
                 "distinguished from a strand flip"
             )
         found.append(Finding("note", "Swapped alleles", text + "."))
+    return found
+
+
+def _strands(outcome: Outcome) -> list[Finding]:
+    steps = outcome.summary[outcome.summary.stage == "encode"].set_index(["cohort", "step"])
+    counts = steps["count"]
+    found = []
+    for cohort in outcome.cohorts:
+        turned = int(counts.get((cohort, "strand_turned"), 0))
+        if not turned:
+            continue
+        lost = int(counts.get((cohort, "strand_ambiguous_dropped"), 0))
+        present = int(counts[cohort, "panel_sites_found"])
+        text = (
+            f"{number(turned)} of {plural(present, 'panel site')} of cohort {cohort} are on the "
+            "other strand and were turned"
+        )
+        if lost:
+            text += f"; {plural(lost, 'A/T and C/G site')}, where strands look alike, are missing"
+        found.append(Finding("note", "Strand", text + "."))
+    return found
+
+
+def _absent(outcome: Outcome) -> list[Finding]:
+    steps = outcome.summary[outcome.summary.stage == "encode"].set_index(["cohort", "step"])
+    counts = steps["count"]
+    found = []
+    for cohort in outcome.cohorts:
+        sites = int(counts.get((cohort, "absent_as_reference"), 0))
+        if sites:
+            text = (
+                f"Cohort {cohort} does not list {plural(sites, 'panel site')} at which it could be "
+                "called: its samples were taken as homozygous reference there."
+            )
+            found.append(Finding("note", "Absent sites", text))
     return found

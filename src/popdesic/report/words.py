@@ -72,6 +72,27 @@ COUNTS: dict[tuple[str, str], tuple[str, str]] = {
         "Panel sites swapped and strand-ambiguous, A/T or C/G (set to missing)",
         "sites",
     ),
+    ("encode", "strand_turned"): ("Panel sites on the other strand (corrected)", "sites"),
+    ("encode", "strand_ambiguous_dropped"): (
+        "Panel sites whose strand cannot be told, A/T or C/G (set to missing)",
+        "sites",
+    ),
+    ("encode", "one_allele_completed"): (
+        "Panel sites of which the cohort's file knows one allele",
+        "sites",
+    ),
+    ("encode", "one_allele_unclear"): (
+        "Panel sites whose one known allele fits several (set to missing)",
+        "sites",
+    ),
+    ("encode", "absent_as_reference"): (
+        "Panel sites absent from the cohort's file, taken as homozygous reference",
+        "sites",
+    ),
+    ("encode", "absent_as_reference_genotypes"): (
+        "Genotypes taken as homozygous reference there",
+        "genotypes",
+    ),
     ("encode", "sites_not_on_panel"): ("Cohort sites not on the panel", "sites"),
     ("encode", "missing_genotypes"): ("Genotypes missing on the panel", "genotypes"),
 }
@@ -127,6 +148,12 @@ _CORRECTIONS = {
     "repeated": "dropped: duplicate with REF and ALT swapped, founder {}",
     "turned": "REF and ALT swapped in founder {} (corrected)",
     "ambiguous": "dropped: swapped and strand-ambiguous (A/T or C/G), founder {}",
+    "strand": "on the other strand in founder {} (corrected)",
+    "doubtful": "dropped: A/T or C/G, and founder {} has other strands",
+    "completed": "one allele unknown in founder {} or before it (completed)",
+    "unclear": "dropped: one known allele that fits several sites, founder {}",
+    "filled": "absent from the file of founder {}, taken as homozygous reference",
+    "added": "listed by founder {} alone (added)",
 }
 
 
@@ -139,6 +166,8 @@ def describe_filter(step: PanelStep) -> str:
     """Description of a step of the panel."""
     if step.what == "shared":
         return f"shared with founder {step.subject}"
+    if step.what == "one_allele":
+        return "with two known alleles"
     if step.what == "filter":
         return f"{_FILTERS.get(step.subject, step.subject)} {step.limit}".rstrip()
     if step.what in _CORRECTIONS:

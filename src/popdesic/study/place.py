@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.drift import MIN_PRESENT, person_difference
-from ..cohort.encode import load_planes
 from ..cohort.match import match_sites
 from ..cohort.panel import load_panel
+from ..cohort.planes import load_planes
 from ..compare.against_all import (
     AgainstAll,
     compare_with_all,

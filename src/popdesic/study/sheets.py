@@ -15,11 +15,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..cohort.callable import read_bed
 from ..cohort.parents import check_parents
 from ..cohort.phenotype import known_numbers, recode_phenotype
 from ..cohort.samples import SEX_CODES, YES, split_excluded
 from ..cohort.sheet_text import read_sheet
-from ..cohort.sources import expand_sources, read_names, source_files
+from ..cohort.sources import expand_sources, file_key, read_names, source_files
 from ..geography.coordinates import check_coordinates
 from ..io.errors import UserError, shorten, suggestion
 from ..io.files import digest
@@ -31,13 +32,18 @@ SCHEMA_KEYWORDS = {"type", "description", "minLength", "maxLength", "enum", "pat
 SPACELESS_FORMATS = ("plink", "mibs", "king", "phylip", "eigenvec")
 
 
+#: Optional columns of the cohort sheet on absent sites, and their defaults.
+ABSENT_COLUMNS = {"absent": "auto", "callable": ""}
+
+
 @dataclass(frozen=True)
 class Study:
     """Checked sheets of one study, in sample order (founders by name, then newcomers).
 
     Attributes
     ----------
-    cohorts : DataFrame, index `cohort`: `genotypes` (as written), `founder` (bool)
+    cohorts : DataFrame, index `cohort`: `genotypes` (as written), `founder` (bool), `absent`,
+        `callable`
     samples : DataFrame: `sample`, `cohort`, then the other columns of the sheet, all strings
     excluded : DataFrame: `sample`, `cohort` of samples that the sheet excludes; not in `samples`
     sparse : bool: no matrix of all pairs is made (`study.sparse`)
@@ -156,6 +162,7 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
         for cohort in study.order:
             listed = everyone.iloc[rows.get(cohort, [])]
             _check_sample_names(folder, cohort, cohorts, listed, config)
+            _check_mask(folder, cohort, cohorts, config)
     n_founders = int(samples.cohort.isin(study.founders).sum())
     if n_founders < 2:
         raise UserError(
@@ -227,6 +234,13 @@ def _load_cohorts(folder: Path, shown: str) -> pd.DataFrame:
             "set it for the cohorts that define the sites."
         )
     _check_case(sheet, shown)
+    for column, default in ABSENT_COLUMNS.items():
+        sheet[column] = sheet[column].replace("", default) if column in sheet else default
+    for row in sheet[(sheet.callable != "") & (sheet.absent != "auto")].itertuples():
+        raise UserError(
+            f"{shown}, row {row.row}: absent is '{row.absent}', but callable names "
+            f"'{shorten(row.callable)}'; empty one of them: with a mask, absent is auto."
+        )
     return sheet.sort_values(["founder", "cohort"], ascending=[False, True]).set_index("cohort")
 
 
@@ -347,6 +361,14 @@ def _check_sample_names(folder, cohort, cohorts, listed, config) -> None:
         )
 
 
+def _check_mask(folder: Path, cohort: str, cohorts: pd.DataFrame, config: dict) -> None:
+    """Read the beginning of a cohort's mask; jobs read the rest."""
+    row = cohorts.loc[cohort]
+    if row.callable:
+        shown = f"{config['cohorts']}, row {row.row}, callable"
+        read_bed(folder / row.callable, shown, beginning=True)
+
+
 def _check_exported_names(samples: pd.DataFrame, config: dict) -> None:
     """Refuse sample names with spaces if an export format cannot represent them."""
     formats = [name for name in SPACELESS_FORMATS if name in config["export"]["formats"]]
@@ -366,6 +388,12 @@ def cohort_sources(study: Study, cohort: str) -> list[str]:
     if cohort not in study._sources:
         study._sources[cohort] = expand_sources(study.cohorts.genotypes[cohort])
     return study._sources[cohort]
+
+
+def cohort_absent(study: Study, cohort: str) -> list[str]:
+    """What the sheet says of a cohort's absent sites: the fields of `cohort.absent.Absent`."""
+    rule, mask = study.cohorts.absent[cohort], study.cohorts["callable"][cohort]
+    return [rule, mask, file_key([mask]) if mask else ""]
 
 
 def cohort_files(study: Study, cohort: str) -> list[str]:

@@ -11,9 +11,10 @@ from reference import bed_bytes, draw_genotypes, make_planes, plane_words
 from study import Cohort, make_cohorts, write_raw
 
 from popdesic.cohort import encode
-from popdesic.cohort.encode import encode_cohort, load_planes, write_planes
+from popdesic.cohort.encode import encode_cohort, write_planes
 from popdesic.cohort.impute import fill_words
 from popdesic.cohort.match import match_sites
+from popdesic.cohort.planes import load_planes
 from popdesic.io.bed import read_bim, read_fam
 from popdesic.io.errors import UserError
 
@@ -131,7 +132,7 @@ def test_cohort_on_a_panel(tmp_path, n_samples, dropped):
         chrom, pos, name, ref, alt = sites[k]
         sites[k] = (chrom, pos, name, alt, ref)
     sites[3] = (*sites[3][:3], sites[3][3].lower(), sites[3][4].lower())
-    sites[4] = (*sites[4][:3], "A", "G")  # other alleles, so not the panel's site
+    sites[4] = (*sites[4][:3], "C", "G")  # other alleles, so not the panel's site
     sites += [sites[5], ("7", 1, "unknown", "A", "C")]
     rows += [2 - np.abs(cohort.genotypes[5:6]), cohort.genotypes[:1]]
     cohort = replace(cohort, sites=sites, genotypes=np.concatenate(rows))

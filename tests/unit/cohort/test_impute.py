@@ -12,9 +12,10 @@ from study import make_cohorts, write_raw
 
 from popdesic.cohort.accuracy import evaluate_window, hidden, measures, summarize_evaluation
 from popdesic.cohort.beagle import Beagle, fill_window, impute_window
-from popdesic.cohort.encode import encode_cohort, load_planes
+from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.impute import check_files, find_contig_file, plan_windows, write_windows
 from popdesic.cohort.panel import load_panel
+from popdesic.cohort.planes import load_planes
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.io.errors import UserError
 from popdesic.io.files import read_json

@@ -243,7 +243,8 @@ def test_chr1_and_1_are_one_contig(tmp_path, names):
 
 def test_a_cohort_with_the_sites_of_the_first_is_added_row_by_row_as_it_would_be_joined():
     """Sites that come again swapped, palindromic ones, lower case, p values that are missing."""
-    from popdesic.cohort import define_panel
+    from popdesic.cohort.absent import COUNTS as NAMES
+    from popdesic.cohort.merge_founders import Union
 
     rng = np.random.default_rng()
     n = 300
@@ -256,20 +257,23 @@ def test_a_cohort_with_the_sites_of_the_first_is_added_row_by_row_as_it_would_be
             "alt": rng.choice(alleles, n),
         }
     ).drop_duplicates(ignore_index=True)
+    sites = sites[sites.ref.str.upper() != sites.alt.str.upper()].reset_index(drop=True)
 
     def table() -> pd.DataFrame:
-        counts = {name: rng.integers(0, 50, len(sites)) for name in define_panel._COUNTS}
+        counts = {name: rng.integers(0, 50, len(sites)) for name in NAMES}
         p = np.where(rng.random(len(sites)) < 0.1, np.nan, rng.random(len(sites)))
         return sites.assign(**counts, hwe_p_min=p)
 
     first, second, third = table(), table(), table()
-    first_steps: list = []
-    merged = define_panel._first(first.assign(id="x"), "a", first_steps)
-    assert any(step.what == "repeated" for step in first_steps)
-    joined, joined_steps = merged, list(first_steps)
-    added, added_steps = merged, list(first_steps)
-    for name, one in (("b", second), ("c", third)):
-        joined = define_panel._join(joined, one, name, joined_steps)
-        added = define_panel._add_same(added, one, name, added_steps)
-    pd.testing.assert_frame_equal(joined.reset_index(drop=True), added)
-    assert joined_steps == added_steps
+    results = []
+    for quick in (False, True):
+        union = Union({}, {}, {})
+        union.add("a", first.assign(id="x"))
+        assert any(step.what == "repeated" for step in union.steps)
+        if not quick:
+            union._row = None  # as if other sites had been added
+        union.add("b", second)
+        union.add("c", third)
+        results.append((union.finished([]), union.steps))
+    pd.testing.assert_frame_equal(results[0][0], results[1][0])
+    assert results[0][1] == results[1][1]

@@ -7,7 +7,7 @@ import pytest
 from study import encode_cohorts, make_cohorts
 
 from popdesic.cohort.drift import person_difference
-from popdesic.cohort.encode import load_planes
+from popdesic.cohort.planes import load_planes
 from popdesic.compare import against_all
 from popdesic.compare.against_all import compare_with_all, nearest_people
 from popdesic.compare.kinship import kinship_counts

@@ -7,7 +7,7 @@ import pytest
 from random_cohorts import make_planes
 from reference import outside_of
 
-from popdesic.cohort.encode import load_planes
+from popdesic.cohort.planes import load_planes
 from popdesic.distance import outside_parts
 from popdesic.distance.matrix import rows_of_points
 from popdesic.distance.neighbors import measure_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from random_cohorts import make_planes
 
-from popdesic.cohort.encode import load_planes
+from popdesic.cohort.planes import load_planes
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.host import one_against_all
 from popdesic.engine.host.one_against_all import count_with_all

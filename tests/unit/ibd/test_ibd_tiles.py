@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from study import Cohort, encode_cohorts
 
-from popdesic.cohort.encode import load_planes
+from popdesic.cohort.planes import load_planes
 from popdesic.engine.select import cpu_backend
 from popdesic.ibd import cohorts as ibd_cohorts
 from popdesic.ibd.cohorts import cut_parts, join_tiles, measure_row, read_segments, write_tile

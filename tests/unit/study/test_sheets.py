@@ -18,7 +18,13 @@ from popdesic.cohort.samples import (
 from popdesic.io.errors import UserError
 from popdesic.io.schemas import load_schema
 from popdesic.study.configuration import load_config
-from popdesic.study.sheets import cohort_files, load_study, read_sheet, remark_on_excluded
+from popdesic.study.sheets import (
+    cohort_absent,
+    cohort_files,
+    load_study,
+    read_sheet,
+    remark_on_excluded,
+)
 
 COHORTS = "cohort\tgenotypes\tfounder\n"
 
@@ -370,3 +376,47 @@ def test_parents_who_are_not_in_the_sheet_are_unknown_and_said():
     sheet.loc[1, "father"] = "kid"
     with pytest.raises(UserError, match="their own ancestor"):
         check_parents(sheet, "samples.tsv")
+
+
+# --- absent sites -------------------------------------------------------------------------------
+
+
+def test_columns_on_absent_sites(tmp_path):
+    folder = write_study(tmp_path, make_cohorts((5, 5, 5)))
+    config = read_config(folder)
+    assert set(load_study(config, folder).cohorts.absent) == {"auto"}
+    (folder / "mask.bed").write_text("1\t0\t100\n")
+    sheet = folder / "config/cohorts.tsv"
+    rows = sheet.read_text().splitlines()
+    ends = ["\tabsent\tcallable", "\t\tmask.bed", "\treference\t", "\tmissing\t"]
+    sheet.write_text("\n".join(map("".join, zip(rows, ends, strict=True))) + "\n")
+    study = load_study(config, folder)
+    assert study.cohorts.absent.to_dict() == {
+        "north": "auto",
+        "south": "reference",
+        "west": "missing",
+    }
+    rule, mask, _ = cohort_absent(study, "south")
+    assert (rule, mask) == ("reference", "")
+
+
+@pytest.mark.parametrize(
+    ("absent", "callable_", "says"),
+    [
+        ("ref", "", "row 2: absent is 'ref'; expected: one of auto, missing, reference"),
+        ("missing", "mask.bed", "row 2: absent is 'missing', but callable names 'mask.bed'"),
+        ("", "none.bed", "none.bed (config/cohorts.tsv, row 2, callable) does not exist"),
+        ("", "bad.bed", "bad.bed (config/cohorts.tsv, row 2, callable), row 2: '1 7 x'"),
+    ],
+)
+def test_wrong_values_on_absent_sites(tmp_path, absent, callable_, says):
+    folder = write_study(tmp_path, make_cohorts((5, 5)))
+    (folder / "mask.bed").write_text("1\t0\t100\n")
+    (folder / "bad.bed").write_text("1\t0\t100\n1\t7\tx\n")
+    sheet = folder / "config/cohorts.tsv"
+    rows = sheet.read_text().splitlines()
+    ends = ["\tabsent\tcallable", f"\t{absent}\t{callable_}", "\t\t"]
+    sheet.write_text("\n".join(map("".join, zip(rows, ends, strict=True))) + "\n")
+    with pytest.raises(UserError) as caught:
+        load_study(read_config(folder), folder)
+    assert says in str(caught.value)

@@ -1,0 +1,241 @@
+"""Sites that a cohort's file does not list: homozygous reference, or missing.
+
+A file of variant sites alone says nothing of the sites that it lacks, unless a mask (column
+`callable` of the cohort sheet) or the reference blocks of a gVCF say where its samples could be
+called, or the user knows (`absent` = reference).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..io.bed import read_fam
+from ..io.errors import UserError
+from ..io.files import beside, read_json
+from ..io.sites import canonical_contigs, chunks
+from ..io.tables import read_table
+from .callable import BLOCKS, DROPPED, Callable, load_beside, read_bed
+from .match import Matched, Places, match
+
+#: From this many sites on a file shows whether it lists variant sites alone.
+MIN_SITES = 1_000
+#: Files of all sites, and arrays, list more sites at which every sample is homozygous reference.
+MAX_REFERENCE_ONLY = 0.005
+#: Files of variant sites alone whose cohorts differ in more of their sites stop the run: their
+#: shared sites are a choice of those that vary in each, which biases heterozygosity by as much.
+MAX_ABSENT = 0.02
+#: Name of the count in raw.json of sites at which all called genotypes are homozygous REF.
+REFERENCE_ONLY = "reference_only"
+#: Columns of a table of sites with numbers of genotypes.
+COUNTS = ["n_ref", "n_het", "n_alt", "n_missing"]
+
+
+class Absent(NamedTuple):
+    """What the cohort sheet says of a cohort's absent sites.
+
+    Attributes
+    ----------
+    rule : {'auto', 'missing', 'reference'}
+    mask : str
+        Path of a BED file, or ''.
+    key : str
+        Size and date of the mask, so that Snakemake notices another one.
+    """
+
+    rule: str = "auto"
+    mask: str = ""
+    key: str = ""
+
+
+#: A cohort of which the sheet says nothing.
+UNSTATED = Absent()
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Which samples of a cohort are homozygous reference at a site that its file does not list.
+
+    Attributes
+    ----------
+    kept : int64 array, (n_kept,)
+        Numbers of the samples in `raw.fam`.
+    regions : Callable or None
+        Where they could be called; None: everywhere.
+    dropped : Callable or None
+        Positions of records that are no sites of the cohort: nothing is known there.
+    """
+
+    kept: np.ndarray
+    regions: Callable | None
+    dropped: Callable | None
+
+    def reference(self, chrom: np.ndarray, pos: np.ndarray) -> np.ndarray:
+        """Bool (n_sites, n_kept), or (n_sites, 1) where all samples are alike."""
+        if self.regions is None:
+            found = np.ones((len(pos), 1), bool)
+        elif self.regions.by_sample:
+            found = self.regions.covers_samples(chrom, pos, self.kept)
+        else:
+            found = self.regions.covers(chrom, pos)[:, None]
+        if self.dropped is not None:
+            found &= ~self.dropped.covers(chrom, pos)[:, None]
+        return found
+
+    def count(self, chrom: np.ndarray, pos: np.ndarray) -> np.ndarray:
+        """Samples that are homozygous reference at each site: int64 (n_sites,)."""
+        parts = [np.empty(0, np.int64)]
+        for first, last in chunks(len(pos)):
+            found = self.reference(chrom[first:last], pos[first:last])
+            weight = len(self.kept) if found.shape[1] == 1 else 1
+            parts.append(found.sum(axis=1) * weight)
+        return np.concatenate(parts)
+
+
+def coverage_of(raw: Path, names: list[str], absent: Absent) -> Coverage | None:
+    """How to read the absent sites of a cohort; None: they are missing.
+
+    Parameters
+    ----------
+    raw : Path
+        Stem of the cohort's decoded files.
+    names : list of str
+        Samples that are kept.
+    """
+    regions = None
+    if absent.rule == "missing":
+        return None
+    if absent.rule == "auto":
+        if absent.mask:
+            regions = read_bed(Path(absent.mask), "callable")
+        else:
+            regions = load_beside(raw, BLOCKS)
+        if regions is None or not len(regions):
+            return None
+    number = {name: k for k, name in enumerate(read_fam(raw)["sample"])}
+    kept = np.array([number[name] for name in names], np.int64)
+    return Coverage(kept, regions, load_beside(raw, DROPPED))
+
+
+def kept_coverage(raw: Path, samples: Path, absent: Absent) -> Coverage | None:
+    """`coverage_of` the samples that a cohort's sample table keeps."""
+    if absent.rule == "missing":
+        return None
+    table = read_table(samples)
+    return coverage_of(raw, table["sample"][table.keep == "yes"].tolist(), absent)
+
+
+def lists_variants_only(raw: Path, n_sites: int) -> bool:
+    """Whether a cohort's file lists variant sites alone: hardly any site is REF in all samples."""
+    path = beside(raw, ".json")
+    if n_sites < MIN_SITES or not path.is_file():
+        return False
+    count = read_json(path).get(REFERENCE_ONLY)
+    return count is not None and count <= MAX_REFERENCE_ONLY * n_sites
+
+
+@dataclass(frozen=True)
+class Lack:
+    """What a file lacks of the sites of others.
+
+    Attributes
+    ----------
+    wanted, lacking : int
+        Sites of the others between the first and the last of the file's own sites on each contig,
+        and those at whose position it lists nothing.
+    bias : float
+        Heterozygosity of the others' samples at the sites that the file lists, over that at all.
+    """
+
+    wanted: int
+    lacking: int
+    bias: float
+
+    @property
+    def matters(self) -> bool:
+        """Whether the sites that the file lists are a choice among those of the others."""
+        return self.lacking > MAX_ABSENT * self.wanted
+
+
+def measure_lack(
+    table: pd.DataFrame, sites: pd.DataFrame, listed: np.ndarray, heterozygosity: np.ndarray
+) -> Lack:
+    """Compare a file's sites with those of others.
+
+    Parameters
+    ----------
+    table, sites : DataFrame
+        `chrom` and `pos` of the file and of the others.
+    listed : bool array, (n_sites,)
+        Which of the others' positions the file lists.
+    heterozygosity : float64 array, (n_sites,)
+        Of the others' samples; NaN where none is called.
+    """
+    span = table.groupby(canonical_contigs(table.chrom)).pos.agg(["min", "max"])
+    contig, pos = canonical_contigs(sites.chrom), sites.pos.to_numpy()
+    low, high = (pd.Series(contig).map(span[name]).to_numpy() for name in ("min", "max"))
+    inside = (pos >= low) & (pos <= high)
+    known = inside & ~np.isnan(heterozygosity)
+    whole = heterozygosity[known].mean() if known.any() else np.nan
+    part = heterozygosity[known & listed].mean() if (known & listed).any() else np.nan
+    return Lack(int(inside.sum()), int((inside & ~listed).sum()), float(part / whole))
+
+
+def counts_at(
+    table: pd.DataFrame, sites: pd.DataFrame, coverage: Coverage | None, places: Places
+) -> tuple[Matched, np.ndarray, np.ndarray]:
+    """Genotype counts of a cohort at sites, with absent ones as `coverage` says.
+
+    Parameters
+    ----------
+    table : DataFrame
+        `chrom`, `pos`, `ref`, `alt` and `COUNTS` of the cohort's sites.
+
+    Returns
+    -------
+    found : Matched
+    counts : int64 array, (n_sites, 4)
+        Genotypes 0, 1, 2 and missing by REF and ALT of the sites; zero where nothing is known.
+    filled : bool array, (n_sites,)
+        Sites that the cohort does not list and that are homozygous reference in some sample.
+    """
+    found = match(table, sites, places)
+    own = table[COUNTS].to_numpy(np.int64)
+    counts = np.zeros((len(sites), 4), np.int64)
+    here = found.row >= 0
+    counts[here] = own[found.row[here]]
+    counts[found.swapped] = counts[found.swapped][:, [2, 1, 0, 3]]
+    filled = np.zeros(len(sites), bool)
+    lacking = np.flatnonzero(~found.listed)
+    if coverage is not None and len(lacking) and len(own):
+        chrom, pos = sites.chrom.to_numpy(object), sites.pos.to_numpy()
+        known = coverage.count(chrom[lacking], pos[lacking])
+        lacking, known = lacking[known > 0], known[known > 0]
+        counts[lacking, 0], counts[lacking, 3] = known, own[0].sum() - known
+        filled[lacking] = True
+    return found, counts, filled
+
+
+def refuse_lack(cohort: str, lack: Lack, others: str, n_sites: int) -> None:
+    """Stop a study with a file of variant sites alone whose absent sites nothing tells of.
+
+    Raises
+    ------
+    UserError
+        One sentence with the ways out and the bias.
+    """
+    bias = (
+        f", which changes heterozygosity by {lack.bias - 1:+.0%}" if lack.bias == lack.bias else ""
+    )
+    raise UserError(
+        f"cohort '{cohort}' lists variant sites alone ({n_sites} sites, hardly any homozygous REF "
+        f"in all samples) and lacks {lack.lacking} of {lack.wanted} sites of {others} "
+        f"({lack.lacking / lack.wanted:.0%}), so the shared sites are those that vary in every "
+        f"cohort{bias}: in its row of the cohort sheet name a BED mask of callable positions "
+        "(column callable), give a gVCF, or write absent = reference if you know that it is "
+        "homozygous reference wherever it lists nothing (absent = missing keeps shared sites)."
+    )

@@ -1,0 +1,306 @@
+"""Merge the founders' site tables: the union of the sites that every founder can speak about.
+
+A founder speaks about a site that its file lists, and about one that it lacks where its mask, its
+reference blocks or the user say that its samples are homozygous reference there. Without any of
+these an absent site is missing, so that the sites of the panel are those that all files list.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..io.errors import UserError
+from .absent import (
+    COUNTS,
+    UNSTATED,
+    Absent,
+    Coverage,
+    counts_at,
+    kept_coverage,
+    lists_variants_only,
+    measure_lack,
+    refuse_lack,
+)
+from .match import _COMPLEMENT, _LETTER, _SIZE, Matched, Places, allele_sets, require_one_build
+from .panel_steps import PanelStep
+
+logger = logging.getLogger("popdesic")
+
+SITE = ["chrom", "pos", "ref", "alt"]
+
+
+@dataclass
+class _Founder:
+    """A founder that was added: how it reads absent sites, and what it lists, if that matters.
+
+    `own`, int32 (n_sites, 2): heterozygous and called genotypes at the union's sites of a file of
+    variant sites alone, -1 where it lists nothing.
+    """
+
+    cohort: str
+    n_samples: int
+    n_sites: int
+    coverage: Coverage | None
+    spans: pd.DataFrame | None = None
+    own: np.ndarray | None = None
+
+
+class Union:
+    """The founders' sites, added founder by founder.
+
+    Attributes
+    ----------
+    steps : list of PanelStep
+        What happened to the sites of each founder.
+    """
+
+    def __init__(
+        self,
+        site_tables: dict[str, Path],
+        genotypes: dict[str, tuple[Path, Path]],
+        absent: dict[str, Absent],
+    ):
+        """`genotypes`: stem of the raw genotypes and sample table; both dictionaries by founder."""
+        self.steps: list[PanelStep] = []
+        self._tables, self._genotypes, self._absent = site_tables, genotypes, absent
+        self._founders: list[_Founder] = []
+        self._places = Places()
+
+    def add(self, cohort: str, table: pd.DataFrame) -> None:
+        """Add the sites of the next founder: `SITE`, `COUNTS`, `hwe_p_min`, of the first also `id`.
+
+        Raises
+        ------
+        UserError
+            Its alleles show another genome build, or absent sites cannot be read as REF.
+        """
+        self.steps.append(PanelStep("founder", cohort, len(table)))
+        founder = self._founder(cohort, table)
+        if not self._founders:
+            self._begin(founder, table)
+        elif self._row is not None and all(table[n].equals(self._first[n]) for n in SITE):
+            self._add_same(founder, table)
+        else:
+            self._join(founder, table)
+        self._founders.append(founder)
+
+    def finished(self, exclude_contigs: list[str]) -> pd.DataFrame:
+        """The sites that all founders speak about, with pooled counts.
+
+        Returns
+        -------
+        DataFrame
+            `SITE`, `id`, `COUNTS`, `hwe_p_min` (the smallest) and `call_rate_min`, the lowest call
+            rate of a founder.
+
+        Raises
+        ------
+        UserError
+            A founder's file lists variant sites alone, and lacks sites of the others.
+        """
+        self._refuse_variants_only(exclude_contigs)
+        sites = self._sites[~self._lost]
+        one_allele = sites.alt.isin([".", "0"]).to_numpy()
+        if one_allele.any():
+            self.steps.append(PanelStep("one_allele", "founders", int((~one_allele).sum())))
+            sites = sites[~one_allele]
+        return sites
+
+    def _founder(self, cohort: str, table: pd.DataFrame) -> _Founder:
+        n_samples = int(table[COUNTS].iloc[0].sum()) if len(table) else 0
+        founder = _Founder(cohort, n_samples, len(table), None)
+        if cohort not in self._genotypes:
+            return founder
+        raw, samples = self._genotypes[cohort]
+        absent = self._absent.get(cohort, UNSTATED)
+        founder.coverage = kept_coverage(raw, samples, absent)
+        if absent.rule == "auto" and not founder.coverage and lists_variants_only(raw, len(table)):
+            founder.spans = table[["chrom", "pos"]]
+        return founder
+
+    def _begin(self, founder: _Founder, table: pd.DataFrame) -> None:
+        keys = self._places.of(table) << 4 | allele_sets(table)[0]
+        repeated = pd.Series(keys).duplicated().to_numpy()
+        self._count_repeated(repeated, founder.cohort)
+        self._first = table[SITE]
+        #: Row of each site in the first founder's table; None once other sites were added.
+        self._row: np.ndarray | None = np.flatnonzero(~repeated)
+        sites = table[~repeated].reset_index(drop=True)
+        self._sites = sites.assign(call_rate_min=_call_rate(sites))
+        self._lost = np.zeros(len(sites), bool)
+        self._listed = np.ones(len(sites), np.int32)
+        self._note_own(founder, sites[COUNTS].to_numpy(), np.ones(len(sites), bool))
+
+    def _add_same(self, founder: _Founder, table: pd.DataFrame) -> None:
+        """`_join` of a founder whose sites are those of the first, row by row: quick."""
+        found = {one.what: one.sites for one in self.steps if one.subject == self.steps[0].subject}
+        found |= {"shared": int((~self._lost).sum()), "turned": 0, "ambiguous": 0}
+        self.steps[-1:] = [PanelStep(what, founder.cohort, count) for what, count in found.items()]
+        other = table.iloc[self._row].reset_index(drop=True)
+        for name in COUNTS:
+            self._sites[name] += other[name]
+        self._sites["hwe_p_min"] = np.minimum(self._sites.hwe_p_min, other.hwe_p_min)
+        rate = np.minimum(self._sites.call_rate_min, _call_rate(other))
+        self._sites["call_rate_min"] = rate
+        self._listed += 1
+        self._note_own(founder, other[COUNTS].to_numpy(), np.ones(len(other), bool))
+
+    def _count_repeated(self, repeated: np.ndarray, cohort: str) -> None:
+        """Count duplicate sites with REF and ALT swapped; ingest dropped exact duplicates."""
+        if repeated.any():
+            self.steps.append(PanelStep("repeated", cohort, int(repeated.sum())))
+
+    def _join(self, founder: _Founder, table: pd.DataFrame) -> None:
+        """Add counts at known sites, and the sites that only this founder lists."""
+        cohort = founder.cohort
+        place, sets = self._places.of(table), allele_sets(table)[0]
+        repeated = pd.Series(place << 4 | sets).duplicated().to_numpy()
+        self._count_repeated(repeated, cohort)
+        known = self._places.of(self._sites)
+        found, counts, filled = counts_at(table, self._sites, founder.coverage, self._places)
+        others = ", ".join(one.cohort for one in self._founders)
+        require_one_build(found, f"founder '{cohort}'", f"founder {others}")
+        self._require_reference(founder, found)
+        here = found.row >= 0
+        gone = self._lost
+        lost = found.ambiguous | found.doubtful | found.unclear
+        self._lost = gone | ~(here | filled | lost)
+        hwe = table.hwe_p_min.to_numpy()[found.row]
+        self._sites["hwe_p_min"] = np.where(
+            here, np.minimum(self._sites.hwe_p_min, hwe), self._sites.hwe_p_min
+        )
+        for k, name in enumerate(COUNTS):
+            self._sites[name] += counts[:, k]
+        rate = counts[:, :3].sum(axis=1) / np.maximum(counts.sum(axis=1), 1)
+        self._sites["call_rate_min"] = np.minimum(self._sites.call_rate_min, rate)
+        self._listed += found.listed
+        self._complete(table, found)
+        self._note_own(founder, counts, found.listed)
+        added = np.flatnonzero(~repeated & ~np.isin(place, known))
+        if len(added):
+            self._add_new(founder, table.iloc[added].reset_index(drop=True), added)
+        alive = np.zeros(len(self._sites), bool)
+        alive[: len(here)] = ~gone
+        self.steps.append(PanelStep("shared", cohort, int((~self._lost).sum())))
+        own = {
+            "turned": found.swapped & ~found.flipped & ~found.completed,
+            "ambiguous": found.ambiguous,
+        }
+        further = {
+            "strand": here & found.flipped,
+            "doubtful": found.doubtful,
+            "completed": here & found.completed,
+            "unclear": found.unclear,
+            "filled": filled,
+        }
+        for what, which in (own | further).items():
+            number = int((which & ~gone).sum())
+            if number or what in own:
+                self.steps.append(PanelStep(what, cohort, number))
+        self._lost[: len(lost)] |= lost
+        if n := int((here & found.flipped).sum()):
+            logger.info(
+                "%d of %d sites of founder %s are on the other strand and were turned",
+                n,
+                n + found.plain,
+                cohort,
+            )
+
+    def _require_reference(self, founder: _Founder, found: Matched) -> None:
+        """Refuse to read absent sites as REF where REF is not the genome's base in both."""
+        covered = [one.cohort for one in (*self._founders, founder) if one.coverage is not None]
+        if covered and found.reference_differs:
+            turned = int(found.swapped.sum()) + int(found.ambiguous.sum())
+            raise UserError(
+                f"founder '{founder.cohort}' has REF and ALT swapped at {turned} of "
+                f"{int(found.listed.sum())} sites shared with {self._founders[0].cohort}, so REF "
+                f"is not the genome's base in one of them and absent sites of {covered[0]} cannot "
+                "be read as homozygous reference; set REF by the genome (plink2 --ref-from-fa, "
+                "bcftools +fixref), or write absent = missing in the cohort sheet."
+            )
+
+    def _complete(self, table: pd.DataFrame, found: Matched) -> None:
+        """Give sites with one known allele the pair of the table's row."""
+        which = np.flatnonzero(found.completed & (found.row >= 0))
+        sets, ref = allele_sets(self._sites.iloc[which])
+        which, ref = which[_SIZE[sets] == 1], ref[_SIZE[sets] == 1]
+        theirs = allele_sets(table.iloc[found.row[which]])[0]
+        theirs = np.where(found.flipped[which], _COMPLEMENT[theirs], theirs)
+        alt = _LETTER[theirs & ~ref]
+        some = alt != ""
+        column = self._sites.columns.get_loc("alt")
+        self._sites.iloc[which[some], column] = alt[some]
+
+    def _add_new(self, founder: _Founder, new: pd.DataFrame, rows: np.ndarray) -> None:
+        """Add sites of which no earlier founder lists the position."""
+        new["call_rate_min"] = _call_rate(new)
+        own = new[COUNTS].to_numpy(np.int64)
+        lost = np.zeros(len(new), bool)
+        chrom, pos = new.chrom.to_numpy(object), new.pos.to_numpy()
+        for earlier in self._founders:
+            known = np.zeros(len(new), np.int64)
+            if earlier.coverage is not None:
+                alive = np.flatnonzero(~lost)
+                known[alive] = earlier.coverage.count(chrom[alive], pos[alive])
+            lost |= known == 0
+            new["n_ref"] += known
+            new["n_missing"] += earlier.n_samples - known
+            rate = known / max(earlier.n_samples, 1)
+            new["call_rate_min"] = np.minimum(new.call_rate_min, rate)
+            if earlier.own is not None:
+                unlisted = np.full((len(new), 2), -1, np.int32)
+                earlier.own = np.concatenate([earlier.own, unlisted])
+        new.insert(2, "id", ".")
+        alive = np.flatnonzero(~lost)
+        if len(alive):
+            names = pd.read_csv(
+                self._tables[founder.cohort],
+                sep="\t",
+                dtype=str,
+                keep_default_na=False,
+                quoting=3,
+                usecols=["id"],
+            ).id.to_numpy()
+            new.iloc[alive, 2] = names[rows[alive]]
+            self.steps.append(PanelStep("added", founder.cohort, len(alive)))
+        if founder.own is not None:
+            founder.own = np.concatenate([founder.own, _own_counts(own)])
+        self._sites = pd.concat([self._sites, new[self._sites.columns]], ignore_index=True)
+        self._lost = np.concatenate([self._lost, lost])
+        self._listed = np.concatenate([self._listed, np.ones(len(new), np.int32)])
+        self._row = None
+
+    def _note_own(self, founder: _Founder, counts: np.ndarray, listed: np.ndarray) -> None:
+        if founder.spans is not None:
+            founder.own = np.where(listed[:, None], _own_counts(counts), -1).astype(np.int32)
+
+    def _refuse_variants_only(self, exclude_contigs: list[str]) -> None:
+        counts = self._sites[COUNTS].to_numpy(np.int64)
+        for founder in self._founders:
+            if founder.own is None or len(self._founders) < 2:
+                continue
+            listed = founder.own[:, 0] >= 0
+            rest = counts[:, 1] - np.maximum(founder.own[:, 0], 0)
+            called = counts[:, :3].sum(axis=1) - np.maximum(founder.own[:, 1], 0)
+            wanted = (self._listed > listed) & ~self._sites.chrom.isin(exclude_contigs).to_numpy()
+            with np.errstate(invalid="ignore"):
+                rate = np.where(called > 0, rest / np.maximum(called, 1), np.nan)
+            lack = measure_lack(founder.spans, self._sites[wanted], listed[wanted], rate[wanted])
+            if lack.matters:
+                others = ", ".join(one.cohort for one in self._founders if one is not founder)
+                refuse_lack(founder.cohort, lack, f"founder {others}", founder.n_sites)
+
+
+def _own_counts(counts: np.ndarray) -> np.ndarray:
+    """Heterozygous and called genotypes of counts (n_sites, 4)."""
+    return np.stack([counts[:, 1], counts[:, :3].sum(axis=1)], axis=1).astype(np.int32)
+
+
+def _call_rate(table: pd.DataFrame) -> np.ndarray:
+    counts = table[COUNTS].to_numpy(np.float64)
+    return counts[:, :3].sum(axis=1) / np.maximum(counts.sum(axis=1), 1)

@@ -1,0 +1,32 @@
+"""Read the bit-planes of one cohort."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ..engine.terms import Planes
+from ..io.errors import UserError
+from ..io.files import read_json
+
+
+def load_planes(folder: Path) -> tuple[Planes, dict]:
+    """Return the planes of one cohort, memory-mapped, and their metadata (`planes.json`)."""
+    about = read_json(folder / "planes.json")
+    try:
+        words = np.load(folder / "planes.npy", mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{folder}/planes.npy cannot be read ({error}); delete it and rerun."
+        ) from None
+    if (
+        words.ndim != 3
+        or len(words) != len(about["samples"])
+        or words.shape[2] * 64 < about["n_sites"]
+    ):
+        raise UserError(
+            f"{folder}/planes.npy has shape {words.shape}, which does not fit planes.json "
+            f"({len(about['samples'])} samples, {about['n_sites']} sites); delete both and rerun."
+        )
+    return Planes(words, about["n_sites"]), about
