@@ -114,6 +114,21 @@ def site_table(n_sites: int, positions: ArrayLike, contigs: ArrayLike | None) ->
     return pd.DataFrame({"chrom": chrom, "pos": pos.astype(np.int64)})
 
 
+def frequency_array(af: ArrayLike, n_sites: int) -> np.ndarray:
+    """ALT frequencies as float64 (n_sites,)."""
+    found = host_array(af)
+    if found.shape != (n_sites,) or found.dtype.kind not in "iuf":
+        raise ValueError(
+            f"af is {found.dtype} of the shape {found.shape}; give one ALT frequency for each of "
+            f"the {n_sites} sites."
+        )
+    wrong = ~((found >= 0) & (found <= 1))
+    if wrong.any():
+        site = int(np.argmax(wrong))
+        raise ValueError(f"af[{site}] is {found[site]}; give frequencies from 0 to 1.")
+    return found.astype(np.float64)
+
+
 def require_limits(given: dict, limits: type, what: str) -> None:
     """Raise a ValueError if a keyword is no field of a class of limits."""
     unknown = given.keys() - limits.__dataclass_fields__.keys()

@@ -10,9 +10,9 @@ from ..engine.terms import Planes
 from ..engine.threads import usable_cpus
 from ..ibd.cohorts import segments_table
 from ..ibd.segments import Genome, SegmentLimits, segments_between
-from ..ibd.windows import genetic_sites, require_density
+from ..ibd.windows import FEWEST_SAMPLES, genetic_sites, require_density
 from ..io.errors import UserError
-from .arrays import ArrayLike, host_array, require_limits, site_table
+from .arrays import ArrayLike, frequency_array, host_array, require_limits, site_table
 from .packing import PackedGenotypes, packed, site_bits
 
 
@@ -22,6 +22,7 @@ def ibd_segments(
     contigs: ArrayLike | None = None,
     *,
     centimorgans: ArrayLike | None = None,
+    af: ArrayLike | None = None,
     threads: int | None = None,
     **limits: float,
 ) -> pd.DataFrame:
@@ -37,6 +38,9 @@ def ibd_segments(
         Contig of each site, those of one contig next to each other; by default all are on one.
     centimorgans : array-like of float, (n_sites,), optional
         Genetic positions, not falling within a contig; by default a megabase is a centimorgan.
+    af : array-like of float, (n_sites,), optional
+        ALT frequencies in the samples' population. By default those of the samples themselves,
+        which takes at least 8 of them: with fewer, what two share looks common.
     threads : int, optional
         Number of CPU threads; all CPUs by default.
     **limits
@@ -48,13 +52,12 @@ def ibd_segments(
     DataFrame
         One row a segment, by pair and place: `sample1`, `sample2` (rows in `genotypes`),
         `contig`, `start`, `end`, `cM`, `LOD`, `ibd` (1; 2 for a stretch of the segment above with
-        both alleles shared), `sites` called in both, `errors` that contradict it. ALT frequencies
-        are those of these samples.
+        both alleles shared), `sites` called in both, `errors` that contradict it.
 
     Raises
     ------
     ValueError
-        An argument is not valid, or the sites are too sparse for `min_cm`.
+        An argument is not valid, the sites are too sparse for `min_cm`, or the samples too few.
 
     Examples
     --------
@@ -69,8 +72,6 @@ def ibd_segments(
     >>> found[["sample1", "sample2", "start", "end", "ibd"]].values.tolist()
     [[0, 1, 10000, 20000000, 1], [0, 1, 10000, 20000000, 2]]
     """
-    from ..engine.host.plane_counts import count_by_site
-
     planes = packed(genotypes)
     sites = site_table(planes.n_sites, positions, contigs)
     require_limits(limits, SegmentLimits, "segments")
@@ -88,21 +89,37 @@ def ibd_segments(
         if falls.size:
             site = int(falls[0]) + 1
             raise ValueError(f"centimorgans[{site}] is less than the one before; sort the sites.")
-    counts = np.zeros((3, 64 * planes.words.shape[2]), np.int32)
-    everyone = np.arange(planes.n_samples)
-    count_by_site(planes.words, site_bits(planes), everyone, counts, threads)
-    counts = counts[:, : planes.n_sites]
-    called = counts.sum(axis=0)
-    af = (counts[1] + 2 * counts[2]) / np.maximum(2 * called, 1)
-    af[called == 0] = np.nan
+    if af is not None:
+        frequency = frequency_array(af, planes.n_sites)
+    elif planes.n_samples < FEWEST_SAMPLES:
+        raise ValueError(
+            f"genotypes are of {planes.n_samples} samples, but ALT frequencies of samples take at "
+            f"least {FEWEST_SAMPLES}; give af, frequencies in their population, or more samples."
+        )
+    else:
+        frequency = _own_frequency(planes, threads)
     mapped = genetic_sites(sites, cm)
     try:
-        require_density(mapped, af, wanted.error_rate, wanted.min_cm, study=False)
+        require_density(mapped, frequency, wanted.error_rate, wanted.min_cm, study=False)
     except UserError as error:
         raise ValueError(str(error)) from None
-    genome = Genome.of(mapped, af, wanted)
+    genome = Genome.of(mapped, frequency, wanted)
     found = segments_between(
         Planes(planes.words, planes.n_sites), None, genome, wanted, cpu_backend(threads)
     )
     rows = list(range(planes.n_samples))
     return segments_table(found, rows, rows, mapped)
+
+
+def _own_frequency(planes: PackedGenotypes, threads: int) -> np.ndarray:
+    """ALT frequencies of called genotypes, float64 (n_sites,); NaN where none is called."""
+    from ..engine.host.plane_counts import count_by_site
+
+    counts = np.zeros((3, 64 * planes.words.shape[2]), np.int32)
+    everyone = np.arange(planes.n_samples)
+    count_by_site(planes.words, site_bits(planes), everyone, counts, threads)
+    counts = counts[:, : planes.n_sites]
+    called = counts.sum(axis=0)
+    found = (counts[1] + 2 * counts[2]) / np.maximum(2 * called, 1)
+    found[called == 0] = np.nan
+    return found

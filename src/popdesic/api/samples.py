@@ -15,7 +15,14 @@ from ..embedding.relationship import alt_frequency, relationship_among, relation
 from ..engine.select import backend_for
 from ..engine.threads import usable_cpus
 from ..io.errors import UserError
-from .arrays import ArrayLike, genotype_array, host_array, require_choice, to_device_of
+from .arrays import (
+    ArrayLike,
+    frequency_array,
+    genotype_array,
+    host_array,
+    require_choice,
+    to_device_of,
+)
 from .packing import PackedGenotypes, packed
 
 METRICS = ("euclidean", "manhattan", "ibs", "normalized")
@@ -287,7 +294,7 @@ def pca(
     axes = _mask_of(founders, n_samples)
     if axes.sum() < 2:
         raise ValueError(f"{int(axes.sum())} founders cannot define axes; give at least two.")
-    frequency = alt_frequency(array[axes].T) if af is None else _given_frequency(af, n_sites)
+    frequency = alt_frequency(array[axes].T) if af is None else frequency_array(af, n_sites)
     threads = threads or usable_cpus()
 
     def read_axes(first: int, last: int) -> np.ndarray:
@@ -306,17 +313,3 @@ def pca(
         ) from None
     rows, own = relationship_to(read, [n_samples], axes, frequency, threads)
     return Components(found.place(axes, rows, own), found.explained[: found.k])
-
-
-def _given_frequency(af: ArrayLike, n_sites: int) -> np.ndarray:
-    found = host_array(af)
-    if found.shape != (n_sites,) or found.dtype.kind not in "iuf":
-        raise ValueError(
-            f"af is {found.dtype} of the shape {found.shape}; give one ALT frequency for each of "
-            f"the {n_sites} sites."
-        )
-    wrong = ~((found >= 0) & (found <= 1))
-    if wrong.any():
-        site = int(np.argmax(wrong))
-        raise ValueError(f"af[{site}] is {found[site]}; give frequencies from 0 to 1.")
-    return found.astype(np.float64)

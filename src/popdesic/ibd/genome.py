@@ -7,6 +7,7 @@ ancestors. A newcomer changes none of it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -25,7 +26,9 @@ from ..io.files import read_json, write_json
 from ..io.sites import canonical_contig
 from ..io.tables import write_npz
 from .segments import Genome, SegmentLimits, segments_between
-from .windows import GeneticSites, genetic_sites, require_density
+from .windows import FEWEST_SAMPLES, GeneticSites, genetic_sites, require_density
+
+log = logging.getLogger(__name__)
 
 #: Contigs without recombination or haploid in some people, beside the X of `qc.x_contigs`.
 HAPLOID = frozenset({"Y", "M", "MT", "W", "Z"})
@@ -103,8 +106,16 @@ def prepare_genome(
         for k in np.flatnonzero(excess):
             left_out[windows.first[k] : windows.first[k] + windows.sites[k]] = True
         sites = genetic_sites(table, cm, left_out)
+    n_founders = sum(load_planes(folder)[0].n_samples for folder in folders)
+    if n_founders < FEWEST_SAMPLES:
+        log.warning(
+            "ibd: ALT frequencies are those of %d founders; segments may be missed with fewer than "
+            "%d, so let further samples of their population be founders",
+            *(n_founders, FEWEST_SAMPLES),
+        )
     about = {
         "map": genetic_map or None,
+        "founders": n_founders,
         "sites": len(table),
         "used": int(sites.used.sum()),
         "genome_cm": float(sites.lengths().sum()),

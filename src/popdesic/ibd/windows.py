@@ -22,6 +22,9 @@ STEP_SITES, LEAST_SITES = 16, 16
 #: a study millions of pairs, a chance LOD of L has at most the probability 10**-L, and in linkage
 #: disequilibrium a third of a LOD may be the same thing said again.
 LEAST_LOD = 15.0
+#: Fewest samples that ALT frequencies come from. Of fewer, two that share a segment make what they
+#: share look common: planted segments of 20 cM were found from 5 samples on, whole from 8 on.
+FEWEST_SAMPLES = 8
 #: A whole genome of array density has windows of so many sites (two words of 64 bits).
 MOST_SITES = 128
 

@@ -173,7 +173,7 @@ def test_the_graph_of_shared_segments(tmp_path):
 
 def test_the_function_for_arrays():
     rng = np.random.default_rng(2)
-    drawn = rng.integers(0, 2, (6, 2, 1000), dtype=np.int8)
+    drawn = rng.integers(0, 2, (8, 2, 1000), dtype=np.int8)
     drawn[3, 0, 250:750] = drawn[2, 0, 250:750]
     drawn[5] = drawn[4]
     genotypes, pos = drawn.sum(axis=1), 16_000 * np.arange(1, 1001)
@@ -185,7 +185,58 @@ def test_the_function_for_arrays():
     assert longer.cM[0] == pytest.approx(2 * found.cM[0])
 
 
-GENOTYPES = np.random.default_rng(1).integers(0, 3, (3, 400)).astype(np.int8)
+def few_samples(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Frequencies of 8 000 sites along 40 cM, haplotypes of four samples, positions.
+
+    The first two share one haplotype over 20 cM, and all of the other two is the same.
+    """
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.8, 0.8, 8000) * 0.96 + 0.02
+    drawn = (rng.random((4, 2, 8000)) < p).astype(np.int8)
+    drawn[1, 0, 2000:6000] = drawn[0, 0, 2000:6000]
+    drawn[3] = drawn[2]
+    return p, drawn, np.arange(1, 8001) * 5000
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_samples_share_what_they_share_where_frequencies_are_given(seed):
+    """Their own frequencies made it look common: the table was empty, even for twins."""
+    p, drawn, pos = few_samples(seed)
+    pair, twins = drawn[:2].sum(axis=1), drawn[2:].sum(axis=1)
+    found = popdesic.ibd_segments(pair, pos, af=p)
+    assert found.ibd.tolist() == [1] and found.cM[0] == pytest.approx(20, abs=0.5)
+    found = popdesic.ibd_segments(twins, pos, af=p)
+    assert found.ibd.tolist() == [1, 2] and (found.cM > 39.5).all()
+    family = np.stack([drawn[0].sum(axis=0), drawn[0, 0] + drawn[2, 0]])  # parent and child
+    found = popdesic.ibd_segments(family, pos, af=p)
+    assert found.ibd.tolist() == [1] and found.cM[0] > 39.5
+    all_four = popdesic.ibd_segments(drawn.sum(axis=1), pos, af=p)
+    assert all_four[["sample1", "sample2", "ibd"]].to_numpy().tolist() == [
+        *([0, 1, 1], [2, 3, 1], [2, 3, 2])
+    ]
+
+
+@pytest.mark.parametrize("n", [2, 4, 7])
+def test_few_samples_without_frequencies_are_refused(n):
+    _, drawn, pos = few_samples(1)
+    drawn = np.concatenate([drawn, drawn])[:n]
+    with pytest.raises(ValueError, match=f"are of {n} samples, but .* least 8; give af, the freq"):
+        popdesic.ibd_segments(drawn.sum(axis=1), pos)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_fewest_samples_suffice(seed):
+    p, drawn, pos = few_samples(seed)
+    others = np.random.default_rng(seed + 9).random((4, 2, 8000)) < p
+    everyone = np.concatenate([drawn, others.astype(np.int8)]).sum(axis=1)
+    found = popdesic.ibd_segments(everyone, pos)
+    assert found[["sample1", "sample2", "ibd"]].to_numpy().tolist() == [
+        *([0, 1, 1], [2, 3, 1], [2, 3, 2])
+    ]
+    assert found.cM.tolist() == pytest.approx([20, 40, 40], abs=0.6)
+
+
+GENOTYPES = np.random.default_rng(1).integers(0, 3, (9, 400)).astype(np.int8)
 BAD_CALLS = {
     "the sites lie on contigs of at most": lambda pos: popdesic.ibd_segments(GENOTYPES, pos),
     "sites a centimorgan, or min_cm of .*: give more sites": lambda pos: popdesic.ibd_segments(
@@ -194,6 +245,10 @@ BAD_CALLS = {
     "min_length is no limit of segments": lambda pos: popdesic.ibd_segments(
         GENOTYPES, pos, min_length=3
     ),
+    r"af is int64 of the shape \(2,\)": lambda pos: popdesic.ibd_segments(
+        GENOTYPES, pos, af=[0, 1]
+    ),
+    r"af\[0\] is 1.5": lambda pos: popdesic.ibd_segments(GENOTYPES, pos, af=pos * 0 + 1.5),
     "centimorgans have the shape": lambda pos: popdesic.ibd_segments(
         GENOTYPES, pos, centimorgans=[1, 2]
     ),

@@ -20,6 +20,7 @@ ABOUT = {
     "genome_cm": 59.96,
     "window_sites": 128,
     "lod_of_shortest": 99.8,
+    "founders": 90,
     "haploid_contigs": [],
     "sites_in_regions": 0,
     "shared_too_often": [],

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...ibd.degrees import surely_close
+from ...ibd.windows import FEWEST_SAMPLES
 from ...io.files import read_json
 from ...io.tables import read_table
 from ..inline import describe_drawn
@@ -95,6 +96,11 @@ def _notes(about: dict[str, Any]) -> list[str]:
         notes.append(
             "Intervals of degrees are wide, because only a small part of a human genome's 3 500 cM "
             "was searched."
+        )
+    if about["founders"] < FEWEST_SAMPLES:
+        notes.append(
+            f"Segments may have been missed: frequencies of {about['founders']} founders make what "
+            f"they share look common. At least {FEWEST_SAMPLES} founders are needed."
         )
     if not about["map"]:
         notes.append("There is no genetic map (compare.ld.map), so 1 Mb counts as 1 cM.")
