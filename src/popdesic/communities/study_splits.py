@@ -18,6 +18,7 @@ import pandas as pd
 from ..engine.threads import one_blas_thread, run_forked, run_tasks
 from ..io.files import read_json
 from ..io.tables import write_npz
+from .cline import is_cline, measure_spread
 from .depth import measure_depths, open_genotypes
 from .splits import (
     MOST_COMPONENTS,
@@ -140,6 +141,7 @@ def split_study(
     community, fine = number_by_size(cut_coarse(root)), number_by_size(cut_tree(root))
     about = {"significant": significant, "components": points.shape[1]}
     about |= describe_splits(root, significant)
+    about["cline"] = _cline(root, points, threads) if about["structure"] == "continuous" else None
     about |= {"communities": int(community.max()), "fine": int(fine.max())}
     # The whole says it already where there is one community.
     about["within"] = []
@@ -149,6 +151,14 @@ def split_study(
     stability = measure_stability(points, community, drawn, found, threads)
     splits = StudySplits(community, fine, stability, join_depths(root).round(5), about)
     return splits, done[: len(beside)]
+
+
+def _cline(root: Split, points: np.ndarray, threads: int) -> dict[str, Any] | None:
+    """The test for a gradient; None if there are too few samples."""
+    spread = measure_spread(points, threads)
+    if spread is None:
+        return None
+    return {"spread": round(spread, 4), "passed": is_cline(spread, root.gap)}
 
 
 def describe_splits(root: Split, significant: int) -> dict[str, Any]:

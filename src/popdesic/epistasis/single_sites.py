@@ -188,6 +188,18 @@ def genomic_control(chi2: np.ndarray) -> float:
     return float(np.median(known) / MEDIAN) if len(known) else np.nan
 
 
+def genomic_control_error(n_sites: int) -> float:
+    """Standard error of `genomic_control` of so many independent sites without any effect.
+
+    That of a median is 1 / (2 f sqrt(n)), with f the density of chi-square (1 df) at its median.
+    LD makes it larger.
+    """
+    if not n_sites:
+        return float("nan")
+    density = np.exp(-MEDIAN / 2) / np.sqrt(2 * np.pi * MEDIAN)
+    return float(1 / (2 * density * np.sqrt(n_sites) * MEDIAN))
+
+
 def scan_sites(
     folder: Path, null: Path, out: Path, relatives: Relatives | None = None
 ) -> dict[str, float]:

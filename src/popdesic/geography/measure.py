@@ -90,6 +90,8 @@ def measure_geography(
         "cell": places.cell,
         "measure": "F_ST / (1 - F_ST)" if genetic.linearised else "mean squared difference a site",
         "seed": seed,
+        "communities": _number_of_communities(partition),
+        "places_without_community": int((table.community == 0).sum()) if partition else None,
         "missing": "",
     }
     measured = np.flatnonzero(table.used.to_numpy() > 0)
@@ -188,6 +190,13 @@ def isolation(
             }
         found[name] = tested
     return found
+
+
+def _number_of_communities(partition: Path | None) -> int | None:
+    """Communities of the study; None where they were not sought."""
+    if partition is None:
+        return None
+    return read_table(partition).community.nunique()
 
 
 def _places_table(

@@ -209,6 +209,7 @@ def join_tiles(
         "samples": len(cohorts),
         "pairs_with_segments": len(table),
         "segments": int(table.segments.sum()),
+        "searched_cm": round(scale.searched_cm, 6),
         "pairs_by_degree": _counts(table.degree),
         "pairs_by_farthest_degree": _counts(table.degree_high),
     }

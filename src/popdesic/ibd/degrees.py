@@ -14,8 +14,11 @@ the probability, if all degrees are equally likely and roots are normal. The num
 tells whole degrees hardly better (tests/bench/bench_ibd_truth.py), so it is written but not used.
 
 Identity and first degree follow from kinship, (k1 / 4 + k2 / 2) from shares of the genome, by the
-limits of KING, 2**-1.5 and 2**-2.5 (Manichaikul et al. 2010, Bioinformatics 26: 2867). For identity
-these are shares of the contigs that can hold a segment, since duplicates share nothing on others.
+limits of KING, 2**-1.5 and 2**-2.5 (Manichaikul et al. 2010, Bioinformatics 26: 2867). These are
+shares of the contigs that can hold a segment, since nobody shares anything on others.
+
+Chance decides which part of a short genome relatives share: on 60 cM every seventh pair of the
+second degree shares as much as parent and child. Below LEAST_SEARCHED no degree is told.
 """
 
 from __future__ import annotations
@@ -31,8 +34,13 @@ LAST_DEGREE = 6
 DISTANT = LAST_DEGREE + 1
 #: Most distant degree of close relatives.
 LAST_CLOSE = 3
+#: The degree of pairs on a genome that is too short to tell it.
+UNTOLD = DISTANT + 1
 #: Degrees as they are written.
-DEGREES = (*map(str, range(DISTANT)), "distant")
+DEGREES = (*map(str, range(DISTANT)), "distant", "NA")
+#: Shortest genome searched, cM, on which degrees are told. Half siblings share half of a genome; on
+#: this one with a standard deviation of a tenth, so that about 1 % reach the first degree.
+LEAST_SEARCHED = 1_000.0
 #: Degrees that a pair may have as far as its interval goes.
 _FAR = 9
 #: Kinship above which two profiles are one person (or twins), or first-degree relatives.
@@ -97,11 +105,16 @@ class DegreeScale:
         return np.sqrt(mean), np.sqrt(share * (1 - share) * squares / mean) / 2
 
     def kinship(self, total_cm: np.ndarray, ibd2_cm: np.ndarray) -> np.ndarray:
-        """Kinship from total lengths with at least one and with two shared alleles."""
-        return (np.asarray(total_cm) + np.asarray(ibd2_cm)) / (4 * max(self.genome_cm, 1e-9))
+        """Kinship from total lengths with at least one and with two shared alleles.
+
+        Half of the share of `searched_cm` that one allele covers counts, twice where both do.
+        """
+        return (np.asarray(total_cm) + np.asarray(ibd2_cm)) / (4 * max(self.searched_cm, 1e-9))
 
     def degrees(self, total_cm, ibd2_cm) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Degree of each pair, and the lowest and highest that fit: 0 to LAST_DEGREE, or DISTANT.
+
+        All are UNTOLD if less than LEAST_SEARCHED is searched.
 
         Parameters
         ----------
@@ -113,6 +126,8 @@ class DegreeScale:
         degree, low, high : int64 arrays, (n_pairs,)
         """
         root = np.sqrt(np.asarray(total_cm, np.float64))
+        if self.searched_cm < LEAST_SEARCHED:
+            return tuple(np.full(len(root), UNTOLD) for _ in range(3))
         phi = self.kinship(total_cm, ibd2_cm)
         means, scatters = self.roots
         limits = (means[:-1] + means[1:]) / 2
@@ -123,8 +138,7 @@ class DegreeScale:
         below = np.cumsum(weight, axis=1) / weight.sum(axis=1, keepdims=True)
         low = 2 + np.sum(below <= _TAIL, axis=1)
         high = 2 + np.sum(below < 1 - _TAIL, axis=1)
-        same = IDENTICAL * self.searched_cm / max(self.genome_cm, 1e-9)
-        for fixed, limit in ((1, FIRST_DEGREE), (0, same)):
+        for fixed, limit in ((1, FIRST_DEGREE), (0, IDENTICAL)):
             for values in (degree, low, high):
                 values[phi > limit] = fixed
         low, high = np.minimum(low, degree), np.maximum(high, degree)
@@ -136,7 +150,12 @@ def degree_words(degree: np.ndarray) -> list[str]:
     return [DEGREES[k] for k in np.asarray(degree).tolist()]
 
 
-def surely_close(summary: dict[str, Any]) -> int:
-    """Pairs of `ibd/summary.json` whose whole interval lies within the third degree."""
+def surely_close(summary: dict[str, Any]) -> int | None:
+    """Pairs of `ibd/summary.json` whose whole interval lies within degrees 1 to LAST_CLOSE.
+
+    Profiles of one person (degree 0) are no relatives. None if the genome is too short to tell.
+    """
     counts = summary["pairs_by_farthest_degree"]
-    return sum(counts.get(name, 0) for name in degree_words(range(LAST_CLOSE + 1)))
+    if summary["searched_cm"] < LEAST_SEARCHED:
+        return None
+    return sum(counts.get(name, 0) for name in degree_words(range(1, LAST_CLOSE + 1)))

@@ -99,8 +99,9 @@ def choose_map(outcome: Outcome, stems: list[str]) -> Choice:
         )
     best = max(scores[stem] for stem in known)
     chosen = next(stem for stem in known if scores[stem] > best - TIE)
-    why = _why(chosen, known, scores, outcome)
-    why += _unstable([stem for stem in drawn if stem not in others], scores, best, outcome)
+    left_out = [stem for stem in drawn if stem not in others]
+    why = _why(chosen, known, scores, outcome, stable=bool(left_out))
+    why += _unstable(left_out, scores, best, outcome)
     if chosen == "pca" and others:
         chosen = max((stem for stem in known if stem != "pca"), key=scores.get, default=others[0])
     return Choice(chosen, why, headings, rows)
@@ -145,21 +146,24 @@ def _stem(row) -> str:
     return f"{row.map}.{row.space}" + ("" if row.alpha == "-" else f".alpha{row.alpha}")
 
 
-def _why(chosen: str, known: list[str], scores: pd.Series, outcome: Outcome) -> str:
+def _why(chosen: str, known: list[str], scores: pd.Series, outcome: Outcome, stable: bool) -> str:
+    """Why a map is shown first; `stable`: unstable maps do not compete."""
     title = map_title(chosen, outcome)
+    which = "stable map" if stable else "map"
     if chosen == "pca":
         others = [stem for stem in known if stem != "pca"]
         text = (
-            "No other map preserves each sample’s nearest genetic neighbours better than the PCA "
-            f"({scores['pca']:.3f}) by more than {TIE:g}"
+            f"No other {which} preserves each sample’s nearest genetic neighbours better than the "
+            f"PCA ({scores['pca']:.3f}) by more than {TIE:g}"
         )
         if others:
             second = max(others, key=lambda stem: scores[stem])
-            text += f"; the next best is “{map_title(second, outcome)}” ({scores[second]:.3f})"
+            text += f"; the best of the others is “{map_title(second, outcome)}” "
+            text += f"({scores[second]:.3f})"
         return f"{text}. The score is the mean of trustworthiness and continuity."
     text = (
-        f"Beside it, this page first shows “{title}”, the map that best preserves each sample’s "
-        "nearest genetic neighbours. Its mean of trustworthiness and continuity is "
+        f"Beside it, this page first shows “{title}”, the {which} that best preserves each "
+        "sample’s nearest genetic neighbours. Its mean of trustworthiness and continuity is "
         f"{scores[chosen]:.3f}"
     )
     if "pca" in scores:

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..cohort.contigs import Genome
+from ..communities.splits import MIN_DIP, MIN_WIDTH
+from ..compare.resolution import load_resolution
+from ..embedding.noise_null import STRETCH
 from ..epistasis.options import NAMES
+from ..ibd.degrees import surely_close
 from ..io.files import read_json
 from ..io.version import __version__
 from .outcome import Outcome
@@ -97,6 +101,18 @@ REFERENCES = {
         "association and population-based linkage analyses. American Journal of Human Genetics "
         "81:559-575. doi:10.1086/519795"
     ),
+    "oadp": (
+        "Zhang D, Dey R, Lee S (2020) Fast and robust ancestry prediction using principal "
+        "component analysis. Bioinformatics 36:3439-3446. doi:10.1093/bioinformatics/btaa152"
+    ),
+    "signs": (
+        "Hong D, Sheng Y, Dobriban E (2020) Selecting the number of components in PCA via random "
+        "signflips. arXiv:2012.02985"
+    ),
+    "weights": (
+        "Roeder K, Wasserman L (2009) Genome-wide significance levels and weighted hypothesis "
+        "testing. Statistical Science 24:398-413. doi:10.1214/09-STS289"
+    ),
     "snakemake": (
         "Mölder F, Jablonski KP, Letcher B, et al. (2021) Sustainable data analysis with "
         "Snakemake. F1000Research 10:33. doi:10.12688/f1000research.29032.2"
@@ -170,7 +186,7 @@ def describe_methods(outcome: Outcome, configuration: dict, names: list[str]) ->
     if "comparisons" in names:
         paragraphs.append(_relatives(configuration["compare"]["analyses"], cite))
     if "ibd" in names:
-        paragraphs.append(_segments(configuration["ibd"], cite))
+        paragraphs.append(_segments(outcome, configuration["ibd"], cite))
     if "population" in names:
         path = outcome.folder / "population/ancestry.json"
         components = read_json(path)["k"] if path.exists() else 0
@@ -181,7 +197,7 @@ def describe_methods(outcome: Outcome, configuration: dict, names: list[str]) ->
             f"({configuration['geography']['permutations']} permutations) {cite('mantel')}."
         )
     if any(name.split("-")[0] == "epistasis" for name in names):
-        paragraphs.append(_interactions(configuration["epistasis"], cite))
+        paragraphs.append(_interactions(outcome, configuration["epistasis"], cite))
     paragraphs.append(
         f"All analyses ran in Popdesic {__version__} under Snakemake {cite('snakemake')}. The "
         f"panel of sites has the digest {outcome.panel['digest']}."
@@ -238,11 +254,20 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
         left_out.append("without regions of long-range LD")
     chosen = f" ({', '.join(left_out)})" if left_out else ""
     text = (
-        f"Principal components were computed from {number(axes['axis_samples'])} unrelated "
-        f"founders at {number(axes['sites']['used'])} sites{chosen}, and all other samples were "
-        "projected onto them. Components were tested by the Tracy-Widom distribution at "
-        f"{axes['level']:g} {cite('axes')}."
+        f"Principal components were computed from {number(axes['axis_samples'])} founders"
+        f"{_unrelated(outcome, embedding['max_kinship'], cite)} at "
+        f"{number(axes['sites']['used'])} sites{chosen}, and all other samples were projected onto "
+        f"them {cite('oadp')}. The number of components was decided by a test at "
+        f"{axes['level']:g} of the statistic of Tracy and Widom {cite('axes')}"
     )
+    noise = axes.get("noise")
+    if noise and (noise["shift"], noise["spread"]) != (0, 1):
+        text += (
+            ", whose centre and scale under the null were measured on the same genotypes with "
+            f"signs flipped at random, in stretches of {STRETCH // 1_000_000} Mb of each sample "
+            f"{cite('signs')}"
+        )
+    text += "."
     maps = [f"UMAP {cite('umap')} ({embedding['umap_neighbors']} neighbours)"]
     maps.append(f"principal coordinates {cite('pcoa')}")
     text += f" The geodesics were mapped by {' and '.join(maps)}."
@@ -250,9 +275,10 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
     if "communities" in names and methods:
         text += (
             " Samples were divided into communities where gaps separate them (Hartigan's dip test "
-            f"{cite('dip')})"
+            f"{cite('dip')} with a dip of at least {MIN_DIP:g}, and a gap at least "
+            f"{MIN_WIDTH:g} times as wide as the mean distance within a half: limits chosen on "
+            "simulations)."
         )
-        text += "."
         if "blockmodel" in methods:
             graph = "the nearest-neighbour graph"
             if configuration["communities"].get("space") == "ibd":
@@ -263,6 +289,23 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
         if "tree" in methods:
             text += f" A tree was built by neighbour joining {cite('nj')}."
     return text
+
+
+def _unrelated(outcome: Outcome, max_kinship: float, cite: _Citations) -> str:
+    """The limit of kinship among those who define the axes; empty if all founders do."""
+    path = outcome.folder / "compare/kinship.json"
+    if not max_kinship or not path.exists():
+        return ""
+    smallest = load_resolution(path).smallest_kinship
+    if smallest is None:
+        return " of which none is a duplicate of another"
+    text = f" of which no two have a KING-robust kinship {cite('king')} of "
+    if smallest <= max_kinship:
+        return f"{text}{max_kinship:g} or more"
+    return (
+        f"{text}{smallest:.3f} or more (the limit of {max_kinship:g} was raised to what the panel "
+        "resolves)"
+    )
 
 
 def _relatives(analyses: list[str], cite: _Citations) -> str:
@@ -279,13 +322,16 @@ def _relatives(analyses: list[str], cite: _Citations) -> str:
     return text.strip()
 
 
-def _segments(options: dict[str, Any], cite: _Citations) -> str:
-    return (
+def _segments(outcome: Outcome, options: dict[str, Any], cite: _Citations) -> str:
+    text = (
         f"Segments of identity by descent of at least {options['min_cm']:g} cM were identified in "
         f"unphased genotypes as stretches without opposite homozygotes (compare {cite('ibis')}), "
-        f"with a LOD of at least {options['min_lod']:g}. Degrees of relationship follow from "
-        f"their total length {cite('degrees')}."
+        f"with a LOD of at least {options['min_lod']:g}."
     )
+    path = outcome.folder / "ibd/summary.json"
+    if path.exists() and surely_close(read_json(path)) is None:
+        return text
+    return f"{text} Degrees of relationship follow from their total length {cite('degrees')}."
 
 
 def _populations(options: dict[str, Any], components: int, cite: _Citations) -> str:
@@ -311,9 +357,23 @@ def _populations(options: dict[str, Any], components: int, cite: _Citations) -> 
     return " ".join(said)
 
 
-def _interactions(options: dict[str, Any], cite: _Citations) -> str:
+def _interactions(outcome: Outcome, options: dict[str, Any], cite: _Citations) -> str:
     orders = join([NAMES[order] for order in sorted(options["order"])])
-    text = f"All {orders} of sites were scanned exhaustively for association with the phenotype. "
+    plans = sorted((outcome.folder / "epistasis").glob("**/plan.json"))
+    counts = sorted({int(read_json(path)["sites"]) for path in plans})
+    panel = int(outcome.panel["n_sites"])
+    scanned = " or ".join(map(number, counts or [panel]))
+    if counts and counts != [panel]:
+        scanned += f" of the panel’s {number(panel)}"
+    limits = []
+    if options["min_distance_bp"]:
+        limits.append(f"at least {number(options['min_distance_bp'])} bp apart on one chromosome")
+    if options["max_r2"] < 1:
+        limits.append(f"with an r² of at most {options['max_r2']:g}")
+    partners = f", partners {' and '.join(limits)}," if limits else ""
+    interaction = options["score"] in ("interaction", "residuals")
+    sought = "an interaction in" if interaction else "association with"
+    text = f"All {orders} of {scanned} sites{partners} were scanned for {sought} the phenotype. "
     if options["score"] == "interaction":
         text += (
             "Combinations were ranked by a likelihood-ratio test of interaction beyond the smaller "
@@ -321,7 +381,10 @@ def _interactions(options: dict[str, Any], cite: _Citations) -> str:
         )
     else:
         text += f"Combinations were ranked by the score {options['score']}"
-    text += ", and p-values are corrected for all combinations of the scan."
+    text += ", and p-values are corrected for the combinations of the scan"
+    if interaction:
+        text += f" by Bonferroni’s method, weighted by main effects {cite('weights')}"
+    text += "."
     if options["covariates"]:
         text += f" The null model includes {join(options['covariates'])}."
     return text

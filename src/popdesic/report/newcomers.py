@@ -42,11 +42,27 @@ def describe_newcomer(outcome: Outcome, cohort: str, color_by: str) -> str:
         text += f"; its allele frequencies differ by {off:.3f} (sampling alone: {expected:.3f})"
     text += "."
     shifts = newcomer_shifts(outcome, cohort, color_by, scores)
+    compared = int((new & labels.isin(shared_labels(outcome, cohort, color_by)).to_numpy()).sum())
+    whole = int(new.sum())
     if shifts:
         axes = join([f"PC{shift['axis']}" for shift in shifts])
-        text += f" On {axes} it is shifted from founders of the same label, as by a batch effect."
+        some = "" if compared == whole else f" ({number(compared)} samples could be compared)"
+        text += (
+            f" On {axes} it is shifted from founders of the same label, as by a batch effect{some}."
+        )
+    elif shifts is not None and compared == whole:
+        text += " On no component are its samples shifted from founders of the same label."
     elif shifts is not None:
-        text += " On no component is it shifted from founders of the same label."
+        text += (
+            f" {number(compared)} of its samples have founders of the same label to compare with, "
+            "and are not shifted from these on any component; the other "
+            f"{number(whole - compared)} could not be compared."
+        )
+    elif scores.shape[1]:
+        text += (
+            " Whether it is shifted from founders of the same label could not be tested: no label "
+            f"has {LEAST_SAMPLES} samples of both."
+        )
     return text
 
 
@@ -67,19 +83,27 @@ def newcomer_shifts(
         significant.
     """
     samples = outcome.samples
-    if color_by not in samples or not scores.shape[1]:
+    shared = shared_labels(outcome, cohort, color_by)
+    if not shared or not scores.shape[1]:
         return None
     new, founder = (samples.cohort == cohort).to_numpy(), _founders(outcome)
-    labels = samples[color_by].where(~samples[color_by].isin(UNKNOWN))
-    both = [labels[rows].value_counts() for rows in (new, founder)]
-    shared = set.intersection(*(set(c.index[c >= LEAST_SAMPLES]) for c in both))
-    if not shared:
-        return None
+    labels = samples[color_by]
     known = labels.isin(shared).to_numpy()
     rows = np.sort(np.concatenate([_spaced(known & group) for group in (new, founder)]))
     who = np.where(new[rows], cohort, "founders")
     table = pd.DataFrame({"cohort": who, "population": labels[rows].to_numpy()})
     return find_cohort_shifts(scores[rows], table)
+
+
+def shared_labels(outcome: Outcome, cohort: str, color_by: str) -> set[str]:
+    """Labels of which both a newcomer and the founders have LEAST_SAMPLES samples."""
+    samples = outcome.samples
+    if color_by not in samples:
+        return set()
+    labels = samples[color_by].where(~samples[color_by].isin(UNKNOWN))
+    new = (samples.cohort == cohort).to_numpy()
+    both = [labels[rows].value_counts() for rows in (new, _founders(outcome))]
+    return set.intersection(*(set(c.index[c >= LEAST_SAMPLES]) for c in both))
 
 
 def _founders(outcome: Outcome) -> np.ndarray:

@@ -257,7 +257,7 @@ def ibd_figures(enabled: bool) -> list[Figure]:
     """Figures of `ibd`, if segments are sought."""
     drawn = (
         ("ibd", "Pairs by shared segments", "{n_ibd_pairs} pairs share {n_ibd_segments} segments."),
-        ("families", "Families", "{n_ibd_close} pairs lie within the third degree."),
+        ("families", "Families", "{n_ibd_close}."),
     )
     figures = [
         Figure(name, "draw_ibd", "Identity by descent", title, name, sizes)

@@ -14,13 +14,14 @@ from typing import Any
 
 import pandas as pd
 
-from ..compare.kinship import SAME
 from ..ibd.degrees import surely_close
 from ..io.files import read_json
 from ..io.tables import read_table
+from .isolation import isolation_words
+from .kin_verdict import kin_verdict
 from .newcomers import describe_newcomer
 from .outcome import Outcome
-from .words import count_relations, join, number, percent, plural
+from .words import join, number, percent, plural
 
 #: Most newcomers that have a sentence each; of more, one sentence counts them.
 MOST_NEWCOMERS = 3
@@ -28,6 +29,8 @@ MOST_NEWCOMERS = 3
 FOLLOWS, DIFFERS = 0.8, 0.2
 #: Share of the subsamples in which a stable sample falls into the same community.
 STABLE = 0.9
+#: Share of the samples that must be stable for the number of communities to count as a finding.
+MOSTLY = 0.5
 #: Labels with more values than this share of the samples (age, a name) divide nobody into groups.
 MOST_VALUES = 0.2
 
@@ -72,7 +75,7 @@ def tell(
         *_axes(outcome),
         *_communities(outcome, color_by),
         *_populations(outcome.folder),
-        *_relatives(outcome.folder),
+        *_relatives(outcome.folder, configuration["compare"]["kinship"]["min_kinship"]),
         *_segments(outcome.folder),
         *_newcomers(outcome, color_by),
         *_geography(outcome.folder),
@@ -183,48 +186,74 @@ def _communities(outcome: Outcome, color_by: str) -> list[Sentence]:
     if about["structure"] == "one":
         return []  # said by the axes
     if about["structure"] == "continuous":
-        text = "The structure is a gradient: no gap separates groups of samples."
+        text = continuity_words(about)
         return [Sentence("Groups", text, "communities")]
-    deepest = max(split["f_st"] for split in about["splits"])
-    text = (
-        f"Gaps separate {about['communities']} communities; the deepest split has an F_ST of "
-        f"{deepest:.3f}."
-    )
+    text = f"Gaps separate {about['communities']} communities."
     if about["fine"] > about["communities"]:
         text += f" Shallower gaps divide these into {about['fine']}."
-    text += _agreement(outcome, color_by) + _stability(outcome.folder)
+    text += _agreement(outcome, color_by) + stability_words(outcome.folder)
     return [Sentence("Groups", text, "communities")]
 
 
-def _stability(results: Path) -> str:
-    """How many samples fall into the same community when others are left out."""
+def continuity_words(about: dict[str, Any]) -> str:
+    """What structure without a gap is; a gradient only where its test was passed."""
+    if about["cline"] and about["cline"]["passed"]:
+        return "The structure is a gradient: samples spread along it, and no gap separates groups."
+    return (
+        "No gap separates groups of samples. That they lie along a gradient is not shown: "
+        "families, or groups that mixed samples join, look alike."
+    )
+
+
+def stability_words(results: Path) -> str:
+    """How many samples fall into the same community when others are left out.
+
+    Where fewer than half do, the number of communities is no finding, and the sentence says so.
+    """
     path = results / "communities/partition.tsv"
     if not path.exists():
         return ""
     values = pd.to_numeric(read_table(path).stability, errors="coerce").dropna()
     if values.empty:
         return ""
-    share = percent(float((values >= STABLE).mean()), 0)
-    least = percent(STABLE, 0)
-    return f" {share} of the samples keep their community in at least {least} of the subsamples."
+    stable = float((values >= STABLE).mean())
+    text = (
+        f" {percent(stable, 0)} of the samples keep their community in at least "
+        f"{percent(STABLE, 0)} of the subsamples"
+    )
+    if stable >= MOSTLY:
+        return f"{text}."
+    return f"{text}: the number of communities depends on who was sampled, so do not rely on it."
 
 
 def _agreement(outcome: Outcome, color_by: str) -> str:
-    """How far the communities follow the labels of the sheet."""
+    """How far the communities, as they are shown, follow the labels of the sheet.
+
+    The score of the finer communities stands beside it where there are some. Other partitions
+    (levels of the block model, HDBSCAN) are not what the sentence is about.
+    """
     path = outcome.folder / "communities/agreement.tsv"
-    table = read_table(path) if path.exists() else pd.DataFrame(columns=["label"])
-    table = table[table.label == color_by]
-    if not len(table) or int(table.labels.iloc[0]) > MOST_VALUES * len(outcome.samples):
+    if not path.exists():
+        return ""
+    table = read_table(path)
+    table = table[table.label == color_by].set_index("partition")
+    if "community" not in table.index:
+        return ""
+    labels = int(table.labels["community"])
+    if labels > MOST_VALUES * len(outcome.samples):
         return ""
     scores = pd.to_numeric(table.ari)
-    best = table.loc[scores.idxmax()]
-    if scores.max() >= FOLLOWS:
+    shown = scores["community"]
+    if shown >= FOLLOWS:
         how = "follow"
-    elif scores.max() >= DIFFERS:
+    elif shown >= DIFFERS:
         how = "partly follow"
     else:
         how = "do not follow"
-    return f" They {how} column “{color_by}” (ARI {float(best.ari):.2f})."
+    text = f" The communities {how} the {number(labels)} values of column “{color_by}” "
+    if "fine" not in table.index or table.groups["fine"] == table.groups["community"]:
+        return f"{text}(ARI {shown:.2f})."
+    return f"{text}(ARI {shown:.2f}; the {table.groups['fine']} finer ones {scores['fine']:.2f})."
 
 
 def _populations(results: Path) -> list[Sentence]:
@@ -237,16 +266,22 @@ def _populations(results: Path) -> list[Sentence]:
     if values.isna().all():
         return []
     most, least = pairs.loc[values.idxmax()], pairs.loc[values.idxmin()]
-    text = (
-        f"{most.population1} and {most.population2} differ most (F_ST {float(most.fst):.3f} ± "
-        f"{float(most.error):.3f})"
-    )
+    text = f"{most.population1} and {most.population2} differ most (F_ST {_with_error(most)})"
     if len(pairs) > 1:
-        text += f", {least.population1} and {least.population2} least ({float(least.fst):.3f})"
+        text += f", {least.population1} and {least.population2} least ({_with_error(least)})"
     found = about.get("admixed") or []
     if found:
         text += f". f3 indicates admixture in {join(found, 5)}"
     return [Sentence("Populations", f"{text}.", "population")]
+
+
+def _with_error(pair: pd.Series) -> str:
+    """F_ST and its standard error, with as many decimals as show the error."""
+    error = pd.to_numeric(pair.error, errors="coerce")
+    if pd.isna(error):
+        return f"{float(pair.fst):.3f}, error not estimable"
+    digits = 3 if error >= 0.0005 else 4
+    return f"{float(pair.fst):.{digits}f} ± {error:.{digits}f}"
 
 
 def _counts_of_relatives(results: Path) -> dict[str, int] | None:
@@ -257,20 +292,9 @@ def _counts_of_relatives(results: Path) -> dict[str, int] | None:
     return {k: int(v) for k, v in sorted(Counter(read_table(path).relation).items())}
 
 
-def _relatives(results: Path) -> list[Sentence]:
-    counts = _counts_of_relatives(results)
-    if counts is None:
-        return []
-    same = counts.pop(SAME, 0)
-    total = sum(counts.values())
-    if not same and not total:
-        return [Sentence("Relatives", "No relatives and no duplicates were found.", "comparisons")]
-    said = []
-    if same:
-        said.append(f"{plural(same, 'pair')} of duplicates or identical twins")
-    if total:
-        said.append(f"{plural(total, 'pair')} of relatives ({count_relations(counts)})")
-    return [Sentence("Relatives", f"{_sentence(' and '.join(said))}.", "comparisons")]
+def _relatives(results: Path, min_kinship: float) -> list[Sentence]:
+    text = kin_verdict(results, min_kinship)
+    return [] if text is None else [Sentence("Relatives", text, "comparisons")]
 
 
 def _segments(results: Path) -> list[Sentence]:
@@ -278,12 +302,22 @@ def _segments(results: Path) -> list[Sentence]:
     about = _read(results / "ibd/summary.json")
     if not about:
         return []
-    least = about["limits"]["min_cm"]
+    least, sure = about["limits"]["min_cm"], surely_close(about)
     text = (
         f"{plural(about['pairs_with_segments'], 'pair')} of samples share an IBD segment of at "
-        f"least {least:g} cM; {number(surely_close(about))} are related to the third degree or "
-        "closer (95 % interval)."
+        f"least {least:g} cM"
     )
+    if sure is None:
+        text += (
+            f". The {about['searched_cm']:.0f} cM that were searched are too few to tell degrees "
+            "of relationship."
+        )
+    else:
+        verb = "is" if sure == 1 else "are"
+        text += (
+            f"; {number(sure)} {verb} related to the third degree or closer (95 % interval; "
+            "duplicates are not counted)."
+        )
     return [Sentence("Descent", text, "ibd")]
 
 
@@ -301,15 +335,10 @@ def _newcomers(outcome: Outcome, color_by: str) -> list[Sentence]:
 
 
 def _geography(results: Path) -> list[Sentence]:
-    found = _read(results / "geography/isolation.json").get("all")
-    if not found:
+    about = _read(results / "geography/isolation.json")
+    if not about.get("all"):
         return []
-    p, shown = found["p"], f"rank correlation {found['correlation']:.2f}, p = {found['p']:.2g}"
-    if p <= 0.05 and found["correlation"] > 0:
-        text = f"Genetic distance grows with distance on the ground ({shown})."
-    else:
-        text = f"Genetic distance does not grow with distance on the ground ({shown})."
-    return [Sentence("Geography", text, "geography")]
+    return [Sentence("Geography", isolation_words(about), "geography")]
 
 
 def _interactions(sections: dict[str, Any]) -> list[Sentence]:
@@ -322,12 +351,16 @@ def _interactions(sections: dict[str, Any]) -> list[Sentence]:
 
 
 def _scan(scan: dict[str, Any]) -> str:
-    tests = f"{number(scan['tests'])} {scan['name']} tested"
-    if not scan["significant"]:
-        return f"No interaction of sites is significant ({tests})."
-    best = scan["rows"][0]
+    """The first significant hit, or that there is none, with the number its p is multiplied by."""
+    scanned = f"{number(scan['tests'])} {scan['name']} scanned"
+    best = scan["lead"]
+    if best is None:
+        return f"No interaction of sites is significant ({scanned})."
     sites = join([f"{name} ({place})" for name, place in best["sites"]])
-    text = f"The sites {sites} interact (p = {best['p']}, corrected for {tests})."
+    text = (
+        f"The sites {sites} interact (p = {best['p']} after multiplication by {best['tests']} "
+        f"tests; {scanned})."
+    )
     more = scan["significant_loci"] - 1
     return (
         f"{text} {plural(more, 'other locus is', 'other loci are')} significant."

@@ -322,7 +322,14 @@ def test_a_continuum_is_called_one(tmp_path, rng):
     write_npy(tmp_path / "pca.npy", line)
     about, _ = run_study(tmp_path, None)
     assert about["structure"] == "continuous" and about["communities"] == 1
-    assert "no gap between groups on the first 1: the structure is continuous" in describe(about)
+    text = describe(about)
+    assert "no gap between groups on the first 1, and all are shown as one community" in text
+    assert about["cline"]["passed"] and "They spread as along a gradient" in text
+    line = np.where(np.arange(135)[:, None] % 20, rng.normal(0, 0.01, (135, 1)), line)
+    write_npy(tmp_path / "pca.npy", line)  # a few samples far from the others
+    about, _ = run_study(tmp_path, None)
+    assert about["structure"] == "continuous" and not about["cline"]["passed"]
+    assert "They do not spread as along a gradient" in describe(about)
 
 
 def test_a_crash_of_graph_tool_is_not_reported_as_missing(tmp_path, graph_tool):

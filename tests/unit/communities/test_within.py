@@ -64,10 +64,14 @@ def test_the_page_says_so(found):
     about = {"samples": 352, "significant": 4, "components": 4, "structure": "discrete"}
     about |= {"splits": [split], "communities": 4, "fine": 4, "within": found}
     text = describe(about)
-    assert "Within community 1, structure is continuous" in text
+    assert "Within community 1, components computed there are significant, but leave no gap" in text
     assert "Within community 2, no component computed there is significant." in text
-    assert "Within community 3, there are finer groups." in text
+    # A gap that only a community's own components show makes no group on the page.
+    assert "finer groups" not in text
+    assert "Within community 3, components computed there show a gap that those of" in text
     assert "Within community 4, there are too few" in text
+    about["within"] = [one | {"fine": 1 + (one["community"] == 3)} for one in found]
+    assert "Within community 3, there are finer groups." in describe(about)
     about["within"] = [one | {"structure": "one"} for one in found]
     assert "Within communities 1, 2, 3 and 4, no component" in describe(about)
 

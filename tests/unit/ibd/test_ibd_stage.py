@@ -116,6 +116,9 @@ def test_pairs_are_sums_of_segments():
     assert list(table.columns) == PAIRS
     assert table.iloc[0, :8].tolist() == ["a", "b", "x", "x", 2, 18.0, 10.0, 5.0]
     assert table.kinship.tolist() == pytest.approx([23 / 80, 7 / 80])
+    assert set(table.degree) == {"NA"}  # 20 cM tell no degree
+    padded = DegreeScale(np.array([10.0, 10.0, *[6.0] * 9]), 7.0)  # 6 cM can hold no segment
+    assert padded.kinship(18.0, 5.0) == scale.kinship(18.0, 5.0)
     assert table.iloc[1, :8].tolist() == ["a", "c", "x", "y", 1, 7.0, 7.0, 0.0]
     assert pairs_table([], {}, scale).empty
 

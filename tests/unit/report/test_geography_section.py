@@ -10,6 +10,7 @@ from readable import checked
 from popdesic.geography.measure import measure_geography
 from popdesic.report.figures import draw_figures
 from popdesic.report.figures.geography import draw_geography
+from popdesic.report.isolation import isolation_words
 from popdesic.report.page import write_report
 from popdesic.report.registry import geography_figures, study_figures
 from popdesic.report.sections.geography import geography_section
@@ -91,17 +92,33 @@ def test_results_of_removed_coordinates_are_not_shown(study):
     ("changes", "words"),
     [
         ({"p": 0.001, "correlation": 0.5, "exact": False, "permutations": 999}, "differ more"),
+        ({"p": 0.04, "correlation": -0.1, "exact": False, "permutations": 999}, "no evidence"),
         ({"p": 0.2, "correlation": 0.1, "exact": False, "permutations": 999}, "no evidence"),
         ({"p": 1 / 6, "correlation": 0.9, "exact": True, "permutations": 6}, "cannot be shown"),
     ],
 )
 def test_words_follow_the_test(changes, words):
-    from popdesic.report.sections.geography import _isolation_words
-
-    about = {"places": 9, "all": changes, "within": {"p": 0.6}}
-    text = _isolation_words(about)
+    about = {"places": 9, "all": changes, "within": {"p": 0.6}, "communities": 2}
+    text = isolation_words(about)
     assert words in text
-    assert ("Within communities there is no evidence" in text) == (changes["p"] <= 0.05)
+    assert ("within communities there is no evidence" in text) == (words == "differ more")
+
+
+@pytest.mark.parametrize(
+    ("communities", "mixed", "called"), [(None, None, False), (1, 0, True), (4, 5, False)]
+)
+def test_isolation_by_distance_needs_the_test_within_communities(communities, mixed, called):
+    """Mixtures that differ by place give the same correlation."""
+    found = {"p": 0.005, "correlation": 0.85, "exact": False, "permutations": 999}
+    about = {"places": 7, "all": found, "communities": communities}
+    about["places_without_community"] = mixed
+    text = isolation_words(about)
+    assert text.startswith("Places farther apart differ more (rank correlation 0.85, p = 0.005)")
+    assert text.endswith(": isolation by distance.") == called
+    assert ("not called isolation by distance" in text) == (not called)
+    assert ("In 5 of 7 places no community has a majority" in text) == (mixed == 5)
+    within = about | {"communities": 4, "within": {"p": 0.01}}
+    assert isolation_words(within).endswith("within communities too: isolation by distance.")
 
 
 def test_figures_exist_only_with_places():

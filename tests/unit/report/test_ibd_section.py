@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 from readable import checked
 
+from popdesic.ibd.cohorts import pairs_table
+from popdesic.ibd.degrees import DegreeScale
 from popdesic.report.figures.ibd import draw_ibd
 from popdesic.report.sections.ibd import ibd_section
 
@@ -17,7 +19,8 @@ ABOUT = {
     "map": None,
     "sites": 19000,
     "used": 19000,
-    "genome_cm": 59.96,
+    "genome_cm": 3500.0,
+    "searched_cm": 3400.0,
     "window_sites": 128,
     "lod_of_shortest": 99.8,
     "founders": 90,
@@ -29,7 +32,7 @@ ABOUT = {
 }
 
 
-def study(folder: Path, degrees: list[str], total: list[float]) -> Path:
+def study(folder: Path, degrees: list[str], total: list[float], **changes: float) -> Path:
     """results/ of pairs with these degrees and total lengths."""
     results = folder / "results"
     (results / "ibd").mkdir(parents=True)
@@ -52,13 +55,17 @@ def study(folder: Path, degrees: list[str], total: list[float]) -> Path:
         }
     )
     pairs.to_csv(results / "ibd/pairs.tsv", sep="\t", index=False)
-    counts = {name: degrees.count(name) for name in dict.fromkeys(degrees)}
-    about = ABOUT | {
-        "pairs_with_segments": n,
-        "segments": int(pairs.segments.sum()),
-        "pairs_by_degree": counts,
-        "pairs_by_farthest_degree": {"distant": n},
-    }
+    counts = {name: degrees.count(name) for name in dict.fromkeys(degrees) if name != "NA"}
+    about = (
+        ABOUT
+        | changes
+        | {
+            "pairs_with_segments": n,
+            "segments": int(pairs.segments.sum()),
+            "pairs_by_degree": counts,
+            "pairs_by_farthest_degree": {"distant": n} if counts else {},
+        }
+    )
     (results / "ibd/summary.json").write_text(json.dumps(about))
     with checked():
         assert draw_ibd(results / "ibd/pairs.tsv", results / "figures") == ["ibd", "families"]
@@ -85,10 +92,39 @@ def test_words_and_rounded_numbers(tmp_path):
     )
     assert [row["total_cM"] for row in section["rows"]] == ["53.0", "52.8", "14.0", "9.0"]
     assert section["rows"][2]["kinship"] == "0.058"
+    assert section["words"][2].endswith("degrees one to three for 0 pairs.")
     assert section["n"] == 4 and [figure.name for figure in section["figures"]] == [
         "ibd",
         "families",
     ]
+
+
+def test_degrees_are_withheld_on_a_short_genome(tmp_path):
+    """What is said follows from the table and the summary that the stage writes."""
+    scale = DegreeScale(np.array([40.0, 30.0, 5.0]), 7.0)
+    total = np.array([70.0, 35.0, 8.0])
+    table = pairs_table(
+        [
+            pd.DataFrame({"sample1": ["a", "b", "c"], "sample2": ["x", "y", "z"]}).assign(
+                segments=1, total_cM=total, longest_cM=total, ibd2_cM=[70.0, 0.0, 0.0]
+            )
+        ],
+        {},
+        scale,
+    )
+    # A copy shares all that is searched: contigs that can hold no segment do not count.
+    assert table.kinship.tolist() == pytest.approx([0.5, 0.125, 8 / 280])
+    assert set(table.degree) | set(table.degree_low) | set(table.degree_high) == {"NA"}
+    results = study(tmp_path, ["NA"] * 3, total.tolist(), searched_cm=scale.searched_cm)
+    section = ibd_section(results, results / "figures", True)
+    assert section["words"][1:] == [
+        "Their degrees of relationship are withheld: only 70 cM were searched, and less than "
+        "1\u202f000 cM cannot tell degrees."
+    ]
+    families = section["figures"][1]
+    assert "withheld" in families.sizes
+    svg = (results / "figures/families.svg").read_text("utf-8")
+    assert "too short to tell degrees" in svg and "nobody within" not in svg
 
 
 def test_without_segments(tmp_path):

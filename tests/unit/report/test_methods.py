@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from outcomes import configuration, make_results
 
+from popdesic.compare.resolution import resolve
 from popdesic.io.files import write_json
 from popdesic.report.methods import REFERENCES, Methods, describe_methods
 
@@ -61,6 +62,7 @@ def test_counts_and_limits_are_those_of_the_study(tmp_path):
         ("ibis", ["population"], {}),
         ("degrees", ["population"], {}),
         ("mantel", ["population"], {}),
+        ("weights", SECTIONS, {"epistasis": {"order": [2], "score": "k2"}}),
         ("boost", SECTIONS, {"epistasis": {"order": [2], "score": "k2"}}),
         ("blocks", SECTIONS, {"communities": {"methods": ["hdbscan"]}}),
         ("hdbscan", SECTIONS, {"communities": {"methods": ["blockmodel"]}}),
@@ -85,6 +87,62 @@ def test_sites_that_are_not_pruned_are_not_said_to_be(tmp_path):
         "LD pruned at r² = 0.2, without regions of long-range LD"
         in (methods(tmp_path / "b").paragraphs[2])
     )
+
+
+def test_the_test_of_components_is_the_one_that_decided(tmp_path):
+    noise = {"shift": 29.8, "spread": 2.3, "limit": 2.6}
+    found = methods(tmp_path / "a", axes={"noise": noise})
+    assert "signs flipped at random, in stretches of 10 Mb" in found.paragraphs[2]
+    assert {REFERENCES["signs"], REFERENCES["oadp"]} <= set(found.references)
+    bare = {"shift": 0.0, "spread": 1.0, "limit": 0.0}  # the law of Tracy and Widom as it is
+    assert REFERENCES["signs"] not in methods(tmp_path / "b", axes={"noise": bare}).references
+
+
+@pytest.mark.parametrize(
+    ("variance", "words"),
+    [
+        (1e-5, "20 founders of which no two have a KING-robust kinship [3] of 0.0884 or more at"),
+        (6e-4, "(the limit of 0.0884 was raised to what the panel resolves)"),
+        (0.02, "20 founders of which none is a duplicate of another at"),
+    ],
+)
+def test_founders_are_as_unrelated_as_the_panel_could_tell(tmp_path, variance, words):
+    outcome, _ = make_results(tmp_path, COHORTS, ["old"], matrices=False)
+    limits = {"panel": "x", "sites": 20_000, "founders": 20, "max_mismatch": 0.02}
+    found = resolve(variance, 0.3, 1e-6, **limits)
+    write_json(outcome.folder / "compare/kinship.json", vars(found))
+    text = describe_methods(outcome, configuration(), ["communities"]).paragraphs[2]
+    assert words in text
+    if "raised" in words:
+        assert f"of {found.smallest_kinship:.3f} or more" in text
+
+
+def test_the_scan_is_described_as_it_was_done(tmp_path):
+    outcome, _ = make_results(tmp_path, COHORTS, ["old"], matrices=False)
+    settings = configuration()
+    settings["epistasis"] = settings["epistasis"] | {"order": [2, 3]}
+    write_json(outcome.folder / "epistasis/plan.json", {"sites": 17})
+    text = describe_methods(outcome, settings, ["epistasis"]).text()
+    assert (
+        "All pairs and triples of 17 of the panel’s 40 sites, partners at least 500\u202f000 bp "
+        "apart on one chromosome and with an r² of at most 0.1, were scanned for an interaction in "
+        "the phenotype." in text
+    )
+    settings["epistasis"] |= {"score": "k2", "min_distance_bp": 0, "max_r2": 1}
+    write_json(outcome.folder / "epistasis/plan.json", {"sites": 40})
+    text = describe_methods(outcome, settings, ["epistasis"]).text()
+    assert "All pairs and triples of 40 sites were scanned for association with" in text
+    assert REFERENCES["weights"] not in text
+
+
+@pytest.mark.parametrize(("searched", "told"), [(60.0, False), (3400.0, True)])
+def test_degrees_are_described_where_they_were_told(tmp_path, searched, told):
+    outcome, _ = make_results(tmp_path, COHORTS, ["old"], matrices=False)
+    about = {"searched_cm": searched, "pairs_by_farthest_degree": {}}
+    write_json(outcome.folder / "ibd/summary.json", about)
+    found = describe_methods(outcome, configuration(), ["ibd"])
+    assert ("Degrees of relationship" in found.text()) == told
+    assert (REFERENCES["degrees"] in found.references) == told
 
 
 def test_mixture_components_are_described_where_some_were_fitted(tmp_path):

@@ -220,7 +220,7 @@ def unstable(tmp_path):
         ),
         ({"pca": 0.8, "umap_genotypes_2": 0.85, "umap_pcs_2": 0.9}, STEMS[2], "0.900"),
         ({"pca": 0.8, "umap_genotypes_2": 0.95, "pcoa_genotypes_2": 0.9}, STEMS[3], "PCoA"),
-        ({"pca": 0.8, "umap_genotypes_2": 0.95}, STEMS[2], "No other map"),
+        ({"pca": 0.8, "umap_genotypes_2": 0.95}, STEMS[2], "No other stable map"),
     ],
 )
 def test_an_unstable_map_is_not_shown_first(unstable, scores, chosen, words):

@@ -503,12 +503,16 @@ def test_a_closure_of_two_alphas_is_told_once(tmp_path, listed, times):
             "0.900.",
         ),
         (
-            {"alpha": 1.0, "reason": "same order"},
-            "So geodesics change little here: plain distances are shown.",
+            {"alpha": 1.0, "reason": "same order", "best": 0.4504},
+            "Geodesics are neither better nor worse here: plain distances are shown.",
         ),
         (
-            {"alpha": 1.0, "reason": "plain"},
-            "So geodesics change little here: plain distances are shown.",
+            {"alpha": 1.0, "reason": "plain", "best": 0.722, "plain": 0.785},
+            "Geodesics are worse by 0.063 here: plain distances are shown.",
+        ),
+        (
+            {"alpha": 1.0, "reason": "same order", "best": 0.46},
+            "Geodesics are better by 0.010 here: plain distances are shown.",
         ),
         ({"alpha": 1.0, "reason": "no evidence"}, "(0.500, plain 0.450)."),
         ({"alpha": 1.0, "reason": "too few"}, "(0.500, plain 0.450)."),
@@ -519,7 +523,7 @@ def test_the_choice_of_geodesics_is_explained(tmp_path, choice, words):
     text = found["Choice of geodesics (genotypes)"].text
     assert text == f"Genotype distances: Geodesics with α = 4 order pairs best {words}".replace(
         "best So", "best (0.500, plain 0.450). So"
-    )
+    ).replace("best Geodesics", "best (0.500, plain 0.450). Geodesics")
     text = found["Choice of geodesics (pcs)"].text
     assert text.endswith(f"{words} Distances are of 8 components.")
 

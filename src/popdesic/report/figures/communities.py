@@ -124,6 +124,8 @@ def draw_confusion(values: pd.Series, title: str, table: pd.DataFrame) -> Figure
     Shades are shares of the label's samples, so that rows of different size can be compared.
     """
     columns = [column for column in COLUMNS if column in table]
+    if "fine" in table and (table.fine == table.community).all():
+        columns.remove("fine")  # the same panel twice
     labels = _folded(values.where(~values.isin(UNKNOWN), "not known"), MOST_ROWS)
     rows = sorted(labels.unique(), key=lambda label: (label in ("others", "not known"), label))
     height = max(HEIGHT, 0.19 * len(rows) + 1.1)

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ...ibd.degrees import DEGREES, LAST_CLOSE
+from ...ibd.degrees import DEGREES, LAST_CLOSE, UNTOLD
 from ..words import number, plural
 from .style import ALARM, INK, PALETTE, Entry, new_figure, shorten
 
@@ -67,7 +67,9 @@ def draw_families(pairs: pd.DataFrame) -> Figure:
         _draw_family(axes, rows)
     left_out = len(families) - len(drawn)
     if not families:
-        panels[0].text(0, 0.5, "nobody within the third degree", transform=panels[0].transAxes)
+        untold = len(pairs) and (pairs.degree == DEGREES[UNTOLD]).all()
+        text = "genome too short to tell degrees" if untold else "nobody within the third degree"
+        panels[0].text(0, 0.5, text, transform=panels[0].transAxes)
     elif left_out:
         largest = len(people_of(families[0]))
         text = f"{plural(left_out, 'further family', 'further families')} not drawn"

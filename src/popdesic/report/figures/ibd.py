@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from ...ibd.degrees import DEGREES
 from ...io.tables import read_table
 from .families import draw_families
-from .style import ALARM, PALETTE, Entry, new_figure, plain_ticks, save_figure, styled
+from .style import ALARM, OTHER_COLOUR, PALETTE, Entry, new_figure, plain_ticks, save_figure, styled
 
 #: Colours of the degrees from 0 on.
-COLOURS = (ALARM, *(PALETTE[k] for k in (0, 1, 2, 4, 5, 6, 7)))
+COLOURS = (ALARM, *(PALETTE[k] for k in (0, 1, 2, 4, 5, 6, 7)), OTHER_COLOUR)
 #: Bins of the histogram of totals, over their logarithms.
 BINS = 40
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from ...communities.cline import LEAST_SPREAD
 from ...communities.geodesics import HDBSCAN_SAMPLES
 from ...communities.splits import MAX_P, MIN_DIP, MIN_WIDTH
 from ...io.files import read_json
@@ -100,9 +101,8 @@ def describe(about: dict[str, Any]) -> str:
     if about["structure"] == "continuous":
         text = (
             f"{axes} {components} {'are' if axes > 1 else 'is'} significant, but the samples leave "
-            f"no gap between groups{f' on the first {used}' if used < axes else ''}: the structure "
-            "is continuous, as along a cline or with isolation by distance, and all samples are "
-            "shown as one community."
+            f"no gap between groups{f' on the first {used}' if used < axes else ''}, and all are "
+            f"shown as one community. {_spread(about['cline'])}"
         )
         if gaps:
             text += (
@@ -116,7 +116,8 @@ def describe(about: dict[str, Any]) -> str:
     text = (
         f"{about['communities']} communities are separated by gaps between samples on the "
         f"{f'first {used} of {axes}' if used < axes else axes} significant {components}. "
-        f"F_ST between the two halves of the deepest split is {max(depths):.3f}"
+        f"F_ST between the two halves of the deepest split is {max(depths):.3f}; a half pools all "
+        "communities in it, so this is not the F_ST of two populations"
     )
     if about["fine"] > about["communities"]:
         text += (
@@ -131,18 +132,45 @@ def describe(about: dict[str, Any]) -> str:
     return text + _within(about) + _hdbscan(about)
 
 
+def _spread(cline: dict[str, Any] | None) -> str:
+    """Whether samples spread as along a gradient, with the numbers that decide."""
+    if cline is None:
+        return "There are too few samples to say whether they spread as along a gradient."
+    shown = (
+        "on the coordinate along which they differ most, the middle four fifths of them take up "
+        f"{cline['spread']:.2f} of the range (a gradient: at least {LEAST_SPREAD:g})"
+    )
+    if cline["passed"]:
+        return f"They spread as along a gradient, or with isolation by distance: {shown}."
+    if cline["spread"] >= LEAST_SPREAD:
+        return (
+            "That they lie along a gradient is not shown: the widest gap is deep, and only too "
+            "narrow for a split, as between groups that mixed samples join."
+        )
+    return (
+        f"They do not spread as along a gradient: {shown}. Families, or a few samples of another "
+        "ancestry, can look like this."
+    )
+
+
+def _kind(one: dict[str, Any]) -> str:
+    """`structure` within a community; ``hidden`` where only its own components show a gap."""
+    return "hidden" if one["structure"] == "discrete" and one["fine"] == 1 else one["structure"]
+
+
 def _within(about: dict[str, Any]) -> str:
-    """Which communities are continua, which hold finer groups, and in which nothing was found."""
+    """Which communities hold finer groups or structure without a gap, and which show nothing."""
     words = {
-        "continuous": "structure is continuous: components computed there are significant, but "
-        "leave no gap",
+        "continuous": "components computed there are significant, but leave no gap between groups",
         "discrete": "there are finer groups",
+        "hidden": "components computed there show a gap that those of all samples do not show: "
+        "look at a study of these samples alone",
         "one": "no component computed there is significant",
         "unknown": "there are too few unrelated samples to look for structure",
     }
     text = ""
     for kind, what in words.items():
-        own = [str(one["community"]) for one in about["within"] if one["structure"] == kind]
+        own = [str(one["community"]) for one in about["within"] if _kind(one) == kind]
         if own:
             listed = " and ".join(filter(None, [", ".join(own[:-1]), own[-1]]))
             text += f" Within communit{'ies' if len(own) > 1 else 'y'} {listed}, {what}."

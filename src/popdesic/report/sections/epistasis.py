@@ -12,7 +12,7 @@ from ...epistasis.kin import kin_warnings, related_pairs
 from ...epistasis.options import LOCI_NAMES, NAMES
 from ...epistasis.p_values import p_of_hits
 from ...epistasis.scores import SCORES
-from ...epistasis.single_sites import genomic_control
+from ...epistasis.single_sites import genomic_control, genomic_control_error
 from ...epistasis.structure import strata_warnings, structure_warnings
 from ...io.files import read_json
 from ...io.tables import read_table
@@ -49,7 +49,8 @@ def epistasis_section(
         ``scans``: for each order its ``name``, ``tests``, ``permutations``, ``significant`` hits by
         the p of their interaction and their ``significant_loci``, ``associated`` hits, those by
         ``permuted`` phenotypes, hits in ``cis``, ``loci`` and ``rows`` (at most MOST_ROWS each,
-        formatted), ``n_loci`` and ``figures`` (FigureText);
+        formatted), ``lead`` (the first significant hit as such a row, or None), ``n_loci`` and
+        ``figures`` (FigureText);
         ``power`` and ``refit``: rows, empty if not requested; ``power_figures``: FigureText;
         ``screen``: as a scan, or None.
     """
@@ -108,7 +109,8 @@ def _main_effects(
     columns = ["chi2", "p", "p_adjusted"]
     table = pd.read_csv(path, sep="\t", usecols=columns, na_values="NA")
     tested = int(table.p.notna().sum())
-    factor = f"{genomic_control(table.chi2.to_numpy(float)):.3f}"
+    error = genomic_control_error(tested)
+    factor = f"{genomic_control(table.chi2.to_numpy(float)):.2f} ± {error:.2f}"
     sizes = {"n_tested_sites": number(tested), "lambda_gc": factor}
     return {
         "tested": tested,
@@ -174,15 +176,19 @@ def _scan(folder: Path, stem: str, order: int, name: str, plan: dict[str, int]) 
     path = folder / LOCI.get(stem, "none")
     loci = read_table(path) if path.exists() else pd.DataFrame()
     rows = [
-        _row(row, order, value, permutations)
+        _row(row, order, value, permutations, tests)
         for (_, row), value in zip(hits.head(MOST_ROWS).iterrows(), p, strict=False)
     ]
+    first = int(good.argmax()) if good.any() else None
     return {
         "name": name,
         "order": order,
         "tests": tests,
         "permutations": permutations,
         "hits": len(hits),
+        "lead": None
+        if first is None
+        else _row(hits.iloc[first], order, p[first], permutations, tests),
         "significant": int(good.sum()),
         "significant_loci": hits.locus[good].nunique() if "locus" in hits else 0,
         "associated": int((_column(hits, "p_association") <= SIGNIFICANT).sum()),
@@ -202,7 +208,8 @@ def _places(row: pd.Series, order: int) -> list[tuple[str, str]]:
     return [(row[f"id{k}"], f"{row[f'chrom{k}']}:{row[f'pos{k}']}") for k in range(1, order + 1)]
 
 
-def _row(row: pd.Series, order: int, p: float, permutations: int) -> dict[str, Any]:
+def _row(row: pd.Series, order: int, p: float, permutations: int, tests: int) -> dict[str, Any]:
+    """A hit as text; `tests` of its scan, by which its p is multiplied if it has no own number."""
     return {
         "rank": row["rank"],
         "locus": row.get("locus", "NA"),
@@ -211,7 +218,7 @@ def _row(row: pd.Series, order: int, p: float, permutations: int) -> dict[str, A
         "main": ", ".join(f"{float(row[f'main{k}']):.1f}" for k in range(1, order + 1)),
         "gain": f"{float(row['interaction_gain']):.2f}",
         "lr_p": p_text(float(row["lr_p"])),
-        "tests": number(round(float(row["tests"]))) if "tests" in row else "NA",
+        "tests": number(round(float(row.get("tests", tests)))),
         "cis": row.get("cis", "NA"),
         "p": p_text(p),
         "association": p_text(float(row.get("p_association", np.nan))),

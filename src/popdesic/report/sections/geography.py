@@ -8,12 +8,11 @@ from typing import Any
 from ...geography.coordinates import has_places
 from ...io.files import read_json
 from ..inline import describe_drawn
+from ..isolation import isolation_words
 from ..outcome import Outcome
 from ..registry import geography_figures
 from ..words import join, number, percent, plural
 
-#: Largest p that the page calls isolation by distance.
-LIMIT = 0.05
 KINDS = {
     "all": "all pairs",
     "within": "within communities",
@@ -41,37 +40,13 @@ def geography_section(outcome: Outcome, figures: Path) -> dict[str, Any] | None:
         "n_edges": number(about["edges"]),
     }
     return {
-        "words": [_isolation_words(about), *_barrier_words(about)],
+        "words": [isolation_words(about), *_barrier_words(about)],
         "notes": _notes(about),
         "rows": [_row(name, about[kind]) for kind, name in KINDS.items() if about.get(kind)],
         "linearised": about["measure"].startswith("F_ST"),
         "unit": "km" if about["unit"] == "km" else "unit",
         "figures": describe_drawn(geography_figures(True), figures, sizes),
     }
-
-
-def _isolation_words(about: dict[str, Any]) -> str:
-    """What the test over all pairs says."""
-    found = about.get("all")
-    if not found:
-        return "Isolation by distance was not measured: too few pairs of places can be compared."
-    shown = f"rank correlation {found['correlation']:.2f}, p = {found['p']:.2g}"
-    if found["exact"] and 1 / found["permutations"] > LIMIT:
-        return (
-            f"With {plural(about['places'], 'place')} there are only {found['permutations']} "
-            f"arrangements, so no p can be below {1 / found['permutations']:.2g}: isolation by "
-            f"distance cannot be shown ({shown})."
-        )
-    if found["p"] > LIMIT:
-        return f"There is no evidence of isolation by distance ({shown})."
-    text = f"Places farther apart differ more: isolation by distance ({shown})."
-    within = about.get("within")
-    if within and within["p"] > LIMIT:
-        text += (
-            " Within communities there is no evidence of it, so it may only reflect that "
-            "communities live in different regions."
-        )
-    return text
 
 
 def _barrier_words(about: dict[str, Any]) -> list[str]:

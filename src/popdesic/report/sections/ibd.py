@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ...ibd.degrees import surely_close
+from ...ibd.degrees import LEAST_SEARCHED, surely_close
 from ...ibd.windows import FEWEST_SAMPLES
 from ...io.files import read_json
 from ...io.tables import read_table
@@ -15,8 +15,6 @@ from ..words import join, number, percent, plural
 
 #: Most pairs of the table on the page; the file has all.
 MOST_PAIRS = 20
-#: Where less is searched, a tenth of a human genome, the page says that intervals are wide.
-SHORT_CM = 350
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 
@@ -37,7 +35,7 @@ def ibd_section(results: Path, figures: Path, enabled: bool) -> dict[str, Any] |
     sizes = {
         "n_ibd_pairs": number(about["pairs_with_segments"]),
         "n_ibd_segments": number(about["segments"]),
-        "n_ibd_close": number(surely_close(about)),
+        "n_ibd_close": close_words(about),
     }
     return {
         "words": _words(about),
@@ -57,6 +55,12 @@ def _words(about: dict[str, Any]) -> list[str]:
         f"of at least {least:g} cM."
     )
     degrees = about["pairs_by_degree"]
+    if surely_close(about) is None:
+        return [
+            text,
+            f"Their degrees of relationship are withheld: only {about['searched_cm']:.0f} cM were "
+            f"searched, and less than {number(int(LEAST_SEARCHED))} cM cannot tell degrees.",
+        ]
     if not degrees:
         return [text]
     listed = [
@@ -67,8 +71,16 @@ def _words(about: dict[str, Any]) -> list[str]:
     return [
         text,
         f"By total length, {join(listed)}.",
-        f"The whole 95 % interval lies within the third degree for {plural(sure, 'pair')}.",
+        f"The whole 95 % interval lies within degrees one to three for {plural(sure, 'pair')}.",
     ]
+
+
+def close_words(about: dict[str, Any]) -> str:
+    """How many pairs are surely close relatives, or that it cannot be told."""
+    sure = surely_close(about)
+    if sure is None:
+        return "degrees withheld, genome too short"
+    return f"{plural(sure, 'pair')} within degrees one to three by the whole interval"
 
 
 def _degree(name: str) -> str:
@@ -88,15 +100,11 @@ def _row(row: dict[str, str]) -> dict[str, str]:
 def _notes(about: dict[str, Any]) -> list[str]:
     used = about["used"]
     notes = [
-        f"{number(used)} of {number(about['sites'])} sites ({about['genome_cm']:.0f} cM) were "
-        f"searched in windows of {about['window_sites']} sites. The shortest segment allowed has "
-        f"a mean LOD of {about['lod_of_shortest']:.0f}."
+        f"{number(used)} of {number(about['sites'])} sites ({about['genome_cm']:.0f} cM, of which "
+        f"{about['searched_cm']:.0f} on contigs that can hold a segment) were searched in windows "
+        f"of {about['window_sites']} sites. The shortest segment allowed has a mean LOD of "
+        f"{about['lod_of_shortest']:.0f}."
     ]
-    if about["genome_cm"] < SHORT_CM:
-        notes.append(
-            "Intervals of degrees are wide, because only a small part of a human genome's 3 500 cM "
-            "was searched."
-        )
     if about["founders"] < FEWEST_SAMPLES:
         notes.append(
             f"Segments may have been missed: frequencies of {about['founders']} founders make what "

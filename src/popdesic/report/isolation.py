@@ -1,0 +1,52 @@
+"""What the tests of isolation by distance say together, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .words import number, plural
+
+#: Largest p that the page calls isolation by distance.
+LIMIT = 0.05
+
+
+def isolation_words(about: dict[str, Any]) -> str:
+    """What the tests say; isolation by distance only where groups cannot explain it.
+
+    Over all pairs, groups that live apart, or are mixed in shares that differ by place, give the
+    same correlation. So where there are several communities, the test within these must agree.
+    """
+    found = about.get("all")
+    if not found:
+        return "Isolation by distance was not measured: too few pairs of places can be compared."
+    shown = f"rank correlation {found['correlation']:.2f}, p = {found['p']:.2g}"
+    if found["exact"] and 1 / found["permutations"] > LIMIT:
+        return (
+            f"With {plural(about['places'], 'place')} there are only {found['permutations']} "
+            f"arrangements, so no p can be below {1 / found['permutations']:.2g}: isolation by "
+            f"distance cannot be shown ({shown})."
+        )
+    if found["p"] > LIMIT or found["correlation"] <= 0:
+        return f"There is no evidence of isolation by distance ({shown})."
+    text = f"Places farther apart differ more ({shown})"
+    within, communities = about.get("within"), about["communities"]
+    if within and within["p"] <= LIMIT:
+        return f"{text}, within communities too: isolation by distance."
+    if within:
+        return (
+            f"{text}, but within communities there is no evidence of it (p = {within['p']:.2g}): "
+            "it may only reflect that communities live in different regions."
+        )
+    if communities is None:
+        return (
+            f"{text}. Communities were not sought, so groups that live apart may explain this: it "
+            "is not called isolation by distance."
+        )
+    if communities == 1:
+        return f"{text}: isolation by distance."
+    mixed = about["places_without_community"]
+    return (
+        f"{text}. It is not called isolation by distance: the test within communities did not run. "
+        f"In {number(mixed)} of {plural(about['places'], 'place')} no community has a majority, "
+        "and mixtures that differ by place give the same."
+    )

@@ -1,0 +1,126 @@
+"""One verdict on relatives and duplicates, from kinship, PC-Relate, identity and segments."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+
+from ..compare.kinship import SAME
+from ..compare.resolution import FIRST, SECOND, THIRD, Resolution, load_resolution
+from ..ibd.degrees import surely_close
+from ..io.files import read_json
+from ..io.tables import read_table
+from .words import count_relations, join, plural
+
+#: Degrees of relatives, closest first, with their smallest kinship.
+DEGREES = {"first": FIRST, "second": SECOND, "third": THIRD}
+#: A limit in the configuration may be rounded by this share (0.0884 for 2**-3.5).
+ROUNDED = 1e-3
+
+
+def kin_verdict(results: Path, min_kinship: float) -> str | None:
+    """What all analyses of a study together say of relatives; None if kinship was not computed.
+
+    Nothing is called absent that the panel cannot show, or that another analysis found.
+
+    Parameters
+    ----------
+    min_kinship : float
+        `compare.kinship.min_kinship`: pairs with less are not listed.
+    """
+    path = results / "compare/kinship.tsv"
+    if not path.exists():
+        return None
+    table = read_table(path)
+    king = Counter(table.relation)
+    king.pop(SAME, None)
+    resolution = results / "compare/kinship.json"
+    found = load_resolution(resolution) if resolution.exists() else None
+    same = _same_pairs(results, table)
+    said = []
+    if same:
+        said.append(f"{plural(same, 'pair')} of duplicates or identical twins")
+    if king:
+        said.append(_relatives(king))
+    other = _others(results, king.total())
+    if said:
+        text = f"{' and '.join(said)}.{other}"
+    elif other:
+        text = f"KING-robust kinship lists no relatives.{other}"
+    else:
+        return _nothing(results, found, min_kinship)
+    return f"{text}{_limit(found)}"
+
+
+def _relatives(counts: Counter[str]) -> str:
+    listed = count_relations(dict(sorted(counts.items())))
+    return f"{plural(counts.total(), 'pair')} of relatives ({listed})"
+
+
+def _same_pairs(results: Path, kinship: pd.DataFrame) -> int:
+    """Pairs of samples of one person, by identity or, where this was not sought, by kinship."""
+    rows = kinship[kinship.relation == SAME]
+    pairs = {frozenset(pair) for pair in zip(rows.sample_a, rows.sample_b, strict=True)}
+    path = results / "compare/identity.tsv"
+    if path.exists():
+        table = read_table(path)
+        table = table[table.verdict == "same"]
+        pairs |= {frozenset(pair) for pair in zip(table["query"], table["match"], strict=True)}
+    return len(pairs)
+
+
+def _others(results: Path, king: int) -> str:
+    """A sentence on each analysis that finds other relatives than KING-robust kinship."""
+    text, known = "", king
+    path = results / "compare/pc_relate.tsv"
+    if path.exists():
+        relations = Counter(read_table(path).relation)
+        counts = Counter({k: n for k, n in relations.items() if k not in (SAME, "distant")})
+        if counts.total() != king:
+            what = _relatives(counts) if counts else "none"
+            text += f" PC-Relate, which allows for ancestry, finds {what}."
+            known = max(known, counts.total())
+    path = results / "ibd/summary.json"
+    close = surely_close(read_json(path)) if path.exists() else None
+    if close and not known:
+        text += f" Shared segments show {plural(close, 'pair')} of relatives."
+    return text
+
+
+def _told(found: Resolution, min_kinship: float) -> list[str]:
+    """Degrees of which every pair would be listed."""
+    least = min_kinship * (1 - ROUNDED)
+    return [name for name, kinship in DEGREES.items() if name in found.degrees and kinship >= least]
+
+
+def _nothing(results: Path, found: Resolution | None, min_kinship: float) -> str:
+    """The verdict where no analysis found anybody."""
+    degrees = _told(found, min_kinship) if found else []
+    identity = (results / "compare/identity.tsv").exists()
+    duplicates = bool(identity and found and found.least_called is not None)
+    absent = ["no duplicates"] if duplicates else []
+    hidden = ["duplicates"] if identity and not duplicates else []
+    if degrees:
+        absent.append(f"no relatives of the {' or '.join(degrees)} degree")
+    else:
+        hidden.append("relatives")
+    said = []
+    if absent:
+        said.append(f"{join(absent)} were found.")
+    if hidden:
+        said.append(f"{join(hidden)} cannot be identified on this panel.")
+    return " ".join(text[:1].upper() + text[1:] for text in said) + _limit(found, not degrees)
+
+
+def _limit(found: Resolution | None, said: bool = False) -> str:
+    """Which relatives the panel cannot show; empty where it shows all three, or that was said."""
+    if found is None or said:
+        return ""
+    hidden = [name for name in DEGREES if name not in found.degrees]
+    if not hidden:
+        return ""
+    if len(hidden) == len(DEGREES):
+        return " Other relatives cannot be told from strangers on this panel."
+    return f" Relatives of the {hidden[0]} degree and beyond cannot all be told on this panel."
