@@ -155,7 +155,7 @@ WAYS: dict[str, Way] = {
             *("newcomers.py example", "imputation.py ../shared/data", "kinship_null.py"),
             "imputed_stages.py ../shared/data",
             *("number_formats.py ../shared", "pca.py", "projection.py", "landscapes.py"),
-            "relatedness.py",
+            *("relatedness.py", "merging.py"),
             *("ibd_truth.py", "ibd_communities.py"),
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
@@ -177,6 +177,8 @@ WAYS: dict[str, Way] = {
         )
     },
     # other programs and short names
+    "plink2 --ref-from-fa": named("what a user does to a file of their own"),
+    "bcftools +fixref": named("what a user does to a file of their own"),
     "plink2 --indep-pairwise": named("whose windows ours are"),
     "plink2 --make-king": named("whose number ours is"),
     "plink1.9 --r2": named("whose number ours is"),
