@@ -38,13 +38,14 @@ def check(options: argparse.Namespace) -> None:
     """
     from .cohort.genotype_choice import describe_genotypes
     from .study.configuration import read_config
-    from .study.validation import validate_study
+    from .study.validation import require_writable, validate_study
 
     folder = options.study
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder; a study is a folder with config/config.yaml.")
     with contextlib.chdir(folder):  # messages then show the same paths as Snakemake's
         config, study, remarks = validate_study(read_config())
+        require_writable()
     for remark in remarks:
         print(f"Warning: {remark}", file=sys.stderr)
     for cohort in study.order:

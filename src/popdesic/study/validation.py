@@ -6,10 +6,12 @@ Both report a problem in the same way: one sentence that names the file, the row
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from ..cohort.contigs import genome_of, read_assembly_report
+from ..cohort.first_records import remarks_on_records
 from ..cohort.genetic_maps import parse_ld_map, parse_plink_map, require_rising
 from ..cohort.impute import check_files
 from ..cohort.parents import remark_on_absent
@@ -21,7 +23,7 @@ from ..epistasis.options import check_epistasis
 from ..geography.coordinates import has_places, remark_on_origin
 from ..io.bgzf import find_compression
 from ..io.errors import UserError, shorten
-from ..io.files import is_file
+from ..io.files import is_file, path_exists
 from ..io.formats import is_zarr, read_sample_names, remarks_on, require_readable
 from ..io.text import FIRST_BYTES, opened, read_text
 from ..population.options import check_population
@@ -84,6 +86,7 @@ def validate_study(
         for source in _sources(study, folder):
             require_readable(source)
         remarks += [remark for source in _sources(study, folder) for remark in remarks_on(source)]
+        remarks += _look_at_records(config, study, folder)
         check_builds(study, config["qc"]["build"], folder)
         remarks += remark_on_origin(study.samples, config["samples"])
         contigs = contigs_of(study, folder)
@@ -98,6 +101,40 @@ def _sources(study: Study, folder: Path) -> list[Path]:
         for cohort in study.order
         for source in expand_sources(study.cohorts.genotypes[cohort], folder)
     ]
+
+
+def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
+    """Look at the first records of each cohort that was not decoded yet, in its first file."""
+    remarks = []
+    for cohort in study.order:
+        if is_file(folder / f"results/cohorts/{cohort}/raw.json"):
+            continue
+        sources = expand_sources(study.cohorts.genotypes[cohort], folder)
+        haploid, least = config["encode"]["haploid"], config["distance"]["min_called"]
+        remarks += remarks_on_records(folder / sources[0], haploid, len(sources) == 1, least)
+    return remarks
+
+
+def require_writable(folder: Path = Path()) -> None:
+    """Refuse a study folder, or results of it, in which no file can be made.
+
+    Raises
+    ------
+    UserError
+        Names the folder and the reason.
+    """
+    for place in (folder, folder / "results"):
+        if place == folder or path_exists(place):
+            try:
+                with tempfile.TemporaryFile(dir=place):
+                    pass
+            except OSError as error:
+                shown = "The study folder" if place == folder else f"'{place}'"
+                raise UserError(
+                    f"{shown} cannot be written ({error.strerror}), but a run writes results, logs "
+                    "and benchmarks there; change its permissions, or copy config to a folder of "
+                    "your own."
+                ) from None
 
 
 def uses_beagle(impute: dict) -> bool:

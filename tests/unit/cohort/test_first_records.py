@@ -1,0 +1,70 @@
+"""What the first records of a file show, before any job."""
+
+import numpy as np
+import pytest
+from plink_files import write_plink
+
+from popdesic.cohort.first_records import first_records, remarks_on_records
+from popdesic.io.errors import UserError
+
+COLUMNS = "#CHROM POS ID REF ALT QUAL FILTER INFO FORMAT a b"
+HEAD = "##fileformat=VCFv4.2\n##contig=<ID=1>\n" + COLUMNS.replace(" ", "\t") + "\n"
+
+
+def vcf(tmp_path, *rows: str, repeat=1):
+    path = tmp_path / "one.vcf"
+    lines = [f"1\t{10 + k}\t.\t{row}\n" for k, row in enumerate(rows * repeat)]
+    path.write_text(HEAD + "".join("\t".join(line.split(" ")) for line in lines))
+    return path
+
+
+SNP = "A C . PASS . GT 0/1 1/1"
+INDEL = "AT A . PASS . GT 0/1 1/1"
+
+
+def remarks(path, haploid="error", alone=True, least=2):
+    return remarks_on_records(path, haploid, alone, least)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("A C . PASS . GT 0 1/1", "line 4.*is haploid; set encode.haploid"),
+        ("A C . PASS . GT 0/1 0/0/1/1", "line 4.*more than two alleles"),
+        ("A C . PASS . DP 3 4", "line 4: FORMAT 'DP' has no genotypes"),
+    ],
+)
+def test_calls_that_stop_a_run(tmp_path, row, words):
+    with pytest.raises(UserError, match=words):
+        remarks(vcf(tmp_path, row, SNP))
+
+
+def test_haploid_calls_pass_where_the_configuration_reads_them(tmp_path):
+    path = vcf(tmp_path, "A C . PASS . GT 0 1", SNP)
+    assert remarks(path, "diploidize") == []
+    assert first_records(path, "diploidize").counts.haploid_calls == 2
+
+
+def test_files_of_indels_alone(tmp_path):
+    with pytest.raises(UserError, match=r"none of its 3 records .*indel 3\); give a file"):
+        remarks(vcf(tmp_path, INDEL, repeat=3))
+    (remark,) = remarks(vcf(tmp_path, INDEL, repeat=3), alone=False)
+    assert "none of its 3 records is a biallelic SNP (dropped: indel 3); only SNPs" in remark
+    path = vcf(tmp_path, INDEL, repeat=200_000)
+    (remark,) = remarks(path)
+    found = first_records(path)
+    assert not found.whole and 10_000 < found.counts.records < 150_000, "a bounded part is read"
+    assert f"none of the first {found.counts.records} records is a biallelic SNP" in remark
+    with pytest.raises(UserError, match="has no records"):
+        remarks(vcf(tmp_path))
+
+
+def test_too_few_sites(tmp_path):
+    assert remarks(vcf(tmp_path, SNP, SNP)) == []
+    (remark,) = remarks(vcf(tmp_path, SNP, INDEL))
+    assert "has 1 biallelic SNPs, fewer than distance.min_called (2)" in remark
+    assert remarks(vcf(tmp_path, SNP), alone=False) == []
+    genotypes = np.zeros((9, 4), np.int8)
+    write_plink(tmp_path / "two", genotypes, list("abcd"))
+    (remark,) = remarks(tmp_path / "two", least=10)
+    assert "has 9 biallelic SNPs" in remark and first_records(tmp_path / "two").whole
