@@ -73,14 +73,25 @@ def test_error_inside_a_job(study, cohorts):
     """A haploid call is found while decoding: the log has the sentence, no file is left."""
     text = re.sub(r"\t[01.]/[01.]\n", "\t1\n", cohorts[0].vcf(), count=1)
     (study / "data/north.vcf").write_text(text)
+    output = snakemake(study, "ingest", fails=True)  # the first records are read before any job
+    assert "data/north.vcf, line 3: genotype '1' of sample 'N05' is haploid" in output
+    assert not (study / "logs/ingest_cohort").exists()
+    (study / "data/north.vcf").write_text(cohorts[0].vcf())
+    (study / "data/northern.vcf").write_text(text)  # only the first file of a cohort is looked at
+    sheet = study / "config/cohorts.tsv"
+    files = sheet.read_text().replace("data/north.vcf", "data/north.vcf,data/northern.vcf")
+    sheet.write_text(files)
     output = snakemake(study, "ingest", fails=True)
-    sentence = "data/north.vcf, line 3: genotype '1' of sample 'N05' is haploid; set encode.haploid"
+    sentence = (
+        "data/northern.vcf, line 3: genotype '1' of sample 'N05' is haploid; set encode.haploid"
+    )
     assert f"Error: {sentence}" in output
     assert "Traceback" not in output
     assert sentence in (study / "logs/ingest_cohort/north.log").read_text()
     folder = study / "results/cohorts/north"
     assert not folder.exists() or not list(folder.iterdir())
     write_sheets(study, cohorts, FAST | {"encode": {"haploid": "missing"}})
+    sheet.write_text(files)
     ran = finished(snakemake(study, "ingest"))
     assert ran["ingest_cohort"] >= 1, "the way out that the sentence names works"
     assert (folder / "raw.bed").exists()
