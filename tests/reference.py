@@ -71,6 +71,9 @@ def _parse_record(line: str, n_line: int, parsed: ParsedVcf, haploid: str | dict
     kind = "unplaced" if int(pos) == 0 else kind
     keys = columns[8].split(":")
     one_allele = kind == "no_alt" and alt == "." and ref in [*"ACGTacgt"] and "GT" in keys
+    if (kind == "snps" or one_allele) and (failed := failed_filters(columns[6])):
+        count_filtered(failed, counts)
+        return
     if kind != "snps" and not one_allele:
         counts[kind] += 1
         return
@@ -80,12 +83,50 @@ def _parse_record(line: str, n_line: int, parsed: ParsedVcf, haploid: str | dict
         haploid = haploid.get(chrom, haploid.get("default", "error"))
     row = [_read_call(c, keys.index("GT"), haploid, counts) for c in columns[9:]]
     count_one_allele(one_allele, row, counts)
+    if "DP" in keys:
+        texts = [c.split(":") for c in columns[9:]]
+        at, gt = keys.index("DP"), keys.index("GT")
+        depths = [t[at] if at < len(t) else "." for t in texts]
+        calls = [t[gt] if gt < len(t) else "" for t in texts]
+        phases = [1 if "|" in call else 0 if "/" in call else -1 for call in calls]
+        remove_without_depth(row, depths, phases, counts)
     if re.search("[\0\r\ud800-\udfff]", chrom + site_id):  # surrogates: bytes that are not UTF-8
         raise ValueError("name")
     counts["snps"] += 1
     parsed.sites.append((chrom, int(pos), site_id, ref, alt))
     parsed.lines.append(n_line)
     parsed.genotypes.append(row)
+
+
+def failed_filters(text: str) -> list[str]:
+    """Names of FILTER with which a record is dropped by default."""
+    names = [name for name in dict.fromkeys(text.split(";")) if name not in ("PASS", ".", "")]
+    names = [name.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for name in names]
+    return [name if name.isprintable() else repr(name) for name in names]
+
+
+def count_filtered(failed: list[str], counts: dict[str, int]) -> None:
+    for name in ("filtered", *(f"filter {one}" for one in failed)):
+        counts[name] = counts.get(name, 0) + 1
+
+
+def remove_without_depth(
+    row: list[int], depths: list[str], phases: list[int], counts: dict[str, int]
+) -> None:
+    """Make calls of 0/0 with a depth of 0 missing. `phases`: 1 phased, 0 not, -1 haploid."""
+    removed = [
+        k
+        for k, depth in enumerate(depths)
+        if row[k] == 0 and re.match(r"[+-]?0+(?!\.?[0-9])", depth)
+    ]
+    for k in removed:
+        row[k] = -1
+        counts["missing"] += 1
+        if phases[k] >= 0:
+            counts["phased" if phases[k] else "unphased"] -= 1
+    for name, number in (("no_depth", len(removed)), ("sites_with_removed_calls", 1)):
+        if removed:
+            counts[name] = counts.get(name, 0) + number
 
 
 def count_one_allele(one_allele: bool, row: list[int], counts: dict[str, int]) -> None:

@@ -39,7 +39,15 @@ from fuzz.fuzz_vcf import (
 )
 from fuzz.mutate import damage
 from fuzz.runner import check_case
-from reference import ParsedVcf, _kind_of_site, count_one_allele, parse_vcf_text
+from reference import (
+    ParsedVcf,
+    _kind_of_site,
+    count_filtered,
+    count_one_allele,
+    failed_filters,
+    parse_vcf_text,
+    remove_without_depth,
+)
 
 from popdesic.io.errors import UserError
 from popdesic.io.vcf_header import read_header
@@ -49,6 +57,10 @@ SIZES = {INT8: 1, INT16: 2, INT32: 4, FLOAT: 4, CHAR: 1}
 
 
 # --- writing files --------------------------------------------------------------------------------
+
+
+#: The filter q10, alone and after PASS.
+FAILED = (b"\x11\x01", b"\x21\x00\x01")
 
 
 def bcf_record(
@@ -61,7 +73,7 @@ def bcf_record(
     bytes, list of str
         The record, and the columns that htslib would write for it.
     """
-    chrom, pos, name, ref, alt, _, _, _, keys, *calls = columns
+    chrom, pos, name, ref, alt, _, marks, _, keys, *calls = columns
     keys = keys.split(":")
     rows = [call.split(":") for call in calls]
     kinds = (INT8, INT8, INT8, INT16, INT32)
@@ -85,7 +97,7 @@ def bcf_record(
         "contig": CONTIGS.index(chrom),
         "pos": int(pos),
         "name": "" if name == "." and rng.random() < 0.3 else name,
-        "filters": rng.choice((b"\x00", b"\x11\x00", typed([0, 1]))),
+        "filters": {".": b"\x00", "PASS": b"\x11\x00", "q10": rng.choice(FAILED)}[marks],
         "info": rng.choice(([], [typed([2]) + typed([1] * rng.choice((1, 20, 300)))])),
         "alleles": alleles,
         "n_samples": n_samples,
@@ -265,13 +277,13 @@ def _parse_record(shared, own, number, parsed, contigs, keys, haploid) -> None:
     name, *alleles = texts
     if not alleles:
         raise ValueError("alleles")
-    cursor.value()
+    filters = cursor.value()
     for _ in range(first & 0xFFFF):
         if cursor.integer() < 0:
             raise ValueError("key")
         cursor.value()
     cursor = Cursor(own)
-    gt = None
+    gt = dp = None
     for _ in range(second >> 24):
         key = cursor.integer()
         if key < 0:
@@ -279,6 +291,8 @@ def _parse_record(shared, own, number, parsed, contigs, keys, haploid) -> None:
         value = cursor.value(n_samples)
         if keys.get(key) == "GT" and gt is None:
             gt = value
+        if keys.get(key) == "DP" and dp is None and value[0] != CHAR and value[1] > 0:
+            dp = value
     pos += 1
     if not 0 <= pos < 2**31:
         raise ValueError("pos")
@@ -288,6 +302,9 @@ def _parse_record(shared, own, number, parsed, contigs, keys, haploid) -> None:
         kind = "unplaced"
     one_allele = kind == "no_alt" and ref in [*"ACGTacgt"] and gt is not None
     one_allele = one_allele and alts in ([], ["."])
+    if (kind == "snps" or one_allele) and (failed := _failed(filters, keys)):
+        count_filtered(failed, counts)
+        return
     if kind != "snps" and not one_allele:
         counts[kind] += 1
         return
@@ -298,14 +315,21 @@ def _parse_record(shared, own, number, parsed, contigs, keys, haploid) -> None:
         haploid = haploid.get(chrom, haploid.get("default", "error"))
     size = SIZES[gt[0]]
     step = size * gt[1]
-    row = []
+    row, phases = [], []
     for k in range(n_samples):
         raw = gt[2][k * step : (k + 1) * step]
         values = [
             int.from_bytes(raw[i : i + size], "little", signed=True) for i in range(0, step, size)
         ]
         row.append(_parse_call(values, UNKNOWN[gt[0]], haploid, counts))
+        single = len(values) < 2 or values[1] == UNKNOWN[gt[0]] + 1
+        phases.append(-1 if single else values[1] & 1)
     count_one_allele(one_allele, row, counts)
+    if dp is not None:
+        size = SIZES[dp[0]]
+        raws = [dp[2][k * size * dp[1] :][:size] for k in range(n_samples)]
+        zero = [not any(raw) or (dp[0] == FLOAT and raw == b"\0\0\0\x80") for raw in raws]
+        remove_without_depth(row, ["0" if one else "." for one in zero], phases, counts)
     text = name.decode()  # UnicodeDecodeError is a ValueError
     if re.search("[\0\t\r\n]", text):
         raise ValueError("name")
@@ -313,6 +337,18 @@ def _parse_record(shared, own, number, parsed, contigs, keys, haploid) -> None:
     parsed.sites.append((chrom, pos, text or ".", ref, (alts or ["."])[0]))
     parsed.lines.append(number)
     parsed.genotypes.append(row)
+
+
+def _failed(filters: tuple, keys: dict[int, str]) -> list[str]:
+    """Names of the filters of a record that are not PASS."""
+    kind, _, raw = filters
+    if kind not in (INT8, INT16, INT32):
+        return []
+    size = SIZES[kind]
+    numbers = [
+        int.from_bytes(raw[i : i + size], "little", signed=True) for i in range(0, len(raw), size)
+    ]
+    return failed_filters(";".join(keys.get(n, str(n)) for n in numbers))
 
 
 def _parse_call(values: list[int], unknown: int, haploid: str, counts: dict) -> int:

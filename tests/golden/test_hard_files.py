@@ -22,11 +22,13 @@ HAPLOID = "is haploid; set encode.haploid"
 FILES: dict[str, list[dict[str, int] | str]] = {
     "bcftools__test__view.vcf": [
         f"line 41: genotype '0' of sample 'NA00001' {HAPLOID}",
-        {"records": 15, "multiallelic": 1, "indel": 2, "snps": 12, "one_allele": 1,
-         "missing": 5, "haploid_calls": 12, "phased": 4, "unphased": 15},
+        {"records": 15, "multiallelic": 1, "indel": 2, "snps": 11, "one_allele": 1,
+         "missing": 4, "haploid_calls": 10, "phased": 4, "unphased": 15, "filtered": 1,
+         "filter MinAB": 1},
     ],
     "bio2zarr__tests__data__vcf__chr_m_indels.vcf.gz": [
-        {"records": 155, "multiallelic": 53, "indel": 8, "snps": 94, "unphased": 282}
+        {"records": 155, "multiallelic": 53, "indel": 8, "filtered": 94,
+         "filter VQSRTrancheSNP99.80to100.00": 94}
     ],
     "bio2zarr__tests__data__vcf__empty.vcf.gz": [{}],
     "bio2zarr__tests__data__vcf__mixed_ploidy.vcf.gz": [
@@ -35,16 +37,18 @@ FILES: dict[str, list[dict[str, int] | str]] = {
          "unphased": 1},
     ],
     "bio2zarr__tests__data__vcf__sample_missing_contig.bcf": [
-        {"records": 9, "multiallelic": 3, "snps": 6, "one_allele": 2, "missing": 1, "phased": 11,
-         "unphased": 6}
+        {"records": 9, "multiallelic": 3, "snps": 5, "one_allele": 2, "missing": 1, "phased": 9,
+         "unphased": 5, "filtered": 1, "filter q10": 1}
     ],
     "bio2zarr__tests__data__vcf__sample_no_genotypes.vcf.gz": ["has no samples (line 24"],
     "cyvcf2__cyvcf2__tests__test-haploidX.vcf": [
         f"line 52: genotype '1' of sample '37150' {HAPLOID}",
-        {"records": 777, "indel": 77, "snps": 700, "missing": 530, "haploid_calls": 1570},
+        {"records": 777, "indel": 77, "snps": 689, "missing": 510, "haploid_calls": 1557,
+         "filtered": 11, "filter my_snp_filter": 11},
     ],
     "cyvcf2__cyvcf2__tests__test-hemi.vcf": [
-        {"records": 2, "snps": 2, "missing": 15, "half_calls": 3, "unphased": 39}
+        {"records": 2, "snps": 1, "missing": 8, "half_calls": 2, "unphased": 19, "filtered": 1,
+         "filter FAIL": 1}
     ],
     "cyvcf2__cyvcf2__tests__test.vcf.gz": [
         {"records": 115, "indel": 16, "snps": 99, "missing": 622, "half_calls": 369,
@@ -56,7 +60,10 @@ FILES: dict[str, list[dict[str, int] | str]] = {
     ],
     "hail__malformed.vcf": ["line 54: the record has 164 columns where 109 are expected"],
     "hail__sample.vcf.gz": [
-        {"records": 346, "indel": 45, "snps": 301, "missing": 726, "unphased": 29374}
+        {"records": 346, "indel": 45, "snps": 280, "missing": 635, "unphased": 27365,
+         "filtered": 21, "filter VQSRTrancheINDEL97.00to99.00": 2,
+         "filter VQSRTrancheSNP99.60to99.80": 3, "filter VQSRTrancheSNP99.80to99.90": 2,
+         "filter VQSRTrancheSNP99.90to99.95": 3, "filter VQSRTrancheSNP99.95to100.00": 11}
     ],
     "hail__sample2.vcf": [
         {"records": 735, "multiallelic": 356, "indel": 26, "snps": 353, "missing": 6864,
@@ -77,7 +84,8 @@ FILES: dict[str, list[dict[str, int] | str]] = {
         {"records": 1988, "indel": 88, "snps": 1900, "phased": 2074800}
     ],
     "vcfpy__tests__vcfs_from_the_wild__1kg.vcf.gz": [
-        {"records": 381, "snps": 381, "missing": 106257, "phased": 133392}
+        {"records": 381, "snps": 381, "missing": 108656, "phased": 130993, "no_depth": 2399,
+         "sites_with_removed_calls": 68}
     ],
 }  # fmt: skip
 

@@ -39,6 +39,7 @@ rule ingest_cohort:
         names=lambda wildcards: names_key(STUDY.names_in_files(wildcards.cohort)),
         sheet=CONFIG["samples"],
         haploid=CONFIG["encode"]["haploid"],
+        filters=CONFIG["ingest"],
         code=code_of("ingest_cohort"),
     message:
         "Decode cohort {wildcards.cohort} from {params.source}"

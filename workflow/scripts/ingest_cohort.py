@@ -4,6 +4,7 @@ from pathlib import Path
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.samples import excluded_samples
+from popdesic.io.call_filters import CallFilters
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -11,6 +12,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         snakemake.params.sources,
         Path(snakemake.output[0]).with_suffix(""),
         haploid=snakemake.params.haploid,
+        filters=CallFilters.parse(snakemake.params.filters),
         listed=snakemake.params.names,
         excluded=excluded_samples(Path(snakemake.params.sheet)),
         threads=snakemake.threads,

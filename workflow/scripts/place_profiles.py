@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from popdesic.compare.queries import place_profiles
+from popdesic.io.call_filters import CallFilters
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -11,6 +12,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.input.panel),
         Path(snakemake.output[0]).parent,
         haploid=snakemake.params.haploid,
+        filters=CallFilters.parse(snakemake.params.filters),
         threads=snakemake.threads,
     )
     log_counts(log, counts)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ..io.batches import CHUNK_BYTES, UNKNOWN_ALLELE, DecodeCounts, SiteBatch
+from ..io.call_filters import CallFilters
 from ..io.columns import TABLE_ROWS
 from ..io.errors import UserError
 from ..io.files import atomic_path, beside, write_json
@@ -30,6 +31,7 @@ from ..io.plink import stream_plink
 from ..io.sites import canonical_contig
 from ..io.vcf import stream_sites
 from .absent import REFERENCE_ONLY
+from .callable import DROPPED, Callable
 from .sources import files_within, names_key, require_same_samples, source_files
 
 #: Contigs without sites of which the length is kept, the longest ones: chromosomes, not scaffolds.
@@ -79,6 +81,7 @@ def ingest_cohort(
     out_prefix: Path | str,
     *,
     haploid: str | Mapping[str, str] = "error",
+    filters: CallFilters = CallFilters(),  # noqa: B008 (frozen)
     sexes: dict[str, str] | None = None,
     listed: str | None = None,
     excluded: Collection[str] = (),
@@ -96,6 +99,8 @@ def ingest_cohort(
         '.bed' or '.pgen'. Several must have the same samples in the same order.
     haploid : {'error', 'diploidize', 'missing'}, or a mapping of contigs to them
         How to read a call of one allele; files of PLINK 1 and 2 have none.
+    filters : CallFilters
+        Records and calls that are not read for what the files say about them.
     sexes : dict, optional
         Sample name to M, F, NA (or 1, 2, 0). Other samples get the sex from the first .fam
         or .psam that states it, else 0.
@@ -114,7 +119,7 @@ def ingest_cohort(
     files = [Path(file) for file in files_within(f for path in paths for f in source_files(path))]
     before = _sizes_and_dates(files)
     decode = DecodeCounts()
-    opened = [_open(path, decode, haploid, threads) for path in paths]
+    opened = [_open(path, decode, haploid, filters, threads) for path in paths]
     samples = opened[0].samples
     for other in opened[1:]:
         require_same_samples(paths[0], samples, other.path, other.samples)
@@ -152,7 +157,14 @@ def ingest_cohort(
         ]:
             raise UserError(f"{changed[0]} was changed while it was read; run again.")
         digest = digest_files([bed_path, bim_path, fam_path])
-    remarks = [remark for path in paths for remark in remarks_on(path)]
+    remarks = _remarks_on_counts(decode)
+    remarks += [remark for path in paths for remark in remarks_on(path)]
+    removed = decode.removed[kept] if len(decode.removed) else np.zeros(len(kept), np.int64)
+    dropped = _dropped_intervals(decode)
+    if dropped is not None:
+        dropped.save(beside(out_prefix, DROPPED))
+    else:
+        beside(out_prefix, DROPPED).unlink(missing_ok=True)
     counts = IngestCounts(len(kept), n_sites, decode.snps - n_sites, decode, remarks)
     # Written last: if it exists, the other three are complete.
     write_json(
@@ -164,6 +176,7 @@ def ingest_cohort(
             "digest": digest,
             "contigs": _contigs(paths, reach),
             REFERENCE_ONLY: reference_only.sites,
+            "removed_calls": {samples[k]: int(n) for k, n in zip(kept, removed, strict=True) if n},
             "counts": counts.as_dict(),
         },
     )
@@ -171,7 +184,11 @@ def ingest_cohort(
 
 
 def _open(
-    path: Path, decode: DecodeCounts, haploid: str | Mapping[str, str], threads: int
+    path: Path,
+    decode: DecodeCounts,
+    haploid: str | Mapping[str, str],
+    filters: CallFilters,
+    threads: int,
 ) -> _Source:
     """Open a source: its samples, and a lazy iterator over its sites, which adds to `decode`."""
     samples, sexes = read_samples(path)
@@ -181,13 +198,15 @@ def _open(
     elif kind == PGEN:
         from ..io.pgen import stream_pgen
 
-        batches = stream_pgen(place, decode)
+        batches = stream_pgen(place, decode, filters)
     elif kind == ZARR:
         from ..io.vcf_zarr import stream_zarr
 
-        batches = stream_zarr(place, decode, haploid=haploid, threads=threads)
+        batches = stream_zarr(place, decode, haploid=haploid, filters=filters, threads=threads)
     else:
-        batches = stream_sites(place, haploid=haploid, counts=decode, threads=threads)
+        batches = stream_sites(
+            place, haploid=haploid, filters=filters, counts=decode, threads=threads
+        )
     return _Source(path, samples, sexes, batches)
 
 
@@ -216,6 +235,32 @@ def _contigs(paths: Sequence[Path], reach: dict[str, int]) -> dict[str, tuple[in
         name: (reach.get(name, 0), lengths.get(name, 0))
         for name in [*reach, *others[:MOST_LENGTHS]]
     }
+
+
+def _remarks_on_counts(decode: DecodeCounts) -> list[str]:
+    """Sentences about records and calls that were not read for what the file says about them."""
+    remarks = []
+    if decode.filtered:
+        names = ", ".join(f"{name} {number}" for name, number in sorted(decode.filters.items()))
+        remarks.append(
+            f"{decode.filtered} of {decode.records} records were dropped because their FILTER is "
+            f"not PASS ({names}); ingest.filter names those to accept."
+        )
+    if decode.no_depth:
+        remarks.append(
+            f"{decode.no_depth} calls 0/0 with a depth (DP) of 0 were set to missing: no read "
+            "supports them."
+        )
+    return remarks
+
+
+def _dropped_intervals(decode: DecodeCounts) -> Callable | None:
+    """Where dropped records lie: nothing is known of a biallelic SNP there."""
+    if not decode.dropped_at:
+        return None
+    chrom = [name for name, starts, _ in decode.dropped_at for _ in range(len(starts))]
+    starts, ends = (np.concatenate([one[k] for one in decode.dropped_at]) for k in (1, 2))
+    return Callable(chrom, starts, ends)
 
 
 def _sizes_and_dates(files: Iterable[Path]) -> list[tuple[int, int] | None]:

@@ -19,6 +19,7 @@ from ..engine.comparisons import BLOCK_PROFILES
 from ..engine.matches import TopMatches
 from ..engine.terms import Planes
 from ..io.bed import read_fam
+from ..io.call_filters import CallFilters
 from ..io.errors import UserError
 from ..io.tables import write_table
 from . import identity, mixture
@@ -37,20 +38,29 @@ def place_profiles(
     out: Path,
     *,
     haploid: str,
+    filters: CallFilters = CallFilters(),  # noqa: B008 (frozen)
     threads: int = 1,
     impute: str = "none",
     excluded: Collection[str] = (),
 ) -> dict[str, int]:
     """Decode a file of profiles and place it on the panel like a cohort, keeping all samples.
 
-    `impute`: as in `encode_cohort`; `excluded`: samples of the file to leave out.
+    `haploid`, `filters`: as in `ingest_cohort`; `impute`: as in `encode_cohort`; `excluded`:
+    samples of the file to leave out.
 
     Raises
     ------
     UserError
         As for a cohort: no biallelic SNP, no panel site, a profile without a called site.
     """
-    ingest_cohort(source, out / "raw", haploid=haploid, excluded=excluded, threads=threads)
+    ingest_cohort(
+        source,
+        out / "raw",
+        haploid=haploid,
+        filters=filters,
+        excluded=excluded,
+        threads=threads,
+    )
     names = read_fam(out / "raw")["sample"]
     write_table(out / "samples.tsv", pd.DataFrame({"sample": names, "keep": "yes"}))
     return encode_cohort(

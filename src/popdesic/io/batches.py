@@ -1,7 +1,8 @@
 """What every genotype reader yields: batches of biallelic SNPs, and counts of all records."""
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -48,17 +49,36 @@ class HaploidPolicies:
         )
 
 
+#: Fields of `DecodeCounts` that count dropped records, and those that count what few files have.
+DROPS = ("multiallelic", "indel", "symbolic", "star", "no_alt", "non_acgt", "unplaced")
+DROPS += ("filtered", "low_qual")
+RARE = ("one_allele", "filtered", "low_qual", "no_depth", "low_dp", "high_dp", "low_gq")
+RARE += ("unbalanced", "sites_with_removed_calls")
+
+
+def numbers() -> list[str]:
+    """Fields of `DecodeCounts` that are one number."""
+    return [one.name for one in fields(DecodeCounts) if one.type is int]
+
+
 @dataclass
 class DecodeCounts:
     """Records read, dropped and kept; `snps` and the fields after it count kept sites.
 
     Each record is counted once: records = multiallelic + indel + symbolic + star + no_alt +
-    non_acgt + unplaced + snps. `indel` holds every REF or ALT longer than one base, `no_alt` an ALT
-    equal to REF, and records without ALT whose REF is no single base or that have no genotypes,
-    `unplaced` any record without a position, whatever its alleles: POS 0 (a
+    non_acgt + unplaced + filtered + low_qual + snps. `indel` holds every REF or ALT longer than one
+    base, `no_alt` an ALT equal to REF, and records without ALT whose REF is no single base or that
+    have no genotypes, `unplaced` any record without a position, whatever its alleles: POS 0 (a
     telomere), in PLINK files also chromosome 0 or a position below 0. Each genotype of a kept site
     counts as missing, phased or unphased, unless it is a haploid call that was diploidized.
     Half-calls count as missing. `one_allele` of the kept sites have no ALT: no sample varies.
+
+    SNPs that failed a filter are `filtered`, those below the limit of QUAL `low_qual`. `filters`
+    has the number of filtered SNPs by the name of the filter; one that failed two counts in both.
+    A call that a limit made missing counts once, at the first of `no_depth` (0/0 of no read),
+    `low_dp`, `high_dp`, `low_gq` and `unbalanced`. `removed` has these calls by sample, int64
+    (n_samples,) or empty. `dropped_at` says where the dropped records lie: contig, starts from 0
+    and ends, except those without a position.
     """
 
     records: int = 0
@@ -76,24 +96,55 @@ class DecodeCounts:
     phased: int = 0
     unphased: int = 0
     one_allele: int = 0
+    filtered: int = 0
+    low_qual: int = 0
+    no_depth: int = 0
+    low_dp: int = 0
+    high_dp: int = 0
+    low_gq: int = 0
+    unbalanced: int = 0
+    sites_with_removed_calls: int = 0
+    filters: Counter[str] = field(default_factory=Counter)
+    removed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64), compare=False)
+    dropped_at: list[tuple[str, np.ndarray, np.ndarray]] = field(
+        default_factory=list, compare=False
+    )
 
     def add(self, values) -> None:
-        """Add `values`: one number per field, in field order."""
-        for field, value in zip(fields(self), values, strict=True):
-            setattr(self, field.name, getattr(self, field.name) + int(value))
+        """Add `values`: one for each number, in the order of the fields."""
+        for name, value in zip(numbers(), values, strict=True):
+            setattr(self, name, getattr(self, name) + int(value))
+
+    def add_removed(self, removed: np.ndarray) -> None:
+        """Add calls that limits removed, by sample."""
+        if removed.any():
+            self.removed = self.removed + removed if len(self.removed) else removed
+
+    def add_dropped(self, chrom: list[str], pos: np.ndarray, sizes: np.ndarray) -> None:
+        """Note where dropped records lie: contig, position from 1, and bases of REF."""
+        chrom_of = np.asarray(chrom, object)
+        ends = np.flatnonzero(chrom_of[1:] != chrom_of[:-1]) + 1
+        for first, last in zip([0, *ends], [*ends, len(chrom)], strict=True):
+            if first < last:
+                here = pos[first:last] - 1
+                self.dropped_at.append((chrom[first], here, here + sizes[first:last]))
+
+    def merge(self, other: "DecodeCounts") -> None:
+        """Add all counts of another part of the same file."""
+        self.add([getattr(other, name) for name in numbers()])
+        self.filters += other.filters
+        self.add_removed(other.removed)
+        self.dropped_at += other.dropped_at
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts by name; those of what few files have, only where there are any."""
-        return {name: n for name, n in asdict(self).items() if n or name not in RARE}
+        counts = {name: getattr(self, name) for name in numbers()}
+        counts = {name: n for name, n in counts.items() if n or name not in RARE}
+        return counts | {f"filter {name}": n for name, n in sorted(self.filters.items())}
 
     def dropped(self) -> dict[str, int]:
         """Return the number of records that each filter dropped, where it dropped any."""
         return {name: getattr(self, name) for name in DROPS if getattr(self, name)}
-
-
-#: Fields of `DecodeCounts` that count dropped records, and those that count what few files have.
-DROPS = ("multiallelic", "indel", "symbolic", "star", "no_alt", "non_acgt", "unplaced")
-RARE = ("one_allele",)
 
 
 @dataclass

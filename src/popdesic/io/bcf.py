@@ -17,6 +17,7 @@ from . import bcf_records as kernel
 from . import vcf_text as codes
 from .batches import UNKNOWN_ALLELE, DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
 from .bgzf import in_order
+from .call_filters import CallFilters
 from .errors import UserError
 from .genotypes import pack_bed
 from .vcf_errors import record_error, show
@@ -43,6 +44,7 @@ def stream_bcf(
     header: VcfHeader,
     pieces: Iterable[list[bytes]],
     haploid: HaploidPolicies,
+    filters: CallFilters,
     counts: DecodeCounts,
     pool: Executor | None,
     ahead: int,
@@ -52,18 +54,22 @@ def stream_bcf(
     policies = np.full(max(contigs, default=-1) + 1, -1, np.int64)
     for index, name in contigs.items():
         policies[index] = haploid.of(name)
-    gt_key = next((index for index, key in keys.items() if key == "GT"), -1)
     decode = partial(
-        _decode, contigs=contigs, policies=policies, gt_key=gt_key, n_samples=len(header.samples)
+        _decode,
+        contigs=contigs,
+        policies=policies,
+        keys=keys,
+        filters=filters,
+        n_samples=len(header.samples),
     )
     n_before = 0
-    for data, batch, values, error in in_order(decode, _whole_records(header, pieces), pool, ahead):
-        counts.add(values)
+    for data, batch, here, error in in_order(decode, _whole_records(header, pieces), pool, ahead):
+        counts.merge(here)
         if error[0]:
             where = f"{header.path}, record {n_before + 1 + error[1]}"
             raise _error(where, error.tolist(), data, header, keys, any_gt=counts.snps > 0)
         batch.line += n_before + 1
-        n_before += int(values[codes.RECORDS])
+        n_before += here.records
         if len(batch.chrom):
             yield batch
 
@@ -141,7 +147,8 @@ def _decode(
     item: tuple[np.ndarray, int],
     contigs: dict[int, str],
     policies: np.ndarray,
-    gt_key: int,
+    keys: dict[int, str],
+    filters: CallFilters,
     n_samples: int,
 ):
     """Decode whole records; return (bytes, batch, counts, error)."""
@@ -151,8 +158,28 @@ def _decode(
     table = np.empty((capacity, kernel.N_FIELDS), np.int64)
     values = np.zeros(codes.N_COUNTS, np.int64)
     error = np.zeros(6, np.int64)
-    n_sites = kernel.decode_records(
-        data, len(data), n_samples, policies, gt_key, genotypes, table, values, error
+    dropped = np.empty((n_records, kernel.N_DROPPED), np.int64)
+    removed = np.zeros(n_samples, np.int64)
+    accepted = np.zeros(0, np.bool_)  # any
+    if not filters.any_filter:
+        accepted = np.zeros(max(keys) + 1, np.bool_)
+        for index, name in keys.items():
+            accepted[index] = not filters.failed(name)
+    index_of = {name: index for index, name in reversed(keys.items())}
+    n_sites, n_dropped = kernel.decode_records(
+        data,
+        len(data),
+        n_samples,
+        policies,
+        np.array([index_of.get(name, -1) for name in ("GT", "GQ", "DP", "AD")], np.int64),
+        genotypes,
+        table,
+        values,
+        error,
+        accepted,
+        filters.limits(),
+        dropped,
+        removed,
     )
     table = table[:n_sites]
     ids = _identifiers(data, table, error)
@@ -168,7 +195,16 @@ def _decode(
         n_samples=n_samples,
         line=table[:, kernel.RECORD].copy(),
     )
-    return data, batch, values, error
+    counts = DecodeCounts()
+    counts.add(values)
+    counts.add_removed(removed)
+    dropped = dropped[:n_dropped]
+    for at in dropped[dropped[:, kernel.AT_FILTER] >= 0, kernel.AT_FILTER].tolist():
+        names = [keys.get(key, str(key)) for key in kernel.read_ints(data, at)]
+        counts.filters.update(filters.failed(";".join(names)))
+    where = [contigs[index] for index in dropped[:, kernel.AT_CHROM].tolist()]
+    counts.add_dropped(where, dropped[:, kernel.AT_POS], dropped[:, kernel.AT_SIZE])
+    return data, batch, counts, error
 
 
 def _identifiers(data: np.ndarray, table: np.ndarray, error: np.ndarray) -> list[str]:

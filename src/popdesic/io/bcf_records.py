@@ -7,6 +7,8 @@ the VCF specification, section "BCF specification" (version 2.2).
 
 # ruff: noqa: SIM110 (numba makes faster code of plain comparisons and loops)
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -14,7 +16,9 @@ from numba import njit
 # notices changes only in a function's own file, so they are repeated here, and a test compares.
 RECORDS, MULTIALLELIC, INDEL, SYMBOLIC, STAR, NO_ALT, NON_ACGT, UNPLACED = range(8)
 SNPS, MISSING_CALLS, HALF_CALLS, HAPLOID_CALLS, PHASED, UNPHASED = range(8, 14)
-ONE_ALLELE = 14
+ONE_ALLELE, FILTERED, LOW_QUAL = range(14, 17)
+NO_DEPTH, LOW_DP, HIGH_DP, LOW_GQ, UNBALANCED, THINNED_SITES = range(17, 23)
+MIN_QUAL, MIN_GQ, MIN_DP, MAX_DP, MIN_BALANCE = range(5)
 HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING = range(3)
 HAPLOID_REF = 8
 POLYPLOID, HIGH_ALLELE, BROKEN = range(10, 13)
@@ -28,6 +32,9 @@ LENGTHS, CONTIG, N_SAMPLES, STRINGS, VALUES, NO_ALLELES = range(6)
 # Columns of the site table.
 RECORD, CHROM, POS, ID_START, ID_END, REF, ALT = range(7)
 N_FIELDS = 7
+# Columns of the table of dropped records; no FILTER where another reason dropped the record.
+AT_CHROM, AT_POS, AT_SIZE, AT_FILTER = range(4)
+N_DROPPED = 4
 
 # Value types, and bytes per value by type (0: no such type).
 INT8, INT16, INT32, FLOAT, CHAR = 1, 2, 3, 5, 7
@@ -128,6 +135,12 @@ def read_key(data, p, end):
     if length != 1 or not INT8 <= kind <= INT32 or end - p < _SIZES[kind]:
         return np.int64(-1), p
     return _read_int(data, p, kind), p + _SIZES[kind]
+
+
+def read_ints(data, p):
+    """Return the integers of the typed list at `p`, which has been checked."""
+    kind, length, p = _read_type(data, p, len(data))
+    return [int(_read_int(data, p + k * _SIZES[kind], kind)) for k in range(length)]
 
 
 @njit(cache=True, nogil=True)
@@ -278,13 +291,114 @@ def _decode_row(data, p, kind, width, n_samples, policy, row, counts, error):
     return True
 
 
+@njit(cache=True, nogil=True)
+def _read_float(data, p):
+    """Return the 32-bit float at `p`; NaN for the two codes of a value that is not there."""
+    bits = _uint32(data, p)
+    exponent = bits >> 23 & 0xFF
+    fraction = bits & 0x7FFFFF
+    if exponent == 0xFF:
+        return np.nan if fraction else math.inf
+    value = math.ldexp(np.float64(fraction | 0x800000), exponent - 150)
+    if exponent == 0:
+        value = math.ldexp(np.float64(fraction), -149)
+    return -value if bits >> 31 else value
+
+
+@njit(cache=True, nogil=True)
+def _read_number(data, p, kind):
+    """Return the number at `p`, NaN for one that is not there."""
+    if kind == FLOAT:
+        return _read_float(data, p)
+    value = _read_int(data, p, kind)
+    lowest = -128 if kind == INT8 else -32768 if kind == INT16 else -(2**31)
+    return np.nan if value < lowest + 8 else np.float64(value)
+
+
+@njit(cache=True, nogil=True)
+def _passes(data, p, end, accepted):
+    """Whether all filters of the typed list at `p` are accepted (bool by key); damaged: True."""
+    kind, length, p = _read_type(data, p, end)
+    if length > 0 and not INT8 <= kind <= INT32:
+        return True
+    for k in range(length):
+        key = _read_int(data, p + k * _SIZES[kind], kind)
+        if not 0 <= key < len(accepted) or not accepted[key]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _limit_calls(
+    data, row, places, kinds, widths, gt_start, gt_kind, gt_width, limits, counts, removed
+):
+    """As `vcf_text._limit_calls`; `places`, `kinds`, `widths`: of GQ, DP, AD, width 0 for none."""
+    any_removed = False
+    for sample in range(len(row)):
+        if row[sample] < 0:
+            continue
+        fault = 0
+        dp = gq = np.nan
+        if widths[1] > 0:
+            step = widths[1] * _SIZES[kinds[1]]
+            dp = _read_number(data, places[1] + sample * step, kinds[1])
+        if widths[0] > 0:
+            step = widths[0] * _SIZES[kinds[0]]
+            gq = _read_number(data, places[0] + sample * step, kinds[0])
+        if row[sample] == 0 and dp == 0:
+            fault = NO_DEPTH
+        elif limits[MIN_DP] > 0 and dp < limits[MIN_DP]:
+            fault = LOW_DP
+        elif limits[MAX_DP] > 0 and dp > limits[MAX_DP]:
+            fault = HIGH_DP
+        elif limits[MIN_GQ] > 0 and gq < limits[MIN_GQ]:
+            fault = LOW_GQ
+        elif row[sample] == 1 and limits[MIN_BALANCE] > 0 and widths[2] > 1:
+            size = _SIZES[kinds[2]]
+            at = places[2] + sample * widths[2] * size
+            first = _read_number(data, at, kinds[2])
+            second = _read_number(data, at + size, kinds[2])
+            if first + second > 0 and min(first, second) < limits[MIN_BALANCE] * (first + second):
+                fault = UNBALANCED
+        if fault > 0:
+            row[sample] = -1
+            removed[sample] += 1
+            any_removed = True
+            counts[fault] += 1
+            counts[MISSING_CALLS] += 1
+            size = _SIZES[gt_kind]
+            at = gt_start + sample * gt_width * size
+            ended = gt_width < 2
+            if not ended:
+                second = _read_int(data, at + size, gt_kind)
+                lowest = -128 if gt_kind == INT8 else -32768 if gt_kind == INT16 else -(2**31)
+                ended = second == lowest + 1
+            if not ended:
+                counts[PHASED if _read_int(data, at + size, gt_kind) & 1 else UNPHASED] -= 1
+    counts[THINNED_SITES] += any_removed
+
+
 def row_capacity(size, n_records, n_samples):
     """Return an upper bound of the kept sites: every call of a kept site takes a byte or more."""
     return min(n_records, size // (LENGTHS_BYTES + FIXED_BYTES + n_samples))
 
 
 @njit(cache=True, nogil=True)
-def decode_records(data, size, n_samples, policies, gt_key, genotypes, fields, counts, error):
+def decode_records(
+    data,
+    size,
+    n_samples,
+    policies,
+    keys,
+    genotypes,
+    fields,
+    counts,
+    error,
+    accepted,
+    limits,
+    dropped,
+    removed,
+):
     """Decode the whole records in `data[:size]`, as `split_records` finds them.
 
     Parameters
@@ -292,8 +406,8 @@ def decode_records(data, size, n_samples, policies, gt_key, genotypes, fields, c
     data : (size) uint8
     policies : (n_contigs) int64
         Policy for haploid calls, by contig index; -1 where the header has no such contig.
-    gt_key : int
-        Index of GT in the header's dictionary, -1 if it has none.
+    keys : (4) int64
+        Indices of GT, GQ, DP and AD in the header's dictionary, -1 for one that it does not have.
     genotypes : (capacity, n_samples) int8
         Receives ALT counts 0, 1, 2, or -1 for missing; see `row_capacity`.
     fields : (capacity, N_FIELDS) int64
@@ -301,17 +415,28 @@ def decode_records(data, size, n_samples, policies, gt_key, genotypes, fields, c
         end of ID, and the offsets of REF and ALT (-1 without one).
     counts : (vcf_text.N_COUNTS) int64
         The counts of these records are added to it.
+    accepted : (n_keys) bool
+        By key of a FILTER, whether records with it are read.
+    limits : (5) float64
+        `CallFilters.limits`.
+    dropped : (n_records, N_DROPPED) int64
+        Receives for each dropped record with a position its contig, POS, the bytes of REF, and the
+        start of FILTER if that dropped it, else -1.
+    removed : (n_samples) int64
+        The number of calls that limits removed is added to it.
     error : (6) int64
         On an error: code, record, then the damaged part (DAMAGED), POS (BAD_POS), start and end of
         FORMAT (NO_GT), or start and end of the call, the sample's index and the value type.
 
     Returns
     -------
-    int
-        Number of kept sites.
+    (n_sites, n_dropped)
+        Numbers of kept sites and of dropped records with a position.
     """
     n_sites = 0
     n_records = 0
+    n_dropped = 0
+    places, kinds, widths = np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64)
     p = 0
     while size - p >= LENGTHS_BYTES:
         shared_end = p + LENGTHS_BYTES + _uint32(data, p)
@@ -323,19 +448,20 @@ def decode_records(data, size, n_samples, policies, gt_key, genotypes, fields, c
         error[0] = DAMAGED
         error[2] = LENGTHS
         if end > size or shared_end - p < FIXED_BYTES:
-            return n_sites
+            return n_sites, n_dropped
         contig = _int32(data, p)
         pos = _int32(data, p + 4) + 1
+        quality = p + 12
         n_alleles = _uint32(data, p + 16) >> 16
         n_info = _uint32(data, p + 16) & 0xFFFF
         n_formats = _uint32(data, p + 20) >> 24
         if not 0 <= contig < len(policies) or policies[contig] < 0:
             error[2] = CONTIG
-            return n_sites
+            return n_sites, n_dropped
         if _uint32(data, p + 20) & 0xFFFFFF != n_samples:
             error[2] = N_SAMPLES
             error[3] = _uint32(data, p + 20) & 0xFFFFFF
-            return n_sites
+            return n_sites, n_dropped
         p += FIXED_BYTES
         # ID and alleles.
         error[2] = STRINGS
@@ -343,48 +469,55 @@ def decode_records(data, size, n_samples, policies, gt_key, genotypes, fields, c
         for k in range(1 + n_alleles):
             kind, length, p = _read_type(data, p, shared_end)
             if length < 0 or length > shared_end - p or (length > 0 and kind != CHAR):
-                return n_sites
+                return n_sites, n_dropped
             if k == 0:
                 id_start, id_end = p, p + length
             elif length == 0:
-                return n_sites
+                return n_sites, n_dropped
             elif k == 1:
                 ref, ref_size = p, length
             elif k == 2:
                 alt, alt_size = p, length
             if k > 0 and not _is_plain(data, p, p + length):
-                return n_sites
+                return n_sites, n_dropped
             p += length
         if n_alleles == 0:
             error[2] = NO_ALLELES
-            return n_sites
+            return n_sites, n_dropped
         # Skip FILTER and INFO.
         error[2] = VALUES
+        failed_at = p
         p = skip_value(data, p, shared_end, 1)
         for _ in range(n_info):
             if p < 0:
-                return n_sites
+                return n_sites, n_dropped
             key, p = read_key(data, p, shared_end)
             p = -1 if key < 0 else skip_value(data, p, shared_end, 1)
         if p < 0:
-            return n_sites
+            return n_sites, n_dropped
         # FORMAT: find GT.
         gt_kind, gt_width, gt_start = np.int64(0), np.int64(-1), np.int64(0)
         p = shared_end
+        widths[:] = 0
         for _ in range(n_formats):
             key, p = read_key(data, p, end)
             if key < 0:
-                return n_sites
-            if key == gt_key and gt_width < 0:
+                return n_sites, n_dropped
+            if key == keys[0] and gt_width < 0:
                 gt_kind, gt_width, gt_start = _read_type(data, p, end)
+            for k in range(3):
+                if key == keys[k + 1] and widths[k] == 0:
+                    kinds[k], widths[k], places[k] = _read_type(data, p, end)
+                    if kinds[k] == CHAR:
+                        widths[k] = 0
             p = skip_value(data, p, end, n_samples)
             if p < 0:
-                return n_sites
+                return n_sites, n_dropped
         p = end
         error[0] = 0
         if not 0 <= pos < 2**31:
             error[0], error[2] = BAD_POS, pos
-            return n_sites
+            return n_sites, n_dropped
         if pos == 0:  # a telomere
             slot = UNPLACED
         elif n_alleles == 1:
@@ -395,21 +528,32 @@ def decode_records(data, size, n_samples, policies, gt_key, genotypes, fields, c
             slot = _classify(data, ref, ref_size, alt, alt_size)
         one_allele = slot == NO_ALT and gt_width >= 0 and ref_size == 1 and _is_base(data[ref])
         one_allele = one_allele and (n_alleles == 1 or data[alt] == ord("."))
-        if slot != SNPS and not one_allele:
+        if slot == SNPS or one_allele:
+            slot = SNPS
+            if len(accepted) and not _passes(data, failed_at, shared_end, accepted):
+                slot = FILTERED
+            elif limits[MIN_QUAL] > 0 and _read_float(data, quality) < limits[MIN_QUAL]:
+                slot = LOW_QUAL
+        if slot != SNPS:
             counts[slot] += 1
+            if slot != UNPLACED:
+                dropped[n_dropped, AT_CHROM], dropped[n_dropped, AT_POS] = contig, pos
+                dropped[n_dropped, AT_SIZE] = ref_size
+                dropped[n_dropped, AT_FILTER] = failed_at if slot == FILTERED else -1
+                n_dropped += 1
             continue
         if gt_width < 0:
             error[0], error[2], error[3], error[4] = NO_GT, shared_end, end, n_formats
-            return n_sites
+            return n_sites, n_dropped
         if gt_width == 0 or not INT8 <= gt_kind <= INT32:
             error[0] = EMPTY_GT if gt_width == 0 else STRANGE_GT
-            return n_sites
+            return n_sites, n_dropped
         row = genotypes[n_sites]
         policy = policies[contig]
         if not _decode_row(
             data, gt_start, gt_kind, gt_width, n_samples, policy, row, counts, error
         ):
-            return n_sites
+            return n_sites, n_dropped
         if one_allele:
             for sample in range(n_samples):
                 if row[sample] > 0:
@@ -417,13 +561,28 @@ def decode_records(data, size, n_samples, policies, gt_key, genotypes, fields, c
                     error[0], error[4], error[5] = HIGH_ALLELE, sample, gt_kind
                     error[2] = gt_start + sample * size_of_call
                     error[3] = error[2] + size_of_call
-                    return n_sites
+                    return n_sites, n_dropped
             counts[ONE_ALLELE] += 1
             alt = alt if n_alleles > 1 else np.int64(-1)
+        wanted = widths[1] > 0 or (widths[0] > 0 and limits[MIN_GQ] > 0)
+        if wanted or (widths[2] > 0 and limits[MIN_BALANCE] > 0):
+            _limit_calls(
+                data,
+                row,
+                places,
+                kinds,
+                widths,
+                gt_start,
+                gt_kind,
+                gt_width,
+                limits,
+                counts,
+                removed,
+            )
         counts[SNPS] += 1
         fields[n_sites, RECORD] = n_records - 1
         fields[n_sites, CHROM], fields[n_sites, POS] = contig, pos
         fields[n_sites, ID_START], fields[n_sites, ID_END] = id_start, id_end
         fields[n_sites, REF], fields[n_sites, ALT] = ref, alt
         n_sites += 1
-    return n_sites
+    return n_sites, n_dropped

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from .call_filters import CallFilters
 from .errors import UserError
 from .files import is_file
 from .pgen_header import PGEN_ENDS
@@ -146,15 +147,18 @@ def remarks_on(source: Path | str) -> list[str]:
     return []
 
 
-def require_readable(source: Path | str) -> None:
-    """Refuse a source that no job could read, by its table of sites.
+def require_readable(source: Path | str, filters: CallFilters) -> None:
+    """Refuse a source that no job could read, by its header or its table of sites.
 
     Raises
     ------
     UserError
-        The alleles of PLINK files are coded 1 and 2, which name no bases.
+        The alleles of PLINK files are coded 1 and 2, which name no bases; or the source lacks a
+        field that a limit of `filters` needs.
     """
     kind, path = find_format(source)
+    if filters.limits().any():
+        filters.require(Path(source), _marks(kind, path))
     if kind == PLINK:
         from .bed import numbered_bim
 
@@ -163,6 +167,25 @@ def require_readable(source: Path | str) -> None:
         from .pgen_tables import numbered_pvar
 
         numbered_pvar(path)
+
+
+def _marks(kind: str, path: Path) -> dict[str, bool]:
+    """Whether a source has QUAL, and GQ, DP and AD of its calls."""
+    if kind == PLINK:
+        return {}
+    if kind == PGEN:
+        from .pgen_tables import read_pvar_header
+
+        return {"QUAL": "QUAL" in read_pvar_header(path)[0]}
+    if kind == ZARR:
+        from .zarr_store import open_store
+
+        group = open_store(path).group
+        calls = {name: f"call_{name}" in group for name in ("GQ", "DP", "AD")}
+        return calls | {"QUAL": "variant_quality" in group}
+    from .vcf_header import read_header
+
+    return {"QUAL": True} | dict.fromkeys(read_header(path).formats, True)
 
 
 def count_sites(source: Path | str) -> int | None:

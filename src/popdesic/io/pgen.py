@@ -14,6 +14,7 @@ import numpy as np
 
 from .alleles import name_bases
 from .batches import CHUNK_BYTES, DecodeCounts, SiteBatch
+from .call_filters import CallFilters
 from .columns import count_lines
 from .errors import UserError
 from .files import beside
@@ -33,7 +34,11 @@ PHASE_GENOTYPES = 1 << 21
 
 
 def stream_pgen(
-    prefix: Path | str, counts: DecodeCounts, *, _chunk_bytes: int = CHUNK_BYTES
+    prefix: Path | str,
+    counts: DecodeCounts,
+    filters: CallFilters = CallFilters(),  # noqa: B008 (frozen)
+    *,
+    _chunk_bytes: int = CHUNK_BYTES,
 ) -> Iterator[SiteBatch]:
     """Yield the biallelic SNPs of PLINK 2 files, in file order.
 
@@ -62,7 +67,7 @@ def stream_pgen(
                 require_same_sites(prefix, header, n_sites)
             if numbered:
                 name_bases(sites)
-            kept = np.flatnonzero(keep_snps(sites, counts))
+            kept = np.flatnonzero(keep_snps(sites, counts, filters))
             genotypes = memory[: len(kept)]
             n_phased = _read_sites(reader, header, start, n_here, kept, genotypes)
             # Pgenlib writes -9 for missing, whose two low bits, all that is read, are those of -1.

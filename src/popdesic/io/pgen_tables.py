@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from .alleles import FIRST_ROWS, are_numbered
@@ -156,6 +157,8 @@ def read_pvar_header(prefix: Path | str) -> tuple[list[str], int, dict[str, int]
 def iterate_pvar(prefix: Path | str, n_rows: int = TABLE_ROWS) -> Iterator[dict[str, Any]]:
     """Yield the sites of {prefix}.pvar in parts: lists of str by name, and int64 `pos`.
 
+    With `filter` and `qual`, float64 (n_sites,), if the file has these columns.
+
     Raises
     ------
     UserError
@@ -167,6 +170,11 @@ def iterate_pvar(prefix: Path | str, n_rows: int = TABLE_ROWS) -> Iterator[dict[
         sites: dict[str, Any] = {name.lower(): columns[name] for name in ("ID", "REF", "ALT")}
         sites["chrom"] = columns["CHROM"]
         sites["pos"] = read_positions(path, columns["POS"], n_before)
+        if "FILTER" in columns:
+            sites["filter"] = columns["FILTER"]
+        if "QUAL" in columns:
+            numbers = pd.to_numeric(pd.Series(columns["QUAL"], dtype=object), errors="coerce")
+            sites["qual"] = numbers.to_numpy(np.float64)
         n_before += len(sites["pos"])
         yield sites
 

@@ -8,19 +8,28 @@ from typing import Any
 import numpy as np
 
 from .batches import UNKNOWN_ALLELE, DecodeCounts, SiteBatch
+from .call_filters import CallFilters
 from .genotypes import site_kind
 
+#: Kinds of sites that are read.
+KEPT = ("snps", "one_allele")
 #: The lower bit of each two-bit code in a word.
 LOW_BITS = 0x5555_5555_5555_5555
 
 
-def keep_snps(sites: dict[str, Any], counts: DecodeCounts, plink: bool = True) -> list[bool]:
+def keep_snps(
+    sites: dict[str, Any],
+    counts: DecodeCounts,
+    filters: CallFilters = CallFilters(),  # noqa: B008 (frozen)
+    plink: bool = True,
+) -> list[bool]:
     """Say which sites are placed SNPs with at most two alleles, and add all sites to `counts`.
 
     Parameters
     ----------
     sites : dict
-        Columns chrom, pos, ref and alt; the ALT alleles of one site are separated by commas.
+        Columns chrom, pos, ref and alt; the ALT alleles of one site are separated by commas. Also
+        filter, as in VCF, and qual, float (n_sites,), NaN where unknown, if the file has them.
     plink : bool
         Whether PLINK wrote them, which has codes for unknown contigs and alleles.
     """
@@ -35,12 +44,28 @@ def keep_snps(sites: dict[str, Any], counts: DecodeCounts, plink: bool = True) -
         nowhere |= np.array([chrom == "0" for chrom in sites["chrom"]], bool)
     for k in np.flatnonzero(nowhere):
         kinds[k] = "unplaced"
+    snps = np.array([kind in KEPT for kind in kinds], bool)
+    if "filter" in sites and not filters.any_filter:
+        names = {name: filters.failed(name) for name in dict.fromkeys(sites["filter"])}
+        if any(names.values()):
+            for k in np.flatnonzero(snps).tolist():
+                if failed := names[sites["filter"][k]]:
+                    kinds[k] = "filtered"
+                    snps[k] = False
+                    counts.filters.update(failed)
+    if "qual" in sites and filters.min_qual:
+        for k in np.flatnonzero(snps & (sites["qual"] < filters.min_qual)).tolist():
+            kinds[k] = "low_qual"
     for kind, number in Counter(kinds).items():
         setattr(counts, kind, getattr(counts, kind) + number)
         if kind == "one_allele":
             counts.snps += number
     counts.records += len(kinds)
-    return [kind in ("snps", "one_allele") for kind in kinds]
+    gone = [k for k, kind in enumerate(kinds) if kind not in (*KEPT, "unplaced")]
+    if gone:
+        sizes = np.array([len(sites["ref"][k]) for k in gone], np.int64)
+        counts.add_dropped([sites["chrom"][k] for k in gone], sites["pos"][gone], sizes)
+    return [kind in KEPT for kind in kinds]
 
 
 def settle_unknown(batch: SiteBatch, counts: DecodeCounts) -> SiteBatch:

@@ -11,6 +11,7 @@ The compiled half is imported on first use: jobs that read no VCF do not need it
 
 import operator
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ import numpy as np
 
 from .batches import CHUNK_BYTES, DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
 from .bgzf import Blocks, Parts, Plain, in_order
+from .call_filters import CallFilters
 from .errors import UserError
 from .genotypes import pack_bed
 from .vcf_errors import record_error
@@ -32,6 +34,7 @@ def stream_sites(
     path: Path | str,
     *,
     haploid: str | Mapping[str, str] = "error",
+    filters: CallFilters = CallFilters(),  # noqa: B008 (frozen)
     counts: DecodeCounts | None = None,
     threads: int = 1,
     _chunk_bytes: int = CHUNK_BYTES,
@@ -43,6 +46,9 @@ def stream_sites(
     haploid : {'error', 'diploidize', 'missing'}, or a mapping of contigs to them
         How to read a call of one allele: as an error, as homozygous for it, or as missing. In a
         mapping, ``default`` (or else 'error') applies to the contigs that it does not name.
+    filters : CallFilters
+        Records and calls that are not read for what the file says about them. Without depth (DP is
+        0), a homozygous REF call is missing whatever the limits.
     counts : DecodeCounts, optional
         Updated as batches are yielded, and complete when the iterator ends.
     threads : int
@@ -65,9 +71,9 @@ def stream_sites(
             from .bcf import stream_bcf
 
             contents = in_order(operator.methodcaller("read"), pieces, pool, ahead)
-            yield from stream_bcf(header, contents, policies, counts, pool, ahead)
+            yield from stream_bcf(header, contents, policies, filters, counts, pool, ahead)
         else:
-            yield from _stream_text(header, pieces, policies, counts, pool, ahead)
+            yield from _stream_text(header, pieces, policies, filters, counts, pool, ahead)
     finally:
         if pool is not None:
             pool.shutdown(cancel_futures=True)
@@ -80,6 +86,7 @@ def _stream_text(
     header: VcfHeader,
     pieces: Iterable[Blocks | Plain],
     haploid: HaploidPolicies,
+    filters: CallFilters,
     counts: DecodeCounts,
     pool: Executor | None,
     ahead: int,
@@ -88,14 +95,15 @@ def _stream_text(
         _decode_piece,
         header=header,
         haploid=haploid,
+        filters=filters,
         memory=_Memory(),
     )
     n_lines_before = header.n_lines
     for decoded in in_order(decode, _joined(pieces), pool, ahead):
         if decoded is None:  # no line ends in the piece
             continue
-        value, batch, values, n_lines, error = decoded
-        counts.add(values)
+        value, batch, here, n_lines, error = decoded
+        counts.merge(here)
         if error[0]:
             code, line, _, end, sample = error.tolist()
             raise record_error(
@@ -156,7 +164,13 @@ class _Memory(threading.local):
         return self.genotypes[: n_sites * n_samples].reshape(n_sites, n_samples)
 
 
-def _decode_piece(piece: _Piece, header: VcfHeader, haploid: HaploidPolicies, memory: _Memory):
+def _decode_piece(
+    piece: _Piece,
+    header: VcfHeader,
+    haploid: HaploidPolicies,
+    filters: CallFilters,
+    memory: _Memory,
+):
     """Decode the lines that end in a piece; None if there are none.
 
     The bytes after its last line are handed over before those of the previous piece are waited
@@ -201,7 +215,7 @@ def _decode_piece(piece: _Piece, header: VcfHeader, haploid: HaploidPolicies, me
     view[cut : cut + PAD] = bytes(PAD)
     start -= n_before
     content = np.frombuffer(text, np.uint8, cut + PAD - start, start)
-    return _decode_lines(content, cut - start, len(header.samples), haploid, memory)
+    return _decode_lines(content, cut - start, len(header.samples), haploid, filters, memory)
 
 
 def _read_text(
@@ -223,7 +237,12 @@ def _read_text(
 
 
 def _decode_lines(
-    text: np.ndarray, size: int, n_samples: int, haploid: HaploidPolicies, memory: _Memory
+    text: np.ndarray,
+    size: int,
+    n_samples: int,
+    haploid: HaploidPolicies,
+    filters: CallFilters,
+    memory: _Memory,
 ):
     """Decode whole lines, the first `size` of (size + PAD) bytes.
 
@@ -238,14 +257,29 @@ def _decode_lines(
     table = np.empty((capacity, kernel.N_FIELDS), np.int64)
     values = np.zeros(kernel.N_COUNTS, np.int64)
     error = np.zeros(5, np.int64)
-    n_sites, n_lines = kernel.decode_records(
-        text, size, n_samples, haploid.default, genotypes, table, values, error, *haploid.arrays()
+    dropped = np.empty((kernel.dropped_capacity(size, n_samples), kernel.N_DROPPED), np.int64)
+    removed = np.zeros(n_samples, np.int64)
+    n_sites, n_lines, n_dropped = kernel.decode_records(
+        text,
+        size,
+        n_samples,
+        haploid.default,
+        genotypes,
+        table,
+        values,
+        error,
+        *haploid.arrays(),
+        *filters.names(),
+        filters.any_filter,
+        filters.limits(),
+        dropped,
+        removed,
     )
     if error[0] and b"\r\n" in (raw := text[:size].tobytes()):
         # CRLF line ends matter only if decoding fails: then retry with LF.
         raw = raw.replace(b"\r\n", b"\n")
         text = np.frombuffer(bytearray(raw + bytes(kernel.PAD)), np.uint8)  # writable, as above
-        return _decode_lines(text, len(raw), n_samples, haploid, memory)
+        return _decode_lines(text, len(raw), n_samples, haploid, filters, memory)
     table = table[:n_sites]
     try:
         chrom, site_id = _names(text, table)
@@ -263,7 +297,32 @@ def _decode_lines(
         line=table[:, kernel.LINE].copy(),
     )
     value = text[error[2] : error[3]].tobytes() if error[0] else b""
-    return value, batch, values, n_lines, error
+    counts = DecodeCounts()
+    counts.add(values)
+    counts.add_removed(removed)
+    _note_dropped(text, dropped[:n_dropped], filters, counts)
+    return value, batch, counts, n_lines, error
+
+
+def _note_dropped(
+    text: np.ndarray, dropped: np.ndarray, filters: CallFilters, counts: DecodeCounts
+) -> None:
+    """Count the filters that dropped records, by name, and note where dropped records lie."""
+    from . import vcf_text as kernel
+
+    if not len(dropped):
+        return
+    view = memoryview(text)
+
+    def names(first: int) -> list[str]:
+        ranges = dropped[:, first : first + 2].tolist()
+        return [str(view[start:end], "utf-8", "replace") for start, end in ranges]
+
+    for name, number in Counter(names(kernel.AT_FILTER)).items():
+        counts.filters.update(dict.fromkeys(filters.failed(name), number))
+    counts.add_dropped(
+        names(kernel.AT_CHROM), dropped[:, kernel.AT_POS], dropped[:, kernel.AT_SIZE]
+    )
 
 
 def _names(text: np.ndarray, table: np.ndarray) -> tuple[list[str], list[str]]:

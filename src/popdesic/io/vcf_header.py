@@ -31,7 +31,8 @@ class VcfHeader:
     """Content of a VCF or BCF header.
 
     `kind` is 'vcf' or 'bcf', `compression` 'none', 'gzip' or 'bgzf'. `text` is the header with LF
-    line ends, for BCF only. `lengths` are those of the contigs whose lines give one.
+    line ends, for BCF only. `lengths` are those of the contigs whose lines give one,
+    `formats` the fields of calls that have a line.
     """
 
     path: Path
@@ -42,6 +43,7 @@ class VcfHeader:
     n_lines: int
     text: str = field(default="", repr=False)
     lengths: dict[str, int] = field(default_factory=dict, repr=False)
+    formats: frozenset[str] = frozenset()
 
 
 def read_header(path: Path | str) -> VcfHeader:
@@ -170,6 +172,16 @@ def _parse_header(path: Path, raw: bytes, kind: str, compression: str) -> VcfHea
         )
     contigs = re.findall(r"^##contig=<(?:[^\n]*?,)?ID=([^,>\n]+)", text, re.MULTILINE)
     kept = text if kind == "bcf" else ""
+    formats = re.findall(r"^##FORMAT=<(?:[^\n]*?,)?ID=([^,>\n]+)", text, re.MULTILINE)
+    lengths = contig_lengths(text)
     return VcfHeader(
-        path, samples, contigs, kind, compression, len(lines), kept, contig_lengths(text)
+        path,
+        samples,
+        contigs,
+        kind,
+        compression,
+        len(lines),
+        kept,
+        lengths,
+        frozenset(formats),
     )

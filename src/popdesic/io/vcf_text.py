@@ -18,8 +18,12 @@ from numba.extending import intrinsic
 # Slots of the counts array; `popdesic.io.vcf.DecodeCounts` has its fields in this order.
 RECORDS, MULTIALLELIC, INDEL, SYMBOLIC, STAR, NO_ALT, NON_ACGT, UNPLACED = range(8)
 SNPS, MISSING_CALLS, HALF_CALLS, HAPLOID_CALLS, PHASED, UNPHASED = range(8, 14)
-ONE_ALLELE = 14
-N_COUNTS = 15
+ONE_ALLELE, FILTERED, LOW_QUAL = range(14, 17)
+NO_DEPTH, LOW_DP, HIGH_DP, LOW_GQ, UNBALANCED, THINNED_SITES = range(17, 23)
+N_COUNTS = 23
+
+# Limits of records and calls (`call_filters.CallFilters.limits`).
+MIN_QUAL, MIN_GQ, MIN_DP, MAX_DP, MIN_BALANCE = range(5)
 
 # What to do with a call of one allele.
 HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING = range(3)
@@ -38,6 +42,10 @@ BAD_COLUMNS, EMPTY_COLUMN, BAD_POS, NO_GT, HEADER_LINE, NOT_UTF8, BAD_NAME = ran
 LINE, CHROM_START, CHROM_END, POS, ID_START, ID_END, REF, ALT = range(8)
 N_FIELDS = 8
 
+# Columns of the table of dropped records; no FILTER where another reason dropped the record.
+AT_CHROM, AT_CHROM_END, AT_POS, AT_SIZE, AT_FILTER, AT_FILTER_END = range(6)
+N_DROPPED = 6
+
 # Bytes compared at a time with a separator, and readable bytes needed after the last line for it.
 BLOCK = 64
 PAD = BLOCK
@@ -48,6 +56,7 @@ RUN = 1024
 
 TAB, NEWLINE, RETURN, COLON, SLASH, PIPE, DOT = 9, 10, 13, 58, 47, 124, 46
 COMMA, HASH, ZERO, LESS, OPEN, CLOSE, ASTERISK = 44, 35, 48, 60, 91, 93, 42
+MINUS, PLUS, SEMICOLON = 45, 43, 59
 
 
 @intrinsic
@@ -329,17 +338,169 @@ def _classify(text, ref_start, ref_end, alt_start, alt_end):
 
 
 @njit(cache=True, nogil=True)
-def _find_gt(text, start, end):
-    """Return the index of GT among the ':'-separated keys of FORMAT, -1 if absent."""
+def _find_key(text, start, end, first, second):
+    """Return the index of a key of two letters in FORMAT (keys between ':'), -1 if absent."""
     index = 0
     key = start
     for p in range(start, end + 1):
         if p == end or text[p] == COLON:
-            if p - key == 2 and text[key] == 71 and text[key + 1] == 84:
+            if p - key == 2 and text[key] == first and text[key + 1] == second:
                 return index
             index += 1
             key = p + 1
     return -1
+
+
+@njit(cache=True, nogil=True)
+def _passes(text, start, end, accepted, ends):
+    """Whether all names in FILTER, between ';', are PASS, '.' or accepted."""
+    first = start
+    for p in range(start, end + 1):
+        if p < end and text[p] != SEMICOLON:
+            continue
+        size = p - first
+        passed = size == 0 or (size == 1 and text[first] == DOT)
+        passed |= (
+            size == 4
+            and text[first] == 80
+            and text[first + 1] == 65
+            and text[first + 2] == 83
+            and text[first + 3] == 83
+        )
+        for k in range(len(ends)):
+            begin = ends[k - 1] if k > 0 else 0
+            if not passed and ends[k] - begin == size:
+                same = True
+                for i in range(size):
+                    same &= text[first + i] == accepted[begin + i]
+                passed = same
+        if not passed:
+            return False
+        first = p + 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _read_number(text, start):
+    """Return the number that starts at a byte, NaN if there is none: '.', nan or anything else."""
+    p = start
+    negative = text[p] == MINUS
+    p += text[p] == MINUS or text[p] == PLUS
+    value = 0.0
+    scale = 1.0
+    digits = 0
+    while ZERO <= text[p] <= ZERO + 9:
+        value = 10 * value + (text[p] - ZERO)
+        digits += 1
+        p += 1
+    if text[p] == DOT:
+        p += 1
+        while ZERO <= text[p] <= ZERO + 9:
+            value = 10 * value + (text[p] - ZERO)
+            scale *= 10
+            digits += 1
+            p += 1
+    if digits == 0:
+        return np.nan
+    value /= scale
+    if text[p] == 101 or text[p] == 69:
+        below = text[p + 1] == MINUS
+        p += 1 + (text[p + 1] == MINUS or text[p + 1] == PLUS)
+        exponent = 0
+        while ZERO <= text[p] <= ZERO + 9:
+            exponent = min(10 * exponent + (text[p] - ZERO), 400)
+            p += 1
+        value *= 10.0 ** (-exponent if below else exponent)
+    return -value if negative else value
+
+
+@njit(cache=True, nogil=True)
+def _call_fault(genotype, gq, dp, ref_reads, alt_reads, limits):
+    """Return the slot that counts a call beyond a limit, 0 for one within; NaN is within."""
+    if genotype == 0 and dp == 0:
+        return NO_DEPTH
+    if limits[MIN_DP] > 0 and dp < limits[MIN_DP]:
+        return LOW_DP
+    if limits[MAX_DP] > 0 and dp > limits[MAX_DP]:
+        return HIGH_DP
+    if limits[MIN_GQ] > 0 and gq < limits[MIN_GQ]:
+        return LOW_GQ
+    if genotype == 1 and limits[MIN_BALANCE] > 0:
+        reads = ref_reads + alt_reads
+        if reads > 0 and min(ref_reads, alt_reads) < limits[MIN_BALANCE] * reads:
+            return UNBALANCED
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def _limit_calls(text, start, row, gt, gq, dp, ad, limits, counts, removed):
+    """Make the calls of one record missing that are beyond a limit, and count them.
+
+    `start` is that of the first sample's column; `gt`, `gq`, `dp` and `ad` are indices of these
+    fields in FORMAT, -1 for one that is not needed.
+    """
+    sample = 0
+    index = 0
+    value = block = start
+    at_gt = at_gq = at_dp = at_ad = np.int64(-1)
+    any_removed = False
+    while True:
+        stops = _find_byte(text, block, TAB) | _find_byte(text, block, NEWLINE)
+        stops |= _find_byte(text, block, COLON)
+        while stops != 0:
+            p = block + _lowest_bit(stops)
+            stops &= stops - np.uint64(1)
+            if index == dp:
+                at_dp = value
+            elif index == gq:
+                at_gq = value
+            elif index == ad:
+                at_ad = value
+            elif index == gt:
+                at_gt = value
+            index += 1
+            value = p + 1
+            if text[p] == COLON:
+                continue
+            if row[sample] >= 0:
+                fault = 0
+                if gq < 0 and ad < 0 and limits[MIN_DP] == 0 and limits[MAX_DP] == 0:
+                    if row[sample] == 0 and at_dp >= 0 and text[at_dp] == ZERO:
+                        fault = NO_DEPTH if _read_number(text, at_dp) == 0 else 0
+                else:
+                    quality = _read_number(text, at_gq) if at_gq >= 0 else np.nan
+                    depth = _read_number(text, at_dp) if at_dp >= 0 else np.nan
+                    ref_reads = alt_reads = np.nan
+                    if at_ad >= 0:
+                        ref_reads = _read_number(text, at_ad)
+                        while (
+                            text[at_ad] != COMMA
+                            and text[at_ad] != COLON
+                            and text[at_ad] != TAB
+                            and text[at_ad] != NEWLINE
+                        ):
+                            at_ad += 1
+                        if text[at_ad] == COMMA:
+                            alt_reads = _read_number(text, at_ad + 1)
+                    fault = _call_fault(row[sample], quality, depth, ref_reads, alt_reads, limits)
+                if fault > 0:
+                    row[sample] = -1
+                    removed[sample] += 1
+                    any_removed = True
+                    counts[fault] += 1
+                    counts[MISSING_CALLS] += 1
+                    q = at_gt
+                    while ZERO <= text[q] <= ZERO + 9:
+                        q += 1
+                    counts[PHASED] -= text[q] == PIPE
+                    counts[UNPHASED] -= text[q] == SLASH
+            sample += 1
+            if sample == len(row):
+                counts[THINNED_SITES] += any_removed
+                return
+            index = 0
+            at_gq = at_dp = at_ad = np.int64(-1)
+        block += BLOCK
 
 
 @njit(cache=True, nogil=True)
@@ -390,6 +551,14 @@ def _same_bytes(text, start_a, end_a, start_b, end_b):
     return True
 
 
+def dropped_capacity(size, n_samples):
+    """Return an upper bound of the dropped records in `size` bytes.
+
+    A record takes 8 + n_samples tabs, a newline, and a byte in each of five columns.
+    """
+    return size // (n_samples + 14) + 1
+
+
 def row_capacity(size, n_samples):
     """Return an upper bound of the sites in `size` bytes of records, plus one.
 
@@ -401,7 +570,23 @@ def row_capacity(size, n_samples):
 
 @njit(cache=True, nogil=True)
 def decode_records(
-    text, size, n_samples, haploid, genotypes, fields, counts, error, names, ends, policies
+    text,
+    size,
+    n_samples,
+    haploid,
+    genotypes,
+    fields,
+    counts,
+    error,
+    names,
+    ends,
+    policies,
+    accepted,
+    accepted_ends,
+    any_filter,
+    limits,
+    dropped,
+    removed,
 ):
     """Decode the records in `text[:size]`, whole lines that end with a newline.
 
@@ -426,10 +611,17 @@ def decode_records(
     names, ends, policies : uint8 (n_bytes), int64 (n_contigs), int64 (n_contigs)
         Contigs with their own haploid policy: concatenated names, end offset of each, and
         policies.
+    accepted, accepted_ends, any_filter, limits
+        `CallFilters.names`, `any_filter` and `limits`.
+    dropped : (capacity, N_DROPPED) int64
+        Receives for each dropped record with a position the byte range of CHROM, POS, the bytes of
+        REF, and the byte range of a FILTER for which it was dropped; see `dropped_capacity`.
+    removed : (n_samples) int64
+        The number of calls that limits removed is added to it.
 
     Returns
     -------
-    (n_sites, n_lines)
+    (n_sites, n_lines, n_dropped)
         `n_lines` counts all lines read, including blank ones.
     """
     kinds = np.zeros(16, np.int64)
@@ -442,6 +634,7 @@ def decode_records(
     tabs = np.empty(10, np.int64)  # tabs[c] is the start of column c
     n_sites = 0
     n_lines = 0
+    n_dropped = 0
     p = 0
     while p < size:
         start = p
@@ -453,7 +646,7 @@ def decode_records(
         error[2] = start
         if text[p] == HASH:
             error[0] = HEADER_LINE
-            return n_sites, n_lines
+            return n_sites, n_lines, n_dropped
         counts[RECORDS] += 1
         tabs[0] = p
         n_starts = 1
@@ -465,12 +658,12 @@ def decode_records(
         if n_starts < 10:
             error[0] = BAD_COLUMNS
             error[3] = n_starts
-            return n_sites, n_lines
+            return n_sites, n_lines, n_dropped
         for column in range(5):
             if tabs[column + 1] - tabs[column] == 1:
                 error[0] = EMPTY_COLUMN
                 error[3] = column
-                return n_sites, n_lines
+                return n_sites, n_lines, n_dropped
         kind = _classify(text, tabs[3], tabs[4] - 1, tabs[4], tabs[5] - 1)
         pos = _read_pos(text, tabs[1], tabs[2] - 1)
         if pos == 0:  # a telomere: valid, but without a base
@@ -478,24 +671,41 @@ def decode_records(
         if pos < 0 or pos >= 2**31:
             error[0] = BAD_POS
             error[2], error[3] = tabs[1], tabs[2] - 1
-            return n_sites, n_lines
-        gt_index = _find_gt(text, tabs[8], tabs[9] - 1)
+            return n_sites, n_lines, n_dropped
+        gt_index = _find_key(text, tabs[8], tabs[9] - 1, 71, 84)
         one_allele = kind == NO_ALT and gt_index >= 0
         one_allele = one_allele and tabs[5] - tabs[4] == 2 and text[tabs[4]] == DOT
         one_allele = one_allele and tabs[4] - tabs[3] == 2 and _is_base(text[tabs[3]])
-        if kind != SNPS and not one_allele:
+        if kind == SNPS or one_allele:
+            if not any_filter and not _passes(text, tabs[6], tabs[7] - 1, accepted, accepted_ends):
+                kind = FILTERED
+            elif limits[MIN_QUAL] > 0 and _read_number(text, tabs[5]) < limits[MIN_QUAL]:
+                kind = LOW_QUAL
+            else:
+                kind = SNPS
+        if kind != SNPS:
             n_columns, p = _count_columns(text, start)
             if n_columns != 9 + n_samples:
                 error[0] = BAD_COLUMNS
                 error[3] = n_columns
-                return n_sites, n_lines
+                return n_sites, n_lines, n_dropped
             counts[kind] += 1
             p += 1
+            if kind != UNPLACED:
+                dropped[n_dropped, AT_CHROM], dropped[n_dropped, AT_CHROM_END] = (
+                    tabs[0],
+                    tabs[1] - 1,
+                )
+                dropped[n_dropped, AT_POS] = pos
+                dropped[n_dropped, AT_SIZE] = tabs[4] - 1 - tabs[3]
+                dropped[n_dropped, AT_FILTER] = tabs[6]
+                dropped[n_dropped, AT_FILTER_END] = tabs[7] - 1 if kind == FILTERED else tabs[6]
+                n_dropped += 1
             continue
         if gt_index < 0:
             error[0] = NO_GT
             error[2], error[3] = tabs[8], tabs[9] - 1
-            return n_sites, n_lines
+            return n_sites, n_lines, n_dropped
         gt_alone = tabs[9] - tabs[8] == 3
         row = genotypes[n_sites]
         policy = haploid
@@ -518,11 +728,30 @@ def decode_records(
             if n_columns != 9 + n_samples:
                 error[0] = BAD_COLUMNS
                 error[3] = n_columns
-            return n_sites, n_lines
+            return n_sites, n_lines, n_dropped
+        calls_start = p
         if one_allele and not _require_ref(text, p, gt_index, row, error):
-            return n_sites, n_lines
+            return n_sites, n_lines, n_dropped
         p = error[2] + 1
         counts[ONE_ALLELE] += one_allele
+        if not gt_alone:
+            first, last = tabs[8], tabs[9] - 1
+            dp_index = _find_key(text, first, last, 68, 80)
+            gq_index = _find_key(text, first, last, 71, 81) if limits[MIN_GQ] > 0 else -1
+            ad_index = _find_key(text, first, last, 65, 68) if limits[MIN_BALANCE] > 0 else -1
+            if dp_index >= 0 or gq_index >= 0 or ad_index >= 0:
+                _limit_calls(
+                    text,
+                    calls_start,
+                    row,
+                    gt_index,
+                    gq_index,
+                    dp_index,
+                    ad_index,
+                    limits,
+                    counts,
+                    removed,
+                )
         if policy == HAPLOID_MISSING:
             n_haploid_missing += kinds[HAPLOID_REF] + kinds[HAPLOID_ALT] - n_haploid_before
         counts[SNPS] += 1
@@ -543,4 +772,4 @@ def decode_records(
     counts[MISSING_CALLS] += n_haploid_missing
     counts[UNPHASED] += kinds[WITH_SLASH : WITH_SLASH + 3].sum()
     counts[PHASED] += kinds[WITH_PIPE : WITH_PIPE + 3].sum()
-    return n_sites, n_lines
+    return n_sites, n_lines, n_dropped

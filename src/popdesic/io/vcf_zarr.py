@@ -12,11 +12,12 @@ import numpy as np
 
 from .batches import UNKNOWN_ALLELE, DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
 from .bgzf import in_order
+from .call_filters import CallFilters
 from .errors import UserError
 from .genotypes import pack_bed
 from .site_rows import batch_of, keep_snps
 from .vcf_errors import record_error, show
-from .zarr_store import CALLS, FAULTS, FILL, PHASE, SITE_ARRAYS, Store, damaged, open_store
+from .zarr_store import CALLS, FAULTS, FILL, MARKS, PHASE, SITE_ARRAYS, Store, damaged, open_store
 
 
 def stream_zarr(
@@ -24,6 +25,7 @@ def stream_zarr(
     counts: DecodeCounts,
     *,
     haploid: str | Mapping[str, str] = "error",
+    filters: CallFilters = CallFilters(),  # noqa: B008 (frozen)
     threads: int = 1,
 ) -> Iterator[SiteBatch]:
     """Yield the biallelic SNPs of a store, in its order, a row of chunks at a time.
@@ -41,14 +43,14 @@ def stream_zarr(
     policies = np.array([given.of(name) for name in store.contigs], np.int64)
 
     def read(start: int):
-        return _read_block(store, start, policies)
+        return _read_block(store, start, policies, filters)
 
     pool = ThreadPoolExecutor(threads) if threads > 1 else None
     try:
         starts = range(0, store.n_sites, store.n_rows)
         # At most one block more than there are threads is in memory.
         for batch, here, error in in_order(read, starts, pool, threads - 1):
-            counts.add(vars(here).values())
+            counts.merge(here)
             if error is not None:
                 raise error
             if len(batch.line):
@@ -59,7 +61,7 @@ def stream_zarr(
 
 
 def _read_block(
-    store: Store, start: int, policies: np.ndarray
+    store: Store, start: int, policies: np.ndarray, filters: CallFilters
 ) -> tuple[SiteBatch, DecodeCounts, UserError | None]:
     """Decode one row of chunks, up to the first call that is refused."""
     from . import vcf_text as codes
@@ -73,6 +75,8 @@ def _read_block(
         phased = np.zeros(calls.shape[:2], np.bool_)
         if PHASE in group:
             phased = np.ascontiguousarray(group[PHASE][part], np.bool_)
+        marks = {name: np.asarray(group[name][part]) for name in MARKS if name in group}
+        names = [str(name) for name in group["filter_id"][:]] if "filter_id" in group else []
     except FAULTS as error:
         raise damaged(store.path, error) from None
     if calls.dtype.kind != "i":
@@ -80,8 +84,15 @@ def _read_block(
     if calls.dtype != np.int8:  # all alleles beyond the first ALT, and below -2, are refused
         calls = calls.clip(-3, 2).astype(np.int8)
     sites = _sites(store, start, contig, pos, site_id, alleles)
+    if (failed := marks.get("variant_filter")) is not None and failed.shape[1:] == (len(names),):
+        sites["filter"] = [
+            ";".join(name for name, is_set in zip(names, row, strict=True) if is_set)
+            for row in failed.tolist()
+        ]
+    if "variant_quality" in marks:
+        sites["qual"] = marks["variant_quality"].astype(np.float64)
     counts = DecodeCounts()
-    kept = np.flatnonzero(keep_snps(sites, counts, plink=False))
+    kept = np.flatnonzero(keep_snps(sites, counts, filters, plink=False))
     genotypes = np.empty((len(kept), len(store.samples)), np.int8)
     values, refused = np.zeros(codes.N_COUNTS, np.int64), np.zeros(3, np.int64)
     decode_calls(calls, phased, kept, policies[contig], genotypes, values, refused)
@@ -90,6 +101,7 @@ def _read_block(
     if not refused[0] and (genotypes[lone] > 0).any():
         row, sample = np.argwhere(genotypes[lone] > 0)[0]
         refused[:] = codes.HIGH_ALLELE, kept[lone][row], sample
+    _limit_calls(genotypes, kept, calls, phased, marks, filters, counts)
     kind, row, sample = refused.tolist()
     error = None
     if kind:
@@ -108,6 +120,54 @@ def _read_block(
         counts,
         error,
     )
+
+
+def _limit_calls(
+    genotypes: np.ndarray,
+    kept: np.ndarray,
+    calls: np.ndarray,
+    phased: np.ndarray,
+    marks: dict[str, np.ndarray],
+    filters: CallFilters,
+    counts: DecodeCounts,
+) -> None:
+    """Make calls of `genotypes` (n_kept, n_samples) missing by depth, quality and reads."""
+
+    def of(name: str) -> np.ndarray:
+        if name not in marks:
+            return np.full(genotypes.shape, np.nan)
+        values = marks[name][kept].astype(np.float64)
+        return np.where(values < 0, np.nan, values)
+
+    dp, gq = of("call_DP"), of("call_GQ")
+    open_calls = genotypes >= 0
+    faults = {"no_depth": (genotypes == 0) & (dp == 0)}
+    if filters.min_dp:
+        faults["low_dp"] = dp < filters.min_dp
+    if filters.max_dp:
+        faults["high_dp"] = dp > filters.max_dp
+    if filters.min_gq:
+        faults["low_gq"] = gq < filters.min_gq
+    reads = marks.get("call_AD")
+    if filters.min_allele_balance and reads is not None and reads.ndim == 3 and reads.shape[2] > 1:
+        ref, alt = np.moveaxis(of("call_AD")[:, :, :2], 2, 0)
+        least = filters.min_allele_balance * (ref + alt)
+        faults["unbalanced"] = (genotypes == 1) & (ref + alt > 0) & (np.minimum(ref, alt) < least)
+    for name, fault in faults.items():
+        fault &= open_calls
+        open_calls &= ~fault
+        setattr(counts, name, getattr(counts, name) + int(fault.sum()))
+    removed = (genotypes >= 0) & ~open_calls
+    if not removed.any():
+        return
+    diploid = removed & ((calls[kept] > FILL).sum(axis=2) == 2)
+    n_phased = int((diploid & phased[kept]).sum())
+    counts.phased -= n_phased
+    counts.unphased -= int(diploid.sum()) - n_phased
+    counts.missing += int(removed.sum())
+    counts.sites_with_removed_calls += int(removed.any(axis=1).sum())
+    counts.add_removed(removed.sum(axis=0, dtype=np.int64))
+    genotypes[removed] = -1
 
 
 def _sites(

@@ -13,6 +13,17 @@ COUNTS: dict[tuple[str, str], tuple[str, str]] = {
     ("ingest", "star"): ("dropped: spanning deletion (*)", "rows"),
     ("ingest", "no_alt"): ("dropped: no ALT allele, and no REF base or genotypes", "rows"),
     ("ingest", "non_acgt"): ("dropped: letters other than A, C, G, T", "rows"),
+    ("ingest", "filtered"): ("dropped: FILTER is not PASS", "rows"),
+    ("ingest", "low_qual"): ("dropped: QUAL below ingest.min_qual", "rows"),
+    ("ingest", "no_depth"): ("0/0 with a depth of 0 (set to missing)", "genotypes"),
+    ("ingest", "low_dp"): ("Depth below ingest.min_dp (set to missing)", "genotypes"),
+    ("ingest", "high_dp"): ("Depth above ingest.max_dp (set to missing)", "genotypes"),
+    ("ingest", "low_gq"): ("Quality below ingest.min_gq (set to missing)", "genotypes"),
+    ("ingest", "unbalanced"): (
+        "Heterozygotes below ingest.min_allele_balance (set to missing)",
+        "genotypes",
+    ),
+    ("ingest", "sites_with_removed_calls"): ("Sites with calls set to missing by these", "sites"),
     ("ingest", "unplaced"): ("dropped: no chromosome or position", "rows"),
     ("ingest", "snps"): ("Biallelic SNPs", "rows"),
     ("ingest", "one_allele"): ("Of these, sites of one allele: no sample varies", "rows"),
@@ -159,6 +170,8 @@ _CORRECTIONS = {
 
 def describe_count(stage: str, step: str) -> tuple[str, str]:
     """Description and unit of a count; a step without a description keeps its name."""
+    if stage == "ingest" and step.startswith("filter "):
+        return f"of these: FILTER {step.removeprefix('filter ')}", "rows"
     return COUNTS.get((stage, step), (step.replace("_", " "), ""))
 
 

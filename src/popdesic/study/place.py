@@ -30,6 +30,7 @@ from ..compare.resolution import Resolution, load_resolution
 from ..distance.tiles import require_one_panel
 from ..engine.base import Backend
 from ..io.bed import read_bim
+from ..io.call_filters import CallFilters
 from ..io.errors import UserError, shorten, suggestion
 from ..io.files import read_json, write_json
 from ..io.formats import read_sample_names
@@ -167,6 +168,7 @@ def _encode(
             PANEL,
             folder,
             haploid=config["encode"]["haploid"],
+            filters=CallFilters.parse(config["ingest"]),
             threads=threads,
             impute="none" if method == "none" else "mode",
             excluded=set(read_sample_names(source)) - {name},

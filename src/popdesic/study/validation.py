@@ -22,6 +22,7 @@ from ..engine.scan_device import require_gpus, scan_remarks
 from ..epistasis.options import check_epistasis
 from ..geography.coordinates import has_places, remark_on_origin
 from ..io.bgzf import find_compression
+from ..io.call_filters import CallFilters
 from ..io.errors import UserError, shorten
 from ..io.files import is_file, path_exists
 from ..io.formats import is_zarr, read_sample_names, remarks_on, require_readable
@@ -83,8 +84,9 @@ def validate_study(
         gpus = closing_devices(n_samples, config["geodesic"]["gpus"])
         require_gpus(config["device"], gpus)
     if files:
+        filters = CallFilters.parse(config["ingest"])
         for source in _sources(study, folder):
-            require_readable(source)
+            require_readable(source, filters)
         remarks += [remark for source in _sources(study, folder) for remark in remarks_on(source)]
         remarks += _look_at_records(config, study, folder)
         check_builds(study, config["qc"]["build"], folder)

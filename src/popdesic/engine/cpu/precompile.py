@@ -89,7 +89,10 @@ def _compile(function, signature: str) -> None:
 
 def decoders_of_text() -> None:
     counters = "int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1]"
-    decode = f"(uint8[::1], int64, int64, int64, int8[:, ::1], int64[:, ::1], {counters})"
+    filters = "uint8[::1], int64[::1], boolean, float64[::1], int64[:, ::1], int64[::1]"
+    decode = (
+        f"(uint8[::1], int64, int64, int64, int8[:, ::1], int64[:, ::1], {counters}, {filters})"
+    )
     _compile(vcf_text.decode_records, decode)
     _compile(vcf_text._count_columns, "(uint8[::1], int64)")
 
@@ -97,7 +100,9 @@ def decoders_of_text() -> None:
 def decoders_of_bcf() -> None:
     _compile(bcf_records.split_records, f"({_BYTES}, int64)")
     outputs = "int8[:, ::1], int64[:, ::1], int64[::1], int64[::1]"
-    _compile(bcf_records.decode_records, f"({_BYTES}, int64, int64, int64[::1], int64, {outputs})")
+    filters = "boolean[::1], float64[::1], int64[:, ::1], int64[::1]"
+    inputs = f"{_BYTES}, int64, int64, int64[::1], int64[::1]"
+    _compile(bcf_records.decode_records, f"({inputs}, {outputs}, {filters})")
 
 
 def decoders_of_zarr() -> None:

@@ -1,0 +1,201 @@
+"""FILTER, QUAL, and limits of depth, quality and allele balance, in all formats that state them."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bio2zarr import vcf as vcf2zarr
+
+from popdesic.cohort.callable import DROPPED, load_beside
+from popdesic.cohort.ingest import ingest_cohort
+from popdesic.io.bed import open_bed, read_bim
+from popdesic.io.call_filters import CallFilters
+from popdesic.io.errors import UserError
+from popdesic.io.formats import require_readable
+from popdesic.io.genotypes import unpack_bed
+
+N_SAMPLES, N_SITES = 7, 200
+HEADER = """##fileformat=VCFv4.2
+##contig=<ID=1,length=1000000>
+##FILTER=<ID=LowQual,Description="x">
+##FILTER=<ID=q10,Description="x">
+##FORMAT=<ID=GT,Number=1,Type=String,Description="x">
+##FORMAT=<ID=AD,Number=R,Type=Integer,Description="x">
+##FORMAT=<ID=DP,Number=1,Type=Integer,Description="x">
+##FORMAT=<ID=GQ,Number=1,Type=Integer,Description="x">
+#CHROM	POS	ID	REF	ALT	QUAL	FILTER	INFO	FORMAT
+"""
+FILTERS = [
+    CallFilters(),
+    CallFilters(("q10",)),
+    CallFilters(("*",)),
+    CallFilters(min_qual=30),
+    CallFilters(min_gq=20),
+    CallFilters(min_dp=5, max_dp=20),
+    CallFilters(("LowQual", "q10"), 10, 15, 4, 22, 0.25),
+]
+
+
+def draw(seed: int = 1) -> list[list[str]]:
+    """Rows of a VCF: QUAL, FILTER and all fields of calls, some unknown, some fields left off."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for site in range(N_SITES):
+        calls = []
+        for _ in range(N_SAMPLES):
+            gt = rng.choice(["0/0", "0/1", "1|1", "0|0", "./.", "1/0"])
+            reads = rng.poisson(6, 2) * rng.integers(0, 2, 2)
+            depth = rng.choice([str(reads.sum()), ".", "0"], p=[0.8, 0.1, 0.1])
+            balance = rng.choice([f"{reads[0]},{reads[1]}", "."], p=[0.9, 0.1])
+            fields = [gt, balance, depth, rng.choice([str(rng.integers(0, 99)), "."])]
+            calls.append(":".join(fields[: rng.choice([4, 4, 4, 2])]))
+        alt = rng.choice(["C", "G", "GT", "."], p=[0.5, 0.3, 0.1, 0.1])
+        if alt == ".":
+            calls = [call.replace("1", "0", 2) if call[:3] != "./." else call for call in calls]
+            calls = [call.replace(",", "") for call in calls]
+        qual = rng.choice(["50", "12.5", ".", "1e1"])
+        marks = rng.choice(["PASS", ".", "LowQual", "q10", "LowQual;q10"])
+        row = ["1", str(10 * site + 1), ".", "A", alt, qual, marks, ".", "GT:AD:DP:GQ", *calls]
+        rows.append(row)
+    return rows
+
+
+def number(text: str) -> float:
+    return np.nan if text == "." else float(text)
+
+
+def expected(rows: list[list[str]], filters: CallFilters):
+    """Positions and genotypes by the rules, one call at a time, and counts by name."""
+    counts: dict = {}
+    positions, genotypes = [], []
+
+    def count(name: str) -> None:
+        counts[name] = counts.get(name, 0) + 1
+
+    for row in rows:
+        if len(row[4]) > 1:
+            continue
+        failed = [name for name in row[6].split(";") if name not in ("PASS", ".")]
+        failed = [] if "*" in filters.accepted else [f for f in failed if f not in filters.accepted]
+        if failed:
+            count("filtered")
+            for name in failed:
+                count(f"filter {name}")
+            continue
+        if number(row[5]) < filters.min_qual:
+            count("low_qual")
+            continue
+        found = []
+        before = sum(counts.get(name, 0) for name in REASONS)
+        for sample, call in enumerate(row[9:]):
+            gt, ad, dp, gq = (*call.split(":"), ".", ".")[:4]
+            genotype = -1 if "." in gt else gt.count("1")
+            depth, quality = number(dp), number(gq)
+            reads = [number(one) for one in ad.split(",")]
+            reason = None
+            if genotype == 0 and depth == 0:
+                reason = "no_depth"
+            elif genotype >= 0 and filters.min_dp and depth < filters.min_dp:
+                reason = "low_dp"
+            elif genotype >= 0 and filters.max_dp and depth > filters.max_dp:
+                reason = "high_dp"
+            elif genotype >= 0 and filters.min_gq and quality < filters.min_gq:
+                reason = "low_gq"
+            elif genotype == 1 and len(reads) == 2 and sum(reads) > 0:
+                share = min(reads) / sum(reads)
+                reason = "unbalanced" if share < filters.min_allele_balance else None
+            if reason:
+                count(reason)
+                count(f"sample {sample}")
+                genotype = -1
+            found.append(genotype)
+        if sum(counts.get(name, 0) for name in REASONS) > before:
+            count("sites_with_removed_calls")
+        positions.append(int(row[1]))
+        genotypes.append(found)
+    return positions, np.array(genotypes, np.int8), counts
+
+
+REASONS = ("no_depth", "low_dp", "high_dp", "low_gq", "unbalanced")
+
+
+def write(folder: Path, rows: list[list[str]]) -> dict[str, Path]:
+    """The same records as VCF, BCF and VCF-Zarr."""
+    names = "\t".join(f"S{k}" for k in range(N_SAMPLES))
+    text = HEADER.rstrip("\n") + f"\t{names}\n" + "".join("\t".join(row) + "\n" for row in rows)
+    (folder / "in.vcf").write_text(text)
+    commands = ("bcftools view -Ob -o in.bcf in.vcf", "bgzip -kf in.vcf", "tabix -f in.vcf.gz")
+    for command in commands:
+        subprocess.run(command.split(), cwd=folder, check=True)
+    vcf2zarr.convert([folder / "in.vcf.gz"], folder / "in.vcz", worker_processes=0)
+    return {name: folder / f"in.{name}" for name in ("vcf", "bcf", "vcz")}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    rows = draw()
+    return rows, write(tmp_path_factory.mktemp("marks"), rows)
+
+
+@pytest.mark.parametrize("kind", ["vcf", "bcf", "vcz"])
+@pytest.mark.parametrize("filters", FILTERS, ids=str)
+def test_records_and_calls_by_the_rules(files, tmp_path, kind, filters):
+    rows, sources = files
+    told = ingest_cohort(sources[kind], tmp_path / "raw", filters=filters)
+    positions, genotypes, counts = expected(rows, filters)
+    assert read_bim(tmp_path / "raw").pos.tolist() == positions
+    np.testing.assert_array_equal(unpack_bed(open_bed(tmp_path / "raw"), N_SAMPLES), genotypes)
+    written = json.loads((tmp_path / "raw.json").read_text())
+    samples = {f"S{k}": n for k in range(N_SAMPLES) if (n := counts.pop(f"sample {k}", 0))}
+    assert written["removed_calls"] == samples
+    for name, n in counts.items():
+        assert written["counts"][name] == n, name
+    found = told.decode
+    assert found.missing + found.phased + found.unphased == genotypes.size
+    assert found.missing == int((genotypes < 0).sum())
+    assert found.records == found.snps + sum(found.dropped().values()) == N_SITES
+    # Nothing is known of a site at a record that was dropped.
+    lost = {int(row[1]) for row in rows} - set(positions)
+    covered = load_beside(tmp_path / "raw", DROPPED).covers(
+        ["1"] * N_SITES, np.arange(N_SITES) * 10 + 1
+    )
+    assert {10 * k + 1 for k in np.flatnonzero(covered).tolist()} == lost
+
+
+def test_the_log_says_what_was_dropped(files, tmp_path):
+    rows, sources = files
+    remarks = ingest_cohort(sources["vcf"], tmp_path / "raw").remarks
+    counts = expected(rows, CallFilters())[2]
+    assert f"{counts['filtered']} of {N_SITES} records" in remarks[0]
+    assert f"LowQual {counts['filter LowQual']}, q10 {counts['filter q10']}" in remarks[0]
+    assert f"{counts['no_depth']} calls 0/0" in remarks[1]
+
+
+def test_filters_of_pgen(tmp_path):
+    rows = [row for row in draw(2) if row[4] != "."]
+    write(tmp_path, rows)
+    command = ["plink2", "--vcf", "in.vcf", "--make-pgen", "--out", "in"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    for filters in (CallFilters(), CallFilters(("q10",), min_qual=30)):
+        ingest_cohort(tmp_path / "in.pgen", tmp_path / "raw", filters=filters)
+        counts = json.loads((tmp_path / "raw.json").read_text())["counts"]
+        positions, _, told = expected(rows, filters)
+        assert read_bim(tmp_path / "raw").pos.tolist() == positions
+        for name in ("filtered", "low_qual", "filter LowQual", "filter q10"):
+            assert counts.get(name, 0) == told.get(name, 0)
+
+
+def test_a_limit_needs_its_field(files, tmp_path):
+    _, sources = files
+    bare = tmp_path / "bare.vcf"
+    text = sources["vcf"].read_text()
+    bare.write_text("".join(x for x in text.splitlines(keepends=True) if "ID=GQ" not in x))
+    require_readable(bare, CallFilters(min_dp=3, min_qual=3, min_allele_balance=0.2))
+    require_readable(sources["vcz"], CallFilters(min_gq=3, min_allele_balance=0.2))
+    with pytest.raises(UserError, match=r"bare\.vcf: ingest\.min_gq needs FORMAT/GQ"):
+        require_readable(bare, CallFilters(min_gq=3))
+    (tmp_path / "in.bim").write_text("1 s 0 5 A C\n")
+    with pytest.raises(UserError, match=r"ingest\.min_dp needs FORMAT/DP"):
+        require_readable(tmp_path / "in.bed", CallFilters(min_dp=3))
