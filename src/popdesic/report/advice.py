@@ -30,6 +30,7 @@ ADVICE = {
     "Unreachable pairs": "Lower distance.min_called, or exclude samples with few genotypes.",
     "Approximate geodesics": "Raise geodesic.dense_limit if the node has the memory.",
     "Map dominated by outliers": "Look at the outliers first, and exclude them if they are errors.",
+    "Map of one split": "Read it as one division, and run each group as a study of its own.",
     "Unstable maps": "Read neighbours from the PCA or from maps that are not listed here.",
 }
 

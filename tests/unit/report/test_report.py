@@ -528,6 +528,25 @@ def test_the_choice_of_geodesics_is_explained(tmp_path, choice, words):
     assert text.endswith(f"{words} Distances are of 8 components.")
 
 
+@pytest.mark.parametrize(
+    ("apart", "topic"), [(2, "Map dominated by outliers"), (20, "Map of one split")]
+)
+def test_a_map_of_one_coordinate_shows_outliers_or_a_split(tmp_path, apart, topic):
+    outcome, _ = make_results(tmp_path, {"one": [f"a{k}" for k in range(60)]}, ["one"])
+    name = f"pcoa.{SPACES[0]}.alpha{outcome.alphas[0]}"
+    table = outcome.embedding(name)
+    table["PCo1"] = np.where(np.arange(60) < apart, 9.0, np.linspace(0, 1, 60))
+    write_table(outcome.folder / f"embedding/{name}.tsv", table)
+    assert not {"Map dominated by outliers", "Map of one split"} & {
+        finding.topic for finding in map_findings(outcome)
+    }
+    outcome.variance[name] = [0.95, 0.01]
+    (found,) = [f for f in map_findings(outcome) if f.topic.startswith("Map ")]
+    assert found.topic == topic
+    assert (f"{apart} distant samples" in found.text) == (apart == 2)
+    assert ("20 samples lie apart from the other 40" in found.text) == (apart == 20)
+
+
 def test_plain_distances_are_no_fallback(tmp_path):
     """Nothing was closed, so neither number type nor bridges are worth a note."""
     number = {"dtype": "float64", "scale": 1.0, "error_bound": 0.0, "rescaled": False}

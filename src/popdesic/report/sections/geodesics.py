@@ -11,8 +11,10 @@ from ..words import SPACES, describe_way, join, number, percent, plural
 #: result from a handful of duplicates.
 FEW_BRIDGES = 5
 FEW_SHARE = 0.05
-#: Share of the variance on the first coordinate above which a few distant samples dominate a map.
+#: Share of the variance on the first coordinate above which it alone makes a map.
 DOMINANT = 0.9
+#: At most this share of the samples are outliers; more are a group.
+MOST_OUTLIERS = 0.05
 
 
 def geodesic_findings(outcome: Outcome, number_type: str) -> list[Finding]:
@@ -172,7 +174,7 @@ def _bridges(about: dict, name: str, n_samples: int) -> list[Finding]:
 
 
 def map_findings(outcome: Outcome) -> list[Finding]:
-    """Maps that a few distant samples dominate, and UMAPs that depend on chance."""
+    """Maps that show one coordinate alone, and UMAPs that depend on chance."""
     found = []
     for space, alpha in outcome.maps():
         if outcome.is_repeated(space, alpha):
@@ -180,16 +182,32 @@ def map_findings(outcome: Outcome) -> list[Finding]:
         variance = outcome.variance[f"pcoa.{space}.alpha{alpha}"]
         way = describe_way(outcome.geodesics[space, alpha])
         if variance and variance[0] > DOMINANT:
-            found.append(
-                Finding(
-                    "warning",
-                    "Map dominated by outliers",
-                    f"One coordinate explains {percent(variance[0])} of the PCoA of the "
-                    f"{SPACES[space]} ({way}): a few distant samples dominate the map, and "
-                    "all others lie on top of each other.",
-                )
-            )
+            words = f"One coordinate explains {percent(variance[0])} of the PCoA of the "
+            words += f"{SPACES[space]} ({way})"
+            found.append(_one_coordinate(outcome, f"pcoa.{space}.alpha{alpha}", words))
     return found + _instability(outcome)
+
+
+def _one_coordinate(outcome: Outcome, name: str, words: str) -> Finding:
+    """A map of one coordinate: few outliers dominate it, or two groups separate."""
+    place = outcome.embedding(name).PCo1.to_numpy()
+    middle = (place.min() + place.max()) / 2
+    fewer = min(int((place < middle).sum()), int((place >= middle).sum()))
+    if fewer <= max(MOST_OUTLIERS * len(place), 1):
+        verb = "dominates" if fewer == 1 else "dominate"
+        return Finding(
+            "warning",
+            "Map dominated by outliers",
+            f"{words}: {plural(fewer, 'distant sample')} {verb} the map, and all others lie on top "
+            "of each other.",
+        )
+    return Finding(
+        "warning",
+        "Map of one split",
+        f"{words}: {number(fewer)} samples lie apart from the other "
+        f"{number(len(place) - fewer)}. Differences within these two groups are hardly visible on "
+        "this map.",
+    )
 
 
 def _instability(outcome: Outcome) -> list[Finding]:
