@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..io.batches import DecodeCounts, SiteBatch
+from ..io.call_filters import CallFilters
 from ..io.errors import UserError
 from ..io.formats import PGEN, PLINK, ZARR, find_format
 
@@ -33,13 +34,17 @@ class FirstRecords:
     whole: bool
 
 
-def first_records(source: Path | str, haploid: str | Mapping[str, str] = "error") -> FirstRecords:
+def first_records(
+    source: Path | str,
+    haploid: str | Mapping[str, str] = "error",
+    filters: CallFilters = CallFilters(),  # noqa: B008 (frozen)
+) -> FirstRecords:
     """Decode the first records of a source, in any format.
 
     Parameters
     ----------
-    haploid
-        As `ingest.ingest_cohort` takes it.
+    haploid, filters
+        As `ingest.ingest_cohort` takes them.
 
     Raises
     ------
@@ -47,7 +52,7 @@ def first_records(source: Path | str, haploid: str | Mapping[str, str] = "error"
         One of them cannot be read: a haploid or polyploid call, no GT, and the like.
     """
     counts = _FirstPiece()
-    stream = _open(source, counts, haploid)
+    stream = _open(source, counts, haploid, filters)
     try:
         next(stream, None)
         whole = next(stream, None) is None
@@ -58,7 +63,7 @@ def first_records(source: Path | str, haploid: str | Mapping[str, str] = "error"
     return FirstRecords(counts, whole)
 
 
-def _open(source, counts: DecodeCounts, haploid) -> Iterator[SiteBatch]:
+def _open(source, counts: DecodeCounts, haploid, filters: CallFilters) -> Iterator[SiteBatch]:
     kind, place = find_format(source)
     if kind == PLINK:
         from ..io.plink import stream_plink
@@ -67,18 +72,22 @@ def _open(source, counts: DecodeCounts, haploid) -> Iterator[SiteBatch]:
     if kind == PGEN:
         from ..io.pgen import stream_pgen
 
-        return stream_pgen(place, counts)
+        return stream_pgen(place, counts, filters)
     if kind == ZARR:
         from ..io.vcf_zarr import stream_zarr
 
-        return stream_zarr(place, counts, haploid=haploid, threads=1)
+        return stream_zarr(place, counts, haploid=haploid, filters=filters, threads=1)
     from ..io.vcf import stream_sites
 
-    return stream_sites(place, haploid=haploid, counts=counts)
+    return stream_sites(place, haploid=haploid, filters=filters, counts=counts)
 
 
 def remarks_on_records(
-    source: Path | str, haploid: str | Mapping[str, str], alone: bool, min_called: int
+    source: Path | str,
+    haploid: str | Mapping[str, str],
+    alone: bool,
+    min_called: int,
+    filters: CallFilters = CallFilters(),  # noqa: B008 (frozen)
 ) -> list[str]:
     """Possible mistakes that the first records of a file show.
 
@@ -94,9 +103,17 @@ def remarks_on_records(
     UserError
         As `first_records`; or the file has no biallelic SNP, and its cohort no other file.
     """
-    found = first_records(source, haploid)
+    found = first_records(source, haploid, filters)
     counts = found.counts
     dropped = ", ".join(f"{name} {number}" for name, number in counts.dropped().items())
+    remarks = []
+    if counts.filtered:
+        names = ", ".join(f"{name} {number}" for name, number in sorted(counts.filters.items()))
+        remarks.append(
+            f"{source}: {counts.filtered} of {'its' if found.whole else 'the first'} "
+            f"{counts.records} records are dropped, because their FILTER is not PASS ({names}); "
+            "ingest.filter names those to accept."
+        )
     if not counts.snps:
         none = (
             "has no records"
@@ -109,11 +126,12 @@ def remarks_on_records(
         sentence = f"{source}: {none}" if counts.records else f"{source} {none}"
         if found.whole and alone:
             raise UserError(f"{sentence}; give a file with SNPs.")
-        return [f"{sentence}; only SNPs are read."]
+        return [*remarks, f"{sentence}; only SNPs are read."]
     if found.whole and alone and counts.snps < min_called:
         return [
+            *remarks,
             f"{source} has {counts.snps} biallelic SNPs, fewer than distance.min_called "
             f"({min_called}), so none of its samples can be compared; give more sites, or lower "
-            "distance.min_called."
+            "distance.min_called.",
         ]
-    return []
+    return remarks

@@ -39,7 +39,8 @@ def summarize_cohort(
     sites_out, samples_out : Path
         Tables to write, one row per site (over kept samples) and one row per sample.
     min_sample_call_rate : float
-        Samples below it get ``keep`` = no and are excluded from site statistics.
+        Samples below it, and those without any call, get ``keep`` = no and are excluded from site
+        statistics.
     checks : Checks, optional
         Further sample checks and their limits.
     excluded : names, optional
@@ -53,7 +54,7 @@ def summarize_cohort(
     Raises
     ------
     UserError
-        A sample has no called genotype at all, or no sample passes.
+        No sample passes.
     """
     from ..engine.host.genotypes import add_by_sample, count_by_group
 
@@ -63,12 +64,6 @@ def summarize_cohort(
     for first, last in chunks(len(rows)):
         add_by_sample(rows[first:last], by_sample)
     samples = _sample_table(names, populations, by_sample, min_sample_call_rate)
-    for name, called in zip(samples["sample"], samples.n_called, strict=True):
-        if called == 0:
-            raise UserError(
-                f"{prefix}.bed: sample '{name}' has no called genotype at any of {len(rows)} "
-                "sites; remove it from the cohort's file and the sample sheet."
-            )
     best = samples.keep == "yes"
     bim = read_bim(prefix)
     samples = check_samples(prefix, bim, samples, checks or Checks())
@@ -115,7 +110,7 @@ def _sample_table(names, populations, counts, min_call_rate) -> pd.DataFrame:
             "n_missing": counts[:, 3],
             "call_rate": call_rate,
             "heterozygosity": counts[:, 1] / np.maximum(called, 1),
-            "keep": np.where(call_rate >= min_call_rate, "yes", "no"),
+            "keep": np.where((call_rate >= min_call_rate) & (called > 0), "yes", "no"),
         }
     )
 

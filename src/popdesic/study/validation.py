@@ -113,7 +113,9 @@ def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
             continue
         sources = expand_sources(study.cohorts.genotypes[cohort], folder)
         haploid, least = config["encode"]["haploid"], config["distance"]["min_called"]
-        remarks += remarks_on_records(folder / sources[0], haploid, len(sources) == 1, least)
+        filters = CallFilters.parse(config["ingest"])
+        alone = len(sources) == 1
+        remarks += remarks_on_records(folder / sources[0], haploid, alone, least, filters)
     return remarks
 
 

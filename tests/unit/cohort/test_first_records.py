@@ -5,6 +5,7 @@ import pytest
 from plink_files import write_plink
 
 from popdesic.cohort.first_records import first_records, remarks_on_records
+from popdesic.io.call_filters import CallFilters
 from popdesic.io.errors import UserError
 
 COLUMNS = "#CHROM POS ID REF ALT QUAL FILTER INFO FORMAT a b"
@@ -68,3 +69,17 @@ def test_too_few_sites(tmp_path):
     write_plink(tmp_path / "two", genotypes, list("abcd"))
     (remark,) = remarks(tmp_path / "two", least=10)
     assert "has 9 biallelic SNPs" in remark and first_records(tmp_path / "two").whole
+
+
+def test_failed_filters_are_said_before_the_run(tmp_path):
+    """With their names, and by the filters that the study accepts."""
+    path = tmp_path / "a.vcf"
+    head = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\tS\n"
+    marks = ["PASS", "LowQual", "LowQual", "q10;LowQual", "."] * 40
+    rows = [f"1\t{k + 1}\t.\tA\tC\t.\t{mark}\t.\tGT\t0/1\n" for k, mark in enumerate(marks)]
+    path.write_text(head + "".join(rows))
+    (remark,) = remarks_on_records(path, "error", True, 10)
+    assert "120 of its 200 records are dropped" in remark and "LowQual 120, q10 40" in remark
+    (remark,) = remarks_on_records(path, "error", True, 10, CallFilters(("LowQual",)))
+    assert "40 of its 200" in remark
+    assert remarks_on_records(path, "error", True, 10, CallFilters(("*",))) == []

@@ -197,9 +197,12 @@ def test_a_population_called_min_has_its_own_column(tmp_path):
 def test_sample_without_a_genotype(tmp_path):
     cohort = make_cohorts((4,), n_sites=20)[0]
     cohort.genotypes[:, 2] = -1
-    with pytest.raises(UserError, match="sample 'N02' has no called genotype at any of 20 sites"):
-        run(tmp_path, cohort)
-    assert not list(tmp_path.glob("*.tsv"))
+    for limit in (0.9, 0.0):  # nothing can be said of the sample, whatever the limit
+        _, sites, samples = run(tmp_path, cohort, min_call_rate=limit)
+        assert samples.keep.tolist() == ["yes", "yes", "no", "yes"]
+        assert samples.left_out.tolist()[2] == "qc.min_sample_call_rate"
+        others = np.delete(cohort.genotypes, 2, axis=1)
+        assert sites.n_missing.tolist() == (others < 0).sum(axis=1).tolist()
 
 
 def test_no_sample_passes(tmp_path):

@@ -545,11 +545,6 @@ CASES: dict[str, tuple[Callable, str, list[str]]] = {
         [NORTH, "no records"],
     ),
     # --- errors that only the data reveal
-    "sample without a genotype": (
-        set_genotypes(0, slice(None), 3, -1),
-        "qc",
-        ["north/raw.bed", "'N03'", "no called genotype", "150 sites"],
-    ),
     "no sample passes": (
         set_genotypes(0, slice(0, 60), slice(None), -1),
         "qc",
