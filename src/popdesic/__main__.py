@@ -38,6 +38,7 @@ def check(options: argparse.Namespace) -> None:
     """
     from .cohort.genotype_choice import describe_genotypes
     from .study.configuration import read_config
+    from .study.sheets import said_of_absent
     from .study.validation import require_writable, validate_study
 
     folder = options.study
@@ -50,7 +51,8 @@ def check(options: argparse.Namespace) -> None:
         print(f"Warning: {remark}", file=sys.stderr)
     for cohort in study.order:
         role = "founder" if cohort in study.founders else "newcomer"
-        print(f"{cohort}\t{role}\t{len(study.samples_of(cohort))} samples")
+        words = [cohort, role, f"{len(study.samples_of(cohort))} samples"]
+        print("\t".join([*words, *filter(None, [said_of_absent(study, cohort)])]))
     print(describe_genotypes(config))
     print(f"{len(study.samples)} samples in {len(study.order)} cohorts: no problem found.")
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+import pandas as pd
 
 from ..io.batches import DecodeCounts, SiteBatch
 from ..io.call_filters import CallFilters
 from ..io.errors import UserError
 from ..io.formats import PGEN, PLINK, ZARR, find_format
+from .absent import MAX_REFERENCE_ONLY, MIN_SITES, measure_lack, refuse_lack
+from .match import Places
 
 
 class _EnoughError(Exception):
@@ -28,10 +33,27 @@ class _FirstPiece(DecodeCounts):
 
 @dataclass(frozen=True)
 class FirstRecords:
-    """Counts of a file's first records, up to about 2 MB, and whether they are all it has."""
+    """Counts of a file's first records, up to about 2 MB, and whether they are all it has.
+
+    `batch` holds those that are read: SNPs; None if there are none.
+    """
 
     counts: DecodeCounts
     whole: bool
+    batch: SiteBatch | None = None
+
+    @property
+    def variants_only(self) -> bool:
+        """Whether they show a file of variant sites alone: no gVCF, hardly any site without ALT."""
+        batch = self.batch
+        if (
+            batch is None
+            or len(batch.pos) < MIN_SITES
+            or self.counts.symbolic > len(batch.pos) / 10
+        ):
+            return False
+        varied = (batch.genotypes > 0).any(axis=1)
+        return int((~varied).sum()) <= MAX_REFERENCE_ONLY * len(varied)
 
 
 def first_records(
@@ -51,16 +73,16 @@ def first_records(
     UserError
         One of them cannot be read: a haploid or polyploid call, no GT, and the like.
     """
-    counts = _FirstPiece()
+    counts, batch = _FirstPiece(), None
     stream = _open(source, counts, haploid, filters)
     try:
-        next(stream, None)
+        batch = next(stream, None)
         whole = next(stream, None) is None
     except _EnoughError:
         whole = False
     finally:
         stream.close()
-    return FirstRecords(counts, whole)
+    return FirstRecords(counts, whole, batch)
 
 
 def _open(source, counts: DecodeCounts, haploid, filters: CallFilters) -> Iterator[SiteBatch]:
@@ -82,12 +104,63 @@ def _open(source, counts: DecodeCounts, haploid, filters: CallFilters) -> Iterat
     return stream_sites(place, haploid=haploid, filters=filters, counts=counts)
 
 
+def refuse_variants_only(
+    first: Mapping[str, FirstRecords], silent: Collection[str], founders: Sequence[str]
+) -> None:
+    """Stop before any job where first records already show what `absent.refuse_lack` refuses.
+
+    Parameters
+    ----------
+    first : mapping
+        First records of cohorts.
+    silent : names
+        Cohorts of which the sheet says nothing about absent sites.
+    founders : names
+
+    Raises
+    ------
+    UserError
+        A file lists variant sites alone and lacks sites of a founder between its own.
+    """
+    for cohort in silent:
+        found = first[cohort]
+        others = [name for name in founders if name != cohort]
+        if not others or not found.variants_only or not _in_order(found.batch):
+            continue
+        table = _sites_of(found.batch)
+        places = Places()
+        known = places.of(table)
+        for other in others:
+            batch = first[other].batch
+            if batch is None:
+                continue
+            sites = _sites_of(batch)
+            genotypes = batch.genotypes
+            called = (genotypes >= 0).sum(axis=1)
+            het = np.where(called > 0, (genotypes == 1).sum(axis=1) / np.maximum(called, 1), np.nan)
+            lack = measure_lack(table, sites, np.isin(places.of(sites), known), het)
+            if lack.wanted >= MIN_SITES / 2 and lack.matters:
+                shown = f"founder {other} among the first records"
+                refuse_lack(cohort, lack, shown, len(known))
+
+
+def _in_order(batch: SiteBatch) -> bool:
+    """Whether positions never decrease within a contig, so that none is listed later."""
+    contig = np.array(batch.chrom, object)
+    return bool(((np.diff(batch.pos) >= 0) | (contig[1:] != contig[:-1])).all())
+
+
+def _sites_of(batch: SiteBatch) -> pd.DataFrame:
+    return pd.DataFrame({"chrom": batch.chrom, "pos": batch.pos})
+
+
 def remarks_on_records(
     source: Path | str,
     haploid: str | Mapping[str, str],
     alone: bool,
     min_called: int,
     filters: CallFilters = CallFilters(),  # noqa: B008 (frozen)
+    found: FirstRecords | None = None,
 ) -> list[str]:
     """Possible mistakes that the first records of a file show.
 
@@ -97,13 +170,15 @@ def remarks_on_records(
         Whether the file is the only one of its cohort.
     min_called : int
         `distance.min_called`.
+    found : FirstRecords, optional
+        If they were read before.
 
     Raises
     ------
     UserError
         As `first_records`; or the file has no biallelic SNP, and its cohort no other file.
     """
-    found = first_records(source, haploid, filters)
+    found = found or first_records(source, haploid, filters)
     counts = found.counts
     dropped = ", ".join(f"{name} {number}" for name, number in counts.dropped().items())
     remarks = []

@@ -18,7 +18,7 @@ ADVICE = {
     "Few founders": "Add founders, and read neither axes nor allele frequencies as results.",
     "Cohorts apart": "Compare genotyping, strands and labels of these cohorts.",
     "Allele frequencies": "Compare strands, genome build and genotyping with the other cohorts.",
-    "Sites absent": "Impute these sites, or let this cohort be a founder of the panel.",
+    "Sites absent": "Name a mask (callable), impute these sites, or let this cohort be a founder.",
     "Call rate": "Look for failed samples or sites in this cohort's tables of quality.",
     "Samples left out": "Check their DNA and genotyping, or change the limit that is named.",
     "No structure": "Do not read groups into any map of this study.",

@@ -396,6 +396,14 @@ def cohort_absent(study: Study, cohort: str) -> list[str]:
     return [rule, mask, file_key([mask]) if mask else ""]
 
 
+def said_of_absent(study: Study, cohort: str) -> str:
+    """What the sheet says of a cohort's absent sites, in words; empty if it says nothing."""
+    rule, mask, _ = cohort_absent(study, cohort)
+    if rule == "auto":
+        return f"absent sites: homozygous reference within {mask}" if mask else ""
+    return "absent sites: " + {"reference": "homozygous reference"}.get(rule, rule)
+
+
 def cohort_files(study: Study, cohort: str) -> list[str]:
     """Return the files of a cohort's genotypes."""
     return [path for source in cohort_sources(study, cohort) for path in source_files(source)]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..cohort.contigs import genome_of, read_assembly_report
-from ..cohort.first_records import remarks_on_records
+from ..cohort.first_records import first_records, refuse_variants_only, remarks_on_records
 from ..cohort.genetic_maps import parse_ld_map, parse_plink_map, require_rising
 from ..cohort.impute import check_files
 from ..cohort.parents import remark_on_absent
@@ -30,7 +30,7 @@ from ..io.text import FIRST_BYTES, opened, read_text
 from ..population.options import check_population
 from .builds import check_builds, contigs_of
 from .configuration import CONFIG_PATH, load_config
-from .sheets import Study, load_study, remark_on_excluded
+from .sheets import Study, load_study, remark_on_excluded, said_of_absent
 from .sparse import is_sparse, without_pairs
 
 
@@ -107,15 +107,21 @@ def _sources(study: Study, folder: Path) -> list[Path]:
 
 def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
     """Look at the first records of each cohort that was not decoded yet, in its first file."""
+    haploid, least = config["encode"]["haploid"], config["distance"]["min_called"]
+    sources = {c: expand_sources(study.cohorts.genotypes[c], folder) for c in study.order}
+    new = [c for c in study.order if not is_file(folder / f"results/cohorts/{c}/raw.json")]
+    filters = CallFilters.parse(config["ingest"])
+    first = {c: first_records(folder / sources[c][0], haploid, filters) for c in new}
     remarks = []
-    for cohort in study.order:
-        if is_file(folder / f"results/cohorts/{cohort}/raw.json"):
-            continue
-        sources = expand_sources(study.cohorts.genotypes[cohort], folder)
-        haploid, least = config["encode"]["haploid"], config["distance"]["min_called"]
-        filters = CallFilters.parse(config["ingest"])
-        alone = len(sources) == 1
-        remarks += remarks_on_records(folder / sources[0], haploid, alone, least, filters)
+    for cohort in new:
+        path, alone = folder / sources[cohort][0], len(sources[cohort]) == 1
+        remarks += remarks_on_records(path, haploid, alone, least, filters, first[cohort])
+    silent = [cohort for cohort in new if not said_of_absent(study, cohort)]
+    if any(first[cohort].variants_only for cohort in silent):
+        for founder in study.founders:
+            if founder not in first:
+                first[founder] = first_records(folder / sources[founder][0], haploid, filters)
+        refuse_variants_only(first, silent, study.founders)
     return remarks
 
 
