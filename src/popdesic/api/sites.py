@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 
 from ..cohort.site_planes import site_planes
 from ..compare.ld import r2_matrix
 from ..engine.select import backend_for
-from ..epistasis.design import independent_columns
+from ..epistasis.design import evened, independent_columns
 from ..epistasis.evidence import Prior, candidates_of
 from ..epistasis.hit_test import hit_test
 from ..epistasis.kin import LEAST_KINSHIP, Relatives
@@ -109,7 +111,8 @@ def scan(
         because of a causal site that is not among them. 1 combines all.
     covariates : array-like, (n_samples, n_columns), optional
         Numbers for which the p-values are adjusted: principal components, age, one column of 0 and
-        1 for each population but one. NaN where unknown; such samples are left out of the tests.
+        1 for each population but one. NaN where unknown; such samples are left out of the tests,
+        and with a warning columns that are constant or follow from those before them.
         The score and its ranks are not adjusted.
     kinship : array-like, (n_samples, n_samples), optional
         Kinship coefficients (1/4 for parents and children), as from `popdesic.kinship`. The
@@ -187,7 +190,7 @@ def scan(
             f"genotypes have {len(sites)} sites that vary among the {len(samples)} samples with a "
             f"phenotype; a scan of order {order} needs at least {order}."
         )
-    design = _covariates(covariates, len(array))
+    design = _covariates(covariates, case >= 0)
     test = hit_test(
         np.arange(len(samples)) >= n_controls,
         count_tests(len(sites), order),
@@ -228,13 +231,29 @@ def scan(
     return table.drop(columns="p_permutation", errors="ignore")
 
 
-def _covariates(given: ArrayLike | None, n_samples: int) -> np.ndarray:
-    """Columns of a null model: float64 (n_samples, n_columns), NaN where unknown."""
+def _covariates(given: ArrayLike | None, known: np.ndarray) -> np.ndarray:
+    """Columns of a null model: float64 (n_samples, n_columns), NaN where unknown.
+
+    Those that say nothing among the samples with a phenotype (`known`, bool (n_samples,)), or
+    follow from columns before them, are left out with a warning.
+    """
     if given is None:
-        return np.zeros((n_samples, 0))
+        return np.zeros((len(known), 0))
     given = given if isinstance(given, np.ma.MaskedArray) else host_array(given)
     width = given.shape[1] if given.ndim == 2 else 1
-    return _numbers(given, (n_samples, width), "covariates")
+    values = _numbers(given, (len(known), width), "covariates")
+    used = known & np.isfinite(values).all(axis=1)
+    values = np.where(used[:, None], values, np.nan)
+    for k in range(width):
+        values[:, k], _ = evened(values[:, k])
+    kept = independent_columns(np.ones((int(used.sum()), 1)), values[used])
+    if used.any():
+        for k in sorted(set(range(width)) - set(kept)):
+            why = "follows from the columns before it"
+            if not values[used, k].any():
+                why = "is the same for all samples that are tested"
+            warnings.warn(f"covariates[:, {k}] {why}; it is left out.", stacklevel=3)
+    return values[:, kept]
 
 
 def _relatives(kinship: ArrayLike | None, samples: np.ndarray, n_samples: int) -> Relatives | None:
@@ -275,8 +294,8 @@ def scan_sites(
         1 case, 0 control; or numbers, of which there are more than two. Samples with NaN or a
         masked entry are left out.
     covariates : array-like, (n_samples, n_columns), optional
-        Numbers, for example principal components. Samples with an unknown one are left out; columns
-        that follow from those before them do not count.
+        Numbers, for example principal components. Samples with an unknown one are left out. So are
+        columns that are constant or follow from those before them, with a warning.
     transform : {'none', 'normal'}
         Of numbers: ``normal`` takes the normal scores of the ranks of their residuals.
     kinship : array-like, (n_samples, n_samples), optional
@@ -307,7 +326,7 @@ def scan_sites(
     require_choice(transform, ("none", "normal"), "transform")
     array = genotype_array(genotypes)
     response = _numbers(phenotype, (len(array),), "phenotype")
-    design = _covariates(covariates, len(array))
+    design = _covariates(covariates, np.isfinite(response))
     used = np.isfinite(response) & np.isfinite(design).all(axis=1)
     values = np.unique(response[used])
     if len(values) < 2:
@@ -333,9 +352,8 @@ def _main_effects(
     relatives: Relatives | None,
 ) -> pd.DataFrame:
     """Tests of all sites, int8 (n_samples, n_sites), of samples without an unknown value."""
-    kept = independent_columns(np.ones((len(design), 1)), design)
     try:
-        null = fit_null(response, design[:, kept], kind, transform=transform)
+        null = fit_null(response, design, kind, transform=transform)
     except UserError as error:
         raise ValueError(str(error)) from None
     tests, parts = SiteTests(null, relatives), []

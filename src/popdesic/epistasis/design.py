@@ -23,6 +23,10 @@ MAX_LEVELS = 30
 MOST_PCS = 20
 #: Fewest people (of the smaller class) for each column.
 PEOPLE_A_COLUMN = 3
+#: Largest deviation of a covariate from its median that stays in its own unit.
+LARGEST = (1e-3, 1e5)
+#: Numbers that differ by less than this share of their size are the same.
+ROUNDING = 4 * float(np.finfo(np.float64).eps)
 #: What is left of a dependent column, relative to its length.
 NOTHING_LEFT = 1e-8
 
@@ -128,7 +132,8 @@ def _components(samples: list[str], axes: Axes, pcs: int | str) -> pd.DataFrame:
 def covariate_columns(samples: pd.DataFrame, column: str, sheet: str) -> pd.DataFrame:
     """Regression columns of a column of the sheet, NaN where unknown.
 
-    Numbers stay as they are. Categories become one column of 0 and 1 per level, except for the
+    Of numbers the median is taken (`evened`); a name such as ``income / 1e+06`` says that they were
+    divided. Categories become one column of 0 and 1 per level, except for the
     first level in alphabetical order.
 
     Raises
@@ -144,7 +149,9 @@ def covariate_columns(samples: pd.DataFrame, column: str, sheet: str) -> pd.Data
     known = ~samples[column].isin(UNKNOWN)
     numbers = pd.to_numeric(samples[column].where(known), errors="coerce")
     if numbers[known].notna().all():
-        return pd.DataFrame({column: numbers.astype(float)})
+        values, exponent = evened(numbers.to_numpy(float))
+        name = f"{column} / 1e{exponent:+03d}" if exponent else column
+        return pd.DataFrame({name: values}, index=samples.index)
     levels = sorted(samples[column][known].unique())
     if len(levels) > MAX_LEVELS:
         raise UserError(
@@ -158,6 +165,38 @@ def covariate_columns(samples: pd.DataFrame, column: str, sheet: str) -> pd.Data
         },
         index=samples.index,
     )
+
+
+def evened(values: np.ndarray) -> tuple[np.ndarray, int]:
+    """Numbers less their median, in a unit in which they are neither huge nor tiny.
+
+    Neither changes what a model with a constant says, but a large offset or a tiny unit would make
+    the numbers look constant beside rounding errors.
+
+    Parameters
+    ----------
+    values : float64 array, (n,)
+        NaN where unknown.
+
+    Returns
+    -------
+    values : float64 array, (n,)
+        0 where they do not differ by more than rounding.
+    exponent : int
+        They were divided by 10 to this power: 0 if the largest then lies within LARGEST.
+    """
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return values, 0
+    middle = np.sort(known)[(len(known) - 1) // 2]  # one of them: differences to it are exact
+    found = values - middle
+    largest = float(np.abs(known - middle).max())
+    if largest <= ROUNDING * abs(middle):
+        return found * 0, 0
+    if LARGEST[0] <= largest <= LARGEST[1]:
+        return found, 0
+    exponent = max(int(np.floor(np.log10(largest))), -300)
+    return found / 10.0**exponent, exponent
 
 
 def check_covariates(people: pd.DataFrame, covariates: list[str], shown: str) -> None:

@@ -472,7 +472,7 @@ def test_categorical_and_numeric_covariates():
     assert list(words) == ["site=b", "site=c"]
     np.testing.assert_array_equal(words["site=b"], [1, 0, np.nan, 0])
     np.testing.assert_array_equal(
-        covariate_columns(sheet, "age", "samples.tsv")["age"], [4, np.nan, 2.5, np.nan]
+        covariate_columns(sheet, "age", "samples.tsv")["age"], [1.5, np.nan, 0, np.nan]
     )
 
 

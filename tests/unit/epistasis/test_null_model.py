@@ -10,7 +10,13 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 
-from popdesic.epistasis.design import Axes, check_size, design_matrix, independent_columns
+from popdesic.epistasis.design import (
+    Axes,
+    check_size,
+    design_matrix,
+    evened,
+    independent_columns,
+)
 from popdesic.epistasis.null_model import fit_null, normal_scores, residual_levels
 from popdesic.epistasis.single_sites import SiteTests, genomic_control
 from popdesic.io.errors import UserError
@@ -57,7 +63,7 @@ def test_design_is_in_the_order_of_the_scan():
     rows = sheet.set_index("sample").loc[scanned["sample"]]
     np.testing.assert_array_equal(design.values[:, 0], rows.cohort == "B")
     np.testing.assert_array_equal(
-        design.values[:, 1], pd.to_numeric(rows.age, errors="coerce").to_numpy()
+        design.values[:, 1], evened(pd.to_numeric(rows.age, errors="coerce").to_numpy())[0]
     )
     assert np.isnan(design.values[4, 1]) and np.isnan(design.values).sum() == 1
     place = {name: row for row, name in enumerate(axes.samples)}
@@ -85,6 +91,49 @@ def test_people_of_a_stratum_of_one_class_have_no_row():
     # numbers have no classes
     number = design_matrix(scanned.assign(**{"class": "quantitative"}), sheet, "s", ["age"])
     assert np.isfinite(number.values).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (lambda age: age + 1e9, "age"),
+        (lambda age: age - 1e13, "age"),
+        (lambda age: age * 1e-12, "age / 1e-12"),
+        (lambda age: age * 1e12, "age / 1e+12"),
+    ],
+)
+def test_no_offset_and_no_unit_removes_a_covariate(change, name):
+    """From an offset of 1e9 on it was taken for constant, and a tiny unit for zero."""
+    sheet, scanned = study(60)
+    sheet["age"] = [float(k * 7919 % 13) for k in range(len(sheet))]
+    plain = design_matrix(scanned, sheet, "s.tsv", ["age"])
+    sheet["age"] = [repr(float(change(age))) for age in sheet.age]
+    other = design_matrix(scanned, sheet, "s.tsv", ["age"])
+    assert plain.names == ["stratum=B", "age"] and other.names == ["stratum=B", name]
+    case = np.arange(60) % 3 == 0
+    fits = [fit_null(case, one.values, "logistic").fitted for one in (plain, other)]
+    np.testing.assert_allclose(*fits, rtol=1e-9)
+    sheet["bmi"] = sheet.age.astype(float) * 2 - sheet.age.astype(float).mean()
+    sentence = refusal(lambda: design_matrix(scanned, sheet, "s.tsv", ["age", "bmi"]))
+    assert "names 'bmi', which follows from 'age' for every person" in sentence
+
+
+@pytest.mark.parametrize(
+    ("values", "expected", "exponent"),
+    [
+        ([3, 5, 4], [-1, 1, 0], 0),
+        ([1e9 + 3, np.nan, 1e9 + 4], [0, np.nan, 1], 0),
+        ([2e-9, 0, -4e-9], [2, 0, -4], -9),
+        ([0.1 + 0.2, 0.3, 0.3], [0, 0, 0], 0),
+        ([1e300, -1e300, 0], [1, -1, 0], 300),
+        ([np.nan, np.nan], [np.nan, np.nan], 0),
+        ([], [], 0),
+    ],
+)
+def test_numbers_less_their_median_in_an_even_unit(values, expected, exponent):
+    found = evened(np.array(values, float))
+    np.testing.assert_allclose(found[0], expected, rtol=1e-14)
+    assert found[1] == exponent
 
 
 @pytest.mark.parametrize(
