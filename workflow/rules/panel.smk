@@ -6,6 +6,7 @@
 
 
 LD_PRUNE = CONFIG["panel"]["ld_prune"]
+PANEL_REGIONS = [path for key in ("include", "exclude") if (path := CONFIG["panel"][key])]
 
 
 rule panel:
@@ -40,6 +41,7 @@ rule build_panel:
         filters=CONFIG["panel"],
         genome=GENOME,
         key=assembly_key,
+        regions=lambda wildcards: file_key(PANEL_REGIONS),
         code=code_of(
             "build_panel",
             without=None if LD_PRUNE else ("cohort/define_panel.py", "prune_founders"),

@@ -16,6 +16,7 @@ from ..io.genotypes import unpack_bed
 from ..io.sites import chunks, contig_order
 from ..io.tables import text_of_rows
 from .absent import COUNTS, UNSTATED, Absent
+from .callable import read_bed
 from .merge_founders import SITE, Union
 from .panel import COLUMNS
 from .panel_steps import PanelStep
@@ -31,6 +32,8 @@ def build_panel(
     counts_out: Path,
     *,
     exclude_contigs: list[str],
+    include: str = "",
+    exclude: str = "",
     min_call_rate: float,
     min_maf: float,
     min_hwe_p: float,
@@ -52,6 +55,9 @@ def build_panel(
         Window, step and r2 of LD pruning, the last filter (`prune`).
     exclude_contigs : list of str
         Contigs that never enter the panel, as the founders' files write them.
+    include, exclude : str
+        BED files of the regions that the panel is from, and of those that it is not from; empty
+        for none.
     genome : dict, optional
         `contigs.Genome` of the founders, which is written to `counts_out`.
     genotypes : dict, optional
@@ -83,6 +89,12 @@ def build_panel(
     merged, steps = union.finished(exclude_contigs), union.steps
     merged = merged[~merged.chrom.isin(exclude_contigs)]
     steps.append(PanelStep("filter", "panel.exclude_contigs", len(merged)))
+    for key, path in (("include", include), ("exclude", exclude)):
+        if path:
+            regions = read_bed(Path(path), f"panel.{key}")
+            covered = regions.covers(merged.chrom.to_numpy(), merged.pos.to_numpy())
+            merged = merged[covered if key == "include" else ~covered]
+            steps.append(PanelStep("filter", f"panel.{key}", len(merged), path))
     called = merged.n_ref + merged.n_het + merged.n_alt
     merged = merged[(called > 0) & (called / (called + merged.n_missing) >= min_call_rate)]
     steps.append(PanelStep("filter", "panel.min_call_rate", len(merged), str(min_call_rate)))

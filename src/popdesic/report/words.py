@@ -138,6 +138,8 @@ SPACES = {
 
 _FILTERS = {
     "panel.exclude_contigs": "on included contigs",
+    "panel.include": "within",
+    "panel.exclude": "outside",
     "panel.min_call_rate": "call rate at least",
     "panel.min_maf": "minor allele frequency at least",
     "panel.min_hwe_p": "Hardy-Weinberg p at least",

@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from ..cohort.callable import read_bed
 from ..cohort.contigs import genome_of, read_assembly_report
 from ..cohort.first_records import first_records, refuse_variants_only, remarks_on_records
 from ..cohort.genetic_maps import parse_ld_map, parse_plink_map, require_rising
@@ -165,6 +166,9 @@ def check_side_files(config: dict, folder: Path) -> None:
     compare = config["compare"]
     if path := config["qc"]["fasta"]:
         _check_fasta(folder, path)
+    for key in ("include", "exclude"):
+        if path := config["panel"][key]:
+            read_bed(folder / path, f"panel.{key}", beginning=True)
     if path := config["qc"]["assembly_report"]:
         read_assembly_report(folder / path, f"{path} (qc.assembly_report)")
     if path := compare["ld"]["map"]:

@@ -93,6 +93,22 @@ def test_each_filter(tmp_path, filters, gone):
         assert steps[step] == len(SITES) - len(gone)
 
 
+def test_regions_of_bed_files(tmp_path):
+    """Starts count from 0, ends are not included, `chr1` is `1`."""
+    sites = [
+        (chrom, pos, f"s{pos}", "A", "C", 5, 4, 3, 0, 0.5) for chrom in "12" for pos in (9, 10, 20)
+    ]
+    (tmp_path / "in.bed").write_text("#mask\nchr1\t9\t20\n2\t0\t10\n")
+    (tmp_path / "out.bed").write_text("chr2\t8\t9\tgene\n")
+    options = {"include": str(tmp_path / "in.bed"), "exclude": str(tmp_path / "out.bed")}
+    panel, steps = run(tmp_path, {"a": sites}, **options)
+    assert list(zip(panel.chrom, panel.pos, strict=True)) == [("1", 10), ("1", 20), ("2", 10)]
+    assert [n for name, n in steps.items() if "clude = " in name] == [4, 3]
+    (tmp_path / "in.bed").write_text("1\t9\t20\n1\t30\t20\n")
+    with pytest.raises(UserError, match=r"in\.bed \(panel\.include\), row 2: '1 30 20' is not"):
+        run(tmp_path, {"a": sites}, **options)
+
+
 def test_a_site_without_calls_is_never_kept(tmp_path):
     empty = ("1", 1, "rs0", "A", "C", 0, 0, 0, 20, 1.0)
     panel, _, _ = run(tmp_path, {"a": [empty, *SITES]})
