@@ -101,7 +101,7 @@ def test_regions_of_bed_files(tmp_path):
     (tmp_path / "in.bed").write_text("#mask\nchr1\t9\t20\n2\t0\t10\n")
     (tmp_path / "out.bed").write_text("chr2\t8\t9\tgene\n")
     options = {"include": str(tmp_path / "in.bed"), "exclude": str(tmp_path / "out.bed")}
-    panel, steps = run(tmp_path, {"a": sites}, **options)
+    panel, _, steps = run(tmp_path, {"a": sites}, **options)
     assert list(zip(panel.chrom, panel.pos, strict=True)) == [("1", 10), ("1", 20), ("2", 10)]
     assert [n for name, n in steps.items() if "clude = " in name] == [4, 3]
     (tmp_path / "in.bed").write_text("1\t9\t20\n1\t30\t20\n")
