@@ -125,6 +125,13 @@ def make_results(
         table["keep"] = np.where(out, "no", "yes")
         table["left_out"] = np.where(out, "qc.min_sample_call_rate", "NA")
         write_table(results / f"qc/{cohort}.samples.tsv", table)
+        group = {
+            "population": "NA",
+            "samples": len(samples) - sum(out),
+            "tested": "both",
+            "reason": "",
+        }
+        write_table(results / f"qc/{cohort}.populations.tsv", pd.DataFrame([group]))
         summary += [
             ("ingest", cohort, "records", N_SITES + 2),
             ("ingest", cohort, "indel", 2),

@@ -334,14 +334,27 @@ def fermat_geodesics(distances: np.ndarray, alpha: float) -> np.ndarray:
 # --- statistics ---------------------------------------------------------------------------------
 
 
-def hwe_exact(n_ref: int, n_het: int, n_alt: int, midp: bool = True) -> Fraction:
-    """Exact Hardy-Weinberg p-value of one site, over all outcomes in exact fractions."""
+def hwe_weights(n_ref: int, n_het: int, n_alt: int) -> dict[int, int]:
+    """Ways to pair the alleles of one site, by the number of heterozygotes."""
     n = n_ref + n_het + n_alt
     n_a = 2 * n_ref + n_het
-    weights = {
+    return {
         het: 2**het * multinomial((n_a - het) // 2, het, n - het - (n_a - het) // 2)
         for het in range(n_a % 2, min(n_a, 2 * n - n_a) + 1, 2)
     }
+
+
+def hwe_excess(n_ref: int, n_het: int, n_alt: int, midp: bool = True) -> Fraction:
+    """Probability of more heterozygotes than observed, and half of that of as many (mid-p)."""
+    weights = hwe_weights(n_ref, n_het, n_alt)
+    more = sum(w for het, w in weights.items() if het > n_het)
+    ties = (Fraction(1, 2) if midp else 1) * weights[n_het]
+    return (more + ties) / Fraction(sum(weights.values()))
+
+
+def hwe_exact(n_ref: int, n_het: int, n_alt: int, midp: bool = True) -> Fraction:
+    """Exact Hardy-Weinberg p-value of one site, over all outcomes in exact fractions."""
+    weights = hwe_weights(n_ref, n_het, n_alt)
     observed = weights[n_het]
     less = sum(w for w in weights.values() if w < observed)
     ties = sum(w for w in weights.values() if w == observed)

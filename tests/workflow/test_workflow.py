@@ -395,6 +395,7 @@ CONTRACT = [
     "cohorts/{cohort}/planes.json",
     "qc/{cohort}.sites.tsv",
     "qc/{cohort}.samples.tsv",
+    "qc/{cohort}.populations.tsv",
     "qc/summary.tsv",
     "panel/sites.tsv",
     "distance/tiles/{cohort}/{cohort}.npz",

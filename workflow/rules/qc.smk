@@ -2,7 +2,8 @@
 #
 # needs   results/cohorts/{cohort}/raw.bed .bim .fam .json, the sample sheet, qc.assembly_report
 # gives   results/qc/{cohort}.samples.tsv   call rate, heterozygosity, kept or not
-#         results/qc/{cohort}.sites.tsv     genotype counts, frequency, Hardy-Weinberg
+#         results/qc/{cohort}.sites.tsv     genotype counts, frequency, call rate, Hardy-Weinberg
+#         results/qc/{cohort}.populations.tsv  groups tested for Hardy-Weinberg, and for what
 #         results/qc/{cohort}.reference.json  alleles compared with qc.fasta, if set
 #         results/qc/summary.tsv            counts at each step, all cohorts and the panel
 #         results/qc/drift.tsv              drift of each cohort from the panel
@@ -28,7 +29,11 @@ def assembly_key(wildcards):
 
 rule qc:
     input:
-        expand("results/qc/{cohort}.{table}.tsv", cohort=COHORTS, table=["sites", "samples"]),
+        expand(
+            "results/qc/{cohort}.{table}.tsv",
+            cohort=COHORTS,
+            table=["sites", "samples", "populations"],
+        ),
         "results/qc/summary.tsv",
         "results/qc/drift.tsv",
 
@@ -39,6 +44,7 @@ rule summarize_cohort:
     output:
         sites="results/qc/{cohort}.sites.tsv",
         samples="results/qc/{cohort}.samples.tsv",
+        populations="results/qc/{cohort}.populations.tsv",
     log:
         "logs/summarize_cohort/{cohort}.log",
     benchmark:
@@ -98,6 +104,7 @@ rule summarize_filters:
         identity=IDENTITY,
         ingest=expand("results/cohorts/{cohort}/raw.json", cohort=COHORTS),
         samples=expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
+        populations=expand("results/qc/{cohort}.populations.tsv", cohort=COHORTS),
         encode=expand("results/cohorts/{cohort}/planes.json", cohort=COHORTS),
         panel="results/panel/counts.json",
     output:

@@ -13,6 +13,7 @@ MAIN_FIGURES = figures_by("draw_figures")
 #: Tables that figures and page are made from.
 OUTCOME = [
     *expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
+    *expand("results/qc/{cohort}.populations.tsv", cohort=COHORTS),
     "results/qc/summary.tsv",
     "results/qc/drift.tsv",
     "results/panel/sites.tsv",

@@ -20,6 +20,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         populations(sheet),
         Path(snakemake.output.sites),
         Path(snakemake.output.samples),
+        populations_out=Path(snakemake.output.populations),
         min_sample_call_rate=limits.pop("min_sample_call_rate"),
         threads=snakemake.threads,
         excluded=excluded_samples(sheet),

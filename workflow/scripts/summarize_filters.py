@@ -10,6 +10,7 @@ with logged(snakemake.log[0], snakemake.input):
         snakemake.params.cohorts,
         ingest=[Path(path) for path in snakemake.input.ingest],
         samples=[Path(path) for path in snakemake.input.samples],
+        populations=[Path(path) for path in snakemake.input.populations],
         panel=Path(snakemake.input.panel),
         encode=[Path(path) for path in snakemake.input.encode],
         reference=[Path(path) for path in snakemake.input.get("reference", [])],

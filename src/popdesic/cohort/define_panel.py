@@ -17,7 +17,7 @@ from ..io.sites import chunks, contig_order
 from ..io.tables import text_of_rows
 from .absent import COUNTS, UNSTATED, Absent
 from .callable import read_bed
-from .merge_founders import SITE, Union
+from .merge_founders import LEAST, SITE, Union
 from .panel import COLUMNS
 from .panel_steps import PanelStep
 from .prune_options import parse_pruning
@@ -96,7 +96,8 @@ def build_panel(
             merged = merged[covered if key == "include" else ~covered]
             steps.append(PanelStep("filter", f"panel.{key}", len(merged), path))
     called = merged.n_ref + merged.n_het + merged.n_alt
-    merged = merged[(called > 0) & (called / (called + merged.n_missing) >= min_call_rate)]
+    rate = np.minimum(called / (called + merged.n_missing), merged.call_rate_bound)
+    merged = merged[(called > 0) & (rate >= min_call_rate)]
     steps.append(PanelStep("filter", "panel.min_call_rate", len(merged), str(min_call_rate)))
     called = merged.n_ref + merged.n_het + merged.n_alt
     merged = merged.assign(
@@ -139,9 +140,9 @@ def _read_sites(path: Path, named: bool) -> pd.DataFrame:
         sep="\t",
         dtype={"chrom": str, "id": str, "ref": str, "alt": str},
         keep_default_na=False,
-        na_values={"hwe_p_min": ["NA"]},
+        na_values={name: ["NA"] for name in LEAST},
         quoting=csv.QUOTE_NONE,
-        usecols=[*SITE, *["id"] * named, "hwe_p_min", *COUNTS],
+        usecols=[*SITE, *["id"] * named, *LEAST, *COUNTS],
     )
 
 

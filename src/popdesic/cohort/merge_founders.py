@@ -26,12 +26,15 @@ from .absent import (
     measure_lack,
     refuse_lack,
 )
+from .call_rates import call_rate_bound
 from .match import _COMPLEMENT, _LETTER, _SIZE, Matched, Places, allele_sets, require_one_build
 from .panel_steps import PanelStep
 
 logger = logging.getLogger("popdesic")
 
 SITE = ["chrom", "pos", "ref", "alt"]
+#: Columns of which the lowest value of all founders counts.
+LEAST = ["call_rate_bound", "hwe_p_min"]
 
 
 @dataclass
@@ -72,7 +75,7 @@ class Union:
         self._places = Places()
 
     def add(self, cohort: str, table: pd.DataFrame) -> None:
-        """Add the sites of the next founder: `SITE`, `COUNTS`, `hwe_p_min`, of the first also `id`.
+        """Add the sites of the next founder: `SITE`, `COUNTS`, `LEAST`, of the first also `id`.
 
         Raises
         ------
@@ -95,8 +98,7 @@ class Union:
         Returns
         -------
         DataFrame
-            `SITE`, `id`, `COUNTS`, `hwe_p_min` (the smallest) and `call_rate_min`, the lowest call
-            rate of a founder.
+            `SITE`, `id`, `COUNTS` and `LEAST` (the lowest of all founders).
 
         Raises
         ------
@@ -131,7 +133,7 @@ class Union:
         #: Row of each site in the first founder's table; None once other sites were added.
         self._row: np.ndarray | None = np.flatnonzero(~repeated)
         sites = table[~repeated].reset_index(drop=True)
-        self._sites = sites.assign(call_rate_min=_call_rate(sites))
+        self._sites = sites
         self._lost = np.zeros(len(sites), bool)
         self._listed = np.ones(len(sites), np.int32)
         self._note_own(founder, sites[COUNTS].to_numpy(), np.ones(len(sites), bool))
@@ -144,9 +146,8 @@ class Union:
         other = table.iloc[self._row].reset_index(drop=True)
         for name in COUNTS:
             self._sites[name] += other[name]
-        self._sites["hwe_p_min"] = np.minimum(self._sites.hwe_p_min, other.hwe_p_min)
-        rate = np.minimum(self._sites.call_rate_min, _call_rate(other))
-        self._sites["call_rate_min"] = rate
+        for name in LEAST:
+            self._sites[name] = np.minimum(self._sites[name], other[name])
         self._listed += 1
         self._note_own(founder, other[COUNTS].to_numpy(), np.ones(len(other), bool))
 
@@ -170,14 +171,12 @@ class Union:
         gone = self._lost
         lost = found.ambiguous | found.doubtful | found.unclear
         self._lost = gone | ~(here | filled | lost)
-        hwe = table.hwe_p_min.to_numpy()[found.row]
-        self._sites["hwe_p_min"] = np.where(
-            here, np.minimum(self._sites.hwe_p_min, hwe), self._sites.hwe_p_min
-        )
+        bound = call_rate_bound(counts[:, 3], founder.n_samples)
+        for name, absent in (("call_rate_bound", bound), ("hwe_p_min", np.inf)):
+            theirs = np.where(here, table[name].to_numpy()[found.row], absent)
+            self._sites[name] = np.minimum(self._sites[name], theirs)
         for k, name in enumerate(COUNTS):
             self._sites[name] += counts[:, k]
-        rate = counts[:, :3].sum(axis=1) / np.maximum(counts.sum(axis=1), 1)
-        self._sites["call_rate_min"] = np.minimum(self._sites.call_rate_min, rate)
         self._listed += found.listed
         self._complete(table, found)
         self._note_own(founder, counts, found.listed)
@@ -238,7 +237,6 @@ class Union:
 
     def _add_new(self, founder: _Founder, new: pd.DataFrame, rows: np.ndarray) -> None:
         """Add sites of which no earlier founder lists the position."""
-        new["call_rate_min"] = _call_rate(new)
         own = new[COUNTS].to_numpy(np.int64)
         lost = np.zeros(len(new), bool)
         chrom, pos = new.chrom.to_numpy(object), new.pos.to_numpy()
@@ -250,8 +248,8 @@ class Union:
             lost |= known == 0
             new["n_ref"] += known
             new["n_missing"] += earlier.n_samples - known
-            rate = known / max(earlier.n_samples, 1)
-            new["call_rate_min"] = np.minimum(new.call_rate_min, rate)
+            bound = call_rate_bound(earlier.n_samples - known, earlier.n_samples)
+            new["call_rate_bound"] = np.minimum(new.call_rate_bound, bound)
             if earlier.own is not None:
                 unlisted = np.full((len(new), 2), -1, np.int32)
                 earlier.own = np.concatenate([earlier.own, unlisted])
@@ -299,8 +297,3 @@ class Union:
 def _own_counts(counts: np.ndarray) -> np.ndarray:
     """Heterozygous and called genotypes of counts (n_sites, 4)."""
     return np.stack([counts[:, 1], counts[:, :3].sum(axis=1)], axis=1).astype(np.int32)
-
-
-def _call_rate(table: pd.DataFrame) -> np.ndarray:
-    counts = table[COUNTS].to_numpy(np.float64)
-    return counts[:, :3].sum(axis=1) / np.maximum(counts.sum(axis=1), 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ from ..engine.threads import forked_in_order
 from ..io.bed import open_cohort, read_bim, read_fam
 from ..io.errors import UserError
 from ..io.files import atomic_path
-from ..io.sites import chunks
+from ..io.sites import canonical_contig, canonical_contigs, chunks
 from ..io.tables import open_lines, text_of_rows, write_table
+from .call_rates import call_rate_bound
+from .hwe_groups import REST, HweGroup, group_samples, judge_groups
 from .sample_checks import Checks, check_samples
 
 
@@ -24,6 +27,7 @@ def summarize_cohort(
     samples_out: Path,
     *,
     min_sample_call_rate: float,
+    populations_out: Path | None = None,
     threads: int = 1,
     checks: Checks | None = None,
     excluded: Collection[str] = (),
@@ -35,12 +39,15 @@ def summarize_cohort(
     prefix : Path
         Stem of the cohort's raw .bed, .bim and .fam.
     populations : dict
-        Population of each sample; Hardy-Weinberg proportions are tested within each.
+        Population of each sample; Hardy-Weinberg proportions are tested within each
+        (`hwe_groups`).
     sites_out, samples_out : Path
         Tables to write, one row per site (over kept samples) and one row per sample.
     min_sample_call_rate : float
         Samples below it, and those without any call, get ``keep`` = no and are excluded from site
         statistics.
+    populations_out : Path, optional
+        Table to write, one row per group of samples that is tested together.
     checks : Checks, optional
         Further sample checks and their limits.
     excluded : names, optional
@@ -79,12 +86,16 @@ def summarize_cohort(
             f"(qc.min_sample_call_rate; best: {samples.call_rate.max():.4f}); lower it or drop "
             "the cohort."
         )
-    labels = sorted(samples.population[kept].unique())
-    group = np.where(kept, samples.population.map({p: i for i, p in enumerate(labels)}), -1)
+    labels, of_kept = group_samples(samples.population[kept])
+    group = np.full(len(names), -1, np.int64)
+    group[kept] = of_kept
+    groups = judge_groups(rows, _autosomal(bim, checks or Checks()), group, labels)
+    if populations_out is not None:
+        write_table(populations_out, pd.DataFrame([asdict(one) for one in groups]))
 
     def lines(first: int, last: int) -> str:
-        counts = count_by_group(rows[first:last], group.astype(np.int64), len(labels))
-        table = _site_table(bim.iloc[first:last], counts, labels)
+        counts = count_by_group(rows[first:last], group, len(labels))
+        table = _site_table(bim.iloc[first:last], counts, groups)
         return text_of_rows(table, header=first == 0)
 
     with atomic_path(sites_out) as temporary, open_lines(temporary) as file:
@@ -115,8 +126,14 @@ def _sample_table(names, populations, counts, min_call_rate) -> pd.DataFrame:
     )
 
 
-def _site_table(bim: pd.DataFrame, counts: np.ndarray, labels: list[str]) -> pd.DataFrame:
-    """Site statistics from int64 counts (n_sites, n_populations, 4) of 0, 1, 2 and missing."""
+def _autosomal(bim: pd.DataFrame, checks: Checks) -> np.ndarray:
+    """Numbers of the sites of autosomes: int64."""
+    others = [canonical_contig(name) for name in (*checks.x_contigs, *checks.other_contigs)]
+    return np.flatnonzero(~np.isin(canonical_contigs(bim.chrom), others))
+
+
+def _site_table(bim: pd.DataFrame, counts: np.ndarray, groups: list[HweGroup]) -> pd.DataFrame:
+    """Site statistics from int64 counts (n_sites, n_groups, 4) of 0, 1, 2 and missing."""
     total = counts.sum(axis=1)
     called = total[:, :3].sum(axis=1)
     table = pd.DataFrame(
@@ -131,22 +148,29 @@ def _site_table(bim: pd.DataFrame, counts: np.ndarray, labels: list[str]) -> pd.
             "n_alt": total[:, 2],
             "n_missing": total[:, 3],
             "af": _ratio(total[:, 1] + 2 * total[:, 2], 2 * called),
+            "call_rate_bound": _least_call_rate(counts, groups),
         }
     )
     from ..engine.host.hardy_weinberg import hwe_exact
 
-    p_values = np.stack(
-        [hwe_exact(*counts[:, i, :3].T) for i in range(len(labels))],
-        axis=1,
-    )
-    table["hwe_p_min"] = p_values.min(axis=1)
-    for index, label in enumerate(labels):
-        table[hwe_column(label)] = p_values[:, index]
-    return table
+    p_values = {
+        hwe_column(one.population): hwe_exact(*counts[:, k, :3].T, excess=one.tested == "excess")
+        for k, one in enumerate(groups)
+        if one.tested != "none"
+    }
+    table["hwe_p_min"] = np.min([np.ones(len(table)), *p_values.values()], axis=0)
+    return table.assign(**p_values)
+
+
+def _least_call_rate(counts: np.ndarray, groups: list[HweGroup]) -> np.ndarray:
+    """Lowest `call_rate_bound` of the cohort and its labelled populations: float64 (n_sites,)."""
+    labelled = [counts[:, k] for k, one in enumerate(groups) if one.population != REST]
+    parts = [counts.sum(axis=1), *labelled]
+    return np.min([call_rate_bound(part[:, 3], int(part[0].sum())) for part in parts], axis=0)
 
 
 def hwe_column(population: str) -> str:
-    """Return the column name of a population's Hardy-Weinberg p; `hwe_p_min` is the minimum.
+    """Return the column name of a group's Hardy-Weinberg p; `hwe_p_min` is the minimum.
 
     `min`, `min_` and so on get one more underscore, so that no population takes that name.
     """

@@ -15,6 +15,12 @@ from .sample_checks import FILTERS
 X_SEX, WRONG_SEX = "samples with a sex from X", "samples whose X contradicts their sex"
 NO_SEX = "samples whose X tells no sex"
 CHILDREN, MENDEL = "children compared with their parents", "Mendelian errors of children"
+#: By what counts for a group of samples, the column `tested` of `qc/{cohort}.populations.tsv`.
+HWE_STEPS = {
+    "both": "samples tested for Hardy-Weinberg within their population",
+    "excess": "samples tested for an excess of heterozygotes alone",
+    "none": "samples not tested for Hardy-Weinberg",
+}
 DUPLICATED = "samples with the genotypes of another sample"
 
 
@@ -33,6 +39,13 @@ def _findings(table: pd.DataFrame) -> list[tuple[str, int]]:
     return found
 
 
+def _hwe_tests(groups: pd.DataFrame) -> list[tuple[str, int]]:
+    """Count a cohort's samples by what Hardy-Weinberg proportions are tested for."""
+    sizes = groups.samples.astype(int)
+    found = {step: int(sizes[groups.tested == tested].sum()) for tested, step in HWE_STEPS.items()}
+    return [(step, count) for step, count in found.items() if count]
+
+
 def _identical(table: pd.DataFrame) -> set[tuple[str, str]]:
     """Return (cohort, sample) of all samples whose best match is the same individual."""
     same = table[table.verdict == "same"]
@@ -45,6 +58,7 @@ def summarize_filters(
     *,
     ingest: list[Path],
     samples: list[Path],
+    populations: list[Path],
     panel: Path,
     encode: list[Path],
     out: Path,
@@ -55,8 +69,9 @@ def summarize_filters(
 
     Parameters
     ----------
-    ingest, samples, encode : lists of Path
-        `raw.json`, `qc/{cohort}.samples.tsv` and `planes.json` of each of `cohorts`.
+    ingest, samples, populations, encode : lists of Path
+        `raw.json`, `qc/{cohort}.samples.tsv`, `qc/{cohort}.populations.tsv` and `planes.json` of
+        each of `cohorts`.
     reference : list of Path
         `qc/{cohort}.reference.json` of each, if alleles are compared with a genome.
     identity : Path
@@ -70,7 +85,7 @@ def summarize_filters(
     for cohort, path in zip(cohorts, ingest, strict=True):
         counts = read_json(path)["counts"]
         rows += [("ingest", cohort, step, count) for step, count in counts.items()]
-    for cohort, path in zip(cohorts, samples, strict=True):
+    for cohort, path, groups in zip(cohorts, samples, populations, strict=True):
         table = read_table(path)
         left_out = table.left_out
         rows.append(("qc", cohort, "samples", len(left_out)))
@@ -88,6 +103,7 @@ def summarize_filters(
             if (count := (left_out == name).sum())
         ]
         rows += [("qc", cohort, step, count) for step, count in _findings(table)]
+        rows += [("qc", cohort, step, count) for step, count in _hwe_tests(read_table(groups))]
     if identity is not None:
         same = _identical(read_table(identity))
         rows += [

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ..cohort.drift import MIN_PRESENT
+from ..cohort.hwe_groups import REST
 from ..cohort.samples import UNKNOWN
+from ..io.tables import read_table
 from .axis_warnings import axis_warnings
 from .outcome import Outcome
 from .words import join, number, percent, plural
@@ -72,10 +74,12 @@ def find_problems(
     min_sample_call_rate, min_call_rate : float
         Lowest call rates of samples and of the panel's sites.
     """
+    groups = [outcome.folder / "qc" / f"{cohort}.populations.tsv" for cohort in outcome.founders]
     found = [
         *_left_out(outcome, min_sample_call_rate),
         *_labels(outcome, color_by),
         *_founders(outcome),
+        *hardy_weinberg(pd.concat(map(read_table, groups), ignore_index=True)),
         *(_alike(close) if same is None else _duplicates(same)),
         *_cohorts(outcome, min_call_rate),
         *_swaps(outcome),
@@ -84,6 +88,28 @@ def find_problems(
         *(Finding("warning", *words) for words in axis_warnings(outcome.axes)),
     ]
     return sorted(found, key=lambda finding: finding.level != "warning")
+
+
+def hardy_weinberg(groups: pd.DataFrame) -> list[Finding]:
+    """Founder samples whose sites do not have to be in Hardy-Weinberg proportions.
+
+    groups: `qc/{cohort}.populations.tsv` of all founders.
+    """
+    groups = groups[groups.tested != "both"].astype({"samples": int})
+    found = []
+    for (tested, reason), rows in groups.groupby(["tested", "reason"], sort=False):
+        named = sorted(set(rows.population) - {REST})
+        whose = f" of {join(named)}" if named and len(named) == rows.population.nunique() else ""
+        count = int(rows.samples.sum())
+        who = f"{plural(count, 'founder sample')}{whose} {'has' if count == 1 else 'have'} {reason}"
+        what = (
+            "Only an excess of heterozygotes counts against a site there (panel.min_hwe_p)"
+            if tested == "excess"
+            else "No site was removed by panel.min_hwe_p because of these samples"
+        )
+        text = f"{who}. {what}."
+        found.append(Finding("note", "Hardy–Weinberg", text))
+    return found
 
 
 def _left_out(outcome: Outcome, least: float) -> list[Finding]:

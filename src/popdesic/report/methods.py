@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..cohort.contigs import Genome
+from ..cohort.hwe_groups import LEAST_SAMPLES
 from ..communities.splits import MIN_DIP, MIN_WIDTH
 from ..compare.resolution import load_resolution
 from ..embedding.noise_null import STRETCH
@@ -220,7 +221,9 @@ def _genotypes(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
         f"A panel of {number(int(outcome.panel['n_sites']))} sites was defined by "
         f"{join(outcome.founders)}. Sites had a call rate of at least "
         f"{panel['min_call_rate']:g}, a minor allele frequency of at least {panel['min_maf']:g}, "
-        f"and a Hardy-Weinberg p of at least {panel['min_hwe_p']:g} (exact test {cite('hwe')})."
+        f"and a Hardy-Weinberg p of at least {panel['min_hwe_p']:g} (exact test {cite('hwe')}). "
+        f"It was tested within labelled populations of at least {LEAST_SAMPLES} samples of a "
+        "cohort; of other samples, an excess of heterozygotes alone."
         f"{newcomers}"
     )
     if impute["method"] == "beagle":

@@ -231,6 +231,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
     ]
     for cohort in outcome.cohorts:
         rows.append((f"qc/{cohort}.samples.tsv", f"Call rate and heterozygosity, {cohort}"))
+        rows.append((f"qc/{cohort}.populations.tsv", f"What Hardy-Weinberg tests, {cohort}"))
         rows.append((f"qc/{cohort}.sites.tsv", f"Frequencies and Hardy-Weinberg tests, {cohort}"))
     rows += [
         ("panel/sites.tsv", "The panel"),

@@ -63,6 +63,18 @@ COUNTS: dict[tuple[str, str], tuple[str, str]] = {
         "samples",
     ),
     ("qc", "Mendelian errors of children"): ("Mendelian errors", "genotypes"),
+    ("qc", "samples tested for Hardy-Weinberg within their population"): (
+        "Samples tested for Hardy-Weinberg within their population",
+        "samples",
+    ),
+    ("qc", "samples tested for an excess of heterozygotes alone"): (
+        "Samples tested for an excess of heterozygotes alone",
+        "samples",
+    ),
+    ("qc", "samples not tested for Hardy-Weinberg"): (
+        "Samples not tested for Hardy-Weinberg",
+        "samples",
+    ),
     ("qc", "samples with the genotypes of another sample"): (
         "Samples with the genotypes of another sample (in any cohort)",
         "samples",

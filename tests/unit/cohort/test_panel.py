@@ -34,7 +34,9 @@ COLUMNS = ["chrom", "pos", "id", "ref", "alt", "n_ref", "n_het", "n_alt", "n_mis
 
 
 def write_sites(path: Path, sites: list[tuple]) -> Path:
-    lines = ["\t".join(COLUMNS), *("\t".join(map(str, site)) for site in sites)]
+    rows = [(*site, 1 - site[8] / sum(site[5:9])) for site in sites]
+    lines = ["\t".join([*COLUMNS, "call_rate_bound"])]
+    lines += ["\t".join(map(str, row)) for row in rows]
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -131,6 +133,14 @@ def test_the_smallest_p_over_founders_is_used(tmp_path):
     b = [(*site[:9], 1e-9 if site[2] == "rs1" else 1.0) for site in SITES]
     panel, _, _ = run(tmp_path, {"a": SITES, "b": b}, min_hwe_p=1e-6)
     assert set(panel.id) == {"rs2", "rs3", "rs4", "rs6"}
+
+
+def test_a_cohort_may_not_miss_a_site_whole(tmp_path):
+    """The call rate counts in every cohort: over all samples, 20 of 420 missing are few."""
+    large = [(*site[:5], *(20 * n for n in site[5:9]), site[9]) for site in SITES[:2]]
+    missed = (*SITES[0][:5], 0, 0, 0, 20, 1.0)
+    panel, _, _ = run(tmp_path, {"a": large, "b": [missed, SITES[1]]}, min_call_rate=0.95)
+    assert panel.id.tolist() == ["rs2"]
 
 
 def test_swapped_alleles_of_a_founder_are_exchanged(tmp_path):
@@ -278,7 +288,7 @@ def test_a_cohort_with_the_sites_of_the_first_is_added_row_by_row_as_it_would_be
     def table() -> pd.DataFrame:
         counts = {name: rng.integers(0, 50, len(sites)) for name in NAMES}
         p = np.where(rng.random(len(sites)) < 0.1, np.nan, rng.random(len(sites)))
-        return sites.assign(**counts, hwe_p_min=p)
+        return sites.assign(**counts, hwe_p_min=p, call_rate_bound=rng.random(len(sites)))
 
     first, second, third = table(), table(), table()
     results = []

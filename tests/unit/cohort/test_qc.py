@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference
+import scipy.optimize
 import scipy.stats
 from study import make_cohorts, write_raw
 
 from popdesic.cohort import qc
+from popdesic.cohort.call_rates import BY_CHANCE
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.engine.host.genotypes import add_by_sample, count_by_group
 from popdesic.engine.host.hardy_weinberg import hwe_exact
@@ -53,6 +55,18 @@ def test_hwe_of_large_samples(counts):
     found = hwe_exact(*(np.array([n]) for n in counts))[0]
     # log-gamma of values in the thousands loses up to four of sixteen digits
     assert found == pytest.approx(float(reference.hwe_exact(*counts)), rel=1e-9)
+
+
+@pytest.mark.parametrize("midp", [True, False])
+def test_the_test_for_excess_of_all_small_samples(midp):
+    counts = [(r, h, a) for r in range(9) for h in range(9) for a in range(9) if r + h + a <= 16]
+    found = hwe_exact(*np.array(counts).T, midp=midp, excess=True)
+    for (n_ref, n_het, n_alt), p in zip(counts, found, strict=True):
+        if n_het + 2 * min(n_ref, n_alt) == 0:
+            assert p == 1.0
+        else:
+            exact = float(reference.hwe_excess(n_ref, n_het, n_alt, midp))
+            assert p == pytest.approx(exact, rel=1e-11), (n_ref, n_het, n_alt)
 
 
 def test_hwe_published_value():
@@ -112,11 +126,12 @@ def test_chunks():
 @pytest.mark.parametrize("chunk", [7, 16_384])
 def test_tables(tmp_path, monkeypatch, chunk):
     monkeypatch.setattr(qc.chunks, "__defaults__", (chunk,))
-    cohort = make_cohorts((11,), n_sites=50, missing=0.05)[0]
+    cohort = make_cohorts((50,), n_sites=50, missing=0.05)[0]
     cohort.genotypes[:20, 3] = -1  # N03: below 0.8
+    cohort.populations[-5:] = ["few"] * 5
     genotypes = cohort.genotypes
     counts, sites, samples = run(tmp_path, cohort, 0.8)
-    assert counts == {"samples": 11, "samples_left_out": 1, "sites": 50}
+    assert counts == {"samples": 50, "samples_left_out": 1, "sites": 50}
 
     called = (genotypes >= 0).sum(axis=0)
     assert samples["sample"].tolist() == cohort.samples
@@ -138,17 +153,36 @@ def test_tables(tmp_path, monkeypatch, chunk):
     assert there == [(int(chrom), *rest) for chrom, *rest in cohort.sites]
     af = np.where(among >= 0, among, 0).sum(axis=1) / (2 * (among >= 0).sum(axis=1))
     np.testing.assert_allclose(sites.af, af, rtol=1e-5)
-    p_values = {}
-    for population in ("P", "Q"):
-        chosen = genotypes[:, kept & (np.array(cohort.populations) == population)]
+    p_values, parts = {}, [among]
+    for population, label in (("P", "P"), ("Q", "Q"), ("NA", "few")):
+        chosen = genotypes[:, kept & (np.array(cohort.populations) == label)]
+        if label != "few":
+            parts.append(chosen)
+        exact = reference.hwe_excess if label == "few" else reference.hwe_exact
         p_values[population] = [
-            float(reference.hwe_exact(*((row == g).sum() for g in (0, 1, 2))))
+            float(exact(*((row == g).sum() for g in (0, 1, 2))))
             if len(set(row[row >= 0])) > 1 or (row == 1).any()
             else 1.0
             for row in chosen
         ]
         np.testing.assert_allclose(sites[f"hwe_p_{population}"], p_values[population], rtol=1e-5)
     np.testing.assert_allclose(sites.hwe_p_min, np.min([*p_values.values()], axis=0), rtol=1e-5)
+    assert list(sites.columns[-4:]) == ["hwe_p_min", "hwe_p_P", "hwe_p_Q", "hwe_p_NA"]
+    bound = []
+    for part in parts:
+        test = [(int(missing), part.shape[1]) for missing in (part < 0).sum(axis=1)]
+        bound.append([1 - largest_rate(missing, n) for missing, n in test])
+    np.testing.assert_allclose(sites.call_rate_bound, np.min(bound, axis=0), rtol=1e-5)
+
+
+def largest_rate(missing: int, n: int) -> float:
+    """Smallest rate of missing calls at which as many or more have the probability BY_CHANCE."""
+    if not missing:
+        return 0.0
+    if missing == n:
+        return 1.0
+    at_least = lambda rate: scipy.stats.binom.sf(missing - 1, n, rate) - BY_CHANCE  # noqa: E731
+    return scipy.optimize.brentq(at_least, 1e-12, 1 - 1e-12, xtol=1e-12)
 
 
 def test_call_rate_at_the_limit_is_kept(tmp_path):
@@ -177,7 +211,7 @@ def test_samples_without_population(tmp_path):
 
 def test_a_population_called_min_has_its_own_column(tmp_path):
     """`hwe_p_min` stays the smallest of all p, even if a population is called `min`."""
-    cohort = make_cohorts((30,), n_sites=50, missing=0)[0]
+    cohort = make_cohorts((100,), n_sites=50, missing=0)[0]
     labels = ["min", "min_", "P", "af", "chrom"]
     given = {name: labels[k % 5] for k, name in enumerate(cohort.samples)}
     _, sites, _ = run(tmp_path, cohort, populations=given)

@@ -25,11 +25,14 @@ def run(tmp_path, identity=None) -> dict[tuple[str, str], list[tuple[str, int]]]
     for name in ("raw", "planes", "panel"):
         steps = [{"what": "filter", "subject": "panel.min_maf", "sites": 7}]
         write_json(tmp_path / name, {"counts": {"samples": 3}, "steps": steps})
+    groups = {"population": ["P"], "samples": ["3"], "tested": ["both"]}
+    write_table(tmp_path / "groups", pd.DataFrame(groups))
     twice = {name: [tmp_path / name] * 2 for name in ("raw", "planes")}
     summarize_filters(
         ["a", "b"],
         ingest=twice["raw"],
         samples=[tmp_path / "a", tmp_path / "b"],
+        populations=[tmp_path / "groups"] * 2,
         panel=tmp_path / "panel",
         encode=twice["planes"],
         identity=identity,
@@ -56,8 +59,13 @@ def test_checks_are_counted_where_there_is_something_to_check(tmp_path):
         ("samples whose X contradicts their sex", 1),
         ("children compared with their parents", 2),
         ("Mendelian errors of children", 7),
+        ("samples tested for Hardy-Weinberg within their population", 3),
     ]
-    assert found["qc", "b"] == [("samples", 3), ("samples below qc.min_sample_call_rate", 0)]
+    assert found["qc", "b"] == [
+        ("samples", 3),
+        ("samples below qc.min_sample_call_rate", 0),
+        ("samples tested for Hardy-Weinberg within their population", 3),
+    ]
 
 
 def test_duplicates_within_and_between_cohorts_are_counted_once_a_sample(tmp_path):

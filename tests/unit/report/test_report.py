@@ -15,12 +15,13 @@ from outcomes import ALPHAS, EMPTY, SPACES, configuration, make_results
 from sentences import MOST_WORDS, of_report
 
 from popdesic.cohort.drift import expected_difference, measure_drift
+from popdesic.cohort.hwe_groups import FEW, MANY, UNLABELLED
 from popdesic.cohort.panel_steps import PanelStep
 from popdesic.io.places import TEMPLATES
 from popdesic.io.tables import write_table
 from popdesic.report import inline
 from popdesic.report.figures import draw_figures
-from popdesic.report.findings import find_problems
+from popdesic.report.findings import find_problems, hardy_weinberg
 from popdesic.report.inline import inline_svg, read_caption
 from popdesic.report.outcome import closest_pairs
 from popdesic.report.page import write_report
@@ -335,6 +336,27 @@ CHOICES = {f"Choice of geodesics ({space})" for space in SPACES}
 def test_a_clean_run_has_no_warning(tmp_path):
     columns = {"population": ["P"] * 28}
     assert set(findings(tmp_path, columns=columns)) == CHOICES
+
+
+def test_what_hardy_weinberg_was_tested_for_is_told():
+    """Deficits count within labels alone, and where samples mate at random."""
+    rows = [
+        ("P", "30", "both", ""),
+        ("NA", "5", "excess", UNLABELLED),
+        ("NA", "1", "excess", UNLABELLED),
+        ("lines", "40", "excess", FEW),
+        ("clones", "300", "none", MANY),
+    ]
+    table = pd.DataFrame(rows, columns=["population", "samples", "tested", "reason"])
+    texts = [one.text for one in hardy_weinberg(table)]
+    alone = "Only an excess of heterozygotes counts against a site there (panel.min_hwe_p)."
+    none = "No site was removed by panel.min_hwe_p because of these samples."
+    assert texts == [
+        f"6 founder samples have {UNLABELLED}. {alone}",
+        f"40 founder samples of lines have {FEW}. {alone}",
+        f"300 founder samples of clones have {MANY}. {none}",
+    ]
+    assert not hardy_weinberg(table[:1])
 
 
 AXIS_WARNINGS = {

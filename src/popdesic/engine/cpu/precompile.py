@@ -121,7 +121,7 @@ def codecs_of_genotypes() -> None:
     masks = "int64[::1], uint64[::1], int64[::1], int64[::1]"
     _compile(genotypes._count_by_group, f"(uint64[:, ::1], {masks}, int64[:, :, ::1])")
     _compile(genotypes._fill_site_planes, "(uint64[:, ::1], int64, int64, uint64[:, :, ::1])")
-    _compile(hardy_weinberg._test_sites, "(int64[:, ::1], float64, float64[::1])")
+    _compile(hardy_weinberg._test_sites, "(int64[:, ::1], float64, boolean, float64[::1])")
 
 
 def sums_of_relationships() -> None:

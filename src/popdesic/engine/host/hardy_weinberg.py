@@ -16,7 +16,13 @@ SITES_A_TASK = 4096
 
 
 def hwe_exact(
-    n_ref: np.ndarray, n_het: np.ndarray, n_alt: np.ndarray, midp: bool = True, threads: int = 1
+    n_ref: np.ndarray,
+    n_het: np.ndarray,
+    n_alt: np.ndarray,
+    midp: bool = True,
+    threads: int = 1,
+    *,
+    excess: bool = False,
 ) -> np.ndarray:
     """Exact test of Hardy-Weinberg proportions at biallelic sites.
 
@@ -29,6 +35,9 @@ def hwe_exact(
     ----------
     n_ref, n_het, n_alt : int arrays, (n_sites,)
         Called samples by genotype.
+    excess : bool
+        One-sided: the probability of more heterozygotes than observed, counting the observed number
+        at half weight for the mid-p.
 
     Returns
     -------
@@ -41,23 +50,23 @@ def hwe_exact(
 
     def work(first: int) -> None:
         last = first + SITES_A_TASK
-        _test_sites(counts[first:last], 0.5 if midp else 1.0, out[first:last])
+        _test_sites(counts[first:last], 0.5 if midp else 1.0, excess, out[first:last])
 
     run_tasks(work, [(first,) for first in range(0, len(counts), SITES_A_TASK)], threads)
     return out
 
 
 @numba.njit(nogil=True, cache=True)
-def _test_sites(counts, weight, out):
+def _test_sites(counts, weight, excess, out):
     for site in range(len(out)):
         n_ref, n_het, n_alt = counts[site]
         n = n_ref + n_het + n_alt
         minor = 2 * min(n_ref, n_alt) + n_het
-        out[site] = 1.0 if minor == 0 else min(_p_value(n, minor, n_het, weight), 1.0)
+        out[site] = 1.0 if minor == 0 else min(_p_value(n, minor, n_het, weight, excess), 1.0)
 
 
 @numba.njit(nogil=True, cache=True)
-def _p_value(n, minor, n_het, weight):
+def _p_value(n, minor, n_het, weight, excess):
     """Probabilities are relative to that of the expected number of heterozygotes."""
     middle = minor * (2 * n - minor) // (2 * n)
     middle += (middle ^ minor) & 1
@@ -68,20 +77,20 @@ def _p_value(n, minor, n_het, weight):
     for h in range(middle, n_het, -2):
         observed *= _down(n, minor, h)
     total, below, ties = 1.0, 0.0, 0.0
-    if observed >= 1 - TIES:
-        below, ties = _add(1.0, observed, below, ties)
+    if excess or observed >= 1 - TIES:
+        below, ties = _add(1.0, observed, middle - n_het, excess, below, ties)
     probability = 1.0
     for h in range(middle, minor, 2):
         probability *= _up(n, minor, h)
         total += probability
-        below, ties = _add(probability, observed, below, ties)
+        below, ties = _add(probability, observed, h + 2 - n_het, excess, below, ties)
         if probability < SMALL * observed:
             break
     probability = 1.0
     for h in range(middle, 1, -2):
         probability *= _down(n, minor, h)
         total += probability
-        below, ties = _add(probability, observed, below, ties)
+        below, ties = _add(probability, observed, h - 2 - n_het, excess, below, ties)
         if probability < SMALL * observed:
             break
     return (below + weight * ties) / total
@@ -102,8 +111,12 @@ def _down(n, minor, h):
 
 
 @numba.njit(nogil=True, cache=True, inline="always")
-def _add(probability, observed, below, ties):
-    """Sums with one more outcome."""
+def _add(probability, observed, more, excess, below, ties):
+    """Sums with one more outcome, which has `more` heterozygotes than the observed one."""
+    if excess:
+        if more > 0:
+            return below + probability, ties
+        return below, ties + probability if more == 0 else ties
     if probability < observed * (1 - TIES):
         return below + probability, ties
     if probability <= observed * (1 + TIES):

@@ -1,0 +1,28 @@
+"""Call rates of small groups of samples, with what chance allows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+#: Probability that a cohort or population with the lowest allowed call rate fails at a site: small,
+#: because panels have many sites and cohorts several populations.
+BY_CHANCE = 0.0001
+
+
+def call_rate_bound(missing: np.ndarray, n: int) -> np.ndarray:
+    """Largest call rate that agrees with these missing calls of n samples: float64.
+
+    The upper limit of a one-sided confidence interval at level 1 - BY_CHANCE (Clopper and Pearson
+    1934), because among few samples a good site often misses some. 0 without any call.
+
+    Parameters
+    ----------
+    missing : int array
+    """
+    from scipy.special import betaincinv
+
+    values, place = np.unique(missing, return_inverse=True)
+    some = (values > 0) & (values < n)
+    rates = np.where(values < max(n, 1), 1.0, 0.0)
+    rates[some] = betaincinv(n - values[some] + 1, values[some], 1 - BY_CHANCE)
+    return rates[place]
