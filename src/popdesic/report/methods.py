@@ -258,19 +258,18 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
     chosen = f" ({', '.join(left_out)})" if left_out else ""
     text = (
         f"Principal components were computed from {number(axes['axis_samples'])} founders"
-        f"{_unrelated(outcome, embedding['max_kinship'], cite)} at "
-        f"{number(axes['sites']['used'])} sites{chosen}, and all other samples were projected onto "
-        f"them {cite('oadp')}. The number of components was decided by a test at "
+        f" at {number(axes['sites']['used'])} sites{chosen}, and all other samples were projected "
+        f"onto them {cite('oadp')}.{_unrelated(outcome, embedding['max_kinship'], cite)} The number of components was decided by a test at "
         f"{axes['level']:g} of the statistic of Tracy and Widom {cite('axes')}"
     )
+    text += "."
     noise = axes.get("noise")
     if noise and (noise["shift"], noise["spread"]) != (0, 1):
         text += (
-            ", whose centre and scale under the null were measured on the same genotypes with "
+            " Its centre and scale under the null were measured on the same genotypes with "
             f"signs flipped at random, in stretches of {STRETCH // 1_000_000} Mb of each sample "
-            f"{cite('signs')}"
+            f"{cite('signs')}."
         )
-    text += "."
     maps = [f"UMAP {cite('umap')} ({embedding['umap_neighbors']} neighbours)"]
     maps.append(f"principal coordinates {cite('pcoa')}")
     text += f" The geodesics were mapped by {' and '.join(maps)}."
@@ -278,9 +277,9 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
     if "communities" in names and methods:
         text += (
             " Samples were divided into communities where gaps separate them (Hartigan's dip test "
-            f"{cite('dip')} with a dip of at least {MIN_DIP:g}, and a gap at least "
-            f"{MIN_WIDTH:g} times as wide as the mean distance within a half: limits chosen on "
-            "simulations)."
+            f"{cite('dip')}). The dip had to be at least {MIN_DIP:g}, and the gap at least "
+            f"{MIN_WIDTH:g} times as wide as the mean distance within a half, limits that were "
+            "chosen on simulations."
         )
         if "blockmodel" in methods:
             graph = "the nearest-neighbour graph"
@@ -301,13 +300,13 @@ def _unrelated(outcome: Outcome, max_kinship: float, cite: _Citations) -> str:
         return ""
     smallest = load_resolution(path).smallest_kinship
     if smallest is None:
-        return " of which none is a duplicate of another"
-    text = f" of which no two have a KING-robust kinship {cite('king')} of "
+        return " None of these founders is a duplicate of another."
+    text = f" No two of these founders have a KING-robust kinship {cite('king')} of "
     if smallest <= max_kinship:
-        return f"{text}{max_kinship:g} or more"
+        return f"{text}{max_kinship:g} or more."
     return (
         f"{text}{smallest:.3f} or more (the limit of {max_kinship:g} was raised to what the panel "
-        "resolves)"
+        "resolves)."
     )
 
 
@@ -373,10 +372,10 @@ def _interactions(outcome: Outcome, options: dict[str, Any], cite: _Citations) -
         limits.append(f"at least {number(options['min_distance_bp'])} bp apart on one chromosome")
     if options["max_r2"] < 1:
         limits.append(f"with an r² of at most {options['max_r2']:g}")
-    partners = f", partners {' and '.join(limits)}," if limits else ""
+    partners = f" Partners were {' and '.join(limits)}." if limits else ""
     interaction = options["score"] in ("interaction", "residuals")
     sought = "an interaction in" if interaction else "association with"
-    text = f"All {orders} of {scanned} sites{partners} were scanned for {sought} the phenotype. "
+    text = f"All {orders} of {scanned} sites were scanned for {sought} the phenotype.{partners} "
     if options["score"] == "interaction":
         text += (
             "Combinations were ranked by a likelihood-ratio test of interaction beyond the smaller "
@@ -384,7 +383,7 @@ def _interactions(outcome: Outcome, options: dict[str, Any], cite: _Citations) -
         )
     else:
         text += f"Combinations were ranked by the score {options['score']}"
-    text += ", and p-values are corrected for the combinations of the scan"
+    text += ". P-values are corrected for the combinations of the scan"
     if interaction:
         text += f" by Bonferroni’s method, weighted by main effects {cite('weights')}"
     text += "."

@@ -101,9 +101,9 @@ def test_the_test_of_components_is_the_one_that_decided(tmp_path):
 @pytest.mark.parametrize(
     ("variance", "words"),
     [
-        (1e-5, "20 founders of which no two have a KING-robust kinship [3] of 0.0884 or more at"),
+        (1e-5, "No two of these founders have a KING-robust kinship [4] of 0.0884 or more."),
         (6e-4, "(the limit of 0.0884 was raised to what the panel resolves)"),
-        (0.02, "20 founders of which none is a duplicate of another at"),
+        (0.02, "None of these founders is a duplicate of another."),
     ],
 )
 def test_founders_are_as_unrelated_as_the_panel_could_tell(tmp_path, variance, words):
@@ -124,9 +124,9 @@ def test_the_scan_is_described_as_it_was_done(tmp_path):
     write_json(outcome.folder / "epistasis/plan.json", {"sites": 17})
     text = describe_methods(outcome, settings, ["epistasis"]).text()
     assert (
-        "All pairs and triples of 17 of the panel’s 40 sites, partners at least 500\u202f000 bp "
-        "apart on one chromosome and with an r² of at most 0.1, were scanned for an interaction in "
-        "the phenotype." in text
+        "All pairs and triples of 17 of the panel’s 40 sites were scanned for an interaction in "
+        "the phenotype. Partners were at least 500\u202f000 bp apart on one chromosome and with an "
+        "r² of at most 0.1." in text
     )
     settings["epistasis"] |= {"score": "k2", "min_distance_bp": 0, "max_r2": 1}
     write_json(outcome.folder / "epistasis/plan.json", {"sites": 40})
