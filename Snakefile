@@ -35,9 +35,10 @@ if str(PACKAGES) not in sys.path:
     sys.path.insert(0, str(PACKAGES))
 
 from popdesic.io.errors import UserError
-from popdesic.study.closing import last_line
+from popdesic.study.closing import last_line, quiet_interrupts, say_failure_last
 from popdesic.study.configuration import read_config
 from popdesic.study.forked_jobs import start_forks
+from popdesic.study.records import require_writable
 from popdesic.study.snakemake_internals import before_plan, has_given_config, is_module
 from popdesic.study.trust import refuse_programs, settle_environment
 
@@ -51,6 +52,12 @@ if workflow.is_main_process and not is_module(workflow):
 
 # Imports of jobs take about as long as the plan of a run.
 before_plan(workflow, start_forks)
+
+if workflow.is_main_process:
+    try:
+        require_writable(Path())
+    except UserError as error:
+        raise WorkflowError(str(error)) from None
 
 CONFIG_KEYS = []
 if not has_given_config(workflow):
@@ -142,6 +149,7 @@ onstart:
 
     settle_place()
     show_progress(workflow, logger)
+    quiet_interrupts(logger)
 
 
 onsuccess:
@@ -151,6 +159,7 @@ onsuccess:
 
 onerror:
     keep_records()
+    say_failure_last(STARTED)
 
 
 rule all:

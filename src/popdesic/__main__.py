@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .io.errors import UserError
+from .io.log import blocked_write
 from .io.version import __version__
+from .study.closing import COMMAND
 
 # Each command imports what it needs when it runs, so that the others start fast.
 
@@ -444,7 +448,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; print a UserError as one sentence and return exit status 1."""
     from .study.trust import refuse_programs, settle_caches
 
-    options = parse(sys.argv[1:] if arguments is None else arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    options = parse(words)
+    os.environ[COMMAND] = shlex.join(["popdesic", *words])  # a failed run says how it goes on
     try:
         refuse_programs(Path(), getattr(options, "study", None) or Path())
         settle_caches()
@@ -452,7 +458,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
+    except OSError as error:
+        if not (sentence := blocked_write(error)):
+            raise
+        print(f"Error: {sentence}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
         return 130
 
 

@@ -5,6 +5,8 @@ Each test prints its row of the table in docs/faults.md.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import resource
 import shutil
 import signal
@@ -133,6 +135,96 @@ def test_checksums_equal_those_of_zlib(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(bytes(range(256)) * 5)
     assert checksum_of(path) == f"{zlib.crc32(path.read_bytes()):08x} 1280"
+
+
+def start(folder: Path, said) -> subprocess.Popen:
+    """Start a run of distances in a session of its own, and return once it has decoded a cohort."""
+    run = subprocess.Popen(
+        command(folder, "distance"),
+        env=environment(),
+        cwd=folder,
+        stdout=said,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    while not (folder / "results/cohorts/north/raw.bed").exists():
+        assert run.poll() is None, "the run ended before it could be stopped"
+        time.sleep(0.02)
+    return run
+
+
+def processes_in(folder: Path) -> list[str]:
+    """Command lines of the processes that work in a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cwd").resolve() == folder.resolve():
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_no_process_outlives_a_killed_run(tmp_path, undisturbed):
+    """Snakemake alone is killed, as the kernel does where memory is short."""
+    folder = make_study(tmp_path / "study")
+    with tempfile.TemporaryFile("w+") as said:
+        run = start(folder, said)
+        run.kill()
+        run.wait()
+        end = time.monotonic() + 20
+        while left := processes_in(folder):
+            assert time.monotonic() < end, left
+            time.sleep(0.05)
+    snakemake(folder, "--unlock")
+    snakemake(folder, "distance", "--rerun-incomplete")
+    equal = contents(folder) == contents(undisturbed)
+    print(
+        f"fault Snakemake killed: its jobs end with it, then the run went on, bytes equal {equal}"
+    )
+    assert equal
+
+
+def test_interrupted(tmp_path, undisturbed):
+    """Ctrl-C ends a run with one line and the status of a shell; no file is half written."""
+    folder = make_study(tmp_path / "study")
+    with tempfile.TemporaryFile("w+") as said:
+        run = start(folder, said)
+        os.killpg(run.pid, signal.SIGINT)
+        assert run.wait(PATIENCE) == 130
+        said.seek(0)
+        output = said.read()
+    assert "Traceback" not in output
+    assert "Error" not in output
+    last = output.rstrip().splitlines()[-1]
+    assert last.startswith("Interrupted. Finished results are kept; go on with: snakemake ")
+    assert half_written(folder) == []
+    snakemake(folder, "distance")
+    equal = contents(folder) == contents(undisturbed)
+    print(f"fault Ctrl-C: one line, then the run went on, bytes equal {equal}")
+    assert equal
+
+
+def test_a_study_of_another_user_or_on_a_read_only_disk(tmp_path):
+    """Nothing is begun, and one sentence says why."""
+    folder = make_study(tmp_path / "study")
+    shown = str(folder)
+    closed = ["mount", "--bind", shown, shown], ["mount", "-o", "remount,ro,bind", shown]
+    if any(subprocess.run(words, capture_output=True).returncode for words in closed):
+        pytest.skip("no file system can be mounted here")
+    try:
+        for words in (["run", "--cores", "1"], ["run", "-n"], ["plan"], ["crate"]):
+            done = subprocess.run(
+                [sys.executable, "-m", "popdesic", words[0], shown, *words[1:]],
+                env=environment() | {"PYTHONPATH": str(ROOT / "src")},
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+            )
+            assert done.returncode == 1
+            assert "cannot be written" in done.stderr
+            assert "Traceback" not in done.stderr
+    finally:
+        subprocess.run(["umount", shown], check=True)
 
 
 def test_two_users_start_at_once(tmp_path, undisturbed):

@@ -87,6 +87,10 @@ def test_error_inside_a_job(study, cohorts):
     )
     assert f"Error: {sentence}" in output
     assert "Traceback" not in output
+    *_, reason, rest = output.rstrip().splitlines()
+    assert reason.startswith(f"Error: {sentence}")
+    assert rest.startswith("The log is logs/ingest_cohort/north.log. Finished results are kept; go")
+    assert " ingest" in rest.partition("go on with: snakemake ")[2]
     assert sentence in (study / "logs/ingest_cohort/north.log").read_text()
     folder = study / "results/cohorts/north"
     assert not folder.exists() or not list(folder.iterdir())

@@ -24,6 +24,7 @@ from isal import igzip
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.genotypes import MISSING, pack_bed, unpack_bed
+from ..io.processes import end_with_parent
 from ..io.sites import is_ambiguous
 from ..io.tables import write_npy
 from ..io.text import opened, read_text
@@ -337,7 +338,13 @@ def _cut_map(path: Path, contig: str, out: Path) -> bool:
 def _call(arguments: list[str], settings: Beagle, contig: str) -> None:
     # Java reads this variable even if the wrapper script passes no options on.
     environment = os.environ | {"_JAVA_OPTIONS": f"-Xmx{settings.memory_mb}m"}
-    done = subprocess.run(["beagle", *arguments], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        ["beagle", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        preexec_fn=end_with_parent,
+    )
     text = done.stdout + done.stderr
     if done.returncode == 0:
         return

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ..io.files import atomic_path
+from ..io.processes import end_with_parent
 from ..io.tables import write_npz
 from .block_model_fit import MISSING
 
@@ -74,7 +75,9 @@ def _fit(interpreter: str, arguments: list[str], threads: int) -> None:
     # Isolated: variables of the workflow's Python, perhaps another version, do not count.
     command = [interpreter, "-I", str(FIT), *arguments]
     try:
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            command, env=environment, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent
+        )
     except OSError as reason:
         raise NoGraphToolError(reason.strerror) from None
     if done.returncode == MISSING:

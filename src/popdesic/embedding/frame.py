@@ -15,6 +15,12 @@ import numpy as np
 #: (tests/golden/test_maps.py).
 SHARPNESS = 3
 
+#: What `register` measures.
+DISPLACEMENTS = (
+    *("disparity", "median_displacement", "largest_displacement"),
+    *("founder_median", "newcomer_median"),
+)
+
 
 def place_among(lengths: np.ndarray, places: np.ndarray, neighbors: int) -> np.ndarray:
     """Position newcomers on a map: mean of their nearest founders, weighted by UMAP's strengths.

@@ -16,7 +16,7 @@ from .densmap import densmap_layout, require_samples
 from .frame import place_among
 from .knn import Rows, nearest_neighbors
 from .pcoa import require_finite
-from .tables import write_embedding
+from .tables import is_too_small, no_map, write_embedding
 
 #: t-SNE's perplexity, roughly its number of neighbours; lower in a small study.
 PERPLEXITY = 30
@@ -125,8 +125,13 @@ def compute_further_map(
         In stable mode: lengths to the founders (n, n_founders), and the founder cohorts.
     threads, backend : int and Backend, optional
         Of densMAP; they change no byte.
+
+    A map that too few samples define has missing coordinates, and the log says so.
     """
     samples = describe_samples(order, sheet)
+    among = samples.cohort.isin(founders or ()).to_numpy()
+    if is_too_small(AXES[method], among.sum() if frame else len(samples)):
+        return write_embedding(out, samples, no_map(len(samples)), AXES[method])
     start = np.load(scores)[:, :2]
     if method == "tsne":
         layout = partial(tsne_layout, seed=seed)
@@ -140,7 +145,6 @@ def compute_further_map(
             backend=backend,
         )
     if frame:
-        among = samples.cohort.isin(founders).to_numpy()
         points = _draw_in_frame(layout, np.load(frame, mmap_mode="r"), among, start, neighbors)
     else:
         matrix = np.load(lengths, mmap_mode="r")

@@ -137,6 +137,9 @@ def measure_maps(
             key: np.load(path, mmap_mode="r").__getitem__ for key, path in lengths.items()
         }
     drawn = {path: _points(path, stem) for *_, path, stem in maps}
+    # too few samples have no UMAP
+    drawn = {path: points for path, points in drawn.items() if np.isfinite(points).all()}
+    maps = [found for found in maps if found[3] in drawn]
     compared = {
         path: ["distance", *[(space, alpha)] * ((space, alpha) in lengths)]
         for _, space, alpha, path, _ in maps
@@ -167,7 +170,9 @@ def _join_instability(samples: pd.DataFrame, tables: dict[str, Path]) -> pd.Data
     for space, path in tables.items():
         table = read_table(path)
         for column in table.columns.drop("sample"):
-            joined[f"instability.umap.{space}.{column}"] = table[column].astype(float)
+            joined[f"instability.umap.{space}.{column}"] = pd.to_numeric(
+                table[column], errors="coerce"
+            )
     return joined
 
 
@@ -177,5 +182,5 @@ def _points(path: Path, stem: str) -> np.ndarray:
     points = np.zeros((len(table), 2))
     for axis in range(2):
         if f"{stem}{axis + 1}" in table:
-            points[:, axis] = table[f"{stem}{axis + 1}"].astype(float)
+            points[:, axis] = pd.to_numeric(table[f"{stem}{axis + 1}"], errors="coerce")
     return points

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,27 @@ import pandas as pd
 
 from ..io.files import write_json
 from ..io.tables import write_table
+
+log = logging.getLogger("popdesic")
+
+#: Fewest samples of which neighbours say anything: UMAP, densMAP and t-SNE.
+FEWEST = 5
+
+
+def is_too_small(method: str, n: int) -> bool:
+    """Whether so few samples have no map of neighbours; the log then says so."""
+    if n < FEWEST:
+        log.warning(
+            "%s needs at least %d samples to define it, here are %d: it is not drawn, and its "
+            "coordinates are NA.",
+            *(method, FEWEST, n),
+        )
+    return n < FEWEST
+
+
+def no_map(n: int) -> np.ndarray:
+    """Coordinates of a map that is not drawn: missing, float64 (n, 2)."""
+    return np.full((n, 2), np.nan)
 
 
 def write_statistics(path: Path, explained: np.ndarray, n_samples: int) -> dict:

@@ -33,9 +33,8 @@ from ..io.errors import UserError
 from .fuzzy_graph import FuzzyGraph, fuzzy_graph
 from .knn import Rows, nearest_neighbors
 from .pcoa import require_finite
+from .tables import FEWEST
 
-#: Fewest samples of a map.
-FEWEST = 5
 #: Epochs as in umap-learn: of small studies, and of those above MANY samples.
 EPOCHS, FEWER_EPOCHS, MANY = 500, 200, 10_000
 #: Steps fall to 0 by this from epoch to epoch, so that the last ones are equal in all studies. More

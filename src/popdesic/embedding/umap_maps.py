@@ -7,7 +7,7 @@ of a matrix.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,11 @@ from ..engine.threads import run_tasks
 from ..io.errors import UserError
 from ..io.files import write_json
 from ..io.tables import write_table
-from .frame import place_among, register
+from .frame import DISPLACEMENTS, place_among, register
 from .knn import Rows
 from .pcoa import require_finite
-from .tables import write_embedding
-from .umap_layout import FEWEST, Nearest, draw_maps, find_nearest
+from .tables import FEWEST, is_too_small, no_map, write_embedding
+from .umap_layout import Nearest, draw_maps, find_nearest
 
 log = logging.getLogger("popdesic")
 
@@ -252,10 +252,17 @@ def compute_umap(
         Changes no byte.
     backend : Backend, optional
         Moves the points. By default the CPU; the bytes are the same from every backend.
+
+    A map that fewer than FEWEST samples define has missing coordinates, and the log says so.
     """
     samples = describe_samples(order, sheet)
     start = np.load(scores)[:, :2]
     n = len(samples)
+    among = samples.cohort.isin(founders or ()).to_numpy()
+    if is_too_small("UMAP", among.sum() if frame else n):
+        return _write_undrawn(
+            samples, lengths, tables, instability_out if ensemble else None, refits
+        )
     options = {"min_dist": min_dist, "threads": threads, "backend": backend}
     first = (seed, neighbors)
     members = [first, *ensemble_members(neighbors=neighbors, seed=seed, size=ensemble)]
@@ -267,7 +274,6 @@ def compute_umap(
     unstable = samples[["sample"]].copy()
     for alpha, path in lengths.items():
         if frame:
-            among = samples.cohort.isin(founders).to_numpy()
             near = np.load(frame[alpha], mmap_mode="r")
             points, *others = draw_in_frame(near, among, start, members, **options)
         else:
@@ -282,3 +288,20 @@ def compute_umap(
             write_json(refits[alpha].with_suffix(".json"), about)
     if instability_out:
         write_table(instability_out, pd.DataFrame(unstable))
+
+
+def _write_undrawn(
+    samples: pd.DataFrame,
+    alphas: Iterable[str],
+    tables: dict[str, Path],
+    instability_out: Path | None,
+    refits: dict[str, Path] | None,
+) -> None:
+    """The files of `compute_umap` where no map is drawn: coordinates and measures are missing."""
+    for path in (*tables.values(), *(refits or {}).values()):
+        write_embedding(path, samples, no_map(len(samples)), "UMAP")
+    for path in (refits or {}).values():
+        write_json(path.with_suffix(".json"), dict.fromkeys(DISPLACEMENTS))
+    if instability_out:
+        unstable = {f"alpha{alpha}": np.nan for alpha in alphas}
+        write_table(instability_out, samples[["sample"]].assign(**unstable))

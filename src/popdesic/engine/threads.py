@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+from ..io.processes import end_with_parent
+
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
@@ -134,6 +136,7 @@ def _work_on(
     work: Callable[..., Any], tasks: list[tuple], pipe: Connection, others: list[Connection]
 ) -> None:
     """Send (number, result, error) of each task that is asked for, until nobody asks."""
+    end_with_parent()  # also in the middle of a task
     for other in others:
         other.close()  # the parent's ends: this copy must see when the parent is gone
     try:

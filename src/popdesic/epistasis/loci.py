@@ -10,6 +10,8 @@ PLINK's `--clump`. Listed are, from the best on, combinations of whose sites non
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -17,8 +19,10 @@ import numpy as np
 import pandas as pd
 
 from ..engine.base import Hits, ScanData
-from .options import LOCUS_BP, LOCUS_R2
+from .options import LOCUS_BP, LOCUS_R2, NAMES
 from .scan import split_classes
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,23 @@ def list_hits(
     hits = Hits(kept.cost[listed], kept.sites[listed])
     loci = pd.DataFrame(rows, columns=columns)
     return Listing(hits, np.flatnonzero(listed), locus[listed], loci)
+
+
+def no_hits(order: int, named: Sequence[str]) -> pd.DataFrame:
+    """The ranked table of a scan in which no combination of sites was eligible: its main columns.
+
+    The log says so.
+    """
+    name = NAMES[order]
+    log.warning(
+        "none of the %s of sites was eligible: sites of a contig nearer than "
+        "epistasis.min_distance_bp and sites that are correlated are not combined, so nothing was "
+        "tested.",
+        name,
+    )
+    sites = [f"{column}{k}" for k in range(1, order + 1) for column in named]
+    tests = ["tests", "p_interaction", "p_association", "p_permutation"]
+    return pd.DataFrame(columns=["rank", "score", *tests, *sites, "lr_p"])
 
 
 def describe_loci(listing: Listing, table: pd.DataFrame, order: int) -> pd.DataFrame:

@@ -25,7 +25,7 @@ from .adjusted import cells_of
 from .evidence import candidates_of, read_prior
 from .interaction import interaction_test
 from .kin import Relatives, kin_warnings, no_relatives
-from .loci import describe_loci, list_hits
+from .loci import describe_loci, list_hits, no_hits
 from .options import MAX_PER_SITE, candidates
 from .phantoms import mark_cis
 from .reorder import read_reordered
@@ -140,7 +140,8 @@ def rank_hits(
     write_table(out, table)
     if loci_out is not None:
         write_table(loci_out, describe_loci(listing, table, order))
-    counts = {"tests": tests, "hits": len(table), "loci": len(listing.loci)}
+    tested = tests if len(table) else 0
+    counts = {"tests": tested, "hits": len(table), "loci": len(listing.loci)}
     return counts | {"permutations": len(drawn)}
 
 
@@ -175,7 +176,7 @@ def describe_hits(
     Returns
     -------
     DataFrame
-        One row per hit; without columns if there are no hits.
+        One row per hit; `loci.no_hits` if there are none.
     """
     n_samples, n_cases = len(test.case), int(test.case.sum())
     n_controls = n_samples - n_cases
@@ -219,4 +220,4 @@ def describe_hits(
         for name, counts in zip(("controls", "cases"), table, strict=True):
             row[name] = ",".join(map(str, counts.ravel()))
         rows.append(row)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows) if rows else no_hits(order, named)

@@ -19,7 +19,7 @@ from .design import independent_columns
 from .evidence import candidates_of, fixed_point, read_prior
 from .families import FamilyModel, family_model
 from .kin import Relatives, kin_warnings
-from .loci import describe_loci, list_hits
+from .loci import describe_loci, list_hits, no_hits
 from .null_model import NullModel, read_levels, read_null_model
 from .options import MAX_PER_SITE, candidates
 from .partners import partners_of
@@ -110,7 +110,7 @@ def rank_trait_hits(
     write_table(out, table)
     if loci_out is not None:
         write_table(loci_out, describe_loci(listing, table, 2))
-    return {"tests": tests, "hits": len(table)}
+    return {"tests": tests if len(table) else 0, "hits": len(table)}
 
 
 def describe_trait_hits(
@@ -156,7 +156,7 @@ def describe_trait_hits(
         row["p_interaction"] = min(1.0, shared[k] * row["lr_p"])
         row["p_association"] = min(1.0, tests * row["association_p"])
         rows.append(row)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows) if rows else no_hits(2, named)
 
 
 def trait_tests(

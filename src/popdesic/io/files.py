@@ -1,9 +1,12 @@
 """Files on disk: atomic writes, checksums, panel digests, JSON."""
 
+import errno
 import hashlib
 import json
 import os
+import re
 import secrets
+import shutil
 import socket
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -38,6 +41,15 @@ def beside(prefix: Path | str, suffix: str) -> Path:
     return Path(f"{prefix}{suffix}")
 
 
+#: errno of a write to a full disk, over the quota or beyond the file size limit.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: What numpy says of a write to a full disk: it sets no errno and only counts the items written.
+SHORT = re.compile(r"\d+ requested and \d+ written")
+#: A temporary file of `atomic_path`; its groups are folder and name of the path that it stands for.
+HOST = re.escape(socket.gethostname())
+TEMPORARY = re.compile(rf"((?:.*/)?)\.([^/]+)\.{HOST}\.\d+\.[0-9a-f]{{8}}\.tmp")
+
+
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
     """Yield a temporary path beside `path` that becomes `path` if the block succeeds.
@@ -56,8 +68,21 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
         with _flushing(temporary) as flushed, checksum_kept(path, temporary):
             flushed()
             temporary.replace(path)
+    except OSError as error:
+        if error.filename is None and (error.errno in FULL or SHORT.fullmatch(str(error))):
+            code = error.errno or errno.ENOSPC
+            raise OSError(code, error.strerror or os.strerror(code), str(path)) from None
+        raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def require_space(path: Path | str, n_bytes: int) -> None:
+    """Raise the OSError of a full disk if there is no room for so many bytes beside `path`."""
+    usage = shutil.disk_usage(Path(path).parent)
+    if usage.total and n_bytes > usage.free:  # a few file systems do not tell their size
+        words = f"{os.strerror(errno.ENOSPC)}, {n_bytes / 1e6:,.1f} MB are needed"
+        raise OSError(errno.ENOSPC, words, str(path))
 
 
 @contextmanager

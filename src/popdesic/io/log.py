@@ -6,8 +6,8 @@ import atexit
 import errno
 import logging
 import os
-import re
 import resource
+import shutil
 import sys
 import time
 import warnings
@@ -16,10 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import UserError
-from .files import carrying_panel, one_panel
+from .files import FULL, SHORT, TEMPORARY, carrying_panel, one_panel
 
-#: errno of a write to a full disk, over the quota or beyond the file size limit.
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: errno of a write where this user may not write.
+CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+#: Exit status after Ctrl-C, as a shell reports it.
+INTERRUPTED = 130
 
 
 @contextmanager
@@ -52,12 +54,15 @@ def logged(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator[logg
         print(f"Error: {error}", file=sys.stderr)
         raise SystemExit(1) from None
     except OSError as error:
-        if not (sentence := _full_disk(error)):
+        if not (sentence := blocked_write(error)):
             logger.exception("stopped after %.1f s", time.perf_counter() - started)
             raise
         logger.error("%s", sentence)
         print(f"Error: {sentence}", file=sys.stderr)
         raise SystemExit(1) from None
+    except KeyboardInterrupt:
+        logger.warning("interrupted after %.1f s", time.perf_counter() - started)
+        raise SystemExit(INTERRUPTED) from None
     except BaseException:
         logger.exception("stopped after %.1f s", time.perf_counter() - started)
         raise
@@ -91,17 +96,36 @@ def cpu_seconds() -> float:
     return sum(one.ru_utime + one.ru_stime for one in spent)
 
 
-def _full_disk(error: OSError) -> str | None:
-    """Return the sentence for a write that failed for lack of space, None for other errors."""
-    # numpy sets no errno: its message only counts the items written.
-    short = error.errno is None and re.fullmatch(r"\d+ requested and \d+ written", str(error))
+def blocked_write(error: OSError) -> str | None:
+    """The sentence for a write that failed for lack of space or of permission; None for others."""
+    if error.errno in CLOSED and error.filename:
+        return (
+            f"{_shown(error.filename)} cannot be written or read ({error.strerror}); work on a "
+            "copy of the study that is yours (`cp -r`), or ask the owner for permission."
+        )
+    short = error.errno is None and SHORT.fullmatch(str(error))
     if error.errno not in FULL and not short:
         return None
-    where = f" {error.filename}" if error.filename else " its results"
+    where = f" {_shown(error.filename)}" if error.filename else " its results"
     return (
-        f"the job could not write{where}: {error.strerror or 'no space left on the device'}; free "
-        "some space (or raise the quota) and run again; no incomplete file was left behind."
+        f"the job could not write{where}: {error.strerror or 'no space left on the device'}"
+        f"{_left(error.filename)}; free some space (or raise the quota) and run again; no "
+        "incomplete file was left behind."
     )
+
+
+def _shown(path: str | bytes | int) -> str:
+    return TEMPORARY.sub(
+        r"\1\2", os.fsdecode(path) if isinstance(path, (str, bytes)) else str(path)
+    )
+
+
+def _left(path: str | bytes | int | None) -> str:
+    """How much space is left where a file could not be written; nothing where that is unknown."""
+    folder = Path(os.fsdecode(path)).parent if isinstance(path, (str, bytes)) else None
+    if folder is None or not folder.is_dir():
+        return ""
+    return f" ({shutil.disk_usage(folder).free / 1e6:,.1f} MB are left in {folder})"
 
 
 def log_counts(logger: logging.Logger, counts: dict) -> None:

@@ -13,7 +13,7 @@ from typing import TextIO
 import numpy as np
 import pandas as pd
 
-from .files import atomic_path
+from .files import atomic_path, require_space
 
 #: Rows that are formatted at once.
 CHUNK_ROWS = 16_384
@@ -151,12 +151,14 @@ def _line_ends(text: np.ndarray, numbers: np.ndarray) -> dict[int, int]:
 def write_npy(path: Path, array: np.ndarray) -> None:
     """Write an array as .npy."""
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
+        require_space(path, array.nbytes)
         np.save(file, array)
 
 
 def write_npz(path: Path, **arrays: np.ndarray) -> None:
     """Write an uncompressed .npz; numpy dates members 1980, so equal arrays give equal bytes."""
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
+        require_space(path, sum(np.asarray(a).nbytes for a in arrays.values()))
         np.savez(file, **arrays)
 
 

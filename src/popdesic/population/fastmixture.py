@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..io.genotypes import BED_MAGIC, pack_bed
+from ..io.processes import end_with_parent
 
 #: Sites of a mini-batch, and the program's own number of batches.
 BATCH, MOST_BATCHES = 2500, 32
@@ -98,7 +99,9 @@ def _run(folder: Path, genotypes: np.ndarray, k: int, seed: int, *options: str) 
     command += ["--seed", str(seed), "--threads", "1", "--batches", str(batches)]
     command += ["--out", str(folder / "out"), *options]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, preexec_fn=end_with_parent
+    )
     stem = f"{folder / 'out'}.K{k}.s{seed}"
     if done.returncode != 0 or not Path(f"{stem}.Q").is_file():
         lines = (done.stderr or done.stdout).strip().splitlines()

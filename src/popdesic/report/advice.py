@@ -31,6 +31,7 @@ ADVICE = {
     "Approximate geodesics": "Raise geodesic.dense_limit if the node has the memory.",
     "Map dominated by outliers": "Look at the outliers first, and exclude them if they are errors.",
     "Map of one split": "Read it as one division, and run each group as a study of its own.",
+    "Too few samples": "Add samples, or read the PCA and the PCoA instead.",
     "Unstable maps": "Read neighbours from the PCA or from maps that are not listed here.",
 }
 

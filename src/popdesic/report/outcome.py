@@ -132,7 +132,7 @@ class Outcome:
         stem = AXES[name.split(".")[0].removesuffix("_refit")]
         for column in table.columns:
             if column.removeprefix(stem).isdigit():
-                table[column] = pd.to_numeric(table[column])
+                table[column] = pd.to_numeric(table[column], errors="coerce")
         return table
 
 

@@ -25,7 +25,7 @@ from .methods import describe_methods
 from .multiqc import write_multiqc
 from .outcome import Outcome, closest_pairs
 from .packs import elements, store_for
-from .pagedata import map_title, page_data, to_json
+from .pagedata import is_drawn, map_title, page_data, to_json
 from .sections.checks import check_section
 from .sections.communities import community_section
 from .sections.comparisons import comparison_section, same_people
@@ -106,6 +106,7 @@ def write_report(
         *(f for part in scans_of(sections).values() for f in epistasis_findings(part)),
     ]
     maps = default_maps(outcome) if maps is None else maps
+    maps = [path for path in maps if is_drawn(path)]
     warnings = rank_warnings(findings)
     story = tell(
         outcome,

@@ -352,6 +352,8 @@ def _interactions(sections: dict[str, Any]) -> list[Sentence]:
 
 def _scan(scan: dict[str, Any]) -> str:
     """The first significant hit, or that there is none, with the number its p is multiplied by."""
+    if not scan["hits"]:
+        return f"No {scan['name']} of sites were eligible for a test."
     scanned = f"{number(scan['tests'])} {scan['name']} scanned"
     best = scan["lead"]
     if best is None:

@@ -33,6 +33,8 @@ from pathlib import Path
 
 from ..engine.host.first_call import prepare_calls
 from ..engine.scan_device import DRIVER
+from ..io.log import INTERRUPTED
+from ..io.processes import end_with_parent
 from .snakemake_internals import fork_jobs
 
 #: Environment variable: each job is a Python of its own.
@@ -57,8 +59,8 @@ PACKAGES = Path(__file__).resolve().parents[2]
 NUMBER = 8
 #: What a child waits for before it runs its script.
 BEGIN = b"b"
-#: Numbers of Linux's `prctl`: the signal at the end of a parent, the name of a process.
-SET_DEATH_SIGNAL, SET_NAME = 1, 15
+#: Number of Linux's `prctl`: the name of a process.
+SET_NAME = 15
 
 
 # In Snakemake's process.
@@ -195,7 +197,7 @@ def _fork_jobs(line: socket.socket) -> tuple | None:
                         job[0].sendall(_bytes_of(child))
                 else:
                     signal.set_wakeup_fd(-1)
-                    ctypes.CDLL(None).prctl(SET_DEATH_SIGNAL, signal.SIGTERM)
+                    end_with_parent(signal.SIGTERM)
                     for opened in jobs.values():
                         opened.close()
                     os.close(woken)
@@ -249,4 +251,7 @@ def _run_script(script: str, folder: str, variables: dict[str, str], threads: in
     job = types.ModuleType("__main__")
     job.__file__, job.__builtins__ = script, __builtins__
     sys.modules["__main__"] = job
-    exec(compile(Path(script).read_bytes(), script, "exec"), job.__dict__)
+    try:
+        exec(compile(Path(script).read_bytes(), script, "exec"), job.__dict__)
+    except KeyboardInterrupt:  # before or after the block that writes the job's log
+        raise SystemExit(INTERRUPTED) from None

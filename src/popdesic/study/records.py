@@ -37,6 +37,27 @@ UNKNOWN = ["made by an unknown run"]
 RESULTS_TOKEN, SNAKEMAKE_TOKEN = Path("results/.study"), Path(".snakemake/popdesic.study")
 
 
+#: Folders of a study that a run writes to, where they are there already.
+WRITTEN = ("", ".snakemake", ".snakemake/locks", "results", "logs", "benchmarks")
+
+
+def require_writable(study: Path) -> None:
+    """Refuse to plan or run a study whose folder this user cannot write.
+
+    Raises
+    ------
+    UserError
+        The study lies on a read-only file system, or a folder of it belongs to another user.
+    """
+    for name in WRITTEN:
+        folder = (study / name).resolve()
+        if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+            raise UserError(
+                f"{folder} cannot be written, but a run and its plan keep records there; work on "
+                "a copy of the study that is yours (`cp -r`), or ask its owner for permission."
+            )
+
+
 def exchange_records(study: Path, rule_of: Callable[[str], str | None]) -> list[str]:
     """Synchronise Snakemake's records with those beside the results.
 

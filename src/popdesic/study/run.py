@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -11,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..io.errors import UserError
+from ..io.log import INTERRUPTED
 from ..io.places import HOME, PROFILES, SNAKEFILE
 from .closing import REPORT
 from .trust import settle_environment
@@ -58,10 +58,14 @@ def run_study(study: Path, targets: Sequence[str] = (), arguments: Sequence[str]
 
 
 def _wait(process: subprocess.Popen) -> int:
+    interrupted = False
     while True:
-        # The terminal sends Ctrl-C to Snakemake too, which then stops its jobs properly.
-        with contextlib.suppress(KeyboardInterrupt):
-            return process.wait()
+        try:
+            status = process.wait()
+            return INTERRUPTED if interrupted and status else status
+        except KeyboardInterrupt:
+            # The terminal sends Ctrl-C to Snakemake too, which then stops its jobs properly.
+            interrupted = True
 
 
 def snakemake_command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import sys
 import textwrap
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from popdesic.io.files import atomic_path
+from popdesic.io.log import blocked_write
 from popdesic.io.places import HOME
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -80,6 +83,39 @@ def test_other_processes_are_taken_apart_as_usual(tmp_path):
 )
 def test_a_job_that_fails_keeps_its_exit_status(tmp_path, how):
     assert run_job(tmp_path, **how)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ("import signal; signal.raise_signal(signal.SIGINT)", 130, "WARNING interrupted"),
+        ("raise PermissionError(13, 'Permission denied', 'results/a')", 1, "results/a cannot be"),
+        (
+            "from popdesic.io.files import require_space\n    require_space('a.npy', 10**18)",
+            1,
+            "a.npy: No space left on device, 1,000,000,000,000.0 MB are needed (",
+        ),
+    ],
+)
+def test_what_is_no_fault_has_one_sentence_and_no_traceback(tmp_path, body, status, words):
+    assert run_job(tmp_path, body=body)[0] == status
+    log = (tmp_path / "job.log").read_text()
+    assert words in log
+    assert "Traceback" not in log
+
+
+def test_a_full_disk_names_the_file_that_could_not_be_written(tmp_path):
+    """numpy's message has neither a number nor a file; that of a write has no file."""
+    for cause in ("4 requested and 2 written", (28, "No space left on device")):
+        error = OSError(cause) if isinstance(cause, str) else OSError(*cause)
+        with pytest.raises(OSError) as found, atomic_path(tmp_path / "closure.npy"):
+            raise error
+        sentence = blocked_write(found.value)
+        assert f"could not write {tmp_path / 'closure.npy'}: No space left on device" in sentence
+        assert "MB are left in" in sentence
+    temporary = tmp_path / f".a.npy.{socket.gethostname()}.12.0123abcd.tmp"
+    assert f"write {tmp_path / 'a.npy'}:" in blocked_write(OSError(28, "full", str(temporary)))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)

@@ -25,6 +25,7 @@ from popdesic.report.story import Sentence, facts, last_facts, tell
 
 COHORTS = {"old": [f"o{i}" for i in range(30)], "new": [f"n{i}" for i in range(6)]}
 SCAN = {
+    "hits": 5,
     "name": "pairs",
     "tests": 1000,
     "significant": 0,
@@ -244,6 +245,10 @@ def test_interactions(tmp_path):
     part = {"heading": "Epistasis", "scans": [SCAN]}
     text = told(outcome, {"epistasis": part})["Epistasis"]
     assert text == "No interaction of sites is significant (1\u202f000 pairs scanned)."
+    part["scans"] = [SCAN | {"hits": 0}]
+    assert told(outcome, {"epistasis": part})["Epistasis"] == (
+        "No pairs of sites were eligible for a test."
+    )
     lead = {"sites": [("rs1", "2:10"), ("rs2", "4:99")], "p": "1e-06", "tests": "240"}
     part["scans"] = [SCAN | {"significant": 3, "significant_loci": 2, "lead": lead}]
     assert told(outcome, {"epistasis": part})["Epistasis"] == (

@@ -82,9 +82,19 @@ def draw_epistasis(
                 "zoom": partial(draw_zoom, zooms[order], table, order, tests),
             }
             for figure in epistasis_figures([order], trait):
-                save_figure(draw[figure.caption](), out / figure.name)
+                drawing = draw[figure.caption] if len(table) else _draw_nothing
+                save_figure(drawing(), out / figure.name)
                 drawn.append(figure.name)
     return drawn
+
+
+def _draw_nothing() -> Figure:
+    """A sentence in place of a figure: no combination of sites was eligible."""
+    figure, (axes,) = new_figure(1)
+    text = "no combination of sites was eligible:\nnothing was tested"
+    axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes)
+    axes.set_axis_off()
+    return figure
 
 
 def read_tables(results: Path, orders: list[int], trait: str = "") -> dict[int, pd.DataFrame]:

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from ...embedding.tables import FEWEST
 from ..outcome import Outcome
 from ..words import describe_way, percent
 from .labels import name_groups
@@ -76,6 +77,9 @@ def draw_beside(
     second = "PC2" if "PC2" in pca else "PC1"
     for axes, table, x, y in ((left, pca, "PC1", second), (right, drawn, f"{stem}1", f"{stem}2")):
         place = table[x].to_numpy(), table[y].to_numpy()
+        if np.isnan(place[0]).all():
+            _say_undrawn(axes)
+            continue
         draw_points(axes, *place, values, table.cohort, colouring)
         name_groups(axes, *place, values, colouring)
     left.set(title="PCA", xlabel=_axis("PC", 1, variance), ylabel=_axis("PC", 2, variance))
@@ -102,6 +106,9 @@ def draw_instability(outcome: Outcome, colouring: Colouring) -> Figure:
         table = outcome.embedding(f"umap.{space}.alpha{alpha}")
         found = outcome.instability[f"umap.{space}.alpha{alpha}"].reindex(table["sample"])
         x, y = table.UMAP1.to_numpy(np.float64), table.UMAP2.to_numpy(np.float64)
+        if np.isnan(x).all():
+            _say_undrawn(axes)
+            continue
         markers = colouring.markers(table[_shaped_by(table, colouring)], table.cohort)
         draw_marks(axes, x, y, scale.colours(found.astype(str)), markers)
         way = describe_way(outcome.geodesics[space, alpha])
@@ -111,6 +118,13 @@ def draw_instability(outcome: Outcome, colouring: Colouring) -> Figure:
         axes.set_axis_off()
     add_scale(figure, panels, scale, "share of 15 nearest neighbours replaced")
     return figure
+
+
+def _say_undrawn(axes: mpl.axes.Axes) -> None:
+    """Say in place of a map that too few samples define it."""
+    text = f"not drawn: it needs\nat least {FEWEST} samples"
+    axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes)
+    axes.set(xticks=[], yticks=[])
 
 
 def _shaped_by(table: pd.DataFrame, colouring: Colouring) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ...embedding.tables import FEWEST
 from ..findings import Finding
 from ..outcome import UNSTABLE_SHARE, Outcome
-from ..words import SPACES, describe_way, join, number, percent, plural
+from ..pagedata import is_drawn
+from ..words import METHODS, SPACES, describe_way, join, number, percent, plural
 
 #: A single duplicate can be a bridge between its twin and every other sample. Fewer indirect pairs
 #: than this many times the number of samples, and a smaller share than FEW_SHARE, can therefore
@@ -174,8 +176,8 @@ def _bridges(about: dict, name: str, n_samples: int) -> list[Finding]:
 
 
 def map_findings(outcome: Outcome) -> list[Finding]:
-    """Maps that show one coordinate alone, and UMAPs that depend on chance."""
-    found = []
+    """Maps left out, maps of one coordinate, and UMAPs that depend on chance."""
+    found = _undrawn(outcome)
     for space, alpha in outcome.maps():
         if outcome.is_repeated(space, alpha):
             continue
@@ -208,6 +210,27 @@ def _one_coordinate(outcome: Outcome, name: str, words: str) -> Finding:
         f"{number(len(place) - fewer)}. Differences within these two groups are hardly visible on "
         "this map.",
     )
+
+
+def _undrawn(outcome: Outcome) -> list[Finding]:
+    """Maps that were left out because too few samples define them."""
+    folder, keys = outcome.folder / "embedding", outcome.maps()
+    left_out = [
+        METHODS[method]
+        for method in ("umap", *outcome.further)
+        if any(not is_drawn(folder / f"{method}.{s}.alpha{a}.tsv") for s, a in keys)
+    ]
+    if not left_out:
+        return []
+    return [
+        Finding(
+            "warning",
+            "Too few samples",
+            f"{join(left_out)} {'is' if len(left_out) == 1 else 'are'} left out: a map of "
+            f"neighbours needs at least {FEWEST} samples that define it. Everything else was "
+            "computed.",
+        )
+    ]
 
 
 def _instability(outcome: Outcome) -> list[Finding]:

@@ -104,8 +104,8 @@ def _words(
     if len(pairs):
         first = pairs.iloc[0]
         words.append(
-            f"{first.population1} and {first.population2} differ most (F_ST {_number(first.fst)} "
-            f"± {_number(first.error)})."
+            f"{first.population1} and {first.population2} differ most (F_ST "
+            f"{_with_error(first.fst, first.error)})."
         )
     if about.get("f3_tests"):
         found = about["admixed"]
@@ -257,15 +257,23 @@ def _number(text: str, digits: int = 4) -> str:
     return f"{round(float(text), digits) + 0.0:.{digits}f}"  # + 0.0: no minus before a zero
 
 
+def _with_error(text: str, error: str, digits: int = 4) -> str:
+    """A number with its standard error, or the words that its blocks allow none."""
+    shown = _number(text, digits)
+    if error == "NA":
+        return shown if text == "NA" else f"{shown}, error not estimable"
+    return f"{shown} ± {_number(error, digits)}"
+
+
 def _population_row(row: Any) -> dict[str, str]:
     return {
         "name": row.population,
         "people": number(int(row.people)),
         "sites": number(int(row.sites)),
         "call_rate": percent(float(row.call_rate)),
-        "observed": f"{_number(row.observed)} ± {_number(row.observed_error)}",
-        "expected": f"{_number(row.expected)} ± {_number(row.expected_error)}",
-        "f": f"{_number(row.f, 3)} ± {_number(row.f_error, 3)}",
+        "observed": _with_error(row.observed, row.observed_error),
+        "expected": _with_error(row.expected, row.expected_error),
+        "f": _with_error(row.f, row.f_error, 3),
         "private": number(int(row.private)),
         "f_roh": _number(getattr(row, "mean_f_roh", "NA")),
         "pi": _number(row.pi, 6),
@@ -276,7 +284,7 @@ def _pair_row(row: Any) -> dict[str, str]:
     return {
         "first": row.population1,
         "second": row.population2,
-        "fst": f"{_number(row.fst)} ± {_number(row.error)}",
+        "fst": _with_error(row.fst, row.error),
         "weir_cockerham": _number(row.weir_cockerham),
         "f2": _number(row.f2, 5),
         "sharing": _number(row.sharing_distance),
