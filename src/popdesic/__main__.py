@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .io.errors import UserError
-from .io.log import blocked_write
+from .io.log import INTERRUPTED, blocked_write
 from .io.version import __version__
 from .study.closing import COMMAND
 
@@ -465,7 +465,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
-        return 130
+        return INTERRUPTED
+    finally:
+        del os.environ[COMMAND]
 
 
 if __name__ == "__main__":
