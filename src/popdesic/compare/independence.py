@@ -27,14 +27,17 @@ from ..engine.terms import KINSHIP, Planes
 from ..engine.threads import run_tasks
 from ..io.files import write_json
 from ..io.sites import canonical_contigs
+from .kinship import king_robust, mismatching, panel_parent_limit
 from .mixture import absent_by_chance, common_sites
-from .resolution import Resolution, resolve
+from .resolution import DUPLICATE, FIRST, Resolution, resolve
 
 #: Most founders whose pairs are measured (evenly spaced), and approximate number of blocks.
 MOST_FOUNDERS, BLOCKS = 300, 64
 #: Each founder is compared with the NEAREST most similar founders, the source of false relatives
 #: (other populations scatter differently), after skipping the FAMILY closest as possible relatives.
 FAMILY, NEAREST = 5, 40
+#: Genotyping error rate, and share of mismatches of copies, where the model of kinship is judged.
+ERRORS, COPIES = 0.005, 0.02
 #: Correction: pairs selected for similarity scatter less. On independent sites their variance was
 #: 0.90 of the true one (8 draws of 300 people and 640 sites).
 CHOSEN = 1.1
@@ -75,11 +78,14 @@ def measure_resolution(
         require_one_panel(folders[0], loaded[0][1], folder, about)
     founders = sum(planes.n_samples for planes, _ in loaded)
     contigs = canonical_contigs(sites.chrom)
-    variances = measure_variances([planes for planes, _ in loaded], contigs, backend)
     af = sites.af.to_numpy()
+    founders_planes = [planes for planes, _ in loaded]
+    fault = kinship_fault(founders_planes, af, backend)
+    variances = measure_variances(founders_planes, contigs, backend, kinship=fault is None)
     common = common_sites(af)
     found = resolve(
         *variances,
+        fault=fault,
         panel=digest,
         sites=len(sites),
         founders=founders,
@@ -103,6 +109,52 @@ def _absent_share(af: np.ndarray, common: np.ndarray, mean_mismatch: float | Non
     if mean_mismatch is None or not common.any() or not expected:
         return 0.0
     return absent_by_chance(af[common]) * min(1.0, mean_mismatch / expected)
+
+
+#: Nearest strangers with a kinship below this are inbred: at an inbreeding coefficient F the
+#: kinship of KING-robust is about -F / (1 - F), whatever the population.
+INBRED = -0.5
+#: Share of pairs like parent and child in triangles of such pairs that no pedigree explains.
+TRIANGLES = 0.5
+FEW_HETEROZYGOTES = (
+    "The founders have too few heterozygotes, as inbred lines, selfing plants and haploid samples "
+    "have. So KING-robust kinship is not used, and only copies are found, by their genotypes."
+)
+NO_PEDIGREE = (
+    "Most pairs of founders that look like parent and child form triangles, which no pedigree has. "
+    "They are clones, or only variants were called and missing genotypes are mostly homozygous "
+    "reference. So KING-robust kinship is not used, and only copies are found, by their genotypes."
+)
+
+
+def kinship_fault(cohorts: list[Planes], af: np.ndarray, backend: Backend) -> str | None:
+    """Why the model of KING-robust kinship does not hold for the founders; None if it may.
+
+    Parameters
+    ----------
+    cohorts : list of Planes
+        The founders, over the same sites.
+    af : float64 array, (n_sites,)
+        ALT frequencies of the panel.
+    """
+    planes = _founder_subset(cohorts)
+    n = planes.n_samples
+    if n < 2:
+        return None
+    counts = dict(zip(KINSHIP.outputs, backend.bitgemm(planes, None, KINSHIP), strict=True))
+    phi = king_robust(counts)
+    copy = mismatching(counts) <= COPIES * counts["called"]
+    phi[np.isnan(phi) | copy | np.eye(n, dtype=bool)] = -np.inf
+    nearest = -np.sort(-phi, axis=1)[:, min(FAMILY, n // 5)]
+    if np.median(nearest) < INBRED:
+        return FEW_HETEROZYGOTES
+    share = counts["ibs0"] / np.maximum(counts["called"], 1)
+    parents = panel_parent_limit(af, ERRORS)
+    alike = (phi > FIRST) & (phi <= DUPLICATE) & (share < parents)
+    closed = alike & (alike.astype(np.int64) @ alike.astype(np.int64) > 0)
+    if closed.sum() > TRIANGLES * alike.sum():
+        return NO_PEDIGREE
+    return None
 
 
 def siblings_alike(contigs: np.ndarray, pos: np.ndarray) -> float:
@@ -174,7 +226,7 @@ def cut_genome(contigs: np.ndarray, n_blocks: int = BLOCKS) -> list[tuple[int, i
 
 
 def measure_variances(
-    cohorts: list[Planes], contigs: np.ndarray, backend: Backend
+    cohorts: list[Planes], contigs: np.ndarray, backend: Backend, *, kinship: bool = True
 ) -> tuple[float | None, float | None, float | None]:
     """Chance variance of kinship and mismatches between unrelated people.
 
@@ -184,6 +236,9 @@ def measure_variances(
         The founders, over the same sites.
     contigs : array of str, (n_sites,)
         Grouped by contig, positions ascending.
+    kinship : bool
+        Whether kinship tells who is similar. Otherwise mismatching genotypes do, and the variance
+        of kinship is None (`kinship_fault`).
 
     Returns
     -------
@@ -198,10 +253,14 @@ def measure_variances(
     )
     shared, hets, called, mismatches = map(sum, zip(*counts, strict=True))
     n = planes.n_samples
-    known = (hets > 0) & (called > 0) & ~np.eye(n, dtype=bool)
-    kinship = np.where(known, shared / np.maximum(hets, 1), -np.inf)
+    known = (called > 0) & ~np.eye(n, dtype=bool)
+    if kinship:
+        known &= hets > 0
+        alike = np.where(known, shared / np.maximum(hets, 1), -np.inf)
+    else:
+        alike = np.where(known, -mismatches / np.maximum(called, 1), -np.inf)
     family = min(FAMILY, n // 5)
-    near = np.argsort(-kinship, axis=1, kind="stable")[:, family : family + NEAREST]
+    near = np.argsort(-alike, axis=1, kind="stable")[:, family : family + NEAREST]
     i, j = np.repeat(np.arange(n), near.shape[1]), near.ravel()
     i, j = i[known[i, j]], j[known[i, j]]
     if not len(i):
@@ -210,13 +269,16 @@ def measure_variances(
     parts = np.empty((4, len(blocks), len(i)))
     for k, found in enumerate(counts):
         parts[:, k] = [values[i, j] for values in found]
-    shared, hets = parts[0] / hets[i, j], parts[1] / hets[i, j]
     sites = parts[2] / called[i, j]
     wrong = parts[3] / called[i, j] - mean * sites
     share = float(np.mean(called[i, j])) / planes.n_sites  # scales to pairs without missing calls
     number = np.array([contig for _, _, contig in blocks])
+    variance = None
+    if kinship:
+        shared, hets = parts[0] / hets[i, j], parts[1] / hets[i, j]
+        variance = chance_variance(shared, hets, number) * share
     return (
-        chance_variance(shared, hets, number) * share,
+        variance,
         mean,
         chance_variance(wrong, sites, number) * share,
     )

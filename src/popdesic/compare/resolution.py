@@ -65,6 +65,8 @@ class Resolution:
     siblings_alike : float
         Approximate share of full siblings who inherited the same haplotypes at every panel site
         (at one centimorgan per megabase): small unless the panel covers little of the genome.
+    fault : str or None
+        Why kinship is not used although sites may suffice: its model does not hold.
     """
 
     panel: str
@@ -83,6 +85,7 @@ class Resolution:
     common_sites: int
     least_common: int | None
     siblings_alike: float
+    fault: str | None = None
 
     def least_kinship(self, called: np.ndarray) -> np.ndarray:
         """Smallest kinship of relatives among pairs with this many jointly called sites.
@@ -137,6 +140,7 @@ def resolve(
     sites: int,
     founders: int,
     max_mismatch: float,
+    fault: str | None = None,
     common: int = 0,
     absent: float = 0.0,
     max_absent: float = 0.02,
@@ -144,12 +148,9 @@ def resolve(
 ) -> Resolution:
     """Limits from the measured variances of kinship and of the share of mismatches.
 
-    `common` sites are common, and unrelated samples lack alleles of each other at a share `absent`
-    of them; the limit `max_absent` is `compare.mixture.max_absent`.
-
-    A variance that is not positive was measured on too few founders. Without one of kinship,
-    kinship distinguishes nothing; without one of mismatches, the effective sites of kinship are
-    used for identity.
+    `fault`: why the variance of kinship is None. `common` sites are common, and unrelated samples
+    lack alleles of each other at a share `absent` of them; the limit `max_absent` is
+    `compare.mixture.max_absent`.
     """
     people = max(founders, LEAST_PEOPLE)
     surprise = math.log(people * (people - 1) / 2 / ERROR_RATE)
@@ -193,6 +194,7 @@ def resolve(
         common_sites=common,
         least_common=least_common,
         siblings_alike=_rounded(siblings),
+        fault=fault,
     )
 
 

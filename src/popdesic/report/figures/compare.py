@@ -57,7 +57,8 @@ def draw_comparisons(tables: dict[str, Path], out: Path) -> list[str]:
 
 def draw_kinship(pairs: pd.DataFrame) -> Figure:
     """Kinship of each close pair against its share of opposite homozygotes."""
-    kinship = pairs.kinship.astype(np.float64).to_numpy()
+    # Copies without a heterozygote have no kinship: the legend counts them, nothing is drawn.
+    kinship = pd.to_numeric(pairs.kinship, errors="coerce").to_numpy(np.float64)
     share = (pairs.ibs0.astype(np.float64) / pairs.called.astype(np.float64)).to_numpy()
     counts = pairs.relation.value_counts()
     present = [name for name in RELATIONS if counts.get(name, 0)]

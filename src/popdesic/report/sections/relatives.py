@@ -84,6 +84,8 @@ def _ancestry_findings(results: Path) -> list[Finding]:
 
 def amount_of_sites(found: Resolution) -> str:
     """Effective number of independent sites, and its consequence for kinship."""
+    if found.fault:
+        return found.fault
     if found.effective_sites is None:
         return "The founders are too few, or too similar, to estimate the accuracy of kinship."
     text = (
