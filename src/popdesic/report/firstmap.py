@@ -135,8 +135,8 @@ def _unstable(stems: list[str], scores: pd.Series, best: float, outcome: Outcome
     stem = max(better, key=scores.get)
     return (
         f" “{map_title(stem, outcome)}” ({scores[stem]:.3f}) is not shown first: on maps of its "
-        f"kind {percent(unstable_share(stem, outcome), 0)} of the samples are unstable. With another "
-        "seed, most of their neighbours are others."
+        f"kind {percent(unstable_share(stem, outcome), 0)} of the samples are unstable. With "
+        "another seed, most of their neighbours are others."
     )
 
 

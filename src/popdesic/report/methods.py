@@ -259,7 +259,8 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
     text = (
         f"Principal components were computed from {number(axes['axis_samples'])} founders"
         f" at {number(axes['sites']['used'])} sites{chosen}, and all other samples were projected "
-        f"onto them {cite('oadp')}.{_unrelated(outcome, embedding['max_kinship'], cite)} The number of components was decided by a test at "
+        f"onto them {cite('oadp')}.{_unrelated(outcome, embedding['max_kinship'], cite)} "
+        "The number of components was decided by a test at "
         f"{axes['level']:g} of the statistic of Tracy and Widom {cite('axes')}"
     )
     text += "."
