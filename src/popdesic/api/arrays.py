@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..cohort.genetic_maps import MOST_POSITION
 from ..engine.base import Backend
 from ..io.genotypes import MISSING
 
@@ -38,7 +39,12 @@ def host_array(array: ArrayLike) -> np.ndarray:
     if isinstance(array, np.ma.MaskedArray):
         fill = np.nan if array.dtype.kind == "f" else np.int16(MISSING)
         return np.where(np.ma.getmaskarray(array), fill, array.data)
-    return np.asarray(array)
+    try:
+        return np.asarray(array)
+    except ValueError:
+        raise ValueError(
+            f"an argument is {type(array).__name__} whose rows differ in length; give an array."
+        ) from None
 
 
 def genotype_array(given: ArrayLike) -> np.ndarray:
@@ -95,6 +101,20 @@ def site_table(n_sites: int, positions: ArrayLike, contigs: ArrayLike | None) ->
             f"positions are {pos.dtype} of the shape {pos.shape}; give an integer for each of the "
             f"{n_sites} sites."
         )
+    wrong = (pos < 0) | (pos > MOST_POSITION)
+    if wrong.any():
+        site = int(np.argmax(wrong))
+        raise ValueError(
+            f"positions[{site}] is {pos[site]}; give base pairs from 0 to {MOST_POSITION}."
+        )
+    if contigs is not None:
+        contigs = np.asarray(contigs, object)
+        missing = np.ravel(pd.isna(contigs) | (contigs == ""))
+        if missing.any():
+            raise ValueError(
+                f"contigs[{int(np.argmax(missing))}] is "
+                f"{np.ravel(contigs)[int(np.argmax(missing))]!r}; give the name of a contig."
+            )
     chrom = np.full(n_sites, "1") if contigs is None else np.asarray(contigs).astype(str)
     if chrom.shape != (n_sites,):
         raise ValueError(
@@ -129,14 +149,58 @@ def frequency_array(af: ArrayLike, n_sites: int) -> np.ndarray:
     return found.astype(np.float64)
 
 
+def whole_number(value: Any, name: str, least: int = 1) -> int:
+    """An argument that is an integer of at least `least`.
+
+    Raises
+    ------
+    ValueError
+        It is no integer (True, 1.5, NaN and text are none), or smaller.
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise ValueError(f"{name} is {value!r}; give an integer of at least {least}.")
+    if value < least:
+        raise ValueError(f"{name} is {value}; give a number of at least {least}.")
+    return int(value)
+
+
+def real_number(value: Any, name: str, least: float, most: float = np.inf) -> float:
+    """An argument that is a finite number from `least` to `most`.
+
+    Raises
+    ------
+    ValueError
+        It is no number, not finite, or beyond these limits.
+    """
+    kinds = (int, float, np.integer, np.floating)
+    range_ = f"of at least {least:g}" if most == np.inf else f"from {least:g} to {most:g}"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, kinds):
+        raise ValueError(f"{name} is {value!r}; give a number {range_}.")
+    if not (np.isfinite(value) and least <= value <= most):
+        raise ValueError(f"{name} is {value}; give a number {range_}.")
+    return float(value)
+
+
+def thread_count(threads: Any) -> int | None:
+    """The argument `threads`: an integer of at least 1, or None."""
+    return None if threads is None else whole_number(threads, "threads")
+
+
 def require_limits(given: dict, limits: type, what: str) -> None:
-    """Raise a ValueError if a keyword is no field of a class of limits."""
-    unknown = given.keys() - limits.__dataclass_fields__.keys()
+    """Raise a ValueError if a keyword is no field of a class of limits, or no number of its kind.
+
+    Limits are 0 or more, or -1 where that is the default; whole numbers where the default is one.
+    """
+    fields = limits.__dataclass_fields__
+    unknown = given.keys() - fields.keys()
     if unknown:
         raise ValueError(
-            f"{sorted(unknown)[0]} is no limit of {what}; give some of "
-            f"{', '.join(limits.__dataclass_fields__)}."
+            f"{sorted(unknown)[0]} is no limit of {what}; give some of {', '.join(fields)}."
         )
+    for name, value in given.items():
+        default = fields[name].default
+        check = whole_number if isinstance(default, int) else real_number
+        check(value, name, min(0, default))
 
 
 def distance_array(given: ArrayLike, name: str = "distances") -> np.ndarray:
@@ -188,6 +252,7 @@ def require_square(distances: np.ndarray, name: str = "distances") -> None:
 
 def require_choice(value: Any, choices: tuple, name: str) -> None:
     """Raise a ValueError unless an argument is one of its choices."""
-    if value not in choices:
+    kinds = (str,) if isinstance(choices[0], str) else (int, np.integer)
+    if not isinstance(value, kinds) or isinstance(value, bool) or value not in choices:
         listed = ", ".join(map(repr, choices))
         raise ValueError(f"{name} is {value!r}; give one of {listed}.")

@@ -12,7 +12,14 @@ from ..ibd.cohorts import segments_table
 from ..ibd.segments import Genome, SegmentLimits, segments_between
 from ..ibd.windows import FEWEST_SAMPLES, genetic_sites, require_density
 from ..io.errors import UserError
-from .arrays import ArrayLike, frequency_array, host_array, require_limits, site_table
+from .arrays import (
+    ArrayLike,
+    frequency_array,
+    host_array,
+    require_limits,
+    site_table,
+    thread_count,
+)
 from .packing import PackedGenotypes, packed, site_bits
 
 
@@ -72,18 +79,20 @@ def ibd_segments(
     >>> found[["sample1", "sample2", "start", "end", "ibd"]].values.tolist()
     [[0, 1, 10000, 20000000, 1], [0, 1, 10000, 20000000, 2]]
     """
-    planes = packed(genotypes)
+    planes, threads = packed(genotypes), thread_count(threads)
     sites = site_table(planes.n_sites, positions, contigs)
     require_limits(limits, SegmentLimits, "segments")
     wanted, threads = SegmentLimits(**limits), threads or usable_cpus()
     cm = None
     if centimorgans is not None:
-        cm = host_array(centimorgans).astype(np.float64)
-        if cm.shape != (planes.n_sites,) or not np.isfinite(cm).all():
+        cm = host_array(centimorgans)
+        numbers = cm.dtype.kind in "iuf" and cm.shape == (planes.n_sites,)
+        if not numbers or not np.isfinite(cm).all():
             raise ValueError(
-                f"centimorgans have the shape {cm.shape}; give a finite number for each of the "
-                f"{planes.n_sites} sites."
+                f"centimorgans are {cm.dtype} of the shape {cm.shape}; give a finite number for "
+                f"each of the {planes.n_sites} sites."
             )
+        cm = cm.astype(np.float64)
         same = sites.chrom.to_numpy()[1:] == sites.chrom.to_numpy()[:-1]
         falls = np.flatnonzero((np.diff(cm) < 0) & same)
         if falls.size:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from ..engine.threads import usable_cpus
 from ..population.runs import RunLimits, runs_of_words, runs_table
-from .arrays import ArrayLike, require_limits, site_table
+from .arrays import ArrayLike, require_limits, site_table, thread_count
 from .packing import PackedGenotypes, packed, site_bits
 
 
@@ -59,7 +59,7 @@ def homozygous_runs(
        sample   start      end        kb  sites
     0       0  350000  1630000  1280.001    129
     """
-    planes = packed(genotypes)
+    planes, threads = packed(genotypes), thread_count(threads)
     sites = site_table(planes.n_sites, positions, contigs)
     require_limits(limits, RunLimits, "runs")
     ploidy = np.full(planes.n_samples, 2)

@@ -11,7 +11,7 @@ from ..engine.terms import Planes
 from ..engine.threads import usable_cpus
 from ..io.genotypes import bed_row_bytes, pack_bed
 from ..io.sites import chunks
-from .arrays import ArrayLike, genotype_array, host_array
+from .arrays import ArrayLike, genotype_array, host_array, thread_count
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,6 +71,7 @@ def pack(
     >>> popdesic.pack([[0, 1, 2, -1], [2, 1, 0, 0]])
     <PackedGenotypes: 2 samples x 4 sites, some missing>
     """
+    threads = thread_count(threads)
     found = genotype_array(genotypes)
     n_samples, n_sites = found.shape
     rows = np.empty((n_sites, bed_row_bytes(n_samples)), np.uint8)
@@ -82,8 +83,38 @@ def pack(
 
 
 def packed(genotypes: ArrayLike | PackedGenotypes, *, fill: str | None = None) -> PackedGenotypes:
-    """Return packed genotypes as they are; pack an array."""
-    return genotypes if isinstance(genotypes, PackedGenotypes) else pack(genotypes, fill=fill)
+    """Return packed genotypes as they are, if they are what `pack` returns; pack an array."""
+    if not isinstance(genotypes, PackedGenotypes):
+        return pack(genotypes, fill=fill)
+    _require_planes(genotypes)
+    return genotypes
+
+
+def _require_planes(found: PackedGenotypes) -> None:
+    """Raise a ValueError unless the planes are those of genotypes."""
+    words, sites = found.words, found.n_sites
+    wrong = ""
+    if isinstance(sites, (bool, np.bool_)) or not isinstance(sites, (int, np.integer)) or sites < 1:
+        wrong = f"n_sites is {sites!r}"
+    elif not isinstance(words, np.ndarray) or words.dtype != np.uint64:
+        wrong = f"words are {getattr(words, 'dtype', type(words).__name__)}, not uint64"
+    elif words.ndim != 3 or not len(words) or words.shape[1] not in (2, 3):
+        wrong = f"words have the shape {words.shape}, not (n_samples, 2 or 3, n_words)"
+    elif 64 * words.shape[2] < sites:
+        wrong = f"words have the shape {words.shape}, which is too short for {sites} sites"
+    elif not isinstance(found.filled, (bool, np.bool_)):
+        wrong = f"filled is {found.filled!r}"
+    else:
+        beyond = ~site_bits(found)
+        for row in words:
+            hom_alone = row[1] & ~row[0]
+            if (row & beyond).any() or hom_alone.any():
+                wrong = "words have bits that no genotype has"
+                break
+    if wrong:
+        raise ValueError(
+            f"genotypes are PackedGenotypes whose {wrong}; give what popdesic.pack returns."
+        )
 
 
 def site_bits(planes: PackedGenotypes) -> np.ndarray:
@@ -105,6 +136,8 @@ def _fills(fill: str | ArrayLike, genotypes: np.ndarray) -> np.ndarray:
             f"fill has the shape {array.shape}; give one genotype for each of the "
             f"{genotypes.shape[1]} sites."
         )
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"fill is of type {array.dtype}; give 0, 1 or 2 for each site.")
     if not np.isin(array, (0, 1, 2)).all():
         site = int(np.argmin(np.isin(array, (0, 1, 2))))
         raise ValueError(f"fill[{site}] is {array[site]}; give 0, 1 or 2.")

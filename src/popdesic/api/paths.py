@@ -16,9 +16,12 @@ from .arrays import (
     ArrayLike,
     distance_array,
     on_gpu,
+    real_number,
     require_choice,
     require_square,
+    thread_count,
     to_device_of,
+    whole_number,
 )
 
 GRAPHS = ("complete", "knn")
@@ -132,8 +135,7 @@ def fermat_weights(distances: ArrayLike, alpha: float) -> ArrayLike:
 
 
 def _require_alpha(alpha: float) -> None:
-    if not (np.isfinite(alpha) and alpha >= 1):
-        raise ValueError(f"alpha is {alpha}; give a number of at least 1.")
+    real_number(alpha, "alpha", 1)
 
 
 def shortest_paths(
@@ -204,8 +206,7 @@ def shortest_paths(
     array = distance_array(distances)
     require_square(array)
     require_choice(graph, GRAPHS, "graph")
-    if neighbors < 1:
-        raise ValueError(f"neighbors is {neighbors}; give a number of at least 1.")
+    neighbors = whole_number(neighbors, "neighbors")
     require_choice(density, DENSITIES, "density")
     needed = graph == "knn" or density == "correct"
     edges = Graph(graph, int(neighbors) if needed else 0, density)
@@ -295,6 +296,7 @@ def _close(
 ) -> Closure:
     require_choice(number, NUMBERS, "number")
     _require_alpha(alpha)
+    threads = thread_count(threads)
     if graph.density == "correct":
         try:
             edges = graph.edge_weights(distances, founders, float(alpha))

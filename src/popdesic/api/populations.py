@@ -13,7 +13,7 @@ from ..population.allele_counts import PopulationCounts, sum_groups
 from ..population.differentiation import pair_table
 from ..population.diversity import population_table
 from ..population.f_statistics import f3_screen, f4_tests
-from .arrays import ArrayLike
+from .arrays import ArrayLike, thread_count, whole_number
 from .packing import PackedGenotypes, packed, site_bits
 
 #: Blocks of sites over which errors are estimated, unless told otherwise.
@@ -211,7 +211,7 @@ def f3(
       target source1 source2     f3
     0      B       A       C -0.306
     """
-    counts, starts, _ = _counts(genotypes, populations, blocks, pseudo_haploid, threads)
+    counts, starts, _ = _counts(genotypes, populations, blocks, pseudo_haploid, threads, 3)
     return f3_screen(counts, starts)
 
 
@@ -257,7 +257,9 @@ def f4(
     0 -0.062      4
     """
     counts, starts, _ = _counts(genotypes, populations, blocks, pseudo_haploid, threads)
-    chosen = [list(map(str, test)) for test in tests]
+    if isinstance(tests, str) or not hasattr(tests, "__len__") or not len(tests):
+        raise ValueError(f"tests is {tests!r}; give at least one list of four populations.")
+    chosen = [list(map(str, one)) if hasattr(one, "__len__") else [one] for one in tests]
     for row, names in enumerate(chosen):
         if len(set(names)) != 4 or len(names) != 4:
             raise ValueError(f"tests[{row}] is {names}; give four different populations.")
@@ -280,7 +282,7 @@ def _pairs(
 ) -> pd.DataFrame:
     from ..engine.host.allele_sums import pair_sums
 
-    counts, starts, threads = _counts(genotypes, populations, blocks, pseudo_haploid, threads)
+    counts, starts, threads = _counts(genotypes, populations, blocks, pseudo_haploid, threads, 2)
     masked = np.zeros(len(counts.alleles), bool)
     return pair_table(counts, pair_sums(counts.alleles, counts.genotypes, masked, starts, threads))
 
@@ -291,13 +293,14 @@ def _counts(
     blocks: int | ArrayLike,
     pseudo_haploid: ArrayLike | None,
     threads: int | None,
+    fewest: int = 1,
 ) -> tuple[PopulationCounts, np.ndarray, int]:
     """Counts of populations, first site of each block with the number of sites, and threads."""
     from ..engine.host.plane_counts import count_by_site
 
     planes = packed(genotypes)
     n, n_sites = planes.n_samples, planes.n_sites
-    threads = threads or usable_cpus()
+    threads = thread_count(threads) or usable_cpus()
     labels = pd.Series(np.asarray(populations, dtype=object).ravel())
     if len(labels) != n or np.ndim(populations) != 1:
         raise ValueError(
@@ -316,6 +319,10 @@ def _counts(
     names = sorted(set(labels[known]))
     if not names:
         raise ValueError("no sample has a population; give a label for some of them.")
+    if len(names) < fewest:
+        raise ValueError(
+            f"populations are {', '.join(names)} alone; give labels of at least {fewest}."
+        )
     used = site_bits(planes)
 
     def groups() -> Iterator[tuple[str, int, int, np.ndarray]]:
@@ -333,10 +340,8 @@ def _counts(
 
 def _block_starts(blocks: int | ArrayLike, n_sites: int) -> np.ndarray:
     """First site of each block, and the number of sites: int64 (n_blocks + 1,)."""
-    if isinstance(blocks, (int, np.integer)) and not isinstance(blocks, bool):
-        if blocks < 1:
-            raise ValueError(f"blocks is {blocks}; give a number of at least 1.")
-        count = min(int(blocks), n_sites)
+    if np.ndim(blocks) == 0:
+        count = min(whole_number(blocks, "blocks"), n_sites)
         return np.rint(np.linspace(0, n_sites, count + 1)).astype(np.int64)
     labels = np.asarray(blocks)
     if labels.shape != (n_sites,):
@@ -344,5 +349,9 @@ def _block_starts(blocks: int | ArrayLike, n_sites: int) -> np.ndarray:
             f"blocks have the shape {labels.shape}; give a number of blocks, or a label for each "
             f"of the {n_sites} sites."
         )
+    unknown = pd.isna(labels)
+    if unknown.any():
+        site = int(np.argmax(unknown))
+        raise ValueError(f"blocks[{site}] is {labels[site]}; give a label for each site.")
     edges = np.flatnonzero(labels[1:] != labels[:-1]) + 1
     return np.array([0, *edges, n_sites], np.int64)

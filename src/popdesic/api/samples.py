@@ -21,7 +21,9 @@ from .arrays import (
     genotype_array,
     host_array,
     require_choice,
+    thread_count,
     to_device_of,
+    whole_number,
 )
 from .packing import PackedGenotypes, packed
 
@@ -91,6 +93,7 @@ def pairwise_distance(
     """
     require_choice(metric, METRICS, "metric")
     require_choice(missing, ("pairwise", "imputed"), "missing")
+    min_called, threads = whole_number(min_called, "min_called", 0), thread_count(threads)
     planes = packed(genotypes, fill="mode" if missing == "imputed" else None)
     if missing == "imputed" and not (planes.filled or planes.complete):
         raise ValueError(
@@ -168,6 +171,7 @@ def kinship(
            [-1.75 , -1.   ,  0.5  ]])
     """
     require_choice(method, KINSHIPS, "method")
+    min_called, threads = whole_number(min_called, "min_called", 0), thread_count(threads)
     if method == "pc-relate":
         return _pc_relate(genotypes, scores, founders, min_called, threads)
     if scores is not None or founders is not None:
@@ -188,10 +192,11 @@ def _pc_relate(genotypes, scores, founders, min_called: int, threads: int | None
         )
     array = genotype_array(genotypes)
     axes = host_array(scores)
-    if axes.ndim != 2 or len(axes) != len(array) or not np.isfinite(axes).all():
+    numbers = axes.dtype.kind in "iuf" and axes.ndim == 2 and axes.shape[1] > 0
+    if not numbers or len(axes) != len(array) or not np.isfinite(axes).all():
         raise ValueError(
-            f"scores have the shape {axes.shape}; give finite components, (n_samples, k), of the "
-            f"{len(array)} samples."
+            f"scores are {axes.dtype} of the shape {axes.shape}; give finite components, "
+            f"(n_samples, k), of the {len(array)} samples."
         )
     fitted = _mask_of(founders, len(array))
     ancestry = ancestry_of(axes.astype(np.float64), fitted, axes.shape[1])
@@ -215,6 +220,8 @@ def _mask_of(founders: ArrayLike | None, n_samples: int) -> np.ndarray:
             f"founders are {found.dtype} of the shape {found.shape}; give one True or False for "
             f"each of the {n_samples} samples."
         )
+    if found.sum() < 2:
+        raise ValueError(f"{int(found.sum())} founders cannot define axes; give at least two.")
     return found
 
 
@@ -289,13 +296,13 @@ def pca(
     """
     array = genotype_array(genotypes)
     n_samples, n_sites = array.shape
-    if n_components != "auto" and (isinstance(n_components, str) or n_components < 1):
-        raise ValueError(f"n_components is {n_components}; give at least 1, or 'auto'.")
+    whole = isinstance(n_components, (int, np.integer)) and not isinstance(n_components, bool)
+    auto = isinstance(n_components, str) and n_components == "auto"
+    if not auto and not (whole and n_components >= 1):
+        raise ValueError(f"n_components is {n_components!r}; give at least 1, or 'auto'.")
     axes = _mask_of(founders, n_samples)
-    if axes.sum() < 2:
-        raise ValueError(f"{int(axes.sum())} founders cannot define axes; give at least two.")
     frequency = alt_frequency(array[axes].T) if af is None else frequency_array(af, n_sites)
-    threads = threads or usable_cpus()
+    threads = thread_count(threads) or usable_cpus()
 
     def read_axes(first: int, last: int) -> np.ndarray:
         return array[axes, first:last].T

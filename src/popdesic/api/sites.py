@@ -26,7 +26,16 @@ from ..epistasis.significance import describe_hits
 from ..epistasis.single_sites import CHUNK, SiteTests
 from ..io.errors import UserError
 from ..io.sites import chunks
-from .arrays import ArrayLike, genotype_array, host_array, require_choice, to_device_of
+from .arrays import (
+    ArrayLike,
+    genotype_array,
+    host_array,
+    real_number,
+    require_choice,
+    thread_count,
+    to_device_of,
+    whole_number,
+)
 
 
 def ld_r2(genotypes: ArrayLike, *, device: str = "auto", threads: int | None = None) -> ArrayLike:
@@ -65,6 +74,7 @@ def ld_r2(genotypes: ArrayLike, *, device: str = "auto", threads: int | None = N
            [0.727, 1.   , 0.182],
            [0.405, 0.182, 1.   ]])
     """
+    threads = thread_count(threads)
     array = genotype_array(genotypes)
     backend = backend_for(device, threads)
     planes = site_planes(np.ascontiguousarray(array.T))
@@ -167,10 +177,8 @@ def scan(
     """
     require_choice(order, (2, 3), "order")
     require_choice(score, SCORES, "score")
-    if top < 1:
-        raise ValueError(f"top is {top}; give at least 1.")
-    if not max_r2 >= 0:
-        raise ValueError(f"max_r2 is {max_r2}; give a number from 0 to 1.")
+    order, top = int(order), whole_number(top, "top")
+    max_r2, threads = real_number(max_r2, "max_r2", 0, 1), thread_count(threads)
     array = genotype_array(genotypes)
     case = _classes(phenotype, len(array))
     samples = np.concatenate([np.flatnonzero(case == 0), np.flatnonzero(case == 1)])
@@ -266,6 +274,10 @@ def _relatives(kinship: ArrayLike | None, samples: np.ndarray, n_samples: int) -
             f"kinship has the shape {array.shape} and the type {array.dtype}; give "
             f"coefficients for all pairs of the {n_samples} samples."
         )
+    wrong = (array > 1) | np.isposinf(array)
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise ValueError(f"kinship[{i}, {j}] is {array[i, j]}; a kinship coefficient is at most 1.")
     array = array[np.ix_(samples, samples)]
     array = np.fmax(array, array.T)  # one triangle of the matrix may be empty
     first, second = np.nonzero(np.triu(array >= LEAST_KINSHIP, 1))  # NaN is not related
@@ -369,7 +381,11 @@ def _numbers(given: ArrayLike, shape: tuple[int, ...], name: str) -> np.ndarray:
         raise ValueError(f"the array of {name} has the shape {array.shape}; give {shape}.")
     if array.dtype.kind not in "iubf":
         raise ValueError(f"the array of {name} is of type {array.dtype}; give numbers.")
-    return np.ma.filled(np.ma.asarray(array, float), np.nan).astype(float)
+    found = np.ma.filled(np.ma.asarray(array, float), np.nan).astype(float)
+    if np.isinf(found).any():
+        where = ", ".join(map(str, np.argwhere(np.isinf(found))[0]))
+        raise ValueError(f"{name}[{where}] is infinite; give numbers, and NaN where unknown.")
+    return found
 
 
 def _classes(phenotype: ArrayLike, n_samples: int) -> np.ndarray:

@@ -122,7 +122,7 @@ BAD_CALLS = {
     "needs an array of genotypes and the scores": lambda: popdesic.kinship(
         GENOTYPES, method="pc-relate"
     ),
-    "scores have the shape (1, 1)": lambda: popdesic.kinship(
+    "scores are float64 of the shape (1, 1)": lambda: popdesic.kinship(
         GENOTYPES, method="pc-relate", scores=[[1.0]]
     ),
     "threads is 0": lambda: popdesic.ld_r2(GENOTYPES, threads=0),
@@ -410,7 +410,8 @@ def test_scan_of_sites_is_the_regression_of_each_site(kind):
     unknown = np.arange(300) % 10 == 3
     masked = np.ma.masked_array(y, unknown)
     twice = np.column_stack([x, x[:, 0] + 7])
-    found = popdesic.scan_sites(genotypes, masked, twice)
+    with pytest.warns(UserWarning, match=r"covariates\[:, 2\] follows from"):
+        found = popdesic.scan_sites(genotypes, masked, twice)
     for site, row in found.iterrows():
         base = sm.add_constant(x[~unknown])
         both = np.column_stack([base, genotypes[~unknown, site]])

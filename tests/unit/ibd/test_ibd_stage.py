@@ -252,7 +252,7 @@ BAD_CALLS = {
         GENOTYPES, pos, af=[0, 1]
     ),
     r"af\[0\] is 1.5": lambda pos: popdesic.ibd_segments(GENOTYPES, pos, af=pos * 0 + 1.5),
-    "centimorgans have the shape": lambda pos: popdesic.ibd_segments(
+    "centimorgans are int64 of the shape": lambda pos: popdesic.ibd_segments(
         GENOTYPES, pos, centimorgans=[1, 2]
     ),
     "is less than the one before": lambda pos: popdesic.ibd_segments(

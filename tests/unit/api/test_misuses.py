@@ -1,0 +1,342 @@
+"""Every public function refuses every misuse with one sentence that names the argument."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import popdesic
+
+RNG = np.random.default_rng(9)
+G = RNG.binomial(2, 0.4, (12, 300)).astype(np.int8)
+POS = np.arange(1, 301) * 20_000
+LABELS = ["A"] * 3 + ["B"] * 3 + ["C"] * 3 + ["D"] * 3
+CASE = np.arange(12) % 2
+NUMBER = np.arange(12) * 1.5
+D = np.abs(np.subtract.outer(np.arange(5), np.arange(5))).astype(float)
+PACKED = popdesic.pack(G)
+CLOSURE = popdesic.shortest_paths(D, 2, device="cpu")
+
+
+def forged(words=PACKED.words, n_sites=300, filled=False):
+    return popdesic.PackedGenotypes(words, n_sites, filled)
+
+
+def with_value(array, value, dtype=float):
+    found = np.array(array, dtype)
+    found.reshape(-1)[1] = value
+    return found
+
+
+BEYOND = PACKED.words.copy()
+BEYOND[0, 0, -1] |= np.uint64(1 << 63)
+HOM_ALONE = PACKED.words.copy()
+HOM_ALONE[0, 1, 0] |= ~HOM_ALONE[0, 0, 0]
+FORGED = {
+    "words of int64": forged(PACKED.words.astype(np.int64)),
+    "words of a list": forged(PACKED.words.tolist()),
+    "one plane": forged(PACKED.words[:, :1]),
+    "four planes": forged(np.concatenate([PACKED.words, PACKED.words], axis=1)),
+    "two dimensions": forged(PACKED.words[0]),
+    "no samples": forged(PACKED.words[:0]),
+    "too many sites": forged(n_sites=3000),
+    "no sites": forged(n_sites=0),
+    "negative sites": forged(n_sites=-5),
+    "half a site": forged(n_sites=299.5),
+    "NaN sites": forged(n_sites=np.nan),
+    "fewer sites": forged(n_sites=250),
+    "bits beyond": forged(BEYOND),
+    "hom without carrier": forged(HOM_ALONE),
+    "filled of text": forged(filled="mode"),
+}
+ARRAYS = {
+    "empty": [],
+    "no samples": np.zeros((0, 300)),
+    "no sites": np.zeros((12, 0)),
+    "text": np.full((12, 300), "0/1"),
+    "objects": np.full((12, 300), None),
+    "three": with_value(G, 3),
+    "minus two": with_value(G, -2),
+    "half": with_value(G, 0.5),
+    "infinite": with_value(G, np.inf),
+    "complex": G.astype(complex),
+    "one dimension": G[0],
+    "three dimensions": G[None],
+    "a number": 5,
+    "None": None,
+    "ragged": [[0, 1], [2]],
+}
+WHOLE = {
+    **{f"{v!r}": v for v in (-1, 1.5, np.nan, np.inf, "2", True, [2], None, np.array([1, 2]))},
+}
+REAL = {f"{v!r}": v for v in (-1, np.nan, np.inf, "2", True, [2], None)}
+THREADS = {name: v for name, v in WHOLE.items() if v is not None} | {"0": 0}
+DEVICES = {f"{v!r}": v for v in ("cuda", "", None, 0, np.nan)}
+TEXT = {f"{v!r}": v for v in ("nothing", "", None, 1, np.nan, ["euclidean"])}
+MASKS = {
+    "numbers": np.ones(12),
+    "short": np.ones(11, bool),
+    "two dimensions": np.ones((12, 1), bool),
+    "none": np.zeros(12, bool),
+    "text": ["yes"] * 12,
+}
+BLOCKS = {**WHOLE, "0": 0, "short": [0] * 299, "unknown": with_value(POS, np.nan)}
+BLOCKS |= {"None in it": with_value(POS, None, object), "two dimensions": POS[None]}
+POPULATIONS = {
+    "short": LABELS[1:],
+    "text": "A",
+    "two dimensions": [LABELS],
+    "all unknown": [None] * 12,
+    "None": None,
+    "a number": 3,
+}
+SINGLE = {name: MASKS[name] for name in ("numbers", "short", "two dimensions", "text")}
+POSITIONS = {
+    "negative": with_value(POS, -3, int),
+    "first negative": POS - 10**9,
+    "too large": POS + 2**40,
+    "floats": POS * 1.0,
+    "NaN": with_value(POS, np.nan),
+    "short": POS[1:],
+    "falling": POS[::-1],
+    "text": POS.astype(str),
+    "bool": POS > 5,
+    "objects": POS.astype(object),
+    "two dimensions": POS[None],
+    "None": None,
+    "empty": [],
+}
+CONTIGS = {
+    "short": ["1"] * 299,
+    "apart": ["1"] * 100 + ["2"] * 100 + ["1"] * 100,
+    "None in it": ["1"] * 299 + [None],
+    "NaN in it": with_value(POS, np.nan),
+    "empty name": ["1"] * 299 + [""],
+    "two dimensions": [["1"] * 300],
+    "a name": "1",
+}
+CENTIMORGANS = {
+    "NaN": with_value(POS, np.nan),
+    "infinite": with_value(POS, np.inf),
+    "short": POS[1:] / 1e6,
+    "falling": -POS / 1e6,
+    "text": POS.astype(str),
+    "objects": with_value(POS, None, object),
+    "empty": [],
+}
+FREQUENCIES = {
+    "NaN": with_value(POS * 0, np.nan),
+    "negative": POS * 0 - 0.1,
+    "above one": POS * 0 + 1.1,
+    "short": POS[1:] * 0.0,
+    "text": POS.astype(str),
+    "objects": POS.astype(object),
+    "empty": [],
+}
+PHENOTYPES = {
+    "two": with_value(CASE, 2),
+    "short": CASE[1:],
+    "text": CASE.astype(str),
+    "objects": CASE.astype(object),
+    "two dimensions": CASE[:, None],
+    "infinite": with_value(CASE, np.inf),
+    "all NaN": CASE * np.nan,
+    "one class": CASE * 0,
+    "None": None,
+}
+COVARIATES = {
+    "short": NUMBER[1:, None],
+    "one dimension": NUMBER,
+    "text": NUMBER.astype(str)[:, None],
+    "objects": NUMBER.astype(object)[:, None],
+    "infinite": with_value(NUMBER, np.inf)[:, None],
+    "three dimensions": NUMBER[:, None, None],
+    "a number": 4.0,
+}
+KINSHIPS = {
+    "short": np.zeros((11, 11)),
+    "not square": np.zeros((12, 11)),
+    "integers": np.eye(12, dtype=int),
+    "text": np.full((12, 12), "0"),
+    "above one": np.full((12, 12), 1.5),
+    "infinite": np.full((12, 12), np.inf),
+    "one dimension": np.zeros(12),
+}
+DISTANCES = {
+    "NaN": with_value(D, np.nan),
+    "negative": with_value(D, -1),
+    "not symmetric": with_value(D, 7),
+    "not square": D[:, 1:],
+    "diagonal": D + 1,
+    "text": D.astype(str),
+    "objects": D.astype(object),
+    "bool": D > 1,
+    "complex": D.astype(complex),
+    "one dimension": D[0],
+    "empty": [],
+    "None": None,
+    "ragged": [[0, 1], [1]],
+    "alone": np.where(np.eye(3), 0, np.inf),
+}
+ALPHAS = {**REAL, "0.5": 0.5, "0": 0}
+SCORES = {
+    "NaN": np.full((12, 2), np.nan),
+    "short": np.zeros((11, 2)),
+    "text": np.full((12, 2), "x"),
+    "one dimension": np.zeros(12),
+    "no columns": np.zeros((12, 0)),
+    "None": None,
+    "objects": np.full((12, 2), None),
+}
+LIMITS = {
+    "min_kb": REAL,
+    "threshold": REAL,
+    "window_sites": WHOLE,
+    "min_sites": WHOLE,
+    "max_hets": {name: v for name, v in WHOLE.items() if name != "-1"} | {"-2": -2},
+    "max_gap_kb": REAL,
+}
+SEGMENTS = dict.fromkeys(("min_cm", "min_lod", "error_rate", "drop", "min_ibd2_cm"), REAL)
+SEGMENTS |= dict.fromkeys(("tolerance", "window", "most"), WHOLE)
+CPU = {"device": "cpu"}
+
+
+def table() -> list[tuple[str, str, str, object]]:
+    """Function, argument, name of the misuse, call."""
+    rows = []
+
+    def add(function, argument, values, *given, **options):
+        for name, value in values.items():
+            arguments = [value if one is ... else one for one in given]
+            keywords = {k: (value if v is ... else v) for k, v in options.items()}
+
+            def call(arguments=arguments, keywords=keywords):
+                return getattr(popdesic, function)(*arguments, **keywords)
+
+            rows.append((function, argument, name, call))
+
+    for function, more, options in (
+        ("pairwise_distance", (), CPU),
+        ("kinship", (), CPU),
+        ("diversity", (LABELS,), {}),
+        ("f_st", (LABELS,), {}),
+        ("f2", (LABELS,), {}),
+        ("f3", (LABELS,), {}),
+        ("f4", (LABELS, [list("ABCD")]), {}),
+        ("homozygous_runs", (POS,), {}),
+        ("ibd_segments", (POS,), {"min_cm": 1}),
+    ):
+        add(function, "genotypes", ARRAYS | FORGED, ..., *more, **options)
+        add(function, "threads", THREADS, G, *more, **options, threads=...)
+    for function, more in (("pack", ()), ("pca", ()), ("ld_r2", ())):
+        add(function, "genotypes", ARRAYS, ..., *more)
+        add(function, "threads", THREADS, G, *more, threads=...)
+    for function in ("scan", "scan_sites"):
+        add(function, "genotypes", ARRAYS, ..., CASE)
+        phenotypes = dict(PHENOTYPES)
+        if function == "scan_sites":  # 0, 1 and 2 are numbers
+            del phenotypes["two"]
+        add(function, "phenotype", phenotypes, G, ...)
+        add(function, "covariates", COVARIATES, G, CASE, covariates=...)
+        add(function, "kinship", KINSHIPS, G, CASE, kinship=...)
+    for function in ("diversity", "f_st", "f2", "f3", "f4"):
+        more = ([list("ABCD")],) if function == "f4" else ()
+        add(function, "blocks", BLOCKS, G, LABELS, *more, blocks=...)
+        add(function, "populations", POPULATIONS, G, ..., *more)
+        add(function, "pseudo_haploid", SINGLE, G, LABELS, *more, pseudo_haploid=...)
+    for function, people in (("f_st", ["A"] * 12), ("f2", ["A"] * 12), ("f3", LABELS[:6] * 2)):
+        add(function, "populations", {"too few": people}, G, ...)
+    tests = {"unknown": [list("ABCX")], "three": [list("ABC")], "twice": [list("AABC")]}
+    tests |= {"text": "ABCD", "None": None, "a number": 3, "numbers": [1, 2], "empty": []}
+    add("f4", "tests", tests, G, LABELS, ...)
+    for function in ("pairwise_distance", "kinship", "ld_r2"):
+        add(function, "device", DEVICES, G, device=...)
+    add("scan", "device", DEVICES, G, CASE, device=...)
+    add("shortest_paths", "device", DEVICES, D, device=...)
+    for function in ("pairwise_distance", "kinship"):
+        add(function, "min_called", WHOLE, G, **CPU, min_called=...)
+    add("pairwise_distance", "metric", TEXT, G, **CPU, metric=...)
+    add("pairwise_distance", "missing", TEXT, G, **CPU, missing=...)
+    add("kinship", "method", TEXT, G, **CPU, method=...)
+    add("kinship", "scores", SCORES, G, method="pc-relate", scores=...)
+    add("kinship", "founders", MASKS, G, method="pc-relate", scores=G[:, :1] * 1.0, founders=...)
+    add("pca", "founders", MASKS, G, founders=...)
+    add("pca", "af", FREQUENCIES, G, af=...)
+    add("pca", "n_components", WHOLE | {"0": 0, "'all'": "all"}, G, n_components=...)
+    fills = {"text": "mean", "short": [0] * 299, "three": [3] * 300, "half": [0.5] * 300}
+    fills |= {"NaN": [np.nan] * 300, "objects": [None] * 300, "texts": ["0"] * 300, "number": 1}
+    add("pack", "fill", fills, G, fill=...)
+    add("scan", "order", {f"{v!r}": v for v in (1, 4, 2.0, "2", None, np.nan)}, G, CASE, order=...)
+    add("scan", "score", TEXT, G, CASE, score=...)
+    add("scan", "top", WHOLE | {"0": 0}, G, CASE, top=...)
+    add("scan", "max_r2", REAL | {"2": 2}, G, CASE, max_r2=...)
+    add("scan", "threads", THREADS, G, CASE, threads=...)
+    add("scan_sites", "transform", TEXT, G, NUMBER, transform=...)
+    for function, limits in (("homozygous_runs", LIMITS), ("ibd_segments", SEGMENTS)):
+        add(function, "positions", POSITIONS, G, ...)
+        add(function, "contigs", CONTIGS, G, POS, ...)
+        for limit, values in limits.items():
+            add(function, limit, values, G, POS, **{limit: ...})
+        add(function, "nonsense", {"unknown limit": 1}, G, POS, nonsense=...)
+    add("ibd_segments", "centimorgans", CENTIMORGANS, G, POS, centimorgans=...)
+    add("ibd_segments", "af", FREQUENCIES, G, POS, af=...)
+    for function in ("fermat_weights", "shortest_paths"):
+        matrices = dict(DISTANCES)
+        if function == "fermat_weights":  # of any matrix
+            for name in ("not symmetric", "not square", "diagonal", "alone"):
+                del matrices[name]
+        add(function, "distances", matrices, ..., 2)
+        add(function, "alpha", ALPHAS, D, ...)
+    add("shortest_paths", "graph", TEXT, D, graph=...)
+    add("shortest_paths", "density", TEXT, D, density=...)
+    add("shortest_paths", "number", TEXT, D, number=...)
+    add("shortest_paths", "neighbors", WHOLE | {"0": 0}, D, graph="knn", neighbors=...)
+    add("shortest_paths", "threads", THREADS, D, threads=...)
+    add("insert", "closure", {"None": None, "matrix": D, "text": "x"}, ..., [[1.0] * 5 + [0.0]])
+    rows_ = {name: DISTANCES[name] for name in ("NaN", "text", "objects", "one dimension", "None")}
+    rows_ |= {"narrow": [[1.0, 0.0]], "diagonal": [[1.0] * 6], "empty": [], "negative": [[-1] * 6]}
+    add("insert", "distances", rows_, CLOSURE, ...)
+    add("insert", "threads", THREADS, CLOSURE, [[1.0] * 5 + [0.0]], threads=...)
+    return rows
+
+
+def outcome(argument: str, call) -> str:
+    """'' where a call is refused as it should be, else what happened."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            call()
+        except ValueError as error:
+            said = str(error)
+        except TypeError as error:
+            return f"TypeError: {error}"
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        else:
+            return "returned in silence"
+    words = {"genotypes": ("genotypes", "argument"), "scores": ("scores", "PC-Relate")}
+    words |= {"founders": ("founders",), "positions": ("positions", "sites")}
+    words |= {"contigs": ("contig",), "kinship": ("kinship", "founders")}
+    words |= {"distances": ("distance", "argument", "sample")}
+    words |= {"populations": ("population",)}
+    named = any(word in said for word in words.get(argument, (argument,)))
+    one = "\n" not in said and said.endswith(".") and len(said) < 300
+    return "" if named and one else f"said: {said}"
+
+
+CALLS = table()
+FUNCTIONS = sorted({row[0] for row in CALLS})
+
+
+def test_every_public_function_is_in_the_table():
+    classes = {"Closure", "Components", "PackedGenotypes", "__version__"}
+    assert set(FUNCTIONS) == set(popdesic.__all__) - classes
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_misuse_is_refused_in_one_sentence(function):
+    own = [row[1:] for row in CALLS if row[0] == function]
+    assert len(own) > 10
+    wrong = {f"{argument}: {name}": outcome(argument, call) for argument, name, call in own}
+    wrong = {name: said for name, said in wrong.items() if said}
+    assert not wrong, "\n".join(f"{name}: {said}" for name, said in wrong.items())
