@@ -102,6 +102,21 @@ def test_comments_and_docstrings_rerun_nothing(clone, study):
         assert plan(clone, study) == set()
 
 
+def test_a_new_column_of_the_sheet_reruns_only_what_reads_it(clone, study):
+    sheet = study / "config/samples.tsv"
+    text = sheet.read_text()
+    lines = text.splitlines()
+    rows = [f"{lines[0]}\tnote", *(f"{line}\tn{k % 3}" for k, line in enumerate(lines[1:]))]
+    sheet.write_text("\n".join(rows) + "\n")
+    try:
+        jobs = plan(clone, study)
+    finally:
+        sheet.write_text(text)
+    # Communities are compared with every column, and the page lists all of them.
+    assert jobs >= {"draw_figures", "write_report"}
+    assert jobs <= {"find_communities", "draw_communities", "draw_figures", "write_report"}
+
+
 def test_an_edit_of_shared_code_reruns_everything(clone, study):
     """The counterpart: a statement in the same file."""
     with edited(

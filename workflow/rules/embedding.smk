@@ -23,6 +23,8 @@ INSTABILITY = ["results/embedding/instability.tsv"] if ENSEMBLE else []
 FURTHER_MAPS = CONFIG["embedding"]["further_maps"]
 MAP_METHODS = ["pcoa", "umap", *FURTHER_MAPS, *REFITS]
 
+#: What maps read of the sheet: who is in which cohort.
+MAP_ROWS = STUDY.digest_of(None, "cohort")
 MANY_FOUNDERS = n_samples(*STUDY.founders) > MOST_DENSE
 #: The matrix of few founders is made on the CPU.
 AXES_DEVICE = CONFIG["device"] if MANY_FOUNDERS else "cpu"
@@ -115,7 +117,7 @@ rule compute_pca:
     params:
         device=CONFIG["device"] if SCORING_GPUS else "cpu",
         sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
+        rows=MAP_ROWS,
         code=code_of("compute_pca"),
     message:
         "PCA of the genotypes, axes from the founders"
@@ -164,7 +166,7 @@ rule measure_maps:
         further=FURTHER_MAPS,
         spaces=SPACES,
         sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
+        rows=STUDY.digest_of(None, CONFIG["report"]["color_by"]),
         code=code_of("measure_maps"),
     message:
         "Measure the quality of the maps"

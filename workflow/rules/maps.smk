@@ -93,7 +93,7 @@ rule compute_pcoa:
         founders=STUDY.founders,
         components=PCOA_COMPONENTS,
         sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
+        rows=MAP_ROWS,
         code=code_of("compute_pcoa"),
     message:
         "PCoA of the geodesics in space {wildcards.space}"
@@ -135,7 +135,7 @@ rule compute_further_maps:
         ),
         founders=STUDY.founders,
         sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
+        rows=MAP_ROWS,
         code=code_of("compute_further_maps"),
     message:
         "{wildcards.method} of the geodesics in space {wildcards.space}"

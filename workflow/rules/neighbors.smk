@@ -101,7 +101,7 @@ rule place_by_landmarks:
     params:
         components=PCOA_COMPONENTS,
         sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
+        rows=MAP_ROWS,
         code=code_of("place_by_landmarks"),
     message:
         "PCoA of the geodesics in space {wildcards.space}, by landmarks"
@@ -138,7 +138,7 @@ rule draw_near_umap:
         device=MAPS_DEVICE,
         n_samples=n_samples(*COHORTS),
         sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
+        rows=MAP_ROWS,
         code=code_of("draw_near_umap"),
     message:
         "UMAP of nearest neighbours"

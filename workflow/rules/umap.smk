@@ -16,7 +16,7 @@ UMAP_PARAMS = dict(
     pcs=CONFIG["geodesic"]["pcs"],
     founders=STUDY.founders,
     sheet=CONFIG["samples"],
-    rows=STUDY.digest_of(),
+    rows=MAP_ROWS,
 )
 
 
@@ -87,7 +87,7 @@ else:
             pcs=CONFIG["geodesic"]["pcs"],
             distance=DISTANCE_RULE,
             sheet=CONFIG["samples"],
-            rows=STUDY.digest_of(),
+            rows=MAP_ROWS,
             code=code_of("draw_plain_umap"),
         message:
             "UMAP of the distances in space {wildcards.space}"

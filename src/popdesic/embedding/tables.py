@@ -1,4 +1,7 @@
-"""Tables of maps: coordinates of every sample with its columns of the sheet."""
+"""Tables of maps: coordinates of every sample.
+
+Labels stay in the sheet: a map need not be drawn again because a sample got another one.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +45,9 @@ def write_statistics(path: Path, explained: np.ndarray, n_samples: int) -> dict:
 def write_embedding(
     path: Path, samples: pd.DataFrame, coordinates: np.ndarray, prefix: str
 ) -> None:
-    """One row per sample: name, coordinates `{prefix}1`, …, then the sheet's columns."""
+    """One row per sample: name, coordinates `{prefix}1`, …, then the cohort."""
     table = pd.DataFrame(
         coordinates, columns=[f"{prefix}{i + 1}" for i in range(coordinates.shape[1])]
     )
     described = samples.reset_index(drop=True)
-    write_table(
-        path, pd.concat([described[["sample"]], table, described.drop(columns="sample")], axis=1)
-    )
+    write_table(path, pd.concat([described[["sample"]], table, described[["cohort"]]], axis=1))

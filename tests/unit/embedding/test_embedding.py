@@ -197,12 +197,9 @@ def test_pca_files(pca):
     folder, statistics, names, (genotypes, axes) = pca
     scores = np.load(folder / "pca.npy")
     table = pd.read_csv(folder / "pca.tsv", sep="\t")
-    assert list(table.columns) == [
-        "sample", "PC1", "PC2", "PC3", "PC4", "cohort", "population",
-    ]  # fmt: skip
+    assert list(table.columns) == ["sample", "PC1", "PC2", "PC3", "PC4", "cohort"]
     assert table["sample"].tolist() == [name for name, _ in names]
     assert table.cohort.tolist() == [cohort for _, cohort in names]
-    assert table.population.tolist() == [f"pop{name}" for name, _ in names]
     assert scores.shape == (len(names), 8), "what the choice of geodesics compares"
     scores = scores[:, :4]
     # six digits are written
@@ -344,11 +341,11 @@ def test_umap_is_the_same_every_time():
 # --- tables -------------------------------------------------------------------------------------
 
 
-def test_table_keeps_names_and_columns(tmp_path):
+def test_table_keeps_names_and_leaves_labels_to_the_sheet(tmp_path):
     samples = pd.DataFrame(
         {"sample": ["001", "NA", "x y"], "cohort": ["a", "a", "b"], "site": ["", "NA", "é"]}
     )
     write_embedding(tmp_path / "t.tsv", samples, np.array([[1.5, -2], [0, 1e-9], [3, 4]]), "PC")
     assert (tmp_path / "t.tsv").read_text() == (
-        "sample\tPC1\tPC2\tcohort\tsite\n001\t1.5\t-2\ta\t\nNA\t0\t1e-09\ta\tNA\nx y\t3\t4\tb\té\n"
+        "sample\tPC1\tPC2\tcohort\n001\t1.5\t-2\ta\nNA\t0\t1e-09\ta\nx y\t3\t4\tb\n"
     )
