@@ -10,7 +10,7 @@ import pandas as pd
 from ..cohort.prune import contig_runs, pruned, widest_window
 from ..cohort.site_planes import PlanesReader, contigs_at_once
 from ..engine.base import Backend
-from ..engine.comparisons import NARROW, called_samples, moments
+from ..engine.comparisons import NARROW, called_samples, moments, r2_block
 from ..engine.terms import Planes
 from ..engine.threads import run_tasks
 from ..io.errors import UserError
@@ -19,6 +19,8 @@ from .long_range_ld import in_regions
 #: r2 of two sites without LD that one pair in a thousand exceeds is this number over the number of
 #: samples (a chi-square of one degree of freedom).
 CHANCE = 10.83
+#: Pairs of sites of a contig whose LD beyond the window of pruning is measured, and fewest in all.
+PAIRS_BEYOND, FEWEST_BEYOND = 64, 20
 #: Why sites leave, in this order.
 LOST = ("monomorphic", "long_range_ld", "ld_pruned")
 
@@ -38,12 +40,16 @@ class AxisSites:
         `ld_pruned`; `used`.
     r2 : float or None
         Threshold of LD pruning in use.
+    r2_beyond : float or None
+        Mean r2, less what chance gives, of kept sites just beyond the window of pruning, up to
+        twice as far; None for windows in sites, and where there are few such pairs.
     """
 
     rows: np.ndarray
     af: np.ndarray
     counts: dict[str, int]
     r2: float | None
+    r2_beyond: float | None = None
 
 
 def choose_sites(
@@ -107,17 +113,23 @@ def choose_sites(
             "set embedding.long_range_ld to keep."
         )
     rows = np.flatnonzero(used)
-    return AxisSites(rows, af[rows], {"panel": len(sites), **lost, "used": len(rows)}, r2)
+    beyond = np.concatenate([one.beyond for one in found])
+    left = float(f"{beyond.mean():.4f}") if len(beyond) >= FEWEST_BEYOND else None
+    return AxisSites(rows, af[rows], {"panel": len(sites), **lost, "used": len(rows)}, r2, left)
 
 
 @dataclass(frozen=True)
 class _Contig:
-    """What is chosen on one contig: as `AxisSites`, with `keep` bool (n_sites,)."""
+    """What is chosen on one contig: as `AxisSites`, with `keep` bool (n_sites,).
+
+    `beyond`: r2 of pairs of sites as `AxisSites.r2_beyond` has them, float64.
+    """
 
     af: np.ndarray
     keep: np.ndarray
     lost: dict[str, int]
     r2: float | None
+    beyond: np.ndarray
 
 
 def _choose_on_contig(
@@ -133,11 +145,31 @@ def _choose_on_contig(
         af = alt / (2 * called_samples(planes))
         varies = (af > 0) & (af < 1)
     eligible = varies & outside
-    keep, r2 = eligible.copy(), None
+    keep, r2, beyond = eligible.copy(), None, np.empty(0)
     if pruning is not None and keep.any():
         *window, asked = pruning
         r2 = min(max(asked, CHANCE / planes.n_sites), 1.0)
         kept = Planes(planes.words[keep], planes.n_sites)
         keep[keep] = ~pruned(kept, sites[keep].reset_index(drop=True), (*window, r2), backend)
+        if window[1] == "bp":
+            rows = np.flatnonzero(keep)
+            pos = sites.pos.to_numpy(np.int64)[rows]
+            beyond = _r2_beyond(planes, rows, pos, window[0], backend)
     counts = ~varies, varies & ~eligible, eligible & ~keep
-    return _Contig(af, keep, dict(zip(LOST, (int(one.sum()) for one in counts), strict=True)), r2)
+    lost = dict(zip(LOST, (int(one.sum()) for one in counts), strict=True))
+    return _Contig(af, keep, lost, r2, beyond)
+
+
+def _r2_beyond(
+    planes: Planes, rows: np.ndarray, pos: np.ndarray, window: float, backend: Backend
+) -> np.ndarray:
+    """r2 of sites (`rows` at `pos`) with the first site beyond a window, up to twice as far."""
+    partner = np.searchsorted(pos, pos + window, "right")
+    first = np.flatnonzero(partner < len(pos))
+    first = first[pos[partner[first]] - pos[first] <= 2 * window]
+    if not len(first):
+        return np.empty(0)
+    first = first[np.unique(np.linspace(0, len(first) - 1, PAIRS_BEYOND).round().astype(int))]
+    a, b = (Planes(planes.words[rows[k]], planes.n_sites) for k in (first, partner[first]))
+    r2 = np.diag(r2_block(a, b, backend)) - 1 / max(planes.n_sites - 1, 1)
+    return r2[np.isfinite(r2)]

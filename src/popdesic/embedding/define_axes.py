@@ -85,7 +85,8 @@ def define_axes(
     Returns
     -------
     dict
-        `axis_samples`; `sites` (counts of `AxisSites`), `ld_r2` in use; `significant`
+        `axis_samples`; `sites` (counts of `AxisSites`), `ld_r2` in use, `ld_window`,
+        `ld_beyond` (`AxisSites.r2_beyond`); `significant`
         components, `level`, `noise` (`Noise`) and `components`; of the leading SHOWN
         `scree` and `threshold` (shares of the variance; None where none can be given) and `p`;
         `regions` (`find_regions`).
@@ -167,6 +168,8 @@ def define_axes(
         "axis_samples": len(defining),
         "sites": chosen_sites.counts,
         "ld_r2": chosen_sites.r2,
+        "ld_window": ld_prune[0] if ld_prune else None,
+        "ld_beyond": chosen_sites.r2_beyond,
         "significant": tests.count,
         "level": LEVEL,
         "noise": {name: float(f"{x:.6g}") for name, x in asdict(noise).items()},

@@ -22,6 +22,7 @@ ADVICE = {
     "Call rate": "Look for failed samples or sites in this cohort's tables of quality.",
     "Samples left out": "Check their DNA and genotyping, or change the limit that is named.",
     "No structure": "Do not read groups into any map of this study.",
+    "LD reaches beyond its window": "Widen the window of embedding.ld_prune as the sentence says.",
     "An axis of one region": "Do not read this axis as ancestry; read the others.",
     "Relatives": "Read their kinships as upper limits, or add founders of their ancestry.",
     "Kinship": "Read relatives beyond the resolved degrees as candidates; more sites resolve them.",

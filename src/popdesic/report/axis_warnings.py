@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from .words import join, percent
 
+#: Mean r2 beyond the window of pruning, less that of chance, from which on it is said.
+LD_LEFT = 0.1
+
 
 def axis_warnings(axes: dict) -> list[tuple[str, str]]:
     """Topic and sentences of each warning; `axes` is `embedding/pca.json`."""
@@ -15,6 +18,17 @@ def axis_warnings(axes: dict) -> list[tuple[str, str]]:
                 "No principal component is larger than expected by chance in one population "
                 f"(Tracy-Widom test at {percent(axes['level'], 0)}). The first two are shown "
                 "because a map needs two; do not interpret positions on them.",
+            )
+        )
+    if (left := axes.get("ld_beyond") or 0.0) > LD_LEFT:
+        found.append(
+            (
+                "LD reaches beyond its window",
+                f"Sites of the PCA that are just more than {axes['ld_window']} apart still have a "
+                f"mean r² of {left:.2f} above chance, as in crosses, inbred lines and after a "
+                "recent bottleneck: components may show long haplotypes, and 'independent' sites "
+                "are not. Widen the window of embedding.ld_prune (such as 5 Mb), and "
+                "epistasis.min_distance_bp.",
             )
         )
     for region in axes["regions"]:

@@ -315,3 +315,42 @@ def test_arrays_mixed_in_a_cohort_make_a_matrix_or_are_named(tmp_path, monkeypat
     monkeypatch.setattr(large_pca, "MOST_MATRIX", 50)
     with pytest.raises(UserError, match="make a cohort of each array"):
         define(tmp_path, genotypes, sites, components="auto", most_dense=10)
+
+
+def haplotypes(rng, n: int, n_sites: int, step: int, cross: bool) -> np.ndarray:
+    """Haplotypes (n_sites, n): mosaics of two lines that change every 30 Mb, or free sites."""
+    if not cross:
+        return rng.random((n_sites, n)) < rng.uniform(0.3, 0.7, (n_sites, 1))
+    lines = rng.permuted(np.tile([[0, 1]], (n_sites, 1)), axis=1)
+    change = rng.random((n_sites, n)) < step / 30e6
+    line = (rng.integers(0, 2, n) + np.cumsum(change, axis=0)) % 2
+    return np.take_along_axis(lines, line, axis=1)
+
+
+@pytest.mark.parametrize("cross", [True, False])
+def test_ld_beyond_the_window_of_pruning_is_measured(cross):
+    rng = np.random.default_rng(3)
+    n, size, step = 120, 300, 100_000
+    parts = [sum(haplotypes(rng, n, size, step, cross) for _ in range(2)) for _ in range(2)]
+    genotypes = np.concatenate(parts).astype(np.int8)
+    pos = np.tile(1 + step * np.arange(size), 2)
+    sites = pd.DataFrame({"chrom": np.repeat(["1", "2"], size), "pos": pos})
+    left = {}
+    for window in (500_000.0, 20e6):
+        found = choose(genotypes, sites, (window, "bp", 1, 0.9 if cross else 0.2))
+        here, at = genotypes[found.rows], sites.iloc[found.rows].reset_index(drop=True)
+        values = []
+        for name in ("1", "2"):
+            (rows,) = np.nonzero((at.chrom == name).to_numpy())
+            for k, row in enumerate(rows):
+                gap = at.pos.to_numpy()[rows[k:]] - at.pos[row]
+                beyond = rows[k:][(gap > window) & (gap <= 2 * window)]
+                if len(beyond):
+                    values.append(np.corrcoef(here[row], here[beyond[0]])[0, 1] ** 2)
+        left[window] = found.r2_beyond
+        if len(values) < 20:
+            assert found.r2_beyond is None
+        else:  # at most 64 pairs a contig are measured
+            assert found.r2_beyond == pytest.approx(np.mean(values) - 1 / (n - 1), abs=0.05)
+    assert (left[500_000.0] > 0.3) == cross
+    assert choose(genotypes, sites, (50, "sites", 1, 0.2)).r2_beyond is None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import popdesic.report as report
 from popdesic.report.advice import ADVICE, advice_on, rank_warnings
+from popdesic.report.axis_warnings import axis_warnings
 from popdesic.report.findings import Finding
 
 
@@ -53,3 +54,12 @@ def test_warnings_are_ranked_and_notes_left_out():
     ranked = [finding.topic for finding in rank_warnings(findings)]
     assert ranked == ["Duplicates", "Epistasis: trait: strata", "Unstable maps"]
     assert advice_on(findings[2]) == ADVICE["strata"]
+
+
+def test_ld_beyond_its_window_is_said_where_it_is_much():
+    axes = {"significant": 2, "level": 0.05, "regions": [], "shifts": [], "ld_window": "500 kb"}
+    ((topic, text),) = axis_warnings(axes | {"ld_beyond": 0.4047})
+    assert topic == "LD reaches beyond its window" and "embedding.ld_prune" in text
+    assert "more than 500 kb apart still have a mean r² of 0.40 above chance" in text
+    for little in (0.02, None):
+        assert axis_warnings(axes | {"ld_beyond": little}) == []
