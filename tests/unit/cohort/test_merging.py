@@ -223,6 +223,31 @@ def test_blocks_of_a_gvcf_cover_some_samples(tmp_path):
     assert counts["absent_as_reference_genotypes"] == filled.sum()
 
 
+def test_uncovered_samples_of_an_earlier_founder_count_as_missing(tmp_path):
+    a, b = joint(15, names=("a", "b"))
+    absent_in_a = np.arange(len(a.sites)) % 2 == 0
+    file = only(a, ~absent_in_a)
+    genotypes = prepare(tmp_path, [file, b])
+    covered = np.random.default_rng(1).integers(1, SAMPLES + 1, len(a.sites))
+    absent = [(s, n) for s, n, lacks in zip(a.sites, covered, absent_in_a, strict=True) if lacks]
+    places = [(s[0], s[1], j) for s, n in absent for j in range(n)]
+    chrom, pos, sample = (np.array(one, object) for one in zip(*places, strict=True))
+    pos = pos.astype(int)
+    blocks = Callable(chrom, pos - 1, pos, sample.astype(int))
+    blocks.save(beside(genotypes["a"][0], BLOCKS))
+    panel, _ = panel_of(tmp_path, [file, b], min_call_rate=0.9)
+    rate = np.where(absent_in_a, (covered + SAMPLES) / (2 * SAMPLES), 1)
+    least = np.where(absent_in_a, covered / SAMPLES, 1)
+    names = [s[2] for s in a.sites]
+    kept = set(panel.id)
+    assert all(rate[k] >= 0.9 for k, name in enumerate(names) if name in kept)
+    assert all(name in kept for k, name in enumerate(names) if least[k] >= 0.9)
+    assert panel.n_called.tolist() == [
+        SAMPLES + (covered[k] if absent_in_a[k] else SAMPLES)
+        for k in (names.index(name) for name in panel.id)
+    ]
+
+
 def test_a_position_with_a_dropped_record_is_not_reference(tmp_path):
     cohorts = joint(4)
     file = variants(cohorts[1])
@@ -242,9 +267,15 @@ def test_a_position_with_other_alleles_is_not_reference(tmp_path):
     sites = list(b.sites)
     sites[k] = (*sites[k][:3], sites[k][3], "T" if sites[k][4] != "T" else "G")
     sites[k] = (*sites[k][:3], "A", "G")
-    panel, _ = panel_of(tmp_path, [a, replace(b, sites=sites)], {"b": Absent("reference")})
+    other = replace(b, sites=sites)
+    panel, _ = panel_of(tmp_path, [a, other], {"b": Absent("reference")})
     assert a.sites[k][2] not in set(panel.id)
     assert len(panel) == len(a.sites) - 1
+    # A newcomer: missing there, and not read as reference.
+    panel, _ = panel_of(tmp_path / "new", [a])
+    found, counts = encoded(tmp_path / "new", other, Absent("reference"))
+    assert (found[panel.id.tolist().index(a.sites[k][2])] == -1).all()
+    assert counts["panel_sites_absent"] == 1
 
 
 def test_absent_missing_keeps_the_shared_sites(tmp_path):
