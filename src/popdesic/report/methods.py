@@ -84,6 +84,11 @@ REFERENCES = {
         "Santander CG, Refoyo Martinez A, Meisner J (2024) Faster model-based estimation of "
         "ancestry proportions. Peer Community Journal 4:e116. doi:10.24072/pcjournal.503"
     ),
+    "midp": (
+        "Graffelman J, Moreno V (2013) The mid p-value in exact tests for Hardy-Weinberg "
+        "equilibrium. Statistical Applications in Genetics and Molecular Biology 12:433-448. "
+        "doi:10.1515/sagmb-2012-0039"
+    ),
     "nj": (
         "Saitou N, Nei M (1987) The neighbor-joining method. Molecular Biology and Evolution "
         "4:406-425. doi:10.1093/oxfordjournals.molbev.a040454"
@@ -221,7 +226,8 @@ def _genotypes(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
         f"A panel of {number(int(outcome.panel['n_sites']))} sites was defined by "
         f"{join(outcome.founders)}. Sites had a call rate of at least "
         f"{panel['min_call_rate']:g}, a minor allele frequency of at least {panel['min_maf']:g}, "
-        f"and a Hardy-Weinberg p of at least {panel['min_hwe_p']:g} (exact test {cite('hwe')}). "
+        f"and a Hardy-Weinberg p of at least {panel['min_hwe_p']:g} (exact test {cite('hwe')}, "
+        f"mid-p {cite('midp')}). "
         f"It was tested within labelled populations of at least {LEAST_SAMPLES} samples of a "
         "cohort; of other samples, an excess of heterozygotes alone."
         f"{newcomers}"

@@ -101,7 +101,7 @@ def test_the_test_of_components_is_the_one_that_decided(tmp_path):
 @pytest.mark.parametrize(
     ("variance", "words"),
     [
-        (1e-5, "No two of these founders have a KING-robust kinship [4] of 0.0884 or more."),
+        (1e-5, "No two of these founders have a KING-robust kinship [5] of 0.0884 or more."),
         (6e-4, "(the limit of 0.0884 was raised to what the panel resolves)"),
         (0.02, "None of these founders is a duplicate of another."),
     ],

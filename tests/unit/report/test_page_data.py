@@ -292,6 +292,21 @@ def test_nothing_to_check_says_nothing(outcome):
     assert checks["sex"]["checked"] == checks["mendel"]["checked"] == 0
 
 
+@pytest.mark.parametrize(
+    ("sites", "sex", "words"),
+    [
+        ("NA", "M", "no sites on X were read"),
+        ("9", "M", "sex cannot be inferred from the sites on X"),
+        ("NA", "NA", "no sites on X were read and the sheet has no sex"),
+    ],
+)
+def test_why_sex_was_not_checked(outcome, sites, sex, words):
+    rewrite(outcome, "one", x_sites=[sites] * 20, sex_from_x=["NA"] * 20)
+    sheet = outcome.qc.assign(sex=sex)
+    changed = type(outcome)(**(vars(outcome) | {"qc": sheet}))
+    assert check_section(changed)["sex"]["missing"] == words
+
+
 def test_samples_are_left_out_for_a_reason(tmp_path):
     cohorts = {"one": [f"a{i}" for i in range(30)]}
     outcome, distances = make_results(tmp_path, cohorts, ["one"], left_out=("a1", "a2"))

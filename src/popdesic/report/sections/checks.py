@@ -29,6 +29,7 @@ def check_section(outcome: Outcome) -> dict[str, Any]:
     dict
         ``sex``, ``mendel``, ``heterozygosity``: ``rows`` of conspicuous samples (at most
         MOST_ROWS), their number ``n``, and the number of samples ``checked``. ``sex`` also has
+        ``missing``, why it was not checked if so,
         ``unclear``, the number of samples with data on X from which sex cannot be inferred, and
         ``few``, those of them with too few sites. ``findings``: warnings for the top of the page.
     """
@@ -57,6 +58,7 @@ def check_section(outcome: Outcome) -> dict[str, Any]:
         "sex": {
             "n": len(wrong),
             "checked": int(known.sum()),
+            "missing": _why_unchecked(table),
             "rows": _records(wrong),
             "unclear": len(unclear),
             "few": int(unclear.x_f.isna().sum()),
@@ -69,6 +71,18 @@ def check_section(outcome: Outcome) -> dict[str, Any]:
         "heterozygosity": {"n": len(far), "checked": len(measured), "rows": _records(far)},
         "findings": _findings(wrong, pedigree[pedigree.rate > MENDEL]),
     }
+
+
+def _why_unchecked(table: pd.DataFrame) -> str:
+    """Why sex was not checked: no sites on X, no sex in the sheet, or both."""
+    reasons = []
+    if table.x_sites.isna().all():
+        reasons.append("no sites on X were read")
+    elif (table.sex_from_x == "NA").all():
+        reasons.append("sex cannot be inferred from the sites on X")
+    if table.sex.isin(UNKNOWN).all():
+        reasons.append("the sheet has no sex")
+    return join(reasons) or "no sample has both a sex in the sheet and one inferred from X"
 
 
 def _records(table: pd.DataFrame) -> list[dict]:
