@@ -75,7 +75,7 @@ def _parse_record(line: str, n_line: int, parsed: ParsedVcf, haploid: str | dict
         count_filtered(failed, counts)
         return
     if kind != "snps" and not one_allele:
-        counts[kind] += 1
+        counts[kind] = counts.get(kind, 0) + 1
         return
     if "GT" not in keys:
         raise ValueError("gt")
@@ -138,6 +138,8 @@ def count_one_allele(one_allele: bool, row: list[int], counts: dict[str, int]) -
 
 
 def _kind_of_site(ref: str, alt: str) -> str:
+    if alt in ("<NON_REF>", "<*>"):
+        return "reference_blocks"
     if alt == ".":
         return "no_alt"
     if "," in alt:

@@ -31,7 +31,7 @@ from ..io.plink import stream_plink
 from ..io.sites import canonical_contig
 from ..io.vcf import stream_sites
 from .absent import REFERENCE_ONLY
-from .callable import DROPPED, Callable
+from .callable import BLOCKS, DROPPED, Callable
 from .sources import files_within, names_key, require_same_samples, source_files
 
 #: Contigs without sites of which the length is kept, the longest ones: chromosomes, not scaffolds.
@@ -160,11 +160,12 @@ def ingest_cohort(
     remarks = _remarks_on_counts(decode)
     remarks += [remark for path in paths for remark in remarks_on(path)]
     removed = decode.removed[kept] if len(decode.removed) else np.zeros(len(kept), np.int64)
-    dropped = _dropped_intervals(decode)
-    if dropped is not None:
-        dropped.save(beside(out_prefix, DROPPED))
-    else:
-        beside(out_prefix, DROPPED).unlink(missing_ok=True)
+    known = {BLOCKS: _block_intervals(decode, kept), DROPPED: _dropped_intervals(decode)}
+    for end, intervals in known.items():
+        if intervals is not None:
+            intervals.save(beside(out_prefix, end))
+        else:
+            beside(out_prefix, end).unlink(missing_ok=True)
     counts = IngestCounts(len(kept), n_sites, decode.snps - n_sites, decode, remarks)
     # Written last: if it exists, the other three are complete.
     write_json(
@@ -252,6 +253,16 @@ def _remarks_on_counts(decode: DecodeCounts) -> list[str]:
             "supports them."
         )
     return remarks
+
+
+def _block_intervals(decode: DecodeCounts, kept: np.ndarray) -> Callable | None:
+    """Where reference blocks of a gVCF say that the `kept` samples are homozygous REF."""
+    if not decode.blocks:
+        return None
+    chrom, start, end, sample = (np.concatenate(part) for part in zip(*decode.blocks, strict=True))
+    wanted = np.isin(sample, kept)
+    number = np.searchsorted(kept, sample[wanted])
+    return Callable(chrom[wanted], start[wanted], end[wanted], number)
 
 
 def _dropped_intervals(decode: DecodeCounts) -> Callable | None:

@@ -51,9 +51,9 @@ class HaploidPolicies:
 
 #: Fields of `DecodeCounts` that count dropped records, and those that count what few files have.
 DROPS = ("multiallelic", "indel", "symbolic", "star", "no_alt", "non_acgt", "unplaced")
-DROPS += ("filtered", "low_qual")
+DROPS += ("filtered", "low_qual", "reference_blocks")
 RARE = ("one_allele", "filtered", "low_qual", "no_depth", "low_dp", "high_dp", "low_gq")
-RARE += ("unbalanced", "sites_with_removed_calls")
+RARE += ("unbalanced", "sites_with_removed_calls", "reference_blocks")
 
 
 def numbers() -> list[str]:
@@ -79,6 +79,9 @@ class DecodeCounts:
     `low_dp`, `high_dp`, `low_gq` and `unbalanced`. `removed` has these calls by sample, int64
     (n_samples,) or empty. `dropped_at` says where the dropped records lie: contig, starts from 0
     and ends, except those without a position.
+
+    `reference_blocks` are records of a gVCF that say where samples have no variant. `blocks` has
+    their intervals of homozygous REF calls: contig, start from 0, end, number of the sample.
     """
 
     records: int = 0
@@ -104,9 +107,13 @@ class DecodeCounts:
     low_gq: int = 0
     unbalanced: int = 0
     sites_with_removed_calls: int = 0
+    reference_blocks: int = 0
     filters: Counter[str] = field(default_factory=Counter)
     removed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64), compare=False)
     dropped_at: list[tuple[str, np.ndarray, np.ndarray]] = field(
+        default_factory=list, compare=False
+    )
+    blocks: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = field(
         default_factory=list, compare=False
     )
 
@@ -135,6 +142,7 @@ class DecodeCounts:
         self.filters += other.filters
         self.add_removed(other.removed)
         self.dropped_at += other.dropped_at
+        self.blocks += other.blocks
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts by name; those of what few files have, only where there are any."""

@@ -166,12 +166,14 @@ def _decode(
         for index, name in keys.items():
             accepted[index] = not filters.failed(name)
     index_of = {name: index for index, name in reversed(keys.items())}
-    n_sites, n_dropped = kernel.decode_records(
+    blocks = np.empty((n_records, kernel.N_BLOCK), np.int64)
+    block_rows = np.empty((n_records, n_samples), np.int8)
+    n_sites, n_dropped, n_blocks = kernel.decode_records(
         data,
         len(data),
         n_samples,
         policies,
-        np.array([index_of.get(name, -1) for name in ("GT", "GQ", "DP", "AD")], np.int64),
+        np.array([index_of.get(name, -1) for name in ("GT", "GQ", "DP", "AD", "MIN_DP")], np.int64),
         genotypes,
         table,
         values,
@@ -180,6 +182,8 @@ def _decode(
         filters.limits(),
         dropped,
         removed,
+        blocks,
+        block_rows,
     )
     table = table[:n_sites]
     ids = _identifiers(data, table, error)
@@ -204,6 +208,13 @@ def _decode(
         counts.filters.update(filters.failed(";".join(names)))
     where = [contigs[index] for index in dropped[:, kernel.AT_CHROM].tolist()]
     counts.add_dropped(where, dropped[:, kernel.AT_POS], dropped[:, kernel.AT_SIZE])
+    block, sample = np.nonzero(block_rows[:n_blocks] == 0)
+    if len(block):
+        which = blocks[block]
+        chrom = np.array([contigs[k] for k in which[:, kernel.BLOCK_CONTIG].tolist()], object)
+        counts.blocks.append(
+            (chrom, which[:, kernel.BLOCK_FROM], which[:, kernel.BLOCK_TO], sample)
+        )
     return data, batch, counts, error
 
 

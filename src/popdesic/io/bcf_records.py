@@ -18,6 +18,7 @@ RECORDS, MULTIALLELIC, INDEL, SYMBOLIC, STAR, NO_ALT, NON_ACGT, UNPLACED = range
 SNPS, MISSING_CALLS, HALF_CALLS, HAPLOID_CALLS, PHASED, UNPHASED = range(8, 14)
 ONE_ALLELE, FILTERED, LOW_QUAL = range(14, 17)
 NO_DEPTH, LOW_DP, HIGH_DP, LOW_GQ, UNBALANCED, THINNED_SITES = range(17, 23)
+REFERENCE_BLOCK = 23
 MIN_QUAL, MIN_GQ, MIN_DP, MAX_DP, MIN_BALANCE = range(5)
 HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING = range(3)
 HAPLOID_REF = 8
@@ -35,6 +36,9 @@ N_FIELDS = 7
 # Columns of the table of dropped records; no FILTER where another reason dropped the record.
 AT_CHROM, AT_POS, AT_SIZE, AT_FILTER = range(4)
 N_DROPPED = 4
+# Columns of the table of reference blocks; FROM counts from 0, TO is not included.
+BLOCK_CONTIG, BLOCK_FROM, BLOCK_TO = range(3)
+N_BLOCK = 3
 
 # Value types, and bytes per value by type (0: no such type).
 INT8, INT16, INT32, FLOAT, CHAR = 1, 2, 3, 5, 7
@@ -169,6 +173,19 @@ def _is_base(byte):
 
 
 @njit(cache=True, nogil=True)
+def _is_any_other(data, start, size):
+    """Whether an allele is `<NON_REF>` or `<*>`, which stands for any other in a gVCF."""
+    if size == 3:
+        return data[start] == 60 and data[start + 1] == 42 and data[start + 2] == 62
+    if size != 9:
+        return False
+    for k, byte in enumerate((60, 78, 79, 78, 95, 82, 69, 70, 62)):
+        if data[start + k] != byte:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
 def _classify(data, ref_start, ref_size, alt_start, alt_size):
     """Return the slot of the counts array for a site with one ALT, by the rules of `vcf_text`."""
     first = data[alt_start]
@@ -223,7 +240,7 @@ def _decode_run(data, start, n_calls, row, first, counts):
 
 
 @njit(cache=True, nogil=True)
-def _decode_call(data, p, kind, width, policy, counts):
+def _decode_call(data, p, kind, width, policy, any_other, counts):
     """Return the genotype of one call of `width` integers, or an error code plus 16."""
     ploidy = 0
     n_unknown = 0
@@ -253,6 +270,9 @@ def _decode_call(data, p, kind, width, policy, counts):
         return 16 + BROKEN
     if ploidy > 2:
         return 16 + POLYPLOID
+    if status == HIGH_ALLELE and any_other:
+        counts[MISSING_CALLS] += 1
+        return -1
     if status != 0:
         return 16 + status
     if n_unknown > 0 or ploidy == 0:
@@ -272,7 +292,7 @@ def _decode_call(data, p, kind, width, policy, counts):
 
 
 @njit(cache=True, nogil=True)
-def _decode_row(data, p, kind, width, n_samples, policy, row, counts, error):
+def _decode_row(data, p, kind, width, n_samples, policy, any_other, row, counts, error):
     """Decode the calls of one record; False on an error, which is left in `error`."""
     size = width * _SIZES[kind]
     done = 0
@@ -280,7 +300,8 @@ def _decode_row(data, p, kind, width, n_samples, policy, row, counts, error):
         n_run = min(RUN, n_samples - done)
         if not (kind == INT8 and width == 2) or not _decode_run(data, p, n_run, row, done, counts):
             for k in range(n_run):
-                genotype = _decode_call(data, p + k * size, kind, width, policy, counts)
+                at = p + k * size
+                genotype = _decode_call(data, at, kind, width, policy, any_other, counts)
                 if genotype > 2:
                     error[0], error[4], error[5] = genotype - 16, done + k, kind
                     error[2], error[3] = p + k * size, p + (k + 1) * size
@@ -398,6 +419,8 @@ def decode_records(
     limits,
     dropped,
     removed,
+    blocks,
+    block_rows,
 ):
     """Decode the whole records in `data[:size]`, as `split_records` finds them.
 
@@ -406,8 +429,9 @@ def decode_records(
     data : (size) uint8
     policies : (n_contigs) int64
         Policy for haploid calls, by contig index; -1 where the header has no such contig.
-    keys : (4) int64
-        Indices of GT, GQ, DP and AD in the header's dictionary, -1 for one that it does not have.
+    keys : (5) int64
+        Indices of GT, GQ, DP, AD and MIN_DP in the header's dictionary, -1 for one that it does not
+        have.
     genotypes : (capacity, n_samples) int8
         Receives ALT counts 0, 1, 2, or -1 for missing; see `row_capacity`.
     fields : (capacity, N_FIELDS) int64
@@ -424,19 +448,26 @@ def decode_records(
         start of FILTER if that dropped it, else -1.
     removed : (n_samples) int64
         The number of calls that limits removed is added to it.
+    blocks : (n_records, N_BLOCK) int64
+        Receives the contig and the interval of each reference block of a gVCF.
+    block_rows : (n_records, n_samples) int8
+        Receives 0 for the samples that are called homozygous REF in it within the limits.
     error : (6) int64
         On an error: code, record, then the damaged part (DAMAGED), POS (BAD_POS), start and end of
         FORMAT (NO_GT), or start and end of the call, the sample's index and the value type.
 
     Returns
     -------
-    (n_sites, n_dropped)
-        Numbers of kept sites and of dropped records with a position.
+    (n_sites, n_dropped, n_blocks)
+        Numbers of kept sites, of dropped records with a position, and of reference blocks.
     """
     n_sites = 0
     n_records = 0
     n_dropped = 0
-    places, kinds, widths = np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64)
+    n_blocks = 0
+    places, kinds, widths = np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64)
+    other_counts, other_error = np.zeros(len(counts), np.int64), np.zeros(6, np.int64)
+    other_removed = np.zeros(n_samples, np.int64)
     p = 0
     while size - p >= LENGTHS_BYTES:
         shared_end = p + LENGTHS_BYTES + _uint32(data, p)
@@ -448,53 +479,56 @@ def decode_records(
         error[0] = DAMAGED
         error[2] = LENGTHS
         if end > size or shared_end - p < FIXED_BYTES:
-            return n_sites, n_dropped
+            return n_sites, n_dropped, n_blocks
         contig = _int32(data, p)
         pos = _int32(data, p + 4) + 1
+        length_on_ref = _int32(data, p + 8)
         quality = p + 12
         n_alleles = _uint32(data, p + 16) >> 16
         n_info = _uint32(data, p + 16) & 0xFFFF
         n_formats = _uint32(data, p + 20) >> 24
         if not 0 <= contig < len(policies) or policies[contig] < 0:
             error[2] = CONTIG
-            return n_sites, n_dropped
+            return n_sites, n_dropped, n_blocks
         if _uint32(data, p + 20) & 0xFFFFFF != n_samples:
             error[2] = N_SAMPLES
             error[3] = _uint32(data, p + 20) & 0xFFFFFF
-            return n_sites, n_dropped
+            return n_sites, n_dropped, n_blocks
         p += FIXED_BYTES
         # ID and alleles.
         error[2] = STRINGS
+        any_other = False
         id_start = id_end = ref = ref_size = alt = alt_size = np.int64(0)
         for k in range(1 + n_alleles):
             kind, length, p = _read_type(data, p, shared_end)
             if length < 0 or length > shared_end - p or (length > 0 and kind != CHAR):
-                return n_sites, n_dropped
+                return n_sites, n_dropped, n_blocks
             if k == 0:
                 id_start, id_end = p, p + length
             elif length == 0:
-                return n_sites, n_dropped
+                return n_sites, n_dropped, n_blocks
             elif k == 1:
                 ref, ref_size = p, length
             elif k == 2:
                 alt, alt_size = p, length
             if k > 0 and not _is_plain(data, p, p + length):
-                return n_sites, n_dropped
+                return n_sites, n_dropped, n_blocks
+            any_other = k > 1 and _is_any_other(data, p, length)  # of the last one
             p += length
         if n_alleles == 0:
             error[2] = NO_ALLELES
-            return n_sites, n_dropped
+            return n_sites, n_dropped, n_blocks
         # Skip FILTER and INFO.
         error[2] = VALUES
         failed_at = p
         p = skip_value(data, p, shared_end, 1)
         for _ in range(n_info):
             if p < 0:
-                return n_sites, n_dropped
+                return n_sites, n_dropped, n_blocks
             key, p = read_key(data, p, shared_end)
             p = -1 if key < 0 else skip_value(data, p, shared_end, 1)
         if p < 0:
-            return n_sites, n_dropped
+            return n_sites, n_dropped, n_blocks
         # FORMAT: find GT.
         gt_kind, gt_width, gt_start = np.int64(0), np.int64(-1), np.int64(0)
         p = shared_end
@@ -502,27 +536,29 @@ def decode_records(
         for _ in range(n_formats):
             key, p = read_key(data, p, end)
             if key < 0:
-                return n_sites, n_dropped
+                return n_sites, n_dropped, n_blocks
             if key == keys[0] and gt_width < 0:
                 gt_kind, gt_width, gt_start = _read_type(data, p, end)
-            for k in range(3):
+            for k in range(4):
                 if key == keys[k + 1] and widths[k] == 0:
                     kinds[k], widths[k], places[k] = _read_type(data, p, end)
                     if kinds[k] == CHAR:
                         widths[k] = 0
             p = skip_value(data, p, end, n_samples)
             if p < 0:
-                return n_sites, n_dropped
+                return n_sites, n_dropped, n_blocks
         p = end
         error[0] = 0
         if not 0 <= pos < 2**31:
             error[0], error[2] = BAD_POS, pos
-            return n_sites, n_dropped
+            return n_sites, n_dropped, n_blocks
         if pos == 0:  # a telomere
             slot = UNPLACED
         elif n_alleles == 1:
             slot = NO_ALT
-        elif n_alleles > 2:
+        elif n_alleles == 2 and any_other:
+            slot = REFERENCE_BLOCK
+        elif n_alleles - any_other > 2:
             slot = MULTIALLELIC
         else:
             slot = _classify(data, ref, ref_size, alt, alt_size)
@@ -534,6 +570,47 @@ def decode_records(
                 slot = FILTERED
             elif limits[MIN_QUAL] > 0 and _read_float(data, quality) < limits[MIN_QUAL]:
                 slot = LOW_QUAL
+        if slot == REFERENCE_BLOCK:
+            counts[slot] += 1
+            passes = not len(accepted) or _passes(data, failed_at, shared_end, accepted)
+            if not passes or gt_width <= 0 or not INT8 <= gt_kind <= INT32:
+                continue
+            row = block_rows[n_blocks]
+            policy = policies[contig]
+            policy = HAPLOID_MISSING if policy == HAPLOID_ERROR else policy
+            if not _decode_row(
+                data,
+                gt_start,
+                gt_kind,
+                gt_width,
+                n_samples,
+                policy,
+                True,
+                row,
+                other_counts,
+                other_error,
+            ):
+                continue
+            if widths[3] > 0:  # the least depth of the block
+                places[1], kinds[1], widths[1] = places[3], kinds[3], widths[3]
+            _limit_calls(
+                data,
+                row,
+                places,
+                kinds,
+                widths,
+                gt_start,
+                gt_kind,
+                gt_width,
+                limits,
+                other_counts,
+                other_removed,
+            )
+            blocks[n_blocks, BLOCK_CONTIG] = contig
+            blocks[n_blocks, BLOCK_FROM] = pos - 1
+            blocks[n_blocks, BLOCK_TO] = min(pos - 1 + max(length_on_ref, ref_size), 2**31)
+            n_blocks += 1
+            continue
         if slot != SNPS:
             counts[slot] += 1
             if slot != UNPLACED:
@@ -544,16 +621,16 @@ def decode_records(
             continue
         if gt_width < 0:
             error[0], error[2], error[3], error[4] = NO_GT, shared_end, end, n_formats
-            return n_sites, n_dropped
+            return n_sites, n_dropped, n_blocks
         if gt_width == 0 or not INT8 <= gt_kind <= INT32:
             error[0] = EMPTY_GT if gt_width == 0 else STRANGE_GT
-            return n_sites, n_dropped
+            return n_sites, n_dropped, n_blocks
         row = genotypes[n_sites]
         policy = policies[contig]
         if not _decode_row(
-            data, gt_start, gt_kind, gt_width, n_samples, policy, row, counts, error
+            data, gt_start, gt_kind, gt_width, n_samples, policy, any_other, row, counts, error
         ):
-            return n_sites, n_dropped
+            return n_sites, n_dropped, n_blocks
         if one_allele:
             for sample in range(n_samples):
                 if row[sample] > 0:
@@ -561,7 +638,7 @@ def decode_records(
                     error[0], error[4], error[5] = HIGH_ALLELE, sample, gt_kind
                     error[2] = gt_start + sample * size_of_call
                     error[3] = error[2] + size_of_call
-                    return n_sites, n_dropped
+                    return n_sites, n_dropped, n_blocks
             counts[ONE_ALLELE] += 1
             alt = alt if n_alleles > 1 else np.int64(-1)
         wanted = widths[1] > 0 or (widths[0] > 0 and limits[MIN_GQ] > 0)
@@ -585,4 +662,4 @@ def decode_records(
         fields[n_sites, ID_START], fields[n_sites, ID_END] = id_start, id_end
         fields[n_sites, REF], fields[n_sites, ALT] = ref, alt
         n_sites += 1
-    return n_sites, n_dropped
+    return n_sites, n_dropped, n_blocks

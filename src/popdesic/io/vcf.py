@@ -259,7 +259,9 @@ def _decode_lines(
     error = np.zeros(5, np.int64)
     dropped = np.empty((kernel.dropped_capacity(size, n_samples), kernel.N_DROPPED), np.int64)
     removed = np.zeros(n_samples, np.int64)
-    n_sites, n_lines, n_dropped = kernel.decode_records(
+    blocks = np.empty((len(dropped), kernel.N_BLOCK), np.int64)
+    block_rows = np.empty((len(dropped), n_samples), np.int8)
+    n_sites, n_lines, n_dropped, n_blocks = kernel.decode_records(
         text,
         size,
         n_samples,
@@ -274,6 +276,8 @@ def _decode_lines(
         filters.limits(),
         dropped,
         removed,
+        blocks,
+        block_rows,
     )
     if error[0] and b"\r\n" in (raw := text[:size].tobytes()):
         # CRLF line ends matter only if decoding fails: then retry with LF.
@@ -301,6 +305,7 @@ def _decode_lines(
     counts.add(values)
     counts.add_removed(removed)
     _note_dropped(text, dropped[:n_dropped], filters, counts)
+    _note_blocks(text, blocks[:n_blocks], block_rows[:n_blocks], counts)
     return value, batch, counts, n_lines, error
 
 
@@ -323,6 +328,23 @@ def _note_dropped(
     counts.add_dropped(
         names(kernel.AT_CHROM), dropped[:, kernel.AT_POS], dropped[:, kernel.AT_SIZE]
     )
+
+
+def _note_blocks(
+    text: np.ndarray, blocks: np.ndarray, rows: np.ndarray, counts: DecodeCounts
+) -> None:
+    """Note where reference blocks say that a sample is homozygous REF."""
+    from . import vcf_text as kernel
+
+    block, sample = np.nonzero(rows == 0)
+    if not len(block):
+        return
+    view = memoryview(text)
+    ranges = blocks[:, : kernel.BLOCK_CHROM_END + 1].tolist()
+    names = [str(view[start:end], "utf-8", "replace") for start, end in ranges]
+    start, end = blocks[:, kernel.BLOCK_FROM], blocks[:, kernel.BLOCK_TO]
+    chrom = np.array(names, object)[block]
+    counts.blocks.append((chrom, start[block], end[block], sample))
 
 
 def _names(text: np.ndarray, table: np.ndarray) -> tuple[list[str], list[str]]:

@@ -20,7 +20,8 @@ RECORDS, MULTIALLELIC, INDEL, SYMBOLIC, STAR, NO_ALT, NON_ACGT, UNPLACED = range
 SNPS, MISSING_CALLS, HALF_CALLS, HAPLOID_CALLS, PHASED, UNPHASED = range(8, 14)
 ONE_ALLELE, FILTERED, LOW_QUAL = range(14, 17)
 NO_DEPTH, LOW_DP, HIGH_DP, LOW_GQ, UNBALANCED, THINNED_SITES = range(17, 23)
-N_COUNTS = 23
+REFERENCE_BLOCK = 23
+N_COUNTS = 24
 
 # Limits of records and calls (`call_filters.CallFilters.limits`).
 MIN_QUAL, MIN_GQ, MIN_DP, MAX_DP, MIN_BALANCE = range(5)
@@ -45,6 +46,10 @@ N_FIELDS = 8
 # Columns of the table of dropped records; no FILTER where another reason dropped the record.
 AT_CHROM, AT_CHROM_END, AT_POS, AT_SIZE, AT_FILTER, AT_FILTER_END = range(6)
 N_DROPPED = 6
+
+# Columns of the table of reference blocks; FROM counts from 0, TO is not included.
+BLOCK_CHROM, BLOCK_CHROM_END, BLOCK_FROM, BLOCK_TO = range(4)
+N_BLOCK = 4
 
 # Bytes compared at a time with a separator, and readable bytes needed after the last line for it.
 BLOCK = 64
@@ -338,6 +343,61 @@ def _classify(text, ref_start, ref_end, alt_start, alt_end):
 
 
 @njit(cache=True, nogil=True)
+def _without_any_other(text, start, end):
+    """Return the end of ALT without the allele of a gVCF that stands for any other.
+
+    That is `<NON_REF>` or `<*>`, the last one; `start` if there is no other.
+    """
+    size = 0
+    if end - start >= 3 and text[end - 1] == 62 and text[end - 2] == ASTERISK:
+        size = 3 if text[end - 3] == LESS else 0
+    elif end - start >= 9 and text[end - 1] == 62:
+        size = 9
+        for k, byte in enumerate((LESS, 78, 79, 78, 95, 82, 69, 70)):
+            if text[end - 9 + k] != byte:
+                size = 0
+    if size == 0:
+        return end
+    if size == end - start:
+        return start
+    return end - size - 1 if text[end - size - 1] == COMMA else end
+
+
+@njit(cache=True, nogil=True)
+def _read_end(text, start, end):
+    """Return the number of END in INFO, -1 without one."""
+    p = start
+    while p + 4 <= end:
+        if text[p] == 69 and text[p + 1] == 78 and text[p + 2] == 68 and text[p + 3] == 61:
+            last = p + 4
+            while last < end and text[last] != SEMICOLON:
+                last += 1
+            return _read_pos(text, p + 4, last)
+        while p < end and text[p] != SEMICOLON:
+            p += 1
+        p += 1
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _find_min_dp(text, start, end):
+    """Return the index of MIN_DP in FORMAT, -1 if absent."""
+    index = 0
+    key = start
+    for p in range(start, end + 1):
+        if p == end or text[p] == COLON:
+            same = p - key == 6
+            if same:
+                for k, byte in enumerate((77, 73, 78, 95, 68, 80)):
+                    same &= text[key + k] == byte
+            if same:
+                return index
+            index += 1
+            key = p + 1
+    return -1
+
+
+@njit(cache=True, nogil=True)
 def _find_key(text, start, end, first, second):
     """Return the index of a key of two letters in FORMAT (keys between ':'), -1 if absent."""
     index = 0
@@ -587,6 +647,8 @@ def decode_records(
     limits,
     dropped,
     removed,
+    blocks,
+    block_rows,
 ):
     """Decode the records in `text[:size]`, whole lines that end with a newline.
 
@@ -618,10 +680,15 @@ def decode_records(
         REF, and the byte range of a FILTER for which it was dropped; see `dropped_capacity`.
     removed : (n_samples) int64
         The number of calls that limits removed is added to it.
+    blocks : (capacity, N_BLOCK) int64
+        Receives for each reference block of a gVCF the byte range of CHROM and its interval; the
+        same capacity as `dropped`.
+    block_rows : (capacity, n_samples) int8
+        Receives 0 for the samples that are called homozygous REF in it within the limits.
 
     Returns
     -------
-    (n_sites, n_lines, n_dropped)
+    (n_sites, n_lines, n_dropped, n_blocks)
         `n_lines` counts all lines read, including blank ones.
     """
     kinds = np.zeros(16, np.int64)
@@ -635,6 +702,11 @@ def decode_records(
     n_sites = 0
     n_lines = 0
     n_dropped = 0
+    n_blocks = 0
+    in_block = np.full(16, -1, np.int8)  # of each kind of call, in a reference block
+    in_block[WITH_SLASH] = in_block[WITH_PIPE] = 0
+    other_kinds, other_counts = np.zeros(16, np.int64), np.zeros(N_COUNTS, np.int64)
+    other_error, other_removed = np.zeros(5, np.int64), np.zeros(n_samples, np.int64)
     p = 0
     while p < size:
         start = p
@@ -646,7 +718,7 @@ def decode_records(
         error[2] = start
         if text[p] == HASH:
             error[0] = HEADER_LINE
-            return n_sites, n_lines, n_dropped
+            return n_sites, n_lines, n_dropped, n_blocks
         counts[RECORDS] += 1
         tabs[0] = p
         n_starts = 1
@@ -658,20 +730,23 @@ def decode_records(
         if n_starts < 10:
             error[0] = BAD_COLUMNS
             error[3] = n_starts
-            return n_sites, n_lines, n_dropped
+            return n_sites, n_lines, n_dropped, n_blocks
         for column in range(5):
             if tabs[column + 1] - tabs[column] == 1:
                 error[0] = EMPTY_COLUMN
                 error[3] = column
-                return n_sites, n_lines, n_dropped
-        kind = _classify(text, tabs[3], tabs[4] - 1, tabs[4], tabs[5] - 1)
+                return n_sites, n_lines, n_dropped, n_blocks
+        alt_end = _without_any_other(text, tabs[4], tabs[5] - 1)
+        kind = REFERENCE_BLOCK
+        if alt_end > tabs[4]:
+            kind = _classify(text, tabs[3], tabs[4] - 1, tabs[4], alt_end)
         pos = _read_pos(text, tabs[1], tabs[2] - 1)
         if pos == 0:  # a telomere: valid, but without a base
             kind = UNPLACED
         if pos < 0 or pos >= 2**31:
             error[0] = BAD_POS
             error[2], error[3] = tabs[1], tabs[2] - 1
-            return n_sites, n_lines, n_dropped
+            return n_sites, n_lines, n_dropped, n_blocks
         gt_index = _find_key(text, tabs[8], tabs[9] - 1, 71, 84)
         one_allele = kind == NO_ALT and gt_index >= 0
         one_allele = one_allele and tabs[5] - tabs[4] == 2 and text[tabs[4]] == DOT
@@ -688,10 +763,57 @@ def decode_records(
             if n_columns != 9 + n_samples:
                 error[0] = BAD_COLUMNS
                 error[3] = n_columns
-                return n_sites, n_lines, n_dropped
+                return n_sites, n_lines, n_dropped, n_blocks
             counts[kind] += 1
             p += 1
-            if kind != UNPLACED:
+            if kind == REFERENCE_BLOCK:
+                if gt_index < 0 or not (
+                    any_filter or _passes(text, tabs[6], tabs[7] - 1, accepted, accepted_ends)
+                ):
+                    continue
+                row = block_rows[n_blocks]
+                in_block[HAPLOID_REF] = 0 if haploid == HAPLOID_DIPLOIDIZE else -1
+                if not _decode_row(
+                    text,
+                    tabs[9],
+                    size,
+                    n_samples,
+                    gt_index,
+                    False,
+                    in_block,
+                    calls,
+                    row,
+                    other_kinds,
+                    other_error,
+                ):
+                    continue
+                first, last = tabs[8], tabs[9] - 1
+                dp_index = _find_min_dp(text, first, last)
+                if dp_index < 0:
+                    dp_index = _find_key(text, first, last, 68, 80)
+                gq_index = _find_key(text, first, last, 71, 81) if limits[MIN_GQ] > 0 else -1
+                if dp_index >= 0 or gq_index >= 0:
+                    _limit_calls(
+                        text,
+                        tabs[9],
+                        row,
+                        gt_index,
+                        gq_index,
+                        dp_index,
+                        -1,
+                        limits,
+                        other_counts,
+                        other_removed,
+                    )
+                blocks[n_blocks, BLOCK_CHROM] = tabs[0]
+                blocks[n_blocks, BLOCK_CHROM_END] = tabs[1] - 1
+                blocks[n_blocks, BLOCK_FROM] = pos - 1
+                until = _read_end(text, tabs[7], tabs[8] - 1)
+                if until < pos:
+                    until = pos + tabs[4] - tabs[3] - 2
+                blocks[n_blocks, BLOCK_TO] = min(until, 2**31)
+                n_blocks += 1
+            elif kind != UNPLACED:
                 dropped[n_dropped, AT_CHROM], dropped[n_dropped, AT_CHROM_END] = (
                     tabs[0],
                     tabs[1] - 1,
@@ -705,7 +827,7 @@ def decode_records(
         if gt_index < 0:
             error[0] = NO_GT
             error[2], error[3] = tabs[8], tabs[9] - 1
-            return n_sites, n_lines, n_dropped
+            return n_sites, n_lines, n_dropped, n_blocks
         gt_alone = tabs[9] - tabs[8] == 3
         row = genotypes[n_sites]
         policy = haploid
@@ -719,6 +841,8 @@ def decode_records(
                 if same:
                     policy = policies[contig]
         genotype_of[HAPLOID_REF], genotype_of[HAPLOID_ALT] = as_ref[policy], as_alt[policy]
+        # An allele that is neither of the two is missing where the record has one for it.
+        genotype_of[HIGH_ALLELE] = -1 if alt_end < tabs[5] - 1 else -2
         n_haploid_before = kinds[HAPLOID_REF] + kinds[HAPLOID_ALT]
         if not _decode_row(
             text, p, size, n_samples, gt_index, gt_alone, genotype_of, calls, row, kinds, error
@@ -728,10 +852,10 @@ def decode_records(
             if n_columns != 9 + n_samples:
                 error[0] = BAD_COLUMNS
                 error[3] = n_columns
-            return n_sites, n_lines, n_dropped
+            return n_sites, n_lines, n_dropped, n_blocks
         calls_start = p
         if one_allele and not _require_ref(text, p, gt_index, row, error):
-            return n_sites, n_lines, n_dropped
+            return n_sites, n_lines, n_dropped, n_blocks
         p = error[2] + 1
         counts[ONE_ALLELE] += one_allele
         if not gt_alone:
@@ -768,8 +892,8 @@ def decode_records(
     n_haploid = kinds[HAPLOID_REF] + kinds[HAPLOID_ALT]
     counts[HAPLOID_CALLS] += n_haploid
     counts[HALF_CALLS] += kinds[HALF]
-    counts[MISSING_CALLS] += kinds[UNKNOWN] + kinds[HALF]
+    counts[MISSING_CALLS] += kinds[UNKNOWN] + kinds[HALF] + kinds[HIGH_ALLELE]
     counts[MISSING_CALLS] += n_haploid_missing
     counts[UNPHASED] += kinds[WITH_SLASH : WITH_SLASH + 3].sum()
     counts[PHASED] += kinds[WITH_PIPE : WITH_PIPE + 3].sum()
-    return n_sites, n_lines, n_dropped
+    return n_sites, n_lines, n_dropped, n_blocks

@@ -14,6 +14,7 @@ COUNTS: dict[tuple[str, str], tuple[str, str]] = {
     ("ingest", "no_alt"): ("dropped: no ALT allele, and no REF base or genotypes", "rows"),
     ("ingest", "non_acgt"): ("dropped: letters other than A, C, G, T", "rows"),
     ("ingest", "filtered"): ("dropped: FILTER is not PASS", "rows"),
+    ("ingest", "reference_blocks"): ("Reference blocks of a gVCF, which are no sites", "rows"),
     ("ingest", "low_qual"): ("dropped: QUAL below ingest.min_qual", "rows"),
     ("ingest", "no_depth"): ("0/0 with a depth of 0 (set to missing)", "genotypes"),
     ("ingest", "low_dp"): ("Depth below ingest.min_dp (set to missing)", "genotypes"),

@@ -151,6 +151,7 @@ def test_files_and_counts(tmp_path):
     assert sorted(p.name for p in prefix.parent.iterdir()) == [
         "raw.x.bed",
         "raw.x.bim",
+        "raw.x.dropped.npz",
         "raw.x.fam",
         "raw.x.json",
     ]

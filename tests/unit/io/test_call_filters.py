@@ -1,5 +1,6 @@
 """FILTER, QUAL, and limits of depth, quality and allele balance, in all formats that state them."""
 
+import itertools
 import json
 import subprocess
 from pathlib import Path
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from bio2zarr import vcf as vcf2zarr
 
-from popdesic.cohort.callable import DROPPED, load_beside
+from popdesic.cohort.callable import BLOCKS, DROPPED, load_beside
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.io.bed import open_bed, read_bim
 from popdesic.io.call_filters import CallFilters
@@ -21,6 +22,9 @@ HEADER = """##fileformat=VCFv4.2
 ##contig=<ID=1,length=1000000>
 ##FILTER=<ID=LowQual,Description="x">
 ##FILTER=<ID=q10,Description="x">
+##INFO=<ID=END,Number=1,Type=Integer,Description="x">
+##INFO=<ID=X,Number=1,Type=Integer,Description="x">
+##FORMAT=<ID=MIN_DP,Number=1,Type=Integer,Description="x">
 ##FORMAT=<ID=GT,Number=1,Type=String,Description="x">
 ##FORMAT=<ID=AD,Number=R,Type=Integer,Description="x">
 ##FORMAT=<ID=DP,Number=1,Type=Integer,Description="x">
@@ -199,3 +203,38 @@ def test_a_limit_needs_its_field(files, tmp_path):
     (tmp_path / "in.bim").write_text("1 s 0 5 A C\n")
     with pytest.raises(UserError, match=r"ingest\.min_dp needs FORMAT/DP"):
         require_readable(tmp_path / "in.bed", CallFilters(min_dp=3))
+
+
+GVCF = """1\t1\t.\tA\t<NON_REF>\t.\t.\tEND=100\tGT:DP:GQ:MIN_DP\t0/0:30:60:9
+1\t101\t.\tA\tG,<NON_REF>\t50\t.\t.\tGT:DP:GQ\t0/1:30:99
+1\t102\t.\tA\tG,<NON_REF>\t50\t.\t.\tGT:DP:GQ\t1/2:30:99
+1\t103\t.\tA\tG,T,<NON_REF>\t50\t.\t.\tGT:DP:GQ\t0/1:30:99
+1\t104\t.\tAC\tA,<NON_REF>\t50\t.\t.\tGT:DP:GQ\t0/1:30:99
+1\t106\t.\tC\t<*>\t.\t.\tX=1;END=150\tGT:DP:GQ:MIN_DP\t0/0:30:9:30
+1\t151\t.\tC\t<NON_REF>\t.\t.\tEND=160\tGT:DP\t./.:0
+1\t161\t.\tC\t<NON_REF>\t.\t.\tEND=170\tGT:DP:GQ:MIN_DP\t0/0:1:3:0
+1\t171\t.\tC\t<NON_REF>\t.\tLowQual\tEND=180\tGT:DP:GQ:MIN_DP\t0/0:1:3:5
+1\t181\t.\tC\t<NON_REF>\t.\t.\t.\tGT:DP\t0/0:4
+"""
+
+
+def test_reference_blocks_of_a_gvcf(tmp_path):
+    """Blocks say where the sample is homozygous REF; records beside <NON_REF> are sites."""
+    (tmp_path / "in.vcf").write_text(HEADER.rstrip("\n") + "\tS0\n" + GVCF)
+    subprocess.run(["bcftools", "view", "-Ob", "-o", "in.bcf", "in.vcf"], cwd=tmp_path, check=True)
+    wanted = {
+        CallFilters(): {*range(1, 101), *range(106, 151), 181},
+        CallFilters(min_dp=10): {*range(106, 151)},
+        CallFilters(min_gq=20): {*range(1, 101), 181},
+    }
+    everywhere = np.arange(1, 200)
+    for source, (filters, expected) in itertools.product(("in.vcf", "in.bcf"), wanted.items()):
+        counts = ingest_cohort(tmp_path / source, tmp_path / "raw", filters=filters).as_dict()
+        assert read_bim(tmp_path / "raw").pos.tolist() == [101, 102]
+        assert unpack_bed(open_bed(tmp_path / "raw"), 1).tolist() == [[1], [-1]]
+        assert (counts["reference_blocks"], counts["multiallelic"], counts["indel"]) == (6, 1, 1)
+        blocks = load_beside(tmp_path / "raw", BLOCKS)
+        covered = blocks.covers_samples(["chr1"] * len(everywhere), everywhere, np.array([0]))
+        assert set(everywhere[covered[:, 0]].tolist()) == expected
+        dropped = load_beside(tmp_path / "raw", DROPPED)
+        assert everywhere[dropped.covers(["1"] * 199, everywhere)].tolist() == [103, 104, 105]

@@ -59,7 +59,12 @@ CASES = {
     "indel": dropped("1 11 . C CT GT 0/1 1/1", "indel"),
     "two bases for two": dropped("1 11 . CA TG GT 0/1 1/1", "indel"),
     "symbolic": dropped("1 11 . C <DEL> GT 0/1 1/1", "symbolic"),
-    "<NON_REF> of a gVCF": dropped("1 11 . C <NON_REF> GT 0/0 0/0", "symbolic"),
+    "<NON_REF> of a gVCF": dropped("1 11 . C <NON_REF> GT 0/0 0/0", "reference_blocks"),
+    "<NON_REF> beside an ALT": Case(
+        plus("1 11 . C T,<NON_REF> GT 0/1 0/2"),
+        ALONE | {"records": 2, "snps": 2, "missing": 1, "unphased": 3, "sites": 2},
+        [[0, 1], [1, -1]],
+    ),
     "breakend": dropped("1 11 . C C[2:5[ GT 0/1 1/1", "symbolic"),
     "*": dropped("1 11 . C * GT 0/1 1/1", "star"),
     "no ALT": Case(

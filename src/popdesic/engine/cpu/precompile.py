@@ -90,6 +90,7 @@ def _compile(function, signature: str) -> None:
 def decoders_of_text() -> None:
     counters = "int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1]"
     filters = "uint8[::1], int64[::1], boolean, float64[::1], int64[:, ::1], int64[::1]"
+    filters += ", int64[:, ::1], int8[:, ::1]"
     decode = (
         f"(uint8[::1], int64, int64, int64, int8[:, ::1], int64[:, ::1], {counters}, {filters})"
     )
@@ -100,7 +101,7 @@ def decoders_of_text() -> None:
 def decoders_of_bcf() -> None:
     _compile(bcf_records.split_records, f"({_BYTES}, int64)")
     outputs = "int8[:, ::1], int64[:, ::1], int64[::1], int64[::1]"
-    filters = "boolean[::1], float64[::1], int64[:, ::1], int64[::1]"
+    filters = "boolean[::1], float64[::1], int64[:, ::1], int64[::1], int64[:, ::1], int8[:, ::1]"
     inputs = f"{_BYTES}, int64, int64, int64[::1], int64[::1]"
     _compile(bcf_records.decode_records, f"({inputs}, {outputs}, {filters})")
 
