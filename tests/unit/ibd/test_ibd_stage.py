@@ -223,7 +223,7 @@ def test_two_samples_share_what_they_share_where_frequencies_are_given(seed):
 def test_few_samples_without_frequencies_are_refused(n):
     _, drawn, pos = few_samples(1)
     drawn = np.concatenate([drawn, drawn])[:n]
-    with pytest.raises(ValueError, match=f"are of {n} samples, but .* least 8; give af, the freq"):
+    with pytest.raises(ValueError, match=f"are of {n} samples, but .* least 8; give af, freq"):
         popdesic.ibd_segments(drawn.sum(axis=1), pos)
 
 

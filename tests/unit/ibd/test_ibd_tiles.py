@@ -135,3 +135,19 @@ def test_parts_begin_where_they_may(study, tmp_path):
     assert len(parts) > 3 and sum(map(len, parts)) == len(whole)
     for one, other in itertools.pairwise(parts):
         assert one.sample1.iloc[-1] != other.sample1.iloc[0]
+
+
+@pytest.mark.parametrize("n", [7, 8])
+def test_few_founders_are_warned_of(tmp_path, caplog, n):
+    rng = np.random.default_rng(5)
+    pool = (rng.random((6, N_SITES)) < 0.5).astype(np.int8)
+    folders = encode_cohorts(tmp_path, [isolate("north", n, pool, rng)])
+    about = prepare_genome(
+        *(folders, tmp_path / "panel.tsv", tmp_path / "genome.npz", tmp_path / "genome.json"),
+        cpu_backend(1),
+        **{"limits": LIMITS, "genetic_map": None, "x_contigs": [], "regions": []},
+        max_sharing=0,
+    )
+    assert about["founders"] == n
+    said = [line.getMessage() for line in caplog.records if "founders" in line.getMessage()]
+    assert len(said) == (n < 8) and all(f"those of {n} founders" in line for line in said)

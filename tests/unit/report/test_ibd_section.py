@@ -134,3 +134,11 @@ def test_without_segments(tmp_path):
     ]
     assert section["rows"] == []
     assert ibd_section(tmp_path / "nothing", tmp_path, True) is None
+
+
+@pytest.mark.parametrize(("founders", "said"), [(3, True), (7, True), (8, False)])
+def test_few_founders_are_said(tmp_path, founders, said):
+    results = study(tmp_path, ["1"], [1800.0], founders=founders)
+    notes = ibd_section(results, results / "figures", True)["notes"]
+    found = [note for note in notes if note.startswith("Segments may have been missed")]
+    assert len(found) == said and all(f"of {founders} founders" in note for note in found)
