@@ -111,7 +111,8 @@ def audit(options: argparse.Namespace) -> int:
     """Verify results against their checksums."""
     from .study.audit import audit
 
-    return audit(options.study, options.repair, options.snakemake)
+    stale = {"remove_stale": options.remove_stale}
+    return audit(options.study, options.repair, options.snakemake, **stale)
 
 
 def crate(options: argparse.Namespace) -> None:
@@ -124,12 +125,13 @@ def crate(options: argparse.Namespace) -> None:
 
 
 def forget(options: argparse.Namespace) -> None:
-    """Remove an excluded sample from the decoded files of its cohort; name what still holds it."""
-    from .study.forget import forget_sample
+    """Remove an excluded sample or a deleted cohort from results; name what still holds it."""
+    from .study.forget import forget_cohort, forget_sample
     from .study.run import require_study
 
     require_study(options.study)
-    print(forget_sample(options.study, options.sample, yes=options.yes))
+    act = forget_cohort if options.cohort else forget_sample
+    print(act(options.study, options.sample or options.cohort, yes=options.yes))
 
 
 def place(options: argparse.Namespace) -> None:
@@ -334,6 +336,11 @@ def make_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="recompute damaged results and everything that depends on them",
     )
+    command.add_argument(
+        "--remove-stale",
+        action="store_true",
+        help="delete results of other settings, and of cohorts that are not in the sheet",
+    )
 
     command = add(
         "crate",
@@ -350,16 +357,21 @@ def make_parser() -> argparse.ArgumentParser:
 
     command = add(
         "forget",
-        "remove a sample that has left the study from its decoded files",
+        "remove a sample or a cohort that has left the study from its results",
         forget,
         "popdesic forget NA12878 my-study --yes",
-        details="The sheet must exclude the sample, and the study must have run since. Files that "
-        "still hold the name are listed; your own files are never changed.",
+        details="The sheet must exclude the sample, and the study must have run since; the row of "
+        "a cohort must be deleted. Results of other settings, which may hold them, are deleted. "
+        "Files that still hold the name are listed; your own files are never changed.",
         study=False,
     )
-    command.add_argument("sample", help="name of the sample")
-    command.add_argument("study", nargs="?", type=Path, default=Path(), help=STUDY)
-    command.add_argument("--yes", action="store_true", help="rewrite the files without asking")
+    command.add_argument(
+        "names", nargs="*", metavar="SAMPLE [STUDY]", help="name of the sample, then " + STUDY
+    )
+    command.add_argument(
+        "--cohort", metavar="NAME", help="a cohort whose row was deleted, instead of a sample"
+    )
+    command.add_argument("--yes", action="store_true", help="without it, only say what is done")
 
     command = add(
         "place",
@@ -435,6 +447,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     late = len(rest) == 1 and not rest[0].startswith("-")
     if late and options.run is show_path and options.study is None:
         options.study, rest = Path(rest[0]), []
+    if options.run is forget:
+        names = [*([] if options.cohort else ["SAMPLE"]), "STUDY"]
+        if not len(names) - 1 <= len(options.names) <= len(names):
+            parser.error(f"expected {' '.join(names)} after forget")
+        given = dict(zip(names, options.names, strict=False))
+        options.sample, options.study = given.get("SAMPLE"), Path(given.get("STUDY", ""))
     if rest:
         hint = "; arguments for Snakemake come after --" if options.takes_snakemake else ""
         parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")

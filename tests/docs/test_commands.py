@@ -123,6 +123,14 @@ WAYS: dict[str, Way] = {
         "tests/unit/population/test_ancestry.py, where it is installed"
     ),
     "popdesic forget SAMPLE STUDY --yes": named("tests/workflow/test_exclude.py"),
+    **{
+        f"{start}popdesic {words}": named("tests/workflow/test_stale_results.py")
+        for start, words in (
+            (".venv/bin/", "forget --cohort pacific STUDY"),
+            (".venv/bin/", "forget --cohort pacific STUDY --yes"),
+            ("", "audit --remove-stale STUDY"),
+        )
+    },
     # docs/tutorial_real.md
     **{
         line: named("downloads real people: followed by hand, its numbers are from that run")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -125,3 +126,10 @@ def unrelated_founders(names: list[pd.Series], unrelated: Path | None) -> list[n
     table = read_table(unrelated)
     chosen = set(table["sample"][table.unrelated == "yes"])
     return [own.isin(chosen).to_numpy() for own in names]
+
+
+def departed_cohorts(folder: Path, order: Iterable[str]) -> list[str]:
+    """Cohorts whose decoded genotypes lie in the results although no sheet has them, sorted."""
+    decoded = folder / "results/cohorts"
+    found = {path.name for path in decoded.iterdir()} if decoded.is_dir() else set()
+    return sorted(name for name in found - set(order) if not name.startswith("."))

@@ -11,6 +11,7 @@ from .findings import Finding
 ADVICE = {
     "Duplicates": "Exclude one sample of each pair (column exclude), unless they are twins.",
     "Very similar samples": "Add identity to compare.analyses, and look at the closest pairs.",
+    "Deleted cohorts": "Delete what is left of each (popdesic forget --cohort).",
     "Sex": "Compare sheet and files for swapped samples before reading anything about them.",
     "Pedigree": "Check the parents in the sample sheet, and these samples for swaps.",
     "strata": "Name the columns that divide the people in epistasis.strata or covariates.",

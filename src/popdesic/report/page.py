@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
+from ..cohort.samples import departed_cohorts
 from ..distance.landmarks import NearDistances
 from ..distance.matrix import Distances
 from ..io.files import atomic_path, write_json
@@ -47,7 +49,9 @@ from .tables import (
     parameter_rows,
     summarize,
 )
-from .words import SPACES, number, percent
+from .words import SPACES, join, number, percent
+
+log = logging.getLogger(__name__)
 
 #: Rows of the table of closest pairs.
 CLOSE_PAIRS = 10
@@ -108,6 +112,8 @@ def write_report(
     maps = default_maps(outcome) if maps is None else maps
     maps = [path for path in maps if is_drawn(path)]
     warnings = rank_warnings(findings)
+    for finding in warnings:  # the last line of a run counts these
+        log.warning("%s: %s %s", finding.topic, finding.text, advice_on(finding))
     story = tell(
         outcome,
         configuration,
@@ -225,6 +231,7 @@ def study_findings(
             min_sample_call_rate=configuration["qc"]["min_sample_call_rate"],
             min_call_rate=configuration["panel"]["min_call_rate"],
         ),
+        *_departed(outcome),
         *newcomer_findings(outcome, configuration["report"]["color_by"]),
         *geodesic_findings(outcome, configuration["geodesic"]["number"]),
         *map_findings(outcome),
@@ -233,6 +240,16 @@ def study_findings(
         *genotype_findings(outcome, configuration),
         *beagle_findings(outcome.folder, configuration["impute"]),
     ]
+
+
+def _departed(outcome: Outcome) -> list[Finding]:
+    """Cohorts that were deleted from the sheet, but not from the results."""
+    gone = departed_cohorts(outcome.folder.parent, outcome.cohorts)
+    if not gone:
+        return []
+    text = f"The results still hold genotypes and sample names of {join(gone)}"
+    are = "are" if len(gone) > 1 else "is"
+    return [Finding("warning", "Deleted cohorts", f"{text}, which {are} not in the sheet.")]
 
 
 def further_sections(

@@ -9,6 +9,7 @@ from ..io.files import checksum_of, checksum_path, kept_checksum, record_path, r
 from .records import read_kept_record
 from .run import run_study
 from .snakemake_internals import read_record
+from .stale import audit_stale
 
 PANEL = "results/panel/sites.tsv"
 
@@ -70,10 +71,11 @@ def _damage(path: Path, panel: str) -> str:
     return ""
 
 
-def audit(study: Path, repair: bool, arguments: list[str]) -> int:
+def audit(study: Path, repair: bool, arguments: list[str], *, remove_stale: bool = False) -> int:
     """Print damaged results; with `repair`, recompute them and everything that depends on them.
 
-    `arguments` are passed to Snakemake, as in `run_study`.
+    Results of other settings are printed too, and deleted with `remove_stale`. `arguments` are
+    passed to Snakemake, as in `run_study`.
 
     Raises
     ------
@@ -82,6 +84,7 @@ def audit(study: Path, repair: bool, arguments: list[str]) -> int:
     """
     if not (study / "results").is_dir():
         raise UserError(f"{study} has no results yet, so there is nothing to audit.")
+    audit_stale(study.resolve(), remove=remove_stale)
     damaged, n_read = damaged_files(study)
     for path, reason in damaged:
         print(f"{path}: {reason}")

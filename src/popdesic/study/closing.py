@@ -1,4 +1,4 @@
-"""What a run says last: where the report is and which logs hold warnings, or why it failed."""
+"""What a run says last: where the report is and how many warnings there are, or why it failed."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from pathlib import Path
 from ..io.log import INTERRUPTED
 
 REPORT = Path("results/report/report.html")
+#: The log of the job that writes the page: its warnings are those of the page.
+PAGE_LOG = Path("logs/write_report.log")
 #: Logs with warnings that are named.
 NAMED = 3
 #: Environment variable: the command of Popdesic that started Snakemake.
@@ -53,18 +55,25 @@ def duration(seconds: float) -> str:
 
 
 def _warnings(study: Path, started: float) -> str:
-    """Number of warnings in the logs of a run, and where they are."""
-    found = {}
+    """Number of warnings of a run: those of the page, and of other logs, which are named."""
+    found, page = {}, 0
     for log in sorted((study / "logs").rglob("*.log")):
         if log.stat().st_mtime >= started:
             lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
             if count := sum(" WARNING " in line for line in lines):
-                found[str(log.relative_to(study))] = count
-    if not found:
-        return "no warnings"
+                if log == study / PAGE_LOG:
+                    page = count
+                else:
+                    found[str(log.relative_to(study))] = count
     total = sum(found.values())
     named = list(found)[:NAMED] + (["…"] if len(found) > NAMED else [])
-    return f"{total} warning{'s' * (total > 1)} in {', '.join(named)}"
+    parts = [f"{_count(page)} on the page"] * bool(page)
+    parts += [f"{_count(total)} in {', '.join(named)}"] * bool(found)
+    return " and ".join(parts) or "no warnings"
+
+
+def _count(warnings: int) -> str:
+    return f"{warnings} warning{'s' * (warnings > 1)}"
 
 
 def say_failure_last(started: float, study: Path = Path()) -> None:

@@ -31,6 +31,7 @@ from ..io.formats import count_sites
 from ..io.places import HOME
 from .configuration import read_config
 from .resources import CORE_RATES, GPU_RATES, READ_RATE, START_SECONDS, expected_minutes
+from .sheets import remark_on_departed
 from .snakemake_internals import Job, planned_jobs
 from .sparse import is_compared, neighbors_kept
 from .validation import validate_study
@@ -400,6 +401,7 @@ def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str
         f"{sizes.n_sites} sites ({source})",
         sizes.genotypes,
         *sizes.left_out,
+        *remark_on_departed(study, sizes.samples, "the sheet of cohorts"),
     ]
     if not needed:
         return "\n".join([*lines, "Nothing to be done: all results are up to date."])

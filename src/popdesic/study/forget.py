@@ -1,8 +1,9 @@
-"""Remove a sample that has left the study from its decoded files (`popdesic forget`).
+"""Remove a sample, or a cohort, that has left the study from its results (`popdesic forget`).
 
 Results lose an excluded sample when the study runs again, but `raw.bed` and `raw.fam` keep it, so
 that its cohort need not be decoded again. They are rewritten here with their dates kept, so that
-nothing reruns. Files that belong to the user are named, never edited.
+nothing reruns. Results of other settings (`stale`) never lose it, so they are deleted, as is all
+that is left of a cohort. Files that belong to the user are named, never edited.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import gzip
 import os
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from ..cohort.ingest import digest_files
+from ..cohort.samples import departed_cohorts
 from ..io.bed import open_cohort, read_fam, write_fam
 from ..io.errors import UserError, suggestion
 from ..io.files import CHECKSUM_BYTES, atomic_path, beside, read_json, record_path, write_json
@@ -27,10 +29,19 @@ from ..io.sites import chunks
 from ..io.tables import read_table
 from .configuration import read_config
 from .sheets import Study, cohort_files
+from .snakemake_internals import Job, planned_jobs
+from .stale import delete_results, outdated_results, stale_results
 from .validation import validate_study
 
 #: Folders of a study that may hold names of samples.
 SEARCHED = ("results", "logs", "benchmarks", ".snakemake")
+#: Said before the results that would be deleted, and of them.
+STALE = "Results of other settings, which may hold the sample ({count}):"
+LISTED = ", and the results listed above would be deleted"
+#: Results that name a cohort that was deleted from the sheet.
+PAGES = tuple(
+    f"results/report/{name}" for name in ("report.html", "summary.json", ".last_summary.json")
+)
 #: Folders of programs within them.
 PROGRAMS = ("conda", "conda-archive", "singularity")
 #: Files without text: genotypes as bits. Other arrays are searched if they hold text.
@@ -52,8 +63,10 @@ def forget_sample(study: Path, name: str, *, yes: bool) -> str:
     ------
     UserError
         The sample is unknown or not excluded, results still hold it, a run is in progress, or `yes`
-        is false.
+        is false, with what would be done.
     """
+    study = study.resolve()
+    jobs = planned_jobs(study)
     with contextlib.chdir(study):
         config, sheets, _ = validate_study(read_config(), files=False)
         cohort = _cohort_of(sheets, name, config["samples"])
@@ -65,20 +78,74 @@ def forget_sample(study: Path, name: str, *, yes: bool) -> str:
                 f"{prefix}.json does not exist, so the cohort is not decoded to its end; run the "
                 f"study first (`popdesic run {study}`), which leaves the sample out."
             )
+        stale = stale_results(Path(), jobs)
+        if held or stale:
+            _require_left(cohort, name, study, jobs)
+        if stale and not yes:
+            print("\n".join([STALE.format(count=len(stale)), *(f"  {path}" for path in stale)]))
+        if held and not yes:
+            raise UserError(
+                f"{prefix}.bed would be rewritten without sample '{name}', which only its cohort's "
+                f"own file could bring back{LISTED * bool(stale)}; add --yes to do so."
+            )
+        if stale and not yes:
+            raise UserError("the results listed above would be deleted; add --yes to do so.")
         if held:
-            _require_left(cohort, name, study)
-            if not yes:
-                raise UserError(
-                    f"{prefix}.bed would be rewritten without sample '{name}', which only its "
-                    "cohort's own file could bring back; add --yes to do so."
-                )
             rewrite_without(prefix, name)
+        delete_results(Path(), stale)
         done = (
             f"Sample '{name}' is removed from {prefix}.bed and .fam."
             if held
             else f"{prefix}.bed does not hold sample '{name}'."
         )
+        if stale:
+            done += f" {len(stale)} results of other settings, which may hold it, are deleted."
         return "\n".join([done, *_remains(sheets, cohort, name, config["samples"])])
+
+
+def forget_cohort(study: Path, name: str, *, yes: bool) -> str:
+    """Delete all results that hold a cohort whose row was deleted; return what was done, as text.
+
+    These are its own, those that the present sheets do not make, and those of several cohorts that
+    the next run makes again. Decoded genotypes of other cohorts stay.
+
+    Raises
+    ------
+    UserError
+        The cohort is in the sheet, nothing of it is left, a run is in progress, or `yes` is false,
+        with what would be deleted.
+    """
+    study = study.resolve()
+    with contextlib.chdir(study):
+        config, sheets, _ = validate_study(read_config(), files=False)
+        shown = config["cohorts"]
+        if name in sheets.order:
+            raise UserError(
+                f"{shown}: cohort '{name}' is part of the study; delete its row there and those of "
+                f"its samples in {config['samples']}, then forget it."
+            )
+        _require_idle(study)
+        known = departed_cohorts(Path(), sheets.order)
+        jobs = planned_jobs(study)
+        doomed = stale_results(Path(), jobs)
+        if name not in known and not any(name in Path(path).parts for path in doomed):
+            raise UserError(f"results hold no cohort '{name}'{suggestion(name, known)}")
+        others = tuple(f"results/cohorts/{cohort}/" for cohort in sheets.order)
+        doomed += [path for path in outdated_results(Path(), jobs) if not path.startswith(others)]
+        doomed += [path for path in PAGES if Path(path).is_file()]  # they name the cohort
+        doomed = sorted(set(doomed))
+        if not yes:
+            print("\n".join(f"  {path}" for path in doomed))
+            raise UserError(
+                f"the {len(doomed)} results listed above would be deleted, because they may hold "
+                f"cohort '{name}'; add --yes to do so."
+            )
+        delete_results(Path(), doomed)
+        done = (
+            f"{len(doomed)} results are deleted, among them all of cohort '{name}'; the next run "
+            "makes again what the present sheets ask for."
+        )
+        return "\n".join([done, *_named(name)])
 
 
 def _cohort_of(sheets: Study, name: str, shown: str) -> str:
@@ -103,8 +170,8 @@ def _require_idle(study: Path) -> None:
         )
 
 
-def _require_left(cohort: str, name: str, study: Path) -> None:
-    """Raise if quality control or planes still hold the sample."""
+def _require_left(cohort: str, name: str, study: Path, jobs: Sequence[Job]) -> None:
+    """Raise if results may still hold the sample: quality control, planes, those of older runs."""
     places = (
         (Path(f"results/qc/{cohort}.samples.tsv"), lambda p: read_table(p)["sample"].tolist()),
         (Path(f"results/cohorts/{cohort}/planes.json"), lambda p: read_json(p)["samples"]),
@@ -115,6 +182,11 @@ def _require_left(cohort: str, name: str, study: Path) -> None:
                 f"{path} still holds sample '{name}': run the study first (`popdesic run "
                 f"{study}`), which computes the results without it."
             )
+    if old := outdated_results(Path(), jobs):
+        raise UserError(
+            f"{len(old)} results are out of date and may hold sample '{name}', the first is "
+            f"{old[0]}: run the study first (`popdesic run {study}`)."
+        )
 
 
 def rewrite_without(prefix: Path, name: str) -> None:
@@ -144,19 +216,24 @@ def rewrite_without(prefix: Path, name: str) -> None:
 
 
 def _remains(sheets: Study, cohort: str, name: str, shown: str) -> Iterator[str]:
-    """Sentences about files that still hold the name."""
-    found = files_with(Path(), name)
-    if found:
-        yield f"These files of the study still hold the name; delete or edit them ({len(found)}):"
-        yield from (f"  {path}" for path in found)
-    else:
-        yield f"No file below {', '.join(SEARCHED)} holds the name."
+    """Sentences about files that still hold the name of a sample."""
+    yield from _named(name)
     sources = ", ".join(cohort_files(sheets, cohort))
     yield (
         f"Your own files are not changed. {sources} still has the sample: write it again without "
         f"it (bcftools view --samples ^{name}; plink2 --remove), then delete its row in {shown}; "
         "the cohort is then decoded again. Until then the row keeps the sample out of every run."
     )
+
+
+def _named(name: str) -> Iterator[str]:
+    """Sentences about files that hold a name."""
+    found = files_with(Path(), name)
+    if found:
+        yield f"These files of the study still hold the name; delete or edit them ({len(found)}):"
+        yield from (f"  {path}" for path in found)
+    else:
+        yield f"No file below {', '.join(SEARCHED)} holds the name."
 
 
 def files_with(study: Path, name: str) -> list[Path]:

@@ -9,6 +9,7 @@ import difflib
 import functools
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import pandas as pd
 from ..cohort.callable import read_bed
 from ..cohort.parents import check_parents
 from ..cohort.phenotype import known_numbers, recode_phenotype
-from ..cohort.samples import SEX_CODES, YES, split_excluded
+from ..cohort.samples import SEX_CODES, YES, departed_cohorts, split_excluded
 from ..cohort.sheet_text import read_sheet
 from ..cohort.sources import expand_sources, file_key, read_names, source_files
 from ..geography.coordinates import check_coordinates
@@ -329,6 +330,18 @@ def remark_on_excluded(study: Study, shown: str) -> list[str]:
             "so the panel and everything that follows from it is defined without them"
         )
     return [f"{sentence}."]
+
+
+def remark_on_departed(folder: Path, order: Iterable[str], shown: str) -> list[str]:
+    """Return one sentence on cohorts that were deleted from the sheet but not from the results."""
+    gone = departed_cohorts(folder, order)
+    if not gone:
+        return []
+    return [
+        f"results still hold genotypes and sample names of {', '.join(gone)}, which "
+        f"{'are' if len(gone) > 1 else 'is'} not in {shown}; `popdesic forget --cohort {gone[0]}` "
+        "deletes them."
+    ]
 
 
 def _check_sample_names(folder, cohort, cohorts, listed, config) -> None:

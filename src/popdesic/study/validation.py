@@ -31,7 +31,13 @@ from ..io.text import FIRST_BYTES, opened, read_text
 from ..population.options import check_population
 from .builds import check_builds, contigs_of
 from .configuration import CONFIG_PATH, load_config
-from .sheets import Study, load_study, remark_on_excluded, said_of_absent
+from .sheets import (
+    Study,
+    load_study,
+    remark_on_departed,
+    remark_on_excluded,
+    said_of_absent,
+)
 from .sparse import is_sparse, without_pairs
 
 
@@ -79,6 +85,7 @@ def validate_study(
     remarks += remark_on_excluded(study, config["samples"])
     if files:
         remarks += remark_on_absent(study.samples, config["samples"])
+        remarks += remark_on_departed(folder, study.order, config["cohorts"])
     if files and config["epistasis"]["order"]:
         remarks += scan_remarks(config["device"])
     if files and not study.sparse:

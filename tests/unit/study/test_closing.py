@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from popdesic.study.closing import REPORT, duration, failure, last_line
+from popdesic.study.closing import PAGE_LOG, REPORT, duration, failure, last_line
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,8 @@ def test_report_duration_and_warnings(tmp_path):
     os.utime(old, (started - 10, started - 10))
     expected = f"The report is {REPORT} (1 min 5 s; 3 warnings in logs/a.log, logs/x/b.log)."
     assert last_line(started, tmp_path) == expected
+    (tmp_path / PAGE_LOG).write_text("now WARNING Few founders: only 3.\n")
+    assert "; 1 warning on the page and 3 warnings in logs/a.log" in last_line(started, tmp_path)
     os.utime(tmp_path / REPORT, (started - 10, started - 10))
     assert last_line(started, tmp_path).startswith("Done (")
 

@@ -1,0 +1,101 @@
+"""Results that the present configuration and sheets do not make: of other settings or cohorts.
+
+Nothing reads them, but they hold samples: an exported panel of a format that was taken out, a
+geodesic of another alpha, a cohort whose row was deleted. `popdesic audit` names them.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ..distance.rows import ROW
+from ..io.errors import UserError
+from ..io.files import checksum_path, record_path, result_files
+from .records import read_kept_record
+from .snakemake_internals import METADATA, Job, planned_jobs, read_record, snakemake_path
+
+
+def stale_results(study: Path, jobs: Sequence[Job]) -> list[str]:
+    """Results that no job of the plan makes, as paths within the study, sorted.
+
+    An output of a rule is known by its record. What a job leaves beside its outputs has none: it is
+    stale if its folder has no output of the plan, or if it is the tile of a cohort that has left.
+    Files without a checksum were not written by Popdesic and are never listed.
+    """
+    made = {output for job in jobs for output in job.outputs}
+    folders = {str(Path(output).parent) for output in made}
+    cohorts = {job.wildcards["cohort"] for job in jobs if "cohort" in job.wildcards}
+
+    def is_made(path: Path) -> bool:
+        result = str(path.relative_to(study))
+        if result in made:
+            return True
+        if read_kept_record(path) or read_record(study, result):
+            return False
+        folder = str(Path(result).parent)
+        of_row = f"{folder}/{ROW}" in made
+        return folder in folders and not (of_row and _of_another(path, cohorts))
+
+    found = result_files(study / "results")
+    written = (path for path in found if checksum_path(path).is_file())
+    return sorted(str(path.relative_to(study)) for path in written if not is_made(path))
+
+
+def _of_another(tile: Path, cohorts: set[str]) -> bool:
+    """Whether a tile's file is that of a cohort that is not among these; a name may have points."""
+    known = cohorts | {key.name[1:-4] for key in tile.parent.glob(".*.key")}
+    named = [cohort for cohort in known if tile.name.startswith(f"{cohort}.")]
+    return max(named, key=len, default="") not in cohorts
+
+
+def outdated_results(study: Path, jobs: Sequence[Job]) -> list[str]:
+    """Results that the next run makes again, as paths within the study, sorted."""
+    outputs = (output for job in jobs if job.needed for output in job.outputs)
+    return sorted(output for output in outputs if (study / output).exists())
+
+
+def delete_results(study: Path, results: Iterable[str]) -> None:
+    """Delete results, what lies hidden beside them, their records and folders left empty."""
+    for result in results:
+        path = study / result
+        if path.is_dir():
+            shutil.rmtree(path)
+        for left in (path, checksum_path(path), record_path(path)):
+            left.unlink(missing_ok=True)
+        snakemake_path(study, METADATA, result).unlink(missing_ok=True)
+        _tidy(path.parent, study / "results")
+
+
+def _tidy(folder: Path, top: Path) -> None:
+    """Delete keys of tiles that are gone, and folders left empty, up to `top`."""
+    names = [path.name for path in folder.iterdir()]
+    for key in [name for name in names if name.startswith(".") and name.endswith(".key")]:
+        if not any(name.startswith(f"{key[1:-4]}.") for name in names):
+            (folder / key).unlink()
+            names.remove(key)
+    if not names and folder != top:
+        folder.rmdir()
+        _tidy(folder.parent, top)
+
+
+def audit_stale(study: Path, *, remove: bool) -> None:
+    """Print the stale results of a study; with `remove`, delete them."""
+    try:
+        found = stale_results(study, planned_jobs(study))
+    except UserError as error:
+        print(f"Results of other settings were not looked for: {error}")
+        return
+    if not found:
+        return
+    for result in found:
+        print(f"{result}: of other settings or of a cohort that is not in the sheet")
+    if remove:
+        delete_results(study, found)
+        print(f"These {len(found)} results are deleted.")
+    else:
+        print(
+            f"{len(found)} results are not made by the present configuration and sheets, and may "
+            f"hold samples that have left; `popdesic audit --remove-stale {study}` deletes them."
+        )
