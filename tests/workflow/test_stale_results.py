@@ -108,6 +108,7 @@ def test_forget_deletes_results_of_other_settings(study, capsys):
     left = set(before) - set(contents(study))
     inside = {path for path in left if not any(path.startswith(s[8:]) for s in stale)}
     assert inside == set() and len(left) >= len(stale)
+    capsys.readouterr()
     assert main(["audit", str(study)]) == 0
     assert capsys.readouterr().out.count("\n") == 1
     assert "Nothing to be done" in snakemake(study, "--dry-run")

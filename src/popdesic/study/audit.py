@@ -84,8 +84,10 @@ def audit(study: Path, repair: bool, arguments: list[str], *, remove_stale: bool
     """
     if not (study / "results").is_dir():
         raise UserError(f"{study} has no results yet, so there is nothing to audit.")
-    audit_stale(study.resolve(), remove=remove_stale)
+    stale = audit_stale(study.resolve(), remove=remove_stale)
     damaged, n_read = damaged_files(study)
+    # Nothing reads these, and nothing can make them again: they may be of an older panel.
+    damaged, n_read = [one for one in damaged if one[0] not in stale], n_read - len(stale)
     for path, reason in damaged:
         print(f"{path}: {reason}")
     if not damaged:

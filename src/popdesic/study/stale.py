@@ -80,22 +80,22 @@ def _tidy(folder: Path, top: Path) -> None:
         _tidy(folder.parent, top)
 
 
-def audit_stale(study: Path, *, remove: bool) -> None:
-    """Print the stale results of a study; with `remove`, delete them."""
+def audit_stale(study: Path, *, remove: bool) -> set[str]:
+    """Print the stale results of a study; with `remove`, delete them. Return those that stay."""
     try:
         found = stale_results(study, planned_jobs(study))
     except UserError as error:
         print(f"Results of other settings were not looked for: {error}")
-        return
-    if not found:
-        return
+        return set()
     for result in found:
         print(f"{result}: of other settings or of a cohort that is not in the sheet")
-    if remove:
+    if found and remove:
         delete_results(study, found)
         print(f"These {len(found)} results are deleted.")
-    else:
+        return set()
+    if found:
         print(
             f"{len(found)} results are not made by the present configuration and sheets, and may "
             f"hold samples that have left; `popdesic audit --remove-stale {study}` deletes them."
         )
+    return set(found)
