@@ -202,10 +202,9 @@ class OnPanel:
         if self._coverage is not None and self.found.reference_differs:
             raise UserError(
                 f"cohort '{cohort}' has REF and ALT swapped at {int(self.found.swapped.sum())} of "
-                f"{int((self.found.row >= 0).sum())} panel sites, so REF is not the genome's base "
-                "in it or on the panel, and its absent sites cannot be read as homozygous "
-                "reference; set REF by the genome (plink2 --ref-from-fa, bcftools +fixref), or "
-                "write absent = missing in the cohort sheet."
+                f"{int((self.found.row >= 0).sum())} panel sites, so its absent sites "
+                "cannot be read as homozygous reference; set REF by the genome (plink2 "
+                "--ref-from-fa, bcftools +fixref), or write absent = missing in the cohort sheet."
             )
         if (
             absent.rule == "auto"

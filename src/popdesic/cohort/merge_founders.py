@@ -217,9 +217,8 @@ class Union:
             turned = int(found.swapped.sum()) + int(found.ambiguous.sum())
             raise UserError(
                 f"founder '{founder.cohort}' has REF and ALT swapped at {turned} of "
-                f"{int(found.listed.sum())} sites shared with {self._founders[0].cohort}, so REF "
-                f"is not the genome's base in one of them and absent sites of {covered[0]} cannot "
-                "be read as homozygous reference; set REF by the genome (plink2 --ref-from-fa, "
+                f"{int(found.listed.sum())} sites shared with {self._founders[0].cohort}, so "
+                f"absent sites of {covered[0]} cannot be read as homozygous reference; set REF by the genome (plink2 --ref-from-fa, "
                 "bcftools +fixref), or write absent = missing in the cohort sheet."
             )
 
