@@ -218,8 +218,9 @@ class Union:
             raise UserError(
                 f"founder '{founder.cohort}' has REF and ALT swapped at {turned} of "
                 f"{int(found.listed.sum())} sites shared with {self._founders[0].cohort}, so "
-                f"absent sites of {covered[0]} cannot be read as homozygous reference; set REF by the genome (plink2 --ref-from-fa, "
-                "bcftools +fixref), or write absent = missing in the cohort sheet."
+                f"absent sites of {covered[0]} cannot be read as homozygous reference; set REF by "
+                "the genome (plink2 --ref-from-fa, bcftools +fixref), or write absent = missing in "
+                "the cohort sheet."
             )
 
     def _complete(self, table: pd.DataFrame, found: Matched) -> None:
