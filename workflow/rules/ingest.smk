@@ -9,6 +9,9 @@
 # decode its cohort again; a sample that comes back does.
 
 
+from popdesic.cohort.contigs import haploid_policies
+
+
 rule ingest:
     input:
         expand("results/cohorts/{cohort}/raw.bed", cohort=COHORTS),
@@ -38,7 +41,7 @@ rule ingest_cohort:
         key=lambda wildcards: source_key(cohort_sources(STUDY, wildcards.cohort)),
         names=lambda wildcards: names_key(STUDY.names_in_files(wildcards.cohort)),
         sheet=CONFIG["samples"],
-        haploid=CONFIG["encode"]["haploid"],
+        haploid=haploid_policies(CONFIG["encode"]["haploid"], CONFIG["panel"]["exclude_contigs"]),
         filters=CONFIG["ingest"],
         code=code_of("ingest_cohort"),
     message:

@@ -129,6 +129,31 @@ class Genome:
         return "any" if self.build == "unknown" else self.build
 
 
+def haploid_policies(
+    haploid: str | Mapping[str, str], excluded: str | Sequence[str]
+) -> dict[str, str]:
+    """How haploid calls of each contig are read, where `error` is the default.
+
+    A call that cannot enter the panel stops no run: on contigs that `panel.exclude_contigs` keeps
+    out, haploid calls are homozygous, which is what the check of sex compares. They are counted
+    with all others (`haploid_calls`).
+
+    Parameters
+    ----------
+    haploid
+        `encode.haploid`; what it says of a contig holds.
+    excluded
+        `panel.exclude_contigs`; of ``auto``, the letters of sex chromosomes and mitochondria.
+    """
+    given = {"default": haploid} if isinstance(haploid, str) else dict(haploid)
+    if given.get("default", "error") != "error":
+        return given
+    names = (*SEX, "M", MT) if excluded == AUTO else tuple(excluded)
+    plain = [name.removeprefix("chr") for name in names]
+    out = [spelt for name in plain for spelt in (name, f"chr{name}")]
+    return dict.fromkeys(out, "diploidize") | given
+
+
 def named_contigs(
     roles: Mapping[str, str], asked: str | Sequence[str], wanted: Iterable[str]
 ) -> list[str]:

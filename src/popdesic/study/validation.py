@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..cohort.callable import read_bed
-from ..cohort.contigs import genome_of, read_assembly_report
+from ..cohort.contigs import genome_of, haploid_policies, read_assembly_report
 from ..cohort.first_records import first_records, refuse_variants_only, remarks_on_records
 from ..cohort.genetic_maps import parse_ld_map, parse_plink_map, require_rising
 from ..cohort.impute import check_files
@@ -115,7 +115,8 @@ def _sources(study: Study, folder: Path) -> list[Path]:
 
 def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
     """Look at the first records of each cohort that was not decoded yet, in its first file."""
-    haploid, least = config["encode"]["haploid"], config["distance"]["min_called"]
+    haploid = haploid_policies(config["encode"]["haploid"], config["panel"]["exclude_contigs"])
+    least = config["distance"]["min_called"]
     sources = {c: expand_sources(study.cohorts.genotypes[c], folder) for c in study.order}
     new = [c for c in study.order if not is_file(folder / f"results/cohorts/{c}/raw.json")]
     filters = CallFilters.parse(config["ingest"])

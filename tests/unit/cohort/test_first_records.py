@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from plink_files import write_plink
 
+from popdesic.cohort.contigs import haploid_policies
 from popdesic.cohort.first_records import first_records, remarks_on_records
 from popdesic.io.call_filters import CallFilters
 from popdesic.io.errors import UserError
@@ -83,3 +84,23 @@ def test_failed_filters_are_said_before_the_run(tmp_path):
     (remark,) = remarks_on_records(path, "error", True, 10, CallFilters(("LowQual",)))
     assert "40 of its 200" in remark
     assert remarks_on_records(path, "error", True, 10, CallFilters(("*",))) == []
+
+
+@pytest.mark.parametrize("contig", ["X", "chrX", "Y", "chrM", "MT"])
+def test_haploid_calls_outside_the_panel_stop_no_run(tmp_path, contig):
+    path = vcf(tmp_path, "A C . PASS . GT 0 1/1", SNP)
+    with pytest.raises(UserError, match="haploid"):
+        remarks(path, haploid_policies("error", "auto"))
+    path.write_text(path.read_text().replace("\n1\t", f"\n{contig}\t"))
+    remarks(path, haploid_policies("error", "auto"))
+    with pytest.raises(UserError, match="haploid"):  # this contig may enter the panel
+        remarks(path, haploid_policies("error", []))
+    with pytest.raises(UserError, match="haploid"):  # and here the user decides
+        remarks(path, haploid_policies({contig: "error"}, "auto"))
+
+
+def test_haploid_policies_of_the_user_hold():
+    assert haploid_policies("missing", "auto") == {"default": "missing"}
+    given = {"X": "missing", "default": "error"}
+    found = haploid_policies(given, ["chrX", "chr7"])
+    assert found == {"chrX": "diploidize", "7": "diploidize", "chr7": "diploidize"} | given
