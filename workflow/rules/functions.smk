@@ -128,6 +128,18 @@ def null_of(order):
     return [f"results/epistasis{OF_TRAIT}/null.order{order}.tsv"] if PERMUTATIONS[order] else []
 
 
+def scan_rows(wildcards):
+    """Digest of what scans of one phenotype read of the sheet: that phenotype, strata, covariates,
+    labels and pedigree."""
+    block = CONFIG["epistasis"]
+    return STUDY.digest_of(
+        None,
+        *("cohort", "population", "group", "sex", "father", "mother"),
+        wildcards.get("trait", "phenotype"),
+        *(block["strata"], *block["covariates"]),
+    )
+
+
 def null_model_of(*orders):
     """The null model, where one of these orders is ranked by its residuals."""
     return [NULL_MODEL] if any(SCORES[order] == "residuals" for order in orders) else []

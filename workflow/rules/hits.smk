@@ -68,7 +68,7 @@ rule replicate_hits:
         phenotype={name: EPISTASIS[name] for name in ("binarize", "score")},
         seed=EPISTASIS["seed"],
         sheet=CONFIG["samples"],
-        rows=SCAN_ROWS,
+        rows=scan_rows,
         code=code_of("replicate_hits"),
     message:
         "Test the best loci in the half of the people that the scan did not see"

@@ -47,7 +47,7 @@ rule fit_null_model:
     params:
         model={name: EPISTASIS[name] for name in ("covariates", "pcs", "transform", "seed")},
         sheet=CONFIG["samples"],
-        rows=SCAN_ROWS,
+        rows=scan_rows,
         code=code_of("fit_null_model"),
     message:
         "Fit the null model of the epistasis scans"

@@ -17,14 +17,6 @@ QUANTITATIVE = bool(EPISTASIS["order"]) and is_quantitative(
 ORDERS = sorted(EPISTASIS["order"])
 REORDERED = multiext(f"results/reorder{OF_TRAIT}/", "onehot.npy", "sites.tsv", "samples.tsv")
 
-#: What scans read of the sheet: phenotypes, strata, covariates, labels and pedigree.
-SCAN_ROWS = STUDY.digest_of(
-    None,
-    *("cohort", "population", "group", "sex", "father", "mother", "phenotype"),
-    *traits_of(EPISTASIS),
-    *(EPISTASIS["strata"], *EPISTASIS["covariates"]),
-)
-
 
 rule reorder:
     input:
@@ -53,7 +45,7 @@ rule build_onehot:
         runtime=minutes(mb=1 / 20),
     params:
         sheet=CONFIG["samples"],
-        rows=SCAN_ROWS,
+        rows=scan_rows,
         strata=EPISTASIS["strata"],
         phenotype={name: EPISTASIS[name] for name in ("binarize", "score")},
         replication=EPISTASIS["replication"],

@@ -175,8 +175,8 @@ def test_without_beagle_the_mode_is_used_and_a_warning_says_so(tmp_path, monkeyp
 @needs_beagle
 def test_the_error_message_of_beagle_is_passed_on(tmp_path):
     _, shown, sites = make_target(40)
-    (tmp_path / "map.txt").write_text("1 . 0 1\n1 . 5 900000\n1 . 6 900000\n")
-    with pytest.raises(UserError, match=r"Beagle stopped on contig '1': .*position"):
+    (tmp_path / "map.txt").write_text("1 . 5 1\n1 . 5 900000\n")
+    with pytest.raises(UserError, match=r"Beagle stopped on contig '1': .*same genetic position"):
         fill_window(shown, sites, "1", Beagle(map=tmp_path / "map.txt"), tmp_path)
 
 
