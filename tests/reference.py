@@ -89,7 +89,10 @@ def _parse_record(line: str, n_line: int, parsed: ParsedVcf, haploid: str | dict
         depths = [t[at] if at < len(t) else "." for t in texts]
         calls = [t[gt] if gt < len(t) else "" for t in texts]
         phases = [1 if "|" in call else 0 if "/" in call else -1 for call in calls]
-        remove_without_depth(row, depths, phases, counts)
+        places = [keys.index(name) for name in ("GP", "DS") if name in keys]
+        number = r"[+-]?(\.?[0-9])"
+        stated = [any(k < len(t) and re.match(number, t[k]) for k in places) for t in texts]
+        remove_without_depth(row, depths, phases, counts, stated)
     if re.search("[\0\r\ud800-\udfff]", chrom + site_id):  # surrogates: bytes that are not UTF-8
         raise ValueError("name")
     counts["snps"] += 1
@@ -111,13 +114,21 @@ def count_filtered(failed: list[str], counts: dict[str, int]) -> None:
 
 
 def remove_without_depth(
-    row: list[int], depths: list[str], phases: list[int], counts: dict[str, int]
+    row: list[int],
+    depths: list[str],
+    phases: list[int],
+    counts: dict[str, int],
+    stated: list[bool],
 ) -> None:
-    """Make calls of 0/0 with a depth of 0 missing. `phases`: 1 phased, 0 not, -1 haploid."""
+    """Make calls of 0/0 with a depth of 0 missing that are not imputed.
+
+    `phases`: 1 phased, 0 not, -1 haploid. `stated`: whether GP or DS has a value.
+    """
     removed = [
         k
         for k, depth in enumerate(depths)
         if row[k] == 0 and re.match(r"[+-]?0+(?!\.?[0-9])", depth)
+        if phases[k] != 1 and not stated[k]
     ]
     for k in removed:
         row[k] = -1

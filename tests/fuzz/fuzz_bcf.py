@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import random
 import re
 import struct
@@ -52,7 +53,7 @@ from reference import (
 from popdesic.io.errors import UserError
 from popdesic.io.vcf_header import read_header
 
-KEYS = ["PASS", "q10", "AC", "GT", "DP", "GQ"]
+KEYS = ["PASS", "q10", "AC", "GT", "DP", "GQ", "DS"]
 SIZES = {INT8: 1, INT16: 2, INT32: 4, FLOAT: 4, CHAR: 1}
 
 
@@ -283,7 +284,7 @@ def _parse_record(shared, own, number, parsed, contigs, keys, haploid) -> None:
             raise ValueError("key")
         cursor.value()
     cursor = Cursor(own)
-    gt = dp = None
+    gt = dp = ds = None
     for _ in range(second >> 24):
         key = cursor.integer()
         if key < 0:
@@ -293,6 +294,8 @@ def _parse_record(shared, own, number, parsed, contigs, keys, haploid) -> None:
             gt = value
         if keys.get(key) == "DP" and dp is None and value[0] != CHAR and value[1] > 0:
             dp = value
+        if keys.get(key) == "DS" and ds is None and value[0] != CHAR and value[1] > 0:
+            ds = value
     pos += 1
     if not 0 <= pos < 2**31:
         raise ValueError("pos")
@@ -329,7 +332,11 @@ def _parse_record(shared, own, number, parsed, contigs, keys, haploid) -> None:
         size = SIZES[dp[0]]
         raws = [dp[2][k * size * dp[1] :][:size] for k in range(n_samples)]
         zero = [not any(raw) or (dp[0] == FLOAT and raw == b"\0\0\0\x80") for raw in raws]
-        remove_without_depth(row, ["0" if one else "." for one in zero], phases, counts)
+        stated = [False] * n_samples
+        if ds is not None:
+            size = SIZES[ds[0]]
+            stated = [_is_number(ds[0], ds[2][k * size * ds[1] :][:size]) for k in range(n_samples)]
+        remove_without_depth(row, ["0" if one else "." for one in zero], phases, counts, stated)
     text = name.decode()  # UnicodeDecodeError is a ValueError
     if re.search("[\0\t\r\n]", text):
         raise ValueError("name")
@@ -337,6 +344,13 @@ def _parse_record(shared, own, number, parsed, contigs, keys, haploid) -> None:
     parsed.sites.append((chrom, pos, text or ".", ref, (alts or ["."])[0]))
     parsed.lines.append(number)
     parsed.genotypes.append(row)
+
+
+def _is_number(kind: int, raw: bytes) -> bool:
+    """Whether a value is none of the codes for one that is not there."""
+    if kind == FLOAT:
+        return not math.isnan(struct.unpack("<f", raw)[0])
+    return int.from_bytes(raw, "little", signed=True) >= UNKNOWN[kind] + 8
 
 
 def _failed(filters: tuple, keys: dict[int, str]) -> list[str]:

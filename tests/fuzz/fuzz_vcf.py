@@ -28,6 +28,7 @@ META = [
     '##FORMAT=<ID=GT,Number=1,Type=String,Description="Genotype">',
     '##FORMAT=<ID=DP,Number=1,Type=Integer,Description="Depth">',
     '##FORMAT=<ID=GQ,Number=1,Type=Integer,Description="Quality">',
+    '##FORMAT=<ID=DS,Number=1,Type=Integer,Description="Dosage">',
 ]
 CONTIGS = ["1", "chr2", "X", "Un_é"]
 COLUMNS = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"
@@ -57,12 +58,15 @@ def random_records(rng: random.Random, n_samples: int, *, sound: bool) -> list[l
     for _ in range(rng.choice((0, 1, 1, 2, 3, 5, 9))):
         pos = pos + rng.randrange(3) if rng.random() < 0.9 else rng.randrange(300)
         ref, alt = rng.choice(REFS if rng.random() < 0.5 else REFS[:4]), rng.choice(ALTS)
-        keys = rng.choice(("GT", "GT", "GT", "GT:DP", "GT:DP:GQ") + (() if sound else ("DP:GT",)))
+        keys = rng.choice(
+            ("GT", "GT", "GT", "GT:DP", "GT:DP:GQ", "GT:DS:DP") + (() if sound else ("DP:GT",))
+        )
         columns = []
         for _ in range(n_samples):
             few = usual or rng.random() < 0.9
             call = rng.choice(PLAIN_CALLS if few else OTHER_CALLS)
             values = {"GT": call, "DP": str(rng.choice((7, 130, 0, "."))), "GQ": "."}
+            values["DS"] = str(rng.choice((0, 1, ".")))
             column = [values[key] for key in keys.split(":")]
             keep = len(column) if rng.random() < 0.8 else rng.randint(1, len(column))
             columns.append(":".join(column[:keep]))
@@ -165,7 +169,14 @@ def assert_as_htslib(path: Path, found: ParsedVcf, haploid) -> None:
                 row.append(-1 if -1 in alleles or not alleles else sum(alleles))
         if "DP" in v.FORMAT:
             depths = v.format("DP")[:, 0].tolist()
-            row = [-1 if g == d == 0 else g for g, d in zip(row, depths, strict=True)]
+            calls = v.genotype.array().tolist()
+            sure = [bool(call[-1]) and sum(a != -2 for a in call[:-1]) == 2 for call in calls]
+            if "DS" in v.FORMAT:
+                sure = [s or d >= 0 for s, d in zip(sure, v.format("DS")[:, 0], strict=True)]
+            row = [
+                -1 if g == d == 0 and not s else g
+                for g, d, s in zip(row, depths, sure, strict=True)
+            ]
         sites.append((v.CHROM, v.POS, v.ID or ".", v.REF, alt))
         rows.append(row)
     reader.close()

@@ -250,7 +250,7 @@ def _remarks_on_counts(decode: DecodeCounts) -> list[str]:
     if decode.no_depth:
         remarks.append(
             f"{decode.no_depth} calls 0/0 with a depth (DP) of 0 were set to missing: no read "
-            "supports them."
+            "supports them, and they are not imputed (phased, or with GP or DS)."
         )
     return remarks
 

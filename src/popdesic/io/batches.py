@@ -75,10 +75,10 @@ class DecodeCounts:
 
     SNPs that failed a filter are `filtered`, those below the limit of QUAL `low_qual`. `filters`
     has the number of filtered SNPs by the name of the filter; one that failed two counts in both.
-    A call that a limit made missing counts once, at the first of `no_depth` (0/0 of no read),
-    `low_dp`, `high_dp`, `low_gq` and `unbalanced`. `removed` has these calls by sample, int64
-    (n_samples,) or empty. `dropped_at` says where the dropped records lie: contig, starts from 0
-    and ends, except those without a position.
+    A call that a limit made missing counts once, at the first of `no_depth` (0/0 of no read,
+    neither phased nor with GP or DS), `low_dp`, `high_dp`, `low_gq` and `unbalanced`. `removed` has
+    these calls by sample, int64 (n_samples,) or empty. `dropped_at` says where the dropped records
+    lie: contig, starts from 0 and ends, except those without a position.
 
     `reference_blocks` are records of a gVCF that say where samples have no variant. `blocks` has
     their intervals of homozygous REF calls: contig, start from 0, end, number of the sample.

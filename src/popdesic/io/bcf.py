@@ -25,6 +25,8 @@ from .vcf_header import LONGEST_RECORD, VcfHeader
 
 #: Upper bound of a contig's or key's index: names are looked up in an array of that size.
 MOST_NAMES = 1 << 24
+# Fields of calls in the order of `bcf_records.decode_records`.
+CALL_FIELDS = ("GT", "GQ", "DP", "AD", "MIN_DP", "GP", "DS")
 
 #: Header lines that define contigs and keys, and their fields: a value is quoted, or ends at a
 #: comma or '>'.
@@ -173,7 +175,7 @@ def _decode(
         len(data),
         n_samples,
         policies,
-        np.array([index_of.get(name, -1) for name in ("GT", "GQ", "DP", "AD", "MIN_DP")], np.int64),
+        np.array([index_of.get(name, -1) for name in CALL_FIELDS], np.int64),
         genotypes,
         table,
         values,

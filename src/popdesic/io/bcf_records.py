@@ -350,10 +350,24 @@ def _passes(data, p, end, accepted):
 
 
 @njit(cache=True, nogil=True)
+def _is_phased(data, start, kind, width, sample):
+    """Return 1 if a call of GT is phased, 0 if not, -1 if it has one allele."""
+    if width < 2:
+        return -1
+    size = _SIZES[kind]
+    second = _read_int(data, start + (sample * width + 1) * size, kind)
+    lowest = -128 if kind == INT8 else -32768 if kind == INT16 else -(2**31)
+    return -1 if second == lowest + 1 else second & 1
+
+
+@njit(cache=True, nogil=True)
 def _limit_calls(
     data, row, places, kinds, widths, gt_start, gt_kind, gt_width, limits, counts, removed
 ):
-    """As `vcf_text._limit_calls`; `places`, `kinds`, `widths`: of GQ, DP, AD, width 0 for none."""
+    """As `vcf_text._limit_calls`.
+
+    `places`, `kinds`, `widths`: of GQ, DP, AD, MIN_DP, GP and DS; width 0 for none.
+    """
     any_removed = False
     for sample in range(len(row)):
         if row[sample] < 0:
@@ -366,7 +380,14 @@ def _limit_calls(
         if widths[0] > 0:
             step = widths[0] * _SIZES[kinds[0]]
             gq = _read_number(data, places[0] + sample * step, kinds[0])
+        imputed = False  # `vcf_text._is_imputed`
         if row[sample] == 0 and dp == 0:
+            imputed = _is_phased(data, gt_start, gt_kind, gt_width, sample) == 1
+            for k in (4, 5):
+                if widths[k] > 0:
+                    at = places[k] + sample * widths[k] * _SIZES[kinds[k]]
+                    imputed |= not np.isnan(_read_number(data, at, kinds[k]))
+        if row[sample] == 0 and dp == 0 and not imputed:
             fault = NO_DEPTH
         elif limits[MIN_DP] > 0 and dp < limits[MIN_DP]:
             fault = LOW_DP
@@ -387,15 +408,9 @@ def _limit_calls(
             any_removed = True
             counts[fault] += 1
             counts[MISSING_CALLS] += 1
-            size = _SIZES[gt_kind]
-            at = gt_start + sample * gt_width * size
-            ended = gt_width < 2
-            if not ended:
-                second = _read_int(data, at + size, gt_kind)
-                lowest = -128 if gt_kind == INT8 else -32768 if gt_kind == INT16 else -(2**31)
-                ended = second == lowest + 1
-            if not ended:
-                counts[PHASED if _read_int(data, at + size, gt_kind) & 1 else UNPHASED] -= 1
+            phased = _is_phased(data, gt_start, gt_kind, gt_width, sample)
+            if phased >= 0:
+                counts[PHASED if phased else UNPHASED] -= 1
     counts[THINNED_SITES] += any_removed
 
 
@@ -429,9 +444,9 @@ def decode_records(
     data : (size) uint8
     policies : (n_contigs) int64
         Policy for haploid calls, by contig index; -1 where the header has no such contig.
-    keys : (5) int64
-        Indices of GT, GQ, DP, AD and MIN_DP in the header's dictionary, -1 for one that it does not
-        have.
+    keys : (7) int64
+        Indices of GT, GQ, DP, AD, MIN_DP, GP and DS in the header's dictionary, -1 for one that it
+        does not have.
     genotypes : (capacity, n_samples) int8
         Receives ALT counts 0, 1, 2, or -1 for missing; see `row_capacity`.
     fields : (capacity, N_FIELDS) int64
@@ -465,7 +480,7 @@ def decode_records(
     n_records = 0
     n_dropped = 0
     n_blocks = 0
-    places, kinds, widths = np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64)
+    places, kinds, widths = np.zeros(6, np.int64), np.zeros(6, np.int64), np.zeros(6, np.int64)
     other_counts, other_error = np.zeros(len(counts), np.int64), np.zeros(6, np.int64)
     other_removed = np.zeros(n_samples, np.int64)
     p = 0
@@ -539,7 +554,7 @@ def decode_records(
                 return n_sites, n_dropped, n_blocks
             if key == keys[0] and gt_width < 0:
                 gt_kind, gt_width, gt_start = _read_type(data, p, end)
-            for k in range(4):
+            for k in range(6):
                 if key == keys[k + 1] and widths[k] == 0:
                     kinds[k], widths[k], places[k] = _read_type(data, p, end)
                     if kinds[k] == CHAR:
@@ -593,6 +608,7 @@ def decode_records(
                 continue
             if widths[3] > 0:  # the least depth of the block
                 places[1], kinds[1], widths[1] = places[3], kinds[3], widths[3]
+            widths[4:] = 0
             _limit_calls(
                 data,
                 row,

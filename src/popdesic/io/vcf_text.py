@@ -475,9 +475,9 @@ def _read_number(text, start):
 
 
 @njit(cache=True, nogil=True)
-def _call_fault(genotype, gq, dp, ref_reads, alt_reads, limits):
+def _call_fault(genotype, gq, dp, ref_reads, alt_reads, imputed, limits):
     """Return the slot that counts a call beyond a limit, 0 for one within; NaN is within."""
-    if genotype == 0 and dp == 0:
+    if genotype == 0 and dp == 0 and not imputed:
         return NO_DEPTH
     if limits[MIN_DP] > 0 and dp < limits[MIN_DP]:
         return LOW_DP
@@ -493,15 +493,42 @@ def _call_fault(genotype, gq, dp, ref_reads, alt_reads, limits):
 
 
 @njit(cache=True, nogil=True)
-def _limit_calls(text, start, row, gt, gq, dp, ad, limits, counts, removed):
+def _states(text, start, index):
+    """Whether the field `index` (-1: none) of the call that starts at a byte has a number."""
+    if index < 0:
+        return False
+    p = start
+    for _ in range(index):
+        while text[p] != COLON and text[p] != TAB and text[p] != NEWLINE:
+            p += 1
+        if text[p] != COLON:
+            return False
+        p += 1
+    return not np.isnan(_read_number(text, p))
+
+
+@njit(cache=True, nogil=True)
+def _is_imputed(text, start, gt, gp, ds):
+    """Whether the call at a byte is phased, or states GP or DS: it does not rest on its own reads.
+
+    `gt` is the first byte of its genotype; `gp` and `ds` are indices in FORMAT, -1 for none.
+    """
+    p = gt
+    while ZERO <= text[p] <= ZERO + 9:
+        p += 1
+    return text[p] == PIPE or _states(text, start, gp) or _states(text, start, ds)
+
+
+@njit(cache=True, nogil=True)
+def _limit_calls(text, start, row, gt, gq, dp, ad, gp, ds, limits, counts, removed):
     """Make the calls of one record missing that are beyond a limit, and count them.
 
-    `start` is that of the first sample's column; `gt`, `gq`, `dp` and `ad` are indices of these
-    fields in FORMAT, -1 for one that is not needed.
+    `start` is that of the first sample's column; `gt`, `gq`, `dp`, `ad`, `gp` and `ds` are indices
+    of these fields in FORMAT, -1 for one that is not there or not needed.
     """
     sample = 0
     index = 0
-    value = block = start
+    value = block = column = start
     at_gt = at_gq = at_dp = at_ad = np.int64(-1)
     any_removed = False
     while True:
@@ -525,8 +552,10 @@ def _limit_calls(text, start, row, gt, gq, dp, ad, limits, counts, removed):
             if row[sample] >= 0:
                 fault = 0
                 if gq < 0 and ad < 0 and limits[MIN_DP] == 0 and limits[MAX_DP] == 0:
-                    if row[sample] == 0 and at_dp >= 0 and text[at_dp] == ZERO:
-                        fault = NO_DEPTH if _read_number(text, at_dp) == 0 else 0
+                    none = row[sample] == 0 and at_dp >= 0 and text[at_dp] == ZERO
+                    none = none and _read_number(text, at_dp) == 0
+                    if none and not _is_imputed(text, column, at_gt, gp, ds):
+                        fault = NO_DEPTH
                 else:
                     quality = _read_number(text, at_gq) if at_gq >= 0 else np.nan
                     depth = _read_number(text, at_dp) if at_dp >= 0 else np.nan
@@ -542,7 +571,10 @@ def _limit_calls(text, start, row, gt, gq, dp, ad, limits, counts, removed):
                             at_ad += 1
                         if text[at_ad] == COMMA:
                             alt_reads = _read_number(text, at_ad + 1)
-                    fault = _call_fault(row[sample], quality, depth, ref_reads, alt_reads, limits)
+                    imputed = depth == 0 and _is_imputed(text, column, at_gt, gp, ds)
+                    fault = _call_fault(
+                        row[sample], quality, depth, ref_reads, alt_reads, imputed, limits
+                    )
                 if fault > 0:
                     row[sample] = -1
                     removed[sample] += 1
@@ -559,6 +591,7 @@ def _limit_calls(text, start, row, gt, gq, dp, ad, limits, counts, removed):
                 counts[THINNED_SITES] += any_removed
                 return
             index = 0
+            column = value
             at_gq = at_dp = at_ad = np.int64(-1)
         block += BLOCK
 
@@ -801,6 +834,8 @@ def decode_records(
                         gq_index,
                         dp_index,
                         -1,
+                        -1,
+                        -1,
                         limits,
                         other_counts,
                         other_removed,
@@ -872,6 +907,8 @@ def decode_records(
                     gq_index,
                     dp_index,
                     ad_index,
+                    _find_key(text, first, last, 71, 80),
+                    _find_key(text, first, last, 68, 83),
                     limits,
                     counts,
                     removed,

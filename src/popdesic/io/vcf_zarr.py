@@ -17,7 +17,18 @@ from .errors import UserError
 from .genotypes import pack_bed
 from .site_rows import batch_of, keep_snps
 from .vcf_errors import record_error, show
-from .zarr_store import CALLS, FAULTS, FILL, MARKS, PHASE, SITE_ARRAYS, Store, damaged, open_store
+from .zarr_store import (
+    CALLS,
+    FAULTS,
+    FILL,
+    IMPUTED,
+    MARKS,
+    PHASE,
+    SITE_ARRAYS,
+    Store,
+    damaged,
+    open_store,
+)
 
 
 def stream_zarr(
@@ -101,6 +112,11 @@ def _read_block(
     if not refused[0] and (genotypes[lone] > 0).any():
         row, sample = np.argwhere(genotypes[lone] > 0)[0]
         refused[:] = codes.HIGH_ALLELE, kept[lone][row], sample
+    if "call_DP" in marks and (marks["call_DP"] == 0).any():
+        try:
+            marks |= {name: np.asarray(group[name][part]) for name in IMPUTED if name in group}
+        except FAULTS as error:
+            raise damaged(store.path, error) from None
     _limit_calls(genotypes, kept, calls, phased, marks, filters, counts)
     kind, row, sample = refused.tolist()
     error = None
@@ -142,6 +158,12 @@ def _limit_calls(
     dp, gq = of("call_DP"), of("call_GQ")
     open_calls = genotypes >= 0
     faults = {"no_depth": (genotypes == 0) & (dp == 0)}
+    if faults["no_depth"].any():  # not of those that are phased or state GP or DS
+        faults["no_depth"] &= ~(phased[kept] & ((calls[kept] > FILL).sum(axis=2) == 2))
+        for name in IMPUTED:
+            if name in marks:
+                value = marks[name][kept].reshape(*genotypes.shape, -1)[:, :, 0]
+                faults["no_depth"] &= np.isnan(value) if value.dtype.kind == "f" else value < 0
     if filters.min_dp:
         faults["low_dp"] = dp < filters.min_dp
     if filters.max_dp:

@@ -27,6 +27,8 @@ SITE_ARRAYS = ("variant_contig", "variant_position", "variant_id", "variant_alle
 CALLS, PHASE = "call_genotype", "call_genotype_phased"
 #: Arrays that say what the file thinks of its sites and calls; a store may lack any.
 MARKS = ("variant_filter", "variant_quality", "call_GQ", "call_DP", "call_AD")
+#: Arrays of which a stated value says that a call is imputed.
+IMPUTED = ("call_GP", "call_DS")
 #: Arrays of dosages and of genotype probabilities.
 DOSAGES = ("call_DS", "call_GP", "call_HDS")
 #: Arrays without a chunk of nothing but fill values (a position is not 0 at 1 000 sites in a row).

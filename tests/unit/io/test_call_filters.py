@@ -29,6 +29,8 @@ HEADER = """##fileformat=VCFv4.2
 ##FORMAT=<ID=AD,Number=R,Type=Integer,Description="x">
 ##FORMAT=<ID=DP,Number=1,Type=Integer,Description="x">
 ##FORMAT=<ID=GQ,Number=1,Type=Integer,Description="x">
+##FORMAT=<ID=GP,Number=G,Type=Float,Description="x">
+##FORMAT=<ID=DS,Number=A,Type=Float,Description="x">
 #CHROM	POS	ID	REF	ALT	QUAL	FILTER	INFO	FORMAT
 """
 FILTERS = [
@@ -62,6 +64,13 @@ def draw(seed: int = 1) -> list[list[str]]:
         qual = rng.choice(["50", "12.5", ".", "1e1"])
         marks = rng.choice(["PASS", ".", "LowQual", "q10", "LowQual;q10"])
         row = ["1", str(10 * site + 1), ".", "A", alt, qual, marks, ".", "GT:AD:DP:GQ", *calls]
+        if rng.random() < 0.3:  # an imputed record
+            key = rng.choice(["GP", "DS"])
+            row[8] = f"GT:{key}:AD:DP:GQ"
+            value = {"GP": "0.9,.1,0", "DS": "1e-1"}[key] if alt != "." else "."
+            for k in range(9, len(row)):
+                gt, _, rest = row[k].partition(":")
+                row[k] = f"{gt}:{rng.choice([value, '.'])}:{rest}"
         rows.append(row)
     return rows
 
@@ -94,12 +103,14 @@ def expected(rows: list[list[str]], filters: CallFilters):
         found = []
         before = sum(counts.get(name, 0) for name in REASONS)
         for sample, call in enumerate(row[9:]):
-            gt, ad, dp, gq = (*call.split(":"), ".", ".")[:4]
+            told = dict(zip(row[8].split(":"), call.split(":"), strict=False))
+            gt, ad, dp, gq = (told.get(name, ".") for name in ("GT", "AD", "DP", "GQ"))
+            imputed = "|" in gt or any(told.get(name, ".") != "." for name in ("GP", "DS"))
             genotype = -1 if "." in gt else gt.count("1")
             depth, quality = number(dp), number(gq)
             reads = [number(one) for one in ad.split(",")]
             reason = None
-            if genotype == 0 and depth == 0:
+            if genotype == 0 and depth == 0 and not imputed:
                 reason = "no_depth"
             elif genotype >= 0 and filters.min_dp and depth < filters.min_dp:
                 reason = "low_dp"
@@ -175,6 +186,26 @@ def test_the_log_says_what_was_dropped(files, tmp_path):
     assert f"{counts['filtered']} of {N_SITES} records" in remarks[0]
     assert f"LowQual {counts['filter LowQual']}, q10 {counts['filter q10']}" in remarks[0]
     assert f"{counts['no_depth']} calls 0/0" in remarks[1]
+
+
+def test_imputed_calls_keep_genotypes_without_depth(tmp_path):
+    """A phased call, and one with GP or DS, does not rest on the reads of its own sample."""
+    calls = [
+        "GT:DP\t0|0:0\t0/0:0\t0|1:0\t1/1:0\t.|.:0\t0|0:9\t0/0:.",
+        "GT:GP:DP\t0/0:1,0,0:0\t0/0:.:0\t0/1:0,1,0:0\t0/0:.9,.1,0:0\t./.:.:0\t0/0:.:9\t0/0",
+        "GT:DP:DS\t0/0:0:0.02\t0/0:0:.\t0/0:0\t0/0:0:0\t0|0:0:.\t0/0:9:0\t0/0:00:1e-3",
+    ]
+    rows = [
+        ["1", str(k + 1), ".", "A", "C", ".", ".", ".", *call.split("\t")]
+        for k, call in enumerate(calls)
+    ]
+    wanted = [[0, -1, 1, 2, -1, 0, 0], [0, -1, 1, 0, -1, 0, 0], [0, -1, -1, 0, 0, 0, 0]]
+    for source in write(tmp_path, rows).values():
+        counts = ingest_cohort(source, tmp_path / "raw").as_dict()
+        assert unpack_bed(open_bed(tmp_path / "raw"), N_SAMPLES).tolist() == wanted
+        assert counts["no_depth"] == 4
+        limited = ingest_cohort(source, tmp_path / "raw", filters=CallFilters(min_dp=1)).as_dict()
+        assert (limited["no_depth"], limited["low_dp"]) == (4, 10)  # the user's limit holds for all
 
 
 def test_filters_of_pgen(tmp_path):
