@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..io.errors import UserError
+from ..io.sites import canonical_contig
 from .absent import (
     COUNTS,
     UNSTATED,
@@ -73,6 +74,7 @@ class Union:
         self._tables, self._genotypes, self._absent = site_tables, genotypes, absent
         self._founders: list[_Founder] = []
         self._places = Places()
+        self._names: dict[str, str] = {}
 
     def add(self, cohort: str, table: pd.DataFrame) -> None:
         """Add the sites of the next founder: `SITE`, `COUNTS`, `LEAST`, of the first also `id`.
@@ -83,6 +85,7 @@ class Union:
             Its alleles show another genome build, or absent sites cannot be read as REF.
         """
         self.steps.append(PanelStep("founder", cohort, len(table)))
+        table = self._with_one_spelling(table)
         founder = self._founder(cohort, table)
         if not self._founders:
             self._begin(founder, table)
@@ -112,6 +115,15 @@ class Union:
             self.steps.append(PanelStep("one_allele", "founders", int((~one_allele).sum())))
             sites = sites[~one_allele]
         return sites
+
+    def _with_one_spelling(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The table with contigs as they were first spelt: `chr1` and `1` are the same."""
+        names = {
+            one: self._names.setdefault(canonical_contig(one), one) for one in table.chrom.unique()
+        }
+        if all(one == spelt for one, spelt in names.items()):
+            return table
+        return table.assign(chrom=table.chrom.map(names))
 
     def _founder(self, cohort: str, table: pd.DataFrame) -> _Founder:
         n_samples = int(table[COUNTS].iloc[0].sum()) if len(table) else 0

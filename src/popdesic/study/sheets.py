@@ -411,7 +411,7 @@ def cohort_absent(study: Study, cohort: str) -> list[str]:
 
 def said_of_absent(study: Study, cohort: str) -> str:
     """What the sheet says of a cohort's absent sites, in words; empty if it says nothing."""
-    rule, mask, _ = cohort_absent(study, cohort)
+    rule, mask = study.cohorts.absent[cohort], study.cohorts["callable"][cohort]
     if rule == "auto":
         return f"absent sites: homozygous reference within {mask}" if mask else ""
     return "absent sites: " + {"reference": "homozygous reference"}.get(rule, rule)

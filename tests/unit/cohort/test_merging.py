@@ -278,6 +278,26 @@ def test_a_position_with_other_alleles_is_not_reference(tmp_path):
     assert counts["panel_sites_absent"] == 1
 
 
+@pytest.mark.parametrize("spelt", ["chr{}", "{}"])
+def test_contigs_of_the_panel_have_one_spelling(tmp_path, spelt):
+    """Sites that only a founder lists that says `1` join those of `chr1` from another."""
+    whole = joint(5)
+    other = {"{}": "chr{}", "chr{}": "{}"}[spelt]
+    cohorts = [
+        replace(variants(one), sites=[(name.format(s[0]), *s[1:]) for s in variants(one).sites])
+        for one, name in zip(whole, (spelt, other, other), strict=True)
+    ]
+    word = {one.name: Absent("reference") for one in cohorts}
+    panel, _ = panel_of(tmp_path, cohorts, word)
+    assert panel.chrom.unique().tolist() == [spelt.format(k) for k in (1, 2)]
+    (tmp_path / "same").mkdir()
+    same, _ = panel_of(tmp_path / "same", [variants(one) for one in whole], word)
+    assert panel.pos.tolist() == same.pos.tolist()
+    for cohort, one in zip(cohorts, whole, strict=True):
+        genotypes, _ = encoded(tmp_path, cohort, word[cohort.name])
+        np.testing.assert_array_equal(genotypes, truth(one, same))
+
+
 def test_absent_missing_keeps_the_shared_sites(tmp_path):
     files = [variants(one) for one in joint(6)]
     shared = set.intersection(*({s[2] for s in one.sites} for one in files))

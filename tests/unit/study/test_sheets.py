@@ -24,6 +24,7 @@ from popdesic.study.sheets import (
     load_study,
     read_sheet,
     remark_on_excluded,
+    said_of_absent,
 )
 
 COHORTS = "cohort\tgenotypes\tfounder\n"
@@ -398,6 +399,8 @@ def test_columns_on_absent_sites(tmp_path):
     }
     rule, mask, _ = cohort_absent(study, "south")
     assert (rule, mask) == ("reference", "")
+    # From any folder: `check STUDY` prints it after it has left the study's.
+    assert said_of_absent(study, "north") == "absent sites: homozygous reference within mask.bed"
 
 
 @pytest.mark.parametrize(
