@@ -371,7 +371,9 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--cohort", metavar="NAME", help="a cohort whose row was deleted, instead of a sample"
     )
-    command.add_argument("--yes", action="store_true", help="without it, only say what is done")
+    command.add_argument(
+        "--yes", action="store_true", help="without it, only list what would be done"
+    )
 
     command = add(
         "place",

@@ -30,7 +30,7 @@ def test_masked_cohorts_and_a_newcomer(tmp_path):
     scene = Scene(tmp_path, 7, 8, 900_000, 0.85)
     write_sheets(tmp_path, scene, NAMES, masked=False)
     said = snakemake(tmp_path, "encode", fails=True)
-    assert "lists variant sites alone" in said
+    assert "lists variant sites only" in said
     assert not (tmp_path / "results").exists(), "before any job"
     write_sheets(tmp_path, scene, NAMES[:2])
     snakemake(tmp_path, "encode")

@@ -101,7 +101,7 @@ def test_the_page_says_what_is_left_out(studies):
     assert set(quality["samples"]) == {str(sum(SIZES[:2]))}
     assert not quality.rank_correlation.isin(["NA"]).any()
     assert (quality.trustworthiness_se.astype(float) > 0).all()
-    assert "Behind ± stands the standard error of the mean" in page
+    assert "± is the standard error of the mean" in page
     tree = (sparse / "results/communities/tree.nwk").read_text()
     assert tree.count(",") > 50
 

@@ -195,7 +195,7 @@ def require_limits(given: dict, limits: type, what: str) -> None:
     unknown = given.keys() - fields.keys()
     if unknown:
         raise ValueError(
-            f"{sorted(unknown)[0]} is no limit of {what}; give some of {', '.join(fields)}."
+            f"{sorted(unknown)[0]} is not a limit of {what}; give some of {', '.join(fields)}."
         )
     for name, value in given.items():
         default = fields[name].default

@@ -102,8 +102,8 @@ def ibd_segments(
         frequency = frequency_array(af, planes.n_sites)
     elif planes.n_samples < FEWEST_SAMPLES:
         raise ValueError(
-            f"genotypes are of {planes.n_samples} samples, but ALT frequencies of samples take at "
-            f"least {FEWEST_SAMPLES}; give af, frequencies in their population, or more samples."
+            f"genotypes are of {planes.n_samples} samples, but ALT frequencies need at least "
+            f"{FEWEST_SAMPLES}; give af (frequencies in their population), or more samples."
         )
     else:
         frequency = _own_frequency(planes, threads)

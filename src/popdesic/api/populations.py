@@ -321,7 +321,7 @@ def _counts(
         raise ValueError("no sample has a population; give a label for some of them.")
     if len(names) < fewest:
         raise ValueError(
-            f"populations are {', '.join(names)} alone; give labels of at least {fewest}."
+            f"populations names only {', '.join(names)}; give labels of at least {fewest}."
         )
     used = site_bits(planes)
 

@@ -257,9 +257,9 @@ def _covariates(given: ArrayLike | None, known: np.ndarray) -> np.ndarray:
     kept = independent_columns(np.ones((int(used.sum()), 1)), values[used])
     if used.any():
         for k in sorted(set(range(width)) - set(kept)):
-            why = "follows from the columns before it"
+            why = "is a linear combination of the columns before it"
             if not values[used, k].any():
-                why = "is the same for all samples that are tested"
+                why = "is constant over the samples tested"
             warnings.warn(f"covariates[:, {k}] {why}; it is left out.", stacklevel=3)
     return values[:, kept]
 

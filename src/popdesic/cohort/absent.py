@@ -232,10 +232,10 @@ def refuse_lack(cohort: str, lack: Lack, others: str, n_sites: int) -> None:
         f", which changes heterozygosity by {lack.bias - 1:+.0%}" if lack.bias == lack.bias else ""
     )
     raise UserError(
-        f"cohort '{cohort}' lists variant sites alone ({n_sites} sites) "
+        f"cohort '{cohort}' lists variant sites only ({n_sites} sites) "
         f"and lacks {lack.lacking} of {lack.wanted} sites of {others} "
-        f"({lack.lacking / lack.wanted:.0%}), so shared sites are those that vary in every "
+        f"({lack.lacking / lack.wanted:.0%}), so shared sites would be those that vary in every "
         f"cohort{bias}; name a BED mask in its row of the cohort sheet (column callable), give a "
-        "gVCF, or write absent = reference if you know that it is "
-        "homozygous reference there."
+        "gVCF, or write absent = reference if you know that its samples are homozygous reference "
+        "there."
     )

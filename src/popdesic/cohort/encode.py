@@ -203,7 +203,7 @@ class OnPanel:
             raise UserError(
                 f"cohort '{cohort}' has REF and ALT swapped at {int(self.found.swapped.sum())} of "
                 f"{int((self.found.row >= 0).sum())} panel sites, so its absent sites "
-                "cannot be read as homozygous reference; set REF by the genome (plink2 "
+                "cannot be read as homozygous reference; set REF to the genome's base (plink2 "
                 "--ref-from-fa, bcftools +fixref), or write absent = missing in the cohort sheet."
             )
         if (
@@ -223,8 +223,8 @@ class OnPanel:
             return []
         doubtful = int(self.found.doubtful.sum())
         text = (
-            f"{turned} of {turned + self.found.plain} sites of cohort {cohort} are on the other "
-            "strand and were turned"
+            f"{turned} of {turned + self.found.plain} sites of cohort {cohort} are on the opposite "
+            "strand and were flipped"
         )
         if doubtful:
             text += f"; {doubtful} A/T and C/G sites, where strands look alike, are missing"

@@ -187,7 +187,7 @@ def remarks_on_records(
         remarks.append(
             f"{source}: {counts.filtered} of {'its' if found.whole else 'the first'} "
             f"{counts.records} records are dropped, because their FILTER is not PASS ({names}); "
-            "ingest.filter names those to accept."
+            "name those to accept in ingest.filter."
         )
     if not counts.snps:
         none = (

@@ -245,7 +245,7 @@ def _remarks_on_counts(decode: DecodeCounts) -> list[str]:
         names = ", ".join(f"{name} {number}" for name, number in sorted(decode.filters.items()))
         remarks.append(
             f"{decode.filtered} of {decode.records} records were dropped because their FILTER is "
-            f"not PASS ({names}); ingest.filter names those to accept."
+            f"not PASS ({names}); name those to accept in ingest.filter."
         )
     if decode.no_depth:
         remarks.append(

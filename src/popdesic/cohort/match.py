@@ -282,7 +282,7 @@ def require_one_build(found: Matched, shown: str, other: str) -> None:
         raise UserError(
             f"{shown} and {other} share {found.positions} positions, but only "
             f"{found.compatible} of these have the same alleles on either strand "
-            f"({found.compatible / found.positions:.0%}; {found.chance:.0%} would by chance): they "
+            f"({found.compatible / found.positions:.0%}; by chance {found.chance:.0%}): they "
             "are of different genome builds; lift one of them over (bcftools +liftover, CrossMap) "
             "and run again."
         )

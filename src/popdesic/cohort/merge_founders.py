@@ -216,7 +216,7 @@ class Union:
         self._lost[: len(lost)] |= lost
         if n := int((here & found.flipped).sum()):
             logger.info(
-                "%d of %d sites of founder %s are on the other strand and were turned",
+                "%d of %d sites of founder %s are on the opposite strand and were flipped",
                 n,
                 n + found.plain,
                 cohort,
@@ -230,9 +230,9 @@ class Union:
             raise UserError(
                 f"founder '{founder.cohort}' has REF and ALT swapped at {turned} of "
                 f"{int(found.listed.sum())} sites shared with {self._founders[0].cohort}, so "
-                f"absent sites of {covered[0]} cannot be read as homozygous reference; set REF by "
-                "the genome (plink2 --ref-from-fa, bcftools +fixref), or write absent = missing in "
-                "the cohort sheet."
+                f"absent sites of {covered[0]} cannot be read as homozygous reference; set REF to "
+                "the genome's base (plink2 --ref-from-fa, bcftools +fixref), or write "
+                "absent = missing in the cohort sheet."
             )
 
     def _complete(self, table: pd.DataFrame, found: Matched) -> None:

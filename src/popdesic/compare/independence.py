@@ -118,12 +118,13 @@ INBRED = -0.5
 TRIANGLES = 0.5
 FEW_HETEROZYGOTES = (
     "The founders have too few heterozygotes, as inbred lines, selfing plants and haploid samples "
-    "have. So KING-robust kinship is not used, and only copies are found, by their genotypes."
+    "have. So KING-robust kinship is not used, and only duplicates are found, by their genotypes."
 )
 NO_PEDIGREE = (
     "Most pairs of founders that look like parent and child form triangles, which no pedigree has. "
     "They are clones, or only variants were called and missing genotypes are mostly homozygous "
-    "reference. So KING-robust kinship is not used, and only copies are found, by their genotypes."
+    "reference. So KING-robust kinship is not used, and only duplicates are found, by their "
+    "genotypes."
 )
 
 

@@ -24,7 +24,7 @@ def is_too_small(method: str, n: int) -> bool:
     """Whether so few samples have no map of neighbours; the log then says so."""
     if n < FEWEST:
         log.warning(
-            "%s needs at least %d samples to define it, here are %d: it is not drawn, and its "
+            "%s needs at least %d samples to define it, but there are %d: it is not drawn, and its "
             "coordinates are NA.",
             *(method, FEWEST, n),
         )

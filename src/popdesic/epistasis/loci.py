@@ -125,7 +125,7 @@ def no_hits(order: int, named: Sequence[str]) -> pd.DataFrame:
     """
     name = NAMES[order]
     log.warning(
-        "none of the %s of sites was eligible: sites of a contig nearer than "
+        "none of the %s of sites was eligible: sites of one contig closer than "
         "epistasis.min_distance_bp and sites that are correlated are not combined, so nothing was "
         "tested.",
         name,

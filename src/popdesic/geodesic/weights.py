@@ -306,9 +306,9 @@ def fitting_number(
         if bound <= FIXED_TOLERANCE:
             return Number(dtype, scale, bound, rescaled)
         if dtype == wanted:
-            log.warning("geodesic.number %s: lengths are off by up to %.1e of them", dtype, bound)
+            log.warning("geodesic.number %s: relative error of lengths up to %.1e", dtype, bound)
             return Number(dtype, scale, bound, rescaled)
-        log.info("%s could be off by %.1e of a length: trying a wider type", dtype, bound)
+        log.info("%s: relative error of lengths up to %.1e: trying a wider type", dtype, bound)
     return floating("float64", n)
 
 

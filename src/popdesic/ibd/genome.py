@@ -109,8 +109,8 @@ def prepare_genome(
     n_founders = sum(load_planes(folder)[0].n_samples for folder in folders)
     if n_founders < FEWEST_SAMPLES:
         log.warning(
-            "ibd: ALT frequencies are those of %d founders; segments may be missed with fewer than "
-            "%d, so let further samples of their population be founders",
+            "ibd: ALT frequencies come from %d founders; with fewer than %d, segments may be "
+            "missed, so make more samples of their population founders",
             *(n_founders, FEWEST_SAMPLES),
         )
     about = {

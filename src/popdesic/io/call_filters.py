@@ -85,6 +85,6 @@ class CallFilters:
                 where = "" if name == "QUAL" else "FORMAT/"
                 raise UserError(
                     f"{path}: ingest.{key} needs {where}{name}, which the file does not have; set "
-                    f"ingest.{key} to 0 and filter the files that have it before, for example with "
-                    "bcftools +setGT."
+                    f"ingest.{key} to 0 and filter the files that have it yourself, for example "
+                    "with bcftools +setGT."
                 )

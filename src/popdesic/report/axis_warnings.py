@@ -26,8 +26,8 @@ def axis_warnings(axes: dict) -> list[tuple[str, str]]:
                 "LD reaches beyond its window",
                 f"Sites of the PCA that are just more than {axes['ld_window']} apart still have a "
                 f"mean r² of {left:.2f} above chance, as in crosses, inbred lines and after a "
-                "recent bottleneck: components may show long haplotypes, and 'independent' sites "
-                "are not. Widen the window of embedding.ld_prune (such as 5 Mb), and "
+                "recent bottleneck: these sites are not independent, and components may show long "
+                "haplotypes. Widen the window of embedding.ld_prune (such as 5 Mb), and "
                 "epistasis.min_distance_bp.",
             )
         )

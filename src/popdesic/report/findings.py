@@ -191,10 +191,9 @@ def _duplicates(same: pd.DataFrame) -> list[Finding]:
         Finding(
             "warning",
             "Duplicates",
-            f"{number(n)} samples have the genotypes of another sample, as duplicates and "
-            f"identical twins do: {_listed(pairs)}. Unless you expect twins, keep one sample per "
-            "person: duplicates count twice in allele frequencies and serve as bridges in the "
-            "geodesics.",
+            f"{number(n)} samples are genotypically identical to another: {_listed(pairs)}. Unless "
+            "you expect identical twins or clones, keep one sample of each pair: duplicates count "
+            "twice in allele frequencies and serve as bridges in the geodesics.",
         )
     ]
 
@@ -293,7 +292,7 @@ def _strands(outcome: Outcome) -> list[Finding]:
         present = int(counts[cohort, "panel_sites_found"])
         text = (
             f"{number(turned)} of {plural(present, 'panel site')} of cohort {cohort} are on the "
-            "other strand and were turned"
+            "opposite strand and were flipped"
         )
         if lost:
             text += f"; {plural(lost, 'A/T and C/G site')}, where strands look alike, are missing"

@@ -28,7 +28,7 @@ def isolation_words(about: dict[str, Any]) -> str:
         )
     if found["p"] > LIMIT or found["correlation"] <= 0:
         return f"There is no evidence of isolation by distance ({shown})."
-    text = f"Places farther apart differ more ({shown})"
+    text = f"Places that are farther apart differ more ({shown})"
     within, communities = about.get("within"), about["communities"]
     if within and within["p"] <= LIMIT:
         return f"{text}, within communities too: isolation by distance."
@@ -39,8 +39,8 @@ def isolation_words(about: dict[str, Any]) -> str:
         )
     if communities is None:
         return (
-            f"{text}. Communities were not sought, so groups that live apart may explain this: it "
-            "is not called isolation by distance."
+            f"{text}. Communities were not inferred, so groups that live apart may explain this: "
+            "it is not called isolation by distance."
         )
     if communities == 1:
         return f"{text}: isolation by distance."
@@ -48,5 +48,5 @@ def isolation_words(about: dict[str, Any]) -> str:
     return (
         f"{text}. It is not called isolation by distance: the test within communities did not run. "
         f"In {number(mixed)} of {plural(about['places'], 'place')} no community has a majority, "
-        "and mixtures that differ by place give the same."
+        "and admixture that differs by place gives the same pattern."
     )

@@ -80,7 +80,7 @@ def _others(results: Path, king: int) -> str:
         counts = Counter({k: n for k, n in relations.items() if k not in (SAME, "distant")})
         if counts.total() != king:
             what = _relatives(counts) if counts else "none"
-            text += f" PC-Relate, which allows for ancestry, finds {what}."
+            text += f" PC-Relate, which accounts for ancestry, finds {what}."
             known = max(known, counts.total())
     path = results / "ibd/summary.json"
     close = surely_close(read_json(path)) if path.exists() else None
@@ -122,5 +122,5 @@ def _limit(found: Resolution | None, said: bool = False) -> str:
     if not hidden:
         return ""
     if len(hidden) == len(DEGREES):
-        return " Other relatives cannot be told from strangers on this panel."
+        return " Other relatives cannot be told from unrelated samples on this panel."
     return f" Relatives of the {hidden[0]} degree and beyond cannot all be told on this panel."

@@ -228,8 +228,8 @@ def _genotypes(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
         f"{panel['min_call_rate']:g}, a minor allele frequency of at least {panel['min_maf']:g}, "
         f"and a Hardy-Weinberg p of at least {panel['min_hwe_p']:g} (exact test {cite('hwe')}, "
         f"mid-p {cite('midp')}). "
-        f"It was tested within labelled populations of at least {LEAST_SAMPLES} samples of a "
-        "cohort; of other samples, an excess of heterozygotes alone."
+        f"It was tested within labelled populations of at least {LEAST_SAMPLES} samples per "
+        "cohort; other samples were tested for an excess of heterozygotes only."
         f"{newcomers}"
     )
     if impute["method"] == "beagle":
@@ -266,15 +266,15 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
         f"Principal components were computed from {number(axes['axis_samples'])} founders"
         f" at {number(axes['sites']['used'])} sites{chosen}, and all other samples were projected "
         f"onto them {cite('oadp')}.{_unrelated(outcome, embedding['max_kinship'], cite)} "
-        "The number of components was decided by a test at "
-        f"{axes['level']:g} of the statistic of Tracy and Widom {cite('axes')}"
+        "Components were tested with the Tracy-Widom statistic at a level of "
+        f"{axes['level']:g} {cite('axes')}"
     )
     text += "."
     noise = axes.get("noise")
     if noise and (noise["shift"], noise["spread"]) != (0, 1):
         text += (
-            " Its centre and scale under the null were measured on the same genotypes with "
-            f"signs flipped at random, in stretches of {STRETCH // 1_000_000} Mb of each sample "
+            " Its location and scale under the null were estimated from the same genotypes with "
+            f"signs flipped at random, in blocks of {STRETCH // 1_000_000} Mb of each sample "
             f"{cite('signs')}."
         )
     maps = [f"UMAP {cite('umap')} ({embedding['umap_neighbors']} neighbours)"]
@@ -286,7 +286,7 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
             " Samples were divided into communities where gaps separate them (Hartigan's dip test "
             f"{cite('dip')}). The dip had to be at least {MIN_DIP:g}, and the gap at least "
             f"{MIN_WIDTH:g} times as wide as the mean distance within a half, limits that were "
-            "chosen on simulations."
+            "chosen by simulation."
         )
         if "blockmodel" in methods:
             graph = "the nearest-neighbour graph"
@@ -322,7 +322,7 @@ def _relatives(analyses: list[str], cite: _Citations) -> str:
     if "kinship" in analyses:
         text += f"Relatives were found by KING-robust kinship {cite('king')}"
         if "pc_relate" in analyses:
-            text += f", and by PC-Relate, which allows for ancestry {cite('pc_relate')}"
+            text += f", and by PC-Relate, which accounts for ancestry {cite('pc_relate')}"
         text += "."
     if "identity" in analyses:
         text += " Duplicates were found by comparing all genotypes of all pairs."
@@ -340,7 +340,9 @@ def _segments(outcome: Outcome, options: dict[str, Any], cite: _Citations) -> st
     path = outcome.folder / "ibd/summary.json"
     if path.exists() and surely_close(read_json(path)) is None:
         return text
-    return f"{text} Degrees of relationship follow from their total length {cite('degrees')}."
+    return (
+        f"{text} Degrees of relationship were estimated from their total length {cite('degrees')}."
+    )
 
 
 def _populations(options: dict[str, Any], components: int, cite: _Citations) -> str:

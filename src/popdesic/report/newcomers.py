@@ -48,20 +48,21 @@ def describe_newcomer(outcome: Outcome, cohort: str, color_by: str) -> str:
         axes = join([f"PC{shift['axis']}" for shift in shifts])
         some = "" if compared == whole else f" ({number(compared)} samples could be compared)"
         text += (
-            f" On {axes} it is shifted from founders of the same label, as by a batch effect{some}."
+            f" On {axes} it is shifted from founders with the same label, as by a batch effect"
+            f"{some}."
         )
     elif shifts is not None and compared == whole:
-        text += " On no component are its samples shifted from founders of the same label."
+        text += " Its samples are not shifted from founders with the same label on any component."
     elif shifts is not None:
         text += (
-            f" {number(compared)} of its samples have founders of the same label to compare with, "
-            "and are not shifted from these on any component; the other "
+            f" {number(compared)} of its samples have founders with the same label to compare "
+            "with, and are not shifted from these on any component; the other "
             f"{number(whole - compared)} could not be compared."
         )
     elif scores.shape[1]:
         text += (
-            " Whether it is shifted from founders of the same label could not be tested: no label "
-            f"has {LEAST_SAMPLES} samples of both."
+            " Whether it is shifted from founders with the same label could not be tested: no "
+            f"label has {LEAST_SAMPLES} samples of both."
         )
     return text
 

@@ -200,8 +200,8 @@ def continuity_words(about: dict[str, Any]) -> str:
     if about["cline"] and about["cline"]["passed"]:
         return "The structure is a gradient: samples spread along it, and no gap separates groups."
     return (
-        "No gap separates groups of samples. That they lie along a gradient is not shown: "
-        "families, or groups that mixed samples join, look alike."
+        "No gap separates groups of samples. This does not show a gradient: families, or groups "
+        "that admixed samples connect, look the same."
     )
 
 

@@ -231,7 +231,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
     ]
     for cohort in outcome.cohorts:
         rows.append((f"qc/{cohort}.samples.tsv", f"Call rate and heterozygosity, {cohort}"))
-        rows.append((f"qc/{cohort}.populations.tsv", f"What Hardy-Weinberg tests, {cohort}"))
+        rows.append((f"qc/{cohort}.populations.tsv", f"Groups tested for Hardy-Weinberg, {cohort}"))
         rows.append((f"qc/{cohort}.sites.tsv", f"Frequencies and Hardy-Weinberg tests, {cohort}"))
     rows += [
         ("panel/sites.tsv", "The panel"),
@@ -264,7 +264,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("population/consensus.tsv", "Regions in runs of homozygosity of many people"),
         ("compare/kinship.json", "Resolution of kinship and identity on this panel"),
         ("compare/kinship.tsv", "Close pairs and their kinship"),
-        ("compare/pc_relate.tsv", "Close pairs by PC-Relate, which allows for ancestry"),
+        ("compare/pc_relate.tsv", "Close pairs by PC-Relate, which accounts for ancestry"),
         ("compare/pc_relate.samples.tsv", "Inbreeding of every sample"),
         ("compare/identity.tsv", "Best match of every sample"),
         ("compare/mixture.tsv", "Samples that carry all alleles of another sample"),

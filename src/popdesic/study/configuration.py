@@ -352,7 +352,7 @@ def _config_sentence(error: jsonschema.ValidationError, source: str) -> str:
         unknown = str(next(key for key in error.instance if key not in known))
         if (dotted := _dotted([*path, unknown])) == "communities.graph_tool_python":
             return (
-                f"{source}: {dotted} names a program, which a study cannot; delete the key, and "
+                f"{source}: {dotted} names a program, which a study must not; delete the key, and "
                 f"set the environment variable {GRAPH_TOOL_PYTHON} if graph-tool's Python is not "
                 "/usr/bin/python3."
             )

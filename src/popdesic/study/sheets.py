@@ -240,7 +240,7 @@ def _load_cohorts(folder: Path, shown: str) -> pd.DataFrame:
     for row in sheet[(sheet.callable != "") & (sheet.absent != "auto")].itertuples():
         raise UserError(
             f"{shown}, row {row.row}: absent is '{row.absent}', but callable names "
-            f"'{shorten(row.callable)}'; empty one of them: with a mask, absent is auto."
+            f"'{shorten(row.callable)}'; clear one of them (a mask needs absent = auto)."
         )
     return sheet.sort_values(["founder", "cohort"], ascending=[False, True]).set_index("cohort")
 

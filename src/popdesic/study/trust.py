@@ -36,7 +36,7 @@ def refuse_programs(*folders: Path) -> None:
         for name, reason in REFUSED.items():
             if os.path.lexists(folder / name):
                 raise UserError(
-                    f"{folder / name} exists, and {reason}; a study is data alone: delete it."
+                    f"{folder / name} exists, and {reason}; a study may hold data only: delete it."
                 )
 
 

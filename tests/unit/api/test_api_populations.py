@@ -172,7 +172,7 @@ BAD_CALLS = {
     "contig '1' are not next to each other": lambda: popdesic.homozygous_runs(
         GENOTYPES, np.arange(6), list("112211")
     ),
-    "min_snps is no limit of runs": lambda: popdesic.homozygous_runs(
+    "min_snps is not a limit of runs": lambda: popdesic.homozygous_runs(
         GENOTYPES, np.arange(6), min_snps=3
     ),
     "genotypes[0, 0] is 3": lambda: popdesic.f_st([[3]], ["a"]),

@@ -47,10 +47,13 @@ def test_no_offset_and_no_unit_changes_a_test(what, change):
 @pytest.mark.parametrize(
     ("column", "words"),
     [
-        (np.full(200, 0.1 + 0.2), r"covariates\[:, 1\] is the same for all samples"),
-        (np.full(200, 1e12), r"covariates\[:, 1\] is the same for all samples"),
-        (2e9 - 3 * COVARIATE, r"covariates\[:, 1\] follows from the columns before it"),
-        (1e-9 * COVARIATE, r"covariates\[:, 1\] follows from the columns before it"),
+        (np.full(200, 0.1 + 0.2), r"covariates\[:, 1\] is constant over the samples"),
+        (np.full(200, 1e12), r"covariates\[:, 1\] is constant over the samples"),
+        (
+            2e9 - 3 * COVARIATE,
+            r"covariates\[:, 1\] is a linear combination of the columns before it",
+        ),
+        (1e-9 * COVARIATE, r"covariates\[:, 1\] is a linear combination of the columns before it"),
     ],
 )
 @pytest.mark.parametrize("what", ["scan", "cases"])
@@ -68,7 +71,7 @@ def test_a_column_that_varies_among_left_out_samples_alone_is_named():
     unknown = COVARIATE.copy()
     unknown[:50] = np.nan
     column = np.where(np.arange(200) < 50, 1e12, 3.0)
-    with pytest.warns(UserWarning, match=r"covariates\[:, 1\] is the same for all samples"):
+    with pytest.warns(UserWarning, match=r"covariates\[:, 1\] is constant over the samples"):
         popdesic.scan_sites(GENOTYPES, CASE, np.stack([unknown, column], axis=1))
     column[50:] += COVARIATE[50:]  # beside 1e12 it was taken for constant
     found = run("cases", np.stack([unknown * 0, column], axis=1)[:, 1:])

@@ -34,7 +34,7 @@ def say(folder, words: str) -> None:
 def test_variant_files_that_differ_stop_before_any_job(tmp_path, monkeypatch):
     folder = write_study(tmp_path, cohorts(shared=False))
     monkeypatch.chdir(folder)
-    with pytest.raises(UserError, match="cohort 'south' lists variant sites alone") as caught:
+    with pytest.raises(UserError, match="cohort 'south' lists variant sites only") as caught:
         validate_study(read_config(folder))
     assert "founder north among the first records" in str(caught.value)
     say(folder, "reference")

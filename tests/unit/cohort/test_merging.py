@@ -309,7 +309,7 @@ def test_absent_missing_keeps_the_shared_sites(tmp_path):
 def test_variant_files_that_differ_stop_the_run(tmp_path):
     cohorts = joint(7, 4_000)
     files = [variants(one) for one in cohorts]
-    with pytest.raises(UserError, match="lists variant sites alone") as caught:
+    with pytest.raises(UserError, match="lists variant sites only") as caught:
         panel_of(tmp_path / "a", files)
     text = str(caught.value)
     assert "changes heterozygosity by +" in text
@@ -444,9 +444,9 @@ def test_reference_must_be_the_genomes_to_fill_absent_sites(tmp_path):
     b = replace(b, sites=sites, genotypes=genotypes)
     file = only(b, (genotypes > 0).any(axis=1))
     panel_of(tmp_path / "new", [a])
-    with pytest.raises(UserError, match="set REF by the genome"):
+    with pytest.raises(UserError, match="set REF to the genome's base"):
         encoded(tmp_path / "new", file, Absent("reference"))
-    with pytest.raises(UserError, match="set REF by the genome"):
+    with pytest.raises(UserError, match="set REF to the genome's base"):
         panel_of(tmp_path, [a, file], {"b": Absent("reference")})
 
 

@@ -223,7 +223,7 @@ def test_two_samples_share_what_they_share_where_frequencies_are_given(seed):
 def test_few_samples_without_frequencies_are_refused(n):
     _, drawn, pos = few_samples(1)
     drawn = np.concatenate([drawn, drawn])[:n]
-    with pytest.raises(ValueError, match=f"are of {n} samples, but .* least 8; give af, freq"):
+    with pytest.raises(ValueError, match=f"are of {n} samples, but .* least 8; give af \\(freq"):
         popdesic.ibd_segments(drawn.sum(axis=1), pos)
 
 
@@ -245,7 +245,7 @@ BAD_CALLS = {
     "sites a centimorgan, or min_cm of .*: give more sites": lambda pos: popdesic.ibd_segments(
         GENOTYPES, 100 * pos
     ),
-    "min_length is no limit of segments": lambda pos: popdesic.ibd_segments(
+    "min_length is not a limit of segments": lambda pos: popdesic.ibd_segments(
         GENOTYPES, pos, min_length=3
     ),
     r"af is int64 of the shape \(2,\)": lambda pos: popdesic.ibd_segments(

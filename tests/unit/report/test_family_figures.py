@@ -60,7 +60,7 @@ def test_the_figure_says_what_it_leaves_out(families):
         figure = draw_families(pairs_of(rows))
     words, below = text_of(figure), figure._supxlabel
     assert words.count("2 people") == min(families, MOST_FAMILIES)
-    assert ("nobody within the third degree" in words) == (families == 0)
+    assert ("no relatives within the third degree" in words) == (families == 0)
     if families <= 1:
         assert below is None
         return

@@ -113,7 +113,9 @@ def test_isolation_by_distance_needs_the_test_within_communities(communities, mi
     about = {"places": 7, "all": found, "communities": communities}
     about["places_without_community"] = mixed
     text = isolation_words(about)
-    assert text.startswith("Places farther apart differ more (rank correlation 0.85, p = 0.005)")
+    assert text.startswith(
+        "Places that are farther apart differ more (rank correlation 0.85, p = 0.005)"
+    )
     assert text.endswith(": isolation by distance.") == called
     assert ("not called isolation by distance" in text) == (not called)
     assert ("In 5 of 7 places no community has a majority" in text) == (mixed == 5)

@@ -118,13 +118,13 @@ def test_degrees_are_withheld_on_a_short_genome(tmp_path):
     results = study(tmp_path, ["NA"] * 3, total.tolist(), searched_cm=scale.searched_cm)
     section = ibd_section(results, results / "figures", True)
     assert section["words"][1:] == [
-        "Their degrees of relationship are withheld: only 70 cM were searched, and less than "
-        "1\u202f000 cM cannot tell degrees."
+        "Their degrees of relationship are withheld: only 70 cM were searched, but degrees need "
+        "at least 1\u202f000 cM."
     ]
     families = section["figures"][1]
     assert "withheld" in families.sizes
     svg = (results / "figures/families.svg").read_text("utf-8")
-    assert "too short to tell degrees" in svg and "nobody within" not in svg
+    assert "too short to tell degrees" in svg and "no relatives within" not in svg
 
 
 def test_without_segments(tmp_path):
@@ -141,4 +141,4 @@ def test_few_founders_are_said(tmp_path, founders, said):
     results = study(tmp_path, ["1"], [1800.0], founders=founders)
     notes = ibd_section(results, results / "figures", True)["notes"]
     found = [note for note in notes if note.startswith("Segments may have been missed")]
-    assert len(found) == said and all(f"of {founders} founders" in note for note in found)
+    assert len(found) == said and all(f"from {founders} founders" in note for note in found)

@@ -92,7 +92,7 @@ def test_sites_that_are_not_pruned_are_not_said_to_be(tmp_path):
 def test_the_test_of_components_is_the_one_that_decided(tmp_path):
     noise = {"shift": 29.8, "spread": 2.3, "limit": 2.6}
     found = methods(tmp_path / "a", axes={"noise": noise})
-    assert "signs flipped at random, in stretches of 10 Mb" in found.paragraphs[2]
+    assert "signs flipped at random, in blocks of 10 Mb" in found.paragraphs[2]
     assert {REFERENCES["signs"], REFERENCES["oadp"]} <= set(found.references)
     bare = {"shift": 0.0, "spread": 1.0, "limit": 0.0}  # the law of Tracy and Widom as it is
     assert REFERENCES["signs"] not in methods(tmp_path / "b", axes={"noise": bare}).references

@@ -355,7 +355,7 @@ def test_pc_relate_is_told_beside_king_robust(outcome):
     about |= {"components": 2, "significant": 2}
     write_json(folder / "pc_relate.json", about)
     _, finding, warning = relatives_findings(outcome.folder)
-    assert "PC-Relate, which allows for ancestry, finds 2 close pairs: " in finding.text
+    assert "PC-Relate, which accounts for ancestry, finds 2 close pairs: " in finding.text
     assert "By it, 2 pairs that KING-robust calls close are distant." in finding.text
     assert "3 pairs of the founders that define the axes of the PCA are relatives" in finding.text
     assert warning.level == "warning"

@@ -269,7 +269,7 @@ def test_what_uneven_sampling_does_to_lengths_is_said(tmp_path, value, density, 
     _, _, out = build(tmp_path, {"only": list("abcdef")}, ["only"], geodesic=geodesic)
     text = Page(out.read_text("utf-8")).text
     assert text.count("In simulations, equal true distances were 1.5 times as long") == kept
-    assert text.count("lengths depend less on how many people were sampled where") == corrected
+    assert text.count("lengths depend less on the sampling density") == corrected
 
 
 def test_findings_of_all_parts_are_on_the_page(tmp_path):
@@ -606,7 +606,7 @@ def test_duplicates_are_those_of_identity(tmp_path):
     assert duplicates(tmp_path, pd.DataFrame([], columns=columns)) == []
     (found,) = duplicates(tmp_path, pd.DataFrame([("b", "c"), ("c", "a")], columns=columns))
     assert found.topic == "Duplicates"
-    assert "3 samples have the genotypes of another sample" in found.text
+    assert "3 samples are genotypically identical to another" in found.text
     assert "b and c; c and a." in found.text
 
 

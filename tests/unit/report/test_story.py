@@ -181,7 +181,7 @@ def test_relatives_that_only_another_analysis_finds_are_in_the_verdict(tmp_path)
     pairs = [(f"o{k}", f"o{k + 1}", "full siblings") for k in range(8)] + [("o1", "n1", "distant")]
     write_table(outcome.folder / "compare/pc_relate.tsv", pd.DataFrame(pairs, columns=PAIR))
     assert told(outcome)["Relatives"].startswith(
-        "KING-robust kinship lists no relatives. PC-Relate, which allows for ancestry, finds "
+        "KING-robust kinship lists no relatives. PC-Relate, which accounts for ancestry, finds "
         "8 pairs of relatives (8 full-sibling)."
     )
     (outcome.folder / "compare/pc_relate.tsv").unlink()
@@ -387,14 +387,14 @@ def test_a_newcomer_shifted_within_its_labels_is_told_and_warned_of(tmp_path, sh
     apart = [finding.text for finding in newcomer_findings(outcome, "population")]
     if shift:
         assert text.endswith(
-            "On PC2 it is shifted from founders of the same label, as by a batch effect."
+            "On PC2 it is shifted from founders with the same label, as by a batch effect."
         )
         assert apart[0].startswith(
             "On PC2 cohort new lies apart from founders of the same labels (P and Q): cohort "
         )
     else:
         assert text.endswith(
-            "On no component are its samples shifted from founders of the same label."
+            "Its samples are not shifted from founders with the same label on any component."
         )
         assert not apart
 
@@ -412,13 +412,13 @@ def test_a_newcomer_of_which_few_have_founders_of_their_label(tmp_path):
     compared = sum(min(old.count(name), new.count(name)) >= 5 for name in new)
     assert compared == 6
     assert told(outcome)["Newcomers"].endswith(
-        f" {compared} of its samples have founders of the same label to compare with, and are not "
-        f"shifted from these on any component; the other {20 - compared} could not be compared."
+        f" {compared} of its samples have founders with the same label to compare with, and are "
+        f"not shifted from these on any component; the other {20 - compared} could not be compared."
     )
     sheet = outcome.samples.assign(population=["P"] * 60 + ["R"] * 20)
     alone = type(outcome)(**(vars(outcome) | {"samples": sheet}))
     assert told(alone)["Newcomers"].endswith(
-        "Whether it is shifted from founders of the same label could not be tested: no label has "
+        "Whether it is shifted from founders with the same label could not be tested: no label has "
         "5 samples of both."
     )
 

@@ -68,7 +68,9 @@ def draw_families(pairs: pd.DataFrame) -> Figure:
     left_out = len(families) - len(drawn)
     if not families:
         untold = len(pairs) and (pairs.degree == DEGREES[UNTOLD]).all()
-        text = "genome too short to tell degrees" if untold else "nobody within the third degree"
+        text = (
+            "genome too short to tell degrees" if untold else "no relatives within the third degree"
+        )
         panels[0].text(0, 0.5, text, transform=panels[0].transAxes)
     elif left_out:
         largest = len(people_of(families[0]))

@@ -116,8 +116,8 @@ def describe(about: dict[str, Any]) -> str:
     text = (
         f"{about['communities']} communities are separated by gaps between samples on the "
         f"{f'first {used} of {axes}' if used < axes else axes} significant {components}. "
-        f"F_ST between the two halves of the deepest split is {max(depths):.3f}; a half pools all "
-        "communities in it, so this is not the F_ST of two populations"
+        f"F_ST between the two halves of the deepest split is {max(depths):.3f}; each half pools "
+        "several communities, so this is not the F_ST of two populations"
     )
     if about["fine"] > about["communities"]:
         text += (
@@ -137,15 +137,15 @@ def _spread(cline: dict[str, Any] | None) -> str:
     if cline is None:
         return "There are too few samples to say whether they spread as along a gradient."
     shown = (
-        "on the coordinate along which they differ most, the middle four fifths of them take up "
+        "on the coordinate along which they differ most, the middle 80 % of them take up "
         f"{cline['spread']:.2f} of the range (a gradient: at least {LEAST_SPREAD:g})"
     )
     if cline["passed"]:
         return f"They spread as along a gradient, or with isolation by distance: {shown}."
     if cline["spread"] >= LEAST_SPREAD:
         return (
-            "That they lie along a gradient is not shown: the widest gap is deep, and only too "
-            "narrow for a split, as between groups that mixed samples join."
+            "This does not show a gradient: the widest gap is deep but too narrow for a split, as "
+            "between groups that admixed samples connect."
         )
     return (
         f"They do not spread as along a gradient: {shown}. Families, or a few samples of another "

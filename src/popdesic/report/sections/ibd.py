@@ -59,7 +59,7 @@ def _words(about: dict[str, Any]) -> list[str]:
         return [
             text,
             f"Their degrees of relationship are withheld: only {about['searched_cm']:.0f} cM were "
-            f"searched, and less than {number(int(LEAST_SEARCHED))} cM cannot tell degrees.",
+            f"searched, but degrees need at least {number(int(LEAST_SEARCHED))} cM.",
         ]
     if not degrees:
         return [text]
@@ -107,8 +107,8 @@ def _notes(about: dict[str, Any]) -> list[str]:
     ]
     if about["founders"] < FEWEST_SAMPLES:
         notes.append(
-            f"Segments may have been missed: frequencies of {about['founders']} founders make what "
-            f"they share look common. At least {FEWEST_SAMPLES} founders are needed."
+            f"Segments may have been missed: with frequencies from {about['founders']} founders, "
+            f"what they share looks common. At least {FEWEST_SAMPLES} founders are needed."
         )
     if not about["map"]:
         notes.append("There is no genetic map (compare.ld.map), so 1 Mb counts as 1 cM.")

@@ -137,18 +137,18 @@ def runs_density(density: dict[str, float | None], too_sparse: bool) -> list[str
     apart = f"(usually {density['kb_per_site'] or 0:.3g} kb apart)"
     if too_sparse:
         return [
-            f"Sites {apart} are too sparse for runs of homozygosity as population.roh has them: a "
-            f"run could be found in {percent(density['searched'], 0)} of the genome, so F_ROH is "
-            "not given. It needs population.roh.min_sites sites in a row that are at most "
-            "population.roh.kb_per_site apart on average and have no gap above "
+            f"Sites {apart} are too sparse for the runs of homozygosity that population.roh "
+            f"defines: one could be found in only {percent(density['searched'], 0)} of the genome, "
+            "so F_ROH is not given. It needs population.roh.min_sites sites in a row that are at "
+            "most population.roh.kb_per_site apart on average and have no gap above "
             "population.roh.max_gap_kb, in half of the genome; raise these two limits, or give "
             "more sites."
         ]
     if density["searched"] < MOST_SEARCHED:
         return [
             f"Runs of homozygosity could be found in {percent(density['searched'], 0)} of the "
-            f"genome only, where sites {apart} are dense enough; F_ROH counts those alone, as a "
-            "share of the whole."
+            f"genome only, where sites {apart} are dense enough; F_ROH is the share of the "
+            "whole genome that lies in them, so it can be too low."
         ]
     return []
 

@@ -56,7 +56,7 @@ def _ancestry_findings(results: Path) -> list[Finding]:
     counts = table.relation[~table.relation.isin([SAME, "distant"])].value_counts()
     distant = int((table.relation == "distant").sum())
     if len(counts) or distant:
-        text = "PC-Relate, which allows for ancestry, finds "
+        text = "PC-Relate, which accounts for ancestry, finds "
         text += plural(int(counts.sum()), "close pair")
         if len(counts):
             text += f": {count_relations(counts.to_dict())}"
