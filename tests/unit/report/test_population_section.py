@@ -150,7 +150,7 @@ def test_tables_and_figures(tmp_path):
 
 def test_sites_that_are_too_sparse_for_runs_are_said(tmp_path):
     section = measured(tmp_path, ["A", "B"], searched=0.2)
-    (note,) = [note for note in section["notes"] if "too sparse for runs" in note]
+    (note,) = [note for note in section["notes"] if "too sparse for the runs" in note]
     assert "in only 20 % of the genome, so F_ROH is not given" in note
     assert {row["f_roh"] for row in section["populations"]} == {"NA"}
     assert "F_ROH" not in (tmp_path / "figures/population_diversity.svg").read_text()
