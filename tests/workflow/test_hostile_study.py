@@ -120,8 +120,8 @@ def test_what_programs_would_read_from_the_study_is_refused(hostile, name):
     for words in (["check"], ["plan"], ["run", "-n"], ["report"], ["audit"]):
         done = popdesic(hostile, *words)
         assert done.returncode == 1 and executed(hostile) == ""
-        assert done.stderr == f"Error: {name} exists, and {REFUSED[name]}; a study is data " + (
-            "alone: delete it.\n"
+        assert done.stderr == f"Error: {name} exists, and {REFUSED[name]}; a study may " + (
+            "hold data only: delete it.\n"
         )
     done = plain_snakemake(hostile, "--dry-run")
     assert done.returncode == 1 and REFUSED[name] in done.stdout + done.stderr
