@@ -17,7 +17,7 @@ import pandas as pd
 from ..io.bed import read_fam
 from ..io.errors import UserError
 from ..io.files import beside, read_json
-from ..io.sites import canonical_contigs, chunks
+from ..io.sites import canonical_contig, canonical_contigs, chunks
 from ..io.tables import read_table
 from .callable import BLOCKS, DROPPED, Callable, load_beside, read_bed
 from .match import Matched, Places, match
@@ -218,6 +218,44 @@ def counts_at(
         counts[lacking, 0], counts[lacking, 3] = known, own[0].sum() - known
         filled[lacking] = True
     return found, counts, filled
+
+
+def refuse_outside(
+    cohort: str, absent: Absent, regions: Callable, own: pd.DataFrame, lacking: pd.DataFrame
+) -> None:
+    """Stop a study with a file of variant sites alone that lists many outside its own mask.
+
+    There absent sites are missing, so that the sites that remain are a choice of those that vary in
+    every cohort, as without a mask.
+
+    Parameters
+    ----------
+    regions : Callable
+        The mask.
+    own, lacking : DataFrame
+        `chrom` and `pos` of the file's sites that can enter the panel, and of sites of others that
+        it does not list.
+
+    Raises
+    ------
+    UserError
+        One sentence with the ways out.
+    """
+    outside, unknown = (
+        ~regions.covers(sites.chrom.to_numpy(object), sites.pos.to_numpy())
+        for sites in (own, lacking)
+    )
+    if outside.sum() <= MAX_ABSENT * len(own) or not unknown.any():
+        return
+    first = own[outside].iloc[0]
+    named = canonical_contig(first.chrom) in regions.contigs
+    why = "the file is not cut to it" if named else f"it has no interval of contig {first.chrom}"
+    raise UserError(
+        f"cohort '{cohort}' lists variant sites alone, {int(outside.sum())} of {len(own)} outside "
+        f"its mask {absent.mask} (such as {first.chrom}:{first.pos}: {why}), so sites that it does "
+        "not list there are unknown; name the mask of all that was called, or cut the file to the "
+        f"mask (bcftools view -T {absent.mask})."
+    )
 
 
 def refuse_lack(cohort: str, lack: Lack, others: str, n_sites: int) -> None:

@@ -26,6 +26,7 @@ from .absent import (
     lists_variants_only,
     measure_lack,
     refuse_lack,
+    refuse_outside,
 )
 from .impute import fill_words
 from .match import Matched, _no_overlap, count_matched, match, require_one_build
@@ -215,6 +216,9 @@ class OnPanel:
             lack = measure_lack(self._bim, self._panel, self.found.listed, 2 * af * (1 - af))
             if lack.matters:
                 refuse_lack(cohort, lack, "the panel", self.n_rows)
+        if absent.mask and lists_variants_only(raw, self.n_rows):
+            own, lacking = self._panel[self.found.listed], self._panel[~self.found.listed]
+            refuse_outside(cohort, absent, self._coverage.regions, own, lacking)
 
     def remarks(self, cohort: str) -> list[str]:
         """Sentences for the log."""

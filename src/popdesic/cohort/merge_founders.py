@@ -26,6 +26,7 @@ from .absent import (
     lists_variants_only,
     measure_lack,
     refuse_lack,
+    refuse_outside,
 )
 from .call_rates import call_rate_bound
 from .match import _COMPLEMENT, _LETTER, _SIZE, Matched, Places, allele_sets, require_one_build
@@ -133,7 +134,8 @@ class Union:
         raw, samples = self._genotypes[cohort]
         absent = self._absent.get(cohort, UNSTATED)
         founder.coverage = kept_coverage(raw, samples, absent)
-        if absent.rule == "auto" and not founder.coverage and lists_variants_only(raw, len(table)):
+        untold = absent.rule == "auto" and (absent.mask or not founder.coverage)
+        if untold and lists_variants_only(raw, len(table)):
             founder.spans = table[["chrom", "pos"]]
         return founder
 
@@ -298,6 +300,11 @@ class Union:
             rest = counts[:, 1] - np.maximum(founder.own[:, 0], 0)
             called = counts[:, :3].sum(axis=1) - np.maximum(founder.own[:, 1], 0)
             wanted = (self._listed > listed) & ~self._sites.chrom.isin(exclude_contigs).to_numpy()
+            if founder.coverage is not None:  # a mask
+                own = founder.spans[~founder.spans.chrom.isin(exclude_contigs)]
+                absent, regions = self._absent[founder.cohort], founder.coverage.regions
+                refuse_outside(founder.cohort, absent, regions, own, self._sites[wanted & ~listed])
+                continue
             with np.errstate(invalid="ignore"):
                 rate = np.where(called > 0, rest / np.maximum(called, 1), np.nan)
             lack = measure_lack(founder.spans, self._sites[wanted], listed[wanted], rate[wanted])

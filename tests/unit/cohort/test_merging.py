@@ -324,6 +324,32 @@ def test_variant_files_that_differ_stop_the_run(tmp_path):
     assert counts["panel_sites_absent"] > 500
 
 
+@pytest.mark.parametrize("founder", [True, False])
+@pytest.mark.parametrize("why", ["no interval of contig 2", "the file is not cut to it"])
+def test_a_file_of_variants_beyond_its_mask_stops_the_run(tmp_path, why, founder):
+    """A mask of one chromosome, or of a part, says nothing of the rest."""
+    first, second = (variants(one) for one in joint(7, 4_000, ("a", "b")))
+    sites = [s for s in second.sites if s[0] == "1" or ("cut" in why and s[1] % 3)]
+    bed = tmp_path / "b.bed"
+    bed.write_text("".join(f"chr{chrom}\t{pos - 1}\t{pos}\n" for chrom, pos, *_ in sites))
+    word = {"a": Absent("reference"), "b": Absent("auto", str(bed))}
+    says = f"cohort 'b' lists variant sites alone, .* outside its mask .*{why}"
+    if founder:
+        with pytest.raises(UserError, match=says):
+            panel_of(tmp_path, [first, second], word)
+    else:
+        panel_of(tmp_path, [first], word)
+        with pytest.raises(UserError, match=says):
+            encoded(tmp_path, second, word["b"])
+    inside = {site[2] for site in sites}
+    cut = only(second, np.array([site[2] in inside for site in second.sites]))
+    panel_of(tmp_path / "cut", [first, cut] if founder else [first], word)
+    encoded(tmp_path / "cut", cut, word["b"])
+    # A founder alone is compared with nothing.
+    panel_of(tmp_path / "alone", [second], {"b": word["b"]})
+    encoded(tmp_path / "alone", second, word["b"])
+
+
 def test_a_joint_call_and_chosen_sites_do_not_stop_the_run(tmp_path):
     cohorts = joint(8, 4_000)
     panel_of(tmp_path / "all", cohorts)
