@@ -86,6 +86,13 @@ class Callable:
         """Whether any interval is of one sample alone."""
         return bool((self.sample != EVERYONE).any())
 
+    def without_sample(self, number: int) -> Callable:
+        """The same without a sample; those behind it move up."""
+        kept = self.sample != number
+        names = np.array(self.contigs, object)[self.contig[kept]]
+        sample = self.sample[kept] - (self.sample[kept] > number)
+        return Callable(names, self.start[kept], self.end[kept], sample)
+
     def save(self, path: Path) -> None:
         """Write as .npz."""
         write_npz(

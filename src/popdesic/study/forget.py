@@ -19,6 +19,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from ..cohort.callable import BLOCKS, load_beside
 from ..cohort.ingest import digest_files
 from ..cohort.samples import departed_cohorts
 from ..io.bed import open_cohort, read_fam, write_fam
@@ -190,7 +191,9 @@ def _require_left(cohort: str, name: str, study: Path, jobs: Sequence[Job]) -> N
 
 
 def rewrite_without(prefix: Path, name: str) -> None:
-    """Rewrite {prefix}.bed and .fam without a sample, and .json; dates and records are kept.
+    """Rewrite what ingest wrote of a cohort without a sample; dates and records are kept.
+
+    That is {prefix}.bed, .fam and .json, and the reference blocks of a gVCF, which are by sample.
 
     A crash leaves no .json, which a run takes as a cohort that is still to be decoded.
     """
@@ -198,7 +201,9 @@ def rewrite_without(prefix: Path, name: str) -> None:
     dates = [(path, path.stat()) for path in files]
     records = [(r, r.read_bytes()) for path in files if (r := record_path(path)).is_file()]
     about = read_json(files[2])
-    kept = [other for other in read_fam(prefix)["sample"] if other != name]
+    samples = read_fam(prefix)["sample"].tolist()
+    kept = [other for other in samples if other != name]
+    blocks = load_beside(prefix, BLOCKS)
     rows, fam = open_cohort(prefix, kept)
     with atomic_path(files[0]) as bed:
         with open(bed, "wb") as file:
@@ -207,6 +212,10 @@ def rewrite_without(prefix: Path, name: str) -> None:
                 file.write(rows[first:last].tobytes())
         files[2].unlink()  # until it is written again, the cohort counts as not decoded
     write_fam(prefix, fam)
+    if blocks is not None:
+        blocks = blocks.without_sample(samples.index(name))
+        blocks.save(beside(prefix, BLOCKS)) if len(blocks) else beside(prefix, BLOCKS).unlink()
+    about.get("removed_calls", {}).pop(name, None)
     about["digest"] = digest_files([beside(prefix, end) for end in (".bed", ".bim", ".fam")])
     write_json(files[2], about)
     for path, content in records:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from study import make_cohorts, write_raw
 
+from popdesic.cohort.callable import BLOCKS, Callable, load_beside
 from popdesic.io.bed import read_fam
-from popdesic.io.files import checksum_of, kept_checksum, write_json
+from popdesic.io.files import beside, checksum_of, kept_checksum, read_json, write_json
 from popdesic.study import forget
 from popdesic.study.forget import files_with, rewrite_without
 
@@ -65,6 +66,23 @@ def test_raw_files_lose_the_sample_and_keep_their_dates(prefix):
         path = prefix.with_suffix(end)
         assert path.stat().st_mtime_ns == date
         assert kept_checksum(path) == checksum_of(path).split()
+
+
+def test_reference_blocks_lose_the_sample_and_stay_those_of_the_others(prefix):
+    """Blocks are by the number of the sample, so those of later samples must move up."""
+    blocks = beside(prefix, BLOCKS)
+    start, sample = np.array([0, 10, 20, 30, 40]), np.array([0, 2, 3, 4, 2])
+    Callable(["1"] * 5, start, start + 5, sample).save(blocks)
+    write_json(prefix.with_suffix(".json"), {"digest": "", "removed_calls": {"N02": 3, "N03": 1}})
+    rewrite_without(prefix, "N02")
+    pos = start + 1
+    covered = load_beside(prefix, BLOCKS).covers_samples(["1"] * 5, pos, np.arange(4))
+    assert np.argwhere(covered).tolist() == [[0, 0], [2, 2], [3, 3]]  # N00, N03 and N04
+    assert kept_checksum(blocks) == checksum_of(blocks).split()
+    assert read_json(prefix.with_suffix(".json"))["removed_calls"] == {"N03": 1}
+    for name in ("N00", "N03", "N04"):
+        rewrite_without(prefix, name)
+    assert not blocks.exists()
 
 
 def test_a_crash_between_the_files_leaves_a_cohort_to_decode(prefix, monkeypatch):
