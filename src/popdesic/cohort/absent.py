@@ -223,7 +223,7 @@ def counts_at(
 def refuse_outside(
     cohort: str, absent: Absent, regions: Callable, own: pd.DataFrame, lacking: pd.DataFrame
 ) -> None:
-    """Stop a study with a file of variant sites alone that lists many outside its own mask.
+    """Stop a study with a file of variant sites only that lists many outside its own mask.
 
     There absent sites are missing, so that the sites that remain are a choice of those that vary in
     every cohort, as without a mask.
@@ -251,7 +251,7 @@ def refuse_outside(
     named = canonical_contig(first.chrom) in regions.contigs
     why = "the file is not cut to it" if named else f"it has no interval of contig {first.chrom}"
     raise UserError(
-        f"cohort '{cohort}' lists variant sites alone, {int(outside.sum())} of {len(own)} outside "
+        f"cohort '{cohort}' lists variant sites only, {int(outside.sum())} of {len(own)} outside "
         f"its mask {absent.mask} (such as {first.chrom}:{first.pos}: {why}), so sites that it does "
         "not list there are unknown; name the mask of all that was called, or cut the file to the "
         f"mask (bcftools view -T {absent.mask})."

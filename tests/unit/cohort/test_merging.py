@@ -333,7 +333,7 @@ def test_a_file_of_variants_beyond_its_mask_stops_the_run(tmp_path, why, founder
     bed = tmp_path / "b.bed"
     bed.write_text("".join(f"chr{chrom}\t{pos - 1}\t{pos}\n" for chrom, pos, *_ in sites))
     word = {"a": Absent("reference"), "b": Absent("auto", str(bed))}
-    says = f"cohort 'b' lists variant sites alone, .* outside its mask .*{why}"
+    says = f"cohort 'b' lists variant sites only, .* outside its mask .*{why}"
     if founder:
         with pytest.raises(UserError, match=says):
             panel_of(tmp_path, [first, second], word)
