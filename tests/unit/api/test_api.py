@@ -410,7 +410,7 @@ def test_scan_of_sites_is_the_regression_of_each_site(kind):
     unknown = np.arange(300) % 10 == 3
     masked = np.ma.masked_array(y, unknown)
     twice = np.column_stack([x, x[:, 0] + 7])
-    with pytest.warns(UserWarning, match=r"covariates\[:, 2\] follows from"):
+    with pytest.warns(UserWarning, match=r"covariates\[:, 2\] is a linear combination"):
         found = popdesic.scan_sites(genotypes, masked, twice)
     for site, row in found.iterrows():
         base = sm.add_constant(x[~unknown])
