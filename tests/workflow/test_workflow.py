@@ -6,6 +6,7 @@ either order. All tests of this module read these few runs.
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -32,6 +33,7 @@ from running import (
 )
 from study import FAST, Cohort, make_cohorts, swap_alleles, write_sheets, write_study
 
+from popdesic.report.findings import missing_calls
 from popdesic.study.work import count_work
 
 #: Jobs of each cohort.
@@ -155,6 +157,21 @@ def test_plan(tmp_path, config, jobs):
     expected = dict.fromkeys(OWN, 3) | {"measure_distance_row": 3, "build_panel": 1} | jobs
     assert {rule: plan[rule] for rule in expected} == expected
     assert not (tmp_path / "results").exists()
+
+
+def test_missing_calls_are_compared_where_there_are_groups(tmp_path):
+    """Two founder cohorts, or cases and controls, of newcomers too."""
+    north, _, west, _ = all_cohorts()
+    write_study(tmp_path, [north, west])
+    sheet = tmp_path / "config/samples.tsv"
+    with_classes = sheet.read_text()
+    assert planned(snakemake(tmp_path, "-n", "qc"))["encode_cohort"] == 2
+    assert planned(snakemake(tmp_path, "-n", "qc"))["compare_missing"] == 1
+    sheet.write_text(re.sub(r"\t[01]$", "\tNA", with_classes, flags=re.MULTILINE))
+    assert planned(snakemake(tmp_path, "-n"))["compare_missing"] == 0
+    write_sheets(tmp_path, [north, replace(west, founder=True)])
+    sheet.write_text(re.sub(r"\t[01]$", "\tNA", sheet.read_text(), flags=re.MULTILINE))
+    assert planned(snakemake(tmp_path, "-n"))["compare_missing"] == 1
 
 
 def test_lint():
@@ -402,6 +419,8 @@ CONTRACT = [
     "distance/tiles/{cohort}/row.json",
     "distance/squared.npy",
     "distance/called.npy",
+    "qc/differential_missing.tsv",
+    "qc/differential_missing.json",
     "distance/samples.tsv",
     "distance/distance.mdist",
     "distance/distance.mdist.id",
@@ -448,6 +467,15 @@ def test_snakemake_s_own_report_has_captions_categories_and_labels(complete, tmp
     for path in listed:
         assert len(results[path]["caption"]) > 150, path
         assert results[path]["labels"]["figure"], path
+
+
+def test_the_page_says_whether_missing_calls_differ(complete):
+    """Cohorts, and cases and controls, that miss calls alike."""
+    about = json.loads((complete / "results/qc/differential_missing.json").read_text())
+    assert [one["kind"] for one in about["comparisons"]] == ["cohort", "phenotype"]
+    page = html.unescape((complete / "results/report/report.html").read_text("utf-8"))
+    for finding in missing_calls(about):
+        assert finding.level == "note" and finding.text in page
 
 
 def test_a_second_run_has_nothing_to_do(complete):

@@ -61,6 +61,11 @@ def filled_words(key):
     return f"missing calls imputed where r2 is at least {CONFIG['impute']['min_r2']:g}"
 
 
+def assembly_key(wildcards):
+    """Parameter: digest of the assembly report's size and date."""
+    return file_key([GENOME["report"]] if GENOME["report"] else [])
+
+
 def rows_of_cohort(wildcards):
     return STUDY.digest_of(wildcards.cohort, "population", "sex", "father", "mother")
 

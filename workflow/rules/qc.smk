@@ -7,6 +7,11 @@
 #         results/qc/{cohort}.reference.json  alleles compared with qc.fasta, if set
 #         results/qc/summary.tsv            counts at each step, all cohorts and the panel
 #         results/qc/drift.tsv              drift of each cohort from the panel
+#         results/qc/differential_missing.tsv .json  sites where missing calls differ between founder
+#                                           cohorts, or cases and controls; if the study has them
+
+from popdesic.cohort.phenotype import case_control, of_trait
+from popdesic.epistasis.options import traits_of
 
 #: Comparisons with a reference genome, if the configuration names one.
 REFERENCE_CHECKS = (
@@ -21,10 +26,18 @@ SAMPLE_LIMITS += ["sex_mismatch", "max_mendel_rate"]
 #: What `cohort.contigs.genome_of_cohorts` takes beside files.
 GENOME = {"build": CONFIG["qc"]["build"], "report": CONFIG["qc"]["assembly_report"]}
 
-
-def assembly_key(wildcards):
-    """Parameter: digest of the assembly report's size and date."""
-    return file_key([GENOME["report"]] if GENOME["report"] else [])
+#: Phenotypes of cases and controls; "" stands for `phenotype` alone.
+CASE_CONTROL = [
+    trait
+    for trait in (traits_of(CONFIG["epistasis"]) if CONFIG["epistasis"]["order"] else [""])
+    if case_control(of_trait(STUDY.samples, trait, CONFIG["samples"]), CONFIG["samples"])
+    is not None
+]
+#: Cohorts whose missing calls are compared: newcomers only where they have cases and controls.
+MISSING_COHORTS = COHORTS if CASE_CONTROL else STUDY.founders
+#: Comparisons of missing calls, if there are groups to compare.
+MISSING = multiext("results/qc/differential_missing", ".tsv", ".json")
+MISSING_COMPARED = MISSING if CASE_CONTROL or len(STUDY.founders) > 1 else []
 
 
 rule qc:
@@ -36,6 +49,7 @@ rule qc:
         ),
         "results/qc/summary.tsv",
         "results/qc/drift.tsv",
+        MISSING_COMPARED,
 
 
 rule summarize_cohort:
@@ -155,3 +169,41 @@ rule measure_drift:
         "Measure the drift of the cohorts from the panel"
     script:
         "../scripts/measure_drift.py"
+
+
+rule compare_missing:
+    input:
+        beds=expand("results/cohorts/{cohort}/genotypes.bed", cohort=MISSING_COHORTS),
+        rest=expand(
+            "results/cohorts/{cohort}/genotypes.{end}", cohort=MISSING_COHORTS, end=["bim", "fam"]
+        ),
+        panel="results/panel/sites.tsv",
+    output:
+        table=MISSING[0],
+        counts=MISSING[1],
+    log:
+        "logs/compare_missing.log",
+    benchmark:
+        "benchmarks/compare_missing.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        # Counts of every site and cohort; the panel is read into memory.
+        mem_mb=memory(400, mb=4),
+        runtime=minutes(mb=1 / 1000),
+    params:
+        sheet=CONFIG["samples"],
+        rows=(
+            STUDY.digest_of(None, *(trait or "phenotype" for trait in CASE_CONTROL))
+            if CASE_CONTROL
+            else ""
+        ),
+        traits=CASE_CONTROL,
+        cohorts=MISSING_COHORTS,
+        founders=STUDY.founders,
+        code=code_of("compare_missing"),
+    message:
+        "Compare missing calls of cohorts, and of cases and controls"
+    script:
+        "../scripts/compare_missing.py"

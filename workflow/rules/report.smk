@@ -135,6 +135,7 @@ rule write_report:
         imputation=[*EVALUATION, *FILLED],
         maps=INTERACTIVE_MAPS,
         tables=SAMPLE_TABLES,
+        missing=MISSING_COMPARED,
         work="results/report/work.tsv",
     output:
         "results/report/report.html",

@@ -24,5 +24,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         out,
         maps=[Path(path) for path in snakemake.input.maps],
         tables=[Path(path) for path in snakemake.input.tables],
+        missing=next((Path(path) for path in snakemake.input.missing[1:]), None),
     )
     log_counts(log, counts)

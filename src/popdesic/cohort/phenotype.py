@@ -91,6 +91,23 @@ def is_quantitative(samples: pd.DataFrame, binarize: str) -> bool:
     return len(np.unique(values[~np.isnan(values)])) > 2
 
 
+def case_control(samples: pd.DataFrame, shown: str) -> pd.Series | None:
+    """Class by sample: 0 control, 1 case; None unless the known phenotypes are exactly 0 and 1.
+
+    Samples without a phenotype have no entry.
+
+    Raises
+    ------
+    UserError
+        As `recode_phenotype`.
+    """
+    if "phenotype" not in samples:
+        return None
+    values = pd.Series(known_numbers(recode_phenotype(samples, shown)), samples["sample"])
+    known = values.dropna()
+    return known.astype(np.int64) if set(known) == {0.0, 1.0} else None
+
+
 def _number(text: str) -> float:
     try:
         return float(text)

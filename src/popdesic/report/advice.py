@@ -21,6 +21,7 @@ ADVICE = {
     "Allele frequencies": "Compare strands, genome build and genotyping with the other cohorts.",
     "Sites absent": "Name a mask (callable), impute these sites, or let this cohort be a founder.",
     "Call rate": "Look for failed samples or sites in this cohort's tables of quality.",
+    "Missing calls": "Raise panel.min_call_rate, or name these sites in the BED of panel.exclude.",
     "Samples left out": "Genotype them again or exclude them, or change the limit named above.",
     "No structure": "Do not read groups into any map of this study.",
     "LD reaches beyond its window": "Widen the window of embedding.ld_prune as described.",

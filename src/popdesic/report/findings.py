@@ -23,6 +23,8 @@ DRIFT_FACTOR = 2.0
 ALIKE_SHARE = 0.3
 #: Most pairs that a sentence lists.
 MOST_PAIRS = 10
+#: Most comparisons of missing calls that a sentence describes.
+MOST_COMPARISONS = 3
 #: Further reasons to leave out a sample, by their value of `left_out` in `qc/{cohort}.samples.tsv`.
 REASONS = {
     "qc.max_heterozygosity_sd": "a heterozygosity that is an outlier in the population",
@@ -313,3 +315,54 @@ def _absent(outcome: Outcome) -> list[Finding]:
             )
             found.append(Finding("note", "Absent sites", text))
     return found
+
+
+def missing_calls(about: dict) -> list[Finding]:
+    """Whether missing calls differ between cohorts, and between cases and controls.
+
+    about: `qc/differential_missing.json`.
+    """
+    found = []
+    mistaken = {"cohort": "structure between the cohorts", "phenotype": "association in a scan"}
+    for kind, what in mistaken.items():
+        compared = [one for one in about["comparisons"] if one["kind"] == kind]
+        if compared:
+            found.append(_compared_missing(compared, what, about))
+    return found
+
+
+def _compared_missing(comparisons: list[dict], mistaken: str, about: dict) -> Finding:
+    """The finding of comparisons of one kind."""
+    sites, limit = about["sites"], about["limit"]
+    test = f"p < {limit:g} by Fisher's exact test, corrected for {plural(about['tests'], 'test')}"
+    different = sorted(
+        (one for one in comparisons if one["different"]), key=lambda one: -one["different"]
+    )
+    if not different:
+        one = comparisons[0]
+        groups = (
+            f"between {one['group']} and {one['other']}"
+            if len(comparisons) == 1
+            else f"between one of {number(len(comparisons))} founder cohorts and the others"
+        )
+        text = (
+            f"At none of {plural(sites, 'panel site')} does the share of missing calls differ "
+            f"{groups}. Calls are missing at {number(one['compared'])} of them. "
+            f"A difference means {test}."
+        )
+        return Finding("note", "Missing calls", text)
+    parts = [
+        f"At {number(one['different'])} of {plural(sites, 'panel site')} the share of missing "
+        f"calls differs between {one['group']} and {one['other']}, most at {one['site']} "
+        f"({percent(one['missing'])} missing against {percent(one['missing_other'])})."
+        for one in different[:MOST_COMPARISONS]
+    ]
+    further = len(different) - len(parts)
+    if further:
+        were = "differs" if further == 1 else "differ"
+        parts.append(f"{plural(further, 'further cohort')} {were} from the others too.")
+    parts.append(f"Chance alone gives such a site in at most {percent(limit, 0)} of studies.")
+    parts.append(f"A difference means {test}.")
+    parts.append(f"Such sites can look like {mistaken}.")
+    parts.append("The file qc/differential_missing.tsv lists them; no filter removes them.")
+    return Finding("warning", "Missing calls", " ".join(parts))

@@ -15,11 +15,11 @@ from markupsafe import Markup
 from ..cohort.samples import departed_cohorts
 from ..distance.landmarks import NearDistances
 from ..distance.matrix import Distances
-from ..io.files import atomic_path, write_json
+from ..io.files import atomic_path, read_json, write_json
 from ..io.places import TEMPLATES
 from ..study.work import work_section
 from .advice import advice_on, rank_warnings
-from .findings import Finding, find_problems
+from .findings import Finding, find_problems, missing_calls
 from .firstmap import choose_map
 from .glossary import read_terms
 from .inline import FigureText, describe_figures
@@ -75,6 +75,7 @@ def write_report(
     *,
     maps: Sequence[Path] | None = None,
     tables: Sequence[Path] = (),
+    missing: Path | None = None,
 ) -> dict[str, int]:
     """Write the page.
 
@@ -92,6 +93,8 @@ def write_report(
         geodesic.
     tables : sequence of Path
         Further tables with a column `sample`; their columns can colour the maps.
+    missing : Path, optional
+        `qc/differential_missing.json`, if the study compares missing calls of groups.
 
     Returns
     -------
@@ -107,6 +110,7 @@ def write_report(
     sections = further_sections(outcome, figures, configuration)
     findings = [
         *study_findings(outcome, close, configuration, checks.pop("findings")),
+        *(missing_calls(read_json(missing)) if missing else []),
         *(f for part in scans_of(sections).values() for f in epistasis_findings(part)),
     ]
     maps = default_maps(outcome) if maps is None else maps

@@ -228,6 +228,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("report/multiqc/popdesic_pca_mqc.json", "PCA, for MultiQC"),
         ("qc/summary.tsv", "Counts of every step in all cohorts"),
         ("qc/drift.tsv", "Differences of each cohort from the panel"),
+        ("qc/differential_missing.tsv", "Sites where groups miss calls unequally"),
     ]
     for cohort in outcome.cohorts:
         rows.append((f"qc/{cohort}.samples.tsv", f"Call rate and heterozygosity, {cohort}"))
