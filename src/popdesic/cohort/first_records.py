@@ -53,7 +53,7 @@ class FirstRecords:
         ):
             return False
         varied = (batch.genotypes > 0).any(axis=1)
-        return int((~varied).sum()) <= MAX_REFERENCE_ONLY * len(varied)
+        return int((~varied).sum()) - self.counts.made_reference <= MAX_REFERENCE_ONLY * len(varied)
 
 
 def first_records(

@@ -176,7 +176,8 @@ def ingest_cohort(
             "haploid": haploid,
             "digest": digest,
             "contigs": _contigs(paths, reach),
-            REFERENCE_ONLY: reference_only.sites,
+            # A site whose ALT calls a limit removed was listed because it varies.
+            REFERENCE_ONLY: max(0, reference_only.sites - decode.made_reference),
             "removed_calls": {samples[k]: int(n) for k, n in zip(kept, removed, strict=True) if n},
             "counts": counts.as_dict(),
         },

@@ -53,7 +53,7 @@ class HaploidPolicies:
 DROPS = ("multiallelic", "indel", "symbolic", "star", "no_alt", "non_acgt", "unplaced")
 DROPS += ("filtered", "low_qual", "reference_blocks")
 RARE = ("one_allele", "filtered", "low_qual", "no_depth", "low_dp", "high_dp", "low_gq")
-RARE += ("unbalanced", "sites_with_removed_calls", "reference_blocks")
+RARE += ("unbalanced", "sites_with_removed_calls", "reference_blocks", "made_reference")
 
 
 def numbers() -> list[str]:
@@ -79,6 +79,9 @@ class DecodeCounts:
     neither phased nor with GP or DS), `low_dp`, `high_dp`, `low_gq` and `unbalanced`. `removed` has
     these calls by sample, int64 (n_samples,) or empty. `dropped_at` says where the dropped records
     lie: contig, starts from 0 and ends, except those without a position.
+
+    At `made_reference` of the kept sites limits removed all calls with ALT, and the others are
+    homozygous REF.
 
     `reference_blocks` are records of a gVCF that say where samples have no variant. `blocks` has
     their intervals of homozygous REF calls: contig, start from 0, end, number of the sample.
@@ -108,6 +111,7 @@ class DecodeCounts:
     unbalanced: int = 0
     sites_with_removed_calls: int = 0
     reference_blocks: int = 0
+    made_reference: int = 0
     filters: Counter[str] = field(default_factory=Counter)
     removed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64), compare=False)
     dropped_at: list[tuple[str, np.ndarray, np.ndarray]] = field(

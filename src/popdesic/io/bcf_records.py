@@ -18,7 +18,7 @@ RECORDS, MULTIALLELIC, INDEL, SYMBOLIC, STAR, NO_ALT, NON_ACGT, UNPLACED = range
 SNPS, MISSING_CALLS, HALF_CALLS, HAPLOID_CALLS, PHASED, UNPHASED = range(8, 14)
 ONE_ALLELE, FILTERED, LOW_QUAL = range(14, 17)
 NO_DEPTH, LOW_DP, HIGH_DP, LOW_GQ, UNBALANCED, THINNED_SITES = range(17, 23)
-REFERENCE_BLOCK = 23
+REFERENCE_BLOCK, MADE_REFERENCE = 23, 24
 MIN_QUAL, MIN_GQ, MIN_DP, MAX_DP, MIN_BALANCE = range(5)
 HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING = range(3)
 HAPLOID_REF = 8
@@ -350,6 +350,17 @@ def _passes(data, p, end, accepted):
 
 
 @njit(cache=True, nogil=True)
+def _has_ref_alone(row):
+    """Whether a genotype is 0 and none is above."""
+    some = False
+    for genotype in row:
+        if genotype > 0:
+            return False
+        some |= genotype == 0
+    return some
+
+
+@njit(cache=True, nogil=True)
 def _is_phased(data, start, kind, width, sample):
     """Return 1 if a call of GT is phased, 0 if not, -1 if it has one allele."""
     if width < 2:
@@ -659,6 +670,7 @@ def decode_records(
             alt = alt if n_alleles > 1 else np.int64(-1)
         wanted = widths[1] > 0 or (widths[0] > 0 and limits[MIN_GQ] > 0)
         if wanted or (widths[2] > 0 and limits[MIN_BALANCE] > 0):
+            limited = limits[MIN_GQ:].any() and not _has_ref_alone(row)
             _limit_calls(
                 data,
                 row,
@@ -672,6 +684,7 @@ def decode_records(
                 counts,
                 removed,
             )
+            counts[MADE_REFERENCE] += limited and _has_ref_alone(row)
         counts[SNPS] += 1
         fields[n_sites, RECORD] = n_records - 1
         fields[n_sites, CHROM], fields[n_sites, POS] = contig, pos

@@ -20,8 +20,8 @@ RECORDS, MULTIALLELIC, INDEL, SYMBOLIC, STAR, NO_ALT, NON_ACGT, UNPLACED = range
 SNPS, MISSING_CALLS, HALF_CALLS, HAPLOID_CALLS, PHASED, UNPHASED = range(8, 14)
 ONE_ALLELE, FILTERED, LOW_QUAL = range(14, 17)
 NO_DEPTH, LOW_DP, HIGH_DP, LOW_GQ, UNBALANCED, THINNED_SITES = range(17, 23)
-REFERENCE_BLOCK = 23
-N_COUNTS = 24
+REFERENCE_BLOCK, MADE_REFERENCE = 23, 24
+N_COUNTS = 25
 
 # Limits of records and calls (`call_filters.CallFilters.limits`).
 MIN_QUAL, MIN_GQ, MIN_DP, MAX_DP, MIN_BALANCE = range(5)
@@ -520,6 +520,17 @@ def _is_imputed(text, start, gt, gp, ds):
 
 
 @njit(cache=True, nogil=True)
+def _has_ref_alone(row):
+    """Whether a genotype is 0 and none is above."""
+    some = False
+    for genotype in row:
+        if genotype > 0:
+            return False
+        some |= genotype == 0
+    return some
+
+
+@njit(cache=True, nogil=True)
 def _limit_calls(text, start, row, gt, gq, dp, ad, gp, ds, limits, counts, removed):
     """Make the calls of one record missing that are beyond a limit, and count them.
 
@@ -899,6 +910,8 @@ def decode_records(
             gq_index = _find_key(text, first, last, 71, 81) if limits[MIN_GQ] > 0 else -1
             ad_index = _find_key(text, first, last, 65, 68) if limits[MIN_BALANCE] > 0 else -1
             if dp_index >= 0 or gq_index >= 0 or ad_index >= 0:
+                # Without a limit only calls 0/0 are removed.
+                limited = limits[MIN_GQ:].any() and not _has_ref_alone(row)
                 _limit_calls(
                     text,
                     calls_start,
@@ -913,6 +926,7 @@ def decode_records(
                     counts,
                     removed,
                 )
+                counts[MADE_REFERENCE] += limited and _has_ref_alone(row)
         if policy == HAPLOID_MISSING:
             n_haploid_missing += kinds[HAPLOID_REF] + kinds[HAPLOID_ALT] - n_haploid_before
         counts[SNPS] += 1

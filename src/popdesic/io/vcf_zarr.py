@@ -189,7 +189,13 @@ def _limit_calls(
     counts.missing += int(removed.sum())
     counts.sites_with_removed_calls += int(removed.any(axis=1).sum())
     counts.add_removed(removed.sum(axis=0, dtype=np.int64))
+    varied = (genotypes > 0).any(axis=1)
     genotypes[removed] = -1
+    counts.made_reference += int((varied & _ref_alone(genotypes)).sum())
+
+
+def _ref_alone(genotypes: np.ndarray) -> np.ndarray:
+    return (genotypes == 0).any(axis=1) & (genotypes <= 0).all(axis=1)
 
 
 def _sites(

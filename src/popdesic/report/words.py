@@ -25,6 +25,7 @@ COUNTS: dict[tuple[str, str], tuple[str, str]] = {
         "genotypes",
     ),
     ("ingest", "sites_with_removed_calls"): ("Sites with calls set to missing by these", "sites"),
+    ("ingest", "made_reference"): ("Sites of which these removed all calls with ALT", "sites"),
     ("ingest", "unplaced"): ("dropped: no chromosome or position", "rows"),
     ("ingest", "snps"): ("Biallelic SNPs", "rows"),
     ("ingest", "one_allele"): ("Of these, sites of one allele: no sample varies", "rows"),

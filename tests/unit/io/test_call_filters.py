@@ -100,13 +100,14 @@ def expected(rows: list[list[str]], filters: CallFilters):
         if number(row[5]) < filters.min_qual:
             count("low_qual")
             continue
-        found = []
+        found, with_alt = [], False
         before = sum(counts.get(name, 0) for name in REASONS)
         for sample, call in enumerate(row[9:]):
             told = dict(zip(row[8].split(":"), call.split(":"), strict=False))
             gt, ad, dp, gq = (told.get(name, ".") for name in ("GT", "AD", "DP", "GQ"))
             imputed = "|" in gt or any(told.get(name, ".") != "." for name in ("GP", "DS"))
             genotype = -1 if "." in gt else gt.count("1")
+            with_alt |= genotype > 0
             depth, quality = number(dp), number(gq)
             reads = [number(one) for one in ad.split(",")]
             reason = None
@@ -128,6 +129,8 @@ def expected(rows: list[list[str]], filters: CallFilters):
             found.append(genotype)
         if sum(counts.get(name, 0) for name in REASONS) > before:
             count("sites_with_removed_calls")
+        if with_alt and max(found) == 0:
+            count("made_reference")
         positions.append(int(row[1]))
         genotypes.append(found)
     return positions, np.array(genotypes, np.int8), counts
@@ -167,6 +170,9 @@ def test_records_and_calls_by_the_rules(files, tmp_path, kind, filters):
     assert written["removed_calls"] == samples
     for name, n in counts.items():
         assert written["counts"][name] == n, name
+    # A site whose ALT calls a limit removed still shows that the file lists it for them.
+    same = (genotypes.max(axis=1) == 0).sum() - counts.get("made_reference", 0)
+    assert written["reference_only"] == same
     found = told.decode
     assert found.missing + found.phased + found.unphased == genotypes.size
     assert found.missing == int((genotypes < 0).sum())

@@ -91,7 +91,7 @@ def test_counts_have_the_order_of_the_kernel():
     slots = [
         "RECORDS MULTIALLELIC INDEL SYMBOLIC STAR NO_ALT NON_ACGT UNPLACED SNPS",
         "MISSING_CALLS HALF_CALLS HAPLOID_CALLS PHASED UNPHASED ONE_ALLELE FILTERED LOW_QUAL",
-        "NO_DEPTH LOW_DP HIGH_DP LOW_GQ UNBALANCED THINNED_SITES REFERENCE_BLOCK",
+        "NO_DEPTH LOW_DP HIGH_DP LOW_GQ UNBALANCED THINNED_SITES REFERENCE_BLOCK MADE_REFERENCE",
     ]
     assert len(names) == vcf_text.N_COUNTS
     for name, slot in zip(names, " ".join(slots).split(), strict=True):
@@ -675,7 +675,11 @@ def read_with_htslib(path: Path) -> tuple[list, np.ndarray]:
         row = np.where((first < 0) | (second < 0), -1, first + second)
         row[np.maximum(first, second) > 1] = -1  # the allele that stands for any other
         if "DP" in v.FORMAT:
-            row[(row == 0) & (v.format("DP")[:, 0] == 0)] = -1
+            imputed = v.genotype.array()[:, -1] == 1
+            for name in {"GP", "DS"} & set(v.FORMAT):
+                value = v.format(name)[:, 0]
+                imputed |= ~np.isnan(value) if value.dtype.kind == "f" else value >= 0
+            row[(row == 0) & (v.format("DP")[:, 0] == 0) & ~imputed] = -1
         rows.append(row)
         sites.append((v.CHROM, v.POS, v.ID or ".", v.REF, alt))
     return sites, np.array(rows, np.int8).reshape(len(sites), len(reader.samples))
