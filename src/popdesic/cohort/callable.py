@@ -12,6 +12,7 @@ Two files that ingest writes beside `raw.bed` hold such intervals, if the cohort
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -242,8 +243,10 @@ def read_bed(path: Path, shown: str, *, beginning: bool = False) -> Callable:
     ends: list[int] = []
     with opened(path, shown) as lines:
         for row, line in enumerate(lines, 1):
+            if row == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
             words = line.split(None, 3)[:3]
-            if not words or line.startswith((b"#", b"track", b"browser")):
+            if not words or line.startswith(b"#") or words[0] in (b"track", b"browser"):
                 continue
             if beginning and row > 1000:
                 break

@@ -105,3 +105,10 @@ def test_chunks_give_what_the_whole_gives():
         found.covers_samples(names[k : k + 37], pos[k : k + 37], samples) for k in range(0, 600, 37)
     ]
     assert np.array_equal(whole, np.concatenate(parts))
+
+
+def test_a_bed_file_with_a_byte_order_mark_and_odd_names_is_read_whole(tmp_path):
+    path = tmp_path / "mask.bed"
+    path.write_text("\ufeffchr1\t0\t10\ntrack1\t5\t9\ntrack name=x\n", "utf-8")
+    found = read_bed(path, "config/cohorts.tsv, row 2")
+    assert found.covers(["1", "1", "track1"], np.array([10, 11, 6])).tolist() == [True, False, True]
