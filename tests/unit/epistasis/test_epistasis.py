@@ -861,7 +861,7 @@ def test_figures_of_scans_without_hits(scanned, tmp_path):
         table = tmp_path / f"epistasis/{name}.tsv"
         table.write_text(table.read_text().split("\n")[0] + "\n")
     for name in draw_all(tmp_path, tmp_path / "figures"):
-        assert "no hit" in (tmp_path / f"figures/{name}.svg").read_text("utf-8")
+        assert "nothing was tested" in (tmp_path / f"figures/{name}.svg").read_text("utf-8")
 
 
 def test_section_of_the_report(scanned):
@@ -959,7 +959,7 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     assert "Replication in the other half" in page and "80 / 1\u202f500" in page
     assert "0.012" in page and "0.046" in page
     assert "Logistic refit" in page and "Best triples of the screen" not in page
-    assert "All 45 pairs were tested" in " ".join(page.split())
+    assert "45 pairs were tested. Partners" in " ".join(page.split())
     write_report(outcome, distances, figures, load_config({}), out)
     without = out.read_text("utf-8")
     assert "minus half the likelihood-ratio statistic" in page
