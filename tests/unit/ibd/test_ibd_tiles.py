@@ -150,4 +150,4 @@ def test_few_founders_are_warned_of(tmp_path, caplog, n):
     )
     assert about["founders"] == n
     said = [line.getMessage() for line in caplog.records if "founders" in line.getMessage()]
-    assert len(said) == (n < 8) and all(f"those of {n} founders" in line for line in said)
+    assert len(said) == (n < 8) and all(f"come from {n} founders" in line for line in said)
