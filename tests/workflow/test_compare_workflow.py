@@ -81,7 +81,7 @@ def test_no_comparison_is_planned_unless_asked_for(tmp_path):
     [
         ({"compare": {"ld": {"window": "5 miles"}}}, "'5 miles' is not a window"),
         ({"compare": {"ld": {"window": "1 cM"}}}, "names no genetic map"),
-        ({"panel": {"ld_prune": ["50 kb", 5, 0.2]}}, "and exactly 1 if the window is in bp, kb or Mb"),
+        ({"panel": {"ld_prune": ["50 kb", 5, 0.2]}}, "exactly 1 if the window is in bp, kb or Mb"),
         ({"compare": {"identity": {"query": "none.vcf"}}}, "compare.identity.query is 'none.vcf'"),
         ({"compare": {"ld": {"region": "1-5"}}}, "write chrom:from-to"),
     ],
