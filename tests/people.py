@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from components import cohort_relationship
 
+from popdesic.cohort.contigs import genome_of_cohorts
 from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
@@ -68,6 +69,8 @@ def load_people(data: Path, name: str, folder: Path) -> People:
     ingest_cohort(vcf, folder / "raw", threads=2)
     filters = load_config({})["panel"]
     filters.pop("ld_prune", None)
+    genome = genome_of_cohorts([folder / "raw.json"])
+    filters["exclude_contigs"] = genome.excluded(filters["exclude_contigs"])
     encode_alone(folder / "raw", folder, filters)
     sites, _ = load_panel(folder / "panel.tsv")
     related = cohort_relationship([folder / "genotypes"], sites.af.to_numpy(), 2)
