@@ -47,10 +47,13 @@ class People:
 NO_FILTERS = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}
 
 
-def encode_alone(raw: Path, out: Path, filters: dict | None = None) -> None:
+def encode_alone(
+    raw: Path, out: Path, filters: dict | None = None, populations: dict[str, str] | None = None
+) -> None:
     """Write to `out` a panel of one cohort, by default of all its sites, and the cohort on it."""
     filters = NO_FILTERS if filters is None else filters
-    summarize_cohort(raw, {}, out / "sites.qc", out / "samples.qc", min_sample_call_rate=0.0)
+    tables = out / "sites.qc", out / "samples.qc"
+    summarize_cohort(raw, populations or {}, *tables, min_sample_call_rate=0.0)
     build_panel({"only": out / "sites.qc"}, out / "panel.tsv", out / "counts.json", **filters)
     encode_cohort(raw, out / "samples.qc", out / "panel.tsv", out, impute="mode", cohort="only")
 
@@ -71,10 +74,11 @@ def load_people(data: Path, name: str, folder: Path) -> People:
     filters.pop("ld_prune", None)
     genome = genome_of_cohorts([folder / "raw.json"])
     filters["exclude_contigs"] = genome.excluded(filters["exclude_contigs"])
-    encode_alone(folder / "raw", folder, filters)
+    sheet = pd.read_csv(data / name / "samples.tsv", sep="\t", dtype=str).set_index("sample_id")
+    # As in a study with labels: Hardy-Weinberg proportions are tested within populations.
+    encode_alone(folder / "raw", folder, filters, sheet.population.to_dict())
     sites, _ = load_panel(folder / "panel.tsv")
     related = cohort_relationship([folder / "genotypes"], sites.af.to_numpy(), 2)
     names = list(read_fam(folder / "genotypes")["sample"])
-    sheet = pd.read_csv(data / name / "samples.tsv", sep="\t", dtype=str)
-    labels = sheet.set_index("sample_id").loc[names, ["population", "superpopulation"]]
+    labels = sheet.loc[names, ["population", "superpopulation"]]
     return People(names, labels, related, len(sites))

@@ -43,7 +43,9 @@ pytestmark = pytest.mark.shared
 MARGIN = {"pcs": 0.14, "genotypes": 0.08}
 #: Smallest ARI with superpopulations. Measured: 0.972, 1 and 0.955; see docs/maps.md for the part
 #: that these sets had in the rule.
-LEAST = {"hapmap3_957": 0.95, "hapmap279": 0.99, "kg1_chr22_564": 0.93}
+#: Chromosome 22: 0.891, three communities, since Hardy-Weinberg proportions are tested within
+#: populations. The former 0.955 rested on a filter over everyone, which removed structured sites.
+LEAST = {"hapmap3_957": 0.95, "hapmap279": 0.99, "kg1_chr22_564": 0.88}
 
 
 @pytest.fixture(scope="module")
