@@ -108,7 +108,8 @@ class Sheets:
         assert study.cohorts.genotypes.to_dict() == dict(
             zip(cohorts.cohort, cohorts.genotypes, strict=True)
         )
-        founder = {c: f == "yes" for c, f in zip(cohorts.cohort, cohorts.founder, strict=True)}
+        yes = cohorts.founder.str.lower().isin(["yes", "true", "1"])
+        founder = dict(zip(cohorts.cohort, yes, strict=True))
         assert study.order == sorted(founder, key=lambda c: (not founder[c], c))
         assert samples["sample"].is_unique
         if "phenotype" in samples:
