@@ -29,6 +29,16 @@ MAX_REFERENCE_ONLY = 0.005
 #: Files of variant sites alone whose cohorts differ in more of their sites stop the run: their
 #: shared sites are a choice of those that vary in each, which biases heterozygosity by as much.
 MAX_ABSENT = 0.02
+#: Other files whose sites were chosen by how often they vary list nearly all common sites, at which
+#: the others' ALT has this frequency or more, and fewer rare ones. An array beside a file of all
+#: sites lists a small share of the common ones too.
+COMMON = 0.25
+MIN_COMMON_LISTED = 0.6
+#: Their heterozygosity at the listed sites exceeds that at all by this share, and by as many
+#: standard errors, which come from blocks of neighbouring sites.
+MIN_BIAS = 0.10
+MIN_ERRORS = 5.0
+N_BLOCKS = 50
 #: Name of the count in raw.json of sites at which all called genotypes are homozygous REF.
 REFERENCE_ONLY = "reference_only"
 #: Columns of a table of sites with numbers of genotypes.
@@ -148,21 +158,43 @@ class Lack:
         Sites of the others between the first and the last of the file's own sites on each contig,
         and those at whose position it lists nothing.
     bias : float
-        Heterozygosity of the others' samples at the sites that the file lists, over that at all.
+        Expected heterozygosity 2 p (1 - p) of the others at the sites that the file lists, over
+        that at all.
+    error : float
+        Standard error of `bias`, from `N_BLOCKS` blocks of neighbouring sites left out in turn.
+    common_listed : float
+        Share of the others' common sites that the file lists; NaN without such sites.
     """
 
     wanted: int
     lacking: int
     bias: float
+    error: float
+    common_listed: float
 
     @property
     def matters(self) -> bool:
         """Whether the sites that the file lists are a choice among those of the others."""
         return self.lacking > MAX_ABSENT * self.wanted
 
+    @property
+    def by_frequency(self) -> bool:
+        """Whether the file lists nearly all common sites and lacks rare ones.
+
+        So does a file of the sites that vary in its samples or in a set that they were taken from,
+        and one that a filter on frequency was applied to. Sites that are lost at random, in
+        regions, or because an array does not have them, do not depend on frequency like this.
+        """
+        return (
+            self.matters
+            and self.wanted >= MIN_SITES
+            and self.common_listed >= MIN_COMMON_LISTED
+            and self.bias - 1 >= max(MIN_BIAS, MIN_ERRORS * self.error)
+        )
+
 
 def measure_lack(
-    table: pd.DataFrame, sites: pd.DataFrame, listed: np.ndarray, heterozygosity: np.ndarray
+    table: pd.DataFrame, sites: pd.DataFrame, listed: np.ndarray, frequency: np.ndarray
 ) -> Lack:
     """Compare a file's sites with those of others.
 
@@ -172,17 +204,38 @@ def measure_lack(
         `chrom` and `pos` of the file and of the others.
     listed : bool array, (n_sites,)
         Which of the others' positions the file lists.
-    heterozygosity : float64 array, (n_sites,)
-        Of the others' samples; NaN where none is called.
+    frequency : float64 array, (n_sites,)
+        Of ALT in the others' samples; NaN where none is called.
     """
     span = table.groupby(canonical_contigs(table.chrom)).pos.agg(["min", "max"])
     contig, pos = canonical_contigs(sites.chrom), sites.pos.to_numpy()
     low, high = (pd.Series(contig).map(span[name]).to_numpy() for name in ("min", "max"))
     inside = (pos >= low) & (pos <= high)
-    known = inside & ~np.isnan(heterozygosity)
-    whole = heterozygosity[known].mean() if known.any() else np.nan
-    part = heterozygosity[known & listed].mean() if (known & listed).any() else np.nan
-    return Lack(int(inside.sum()), int((inside & ~listed).sum()), float(part / whole))
+    known = np.flatnonzero(inside & ~np.isnan(frequency))
+    known = known[np.lexsort((pos[known], contig[known]))]
+    p, here = frequency[known], listed[known]
+    bias, error = _ratio(2 * p * (1 - p), here)
+    common = (p >= COMMON) & (p <= 0.5)
+    share = float(here[common].mean()) if common.any() else np.nan
+    return Lack(int(inside.sum()), int((inside & ~listed).sum()), bias, error, share)
+
+
+def _ratio(value: np.ndarray, chosen: np.ndarray) -> tuple[float, float]:
+    """Mean of the chosen values over the mean of all, and its standard error by a jackknife."""
+    block = np.arange(len(value)) * N_BLOCKS // max(len(value), 1)
+    sums = np.stack(
+        [
+            np.bincount(block, weights, N_BLOCKS)
+            for weights in (value * chosen, 1.0 * chosen, value, np.ones(len(value)))
+        ]
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        whole, left = (
+            (one[0] / one[1]) / (one[2] / one[3])
+            for one in (sums.sum(axis=1), sums.sum(axis=1)[:, None] - sums)
+        )
+        error = np.sqrt((N_BLOCKS - 1) * ((left - left.mean()) ** 2).mean())
+    return float(whole), float(error)
 
 
 def counts_at(
@@ -258,22 +311,45 @@ def refuse_outside(
     )
 
 
-def refuse_lack(cohort: str, lack: Lack, others: str, n_sites: int) -> None:
-    """Stop a study with a file of variant sites alone whose absent sites nothing tells of.
+def refuse_lack(cohort: str, lack: Lack, others: str, n_sites: int, *, variants_only: bool) -> None:
+    """Stop a study with a file whose absent sites nothing tells of, if they bias the panel.
+
+    Parameters
+    ----------
+    others : str
+        Whose sites `lack` is measured against.
+    n_sites : int
+        Sites of the file.
+    variants_only : bool
+        Whether the file lists variant sites alone (`lists_variants_only`). Others stop if they lack
+        sites by frequency.
 
     Raises
     ------
     UserError
         One sentence with the ways out and the bias.
     """
-    bias = (
-        f", which changes heterozygosity by {lack.bias - 1:+.0%}" if lack.bias == lack.bias else ""
+    lacks = f"{lack.lacking} of {lack.wanted} sites of {others} ({lack.lacking / lack.wanted:.0%})"
+    ways = (
+        "name a BED mask in its row of the cohort sheet (column callable), give a gVCF, or write "
+        "absent = reference if you know that its samples are homozygous reference there"
     )
-    raise UserError(
-        f"cohort '{cohort}' lists variant sites only ({n_sites} sites) "
-        f"and lacks {lack.lacking} of {lack.wanted} sites of {others} "
-        f"({lack.lacking / lack.wanted:.0%}), so shared sites would be those that vary in every "
-        f"cohort{bias}; name a BED mask in its row of the cohort sheet (column callable), give a "
-        "gVCF, or write absent = reference if you know that its samples are homozygous reference "
-        "there."
-    )
+    if variants_only and lack.matters:
+        bias = (
+            f", which changes heterozygosity by {lack.bias - 1:+.0%}"
+            if lack.bias == lack.bias
+            else ""
+        )
+        raise UserError(
+            f"cohort '{cohort}' lists variant sites only ({n_sites} sites) and lacks {lacks}, so "
+            f"shared sites would be those that vary in every cohort{bias}; {ways}."
+        )
+    if lack.by_frequency:
+        raise UserError(
+            f"cohort '{cohort}' lacks {lacks}, mostly rare ones: it lists "
+            f"{lack.common_listed:.0%} of those with an allele frequency from {COMMON} to 0.5, as "
+            "files do that list the sites that vary in their samples, or in a set of samples that "
+            "they were taken from, or that a filter on frequency has passed; shared sites would "
+            f"change heterozygosity by {lack.bias - 1:+.0%}; {ways}, or absent = missing if its "
+            "sites were chosen without regard to these samples, as on an array."
+        )

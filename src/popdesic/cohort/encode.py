@@ -19,6 +19,7 @@ from ..io.genotypes import BED_MAGIC, bed_row_bytes, take_samples
 from ..io.sites import chunks
 from ..io.tables import open_lines, read_table, write_npy, write_rows
 from .absent import (
+    MIN_SITES,
     UNSTATED,
     Absent,
     Coverage,
@@ -207,15 +208,12 @@ class OnPanel:
                 "cannot be read as homozygous reference; set REF to the genome's base (plink2 "
                 "--ref-from-fa, bcftools +fixref), or write absent = missing in the cohort sheet."
             )
-        if (
-            absent.rule == "auto"
-            and self._coverage is None
-            and lists_variants_only(raw, self.n_rows)
-        ):
-            af = self._panel.af.to_numpy()
-            lack = measure_lack(self._bim, self._panel, self.found.listed, 2 * af * (1 - af))
-            if lack.matters:
-                refuse_lack(cohort, lack, "the panel", self.n_rows)
+        if absent.rule == "auto" and self._coverage is None and self.n_rows >= MIN_SITES:
+            lack = measure_lack(
+                self._bim, self._panel, self.found.listed, self._panel.af.to_numpy()
+            )
+            only = lists_variants_only(raw, self.n_rows)
+            refuse_lack(cohort, lack, "the panel", self.n_rows, variants_only=only)
         if absent.mask and lists_variants_only(raw, self.n_rows):
             own, lacking = self._panel[self.found.listed], self._panel[~self.found.listed]
             refuse_outside(cohort, absent, self._coverage.regions, own, lacking)

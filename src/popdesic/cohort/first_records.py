@@ -137,11 +137,12 @@ def refuse_variants_only(
             sites = _sites_of(batch)
             genotypes = batch.genotypes
             called = (genotypes >= 0).sum(axis=1)
-            het = np.where(called > 0, (genotypes == 1).sum(axis=1) / np.maximum(called, 1), np.nan)
-            lack = measure_lack(table, sites, np.isin(places.of(sites), known), het)
+            alleles = np.where(genotypes > 0, genotypes, 0).sum(axis=1)
+            rate = np.where(called > 0, alleles / np.maximum(2 * called, 1), np.nan)
+            lack = measure_lack(table, sites, np.isin(places.of(sites), known), rate)
             if lack.wanted >= MIN_SITES / 2 and lack.matters:
                 shown = f"founder {other} among the first records"
-                refuse_lack(cohort, lack, shown, len(known))
+                refuse_lack(cohort, lack, shown, len(known), variants_only=True)
 
 
 def _in_order(batch: SiteBatch) -> bool:

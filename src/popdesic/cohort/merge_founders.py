@@ -18,6 +18,8 @@ from ..io.errors import UserError
 from ..io.sites import canonical_contig
 from .absent import (
     COUNTS,
+    MAX_ABSENT,
+    MIN_SITES,
     UNSTATED,
     Absent,
     Coverage,
@@ -41,18 +43,24 @@ LEAST = ["call_rate_bound", "hwe_p_min"]
 
 @dataclass
 class _Founder:
-    """A founder that was added: how it reads absent sites, and what it lists, if that matters.
+    """A founder that was added: how it reads absent sites, and which it lists.
 
-    `own`, int32 (n_sites, 2): heterozygous and called genotypes at the union's sites of a file of
-    variant sites alone, -1 where it lists nothing.
+    `variants_only`: whether its file lists variant sites alone. `listed`: bits, one for each site
+    that the union had when the founder was added, the first in the lowest bit.
     """
 
     cohort: str
     n_samples: int
     n_sites: int
     coverage: Coverage | None
-    spans: pd.DataFrame | None = None
-    own: np.ndarray | None = None
+    variants_only: bool = False
+    listed: np.ndarray | None = None
+
+    def lists(self, n_sites: int) -> np.ndarray:
+        """Whether it lists each site of the union: bool (n_sites,)."""
+        assert self.listed is not None
+        bits = np.unpackbits(self.listed, bitorder="little")[:n_sites].astype(bool)
+        return np.pad(bits, (0, n_sites - len(bits)))
 
 
 class Union:
@@ -107,9 +115,9 @@ class Union:
         Raises
         ------
         UserError
-            A founder's file lists variant sites alone, and lacks sites of the others.
+            A founder's file lists variant sites alone, or sites by frequency, and lacks others'.
         """
-        self._refuse_variants_only(exclude_contigs)
+        self._refuse_untold(exclude_contigs)
         sites = self._sites[~self._lost]
         one_allele = sites.alt.isin([".", "0"]).to_numpy()
         if one_allele.any():
@@ -134,9 +142,7 @@ class Union:
         raw, samples = self._genotypes[cohort]
         absent = self._absent.get(cohort, UNSTATED)
         founder.coverage = kept_coverage(raw, samples, absent)
-        untold = absent.rule == "auto" and (absent.mask or not founder.coverage)
-        if untold and lists_variants_only(raw, len(table)):
-            founder.spans = table[["chrom", "pos"]]
+        founder.variants_only = lists_variants_only(raw, len(table))
         return founder
 
     def _begin(self, founder: _Founder, table: pd.DataFrame) -> None:
@@ -150,7 +156,7 @@ class Union:
         self._sites = sites
         self._lost = np.zeros(len(sites), bool)
         self._listed = np.ones(len(sites), np.int32)
-        self._note_own(founder, sites[COUNTS].to_numpy(), np.ones(len(sites), bool))
+        founder.listed = _bits(np.ones(len(sites), bool))
 
     def _add_same(self, founder: _Founder, table: pd.DataFrame) -> None:
         """`_join` of a founder whose sites are those of the first, row by row: quick."""
@@ -163,7 +169,7 @@ class Union:
         for name in LEAST:
             self._sites[name] = np.minimum(self._sites[name], other[name])
         self._listed += 1
-        self._note_own(founder, other[COUNTS].to_numpy(), np.ones(len(other), bool))
+        founder.listed = _bits(np.ones(len(other), bool))
 
     def _count_repeated(self, repeated: np.ndarray, cohort: str) -> None:
         """Count duplicate sites with REF and ALT swapped; ingest dropped exact duplicates."""
@@ -193,8 +199,8 @@ class Union:
             self._sites[name] += counts[:, k]
         self._listed += found.listed
         self._complete(table, found)
-        self._note_own(founder, counts, found.listed)
         added = np.flatnonzero(~repeated & ~np.isin(place, known))
+        founder.listed = _bits(np.append(found.listed, np.ones(len(added), bool)))
         if len(added):
             self._add_new(founder, table.iloc[added].reset_index(drop=True), added)
         alive = np.zeros(len(self._sites), bool)
@@ -251,7 +257,6 @@ class Union:
 
     def _add_new(self, founder: _Founder, new: pd.DataFrame, rows: np.ndarray) -> None:
         """Add sites of which no earlier founder lists the position."""
-        own = new[COUNTS].to_numpy(np.int64)
         lost = np.zeros(len(new), bool)
         chrom, pos = new.chrom.to_numpy(object), new.pos.to_numpy()
         for earlier in self._founders:
@@ -264,9 +269,6 @@ class Union:
             new["n_missing"] += earlier.n_samples - known
             bound = call_rate_bound(earlier.n_samples - known, earlier.n_samples)
             new["call_rate_bound"] = np.minimum(new.call_rate_bound, bound)
-            if earlier.own is not None:
-                unlisted = np.full((len(new), 2), -1, np.int32)
-                earlier.own = np.concatenate([earlier.own, unlisted])
         new.insert(2, "id", ".")
         alive = np.flatnonzero(~lost)
         if len(alive):
@@ -280,39 +282,60 @@ class Union:
             ).id.to_numpy()
             new.iloc[alive, 2] = names[rows[alive]]
             self.steps.append(PanelStep("added", founder.cohort, len(alive)))
-        if founder.own is not None:
-            founder.own = np.concatenate([founder.own, _own_counts(own)])
         self._sites = pd.concat([self._sites, new[self._sites.columns]], ignore_index=True)
         self._lost = np.concatenate([self._lost, lost])
         self._listed = np.concatenate([self._listed, np.ones(len(new), np.int32)])
         self._row = None
 
-    def _note_own(self, founder: _Founder, counts: np.ndarray, listed: np.ndarray) -> None:
-        if founder.spans is not None:
-            founder.own = np.where(listed[:, None], _own_counts(counts), -1).astype(np.int32)
-
-    def _refuse_variants_only(self, exclude_contigs: list[str]) -> None:
+    def _refuse_untold(self, exclude_contigs: list[str]) -> None:
+        """Refuse founders whose files list a choice of sites, and of whose others nothing tells."""
         counts = self._sites[COUNTS].to_numpy(np.int64)
-        for founder in self._founders:
-            if founder.own is None or len(self._founders) < 2:
+        allowed = ~self._sites.chrom.isin(exclude_contigs).to_numpy()
+        for founder in self._founders if len(self._founders) > 1 else ():
+            absent = self._absent.get(founder.cohort, UNSTATED)
+            if absent.rule != "auto" or founder.n_sites < MIN_SITES:
                 continue
-            listed = founder.own[:, 0] >= 0
-            rest = counts[:, 1] - np.maximum(founder.own[:, 0], 0)
-            called = counts[:, :3].sum(axis=1) - np.maximum(founder.own[:, 1], 0)
-            wanted = (self._listed > listed) & ~self._sites.chrom.isin(exclude_contigs).to_numpy()
-            if founder.coverage is not None:  # a mask
-                own = founder.spans[~founder.spans.chrom.isin(exclude_contigs)]
-                absent, regions = self._absent[founder.cohort], founder.coverage.regions
-                refuse_outside(founder.cohort, absent, regions, own, self._sites[wanted & ~listed])
+            listed = founder.lists(len(self._sites))
+            wanted = np.flatnonzero((self._listed > listed) & allowed)
+            lacking = wanted[~listed[wanted]]
+            if absent.mask:
+                if founder.variants_only:
+                    own = self._table_of(founder)
+                    own = own[~own.chrom.isin(exclude_contigs)]
+                    regions = founder.coverage.regions
+                    refuse_outside(founder.cohort, absent, regions, own, self._sites.iloc[lacking])
                 continue
+            # Without the sites beyond the ends of the file: no less than `Lack.matters` needs.
+            if founder.coverage or len(lacking) <= MAX_ABSENT * (len(wanted) - len(lacking)):
+                continue
+            table, sites = self._table_of(founder), self._sites.iloc[wanted]
+            _, own, _ = counts_at(table, sites, None, Places())
+            rest = np.maximum(counts[wanted, :3] - own[:, :3], 0)
             with np.errstate(invalid="ignore"):
-                rate = np.where(called > 0, rest / np.maximum(called, 1), np.nan)
-            lack = measure_lack(founder.spans, self._sites[wanted], listed[wanted], rate[wanted])
-            if lack.matters:
-                others = ", ".join(one.cohort for one in self._founders if one is not founder)
-                refuse_lack(founder.cohort, lack, f"founder {others}", founder.n_sites)
+                frequency = (rest[:, 1] + 2 * rest[:, 2]) / (2 * rest.sum(axis=1))
+            lack = measure_lack(table, sites, listed[wanted], frequency)
+            others = ", ".join(one.cohort for one in self._founders if one is not founder)
+            refuse_lack(
+                founder.cohort,
+                lack,
+                f"founder {others}",
+                founder.n_sites,
+                variants_only=founder.variants_only,
+            )
+
+    def _table_of(self, founder: _Founder) -> pd.DataFrame:
+        """A founder's sites, read again: few founders are looked at."""
+        return self._with_one_spelling(
+            pd.read_csv(
+                self._tables[founder.cohort],
+                sep="\t",
+                dtype=dict.fromkeys(["chrom", "ref", "alt"], str),
+                keep_default_na=False,
+                quoting=3,
+                usecols=["chrom", "pos", "ref", "alt", *COUNTS],
+            )
+        )
 
 
-def _own_counts(counts: np.ndarray) -> np.ndarray:
-    """Heterozygous and called genotypes of counts (n_sites, 4)."""
-    return np.stack([counts[:, 1], counts[:, :3].sum(axis=1)], axis=1).astype(np.int32)
+def _bits(listed: np.ndarray) -> np.ndarray:
+    return np.packbits(listed, bitorder="little")

@@ -2,10 +2,12 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+from called_apart import draw
 from study import Cohort, write_raw
 
 from popdesic.cohort.absent import Absent
@@ -356,6 +358,70 @@ def test_a_joint_call_and_chosen_sites_do_not_stop_the_run(tmp_path):
     common = np.concatenate([one.genotypes for one in cohorts], axis=1).mean(axis=1) / 2 > 0.25
     panel, _ = panel_of(tmp_path / "common", [only(one, common) for one in cohorts])
     assert len(panel) == common.sum()
+
+
+@cache
+def simulated() -> list[Cohort]:
+    """Three populations with as many rare sites as real ones have."""
+    truth = draw(5, 16, 2_000_000)
+    pairs = zip(truth.pos.tolist(), truth.ref, truth.alt, strict=True)
+    sites = [("1", pos, f"s{pos}", ref, alt) for pos, ref, alt in pairs]
+    found = []
+    for name in NAMES:
+        genotypes = truth.genotypes[:, truth.population == name.upper()]
+        names = [f"{name}{k}" for k in range(genotypes.shape[1])]
+        found.append(Cohort(name, names, sites, genotypes))
+    return found
+
+
+def chosen(way: str, cohorts: list[Cohort]) -> np.ndarray:
+    """The sites that the second cohort's file lists; `cohorts`: a founder, it, and another."""
+    rng = np.random.default_rng(2)
+    genotypes = [one.genotypes for one in cohorts]
+    rate = genotypes[2].mean(axis=1) / 2
+    n = len(rate)
+    ways = {
+        # The file of a set of samples, of which this cohort was taken.
+        "subset": (np.concatenate(genotypes[1:], axis=1) > 0).any(axis=1),
+        "few reference": (genotypes[1] > 0).any(axis=1) | (rng.random(n) < 0.1),
+        "MAF": np.abs(genotypes[1].mean(axis=1) / 2 - 0.5) <= 0.44,
+        "random": rng.random(n) < 0.6,
+        "regions": np.arange(n) // 40 % 3 > 0,
+        "array": (rate > 0.05) & (rng.random(n) < 0.4),
+    }
+    return ways[way]
+
+
+@pytest.mark.parametrize("founder", [True, False])
+@pytest.mark.parametrize("way", ["subset", "few reference", "MAF", "random", "regions", "array"])
+def test_sites_chosen_by_frequency_stop_the_run(tmp_path, way, founder):
+    a, b, other = simulated()
+    which = chosen(way, [a, b, other])
+    first = variants(a)
+    file = only(b, which)
+    word = {"a": Absent("reference")}
+    run = {
+        True: lambda said: panel_of(tmp_path / "a", [first, file], word | {"b": said}),
+        False: lambda said: encoded(tmp_path / "b", file, said),
+    }[founder]
+    panel_of(tmp_path / "b", [first])
+    if way in ("random", "regions", "array"):
+        run(Absent())
+        return
+    with pytest.raises(UserError, match=r"cohort 'b' l(acks|ists variant sites only)") as caught:
+        run(Absent())
+    text = str(caught.value)
+    if way != "MAF":
+        listed = {site[2] for site in file.sites}
+        rates = np.array([row.mean() / 2 for row in first.genotypes])
+        here = np.array([site[2] in listed for site in first.sites])
+        share = here[(rates >= 0.25) & (rates <= 0.5)].mean()
+        assert f"it lists {share:.0%} of those" in text
+        value = 2 * rates * (1 - rates)
+        assert f"heterozygosity by {value[here].mean() / value.mean() - 1:+.0%}" in text
+        assert f"lacks {int((~here).sum())} of {len(here)} sites" in text
+    run(Absent("missing"))
+    run(Absent("reference"))
 
 
 def flip(cohort: Cohort, which: np.ndarray) -> Cohort:
