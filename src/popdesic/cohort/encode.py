@@ -15,7 +15,7 @@ from ..engine.threads import run_tasks
 from ..io.bed import open_cohort, read_bim, write_fam
 from ..io.errors import UserError
 from ..io.files import atomic_path, write_json
-from ..io.genotypes import BED_MAGIC, bed_row_bytes, take_samples
+from ..io.genotypes import BED_MAGIC, bed_row_bytes, take_samples, unpack_bed
 from ..io.sites import chunks
 from ..io.tables import open_lines, read_table, write_npy, write_rows
 from .absent import (
@@ -29,6 +29,7 @@ from .absent import (
     refuse_lack,
     refuse_outside,
 )
+from .fixed_sites import HIGH, count_genotypes, count_lost, refuse_lost
 from .impute import fill_words
 from .match import Matched, _no_overlap, count_matched, match, require_one_build
 from .panel import load_panel
@@ -208,6 +209,7 @@ class OnPanel:
                 "cannot be read as homozygous reference; set REF to the genome's base (plink2 "
                 "--ref-from-fa, bcftools +fixref), or write absent = missing in the cohort sheet."
             )
+        refuse_lost(f"cohort '{cohort}'", self._lost_fixed())
         if absent.rule == "auto" and self._coverage is None and self.n_rows >= MIN_SITES:
             lack = measure_lack(
                 self._bim, self._panel, self.found.listed, self._panel.af.to_numpy()
@@ -217,6 +219,24 @@ class OnPanel:
         if absent.mask and lists_variants_only(raw, self.n_rows):
             own, lacking = self._panel[self.found.listed], self._panel[~self.found.listed]
             refuse_outside(cohort, absent, self._coverage.regions, own, lacking)
+
+    def _lost_fixed(self) -> int:
+        """Panel sites read as REF that the file lacks because they are fixed for ALT."""
+        coverage = self._coverage
+        if coverage is None or (coverage.regions is not None and coverage.regions.by_sample):
+            return 0
+        high = np.flatnonzero(self._panel.af.to_numpy() >= HIGH)
+        chrom, pos = self._chrom[high], self._pos[high]
+        filled = coverage.reference(chrom, pos)[:, 0] & ~self.found.listed[high]
+        row, swapped = self.found.row[high], self.found.swapped[high]
+        rows = place_rows(self._bed, self._n_samples, self._kept, row, swapped)
+        own = count_genotypes(unpack_bed(rows, len(self._kept)))
+        lost = count_lost(own, filled, self._panel.af.to_numpy()[high])
+        for first, last in chunks(self.n_rows if lost else 0, CHUNK_SITES):
+            counts = count_genotypes(unpack_bed(self._bed[first:last], self._n_samples))
+            if ((counts[:, :2].sum(axis=1) == 0) & (counts[:, 2] > 0)).any():
+                return 0
+        return lost
 
     def remarks(self, cohort: str) -> list[str]:
         """Sentences for the log."""

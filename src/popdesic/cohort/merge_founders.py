@@ -31,6 +31,7 @@ from .absent import (
     refuse_outside,
 )
 from .call_rates import call_rate_bound
+from .fixed_sites import refuse_lost_founders
 from .match import _COMPLEMENT, _LETTER, _SIZE, Matched, Places, allele_sets, require_one_build
 from .panel_steps import PanelStep
 
@@ -115,10 +116,15 @@ class Union:
         Raises
         ------
         UserError
-            A founder's file lists variant sites alone, or sites by frequency, and lacks others'.
+            A founder's file lists variant sites alone, or sites by frequency, and lacks others'; or
+            absent sites would be read as REF although they are fixed for ALT.
         """
         self._refuse_untold(exclude_contigs)
         sites = self._sites[~self._lost]
+        covered = [(one.cohort, one.coverage) for one in self._founders]
+        if self._row is None:  # some file lacks sites of another
+            own = sites[~sites.chrom.isin(exclude_contigs)]
+            refuse_lost_founders(covered, self._tables, own)
         one_allele = sites.alt.isin([".", "0"]).to_numpy()
         if one_allele.any():
             self.steps.append(PanelStep("one_allele", "founders", int((~one_allele).sum())))

@@ -1,0 +1,121 @@
+"""Files that lack the sites at which all of their samples are homozygous for ALT.
+
+Who keeps the sites that vary within a cohort (`bcftools view -c1:minor`, `plink --mac 1`) drops
+those as well. Read as homozygous reference, such an absent site gets the opposite homozygote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..io.errors import UserError
+from .absent import COUNTS, Coverage, counts_at
+from .match import Places
+
+#: ALT frequency from which on it is unlikely that a cohort of the same species lacks ALT.
+HIGH = 0.9
+#: Fewest such sites that were read as reference, and at which the file lists mostly ALT.
+MIN_LOST, MIN_SEEN = 5, 20
+
+
+def count_lost(own: np.ndarray, filled: np.ndarray, elsewhere: np.ndarray) -> int:
+    """Sites read as reference that are fixed for ALT, as far as can be told; 0 if none.
+
+    A file of all variant sites lists some sites at which all of its samples are homozygous ALT.
+    One that lists many where ALT is nearly fixed in others, but none where it is fixed in its own
+    samples, was cut to sites that vary.
+
+    Parameters
+    ----------
+    own : int array, (n_sites, >= 3)
+        Genotypes 0, 1 and 2 of the cohort's listed sites; zero at others.
+    filled : bool array, (n_sites,)
+        Absent sites that are read as homozygous reference.
+    elsewhere : float array, (n_sites,)
+        ALT frequency among samples of files that list the site; NaN where there is none.
+    """
+    high = elsewhere >= HIGH
+    listed = high & ~filled & (own[:, :3].sum(axis=1) > 0)
+    if (listed & (own[:, :2].sum(axis=1) == 0)).any():
+        return 0
+    seen = int((listed & (own[:, 2] >= own[:, 0])).sum())
+    lost = int((high & filled).sum())
+    return lost if lost >= MIN_LOST and seen >= MIN_SEEN else 0
+
+
+def count_genotypes(genotypes: np.ndarray) -> np.ndarray:
+    """Samples with 0, 1 and 2 ALT alleles at each site of (n_sites, n_samples): (n_sites, 3)."""
+    return np.stack([(genotypes == k).sum(axis=1) for k in range(3)], axis=1)
+
+
+def refuse_lost(shown: str, lost: int) -> None:
+    """Raise a UserError if any site was `count_lost`."""
+    if lost:
+        raise UserError(
+            f"{shown} lists no site at which all of its samples are homozygous ALT, and lacks "
+            f"{lost} sites at which ALT has a frequency of at least {HIGH:.0%} in others, so its "
+            "absent sites cannot be read as homozygous reference; give a file that was not cut to "
+            "sites that vary within it (bcftools view -c 1 keeps those fixed for ALT, -c 1:minor "
+            "does not), or write absent = missing in the cohort sheet."
+        )
+
+
+def refuse_lost_founders(
+    founders: Sequence[tuple[str, Coverage | None]],
+    tables: dict[str, Path],
+    sites: pd.DataFrame,
+) -> None:
+    """Refuse founders whose absent sites are read as reference, but were fixed for ALT.
+
+    Parameters
+    ----------
+    founders : sequence of (cohort, Coverage or None)
+    tables : dict
+        Table of sites of each, with `COUNTS`.
+    sites : DataFrame
+        Sites of all founders that can enter the panel.
+    """
+    suspects = [
+        (cohort, coverage)
+        for cohort, coverage in founders
+        if coverage is not None
+        and not (coverage.regions is not None and coverage.regions.by_sample)
+        and not _has_fixed(_read(tables[cohort]))
+    ]
+    if not suspects or len(founders) < 2:
+        return
+    pooled = _pooled((_read(tables[cohort]) for cohort, _ in founders), sites)
+    for cohort, coverage in suspects:
+        _, counts, filled = counts_at(_read(tables[cohort]), sites, coverage, Places())
+        counts[filled] = 0
+        rest = (pooled - counts[:, :3]).astype(float)
+        with np.errstate(invalid="ignore"):
+            elsewhere = (rest[:, 1] + 2 * rest[:, 2]) / (2 * rest.sum(axis=1))
+        refuse_lost(f"founder '{cohort}'", count_lost(counts, filled, elsewhere))
+
+
+def _pooled(tables: Iterable[pd.DataFrame], sites: pd.DataFrame) -> np.ndarray:
+    """Genotypes 0, 1 and 2 of all samples whose files list a site: int64 (n_sites, 3)."""
+    total = np.zeros((len(sites), 3), np.int64)
+    for table in tables:
+        total += counts_at(table, sites, None, Places())[1][:, :3]
+    return total
+
+
+def _has_fixed(table: pd.DataFrame) -> bool:
+    return bool(((table.n_alt > 0) & (table.n_ref == 0) & (table.n_het == 0)).any())
+
+
+def _read(path: Path) -> pd.DataFrame:
+    return pd.read_csv(
+        path,
+        sep="\t",
+        dtype=dict.fromkeys(["chrom", "ref", "alt"], str),
+        keep_default_na=False,
+        quoting=3,
+        usecols=["chrom", "pos", "ref", "alt", *COUNTS],
+    )
