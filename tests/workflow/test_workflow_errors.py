@@ -11,6 +11,8 @@ import pytest
 from running import finished, snakemake
 from study import FAST, make_cohorts, write_sheets, write_study
 
+from popdesic.io.files import read_json
+
 
 @pytest.fixture
 def cohorts():
@@ -103,15 +105,22 @@ def test_error_inside_a_job(study, cohorts):
 
 def test_error_after_the_first_outputs_of_a_job(tmp_path, cohorts):
     """The error is found after the .bed is written: all outputs of the job are removed."""
-    cohort = cohorts[0]
+    founder, cohort = cohorts[:2]
     sites = [("X", *site[1:]) if k % 2 else site for k, site in enumerate(cohort.sites)]
-    cohort = replace(cohort, sites=sites)
-    cohort.genotypes[::2, 2] = -1  # N02 is called only on X, which is not part of the panel
+    founder, cohort = (
+        replace(founder, sites=sites, founder=True),
+        replace(cohort, sites=sites, founder=False),
+    )
+    founder.genotypes[::2, 2] = -1  # N02 is called only on X, which is not part of the panel
+    cohort.genotypes[::2] = -1
     config = FAST | {"qc": {"min_sample_call_rate": 0.1}, "panel": {"min_call_rate": 0.5}}
-    study = write_study(tmp_path, [cohort], config)
+    study = write_study(tmp_path, [founder, cohort], config)
     output = snakemake(study, "encode", fails=True)
-    assert "sample 'N02' of cohort 'north' has no called genotype at any of the panel's" in output
+    name = cohort.samples[0]
+    assert f"sample '{name}' of cohort '{cohort.name}' has no called genotype at any of" in output
     assert "Traceback" not in output
-    assert finished(output) == {"ingest_cohort": 1, "summarize_cohort": 1, "build_panel": 1}
-    written = {path.name for path in (study / "results/cohorts/north").glob("[!.]*")}
+    snakemake(study, "results/cohorts/north/planes.json")
+    about = read_json(study / "results/cohorts/north/planes.json")
+    assert about["counts"]["samples_without_calls"] == 1 and "N02" not in about["samples"]
+    written = {path.name for path in (study / f"results/cohorts/{cohort.name}").glob("[!.]*")}
     assert written == {"raw.bed", "raw.bim", "raw.fam", "raw.json"}

@@ -14,7 +14,6 @@ from ..io.genotypes import MISSING
 from ..io.tables import read_table, write_npz, write_table
 from .absent import UNSTATED, Absent
 from .beagle import Beagle, fill_window, window_genotypes
-from .encode import require_called
 from .impute import NO_BEAGLE, Window, contig_start, find_beagle, plan_windows, read_windows
 from .panel import load_panel
 
@@ -86,8 +85,6 @@ def evaluate_window(
     measured = [method for method in methods if method != "beagle" or find_beagle()]
     if measured != methods:
         log.warning("%s Its accuracy is not measured.", NO_BEAGLE)
-    if "beagle" in measured:
-        require_called(raw, qc_samples, panel, cohort=cohort, absent=absent)
     n_samples = int((read_table(qc_samples).keep == "yes").sum())
     by_maf = np.zeros((len(methods), len(MAF_BOUNDS) - 1, len(SUMS)))
     by_sample = np.zeros((len(methods), n_samples, len(SUMS)))

@@ -30,7 +30,7 @@ from ..io.tables import write_npy
 from ..io.text import opened, read_text
 from ..io.vcf_errors import show
 from .absent import UNSTATED, Absent
-from .encode import OnPanel, require_called
+from .encode import OnPanel
 from .genetic_maps import parse_plink_map, require_rising
 from .impute import NO_BEAGLE, Window, contig_names, find_beagle, read_windows
 from .panel import load_panel
@@ -99,13 +99,14 @@ def impute_window(
     Raises
     ------
     UserError
-        Beagle stopped, or a sample has no called genotype on the whole panel.
+        Beagle stopped, or no sample has a called genotype on the panel.
     """
     panel, digest = load_panel(panel_path)
     window = read_windows(windows)[number - 1]
-    # Before the long run of Beagle.
-    require_called(raw, qc_samples, panel, cohort=raw.parent.name, absent=absent)
-    genotypes = window_genotypes(raw, qc_samples, panel, window, absent)
+    placed = OnPanel.open(raw, qc_samples, panel, absent)
+    # Those whom encoding leaves out.
+    placed.leave_out(placed.uncalled(), raw.parent.name)
+    genotypes = unpack_bed(placed.rows(window.start, window.stop), len(placed.names))
     sites = panel.iloc[window.start : window.stop]
     out.parent.mkdir(parents=True, exist_ok=True)
     filled, _, by_beagle = fill_window(genotypes, sites, window.contig, settings, out.parent)

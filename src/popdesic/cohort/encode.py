@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,7 @@ def encode_cohort(
     threads: int = 1,
     imputed: Sequence[Path] = (),
     absent: Absent = UNSTATED,
+    keep_all: bool = False,
 ) -> dict[str, int]:
     """Match a cohort to the panel and write `{out}/genotypes.*` and `{out}/planes.*`.
 
@@ -83,49 +85,59 @@ def encode_cohort(
         are read as homozygous reference, `{out}/reference.npy` says so: uint8
         (1 or n_samples, ceil(n_sites / 8)), a bit for each site, the first in the lowest bit of the
         first byte; one row if all samples are alike. Without such sites there is no such file.
+    keep_all : bool
+        Refuse samples without a called genotype on the panel; else they are left out and counted.
 
     Returns
     -------
     dict
         Counts: panel sites found, absent, found with REF and ALT swapped, dropped as swapped and
         strand-ambiguous; cohort sites not on the panel; missing genotypes. Further ones only where
-        there are any: `match.count_matched`, and absent sites read as reference.
+        there are any: `match.count_matched`, absent sites read as reference, and samples left out.
 
     Raises
     ------
     UserError
-        No site of the cohort is on the panel, or a kept sample has no called genotype there; the
+        No site of the cohort is on the panel, or no sample has a called genotype there; the
         cohort is of another genome build; its file lists variant sites alone and lacks many of the
         panel's; or its absent sites cannot be read as reference, because REF is not the genome's.
     """
     panel, digest = load_panel(panel_path)
     placed = OnPanel.open(raw, qc_samples, panel, absent)
-    found, names, fam = placed.found, placed.names, placed.fam
+    found = placed.found
     if not (found.row >= 0).any() and not found.other_build:
         raise UserError(_no_overlap(cohort, raw, read_bim(raw), panel))
     placed.require_comparable(cohort, raw, absent)
-    bed = _write_genotypes(placed, out)
-    write_fam(out / "genotypes", fam)
-    counts = count_matched(found, placed.n_rows) | _write_reference(placed, out, found)
-    counts["panel_sites_absent"] -= counts.get("absent_as_reference", 0)
     for line in placed.remarks(cohort):
         logger.info(line)
-    mode = panel["mode"].to_numpy()
+    n_kept = len(placed.names)
     filled = np.concatenate([np.load(path) for path in imputed]) if imputed else None
-    if filled is not None and filled.shape != bed.shape:
-        raise UserError(
-            f"{Path(imputed[0]).parent} holds imputed genotypes of another panel or other samples "
-            f"({filled.shape}, not {bed.shape}); delete the folder and rerun."
-        )
-
-    def planes() -> np.ndarray:
-        return write_planes(bed, len(names), mode, impute, out / "planes.npy", threads, filled)
-
-    # Packing does not hold the lock of Python, as writing the sites as text does.
-    tasks = [(planes,), (lambda: _write_sites(panel, out / "genotypes.bim"),)]
-    missing = run_tasks(lambda task: task(), tasks, threads)[0]
-    _refuse_uncalled(raw, cohort, names, missing == len(panel), len(panel))
+    if filled is not None:
+        placed.leave_out(placed.uncalled(), cohort, keep_all)
+    mode = panel["mode"].to_numpy()
+    while True:
+        bed = _write_genotypes(placed, out)
+        if filled is not None and filled.shape != bed.shape:
+            raise UserError(
+                f"{Path(imputed[0]).parent} holds imputed genotypes of another panel or other "
+                f"samples ({filled.shape}, not {bed.shape}); delete the folder and rerun."
+            )
+        shape = len(placed.names), mode, impute, out / "planes.npy", threads, filled
+        # Packing does not hold the lock of Python, as writing the sites as text does.
+        tasks = [(write_planes, bed, *shape), (_write_sites, panel, out / "genotypes.bim")]
+        missing = run_tasks(lambda work, *rest: work(*rest), tasks, threads)[0]
+        uncalled = missing == len(panel)
+        if not uncalled.any():
+            break
+        del bed
+        placed.leave_out(uncalled, cohort, keep_all)
+    write_fam(out / "genotypes", placed.fam)
+    names = placed.names
+    counts = count_matched(found, placed.n_rows) | _write_reference(placed, out, found)
+    counts["panel_sites_absent"] -= counts.get("absent_as_reference", 0)
     counts |= {"samples": len(names), "missing_genotypes": int(missing.sum())}
+    if len(names) < n_kept:
+        counts["samples_without_calls"] = n_kept - len(names)
     write_json(
         out / "planes.json",
         {
@@ -138,28 +150,6 @@ def encode_cohort(
         },
     )
     return counts
-
-
-def require_called(
-    raw: Path,
-    qc_samples: Path,
-    panel: pd.DataFrame,
-    *,
-    cohort: str,
-    absent: Absent = UNSTATED,
-) -> None:
-    """Raise the UserError of `encode_cohort` for a sample without calls on the panel.
-
-    One quick pass over the cohort's rows, for long computations that precede encoding.
-    """
-    from ..engine.host.genotypes import add_by_sample
-
-    placed = OnPanel.open(raw, qc_samples, panel, absent)
-    counts = np.zeros((len(placed.names), 4), np.int64)
-    for first, last in chunks(len(panel)):
-        add_by_sample(placed.rows(first, last), counts)
-    unknown = counts[:, :3].sum(axis=1) == 0
-    _refuse_uncalled(raw, cohort, placed.names, unknown, len(panel))
 
 
 class OnPanel:
@@ -238,6 +228,46 @@ class OnPanel:
                 return 0
         return lost
 
+    def uncalled(self) -> np.ndarray:
+        """Samples without a called genotype on the panel, by a pass over it: bool (n_samples,)."""
+        from ..engine.host.genotypes import add_by_sample
+
+        counts = np.zeros((len(self.names), 4), np.int64)
+        for first, last in chunks(len(self.found.row)):
+            add_by_sample(self.rows(first, last), counts)
+        return counts[:, :3].sum(axis=1) == 0
+
+    def leave_out(self, uncalled: np.ndarray, cohort: str, keep_all: bool = False) -> None:
+        """Leave out samples without a called genotype on the panel.
+
+        Raises
+        ------
+        UserError
+            None is left, or there are some and all are to be kept.
+        """
+        if not uncalled.any():
+            return
+        lost = [self.names[k] for k in np.flatnonzero(uncalled)]
+        n_sites = len(self.found.row)
+        if keep_all or len(lost) == len(self.names):
+            raise UserError(
+                f"sample '{lost[0]}' of cohort '{cohort}' has no called genotype at any of the "
+                f"panel's {n_sites} sites; remove it from the file and the sample sheet."
+            )
+        logger.warning(
+            "%d of %d samples of cohort %s have no called genotype at any of the panel's %d sites "
+            "and are left out: %s",
+            len(lost),
+            len(self.names),
+            cohort,
+            n_sites,
+            ", ".join(lost[:5]) + " …" * (len(lost) > 5),
+        )
+        self._kept, self.fam = self._kept[~uncalled], self.fam[~uncalled]
+        self.names = self.fam["sample"].tolist()
+        if self._coverage is not None:
+            self._coverage = replace(self._coverage, kept=self._coverage.kept[~uncalled])
+
     def remarks(self, cohort: str) -> list[str]:
         """Sentences for the log."""
         turned = int((self.found.flipped & (self.found.row >= 0)).sum())
@@ -305,14 +335,6 @@ def _write_reference(placed: OnPanel, out: Path, found: Matched) -> dict[str, in
 def _write_sites(panel: pd.DataFrame, path: Path) -> None:
     with atomic_path(path) as temporary, open_lines(temporary) as file:
         write_rows(file, panel.assign(cm="0")[["chrom", "id", "cm", "pos", "alt", "ref"]])
-
-
-def _refuse_uncalled(raw: Path, cohort: str, names: list[str], unknown: np.ndarray, n_sites: int):
-    for index in np.flatnonzero(unknown)[:1]:
-        raise UserError(
-            f"{raw}.bed: sample '{names[index]}' of cohort '{cohort}' has no called genotype at "
-            f"any of the panel's {n_sites} sites; remove it from the file and the sample sheet."
-        )
 
 
 def _write_genotypes(placed: OnPanel, out: Path) -> np.ndarray:

@@ -72,6 +72,7 @@ def place_profiles(
         cohort=source.name,
         threads=threads,
         absent=Absent("missing"),
+        keep_all=True,
     )
 
 

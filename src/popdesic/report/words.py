@@ -119,6 +119,10 @@ COUNTS: dict[tuple[str, str], tuple[str, str]] = {
         "genotypes",
     ),
     ("encode", "sites_not_on_panel"): ("Cohort sites not on the panel", "sites"),
+    ("encode", "samples_without_calls"): (
+        "Samples without a called genotype on the panel (left out)",
+        "samples",
+    ),
     ("encode", "missing_genotypes"): ("Genotypes missing on the panel", "genotypes"),
 }
 

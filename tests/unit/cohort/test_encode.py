@@ -15,8 +15,9 @@ from popdesic.cohort.encode import encode_cohort, write_planes
 from popdesic.cohort.impute import fill_words
 from popdesic.cohort.match import match_sites
 from popdesic.cohort.planes import load_planes
-from popdesic.io.bed import read_bim, read_fam
+from popdesic.io.bed import open_bed, read_bim, read_fam
 from popdesic.io.errors import UserError
+from popdesic.io.genotypes import unpack_bed
 
 COMPLEMENT = {"A": "T", "T": "A", "C": "G", "G": "C"}
 
@@ -213,12 +214,22 @@ def test_no_overlap(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_sample_without_genotypes_on_the_panel(tmp_path):
+def test_samples_without_genotypes_on_the_panel_are_left_out(tmp_path, caplog):
     cohort = make_cohorts((4,), n_sites=20, missing=0)[0]
     cohort.genotypes[:10, 2] = -1
-    with pytest.raises(UserError, match="sample 'N02' of cohort 'north' has no called genotype"):
-        run(tmp_path, cohort, cohort.sites[:10], [0] * 10)
-    assert not (tmp_path / "out/planes.json").exists()
+    counts, *_ = run(tmp_path, cohort, cohort.sites[:10], [0] * 10)
+    assert (counts["samples"], counts["samples_without_calls"]) == (3, 1)
+    planes, about = load_planes(tmp_path / "out")
+    left = [name for name in cohort.samples if name != "N02"]
+    assert about["samples"] == left and planes.words.shape[0] == 3
+    assert read_fam(tmp_path / "out/genotypes")["sample"].tolist() == left
+    found = unpack_bed(open_bed(tmp_path / "out/genotypes"), 3)
+    assert np.array_equal(found, np.delete(cohort.genotypes[:10], 2, axis=1))
+    assert "1 of 4 samples of cohort north have no called genotype" in caplog.text
+    cohort.genotypes[:10] = -1
+    with pytest.raises(UserError, match="sample 'N00' of cohort 'north' has no called genotype"):
+        run(tmp_path / "none", cohort, cohort.sites[:10], [0] * 10)
+    assert not (tmp_path / "none/out/planes.json").exists()
 
 
 @pytest.mark.parametrize("damage", ["text", "shape"])

@@ -262,7 +262,7 @@ def test_accuracy_without_hidden_genotypes_is_nan():
     assert n == 0 and np.isnan(others).all()
 
 
-def test_a_sample_unknown_to_the_panel_is_found_before_beagle_runs(tmp_path, monkeypatch):
+def test_a_sample_without_calls_on_the_panel_is_left_out_before_beagle_runs(tmp_path, monkeypatch):
     cohort = make_cohorts((6,), n_sites=60, missing=0)[0]
     cohort.genotypes[:30, 2] = MISSING  # called, but at no site of the panel
     raw = write_raw(tmp_path / "north" / "raw", cohort)
@@ -275,8 +275,12 @@ def test_a_sample_unknown_to_the_panel_is_found_before_beagle_runs(tmp_path, mon
     )
     monkeypatch.setenv("PATH", "")  # no Beagle
     arguments = raw, tmp_path / "samples", tmp_path / "panel.tsv", tmp_path / "windows", 1
-    with pytest.raises(UserError, match="sample 'N02' of cohort 'north' has no called genotype"):
-        impute_window(*arguments, tmp_path / "out", Beagle())
+    counts = impute_window(*arguments, tmp_path / "out", Beagle())
+    assert counts["missing"] == 0 and np.load(tmp_path / "out.npy").shape == (30, 2)
+    encoded = encode_cohort(
+        *arguments[:3], tmp_path, impute="beagle", cohort="c", imputed=[tmp_path / "out.npy"]
+    )
+    assert (encoded["samples"], encoded["samples_without_calls"]) == (5, 1)
     cohort.genotypes[0, 2] = 1
     write_raw(raw, cohort)
     cohort.genotypes[1, 3] = MISSING
