@@ -77,7 +77,8 @@ def init_study(
     Raises
     ------
     UserError
-        A file cannot be used, or the study would not pass `popdesic check`.
+        A file cannot be used, and nothing is written; or the study does not pass `popdesic check`
+        yet, and the sheets stay to be corrected.
     """
     folder, files = split_arguments(arguments)
     written = [folder / "config" / name for name in ("config.yaml", "cohorts.tsv", "samples.tsv")]
@@ -96,15 +97,19 @@ def init_study(
         (folder / "config").mkdir(parents=True, exist_ok=True)
         for path, text in zip(written, texts, strict=True):
             path.write_text(text, "utf-8")
-        validate_study({}, folder)
     except OSError as error:
         _remove(written, made)
         raise UserError(
             f"{folder}/config cannot be written ({error.strerror}); choose another folder."
         ) from None
-    except UserError:
-        _remove(written, made)
-        raise
+    try:
+        validate_study({}, folder)
+    except UserError as error:  # the answer may be a column of the sheets: they stay
+        study = "" if folder == Path() else f" {folder}"
+        raise UserError(
+            f"{error} The sheets are written: correct them in {folder / 'config'}, or the files, "
+            f"then run popdesic check{study}."
+        ) from None
     return "\n".join(describe(folder, cohorts, people))
 
 

@@ -242,14 +242,12 @@ WRONG = {
     "would be called 'north'; give one of them another name: north-2=other/north.vcf": [
         "data/north.vcf", "other/north.vcf"
     ],
-    "have 1 sample in total": ["data/one.vcf"],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("sentence", WRONG)
 def test_a_mistake_gives_one_sentence_and_leaves_no_file(place, sentence):
     write_vcf(place / "data/twice.vcf", ["q", "N00"])
-    write_vcf(place / "data/one.vcf", ["q"])
     write_vcf(place / "other/north.vcf", ["q", "r"])
     (place / "data/x.fam").write_text("0 a 0 0 0 -9\n")
     (place / "data/text.vcf").write_text("hello\n")
@@ -260,6 +258,30 @@ def test_a_mistake_gives_one_sentence_and_leaves_no_file(place, sentence):
     assert sentence in str(error.value)
     assert str(error.value).endswith(".") and "study folder" not in str(error.value)
     assert not (place / "config").exists() and not (place / "new").exists()
+
+
+def test_the_sheets_stay_where_they_have_to_be_corrected(place, tmp_path, capsys):
+    """Files of variant sites: the message asks for a column of the sheet."""
+    rng = np.random.default_rng(1)
+    sites, names = make_sites(2000), [[f"{name}{k}" for k in range(10)] for name in "ab"]
+    for path, people in zip(("data/a.vcf", "data/b.vcf"), names, strict=True):
+        genotypes = rng.binomial(2, rng.beta(0.2, 1, 2000)[:, None], (2000, 10))
+        rows = np.flatnonzero(genotypes.any(axis=1))
+        file = Cohort("x", people, [sites[k] for k in rows], genotypes[rows])
+        (place / path).write_text(file.vcf())
+    assert main(["init", "new", "data/a.vcf", "data/b.vcf"]) == 1
+    said = capsys.readouterr().err
+    assert "write absent = reference" in said
+    assert said.endswith(
+        "The sheets are written: correct them in new/config, or the files, then run popdesic check "
+        "new.\n"
+    )
+    assert main(["check", "new"]) == 1
+    sheet = place / "new/config/cohorts.tsv"
+    lines = sheet.read_text().splitlines()
+    ends = ["absent", "reference", "reference"]
+    sheet.write_text("".join(f"{a}\t{b}\n" for a, b in zip(lines, ends, strict=True)))
+    assert main(["check", "new"]) == 0
 
 
 BAD_TABLES = {
