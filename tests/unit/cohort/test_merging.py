@@ -422,7 +422,7 @@ def test_sites_chosen_by_frequency_stop_the_run(tmp_path, way, founder):
         assert f"lacks {int((~here).sum())} of {len(here)} sites" in text
     run(Absent("missing"))
     if way == "MAF":  # sites where ALT is fixed, or nearly, are absent as well
-        with pytest.raises(UserError, match="'b' lists no site at which all .* homozygous ALT"):
+        with pytest.raises(UserError, match=r"'b' lists no site at which all .* homozygous ALT"):
             run(Absent("reference"))
     else:
         run(Absent("reference"))
