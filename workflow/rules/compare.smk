@@ -6,6 +6,7 @@
 #         results/compare/tiles/{row}/row.json   rows of related pairs, best matches, contamination
 #         results/compare/tiles/{row}/{other}.*.tsv
 #         results/compare/kinship.tsv            related pairs of the study, with degrees
+#         results/compare/kinship_untold.tsv     cohorts in which kinship fails
 #         results/compare/identity.tsv           best match of a sample, own or earlier cohorts
 #         results/compare/mixture.tsv            samples contaminated by another sample
 #         results/panel/unrelated.tsv            founders that define the axes of the PCA
@@ -109,6 +110,7 @@ rule join_comparisons:
         expand(ROW_COMPARED, row=COHORTS),
     output:
         kinship="results/compare/kinship.tsv",
+        untold="results/compare/kinship_untold.tsv",
         identity="results/compare/identity.tsv",
         mixture="results/compare/mixture.tsv",
     log:

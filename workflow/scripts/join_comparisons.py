@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.cohort.samples import samples_in_order
 from popdesic.compare.cohorts import ENDINGS, TABLES, join_identity, join_mixture
-from popdesic.compare.kinship import join_pairs
+from popdesic.compare.kinship import join_pairs, untold_pairs
 from popdesic.distance.rows import read_tiles
 from popdesic.io.log import log_counts, logged
 
@@ -16,8 +16,12 @@ with logged(snakemake.log[0], snakemake.input) as log:
     }
     out = {name: Path(path) for name, path in snakemake.output.items()}
     pairs = join_pairs(tiles["kinship"], out["kinship"], min_kinship=snakemake.params.min_kinship)
+    untold = untold_pairs(tiles["kinship"], out["untold"])
     matches = join_identity(tiles["identity"], sheet, out["identity"], top=snakemake.params.top)
     mixed = join_mixture(tiles["mixture"], out["mixture"])
     log_counts(log, pairs.relation.value_counts().sort_index().to_dict())
+    log_counts(
+        log, {f"not told, kinship fails: {row.cohort}": row.pairs for row in untold.itertuples()}
+    )
     same = matches[matches.verdict == "same"]
     log_counts(log, {"same person by genotype": len(same), "contamination": len(mixed)})

@@ -27,6 +27,7 @@ from ..engine.screen import Screen
 from ..engine.terms import KINSHIP, Planes
 from ..io.tables import read_table, write_table
 from . import identity, kinship, mixture
+from .independence import judge_cohort
 from .resolution import Resolution
 
 #: Tables of a tile, and the endings of their files.
@@ -107,11 +108,12 @@ def row_work(
     """
     about = content_key(panel), repr(limits), code
     frequencies = functools.cache(lambda: load_panel(panel)[0].af.to_numpy())
+    faults: dict[Path, str | None] = {}
     keys = {pair: tile_key(pair, folders, *about) for pair in pairs}
 
     def compute(a, b, files, chosen, held) -> dict[str, int]:
         tables = dict(zip(TABLES, files, strict=True))
-        return compare_cohorts(a, b, frequencies(), tables, chosen, limits, held)
+        return compare_cohorts(a, b, frequencies(), tables, chosen, limits, held, faults)
 
     return RowWork(out, pairs, ENDINGS, keys, compute)
 
@@ -124,6 +126,7 @@ def compare_cohorts(
     backend: Backend,
     limits: Limits,
     held: Mapping[Path, Planes] | None = None,
+    faults: dict[Path, str | None] | None = None,
 ) -> dict[str, int]:
     """Compare all samples of two cohorts, or of one cohort with itself.
 
@@ -139,6 +142,9 @@ def compare_cohorts(
     limits : Limits
     held : dict
         Planes of a folder that the backend has at hand (`Backend.keep_planes`).
+    faults : dict, optional
+        What is known of kinship in the cohort of a folder (`independence.judge_cohort`). Cohorts
+        with close pairs are judged and entered.
 
     Returns
     -------
@@ -156,8 +162,9 @@ def compare_cohorts(
     counted = found.counts, found.rows, found.columns
     pairs = _related_pairs(*counted, limits)
     compared = _Compared(a, b, about_a, about_b, af, limits)
+    folders = folder_a, folder_b
     tables = {
-        "kinship": _kinship_table(pairs, compared),
+        "kinship": _told(_kinship_table(pairs, compared), compared, folders, faults, backend),
         "identity": _identity_table(found.best, compared),
         "mixture": _mixture_table(*counted, compared),
     }
@@ -271,6 +278,26 @@ def _kinship_table(pairs, compared: _Compared) -> pd.DataFrame:
         np.array(phi, np.float64),
         resolution=compared.limits.resolution,
         parents=kinship.panel_parent_limit(compared.af, compared.limits.error_rate),
+    )
+
+
+def _told(
+    table: pd.DataFrame,
+    compared: _Compared,
+    folders: tuple[Path, Path],
+    faults: dict[Path, str | None] | None,
+    backend: Backend,
+) -> pd.DataFrame:
+    """The table with pairs of cohorts in which kinship fails marked."""
+    if (table.relation == kinship.SAME).all():
+        return table
+    faults = {} if faults is None else faults
+    for folder, planes in zip(folders, (compared.a, compared.b), strict=True):
+        if folder not in faults:
+            faults[folder] = judge_cohort(planes, compared.af, backend)[0]
+    names = compared.about_a["cohort"], compared.about_b["cohort"]
+    return kinship.without_faults(
+        table, {name: faults[folder] for name, folder in zip(names, folders, strict=True)}
     )
 
 

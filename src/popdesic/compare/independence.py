@@ -29,7 +29,7 @@ from ..io.files import write_json
 from ..io.sites import canonical_contigs
 from .kinship import king_robust, mismatching, panel_parent_limit
 from .mixture import absent_by_chance, common_sites
-from .resolution import DUPLICATE, FIRST, Resolution, resolve
+from .resolution import DUPLICATE, FIRST, THIRD, Resolution, resolve
 
 #: Most founders whose pairs are measured (evenly spaced), and approximate number of blocks.
 MOST_FOUNDERS, BLOCKS = 300, 64
@@ -81,11 +81,15 @@ def measure_resolution(
     af = sites.af.to_numpy()
     founders_planes = [planes for planes, _ in loaded]
     fault = kinship_fault(founders_planes, af, backend)
+    judged = [judge_cohort(planes, af, backend) for planes in founders_planes]
+    if fault is None and all(key for key, _ in judged):
+        fault = FAULTS[judged[0][0]]
     variances = measure_variances(founders_planes, contigs, backend, kinship=fault is None)
     common = common_sites(af)
     found = resolve(
         *variances,
         fault=fault,
+        shift=max((shift for key, shift in judged if key is None), default=0.0),
         panel=digest,
         sites=len(sites),
         founders=founders,
@@ -127,6 +131,19 @@ NO_PEDIGREE = (
     "genotypes."
 )
 
+MISSING = (
+    "Most samples look like relatives of many others, and so many calls are missing that this is "
+    "what missing homozygotes alone would give, as in a merge of files of variants. So KING-robust "
+    "kinship is not used, and only duplicates are found, by their genotypes."
+)
+#: What is said of a cohort by the reason of `judge_cohort`.
+FAULTS = {"heterozygotes": FEW_HETEROZYGOTES, "triangles": NO_PEDIGREE, "missing": MISSING}
+#: Fewest samples of a cohort that is judged by itself, and number of nearest strangers.
+LEAST_JUDGED, STRANGERS = 8, 10
+#: Largest shift of kinship by missing calls with which degrees are told: half of the smallest
+#: kinship of third-degree relatives. Up to it, the limit of relatives is raised by the shift.
+MOST_SHIFT = THIRD / 2
+
 
 def kinship_fault(cohorts: list[Planes], af: np.ndarray, backend: Backend) -> str | None:
     """Why the model of KING-robust kinship does not hold for the founders; None if it may.
@@ -156,6 +173,81 @@ def kinship_fault(cohorts: list[Planes], af: np.ndarray, backend: Backend) -> st
     if closed.sum() > TRIANGLES * alike.sum():
         return NO_PEDIGREE
     return None
+
+
+def judge_cohort(planes: Planes, af: np.ndarray, backend: Backend) -> tuple[str | None, float]:
+    """Whether KING-robust kinship holds within one cohort: a key of FAULTS or None, and a shift.
+
+    Cohorts of fewer than LEAST_JUDGED samples are not judged. The shift is that of `kinship_shift`,
+    0 with a fault other than ``missing``.
+
+    Parameters
+    ----------
+    planes : Planes
+        One cohort.
+    af : float64 array, (n_sites,)
+        ALT frequencies of the panel.
+    """
+    if planes.n_samples < LEAST_JUDGED:
+        return None, 0.0
+    fault = kinship_fault([planes], af, backend)
+    if fault is not None:
+        return next(key for key, text in FAULTS.items() if text == fault), 0.0
+    shift = kinship_shift(planes, af, backend)
+    return ("missing" if shift > MOST_SHIFT else None), shift
+
+
+def kinship_shift(planes: Planes, af: np.ndarray, backend: Backend) -> float:
+    """By how much missing calls raise the kinship of unrelated samples of a cohort, 0 or more.
+
+    If homozygotes are missing more often than heterozygotes, KING-robust kinship of strangers lies
+    above 0. This cannot be told from relatedness by genotypes alone. So the shift is the median
+    kinship of samples with their nearest strangers, but at most what missing calls explain if all
+    of them are homozygous. Nearest strangers are chosen on one half of the genome and measured on
+    the other half, so that chance does not raise their kinship. Sites without any call, absent
+    from the cohort's files, do not count as missing.
+    """
+    subset = _founder_subset([planes])
+    n, n_words = subset.n_samples, subset.words.shape[2]
+    called = subset.words[:, 2]
+    seen = np.bitwise_or.reduce(called, axis=0)
+    n_seen = int(np.bitwise_count(seen).sum())
+    if planes.complete or n_words < 2 or not n_seen:
+        return 0.0
+    missing = 1 - int(np.bitwise_count(called).sum()) / (n * n_seen)
+    there = np.unpackbits(seen.view(np.uint8), bitorder="little")[: len(af)].astype(bool)
+    possible = largest_shift(missing, af[there])
+    if not possible:
+        return 0.0
+    half = (np.arange(n_words) * min(BLOCKS, n_words) // n_words) % 2 == 0
+    halves = []
+    for words in (half, ~half):
+        kept = np.where(words, subset.words, np.uint64(0))
+        counts = backend.bitgemm(Planes(kept, subset.n_sites), None, KINSHIP)
+        phi = king_robust(dict(zip(KINSHIP.outputs, counts, strict=True)))
+        phi[np.isnan(phi) | np.eye(n, dtype=bool)] = -np.inf
+        halves.append(phi)
+    family = min(FAMILY, n // 5)
+    typical = []
+    for chosen, measured in (halves, halves[::-1]):
+        near = np.argsort(-chosen, axis=1, kind="stable")[:, family : family + STRANGERS]
+        typical.append(np.take_along_axis(measured, near, axis=1))
+    return float(np.clip(np.median(typical), 0.0, possible))
+
+
+def largest_shift(missing: float, af: np.ndarray) -> float:
+    """Kinship of strangers if a share `missing` of calls is missing, all of them homozygous.
+
+    A homozygote is called with probability r, a heterozygote always. At heterozygosity H, opposite
+    homozygotes are r^2 H^2 / 2 and heterozygotes H (H + r (1 - H)), so that kinship is
+    (1 - r^2) sum H^2 / (2 sum H (H + r (1 - H))) over the sites.
+    """
+    het = 2 * af * (1 - af)
+    if not het.any():
+        return 0.0
+    mean, weighted = float(het.mean()), float((het**2).sum() / het.sum())
+    r = max(0.0, 1 - missing / (1 - mean))
+    return (1 - r**2) * weighted / (2 * (weighted + r * (1 - weighted)))
 
 
 def siblings_alike(contigs: np.ndarray, pos: np.ndarray) -> float:

@@ -23,6 +23,8 @@ PARENT_SHARE = 1 / 3
 #: Label of two profiles of the same person. Genotype mismatches alone decide this
 #: (`Resolution.verdict`), as in `identity.tsv`, never kinship.
 SAME = "duplicate or identical twin"
+#: Start of the relation of a pair that is not told, because kinship fails in a cohort.
+UNTOLD = "not told: "
 #: Largest group of relatives whose maximum unrelated set is found exactly.
 EXACT_GROUP = 40
 
@@ -200,12 +202,50 @@ def kinship_tiles(rows: Iterable[Path | str], *, closed: bool = True) -> list[Pa
 def read_pairs(tiles: list[Path], min_kinship: float) -> pd.DataFrame:
     """Pairs of all tiles that are the same person or have at least `min_kinship`.
 
+    Pairs of cohorts in which kinship fails are left out (`untold_pairs`).
     Kinship is numeric, NaN if two profiles of the same person have no heterozygous site.
     """
     table = pd.concat([read_table(tile) for tile in tiles], ignore_index=True)
     table["kinship"] = pd.to_numeric(table.kinship, errors="coerce")
     close = (table.kinship >= min_kinship) | (table.relation == SAME)
+    close &= ~table.relation.str.startswith(UNTOLD)
     return table[close].reset_index(drop=True)
+
+
+def without_faults(table: pd.DataFrame, faults: dict[str, str | None]) -> pd.DataFrame:
+    """Mark close pairs of cohorts in which kinship fails as not told, except the same person.
+
+    faults: key of `independence.FAULTS`, or None, by cohort.
+    """
+    relation = table.relation.copy()
+    for cohort, fault in faults.items():
+        if fault is not None:
+            own = (table.cohort_a == cohort) | (table.cohort_b == cohort)
+            own &= (table.relation != SAME) & ~relation.str.startswith(UNTOLD)
+            relation[own] = f"{UNTOLD}{fault} of {cohort}"
+    return table.assign(relation=relation)
+
+
+def untold_pairs(tiles: list[Path], out: Path) -> pd.DataFrame:
+    """Write the cohorts in which kinship fails: `cohort`, `fault`, `pairs` that are not told.
+
+    Only cohorts with pairs that would be told otherwise are known, and listed.
+    """
+    parts = [read_table(tile).relation for tile in tiles]
+    found = pd.concat(parts) if parts else pd.Series(dtype=str)
+    counts = found[found.str.startswith(UNTOLD)].str.removeprefix(UNTOLD).value_counts()
+    rows = [(*reversed(key.split(" of ", 1)), int(counts[key])) for key in sorted(counts.index)]
+    table = pd.DataFrame(rows, columns=["cohort", "fault", "pairs"])
+    write_table(out, table)
+    return table
+
+
+def untold_cohorts(results: Path) -> pd.DataFrame:
+    """Cohorts in which kinship fails: `cohort`, `fault`, `pairs` (`compare/kinship_untold.tsv`)."""
+    path = results / "compare/kinship_untold.tsv"
+    if not path.exists():
+        return pd.DataFrame(columns=["cohort", "fault", "pairs"])
+    return read_table(path)
 
 
 def join_pairs(tiles: list[Path], out: Path, *, min_kinship: float = -np.inf) -> pd.DataFrame:

@@ -67,6 +67,9 @@ class Resolution:
         (at one centimorgan per megabase): small unless the panel covers little of the genome.
     fault : str or None
         Why kinship is not used although sites may suffice: its model does not hold.
+    shift : float
+        By how much missing calls may raise the kinship of unrelated founders
+        (`independence.kinship_shift`); part of `smallest_kinship`.
     """
 
     panel: str
@@ -86,6 +89,7 @@ class Resolution:
     least_common: int | None
     siblings_alike: float
     fault: str | None = None
+    shift: float = 0.0
 
     def least_kinship(self, called: np.ndarray) -> np.ndarray:
         """Smallest kinship of relatives among pairs with this many jointly called sites.
@@ -141,6 +145,7 @@ def resolve(
     founders: int,
     max_mismatch: float,
     fault: str | None = None,
+    shift: float = 0.0,
     common: int = 0,
     absent: float = 0.0,
     max_absent: float = 0.02,
@@ -148,7 +153,8 @@ def resolve(
 ) -> Resolution:
     """Limits from the measured variances of kinship and of the share of mismatches.
 
-    `fault`: why the variance of kinship is None. `common` sites are common, and unrelated samples
+    `fault`: why the variance of kinship is None. `shift`: by how much missing calls raise kinship,
+    by which its limit is raised. `common` sites are common, and unrelated samples
     lack alleles of each other at a share `absent` of them; the limit `max_absent` is
     `compare.mixture.max_absent`.
     """
@@ -158,7 +164,7 @@ def resolve(
     if variance is not None and variance > 0:
         effective = min(3 / (4 * variance), sites)
         error = math.sqrt(3 / (4 * effective))
-        limit = error * math.sqrt(2 * surprise)
+        limit = error * math.sqrt(2 * surprise) + shift
         smallest = limit if limit <= 0.5 else None
     if mean_mismatch is not None and 0 < mean_mismatch < 1:
         mismatch_sites = effective
@@ -195,6 +201,7 @@ def resolve(
         least_common=least_common,
         siblings_alike=_rounded(siblings),
         fault=fault,
+        shift=_rounded(shift),
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..compare.kinship import SAME
+from ..compare.kinship import SAME, untold_cohorts
 from ..compare.resolution import FIRST, SECOND, THIRD, Resolution, load_resolution
 from ..ibd.degrees import surely_close
 from ..io.files import read_json
@@ -39,6 +39,11 @@ def kin_verdict(results: Path, min_kinship: float) -> str | None:
     resolution = results / "compare/kinship.json"
     found = load_resolution(resolution) if resolution.exists() else None
     same = _same_pairs(results, table)
+    failing = untold_cohorts(results)["cohort"].tolist()
+    but = ""
+    if failing:
+        what = "cohort" if len(failing) == 1 else "cohorts"
+        but = f" In {what} {join(failing)} kinship does not hold, and only duplicates are told."
     said = []
     if same:
         said.append(f"{plural(same, 'pair')} of duplicates or identical twins")
@@ -50,8 +55,8 @@ def kin_verdict(results: Path, min_kinship: float) -> str | None:
     elif other:
         text = f"KING-robust kinship lists no relatives.{other}"
     else:
-        return _nothing(results, found, min_kinship)
-    return f"{text}{_limit(found)}"
+        return _nothing(results, found, min_kinship) + but
+    return f"{text}{_limit(found)}{but}"
 
 
 def _relatives(counts: Counter[str]) -> str:

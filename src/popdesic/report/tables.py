@@ -264,6 +264,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("population/local_pca.tsv", "Windows of the genome, by their principal components"),
         ("population/consensus.tsv", "Regions in runs of homozygosity of many people"),
         ("compare/kinship.json", "Resolution of kinship and identity on this panel"),
+        ("compare/kinship_untold.tsv", "Cohorts in which kinship fails"),
         ("compare/kinship.tsv", "Close pairs and their kinship"),
         ("compare/pc_relate.tsv", "Close pairs by PC-Relate, which accounts for ancestry"),
         ("compare/pc_relate.samples.tsv", "Inbreeding of every sample"),

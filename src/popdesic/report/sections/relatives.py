@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ...compare.kinship import SAME
+from ...compare.kinship import SAME, untold_cohorts
 from ...compare.resolution import Resolution, load_resolution
 from ...io.files import read_json
 from ...io.tables import read_table
@@ -29,6 +29,7 @@ def relatives_findings(results: Path, max_kinship: float = 0.0) -> list[Finding]
     path = results / "compare/kinship.tsv"
     counts = read_table(path).relation.value_counts() if path.exists() else pd.Series(dtype=int)
     counts = counts.drop(SAME, errors="ignore")  # reported as duplicates
+    found += _untold_findings(results)
     if len(counts):
         found.append(
             Finding(
@@ -39,7 +40,72 @@ def relatives_findings(results: Path, max_kinship: float = 0.0) -> list[Finding]
                 "serve as bridges in the geodesics.",
             )
         )
-    return found + _ancestry_findings(results)
+    return found + _sibship_findings(results) + _ancestry_findings(results)
+
+
+#: Why kinship fails in a cohort (`independence.judge_cohort`).
+REASONS = {
+    "heterozygotes": "it has too few heterozygotes, as inbred lines and selfing plants have",
+    "triangles": (
+        "most of its pairs like parent and child form triangles, which no pedigree has; its "
+        "samples are clones, or missing calls are mostly homozygous reference"
+    ),
+    "missing": (
+        "most of its samples look like relatives of many others, which missing homozygotes alone "
+        "would give with so many missing calls"
+    ),
+}
+
+
+def _untold_findings(results: Path) -> list[Finding]:
+    """Cohorts in which KING-robust kinship fails, while founders as a whole are fine."""
+    return [
+        Finding(
+            "warning",
+            "Kinship",
+            f"KING-robust kinship does not hold in cohort {row.cohort}: {REASONS[row.fault]}. "
+            f"{plural(int(row.pairs), 'close pair')} with its samples are not listed. Only "
+            "duplicates are, by their genotypes.",
+        )
+        for row in untold_cohorts(results).itertuples()
+    ]
+
+
+#: Fewest samples of a group of siblings that the page doubts, and share of its pairs that are.
+SIBSHIP, COMPLETE = 8, 0.9
+
+
+def _sibship_findings(results: Path) -> list[Finding]:
+    """Large groups of samples that all look like full siblings: clones look the same."""
+    path = results / "compare/kinship.tsv"
+    if not path.exists():
+        return []
+    table = read_table(path)
+    table = table[table.relation.isin(["full siblings", "first degree or closer"])]
+    neighbours: dict[str, set[str]] = {}
+    for a, b in zip(table.sample_a, table.sample_b, strict=True):
+        neighbours.setdefault(a, set()).add(b)
+        neighbours.setdefault(b, set()).add(a)
+    waiting, sizes = set(neighbours), []
+    while waiting:
+        group, frontier = set(), [min(waiting)]
+        while frontier:
+            name = frontier.pop()
+            if name not in group:
+                group.add(name)
+                frontier += neighbours[name] - group
+        waiting -= group
+        if sum(len(neighbours[name]) for name in group) >= COMPLETE * len(group) * (len(group) - 1):
+            sizes.append(len(group))
+    large = sorted((size for size in sizes if size >= SIBSHIP), reverse=True)
+    if not large:
+        return []
+    text = f"{number(large[0])} samples look like full siblings of each other"
+    if len(large) > 1:
+        others = len(large) - 1
+        text += f", and {plural(others, 'other group')} of at least {SIBSHIP} too"
+    text += ". They are a large family, or clones that lost heterozygosity; kinship cannot tell."
+    return [Finding("note", "Relatives", text)]
 
 
 #: Median kinship of a cohort from which the page warns: the limit of fourth degree.
@@ -95,8 +161,14 @@ def amount_of_sites(found: Resolution) -> str:
     )
     if found.smallest_kinship is None:
         return text + " and can reach any value by chance, so relatives cannot be identified."
+    text += "."
+    if found.shift >= 0.0005:
+        text += (
+            " If missing calls are mostly homozygous, they raise kinship by up to "
+            f"{found.shift:.3f}, and the limit is as much higher."
+        )
     return (
-        text + f". Pairs with a kinship of at least {found.smallest_kinship:.3f} count as "
+        text + f" Pairs with a kinship of at least {found.smallest_kinship:.3f} count as "
         f"relatives. The probability of any false pair among {number(found.people)} unrelated "
         f"people is at most {percent(found.error_rate, 0)}."
     )

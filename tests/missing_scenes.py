@@ -1,0 +1,71 @@
+"""Unrelated samples whose calls are missing by genotype, and what kinship then concludes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from operands import planes_of
+
+from popdesic.compare.independence import judge_cohort, measure_variances
+from popdesic.compare.kinship import FIRST, SECOND, THIRD, king_robust, kinship_counts
+from popdesic.compare.resolution import resolve
+from popdesic.engine.base import Backend
+
+
+def missing_by_genotype(n: int, n_sites: int, rates: tuple, seed: int) -> np.ndarray:
+    """Genotypes int8 (n, n_sites) of strangers; those with 0, 1, 2 ALT missing at `rates`."""
+    rng = np.random.default_rng(seed)
+    af = rng.uniform(0.05, 0.95, n_sites)
+    genotypes = sum((rng.random((n, n_sites)) < af).astype(np.int8) for _ in range(2))
+    genotypes[rng.random(genotypes.shape) < np.array(rates)[genotypes]] = -1
+    return genotypes
+
+
+@dataclass(frozen=True)
+class Told:
+    """Fault and shift of `judge_cohort`, median kinship, and false pairs by their degree.
+
+    `unjudged`: false pairs of any degree if the cohort were not judged.
+    """
+
+    missing: float
+    fault: str | None
+    shift: float
+    median: float
+    unjudged: int
+    third: int
+    second: int
+    first: int
+    pairs: int
+
+
+def judge_strangers(genotypes: np.ndarray, backend: Backend) -> Told:
+    """What a study of these samples alone says of their pairs; all are unrelated."""
+    called = genotypes >= 0
+    af = np.where(called, genotypes, 0).sum(axis=0) / np.maximum(2 * called.sum(axis=0), 1)
+    planes, (n, sites) = planes_of(genotypes), genotypes.shape
+    fault, shift = judge_cohort(planes, af, backend)
+    contigs = (np.arange(sites) * 22 // sites).astype(str)
+    variances = measure_variances([planes], contigs, backend)
+    about = {"panel": "scene", "sites": sites, "founders": n, "max_mismatch": 0.02}
+    counts = kinship_counts(planes, None, backend)
+    upper = np.triu_indices(n, 1)
+    phi, jointly = king_robust(counts)[upper], counts["called"][upper]
+
+    def reported(shift: float) -> np.ndarray:
+        least = resolve(*variances, shift=shift, **about).least_kinship(jointly)
+        return phi[phi >= np.maximum(least, THIRD)]
+
+    told = np.empty(0) if fault else reported(shift)
+    degree = np.digitize(told, [THIRD, SECOND, FIRST])
+    false = [int((degree == k).sum()) for k in (1, 2, 3)]
+    return Told(
+        float(1 - called.mean()),
+        fault,
+        shift,
+        float(np.nanmedian(phi)),
+        len(reported(0.0)),
+        *false,
+        len(phi),
+    )
