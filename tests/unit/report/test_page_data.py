@@ -339,7 +339,9 @@ def test_samples_are_left_out_for_a_reason(tmp_path):
 def test_relatives_are_counted(outcome):
     assert relatives_findings(outcome.folder) == []
     relations = ["full siblings"] * 2 + ["cousins", SAME]
-    table = pd.DataFrame({"sample_a": list("abcd"), "sample_b": list("wxyz"), "relation": relations})
+    table = pd.DataFrame(
+        {"sample_a": list("abcd"), "sample_b": list("wxyz"), "relation": relations}
+    )
     write_table(outcome.folder / "compare/kinship.tsv", table)
     (finding,) = relatives_findings(outcome.folder)
     assert "3 close pairs by kinship: 2 full-sibling and 1 cousins" in finding.text
