@@ -12,7 +12,7 @@ import pandas as pd
 from ..engine.threads import forked_in_order
 from ..io.bed import open_cohort, read_bim, read_fam
 from ..io.errors import UserError
-from ..io.files import atomic_path
+from ..io.files import atomic_path, read_json
 from ..io.sites import canonical_contig, canonical_contigs, chunks
 from ..io.tables import open_lines, text_of_rows, write_table
 from .call_rates import call_rate_bound
@@ -71,6 +71,7 @@ def summarize_cohort(
     for first, last in chunks(len(rows)):
         add_by_sample(rows[first:last], by_sample)
     samples = _sample_table(names, populations, by_sample, min_sample_call_rate)
+    samples.insert(4, "n_removed", _removed_calls(prefix, names))
     best = samples.keep == "yes"
     bim = read_bim(prefix)
     samples = check_samples(prefix, bim, samples, checks or Checks())
@@ -124,6 +125,13 @@ def _sample_table(names, populations, counts, min_call_rate) -> pd.DataFrame:
             "keep": np.where((call_rate >= min_call_rate) & (called > 0), "yes", "no"),
         }
     )
+
+
+def _removed_calls(prefix: Path, names: list[str]) -> list[int]:
+    """Calls of each sample that limits on calls set to missing when its file was read."""
+    about = prefix.with_suffix(".json")
+    removed = read_json(about).get("removed_calls", {}) if about.exists() else {}
+    return [removed.get(name, 0) for name in names]
 
 
 def _autosomal(bim: pd.DataFrame, checks: Checks) -> np.ndarray:

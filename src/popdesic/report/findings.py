@@ -25,6 +25,9 @@ ALIKE_SHARE = 0.3
 MOST_PAIRS = 10
 #: Most comparisons of missing calls that a sentence describes.
 MOST_COMPARISONS = 3
+#: Share of the panel's sites from which different missing calls of cohorts are a warning. Distances
+#: and axes are means over all sites, which fewer cannot move; in a scan a single site can mislead.
+MANY_SITES = 0.01
 #: Further reasons to leave out a sample, by their value of `left_out` in `qc/{cohort}.samples.tsv`.
 REASONS = {
     "qc.max_heterozygosity_sd": "a heterozygosity that is an outlier in the population",
@@ -363,6 +366,13 @@ def _compared_missing(comparisons: list[dict], mistaken: str, about: dict) -> Fi
         parts.append(f"{plural(further, 'further cohort')} {were} from the others too.")
     parts.append(f"Chance alone gives such a site in at most {percent(limit, 0)} of studies.")
     parts.append(f"A difference means {test}.")
-    parts.append(f"Such sites can look like {mistaken}.")
+    few = different[0]["kind"] == "cohort" and different[0]["different"] < MANY_SITES * sites
+    if few:
+        parts.append(
+            f"They are fewer than {percent(MANY_SITES, 0)} of the sites, too few to look like "
+            f"{mistaken} on maps."
+        )
+    else:
+        parts.append(f"Such sites can look like {mistaken}.")
     parts.append("The file qc/differential_missing.tsv lists them; no filter removes them.")
-    return Finding("warning", "Missing calls", " ".join(parts))
+    return Finding("note" if few else "warning", "Missing calls", " ".join(parts))

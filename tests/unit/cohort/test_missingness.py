@@ -223,7 +223,7 @@ def test_absent_sites_that_are_reference_are_called(tmp_path, rule, differ):
 def test_the_page_says_what_the_table_holds(study):
     table, about = compared(study)
     cohorts, classes = missing_calls(about)
-    assert {cohorts.level, classes.level} == {"warning"}
+    assert [cohorts.level, classes.level] == ["note", "warning"]  # fewer than 1 % of the sites
     for finding, group in ((cohorts, "cohort b"), (classes, "cases of phenotype")):
         rows = table[table.group == group].astype({"missing": float, "missing_other": float})
         worst = rows.loc[(rows.missing - rows.missing_other).abs().idxmax()]
@@ -238,6 +238,15 @@ def test_the_page_says_what_the_table_holds(study):
         assert max(Found("", sentence).words for sentence in split(finding.text)) <= MOST_WORDS
     assert "like structure between the cohorts" in cohorts.text
     assert "like association in a scan" in classes.text
+
+
+def test_the_page_warns_of_cohorts_by_the_share_of_sites(study):
+    _, about = compared(study)
+    few = [one | {"different": min(one["different"], 2)} for one in about["comparisons"]]
+    for sites, levels in ((300, ["note", "warning"]), (150, ["warning", "warning"])):
+        found = missing_calls(about | {"comparisons": few, "sites": sites})
+        assert [one.level for one in found] == levels
+        assert ("fewer than 1 % of the sites" in found[0].text) == (levels[0] == "note")
 
 
 def test_the_page_says_that_nothing_differs(study):

@@ -11,11 +11,13 @@ from bio2zarr import vcf as vcf2zarr
 
 from popdesic.cohort.callable import BLOCKS, DROPPED, load_beside
 from popdesic.cohort.ingest import ingest_cohort
+from popdesic.cohort.qc import summarize_cohort
 from popdesic.io.bed import open_bed, read_bim
 from popdesic.io.call_filters import CallFilters
 from popdesic.io.errors import UserError
 from popdesic.io.formats import require_readable
 from popdesic.io.genotypes import unpack_bed
+from popdesic.io.tables import read_table
 
 N_SAMPLES, N_SITES = 7, 200
 HEADER = """##fileformat=VCFv4.2
@@ -155,6 +157,20 @@ def write(folder: Path, rows: list[list[str]]) -> dict[str, Path]:
 def files(tmp_path_factory):
     rows = draw()
     return rows, write(tmp_path_factory.mktemp("marks"), rows)
+
+
+def test_samples_have_their_removed_calls(files, tmp_path):
+    rows, sources = files
+    ingest_cohort(sources["vcf"], tmp_path / "raw", filters=FILTERS[-1])
+    _, _, counts = expected(rows, FILTERS[-1])
+    tables = tmp_path / "sites.tsv", tmp_path / "samples.tsv"
+    summarize_cohort(tmp_path / "raw", {}, *tables, min_sample_call_rate=0.0, excluded=["S2"])
+    table = read_table(tables[1])
+    assert table["sample"].tolist() == [f"S{k}" for k in range(N_SAMPLES) if k != 2]
+    assert table.n_removed.astype(int).tolist() == [
+        counts.get(f"sample {k}", 0) for k in range(N_SAMPLES) if k != 2
+    ]
+    assert (table.n_removed != "0").any()
 
 
 @pytest.mark.parametrize("kind", ["vcf", "bcf", "vcz"])
