@@ -165,10 +165,14 @@ def _no_site_left(steps: list[PanelStep], founders: dict[str, Path]) -> str:
             before, last_filter = left, step.text.removeprefix("after ")
             break
         left = now
+    way = (
+        "check that the founders are of one genome build, and that contigs and alleles agree"
+        if step.what == "shared"
+        else "relax that filter or check that the founders' contigs, positions and alleles agree"
+    )
     return (
         f"results/panel/sites.tsv: no site of the founders {', '.join(sorted(founders))} is left "
-        f"({before} before the step '{last_filter}', 0 after it); relax that filter or check that "
-        "the founders' contigs, positions and alleles agree."
+        f"({before} before the step '{last_filter}', 0 after it); {way}."
     )
 
 
