@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pandas as pd
@@ -265,13 +266,18 @@ def _cohorts(outcome: Outcome, min_call_rate: float) -> list[Finding]:
     return found
 
 
-def _swaps(outcome: Outcome) -> list[Finding]:
-    steps = outcome.summary[outcome.summary.stage == "encode"].set_index(["cohort", "step"])
-    counts = steps["count"]
-    found = []
+def _encoded(outcome: Outcome) -> Iterator[tuple[str, pd.Series]]:
+    """Each cohort and its counts of the stage encode, by step."""
+    rows = outcome.summary[outcome.summary.stage == "encode"]
     for cohort in outcome.cohorts:
-        swapped = int(counts.get((cohort, "swapped_turned"), 0))
-        lost = int(counts.get((cohort, "swapped_ambiguous_dropped"), 0))
+        yield cohort, rows[rows.cohort == cohort].set_index("step")["count"]
+
+
+def _swaps(outcome: Outcome) -> list[Finding]:
+    found = []
+    for cohort, counts in _encoded(outcome):
+        swapped = int(counts.get("swapped_turned", 0))
+        lost = int(counts.get("swapped_ambiguous_dropped", 0))
         if not swapped and not lost:
             continue
         sites = plural(swapped + lost, "panel site")
@@ -286,15 +292,13 @@ def _swaps(outcome: Outcome) -> list[Finding]:
 
 
 def _strands(outcome: Outcome) -> list[Finding]:
-    steps = outcome.summary[outcome.summary.stage == "encode"].set_index(["cohort", "step"])
-    counts = steps["count"]
     found = []
-    for cohort in outcome.cohorts:
-        turned = int(counts.get((cohort, "strand_turned"), 0))
+    for cohort, counts in _encoded(outcome):
+        turned = int(counts.get("strand_turned", 0))
         if not turned:
             continue
-        lost = int(counts.get((cohort, "strand_ambiguous_dropped"), 0))
-        present = int(counts[cohort, "panel_sites_found"])
+        lost = int(counts.get("strand_ambiguous_dropped", 0))
+        present = int(counts["panel_sites_found"])
         text = (
             f"{number(turned)} of {plural(present, 'panel site')} of cohort {cohort} are on the "
             "opposite strand and were flipped"
@@ -306,11 +310,9 @@ def _strands(outcome: Outcome) -> list[Finding]:
 
 
 def _absent(outcome: Outcome) -> list[Finding]:
-    steps = outcome.summary[outcome.summary.stage == "encode"].set_index(["cohort", "step"])
-    counts = steps["count"]
     found = []
-    for cohort in outcome.cohorts:
-        sites = int(counts.get((cohort, "absent_as_reference"), 0))
+    for cohort, counts in _encoded(outcome):
+        sites = int(counts.get("absent_as_reference", 0))
         if sites:
             text = (
                 f"Cohort {cohort} does not list {plural(sites, 'panel site')} at which it could be "
