@@ -1,6 +1,6 @@
 """Time the decoding of genotype files to PLINK files, beside htslib and PLINK on the same file.
 
-    python tests/bench/bench_ingest.py [--samples 2000] [--sites 30000] [--quick]
+    python tests/bench/bench_ingest.py [--samples 2000] [--sites 30000] [--fields GT] [--quick]
 
 Writes a random bgzipped VCF to a temporary folder, converts it to BCF, PLINK 1 files, PGEN and
 VCF-Zarr where bcftools, plink2, Pgenlib and tabix are there, reads each with `ingest_cohort`, and
@@ -10,10 +10,13 @@ needs to start. 'inflate alone' decompresses the same file with the same library
 bytes: no reader of it can be faster. The other rows time whole processes. CPU seconds are printed
 too, because other load on the machine affects wall time.
 
-With `--fields full` a call has a depth (Poisson, mean 30) and a quality that follows it, so its
-length and content vary as in files of sequencing.
+`--fields` gives one or more FORMATs. Depths are Poisson (mean 30, of missing calls 3), reads of
+heterozygotes binomial, qualities and likelihoods follow the depth, so length and content of calls
+vary as in files of sequencing. Where a FORMAT has DP, `ingest_cohort` reads it, because 0/0 with a
+depth of 0 is missing, and cyvcf2 is asked for it too.
 """
 
+import argparse
 import importlib.util
 import json
 import os
@@ -30,6 +33,10 @@ PYCACHE = Path(tempfile.gettempdir()) / "popdesic_bench_pycache"
 
 # Allele frequencies: 'spectrum' is U-shaped as in genomes, 'common' uniform as on arrays.
 SHAPES = {"spectrum": (0.3, 1.5), "common": (1.0, 1.0)}
+
+FORMATS = ("GT", "GT:DP:GQ", "GT:AD:DP:GQ:PL")
+#: Numbers of values of FORMAT fields, where not 1.
+NUMBERS = {"AD": "R", "PL": "G"}
 
 #: Columns with further fields that are drawn for each genotype; calls choose among them.
 N_CELLS = 1 << 14
@@ -70,6 +77,8 @@ start, before = time.perf_counter(), time.process_time()
 n_sites = 0
 for variant in cyvcf2.VCF(sys.argv[1]):
     n_sites += len(variant.genotype.array()) > 0
+    if sys.argv[2] == "DP":
+        n_sites += len(variant.format("DP")) > 0
 print(time.perf_counter() - start, time.process_time() - before)
 """
 
@@ -78,15 +87,14 @@ def write_random_vcf(path: Path, n_samples: int, n_sites: int, shape: str, field
     """Write a bgzipped VCF of random genotypes, 1 % missing; return the bytes of its text."""
     rng = np.random.default_rng(1)
     plain = np.frombuffer(b"0/0\t0/1\t1/1\t./.\t", np.uint8).reshape(4, 4)
-    keys = "GT"
-    if fields == "full":
-        keys = "GT:DP:GQ"
-        cells = _random_cells(rng)
+    if fields != "GT":
+        cells = _random_cells(rng, fields)
     names = "\t".join(f"S{k}" for k in range(n_samples))
     head = "##fileformat=VCFv4.2\n##contig=<ID=1>\n"
-    for key in keys.split(":"):
+    for key in fields.split(":"):
         kind = "String" if key == "GT" else "Integer"
-        head += f'##FORMAT=<ID={key},Number=1,Type={kind},Description="{key}">\n'
+        number = NUMBERS.get(key, 1)
+        head += f'##FORMAT=<ID={key},Number={number},Type={kind},Description="{key}">\n'
     head += f"#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t{names}\n"
     positions = np.cumsum(rng.integers(1, 1000, n_sites))
     size = len(head)
@@ -96,8 +104,8 @@ def write_random_vcf(path: Path, n_samples: int, n_sites: int, shape: str, field
         for k, pos in enumerate(positions.tolist()):
             genotypes = rng.binomial(2, rng.beta(*SHAPES[shape]), n_samples)
             genotypes[rng.random(n_samples) < 0.01] = 3
-            record = f"1\t{pos}\trs{k}\tA\tG\t.\tPASS\t.\t{keys}\t".encode()
-            if fields == "full":
+            record = f"1\t{pos}\trs{k}\tA\tG\t.\tPASS\t.\t{fields}\t".encode()
+            if fields != "GT":
                 chosen = genotypes * N_CELLS + rng.integers(0, N_CELLS, n_samples)
                 record += b"\t".join(map(cells.__getitem__, chosen.tolist())) + b"\n"
             else:
@@ -110,14 +118,28 @@ def write_random_vcf(path: Path, n_samples: int, n_sites: int, shape: str, field
     return size
 
 
-def _random_cells(rng: np.random.Generator) -> list[bytes]:
-    """Return N_CELLS columns 'GT:DP:GQ' of each genotype, one after the other."""
+def _random_cells(rng: np.random.Generator, fields: str) -> list[bytes]:
+    """Return N_CELLS columns of each genotype with these fields, one after the other."""
     depths = rng.poisson(30, (4, N_CELLS))
     depths[3] //= 10
     qualities = np.minimum(99, 3 * depths + rng.poisson(3, (4, N_CELLS)))
-    calls = np.repeat(["0/0", "0/1", "1/1", "./."], N_CELLS)
-    rows = zip(calls.tolist(), depths.ravel().tolist(), qualities.ravel().tolist(), strict=True)
-    return [f"{call}:{depth}:{quality}".encode() for call, depth, quality in rows]
+    alt = np.stack([0 * depths[0], rng.binomial(depths[1], 0.5), depths[2], 0 * depths[3]])
+    likely = qualities + rng.poisson(300, (4, N_CELLS))
+    likelihoods = np.stack([qualities, likely], -1)
+    zero = np.zeros((4, N_CELLS, 1), np.int64)
+    likelihoods = np.concatenate([zero, likelihoods], -1)
+    likelihoods[1] = likelihoods[1][:, [1, 0, 2]]
+    likelihoods[2] = likelihoods[2][:, [2, 1, 0]]
+    likelihoods[3] = 0
+    values = {
+        "GT": np.repeat(["0/0", "0/1", "1/1", "./."], N_CELLS).tolist(),
+        "AD": [f"{a},{b}" for a, b in zip((depths - alt).flat, alt.flat, strict=True)],
+        "DP": depths.ravel().tolist(),
+        "GQ": qualities.ravel().tolist(),
+        "PL": [",".join(map(str, row)) for row in likelihoods.reshape(-1, 3).tolist()],
+    }
+    rows = zip(*(values[key] for key in fields.split(":")), strict=True)
+    return [":".join(map(str, row)).encode() for row in rows]
 
 
 def run(command: list[str]) -> tuple[float, float, float, str]:
@@ -142,7 +164,9 @@ def run(command: list[str]) -> tuple[float, float, float, str]:
 
 def convert(vcf: Path, folder: Path) -> dict[str, Path]:
     """Write the VCF in further formats; return the sources by the name of their format."""
-    sources = {"VCF.gz": vcf}
+    sources = {"VCF.gz": vcf, "VCF": folder / "random.vcf"}
+    with open(sources["VCF"], "wb") as file:
+        subprocess.run(["bgzip", "-dc", str(vcf)], stdout=file, check=True)
     if bcftools := commandline.find_peer("bcftools"):
         sources["BCF"] = folder / "random.bcf"
         run([bcftools, "view", "-Ob", "-o", str(sources["BCF"]), str(vcf)])
@@ -160,12 +184,11 @@ def convert(vcf: Path, folder: Path) -> dict[str, Path]:
 
 
 def measure(
-    sources: dict[str, Path], folder: Path, n_repeats: int
+    sources: dict[str, Path], vcf: Path, folder: Path, fields: str, n_repeats: int
 ) -> list[tuple[str, int, float, float, float]]:
     """Return (tool, threads, wall seconds, CPU seconds, peak MB) of the fastest repeat of each."""
     commands: list[tuple[str, int, list[str], bool]] = []
     out = str(folder / "out")
-    vcf = sources["VCF.gz"]
     for kind, source in sources.items():
         if kind in ("VCF.gz", "BCF"):
             inflate = [sys.executable, "-c", INFLATE, str(source)]
@@ -173,7 +196,11 @@ def measure(
         for threads in (1, 2) if kind not in ("PLINK", "PGEN") else (1,):
             ours = [sys.executable, "-c", OURS, str(source), out, str(threads)]
             commands.append((f"ingest_cohort {kind}", threads, ours, True))
-    commands.append(("cyvcf2 genotype.array", 1, [sys.executable, "-c", CYVCF2, str(vcf)], True))
+    wanted = "DP" if "DP" in fields.split(":") else "GT"
+    for kind in ("VCF.gz", "BCF"):
+        if kind in sources:
+            theirs = [sys.executable, "-c", CYVCF2, str(sources[kind]), wanted]
+            commands.append((f"cyvcf2 {kind}", 1, theirs, True))
     if bcftools := commandline.find_peer("bcftools"):
         view = ["sh", "-c", 'exec "$0" view -Ou "$1" > /dev/null', bcftools, str(vcf)]
         commands.append(("bcftools view -Ou", 1, view, False))
@@ -202,25 +229,39 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=2000)
     parser.add_argument("--sites", type=int, default=30_000)
     parser.add_argument("--shape", choices=SHAPES, default="spectrum", help="allele frequencies")
-    parser.add_argument("--fields", choices=("gt", "full"), default="gt", help="GT or GT:DP:GQ")
+    parser.add_argument(
+        "--fields", nargs="+", choices=FORMATS, default=list(FORMATS), help="FORMAT of the files"
+    )
+    parser.add_argument("--kinds", nargs="+", help="kinds of files to read, all without")
     parser.add_argument("--repeats", type=int, default=3, help="the fastest counts")
     parser.add_argument("--json", type=Path, help="also write the table here")
     options = commandline.parse(parser, samples=100, sites=1_000, repeats=1)
     if not commandline.find_peer("bgzip", "tabix"):
         raise SystemExit("Error: without bgzip there is no file to decode.")
+    table = [row for fields in options.fields for row in time_fields(options, fields)]
+    if options.json:
+        names = ["fields", "tool", "threads", "wall_s", "cpu_s", "peak_mb"]
+        rows = [dict(zip(names, row, strict=True)) for row in table]
+        options.json.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+def time_fields(options: argparse.Namespace, fields: str) -> list[tuple]:
+    """Measure all tools on files with one FORMAT, and print their table."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         vcf = folder / "random.vcf.gz"
-        size = write_random_vcf(vcf, options.samples, options.sites, options.shape, options.fields)
+        size = write_random_vcf(vcf, options.samples, options.sites, options.shape, fields)
         print(
             f"{options.samples} samples x {options.sites} sites, {options.shape}, "
-            f"{options.fields}: {size / 1e6:.0f} MB of text, {vcf.stat().st_size / 1e6:.1f} MB "
+            f"{fields}: {size / 1e6:.0f} MB of text, {vcf.stat().st_size / 1e6:.1f} MB "
             f"compressed; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
         )
         sources = convert(vcf, folder)
+        if options.kinds:
+            sources = {kind: sources[kind] for kind in sources if kind in options.kinds}
         for source in sources.values():  # fill the cache
             run([sys.executable, "-c", OURS, str(source), str(folder / "warm"), "2"])
-        rows = measure(sources, folder, options.repeats)
+        rows = measure(sources, vcf, folder, fields, options.repeats)
     n_genotypes = options.samples * options.sites / 1e6
     peers = [row[2] for row in rows if row[0].startswith("plink2")]
     print(f"{'tool':30}{'threads':>8}{'wall s':>9}{'CPU s':>8}{'M gt/s':>9}", end="")
@@ -231,10 +272,7 @@ def main() -> None:
             f"{tool:30}{threads:8d}{wall:9.2f}{cpu:8.2f}{n_genotypes / wall:9.1f}"
             f"{n_genotypes / cpu:12.1f}{peak:9.0f}{ratio:>10}"
         )
-    if options.json:
-        names = ["tool", "threads", "wall_s", "cpu_s", "peak_mb"]
-        table = [dict(zip(names, row, strict=True)) for row in rows]
-        options.json.write_text(json.dumps(table, indent=2) + "\n")
+    return [(fields, *row) for row in rows]
 
 
 if __name__ == "__main__":

@@ -372,6 +372,28 @@ def _is_phased(data, start, kind, width, sample):
 
 
 @njit(cache=True, nogil=True)
+def _may_lack_depth(data, row, start, kind, width):
+    """Whether a call 0/0 may have a depth of 0; quick where the depths are single integers."""
+    if width != 1 or kind > INT32:
+        return width > 0
+    found = np.uint8(0)
+    if kind == INT8:
+        for sample in range(len(row)):
+            found |= np.uint8((data[start + sample] | np.uint8(row[sample])) == 0)
+    else:
+        low = data[start : start + _SIZES[kind] * len(row)]
+        if kind == INT16:
+            depths = low.view(np.uint16)
+            for sample in range(len(row)):
+                found |= np.uint8((depths[sample] | np.uint16(np.uint8(row[sample]))) == 0)
+        else:
+            wide = low.view(np.uint32)
+            for sample in range(len(row)):
+                found |= np.uint8((wide[sample] | np.uint32(np.uint8(row[sample]))) == 0)
+    return found > 0
+
+
+@njit(cache=True, nogil=True)
 def _limit_calls(
     data, row, places, kinds, widths, gt_start, gt_kind, gt_width, limits, counts, removed
 ):
@@ -380,8 +402,11 @@ def _limit_calls(
     `places`, `kinds`, `widths`: of GQ, DP, AD, MIN_DP, GP and DS; width 0 for none.
     """
     any_removed = False
+    any_limit = limits[MIN_GQ:].any()
+    if not any_limit and not _may_lack_depth(data, row, places[1], kinds[1], widths[1]):
+        return
     for sample in range(len(row)):
-        if row[sample] < 0:
+        if row[sample] < 0 or (row[sample] > 0 and not any_limit):
             continue
         fault = 0
         dp = gq = np.nan

@@ -97,6 +97,16 @@ def _lowest_bit(typing_context, bits):
 
 
 @intrinsic
+def _count_bits(typing_context, bits):
+    """int64: the number of bits that are set in a uint64."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), codegen
+
+
+@intrinsic
 def _read_word(typing_context, text, start):
     """uint32: the four bytes of text at `start`, little-endian."""
 
@@ -508,15 +518,21 @@ def _states(text, start, index):
 
 
 @njit(cache=True, nogil=True)
+def _separator(text, gt):
+    """The byte after the first allele of the genotype at `gt`."""
+    while ZERO <= text[gt] <= ZERO + 9:
+        gt += 1
+    return text[gt]
+
+
+@njit(cache=True, nogil=True)
 def _is_imputed(text, start, gt, gp, ds):
     """Whether the call at a byte is phased, or states GP or DS: it does not rest on its own reads.
 
     `gt` is the first byte of its genotype; `gp` and `ds` are indices in FORMAT, -1 for none.
     """
-    p = gt
-    while ZERO <= text[p] <= ZERO + 9:
-        p += 1
-    return text[p] == PIPE or _states(text, start, gp) or _states(text, start, ds)
+    phased = _separator(text, gt) == PIPE
+    return phased or _states(text, start, gp) or _states(text, start, ds)
 
 
 @njit(cache=True, nogil=True)
@@ -528,6 +544,46 @@ def _has_ref_alone(row):
             return False
         some |= genotype == 0
     return some
+
+
+@njit(cache=True, nogil=True)
+def _remove_without_depth(text, start, end, row, dp, gp, ds, counts, removed):
+    """As `_limit_calls` without limits, where GT is first: calls 0/0 with a depth of 0.
+
+    `end` is that of the line. Only fields that begin with 0 and have no comma after it can be such
+    a depth. They are found from bit masks of 64 bytes, and their samples from the tabs before.
+    """
+    one = np.uint64(1)
+    any_removed = False
+    sample = 0
+    for block in range(start, end, BLOCK):
+        tabs = _find_byte(text, block, TAB)
+        found = _find_byte(text, block, ZERO) & _find_byte(text, block - 1, COLON)
+        found &= ~_find_byte(text, block + 1, COMMA)
+        while found != 0:
+            lowest = found & (~found + one)
+            p = block + _lowest_bit(found)
+            found ^= lowest
+            k = sample + _count_bits(tabs & (lowest - one))
+            if p >= end or row[k] != 0:
+                continue
+            index = 0
+            column = p
+            while column > start and text[column - 1] != TAB:
+                column -= 1
+                index += text[column] == COLON
+            if index != dp or _read_number(text, p) != 0:
+                continue
+            if _is_imputed(text, column, column, gp, ds):
+                continue
+            row[k] = -1
+            removed[k] += 1
+            any_removed = True
+            counts[NO_DEPTH] += 1
+            counts[MISSING_CALLS] += 1
+            counts[UNPHASED] -= _separator(text, column) == SLASH  # a phased call is kept
+        sample += _count_bits(tabs)
+    counts[THINNED_SITES] += any_removed
 
 
 @njit(cache=True, nogil=True)
@@ -561,42 +617,33 @@ def _limit_calls(text, start, row, gt, gq, dp, ad, gp, ds, limits, counts, remov
             if text[p] == COLON:
                 continue
             if row[sample] >= 0:
-                fault = 0
-                if gq < 0 and ad < 0 and limits[MIN_DP] == 0 and limits[MAX_DP] == 0:
-                    none = row[sample] == 0 and at_dp >= 0 and text[at_dp] == ZERO
-                    none = none and _read_number(text, at_dp) == 0
-                    if none and not _is_imputed(text, column, at_gt, gp, ds):
-                        fault = NO_DEPTH
-                else:
-                    quality = _read_number(text, at_gq) if at_gq >= 0 else np.nan
-                    depth = _read_number(text, at_dp) if at_dp >= 0 else np.nan
-                    ref_reads = alt_reads = np.nan
-                    if at_ad >= 0:
-                        ref_reads = _read_number(text, at_ad)
-                        while (
-                            text[at_ad] != COMMA
-                            and text[at_ad] != COLON
-                            and text[at_ad] != TAB
-                            and text[at_ad] != NEWLINE
-                        ):
-                            at_ad += 1
-                        if text[at_ad] == COMMA:
-                            alt_reads = _read_number(text, at_ad + 1)
-                    imputed = depth == 0 and _is_imputed(text, column, at_gt, gp, ds)
-                    fault = _call_fault(
-                        row[sample], quality, depth, ref_reads, alt_reads, imputed, limits
-                    )
+                quality = _read_number(text, at_gq) if at_gq >= 0 else np.nan
+                depth = _read_number(text, at_dp) if at_dp >= 0 else np.nan
+                ref_reads = alt_reads = np.nan
+                if at_ad >= 0:
+                    ref_reads = _read_number(text, at_ad)
+                    while (
+                        text[at_ad] != COMMA
+                        and text[at_ad] != COLON
+                        and text[at_ad] != TAB
+                        and text[at_ad] != NEWLINE
+                    ):
+                        at_ad += 1
+                    if text[at_ad] == COMMA:
+                        alt_reads = _read_number(text, at_ad + 1)
+                imputed = depth == 0 and _is_imputed(text, column, at_gt, gp, ds)
+                fault = _call_fault(
+                    row[sample], quality, depth, ref_reads, alt_reads, imputed, limits
+                )
                 if fault > 0:
                     row[sample] = -1
                     removed[sample] += 1
                     any_removed = True
                     counts[fault] += 1
                     counts[MISSING_CALLS] += 1
-                    q = at_gt
-                    while ZERO <= text[q] <= ZERO + 9:
-                        q += 1
-                    counts[PHASED] -= text[q] == PIPE
-                    counts[UNPHASED] -= text[q] == SLASH
+                    separator = _separator(text, at_gt)
+                    counts[PHASED] -= separator == PIPE
+                    counts[UNPHASED] -= separator == SLASH
             sample += 1
             if sample == len(row):
                 counts[THINNED_SITES] += any_removed
@@ -909,9 +956,22 @@ def decode_records(
             dp_index = _find_key(text, first, last, 68, 80)
             gq_index = _find_key(text, first, last, 71, 81) if limits[MIN_GQ] > 0 else -1
             ad_index = _find_key(text, first, last, 65, 68) if limits[MIN_BALANCE] > 0 else -1
-            if dp_index >= 0 or gq_index >= 0 or ad_index >= 0:
+            any_limit = limits[MIN_GQ:].any()
+            if gt_index == 0 and dp_index > 0 and not any_limit:
+                _remove_without_depth(
+                    text,
+                    calls_start,
+                    p - 1,
+                    row,
+                    dp_index,
+                    _find_key(text, first, last, 71, 80),
+                    _find_key(text, first, last, 68, 83),
+                    counts,
+                    removed,
+                )
+            elif dp_index >= 0 or gq_index >= 0 or ad_index >= 0:
                 # Without a limit only calls 0/0 are removed.
-                limited = limits[MIN_GQ:].any() and not _has_ref_alone(row)
+                limited = any_limit and not _has_ref_alone(row)
                 _limit_calls(
                     text,
                     calls_start,

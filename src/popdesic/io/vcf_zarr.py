@@ -86,7 +86,9 @@ def _read_block(
         phased = np.zeros(calls.shape[:2], np.bool_)
         if PHASE in group:
             phased = np.ascontiguousarray(group[PHASE][part], np.bool_)
-        marks = {name: np.asarray(group[name][part]) for name in MARKS if name in group}
+        # Decoding an array of calls takes as long as decoding genotypes: those needed alone.
+        needed = [MARKS[k] for k, wanted in enumerate(_needed(filters)) if wanted]
+        marks = {name: np.asarray(group[name][part]) for name in needed if name in group}
         names = [str(name) for name in group["filter_id"][:]] if "filter_id" in group else []
     except FAULTS as error:
         raise damaged(store.path, error) from None
@@ -101,7 +103,8 @@ def _read_block(
             for row in failed.tolist()
         ]
     if "variant_quality" in marks:
-        sites["qual"] = marks["variant_quality"].astype(np.float64)
+        with np.errstate(invalid="ignore"):  # the float of a missing value is a signalling NaN
+            sites["qual"] = marks["variant_quality"].astype(np.float64)
     counts = DecodeCounts()
     kept = np.flatnonzero(keep_snps(sites, counts, filters, plink=False))
     genotypes = np.empty((len(kept), len(store.samples)), np.int8)
@@ -138,6 +141,12 @@ def _read_block(
     )
 
 
+def _needed(filters: CallFilters) -> tuple[bool, ...]:
+    """Which arrays of MARKS some limits read; the depth always is."""
+    balance = bool(filters.min_allele_balance)
+    return not filters.any_filter, bool(filters.min_qual), bool(filters.min_gq), True, balance
+
+
 def _limit_calls(
     genotypes: np.ndarray,
     kept: np.ndarray,
@@ -148,6 +157,11 @@ def _limit_calls(
     counts: DecodeCounts,
 ) -> None:
     """Make calls of `genotypes` (n_kept, n_samples) missing by depth, quality and reads."""
+    none = np.zeros(genotypes.shape, bool)
+    if "call_DP" in marks:
+        none = (genotypes == 0) & (marks["call_DP"][kept] == 0)
+    if not filters.limits()[1:].any() and not none.any():
+        return
 
     def of(name: str) -> np.ndarray:
         if name not in marks:
@@ -155,9 +169,8 @@ def _limit_calls(
         values = marks[name][kept].astype(np.float64)
         return np.where(values < 0, np.nan, values)
 
-    dp, gq = of("call_DP"), of("call_GQ")
     open_calls = genotypes >= 0
-    faults = {"no_depth": (genotypes == 0) & (dp == 0)}
+    faults = {"no_depth": none}
     if faults["no_depth"].any():  # not of those that are phased or state GP or DS
         faults["no_depth"] &= ~(phased[kept] & ((calls[kept] > FILL).sum(axis=2) == 2))
         for name in IMPUTED:
@@ -165,11 +178,11 @@ def _limit_calls(
                 value = marks[name][kept].reshape(*genotypes.shape, -1)[:, :, 0]
                 faults["no_depth"] &= np.isnan(value) if value.dtype.kind == "f" else value < 0
     if filters.min_dp:
-        faults["low_dp"] = dp < filters.min_dp
+        faults["low_dp"] = of("call_DP") < filters.min_dp
     if filters.max_dp:
-        faults["high_dp"] = dp > filters.max_dp
+        faults["high_dp"] = of("call_DP") > filters.max_dp
     if filters.min_gq:
-        faults["low_gq"] = gq < filters.min_gq
+        faults["low_gq"] = of("call_GQ") < filters.min_gq
     reads = marks.get("call_AD")
     if filters.min_allele_balance and reads is not None and reads.ndim == 3 and reads.shape[2] > 1:
         ref, alt = np.moveaxis(of("call_AD")[:, :, :2], 2, 0)

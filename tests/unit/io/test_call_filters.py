@@ -230,6 +230,61 @@ def test_imputed_calls_keep_genotypes_without_depth(tmp_path):
         assert (limited["no_depth"], limited["low_dp"]) == (4, 10)  # the user's limit holds for all
 
 
+ORDERS = ("GT:DP", "GT:AD:DP:GQ:PL", "GT:PL:GQ:DP", "DP:GT:GQ", "GQ:GT:DP", "GT:GP:DP", "GT:DS:DP")
+#: Values of each field, many of them beginning with the 0 that is looked for.
+VALUES = {
+    "DP": ["0", "0", "00", "07", "12", "."],
+    "GQ": ["0", "00", "99", "."],
+    "AD": ["0,0", "0,12", "12,0", "."],
+    "PL": ["0,0,0", "0,30,300", "300,30,0", "."],
+    "GP": ["0,1,0", ".", "."],
+    "DS": ["0", ".", "."],
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_depth_of_zero_wherever_it_stands(tmp_path, order):
+    """Calls 0/0 without reads in fields of any order and width, against one call at a time."""
+    rng = np.random.default_rng(ORDERS.index(order))
+    n_samples, n_sites = 90, 40
+    keys = order.split(":")
+    genotypes = ["0/0", "0/0", "0|0", "0/1", "./.", "1/1", "0/.", "0"]
+    rows = []
+    for site in range(n_sites):
+        calls = []
+        for _ in range(n_samples):
+            drawn = {key: rng.choice(VALUES[key]) for key in keys if key != "GT"}
+            drawn["GT"] = rng.choice(genotypes)
+            call = [drawn[key] for key in keys]
+            calls.append(":".join(call[: rng.integers(keys.index("GT") + 1, len(keys) + 1)]))
+        rows.append(["1", str(site + 1), ".", "A", "C", ".", ".", ".", order, *calls])
+    names = [f"S{k}" for k in range(n_samples)]
+    lines = [HEADER.rstrip("\n") + "\t" + "\t".join(names), *("\t".join(row) for row in rows)]
+    pl = '##FORMAT=<ID=PL,Number=G,Type=Integer,Description="x">\n#CHROM'
+    (tmp_path / "in.vcf").write_text(("\n".join(lines) + "\n").replace("#CHROM", pl))
+    subprocess.run("bcftools view -Ob -o in.bcf in.vcf".split(), cwd=tmp_path, check=True)
+    wanted, n_removed, n_phased = [], 0, 0
+    for row in rows:
+        for call in row[9:]:
+            told = dict(zip(keys, call.split(":"), strict=False))
+            gt = told["GT"]
+            genotype = -1 if "." in gt else gt.count("1")
+            imputed = "|" in gt or any(told.get(key, ".") != "." for key in ("GP", "DS"))
+            n_phased += gt == "0|0"
+            if genotype == 0 and number(told.get("DP", ".")) == 0 and not imputed:
+                n_removed, genotype = n_removed + 1, -1
+            wanted.append(genotype)
+    assert n_removed > 50
+    for kind in ("vcf", "bcf"):
+        found = ingest_cohort(tmp_path / f"in.{kind}", tmp_path / "raw", haploid="diploidize")
+        read = unpack_bed(open_bed(tmp_path / "raw"), n_samples)
+        np.testing.assert_array_equal(read.ravel(), wanted)
+        counts = found.decode
+        assert counts.no_depth == n_removed == counts.removed.sum()
+        assert counts.missing == wanted.count(-1)
+        assert counts.phased == n_phased
+
+
 def test_filters_of_pgen(tmp_path):
     rows = [row for row in draw(2) if row[4] != "."]
     write(tmp_path, rows)
