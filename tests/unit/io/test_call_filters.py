@@ -262,7 +262,7 @@ def test_depth_of_zero_wherever_it_stands(tmp_path, order):
     lines = [HEADER.rstrip("\n") + "\t" + "\t".join(names), *("\t".join(row) for row in rows)]
     pl = '##FORMAT=<ID=PL,Number=G,Type=Integer,Description="x">\n#CHROM'
     (tmp_path / "in.vcf").write_text(("\n".join(lines) + "\n").replace("#CHROM", pl))
-    subprocess.run("bcftools view -Ob -o in.bcf in.vcf".split(), cwd=tmp_path, check=True)
+    subprocess.run(["bcftools", "view", "-Ob", "-o", "in.bcf", "in.vcf"], cwd=tmp_path, check=True)
     wanted, n_removed, n_phased = [], 0, 0
     for row in rows:
         for call in row[9:]:
