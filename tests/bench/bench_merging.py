@@ -15,10 +15,19 @@ over pairs of samples by the mean absolute kinship; Procrustes distance of the f
 Of masked files, the joint call is that of the positions that every founder's mask covers, with
 newcomers' genotypes outside their masks hidden. What masks hide changes each number by chance: the
 row "joint, masked" compares it with the whole joint call.
+
+The second table tells chance from bias: the mean over seeds of the shift from the whole joint call
+(of heterozygosity over populations, F_ST over pairs, kinship over pairs of samples), with its
+standard error. "joint, other regions" is the joint call that loses other regions of the same size,
+`--draws` times for each seed.
+
+The third table shows which files stop because they lack sites by frequency (`Lack.by_frequency`),
+among those whose sites were lost otherwise, for every ordered pair of populations.
 """
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -26,10 +35,22 @@ from pathlib import Path
 
 import commandline
 import numpy as np
-from called_apart import NAMES, STRETCH, Difference, Numbers, Placed, Scene, compare, measure, place
+import pandas as pd
+from called_apart import (
+    NAMES,
+    STRETCH,
+    Difference,
+    Numbers,
+    Placed,
+    Scene,
+    compare,
+    draw_masks,
+    measure,
+    place,
+)
 from timing import print_table
 
-from popdesic.cohort.absent import Absent
+from popdesic.cohort.absent import Absent, Lack, measure_lack
 
 
 def within(scene: Scene, joint: Placed, founders: tuple[str, ...]) -> Placed:
@@ -41,6 +62,65 @@ def within(scene: Scene, joint: Placed, founders: tuple[str, ...]) -> Placed:
         hidden = ~scene.masks[name][stretch[kept]]
         genotypes[np.ix_(joint.population == name, hidden)] = -1
     return Placed(genotypes, joint.population, joint.positions[kept])
+
+
+def other_regions(scene: Scene, joint: Placed, draws: int, covered: float) -> Iterator[Placed]:
+    """The joint call within other masks of the same share."""
+    masks = scene.masks
+    for draw in range(draws):
+        scene.masks = draw_masks(scene.truth, 1_000 + draw, covered)
+        yield within(scene, joint, NAMES)
+    scene.masks = masks
+
+
+def shifts(found: Numbers, truth: Numbers) -> list[float]:
+    """Mean relative shifts of heterozygosity, F_ST and kinship, with their signs."""
+    upper = np.triu_indices(len(truth.kinship), 1)
+    kinship = (found.kinship - truth.kinship)[upper]
+    return [
+        float((found.heterozygosity / truth.heterozygosity - 1).mean()),
+        float((found.f_st / truth.f_st - 1).mean()),
+        float(np.nanmean(kinship) / np.nanmean(np.abs(truth.kinship[upper]))),
+    ]
+
+
+def lists(scene: Scene, own: str, other: str, seed: int) -> dict[str, np.ndarray]:
+    """Which sites the file of a population lists, by the way in which it was made."""
+    rng = np.random.default_rng(seed)
+    genotypes = scene.truth.genotypes
+    mine, third = (genotypes[:, scene.numbers[name]] for name in (own, other))
+    varies, n = (mine > 0).any(axis=1), len(genotypes)
+    rate, elsewhere = (
+        np.minimum(p, 1 - p) for p in (mine.mean(axis=1) / 2, third.mean(axis=1) / 2)
+    )
+    stretch = (scene.truth.pos - 1) // STRETCH
+    return {
+        "5 % lost at random": rng.random(n) < 0.95,
+        "50 % lost at random": rng.random(n) < 0.5,
+        "regions of 20 kb lost": (rng.random(stretch.max() // 50 + 1) < 0.7)[stretch // 50],
+        "array, 40 % of the sites common in another population": (elsewhere > 0.05)
+        & (rng.random(n) < 0.4),
+        "array, 40 % of the sites common in its own": (rate > 0.05) & (rng.random(n) < 0.4),
+        "variants": varies,
+        "variants and 20 % of the others": varies | (rng.random(n) < 0.2),
+        "variants of a call with another population": varies | (third > 0).any(axis=1),
+        "MAF of 1 % or more": rate >= 0.01,
+    }
+
+
+def recognised(scene: Scene, seed: int) -> Iterator[tuple[str, Lack, float]]:
+    """What each file lacks of another population's variants, and its share of REF-only sites."""
+    genotypes = scene.truth.genotypes
+    for own, known in itertools.permutations(NAMES, 2):
+        (other,) = set(NAMES) - {own, known}
+        counts = genotypes[:, scene.numbers[known]]
+        varies = (counts > 0).any(axis=1)
+        sites = pd.DataFrame({"chrom": "1", "pos": scene.truth.pos})
+        for name, listed in lists(scene, own, other, seed).items():
+            rate = counts[varies].mean(axis=1) / 2
+            lack = measure_lack(sites[listed], sites[varies], listed[varies], rate)
+            same = (genotypes[np.ix_(listed, scene.numbers[own])] == 0).all(axis=1).mean()
+            yield name, lack, float(same)
 
 
 def merged_by_bcftools(scene: Scene, kind: str, bcftools: str) -> Placed:
@@ -89,20 +169,45 @@ def largest(values: list[np.ndarray]) -> str:
     return f"{100 * every[np.abs(every).argmax()]:+.3f}"
 
 
+def with_error(values: np.ndarray) -> str:
+    """Mean and standard error over seeds, in percent."""
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return f"{100 * values.mean():+.2f} +- {100 * error:.2f}"
+
+
+def span(values: list[float]) -> str:
+    """Smallest and largest value, in percent."""
+    return f"{100 * min(values):.1f} to {100 * max(values):.1f}"
+
+
 def main() -> None:
     parser = commandline.new_parser(__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--samples", type=int, default=60, help="samples of each population")
     parser.add_argument("--length", type=float, default=8e6, help="bases")
+    parser.add_argument("--draws", type=int, default=10, help="other regions for each seed")
     parser.add_argument("--covered", type=float, default=0.85, help="share of a mask")
-    options = commandline.parse(parser, seeds=1, samples=12, length=4e5)
+    options = commandline.parse(parser, seeds=1, samples=12, length=4e5, draws=2)
     bcftools = commandline.find_peer("bcftools")
     found: dict[str, list[Difference]] = {}
+    shifted: dict[str, list[list[float]]] = {}
+    lacks: dict[str, list[tuple[Lack, float]]] = {}
     for seed in range(1, options.seeds + 1):
         with tempfile.TemporaryDirectory() as folder:
             scene = Scene(Path(folder), seed, options.samples, int(options.length), options.covered)
             for name, numbers, truth in ways(scene, bcftools):
                 found.setdefault(name, []).append(compare(numbers, truth))
+                if name == "founders: joint, masked":
+                    shifted.setdefault(name, []).append(shifts(numbers, truth))
+            placed = scene.joint()
+            whole = measure(placed)
+            drawn = [
+                shifts(measure(one), whole)
+                for one in other_regions(scene, placed, options.draws, options.covered)
+            ]
+            shifted.setdefault("founders: joint, other regions", []).append(np.mean(drawn, axis=0))
+            for name, lack, same in recognised(scene, seed):
+                lacks.setdefault(name, []).append((lack, same))
     rows = [
         (
             name,
@@ -119,6 +224,26 @@ def main() -> None:
         f"3 x {options.samples} samples",
         ("way", "sites", "heterozygosity %", "F_ST %", "kinship %", "PCA"),
         rows,
+    )
+    print_table(
+        f"Mean shift from the whole joint call +- its standard error, {options.seeds} seeds",
+        ("way", "heterozygosity %", "F_ST %", "kinship %"),
+        [(name, *map(with_error, np.transpose(values))) for name, values in shifted.items()],
+    )
+    print_table(
+        "Files that lack sites by frequency",
+        ("file", "stop", "lack %", "heterozygosity %", "common listed %", "REF only %"),
+        [
+            (
+                name,
+                f"{sum(lack.by_frequency for lack, _ in cases)} of {len(cases)}",
+                span([lack.lacking / lack.wanted for lack, _ in cases]),
+                span([lack.bias - 1 for lack, _ in cases]),
+                span([lack.common_listed for lack, _ in cases]),
+                span([same for _, same in cases]),
+            )
+            for name, cases in lacks.items()
+        ],
     )
 
 
