@@ -20,7 +20,7 @@ from ..io.files import beside, read_json
 from ..io.sites import canonical_contig, canonical_contigs, chunks
 from ..io.tables import read_table
 from .callable import BLOCKS, DROPPED, Callable, load_beside, read_bed
-from .match import Matched, Places, match
+from .match import Matched, Places, match, orient
 
 #: From this many sites on a file shows whether it lists variant sites alone.
 MIN_SITES = 1_000
@@ -238,6 +238,13 @@ def _ratio(value: np.ndarray, chosen: np.ndarray) -> tuple[float, float]:
     return float(whole), float(error)
 
 
+def frequency_of(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """ALT frequency (NaN if unknown) and called samples of counts (n_sites, 4)."""
+    called = counts[:, :3].sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return (counts[:, 1] + 2 * counts[:, 2]) / (2 * called), called
+
+
 def counts_at(
     table: pd.DataFrame, sites: pd.DataFrame, coverage: Coverage | None, places: Places
 ) -> tuple[Matched, np.ndarray, np.ndarray]:
@@ -247,6 +254,9 @@ def counts_at(
     ----------
     table : DataFrame
         `chrom`, `pos`, `ref`, `alt` and `COUNTS` of the cohort's sites.
+    sites : DataFrame
+        `chrom`, `pos`, `ref`, `alt`; with `af`, those of the panel, A/T and C/G sites are told by
+        frequency (`match.orient`).
 
     Returns
     -------
@@ -258,6 +268,9 @@ def counts_at(
     """
     found = match(table, sites, places)
     own = table[COUNTS].to_numpy(np.int64)
+    if "af" in sites and found.has_flips:
+        here = own[np.maximum(found.row, found.candidate)]
+        found = orient(found, *frequency_of(here), sites.af.to_numpy())
     counts = np.zeros((len(sites), 4), np.int64)
     here = found.row >= 0
     counts[here] = own[found.row[here]]

@@ -25,6 +25,7 @@ from .absent import (
     Absent,
     Coverage,
     coverage_of,
+    frequency_of,
     lists_variants_only,
     measure_lack,
     refuse_lack,
@@ -32,7 +33,7 @@ from .absent import (
 )
 from .fixed_sites import HIGH, count_genotypes, count_lost, refuse_lost
 from .impute import fill_words
-from .match import Matched, _no_overlap, count_matched, match, require_one_build
+from .match import Matched, _no_overlap, count_matched, match, orient, require_one_build
 from .panel import load_panel
 
 logger = logging.getLogger("popdesic")
@@ -185,9 +186,21 @@ class OnPanel:
         bed, fam = open_cohort(raw, table["sample"])
         placed = cls(bed, fam, np.flatnonzero(table.keep.to_numpy() == "yes"), panel)
         placed._bim = read_bim(raw)
-        placed.found = match(placed._bim, panel)
+        placed.found = placed._oriented(match(placed._bim, panel))
         placed._coverage = coverage_of(raw, placed.names, absent)
         return placed
+
+    def _oriented(self, found: Matched) -> Matched:
+        """With A/T and C/G sites told by frequency, if the cohort has sites on both strands."""
+        if not found.has_flips or "af" not in self._panel:
+            return found
+        row = np.maximum(found.row, found.candidate)
+        counts = np.zeros((len(row), 3), np.int64)
+        for first, last in chunks(len(row), CHUNK_SITES):
+            as_listed = np.zeros(last - first, bool)
+            rows = place_rows(self._bed, self._n_samples, self._kept, row[first:last], as_listed)
+            counts[first:last] = count_genotypes(unpack_bed(rows, len(self._kept)))
+        return orient(found, *frequency_of(counts), self._panel.af.to_numpy())
 
     def require_comparable(self, cohort: str, raw: Path, absent: Absent) -> None:
         """Raise a UserError for another build, variant sites alone, and REF that is not REF."""
@@ -274,10 +287,13 @@ class OnPanel:
         if not turned:
             return []
         doubtful = int(self.found.doubtful.sum())
+        oriented = int(self.found.oriented.sum())
         text = (
             f"{turned} of {turned + self.found.plain} sites of cohort {cohort} are on the opposite "
             "strand and were flipped"
         )
+        if oriented:
+            text += f"; {oriented} A/T and C/G sites were told by allele frequency"
         if doubtful:
             text += f"; {doubtful} A/T and C/G sites, where strands look alike, are missing"
         return [text]

@@ -7,7 +7,7 @@ VCF, ``0`` in PLINK files) matches a site that has this allele.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,12 @@ from ..io.sites import canonical_contig, upper_alleles
 #: A cohort with a larger share of sites on the other strand has A/T and C/G sites in doubt: nothing
 #: tells on which strand they are, so they are missing.
 MAX_FLIPPED = 0.01
+#: By frequency they are told only where the minor allele of cohort and panel is clear: both minor
+#: frequencies are at most `MAX_MINOR`, and `MARGIN` below those of any site of known strand at
+#: which cohort and panel differ in the minor allele. So many sites of known strand must show it.
+MAX_MINOR, MARGIN, MIN_SHOWN = 0.4, 0.1, 300
+#: Called samples from which a cohort's frequency counts.
+MIN_FREQUENCY_SAMPLES = 10
 #: At fewer shared positions the alleles tell nothing of the build.
 MIN_POSITIONS = 50
 #: Two lists of sites at shared positions have compatible alleles nearly everywhere if they are of
@@ -58,6 +64,10 @@ class Matched:
         Sites that share the one known allele of a row with another site: no row.
     completed : bool array, (n_sites,)
         Sites whose row, or which themselves, have one known allele.
+    candidate : int64 array, (n_sites,)
+        Rows of `ambiguous` and `doubtful` sites, else -1.
+    oriented : bool array, (n_sites,)
+        A/T and C/G sites that `orient` told by frequency.
     plain : int
         Sites, not A/T or C/G, whose alleles are those of the row; `flipped` are the others.
     positions, compatible : int
@@ -75,10 +85,18 @@ class Matched:
     doubtful: np.ndarray
     unclear: np.ndarray
     completed: np.ndarray
+    candidate: np.ndarray
+    oriented: np.ndarray
     plain: int
     positions: int
     compatible: int
     chance: float
+
+    @property
+    def has_flips(self) -> bool:
+        """Whether so many sites are on the other strand that A/T and C/G sites are in doubt."""
+        n_flipped = int((self.flipped & (self.row >= 0)).sum())
+        return n_flipped > MAX_FLIPPED * (self.plain + n_flipped)
 
     @property
     def other_build(self) -> bool:
@@ -88,7 +106,9 @@ class Matched:
     @property
     def reference_differs(self) -> bool:
         """Whether REF is swapped too often to be the genome's base in both."""
-        turned = int((self.swapped & ~self.completed).sum()) + int(self.ambiguous.sum())
+        turned = int((self.swapped & ~self.completed & ~self.oriented).sum()) + int(
+            self.ambiguous.sum()
+        )
         return turned > MAX_SWAPPED * max(int((self.row >= 0).sum()), MIN_POSITIONS)
 
 
@@ -162,6 +182,7 @@ def match(table: pd.DataFrame, sites: pd.DataFrame, places: Places | None = None
     unsure = found & ambiguous_kind & full
     ambiguous = unsure & swapped & ~completed
     doubtful = unsure & ~ambiguous & flips
+    candidate = np.where(ambiguous | doubtful, row, -1)
     row[ambiguous | doubtful] = -1
     swapped &= row >= 0
     return Matched(
@@ -173,10 +194,55 @@ def match(table: pd.DataFrame, sites: pd.DataFrame, places: Places | None = None
         doubtful,
         unclear,
         completed,
+        candidate,
+        np.zeros(n, bool),
         plain,
         n_positions,
         compatible,
         chance,
+    )
+
+
+def orient(found: Matched, own: np.ndarray, n_called: np.ndarray, panel: np.ndarray) -> Matched:
+    """Tell the strand of A/T and C/G sites by allele frequency where that is safe.
+
+    At sites of known strand one sees from which minor frequency on cohort and panel differ in the
+    minor allele. A/T and C/G sites that are clearer are turned so that the minor alleles agree.
+
+    Parameters
+    ----------
+    own : float64 array, (n_sites,)
+        Frequency of the row's ALT in the cohort, by `row` or `candidate`; NaN where unknown.
+    n_called : int array, (n_sites,)
+        Its called samples.
+    panel : float64 array, (n_sites,)
+        Frequency of the site's ALT.
+
+    Returns
+    -------
+    Matched
+        As it was, if the cohort has no sites on the other strand.
+    """
+    if not found.has_flips or not (found.candidate >= 0).any():
+        return found
+    turned = np.where(found.swapped, 1 - own, own)
+    with np.errstate(invalid="ignore"):
+        minor = np.maximum(np.minimum(own, 1 - own), np.minimum(panel, 1 - panel))
+        differs = (turned < 0.5) != (panel < 0.5)
+        usable = (n_called >= MIN_FREQUENCY_SAMPLES) & ~np.isnan(minor)
+    known = usable & (found.row >= 0) & ~found.completed
+    limit = min(MAX_MINOR, minor[known & differs].min(initial=np.inf) - MARGIN)
+    if int((known & (minor <= limit)).sum()) < MIN_SHOWN:
+        return found
+    told = usable & (found.candidate >= 0) & (minor <= limit)
+    return replace(
+        found,
+        row=np.where(told, found.candidate, found.row),
+        swapped=np.where(told, (own < 0.5) != (panel < 0.5), found.swapped),
+        ambiguous=found.ambiguous & ~told,
+        doubtful=found.doubtful & ~told,
+        candidate=np.where(told, -1, found.candidate),
+        oriented=told,
     )
 
 
@@ -257,12 +323,15 @@ def count_matched(found: Matched, n_rows: int) -> dict[str, int]:
     counts = {
         "panel_sites_found": present,
         "panel_sites_absent": len(found.row) - present - lost,
-        "swapped_turned": int((found.swapped & ~found.flipped & ~found.completed).sum()),
+        "swapped_turned": int(
+            (found.swapped & ~found.flipped & ~found.completed & ~found.oriented).sum()
+        ),
         "swapped_ambiguous_dropped": ambiguous,
         "sites_not_on_panel": n_rows - present - lost,
     }
     further = {
         "strand_turned": int((found.flipped & (found.row >= 0)).sum()),
+        "strand_by_frequency": int(found.oriented.sum()),
         "strand_ambiguous_dropped": doubtful,
         "one_allele_completed": int((found.completed & (found.row >= 0)).sum()),
         "one_allele_unclear": unclear,

@@ -303,6 +303,8 @@ def _strands(outcome: Outcome) -> list[Finding]:
             f"{number(turned)} of {plural(present, 'panel site')} of cohort {cohort} are on the "
             "opposite strand and were flipped"
         )
+        if told := int(counts.get((cohort, "strand_by_frequency"), 0)):
+            text += f"; the strand of {plural(told, 'A/T and C/G site')} was told by frequency"
         if lost:
             text += f"; {plural(lost, 'A/T and C/G site')}, where strands look alike, are missing"
         found.append(Finding("note", "Strand", text + "."))

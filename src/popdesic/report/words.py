@@ -98,6 +98,10 @@ COUNTS: dict[tuple[str, str], tuple[str, str]] = {
         "sites",
     ),
     ("encode", "strand_turned"): ("Panel sites on the opposite strand (corrected)", "sites"),
+    ("encode", "strand_by_frequency"): (
+        "Panel sites whose strand was told by allele frequency, A/T or C/G",
+        "sites",
+    ),
     ("encode", "strand_ambiguous_dropped"): (
         "Panel sites whose strand cannot be told, A/T or C/G (set to missing)",
         "sites",

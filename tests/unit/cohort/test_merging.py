@@ -558,3 +558,44 @@ def test_a_newcomer_changes_no_byte_of_a_founder(tmp_path):
     assert all(path.read_bytes() == content for path, content in before.items())
     planes, _ = load_planes(tmp_path / "c")
     assert planes.words.shape[1] == 2 or (tmp_path / "c/reference.npy").exists()
+
+
+@pytest.mark.parametrize("swaps", [False, True])
+def test_strands_are_told_by_frequency_where_the_minor_allele_is_clear(tmp_path, swaps):
+    """A newcomer on both strands; its own A/T and C/G sites have no other sign of the strand."""
+    rng = np.random.default_rng(3)
+    pairs = [("A", "T"), ("C", "G"), ("A", "C"), ("G", "T"), ("A", "G"), ("C", "T")]
+    sites = [("1", 10 + k, str(k), *pairs[rng.integers(6)]) for k in range(4_000)]
+    rate = rng.beta(0.4, 0.8, 4_000)
+    a, b = (
+        Cohort(n, [f"{n}{k}" for k in range(30)], sites, draw_at(rng, rate, 30)) for n in ("a", "b")
+    )
+    file = flip(b, rng.random(4_000) < 0.5)
+    if swaps:
+        which, genotypes = np.flatnonzero(rng.random(4_000) < 0.3), file.genotypes.copy()
+        genotypes[which] = 2 - genotypes[which]
+        listed = list(file.sites)
+        for k in which:
+            listed[k] = (*listed[k][:3], listed[k][4], listed[k][3])
+        file = replace(file, sites=listed, genotypes=genotypes)
+    panel, _ = panel_of(tmp_path, [a], min_maf=0.01)
+    found, counts = encoded(tmp_path, file)
+    expected = truth(b, panel)
+    known = (found >= 0).any(axis=1)
+    assert np.array_equal(found[known], expected[known])
+    palindromic = np.array([OTHER[r] == alt for r, alt in zip(panel.ref, panel.alt, strict=True)])
+    assert known[~palindromic].all()
+    told = int((known & palindromic).sum())
+    assert counts["strand_by_frequency"] == told > palindromic.sum() / 3
+    # Near one half the frequency tells nothing.
+    half = palindromic & (np.abs(panel.af - 0.5) < 0.1).to_numpy()
+    assert half.any() and not known[half].any()
+    drift = measure_drift(
+        {"b": tmp_path / "b.sites.tsv"}, tmp_path / "panel.tsv", ["a"], tmp_path / "drift.tsv"
+    )
+    assert drift.panel_sites_present.tolist() == [known.sum()]
+
+
+def draw_at(rng, rate: np.ndarray, samples: int) -> np.ndarray:
+    """Genotypes (n_sites, samples) with the sites' frequencies."""
+    return rng.binomial(2, rate[:, None], (len(rate), samples)).astype(np.int8)
