@@ -18,6 +18,24 @@ from .words import count_relations, join, plural
 DEGREES = {"first": FIRST, "second": SECOND, "third": THIRD}
 #: A limit in the configuration may be rounded by this share (0.0884 for 2**-3.5).
 ROUNDED = 1e-3
+#: Median kinship of a cohort, by PC-Relate, from which it tells no relatives: the limit of fourth
+#: degree.
+STRANGERS = 2**-5.5
+
+
+def untold_by_ancestry(results: Path) -> list[str]:
+    """Cohorts whose samples mostly look related to each other by PC-Relate."""
+    path = results / "compare/pc_relate.json"
+    medians = read_json(path)["median_kinship"] if path.exists() else {}
+    return [cohort for cohort, median in medians.items() if median > STRANGERS]
+
+
+def told_by_ancestry(results: Path) -> pd.DataFrame:
+    """Pairs of `compare/pc_relate.tsv` of which neither is of an `untold_by_ancestry` cohort."""
+    table = read_table(results / "compare/pc_relate.tsv")
+    if missed := untold_by_ancestry(results):
+        table = table[~(table.cohort_a.isin(missed) | table.cohort_b.isin(missed))]
+    return table
 
 
 def kin_verdict(results: Path, min_kinship: float) -> str | None:
@@ -81,9 +99,16 @@ def _others(results: Path, king: int) -> str:
     text, known = "", king
     path = results / "compare/pc_relate.tsv"
     if path.exists():
-        relations = Counter(read_table(path).relation)
+        relations = Counter(told_by_ancestry(results).relation)
         counts = Counter({k: n for k, n in relations.items() if k not in (SAME, "distant")})
-        if counts.total() != king:
+        missed = untold_by_ancestry(results)
+        if missed:
+            what = "cohort" if len(missed) == 1 else "cohorts"
+            text += (
+                f" In {what} {join(missed)} most samples look related by PC-Relate, and its pairs "
+                "are not counted."
+            )
+        if counts.total() != king and not (missed and not counts):
             what = _relatives(counts) if counts else "none"
             text += f" PC-Relate, which accounts for ancestry, finds {what}."
             known = max(known, counts.total())

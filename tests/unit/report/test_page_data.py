@@ -351,7 +351,14 @@ def test_pc_relate_is_told_beside_king_robust(outcome):
     folder = outcome.folder / "compare"
     relations = ["parent and child", "second degree", "distant", "distant", SAME]
     pairs = pd.DataFrame({"sample_a": list("abcde"), "sample_b": list("vwxyz"), "kinship": 0.2})
-    write_table(folder / "pc_relate.tsv", pairs.assign(relation=relations))
+    cohorts = {"cohort_a": "one", "cohort_b": "one"}
+    strangers = [
+        ("f", "u", 0.2, "full siblings", "one", "two"),
+        ("g", "t", 0.2, SAME, "two", "two"),
+    ]
+    table = pairs.assign(relation=relations, **cohorts)
+    table = pd.concat([table, pd.DataFrame(strangers, columns=table.columns)])
+    write_table(folder / "pc_relate.tsv", table)
     write_table(folder / "kinship.tsv", pairs[1:3].assign(relation="second degree"))
     about = {"related_fitted": 3, "median_kinship": {"one": 0.001, "two": 0.04}}
     about |= {"components": 2, "significant": 2}

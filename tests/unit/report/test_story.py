@@ -184,7 +184,22 @@ def test_relatives_that_only_another_analysis_finds_are_in_the_verdict(tmp_path)
         "KING-robust kinship lists no relatives. PC-Relate, which accounts for ancestry, finds "
         "8 pairs of relatives (8 full-sibling)."
     )
-    (outcome.folder / "compare/pc_relate.tsv").unlink()
+    # Founders of another ancestry make everybody of a newcomer cohort a relative.
+    about = {"median_kinship": {"old": 0.001, "new": 0.2, "far": 0.3}}
+    write_json(outcome.folder / "compare/pc_relate.json", about)
+    for cohorts, counted in {("old", "new"): 0, ("far", "far"): 0, ("old", "old"): 8}.items():
+        table = pd.DataFrame(pairs, columns=PAIR)
+        table["cohort_a"], table["cohort_b"] = cohorts
+        write_table(outcome.folder / "compare/pc_relate.tsv", table)
+        text = told(outcome)["Relatives"]
+        assert text.startswith(
+            "KING-robust kinship lists no relatives. In cohorts new and far most samples look "
+            "related by PC-Relate, and its pairs are not counted."
+        )
+        assert text.count("finds 8 pairs of relatives (8 full-sibling)") == (counted > 0)
+        assert text.count("PC-Relate") == 1 + (counted > 0)
+    for end in ("tsv", "json"):
+        (outcome.folder / f"compare/pc_relate.{end}").unlink()
     about = {"limits": {"min_cm": 7}, "pairs_with_segments": 9, "searched_cm": 3400.0}
     about["pairs_by_farthest_degree"] = {"0": 2, "1": 1, "3": 2, "distant": 4}
     write_json(outcome.folder / "ibd/summary.json", about)

@@ -11,6 +11,7 @@ from ...compare.resolution import Resolution, load_resolution
 from ...io.files import read_json
 from ...io.tables import read_table
 from ..findings import Finding
+from ..kin_verdict import told_by_ancestry, untold_by_ancestry
 from ..words import count_relations, join, number, percent, plural
 
 
@@ -108,16 +109,12 @@ def _sibship_findings(results: Path) -> list[Finding]:
     return [Finding("note", "Relatives", text)]
 
 
-#: Median kinship of a cohort from which the page warns: the limit of fourth degree.
-STRANGERS = 2**-5.5
-
-
 def _ancestry_findings(results: Path) -> list[Finding]:
     """What PC-Relate says of the same pairs, and whether it can be trusted."""
     path, about = (results / f"compare/pc_relate.{end}" for end in ("tsv", "json"))
     if not (path.exists() and about.exists()):
         return []
-    table, facts = read_table(path), read_json(about)
+    table, facts = told_by_ancestry(results), read_json(about)
     found = []
     counts = table.relation[~table.relation.isin([SAME, "distant"])].value_counts()
     distant = int((table.relation == "distant").sum())
@@ -134,15 +131,15 @@ def _ancestry_findings(results: Path) -> list[Finding]:
                 "of the PCA are relatives"
             )
         found.append(Finding("note", "Relatives", text + "."))
-    missed = [c for c, median in facts["median_kinship"].items() if median > STRANGERS]
-    if missed:
+    if missed := untold_by_ancestry(results):
         found.append(
             Finding(
                 "warning",
                 "Relatives",
                 f"Most people of {join(missed)} look related to each other by PC-Relate. Either "
                 "they are, or the principal components, which founders define, do not describe "
-                "their ancestry; then their kinships and inbreeding are too large.",
+                "their ancestry; then their kinships and inbreeding are too large. Their pairs are "
+                "listed, but not counted.",
             )
         )
     return found
