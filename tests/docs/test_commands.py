@@ -171,6 +171,7 @@ WAYS: dict[str, Way] = {
             *("units.py", "place.py", "ibd.py", "ibd_newcomer.py", "million.py"),
             "sparse_study.py",
             *("axes.py", "quality.py"),
+            *("missing_kinship.py", "call_rates.py", "labels_example.py"),
         )
     },
     # a GPU
