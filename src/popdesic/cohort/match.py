@@ -65,7 +65,7 @@ class Matched:
     completed : bool array, (n_sites,)
         Sites whose row, or which themselves, have one known allele.
     candidate : int64 array, (n_sites,)
-        Rows of `ambiguous` and `doubtful` sites, else -1.
+        Rows of `ambiguous` and `doubtful` sites with two known alleles, else -1.
     oriented : bool array, (n_sites,)
         A/T and C/G sites that `orient` told by frequency.
     plain : int
@@ -179,10 +179,12 @@ def match(table: pd.DataFrame, sites: pd.DataFrame, places: Places | None = None
     found = row >= 0
     own_ref = np.where(flipped, _COMPLEMENT[my_ref[row]], my_ref[row]) if len(table) else their_ref
     swapped = found & (own_ref != their_ref)
-    unsure = found & ambiguous_kind & full
+    own = np.where(flipped, _COMPLEMENT[mine[row]], mine[row]) if len(table) else theirs
+    pair = np.where(completed, own | theirs, theirs)
+    unsure = found & (_SIZE[pair] == 2) & (pair == _COMPLEMENT[pair])
     ambiguous = unsure & swapped & ~completed
     doubtful = unsure & ~ambiguous & flips
-    candidate = np.where(ambiguous | doubtful, row, -1)
+    candidate = np.where((ambiguous | doubtful) & ~completed, row, -1)
     row[ambiguous | doubtful] = -1
     swapped &= row >= 0
     return Matched(
@@ -273,9 +275,10 @@ def _complete(row, flipped, completed, unclear, rest, others, here, there, mine,
     fits = single & (_SIZE[a | b] <= 2)
     turned = _COMPLEMENT[a]
     fits_turned = single & ~fits & (_SIZE[turned | b] <= 2) & flips
-    # With flips, two single alleles that are each other's complement may be one allele.
+    # Two single alleles that are each other's complement may be one allele on two strands, and
+    # where strands differ, nothing tells which pair two others are.
     both = (_SIZE[a] == 1) & (_SIZE[b] == 1)
-    fits &= ~(both & (turned == b) & flips)
+    fits &= ~(both & ((turned == b) | ((a != b) & flips)))
     fits_turned &= ~both
     usable = fits | fits_turned
     which, number, other = which[usable], number[usable], fits_turned[usable]

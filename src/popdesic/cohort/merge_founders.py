@@ -8,7 +8,7 @@ these an absent site is missing, so that the sites of the panel are those that a
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -125,7 +125,9 @@ class Union:
         if self._row is None:  # some file lacks sites of another
             own = sites[~sites.chrom.isin(exclude_contigs)]
             refuse_lost_founders(covered, self._tables, own)
-        one_allele = sites.alt.isin([".", "0"]).to_numpy()
+        # Where no founder knows both alleles, REF may be any of two, and absent is neither.
+        untold = (~self._paired & (self._filled > 0))[~self._lost]
+        one_allele = sites.alt.isin([".", "0"]).to_numpy() | untold
         if one_allele.any():
             self.steps.append(PanelStep("one_allele", "founders", int((~one_allele).sum())))
             sites = sites[~one_allele]
@@ -163,6 +165,9 @@ class Union:
         self._lost = np.zeros(len(sites), bool)
         self._listed = np.ones(len(sites), np.int32)
         founder.listed = _bits(np.ones(len(sites), bool))
+        #: Whether a founder knows both alleles, and genotypes that were read as REF where absent.
+        self._paired = _SIZE[allele_sets(sites)[0]] == 2
+        self._filled = np.zeros(len(sites), np.int64)
 
     def _add_same(self, founder: _Founder, table: pd.DataFrame) -> None:
         """`_join` of a founder whose sites are those of the first, row by row: quick."""
@@ -192,6 +197,7 @@ class Union:
         found, counts, filled = counts_at(table, self._sites, founder.coverage, self._places)
         others = ", ".join(one.cohort for one in self._founders)
         require_one_build(found, f"founder '{cohort}'", f"founder {others}")
+        found = replace(found, completed=found.completed | ((found.row >= 0) & ~self._paired))
         self._require_reference(founder, found)
         here = found.row >= 0
         gone = self._lost
@@ -204,6 +210,7 @@ class Union:
         for k, name in enumerate(COUNTS):
             self._sites[name] += counts[:, k]
         self._listed += found.listed
+        self._filled += np.where(filled, counts[:, 0], 0)
         self._complete(table, found)
         added = np.flatnonzero(~repeated & ~np.isin(place, known))
         founder.listed = _bits(np.append(found.listed, np.ones(len(added), bool)))
@@ -250,21 +257,39 @@ class Union:
             )
 
     def _complete(self, table: pd.DataFrame, found: Matched) -> None:
-        """Give sites with one known allele the pair of the table's row."""
+        """Give sites with one known allele the pair of the table's row.
+
+        A row that has both alleles also says which is REF: a PLINK file with one known allele does
+        not. What was read as REF where absent then stays REF.
+        """
         which = np.flatnonzero(found.completed & (found.row >= 0))
         sets, ref = allele_sets(self._sites.iloc[which])
-        which, ref = which[_SIZE[sets] == 1], ref[_SIZE[sets] == 1]
-        theirs = allele_sets(table.iloc[found.row[which]])[0]
-        theirs = np.where(found.flipped[which], _COMPLEMENT[theirs], theirs)
-        alt = _LETTER[theirs & ~ref]
-        some = alt != ""
-        column = self._sites.columns.get_loc("alt")
-        self._sites.iloc[which[some], column] = alt[some]
+        rows = found.row[which]
+        theirs, first = allele_sets(table.iloc[rows])
+        other = found.flipped[which]
+        theirs, first = (np.where(other, _COMPLEMENT[one], one) for one in (theirs, first))
+        pair = _SIZE[theirs] == 2
+        turned = pair & ~self._paired[which] & (first != ref)
+        ref = np.where(turned, first, ref)
+        alt = _LETTER[(theirs | sets) & ~ref]
+        some = (alt != "") & ~self._paired[which]
+        column = self._sites.columns.get_loc
+        self._sites.iloc[which[some], column("alt")] = alt[some]
+        self._paired[which[pair]] = True
+        which = which[turned]
+        if len(which):
+            self._row = None
+            self._sites.iloc[which, column("ref")] = _LETTER[ref[turned]]
+            filled = self._filled[which]
+            n_ref, n_alt = (self._sites[name].to_numpy()[which] for name in ("n_ref", "n_alt"))
+            self._sites.iloc[which, column("n_ref")] = n_alt + filled
+            self._sites.iloc[which, column("n_alt")] = n_ref - filled
 
     def _add_new(self, founder: _Founder, new: pd.DataFrame, rows: np.ndarray) -> None:
         """Add sites of which no earlier founder lists the position."""
         lost = np.zeros(len(new), bool)
         chrom, pos = new.chrom.to_numpy(object), new.pos.to_numpy()
+        filled = np.zeros(len(new), np.int64)
         for earlier in self._founders:
             known = np.zeros(len(new), np.int64)
             if earlier.coverage is not None:
@@ -272,6 +297,7 @@ class Union:
                 known[alive] = earlier.coverage.count(chrom[alive], pos[alive])
             lost |= known == 0
             new["n_ref"] += known
+            filled += known
             new["n_missing"] += earlier.n_samples - known
             bound = call_rate_bound(earlier.n_samples - known, earlier.n_samples)
             new["call_rate_bound"] = np.minimum(new.call_rate_bound, bound)
@@ -291,6 +317,8 @@ class Union:
         self._sites = pd.concat([self._sites, new[self._sites.columns]], ignore_index=True)
         self._lost = np.concatenate([self._lost, lost])
         self._listed = np.concatenate([self._listed, np.ones(len(new), np.int32)])
+        self._paired = np.concatenate([self._paired, _SIZE[allele_sets(new)[0]] == 2])
+        self._filled = np.concatenate([self._filled, filled])
         self._row = None
 
     def _refuse_untold(self, exclude_contigs: list[str]) -> None:

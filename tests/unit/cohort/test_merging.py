@@ -599,3 +599,64 @@ def test_strands_are_told_by_frequency_where_the_minor_allele_is_clear(tmp_path,
 def draw_at(rng, rate: np.ndarray, samples: int) -> np.ndarray:
     """Genotypes (n_sites, samples) with the sites' frequencies."""
     return rng.binomial(2, rate[:, None], (len(rate), samples)).astype(np.int8)
+
+
+def small(name: str, sites: list, rows: list) -> Cohort:
+    """A cohort of two samples."""
+    sites = [(*site[:2], f"s{site[1]}", *site[2:]) for site in sites]
+    return Cohort(name, [f"{name}0", f"{name}1"], sites, np.array(rows, np.int8))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (1, 0, 2), (2, 1, 0)])
+def test_a_known_allele_that_is_alt_does_not_turn_absent_sites(tmp_path, order):
+    """A PLINK file with one known allele does not say that it is REF; a file with both does."""
+    shared = ("1", 9, "G", "T")
+    files = [
+        ([("1", 5, "C", "0"), shared], [[0, 0], [0, 1]]),
+        ([shared], [[1, 0]]),
+        ([("1", 5, "A", "C"), shared], [[0, 1], [0, 0]]),
+    ]
+    said = [Absent(), Absent("reference"), Absent()]
+    cohorts = [small(name, *files[k]) for name, k in zip("abc", order, strict=True)]
+    absent = {name: said[k] for name, k in zip("abc", order, strict=True)}
+    panel, _ = panel_of(tmp_path, cohorts, absent)
+    assert panel[["pos", "ref", "alt"]].to_numpy().tolist() == [[5, "A", "C"], [9, "G", "T"]]
+    found = {
+        k: encoded(tmp_path, one, said[k])[0][0] for k, one in zip(order, cohorts, strict=True)
+    }
+    assert {k: row.tolist() for k, row in found.items()} == {0: [2, 2], 1: [0, 0], 2: [0, 1]}
+    assert panel.af[0] == 5 / 12
+    assert panel.n_called[0] == 6
+
+
+def test_two_known_alleles_apart_say_nothing_of_the_third_cohort(tmp_path):
+    """Where no file has both alleles, nobody knows which is REF."""
+    shared = ("1", 9, "G", "T")
+    a = small("a", [("1", 5, "C", "0"), shared], [[0, 0], [0, 1]])
+    b = small("b", [("1", 5, "A", "0"), shared], [[0, 0], [0, 1]])
+    c = small("c", [shared], [[1, 0]])
+    panel, _ = panel_of(tmp_path / "two", [a, b])
+    assert panel.pos.tolist() == [5, 9]
+    assert encoded(tmp_path / "two", a)[0][0].tolist() == [0, 0]
+    assert encoded(tmp_path / "two", b)[0][0].tolist() == [2, 2]
+    for absent in ({"c": Absent("reference")}, {"a": Absent("reference")}):
+        folder = tmp_path / "".join(absent)
+        cohorts = [a, b, c] if "c" in absent else [replace(c, name="a"), b, replace(a, name="c")]
+        assert panel_of(folder, cohorts, absent)[0].pos.tolist() == [9]
+
+
+def test_complements_that_are_known_alone_may_be_one_allele(tmp_path):
+    shared = ("1", 9, "G", "T")
+    a = small("a", [("1", 5, "A", "0"), shared], [[0, 0], [0, 1]])
+    b = small("b", [("1", 5, "T", "0"), shared], [[0, 0], [0, 1]])
+    assert panel_of(tmp_path, [a, b])[0].pos.tolist() == [9]
+
+
+def test_where_strands_differ_a_pair_from_one_known_allele_is_doubtful(tmp_path):
+    """A/T from `A` and A/T, of a founder with flips, is as doubtful as from A/T and A/T."""
+    rows = [[0, 1], [0, 1], [0, 0]]
+    a = small("a", [("1", 5, "G", "A"), ("1", 7, "C", "A"), ("1", 9, "A", "0")], rows)
+    b = small("b", [("1", 5, "C", "T"), ("1", 7, "C", "A"), ("1", 9, "T", "A")], rows)
+    panel, steps = panel_of(tmp_path, [a, b])
+    assert panel.pos.tolist() == [5, 7]
+    assert steps["A/T and C/G sites dropped, founder b has other strands"] == 1

@@ -1,0 +1,779 @@
+"""Cohorts called apart: files, masks and strands of known samples, from files to the panel.
+
+Each case has a small genome, samples whose alleles are known, and cohorts that tell of them in
+different ways: all sites, variant sites alone with a mask or on one's own word, a gVCF, PLINK files
+with alleles in either order, one known allele, or the other strand. A slow merge of dictionaries
+says what panel and genotypes must be. Besides, no genotype may differ from the truth.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+import shutil
+import struct
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from bcf_files import bcf_of, calls_of, format_of, header_of, record_of, typed
+from fuzz.runner import check_case
+from reference import bed_bytes
+from scipy.stats import binom
+
+from popdesic.cohort.absent import Absent
+from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.encode import encode_cohort
+from popdesic.cohort.ingest import ingest_cohort
+from popdesic.cohort.panel import load_panel
+from popdesic.cohort.qc import summarize_cohort
+from popdesic.io.bed import open_bed, read_fam
+from popdesic.io.errors import UserError
+from popdesic.io.genotypes import unpack_bed
+
+BASES = "ACGT"
+OTHER = dict(zip(BASES, "TGCA", strict=True))
+CONTIGS, LENGTH = ("1", "2"), 40
+#: Contigs of a BCF file, FORMAT and INFO keys, by their numbers in the header.
+META = (
+    "##fileformat=VCFv4.2\n"
+    '##FILTER=<ID=PASS,Description="All filters passed",IDX=0>\n'
+    '##FORMAT=<ID=GT,Number=1,Type=String,Description="Genotype",IDX=1>\n'
+    '##FORMAT=<ID=DP,Number=1,Type=Integer,Description="Depth",IDX=2>\n'
+    '##INFO=<ID=END,Number=1,Type=Integer,Description="End",IDX=3>\n'
+    '##FILTER=<ID=q10,Description="low",IDX=4>\n'
+    '##FILTER=<ID=q20,Description="low",IDX=5>\n'
+)
+COLUMNS = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"
+FILTERS = {".": b"\x00", "PASS": b"\x11\x00", "q10": b"\x11\x04", "q20;q10": b"\x21\x05\x04"}
+
+
+# --- cases ----------------------------------------------------------------------------------------
+
+
+def make_truth(rng: random.Random, cohorts: dict[str, int]) -> tuple[dict, dict]:
+    """Bases of each contig, and at variable places the two alleles of each sample by cohort."""
+    bases = {contig: "".join(rng.choices(BASES, k=LENGTH)) for contig in CONTIGS}
+    truth = {}
+    for contig in CONTIGS:
+        for pos in rng.sample(range(1, LENGTH + 1), rng.randint(4, 16)):
+            ref = bases[contig][pos - 1]
+            alts = rng.sample([b for b in BASES if b != ref], 2 if rng.random() < 0.1 else 1)
+            truth[contig, pos] = {}
+            for name, n in cohorts.items():
+                share = rng.choice((0, 0.1, 0.4, 0.9, 1))
+                pool = [ref, *alts]
+                weights = [1 - share, *[share / len(alts)] * len(alts)]
+                draw = [rng.choices(pool, weights, k=2) for _ in range(n)]
+                truth[contig, pos][name] = [tuple(pair) for pair in draw]
+    return bases, truth
+
+
+def vcf_records(rng, name: str, n: int, bases: dict, truth: dict, kind: str, quirks: set) -> list:
+    """Records (contig, pos, ref, alts, filter, calls, depths) of a cohort's VCF, in order.
+
+    A call is two indices of alleles, or None for an unknown one.
+    """
+    records = []
+    for (contig, pos), by_cohort in sorted(truth.items()):
+        pairs, ref = by_cohort[name], bases[contig][pos - 1]
+        own = sorted({b for pair in pairs for b in pair} - {ref})
+        everyone = {b for pairs in by_cohort.values() for pair in pairs for b in pair}
+        alts = own if kind != "joint" or rng.random() < 0.3 else sorted(everyone - {ref})
+        if not alts and kind != "joint":
+            continue
+        rows = [alts]
+        if len(alts) > 1 and "split" in quirks:
+            rows = [[alt] for alt in alts]
+        for row in rows:
+            index = {ref: 0} | {alt: k for k, alt in enumerate(row, 1)}
+            calls = [[index.get(b, 0) for b in pair] for pair in pairs]
+            records.append([contig, pos, ref, row, "PASS", calls, [9] * n])
+    covered = {(r[0], r[1]) for r in records}
+    if kind == "joint" and "all sites" in quirks:
+        for contig in CONTIGS:
+            for pos in range(1, LENGTH + 1):
+                if (contig, pos) not in truth and (contig, pos) not in covered:
+                    ref = bases[contig][pos - 1]
+                    records.append([contig, pos, ref, [], "PASS", [[0, 0]] * n, [9] * n])
+        records.sort(key=lambda r: CONTIGS.index(r[0]))
+        records.sort(key=lambda r: (CONTIGS.index(r[0]), r[1]))
+    for record in records:
+        record[5] = [list(call) for call in record[5]]
+        if "missing" in quirks:
+            for s in range(n):
+                if rng.random() < 0.1:
+                    record[5][s] = rng.choice(([None, None], [None, record[5][s][1]]))
+        if "depth" in quirks:
+            record[6] = [rng.choice((0, 3, 9)) for _ in range(n)]
+        if "filter" in quirks and rng.random() < 0.1:
+            record[4] = rng.choice(("q10", "q20;q10"))
+        elif "filter" in quirks and rng.random() < 0.1:
+            record[4] = "."
+    if "indels" in quirks:
+        for _ in range(rng.randint(1, 4)):
+            contig, pos = rng.choice(CONTIGS), rng.randint(1, LENGTH - 3)
+            ref = bases[contig][pos - 1 : pos - 1 + rng.randint(1, 3)]
+            alt = rng.choice((ref[0] + "G" * 4, "*", "<DEL>"))
+            here = [contig, pos, ref, [alt], "PASS", [[0, rng.randint(0, 1)] for _ in range(n)]]
+            records.insert(rng.randint(0, len(records)), [*here, [9] * n])
+        records.sort(key=lambda r: (CONTIGS.index(r[0]), r[1]))
+    if "repeats" in quirks and records:
+        k = rng.randrange(len(records))
+        again = [*records[k][:5], [[0, 0] for _ in range(n)], [9] * n]
+        records.insert(k + 1 if rng.random() < 0.5 else len(records), again)
+    if "shuffled" in quirks:
+        rng.shuffle(records)
+    return records
+
+
+def gvcf_blocks(rng, name: str, n: int, truth: dict, records: list) -> list:
+    """Reference blocks (contig, pos, end, filter, calls, depths) around a cohort's records."""
+    listed = {(r[0], r[1]) for r in records}
+    blocks = []
+    for contig in CONTIGS:
+        pos = rng.randint(1, 4)
+        while pos <= LENGTH:
+            end = pos
+            while end < LENGTH and (contig, end + 1) not in listed and rng.random() < 0.85:
+                end += 1
+            if (contig, pos) in listed:
+                pos += 1
+                continue
+            calls, depths = [], []
+            for _ in range(n):
+                call = rng.choices(([0, 0], [None, None], [0, 1], [None, 0]), (20, 1, 1, 1))[0]
+                calls.append(call)
+                depths.append(rng.choice((0, 9, 9, 9, 9)))
+            mark = rng.choices(("PASS", ".", "q10"), (8, 2, 1))[0]
+            blocks.append([contig, pos, end, mark, calls, depths])
+            pos = end + rng.choice((1, 1, 1, 3))
+    return blocks
+
+
+def plink_rows(rng, name: str, bases: dict, truth: dict, kind: str, how: dict) -> list:
+    """Rows (contig, pos, a2, a1, genotypes), a1 '0' if unknown; genotypes count A1, -1 missing."""
+    rows = []
+    for (contig, pos), by_cohort in sorted(truth.items()):
+        pairs, ref = by_cohort[name], bases[contig][pos - 1]
+        own = {b for pair in pairs for b in pair} - {ref}
+        alts = {b for pairs in by_cohort.values() for pair in pairs for b in pair} - {ref}
+        if len(own) > 1 or not alts or (not own and kind != "joint"):
+            continue
+        alt = min(own or alts)
+        copies = [pair.count(alt) for pair in pairs]
+        copies = [-1 if rng.random() < how["missing"] else c for c in copies]
+        called = [c for c in copies if c >= 0]
+        a2, a1 = ref, alt
+        if how["order"] == "major" and sum(called) > len(called):
+            a2, a1, copies = alt, ref, [c if c < 0 else 2 - c for c in copies]
+        if how["unknown"] and called:
+            if all(c in (0, -1) for c in copies):
+                a1 = "0"
+            elif all(c in (2, -1) for c in copies):
+                a2, a1, copies = a1, "0", [c if c < 0 else 0 for c in copies]
+        if rng.random() < how["flips"]:
+            a2, a1 = OTHER[a2], OTHER.get(a1, "0")
+        rows.append([contig, pos, a2, a1, copies])
+    return rows
+
+
+def make_mask(rng, spelling: str) -> tuple[str, bytes, list]:
+    """Name and content of a BED file, and its positions (contig, from 1)."""
+    lines, places = [], set()
+    if rng.random() < 0.3:
+        lines.append(rng.choice(("# mask", "track name=x", "browser position 1:1-9")))
+    for contig in CONTIGS:
+        start = rng.randint(0, 3)
+        while start < LENGTH:
+            end = start + rng.choice((1, 2, 5, 12))
+            words = [spelling.format(contig), str(start), str(end)]
+            words += rng.choice(([], [], ["x"], ["x y", "0", "-"]))
+            lines.append(("\t" if "x y" in words else rng.choice("\t ")).join(words))
+            places |= {(contig, k + 1) for k in range(start, end)}
+            start = max(end + rng.choice((-1, 0, 1, 1, 3)), start + 1)
+    if rng.random() < 0.3:
+        rng.shuffle(lines)
+    end = rng.choice(("\n", "\n", "\r\n"))
+    content = (end.join(lines) + rng.choice((end, ""))).encode()
+    packed = rng.random() < 0.3
+    return ("bed.gz" if packed else "bed"), content, sorted(places)
+
+
+def make_cohort(rng: random.Random, name: str, n: int, bases: dict, truth: dict) -> dict:
+    """A cohort's files as they are written, and what the sheet says of it."""
+    kind = rng.choice(("joint", "variants", "variants", "gvcf"))
+    plink = kind != "gvcf" and rng.random() < 0.4
+    cohort = {
+        "name": name,
+        "samples": [f"{name}{k}" for k in range(n)],
+        "spelling": rng.choice(("{}", "{}", "chr{}", "Chr{}")),
+        "absent": "auto",
+        "mask": None,
+        "blocks": [],
+    }
+    if kind == "variants":
+        way = rng.choice(("mask", "mask", "reference", "missing", "auto"))
+        if way == "mask":
+            cohort["mask"] = make_mask(rng, rng.choice(("{}", "chr{}")))
+        else:
+            cohort["absent"] = way
+    elif kind == "joint":
+        cohort["absent"] = rng.choice(("auto", "missing"))
+    if plink:
+        how = {
+            "order": rng.choice(("ref", "ref", "ref", "major")),
+            "unknown": rng.random() < 0.4,
+            "flips": rng.choice((0, 0, 0, 0.3, 1)),
+            "missing": rng.choice((0, 0, 0.1)),
+        }
+        cohort |= {"form": "plink", "how": how}
+        cohort["rows"] = plink_rows(rng, name, bases, truth, kind, how)
+    else:
+        names = ("missing", "depth", "filter", "indels", "repeats", "shuffled", "split")
+        quirks = {one for one in (*names, "all sites") if rng.random() < 0.25}
+        records = vcf_records(rng, name, n, bases, truth, kind, quirks)
+        if kind == "gvcf":
+            cohort["blocks"] = gvcf_blocks(rng, name, n, truth, records)
+            cohort["any"] = rng.choice(("<NON_REF>", "<*>"))
+        cohort |= {"form": rng.choice(("vcf", "vcf", "vcf.gz", "bcf")), "records": records}
+        cohort["lower"] = rng.random() < 0.1
+    cohort["parts"] = rng.random() < 0.25
+    return cohort
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def write_files(cohort: dict, folder: Path) -> list[Path]:
+    """Write the cohort's files; one for each contig if it has parts."""
+    parts = [[contig] for contig in CONTIGS] if cohort["parts"] else [list(CONTIGS)]
+    write = {"plink": write_plink, "bcf": write_bcf}.get(cohort["form"], write_vcf)
+    paths = [write(cohort, part, folder / f"{cohort['name']}_{k}") for k, part in enumerate(parts)]
+    return [path for path in paths if path is not None]
+
+
+def write_plink(cohort: dict, contigs: list[str], prefix: Path) -> Path | None:
+    rows = [row for row in cohort["rows"] if row[0] in contigs]
+    if not rows:
+        return None
+    spelt = cohort["spelling"]
+    bim = [f"{spelt.format(c)}\t.\t0\t{pos}\t{a1}\t{a2}\n" for c, pos, a2, a1, _ in rows]
+    fam = [f"0 {sample} 0 0 0 -9\n" for sample in cohort["samples"]]
+    Path(f"{prefix}.bim").write_text("".join(bim))
+    Path(f"{prefix}.fam").write_text("".join(fam))
+    Path(f"{prefix}.bed").write_bytes(bed_bytes(np.array([row[4] for row in rows], np.int8)))
+    return prefix
+
+
+def lines_of(cohort: dict, contigs: list[str]) -> list[tuple]:
+    """Records and blocks as (contig, pos, ref, alts, filter, end or None, calls, depths)."""
+    further = [cohort["any"]] if "any" in cohort else []
+    found = []
+    for contig, pos, ref, alts, mark, calls, depths in cohort["records"]:
+        if contig in contigs:
+            if cohort["lower"]:
+                ref, alts = ref.lower(), [a.lower() if a in BASES else a for a in alts]
+            found.append((contig, pos, ref, [*alts, *further], mark, None, calls, depths))
+    for contig, pos, end, mark, calls, depths in cohort["blocks"]:
+        if contig in contigs:
+            found.append((contig, pos, "N", further, mark, end, calls, depths))
+    if cohort["blocks"]:
+        found.sort(key=lambda line: (CONTIGS.index(line[0]), line[1]))
+    return found
+
+
+def text_of_call(call: list) -> str:
+    return "/".join("." if allele is None else str(allele) for allele in call)
+
+
+def write_vcf(cohort: dict, contigs: list[str], stem: Path) -> Path:
+    rows = []
+    for contig, pos, ref, alts, mark, end, calls, depths in lines_of(cohort, contigs):
+        words = [cohort["spelling"].format(contig), pos, ".", ref, ",".join(alts) or ".", ".", mark]
+        words += [f"X=1;END={end}" if end else ".", "GT:DP"]
+        words += [f"{text_of_call(c)}:{d}" for c, d in zip(calls, depths, strict=True)]
+        rows.append("\t".join(map(str, words)) + "\n")
+    text = META + "\t".join([COLUMNS, *cohort["samples"]]) + "\n" + "".join(rows)
+    path = stem.with_name(f"{stem.name}.{cohort['form']}")
+    raw = text.encode()
+    path.write_bytes(gzip.compress(raw, 1, mtime=0) if cohort["form"] == "vcf.gz" else raw)
+    return path
+
+
+def write_bcf(cohort: dict, contigs: list[str], stem: Path) -> Path:
+    meta = META + "".join(
+        f"##contig=<ID={cohort['spelling'].format(contig)},IDX={k}>\n"
+        for k, contig in enumerate(CONTIGS)
+    )
+    records = []
+    for contig, pos, ref, alts, mark, end, calls, depths in lines_of(cohort, contigs):
+        columns = [
+            format_of(1, calls_of([text_of_call(call) for call in calls])),
+            format_of(2, b"\x11" + bytes(depths)),
+        ]
+        record = bytearray(
+            record_of(
+                columns,
+                n_samples=len(calls),
+                contig=CONTIGS.index(contig),
+                pos=pos,
+                alleles=[ref, *alts],
+                filters=FILTERS[mark],
+                info=[typed([3]) + typed([end])] if end else [],
+            )
+        )
+        # Bases of the reference that the record takes, after two lengths, contig and position.
+        record[16:20] = struct.pack("<i", end - pos + 1 if end else len(ref))
+        records.append(bytes(record))
+    path = stem.with_name(f"{stem.name}.bcf")
+    path.write_bytes(bcf_of(header_of(cohort["samples"], meta), records))
+    return path
+
+
+# --- what the files say ---------------------------------------------------------------------------
+
+
+class Said:
+    """A cohort as its files tell of it, in dictionaries.
+
+    Attributes
+    ----------
+    rows : list of (contig, pos, ref, alt or None, genotypes)
+        Sites that are read; genotypes count ALT, None is missing.
+    kept : list of int
+        Samples with any call.
+    """
+
+    def __init__(self, cohort: dict):
+        self.name, self.cohort = cohort["name"], cohort
+        self.dropped: set = set()
+        self.in_block: set = set()
+        n = len(cohort["samples"])
+        rows = self._of_plink() if cohort["form"] == "plink" else self._of_vcf()
+        seen, self.rows = set(), []
+        order = CONTIGS if cohort["parts"] else [CONTIGS]
+        for part in order:
+            for row in rows:
+                if row[0] in part and (key := (*row[:3], row[3] or row[2])) not in seen:
+                    seen.add(key)
+                    self.rows.append(row)
+        self.kept = [s for s in range(n) if any(row[4][s] is not None for row in self.rows)]
+        self.covers = None
+        if cohort["absent"] == "reference":
+            self.covers = lambda place, _: place not in self.dropped
+        elif cohort["absent"] == "auto" and cohort["mask"]:
+            inside = set(map(tuple, cohort["mask"][2]))
+            self.covers = lambda place, _: place in inside and place not in self.dropped
+        elif cohort["absent"] == "auto" and self.in_block:
+            self.covers = lambda place, s: (
+                (*place, s) in self.in_block and place not in self.dropped
+            )
+
+    def _of_plink(self) -> list:
+        return [
+            (contig, pos, a2, None if a1 == "0" else a1, [None if g < 0 else g for g in copies])
+            for contig, pos, a2, a1, copies in self.cohort["rows"]
+        ]
+
+    def _of_vcf(self) -> list:
+        rows = []
+        gvcf = "any" in self.cohort
+        for contig, pos, ref, alts, mark, calls, depths in self.cohort["records"]:
+            simple = len(ref) == 1 and len(alts) <= 1 and all(a in BASES for a in alts)
+            simple &= not (gvcf and not alts)
+            if not simple or mark not in ("PASS", "."):
+                self.dropped |= {(contig, pos + k) for k in range(len(ref))}
+                continue
+            genotypes = [
+                None if None in call or (sum(call) == 0 and depth == 0) else sum(call)
+                for call, depth in zip(calls, depths, strict=True)
+            ]
+            rows.append((contig, pos, ref, alts[0] if alts else None, genotypes))
+        for contig, pos, end, mark, calls, depths in self.cohort["blocks"]:
+            for s, (call, depth) in enumerate(zip(calls, depths, strict=True)):
+                if mark in ("PASS", ".") and call == [0, 0] and depth > 0:
+                    self.in_block |= {(contig, k, s) for k in range(pos, end + 1)}
+        return rows
+
+    def filled(self, place: tuple) -> list:
+        """Genotypes of the kept samples at a place that the files do not list."""
+        if self.covers is None:
+            return [None] * len(self.kept)
+        return [0 if self.covers(place, s) else None for s in self.kept]
+
+
+def flip(alleles: frozenset) -> frozenset:
+    return frozenset(OTHER[a] for a in alleles)
+
+
+def alleles_of(site) -> frozenset:
+    return frozenset(a for a in site[2:4] if a)
+
+
+class Match:
+    """Rows of a cohort at sites; both are lists of (contig, pos, ref, alt or None, …)."""
+
+    def __init__(self, rows: list, sites: list):
+        exact: dict = {}
+        at: dict = {}
+        for k, row in enumerate(rows):
+            exact.setdefault((row[:2], alleles_of(row)), k)
+            at.setdefault(row[:2], []).append(k)
+        self.row: dict[int, int] = {}
+        self.flipped, self.completed, self.unclear = set(), set(), set()
+        for k, site in enumerate(sites):
+            if len(alleles_of(site)) == 2 and (site[:2], alleles_of(site)) in exact:
+                self.row[k] = exact[site[:2], alleles_of(site)]
+        plain = sum(alleles_of(sites[k]) != flip(alleles_of(sites[k])) for k in self.row)
+        used = set(self.row.values())
+        for k, site in enumerate(sites):
+            turned = exact.get((site[:2], flip(alleles_of(site))))
+            if k not in self.row and len(alleles_of(site)) == 2 and turned not in (None, *used):
+                self.row[k] = turned
+                self.flipped.add(k)
+        self.flips = len(self.flipped) > 0.01 * (plain + len(self.flipped))
+        self.listed = {k for k, site in enumerate(sites) if site[:2] in at}
+        used = set(self.row.values())
+        pairs = []
+        for k in sorted(self.listed - set(self.row)):
+            theirs = alleles_of(sites[k])
+            for r in at[sites[k][:2]]:
+                mine = alleles_of(rows[r])
+                if r in used or (len(mine) == 2 and len(theirs) == 2):
+                    continue
+                both = len(mine) == len(theirs) == 1
+                doubt = both and (flip(mine) == theirs or (self.flips and mine != theirs))
+                if len(mine | theirs) <= 2 and not doubt:
+                    pairs.append((k, r, False))
+                elif self.flips and not both and len(flip(mine) | theirs) <= 2:
+                    pairs.append((k, r, True))
+        sites_of, rows_of = (Counter(pair[i] for pair in pairs) for i in (0, 1))
+        for k, r, turned in pairs:
+            if sites_of[k] == 1 and rows_of[r] == 1:
+                self.row[k] = r
+                self.completed.add(k)
+                self.flipped |= {k} if turned else set()
+            else:
+                self.unclear.add(k)
+        self.swapped, self.ambiguous, self.doubtful = set(), set(), set()
+        for k, r in list(self.row.items()):
+            mine = rows[r][2]
+            if (OTHER[mine] if k in self.flipped else mine) != sites[k][2]:
+                self.swapped.add(k)
+            pair = alleles_of(rows[r])
+            pair = alleles_of(sites[k]) | (flip(pair) if k in self.flipped else pair)
+            if len(pair) == 2 and pair == flip(pair):
+                if k in self.swapped and k not in self.completed:
+                    self.ambiguous.add(k)
+                elif self.flips:
+                    self.doubtful.add(k)
+                else:
+                    continue
+                del self.row[k]
+                self.swapped.discard(k)
+        self.lost = self.ambiguous | self.doubtful | self.unclear
+
+    def reference_differs(self, untold: set = frozenset()) -> bool:
+        """Whether REF and ALT are swapped too often, but at sites whose REF is not told."""
+        turned = len(self.swapped - self.completed - untold) + len(self.ambiguous)
+        return turned > 0.01 * max(len(self.row), 50)
+
+    def genotypes(self, said: Said, k: int) -> list:
+        """Genotypes of the kept samples at site `k`, by its REF and ALT."""
+        if k not in self.row:
+            return [None] * len(said.kept)
+        found = [said.rows[self.row[k]][4][s] for s in said.kept]
+        return [None if g is None else 2 - g for g in found] if k in self.swapped else found
+
+
+class Refused(Exception):  # noqa: N818
+    """The study must be refused; the text is a part of the sentence."""
+
+
+def expected_panel(founders: list[Said], min_call_rate: float, min_maf: float) -> list:
+    """Sites (contig, pos, ref, alt) of the panel, in order.
+
+    A site begins with the first founder that lists its place, and REF and ALT are those of the
+    first that knows both alleles. Each founder must speak about it: list it, or be homozygous REF.
+    """
+    sites: list = []
+    known: dict[int, dict[str, list]] = {}
+    lost: set = set()
+    paired: set = set()  # sites of which a founder knows both alleles
+    filled: set = set()  # (site, founder) where absent sites were read as REF
+    for number, said in enumerate(founders):
+        before = founders[:number]
+        rows, seen = [], set()
+        for row in said.rows:
+            if (row[:2], alleles_of(row)) not in seen:
+                seen.add((row[:2], alleles_of(row)))
+                rows.append(row)
+        places = {site[:2] for site in sites}
+        if before:
+            found = Match(said.rows, sites)
+            untold = {k for k in known if k not in paired}
+            if found.reference_differs(untold) and any(one.covers for one in (*before, said)):
+                raise Refused("has REF and ALT swapped")
+            lost |= found.lost
+            for k, site in enumerate(sites):
+                if k in found.row:
+                    known[k][said.name] = found.genotypes(said, k)
+                    if k not in paired:
+                        complete(sites, known, filled, k, said.rows[found.row[k]], found)
+                        if said.rows[found.row[k]][3] is not None:
+                            paired.add(k)
+                elif k not in found.listed:
+                    known[k][said.name] = said.filled(site[:2])
+                    filled.add((k, said.name))
+                    if all(g is None for g in known[k][said.name]):
+                        lost.add(k)
+                else:
+                    lost.add(k)
+        for row in rows:
+            if row[:2] in places:
+                continue
+            sites.append(row[:4])
+            k = len(sites) - 1
+            known[k] = {said.name: [row[4][s] for s in said.kept]}
+            if row[3] is not None:
+                paired.add(k)
+            for one in before:
+                filled.add((k, one.name))
+                known[k][one.name] = one.filled(row[:2])
+                if all(g is None for g in known[k][one.name]):
+                    lost.add(k)
+    panel = []
+    for k, site in enumerate(sites):
+        if k in lost or site[3] is None or set(known[k]) != {one.name for one in founders}:
+            continue
+        if k not in paired and any(number == k for number, _ in filled):
+            continue
+        calls = [g for one in founders for g in known[k][one.name]]
+        called = [g for g in calls if g is not None]
+        if not called or len(called) / len(calls) < min_call_rate:
+            continue
+        if not all(enough(known[k][one.name], min_call_rate) for one in founders):
+            continue
+        alt = sum(called)
+        if min(alt, 2 * len(called) - alt) / (2 * len(called)) >= min_maf:
+            panel.append(site)
+    if not panel:
+        raise Refused("is left")
+    spelling: dict = {}
+    for said in founders:
+        for row in said.rows:
+            spelling.setdefault(row[0], said.cohort["spelling"].format(row[0]))
+    panel.sort(key=lambda site: (CONTIGS.index(site[0]), *site[1:]))
+    return [(spelling[site[0]], *site) for site in panel]
+
+
+def complete(sites, known: dict, filled: set, k: int, row: tuple, found: Match) -> None:
+    """Give a site of one known allele the other; a row with both alleles says which is REF."""
+    alleles = [OTHER[a] if a and k in found.flipped else a for a in row[2:4]]
+    ref, alt = sites[k][2:4]
+    if alleles[1] is None:
+        alt = alt or (alleles[0] if alleles[0] != ref else None)
+    elif alleles[0] == ref:
+        alt = alleles[1]
+    else:
+        ref, alt = alleles
+        for name, calls in known[k].items():
+            if (k, name) not in filled:
+                known[k][name] = [None if g is None else 2 - g for g in calls]
+    sites[k] = (*sites[k][:2], ref, alt)
+
+
+def enough(calls: list, rate: float) -> bool:
+    """Whether a cohort with this call rate misses so many calls with a chance of at least 1e-4."""
+    n_called = sum(g is not None for g in calls)
+    least = n_called > 0 and binom.cdf(n_called, len(calls), rate) >= 1e-4
+    return rate == 0 or bool(least)
+
+
+def expected_genotypes(said: Said, panel: list) -> list[list]:
+    """Genotypes of the kept samples at each panel site."""
+    sites = [site[1:] for site in panel]
+    found = Match(said.rows, sites)
+    if not found.row:
+        raise Refused("shares no site with the panel")
+    if said.covers and found.reference_differs():
+        raise Refused("has REF and ALT swapped")
+    genotypes = [
+        found.genotypes(said, k) if k in found.listed else said.filled(site[:2])
+        for k, site in enumerate(sites)
+    ]
+    if any(all(row[s] is None for row in genotypes) for s in range(len(said.kept))):
+        raise Refused("has no called genotype at any")
+    return genotypes
+
+
+# --- the target -----------------------------------------------------------------------------------
+
+
+class Merging:
+    """Two to four cohorts, one to three of them founders."""
+
+    name = "merging"
+
+    def prepare(self, folder: Path) -> None:
+        for seed in range(30):
+            check_case(self, self.generate(random.Random(seed)), folder)
+
+    def generate(self, rng: random.Random) -> dict:
+        names = rng.sample("abcdef", rng.choice((2, 2, 3, 3, 4)))
+        sizes = {name: rng.choice((1, 2, 3, 4, 5, 6, 30)) for name in names}
+        bases, truth = make_truth(rng, sizes)
+        return {
+            "bases": bases,
+            "truth": truth,
+            "cohorts": [make_cohort(rng, name, sizes[name], bases, truth) for name in names],
+            "founders": names[: rng.randint(1, min(3, len(names)))],
+            "min_call_rate": rng.choice((0.0, 0.0, 0.9, 0.5)),
+            "min_maf": rng.choice((0.0, 0.0, 0.1)),
+            "threads": rng.choice((1, 1, 1, 2)),
+        }
+
+    def check(self, case: dict, folder: Path) -> str:
+        said = {one["name"]: Said(one) for one in case["cohorts"]}
+        for name, one in list(said.items()):
+            if not one.kept:  # refused, which other targets check
+                del said[name]
+        founders = [said[name] for name in sorted(case["founders"]) if name in said]
+        if not founders:
+            return "no founder"
+        shutil.rmtree(folder / "study", ignore_errors=True)
+        folder = folder / "study"
+        folder.mkdir()
+        absent = {}
+        for one in said.values():
+            absent[one.name] = prepare_cohort(one, folder, case["threads"])
+        stems = {name: (folder / name / "raw", folder / f"{name}.samples.tsv") for name in said}
+        tables = {one.name: folder / f"{one.name}.sites.tsv" for one in founders}
+        panel = refusal = None
+        try:
+            expected = expected_panel(founders, case["min_call_rate"], case["min_maf"])
+        except Refused as error:
+            refusal = str(error)
+        try:
+            build_panel(
+                tables,
+                folder / "panel.tsv",
+                folder / "counts.json",
+                exclude_contigs=[],
+                min_call_rate=case["min_call_rate"],
+                min_maf=case["min_maf"],
+                min_hwe_p=0.0,
+                genotypes={name: stems[name] for name in tables},
+                absent=absent,
+                threads=case["threads"],
+            )
+            panel = load_panel(folder / "panel.tsv")[0]
+        except UserError as error:
+            assert refusal and refusal in str(error), f"{error} ({refusal})"
+            return "no panel"
+        assert refusal is None, f"not refused: {refusal}"
+        found = list(zip(panel.chrom, panel.pos, panel.ref, panel.alt, strict=True))
+        shown = [(site[0], *site[2:]) for site in expected]
+        found = [(chrom, int(pos), ref.upper(), alt.upper()) for chrom, pos, ref, alt in found]
+        assert found == shown, f"{set(found) ^ set(shown)}, found {found}"
+        encoded = {}
+        for one in said.values():
+            try:
+                wanted, refusal = expected_genotypes(one, expected), None
+            except Refused as error:
+                refusal = str(error)
+            try:
+                encode_cohort(
+                    *stems[one.name],
+                    folder / "panel.tsv",
+                    folder / one.name,
+                    impute="none",
+                    cohort=one.name,
+                    threads=case["threads"],
+                    absent=absent[one.name],
+                )
+            except UserError as error:
+                assert refusal and refusal in str(error), f"{error} ({refusal})"
+                continue
+            assert refusal is None, f"{one.name} not refused: {refusal}"
+            genotypes = unpack_bed(open_bed(folder / one.name / "genotypes"), len(one.kept))
+            wanted = [[-1 if g is None else g for g in row] for row in wanted]
+            for site, row, right in zip(expected, genotypes.tolist(), wanted, strict=True):
+                assert row == right, f"{one.name} at {site}: {row}, not {right}"
+            encoded[one.name] = genotypes
+        require_truth(case, said, expected, encoded)
+        return "equal"
+
+
+def prepare_cohort(said: Said, folder: Path, threads: int) -> Absent:
+    """Decode a cohort's files and check samples; what the sheet says of its absent sites."""
+    cohort = said.cohort
+    raw = folder / said.name / "raw"
+    raw.parent.mkdir()
+    ingest_cohort(write_files(cohort, folder), raw, threads=threads)
+    summarize_cohort(
+        raw,
+        {},
+        folder / f"{said.name}.sites.tsv",
+        folder / f"{said.name}.samples.tsv",
+        min_sample_call_rate=0.0,
+        threads=threads,
+    )
+    assert read_fam(raw)["sample"].tolist() == cohort["samples"]
+    if cohort["mask"] is None:
+        return Absent(cohort["absent"])
+    end, content, _ = cohort["mask"]
+    path = folder / f"{said.name}.{end}"
+    path.write_bytes(gzip.compress(content, mtime=0) if end.endswith("gz") else content)
+    return Absent("auto", str(path))
+
+
+def listed(said: Said, place: tuple) -> bool:
+    return any(row[:2] == place for row in said.rows)
+
+
+def require_truth(case: dict, said: dict, panel: list, encoded: dict) -> None:
+    """No genotype differs from the true one, on one strand for all cohorts."""
+    split = {
+        record[:2] == [contig, pos] and (contig, pos)
+        for one in said.values()
+        for record in one.cohort.get("records", ())
+        for contig, pos in [record[:2]]
+        if sum(other[:2] == [contig, pos] for other in one.cohort["records"]) > 1
+    }
+    # Nothing tells the strand of A/T and C/G sites of a cohort that shows no flip elsewhere.
+    sites = [site[1:] for site in panel]
+    unseen = [
+        one
+        for one in said.values()
+        if one.cohort.get("how", {}).get("flips") and not Match(one.rows, sites).flips
+    ]
+    single = {row[:2] for one in said.values() for row in one.rows if row[3] is None}
+    # Where REF is not the genome's, only swapped sites show it.
+    major = any(one.cohort.get("how", {}).get("order") == "major" for one in said.values())
+    for k, (_, contig, pos, ref, alt) in enumerate(panel):
+        place = (contig, pos)
+        if place in split or (unseen and (OTHER[ref] == alt or place in single)):
+            continue
+        # PLINK files cannot list sites of three alleles.
+        alleles = {b for pairs in case["truth"][place].values() for pair in pairs for b in pair}
+        of_three = len(alleles | {case["bases"][contig][pos - 1]}) > 2
+        wrong = {}
+        for strand in (False, True):
+            wrong[strand] = []
+            for name, genotypes in encoded.items():
+                if of_three and (unseen or said[name].cohort["form"] == "plink"):
+                    continue
+                if major and said[name].covers and not listed(said[name], place):
+                    continue
+                pairs = case["truth"][contig, pos][name]
+                for s, g in zip(said[name].kept, genotypes[k].tolist(), strict=True):
+                    pair = [OTHER[b] if strand else b for b in pairs[s]]
+                    if g >= 0 and sorted(pair) != sorted([ref] * (2 - g) + [alt] * g):
+                        wrong[strand].append((name, s, g, pair))
+        best = min(wrong.values(), key=len)
+        assert not best, f"false genotypes at {panel[k]}: {best[:5]}"
+
+
+TARGETS = [Merging()]
