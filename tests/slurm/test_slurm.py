@@ -179,3 +179,9 @@ def test_rows_share_a_job_and_its_gpu(slurm: Sandbox, tmp_path):
     assert (asked["partition"], asked["gpus"], asked["threads"]) == ("gpu", 1, 8)
     assert asked["minutes"] == sum(one.runtime for one in stated)
     assert asked["mem_mb"] <= max(one.mem_mb for one in stated) + 10
+    sheet = folder / "config/samples.tsv"
+    sheet.write_text(sheet.read_text().replace("\tP\t", "\tQ\t", 1))
+    ran = finished(on_slurm(folder, slurm, "distance"))
+    # The panel and the planes come out as they were, so no job of rows is submitted.
+    assert ran == {"summarize_cohort": 1, "build_panel": 1, "encode_cohort": 1}
+    assert "Nothing to be done" in on_slurm(folder, slurm, "distance")

@@ -44,6 +44,9 @@ def test_places_are_measured_and_drawn(study):
     # The whole study draws them too, and its page waits for them.
     assert RULES & set(planned(snakemake(study, "-n"))) == set()
     path = study / "config/samples.tsv"
+    header, *rows = path.read_text().splitlines()
+    path.write_text("".join(f"{line}\n" for line in [f"{header}\tage", *(f"{r}\t7" for r in rows)]))
+    assert RULES & set(planned(snakemake(study, "geography", "-n"))) == set()
     path.write_text(path.read_text().replace("\t13\t-169", "\t13.5\t-169", 1))
     assert set(planned(snakemake(study, "write_report", "-n"))) >= RULES
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from clone import copy_repository, make_environment, stranger_environment
-from running import planned
+from running import contents, finished, planned
 from study import FAST, make_cohorts, write_sheets, write_study
 
 CONFIG = FAST | {"distance": {"export": False}, "epistasis": {"order": []}}
@@ -116,6 +116,27 @@ def test_a_new_column_of_the_sheet_reruns_only_what_reads_it(clone, study):
     assert jobs >= {"draw_figures", "write_report"}
     reading = {"find_communities", "draw_communities", "draw_figures", "write_report"}
     assert jobs <= reading | {"count_work"}  # which counts what those jobs took
+
+
+def test_a_new_label_of_a_founder_reruns_only_what_reads_it(clone, study, tmp_path):
+    """Labels decide who is tested for Hardy-Weinberg, so the panel is made again: here the same."""
+    folder = Path(shutil.copytree(study, tmp_path / "study", copy_function=shutil.copy2))
+    sheet = folder / "config/samples.tsv"
+    text = sheet.read_text()
+    sheet.write_text(text.replace("\tP\t", "\tQ\t", 1))
+    assert sheet.read_text() != text
+    before = contents(folder)
+    ran = finished(run(clone, folder))
+    assert ran["summarize_cohort"] == ran["build_panel"] == ran["write_report"] == 1
+    assert not set(ran) & {
+        *("measure_distance_row", "define_axes", "close_paths", "compare_cohorts"),
+        *("compute_pca", "compute_pcoa", "compute_umap"),
+    }
+    after = contents(folder)
+    changed = {name for name in after if after[name] != before[name]}
+    assert {"qc/north.samples.tsv", "report/report.html"} <= changed
+    assert not [name for name in changed if name.startswith(("panel", "distance", "geodesic"))]
+    assert plan(clone, folder) == set()
 
 
 def test_an_edit_of_shared_code_reruns_everything(clone, study):

@@ -26,6 +26,7 @@ from popdesic.study.validation import uses_beagle, validate_study
 from popdesic.study.snakemake_internals import (
     ignore_script_dates,
     records_jobs,
+    skip_unchanged,
     wake_once,
 )
 
@@ -37,6 +38,7 @@ except UserError as error:
 
 ignore_script_dates(WORKFLOW / "workflow" / "scripts")
 wake_once()
+skip_unchanged()
 if workflow.is_main_process:
     for remark in REMARKS:
         logger.warning(remark)

@@ -8,12 +8,16 @@
 #         results/geography/isolation.json   isolation by distance
 #         results/figures/geography_map.*, isolation.*, barriers.*
 
+from popdesic.geography.coordinates import PLANE, SPHERE
+
 GEOGRAPHY = CONFIG["geography"]
 GEOGRAPHY_FIGURES = figures_by("draw_geography")
 #: Partition that colours places and divides pairs, if it is made.
 PLACE_PARTITION = ["results/communities/partition.tsv"] if COMMUNITY_METHODS else []
 #: Close pairs of people, where another analysis finds them anyway.
 PLACE_RELATIVES = expand(ROW_COMPARED, row=COHORTS) if COMPARISONS else []
+#: What places read of the sheet.
+PLACE_ROWS = STUDY.digest_of(None, "cohort", *SPHERE, *PLANE)
 
 
 rule geography:
@@ -57,7 +61,7 @@ if PLACED:
             min_called=CONFIG["distance"]["min_called"],
             options=GEOGRAPHY,
             sheet=CONFIG["samples"],
-            rows=STUDY.digest_of(),
+            rows=PLACE_ROWS,
             code=code_of("measure_geography"),
         message:
             "Measure isolation by distance and barriers"
@@ -87,7 +91,7 @@ if PLACED:
         params:
             color_by=CONFIG["report"]["color_by"],
             sheet=CONFIG["samples"],
-            rows=STUDY.digest_of(),
+            rows=[PLACE_ROWS, STUDY.digest_of(None, CONFIG["report"]["color_by"], "population")],
             code=code_of("draw_geography"),
         message:
             "Draw maps of the places, isolation by distance and barriers"

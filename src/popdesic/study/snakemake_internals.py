@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..io.errors import UserError
+from ..io.files import kept_checksum
 from ..io.places import SNAKEFILE
 
 #: Snakemake splits the names of records at the longest file name that file systems allow.
@@ -101,6 +102,105 @@ def wake_once() -> None:
 
     schedule.once = True
     JobScheduler._schedule_reevalutation = schedule
+
+
+def skip_unchanged() -> None:
+    """Let a run leave out jobs all of whose input comes out with the bytes that it had.
+
+    Snakemake plans every job behind one that runs, before it is known what that one writes. Here a
+    job that could start is looked at again. If its results were up to date before this run, and
+    each input that the run has made again has the checksum and the panel that it had (`io.files`),
+    its results are only touched, so that dates are in order for the next plan. A dry run shows all
+    jobs that may have to run.
+    """
+    from snakemake.logging import logger
+    from snakemake.scheduling.job_scheduler import JobScheduler
+    from snakemake_interface_logger_plugins.common import LogEvent
+
+    original = getattr(JobScheduler, "run", None)
+    if original is None or hasattr(original, "skips"):
+        return
+
+    def run(self, jobs, executor=None) -> None:
+        flow = self.workflow
+        if self.dryrun or self.touch or not flow.is_main_process or _submits_at_once(flow):
+            return original(self, jobs, executor)
+        before, rest = self.__dict__.setdefault("outputs_before", {}), []
+        for job in jobs:
+            members = list(job) if job.is_group() else [job]
+            unchanged = all(flow.async_run(_is_unchanged(flow.dag, m, before)) for m in members)
+            for path in [path for member in members for path in member.output]:
+                before.setdefault(path, (_content(path), flow.async_run(_date(path))))
+                if unchanged:
+                    path.touch()
+            if not unchanged:
+                rest.append(job)
+                continue
+            with self._lock:
+                self.finished_jobs += len(job)
+                self.running.remove(job)
+                self._free_resources(job)
+            for member in members:
+                words = f"Input of jobid {member.jobid} unchanged, not run ({member.rule.name})"
+                about = {"event": LogEvent.JOB_FINISHED, "job_id": member.jobid}
+                logger.info(words, extra=about)
+            self.progress()
+            flow.async_run(flow.dag.finish(job))
+            self._open_jobs.release()
+        return original(self, rest, executor) if rest else None
+
+    run.skips = True
+    JobScheduler.run = run
+
+
+def _submits_at_once(workflow) -> bool:
+    """Whether jobs are submitted before those that they wait for have ended."""
+    remote = workflow.remote_execution_settings
+    return bool(remote and remote.immediate_submit)
+
+
+def _content(path: str) -> str:
+    """Checksum, size and panel that are kept of a result; empty if they do not fit the file."""
+    kept, file = kept_checksum(Path(path)), Path(path)
+    fits = file.is_dir() or (file.is_file() and kept[1:2] == [str(file.stat().st_size)])
+    return " ".join(kept) if fits else ""
+
+
+async def _date(path) -> float:
+    """Snakemake's date of a file; infinite if it does not exist."""
+    if not os.path.exists(path):  # noqa: PTH110 - the path is Snakemake's, a str
+        return float("inf")
+    return (await path.mtime_uncached()).local_or_storage()
+
+
+async def _is_unchanged(dag, job, before: dict[str, tuple[str, float]]) -> bool:
+    """Whether only the jobs before it are a reason to run a job, and these have changed nothing.
+
+    `before` has content and date that the results of this run's jobs had when the run began.
+    """
+    known = dag.workflow.persistence
+    forced = dag.reason(job).forced or job.rule in dag.forcerules
+    if forced or not job.output or job.is_checkpoint or not dag.forcefiles.isdisjoint(job.output):
+        return False
+    if any(path in before or not _content(path) for path in job.output):  # tried again, damaged
+        return False
+    dates = [await _date(path) for path in job.output]
+    if not known.has_metadata(job):
+        return False
+    changed = (known.code_changed, known.input_changed, known.software_stack_changed)
+    if known.has_outdated_metadata(job) or known.params_changed(job):
+        return False
+    if any(any(ask(job)) for ask in changed):
+        return False
+    async for _ in job.outputs_older_than_script_or_notebook():
+        return False
+    for path in job.input:
+        content, date = before.get(path) or (None, await _date(path))
+        if getattr(path, "is_ancient", False):
+            continue
+        if date > min(dates) or (content is not None and content != (_content(path) or None)):
+            return False
+    return True
 
 
 def before_plan(workflow, act) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from popdesic.io.files import atomic_path, carrying_panel
 from popdesic.io.places import HOME
 from popdesic.study import snakemake_internals as internals
 
@@ -50,6 +53,42 @@ rule third:
     input: "results/b.txt"
     output: "results/c.txt"
     run: open(output[0], "w").close()
+"""
+
+CHAIN = """
+import sys
+sys.path.insert(0, {src!r})
+from popdesic.study.snakemake_internals import skip_unchanged
+
+skip_unchanged()
+
+rule first:
+    output: "results/a.txt"
+    params: sign=config["sign"]
+    script: "scripts/keep.py"
+
+rule second:
+    input: "results/a.txt"
+    output: "results/b.txt"
+    params: word=config["word"]
+    script: "scripts/copy.py"
+
+rule third:
+    input: "results/b.txt"
+    output: "results/c.txt"
+    script: "scripts/copy.py"
+"""
+#: Writes the first letter of the parameter; the second one stands for the panel.
+KEEP = """
+from popdesic.io.files import atomic_path, carrying_panel
+with carrying_panel(snakemake.params.sign[1]), atomic_path(snakemake.output[0]) as path:
+    path.write_text(snakemake.params.sign[0])
+"""
+COPY = """
+from pathlib import Path
+from popdesic.io.files import atomic_path
+with atomic_path(snakemake.output[0]) as path:
+    path.write_text(Path(snakemake.input[0]).read_text())
 """
 
 
@@ -165,6 +204,42 @@ def test_the_scheduler_sets_one_timer_at_a_time(monkeypatch):
     now[0] += 0.06
     getattr(scheduler, name)(0.05)
     assert len(timers) == 3
+
+
+@pytest.fixture
+def chain(tmp_path) -> Callable[..., list[str]]:
+    """Runs a chain of three rules with a sign and a word; returns the rules that ran."""
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts/keep.py").write_text(KEEP)
+    (tmp_path / "scripts/copy.py").write_text(COPY)
+    (tmp_path / "Snakefile").write_text(CHAIN.format(src=str(HOME / "src")))
+
+    def run_chain(sign: str, *arguments: str, word: str = "x") -> list[str]:
+        said = run(tmp_path, *arguments, "--config", f"sign={sign}", f"word={word}")
+        assert (tmp_path / "results/c.txt").read_text() == sign[0]
+        return re.findall(r"^Finished jobid: \d+ \(Rule: (\w+)\)$", said, re.MULTILINE)
+
+    assert run_chain("1p") == ["first", "second", "third"]
+    return run_chain
+
+
+def test_jobs_run_only_behind_those_that_change_something(chain, tmp_path):
+    assert chain("1pq") == ["first"]
+    assert "Nothing to be done" in run(tmp_path, "--dry-run", "--config", "sign=1pq", "word=x")
+    assert chain("2p") == ["first", "second", "third"]
+    assert chain("2q") == ["first", "second"]  # another panel; b.txt has none
+    assert chain("1q", "--rerun-triggers", "params") == ["first", "second", "third"]
+
+
+def test_jobs_with_a_reason_of_their_own_run(chain, tmp_path):
+    assert chain("1pq", word="y") == ["first", "second"]
+    assert chain("1pr", "-R", "third", word="y") == ["first", "third"]
+    (tmp_path / "results/b.txt").write_text("cut short")
+    assert chain("1ps", word="y") == ["first", "second", "third"]
+    # A run that was killed behind its first job: b.txt is of another a.txt.
+    with carrying_panel("p"), atomic_path(tmp_path / "results/a.txt") as path:
+        path.write_text("2")
+    assert chain("2p", word="y") == ["first", "second", "third"]
 
 
 def test_the_plugin_logs_the_name_of_its_jobs():
