@@ -90,7 +90,11 @@ STUDIES: dict[str, tuple[Callable[[], list[Cohort]], dict, tuple[str, ...]]] = {
         {"epistasis": {"order": [2], "covariates": [], "pcs": 0}},
         ("error not estimable", "No pairs of sites were eligible for a test"),
     ),
-    "one site": (one_site, {}, ("error not estimable",)),
+    "one site": (
+        one_site,
+        {"distance": {}},
+        ("error not estimable", "The panel has 1 site, fewer than the 100 that two samples should"),
+    ),
     "trio": (trio, FURTHER, ("UMAP, densMAP and t-SNE are left out: a map of neighbours needs",)),
     "two samples": (two_samples, {}, ("UMAP is left out: a map of neighbours needs at least 5",)),
     "three founders": (

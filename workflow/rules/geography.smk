@@ -38,6 +38,7 @@ if PLACED:
         input:
             matrices=["results/distance/squared.npy", "results/distance/called.npy"],
             samples="results/distance/samples.tsv",
+            panel="results/panel/counts.json",
             partition=PLACE_PARTITION,
             rows=PLACE_RELATIVES,
         output:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from popdesic.compare.kinship import kinship_tiles
 from popdesic.geography.measure import measure_geography
+from popdesic.io.files import read_json
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -13,6 +14,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         next(map(Path, snakemake.input.get("partition", [])), None),
         kinship_tiles(snakemake.input.get("rows", [])),
         founders=snakemake.params.founders,
+        n_sites=read_json(snakemake.input.panel)["n_sites"],
         min_called=snakemake.params.min_called,
         **snakemake.params.options,
         places_out=Path(snakemake.output.places),

@@ -207,7 +207,7 @@ def remarks_on_records(
         return [
             *remarks,
             f"{source} has {counts.snps} biallelic SNPs, fewer than distance.min_called "
-            f"({min_called}), so none of its samples can be compared; give more sites, or lower "
-            "distance.min_called.",
+            f"({min_called}): on a panel of more sites none of its samples can be compared, and on "
+            "a smaller one distances are coarse; give more sites, or lower distance.min_called.",
         ]
     return remarks

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..distance.matrix import distances_of_counts
-from ..distance.tiles import People, load_cohorts, pairwise_counts
+from ..distance.tiles import People, load_cohorts, pairwise_counts, within_panel
 from ..engine.base import Backend
 from ..engine.ranks import smallest
 from ..engine.terms import KINSHIP, Planes
@@ -86,7 +86,8 @@ def compare_with_all(
         blocks = _blocks(planes.parts)
         further = [pairwise_counts(query, block, backend, **options) for block in blocks]
         used = {name: np.concatenate([part[name] for part in further], 1) for name in further[0]}
-    limits = {"metric": metric, "n_sites": query.n_sites, "min_called": min_called}
+    least = within_panel(min_called, query.n_sites)
+    limits = {"metric": metric, "n_sites": query.n_sites, "min_called": least}
     distances = distances_of_counts(used, np.zeros(0, np.int64), **limits)[0]
     return AgainstAll(people, counts, distances)
 

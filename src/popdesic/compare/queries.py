@@ -13,7 +13,7 @@ from ..cohort.encode import encode_cohort
 from ..cohort.ingest import ingest_cohort
 from ..cohort.panel import load_panel
 from ..cohort.planes import load_planes
-from ..distance.tiles import require_one_panel
+from ..distance.tiles import limit_in_words, require_one_panel, within_panel
 from ..engine.base import Backend
 from ..engine.comparisons import BLOCK_PROFILES
 from ..engine.matches import TopMatches
@@ -99,11 +99,12 @@ class _Database:
 
     def require_matches(self, best: TopMatches, min_called: int, what: str) -> None:
         """Raise if a profile shares too few called sites with every sample."""
+        limit = limit_in_words(min_called, self.planes.n_sites)
         for name, index in zip(self.about["samples"], best.index, strict=True):
             if index[0] < 0:
                 raise UserError(
                     f"{self.about['cohort']}: {what} '{name}' has fewer than "
-                    f"distance.min_called = {min_called} jointly called sites with any of the "
+                    f"{limit} jointly called sites with any of the "
                     f"{self.starts[-1]} samples; genotype it at more panel sites or lower "
                     "distance.min_called."
                 )
@@ -141,9 +142,10 @@ def search_queries(
     """
     database = _Database(profiles, cohorts)
     af = load_panel(panel)[0].af.to_numpy()
+    least = within_panel(min_called, database.planes.n_sites)
     best = TopMatches(database.planes.n_samples, top)
     for (planes, _), start in zip(database.parts, database.starts, strict=False):
-        found = backend.top_matches(database.planes, planes, top, min_called)
+        found = backend.top_matches(database.planes, planes, top, least)
         best.merge(found, int(start))
     database.require_matches(best, min_called, "query")
     rows = []
@@ -184,13 +186,14 @@ def search_mixtures(
     """
     database = _Database(profiles, cohorts)
     af = load_panel(panel)[0].af.to_numpy()
+    least = within_panel(min_called, database.planes.n_sites)
     best = TopMatches(database.planes.n_samples, top)
     for (planes, _), start in zip(database.parts, database.starts, strict=False):
         for first in range(0, planes.n_samples, BLOCK_PROFILES):
             words = planes.words[first : first + BLOCK_PROFILES]
             block = Planes(words, planes.n_sites)
             absent, called = backend.bitgemm(database.planes, block, mixture.MIXTURE)
-            best.add(int(start) + first, absent, called, min_called)
+            best.add(int(start) + first, absent, called, least)
     database.require_matches(best, min_called, "mixture")
     errors = {"dropout": dropout, "drop_in": drop_in}
     rows = []

@@ -12,7 +12,7 @@ from ..engine.threads import run_tasks
 from ..io.files import atomic_path, read_json
 from ..io.sites import chunks
 from ..io.tables import read_table
-from .tiles import study_matrices
+from .tiles import study_matrices, within_panel
 
 #: Distances in memory at a time: 1 MB, and as much for each integer matrix they come from. Larger
 #: blocks leave the cache.
@@ -142,7 +142,7 @@ class Distances:
     n_sites : int
         Sites of the panel.
     min_called : int
-        Pairs with fewer jointly called sites have an infinite distance.
+        Pairs with fewer jointly called sites (`tiles.within_panel`) have an infinite distance.
     """
 
     folder: Path
@@ -169,7 +169,7 @@ class Distances:
             which,
             metric=self.metric,
             n_sites=self.n_sites,
-            min_called=self.min_called,
+            min_called=within_panel(self.min_called, self.n_sites),
         )
 
     def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -24,7 +24,7 @@ from .landmarks import choose_landmarks
 from .neighbors import TILE, asked_planes, measure_of
 from .outside_parts import KEPT_BYTES, OutsideParts
 from .rows import Pair, read_tiles
-from .tiles import People, load_cohorts
+from .tiles import People, limit_in_words, load_cohorts
 
 log = logging.getLogger(__name__)
 
@@ -195,8 +195,8 @@ def join_neighbors(
     if found.few and on_uncomparable != "keep":
         raise UserError(
             f"{out}: {found.few} pairs of samples have fewer jointly called sites than "
-            f"distance.min_called = {min_called}; lower it, raise qc.min_sample_call_rate, or set "
-            "distance.on_uncomparable to keep (drop needs all pairs: distance.dense_limit)."
+            f"{limit_in_words(min_called, n_sites)}; lower it, raise qc.min_sample_call_rate, or "
+            "set distance.on_uncomparable to keep (drop needs all pairs: distance.dense_limit)."
         )
     cohorts = np.array(people.cohorts)
     who = np.flatnonzero(np.isin(cohorts, sorted(founders)))

@@ -21,7 +21,7 @@ from ..io.tables import write_npz
 from .fill_rows import RowWork
 from .rows import Pair, tile_key
 from .sample_rows import rows_to_block
-from .tiles import require_one_panel
+from .tiles import require_one_panel, within_panel
 
 #: Ending of a tile of lists.
 TILE = (".npz",)
@@ -36,7 +36,7 @@ def measure_of(metric: str, n_sites: int, min_called: int) -> Measure:
     n_sites : int
         Sites of the panel, which distances are scaled to.
     min_called : int
-        Pairs with fewer jointly called sites have an infinite distance.
+        Pairs with fewer jointly called sites (`tiles.within_panel`) have an infinite distance.
     """
     terms, form, times, share = {
         "euclidean": (SQUARED, ROOT, n_sites, 1),
@@ -44,7 +44,7 @@ def measure_of(metric: str, n_sites: int, min_called: int) -> Measure:
         "ibs": (ALLELES, RATIO, 1, 2),
         "normalized": (SQUARED_SUMS, SHARES, 1, 1),
     }[metric]
-    return Measure(terms, form, float(times), float(share), min_called)
+    return Measure(terms, form, float(times), float(share), within_panel(min_called, n_sites))
 
 
 def nearest_samples(

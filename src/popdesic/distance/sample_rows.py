@@ -8,7 +8,7 @@ from ..engine.base import Backend
 from ..engine.terms import Planes
 from ..io.sites import chunks
 from .matrix import distances_of_counts
-from .tiles import pairwise_counts
+from .tiles import pairwise_counts, within_panel
 
 #: Samples whose rows these are, and others, whose counts are in memory at a time: int64, 4 MB an
 #: output.
@@ -42,7 +42,8 @@ def rows_to_block(
         The others are the samples of `own`: zero to oneself.
     """
     rows = np.empty((len(some), others.n_samples), np.float32)
-    about = {"metric": metric, "n_sites": own.n_sites, "min_called": max(1, min_called)}
+    least = max(1, within_panel(min_called, own.n_sites))
+    about = {"metric": metric, "n_sites": own.n_sites, "min_called": least}
     for first, last in chunks(len(some), OWN_BLOCK):
         chosen = Planes(np.ascontiguousarray(own.words[some[first:last]]), own.n_sites)
         for start, end in chunks(others.n_samples, OTHER_BLOCK):

@@ -33,6 +33,21 @@ PART_WORDS = 16
 TURNED_ROWS, COUNTED_ROWS = 64, 512
 
 
+def within_panel(min_called: int, n_sites: int) -> int:
+    """Fewest jointly called sites of two samples that are compared on a panel of `n_sites`.
+
+    `distance.min_called`; on a panel of fewer sites, where no pair could be compared, half of it.
+    """
+    return min_called if n_sites >= min_called else max(1, -(-n_sites // 2))
+
+
+def limit_in_words(min_called: int, n_sites: int) -> str:
+    """`within_panel`, as messages name it."""
+    least = within_panel(min_called, n_sites)
+    half = f", of which {least} suffice on a panel of {n_sites} sites" if least < min_called else ""
+    return f"distance.min_called = {min_called}{half}"
+
+
 def tile_outputs(metric: str) -> tuple[str, ...]:
     """Names of the integer matrices that the tiles hold for `metric`."""
     return _TERMS[metric].outputs
@@ -240,8 +255,9 @@ def assemble_tiles(
         Folder for the matrices named by `study_matrices`, `.npy`, int64 (n, n), and
         `samples.tsv` (sample, cohort), which gives the order of rows and columns.
     min_called, on_uncomparable
-        Action for pairs with fewer jointly called sites: ``error``; ``drop`` the sample with
-        more missing genotypes until no such pair is left; or ``keep`` (an infinite distance).
+        Action for pairs with fewer jointly called sites (`within_panel`): ``error``; ``drop`` the
+        sample with more missing genotypes until no such pair is left; or ``keep`` (an infinite
+        distance).
 
     Returns
     -------
@@ -253,14 +269,16 @@ def assemble_tiles(
     UserError
         Tiles of different panels, a pair below `min_called` with ``error``, or no comparable pair.
     """
-    names, cohorts, start, panels = [], [], {}, {}
+    names, cohorts, start, panels, sites = [], [], {}, {}, {}
     for cohort in order:
         with np.load(tiles[cohort, cohort]) as tile:
             start[cohort] = len(names)
             names += tile["samples_a"].tolist()
             cohorts += [cohort] * len(tile["samples_a"])
-            panels[cohort] = str(tile["panel"])
+            panels[cohort], sites[cohort] = str(tile["panel"]), int(tile["n_sites"])
     n = len(names)
+    least = within_panel(min_called, sites[order[0]])
+    limit = limit_in_words(min_called, sites[order[0]])
     matrices = {name: np.zeros((n, n), np.int64) for name in study_matrices(metric)}
 
     def place(a: str, b: str, path: Path) -> None:
@@ -283,12 +301,12 @@ def assemble_tiles(
                     matrix[columns, rows][:, first:last] = found[first:last].T
 
     run_tasks(place, [(*pair, path) for pair, path in tiles.items()], threads)
-    kept = _comparable(matrices["called"], names, min_called, on_uncomparable)
+    kept = _comparable(matrices["called"], names, least, limit, on_uncomparable)
     if len(kept) < n:
         matrices = {name: matrix[np.ix_(kept, kept)] for name, matrix in matrices.items()}
 
     def infinite(first: int, last: int) -> int:
-        few = matrices["called"][first:last] < min_called
+        few = matrices["called"][first:last] < least
         return int(np.triu(few, 1 + first).sum())
 
     counted = run_tasks(infinite, chunks(len(kept), COUNTED_ROWS), threads)
@@ -305,8 +323,13 @@ def assemble_tiles(
     }
 
 
-def _comparable(called: np.ndarray, names: list[str], least: int, action: str) -> np.ndarray:
-    """Indices of the samples to keep so that every pair has `least` jointly called sites."""
+def _comparable(
+    called: np.ndarray, names: list[str], least: int, limit: str, action: str
+) -> np.ndarray:
+    """Indices of the samples to keep so that every pair has `least` jointly called sites.
+
+    limit: `least` in words.
+    """
     kept = np.arange(len(names))
     if action == "keep":
         return kept
@@ -318,9 +341,8 @@ def _comparable(called: np.ndarray, names: list[str], least: int, action: str) -
         i, j = np.argwhere(few)[0]
         raise UserError(
             f"results/distance: samples '{names[i]}' and '{names[j]}' have {called[i, j]} jointly "
-            f"called sites, fewer than distance.min_called = {least} ({int(few.sum()) // 2} such "
-            "pairs); lower it, set distance.on_uncomparable to drop or keep, or raise "
-            "qc.min_sample_call_rate."
+            f"called sites, fewer than {limit} ({int(few.sum()) // 2} such pairs); lower "
+            "it, set distance.on_uncomparable to drop or keep, or raise qc.min_sample_call_rate."
         )
     own = np.diagonal(called)
     while few[np.ix_(kept, kept)].any():
@@ -328,8 +350,8 @@ def _comparable(called: np.ndarray, names: list[str], least: int, action: str) -
         kept = kept[kept != involved[np.argmin(own[involved])]]
     if len(kept) < 2:
         raise UserError(
-            f"results/distance: no two samples have distance.min_called = {least} jointly called "
-            f"sites (most: {np.where(few, called, 0).max()}); lower it or loosen the filters of "
+            f"results/distance: no two samples have {limit} jointly called sites "
+            f"(most: {np.where(few, called, 0).max()}); lower it or loosen the filters of "
             "the panel."
         )
     return kept

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..cohort.samples import describe_samples
 from ..compare.kinship import relatives_but_one
+from ..distance.tiles import within_panel
 from ..io.files import write_json
 from ..io.tables import read_table, write_table
 from .barriers import Deviations, find_barriers
@@ -29,6 +30,7 @@ def measure_geography(
     tiles: list[Path],
     *,
     founders: list[str],
+    n_sites: int,
     min_called: int,
     permutations: int,
     seed: int,
@@ -52,8 +54,10 @@ def measure_geography(
         a family of one place would pass for a population. Without tiles nobody is left out.
     founders : list of str
         Cohorts that define the panel.
+    n_sites : int
+        Sites of the panel.
     min_called : int
-        Pairs of people with fewer jointly called sites are left out.
+        Pairs of people with fewer jointly called sites (`tiles.within_panel`) are left out.
     permutations : int
         Arrangements of the places, and landscapes drawn without barriers.
     places_out, edges_out, pairs_out, summary_out : Path
@@ -73,7 +77,7 @@ def measure_geography(
         places = Places("plane", np.empty((0, 2)), np.full(len(samples), -1, np.int64))
     home = np.where(used, places.home, -1)
     n = len(places)
-    sums, pairs = place_sums(distances, home, n, min_called)
+    sums, pairs = place_sums(distances, home, n, within_panel(min_called, n_sites))
     genetic = genetic_distances(sums, pairs)
     ground = places.distances()
     table = _places_table(places, samples, home, genetic, founders, partition)

@@ -17,6 +17,7 @@ ADVICE = {
     "strata": "Name the columns that divide the samples in epistasis.strata or covariates.",
     "relatives": "Keep one sample of each family, or read the p-values with this in mind.",
     "Few founders": "Add founders, and read neither axes nor allele frequencies as results.",
+    "Few sites": "Give more sites, or loosen the filters of the panel (results/qc/summary.tsv).",
     "Cohorts apart": "Compare genotyping, strands and labels of these cohorts.",
     "Allele frequencies": "Compare strands, genome build and genotyping with the other cohorts.",
     "Sites absent": "Name a mask (callable), impute these sites, or let this cohort be a founder.",

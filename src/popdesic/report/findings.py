@@ -10,6 +10,7 @@ import pandas as pd
 from ..cohort.drift import MIN_PRESENT
 from ..cohort.hwe_groups import REST
 from ..cohort.samples import UNKNOWN
+from ..distance.tiles import within_panel
 from ..io.tables import read_table
 from .axis_warnings import axis_warnings
 from .outcome import Outcome
@@ -66,6 +67,7 @@ def find_problems(
     color_by: str,
     min_sample_call_rate: float,
     min_call_rate: float,
+    min_called: int,
 ) -> list[Finding]:
     """Findings about samples, cohorts and sites, warnings first.
 
@@ -79,12 +81,15 @@ def find_problems(
         `report.color_by`.
     min_sample_call_rate, min_call_rate : float
         Lowest call rates of samples and of the panel's sites.
+    min_called : int
+        `distance.min_called`.
     """
     groups = [outcome.folder / "qc" / f"{cohort}.populations.tsv" for cohort in outcome.founders]
     found = [
         *_left_out(outcome, min_sample_call_rate),
         *_labels(outcome, color_by),
         *_founders(outcome),
+        *_few_sites(outcome.panel["n_sites"], min_called),
         *hardy_weinberg(pd.concat(map(read_table, groups), ignore_index=True)),
         *(_alike(close) if same is None else _duplicates(same)),
         *_cohorts(outcome, min_call_rate),
@@ -183,6 +188,22 @@ def _founders(outcome: Outcome) -> list[Finding]:
             "Few founders",
             f"Only {plural(founders, 'sample')} {'defines' if founders == 1 else 'define'} the "
             "panel and the axes of the PCA: allele frequencies and maps are unreliable.",
+        )
+    ]
+
+
+def _few_sites(n_sites: int, min_called: int) -> list[Finding]:
+    least = within_panel(min_called, n_sites)
+    if least == min_called:
+        return []
+    sites = "1 site" if n_sites == 1 else f"{number(n_sites)} sites"
+    return [
+        Finding(
+            "warning",
+            "Few sites",
+            f"The panel has {sites}, fewer than the {number(min_called)} that two samples should "
+            f"have in common (distance.min_called). Samples with {number(least)} of them in common "
+            "are compared all the same: distances, geodesics and maps are coarse.",
         )
     ]
 

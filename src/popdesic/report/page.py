@@ -234,6 +234,7 @@ def study_findings(
             color_by=configuration["report"]["color_by"],
             min_sample_call_rate=configuration["qc"]["min_sample_call_rate"],
             min_call_rate=configuration["panel"]["min_call_rate"],
+            min_called=configuration["distance"]["min_called"],
         ),
         *_departed(outcome),
         *newcomer_findings(outcome, configuration["report"]["color_by"]),

@@ -27,7 +27,7 @@ from ..compare.identity import genotypes_of
 from ..compare.kinship import panel_parent_limit
 from ..compare.queries import place_profiles
 from ..compare.resolution import Resolution, load_resolution
-from ..distance.tiles import require_one_panel
+from ..distance.tiles import limit_in_words, require_one_panel, within_panel
 from ..engine.base import Backend
 from ..io.bed import read_bim
 from ..io.call_filters import CallFilters
@@ -220,12 +220,12 @@ def _describe_sites(
 
 
 def _require_sites(source: Path, sites: dict, config: dict) -> None:
-    least = max(config["distance"]["min_called"], 1)
-    if sites["called"] < least:
+    limits = config["distance"]["min_called"], sites["panel_sites"]
+    if sites["called"] < within_panel(*limits):
         raise UserError(
             f"{source} has a called genotype at {sites['called']} of the panel's "
-            f"{sites['panel_sites']} sites, fewer than distance.min_called = {least}: too few to "
-            "place it; check that it is of the panel's genome build, or genotype more sites."
+            f"{sites['panel_sites']} sites, fewer than {limit_in_words(*limits)}: too few "
+            "to place it; check that it is of the panel's genome build, or genotype more sites."
         )
     rate = config["qc"]["min_sample_call_rate"]
     if sites["call_rate"] < rate:

@@ -17,11 +17,13 @@ from popdesic.distance.matrix import (
 )
 from popdesic.distance.tiles import (
     assemble_tiles,
+    limit_in_words,
     measure_tile,
     site_part,
     study_matrices,
     sum_parts,
     tile_outputs,
+    within_panel,
 )
 from popdesic.engine.cpu.backend import CpuBackend
 from popdesic.engine.terms import Planes
@@ -201,9 +203,14 @@ def test_dropping_goes_on_until_all_pairs_are_comparable(tmp_path, sparse):
     assert samples["sample"].tolist() == ["a0", "a2", "b1"]
 
 
-def test_dropping_everyone_is_an_error(tmp_path, sparse):
-    with pytest.raises(UserError, match=r"distance\.min_called = 151") as error:
-        assemble(sparse[1], ["a", "b"], tmp_path / "out", min_called=151, on_uncomparable="drop")
+def test_dropping_everyone_is_an_error(tmp_path, backend):
+    rng = np.random.default_rng(4)
+    drawn = {"a": draw_genotypes(rng, 3, N_SITES), "b": draw_genotypes(rng, 2, N_SITES)}
+    for genotypes in drawn.values():
+        genotypes[:, 7] = -1
+    tiles = make_tiles(tmp_path, drawn, backend)
+    with pytest.raises(UserError, match=r"distance\.min_called = 150") as error:
+        assemble(tiles, ["a", "b"], tmp_path / "out", min_called=150, on_uncomparable="drop")
     assert "\n" not in str(error.value)
     assert not (tmp_path / "out").exists()
 
@@ -383,3 +390,13 @@ def test_point_distances(tmp_path):
     expected = scipy.spatial.distance.cdist(points[:, :4], points[:, :4])
     np.testing.assert_allclose(found, expected, rtol=1e-14)  # a sum of four squares and a root
     assert (np.diagonal(found) == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("min_called", "n_sites", "least"),
+    [(100, 100, 100), (100, 99, 50), (100, 50, 25), (100, 3, 2), (100, 1, 1), (1, 1, 1)],
+)
+def test_half_of_a_panel_below_the_limit_suffices(min_called, n_sites, least):
+    assert within_panel(min_called, n_sites) == least
+    assert f"distance.min_called = {min_called}" in limit_in_words(min_called, n_sites)
+    assert (f"{least} suffice" in limit_in_words(min_called, n_sites)) == (least < min_called)

@@ -53,6 +53,7 @@ def run(
         partition,
         tiles,
         founders=["founder"],
+        n_sites=1,
         min_called=1,
         permutations=99,
         seed=1,

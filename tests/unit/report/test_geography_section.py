@@ -39,6 +39,7 @@ def study(tmp_path_factory):
         None,
         [],
         founders=["one"],
+        n_sites=1,
         min_called=1,
         permutations=99,
         seed=1,

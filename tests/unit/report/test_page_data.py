@@ -327,6 +327,7 @@ def test_samples_are_left_out_for_a_reason(tmp_path):
         color_by="cohort",
         min_sample_call_rate=0.9,
         min_call_rate=0.95,
+        min_called=1,
     )
     texts = [finding.text for finding in found if finding.topic == "Samples left out"]
     assert len(texts) == 2

@@ -321,7 +321,12 @@ def findings(tmp_path, cohorts=None, founders=None, columns=None, number_type="a
     close = closest_pairs(distances, list(outcome.samples["sample"]), 10)
     found = [
         *find_problems(
-            outcome, close, color_by="population", min_sample_call_rate=0.9, min_call_rate=0.95
+            outcome,
+            close,
+            color_by="population",
+            min_sample_call_rate=0.9,
+            min_call_rate=0.95,
+            min_called=1,
         ),
         *geodesic_findings(outcome, number_type),
         *map_findings(outcome),
@@ -596,6 +601,7 @@ def duplicates(tmp_path, same: pd.DataFrame | None) -> list:
         color_by="cohort",
         min_sample_call_rate=0.9,
         min_call_rate=0.95,
+        min_called=1,
     )
     return [f for f in found if f.topic in ("Duplicates", "Very similar samples")]
 

@@ -188,6 +188,19 @@ def edit(path: str, old: str, new: str, count: int = 1) -> Callable:
     return spoil
 
 
+def sparse(distance: dict):
+    """Call two of five genotypes: two samples share about a sixth of the panel's sites."""
+
+    def spoil(cohorts):
+        rng = np.random.default_rng(3)
+        for cohort in cohorts:
+            cohort.genotypes[rng.random(cohort.genotypes.shape) < 0.6] = -1
+        settings = {"qc": {"min_sample_call_rate": 0.0}, "panel": {"min_call_rate": 0.0}}
+        write_study(Path(), cohorts, FAST | settings | {"distance": distance})
+
+    return spoil
+
+
 def config(**blocks) -> Callable:
     def spoil(cohorts):
         Path("config/config.yaml").write_text(yaml.safe_dump(FAST | blocks))
@@ -579,18 +592,18 @@ CASES: dict[str, tuple[Callable, str, list[str]]] = {
         "encode",
         ["west/raw.bim", "'west'", "genome build"],
     ),
-    "fewer sites than min_called": (
-        config(distance={"min_called": 1000}),
+    "few sites in common": (
+        sparse({"min_called": 100}),
         "distance",
-        ["'N00' and 'N01'", "distance.min_called = 1000"],
+        ["'N00' and 'N01'", "distance.min_called = 100"],
     ),
     "no pair to keep": (
-        config(distance={"min_called": 1000, "on_uncomparable": "drop"}),
+        sparse({"min_called": 100, "on_uncomparable": "drop"}),
         "distance",
-        ["no two samples", "distance.min_called = 1000"],
+        ["no two samples", "distance.min_called = 100"],
     ),
     "isolated sample": (
-        config(distance={"min_called": 1000, "on_uncomparable": "keep"}),
+        sparse({"min_called": 100, "on_uncomparable": "keep"}),
         "geodesic",
         ["'N00'", "no comparable other sample"],
     ),
