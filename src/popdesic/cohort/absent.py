@@ -344,8 +344,9 @@ def refuse_lack(cohort: str, lack: Lack, others: str, n_sites: int, *, variants_
     """
     lacks = f"{lack.lacking} of {lack.wanted} sites of {others} ({lack.lacking / lack.wanted:.0%})"
     ways = (
-        "name a BED mask in its row of the cohort sheet (column callable), give a gVCF, or write "
-        "absent = reference if you know that its samples are homozygous reference there"
+        "name a BED mask in its row of the cohort sheet (column callable), give a gVCF, write "
+        "absent = reference if you know that its samples are homozygous reference there, or "
+        "absent = missing if its sites were chosen without regard to these samples, as on an array"
     )
     if variants_only and lack.matters:
         bias = (
@@ -363,6 +364,5 @@ def refuse_lack(cohort: str, lack: Lack, others: str, n_sites: int, *, variants_
             f"{lack.common_listed:.0%} of those with an allele frequency from {COMMON} to 0.5, as "
             "files do that list the sites that vary in their samples, or in a set of samples that "
             "they were taken from, or that a filter on frequency has passed; shared sites would "
-            f"change heterozygosity by {lack.bias - 1:+.0%}; {ways}, or absent = missing if its "
-            "sites were chosen without regard to these samples, as on an array."
+            f"change heterozygosity by {lack.bias - 1:+.0%}; {ways}."
         )

@@ -13,8 +13,12 @@ from ..io.batches import DecodeCounts, SiteBatch
 from ..io.call_filters import CallFilters
 from ..io.errors import UserError
 from ..io.formats import PGEN, PLINK, ZARR, find_format
-from .absent import MAX_REFERENCE_ONLY, MIN_SITES, measure_lack, refuse_lack
+from .absent import MAX_ABSENT, MAX_REFERENCE_ONLY, MIN_SITES, measure_lack, refuse_lack
+from .callable import read_bed
 from .match import Places
+
+#: Larger masks are read by jobs alone: this takes about a second.
+MAX_MASK_BYTES = 20_000_000
 
 
 class _EnoughError(Exception):
@@ -143,6 +147,34 @@ def refuse_variants_only(
             if lack.wanted >= MIN_SITES / 2 and lack.matters:
                 shown = f"founder {other} among the first records"
                 refuse_lack(cohort, lack, shown, len(known), variants_only=True)
+
+
+def remark_on_mask(source: Path | str, found: FirstRecords, mask: Path, shown: str) -> list[str]:
+    """Whether the first records of a file of variant sites alone lie outside the cohort's mask.
+
+    The panel's job decides (`absent.refuse_outside`): the beginning of a genome may be special.
+
+    Parameters
+    ----------
+    mask : Path
+        BED file. One of more than `MAX_MASK_BYTES` is not read.
+    shown : str
+        How the sheet writes it.
+    """
+    if not found.variants_only or mask.stat().st_size > MAX_MASK_BYTES:
+        return []
+    sites = _sites_of(found.batch)
+    covered = read_bed(mask, "callable").covers(sites.chrom.to_numpy(object), sites.pos.to_numpy())
+    outside = int((~covered).sum())
+    if outside <= MAX_ABSENT * len(sites):
+        return []
+    one = sites[~covered].iloc[0]
+    return [
+        f"{source} lists variant sites only, and {outside} of the first {len(sites)} lie outside "
+        f"the cohort's mask {shown} (such as {one.chrom}:{one.pos}), where sites that it does not "
+        "list are unknown; name the mask of all that was called, or cut the file to the mask "
+        f"(bcftools view -T {shown})."
+    ]
 
 
 def _in_order(batch: SiteBatch) -> bool:

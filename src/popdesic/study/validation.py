@@ -12,7 +12,12 @@ from pathlib import Path
 
 from ..cohort.callable import read_bed
 from ..cohort.contigs import genome_of, haploid_policies, read_assembly_report
-from ..cohort.first_records import first_records, refuse_variants_only, remarks_on_records
+from ..cohort.first_records import (
+    first_records,
+    refuse_variants_only,
+    remark_on_mask,
+    remarks_on_records,
+)
 from ..cohort.genetic_maps import parse_ld_map, parse_plink_map, require_rising
 from ..cohort.impute import check_files
 from ..cohort.parents import remark_on_absent
@@ -125,6 +130,8 @@ def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
     for cohort in new:
         path, alone = folder / sources[cohort][0], len(sources[cohort]) == 1
         remarks += remarks_on_records(path, haploid, alone, least, filters, first[cohort])
+        if mask := study.cohorts["callable"][cohort]:
+            remarks += remark_on_mask(path, first[cohort], folder / mask, mask)
     silent = [cohort for cohort in new if not said_of_absent(study, cohort)]
     if any(first[cohort].variants_only for cohort in silent):
         for founder in study.founders:

@@ -48,3 +48,23 @@ def test_shared_sites_do_not_stop(tmp_path, monkeypatch):
     assert first_records(folder / "data/south.vcf").variants_only
     _, study, _ = validate_study(read_config(folder))
     assert said_of_absent(study, "south") == ""
+
+
+@pytest.mark.parametrize("share", [1.0, 0.99, 0.5])
+def test_first_records_outside_a_mask_are_said(tmp_path, monkeypatch, share):
+    folder = write_study(tmp_path, cohorts(shared=False))
+    monkeypatch.chdir(folder)
+    sites = [one.sites for one in cohorts(shared=False)]
+    last = sites[1][int(share * len(sites[1])) - 1][1]
+    (folder / "south.bed").write_text(f"chr1\t0\t{last}\n")
+    sheet = folder / "config/cohorts.tsv"
+    lines = sheet.read_text().splitlines()
+    said = ["\tabsent\tcallable", "\treference\t", "\tauto\tsouth.bed"]
+    sheet.write_text("\n".join(a + b for a, b in zip(lines, said, strict=True)))
+    _, _, remarks = validate_study(read_config(folder))
+    text = [one for one in remarks if "south.bed" in one]
+    if share > 0.98:
+        assert text == []
+        return
+    number = sum(site[1] > last for site in sites[1])
+    assert f"{number} of the first {len(sites[1])} lie outside the cohort's mask" in text[0]
