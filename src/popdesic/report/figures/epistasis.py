@@ -140,8 +140,6 @@ def draw_hits(hits: pd.DataFrame, null: np.ndarray, tests: int) -> Figure:
     panels[0].scatter(
         hits["rank"], hits.score, s=12, c=list(shades), linewidths=0, rasterized=len(hits) > 5000
     )
-    if not len(hits):
-        panels[0].text(0.5, 0.5, "no hit", transform=panels[0].transAxes, ha="center")
     panels[0].set_xscale("log")
     panels[0].xaxis.set_major_formatter(lambda value, _: number(round(value)))
     panels[0].set_xlabel("rank")
@@ -157,8 +155,7 @@ def draw_hits(hits: pd.DataFrame, null: np.ndarray, tests: int) -> Figure:
             orientation="horizontal",
             color=MISSING_COLOUR,
         )
-        if len(hits):
-            panels[1].axhline(hits.score.iloc[0], color=ALARM, linewidth=1)
+        panels[1].axhline(hits.score.iloc[0], color=ALARM, linewidth=1)
         panels[1].set_xlabel("permuted scans")
     panels[0].invert_yaxis()
     return figure
@@ -173,9 +170,6 @@ def draw_qq(hits: pd.DataFrame, tests: int) -> Figure:
     from scipy.special import betaincinv
 
     figure, (axes,) = new_figure(1, width=4.2, height=3.6)
-    if not len(hits):
-        axes.text(0.5, 0.5, "no hit", transform=axes.transAxes, ha="center")
-        return figure
     weighted = pd.to_numeric(hits.lr_p).to_numpy(float)
     if "tests" in hits:
         weighted = weighted * pd.to_numeric(hits.tests).to_numpy(float) / tests
@@ -212,9 +206,6 @@ def draw_network(hits: pd.DataFrame, sites: pd.DataFrame, order: int) -> Figure:
     best = hits.head(NETWORK_HITS)
     members = sites["rank"].to_numpy()[sites_of_hits(best, sites, order)]
     used, degree = np.unique(members, return_counts=True)
-    if not len(used):
-        axes.text(0, 0, "no hit", ha="center")
-        return figure
     angle = dict(zip(used, np.pi / 2 - 2 * np.pi * np.arange(len(used)) / len(used), strict=True))
     at = {site: np.array([np.cos(a), np.sin(a)]) for site, a in angle.items()}
     for k in reversed(range(len(members))):
@@ -267,13 +258,9 @@ def draw_penetrance(hits: pd.DataFrame, order: int, prevalence: float) -> Figure
                 (counts[:, g], row, (2, 3), f"{_name(row, 1, 14)} {_genotype(row, 1, g)}")
                 for g in range(3)
             ]
-    figure, panels = new_figure(max(len(tables), 1), height=2.9)
-    if "means" in hits and tables:
+    figure, panels = new_figure(len(tables), height=2.9)
+    if "means" in hits:
         return _draw_means(figure, panels, hits.head(TABLES))
-    if not tables:
-        panels[0].axis("off")
-        panels[0].text(0.5, 0.5, "no hit", transform=panels[0].transAxes, ha="center")
-        return figure
     scale = mpl.colors.TwoSlopeNorm(prevalence, 0.0, 1.0)
     shades = mpl.colormaps["RdBu_r"].with_extremes(bad=MISSING_COLOUR)
     for axes, (counts, row, which, title) in zip(panels, tables, strict=True):
