@@ -22,7 +22,8 @@ standard error. "joint, other regions" is the joint call that loses other region
 `--draws` times for each seed.
 
 The third table shows which files stop because they lack sites by frequency (`Lack.by_frequency`),
-among those whose sites were lost otherwise, for every ordered pair of populations.
+among those whose sites were lost otherwise, for every ordered pair of populations. The last one
+counts A/T and C/G sites that `match.orient` tells, for the same pairs.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ from called_apart import (
 from timing import print_table
 
 from popdesic.cohort.absent import Absent, Lack, measure_lack
+from popdesic.cohort.match import match, orient
 
 
 def within(scene: Scene, joint: Placed, founders: tuple[str, ...]) -> Placed:
@@ -123,6 +125,31 @@ def recognised(scene: Scene, seed: int) -> Iterator[tuple[str, Lack, float]]:
             yield name, lack, float(same)
 
 
+def oriented(scene: Scene, seed: int) -> np.ndarray:
+    """A/T and C/G sites of newcomers on both strands: in doubt, told by frequency, told wrongly."""
+    truth, total = scene.truth, np.zeros(3, np.int64)
+    turned = np.random.default_rng(seed).random(len(truth.pos)) < 0.5
+    sites = pd.DataFrame({"chrom": "1", "pos": truth.pos, "ref": truth.ref, "alt": truth.alt})
+    file = sites.copy()
+    for name in ("ref", "alt"):
+        other = sites[name].map(dict(zip("ACGT", "TGCA", strict=True)))
+        file[name] = sites[name].where(~turned, other)
+    for own, known in itertools.permutations(NAMES, 2):
+        panel, mine = (
+            truth.genotypes[:, scene.numbers[name]].mean(axis=1) / 2 for name in (known, own)
+        )
+        on_panel = np.flatnonzero((panel >= 0.01) & (panel <= 0.99))
+        found = match(file, sites.iloc[on_panel].reset_index(drop=True))
+        doubt = int((found.candidate >= 0).sum())
+        n_called = np.full(len(on_panel), len(scene.numbers[own]))
+        row = np.maximum(found.row, found.candidate)
+        found = orient(found, mine[row], n_called, panel[on_panel])
+        # The counts of ALT stand as they are on either strand: none is to be turned.
+        told = found.oriented
+        total += doubt, int(told.sum()), int((told & found.swapped).sum())
+    return total
+
+
 def merged_by_bcftools(scene: Scene, kind: str, bcftools: str) -> Placed:
     """`bcftools merge -0` of the cohorts' files, as one cohort."""
     files = []
@@ -192,6 +219,7 @@ def main() -> None:
     found: dict[str, list[Difference]] = {}
     shifted: dict[str, list[list[float]]] = {}
     lacks: dict[str, list[tuple[Lack, float]]] = {}
+    strands = np.zeros(3, np.int64)
     for seed in range(1, options.seeds + 1):
         with tempfile.TemporaryDirectory() as folder:
             scene = Scene(Path(folder), seed, options.samples, int(options.length), options.covered)
@@ -206,6 +234,7 @@ def main() -> None:
                 for one in other_regions(scene, placed, options.draws, options.covered)
             ]
             shifted.setdefault("founders: joint, other regions", []).append(np.mean(drawn, axis=0))
+            strands += oriented(scene, seed)
             for name, lack, same in recognised(scene, seed):
                 lacks.setdefault(name, []).append((lack, same))
     rows = [
@@ -244,6 +273,11 @@ def main() -> None:
             )
             for name, cases in lacks.items()
         ],
+    )
+    print_table(
+        "A/T and C/G sites of newcomers with half of their sites on the other strand",
+        ("in doubt", "told by frequency", "told wrongly"),
+        [tuple(strands.tolist())],
     )
 
 

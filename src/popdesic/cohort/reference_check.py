@@ -23,6 +23,8 @@ _COMPLEMENT[list(b"ACGT")] = list(b"TGCA")
 _BASES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-*."
 #: Largest share of sites with mismatched alleles that causes no warning.
 MANY = 0.01
+#: From so many A/T and C/G sites on, a larger share without the genome's base shows another build.
+MIN_AMBIGUOUS, MAX_NEITHER = 50, 0.25
 COUNTS = ["ref_is_reference", "alt_is_reference", "on_other_strand", "neither", "not_in_reference"]
 
 
@@ -75,6 +77,43 @@ def _contig_of(line: bytes, where: str) -> str:
     return text
 
 
+def remark_on_alleles(counts: dict[str, int], ambiguous: int, fasta: Path) -> str:
+    """What the counts of a cohort say against its build or strand; empty if nothing.
+
+    On whatever strand and in whatever order, the genome's base is one of the alleles of an A/T or
+    C/G site. On another build it is so by chance, at half of these sites.
+
+    Parameters
+    ----------
+    counts : dict
+        Of `check_reference`.
+    ambiguous : int
+        A/T and C/G sites at positions that the genome has.
+    """
+    n = sum(counts.values())
+    strand, neither, absent = (counts[name] for name in COUNTS[2:])
+    if strand + neither + absent <= MANY * n:
+        return ""
+    wrong = f"{strand + neither + absent} of {n} sites do not match the alleles of {fasta}: "
+    if ambiguous >= MIN_AMBIGUOUS and neither >= MAX_NEITHER * ambiguous:
+        return wrong + (
+            f"its base is no allele of {neither} of {ambiguous} A/T and C/G sites, on either "
+            "strand (by chance half), so it is of another genome build; give the genome of these "
+            "data, or lift them over (bcftools +liftover, CrossMap)."
+        )
+    if strand > max(neither, absent):
+        return wrong + (
+            f"{strand} are on the other strand; write them on the genome's strand (bcftools "
+            "+fixref)."
+        )
+    if absent > neither:
+        return wrong + (
+            f"it lacks the contig or position of {absent}; give the genome of these data, with all "
+            "of their contigs."
+        )
+    return wrong + "is it the genome build of these data?"
+
+
 def check_reference(prefix: Path, fasta: Path, out: Path) -> dict[str, int]:
     """Compare the alleles of a cohort's raw sites with a genome and write the counts as JSON.
 
@@ -110,13 +149,8 @@ def check_reference(prefix: Path, fasta: Path, out: Path) -> dict[str, int]:
         for k, count in enumerate(np.bincount(kinds, minlength=4)):
             counts[COUNTS[k]] += int(count)
     counts["not_in_reference"] = int((~found).sum())
-    wrong = counts["on_other_strand"] + counts["neither"] + counts["not_in_reference"]
-    if wrong > MANY * len(bim):
-        logger.warning(
-            "%d of %d sites do not match the alleles of %s: is it the genome build of these data?",
-            wrong,
-            len(bim),
-            fasta,
-        )
+    ambiguous = int((found & (_COMPLEMENT[ref] == alt)).sum())
+    if sentence := remark_on_alleles(counts, ambiguous, fasta):
+        logger.warning(sentence)
     write_json(out, {"fasta": fasta.name, "counts": counts})
     return counts

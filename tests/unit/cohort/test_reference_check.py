@@ -56,3 +56,33 @@ def test_no_fasta_gives_a_one_sentence_error(tmp_path):
     raw = write_raw(tmp_path / "raw", Cohort("c", ["A"], sites, np.zeros((1, 1), np.int8)))
     with pytest.raises(UserError, match="line 1: a FASTA file starts with '>'"):
         check_reference(raw, tmp_path / "genome.fa", tmp_path / "out.json")
+
+
+@pytest.mark.parametrize("fault", ["", "swapped", "build", "strand", "half strand", "contig"])
+def test_the_warning_names_the_cause(tmp_path, caplog, fault):
+    rng = np.random.default_rng(5)
+    n, bases = 2_000, np.array(list("ACGT"))
+    genome = "".join(rng.choice(bases, n + 100))
+    (tmp_path / "genome.fa").write_text(f">1\n{genome}\n")
+    sites = []
+    for k in range(n):
+        ref = genome[k]
+        alt = str(rng.choice([one for one in "ACGT" if one != ref]))
+        if fault == "strand" or (fault == "half strand" and k % 2):
+            ref, alt = PAIRS[ref], PAIRS[alt]
+        if fault == "swapped" and k % 3:
+            ref, alt = alt, ref
+        shift = 50 if fault == "build" else 0
+        sites.append(("2" if fault == "contig" and k % 2 else "1", k + 1 + shift, ".", ref, alt))
+    raw = write_raw(tmp_path / "raw", Cohort("c", ["A"], sites, np.zeros((n, 1), np.int8)))
+    check_reference(raw, tmp_path / "genome.fa", tmp_path / "out.json")
+    says = {
+        "build": "it is of another genome build",
+        "strand": "are on the other strand",
+        "half strand": "are on the other strand",
+        "contig": "it lacks the contig or position of 1000",
+    }
+    if fault in says:
+        assert says[fault] in caplog.text
+    else:
+        assert caplog.text == ""
