@@ -58,7 +58,8 @@ def check(options: argparse.Namespace) -> None:
         words = [cohort, role, f"{len(study.samples_of(cohort))} samples"]
         print("\t".join([*words, *filter(None, [said_of_absent(study, cohort)])]))
     print(describe_genotypes(config))
-    print(f"{len(study.samples)} samples in {len(study.order)} cohorts: no problem found.")
+    cohorts = "1 cohort" if len(study.order) == 1 else f"{len(study.order)} cohorts"
+    print(f"{len(study.samples)} samples in {cohorts}: no problem found.")
 
 
 def plan(options: argparse.Namespace) -> None:

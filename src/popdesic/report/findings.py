@@ -274,14 +274,15 @@ def _cohorts(outcome: Outcome, min_call_rate: float) -> list[Finding]:
             row.mean_af_difference > DRIFT_FACTOR * row.expected_af_difference
             and row.mean_af_difference > usual
         ):
+            others = f", and the founders differ by at most {usual:.3f}" if usual > 0 else ""
             found.append(
                 Finding(
                     "warning",
                     "Allele frequencies",
                     f"Allele frequencies of cohort {cohort} differ from the panel's by "
                     f"{row.mean_af_difference:.3f} on average; sampling alone would give "
-                    f"{row.expected_af_difference:.3f}, and the founders differ by at most "
-                    f"{usual:.3f}. Its ancestry or its genotyping may differ from theirs.",
+                    f"{row.expected_af_difference:.3f}{others}. Its ancestry or its genotyping may "
+                    "differ from that of the founders.",
                 )
             )
     return found

@@ -32,7 +32,8 @@ def describe_newcomer(outcome: Outcome, cohort: str, color_by: str) -> str:
         found = _labels_around(scores[known], labels[known].to_numpy(), scores[new])
         most = Counter(found).most_common(3)
         listed = join([f"{label} ({number(count)})" for label, count in most])
-        components = plural(scores.shape[1], "component")
+        axes = scores.shape[1]
+        components = f"{number(axes)} components" if axes > 1 else "component"
         text += f" lies nearest to founders of {listed} on the first {components}"
     else:
         text += " was placed on the founders’ axes"

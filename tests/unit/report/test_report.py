@@ -449,6 +449,15 @@ def test_a_newcomer_that_differs_is_reported_and_a_founder_is_not(tmp_path, topi
     assert topic not in findings(tmp_path / "founder", drift={"one": values})
 
 
+@pytest.mark.parametrize("usual", [0.0, 0.02])
+def test_a_drift_is_compared_with_that_of_several_founders(tmp_path, usual):
+    """One founder cohort defines the panel's frequencies: it differs by nothing."""
+    drift = {"one": {"mean_af_difference": usual}, "new": {"mean_af_difference": 0.2}}
+    text = findings(tmp_path, drift=drift)["Allele frequencies"].text
+    assert ("and the founders differ by at most 0.020" in text) == (usual > 0)
+    assert "the founders differ by at most 0.000" not in text
+
+
 def test_a_drift_that_founders_have_too_is_none(tmp_path):
     drift = {"one": {"mean_af_difference": 0.3}, "new": {"mean_af_difference": 0.2}}
     assert "Allele frequencies" not in findings(tmp_path, drift=drift)

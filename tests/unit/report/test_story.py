@@ -245,6 +245,12 @@ def test_newcomers_lie_among_founders(tmp_path):
     assert "differ by 0.010 (sampling alone: 0.010)" in text
 
 
+@pytest.mark.parametrize(("count", "words"), [(1, "component;"), (2, "2 components;")])
+def test_the_components_of_the_nearest_founders_are_counted(tmp_path, count, words):
+    text = told(study(tmp_path, axes={"significant": count}))["Newcomers"]
+    assert f"on the first {words}" in text
+
+
 def test_newcomers_without_structure_or_labels(tmp_path):
     text = told(study(tmp_path, axes={"significant": 0}))["Newcomers"]
     assert "was placed on the founders’ axes" in text

@@ -113,9 +113,10 @@ def test_files_with_the_same_samples_are_one_cohort(place):
     assert cohorts == [["eur", "../split/eur.chr1.vcf,../split/eur.chr2.vcf", "yes"]]
 
 
-def test_a_file_given_twice_is_one_cohort(place):
+def test_a_file_given_twice_is_one_cohort(place, capsys):
     cohorts, _, _ = make(["data/north.vcf", "data/north.vcf"])
     assert cohorts == [["north", "data/north.vcf", "yes"]]
+    assert "4 samples in 1 cohort: no problem found." in capsys.readouterr().out
 
 
 def test_patterns_are_kept_as_patterns(place):
