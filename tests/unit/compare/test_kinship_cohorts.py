@@ -7,8 +7,11 @@ import pandas as pd
 import pytest
 from missing_scenes import judge_strangers, missing_by_genotype
 from operands import planes_of
+from study import encode_cohorts, make_cohorts
 
-from popdesic.compare.independence import judge_cohort, largest_shift
+from popdesic.cohort.panel import load_panel
+from popdesic.compare.cohorts import TABLES, Limits, compare_cohorts
+from popdesic.compare.independence import judge_cohort, largest_shift, measure_resolution
 from popdesic.compare.kinship import (
     COLUMNS,
     SAME,
@@ -80,6 +83,33 @@ def test_clones_of_a_newcomer_cohort_are_found():
     clones = clones_of(founders[0], 12, 0.4, rng)
     assert judge_cohort(planes_of(founders), af, BACKEND) == (None, 0.0)
     assert judge_cohort(planes_of(clones), af, BACKEND)[0] == "triangles"
+
+
+def test_a_newcomer_of_clones_is_not_told_and_founders_are(tmp_path):
+    """Through the tables of a pair of cohorts, as in a study."""
+    founders, clones = make_cohorts((30, 12), n_sites=3_000, missing=0.0, seed=2)
+    rng = np.random.default_rng(3)
+    gametes = [rng.random(3_000) < founders.genotypes[:, k] / 2 for k in (0, 1)]
+    founders.genotypes[:, 2] = sum(one.astype(np.int8) for one in gametes)  # a child
+    clones.genotypes = clones_of(founders.genotypes[:, 5], 12, 0.4, rng).T
+    folders = encode_cohorts(tmp_path, [founders, clones])
+    panel = tmp_path / "panel.tsv"
+    found = measure_resolution(folders[:1], panel, tmp_path / "k.json", BACKEND, max_mismatch=0.02)
+    limits = Limits(0.0884, 1, 0.005, 0.02, 0.05, 0.01, 1, found)
+    af, tables = load_panel(panel)[0].af.to_numpy(), []
+    for k, (a, b) in enumerate(((0, 0), (0, 1), (1, 1))):
+        out = {table: tmp_path / f"{k}.{table}.tsv" for table in TABLES}
+        compare_cohorts(folders[a], folders[b], af, out, BACKEND, limits)
+        tables.append(out["kinship"])
+    raw = [set(read_table(path).relation) for path in tables]
+    assert raw == [{"parent and child"}, *[{f"{UNTOLD}triangles of south"}] * 2]
+    told = join_pairs(tables, tmp_path / "kinship.tsv")
+    assert {frozenset(p) for p in zip(told.sample_a, told.sample_b, strict=True)} == {
+        frozenset(("N00", "N02")),
+        frozenset(("N01", "N02")),
+    }
+    untold = untold_pairs(tables, tmp_path / "untold.tsv")
+    assert untold.to_numpy().tolist() == [["south", "triangles", 66 + 12]]
 
 
 def pair(a: str, b: str, cohorts: tuple[str, str], kinship: float, relation: str) -> list:
