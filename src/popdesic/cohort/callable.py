@@ -245,6 +245,11 @@ def read_bed(path: Path, shown: str, *, beginning: bool = False) -> Callable:
         for row, line in enumerate(lines, 1):
             if row == 1:
                 line = line.removeprefix(codecs.BOM_UTF8)
+            if b"\r" in line.rstrip(b"\r\n"):
+                raise UserError(
+                    f"{path} ({shown}), row {row}: lines end with a carriage return alone, as in "
+                    "files of old Macs; save it with Unix line ends (tr '\\r' '\\n')."
+                )
             words = line.split(None, 3)[:3]
             if not words or line.startswith(b"#") or words[0] in (b"track", b"browser"):
                 continue
@@ -252,6 +257,8 @@ def read_bed(path: Path, shown: str, *, beginning: bool = False) -> Callable:
                 break
             try:
                 name, start, end = words[0].decode("utf-8"), int(words[1]), int(words[2])
+                if b"_" in words[1] + words[2]:  # Python reads 1_000 as a number
+                    raise ValueError
             except (IndexError, ValueError):
                 start = end = -1
             if not 0 <= start < end < 1 << POSITION_BITS:

@@ -82,13 +82,15 @@ def test_reads_bed_plain_and_gzipped(tmp_path):
         ("1\t0\n", "row 1: '1 0'"),
         ("1\t-1\t5\n", "row 1"),
         ("1\ta\t5\n", "row 1"),
+        ("1\t1_0\t2_0\n", "row 1: '1 1_0 2_0'"),
+        ("1\t0\t5\r1\t7\t9\r", "row 1: lines end with a carriage return alone"),
         ("chrom\tstart\tend\n1\t0\t5\n", "row 1"),
         ("#nothing\n", "has no interval"),
     ],
 )
 def test_faults_of_a_bed_file_are_one_sentence(tmp_path, text, says):
     path = tmp_path / "mask.bed"
-    path.write_text(text)
+    path.write_bytes(text.encode())
     with pytest.raises(UserError) as caught:
         read_bed(path, "config/cohorts.tsv, row 3")
     assert says in str(caught.value)
