@@ -145,3 +145,15 @@ def test_changelog_has_the_version():
     import popdesic
 
     assert f"## {popdesic.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.parametrize("page", ["*.md", "docs/*.md", "config/*.md"])
+def test_thousands_are_separated_by_spaces(page):
+    for path in sorted(ROOT.glob(page)):
+        if path.name != "CHANGELOG.md":
+            _check_separators(path)
+
+
+def _check_separators(page):
+    text = re.sub(r"https?://\S+|10\.\d{4,}/\S+|`[^`]*`", "", page.read_text())
+    assert not re.findall(r"\b\d{1,3}(?:,\d{3})+\b", text)

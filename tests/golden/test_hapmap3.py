@@ -22,6 +22,7 @@ from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.planes import load_planes
 from popdesic.distance.matrix import metric_distances
+from popdesic.embedding.long_range_ld import in_regions, regions_of
 from popdesic.embedding.pca import axes_of
 from popdesic.embedding.relationship import alt_frequency, relationship_among, relationship_to
 from popdesic.engine.select import select_backend
@@ -29,6 +30,8 @@ from popdesic.geodesic.measure import close_weights
 from popdesic.geodesic.weights import fermat_weights
 from popdesic.io.bed import read_bim, read_fam, write_fam
 from popdesic.io.genotypes import BED_MAGIC, MISSING, pack_bed
+
+ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.shared
 
@@ -255,3 +258,17 @@ def test_nearest_neighbours_share_labels(hapmap3, scores, labels):
         # The documented values are rounded to three digits.
         assert by_population >= population - 5e-4
         assert by_group >= group - 5e-4
+
+
+@pytest.mark.parametrize(
+    ("build", "page", "words"),
+    [
+        ("hg18", "maps", "{} of {} sites (without regions of long-range LD of hg18)"),
+        ("any", "geodesics", "{} of {} sites (without regions of long-range LD of any build)"),
+    ],
+)
+def test_pages_count_the_sites_outside_regions_of_long_range_ld(hapmap3, build, page, words):
+    sites = load_panel(hapmap3 / "panel.tsv")[0]
+    outside = ~in_regions(sites, regions_of(build))
+    counts = [f"{count:,}".replace(",", " ") for count in (outside.sum(), len(sites))]
+    assert words.format(*counts) in (ROOT / f"docs/{page}.md").read_text()
