@@ -603,8 +603,11 @@ def expected_genotypes(said: Said, panel: list) -> list[list]:
         found.genotypes(said, k) if k in found.listed else said.filled(site[:2])
         for k, site in enumerate(sites)
     ]
-    if any(all(row[s] is None for row in genotypes) for s in range(len(said.kept))):
+    called = [s for s in range(len(said.kept)) if any(row[s] is not None for row in genotypes)]
+    if not called:
         raise Refused("has no called genotype at any")
+    said.kept = [said.kept[s] for s in called]  # those without calls on the panel are left out
+    genotypes = [[row[s] for s in called] for row in genotypes]
     return genotypes
 
 
