@@ -129,8 +129,10 @@ def skip_unchanged() -> None:
         for job in jobs:
             members = list(job) if job.is_group() else [job]
             unchanged = all(flow.async_run(_is_unchanged(flow.dag, m, before)) for m in members)
-            for path in [path for member in members for path in member.output]:
-                before.setdefault(path, (_content(path), flow.async_run(_date(path))))
+            for path, forced in [(p, _is_forced(flow.dag, m)) for m in members for p in m.output]:
+                # A forced one may be damaged (`audit --repair`): those behind it read what it was.
+                content = "" if forced else _content(path)
+                before.setdefault(path, (content, flow.async_run(_date(path))))
                 if unchanged:
                     path.touch()
             if not unchanged:
@@ -173,14 +175,19 @@ async def _date(path) -> float:
     return (await path.mtime_uncached()).local_or_storage()
 
 
+def _is_forced(dag, job) -> bool:
+    """Whether a job has to run whatever its results are (`--forcerun`)."""
+    named = job.rule in dag.forcerules or not dag.forcefiles.isdisjoint(job.output)
+    return bool(dag.reason(job).forced or named)
+
+
 async def _is_unchanged(dag, job, before: dict[str, tuple[str, float]]) -> bool:
     """Whether only the jobs before it are a reason to run a job, and these have changed nothing.
 
     `before` has content and date that the results of this run's jobs had when the run began.
     """
     known = dag.workflow.persistence
-    forced = dag.reason(job).forced or job.rule in dag.forcerules
-    if forced or not job.output or job.is_checkpoint or not dag.forcefiles.isdisjoint(job.output):
+    if _is_forced(dag, job) or not job.output or job.is_checkpoint:
         return False
     if any(path in before or not _content(path) for path in job.output):  # tried again, damaged
         return False

@@ -234,6 +234,8 @@ def test_jobs_run_only_behind_those_that_change_something(chain, tmp_path):
 def test_jobs_with_a_reason_of_their_own_run(chain, tmp_path):
     assert chain("1pq", word="y") == ["first", "second"]
     assert chain("1pr", "-R", "third", word="y") == ["first", "third"]
+    # A bit may have flipped in a.txt, whose kept checksum is that of what is written now.
+    assert chain("1pr", "-R", "first", word="y") == ["first", "second"]
     (tmp_path / "results/b.txt").write_text("cut short")
     assert chain("1ps", word="y") == ["first", "second", "third"]
     # A run that was killed behind its first job: b.txt is of another a.txt.
