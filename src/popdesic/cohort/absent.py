@@ -360,9 +360,9 @@ def refuse_lack(cohort: str, lack: Lack, others: str, n_sites: int, *, variants_
         )
     if lack.by_frequency:
         raise UserError(
-            f"cohort '{cohort}' lacks {lacks}, mostly rare ones: it lists "
-            f"{lack.common_listed:.0%} of those with an allele frequency from {COMMON} to 0.5, as "
-            "files do that list the sites that vary in their samples, or in a set of samples that "
-            "they were taken from, or that a filter on frequency has passed; shared sites would "
-            f"change heterozygosity by {lack.bias - 1:+.0%}; {ways}."
+            f"cohort '{cohort}' lacks {lacks}, mostly rare ones, but lists "
+            f"{lack.common_listed:.0%} of those with an allele frequency from {COMMON} to 0.5; so "
+            "do files of sites that vary in their samples or in a larger set, and files filtered "
+            f"by frequency; shared sites would change heterozygosity by {lack.bias - 1:+.0%}; "
+            f"{ways}."
         )

@@ -191,7 +191,7 @@ class OnPanel:
         return placed
 
     def _oriented(self, found: Matched) -> Matched:
-        """With A/T and C/G sites told by frequency, if the cohort has sites on both strands."""
+        """With A/T and C/G sites oriented by frequency, if the cohort has sites on both strands."""
         if not found.has_flips or "af" not in self._panel:
             return found
         row = np.maximum(found.row, found.candidate)
@@ -293,7 +293,7 @@ class OnPanel:
             "strand and were flipped"
         )
         if oriented:
-            text += f"; {oriented} A/T and C/G sites were told by allele frequency"
+            text += f"; {oriented} A/T and C/G sites were oriented by allele frequency"
         if doubtful:
             text += f"; {doubtful} A/T and C/G sites, where strands look alike, are missing"
         return [text]

@@ -57,10 +57,10 @@ def refuse_lost(shown: str, lost: int) -> None:
     if lost:
         raise UserError(
             f"{shown} lists no site at which all of its samples are homozygous ALT, and lacks "
-            f"{lost} sites at which ALT has a frequency of at least {HIGH:.0%} in others, so its "
-            "absent sites cannot be read as homozygous reference; give a file that was not cut to "
-            "sites that vary within it (bcftools view -c 1 keeps those fixed for ALT, -c 1:minor "
-            "does not), or write absent = missing in the cohort sheet."
+            f"{lost} sites at which ALT has a frequency of at least {HIGH:.0%} in others; its "
+            "absent sites cannot be read as homozygous reference; give a file that keeps sites "
+            "fixed for ALT (bcftools view -c 1, not -c 1:minor), or write absent = missing in the "
+            "cohort sheet."
         )
 
 

@@ -326,7 +326,7 @@ def _strands(outcome: Outcome) -> list[Finding]:
             "opposite strand and were flipped"
         )
         if told := int(counts.get((cohort, "strand_by_frequency"), 0)):
-            text += f"; the strand of {plural(told, 'A/T and C/G site')} was told by frequency"
+            text += f"; {plural(told, 'A/T or C/G site')} oriented by allele frequency"
         if lost:
             text += f"; {plural(lost, 'A/T and C/G site')}, where strands look alike, are missing"
         found.append(Finding("note", "Strand", text + "."))

@@ -99,7 +99,7 @@ COUNTS: dict[tuple[str, str], tuple[str, str]] = {
     ),
     ("encode", "strand_turned"): ("Panel sites on the opposite strand (corrected)", "sites"),
     ("encode", "strand_by_frequency"): (
-        "Panel sites whose strand was told by allele frequency, A/T or C/G",
+        "A/T and C/G sites of the panel, oriented by allele frequency",
         "sites",
     ),
     ("encode", "strand_ambiguous_dropped"): (
