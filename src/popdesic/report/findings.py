@@ -13,12 +13,10 @@ from ..cohort.samples import UNKNOWN
 from ..distance.tiles import within_panel
 from ..io.tables import read_table
 from .axis_warnings import axis_warnings
+from .newcomers import founder_drift, has_drifted
 from .outcome import Outcome
 from .words import join, number, percent, plural
 
-#: A newcomer is reported whose allele frequencies differ from the panel's this many times more than
-#: expected from sampling, and more than those of any founder.
-DRIFT_FACTOR = 2.0
 #: If the study does not search for duplicates (compare.analyses without identity), pairs closer
 #: than this share of the median distance are reported: parent and child are at about 0.7 of it, and
 #: duplicates below 0.2 despite genotyping errors.
@@ -248,10 +246,9 @@ def _listed(pairs: list[str]) -> str:
 
 def _cohorts(outcome: Outcome, min_call_rate: float) -> list[Finding]:
     found = []
-    drift = outcome.drift
-    usual = drift.mean_af_difference[drift.founder == "yes"].max()
+    usual = founder_drift(outcome)
     for cohort in outcome.newcomers:
-        row = drift.loc[cohort]
+        row = outcome.drift.loc[cohort]
         if row.share_present < MIN_PRESENT:
             found.append(
                 Finding(
@@ -270,10 +267,7 @@ def _cohorts(outcome: Outcome, min_call_rate: float) -> list[Finding]:
                     f"sites, below the {percent(min_call_rate)} required in the founders.",
                 )
             )
-        if (
-            row.mean_af_difference > DRIFT_FACTOR * row.expected_af_difference
-            and row.mean_af_difference > usual
-        ):
+        if has_drifted(outcome, cohort):
             others = f", and the founders differ by at most {usual:.3f}" if usual > 0 else ""
             found.append(
                 Finding(

@@ -17,6 +17,9 @@ from .words import join, number, plural
 NEAREST = 5
 #: Most founders, and most samples of a newcomer, that are compared within labels; evenly spaced.
 MOST_COMPARED = 2_000
+#: A newcomer is reported whose allele frequencies differ from the panel's this many times more than
+#: expected from sampling, and more than those of any founder.
+DRIFT_FACTOR = 2.0
 
 
 def describe_newcomer(outcome: Outcome, cohort: str, color_by: str) -> str:
@@ -27,8 +30,8 @@ def describe_newcomer(outcome: Outcome, cohort: str, color_by: str) -> str:
     labels = samples.get(color_by, pd.Series("NA", samples.index))
     known = _founders(outcome) & ~labels.isin(UNKNOWN).to_numpy()
     scores = significant_scores(outcome)
-    placed = bool(scores.shape[1] and known.sum() > NEAREST and new.any())
-    if placed:
+    drifted = has_drifted(outcome, cohort)
+    if scores.shape[1] and known.sum() > NEAREST and new.any() and not drifted:
         found = _labels_around(scores[known], labels[known].to_numpy(), scores[new])
         most = Counter(found).most_common(3)
         listed = join([f"{label} ({number(count)})" for label, count in most])
@@ -42,6 +45,8 @@ def describe_newcomer(outcome: Outcome, cohort: str, color_by: str) -> str:
     if np.isfinite(off) and np.isfinite(expected):
         text += f"; its allele frequencies differ by {off:.3f} (sampling alone: {expected:.3f})"
     text += "."
+    if drifted:
+        text += " The axes may not describe it, so its nearest founders are not named."
     shifts = newcomer_shifts(outcome, cohort, color_by, scores)
     compared = int((new & labels.isin(shared_labels(outcome, cohort, color_by)).to_numpy()).sum())
     whole = int(new.sum())
@@ -66,6 +71,19 @@ def describe_newcomer(outcome: Outcome, cohort: str, color_by: str) -> str:
             f"label has {LEAST_SAMPLES} samples of both."
         )
     return text
+
+
+def founder_drift(outcome: Outcome) -> float:
+    """Largest difference of a founder cohort's allele frequencies from the panel's."""
+    drift = outcome.drift
+    return float(drift.mean_af_difference[drift.founder == "yes"].max())
+
+
+def has_drifted(outcome: Outcome, cohort: str) -> bool:
+    """Whether a newcomer's allele frequencies differ by more than sampling and than a founder's."""
+    row = outcome.drift.loc[cohort]
+    off = row.mean_af_difference
+    return bool(off > DRIFT_FACTOR * row.expected_af_difference and off > founder_drift(outcome))
 
 
 def newcomer_shifts(

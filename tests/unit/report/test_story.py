@@ -243,6 +243,10 @@ def test_newcomers_lie_among_founders(tmp_path):
     text = told(outcome)["Newcomers"]
     assert "Cohort new (6 samples) lies nearest to founders of Q (4) and P (2)" in text
     assert "differ by 0.010 (sampling alone: 0.010)" in text
+    outcome.drift.loc["new", "mean_af_difference"] = 0.121
+    text = told(outcome)["Newcomers"]
+    assert "nearest to founders" not in text
+    assert "differ by 0.121 (sampling alone: 0.010). The axes may not describe it" in text
 
 
 @pytest.mark.parametrize(("count", "words"), [(1, "component;"), (2, "2 components;")])
