@@ -189,6 +189,9 @@ WAYS: dict[str, Way] = {
     # other programs and short names
     "plink2 --ref-from-fa": named("what a user does to a file of their own"),
     "bcftools +fixref": named("what a user does to a file of their own"),
+    "bcftools view -c 1": named("what a user does to a file of their own"),
+    "bcftools view -c 1:minor": named("what a user does to a file of their own"),
+    "plink --mac 1": named("what a user does to a file of their own"),
     "bcftools merge -0": named("tests/bench/bench_merging.py, where it is installed"),
     "plink2 --indep-pairwise": named("whose windows ours are"),
     "plink2 --make-king": named("whose number ours is"),

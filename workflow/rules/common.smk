@@ -23,12 +23,7 @@ from popdesic.io.bed import lacking_samples
 from popdesic.io.files import digest
 from popdesic.io.places import GLOSSARY
 from popdesic.study.validation import uses_beagle, validate_study
-from popdesic.study.snakemake_internals import (
-    ignore_script_dates,
-    records_jobs,
-    skip_unchanged,
-    wake_once,
-)
+from popdesic.study.snakemake_internals import adapt_snakemake, records_jobs
 
 try:
     # Every job parses this file again; only the main process opens the files that the study names.
@@ -36,9 +31,7 @@ try:
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
-ignore_script_dates(WORKFLOW / "workflow" / "scripts")
-wake_once()
-skip_unchanged()
+adapt_snakemake(WORKFLOW / "workflow" / "scripts")
 if workflow.is_main_process:
     for remark in REMARKS:
         logger.warning(remark)

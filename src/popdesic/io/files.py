@@ -194,6 +194,14 @@ def walk_results(results: Path) -> Iterator[tuple[str, list[str], set[str]]]:
         yield folder, sorted({*whole, *names} - hidden), hidden
 
 
+def resized_results(results: Path) -> Iterator[Path]:
+    """Yield result files that have another size than when they were written."""
+    for path in result_files(results):
+        kept = kept_checksum(path)
+        if kept and path.is_file() and kept[1] != str(path.stat().st_size):
+            yield path
+
+
 def checksum_of(path: Path) -> str:
     """Return CRC-32 and size as text, of a file or of all files of a folder with their names.
 

@@ -59,6 +59,13 @@ def records_jobs(workflow) -> bool:
     return bool(remote and remote.immediate_submit)
 
 
+def adapt_snakemake(scripts: Path) -> None:
+    """Replace what of Snakemake would plan needless jobs, or wait; `scripts` is their folder."""
+    ignore_script_dates(scripts)
+    wake_once()
+    skip_unchanged()
+
+
 def ignore_script_dates(folder: Path) -> None:
     """Ignore the modification times of scripts in `folder` when deciding what to rerun.
 

@@ -30,7 +30,7 @@ from ..geography.coordinates import has_places, remark_on_origin
 from ..io.bgzf import find_compression
 from ..io.call_filters import CallFilters
 from ..io.errors import UserError, shorten
-from ..io.files import is_file, path_exists
+from ..io.files import is_file, path_exists, resized_results
 from ..io.formats import is_zarr, read_sample_names, remarks_on, require_readable
 from ..io.text import FIRST_BYTES, opened, read_text
 from ..population.options import check_population
@@ -91,6 +91,7 @@ def validate_study(
     if files:
         remarks += remark_on_absent(study.samples, config["samples"])
         remarks += remark_on_departed(folder, study.order, config["cohorts"])
+        remarks += _remark_on_resized(folder)
     if files and config["epistasis"]["order"]:
         remarks += scan_remarks(config["device"])
     if files and not study.sparse:
@@ -139,6 +140,18 @@ def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
                 first[founder] = first_records(folder / sources[founder][0], haploid, filters)
         refuse_variants_only(first, silent, study.founders)
     return remarks
+
+
+def _remark_on_resized(folder: Path) -> list[str]:
+    """Name results that were cut or edited since they were written: dates alone do not show it."""
+    found = [str(path.relative_to(folder)) for path in resized_results(folder / "results")]
+    if not found:
+        return []
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return [
+        f"{found[0]}{more} changed in size since written, and later results may rest on that; "
+        "popdesic audit lists such files, and audit --repair makes them again."
+    ]
 
 
 def require_writable(folder: Path = Path()) -> None:

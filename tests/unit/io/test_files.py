@@ -11,7 +11,13 @@ from unittest.mock import ANY
 
 import pytest
 
-from popdesic.io.files import atomic_path, carrying_panel, panel_of, write_json
+from popdesic.io.files import (
+    atomic_path,
+    carrying_panel,
+    panel_of,
+    resized_results,
+    write_json,
+)
 from popdesic.io.log import logged
 from popdesic.study.audit import damaged_files
 
@@ -80,6 +86,18 @@ def test_what_a_job_writes_carries_the_panel_of_its_inputs(tmp_path):
     with atomic_path(out) as temporary:
         temporary.write_text("outside of a job")
     assert panel_of(out) == ""
+
+
+def test_results_of_another_size_are_found(tmp_path):
+    for name in ("cut", "longer", "whole"):
+        write_json(tmp_path / f"results/a/{name}.json", {"n": 1})
+    (tmp_path / "results/a/foreign.tsv").write_text("x")
+    assert list(resized_results(tmp_path / "results")) == []
+    (tmp_path / "results/a/cut.json").write_bytes(b"{")
+    with open(tmp_path / "results/a/longer.json", "a") as file:
+        file.write("\n")
+    found = [path.name for path in resized_results(tmp_path / "results")]
+    assert found == ["cut.json", "longer.json"]
 
 
 def test_results_of_two_panels_are_refused(tmp_path, capsys):
