@@ -9,9 +9,6 @@
 # decode its cohort again; a sample that comes back does.
 
 
-from popdesic.cohort.contigs import haploid_policies
-
-
 rule ingest:
     input:
         expand("results/cohorts/{cohort}/raw.bed", cohort=COHORTS),
@@ -41,7 +38,8 @@ rule ingest_cohort:
         key=lambda wildcards: source_key(cohort_sources(STUDY, wildcards.cohort)),
         names=lambda wildcards: names_key(STUDY.names_in_files(wildcards.cohort)),
         sheet=CONFIG["samples"],
-        haploid=haploid_policies(CONFIG["encode"]["haploid"], CONFIG["panel"]["exclude_contigs"]),
+        haploid=CONFIG["encode"]["haploid"],
+        excluded_contigs=CONFIG["panel"]["exclude_contigs"],
         filters=CONFIG["ingest"],
         code=code_of("ingest_cohort"),
     message:

@@ -34,6 +34,7 @@ rule place_profiles:
         source=lambda wildcards: PROFILES[wildcards.kind],
         key=lambda wildcards: source_key([PROFILES[wildcards.kind]]),
         haploid=CONFIG["encode"]["haploid"],
+        excluded_contigs=CONFIG["panel"]["exclude_contigs"],
         filters=CONFIG["ingest"],
         code=code_of("place_profiles"),
     message:

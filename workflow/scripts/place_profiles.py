@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from popdesic.cohort.contigs import haploid_policies
 from popdesic.compare.queries import place_profiles
 from popdesic.io.call_filters import CallFilters
+from popdesic.io.formats import header_contigs
 from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -11,7 +13,11 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.params.source),
         Path(snakemake.input.panel),
         Path(snakemake.output[0]).parent,
-        haploid=snakemake.params.haploid,
+        haploid=haploid_policies(
+            snakemake.params.haploid,
+            snakemake.params.excluded_contigs,
+            header_contigs([snakemake.params.source]),
+        ),
         filters=CallFilters.parse(snakemake.params.filters),
         threads=snakemake.threads,
     )

@@ -130,7 +130,9 @@ class Genome:
 
 
 def haploid_policies(
-    haploid: str | Mapping[str, str], excluded: str | Sequence[str]
+    haploid: str | Mapping[str, str],
+    excluded: str | Sequence[str],
+    contigs: Mapping[str, int],
 ) -> dict[str, str]:
     """How haploid calls of each contig are read, where `error` is the default.
 
@@ -143,7 +145,11 @@ def haploid_policies(
     haploid
         `encode.haploid`; what it says of a contig holds.
     excluded
-        `panel.exclude_contigs`; of ``auto``, the letters of sex chromosomes and mitochondria.
+        `panel.exclude_contigs`; of ``auto``, the letters of sex chromosomes and mitochondria, and
+        the contigs with such a role.
+    contigs
+        `io.formats.header_contigs` of the files that are read, which tell the roles: of ``23``, of
+        ``NC_000023.11``.
     """
     given = {"default": haploid} if isinstance(haploid, str) else dict(haploid)
     if given.get("default", "error") != "error":
@@ -151,6 +157,8 @@ def haploid_policies(
     names = (*SEX, "M", MT) if excluded == AUTO else tuple(excluded)
     plain = [name.removeprefix("chr") for name in names]
     out = [spelt for name in plain for spelt in (name, f"chr{name}")]
+    if excluded == AUTO:
+        out += genome_of(dict.fromkeys(contigs, 0), contigs).excluded(AUTO)
     return dict.fromkeys(out, "diploidize") | given
 
 

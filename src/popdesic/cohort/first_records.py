@@ -216,12 +216,8 @@ def remarks_on_records(
     dropped = ", ".join(f"{name} {number}" for name, number in counts.dropped().items())
     remarks = []
     if counts.filtered:
-        names = ", ".join(f"{name} {number}" for name, number in sorted(counts.filters.items()))
-        remarks.append(
-            f"{source}: {counts.filtered} of {'its' if found.whole else 'the first'} "
-            f"{counts.records} records are dropped, because their FILTER is not PASS ({names}); "
-            "name those to accept in ingest.filter."
-        )
+        which = "its " if found.whole else "the first "
+        remarks.append(f"{source}: {counts.filter_sentence(which)}")
     if not counts.snps:
         none = (
             "has no records"

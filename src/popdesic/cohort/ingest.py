@@ -243,11 +243,7 @@ def _remarks_on_counts(decode: DecodeCounts) -> list[str]:
     """Sentences about records and calls that were not read for what the file says about them."""
     remarks = []
     if decode.filtered:
-        names = ", ".join(f"{name} {number}" for name, number in sorted(decode.filters.items()))
-        remarks.append(
-            f"{decode.filtered} of {decode.records} records were dropped because their FILTER is "
-            f"not PASS ({names}); name those to accept in ingest.filter."
-        )
+        remarks.append(decode.filter_sentence())
     if decode.no_depth:
         remarks.append(
             f"{decode.no_depth} calls 0/0 with a depth (DP) of 0 were set to missing: no read "

@@ -154,6 +154,14 @@ class DecodeCounts:
         counts = {name: n for name, n in counts.items() if n or name not in RARE}
         return counts | {f"filter {name}": n for name, n in sorted(self.filters.items())}
 
+    def filter_sentence(self, which: str = "") -> str:
+        """Say how many records were dropped for their FILTER; `which`: of which records."""
+        names = ", ".join(f"{name} {number}" for name, number in sorted(self.filters.items()))
+        return (
+            f"{self.filtered} of {which}{self.records} records are dropped, because their FILTER "
+            f"is not PASS ({names}); name those to accept in ingest.filter."
+        )
+
     def dropped(self) -> dict[str, int]:
         """Return the number of records that each filter dropped, where it dropped any."""
         return {name: getattr(self, name) for name in DROPS if getattr(self, name)}

@@ -7,6 +7,7 @@ Nothing compiled is imported here, because each job of the workflow reads the sh
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -128,6 +129,34 @@ def read_contigs(source: Path | str) -> list[str]:
     from .vcf_header import read_header
 
     return read_header(path).contigs
+
+
+def header_contigs(sources: Iterable[Path | str]) -> dict[str, int]:
+    """Contigs in the headers of some files, with their lengths; 0: not given.
+
+    PLINK 1 files have no header.
+    """
+    found: dict[str, int] = {}
+    for source in sources:
+        lengths = read_contig_lengths(source)
+        for contig in [*read_contigs(source), *lengths]:
+            found[contig] = found.get(contig) or lengths.get(contig, 0)
+    return found
+
+
+def read_filters(source: Path | str) -> frozenset[str] | None:
+    """Return the names of FILTER that a source's header declares; None: not known (PGEN)."""
+    kind, path = find_format(source)
+    if kind in (PLINK, PGEN):
+        return frozenset() if kind == PLINK else None
+    if kind == ZARR:
+        from .zarr_store import open_store
+
+        group = open_store(path).group
+        return frozenset(map(str, group["filter_id"][:])) if "filter_id" in group else frozenset()
+    from .vcf_header import read_header
+
+    return read_header(path).filters
 
 
 def remarks_on(source: Path | str) -> list[str]:

@@ -32,7 +32,7 @@ class VcfHeader:
 
     `kind` is 'vcf' or 'bcf', `compression` 'none', 'gzip' or 'bgzf'. `text` is the header with LF
     line ends, for BCF only. `lengths` are those of the contigs whose lines give one,
-    `formats` the fields of calls that have a line.
+    `formats` the fields of calls that have a line, and `filters` the names of FILTER.
     """
 
     path: Path
@@ -44,6 +44,7 @@ class VcfHeader:
     text: str = field(default="", repr=False)
     lengths: dict[str, int] = field(default_factory=dict, repr=False)
     formats: frozenset[str] = frozenset()
+    filters: frozenset[str] = frozenset()
 
 
 def read_header(path: Path | str) -> VcfHeader:
@@ -172,7 +173,10 @@ def _parse_header(path: Path, raw: bytes, kind: str, compression: str) -> VcfHea
         )
     contigs = re.findall(r"^##contig=<(?:[^\n]*?,)?ID=([^,>\n]+)", text, re.MULTILINE)
     kept = text if kind == "bcf" else ""
-    formats = re.findall(r"^##FORMAT=<(?:[^\n]*?,)?ID=([^,>\n]+)", text, re.MULTILINE)
+    formats, filters = (
+        frozenset(re.findall(rf"^##{key}=<(?:[^\n]*?,)?ID=([^,>\n]+)", text, re.MULTILINE))
+        for key in ("FORMAT", "FILTER")
+    )
     lengths = contig_lengths(text)
     return VcfHeader(
         path,
@@ -183,5 +187,6 @@ def _parse_header(path: Path, raw: bytes, kind: str, compression: str) -> VcfHea
         len(lines),
         kept,
         lengths,
-        frozenset(formats),
+        formats,
+        filters,
     )

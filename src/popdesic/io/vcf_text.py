@@ -702,6 +702,21 @@ def _same_bytes(text, start_a, end_a, start_b, end_b):
     return True
 
 
+@njit(cache=True, nogil=True)
+def _policy_of(text, start, end, haploid, names, ends, policies):
+    """Return the policy for haploid calls of the contig `text[start:end]`; `haploid` by default."""
+    for contig in range(len(ends)):
+        first = ends[contig - 1] if contig > 0 else 0
+        size = ends[contig] - first
+        if size == end - start:
+            same = True
+            for i in range(size):
+                same &= text[start + i] == names[first + i]
+            if same:
+                return policies[contig]
+    return haploid
+
+
 def dropped_capacity(size, n_samples):
     """Return an upper bound of the dropped records in `size` bytes.
 
@@ -863,7 +878,8 @@ def decode_records(
                 ):
                     continue
                 row = block_rows[n_blocks]
-                in_block[HAPLOID_REF] = 0 if haploid == HAPLOID_DIPLOIDIZE else -1
+                policy = _policy_of(text, tabs[0], tabs[1] - 1, haploid, names, ends, policies)
+                in_block[HAPLOID_REF] = 0 if policy == HAPLOID_DIPLOIDIZE else -1
                 if not _decode_row(
                     text,
                     tabs[9],
@@ -923,16 +939,7 @@ def decode_records(
             return n_sites, n_lines, n_dropped, n_blocks
         gt_alone = tabs[9] - tabs[8] == 3
         row = genotypes[n_sites]
-        policy = haploid
-        for contig in range(len(ends)):
-            first = ends[contig - 1] if contig > 0 else 0
-            size_there = ends[contig] - first
-            if size_there == tabs[1] - 1 - tabs[0]:
-                same = True
-                for i in range(size_there):
-                    same &= text[tabs[0] + i] == names[first + i]
-                if same:
-                    policy = policies[contig]
+        policy = _policy_of(text, tabs[0], tabs[1] - 1, haploid, names, ends, policies)
         genotype_of[HAPLOID_REF], genotype_of[HAPLOID_ALT] = as_ref[policy], as_alt[policy]
         # An allele that is neither of the two is missing where the record has one for it.
         genotype_of[HIGH_ALLELE] = -1 if alt_end < tabs[5] - 1 else -2

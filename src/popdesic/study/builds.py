@@ -11,7 +11,7 @@ from pathlib import Path
 from ..cohort.contigs import HUMAN, build_of, species_of
 from ..cohort.sources import expand_sources
 from ..io.errors import UserError
-from ..io.formats import read_contig_lengths, read_contigs
+from ..io.formats import header_contigs, read_contig_lengths
 from .configuration import CONFIG_PATH
 from .sheets import Study
 
@@ -87,13 +87,7 @@ def contigs_of(study: Study, folder: Path = Path()) -> dict[str, int]:
 
     PLINK 1 files have no header.
     """
-    found: dict[str, int] = {}
-    for cohort in study.order:
-        source = _first_file(study, cohort, folder)
-        lengths = read_contig_lengths(source)
-        for contig in [*read_contigs(source), *lengths]:
-            found[contig] = found.get(contig) or lengths.get(contig, 0)
-    return found
+    return header_contigs(_first_file(study, cohort, folder) for cohort in study.order)
 
 
 def _first_file(study: Study, cohort: str, folder: Path) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..cohort.contigs import haploid_policies
 from ..cohort.drift import MIN_PRESENT, person_difference
 from ..cohort.match import match_sites
 from ..cohort.panel import load_panel
@@ -33,7 +34,7 @@ from ..io.bed import read_bim
 from ..io.call_filters import CallFilters
 from ..io.errors import UserError, shorten, suggestion
 from ..io.files import read_json, write_json
-from ..io.formats import read_sample_names
+from ..io.formats import header_contigs, read_sample_names
 from ..io.tables import read_columns, write_table
 from .builds import require_build
 from .configuration import read_config
@@ -167,7 +168,11 @@ def _encode(
             source,
             PANEL,
             folder,
-            haploid=config["encode"]["haploid"],
+            haploid=haploid_policies(
+                config["encode"]["haploid"],
+                config["panel"]["exclude_contigs"],
+                header_contigs([source]),
+            ),
             filters=CallFilters.parse(config["ingest"]),
             threads=threads,
             impute="none" if method == "none" else "mode",

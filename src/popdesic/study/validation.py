@@ -28,10 +28,17 @@ from ..engine.scan_device import require_gpus, scan_remarks
 from ..epistasis.options import check_epistasis
 from ..geography.coordinates import has_places, remark_on_origin
 from ..io.bgzf import find_compression
-from ..io.call_filters import CallFilters
+from ..io.call_filters import ANY, PASSED, CallFilters
 from ..io.errors import UserError, shorten
 from ..io.files import is_file, path_exists, resized_results
-from ..io.formats import is_zarr, read_sample_names, remarks_on, require_readable
+from ..io.formats import (
+    header_contigs,
+    is_zarr,
+    read_filters,
+    read_sample_names,
+    remarks_on,
+    require_readable,
+)
 from ..io.text import FIRST_BYTES, opened, read_text
 from ..population.options import check_population
 from .builds import check_builds, contigs_of
@@ -102,6 +109,7 @@ def validate_study(
         for source in _sources(study, folder):
             require_readable(source, filters)
         remarks += [remark for source in _sources(study, folder) for remark in remarks_on(source)]
+        remarks += _remark_on_filter_names(filters, _sources(study, folder))
         remarks += _look_at_records(config, study, folder)
         check_builds(study, config["qc"]["build"], folder)
         remarks += remark_on_origin(study.samples, config["samples"])
@@ -119,25 +127,47 @@ def _sources(study: Study, folder: Path) -> list[Path]:
     ]
 
 
+def _remark_on_filter_names(filters: CallFilters, sources: list[Path]) -> list[str]:
+    """Say which names of `ingest.filter` no header declares."""
+    asked = set(filters.accepted) - {ANY, *PASSED}
+    found = [read_filters(source) for source in sources] if asked else []
+    if None in found:
+        return []
+    declared = sorted(set().union(*found) - {*PASSED})
+    if not (unknown := sorted(asked - set(declared))):
+        return []
+    known = f"they declare {shorten(', '.join(declared))}" if declared else "they declare none"
+    return [
+        f"{CONFIG_PATH}: ingest.filter names {shorten(', '.join(unknown))}, which no genotype file "
+        f"declares in a FILTER line of its header ({known}); correct the name, or remove it."
+    ]
+
+
 def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
     """Look at the first records of each cohort that was not decoded yet, in its first file."""
-    haploid = haploid_policies(config["encode"]["haploid"], config["panel"]["exclude_contigs"])
     least = config["distance"]["min_called"]
     sources = {c: expand_sources(study.cohorts.genotypes[c], folder) for c in study.order}
     new = [c for c in study.order if not is_file(folder / f"results/cohorts/{c}/raw.json")]
     filters = CallFilters.parse(config["ingest"])
-    first = {c: first_records(folder / sources[c][0], haploid, filters) for c in new}
+
+    def haploid(cohort: str) -> dict[str, str]:
+        contigs = header_contigs(folder / source for source in sources[cohort])
+        excluded = config["panel"]["exclude_contigs"]
+        return haploid_policies(config["encode"]["haploid"], excluded, contigs)
+
+    first = {c: first_records(folder / sources[c][0], haploid(c), filters) for c in new}
     remarks = []
     for cohort in new:
         path, alone = folder / sources[cohort][0], len(sources[cohort]) == 1
-        remarks += remarks_on_records(path, haploid, alone, least, filters, first[cohort])
+        remarks += remarks_on_records(path, haploid(cohort), alone, least, filters, first[cohort])
         if mask := study.cohorts["callable"][cohort]:
             remarks += remark_on_mask(path, first[cohort], folder / mask, mask)
     silent = [cohort for cohort in new if not said_of_absent(study, cohort)]
     if any(first[cohort].variants_only for cohort in silent):
         for founder in study.founders:
             if founder not in first:
-                first[founder] = first_records(folder / sources[founder][0], haploid, filters)
+                path = folder / sources[founder][0]
+                first[founder] = first_records(path, haploid(founder), filters)
         refuse_variants_only(first, silent, study.founders)
     return remarks
 

@@ -8,6 +8,7 @@ from popdesic.cohort.contigs import haploid_policies
 from popdesic.cohort.first_records import first_records, remarks_on_records
 from popdesic.io.call_filters import CallFilters
 from popdesic.io.errors import UserError
+from popdesic.io.formats import header_contigs
 
 COLUMNS = "#CHROM POS ID REF ALT QUAL FILTER INFO FORMAT a b"
 HEAD = "##fileformat=VCFv4.2\n##contig=<ID=1>\n" + COLUMNS.replace(" ", "\t") + "\n"
@@ -90,17 +91,37 @@ def test_failed_filters_are_said_before_the_run(tmp_path):
 def test_haploid_calls_outside_the_panel_stop_no_run(tmp_path, contig):
     path = vcf(tmp_path, "A C . PASS . GT 0 1/1", SNP)
     with pytest.raises(UserError, match="haploid"):
-        remarks(path, haploid_policies("error", "auto"))
+        remarks(path, haploid_policies("error", "auto", {}))
     path.write_text(path.read_text().replace("\n1\t", f"\n{contig}\t"))
-    remarks(path, haploid_policies("error", "auto"))
+    remarks(path, haploid_policies("error", "auto", {}))
     with pytest.raises(UserError, match="haploid"):  # this contig may enter the panel
-        remarks(path, haploid_policies("error", []))
+        remarks(path, haploid_policies("error", [], {}))
     with pytest.raises(UserError, match="haploid"):  # and here the user decides
-        remarks(path, haploid_policies({contig: "error"}, "auto"))
+        remarks(path, haploid_policies({contig: "error"}, "auto", {}))
+
+
+@pytest.mark.parametrize(
+    ("contig", "length", "stops"),
+    [("23", 0, False), ("NC_000023.11", 156_040_895, False), ("NC_000022.11", 50_818_468, True)],
+)
+def test_haploid_calls_by_the_role_of_a_contig(tmp_path, contig, length, stops):
+    """What the header says of a contig decides, whatever it is called."""
+    path = vcf(tmp_path, "A C . PASS . GT 0 1/1", SNP)
+    size = f",length={length}" if length else ""
+    text = path.read_text().replace("\n1\t", f"\n{contig}\t")
+    path.write_text(text.replace("#CHROM", f"##contig=<ID={contig}{size}>\n#CHROM"))
+    policies = haploid_policies("error", "auto", header_contigs([path]))
+    if stops:
+        with pytest.raises(UserError, match="haploid"):
+            remarks(path, policies)
+    else:
+        assert remarks_on_records(path, policies, False, 0) == []
+    with pytest.raises(UserError, match="haploid"):
+        remarks(path, haploid_policies("error", [], header_contigs([path])))
 
 
 def test_haploid_policies_of_the_user_hold():
-    assert haploid_policies("missing", "auto") == {"default": "missing"}
+    assert haploid_policies("missing", "auto", {}) == {"default": "missing"}
     given = {"X": "missing", "default": "error"}
-    found = haploid_policies(given, ["chrX", "chr7"])
+    found = haploid_policies(given, ["chrX", "chr7"], {})
     assert found == {"chrX": "diploidize", "7": "diploidize", "chr7": "diploidize"} | given

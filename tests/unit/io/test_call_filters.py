@@ -346,3 +346,22 @@ def test_reference_blocks_of_a_gvcf(tmp_path):
         assert set(everywhere[covered[:, 0]].tolist()) == expected
         dropped = load_beside(tmp_path / "raw", DROPPED)
         assert everywhere[dropped.covers(["1"] * 199, everywhere)].tolist() == [103, 104, 105]
+
+
+@pytest.mark.parametrize("kind", ["vcf", "bcf"])
+def test_haploid_reference_blocks_by_contig(tmp_path, kind):
+    rows = [
+        [chrom, "1", ".", "A", "<NON_REF>", ".", ".", "END=50", "GT:DP", *["0:9"] * N_SAMPLES]
+        for chrom in ("1", "X")
+    ]
+    rows.append(["X", "60", ".", "A", "C", ".", ".", ".", "GT:DP", *["1:9"] * N_SAMPLES])
+    lines = "".join("\t".join(row) + "\n" for row in rows)
+    names = "\t".join(f"S{k}" for k in range(N_SAMPLES))
+    head = HEADER.replace("#CHROM", "##contig=<ID=X>\n#CHROM").rstrip("\n")
+    (tmp_path / "in.vcf").write_text(f"{head}\t{names}\n{lines}")
+    command = ["bcftools", "view", "-Ob", "-o", "in.bcf", "in.vcf"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    ingest_cohort(tmp_path / f"in.{kind}", tmp_path / "raw", haploid={"X": "diploidize"})
+    blocks, at = load_beside(tmp_path / "raw", BLOCKS), np.array([9, 9, 51])
+    covered = blocks.covers_samples(["1", "X", "X"], at, np.arange(N_SAMPLES))
+    assert covered.tolist() == [[k == 1] * N_SAMPLES for k in range(3)]
