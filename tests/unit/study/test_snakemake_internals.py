@@ -153,7 +153,7 @@ def test_dates_of_scripts_rerun_nothing(ran):
     other = folder / "other.smk"
     text = other.read_text()
     try:
-        other.write_text(text.replace("adapt_snakemake(", "print("))
+        other.write_text(text.replace("ignore_script_dates(", "print("))
         assert "Code has changed" in run(folder, "--dry-run")
     finally:
         other.write_text(text)
