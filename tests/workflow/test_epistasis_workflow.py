@@ -180,6 +180,6 @@ def test_cases_are_scanned_with_their_covariates(study, tmp_path):
     shutil.copytree(study["folder"], folder, symlinks=True)
     write(folder, units=3, score="residuals")
     ran = finished(snakemake(folder, "epistasis"))
-    assert ran["scan_epistasis"] == 6  # the plan is new
+    assert ran["scan_epistasis"] == 3  # the plan of triples comes out with the bytes that it had
     pairs = hits(folder, "pairs")
     assert pairs.sites[0] == set(PAIR) and pairs.p_interaction[0] < 1e-4
