@@ -416,7 +416,7 @@ def test_sites_chosen_by_frequency_stop_the_run(tmp_path, way, founder):
         rates = np.array([row.mean() / 2 for row in first.genotypes])
         here = np.array([site[2] in listed for site in first.sites])
         share = here[(rates >= 0.25) & (rates <= 0.5)].mean()
-        assert f"it lists {share:.0%} of those" in text
+        assert f"but lists {share:.0%} of those" in text
         value = 2 * rates * (1 - rates)
         assert f"heterozygosity by {value[here].mean() / value.mean() - 1:+.0%}" in text
         assert f"lacks {int((~here).sum())} of {len(here)} sites" in text

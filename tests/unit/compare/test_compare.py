@@ -505,7 +505,7 @@ def test_mixtures_find_their_contributors(planted, query_folder, tmp_path):
 
 
 def test_query_without_joint_sites_gives_a_one_sentence_error(planted, query_folder, tmp_path):
-    with pytest.raises(UserError, match=r"'known' has fewer than .* = 950 jointly called sites"):
+    with pytest.raises(UserError, match=r"'known' has fewer than .* = 900 jointly called sites"):
         queries.search_queries(
             query_folder,
             planted["folders"],
@@ -513,7 +513,7 @@ def test_query_without_joint_sites_gives_a_one_sentence_error(planted, query_fol
             tmp_path / "found.tsv",
             BACKEND,
             top=1,
-            min_called=950,
+            min_called=900,
             resolution=ALL_TOLD,
             error_rate=0.005,
         )

@@ -345,7 +345,7 @@ def test_a_tree_of_unknown_distances_is_refused(tmp_path):
     assert lengths.max() > 0
     with pytest.raises(UserError, match="'N00' and 'N01' share fewer than"):
         export_trees_and_matrices(
-            tmp_path / "d", ["phylip"], tmp_path, **(options | {"min_called": 31})
+            tmp_path / "d", ["phylip"], tmp_path, **(options | {"min_called": 30})
         )
 
 
