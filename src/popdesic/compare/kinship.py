@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,8 @@ from ..engine.terms import KINSHIP, Planes
 from ..io.errors import UserError
 from ..io.tables import read_table, write_table
 from .resolution import DUPLICATE, FIRST, SECOND, THIRD, Resolution
+
+Node = TypeVar("Node", int, str)
 
 #: Where the limit between parent and child and full siblings lies, as a share of the way from the
 #: opposite homozygotes of parents (genotyping errors) to those of siblings (`parent_limit`). Nearer
@@ -382,17 +385,17 @@ def related_newcomers(
     return own - {left[i] for i in unrelated_set(len(left), inner)}
 
 
-def unrelated_set(n: int, edges: list[tuple[int, int]]) -> list[int]:
-    """A maximum independent set: samples without an edge between any two.
-
-    Exact for connected groups of up to EXACT_GROUP samples. In larger groups, the sample with the
-    fewest remaining relatives is taken repeatedly. Ties go to the first sample.
-    """
-    neighbours: dict[int, set[int]] = {}
+def neighbours_of(edges: Iterable[tuple[Node, Node]]) -> dict[Node, set[Node]]:
+    """Those that each node of any edge is joined to."""
+    neighbours: dict[Node, set[Node]] = {}
     for a, b in edges:
         neighbours.setdefault(a, set()).add(b)
         neighbours.setdefault(b, set()).add(a)
-    kept = [i for i in range(n) if i not in neighbours]
+    return neighbours
+
+
+def connected_groups(neighbours: Mapping[Node, set[Node]]) -> Iterator[set[Node]]:
+    """Yield connected groups of nodes, that of the first node first."""
     waiting = set(neighbours)
     while waiting:
         group, frontier = set(), [min(waiting)]
@@ -402,6 +405,18 @@ def unrelated_set(n: int, edges: list[tuple[int, int]]) -> list[int]:
                 group.add(node)
                 frontier += neighbours[node] - group
         waiting -= group
+        yield group
+
+
+def unrelated_set(n: int, edges: list[tuple[int, int]]) -> list[int]:
+    """A maximum independent set: samples without an edge between any two.
+
+    Exact for connected groups of up to EXACT_GROUP samples. In larger groups, the sample with the
+    fewest remaining relatives is taken repeatedly. Ties go to the first sample.
+    """
+    neighbours = neighbours_of(edges)
+    kept = [i for i in range(n) if i not in neighbours]
+    for group in connected_groups(neighbours):
         kept += (
             _largest(frozenset(group), neighbours)
             if len(group) <= EXACT_GROUP

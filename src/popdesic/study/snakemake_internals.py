@@ -55,8 +55,7 @@ def records_jobs(workflow) -> bool:
     """Whether this process writes the records of jobs."""
     if workflow.is_main_process:
         return True
-    remote = workflow.remote_execution_settings
-    return bool(remote and remote.immediate_submit)
+    return _submits_at_once(workflow)
 
 
 def adapt_snakemake(scripts: Path) -> None:

@@ -6,6 +6,7 @@ Both report a problem in the same way: one sentence that names the file, the row
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -150,6 +151,7 @@ def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
     new = [c for c in study.order if not is_file(folder / f"results/cohorts/{c}/raw.json")]
     filters = CallFilters.parse(config["ingest"])
 
+    @functools.cache
     def haploid(cohort: str) -> dict[str, str]:
         contigs = header_contigs(folder / source for source in sources[cohort])
         excluded = config["panel"]["exclude_contigs"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ...compare.kinship import SAME, untold_cohorts
+from ...compare.kinship import SAME, connected_groups, neighbours_of, untold_cohorts
 from ...compare.resolution import Resolution, load_resolution
 from ...io.files import read_json
 from ...io.tables import read_table
@@ -83,21 +83,12 @@ def _sibship_findings(results: Path) -> list[Finding]:
         return []
     table = read_table(path)
     table = table[table.relation.isin(["full siblings", "first degree or closer"])]
-    neighbours: dict[str, set[str]] = {}
-    for a, b in zip(table.sample_a, table.sample_b, strict=True):
-        neighbours.setdefault(a, set()).add(b)
-        neighbours.setdefault(b, set()).add(a)
-    waiting, sizes = set(neighbours), []
-    while waiting:
-        group, frontier = set(), [min(waiting)]
-        while frontier:
-            name = frontier.pop()
-            if name not in group:
-                group.add(name)
-                frontier += neighbours[name] - group
-        waiting -= group
-        if sum(len(neighbours[name]) for name in group) >= COMPLETE * len(group) * (len(group) - 1):
-            sizes.append(len(group))
+    neighbours = neighbours_of(zip(table.sample_a, table.sample_b, strict=True))
+    sizes = [
+        len(group)
+        for group in connected_groups(neighbours)
+        if sum(len(neighbours[name]) for name in group) >= COMPLETE * len(group) * (len(group) - 1)
+    ]
     large = sorted((size for size in sizes if size >= SIBSHIP), reverse=True)
     if not large:
         return []
