@@ -12,14 +12,18 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import dropwhile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..io.errors import UserError
 from ..io.files import read_json
 from ..io.places import RESOURCES
 from ..io.sites import canonical_contig, contig_order
+
+if TYPE_CHECKING:
+    from ..io.batches import SiteBatch
 
 TABLE = RESOURCES / "assemblies.tsv"
 #: Builds of which regions are known (`qc.build`).
@@ -238,6 +242,64 @@ def plain_name(contig: str) -> str:
     """Name of a chromosome in capitals, without `chr` and zeros in front, of an accession too."""
     name = re.sub(r"^(CHROMOSOME|CHROM)[_.]?(?=.)", "", canonical_contig(contig).upper())
     return _accession(name)[1] or (re.sub(r"^0+(?=[0-9A-Z])", "", name))
+
+
+class Spellings:
+    """Gives each contig of a cohort one name: that of its first site, in whatever file.
+
+    `1` and `chr1` are the same contig, and `chrM` and `MT` (`io.sites.canonical_contig`).
+
+    Attributes
+    ----------
+    other : dict
+        Names that are not used, and those that stand for them.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}
+        self._chromosomes: dict[str, tuple[str, str, object]] = {}
+        self.other: dict[str, str] = {}
+
+    def of(self, name: str, source: object) -> str:
+        """The name to use for one that a file has.
+
+        Raises
+        ------
+        UserError
+            Another name of the cohort looks like that of the same chromosome (`01`,
+            `NC_000001.11`), but perhaps of another assembly.
+        """
+        canonical = canonical_contig(name)
+        if (used := self._first.get(canonical)) is not None:
+            if used != name:
+                self.other[name] = used
+            return used
+        plain = plain_name(name)
+        if plain.isdigit() or plain in SEX or plain == MT:
+            known = self._chromosomes.setdefault(plain, (canonical, name, source))
+            if known[0] != canonical:
+                where = "" if str(known[2]) == str(source) else f" in {known[2]}"
+                raise UserError(
+                    f"{source}: contig {name} looks like the chromosome that is named {known[1]}"
+                    f"{where}; the files of a cohort must be of one assembly and name a chromosome "
+                    "alike, so rename one of them (bcftools annotate --rename-chrs)."
+                )
+        self._first[canonical] = name
+        return name
+
+    def of_batch(self, batch: SiteBatch, source: object) -> SiteBatch:
+        """A batch of sites with these names."""
+        names = {name: self.of(name, source) for name in dict.fromkeys(batch.chrom)}
+        if all(name == used for name, used in names.items()):
+            return batch
+        return replace(batch, chrom=[names[name] for name in batch.chrom])
+
+    def sentences(self) -> list[str]:
+        """One on contigs with several names, if there are any."""
+        if not self.other:
+            return []
+        pairs = ", ".join(f"{name} as {used}" for name, used in self.other.items())
+        return [f"Contigs with two names are written with that of their first site: {pairs}."]
 
 
 def _accession(name: str) -> tuple[str, str]:

@@ -9,16 +9,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..io.batches import DecodeCounts, SiteBatch
+from ..io.batches import CHUNK_BYTES, DecodeCounts, SiteBatch
 from ..io.call_filters import CallFilters
 from ..io.errors import UserError
 from ..io.formats import PGEN, PLINK, ZARR, find_format
 from .absent import MAX_ABSENT, MAX_REFERENCE_ONLY, MIN_SITES, measure_lack, refuse_lack
 from .callable import read_bed
+from .contigs import Spellings
 from .match import Places
 
 #: Larger masks are read by jobs alone: this takes about a second.
 MAX_MASK_BYTES = 20_000_000
+#: Bytes decoded of all files of a study together, and the least of each, however many there are.
+ALL_BYTES, LEAST_BYTES = 64 << 20, 64 << 10
 
 
 class _EnoughError(Exception):
@@ -37,7 +40,7 @@ class _FirstPiece(DecodeCounts):
 
 @dataclass(frozen=True)
 class FirstRecords:
-    """Counts of a file's first records, up to about 2 MB, and whether they are all it has.
+    """Counts of the first records of a file, or of several, and whether they are all there is.
 
     `batch` holds those that are read: SNPs; None if there are none.
     """
@@ -64,6 +67,7 @@ def first_records(
     source: Path | str,
     haploid: str | Mapping[str, str] = "error",
     filters: CallFilters = CallFilters(),  # noqa: B008 (frozen)
+    n_bytes: int = CHUNK_BYTES,
 ) -> FirstRecords:
     """Decode the first records of a source, in any format.
 
@@ -71,6 +75,8 @@ def first_records(
     ----------
     haploid, filters
         As `ingest.ingest_cohort` takes them.
+    n_bytes : int
+        About as much text, or rows of PLINK 1 files, is decoded; of others a chunk.
 
     Raises
     ------
@@ -78,7 +84,7 @@ def first_records(
         One of them cannot be read: a haploid or polyploid call, no GT, and the like.
     """
     counts, batch = _FirstPiece(), None
-    stream = _open(source, counts, haploid, filters)
+    stream = _open(source, counts, haploid, filters, n_bytes)
     try:
         batch = next(stream, None)
         whole = next(stream, None) is None
@@ -89,12 +95,46 @@ def first_records(
     return FirstRecords(counts, whole, batch)
 
 
-def _open(source, counts: DecodeCounts, haploid, filters: CallFilters) -> Iterator[SiteBatch]:
+def bytes_each(n_files: int) -> int:
+    """Bytes of each file's first records, so that many files take no longer than a few."""
+    return max(LEAST_BYTES, min(CHUNK_BYTES, ALL_BYTES // max(n_files, 1)))
+
+
+def join_records(sources: Sequence[Path | str], found: Sequence[FirstRecords]) -> FirstRecords:
+    """The first records of a cohort's files as those of one file, in their order.
+
+    Raises
+    ------
+    UserError
+        The files spell a chromosome in different ways (`contigs.Spellings`).
+    """
+    counts, batches, spellings = DecodeCounts(), [], Spellings()
+    for source, one in zip(sources, found, strict=True):
+        counts.merge(one.counts)
+        if one.batch is not None:
+            batches.append(spellings.of_batch(one.batch, source))
+    batch = None
+    if batches:
+        names = {
+            name: [value for one in batches for value in getattr(one, name)]
+            for name in ("chrom", "id", "ref", "alt")
+        }
+        arrays = {
+            name: np.concatenate([getattr(one, name) for one in batches])
+            for name in ("pos", "rows", "line")
+        }
+        batch = SiteBatch(**names, **arrays, n_samples=batches[0].n_samples)
+    return FirstRecords(counts, all(one.whole for one in found), batch)
+
+
+def _open(
+    source, counts: DecodeCounts, haploid, filters: CallFilters, n_bytes: int
+) -> Iterator[SiteBatch]:
     kind, place = find_format(source)
     if kind == PLINK:
         from ..io.plink import stream_plink
 
-        return stream_plink(place, counts)
+        return stream_plink(place, counts, _chunk_bytes=n_bytes)
     if kind == PGEN:
         from ..io.pgen import stream_pgen
 
@@ -105,7 +145,9 @@ def _open(source, counts: DecodeCounts, haploid, filters: CallFilters) -> Iterat
         return stream_zarr(place, counts, haploid=haploid, filters=filters, threads=1)
     from ..io.vcf import stream_sites
 
-    return stream_sites(place, haploid=haploid, filters=filters, counts=counts)
+    return stream_sites(
+        place, haploid=haploid, filters=filters, counts=counts, _chunk_bytes=n_bytes
+    )
 
 
 def refuse_variants_only(
@@ -188,54 +230,71 @@ def _sites_of(batch: SiteBatch) -> pd.DataFrame:
 
 
 def remarks_on_records(
-    source: Path | str,
-    haploid: str | Mapping[str, str],
-    alone: bool,
-    min_called: int,
-    filters: CallFilters = CallFilters(),  # noqa: B008 (frozen)
-    found: FirstRecords | None = None,
+    sources: Sequence[Path | str], found: Sequence[FirstRecords], min_called: int
 ) -> list[str]:
-    """Possible mistakes that the first records of a file show.
+    """Possible mistakes that the first records of a cohort's files show.
 
     Parameters
     ----------
-    alone : bool
-        Whether the file is the only one of its cohort.
+    found : sequence of FirstRecords
+        Of each source.
     min_called : int
         `distance.min_called`.
-    found : FirstRecords, optional
-        If they were read before.
 
     Raises
     ------
     UserError
-        As `first_records`; or the file has no biallelic SNP, and its cohort no other file.
+        No file has a biallelic SNP.
     """
-    found = found or first_records(source, haploid, filters)
-    counts = found.counts
-    dropped = ", ".join(f"{name} {number}" for name, number in counts.dropped().items())
     remarks = []
-    if counts.filtered:
-        which = "its " if found.whole else "the first "
-        remarks.append(f"{source}: {counts.filter_sentence(which)}")
-    if not counts.snps:
-        none = (
-            "has no records"
-            if not counts.records
-            else (
-                f"none of {'its' if found.whole else 'the first'} {counts.records} records is a "
-                f"biallelic SNP (dropped: {dropped})"
+    if failed := [k for k, one in enumerate(found) if one.counts.filtered]:
+        counts, whole = _counts_of(found, failed)
+        sentence = counts.filter_sentence(_which(failed, whole))
+        remarks.append(f"{_named(sources, failed)}: {sentence}")
+    empty = [k for k, one in enumerate(found) if not one.counts.snps]
+    _, whole = _counts_of(found, range(len(found)))
+    for none in (
+        [k for k in empty if found[k].counts.records],
+        [k for k in empty if not found[k].counts.records],
+    ):
+        if not none:
+            continue
+        counts, all_of_them = _counts_of(found, none)
+        dropped = ", ".join(f"{name} {number}" for name, number in counts.dropped().items())
+        sentence = f"{_named(sources, none)} {'has' if len(none) == 1 else 'have'} no records"
+        if counts.records:
+            sentence = (
+                f"{_named(sources, none)}: none of {_which(none, all_of_them)}{counts.records} "
+                f"records is a biallelic SNP (dropped: {dropped})"
             )
-        )
-        sentence = f"{source}: {none}" if counts.records else f"{source} {none}"
-        if found.whole and alone:
+        if whole and len(empty) == len(found):
             raise UserError(f"{sentence}; give a file with SNPs.")
-        return [*remarks, f"{sentence}; only SNPs are read."]
-    if found.whole and alone and counts.snps < min_called:
-        return [
-            *remarks,
-            f"{source} has {counts.snps} biallelic SNPs, fewer than distance.min_called "
-            f"({min_called}): on a panel of more sites none of its samples can be compared, and on "
-            "a smaller one distances are coarse; give more sites, or lower distance.min_called.",
-        ]
+        remarks.append(f"{sentence}; only SNPs are read.")
+    n_snps = sum(one.counts.snps for one in found)
+    if whole and 0 < n_snps < min_called:
+        every = range(len(found))
+        remarks.append(
+            f"{_named(sources, every)} {'has' if len(found) == 1 else 'have'} {n_snps} biallelic "
+            f"SNPs, fewer than distance.min_called ({min_called}): on a panel of more sites none "
+            "of its samples can be compared, and on a smaller one distances are coarse; give more "
+            "sites, or lower distance.min_called."
+        )
     return remarks
+
+
+def _counts_of(found: Sequence[FirstRecords], chosen: Collection[int]) -> tuple[DecodeCounts, bool]:
+    """Counts of some files together, and whether all their records were read."""
+    counts = DecodeCounts()
+    for k in chosen:
+        counts.merge(found[k].counts)
+    return counts, all(found[k].whole for k in chosen)
+
+
+def _which(chosen: Collection[int], whole: bool) -> str:
+    """Which records of some files were counted: the begin of their number."""
+    return ("its " if len(chosen) == 1 else "their ") if whole else "the first "
+
+
+def _named(sources: Sequence[Path | str], chosen: Sequence[int]) -> str:
+    more = f" and {len(chosen) - 1} more of the cohort's files" if len(chosen) > 1 else ""
+    return f"{sources[chosen[0]]}{more}"

@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from itertools import chain, compress, islice
+from itertools import compress, islice
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +32,7 @@ from ..io.sites import canonical_contig
 from ..io.vcf import stream_sites
 from .absent import REFERENCE_ONLY
 from .callable import BLOCKS, DROPPED, Callable
+from .contigs import Spellings
 from .sources import files_within, names_key, require_same_samples, source_files
 
 #: Contigs without sites of which the length is kept, the longest ones: chromosomes, not scaffolds.
@@ -140,7 +141,10 @@ def ingest_cohort(
             for end in (".bed", ".bim", ".fam")
         )
         fam_path.write_text(fam, "utf-8")
-        batches = chain.from_iterable(source.batches for source in opened)
+        spellings = Spellings()
+        batches = (
+            spellings.of_batch(batch, source.path) for source in opened for batch in source.batches
+        )
         reference_only = ReferenceOnly()
         batches = map(reference_only.count, batches)
         if len(kept) < len(samples):
@@ -157,7 +161,7 @@ def ingest_cohort(
         ]:
             raise UserError(f"{changed[0]} was changed while it was read; run again.")
         digest = digest_files([bed_path, bim_path, fam_path])
-    remarks = _remarks_on_counts(decode)
+    remarks = _remarks_on_counts(decode) + spellings.sentences()
     remarks += [remark for path in paths for remark in remarks_on(path)]
     removed = decode.removed[kept] if len(decode.removed) else np.zeros(len(kept), np.int64)
     known = {BLOCKS: _block_intervals(decode, kept), DROPPED: _dropped_intervals(decode)}
@@ -175,7 +179,7 @@ def ingest_cohort(
             "source_bytes": sum(file.stat().st_size for file in files),
             "haploid": haploid,
             "digest": digest,
-            "contigs": _contigs(paths, reach),
+            "contigs": _contigs(paths, reach, spellings.other),
             # A site whose ALT calls a limit removed was listed because it varies.
             REFERENCE_ONLY: max(0, reference_only.sites - decode.made_reference),
             "removed_calls": {samples[k]: int(n) for k, n in zip(kept, removed, strict=True) if n},
@@ -223,15 +227,17 @@ def _noting_reach(batches: Iterator[SiteBatch], reach: dict[str, int]) -> Iterat
         yield batch
 
 
-def _contigs(paths: Sequence[Path], reach: dict[str, int]) -> dict[str, tuple[int, int]]:
+def _contigs(
+    paths: Sequence[Path], reach: dict[str, int], used: Mapping[str, str]
+) -> dict[str, tuple[int, int]]:
     """Largest position of a site (0: none) and length in a header (0: none) of each contig.
 
-    Of contigs without sites the MOST_LENGTHS longest.
+    Of contigs without sites the MOST_LENGTHS longest. `used`: `Spellings.other`.
     """
     lengths: dict[str, int] = {}
     for path in paths:
         for name, length in read_contig_lengths(path).items():
-            lengths.setdefault(name, length)
+            lengths.setdefault(used.get(name, name), length)
     others = sorted((name for name in lengths if name not in reach), key=lambda n: -lengths[n])
     return {
         name: (reach.get(name, 0), lengths.get(name, 0))

@@ -35,9 +35,9 @@ def is_ambiguous(ref: pd.Series, alt: pd.Series) -> np.ndarray:
 
 
 def canonical_contig(name: str) -> str:
-    """Return the name without a leading `chr`: `chr1` and `1` are the same contig."""
+    """Return the name without a leading `chr`, MT for M: `chr1` and `1` are the same contig."""
     bare = name[3:] if name.lower().startswith("chr") else name
-    return bare or name
+    return "MT" if bare == "M" else bare or name
 
 
 def canonical_contigs(names: pd.Series) -> np.ndarray:

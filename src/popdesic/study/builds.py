@@ -17,7 +17,7 @@ from .sheets import Study
 
 
 def check_builds(study: Study, build: str, folder: Path = Path()) -> None:
-    """Compare the builds of the cohorts' first files with each other and with `qc.build`.
+    """Compare the builds of the cohorts' files with each other and with `qc.build`.
 
     Raises
     ------
@@ -27,9 +27,8 @@ def check_builds(study: Study, build: str, folder: Path = Path()) -> None:
     """
     if build == "none":
         return
-    found: dict[str, str] = {}
-    for cohort in study.order:
-        source = _first_file(study, cohort, folder)
+    found: dict[str, tuple[Path, str]] = {}
+    for source, cohort in _files(study, folder):
         lengths = read_contig_lengths(source)
         if (told := build_of(lengths)) is None:
             continue
@@ -41,12 +40,16 @@ def check_builds(study: Study, build: str, folder: Path = Path()) -> None:
                 f"{own if own in HUMAN else 'any'}, or to none if the header is out of date, which "
                 "compares no lengths."
             )
-        found.setdefault(own, cohort)
+        found.setdefault(own, (source, cohort))
     if len(found) > 1:
-        places = " and ".join(f"{named(own)} (cohort {cohort})" for own, cohort in found.items())
+        alone = len({cohort for _, cohort in found.values()}) == len(found)
+        places = " and ".join(
+            f"{named(own)} ({f'cohort {cohort}' if alone else source})"
+            for own, (source, cohort) in found.items()
+        )
         raise UserError(
             f"Headers give contigs the lengths of different genome builds, {places}, and sites are "
-            "matched by position; lift one cohort over to the build of the other, or correct its "
+            "matched by position; lift one over to the build of the other, or correct its "
             "header (bcftools reheader --fai) if that was done, or set qc.build to none, which "
             "compares no lengths."
         )
@@ -71,9 +74,10 @@ def require_build(source: Path, study: Study, build: str, folder: Path = Path())
     known = {build} if build in HUMAN else set()
     if told and not known:
         for cohort in study.order:
-            with contextlib.suppress(UserError, OSError):  # a cohort's own file may be gone
-                lengths = read_contig_lengths(_first_file(study, cohort, folder))
-                known |= {found[0]} if (found := build_of(lengths)) else set()
+            with contextlib.suppress(UserError, OSError):  # a cohort's own files may be gone
+                for path in _files_of(study, cohort, folder):
+                    found = build_of(read_contig_lengths(path))
+                    known |= {found[0]} if found else set()
     if told and known and told[0] not in known:
         raise UserError(
             f"{source} gives contig {told[1]} the length that it has in "
@@ -83,12 +87,17 @@ def require_build(source: Path, study: Study, build: str, folder: Path = Path())
 
 
 def contigs_of(study: Study, folder: Path = Path()) -> dict[str, int]:
-    """Contigs in the headers of the cohorts' first files, with their lengths; 0: not given.
+    """Contigs in the headers of the cohorts' files, with their lengths; 0: not given.
 
     PLINK 1 files have no header.
     """
-    return header_contigs(_first_file(study, cohort, folder) for cohort in study.order)
+    return header_contigs(source for source, _ in _files(study, folder))
 
 
-def _first_file(study: Study, cohort: str, folder: Path) -> Path:
-    return folder / expand_sources(study.cohorts.genotypes[cohort], folder)[0]
+def _files(study: Study, folder: Path) -> list[tuple[Path, str]]:
+    """Files of all cohorts, each with its cohort."""
+    return [(path, cohort) for cohort in study.order for path in _files_of(study, cohort, folder)]
+
+
+def _files_of(study: Study, cohort: str, folder: Path) -> list[Path]:
+    return [folder / one for one in expand_sources(study.cohorts.genotypes[cohort], folder)]

@@ -6,7 +6,6 @@ Both report a problem in the same way: one sentence that names the file, the row
 
 from __future__ import annotations
 
-import functools
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,10 @@ from pathlib import Path
 from ..cohort.callable import read_bed
 from ..cohort.contigs import genome_of, haploid_policies, read_assembly_report
 from ..cohort.first_records import (
+    FirstRecords,
+    bytes_each,
     first_records,
+    join_records,
     refuse_variants_only,
     remark_on_mask,
     remarks_on_records,
@@ -145,31 +147,37 @@ def _remark_on_filter_names(filters: CallFilters, sources: list[Path]) -> list[s
 
 
 def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
-    """Look at the first records of each cohort that was not decoded yet, in its first file."""
+    """Look at the first records of all files of each cohort that was not decoded yet."""
     least = config["distance"]["min_called"]
-    sources = {c: expand_sources(study.cohorts.genotypes[c], folder) for c in study.order}
+    sources = {
+        c: [folder / one for one in expand_sources(study.cohorts.genotypes[c], folder)]
+        for c in study.order
+    }
     new = [c for c in study.order if not is_file(folder / f"results/cohorts/{c}/raw.json")]
     filters = CallFilters.parse(config["ingest"])
+    n_bytes = bytes_each(sum(len(sources[cohort]) for cohort in new))
 
-    @functools.cache
-    def haploid(cohort: str) -> dict[str, str]:
-        contigs = header_contigs(folder / source for source in sources[cohort])
-        excluded = config["panel"]["exclude_contigs"]
-        return haploid_policies(config["encode"]["haploid"], excluded, contigs)
+    def of_cohort(cohort: str) -> list[FirstRecords]:
+        haploid = haploid_policies(
+            config["encode"]["haploid"],
+            config["panel"]["exclude_contigs"],
+            header_contigs(sources[cohort]),
+        )
+        return [first_records(path, haploid, filters, n_bytes) for path in sources[cohort]]
 
-    first = {c: first_records(folder / sources[c][0], haploid(c), filters) for c in new}
-    remarks = []
+    remarks, first = [], {}
     for cohort in new:
-        path, alone = folder / sources[cohort][0], len(sources[cohort]) == 1
-        remarks += remarks_on_records(path, haploid(cohort), alone, least, filters, first[cohort])
+        found = of_cohort(cohort)
+        first[cohort] = join_records(sources[cohort], found)
+        remarks += remarks_on_records(sources[cohort], found, least)
         if mask := study.cohorts["callable"][cohort]:
+            path = sources[cohort][0]
             remarks += remark_on_mask(path, first[cohort], folder / mask, mask)
     silent = [cohort for cohort in new if not said_of_absent(study, cohort)]
     if any(first[cohort].variants_only for cohort in silent):
         for founder in study.founders:
             if founder not in first:
-                path = folder / sources[founder][0]
-                first[founder] = first_records(path, haploid(founder), filters)
+                first[founder] = join_records(sources[founder], of_cohort(founder))
         refuse_variants_only(first, silent, study.founders)
     return remarks
 

@@ -25,8 +25,9 @@ SNP = "A C . PASS . GT 0/1 1/1"
 INDEL = "AT A . PASS . GT 0/1 1/1"
 
 
-def remarks(path, haploid="error", alone=True, least=2):
-    return remarks_on_records(path, haploid, alone, least)
+def remarks(*paths, haploid="error", least=2, filters=CallFilters()):  # noqa: B008 (frozen)
+    found = [first_records(path, haploid, filters) for path in paths]
+    return remarks_on_records(paths, found, least)
 
 
 @pytest.mark.parametrize(
@@ -44,14 +45,16 @@ def test_calls_that_stop_a_run(tmp_path, row, words):
 
 def test_haploid_calls_pass_where_the_configuration_reads_them(tmp_path):
     path = vcf(tmp_path, "A C . PASS . GT 0 1", SNP)
-    assert remarks(path, "diploidize") == []
+    assert remarks(path, haploid="diploidize") == []
     assert first_records(path, "diploidize").counts.haploid_calls == 2
 
 
 def test_files_of_indels_alone(tmp_path):
     with pytest.raises(UserError, match=r"none of its 3 records .*indel 3\); give a file"):
         remarks(vcf(tmp_path, INDEL, repeat=3))
-    (remark,) = remarks(vcf(tmp_path, INDEL, repeat=3), alone=False)
+    path = vcf(tmp_path, INDEL, repeat=3).rename(tmp_path / "other.vcf")
+    (remark,) = remarks(vcf(tmp_path, SNP, SNP), path)
+    assert remark.startswith(str(path))
     assert "none of its 3 records is a biallelic SNP (dropped: indel 3); only SNPs" in remark
     path = vcf(tmp_path, INDEL, repeat=200_000)
     (remark,) = remarks(path)
@@ -66,7 +69,10 @@ def test_too_few_sites(tmp_path):
     assert remarks(vcf(tmp_path, SNP, SNP)) == []
     (remark,) = remarks(vcf(tmp_path, SNP, INDEL))
     assert "has 1 biallelic SNPs, fewer than distance.min_called (2)" in remark
-    assert remarks(vcf(tmp_path, SNP), alone=False) == []
+    other = vcf(tmp_path, SNP).rename(tmp_path / "other.vcf")
+    assert remarks(other, vcf(tmp_path, SNP)) == []
+    (remark,) = remarks(other, vcf(tmp_path, SNP), least=3)
+    assert "1 more of the cohort's files have 2 biallelic SNPs" in remark
     genotypes = np.zeros((9, 4), np.int8)
     write_plink(tmp_path / "two", genotypes, list("abcd"))
     (remark,) = remarks(tmp_path / "two", least=10)
@@ -80,24 +86,24 @@ def test_failed_filters_are_said_before_the_run(tmp_path):
     marks = ["PASS", "LowQual", "LowQual", "q10;LowQual", "."] * 40
     rows = [f"1\t{k + 1}\t.\tA\tC\t.\t{mark}\t.\tGT\t0/1\n" for k, mark in enumerate(marks)]
     path.write_text(head + "".join(rows))
-    (remark,) = remarks_on_records(path, "error", True, 10)
+    (remark,) = remarks(path, least=10)
     assert "120 of its 200 records are dropped" in remark and "LowQual 120, q10 40" in remark
-    (remark,) = remarks_on_records(path, "error", True, 10, CallFilters(("LowQual",)))
+    (remark,) = remarks(path, least=10, filters=CallFilters(("LowQual",)))
     assert "40 of its 200" in remark
-    assert remarks_on_records(path, "error", True, 10, CallFilters(("*",))) == []
+    assert remarks(path, least=10, filters=CallFilters(("*",))) == []
 
 
 @pytest.mark.parametrize("contig", ["X", "chrX", "Y", "chrM", "MT"])
 def test_haploid_calls_outside_the_panel_stop_no_run(tmp_path, contig):
     path = vcf(tmp_path, "A C . PASS . GT 0 1/1", SNP)
     with pytest.raises(UserError, match="haploid"):
-        remarks(path, haploid_policies("error", "auto", {}))
+        remarks(path, haploid=haploid_policies("error", "auto", {}))
     path.write_text(path.read_text().replace("\n1\t", f"\n{contig}\t"))
-    remarks(path, haploid_policies("error", "auto", {}))
+    remarks(path, haploid=haploid_policies("error", "auto", {}))
     with pytest.raises(UserError, match="haploid"):  # this contig may enter the panel
-        remarks(path, haploid_policies("error", [], {}))
+        remarks(path, haploid=haploid_policies("error", [], {}))
     with pytest.raises(UserError, match="haploid"):  # and here the user decides
-        remarks(path, haploid_policies({contig: "error"}, "auto", {}))
+        remarks(path, haploid=haploid_policies({contig: "error"}, "auto", {}))
 
 
 @pytest.mark.parametrize(
@@ -113,11 +119,11 @@ def test_haploid_calls_by_the_role_of_a_contig(tmp_path, contig, length, stops):
     policies = haploid_policies("error", "auto", header_contigs([path]))
     if stops:
         with pytest.raises(UserError, match="haploid"):
-            remarks(path, policies)
+            remarks(path, haploid=policies)
     else:
-        assert remarks_on_records(path, policies, False, 0) == []
+        assert remarks(path, haploid=policies, least=0) == []
     with pytest.raises(UserError, match="haploid"):
-        remarks(path, haploid_policies("error", [], header_contigs([path])))
+        remarks(path, haploid=haploid_policies("error", [], header_contigs([path])))
 
 
 def test_haploid_policies_of_the_user_hold():
