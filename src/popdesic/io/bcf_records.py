@@ -337,6 +337,52 @@ def _read_number(data, p, kind):
 
 
 @njit(cache=True, nogil=True)
+def _read_text(data, p, end, which):
+    """Return number `which` (0 or 1) of a text between commas, as `vcf_text` reads it from VCF."""
+    while which > 0 and p < end:
+        which -= data[p] == 44
+        p += 1
+    negative = p < end and data[p] == 45
+    p += p < end and (data[p] == 45 or data[p] == 43)
+    value = 0.0
+    scale = 1.0
+    digits = 0
+    point = False
+    while p < end and (48 <= data[p] <= 57 or (data[p] == 46 and not point)):
+        if data[p] == 46:
+            point = True
+        else:
+            value = 10 * value + (data[p] - 48)
+            scale *= 10 if point else 1
+            digits += 1
+        p += 1
+    if digits == 0:
+        return np.nan
+    value /= scale
+    if p + 1 < end and (data[p] == 101 or data[p] == 69):
+        below = data[p + 1] == 45
+        p += 1 + (data[p + 1] == 45 or data[p + 1] == 43)
+        exponent = 0
+        while p < end and 48 <= data[p] <= 57:
+            exponent = min(10 * exponent + (data[p] - 48), 400)
+            p += 1
+        value *= 10.0 ** (-exponent if below else exponent)
+    return -value if negative else value
+
+
+@njit(cache=True, nogil=True)
+def _value(data, places, kinds, widths, k, sample, which):
+    """Return number `which` of field `k` of a call, NaN if there is none; a field may be text."""
+    step = widths[k] * _SIZES[kinds[k]]
+    at = places[k] + sample * step
+    if kinds[k] == CHAR:
+        return _read_text(data, at, at + step, which)
+    if widths[k] <= which:
+        return np.nan
+    return _read_number(data, at + which * _SIZES[kinds[k]], kinds[k])
+
+
+@njit(cache=True, nogil=True)
 def _passes(data, p, end, accepted):
     """Whether all filters of the typed list at `p` are accepted (bool by key); damaged: True."""
     kind, length, p = _read_type(data, p, end)
@@ -409,20 +455,13 @@ def _limit_calls(
         if row[sample] < 0 or (row[sample] > 0 and not any_limit):
             continue
         fault = 0
-        dp = gq = np.nan
-        if widths[1] > 0:
-            step = widths[1] * _SIZES[kinds[1]]
-            dp = _read_number(data, places[1] + sample * step, kinds[1])
-        if widths[0] > 0:
-            step = widths[0] * _SIZES[kinds[0]]
-            gq = _read_number(data, places[0] + sample * step, kinds[0])
+        dp = _value(data, places, kinds, widths, 1, sample, 0)
+        gq = _value(data, places, kinds, widths, 0, sample, 0)
         imputed = False  # `vcf_text._is_imputed`
         if row[sample] == 0 and dp == 0:
             imputed = _is_phased(data, gt_start, gt_kind, gt_width, sample) == 1
             for k in (4, 5):
-                if widths[k] > 0:
-                    at = places[k] + sample * widths[k] * _SIZES[kinds[k]]
-                    imputed |= not np.isnan(_read_number(data, at, kinds[k]))
+                imputed |= not np.isnan(_value(data, places, kinds, widths, k, sample, 0))
         if row[sample] == 0 and dp == 0 and not imputed:
             fault = NO_DEPTH
         elif limits[MIN_DP] > 0 and dp < limits[MIN_DP]:
@@ -431,11 +470,9 @@ def _limit_calls(
             fault = HIGH_DP
         elif limits[MIN_GQ] > 0 and gq < limits[MIN_GQ]:
             fault = LOW_GQ
-        elif row[sample] == 1 and limits[MIN_BALANCE] > 0 and widths[2] > 1:
-            size = _SIZES[kinds[2]]
-            at = places[2] + sample * widths[2] * size
-            first = _read_number(data, at, kinds[2])
-            second = _read_number(data, at + size, kinds[2])
+        elif row[sample] == 1 and limits[MIN_BALANCE] > 0:
+            first = _value(data, places, kinds, widths, 2, sample, 0)
+            second = _value(data, places, kinds, widths, 2, sample, 1)
             if first + second > 0 and min(first, second) < limits[MIN_BALANCE] * (first + second):
                 fault = UNBALANCED
         if fault > 0:
@@ -593,8 +630,6 @@ def decode_records(
             for k in range(6):
                 if key == keys[k + 1] and widths[k] == 0:
                     kinds[k], widths[k], places[k] = _read_type(data, p, end)
-                    if kinds[k] == CHAR:
-                        widths[k] = 0
             p = skip_value(data, p, end, n_samples)
             if p < 0:
                 return n_sites, n_dropped, n_blocks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,9 @@ from .zarr_store import (
     damaged,
     open_store,
 )
+
+#: A number at the start of a text, as VCF is read.
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def stream_zarr(
@@ -97,7 +101,9 @@ def _read_block(
     if calls.dtype != np.int8:  # all alleles beyond the first ALT, and below -2, are refused
         calls = calls.clip(-3, 2).astype(np.int8)
     sites = _sites(store, start, contig, pos, site_id, alleles)
-    if (failed := marks.get("variant_filter")) is not None and failed.shape[1:] == (len(names),):
+    if (failed := marks.get("variant_filter")) is not None:
+        if failed.shape[1:] != (len(names),):
+            raise damaged(store.path, ValueError("variant_filter has other filters than filter_id"))
         sites["filter"] = [
             ";".join(name for name, is_set in zip(names, row, strict=True) if is_set)
             for row in failed.tolist()
@@ -115,7 +121,7 @@ def _read_block(
     if not refused[0] and (genotypes[lone] > 0).any():
         row, sample = np.argwhere(genotypes[lone] > 0)[0]
         refused[:] = codes.HIGH_ALLELE, kept[lone][row], sample
-    if "call_DP" in marks and (marks["call_DP"] == 0).any():
+    if "call_DP" in marks and _is_zero(marks["call_DP"]).any():
         try:
             marks |= {name: np.asarray(group[name][part]) for name in IMPUTED if name in group}
         except FAULTS as error:
@@ -157,35 +163,31 @@ def _limit_calls(
     counts: DecodeCounts,
 ) -> None:
     """Make calls of `genotypes` (n_kept, n_samples) missing by depth, quality and reads."""
-    none = np.zeros(genotypes.shape, bool)
-    if "call_DP" in marks:
-        none = (genotypes == 0) & (marks["call_DP"][kept] == 0)
-    if not filters.limits()[1:].any() and not none.any():
-        return
 
-    def of(name: str) -> np.ndarray:
+    def of(name: str, which: int = 0) -> np.ndarray:
         if name not in marks:
             return np.full(genotypes.shape, np.nan)
-        values = marks[name][kept].astype(np.float64)
-        return np.where(values < 0, np.nan, values)
+        return _numbers(marks[name][kept], which)
 
+    none = np.zeros(genotypes.shape, bool)
+    if "call_DP" in marks:
+        none = (genotypes == 0) & _is_zero(marks["call_DP"][kept])
+    if not filters.limits()[1:].any() and not none.any():
+        return
     open_calls = genotypes >= 0
     faults = {"no_depth": none}
     if faults["no_depth"].any():  # not of those that are phased or state GP or DS
         faults["no_depth"] &= ~(phased[kept] & ((calls[kept] > FILL).sum(axis=2) == 2))
         for name in IMPUTED:
-            if name in marks:
-                value = marks[name][kept].reshape(*genotypes.shape, -1)[:, :, 0]
-                faults["no_depth"] &= np.isnan(value) if value.dtype.kind == "f" else value < 0
+            faults["no_depth"] &= np.isnan(of(name))
     if filters.min_dp:
         faults["low_dp"] = of("call_DP") < filters.min_dp
     if filters.max_dp:
         faults["high_dp"] = of("call_DP") > filters.max_dp
     if filters.min_gq:
         faults["low_gq"] = of("call_GQ") < filters.min_gq
-    reads = marks.get("call_AD")
-    if filters.min_allele_balance and reads is not None and reads.ndim == 3 and reads.shape[2] > 1:
-        ref, alt = np.moveaxis(of("call_AD")[:, :, :2], 2, 0)
+    if filters.min_allele_balance:
+        ref, alt = of("call_AD"), of("call_AD", 1)
         least = filters.min_allele_balance * (ref + alt)
         faults["unbalanced"] = (genotypes == 1) & (ref + alt > 0) & (np.minimum(ref, alt) < least)
     for name, fault in faults.items():
@@ -205,6 +207,37 @@ def _limit_calls(
     varied = (genotypes > 0).any(axis=1)
     genotypes[removed] = -1
     counts.made_reference += int((varied & _ref_alone(genotypes)).sum())
+
+
+def _numbers(values: np.ndarray, which: int) -> np.ndarray:
+    """Number `which` of each call's field, NaN if there is none: float64 (n_sites, n_samples).
+
+    `values` : (n_sites, n_samples) or (n_sites, n_samples, n_numbers), of numbers or of text, by
+    Number and Type of the field in the VCF's header.
+    """
+    values = values.reshape(*values.shape[:2], -1)
+    if values.dtype.kind in "biuf":
+        if which >= values.shape[2]:
+            return np.full(values.shape[:2], np.nan)
+        numbers = values[:, :, which].astype(np.float64)
+        return np.where(numbers < 0, np.nan, numbers)
+    texts = [",".join(filter(None, map(str, call))) for row in values.tolist() for call in row]
+    known = {text: _number(text, which) for text in set(texts)}
+    return np.array([known[text] for text in texts], np.float64).reshape(values.shape[:2])
+
+
+def _is_zero(values: np.ndarray) -> np.ndarray:
+    """Whether the first number of each call's field is 0: bool (n_sites, n_samples)."""
+    if values.dtype.kind in "biuf":
+        return values.reshape(*values.shape[:2], -1)[:, :, 0] == 0
+    return _numbers(values, 0) == 0
+
+
+def _number(text: str, which: int) -> float:
+    """Number `which` of a text between commas, NaN if there is none."""
+    part = (text.split(",") + [""] * which)[which]
+    found = NUMBER.match(part)
+    return float(found[0]) if found else np.nan
 
 
 def _ref_alone(genotypes: np.ndarray) -> np.ndarray:

@@ -81,7 +81,8 @@ def open_store(path: Path | str) -> Store:
                 "again with bio2zarr (vcf2zarr convert)."
             )
         calls = group[CALLS]
-        names = ["sample_id", "contig_id", CALLS, *SITE_ARRAYS, *({PHASE} & arrays)]
+        names = ["sample_id", "contig_id", CALLS, *SITE_ARRAYS]
+        names += [name for name in (PHASE, *MARKS, *IMPUTED) if name in arrays]
         for name in NEVER_EMPTY:
             _require_whole(path, name, group[name])
         for name in names:
@@ -96,8 +97,9 @@ def open_store(path: Path | str) -> Store:
     except FAULTS as error:
         raise damaged(path, error) from None
     n_sites = shapes[CALLS][0]
-    odd = [name for name in SITE_ARRAYS if shapes[name][0] != n_sites]
-    odd += [name for name in (PHASE,) if shapes.get(name, shapes[CALLS][:2]) != shapes[CALLS][:2]]
+    of_calls = [name for name in names if name.startswith("call_")]
+    odd = [name for name in names[3:] if shapes[name][:1] != (n_sites,)]
+    odd += [name for name in of_calls if shapes[name][1:2] != shapes[CALLS][1:2]]
     if len(shapes[CALLS]) != 3 or shapes[CALLS][1] != len(samples) or odd:
         raise UserError(
             f"{path}: the array {odd[0] if odd else CALLS} does not have the size of the others; "
