@@ -141,7 +141,7 @@ def scan(
 
         - ``rank``, ``score``;
         - ``tests``: what p of the interaction is multiplied by. With ``interaction``, fewer than
-          all combinations where the sites have main effects, and a ninth more elsewhere;
+          all combinations where the sites have main effects, and up to a ninth more elsewhere;
         - ``p_interaction``: how often a scan of this size has a combination with as strong an
           interaction by chance (p of the combination's likelihood ratio, drawn under the model
           without interaction, times ``tests``, at most 1); ``p_association``: the same for any

@@ -81,13 +81,13 @@ def describe_genotypes(config: dict) -> str:
     limit = config["impute"]["min_r2"]
     parts = []
     if by_value[CALLED]:
-        parts.append(f"called genotypes in {_listed(by_value[CALLED])}")
+        parts.append(f"Called genotypes are used for {_listed(by_value[CALLED])}.")
     if by_value[IMPUTED]:
         parts.append(
-            f"missing calls imputed where r² is at least {limit:g} in {_listed(by_value[IMPUTED])}"
+            f"Missing calls are imputed for {_listed(by_value[IMPUTED])}, where r² is at least "
+            f"{limit:g}."
         )
-    text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]}."
+    return " ".join(parts)
 
 
 def _listed(names: list[str]) -> str:

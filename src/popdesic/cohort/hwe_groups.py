@@ -25,7 +25,7 @@ COMMON, MOST_SITES, LEAST_SITES = 0.05, 50_000, 20
 FIFTH, DEPARTS = 0.2, 2 * 0.8416
 #: Label of the samples without a population, or of one with fewer than LEAST_SAMPLES.
 REST = "NA"
-UNLABELLED = f"no population label, or one of fewer than {LEAST_SAMPLES} samples of a cohort"
+UNLABELLED = f"no population label, or one with fewer than {LEAST_SAMPLES} samples in their cohort"
 FEW = (
     "too few heterozygotes at many sites, as with inbreeding, selfing, haploid samples or several "
     "populations under one label"

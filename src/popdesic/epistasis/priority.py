@@ -10,7 +10,7 @@ The sites are ranked by their main effects. All combinations share 1 - `SHARE` o
 equally. The rest goes in equal parts to those whose last site is among the first 2, 4, 8, 16, ...
 and not before (of triples: 4, 8, ...), shared equally in each group. So a pair of the two strongest
 sites of half a million is corrected for about 200 tests instead of 10^11, and a pair of sites
-without main effects for a tenth more than all of them.
+without main effects for up to a ninth more than all of them.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def search_density(sites: pd.DataFrame, used: np.ndarray, limits: RunLimits) -> 
 
     A run has `min_sites` sites that are at most `kb_per_site` apart on average, and no larger gap
     than `max_gap_kb`; so each run overlaps as many sites in a row that fulfil both. Of the
-    distances between neighbouring sites those within such stretches are counted.
+    distances between neighbouring sites those within such stretches of at least `min_kb` count.
 
     Parameters
     ----------
@@ -116,7 +116,10 @@ def search_density(sites: pd.DataFrame, used: np.ndarray, limits: RunLimits) -> 
         change = np.zeros(len(gaps) + 1, np.int64)
         np.add.at(change, starts[fits], 1)
         np.add.at(change, starts[fits] + n - 1, -1)
-        inside += int(gaps[np.cumsum(change)[:-1] > 0].sum())
+        covered = np.cumsum(change)[:-1] > 0
+        stretch = np.cumsum(np.diff(covered, prepend=False))  # odd where covered
+        long = np.bincount(stretch, np.where(covered, gaps, 0)) >= limits.min_kb * 1000 - 1
+        inside += int(gaps[covered & long[stretch]].sum())
     steps = np.concatenate(steps) if steps else np.empty(0, np.int64)
     usual = float(np.median(steps)) / 1000 if len(steps) else np.nan
     shortest = max(limits.min_kb, 0.0 if np.isnan(usual) else n * usual)

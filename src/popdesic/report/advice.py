@@ -9,7 +9,7 @@ from .findings import Finding
 #: What to do, by topic, those first that change results most. A topic with a heading before a
 #: colon ("Epistasis: strata") is found by its last part.
 ADVICE = {
-    "Duplicates": "Exclude one sample of each pair (column exclude), unless they are twins.",
+    "Duplicates": "Exclude one of each pair (column exclude), unless they are twins or clones.",
     "Very similar samples": "Add identity to compare.analyses, and look at the closest pairs.",
     "Deleted cohorts": "Delete what is left of each (popdesic forget --cohort).",
     "Sex": "Compare sheet and files for swapped samples before reading anything about them.",
@@ -25,9 +25,15 @@ ADVICE = {
     "Missing calls": "Raise panel.min_call_rate, or name these sites in the BED of panel.exclude.",
     "Samples left out": "Genotype them again or exclude them, or change the limit named above.",
     "No structure": "Do not read groups into any map of this study.",
-    "LD reaches beyond its window": "Widen the window of embedding.ld_prune as described.",
+    "LD reaches beyond its window": (
+        "Widen the window of embedding.ld_prune, for example to 5 Mb, and raise "
+        "epistasis.min_distance_bp."
+    ),
     "An axis of one region": "Do not read this axis as ancestry; read the others.",
     "Relatives": "Read their kinships as upper limits, or add founders of their ancestry.",
+    "Kinship fails": "Do not read kinship in this cohort; duplicates are found all the same.",
+    "One founder population": "Do not compare heterozygosity of founders and newcomers, or let "
+    "cohorts of each ancestry be founders.",
     "Kinship": "Read relatives beyond the resolved degrees as candidates; more sites resolve them.",
     "Identity": "Add sites that are not in LD to the panel.",
     "Imputation": "Follow the sentence above, then run again: only what depends on it is computed.",

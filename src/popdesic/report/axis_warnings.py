@@ -1,4 +1,4 @@
-"""Whether the axes of the PCA show the ancestry of people, or something else."""
+"""Whether the axes of the PCA show ancestry, or something else."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ def axis_warnings(axes: dict) -> list[tuple[str, str]]:
                 f"Sites of the PCA that are just more than {axes['ld_window']} apart still have a "
                 f"mean r² of {left:.2f} above chance, as in crosses, inbred lines and after a "
                 "recent bottleneck: these sites are not independent, and components may show long "
-                "haplotypes. Widen the window of embedding.ld_prune (such as 5 Mb), and "
-                "epistasis.min_distance_bp.",
+                "haplotypes.",
             )
         )
     for region in axes["regions"]:
@@ -38,7 +37,7 @@ def axis_warnings(axes: dict) -> list[tuple[str, str]]:
                 "An axis of one region",
                 f"PC{region['axis']} reflects one region, {place}: "
                 f"{percent(region['share'])} of its squared loadings are there and "
-                f"{percent(region['expected'])} of the sites. It sorts people by what they carry "
+                f"{percent(region['expected'])} of the sites. It sorts samples by what they carry "
                 "in that region, such as an inversion, and not by ancestry.",
             )
         )

@@ -91,6 +91,7 @@ def find_problems(
         *hardy_weinberg(pd.concat(map(read_table, groups), ignore_index=True)),
         *(_alike(close) if same is None else _duplicates(same)),
         *_cohorts(outcome, min_call_rate),
+        *_one_founder_population(outcome, color_by),
         *_swaps(outcome),
         *_strands(outcome),
         *_absent(outcome),
@@ -207,7 +208,7 @@ def _few_sites(n_sites: int, min_called: int) -> list[Finding]:
 
 
 def _duplicates(same: pd.DataFrame) -> list[Finding]:
-    """People with more than one sample, by the identity of their genotypes."""
+    """Samples with the genotypes of another."""
     if not len(same):
         return []
     pairs = [f"{row.sample_a} and {row.sample_b}" for row in same.itertuples()]
@@ -216,9 +217,8 @@ def _duplicates(same: pd.DataFrame) -> list[Finding]:
         Finding(
             "warning",
             "Duplicates",
-            f"{number(n)} samples are genotypically identical to another: {_listed(pairs)}. Unless "
-            "you expect identical twins or clones, keep one sample of each pair: duplicates count "
-            "twice in allele frequencies and serve as bridges in the geodesics.",
+            f"{number(n)} samples are genotypically identical to another: {_listed(pairs)}. "
+            "Duplicates count twice in allele frequencies and serve as bridges in the geodesics.",
         )
     ]
 
@@ -282,6 +282,23 @@ def _cohorts(outcome: Outcome, min_call_rate: float) -> list[Finding]:
     return found
 
 
+def _one_founder_population(outcome: Outcome, color_by: str) -> list[Finding]:
+    """Newcomers of other ancestry beside founders of one: the choice of sites favours these."""
+    other = [cohort for cohort in outcome.newcomers if has_drifted(outcome, cohort)]
+    founders = outcome.samples[outcome.samples.cohort.isin(outcome.founders)]
+    labels = set(founders.get(color_by, pd.Series(dtype=str))) - set(UNKNOWN)
+    if not other or len(labels) > 1 or not (labels or len(outcome.founders) == 1):
+        return []
+    one = f"have the label {labels.pop()}" if labels else f"are of cohort {outcome.founders[0]}"
+    text = (
+        f"All founders {one}. The panel holds sites that vary among them, so heterozygosity, "
+        "nucleotide diversity and F_ROH cannot be compared with those of "
+        f"{'cohort' if len(other) == 1 else 'cohorts'} {join(other)}: founders look more diverse, "
+        "and the order can be reversed."
+    )
+    return [Finding("warning", "One founder population", text)]
+
+
 def _encoded(outcome: Outcome) -> Iterator[tuple[str, pd.Series]]:
     """Each cohort and its counts of the stage encode, by step."""
     rows = outcome.summary[outcome.summary.stage == "encode"]
@@ -319,7 +336,7 @@ def _strands(outcome: Outcome) -> list[Finding]:
             f"{number(turned)} of {plural(present, 'panel site')} of cohort {cohort} are on the "
             "opposite strand and were flipped"
         )
-        if told := int(counts.get((cohort, "strand_by_frequency"), 0)):
+        if told := int(counts.get("strand_by_frequency", 0)):
             text += f"; {plural(told, 'A/T or C/G site')} oriented by allele frequency"
         if lost:
             text += f"; {plural(lost, 'A/T and C/G site')}, where strands look alike, are missing"

@@ -95,7 +95,10 @@ def choose_map(outcome: Outcome, stems: list[str]) -> Choice:
     if not known:
         name = others[0] if others else "pca"
         return Choice(
-            name, "There are too few samples to measure the quality of the maps.", headings, rows
+            name,
+            "There are too few samples to measure trustworthiness and continuity.",
+            headings,
+            rows,
         )
     best = max(scores[stem] for stem in known)
     chosen = next(stem for stem in known if scores[stem] > best - TIE)

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from ..io.places import TEMPLATES
 from .outcome import Outcome
 from .registry import Figure
-from .words import SPACES, describe_way, number
+from .words import SPACES, describe_way, number, singular
 
 #: Figures with a larger SVG are embedded as PNG.
 MAX_INLINE_BYTES = 400_000
@@ -121,7 +121,7 @@ def describe_figure(
     title = title or figure.title
     shows, read, limits = read_caption(figure.caption)
     body = "" if twin else embed_figure(folder / figure.name, f"{title}. {shows}")
-    filled = figure.sizes.format(**sizes)
+    filled = singular(figure.sizes.format(**sizes))
     return FigureText(figure.name, figure.part, title, shows, read, limits, filled, body, twin)
 
 

@@ -10,11 +10,19 @@ from .words import number, plural
 LIMIT = 0.05
 
 
-def isolation_words(about: dict[str, Any]) -> str:
+def isolation_words(about: dict[str, Any], structure: dict[str, Any] | None = None) -> str:
     """What the tests say; isolation by distance only where groups cannot explain it.
 
     Over all pairs, groups that live apart, or are mixed in shares that differ by place, give the
     same correlation. So where there are several communities, the test within these must agree.
+    Where no gap separates some, the test for a cline must.
+
+    Parameters
+    ----------
+    about : dict
+        `geography/isolation.json`.
+    structure : dict, optional
+        `communities/communities.json`.
     """
     found = about.get("all")
     if not found:
@@ -41,6 +49,12 @@ def isolation_words(about: dict[str, Any]) -> str:
         return (
             f"{text}. Communities were not inferred, so groups that live apart may explain this: "
             "it is not called isolation by distance."
+        )
+    cline = (structure or {}).get("cline")
+    if communities == 1 and cline and not cline["passed"]:
+        return (
+            f"{text}. It is not called isolation by distance: samples do not spread as along a "
+            "gradient, and families or admixture that differ by place give the same pattern."
         )
     if communities == 1:
         return f"{text}: isolation by distance."

@@ -70,6 +70,8 @@ def kin_verdict(results: Path, min_kinship: float) -> str | None:
     other = _others(results, king.total())
     if said:
         text = f"{' and '.join(said)}.{other}"
+    elif other and found and not set(DEGREES) & set(found.degrees):
+        return f"KING-robust kinship cannot identify relatives on this panel.{other}{but}"
     elif other:
         text = f"KING-robust kinship lists no relatives.{other}"
     else:

@@ -15,6 +15,7 @@ from ..ibd.degrees import surely_close
 from ..io.files import read_json
 from ..io.version import __version__
 from .outcome import Outcome
+from .pagedata import is_drawn
 from .words import join, number, plural
 
 #: What to cite, by key.
@@ -196,7 +197,9 @@ def describe_methods(outcome: Outcome, configuration: dict, names: list[str]) ->
     if "population" in names:
         path = outcome.folder / "population/ancestry.json"
         components = read_json(path)["k"] if path.exists() else 0
-        paragraphs.append(_populations(configuration["population"], components, cite))
+        measured = outcome.folder / "population/summary.json"
+        about = read_json(measured) if measured.exists() else {"blocks": 0}
+        paragraphs.append(_populations(configuration["population"], about, components, cite))
     if "geography" in names:
         paragraphs.append(
             "Isolation by distance was tested by permuting places with all their samples "
@@ -257,8 +260,8 @@ def _distances(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
 def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _Citations) -> str:
     axes, embedding = outcome.axes, configuration["embedding"]
     left_out = []
-    if axes["ld_r2"]:
-        left_out.append(f"LD pruned at r² = {axes['ld_r2']:g}")
+    if axes["ld_r2"] and axes["ld_r2"] < 1:
+        left_out.append(f"LD pruned at r² = {axes['ld_r2']:.3g}")
     if axes["sites"]["long_range_ld"]:
         left_out.append("without regions of long-range LD")
     chosen = f" ({', '.join(left_out)})" if left_out else ""
@@ -277,7 +280,9 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
             f"signs flipped at random, in blocks of {STRETCH // 1_000_000} Mb of each sample "
             f"{cite('signs')}."
         )
-    maps = [f"UMAP {cite('umap')} ({embedding['umap_neighbors']} neighbours)"]
+    maps = []
+    if any(is_drawn(path) for path in (outcome.folder / "embedding").glob("umap.*.alpha*.tsv")):
+        maps.append(f"UMAP {cite('umap')} ({embedding['umap_neighbors']} neighbours)")
     maps.append(f"principal coordinates {cite('pcoa')}")
     text += f" The geodesics were mapped by {' and '.join(maps)}."
     methods = configuration["communities"]["methods"]
@@ -345,18 +350,23 @@ def _segments(outcome: Outcome, options: dict[str, Any], cite: _Citations) -> st
     )
 
 
-def _populations(options: dict[str, Any], components: int, cite: _Citations) -> str:
+def _populations(
+    options: dict[str, Any], about: dict[str, Any], components: int, cite: _Citations
+) -> str:
+    """What was estimated; `about` is `population/summary.json`."""
     analyses, said = options["analyses"], []
-    if "differentiation" in analyses:
+    if about.get("pairs"):
         said.append(
             f"F_ST was estimated by Hudson's estimator as a ratio of averages {cite('fst')}, and "
             f"by that of Weir and Cockerham {cite('wc')}."
         )
-    if "f_statistics" in analyses:
-        said.append(f"f2, f3 and f4 were estimated as in {cite('f')}.")
-    if said:
+    if about.get("f2_sites"):
+        measured = ["f2", *(name for name in ("f3", "f4") if about.get(f"{name}_tests"))]
+        verb = "was" if len(measured) == 1 else "were"
+        said.append(f"{join(measured)} {verb} estimated as in {cite('f')}.")
+    if said and about["blocks"] > 1:
         said.append(f"Standard errors are from a jackknife over blocks of {options['block']}.")
-    if "runs" in analyses:
+    if "runs" in analyses and not about.get("runs_too_sparse"):
         said.append(
             f"Runs of homozygosity were found by sliding windows as in PLINK {cite('runs')}."
         )

@@ -63,7 +63,7 @@ class Figure:
 
 
 _PAIRS = "{n_compared}, {n_pairs} pairs."
-_MAPS = "{n} samples; PCA axes from {n_on_axes} unrelated founders and {n_axis_sites} sites."
+_MAPS = "{n} samples; PCA axes from {n_on_axes} founders and {n_axis_sites} sites."
 _SHARED = "{n} samples, {n_pairs} pairs. Segments are at least {min_cm} cM long."
 
 
@@ -148,7 +148,7 @@ def community_figures(methods: Sequence[str]) -> list[Figure]:
 
 def comparison_figures(analyses: Sequence[str]) -> list[Figure]:
     """Figures of `compare.analyses`; `source` names the table of each."""
-    founders = "Founder samples (only unrelated ones if embedding.max_kinship is set)."
+    founders = "{ld_founders}."
     figures = [
         ("kinship", "Kinship of close pairs", "{n_close} pairs.", "kinship", "kinship"),
         ("ld_decay", "LD decay", founders, "decay", "ld"),
@@ -188,7 +188,7 @@ def epistasis_figures(orders: Sequence[int], trait: str = "") -> list[Figure]:
 def power_figures(models: object, trait: str = "") -> list[Figure]:
     """Figure of `epistasis.power`, if it has models; not drawn of phenotypes that are numbers."""
     sizes = "{n_controls} controls, {n_cases} cases."
-    name, title = _of_trait("power", trait), _titled("Power by number of people", trait)
+    name, title = _of_trait("power", trait), _titled("Power by number of samples", trait)
     return [Figure(name, "draw_power", "Epistasis", title, "power", sizes)] if models else []
 
 
@@ -256,7 +256,11 @@ def population_figures(analyses: Sequence[str]) -> list[Figure]:
 def ibd_figures(enabled: bool) -> list[Figure]:
     """Figures of `ibd`, if segments are sought."""
     drawn = (
-        ("ibd", "Pairs by shared segments", "{n_ibd_pairs} pairs share {n_ibd_segments} segments."),
+        (
+            "ibd",
+            "Pairs by shared segments",
+            "{n_ibd_segments} segments shared by {n_ibd_pairs} pairs.",
+        ),
         ("families", "Families", "{n_ibd_close}."),
     )
     figures = [

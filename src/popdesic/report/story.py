@@ -266,8 +266,10 @@ def _populations(results: Path) -> list[Sentence]:
     if values.isna().all():
         return []
     most, least = pairs.loc[values.idxmax()], pairs.loc[values.idxmin()]
-    text = f"{most.population1} and {most.population2} differ most (F_ST {_with_error(most)})"
-    if len(pairs) > 1:
+    if len(pairs) == 1:
+        text = f"F_ST between {most.population1} and {most.population2} is {_with_error(most)}"
+    else:
+        text = f"{most.population1} and {most.population2} differ most (F_ST {_with_error(most)})"
         text += f", {least.population1} and {least.population2} least ({_with_error(least)})"
     found = about.get("admixed") or []
     if found:
@@ -338,7 +340,8 @@ def _geography(results: Path) -> list[Sentence]:
     about = _read(results / "geography/isolation.json")
     if not about.get("all"):
         return []
-    return [Sentence("Geography", isolation_words(about), "geography")]
+    structure = _read(results / "communities/communities.json")
+    return [Sentence("Geography", isolation_words(about, structure), "geography")]
 
 
 def _interactions(sections: dict[str, Any]) -> list[Sentence]:

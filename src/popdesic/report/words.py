@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..cohort.panel_steps import PanelStep
 
 #: What each count of `qc/summary.tsv` is, with its unit, by stage and step.
@@ -249,6 +251,12 @@ def join(words: list[str], longest: int = 20) -> str:
     if len(words) > longest:
         return f"{', '.join(words[:longest])} and {number(len(words) - longest)} more"
     return ", ".join(words[:-1]) + (" and " if len(words) > 1 else "") + "".join(words[-1:])
+
+
+def singular(text: str) -> str:
+    """Counts of one in a text of counts: `1 samples` becomes `1 sample`."""
+    text = re.sub(r"(?<![\d\u202f.])1 communities\b", "1 community", text)
+    return re.sub(r"(?<![\d\u202f.])1 ((?:founder )?[a-z]+)s\b", r"1 \1", text)
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:

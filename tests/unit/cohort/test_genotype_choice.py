@@ -35,7 +35,7 @@ BEAGLE = {"method": "beagle"}
 def test_called_is_the_default_everywhere():
     config = load_config({})
     assert set(genotype_stems(config).values()) == {"genotypes"}
-    assert describe_genotypes(config) == "Called genotypes in LD and PCA."
+    assert describe_genotypes(config) == "Called genotypes are used for LD and PCA."
     assert imputed_cohorts(config, ["a", "b"], ["a"]) == []
 
 
@@ -60,11 +60,13 @@ def test_the_sentence_names_the_stages_that_run():
     keys = "epistasis.genotypes", "export.genotypes"
     config = load_config(config_of(*keys, impute=BEAGLE | {"min_r2": 0.5}, **blocks))
     assert describe_genotypes(config) == (
-        "Called genotypes in LD and PCA; missing calls imputed where r² is at least 0.5 in "
-        "epistasis scans and exports of the panel."
+        "Called genotypes are used for LD and PCA. Missing calls are imputed for epistasis scans "
+        "and exports of the panel, where r² is at least 0.5."
     )
     config = load_config(config_of("embedding.genotypes", impute=BEAGLE, compare={"analyses": []}))
-    assert describe_genotypes(config) == "Missing calls imputed where r² is at least 0.8 in PCA."
+    assert describe_genotypes(config) == (
+        "Missing calls are imputed for PCA, where r² is at least 0.8."
+    )
 
 
 def test_only_cohorts_that_a_stage_reads_are_imputed():

@@ -223,3 +223,15 @@ def test_few_sites_are_never_dense_enough():
     sites = pd.DataFrame({"chrom": ["1"] * 60 + ["2"] * 60, "pos": [*range(1000, 1060)] * 2})
     assert search_density(sites, np.ones(120, bool), RunLimits()).searched == 0
     assert search_density(sites[:1], np.ones(1, bool), RunLimits()).searched == 0
+
+
+@pytest.mark.parametrize(("kb", "searched"), [(1000, 0.0), (745, 1.0)])
+def test_stretches_shorter_than_a_run_are_not_searched(kb, searched):
+    """150 dense sites over 745 kb hold no run of 1 Mb; a gap does not join two such stretches."""
+    pos = np.concatenate([np.arange(150) * 5_000, 5_000_000 + np.arange(150) * 5_000]) + 1
+    sites = pd.DataFrame({"chrom": "1", "pos": pos})
+    limits = RunLimits(min_kb=kb, min_sites=50)
+    found = search_density(sites, np.ones(300, bool), limits).searched
+    assert found == pytest.approx(searched * 2 * 745 / (5000 + 745))
+    alone = search_density(sites[:150], np.ones(150, bool), limits).searched
+    assert alone == searched

@@ -59,7 +59,8 @@ def test_warnings_are_ranked_and_notes_left_out():
 def test_ld_beyond_its_window_is_said_where_it_is_much():
     axes = {"significant": 2, "level": 0.05, "regions": [], "shifts": [], "ld_window": "500 kb"}
     ((topic, text),) = axis_warnings(axes | {"ld_beyond": 0.4047})
-    assert topic == "LD reaches beyond its window" and "embedding.ld_prune" in text
+    assert topic == "LD reaches beyond its window" and "embedding.ld_prune" in ADVICE[topic]
+    assert "Widen" not in text  # the advice beside it says so
     assert "more than 500 kb apart still have a mean r² of 0.40 above chance" in text
     for little in (0.02, None):
         assert axis_warnings(axes | {"ld_beyond": little}) == []

@@ -124,6 +124,22 @@ def test_isolation_by_distance_needs_the_test_within_communities(communities, mi
     assert isolation_words(within).endswith("within communities too: isolation by distance.")
 
 
+@pytest.mark.parametrize(
+    ("structure", "called"),
+    [
+        ({"cline": None}, True),
+        ({"cline": {"passed": True}}, True),
+        ({"cline": {"passed": False}}, False),
+    ],
+)
+def test_isolation_by_distance_without_a_gap_needs_the_test_for_a_cline(structure, called):
+    """Families, and mixtures that differ by place, leave no gap either."""
+    found = {"p": 0.005, "correlation": 0.85, "exact": False, "permutations": 999}
+    text = isolation_words({"places": 7, "all": found, "communities": 1}, structure)
+    assert text.endswith(": isolation by distance.") == called
+    assert ("not called isolation by distance: samples do not spread" in text) == (not called)
+
+
 def test_figures_exist_only_with_places():
     config = load_config({})
     placed, bare = (

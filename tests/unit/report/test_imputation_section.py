@@ -39,7 +39,7 @@ def test_the_page_has_the_section(tmp_path):
     write_report(outcome, distances, figures, config, page)
     text = page.read_text("utf-8")
     assert 'id="imputation"' in text and "Genotypes masked" not in text
-    assert "missing calls imputed where r² is at least 0.8 in pca" in text.lower()
+    assert "missing calls are imputed for pca, where r² is at least 0.8." in text.lower()
     assert f"{number(2468)} of {number(2468)} missing genotypes were filled" in text
     assert text.count(f'<td class="n">{number(1234)}</td>') >= 8
 
@@ -72,7 +72,7 @@ def test_the_page_says_which_genotypes_results_rest_on(outcome):
     assert genotype_findings(outcome, load_config({})) == []
     (finding,) = genotype_findings(outcome, load_config(asked))
     assert finding.level == "note"
-    assert "missing calls imputed where r² is at least 0.8 in LD." in finding.text
+    assert "Missing calls are imputed for LD, where r² is at least 0.8." in finding.text
     assert "60 of 100 missing genotypes were filled." in finding.text
     section = imputation_section(outcome, outcome.folder / "figures", load_config(asked))
     assert section["accuracy"] is None

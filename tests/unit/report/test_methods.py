@@ -13,11 +13,13 @@ from popdesic.io.files import write_json
 from popdesic.report.methods import REFERENCES, Methods, describe_methods
 
 COHORTS = {"old": [f"o{i}" for i in range(20)], "new": ["n0", "n1"]}
+MEASURED = {"pairs": 3, "blocks": 31, "f2_sites": 40, "f3_tests": 3, "f4_tests": 0}
 SECTIONS = ["communities", "comparisons", "ibd", "geography", "population", "epistasis"]
 
 
 def methods(folder: Path, names: list[str] = SECTIONS, axes=None, **blocks) -> Methods:
     outcome, _ = make_results(folder, COHORTS, ["old"], matrices=False, axes=axes)
+    write_json(outcome.folder / "population/summary.json", MEASURED)
     settings = configuration()
     for block, values in blocks.items():
         settings[block] = settings[block] | values
@@ -57,7 +59,6 @@ def test_counts_and_limits_are_those_of_the_study(tmp_path):
         ("beagle", SECTIONS, {"impute": {"method": "mode"}}),
         ("king", ["population"], {}),
         ("pc_relate", SECTIONS, {"compare": {"analyses": ["kinship"]}}),
-        ("f", SECTIONS, {"population": {"analyses": ["differentiation"]}}),
         ("runs", SECTIONS, {"population": {"analyses": ["differentiation"]}}),
         ("ibis", ["population"], {}),
         ("degrees", ["population"], {}),
@@ -153,3 +154,30 @@ def test_mixture_components_are_described_where_some_were_fitted(tmp_path):
         found = describe_methods(outcome, configuration(), SECTIONS)
         assert (REFERENCES["mixture"] in found.references) == (k > 0)
     assert "Proportions of 3 mixture components" in found.text()
+
+
+@pytest.mark.parametrize(
+    ("about", "words", "absent"),
+    [
+        (MEASURED, "f2 and f3 were estimated as in", "f4"),
+        (MEASURED | {"f3_tests": 0, "f4_tests": 2}, "f2 and f4 were estimated as in", "f3"),
+        (MEASURED | {"f3_tests": 0, "f2_sites": 0}, "F_ST was estimated", "f2"),
+        (MEASURED | {"blocks": 1}, "F_ST was estimated", "Standard errors"),
+        ({"blocks": 31}, "Runs of homozygosity were found", "F_ST"),
+        ({"blocks": 31, "runs_too_sparse": True, "pairs": 1}, "F_ST was est", "homozygosity"),
+    ],
+)
+def test_only_what_was_estimated_of_populations_is_described(tmp_path, about, words, absent):
+    outcome, _ = make_results(tmp_path, COHORTS, ["old"], matrices=False)
+    write_json(outcome.folder / "population/summary.json", about)
+    text = " ".join(describe_methods(outcome, configuration(), ["population"]).paragraphs[3:4])
+    assert words in text and absent not in text
+
+
+def test_a_map_that_was_not_drawn_is_not_described(tmp_path):
+    assert "mapped by UMAP" in methods(tmp_path / "a").text()
+    outcome, _ = make_results(tmp_path / "b", COHORTS, ["old"], matrices=False)
+    for path in (outcome.folder / "embedding").glob("umap.*.tsv"):
+        path.unlink()
+    text = describe_methods(outcome, configuration(), SECTIONS).text()
+    assert "The geodesics were mapped by principal coordinates" in text

@@ -369,7 +369,7 @@ def test_pc_relate_is_told_beside_king_robust(outcome):
     assert "By it, 2 pairs that KING-robust calls close are distant." in finding.text
     assert "3 pairs of the founders that define the axes of the PCA are relatives" in finding.text
     assert warning.level == "warning"
-    assert "Most people of two look related" in warning.text
+    assert "Most samples of two look related" in warning.text
     rows = comparison_section(outcome.folder, outcome.folder / "figures", ["kinship"])["kinship"]
     assert [row["pc_relate"] for row in rows["rows"]] == ["0.200", "0.200"]
     (folder / "pc_relate.tsv").unlink()
@@ -403,7 +403,7 @@ def test_what_kinship_cannot_tell_is_said(tmp_path):
     assert "embedding.max_kinship = 0.0884 cannot be applied" in kinship.text
     assert "about 0.2 % of full siblings" in identity.text
     resolved(tmp_path, 0.02, 0.02)
-    assert "too few sites to decide whether two samples come from the same person" in (
+    assert "too few sites to tell a duplicate from another sample" in (
         relatives_findings(tmp_path)[1].text
     )
     about = {"panel": "x", "sites": 9, "founders": 1, "max_mismatch": 0.02}

@@ -150,7 +150,9 @@ def test_tables_and_figures(tmp_path):
 
 def test_sites_that_are_too_sparse_for_runs_are_said(tmp_path):
     section = measured(tmp_path, ["A", "B"], searched=0.2)
-    (note,) = [note for note in section["notes"] if "too sparse for the runs" in note]
+    (note,) = [
+        note for note in section["notes"] if "too sparse, or their stretches too short" in note
+    ]
     assert "in only 20 % of the genome, so F_ROH is not given" in note
     assert {row["f_roh"] for row in section["populations"]} == {"NA"}
     assert "F_ROH" not in (tmp_path / "figures/population_diversity.svg").read_text()
@@ -195,7 +197,7 @@ def test_only_what_was_asked_for(tmp_path):
 def test_local_structure_in_words(tmp_path):
     """What was found with its caution, that nothing was found, or why nothing is said."""
     one = measured(tmp_path, ["A", "B"])
-    assert "1 region (1:1-4900) orders people differently" in " ".join(one["words"])
+    assert "1 region (1:1-4900) orders samples differently" in " ".join(one["words"])
     assert any("may be an inversion." in note for note in one["notes"])
     many = measured(tmp_path, ["A", "B"], regions=5)
     assert "5 regions (among them 1:1-4900, 1:5001-9900" in " ".join(many["words"])

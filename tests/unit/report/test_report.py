@@ -535,8 +535,8 @@ def test_a_closure_of_two_alphas_is_told_once(tmp_path, listed, times):
     [
         (
             {"graph": "knn", "neighbors": 15, "alpha": 1.0, "reason": "nearest"},
-            "So geodesics order pairs differently: their rank correlation with plain distances is "
-            "0.900.",
+            "These geodesics order pairs differently: their rank correlation with plain distances "
+            "is 0.900.",
         ),
         (
             {"alpha": 1.0, "reason": "same order", "best": 0.4504},
@@ -558,7 +558,7 @@ def test_the_choice_of_geodesics_is_explained(tmp_path, choice, words):
     found = findings(tmp_path, choice=choice)
     text = found["Choice of geodesics (genotypes)"].text
     assert text == f"Genotype distances: Geodesics with α = 4 order pairs best {words}".replace(
-        "best So", "best (0.500, plain 0.450). So"
+        "best These", "best (0.500, plain 0.450). These"
     ).replace("best Geodesics", "best (0.500, plain 0.450). Geodesics")
     text = found["Choice of geodesics (pcs)"].text
     assert text.endswith(f"{words} Distances are of 8 components.")

@@ -11,7 +11,7 @@ from ...compare.resolution import load_resolution
 from ...io.tables import read_table
 from ..inline import describe_drawn
 from ..registry import comparison_figures
-from ..words import number
+from ..words import number, plural
 
 #: Most rows of a table on the page; the files have all.
 MOST_ROWS = 20
@@ -57,6 +57,15 @@ def _shown(row: dict[str, str]) -> dict[str, str]:
     return values
 
 
+def _ld_founders(results: Path) -> str:
+    """Who LD is measured on; all founders if `embedding.max_kinship` is 0."""
+    path = results / "panel/unrelated.tsv"
+    if not path.exists():
+        return "All founder samples"
+    chosen = int((read_table(path).unrelated == "yes").sum())
+    return f"{plural(chosen, 'founder sample')} without close relatives among them"
+
+
 def comparison_section(results: Path, figures: Path, analyses: list[str]) -> dict[str, Any] | None:
     """Tables and figures of the analyses that were run; None if there are none.
 
@@ -82,6 +91,7 @@ def comparison_section(results: Path, figures: Path, analyses: list[str]) -> dic
     resolution = results / "compare/kinship.json"
     section["resolution"] = load_resolution(resolution) if resolution.exists() else None
     sizes = {"n_close": number(section["kinship"]["n"]) if section["kinship"] else 0}
+    sizes["ld_founders"] = _ld_founders(results)
     texts = describe_drawn(comparison_figures(analyses), figures, sizes)
     section["figures"] = texts
     return section if texts or any(section[name] for name in ("kinship", "identity")) else None

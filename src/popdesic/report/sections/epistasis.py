@@ -90,6 +90,7 @@ def epistasis_section(
     for extra in ("power", "refit"):
         path = folder / f"{extra}.tsv"
         section[extra] = read_table(path).to_dict("records") if path.exists() else []
+    section["power"] = [_rounded(row) for row in section["power"]]
     section["power_figures"] = describe_drawn(power_figures(True, trait), figures, sizes)
     whole = [row for row in section["refit"] if row["kind"] == "interaction"][:MOST_ROWS]
     section["refit"] = [_refit(row, _sites_of(section["scans"], row)) for row in whole]
@@ -242,6 +243,12 @@ def _locus(row: pd.Series, order: int, tests: int) -> dict[str, Any]:
         "lr_p": p_text(float(row["lr_p"])),
         "p": p_text(p),
     }
+
+
+def _rounded(row: dict[str, str]) -> dict[str, str]:
+    """A row of `power.tsv` with its heritability and its powers to three decimals."""
+    shown = ("heritability", "power_interaction", "power_association")
+    return row | {k: f"{float(row[k]):.3f}" for k in shown if row[k] != "NA"}
 
 
 def p_text(p: float, permutations: int = 0) -> str:

@@ -129,7 +129,7 @@ def _choice(space: str, choice: dict, outcome: Outcome) -> Finding:
     if "auto" in outcome.alphas:
         if choice["graph"] == "knn" or choice["alpha"] > 1:
             text += (
-                " So geodesics order pairs differently: their rank correlation with plain "
+                " These geodesics order pairs differently: their rank correlation with plain "
                 f"distances is {choice['agreement']:.3f}."
             )
         elif choice["reason"] in ("plain", "same order"):
@@ -151,6 +151,8 @@ def _bridges(about: dict, name: str, n_samples: int) -> list[Finding]:
     """Geodesics that hardly differ from the plain distances."""
     if about["plain"]:
         return []
+    if about["value"] == 1 and about["graph"]["kind"] == "complete":
+        return []  # by the triangle inequality
     if about["indirect_pairs"] == 0:
         return [
             Finding(

@@ -33,6 +33,8 @@ def geography_section(outcome: Outcome, figures: Path) -> dict[str, Any] | None:
     if not has_places(outcome.qc) or not path.exists():
         return None
     about = read_json(path)
+    found = outcome.folder / "communities/communities.json"
+    structure = read_json(found) if found.exists() else None
     sizes = {
         "n_placed": number(about["samples"]),
         "n_places": number(about["places"]),
@@ -40,7 +42,7 @@ def geography_section(outcome: Outcome, figures: Path) -> dict[str, Any] | None:
         "n_edges": number(about["edges"]),
     }
     return {
-        "words": [isolation_words(about), *_barrier_words(about)],
+        "words": [isolation_words(about, structure), *_barrier_words(about)],
         "notes": _notes(about),
         "rows": [_row(name, about[kind]) for kind, name in KINDS.items() if about.get(kind)],
         "linearised": about["measure"].startswith("F_ST"),
@@ -73,7 +75,8 @@ def _notes(about: dict[str, Any]) -> list[str]:
         notes.append(f"{plural(count, 'sample has', 'samples have')} no coordinates.")
     if count := about["relatives_left_out"]:
         notes.append(
-            f"{plural(count, 'duplicate or first-degree relative')} left out of genetic distances."
+            f"{plural(count, 'sample is', 'samples are')} left out of genetic distances, as "
+            "duplicates or first-degree relatives of others."
         )
     if not about["relatives_known"]:
         notes.append(
@@ -81,9 +84,9 @@ def _notes(about: dict[str, Any]) -> list[str]:
         )
     if count := about["places_of_newcomers_only"]:
         notes.append(
-            f"{plural(count, 'place has', 'places have')} no founder. Sites were chosen in the "
-            "founders, and other batches may have other errors: deviations of these places need "
-            "not come from geography."
+            f"{plural(count, 'place has', 'places have')} no founder samples. Sites were chosen "
+            "in the founders, and other batches may have other errors: deviations of these places "
+            "need not come from geography."
         )
     if about["cell"]:
         unit = "degrees" if about["system"] == "sphere" else "units"

@@ -95,17 +95,25 @@ def _words(
 ) -> list[str]:
     """What was found."""
     if not about["populations"]:
-        return ["No population of the sample sheet has enough people, so nothing was estimated."]
+        return ["No population of the sample sheet has enough samples, so nothing was estimated."]
+    errors = (
+        f"standard errors come from leaving out one of {plural(about['blocks'], 'block')} of "
+        f"{about['block']} at a time"
+        if about["blocks"] > 1
+        else f"no standard error can be estimated, because all sites lie in one block of "
+        f"{about['block']}"
+    )
     words = [
         f"{plural(about['people'], 'sample')} of {plural(about['populations'], 'population')}; "
-        f"standard errors come from leaving out one of {plural(about['blocks'], 'block')} of "
-        f"{about['block']} at a time."
+        f"{errors}."
     ]
     if len(pairs):
         first = pairs.iloc[0]
+        names, shown = (first.population1, first.population2), _with_error(first.fst, first.error)
         words.append(
-            f"{first.population1} and {first.population2} differ most (F_ST "
-            f"{_with_error(first.fst, first.error)})."
+            f"F_ST between {names[0]} and {names[1]} is {shown}."
+            if len(pairs) == 1
+            else f"{names[0]} and {names[1]} differ most (F_ST {shown})."
         )
     if about.get("f3_tests"):
         found = about["admixed"]
@@ -114,10 +122,9 @@ def _words(
             "without admixture: 5 %"
         )
         if found:
-            verb = "is" if len(found) == 1 else "are"
             words.append(
-                f"{join(found)} {verb} admixed: f3 with two other populations is negative "
-                f"({chance})."
+                f"f3 indicates admixture in {join(found)}: it is negative with two other "
+                f"populations ({chance})."
             )
         else:
             words.append(f"No f3 indicates admixture ({chance}).")
@@ -126,7 +133,7 @@ def _words(
         named = join([f"{r.chrom}:{r.start}-{r.end}" for r in regions.itertuples()])
         words.append(
             f"{plural(about['consensus_regions'], 'region lies', 'regions lie')} in runs of "
-            f"homozygosity of at least {percent(about['consensus_share'], 0)} of the people: "
+            f"homozygosity of at least {percent(about['consensus_share'], 0)} of the samples: "
             f"{named}{', …' * (about['consensus_regions'] > NAMED)}."
         )
     return words
@@ -137,12 +144,12 @@ def runs_density(density: dict[str, float | None], too_sparse: bool) -> list[str
     apart = f"(usually {density['kb_per_site'] or 0:.3g} kb apart)"
     if too_sparse:
         return [
-            f"Sites {apart} are too sparse for the runs of homozygosity that population.roh "
-            f"defines: one could be found in only {percent(density['searched'], 0)} of the genome, "
-            "so F_ROH is not given. It needs population.roh.min_sites sites in a row that are at "
-            "most population.roh.kb_per_site apart on average and have no gap above "
-            "population.roh.max_gap_kb, in half of the genome; raise these two limits, or give "
-            "more sites."
+            "Runs of homozygosity as population.roh defines them could be found in only "
+            f"{percent(density['searched'], 0)} of the genome, so F_ROH is not given. Sites "
+            f"{apart} are too sparse, or their stretches too short. Half of the genome should lie "
+            "in stretches of at least population.roh.min_kb and population.roh.min_sites sites. "
+            "There, sites are at most population.roh.kb_per_site apart on average, with no gap "
+            "above population.roh.max_gap_kb. Loosen these limits, or give more sites."
         ]
     if density["searched"] < MOST_SEARCHED:
         return [
@@ -158,7 +165,7 @@ def local_structure(local: dict[str, Any], folder: Path) -> tuple[list[str], lis
     if "reason" in local:
         return [], [f"Local structure along the genome is not tested: {local['reason']}."]
     if not local["regions"]:
-        found = "order people in the same way: no region differs."
+        found = "order samples in the same way: no region differs."
         return [f"{plural(local['windows'], 'window')} along the genome {found}"], []
     table = read_table(folder / "local_pca.tsv")
     parts = [part for _, part in table[table.outlier == "yes"].groupby("region", sort=False)]
@@ -166,7 +173,7 @@ def local_structure(local: dict[str, Any], folder: Path) -> tuple[list[str], lis
     among = "among them " if len(parts) > NAMED else ""
     verb = "orders" if len(parts) == 1 else "order"
     words = (
-        f"{plural(len(parts), 'region')} ({among}{join(named)}) {verb} people differently from "
+        f"{plural(len(parts), 'region')} ({among}{join(named)}) {verb} samples differently from "
         f"the rest of the genome ({plural(local['windows'], 'window')} compared, at most 5 % of "
         "genomes without such a region show one by chance)."
     )
@@ -214,7 +221,7 @@ def ancestry_components(about: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 def _notes(about: dict[str, Any]) -> list[str]:
     notes = []
-    if about["few_blocks"] and about["populations"]:
+    if about["few_blocks"] and about["blocks"] > 1 and about["populations"]:
         notes.append(
             f"There are only {plural(about['blocks'], 'block')} of sites, so standard errors are "
             "themselves uncertain; a smaller population.block gives more, if LD allows it."

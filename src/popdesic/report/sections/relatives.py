@@ -63,7 +63,7 @@ def _untold_findings(results: Path) -> list[Finding]:
     return [
         Finding(
             "warning",
-            "Kinship",
+            "Kinship fails",
             f"KING-robust kinship does not hold in cohort {row.cohort}: {REASONS[row.fault]}. "
             f"{plural(int(row.pairs), 'close pair')} with its samples are not listed. Only "
             "duplicates are, by their genotypes.",
@@ -127,7 +127,7 @@ def _ancestry_findings(results: Path) -> list[Finding]:
             Finding(
                 "warning",
                 "Relatives",
-                f"Most people of {join(missed)} look related to each other by PC-Relate. Either "
+                f"Most samples of {join(missed)} look related to each other by PC-Relate. Either "
                 "they are, or the principal components, which founders define, do not describe "
                 "their ancestry; then their kinships and inbreeding are too large. Their pairs are "
                 "listed, but not counted.",
@@ -136,16 +136,21 @@ def _ancestry_findings(results: Path) -> list[Finding]:
     return found
 
 
+#: Share of the sites below which the effective number means that many are in LD.
+LINKED = 0.8
+
+
 def amount_of_sites(found: Resolution) -> str:
     """Effective number of independent sites, and its consequence for kinship."""
     if found.fault:
         return found.fault
     if found.effective_sites is None:
         return "The founders are too few, or too similar, to estimate the accuracy of kinship."
+    linked = ", many of them in LD," if found.effective_sites < LINKED * found.sites else ""
     text = (
-        f"For kinship, the panel's {number(found.sites)} sites, many of them in LD, amount to "
-        f"{number(round(found.effective_sites))} independent ones. The kinship of unrelated people "
-        f"has a standard error of {found.standard_error:.3f}"
+        f"For kinship, the panel's {number(found.sites)} sites{linked} amount to "
+        f"{number(round(found.effective_sites))} independent ones. The kinship of unrelated "
+        f"samples has a standard error of {found.standard_error:.3f}"
     )
     if found.smallest_kinship is None:
         return text + " and can reach any value by chance, so relatives cannot be identified."
@@ -158,7 +163,7 @@ def amount_of_sites(found: Resolution) -> str:
     return (
         text + f" Pairs with a kinship of at least {found.smallest_kinship:.3f} count as "
         f"relatives. The probability of any false pair among {number(found.people)} unrelated "
-        f"people is at most {percent(found.error_rate, 0)}."
+        f"samples is at most {percent(found.error_rate, 0)}."
     )
 
 
@@ -200,8 +205,8 @@ def _resolution_findings(found: Resolution, max_kinship: float) -> list[Finding]
             Finding(
                 "warning",
                 "Identity",
-                "The panel has too few sites to decide whether two samples come from the same "
-                f"person. Among {number(found.people)} unrelated people, two may differ at no more "
+                "The panel has too few sites to tell a duplicate from another sample. "
+                f"Among {number(found.people)} unrelated samples, two may differ at no more "
                 f"than {percent(found.max_mismatch)} of the sites (compare.identity.max_mismatch) "
                 "by chance. No duplicates are reported.",
             )
@@ -212,8 +217,7 @@ def _resolution_findings(found: Resolution, max_kinship: float) -> list[Finding]
                 "note",
                 "Identity",
                 f"The panel covers little of the genome: about {percent(found.siblings_alike)} of "
-                "full siblings are identical at all of its sites and are listed as the same "
-                "person.",
+                "full siblings are identical at all of its sites and are listed as duplicates.",
             )
         )
     return findings

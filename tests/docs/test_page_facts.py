@@ -1,0 +1,46 @@
+"""Facts that pages state, computed from the repository's files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RULES = {
+    name
+    for path in (ROOT / "workflow/rules").glob("*.smk")
+    for name in re.findall(
+        r"^\s*(?:use rule \w+ as|rule) (\w+)(?::| with:)", path.read_text("utf-8"), re.M
+    )
+}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md", "docs/slurm.md"])
+def test_a_clone_is_of_something(page):
+    """Who reads of a clone must be able to make one."""
+    text = (ROOT / page).read_text("utf-8")
+    assert "git clone" in text or not re.search(r"\b(fresh|a) clone\b", text)
+
+
+def test_the_first_command_is_given_where_it_works():
+    text = (ROOT / "README.md").read_text("utf-8")
+    before, command = re.search(r"([^\n]*)\n+```\n(make \w+)\n```", text).groups()
+    assert before.endswith("in the root folder of this repository:")
+    target = command.split()[1]
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf-8"), re.M)
+
+
+def test_the_table_of_slurm_is_of_the_version_that_it_says():
+    """Rules of the table still exist; those that are named as missing are missing and exist."""
+    text = (ROOT / "docs/slurm.md").read_text("utf-8")
+    table = text[text.index("| rule | jobs |") :].split("\n\n")[0]
+    first = [row.split("|")[1] for row in table.splitlines()[2:]]
+    listed = {name for cell in first for name in re.findall(r"[a-z]+(?:_[a-z]+)+", cell)}
+    said = re.search(r"rules that came later \(([^)]*)\) are not in it", text)[1]
+    later = set(re.findall(r"`(\w+)`", said))
+    assert listed <= RULES, listed - RULES
+    assert later <= RULES - listed
+    assert len(listed) > 30 and len(later) >= 3
+    assert said.endswith("and others") == (len(RULES - listed) > len(later))
