@@ -9,6 +9,10 @@
 # decode its cohort again; a sample that comes back does.
 
 
+#: The genome that alleles are turned to, if the configuration names one.
+GENOME_FILES = [CONFIG["qc"]["fasta"]] if CONFIG["qc"]["fasta"] else []
+
+
 rule ingest:
     input:
         expand("results/cohorts/{cohort}/raw.bed", cohort=COHORTS),
@@ -17,6 +21,7 @@ rule ingest:
 rule ingest_cohort:
     input:
         lambda wildcards: cohort_files(STUDY, wildcards.cohort),
+        fasta=GENOME_FILES,
     output:
         multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam", ".json"),
     log:
@@ -29,13 +34,15 @@ rule ingest_cohort:
     threads: shared_threads(len(COHORTS), 2)
     resources:
         # Decoding streams: memory does not grow with the number of sites.
-        mem_mb=memory(600, samples=0.05),
+        # With a genome, one contig of it and the alleles of all sites besides.
+        mem_mb=memory(1500 if GENOME_FILES else 600, samples=0.05),
         runtime=minutes(mb=1 / 500),
     params:
         source=lambda wildcards: STUDY.cohorts.genotypes[wildcards.cohort],
         sources=lambda wildcards: cohort_sources(STUDY, wildcards.cohort),
         # A replaced file may have an older date, which Snakemake does not notice.
         key=lambda wildcards: source_key(cohort_sources(STUDY, wildcards.cohort)),
+        genome=lambda wildcards: file_key(GENOME_FILES),
         names=lambda wildcards: names_key(STUDY.names_in_files(wildcards.cohort)),
         sheet=CONFIG["samples"],
         haploid=CONFIG["encode"]["haploid"],

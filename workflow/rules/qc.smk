@@ -4,7 +4,6 @@
 # gives   results/qc/{cohort}.samples.tsv   call rate, heterozygosity, kept or not
 #         results/qc/{cohort}.sites.tsv     genotype counts, frequency, call rate, Hardy-Weinberg
 #         results/qc/{cohort}.populations.tsv  groups tested for Hardy-Weinberg, and for what
-#         results/qc/{cohort}.reference.json  alleles compared with qc.fasta, if set
 #         results/qc/summary.tsv            counts at each step, all cohorts and the panel
 #         results/qc/drift.tsv              drift of each cohort from the panel
 #         results/qc/differential_missing.tsv .json  sites where missing calls differ between founder
@@ -13,10 +12,6 @@
 from popdesic.cohort.phenotype import case_control, of_trait
 from popdesic.epistasis.options import traits_of
 
-#: Comparisons with a reference genome, if the configuration names one.
-REFERENCE_CHECKS = (
-    expand("results/qc/{cohort}.reference.json", cohort=COHORTS) if CONFIG["qc"]["fasta"] else []
-)
 #: Identical samples, if the study requests the search.
 IDENTITY = ["results/compare/identity.tsv"] if "identity" in CONFIG["compare"]["analyses"] else []
 #: Keys of `qc` that decide which samples are kept.
@@ -86,35 +81,8 @@ rule summarize_cohort:
         "../scripts/summarize_cohort.py"
 
 
-rule check_reference:
-    input:
-        raw="results/cohorts/{cohort}/raw.bim",
-        fasta=CONFIG["qc"]["fasta"] or [],
-    output:
-        "results/qc/{cohort}.reference.json",
-    log:
-        "logs/check_reference/{cohort}.log",
-    benchmark:
-        "benchmarks/check_reference/{cohort}.tsv"
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 1
-    resources:
-        # One contig of the genome, and the .bim.
-        mem_mb=memory(900, mb=6, files="raw"),
-        runtime=minutes(mb=1 / 1000),
-    params:
-        key=lambda wildcards: file_key([CONFIG["qc"]["fasta"]]),
-        code=code_of("check_reference"),
-    message:
-        "Compare alleles of cohort {wildcards.cohort} with {input.fasta}"
-    script:
-        "../scripts/check_reference.py"
-
-
 rule summarize_filters:
     input:
-        reference=REFERENCE_CHECKS,
         identity=IDENTITY,
         ingest=expand("results/cohorts/{cohort}/raw.json", cohort=COHORTS),
         samples=expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),

@@ -21,6 +21,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         filters=CallFilters.parse(snakemake.params.filters),
         listed=snakemake.params.names,
         excluded=excluded_samples(Path(snakemake.params.sheet)),
+        fasta=next(map(Path, snakemake.input.get("fasta", [])), None),
         threads=snakemake.threads,
     )
     log_counts(log, counts.as_dict())

@@ -13,7 +13,6 @@ with logged(snakemake.log[0], snakemake.input):
         populations=[Path(path) for path in snakemake.input.populations],
         panel=Path(snakemake.input.panel),
         encode=[Path(path) for path in snakemake.input.encode],
-        reference=[Path(path) for path in snakemake.input.get("reference", [])],
         identity=next(map(Path, snakemake.input.get("identity", [])), None),
         out=Path(snakemake.output[0]),
     )

@@ -7,6 +7,7 @@ called, or the user knows (`absent` = reference).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +20,8 @@ from ..io.errors import UserError
 from ..io.files import beside, read_json
 from ..io.sites import canonical_contig, canonical_contigs, chunks
 from ..io.tables import read_table
-from .callable import BLOCKS, DROPPED, Callable, load_beside, read_bed
+from .callable import BLOCKS, DROPPED, load_beside, read_bed
+from .callable import Callable as Regions
 from .match import Matched, Places, match, orient
 
 #: From this many sites on a file shows whether it lists variant sites alone.
@@ -41,6 +43,8 @@ MIN_ERRORS = 5.0
 N_BLOCKS = 50
 #: Name of the count in raw.json of sites at which all called genotypes are homozygous REF.
 REFERENCE_ONLY = "reference_only"
+#: Name of the key in raw.json of what `reference_check` found.
+GENOME = "genome"
 #: Columns of a table of sites with numbers of genotypes.
 COUNTS = ["n_ref", "n_het", "n_alt", "n_missing"]
 
@@ -74,15 +78,15 @@ class Coverage:
     ----------
     kept : int64 array, (n_kept,)
         Numbers of the samples in `raw.fam`.
-    regions : Callable or None
+    regions : callable.Callable or None
         Where they could be called; None: everywhere.
-    dropped : Callable or None
+    dropped : callable.Callable or None
         Positions of records that are no sites of the cohort: nothing is known there.
     """
 
     kept: np.ndarray
-    regions: Callable | None
-    dropped: Callable | None
+    regions: Regions | None
+    dropped: Regions | None
 
     def reference(self, chrom: np.ndarray, pos: np.ndarray) -> np.ndarray:
         """Bool (n_sites, n_kept), or (n_sites, 1) where all samples are alike."""
@@ -146,6 +150,12 @@ def lists_variants_only(raw: Path, n_sites: int) -> bool:
         return False
     count = read_json(path).get(REFERENCE_ONLY)
     return count is not None and count <= MAX_REFERENCE_ONLY * n_sites
+
+
+def strands_in_doubt(raw: Path) -> bool:
+    """Whether `qc.fasta` showed a cohort's sites on both strands: A/T and C/G are in doubt."""
+    path = beside(raw, ".json")
+    return path.is_file() and bool(read_json(path).get(GENOME, {}).get("in_doubt"))
 
 
 @dataclass(frozen=True)
@@ -246,7 +256,13 @@ def frequency_of(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def counts_at(
-    table: pd.DataFrame, sites: pd.DataFrame, coverage: Coverage | None, places: Places
+    table: pd.DataFrame,
+    sites: pd.DataFrame,
+    coverage: Coverage | None,
+    places: Places,
+    *,
+    in_doubt: bool = False,
+    frequency: Callable[[], np.ndarray] | None = None,
 ) -> tuple[Matched, np.ndarray, np.ndarray]:
     """Genotype counts of a cohort at sites, with absent ones as `coverage` says.
 
@@ -255,8 +271,12 @@ def counts_at(
     table : DataFrame
         `chrom`, `pos`, `ref`, `alt` and `COUNTS` of the cohort's sites.
     sites : DataFrame
-        `chrom`, `pos`, `ref`, `alt`; with `af`, those of the panel, A/T and C/G sites are told by
-        frequency (`match.orient`).
+        `chrom`, `pos`, `ref`, `alt`; with `af`, those of the panel, or with `frequency`, A/T and
+        C/G sites are told by frequency (`match.orient`).
+    in_doubt : bool
+        As in `match`.
+    frequency : callable, optional
+        Gives the ALT frequency of sites without `af`.
 
     Returns
     -------
@@ -266,11 +286,13 @@ def counts_at(
     filled : bool array, (n_sites,)
         Sites that the cohort does not list and that are homozygous reference in some sample.
     """
-    found = match(table, sites, places)
+    found = match(table, sites, places, in_doubt=in_doubt)
     own = table[COUNTS].to_numpy(np.int64)
-    if "af" in sites and found.has_flips:
+    if "af" in sites:
+        frequency = sites.af.to_numpy
+    if frequency is not None and found.has_flips:
         here = own[np.maximum(found.row, found.candidate)]
-        found = orient(found, *frequency_of(here), sites.af.to_numpy())
+        found = orient(found, *frequency_of(here), frequency())
     counts = np.zeros((len(sites), 4), np.int64)
     here = found.row >= 0
     counts[here] = own[found.row[here]]
@@ -287,7 +309,7 @@ def counts_at(
 
 
 def refuse_outside(
-    cohort: str, absent: Absent, regions: Callable, own: pd.DataFrame, lacking: pd.DataFrame
+    cohort: str, absent: Absent, regions: Regions, own: pd.DataFrame, lacking: pd.DataFrame
 ) -> None:
     """Stop a study with a file of variant sites only that lists many outside its own mask.
 
@@ -296,7 +318,7 @@ def refuse_outside(
 
     Parameters
     ----------
-    regions : Callable
+    regions : callable.Callable
         The mask.
     own, lacking : DataFrame
         `chrom` and `pos` of the file's sites that can enter the panel, and of sites of others that

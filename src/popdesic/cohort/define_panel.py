@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from ..io.files import atomic_path, carrying_panel, digest, write_json
 from ..io.genotypes import unpack_bed
 from ..io.sites import chunks, contig_order
 from ..io.tables import text_of_rows
-from .absent import COUNTS, UNSTATED, Absent
+from .absent import COUNTS, UNSTATED, Absent, strands_in_doubt
 from .callable import read_bed
 from .merge_founders import LEAST, SITE, Union
 from .panel import COLUMNS
@@ -77,15 +78,7 @@ def build_panel(
         No site is left; the sentence names the filter that removed the last ones. Or a founder is
         of another build, or lists variant sites alone.
     """
-    cohorts = sorted(site_tables)
-    tables = run_ordered(
-        lambda cohort: _read_sites(site_tables[cohort], named=cohort == cohorts[0]),
-        cohorts,
-        min(threads, AHEAD),
-    )
-    union = Union(site_tables, genotypes or {}, absent or {})
-    for cohort, table in zip(cohorts, tables, strict=True):
-        union.add(cohort, table)
+    union = _merge(site_tables, genotypes or {}, absent or {}, threads)
     merged, steps = union.finished(exclude_contigs), union.steps
     merged = merged[~merged.chrom.isin(exclude_contigs)]
     steps.append(PanelStep("filter", "panel.exclude_contigs", len(merged)))
@@ -131,6 +124,53 @@ def build_panel(
             temporary.write_text(f"# panel {about['digest']}, {len(panel)} sites\n{text}")
         write_json(counts_out, about)
     return {step.text: step.sites for step in steps}
+
+
+def _merge(
+    site_tables: dict[str, Path],
+    genotypes: dict[str, tuple[Path, Path]],
+    absent: dict[str, Absent],
+    threads: int,
+) -> Union:
+    """The union of the founders, added in name order, but those on another strand last.
+
+    A founder is on the strand of another where no more than `match.MAX_FLIPPED` of their sites
+    differ. The most samples on one strand come first.
+    """
+
+    def joined(cohorts: list[str]) -> Union:
+        union = Union(site_tables, genotypes, absent)
+        tables = run_ordered(
+            lambda cohort: _read_sites(site_tables[cohort], named=cohort == cohorts[0]),
+            cohorts,
+            min(threads, AHEAD),
+        )
+        for cohort, table in zip(cohorts, tables, strict=True):
+            union.add(cohort, table)
+        return union
+
+    def in_doubt(cohort: str) -> bool:
+        return cohort in genotypes and strands_in_doubt(genotypes[cohort][0])
+
+    cohorts = sorted(site_tables, key=lambda cohort: (in_doubt(cohort), cohort))
+    union = joined(cohorts)
+    groups = [[one for one in cohorts if one not in union.flipped]]
+    others = [one for one in union.flipped if not in_doubt(one)]
+    if len(cohorts) == 2:
+        return union
+    while others:
+        flipped = joined(others).flipped
+        groups.append([one for one in others if one not in flipped])
+        others = flipped
+
+    def weight(group: list[str]) -> tuple[bool, int, str]:
+        with open(site_tables[group[0]], "rb") as file:  # no name decides
+            content = hashlib.file_digest(file, "blake2b").hexdigest()
+        return not in_doubt(group[0]), union.samples_of(group), content
+
+    first = max(groups, key=weight) if len(groups) > 1 else groups[0]
+    order = first + [one for one in cohorts if one not in first]
+    return union if order == cohorts else joined(order)
 
 
 def _read_sites(path: Path, named: bool) -> pd.DataFrame:

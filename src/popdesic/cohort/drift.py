@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 
 from ..io.tables import write_table
-from .absent import COUNTS, UNSTATED, Absent, Coverage, counts_at, kept_coverage
+from .absent import (
+    COUNTS,
+    UNSTATED,
+    Absent,
+    Coverage,
+    counts_at,
+    kept_coverage,
+    strands_in_doubt,
+)
 from .match import Places
 from .panel import load_panel
 
@@ -65,16 +73,17 @@ def measure_drift(
             quoting=csv.QUOTE_NONE,
             usecols=["chrom", "pos", "ref", "alt", *COUNTS],
         )
-        coverage = None
+        coverage, in_doubt = None, False
         if genotypes:
             raw, samples = genotypes[cohort]
             coverage = kept_coverage(raw, samples, (absent or {}).get(cohort, UNSTATED))
+            in_doubt = strands_in_doubt(raw)
         founder = cohort in founders
         rows.append(
             {
                 "cohort": cohort,
                 "founder": "yes" if founder else "no",
-                **_compare(table, sites, founder, coverage),
+                **_compare(table, sites, founder, coverage, in_doubt),
             }
         )
     drift = pd.DataFrame(rows)
@@ -132,9 +141,13 @@ def person_difference(genotypes: np.ndarray, af: np.ndarray) -> tuple[float, flo
 
 
 def _compare(
-    table: pd.DataFrame, sites: pd.DataFrame, founder: bool, coverage: Coverage | None
+    table: pd.DataFrame,
+    sites: pd.DataFrame,
+    founder: bool,
+    coverage: Coverage | None,
+    in_doubt: bool,
 ) -> dict[str, float]:
-    found, counts, filled = counts_at(table, sites, coverage, Places())
+    found, counts, filled = counts_at(table, sites, coverage, Places(), in_doubt=in_doubt)
     present = (found.row >= 0) | filled
     counts = counts[present]
     called = counts[:, :3].sum(axis=1)

@@ -16,7 +16,7 @@ from ..engine.threads import run_tasks
 from ..io.bed import open_cohort, read_bim, write_fam
 from ..io.errors import UserError
 from ..io.files import atomic_path, write_json
-from ..io.genotypes import BED_MAGIC, bed_row_bytes, take_samples, unpack_bed
+from ..io.genotypes import BED_MAGIC, SWAPPED, bed_row_bytes, take_samples, unpack_bed
 from ..io.sites import chunks
 from ..io.tables import open_lines, read_table, write_npy, write_rows
 from .absent import (
@@ -30,6 +30,7 @@ from .absent import (
     measure_lack,
     refuse_lack,
     refuse_outside,
+    strands_in_doubt,
 )
 from .fixed_sites import HIGH, count_genotypes, count_lost, refuse_lost
 from .impute import fill_words
@@ -43,14 +44,6 @@ CHUNK_SITES = 16_384
 #: Words of a sample's plane are padded to whole 512-bit vectors.
 WORDS_MULTIPLE = 8
 _MISSING_BYTE = 0x55
-#: Every .bed byte with its homozygotes swapped: pairs of equal bits are inverted.
-_SWAPPED = np.array(
-    [
-        sum((code ^ 3 if (code := (b >> s) & 3) in (0, 3) else code) << s for s in (0, 2, 4, 6))
-        for b in range(256)
-    ],
-    np.uint8,
-)
 
 
 def encode_cohort(
@@ -186,7 +179,8 @@ class OnPanel:
         bed, fam = open_cohort(raw, table["sample"])
         placed = cls(bed, fam, np.flatnonzero(table.keep.to_numpy() == "yes"), panel)
         placed._bim = read_bim(raw)
-        placed.found = placed._oriented(match(placed._bim, panel))
+        found = match(placed._bim, panel, in_doubt=strands_in_doubt(raw))
+        placed.found = placed._oriented(found)
         placed._coverage = coverage_of(raw, placed.names, absent)
         return placed
 
@@ -284,7 +278,7 @@ class OnPanel:
     def remarks(self, cohort: str) -> list[str]:
         """Sentences for the log."""
         turned = int((self.found.flipped & (self.found.row >= 0)).sum())
-        if not turned:
+        if not turned and not self.found.in_doubt:
             return []
         doubtful = int(self.found.doubtful.sum())
         oriented = int(self.found.oriented.sum())
@@ -389,7 +383,7 @@ def place_rows(
     here = source >= 0
     chunk = np.full((len(source), rows.shape[1]), _MISSING_BYTE, np.uint8)
     chunk[here] = rows[source[here]]
-    chunk[turned] = _SWAPPED[chunk[turned]]
+    chunk[turned] = SWAPPED[chunk[turned]]
     if len(kept) != n_samples:
         return take_samples(chunk, np.asarray(kept, np.int64))
     if n_samples % 4:

@@ -6,14 +6,11 @@ those as well. Read as homozygous reference, such an absent site gets the opposi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 
 from ..io.errors import UserError
-from .absent import COUNTS, Coverage, counts_at
+from .absent import Coverage, counts_at
 from .match import Places
 
 #: ALT frequency from which on it is unlikely that a cohort of the same species lacks ALT.
@@ -64,58 +61,32 @@ def refuse_lost(shown: str, lost: int) -> None:
         )
 
 
-def refuse_lost_founders(
-    founders: Sequence[tuple[str, Coverage | None]],
-    tables: dict[str, Path],
-    sites: pd.DataFrame,
-) -> None:
-    """Refuse founders whose absent sites are read as reference, but were fixed for ALT.
-
-    Parameters
-    ----------
-    founders : sequence of (cohort, Coverage or None)
-    tables : dict
-        Table of sites of each, with `COUNTS`.
-    sites : DataFrame
-        Sites of all founders that can enter the panel.
-    """
-    suspects = [
-        (cohort, coverage)
-        for cohort, coverage in founders
-        if coverage is not None
-        and not (coverage.regions is not None and coverage.regions.by_sample)
-        and not _has_fixed(_read(tables[cohort]))
-    ]
-    if not suspects or len(founders) < 2:
-        return
-    pooled = _pooled((_read(tables[cohort]) for cohort, _ in founders), sites)
-    for cohort, coverage in suspects:
-        _, counts, filled = counts_at(_read(tables[cohort]), sites, coverage, Places())
-        counts[filled] = 0
-        rest = (pooled - counts[:, :3]).astype(float)
-        with np.errstate(invalid="ignore"):
-            elsewhere = (rest[:, 1] + 2 * rest[:, 2]) / (2 * rest.sum(axis=1))
-        refuse_lost(f"founder '{cohort}'", count_lost(counts, filled, elsewhere))
-
-
-def _pooled(tables: Iterable[pd.DataFrame], sites: pd.DataFrame) -> np.ndarray:
-    """Genotypes 0, 1 and 2 of all samples whose files list a site: int64 (n_sites, 3)."""
-    total = np.zeros((len(sites), 3), np.int64)
-    for table in tables:
-        total += counts_at(table, sites, None, Places())[1][:, :3]
-    return total
-
-
-def _has_fixed(table: pd.DataFrame) -> bool:
+def has_fixed(table: pd.DataFrame) -> bool:
+    """Whether a table with `COUNTS` lists a site at which all samples are homozygous ALT."""
     return bool(((table.n_alt > 0) & (table.n_ref == 0) & (table.n_het == 0)).any())
 
 
-def _read(path: Path) -> pd.DataFrame:
-    return pd.read_csv(
-        path,
-        sep="\t",
-        dtype=dict.fromkeys(["chrom", "ref", "alt"], str),
-        keep_default_na=False,
-        quoting=3,
-        usecols=["chrom", "pos", "ref", "alt", *COUNTS],
-    )
+def refuse_lost_founder(
+    cohort: str,
+    table: pd.DataFrame,
+    coverage: Coverage,
+    sites: pd.DataFrame,
+    pooled: np.ndarray,
+) -> None:
+    """Refuse a founder whose absent sites are read as reference, but were fixed for ALT.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Its sites with `COUNTS`, none of which is `has_fixed`.
+    sites : DataFrame
+        Sites of all founders that can enter the panel.
+    pooled : int64 array, (n_sites, 3)
+        Genotypes 0, 1 and 2 there of all samples whose files list a site, this founder's too.
+    """
+    _, counts, filled = counts_at(table, sites, coverage, Places())
+    counts[filled] = 0
+    rest = (pooled - counts[:, :3]).astype(float)
+    with np.errstate(invalid="ignore"):
+        elsewhere = (rest[:, 1] + 2 * rest[:, 2]) / (2 * rest.sum(axis=1))
+    refuse_lost(f"founder '{cohort}'", count_lost(counts, filled, elsewhere))

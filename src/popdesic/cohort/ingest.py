@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -30,10 +31,13 @@ from ..io.genotypes import BED_MAGIC, bed_row_bytes, take_samples
 from ..io.plink import stream_plink
 from ..io.sites import canonical_contig
 from ..io.vcf import stream_sites
-from .absent import REFERENCE_ONLY
+from .absent import GENOME, REFERENCE_ONLY
 from .callable import BLOCKS, DROPPED, Callable
 from .contigs import Spellings
+from .reference_check import Turned, reference_only, turn_to_genome
 from .sources import files_within, names_key, require_same_samples, source_files
+
+logger = logging.getLogger("popdesic")
 
 #: Contigs without sites of which the length is kept, the longest ones: chromosomes, not scaffolds.
 MOST_LENGTHS = 200
@@ -86,6 +90,7 @@ def ingest_cohort(
     sexes: dict[str, str] | None = None,
     listed: str | None = None,
     excluded: Collection[str] = (),
+    fasta: Path | None = None,
     threads: int = 1,
 ) -> IngestCounts:
     """Decode a cohort's files to {out_prefix}.bed, .bim, .fam and .json, all written atomically.
@@ -109,6 +114,8 @@ def ingest_cohort(
         `names_key` of the samples listed in the sheet; the files must have exactly these.
     excluded : names, optional
         Samples to leave out.
+    fasta : Path, optional
+        Genome to whose bases and strand REF is turned (`reference_check.turn_to_genome`).
 
     Raises
     ------
@@ -145,8 +152,8 @@ def ingest_cohort(
         batches = (
             spellings.of_batch(batch, source.path) for source in opened for batch in source.batches
         )
-        reference_only = ReferenceOnly()
-        batches = map(reference_only.count, batches)
+        only = ReferenceOnly()
+        batches = map(only.count, batches)
         if len(kept) < len(samples):
             batches = (replace(b, rows=take_samples(b.rows, kept)) for b in batches)
         reach: dict[str, int] = {}
@@ -156,12 +163,22 @@ def ingest_cohort(
             n_sites = _drop_late_duplicates(bed_path, bim_path, bed_row_bytes(len(kept)))
         if n_sites == 0:
             raise _no_sites(paths, decode)
+        repeated, turned = decode.snps - n_sites, None
+        if fasta is not None:
+            turned, n_sites = _turn(bed_path, bim_path, len(kept), fasta)
+            repeated += len(turned.kept) - n_sites - turned.counts["neither"]
+            decode.dropped_at += turned.dropped()
+            only.sites += turned.reference_only
         if changed := [
             f for f, a, b in zip(files, before, _sizes_and_dates(files), strict=True) if a != b
         ]:
             raise UserError(f"{changed[0]} was changed while it was read; run again.")
         digest = digest_files([bed_path, bim_path, fam_path])
     remarks = _remarks_on_counts(decode) + spellings.sentences()
+    if turned is not None:
+        remarks += turned.remarks(fasta)
+        if turned.warning:
+            logger.warning(turned.warning)
     remarks += [remark for path in paths for remark in remarks_on(path)]
     removed = decode.removed[kept] if len(decode.removed) else np.zeros(len(kept), np.int64)
     known = {BLOCKS: _block_intervals(decode, kept), DROPPED: _dropped_intervals(decode)}
@@ -170,7 +187,7 @@ def ingest_cohort(
             intervals.save(beside(out_prefix, end))
         else:
             beside(out_prefix, end).unlink(missing_ok=True)
-    counts = IngestCounts(len(kept), n_sites, decode.snps - n_sites, decode, remarks)
+    counts = IngestCounts(len(kept), n_sites, repeated, decode, remarks)
     # Written last: if it exists, the other three are complete.
     write_json(
         beside(out_prefix, ".json"),
@@ -181,12 +198,35 @@ def ingest_cohort(
             "digest": digest,
             "contigs": _contigs(paths, reach, spellings.other),
             # A site whose ALT calls a limit removed was listed because it varies.
-            REFERENCE_ONLY: max(0, reference_only.sites - decode.made_reference),
+            REFERENCE_ONLY: max(0, only.sites - decode.made_reference),
             "removed_calls": {samples[k]: int(n) for k, n in zip(kept, removed, strict=True) if n},
             "counts": counts.as_dict(),
-        },
+        }
+        | _about(turned, fasta),
     )
     return counts
+
+
+def _turn(bed_path: Path, bim_path: Path, n_samples: int, fasta: Path) -> tuple[Turned, int]:
+    """`turn_to_genome`, then drop sites without its base or repeated; sites that remain."""
+    turned = turn_to_genome(bed_path, bim_path, n_samples, fasta)
+    row_bytes = bed_row_bytes(n_samples)
+    n_sites = _keep_sites(bed_path, bim_path, row_bytes, turned.kept)
+    if n_sites == 0:
+        raise UserError(
+            f"no site has an allele of {fasta} (qc.fasta); give the genome of these data."
+        )
+    if turned.changed:
+        n_sites = _drop_late_duplicates(bed_path, bim_path, row_bytes)
+    return turned, n_sites
+
+
+def _about(turned: Turned | None, fasta: Path | None) -> dict:
+    """What raw.json says of the genome."""
+    if turned is None or fasta is None:
+        return {}
+    about = {"fasta": fasta.name, "in_doubt": turned.in_doubt, "counts": turned.counts}
+    return {GENOME: about}
 
 
 def _open(
@@ -340,10 +380,7 @@ class ReferenceOnly:
 
     def count(self, batch: SiteBatch) -> SiteBatch:
         """Count those of a batch; returns the batch."""
-        rows = batch.rows
-        # Homozygous REF is 11, missing 01; all other codes, and padding, have the low bit unset.
-        low = np.bitwise_count(rows & 0x55).sum(axis=1, dtype=np.int64) == batch.n_samples
-        self.sites += int((low & (rows & 0xAA).any(axis=1)).sum())
+        self.sites += int(reference_only(batch.rows, batch.n_samples).sum())
         return batch
 
 
@@ -412,7 +449,11 @@ def _drop_late_duplicates(bed_path: Path, bim_path: Path, row_bytes: int) -> int
         while lines := [line.rstrip("\n").split("\t") for line in islice(bim, TABLE_ROWS)]:
             chrom, _, _, pos, alt, ref = zip(*lines, strict=True)
             parts.append(finder.keys(chrom, np.array(pos, np.int64), ref, alt))
-    new = _first_of_each(np.concatenate(parts))
+    return _keep_sites(bed_path, bim_path, row_bytes, _first_of_each(np.concatenate(parts)))
+
+
+def _keep_sites(bed_path: Path, bim_path: Path, row_bytes: int, new: np.ndarray) -> int:
+    """Keep these sites of both files, in place; return how many there are."""
     if new.all():
         return len(new)
     with (

@@ -75,6 +75,8 @@ class Matched:
         are the same on either strand.
     chance : float
         Share of `positions` at which alleles would be compatible by chance.
+    in_doubt : bool
+        Whether a genome showed sites of the table on both strands, and they were turned.
     """
 
     row: np.ndarray
@@ -91,12 +93,13 @@ class Matched:
     positions: int
     compatible: int
     chance: float
+    in_doubt: bool = False
 
     @property
     def has_flips(self) -> bool:
         """Whether so many sites are on the other strand that A/T and C/G sites are in doubt."""
         n_flipped = int((self.flipped & (self.row >= 0)).sum())
-        return n_flipped > MAX_FLIPPED * (self.plain + n_flipped)
+        return self.in_doubt or n_flipped > MAX_FLIPPED * (self.plain + n_flipped)
 
     @property
     def other_build(self) -> bool:
@@ -106,9 +109,9 @@ class Matched:
     @property
     def reference_differs(self) -> bool:
         """Whether REF is swapped too often to be the genome's base in both."""
-        turned = int((self.swapped & ~self.completed & ~self.oriented).sum()) + int(
-            self.ambiguous.sum()
-        )
+        turned = int((self.swapped & ~self.completed & ~self.oriented).sum())
+        if not self.in_doubt:
+            turned += int(self.ambiguous.sum())
         return turned > MAX_SWAPPED * max(int((self.row >= 0).sum()), MIN_POSITIONS)
 
 
@@ -135,10 +138,17 @@ def allele_sets(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return (first | second)[pair], first[pair]
 
 
-def match(table: pd.DataFrame, sites: pd.DataFrame, places: Places | None = None) -> Matched:
+def match(
+    table: pd.DataFrame,
+    sites: pd.DataFrame,
+    places: Places | None = None,
+    *,
+    in_doubt: bool = False,
+) -> Matched:
     """Find each site among the rows of a table; both have `chrom`, `pos`, `ref` and `alt`.
 
-    Of rows with the same position and alleles the first counts.
+    Of rows with the same position and alleles the first counts. `in_doubt`: of the table or the
+    sites it is known that A/T and C/G sites may be on either strand (`absent.strands_in_doubt`).
     """
     places = places or Places()
     here, there = places.of(table), places.of(sites)
@@ -165,7 +175,7 @@ def match(table: pd.DataFrame, sites: pd.DataFrame, places: Places | None = None
         row[turned[free]], flipped[turned[free]] = other[free], True
     plain = int(((row >= 0) & ~flipped & ~ambiguous_kind).sum())
     n_flipped = int(flipped.sum())
-    flips = n_flipped > MAX_FLIPPED * (plain + n_flipped)
+    flips = in_doubt or n_flipped > MAX_FLIPPED * (plain + n_flipped)
     compatible = int((row >= 0).sum())
     rest = rest[row[rest] < 0]
     others = _pairs_at(here, there[rest])
@@ -202,6 +212,7 @@ def match(table: pd.DataFrame, sites: pd.DataFrame, places: Places | None = None
         n_positions,
         compatible,
         chance,
+        in_doubt,
     )
 
 

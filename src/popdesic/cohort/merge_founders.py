@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..io.errors import UserError
-from ..io.sites import canonical_contig
+from ..io.sites import canonical_contig, is_ambiguous
 from .absent import (
     COUNTS,
     MAX_ABSENT,
@@ -24,15 +24,26 @@ from .absent import (
     Absent,
     Coverage,
     counts_at,
+    frequency_of,
     kept_coverage,
     lists_variants_only,
     measure_lack,
     refuse_lack,
     refuse_outside,
+    strands_in_doubt,
 )
 from .call_rates import call_rate_bound
-from .fixed_sites import refuse_lost_founders
-from .match import _COMPLEMENT, _LETTER, _SIZE, Matched, Places, allele_sets, require_one_build
+from .fixed_sites import has_fixed, refuse_lost_founder
+from .match import (
+    _COMPLEMENT,
+    _LETTER,
+    _SIZE,
+    MIN_FREQUENCY_SAMPLES,
+    Matched,
+    Places,
+    allele_sets,
+    require_one_build,
+)
 from .panel_steps import PanelStep
 
 logger = logging.getLogger("popdesic")
@@ -46,7 +57,9 @@ LEAST = ["call_rate_bound", "hwe_p_min"]
 class _Founder:
     """A founder that was added: how it reads absent sites, and which it lists.
 
-    `variants_only`: whether its file lists variant sites alone. `listed`: bits, one for each site
+    `variants_only`: whether its file lists variant sites alone. `in_doubt`: whether it has sites on
+    both strands (`absent.strands_in_doubt`). `has_fixed`: whether it lists sites fixed for ALT.
+    `listed`: bits, one for each site
     that the union had when the founder was added, the first in the lowest bit.
     """
 
@@ -55,6 +68,8 @@ class _Founder:
     n_sites: int
     coverage: Coverage | None
     variants_only: bool = False
+    in_doubt: bool = False
+    has_fixed: bool = False
     listed: np.ndarray | None = None
 
     def lists(self, n_sites: int) -> np.ndarray:
@@ -71,6 +86,8 @@ class Union:
     ----------
     steps : list of PanelStep
         What happened to the sites of each founder.
+    flipped : list of str
+        Founders that have sites on another strand than those added before.
     """
 
     def __init__(
@@ -84,6 +101,9 @@ class Union:
         self._tables, self._genotypes, self._absent = site_tables, genotypes, absent
         self._founders: list[_Founder] = []
         self._places = Places()
+        #: Founders with sites on another strand than those before, and frequency before the first.
+        self.flipped: list[str] = []
+        self._told: np.ndarray | None = None
         self._names: dict[str, str] = {}
 
     def add(self, cohort: str, table: pd.DataFrame) -> None:
@@ -99,11 +119,21 @@ class Union:
         founder = self._founder(cohort, table)
         if not self._founders:
             self._begin(founder, table)
-        elif self._row is not None and all(table[n].equals(self._first[n]) for n in SITE):
+        elif self._is_first(founder, table):
             self._add_same(founder, table)
         else:
             self._join(founder, table)
         self._founders.append(founder)
+
+    def samples_of(self, cohorts: list[str]) -> int:
+        """Samples of some of the founders."""
+        return sum(one.n_samples for one in self._founders if one.cohort in cohorts)
+
+    def _is_first(self, founder: _Founder, table: pd.DataFrame) -> bool:
+        """Whether a table has the sites of the first founder, row by row, and no others came."""
+        if self._row is None or founder.in_doubt:
+            return False
+        return all(table[name].equals(self._first[name]) for name in SITE)
 
     def finished(self, exclude_contigs: list[str]) -> pd.DataFrame:
         """The sites that all founders speak about, with pooled counts.
@@ -121,10 +151,9 @@ class Union:
         """
         self._refuse_untold(exclude_contigs)
         sites = self._sites[~self._lost]
-        covered = [(one.cohort, one.coverage) for one in self._founders]
         if self._row is None:  # some file lacks sites of another
-            own = sites[~sites.chrom.isin(exclude_contigs)]
-            refuse_lost_founders(covered, self._tables, own)
+            allowed = ~sites.chrom.isin(exclude_contigs).to_numpy()
+            self._refuse_lost(sites[allowed], self._filled[~self._lost][allowed])
         # Where no founder knows both alleles, REF may be any of two, and absent is neither.
         untold = (~self._paired & (self._filled > 0))[~self._lost]
         one_allele = sites.alt.isin([".", "0"]).to_numpy() | untold
@@ -151,6 +180,8 @@ class Union:
         absent = self._absent.get(cohort, UNSTATED)
         founder.coverage = kept_coverage(raw, samples, absent)
         founder.variants_only = lists_variants_only(raw, len(table))
+        founder.in_doubt = strands_in_doubt(raw)
+        founder.has_fixed = has_fixed(table)
         return founder
 
     def _begin(self, founder: _Founder, table: pd.DataFrame) -> None:
@@ -162,12 +193,31 @@ class Union:
         self._row: np.ndarray | None = np.flatnonzero(~repeated)
         sites = table[~repeated].reset_index(drop=True)
         self._sites = sites
-        self._lost = np.zeros(len(sites), bool)
+        self._lost = self._in_doubt(founder, sites)
+        if self._lost.any():
+            self.steps.append(PanelStep("doubtful", founder.cohort, int(self._lost.sum())))
         self._listed = np.ones(len(sites), np.int32)
         founder.listed = _bits(np.ones(len(sites), bool))
         #: Whether a founder knows both alleles, and genotypes that were read as REF where absent.
         self._paired = _SIZE[allele_sets(sites)[0]] == 2
         self._filled = np.zeros(len(sites), np.int64)
+
+    def _in_doubt(self, founder: _Founder, sites: pd.DataFrame) -> np.ndarray:
+        """A/T and C/G sites of which nothing tells the founder's strand: bool (n_sites,)."""
+        if not founder.in_doubt:
+            return np.zeros(len(sites), bool)
+        return is_ambiguous(sites.ref, sites.alt)
+
+    def _frequency(self) -> np.ndarray:
+        """ALT frequency among the founders that are on one strand; NaN where few are called.
+
+        Whoever is on other strands is compared with these alone, so that their order does not
+        matter.
+        """
+        if self._told is None:
+            af, called = frequency_of(self._sites[COUNTS].to_numpy(np.int64))
+            self._told = np.where(called >= MIN_FREQUENCY_SAMPLES, af, np.nan)
+        return np.pad(self._told, (0, len(self._sites) - len(self._told)), constant_values=np.nan)
 
     def _add_same(self, founder: _Founder, table: pd.DataFrame) -> None:
         """`_join` of a founder whose sites are those of the first, row by row: quick."""
@@ -194,7 +244,16 @@ class Union:
         repeated = pd.Series(place << 4 | sets).duplicated().to_numpy()
         self._count_repeated(repeated, cohort)
         known = self._places.of(self._sites)
-        found, counts, filled = counts_at(table, self._sites, founder.coverage, self._places)
+        found, counts, filled = counts_at(
+            table,
+            self._sites,
+            founder.coverage,
+            self._places,
+            in_doubt=founder.in_doubt,
+            frequency=self._frequency,
+        )
+        if found.has_flips:
+            self.flipped.append(cohort)
         others = ", ".join(one.cohort for one in self._founders)
         require_one_build(found, f"founder '{cohort}'", f"founder {others}")
         found = replace(found, completed=found.completed | ((found.row >= 0) & ~self._paired))
@@ -220,11 +279,12 @@ class Union:
         alive[: len(here)] = ~gone
         self.steps.append(PanelStep("shared", cohort, int((~self._lost).sum())))
         own = {
-            "turned": found.swapped & ~found.flipped & ~found.completed,
+            "turned": found.swapped & ~found.flipped & ~found.completed & ~found.oriented,
             "ambiguous": found.ambiguous,
         }
         further = {
             "strand": here & found.flipped,
+            "oriented": found.oriented,
             "doubtful": found.doubtful,
             "completed": here & found.completed,
             "unclear": found.unclear,
@@ -287,7 +347,7 @@ class Union:
 
     def _add_new(self, founder: _Founder, new: pd.DataFrame, rows: np.ndarray) -> None:
         """Add sites of which no earlier founder lists the position."""
-        lost = np.zeros(len(new), bool)
+        lost = self._in_doubt(founder, new)
         chrom, pos = new.chrom.to_numpy(object), new.pos.to_numpy()
         filled = np.zeros(len(new), np.int64)
         for earlier in self._founders:
@@ -356,6 +416,18 @@ class Union:
                 founder.n_sites,
                 variants_only=founder.variants_only,
             )
+
+    def _refuse_lost(self, sites: pd.DataFrame, filled: np.ndarray) -> None:
+        """Refuse founders whose absent sites are read as REF although they are fixed for ALT."""
+        pooled = sites[COUNTS[:3]].to_numpy(np.int64)
+        pooled[:, 0] -= filled
+        for founder in self._founders if len(self._founders) > 1 else ():
+            coverage = founder.coverage
+            if coverage is None or founder.has_fixed:
+                continue
+            if coverage.regions is None or not coverage.regions.by_sample:
+                table = self._table_of(founder)
+                refuse_lost_founder(founder.cohort, table, coverage, sites, pooled)
 
     def _table_of(self, founder: _Founder) -> pd.DataFrame:
         """A founder's sites, read again: few founders are looked at."""

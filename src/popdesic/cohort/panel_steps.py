@@ -12,6 +12,7 @@ _TEXTS = {
     "turned": "swapped REF/ALT turned in founder {}",
     "ambiguous": "swapped and strand-ambiguous (A/T, C/G) dropped, founder {}",
     "strand": "sites on the other strand turned in founder {}",
+    "oriented": "A/T and C/G sites of founder {} oriented by allele frequency",
     "doubtful": "A/T and C/G sites dropped, founder {} has other strands",
     "completed": "sites with one known allele in founder {} or before it given both",
     "unclear": "sites with one known allele that fits several dropped, founder {}",
@@ -34,7 +35,8 @@ class PanelStep:
         ``shared``: sites that this founder and all previous ones speak about; of these, ``turned``
         had REF and ALT swapped and were corrected, and ``ambiguous`` were dropped because a swap at
         A/T or C/G looks like a strand flip. ``strand``: on the other strand, corrected;
-        ``doubtful``: A/T and C/G of such a founder, dropped. ``completed``: one allele was known
+        ``oriented``: A/T and C/G of such a founder told by frequency; ``doubtful``: others,
+        dropped. ``completed``: one allele was known
         and another founder had both; ``unclear``: it fits several sites, dropped. ``filled``:
         absent from the file, homozygous reference. ``one_allele``: sites after those were dropped
         of which no founder knows a second allele. ``filter``: sites after a filter.

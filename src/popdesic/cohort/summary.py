@@ -8,6 +8,7 @@ import pandas as pd
 
 from ..io.files import read_json
 from ..io.tables import read_table, write_table
+from .absent import GENOME
 from .panel_steps import steps_of
 from .sample_checks import FILTERS
 
@@ -62,7 +63,6 @@ def summarize_filters(
     panel: Path,
     encode: list[Path],
     out: Path,
-    reference: list[Path] | None = None,
     identity: Path | None = None,
 ) -> None:
     """Write the counts of all steps, in the order of the workflow.
@@ -72,8 +72,6 @@ def summarize_filters(
     ingest, samples, populations, encode : lists of Path
         `raw.json`, `qc/{cohort}.samples.tsv`, `qc/{cohort}.populations.tsv` and `planes.json` of
         each of `cohorts`.
-    reference : list of Path
-        `qc/{cohort}.reference.json` of each, if alleles are compared with a genome.
     identity : Path
         `compare/identity.tsv`, if duplicate samples are sought.
     panel : Path
@@ -110,8 +108,8 @@ def summarize_filters(
             ("qc", cohort, DUPLICATED, sum(owner == cohort for owner, _ in same))
             for cohort in cohorts
         ]
-    for cohort, path in zip(cohorts, reference or [], strict=bool(reference)):
-        counts = read_json(path)["counts"]
+    for cohort, path in zip(cohorts, ingest, strict=True):
+        counts = read_json(path).get(GENOME, {}).get("counts", {})
         rows += [("qc", cohort, step, count) for step, count in counts.items()]
     rows += [("panel", "founders", step.text, step.sites) for step in steps_of(read_json(panel))]
     for cohort, path in zip(cohorts, encode, strict=True):

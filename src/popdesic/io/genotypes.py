@@ -11,6 +11,15 @@ MISSING = -1
 # The first three bytes of a variant-major .bed file.
 BED_MAGIC = b"\x6c\x1b\x01"
 
+#: Every .bed byte with its homozygotes swapped: pairs of equal bits are inverted, also in padding.
+SWAPPED = np.array(
+    [
+        sum((code ^ 3 if (code := (b >> s) & 3) in (0, 3) else code) << s for s in (0, 2, 4, 6))
+        for b in range(256)
+    ],
+    np.uint8,
+)
+
 
 def bed_row_bytes(n_samples: int) -> int:
     """Return the bytes per site in a .bed file: four samples per byte."""

@@ -17,7 +17,7 @@ from popdesic.cohort.match import match_sites
 from popdesic.cohort.planes import load_planes
 from popdesic.io.bed import open_bed, read_bim, read_fam
 from popdesic.io.errors import UserError
-from popdesic.io.genotypes import unpack_bed
+from popdesic.io.genotypes import SWAPPED, unpack_bed
 
 COMPLEMENT = {"A": "T", "T": "A", "C": "G", "G": "C"}
 
@@ -188,7 +188,7 @@ def test_homozygotes_are_exchanged_in_every_byte():
     for byte in range(256):
         codes = [byte >> shift & 3 for shift in (0, 2, 4, 6)]
         turned = [{0b00: 0b11, 0b11: 0b00}.get(code, code) for code in codes]
-        assert encode._SWAPPED[byte] == sum(code << 2 * k for k, code in enumerate(turned))
+        assert SWAPPED[byte] == sum(code << 2 * k for k, code in enumerate(turned))
 
 
 def test_match_sites_keeps_rows():

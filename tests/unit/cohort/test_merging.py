@@ -596,6 +596,45 @@ def test_strands_are_told_by_frequency_where_the_minor_allele_is_clear(tmp_path,
     assert drift.panel_sites_present.tolist() == [known.sum()]
 
 
+@pytest.mark.parametrize("other", ["a", "b", "c", "ab", "abc"])
+def test_strands_of_founders_are_told_whatever_their_order(tmp_path, other):
+    """Founders at whose A/T and C/G sites the strand is clear, or the site is dropped.
+
+    Names decide the order; the panel has the same sites in any.
+    """
+    rng = np.random.default_rng(4)
+    n = 4_000
+    pairs = [("A", "T"), ("C", "G"), ("A", "C"), ("G", "T"), ("A", "G"), ("C", "T")]
+    sites = [("1", 10 + k, str(k), *pairs[rng.integers(6)]) for k in range(n)]
+    rate = rng.beta(0.4, 0.8, n)
+    people = [
+        Cohort(name, [f"{name}{k}" for k in range(30)], sites, draw_at(rng, rate, 30))
+        for name in "abc"
+    ]
+    flips = {name: rng.random(n) < 0.5 if name in other else np.zeros(n, bool) for name in "abc"}
+    files = [flip(one, flips[one.name]) for one in people]
+    ambiguous = np.array([OTHER[site[3]] == site[4] for site in sites])
+    seen = []
+    for k, order in enumerate(("abc", "cab", "bca")):
+        folder = tmp_path / str(k)
+        named = dict(zip("abc", order, strict=True))
+        panel, steps = panel_of(folder, [replace(one, name=named[one.name]) for one in files])
+        here = panel.id.astype(int).to_numpy()
+        seen.append(set(here))
+        assert set(np.flatnonzero(~ambiguous)) <= set(here)
+        kept = ambiguous[here]
+        assert kept.sum() > 100
+        found = [encoded(folder, replace(one, name=named[one.name]))[0] for one in files]
+        assert all((one >= 0).all() for one in found), "as when the panel was made"
+        whole = np.concatenate([one.genotypes for one in people], axis=1)[here]
+        told = np.concatenate(found, axis=1)
+        turned = (told != whole).any(axis=1)
+        assert np.array_equal(told[turned], 2 - whole[turned]), "all samples of a site alike"
+        oriented = [text for text in steps if "oriented by allele frequency" in text]
+        assert len(oriented) == (1 if len(other) == 1 else 2)
+    assert seen[0] == seen[1] == seen[2]
+
+
 def draw_at(rng, rate: np.ndarray, samples: int) -> np.ndarray:
     """Genotypes (n_sites, samples) with the sites' frequencies."""
     return rng.binomial(2, rate[:, None], (len(rate), samples)).astype(np.int8)
