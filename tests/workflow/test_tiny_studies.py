@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from running import snakemake
 from study import Cohort, Site, write_study
@@ -92,8 +93,17 @@ STUDIES: dict[str, tuple[Callable[[], list[Cohort]], dict, tuple[str, ...]]] = {
     ),
     "one site": (
         one_site,
-        {"distance": {}},
-        ("error not estimable", "The panel has 1 site, fewer than the 100 that two samples should"),
+        {
+            "distance": {},
+            "ibd": {"enable": True, "export": ["hap-ibd"]},
+            "epistasis": {"order": [2, 3], "permutations": 0, "strata": "none", "pcs": 0},
+        },
+        (
+            "error not estimable",
+            "The panel has 1 site, fewer than the 100 that two samples should",
+            "No segments of IBD were sought: the panel",
+            "1 usable site is fewer than the 3 that a scan of order 3 combines, so nothing is",
+        ),
     ),
     "trio": (trio, FURTHER, ("UMAP, densMAP and t-SNE are left out: a map of neighbours needs",)),
     "two samples": (two_samples, {}, ("UMAP is left out: a map of neighbours needs at least 5",)),
@@ -149,5 +159,16 @@ def check_no_pair(results: Path) -> None:
     assert f"F_ST between P and Q is {float(fst.fst):.3f}, error not estimable." in texts
 
 
+def check_empty(results: Path) -> None:
+    """What one site cannot tell has files with headers and without rows, and the log says why."""
+    for name in ("ibd/pairs.tsv", "ibd/segments.tsv.gz", "epistasis/triples.tsv"):
+        table = pd.read_csv(results / name, sep="\t")
+        assert len(table) == 0 and len(table.columns) > 8, name
+    log = (results.parent / "logs/write_report.log").read_text("utf-8")
+    assert "No IBD segments: No segments of IBD were sought" in log
+    assert "too few sites: 1 usable site is fewer than the 2" in log
+
+
 CHECKS = dict.fromkeys(("trio", "two samples", "three founders"), check_no_map)
+CHECKS["one site"] = check_empty
 CHECKS["one block"] = check_no_pair

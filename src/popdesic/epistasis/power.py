@@ -123,7 +123,9 @@ def estimate_power(
         shares = cell_probabilities(maf, np.full(len(risk), 0.5))[0]
         prevalence = float(shares @ risk)
         variance = float(shares @ (risk - prevalence) ** 2)
-        alpha = ALPHA / tests[NAMES[order]]["tests"]
+        # Where too few sites allow no test, nothing can be found.
+        n_tests = tests[NAMES[order]]["tests"]
+        alpha = ALPHA / n_tests if n_tests else 0.0
         # Of a pair whose sites have no main effects: with them, it is larger (`priority`).
         least = alpha if score in ASSOCIATION else (1 - SHARE) * alpha
         null = drawn.get(order, np.zeros(0, np.int64))

@@ -46,7 +46,7 @@ def correction_factors(
         Which combinations have a part in the share by main effects; all by default. What the
         others leave is not given to anyone.
     """
-    whole = math.comb(n_sites, order)
+    whole = max(math.comb(n_sites, order), 1)  # of too few sites there is no combination
     ends = [order if order == 2 else 4]
     while 2 * ends[-1] <= n_sites:
         ends.append(2 * ends[-1])

@@ -123,7 +123,7 @@ def build_onehot(
     restrict : Path, optional
         See `read_restriction`.
     least : int
-        Fewest sites that the scans of this study need.
+        Fewest sites that the scans of this study need; with fewer, they test nothing.
     onehot_out : Path
         uint64 (n_sites, n_states, words of the controls + words of the cases), as
         `engine.base.OneHot`: rarest genotype, second rarest and, if any genotype is missing,
@@ -182,9 +182,8 @@ def build_onehot(
 
     words, sites, counts = reorder_sites(read, rows, n_controls)
     if len(sites) < least:
-        raise UserError(
-            f"epistasis: {len(sites)} usable sites are fewer than the {least} that a scan of "
-            f"order {least} combines; widen epistasis.restrict or the panel's filters."
+        logger.warning(
+            "%s; widen epistasis.restrict or the panel's filters", too_few_sites(len(sites), least)
         )
     write_npy(onehot_out, words)
     panel = bim[["chrom", "pos", "id", "ref", "alt"]].iloc[sites["rank"]].reset_index(drop=True)
@@ -209,6 +208,15 @@ def build_onehot(
         "outside_restriction": int((~chosen).sum()),
         **counts,
     }
+
+
+def too_few_sites(n_sites: int, least: int) -> str:
+    """Why a scan of `least` sites at a time tests nothing."""
+    are = "site is" if n_sites == 1 else "sites are"
+    return (
+        f"{n_sites} usable {are} fewer than the {least} that a scan of order {least} combines, so "
+        "nothing is tested"
+    )
 
 
 def reorder_sites(

@@ -202,16 +202,19 @@ def plan_scan(
     for order in orders:
         tests = count_tests(data.n_sites, order)
         scans = 1 + permutations[order]
+        plan[NAMES[order]] = {"tests": tests, "scans": scans}
+        if not tests:
+            lines[NAMES[order]] = f"0 tests of {data.n_sites} sites"
+            continue
         of_residuals = {"residuals": residuals and order == 2}
         rate = measure_rate(
             lambda n: thinned(data, n), data.n_sites, order, backend, **of_residuals
         )
         hours += tests * scans / rate / 3600
-        plan[NAMES[order]] = {"tests": tests, "scans": scans}
         lines[NAMES[order]] = describe_scans(tests, scans, rate)
     if screen:
         pairs = min(screen, top, plan["pairs"]["tests"])
-        plan["screen"] = {"tests": pairs * (data.n_sites - 2), "scans": 1}
+        plan["screen"] = {"tests": pairs * max(data.n_sites - 2, 0), "scans": 1}
         lines["screen"] = f"{plan['screen']['tests']} tests, not exhaustive"
     planes = sum(one.words.nbytes for one in data.classes)
     lines["memory"] = f"{planes / 1e6:.0f} MB of planes"

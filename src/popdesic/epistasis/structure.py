@@ -97,7 +97,8 @@ def structure_warnings(table: pd.DataFrame | Path) -> list[str]:
     if isinstance(table, Path):
         table = read_table(table)
     said, level = [], LEVEL / max(len(table), 1)
-    for row in table.itertuples():
+    unknown = {"NA": np.nan}  # too few people
+    for row in table.replace(unknown).itertuples():
         strata, model = float(row.p_given_strata), float(row.p_given_model)
         what = "principal components" if row.structure == "components" else row.structure
         if model < level:

@@ -283,10 +283,14 @@ def _nodes(
 
 
 def _unique_names(children: list[list[int]], label: dict[int, str]) -> list[str]:
-    """A name without spaces for each node, as the format asks for; no two are equal."""
+    """A name without spaces for each node, as the format asks for; no two are equal.
+
+    A tree without leaves has a root without a label.
+    """
     names, taken = [], set()
     for node, below in enumerate(children):
-        name = f"NODE_{node:07d}" if below else re.sub(r"\s", "_", label[node])
+        leaf = not below and node in label
+        name = re.sub(r"\s", "_", label[node]) if leaf else f"NODE_{node:07d}"
         while name in taken:
             name += "_"
         taken.add(name)

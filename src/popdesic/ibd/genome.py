@@ -75,10 +75,8 @@ def prepare_genome(
     dict
         Content of `summary`.
 
-    Raises
-    ------
-    UserError
-        Every contig is left out, or the panel is too sparse (`windows.require_density`).
+    Where every contig is left out, or the panel is too sparse (`windows.require_density`), no site
+    is used, so that no segment is found; `not_searched` of `summary` says why.
     """
     table, _ = load_panel(panel)
     cm = None
@@ -89,25 +87,32 @@ def prepare_genome(
     af = table.af.to_numpy(np.float64)
     names = table.chrom.map(canonical_contig)
     haploid = names.isin(HAPLOID | {canonical_contig(name) for name in x_contigs}).to_numpy()
-    if haploid.all():
-        raise UserError(
-            "ibd: all contigs of the panel are sex chromosomes or mitochondrial, which are left "
-            "out; set ibd.enable to false."
-        )
     in_region = in_regions(table, regions) & ~haploid
     left_out = haploid | in_region
     sites = genetic_sites(table, cm, left_out)
-    lod = require_density(sites, af, limits.error_rate, limits.min_cm)
+    lod, reason = None, ""
+    try:
+        if haploid.all():
+            raise UserError(
+                "ibd: all contigs of the panel are sex chromosomes or mitochondrial, which are "
+                "left out; set ibd.enable to false."
+            )
+        lod = require_density(sites, af, limits.error_rate, limits.min_cm)
+    except UserError as error:
+        reason = str(error)
+        log.warning("no segments are sought; %s", reason)
+        left_out[:] = True
+        sites = genetic_sites(table, cm, left_out)
     genome = Genome.of(sites, af, limits)
     excess = np.zeros(len(genome.windows), bool)
-    if max_sharing:
+    if max_sharing and not reason:
         excess = _excess(_founders(folders), genome, limits, max_sharing, backend)
         windows = genome.windows
         for k in np.flatnonzero(excess):
             left_out[windows.first[k] : windows.first[k] + windows.sites[k]] = True
         sites = genetic_sites(table, cm, left_out)
     n_founders = sum(load_planes(folder)[0].n_samples for folder in folders)
-    if n_founders < FEWEST_SAMPLES:
+    if n_founders < FEWEST_SAMPLES and not reason:
         log.warning(
             "ibd: ALT frequencies come from %d founders; with fewer than %d, segments may be "
             "missed, so make more samples of their population founders",
@@ -115,6 +120,7 @@ def prepare_genome(
         )
     about = {
         "map": genetic_map or None,
+        "not_searched": reason,
         "founders": n_founders,
         "sites": len(table),
         "used": int(sites.used.sum()),

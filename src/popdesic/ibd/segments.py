@@ -162,6 +162,8 @@ def candidates_between(
 ) -> Candidates:
     """Candidates of all pairs of two blocks of samples, or of one block with itself (b None)."""
     windows = genome.windows
+    if windows.masked.all():
+        return Candidates(*np.zeros((4, 0), np.int32))
     return backend.candidates(
         *(a, b, windows),
         tolerance=limits.tolerance,

@@ -337,13 +337,16 @@ def _relatives(analyses: list[str], cite: _Citations) -> str:
 
 
 def _segments(outcome: Outcome, options: dict[str, Any], cite: _Citations) -> str:
+    path = outcome.folder / "ibd/summary.json"
+    about = read_json(path) if path.exists() else {}
+    if about.get("not_searched"):
+        return "Segments of identity by descent were not sought, because the panel allows none."
     text = (
         f"Segments of identity by descent of at least {options['min_cm']:g} cM were identified in "
         f"unphased genotypes as stretches without opposite homozygotes (compare {cite('ibis')}), "
         f"with a LOD of at least {options['min_lod']:g}."
     )
-    path = outcome.folder / "ibd/summary.json"
-    if path.exists() and surely_close(read_json(path)) is None:
+    if about and surely_close(about) is None:
         return text
     return (
         f"{text} Degrees of relationship were estimated from their total length {cite('degrees')}."

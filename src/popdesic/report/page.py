@@ -34,7 +34,7 @@ from .sections.comparisons import comparison_section, same_people
 from .sections.epistasis import epistasis_findings, epistasis_section
 from .sections.geodesics import geodesic_findings, map_findings
 from .sections.geography import geography_section
-from .sections.ibd import ibd_section
+from .sections.ibd import ibd_findings, ibd_section
 from .sections.imputation import beagle_findings, genotype_findings, imputation_section
 from .sections.newcomers import newcomer_findings
 from .sections.population import population_section
@@ -244,6 +244,7 @@ def study_findings(
         *relatives_findings(outcome.folder, configuration["embedding"]["max_kinship"]),
         *genotype_findings(outcome, configuration),
         *beagle_findings(outcome.folder, configuration["impute"]),
+        *ibd_findings(outcome.folder, configuration.get("ibd", {}).get("enable", False)),
     ]
 
 

@@ -302,7 +302,7 @@ def _relatives(results: Path, min_kinship: float) -> list[Sentence]:
 def _segments(results: Path) -> list[Sentence]:
     """Pairs that share segments by descent, where they were sought."""
     about = _read(results / "ibd/summary.json")
-    if not about:
+    if not about or about.get("not_searched"):
         return []
     least, sure = about["limits"]["min_cm"], surely_close(about)
     text = (

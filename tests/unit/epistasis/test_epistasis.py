@@ -558,8 +558,29 @@ def test_sites_without_a_call_or_variation_are_dropped_and_counted(tmp_path):
     assert counts["no_called_genotype"] == 2 and counts["monomorphic"] == 1
     assert counts["sites"] == 6 and counts["controls"] == counts["cases"] == 20
     assert sorted(read_reordered(folder)[1]["rank"]) == [0, 2, 3, 5, 7, 8]
-    with pytest.raises(UserError, match=r"2 usable sites are fewer than the 3 that a scan of"):
-        build(tmp_path / "few", genotypes[[0, 2, 1, 6]], np.arange(40) % 2, least=3)
+
+
+@pytest.mark.parametrize("n_sites", [0, 1, 2])
+def test_scans_of_too_few_sites_give_empty_tables(tmp_path, caplog, n_sites):
+    """Whatever needs more sites than there are has tables without rows, which the log explains."""
+    genotypes = np.full((3, 40), 2, np.int8)
+    genotypes[:n_sites] = random_genotypes(np.random.default_rng(11), n_sites, 40)
+    folder, counts = build(tmp_path, genotypes, np.arange(40) % 2, least=3)
+    assert counts["sites"] == n_sites
+    assert f"{n_sites} usable site" in caplog.text and "fewer than the 3" in caplog.text
+    plan_scan(
+        *(folder, BACKEND, tmp_path / "plan.json"),
+        **{"orders": [2, 3], "score": "k2", "permutations": {2: 0, 3: 0}, "screen": 5, "top": 9},
+        max_device_hours=1,
+    )
+    plan = read_json(tmp_path / "plan.json")
+    assert plan["triples"]["tests"] == plan["screen"]["tests"] == 0
+    for order in (2, 3):
+        unit, table = tmp_path / f"unit{order}.npz", tmp_path / f"hits{order}.tsv"
+        scan_unit(folder, BACKEND, unit, order=order, unit=0, n_units=1, top=9, **SCAN)
+        tests = {"top": 9, "tests": math.comb(n_sites, order)}
+        rank_hits(folder, [unit], None, table, order=order, score="k2", **tests)
+        assert len(read_table(table)) == math.comb(n_sites, order)
 
 
 SHEET = pd.DataFrame(

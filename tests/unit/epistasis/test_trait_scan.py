@@ -370,3 +370,12 @@ def test_forecast_of_a_scan_of_numbers(tmp_path):
     )
     assert read_json(tmp_path / "plan.json")["pairs"] == {"tests": 66, "scans": 4}
     assert lines["pairs"].startswith("66 tests, 4 scans")
+
+
+def test_structure_that_few_people_do_not_tell_is_no_warning():
+    columns = ["structure", "p_given_strata", "p_given_model"]
+    table = pd.DataFrame(
+        [["population", "NA", "NA"], ["components", "1e-9", "NA"]], columns=columns
+    )
+    assert structure_warnings(table.head(1)) == []
+    assert len(structure_warnings(table)) == 1

@@ -138,6 +138,8 @@ def test_populations_with_support_and_without_a_tree(tmp_path):
     assert "warning" not in meta and set(meta["geo_resolutions"][0]["demes"]) == {"P", "Q", "S"}
     assert write_population_tree(tmp_path / "p.json", "", rows, **shown) == 5
     assert "Fewer than three" in check(tmp_path / "p.json")[0]["warning"]
+    # Populations that are all too small: a root alone.
+    assert write_population_tree(tmp_path / "p.json", "", rows.head(0), **shown) == 0
 
 
 def test_a_tree_deeper_than_the_stack(tmp_path):

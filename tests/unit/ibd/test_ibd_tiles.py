@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -151,3 +152,30 @@ def test_few_founders_are_warned_of(tmp_path, caplog, n):
     assert about["founders"] == n
     said = [line.getMessage() for line in caplog.records if "founders" in line.getMessage()]
     assert len(said) == (n < 8) and all(f"come from {n} founders" in line for line in said)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "haploid"])
+def test_a_panel_that_allows_no_segment_gives_empty_tables(tmp_path, caplog, kind):
+    """Copies share no segment where none is sought; summary and log say why."""
+    rng = np.random.default_rng(5)
+    pool = (rng.random((6, N_SITES)) < 0.5).astype(np.int8)
+    folders = encode_cohorts(tmp_path, [isolate("north", 9, pool, rng)])
+    panel, genome = tmp_path / "panel.tsv", tmp_path / "genome.npz"
+    limits = replace(LIMITS, min_cm=1e6) if kind == "sparse" else LIMITS
+    about = prepare_genome(
+        *(folders, panel, genome, tmp_path / "genome.json", cpu_backend(1)),
+        **{"limits": limits, "genetic_map": None, "regions": [], "max_sharing": 10},
+        x_contigs=["1"] if kind == "haploid" else [],
+    )
+    why = {"sparse": "less than ibd.min_cm", "haploid": "all contigs of the panel are sex"}[kind]
+    assert why in about["not_searched"] and why in caplog.text and about["used"] == 0
+    row = tmp_path / "north/row.json"
+    pairs = [("north", "north")]
+    measure_row(
+        *(row, pairs, {"north": folders[0]}, genome, panel, lambda _: cpu_backend(1)), limits, "x"
+    )
+    out = [tmp_path / name for name in ("all.tsv.gz", "pairs.tsv", "summary.json")]
+    cohorts = {f"north{k}": "north" for k in range(9)}
+    found = join_tiles([row], genome, panel, cohorts, *out, limits.min_cm)
+    assert found["pairs_with_segments"] == len(read_table(out[1])) == 0
+    assert "degree" in read_table(out[1])

@@ -12,8 +12,9 @@ from readable import checked
 
 from popdesic.ibd.cohorts import pairs_table
 from popdesic.ibd.degrees import DegreeScale
+from popdesic.report.advice import advice_on
 from popdesic.report.figures.ibd import draw_ibd
-from popdesic.report.sections.ibd import ibd_section
+from popdesic.report.sections.ibd import ibd_findings, ibd_section
 
 ABOUT = {
     "map": None,
@@ -142,3 +143,13 @@ def test_few_founders_are_said(tmp_path, founders, said):
     notes = ibd_section(results, results / "figures", True)["notes"]
     found = [note for note in notes if note.startswith("Segments may have been missed")]
     assert len(found) == said and all(f"from {founders} founders" in note for note in found)
+
+
+def test_a_panel_that_allows_no_segment_is_said(tmp_path):
+    results = study(tmp_path, [], [], not_searched="ibd: the panel's sites are 2 a centimorgan.")
+    said = "No segments of IBD were sought: the panel's sites are 2 a centimorgan."
+    section = ibd_section(results, results / "figures", True)
+    assert section["words"] == [said] and not section["rows"] and not section["figures"]
+    (finding,) = ibd_findings(results, True)
+    assert (finding.level, finding.text) == ("warning", said) and advice_on(finding)
+    assert not ibd_findings(results, False)

@@ -11,6 +11,7 @@ import pandas as pd
 from ...epistasis.kin import kin_warnings, related_pairs
 from ...epistasis.options import LOCI_NAMES, NAMES
 from ...epistasis.p_values import p_of_hits
+from ...epistasis.reorder import too_few_sites
 from ...epistasis.scores import SCORES
 from ...epistasis.single_sites import genomic_control, genomic_control_error
 from ...epistasis.structure import strata_warnings, structure_warnings
@@ -126,7 +127,7 @@ def _warnings(structure: Path, samples: pd.DataFrame) -> list[str]:
 
 
 def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
-    """Warnings about strata, and notes about hits in cis."""
+    """Warnings about strata, relatives and too few sites, and notes about hits in cis."""
     if section is None:
         return []
     found = [
@@ -136,6 +137,15 @@ def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
             f"{sentence[0].upper()}{sentence[1:]}.",
         )
         for sentence in section["warnings"]
+    ]
+    few = [scan["order"] for scan in section["scans"] if section["sites"] < scan["order"]]
+    found += [
+        Finding(
+            "warning",
+            f"{section['heading']}: too few sites",
+            f"{too_few_sites(section['sites'], order)}.",
+        )
+        for order in few
     ]
     found += [
         Finding("warning", f"{section['heading']}: relatives", f"{sentence}.")

@@ -9,6 +9,7 @@ from ...ibd.degrees import LEAST_SEARCHED, surely_close
 from ...ibd.windows import FEWEST_SAMPLES
 from ...io.files import read_json
 from ...io.tables import read_table
+from ..findings import Finding
 from ..inline import describe_drawn
 from ..registry import ibd_figures
 from ..words import join, number, percent, plural
@@ -31,6 +32,8 @@ def ibd_section(results: Path, figures: Path, enabled: bool) -> dict[str, Any] |
     if not enabled or not path.exists():
         return None
     about = read_json(path)
+    if reason := about.get("not_searched"):
+        return {"words": [_unsought(reason)], "notes": [], "rows": [], "n": 0, "figures": []}
     pairs = read_table(results / "ibd/pairs.tsv")
     sizes = {
         "n_ibd_pairs": number(about["pairs_with_segments"]),
@@ -44,6 +47,18 @@ def ibd_section(results: Path, figures: Path, enabled: bool) -> dict[str, Any] |
         "n": len(pairs),
         "figures": describe_drawn(ibd_figures(True), figures, sizes),
     }
+
+
+def ibd_findings(results: Path, enabled: bool) -> list[Finding]:
+    """Why segments were not sought on this panel, where they were asked for."""
+    path = results / "ibd/summary.json"
+    reason = read_json(path).get("not_searched") if enabled and path.exists() else ""
+    return [Finding("warning", "No IBD segments", _unsought(reason))] if reason else []
+
+
+def _unsought(reason: str) -> str:
+    """The sentence on a panel on which no segment can be found."""
+    return f"No segments of IBD were sought: {reason.removeprefix('ibd: ')}"
 
 
 def _words(about: dict[str, Any]) -> list[str]:
