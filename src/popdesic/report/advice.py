@@ -32,9 +32,10 @@ ADVICE = {
     ),
     "An axis of one region": "Do not read this axis as ancestry; read the others.",
     "Relatives": "Read their kinships as upper limits, or add founders of their ancestry.",
-    "Kinship fails": "Do not read kinship in this cohort; duplicates are found all the same.",
-    "One founder population": "Do not compare heterozygosity of founders and newcomers, or let "
-    "cohorts of each ancestry be founders.",
+    "Kinship fails": "Ignore kinship in this cohort; duplicates are still found.",
+    "One founder population": (
+        "Make cohorts of each ancestry founders, or do not compare founders with newcomers."
+    ),
     "Kinship": "Read relatives beyond the resolved degrees as candidates; more sites resolve them.",
     "Identity": "Add sites that are not in LD to the panel.",
     "Imputation": "Follow the sentence above, then run again: only what depends on it is computed.",

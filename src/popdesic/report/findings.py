@@ -339,7 +339,8 @@ def _strands(outcome: Outcome) -> list[Finding]:
         if told := int(counts.get("strand_by_frequency", 0)):
             text += f"; {plural(told, 'A/T or C/G site')} oriented by allele frequency"
         if lost:
-            text += f"; {plural(lost, 'A/T and C/G site')}, where strands look alike, are missing"
+            are = "is" if lost == 1 else "are"
+            text += f"; {plural(lost, 'A/T or C/G site')}, where strands look alike, {are} missing"
         found.append(Finding("note", "Strand", text + "."))
     return found
 

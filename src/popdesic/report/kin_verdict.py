@@ -61,7 +61,7 @@ def kin_verdict(results: Path, min_kinship: float) -> str | None:
     but = ""
     if failing:
         what = "cohort" if len(failing) == 1 else "cohorts"
-        but = f" In {what} {join(failing)} kinship does not hold, and only duplicates are told."
+        but = f" In {what} {join(failing)} kinship fails, and only duplicates are found."
     said = []
     if same:
         said.append(f"{plural(same, 'pair')} of duplicates or identical twins")
@@ -154,5 +154,5 @@ def _limit(found: Resolution | None, said: bool = False) -> str:
     if not hidden:
         return ""
     if len(hidden) == len(DEGREES):
-        return " Other relatives cannot be told from unrelated samples on this panel."
-    return f" Relatives of the {hidden[0]} degree and beyond cannot all be told on this panel."
+        return " Other relatives cannot be distinguished from unrelated samples on this panel."
+    return f" Relatives of the {hidden[0]} degree and beyond cannot all be found on this panel."

@@ -144,7 +144,7 @@ def test_relatives_and_duplicates(tmp_path):
     write_kinship(outcome.folder, 1e-4, rows, same)
     assert told(outcome)["Relatives"] == (
         "1 pair of duplicates or identical twins and 1 pair of relatives (1 parent–child). "
-        "Relatives of the third degree and beyond cannot all be told on this panel."
+        "Relatives of the third degree and beyond cannot all be found on this panel."
     )
 
 
@@ -155,12 +155,12 @@ def test_relatives_and_duplicates(tmp_path):
         (
             1e-4,
             "No duplicates and no relatives of the first or second degree were found. Relatives of "
-            "the third degree and beyond cannot all be told on this panel.",
+            "the third degree and beyond cannot all be found on this panel.",
         ),
         (
             5e-4,
             "No duplicates and no relatives of the first degree were found. Relatives of the "
-            "second degree and beyond cannot all be told on this panel.",
+            "second degree and beyond cannot all be found on this panel.",
         ),
         (0.02, "No duplicates were found. Relatives cannot be identified on this panel."),
     ],

@@ -53,12 +53,12 @@ def _computation(about: dict, name: str) -> list[Finding]:
     """Pairs without a path, errors of approximate paths, effects of an insertion."""
     found = _unconnected(about, name) if about["graph"]["kind"] == "shared" else []
     if about["unreachable_pairs"] and not found:
+        pairs = plural(about["unreachable_pairs"], "pair of samples has", "pairs of samples have")
         found.append(
             Finding(
                 "warning",
                 "Unreachable pairs",
-                f"{plural(about['unreachable_pairs'], 'pair')} of samples have no finite "
-                f"geodesic ({name}).",
+                f"{pairs} no finite geodesic ({name}).",
             )
         )
     if about["approximate"]:

@@ -64,7 +64,7 @@ def _untold_findings(results: Path) -> list[Finding]:
         Finding(
             "warning",
             "Kinship fails",
-            f"KING-robust kinship does not hold in cohort {row.cohort}: {REASONS[row.fault]}. "
+            f"KING-robust kinship fails in cohort {row.cohort}: {REASONS[row.fault]}. "
             f"{plural(int(row.pairs), 'close pair')} with its samples are not listed. Only "
             "duplicates are, by their genotypes.",
         )
@@ -96,7 +96,9 @@ def _sibship_findings(results: Path) -> list[Finding]:
     if len(large) > 1:
         others = len(large) - 1
         text += f", and {plural(others, 'other group')} of at least {SIBSHIP} too"
-    text += ". They are a large family, or clones that lost heterozygosity; kinship cannot tell."
+    text += (
+        ". They are a large family, or clones that lost heterozygosity; kinship cannot say which."
+    )
     return [Finding("note", "Relatives", text)]
 
 
