@@ -21,8 +21,9 @@ The second table tells chance from bias: the mean over seeds of the shift from t
 standard error. "joint, other regions" is the joint call that loses other regions of the same size,
 `--draws` times for each seed.
 
-The third table shows which files stop because they lack sites by frequency (`Lack.by_frequency`),
-among those whose sites were lost otherwise, for every ordered pair of populations. The last one
+The third table shows which files stop because they list variant sites alone or lack sites by
+frequency (`absent.refuse_lack`), among those whose sites were lost otherwise, for every ordered
+pair of populations. The last one
 counts A/T and C/G sites that `match.orient` tells, for the same pairs.
 """
 
@@ -51,8 +52,17 @@ from called_apart import (
 )
 from timing import print_table
 
-from popdesic.cohort.absent import Absent, Lack, measure_lack
+from popdesic.cohort.absent import (
+    MAX_REFERENCE_ONLY,
+    Absent,
+    Lack,
+    has_rare,
+    measure_lack,
+    refuse_lack,
+)
+from popdesic.cohort.fixed_sites import count_genotypes
 from popdesic.cohort.match import match, orient
+from popdesic.io.errors import UserError
 
 
 def within(scene: Scene, joint: Placed, founders: tuple[str, ...]) -> Placed:
@@ -107,11 +117,19 @@ def lists(scene: Scene, own: str, other: str, seed: int) -> dict[str, np.ndarray
         "variants and 20 % of the others": varies | (rng.random(n) < 0.2),
         "variants of a call with another population": varies | (third > 0).any(axis=1),
         "MAF of 1 % or more": rate >= 0.01,
+        "variants in regions of 20 kb": varies
+        & (rng.random(stretch.max() // 50 + 1) < 0.3)[stretch // 50],
+        "variants, 20 % of them at random": varies & (rng.random(n) < 0.2),
+        "MAF of 1 % or more, in regions of 20 kb": (rate >= 0.01)
+        & (rng.random(stretch.max() // 50 + 1) < 0.3)[stretch // 50],
     }
 
 
-def recognised(scene: Scene, seed: int) -> Iterator[tuple[str, Lack, float]]:
-    """What each file lacks of another population's variants, and its share of REF-only sites."""
+def recognised(scene: Scene, seed: int) -> Iterator[tuple[str, Lack, float, bool]]:
+    """What each file lacks of another population's variants.
+
+    With its share of REF-only sites, and whether it stops.
+    """
     genotypes = scene.truth.genotypes
     for own, known in itertools.permutations(NAMES, 2):
         (other,) = set(NAMES) - {own, known}
@@ -121,8 +139,19 @@ def recognised(scene: Scene, seed: int) -> Iterator[tuple[str, Lack, float]]:
         for name, listed in lists(scene, own, other, seed).items():
             rate = counts[varies].mean(axis=1) / 2
             lack = measure_lack(sites[listed], sites[varies], listed[varies], rate)
-            same = (genotypes[np.ix_(listed, scene.numbers[own])] == 0).all(axis=1).mean()
-            yield name, lack, float(same)
+            mine = genotypes[np.ix_(listed, scene.numbers[own])]
+            same = (mine == 0).all(axis=1).mean()
+            only = same <= MAX_REFERENCE_ONLY and has_rare(count_genotypes(mine))
+            yield name, lack, float(same), refused(lack, variants_only=only)
+
+
+def refused(lack: Lack, *, variants_only: bool) -> bool:
+    """Whether `refuse_lack` stops a file."""
+    try:
+        refuse_lack("own", lack, "others", 0, variants_only=variants_only)
+    except UserError:
+        return True
+    return False
 
 
 def oriented(scene: Scene, seed: int) -> np.ndarray:
@@ -218,7 +247,7 @@ def main() -> None:
     bcftools = commandline.find_peer("bcftools")
     found: dict[str, list[Difference]] = {}
     shifted: dict[str, list[list[float]]] = {}
-    lacks: dict[str, list[tuple[Lack, float]]] = {}
+    lacks: dict[str, list[list]] = {}
     strands = np.zeros(3, np.int64)
     for seed in range(1, options.seeds + 1):
         with tempfile.TemporaryDirectory() as folder:
@@ -235,8 +264,8 @@ def main() -> None:
             ]
             shifted.setdefault("founders: joint, other regions", []).append(np.mean(drawn, axis=0))
             strands += oriented(scene, seed)
-            for name, lack, same in recognised(scene, seed):
-                lacks.setdefault(name, []).append((lack, same))
+            for name, *case in recognised(scene, seed):
+                lacks.setdefault(name, []).append(case)
     rows = [
         (
             name,
@@ -260,16 +289,17 @@ def main() -> None:
         [(name, *map(with_error, np.transpose(values))) for name, values in shifted.items()],
     )
     print_table(
-        "Files that lack sites by frequency",
-        ("file", "stop", "lack %", "heterozygosity %", "common listed %", "REF only %"),
+        "Files that lack sites: which stop",
+        ("file", "stop", "lack %", "heterozygosity %", "common listed %", "near %", "REF only %"),
         [
             (
                 name,
-                f"{sum(lack.by_frequency for lack, _ in cases)} of {len(cases)}",
-                span([lack.lacking / lack.wanted for lack, _ in cases]),
-                span([lack.bias - 1 for lack, _ in cases]),
-                span([lack.common_listed for lack, _ in cases]),
-                span([same for _, same in cases]),
+                f"{sum(stops for _, _, stops in cases)} of {len(cases)}",
+                span([lack.lacking / lack.wanted for lack, _, _ in cases]),
+                span([lack.bias - 1 for lack, _, _ in cases]),
+                span([lack.common_listed for lack, _, _ in cases]),
+                span([lack.near_listed for lack, _, _ in cases]),
+                span([same for _, same, _ in cases]),
             )
             for name, cases in lacks.items()
         ],

@@ -36,6 +36,9 @@ MAX_ABSENT = 0.02
 #: sites lists a small share of the common ones too.
 COMMON = 0.25
 MIN_COMMON_LISTED = 0.6
+#: Files of variant sites that were chosen for an array have fewer sites at which one sample alone
+#: carries the rarer allele than this share of those of a population of constant size.
+MIN_RARE = 0.25
 #: Their heterozygosity at the listed sites exceeds that at all by this share, and by as many
 #: standard errors, which come from blocks of neighbouring sites.
 MIN_BIAS = 0.10
@@ -174,6 +177,9 @@ class Lack:
         Standard error of `bias`, from `N_BLOCKS` blocks of neighbouring sites left out in turn.
     common_listed : float
         Share of the others' common sites that the file lists; NaN without such sites.
+    near_listed : float
+        The same of those whose neighbour among the common sites, the one before, is listed: high
+        also for a file of a few regions.
     """
 
     wanted: int
@@ -181,6 +187,7 @@ class Lack:
     bias: float
     error: float
     common_listed: float
+    near_listed: float
 
     @property
     def matters(self) -> bool:
@@ -198,7 +205,7 @@ class Lack:
         return (
             self.matters
             and self.wanted >= MIN_SITES
-            and self.common_listed >= MIN_COMMON_LISTED
+            and max(self.common_listed, self.near_listed) >= MIN_COMMON_LISTED
             and self.bias - 1 >= max(MIN_BIAS, MIN_ERRORS * self.error)
         )
 
@@ -226,8 +233,31 @@ def measure_lack(
     p, here = frequency[known], listed[known]
     bias, error = _ratio(2 * p * (1 - p), here)
     common = (p >= COMMON) & (p <= 0.5)
-    share = float(here[common].mean()) if common.any() else np.nan
-    return Lack(int(inside.sum()), int((inside & ~listed).sum()), bias, error, share)
+    here = here[common]
+    share = float(here.mean()) if len(here) else np.nan
+    near = float(here[1:][here[:-1]].mean()) if here[:-1].any() else np.nan
+    return Lack(int(inside.sum()), int((inside & ~listed).sum()), bias, error, share, near)
+
+
+def has_rare(counts: np.ndarray) -> bool:
+    """Whether a file lists as many rare variants as sequencing finds; an array has few.
+
+    Among all variants of a population of constant size, one sample alone carries the rarer allele
+    at a share ``(1 + 1 / (2 n - 1)) / sum(1 / i, i < 2 n)`` of the sites that vary in n samples.
+
+    Parameters
+    ----------
+    counts : int array, (n_sites, >= 3)
+        Genotypes 0, 1 and 2 of the file's sites.
+    """
+    n_ref, n_het, n_alt = counts[:, :3].T
+    carriers = n_het + np.minimum(n_ref, n_alt)
+    varies = carriers > 0
+    n = 2 * int((n_ref + n_het + n_alt).max(initial=0))
+    if n < 4 or not varies.any():
+        return True
+    expected = (1 + 1 / (n - 1)) / (1 / np.arange(1, n)).sum()
+    return float((carriers[varies] == 1).mean()) >= MIN_RARE * expected
 
 
 def _ratio(value: np.ndarray, chosen: np.ndarray) -> tuple[float, float]:
@@ -356,8 +386,8 @@ def refuse_lack(cohort: str, lack: Lack, others: str, n_sites: int, *, variants_
     n_sites : int
         Sites of the file.
     variants_only : bool
-        Whether the file lists variant sites alone (`lists_variants_only`). Others stop if they lack
-        sites by frequency.
+        Whether the file lists variant sites alone (`lists_variants_only`), and rare ones too
+        (`has_rare`). Others stop if they lack sites by frequency.
 
     Raises
     ------
@@ -381,10 +411,15 @@ def refuse_lack(cohort: str, lack: Lack, others: str, n_sites: int, *, variants_
             f"shared sites would be those that vary in every cohort{bias}; {ways}."
         )
     if lack.by_frequency:
+        near = (
+            ""
+            if lack.common_listed >= MIN_COMMON_LISTED
+            else f" ({lack.near_listed:.0%} of those next to one that it lists)"
+        )
         raise UserError(
             f"cohort '{cohort}' lacks {lacks}, mostly rare ones, but lists "
-            f"{lack.common_listed:.0%} of those with an allele frequency from {COMMON} to 0.5; so "
-            "do files of sites that vary in their samples or in a larger set, and files filtered "
-            f"by frequency; shared sites would change heterozygosity by {lack.bias - 1:+.0%}; "
-            f"{ways}."
+            f"{lack.common_listed:.0%} of those with an allele frequency from {COMMON} to 0.5"
+            f"{near}; so do files of sites that vary in their samples or in a larger set, and "
+            "files filtered by frequency; shared sites would change heterozygosity by "
+            f"{lack.bias - 1:+.0%}; {ways}."
         )

@@ -26,6 +26,7 @@ from .absent import (
     Coverage,
     coverage_of,
     frequency_of,
+    has_rare,
     lists_variants_only,
     measure_lack,
     refuse_lack,
@@ -212,10 +213,22 @@ class OnPanel:
                 self._bim, self._panel, self.found.listed, self._panel.af.to_numpy()
             )
             only = lists_variants_only(raw, self.n_rows)
+            only = only and lack.matters and has_rare(self._counts())
             refuse_lack(cohort, lack, "the panel", self.n_rows, variants_only=only)
         if absent.mask and lists_variants_only(raw, self.n_rows):
             own, lacking = self._panel[self.found.listed], self._panel[~self.found.listed]
             refuse_outside(cohort, absent, self._coverage.regions, own, lacking)
+
+    def _counts(self) -> np.ndarray:
+        """Genotypes 0, 1 and 2 of the kept samples at all sites of the file: (n_rows, 3)."""
+        parts = []
+        for first, last in chunks(self.n_rows, CHUNK_SITES):
+            rows = np.arange(first, last)
+            part = place_rows(
+                self._bed, self._n_samples, self._kept, rows, np.zeros(len(rows), bool)
+            )
+            parts.append(count_genotypes(unpack_bed(part, len(self._kept))).astype(np.int32))
+        return np.concatenate(parts)
 
     def _lost_fixed(self) -> int:
         """Panel sites read as REF that the file lacks because they are fixed for ALT."""

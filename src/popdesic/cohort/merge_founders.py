@@ -25,6 +25,7 @@ from .absent import (
     Coverage,
     counts_at,
     frequency_of,
+    has_rare,
     kept_coverage,
     lists_variants_only,
     measure_lack,
@@ -414,7 +415,7 @@ class Union:
                 lack,
                 f"founder {others}",
                 founder.n_sites,
-                variants_only=founder.variants_only,
+                variants_only=founder.variants_only and has_rare(table[COUNTS].to_numpy(np.int64)),
             )
 
     def _refuse_lost(self, sites: pd.DataFrame, filled: np.ndarray) -> None:

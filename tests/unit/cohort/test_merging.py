@@ -388,12 +388,23 @@ def chosen(way: str, cohorts: list[Cohort]) -> np.ndarray:
         "random": rng.random(n) < 0.6,
         "regions": np.arange(n) // 40 % 3 > 0,
         "array": (rate > 0.05) & (rng.random(n) < 0.4),
+        # All sites vary in the file: as chosen for an array, in regions, and as sequencing finds.
+        "own array": (np.abs(genotypes[1].mean(axis=1) / 2 - 0.5) < 0.45) & (rng.random(n) < 0.4),
+        "MAF in regions": (np.abs(genotypes[1].mean(axis=1) / 2 - 0.5) <= 0.44)
+        & (np.arange(n) // 100 % 2 > 0),
+        "some variants": (genotypes[1] > 0).any(axis=1) & (rng.random(n) < 0.4),
     }
     return ways[way]
 
 
 @pytest.mark.parametrize("founder", [True, False])
-@pytest.mark.parametrize("way", ["subset", "few reference", "MAF", "random", "regions", "array"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        *("subset", "few reference", "MAF", "random", "regions", "array"),
+        *("own array", "MAF in regions", "some variants"),
+    ],
+)
 def test_sites_chosen_by_frequency_stop_the_run(tmp_path, way, founder):
     a, b, other = simulated()
     which = chosen(way, [a, b, other])
@@ -405,13 +416,17 @@ def test_sites_chosen_by_frequency_stop_the_run(tmp_path, way, founder):
         False: lambda said: encoded(tmp_path / "b", file, said),
     }[founder]
     panel_of(tmp_path / "b", [first])
-    if way in ("random", "regions", "array"):
+    if way in ("random", "regions", "array", "own array"):
         run(Absent())
         return
     with pytest.raises(UserError, match=r"cohort 'b' l(acks|ists variant sites only)") as caught:
         run(Absent())
     text = str(caught.value)
-    if way != "MAF":
+    if way == "some variants":
+        assert "lists variant sites only" in text
+    elif way == "MAF in regions":
+        assert "% of those next to one that it lists)" in text
+    elif way != "MAF":
         listed = {site[2] for site in file.sites}
         rates = np.array([row.mean() / 2 for row in first.genotypes])
         here = np.array([site[2] in listed for site in first.sites])
@@ -421,7 +436,7 @@ def test_sites_chosen_by_frequency_stop_the_run(tmp_path, way, founder):
         assert f"heterozygosity by {value[here].mean() / value.mean() - 1:+.0%}" in text
         assert f"lacks {int((~here).sum())} of {len(here)} sites" in text
     run(Absent("missing"))
-    if way == "MAF":  # sites where ALT is fixed, or nearly, are absent as well
+    if way.startswith("MAF"):  # sites where ALT is fixed, or nearly, are absent as well
         with pytest.raises(UserError, match=r"'b' lists no site at which all .* homozygous ALT"):
             run(Absent("reference"))
     else:
