@@ -22,6 +22,7 @@ ADVICE = {
     "Cohorts apart": "Compare genotyping, strands and labels of these cohorts.",
     "Allele frequencies": "Compare strands, genome build and genotyping with the other cohorts.",
     "Sites absent": "Name a mask (callable), impute these sites, or let this cohort be a founder.",
+    "Strand unknown": "Write its alleles on the strand of the founders (bcftools +fixref).",
     "Call rate": "Look for failed samples or sites in this cohort's tables of quality.",
     "Missing calls": "Raise panel.min_call_rate, or name these sites in the BED of panel.exclude.",
     "Samples left out": "Genotype them again or exclude them, or change the limit named above.",
@@ -32,11 +33,11 @@ ADVICE = {
     ),
     "An axis of one region": "Do not read this axis as ancestry; read the others.",
     "Relatives": "Read their kinships as upper limits, or add founders of their ancestry.",
-    "Kinship fails": "Ignore kinship in this cohort; duplicates are still found.",
+    "Kinship fails": "Ignore kinship there; duplicates are still found.",
     "One founder population": (
         "Make cohorts of each ancestry founders, or do not compare founders with newcomers."
     ),
-    "Kinship": "Read relatives beyond the resolved degrees as candidates; more sites resolve them.",
+    "Kinship": "Give more independent sites; until then, take listed relatives as candidates.",
     "Identity": "Add sites that are not in LD to the panel.",
     "Imputation": "Follow the sentence above, then run again: only what depends on it is computed.",
     "No IBD segments": "Change what the sentence above names, then run again.",

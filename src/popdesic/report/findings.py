@@ -34,6 +34,9 @@ REASONS = {
     "qc.sex_mismatch": "an X-inferred sex that disagrees with the sheet",
     "qc.max_mendel_rate": "too many Mendelian errors",
 }
+#: Steps of encode: sites set to missing because their strand is unknown; sites that a file lacks.
+DOUBTFUL = ("strand_ambiguous_dropped", "swapped_ambiguous_dropped")
+ABSENT = "panel_sites_absent"
 #: Fewer founder samples than this give unreliable axes.
 FEW_FOUNDERS = 20
 
@@ -246,10 +249,21 @@ def _listed(pairs: list[str]) -> str:
 
 def _cohorts(outcome: Outcome, min_call_rate: float) -> list[Finding]:
     found = []
-    usual = founder_drift(outcome)
+    usual, encoded = founder_drift(outcome), dict(_encoded(outcome))
     for cohort in outcome.newcomers:
         row = outcome.drift.loc[cohort]
-        if row.share_present < MIN_PRESENT:
+        doubtful = sum(int(encoded[cohort].get(step, 0)) for step in DOUBTFUL)
+        if row.share_present < MIN_PRESENT and doubtful > encoded[cohort].get(ABSENT, 0):
+            found.append(
+                Finding(
+                    "warning",
+                    "Strand unknown",
+                    f"Cohort {cohort} has only {percent(row.share_present)} of the panel's sites: "
+                    f"{plural(doubtful, 'A/T or C/G site')} were set to missing, because their "
+                    "strand is unknown. Its distances are based on fewer sites.",
+                )
+            )
+        elif row.share_present < MIN_PRESENT:
             found.append(
                 Finding(
                     "warning",

@@ -191,7 +191,7 @@ def describe_methods(outcome: Outcome, configuration: dict, names: list[str]) ->
         _structure(outcome, configuration, names, cite),
     ]
     if "comparisons" in names:
-        paragraphs.append(_relatives(configuration["compare"]["analyses"], cite))
+        paragraphs.append(_relatives(outcome, configuration["compare"]["analyses"], cite))
     if "ibd" in names:
         paragraphs.append(_segments(outcome, configuration["ibd"], cite))
     if "population" in names:
@@ -322,9 +322,11 @@ def _unrelated(outcome: Outcome, max_kinship: float, cite: _Citations) -> str:
     )
 
 
-def _relatives(analyses: list[str], cite: _Citations) -> str:
-    text = ""
-    if "kinship" in analyses:
+def _relatives(outcome: Outcome, analyses: list[str], cite: _Citations) -> str:
+    text, path = "", outcome.folder / "compare/kinship.json"
+    if "kinship" in analyses and path.exists() and load_resolution(path).fault:
+        text += f"KING-robust kinship {cite('king')} was not used, because its model does not hold."
+    elif "kinship" in analyses:
         text += f"Relatives were found by KING-robust kinship {cite('king')}"
         if "pc_relate" in analyses:
             text += f", and by PC-Relate, which accounts for ancestry {cite('pc_relate')}"
@@ -363,7 +365,7 @@ def _populations(
             f"F_ST was estimated by Hudson's estimator as a ratio of averages {cite('fst')}, and "
             f"by that of Weir and Cockerham {cite('wc')}."
         )
-    if about.get("f2_sites"):
+    if about.get("f2_sites") and about["populations"] > 1:
         measured = ["f2", *(name for name in ("f3", "f4") if about.get(f"{name}_tests"))]
         verb = "was" if len(measured) == 1 else "were"
         said.append(f"{join(measured)} {verb} estimated as in {cite('f')}.")

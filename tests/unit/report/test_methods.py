@@ -11,9 +11,17 @@ from outcomes import configuration, make_results
 from popdesic.compare.resolution import resolve
 from popdesic.io.files import write_json
 from popdesic.report.methods import REFERENCES, Methods, describe_methods
+from popdesic.report.sections.relatives import relatives_findings
 
 COHORTS = {"old": [f"o{i}" for i in range(20)], "new": ["n0", "n1"]}
-MEASURED = {"pairs": 3, "blocks": 31, "f2_sites": 40, "f3_tests": 3, "f4_tests": 0}
+MEASURED = {
+    "populations": 3,
+    "pairs": 3,
+    "blocks": 31,
+    "f2_sites": 40,
+    "f3_tests": 3,
+    "f4_tests": 0,
+}
 SECTIONS = ["communities", "comparisons", "ibd", "geography", "population", "epistasis"]
 
 
@@ -162,6 +170,7 @@ def test_mixture_components_are_described_where_some_were_fitted(tmp_path):
         (MEASURED, "f2 and f3 were estimated as in", "f4"),
         (MEASURED | {"f3_tests": 0, "f4_tests": 2}, "f2 and f4 were estimated as in", "f3"),
         (MEASURED | {"f3_tests": 0, "f2_sites": 0}, "F_ST was estimated", "f2"),
+        (MEASURED | {"populations": 0, "pairs": 0}, "Runs of homozygosity were found", "f2"),
         (MEASURED | {"blocks": 1}, "F_ST was estimated", "Standard errors"),
         ({"blocks": 31}, "Runs of homozygosity were found", "F_ST"),
         ({"blocks": 31, "runs_too_sparse": True, "pairs": 1}, "F_ST was est", "homozygosity"),
@@ -181,3 +190,17 @@ def test_a_map_that_was_not_drawn_is_not_described(tmp_path):
         path.unlink()
     text = describe_methods(outcome, configuration(), SECTIONS).text()
     assert "The geodesics were mapped by principal coordinates" in text
+
+
+def test_kinship_whose_model_fails_is_not_said_to_have_found_relatives(tmp_path):
+    outcome, _ = make_results(tmp_path, COHORTS, ["old"], matrices=False)
+    about = {"panel": "x", "sites": 700, "founders": 20, "max_mismatch": 0.02}
+    found = resolve(1e-4, 0.3, 1e-4, **about)
+    for fault, said in ((None, True), ("Too few heterozygotes.", False)):
+        write_json(outcome.folder / "compare/kinship.json", vars(found) | {"fault": fault})
+        text = describe_methods(outcome, configuration(), ["comparisons"]).text()
+        assert ("Relatives were found by KING-robust kinship" in text) == said
+        assert ("was not used, because its model does not hold" in text) == (not said)
+        findings = relatives_findings(outcome.folder)
+        topics = [finding.topic for finding in findings if finding.level == "warning"]
+        assert ("Kinship fails" in topics) == (not said)

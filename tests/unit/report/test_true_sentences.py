@@ -14,6 +14,7 @@ import popdesic
 from popdesic.epistasis.priority import SHARE, correction_factors
 from popdesic.io.places import TEMPLATES
 from popdesic.io.tables import write_table
+from popdesic.report.advice import advice_on
 from popdesic.report.figures import draw_figures
 from popdesic.report.findings import find_problems
 from popdesic.report.inline import describe_drawn, read_caption
@@ -174,6 +175,21 @@ def test_sites_oriented_by_frequency_are_counted(tmp_path):
     assert "were flipped; 5 A/T or C/G sites oriented by allele frequency." in text
 
 
+@pytest.mark.parametrize(("absent", "doubtful"), [(2, 6), (6, 2)])
+def test_advice_on_missing_sites_fits_the_cause(tmp_path, absent, doubtful):
+    """A mask or imputation helps where a file lacks sites, not where their strand is unknown."""
+    encode = {"new": {"panel_sites_absent": absent, "strand_ambiguous_dropped": doubtful}}
+    cohorts = {"one": THREE["one"], "new": ["b0"]}
+    drift = {"new": {"share_present": 0.8}}
+    outcome, distances = make_results(tmp_path, cohorts, ["one"], encode=encode, drift=drift)
+    found = problems(outcome, distances)
+    topic, other = ("Strand unknown", "Sites absent")[:: 1 if doubtful > absent else -1]
+    assert topic in found and other not in found
+    assert ("mask" in advice_on(found[topic])) == (topic == "Sites absent")
+    if topic == "Strand unknown":
+        assert "only 80.0 % of the panel's sites: 6 A/T or C/G sites were" in found[topic].text
+
+
 def test_missing_heterozygotes_hide_relatives():
     """The note on kinship: a parent and its child leave the first degree."""
     rng = np.random.default_rng(2)
@@ -215,7 +231,7 @@ def test_figures_of_ld_say_whom_they_are_of(tmp_path):
     names = pd.DataFrame({"sample": THREE["one"], "unrelated": ["yes"] * 21 + ["no"] * 4})
     write_table(outcome.folder / "panel/unrelated.tsv", names)
     (figure,) = comparison_section(outcome.folder, figures, ["ld"])["figures"]
-    assert figure.sizes == "21 founder samples without close relatives among them."
+    assert figure.sizes == "21 founder samples without known relatives."
     (outcome.folder / "panel/unrelated.tsv").unlink()
     (figure,) = comparison_section(outcome.folder, figures, ["ld"])["figures"]
     assert figure.sizes == "All founder samples."

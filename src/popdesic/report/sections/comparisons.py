@@ -63,7 +63,7 @@ def _ld_founders(results: Path) -> str:
     if not path.exists():
         return "All founder samples"
     chosen = int((read_table(path).unrelated == "yes").sum())
-    return f"{plural(chosen, 'founder sample')} without close relatives among them"
+    return f"{plural(chosen, 'founder sample')} without known relatives"
 
 
 def comparison_section(results: Path, figures: Path, analyses: list[str]) -> dict[str, Any] | None:

@@ -239,7 +239,7 @@ def _notes(about: dict[str, Any]) -> list[str]:
     if count := about["pseudo_haploid"]:
         notes.append(
             f"{plural(count, 'sample is', 'samples are')} pseudo-haploid (no heterozygous genotype "
-            "where many were expected) and count one allele a site."
+            "where many were expected) and count one allele per site."
         )
     if density := about.get("runs_density"):
         notes += runs_density(density, about["runs_too_sparse"])

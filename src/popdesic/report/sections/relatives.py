@@ -193,7 +193,10 @@ def _resolution_findings(found: Resolution, max_kinship: float) -> list[Finding]
     words = {name: f"{name} degree" for name in ("first", "second", "third")}
     unresolved = [word for name, word in words.items() if name not in found.degrees]
     findings = []
-    if unresolved:
+    if found.fault:
+        text = f"{found.fault}{_limit_in_use(found, max_kinship)}"
+        findings.append(Finding("warning", "Kinship fails", text))
+    elif unresolved:
         findings.append(
             Finding(
                 "note" if "first" in found.degrees else "warning",
