@@ -22,6 +22,38 @@ def missing_by_genotype(n: int, n_sites: int, rates: tuple, seed: int) -> np.nda
     return genotypes
 
 
+def missing_up_to_a_limit(n: int, n_sites: int, worst: float, limit: float, seed: int):
+    """Strangers whose homozygotes are missing at a rate of each site; a limit chooses the sites.
+
+    Rates are uniform up to `worst`; sites that miss more than `limit` of all calls are left out. So
+    frequent and rare sites miss as many calls.
+    """
+    rng = np.random.default_rng(seed)
+    parts: list[np.ndarray] = []
+    while sum(part.shape[1] for part in parts) < n_sites:
+        af = rng.uniform(0.05, 0.95, n_sites)
+        genotypes = sum((rng.random((n, n_sites)) < af).astype(np.int8) for _ in range(2))
+        missing = rng.random(genotypes.shape) < rng.uniform(0, worst, n_sites)
+        genotypes[missing & (genotypes != 1)] = -1
+        parts.append(genotypes[:, (genotypes < 0).mean(axis=0) <= limit])
+    return np.concatenate(parts, axis=1)[:, :n_sites]
+
+
+def siblings(n: int, n_sites: int, families: int, rates: tuple, seed: int) -> np.ndarray:
+    """Genotypes int8 (n, n_sites) of some families of full siblings; missing at `rates`."""
+    rng = np.random.default_rng(seed)
+    af, rows = rng.uniform(0.05, 0.95, n_sites), []
+    for k in range(families):
+        parents = sum((rng.random((2, n_sites)) < af).astype(np.int8) for _ in range(2))
+        children = n * (k + 1) // families - n * k // families
+        rows.append(
+            sum((rng.random((children, n_sites)) < one / 2).astype(np.int8) for one in parents)
+        )
+    genotypes = np.concatenate(rows)
+    genotypes[rng.random(genotypes.shape) < np.array(rates)[genotypes]] = -1
+    return genotypes
+
+
 @dataclass(frozen=True)
 class Told:
     """Fault and shift of `judge_cohort`, median kinship, and false pairs by their degree.

@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from reference import make_planes
 from running import snakemake
 from study import FAST, Cohort, make_cohorts, write_sheets, write_study
 
 from popdesic.__main__ import main
+from popdesic.cohort.panel import load_panel
 from popdesic.distance.matrix import load_distances
 from popdesic.engine.select import cpu_backend
 from popdesic.io.errors import UserError
@@ -150,6 +152,33 @@ def test_maps_of_everyone_give_the_mean_of_the_nearest(placed, tmp_path):
     (study / "config/config.yaml").write_text(text.replace("stable: true", "stable: false"))
     said = place_sample(out / "one.vcf", study, out=tmp_path / "place", threads=2)
     assert "weighted mean of the nearest people" in said and "projected as a" not in said
+
+
+def test_relatives_in_a_cohort_where_kinship_fails_are_not_told(placed, tmp_path):
+    """All samples of the cohort of its parent become clones, with losses of heterozygosity."""
+    folder, _, _ = placed
+    study = tmp_path / "study"
+    shutil.copytree(folder, study, symlinks=True)
+    cohorts, new = people()
+    rng = np.random.default_rng(2)
+    clones = cohorts[1].genotypes[:, [3] * cohorts[1].genotypes.shape[1]]
+    clones[(clones == 1) & (rng.random(clones.shape) < 0.4)] = 0
+    child = sum((rng.random(len(clones)) < clones[:, k] / 2).astype(np.int8) for k in (0, 1))
+    panel = load_panel(study / "results/panel/sites.tsv")[0]
+    row = {(str(c), p): k for k, (c, p, *_) in enumerate(cohorts[1].sites)}
+    chosen = [row[str(c), p] for c, p in zip(panel.chrom, panel.pos, strict=True)]
+    south = study / "results/cohorts/south/planes.npy"
+    np.save(south, make_planes(clones[chosen].T)[:, : np.load(south).shape[1]])
+    (tmp_path / "one.vcf").write_text(
+        replace(new, sites=cohorts[1].sites, genotypes=child[:, None]).vcf()
+    )
+    said = place_sample(tmp_path / "one.vcf", study, out=tmp_path / "place", threads=1)
+    about = json.loads((tmp_path / "place/place.json").read_text())
+    table = rows(tmp_path / "place/place.tsv")
+    untold = table.relation == "not told: triangles of south"
+    assert about["relatives"] == 0 and about["untold"] == {"south": untold.sum()}
+    assert untold.sum() >= 2 and set(table.relation[~untold]) == {"none told"}
+    assert f"cohort south, so {untold.sum()} of its samples" in said
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from ..engine.base import Backend
 from ..engine.relatives import Closeness
 from ..engine.terms import KINSHIP
 from . import kinship
+from .independence import faults_of
 from .resolution import Resolution
 
 #: Most close pairs of a study: so many for each of its samples, but not fewer than MOST_PAIRS. A
@@ -58,7 +59,8 @@ def find_close_pairs(
     Returns
     -------
     DataFrame
-        Columns `kinship.COLUMNS`: the rows of the tables of `compare_cohorts`, closest first.
+        Columns `kinship.COLUMNS`: the rows of the tables of `compare_cohorts`, closest first, less
+        those of cohorts in which kinship fails (`independence.judge_cohort`).
 
     Raises
     ------
@@ -66,6 +68,7 @@ def find_close_pairs(
         Planes of different panels, or more than `most` pairs.
     """
     planes, people = load_cohorts(folders)
+    af = load_panel(panel)[0].af.to_numpy()
     smallest = resolution.smallest_kinship
     found = backend.close_pairs(
         planes,
@@ -85,8 +88,12 @@ def find_close_pairs(
         counts,
         kinship.king_robust(counts),
         resolution=resolution,
-        parents=kinship.panel_parent_limit(load_panel(panel)[0].af.to_numpy(), error_rate),
+        parents=kinship.panel_parent_limit(af, error_rate),
     )
+    names = [folder.name for folder in folders]
+    faults = faults_of(table, dict(zip(names, planes.parts, strict=True)), af, backend)
+    table = kinship.without_faults(table, faults)
+    table = table[~table.relation.str.startswith(kinship.UNTOLD)]
     # ties of what is written are ordered by name
     written = [float(f"{value:.6g}") for value in table.kinship]
     return kinship.closest_first(table.assign(kinship=written))

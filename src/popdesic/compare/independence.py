@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from ..cohort.panel import load_panel
 from ..cohort.planes import load_planes
@@ -27,7 +29,8 @@ from ..engine.terms import KINSHIP, Planes
 from ..engine.threads import run_tasks
 from ..io.files import write_json
 from ..io.sites import canonical_contigs
-from .kinship import king_robust, mismatching, panel_parent_limit
+from .kinship import SAME, king_robust, mismatching, panel_parent_limit
+from .missing_calls import MissingPattern, largest_shift, measure_missing
 from .mixture import absent_by_chance, common_sites
 from .resolution import DUPLICATE, FIRST, THIRD, Resolution, resolve
 
@@ -90,6 +93,7 @@ def measure_resolution(
         *variances,
         fault=fault,
         shift=max((shift for key, shift in judged if key is None), default=0.0),
+        lowered=-min((shift for key, shift in judged if key is None), default=0.0),
         panel=digest,
         sites=len(sites),
         founders=founders,
@@ -132,8 +136,8 @@ NO_PEDIGREE = (
 )
 
 MISSING = (
-    "Most samples look like relatives of many others, and so many calls are missing that this is "
-    "what missing homozygotes alone would give, as in a merge of files of variants. So KING-robust "
+    "Most samples look like relatives of many others, and by the sites' missing calls this is what "
+    "missing homozygotes alone would give, as in a merge of files of variants. So KING-robust "
     "kinship is not used, and only duplicates are found, by their genotypes."
 )
 #: What is said of a cohort by the reason of `judge_cohort`.
@@ -178,8 +182,8 @@ def kinship_fault(cohorts: list[Planes], af: np.ndarray, backend: Backend) -> st
 def judge_cohort(planes: Planes, af: np.ndarray, backend: Backend) -> tuple[str | None, float]:
     """Whether KING-robust kinship holds within one cohort: a key of FAULTS or None, and a shift.
 
-    Cohorts of fewer than LEAST_JUDGED samples are not judged. The shift is that of `kinship_shift`,
-    0 with a fault other than ``missing``.
+    Of cohorts of fewer than LEAST_JUDGED samples only missing calls are judged, by the sites alone.
+    The shift is that of `kinship_shift`, 0 with a fault other than ``missing``.
 
     Parameters
     ----------
@@ -189,7 +193,9 @@ def judge_cohort(planes: Planes, af: np.ndarray, backend: Backend) -> tuple[str 
         ALT frequencies of the panel.
     """
     if planes.n_samples < LEAST_JUDGED:
-        return None, 0.0
+        pattern = _missing_of(planes, af)[0]
+        surely = pattern is not None and pattern.least_shift > MOST_SHIFT
+        return ("missing" if surely else None), 0.0
     fault = kinship_fault([planes], af, backend)
     if fault is not None:
         return next(key for key, text in FAULTS.items() if text == fault), 0.0
@@ -197,27 +203,46 @@ def judge_cohort(planes: Planes, af: np.ndarray, backend: Backend) -> tuple[str 
     return ("missing" if shift > MOST_SHIFT else None), shift
 
 
+def faults_of(
+    table: pd.DataFrame, planes: Mapping[str, Planes], af: np.ndarray, backend: Backend
+) -> dict[str, str | None]:
+    """Keys of FAULTS, or None, of the cohorts of `planes` that have close pairs in a table.
+
+    Parameters
+    ----------
+    table : DataFrame
+        `kinship.COLUMNS`. Pairs of one person count for nothing.
+    planes : dict of Planes
+        By cohort.
+    af : float64 array, (n_sites,)
+        ALT frequencies of the panel.
+    """
+    close = table[table.relation != SAME]
+    named = {*close.cohort_a, *close.cohort_b}
+    return {
+        cohort: judge_cohort(part, af, backend)[0]
+        for cohort, part in planes.items()
+        if cohort in named
+    }
+
+
 def kinship_shift(planes: Planes, af: np.ndarray, backend: Backend) -> float:
-    """By how much missing calls raise the kinship of unrelated samples of a cohort, 0 or more.
+    """By how much missing calls raise (or lower, if negative) the kinship of unrelated samples.
 
     If homozygotes are missing more often than heterozygotes, KING-robust kinship of strangers lies
-    above 0. This cannot be told from relatedness by genotypes alone. So the shift is the median
-    kinship of samples with their nearest strangers, but at most what missing calls explain if all
-    of them are homozygous. Nearest strangers are chosen on one half of the genome and measured on
-    the other half, so that chance does not raise their kinship. Sites without any call, absent
-    from the cohort's files, do not count as missing.
+    above 0, as that of relatives does. So the shift is the median kinship of samples with their
+    nearest strangers, but at most what the sites' missing calls explain (`missing_calls`). Nearest
+    strangers are chosen on one half of the genome and measured on the other half, so that chance
+    does not raise their kinship. A negative shift, of missing heterozygotes, is that of the sites.
+    Sites without any call, absent from the cohort's files, do not count as missing.
     """
-    subset = _founder_subset([planes])
-    n, n_words = subset.n_samples, subset.words.shape[2]
-    called = subset.words[:, 2]
-    seen = np.bitwise_or.reduce(called, axis=0)
-    n_seen = int(np.bitwise_count(seen).sum())
-    if planes.complete or n_words < 2 or not n_seen:
+    pattern, seen, subset = _missing_of(planes, af)
+    if pattern is None:
         return 0.0
-    missing = 1 - int(np.bitwise_count(called).sum()) / (n * n_seen)
-    there = np.unpackbits(seen.view(np.uint8), bitorder="little")[: len(af)].astype(bool)
-    possible = largest_shift(missing, af[there])
-    if not possible:
+    if pattern.lowers:
+        return pattern.shift
+    n, n_words = subset.n_samples, subset.words.shape[2]
+    if n_words < 2 or not largest_shift(pattern.missing, af[seen]):
         return 0.0
     half = (np.arange(n_words) * min(BLOCKS, n_words) // n_words) % 2 == 0
     halves = []
@@ -232,22 +257,22 @@ def kinship_shift(planes: Planes, af: np.ndarray, backend: Backend) -> float:
     for chosen, measured in (halves, halves[::-1]):
         near = np.argsort(-chosen, axis=1, kind="stable")[:, family : family + STRANGERS]
         typical.append(np.take_along_axis(measured, near, axis=1))
-    return float(np.clip(np.median(typical), 0.0, possible))
+    median = float(np.median(typical))
+    return float(np.clip(median, 0.0, pattern.possible_shift(af[seen], median)))
 
 
-def largest_shift(missing: float, af: np.ndarray) -> float:
-    """Kinship of strangers if a share `missing` of calls is missing, all of them homozygous.
-
-    A homozygote is called with probability r, a heterozygote always. At heterozygosity H, opposite
-    homozygotes are r^2 H^2 / 2 and heterozygotes H (H + r (1 - H)), so that kinship is
-    (1 - r^2) sum H^2 / (2 sum H (H + r (1 - H))) over the sites.
-    """
-    het = 2 * af * (1 - af)
-    if not het.any():
-        return 0.0
-    mean, weighted = float(het.mean()), float((het**2).sum() / het.sum())
-    r = max(0.0, 1 - missing / (1 - mean))
-    return (1 - r**2) * weighted / (2 * (weighted + r * (1 - weighted)))
+def _missing_of(planes: Planes, af: np.ndarray) -> tuple[MissingPattern | None, np.ndarray, Planes]:
+    """Pattern of a cohort's missing calls (None without any), sites with calls, its subset."""
+    subset = _founder_subset([planes])
+    totals = np.zeros((3, len(af)), np.int64)
+    for row in subset.words:
+        totals += np.unpackbits(row.view(np.uint8), axis=1, count=len(af), bitorder="little")
+    carriers, alt, called = totals
+    seen = called > 0
+    if called[seen].sum() == subset.n_samples * seen.sum():
+        return None, seen, subset
+    counts = np.stack([called - carriers, carriers - alt, alt])
+    return measure_missing(counts, subset.n_samples, af), seen, subset
 
 
 def siblings_alike(contigs: np.ndarray, pos: np.ndarray) -> float:

@@ -70,6 +70,8 @@ class Resolution:
     shift : float
         By how much missing calls may raise the kinship of unrelated founders
         (`independence.kinship_shift`); part of `smallest_kinship`.
+    lowered : float
+        By how much missing heterozygotes lower the kinship of founders in the cohort with most.
     """
 
     panel: str
@@ -90,6 +92,7 @@ class Resolution:
     siblings_alike: float
     fault: str | None = None
     shift: float = 0.0
+    lowered: float = 0.0
 
     def least_kinship(self, called: np.ndarray) -> np.ndarray:
         """Smallest kinship of relatives among pairs with this many jointly called sites.
@@ -146,6 +149,7 @@ def resolve(
     max_mismatch: float,
     fault: str | None = None,
     shift: float = 0.0,
+    lowered: float = 0.0,
     common: int = 0,
     absent: float = 0.0,
     max_absent: float = 0.02,
@@ -154,9 +158,9 @@ def resolve(
     """Limits from the measured variances of kinship and of the share of mismatches.
 
     `fault`: why the variance of kinship is None. `shift`: by how much missing calls raise kinship,
-    by which its limit is raised. `common` sites are common, and unrelated samples
-    lack alleles of each other at a share `absent` of them; the limit `max_absent` is
-    `compare.mixture.max_absent`.
+    by which its limit is raised, and `lowered` by how much they lower it in any cohort. `common`
+    sites are common, and unrelated samples lack alleles of each other at a share `absent` of them;
+    the limit `max_absent` is `compare.mixture.max_absent`.
     """
     people = max(founders, LEAST_PEOPLE)
     surprise = math.log(people * (people - 1) / 2 / ERROR_RATE)
@@ -164,7 +168,7 @@ def resolve(
     if variance is not None and variance > 0:
         effective = min(3 / (4 * variance), sites)
         error = math.sqrt(3 / (4 * effective))
-        limit = error * math.sqrt(2 * surprise) + shift
+        limit = error * math.sqrt(2 * surprise) + max(shift, 0.0)
         smallest = limit if limit <= 0.5 else None
     if mean_mismatch is not None and 0 < mean_mismatch < 1:
         mismatch_sites = effective
@@ -182,7 +186,7 @@ def resolve(
         least_common = needed if needed <= common else None
     told = {"duplicate": least_called is not None}
     for name, least in (("first", FIRST), ("second", SECOND), ("third", THIRD)):
-        told[name] = smallest is not None and smallest <= least
+        told[name] = smallest is not None and smallest <= least - max(lowered, 0.0)
     return Resolution(
         panel=panel,
         sites=sites,
@@ -201,7 +205,8 @@ def resolve(
         least_common=least_common,
         siblings_alike=_rounded(siblings),
         fault=fault,
-        shift=_rounded(shift),
+        shift=_rounded(max(shift, 0.0)),
+        lowered=_rounded(max(lowered, 0.0)),
     )
 
 

@@ -124,7 +124,11 @@ def _others(results: Path, king: int) -> str:
 def _told(found: Resolution, min_kinship: float) -> list[str]:
     """Degrees of which every pair would be listed."""
     least = min_kinship * (1 - ROUNDED)
-    return [name for name, kinship in DEGREES.items() if name in found.degrees and kinship >= least]
+    return [
+        name
+        for name, kinship in DEGREES.items()
+        if name in found.degrees and kinship - found.lowered >= least
+    ]
 
 
 def _nothing(results: Path, found: Resolution | None, min_kinship: float) -> str:

@@ -25,7 +25,8 @@ from ..compare.against_all import (
     relatives_of,
 )
 from ..compare.identity import genotypes_of
-from ..compare.kinship import panel_parent_limit
+from ..compare.independence import judge_cohort
+from ..compare.kinship import SAME, UNTOLD, panel_parent_limit
 from ..compare.queries import place_profiles
 from ..compare.resolution import Resolution, load_resolution
 from ..distance.tiles import limit_in_words, require_one_panel, within_panel
@@ -38,7 +39,7 @@ from ..io.formats import header_contigs, read_sample_names
 from ..io.tables import read_columns, write_table
 from .builds import require_build
 from .configuration import read_config
-from .place_text import describe_place
+from .place_text import NONE_TOLD, describe_place
 from .sheets import Study
 from .validation import validate_study
 
@@ -292,6 +293,7 @@ def _measure(
             against, min_kinship=limit, min_called=distance["min_called"], resolution=resolution
         )
     table = _table(person.name, near, close, against, resolution, config, sheets)
+    table, untold = _tell(table, folders, backend)
     maps, remarks = on_maps(person.folder, against, config, sheets, backend)
     finite = against.distances[np.isfinite(against.distances)]
     return {
@@ -300,7 +302,8 @@ def _measure(
         "metric": distance["metric"],
         "median_distance": float(np.median(finite)) if len(finite) else None,
         "kinship_limit": _limit_in_use(resolution, limit),
-        "relatives": len(close) if resolution is not None else None,
+        "relatives": len(close) - sum(untold.values()) if resolution is not None else None,
+        "untold": untold,
         "communities": _communities(against, config["communities"]["neighbors"]),
         **maps,
         "remarks": [*person.remarks, *remarks],
@@ -331,13 +334,35 @@ def _table(
     table = describe_pairs(name, against, which, resolution=resolution, parents=parents)
     if resolution is not None:  # below the limit, a degree could be chance
         told = np.isin(which, close)
-        table["relation"] = table.relation.where(told, "none told")
+        table["relation"] = table.relation.where(told, NONE_TOLD)
     table.insert(0, "rank", np.arange(1, len(table) + 1))
     if "population" in sheets.samples:
         own = sheets.samples[sheets.samples["sample"].isin(table["sample"])]
         label = dict(zip(own["sample"], own.population, strict=True))
         table.insert(3, "population", [label.get(s) or "NA" for s in table["sample"]])
     return table
+
+
+def _tell(
+    table: pd.DataFrame, folders: Sequence[Path], backend: Backend
+) -> tuple[pd.DataFrame, dict[str, int]]:
+    """The table without relatives in cohorts where kinship fails, and their number by cohort."""
+    if "relation" not in table:
+        return table, {}
+    close = table[~table.relation.isin([NONE_TOLD, SAME])]
+    if not len(close):
+        return table, {}
+    af, faults = load_panel(PANEL)[0].af.to_numpy(), {}
+    for folder in folders:
+        if (close.cohort == folder.name).any():
+            faults[folder.name] = judge_cohort(load_planes(folder)[0], af, backend)[0]
+    failing = close[close.cohort.map(faults).notna()]
+    table.loc[failing.index, "relation"] = [
+        f"{UNTOLD}{faults[cohort]} of {cohort}" for cohort in failing.cohort
+    ]
+    return table, {
+        cohort: int((failing.cohort == cohort).sum()) for cohort in sorted({*failing.cohort})
+    }
 
 
 def _communities(against: AgainstAll, k: int) -> dict | None:

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..compare.kinship import UNTOLD
+
 #: Nearest people, components and axes of a map that are printed; the files have all.
 SHOWN, AXES = 5, 4
+#: Relation of a pair below the limit.
+NONE_TOLD = "none told"
 
 
 def describe_place(about: dict, table: pd.DataFrame, out: Path) -> str:
@@ -64,15 +68,21 @@ def _relatives(about: dict, table: pd.DataFrame) -> str:
         )
     limit = about["kinship_limit"]
     told = f"a kinship of at least {limit:.4f}" if limit else "none but duplicates: too few sites"
+    untold = [
+        f"Kinship does not hold in cohort {cohort}, so {n} of its samples above the limit are not "
+        "listed."
+        for cohort, n in about["untold"].items()
+    ]
     if not about["relatives"]:
-        return f"Relatives: none (told from {told}; KING-robust)."
+        return " ".join([f"Relatives: none (told from {told}; KING-robust).", *untold])
     lines = [f"Relatives ({about['relatives']}; told from {told}; KING-robust):"]
-    close = table[table.relation != "none told"].sort_values("kinship", ascending=False)
+    hidden = (table.relation == NONE_TOLD) | table.relation.str.startswith(UNTOLD)
+    close = table[~hidden].sort_values("kinship", ascending=False)
     lines += [
         f"  {row.sample} ({row.cohort}): {row.relation}, kinship {_number(row.kinship)}"
         for row in close.itertuples()
     ]
-    return "\n".join(lines)
+    return "\n".join([*lines, *untold])
 
 
 def _communities(found: dict | None) -> str:

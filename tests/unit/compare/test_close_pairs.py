@@ -91,6 +91,26 @@ def test_the_table_of_the_tiles(study, tmp_path, name, min_kinship):
         assert pairs == same
 
 
+def test_pairs_of_a_cohort_of_clones_are_left_out(tmp_path):
+    rng = np.random.default_rng(4)
+    cohorts = make_cohorts((30, 12), n_sites=N_SITES, missing=0.0, seed=7)
+    cohorts[0] = with_families(cohorts[0], rng)
+    clones = np.repeat(cohorts[1].genotypes[:, :1], 12, axis=1)
+    clones[(clones == 1) & (rng.random(clones.shape) < 0.4)] = 0
+    planes = encode_cohorts(tmp_path, [cohorts[0], replace(cohorts[1], genotypes=clones)])
+    options = {"min_kinship": 0.177, "min_called": MIN_CALLED, "error_rate": ERROR_RATE}
+    folders = planes, tmp_path / "panel.tsv"
+    table = find_close_pairs(*folders, BACKEND, **options, resolution=SOME_TOLD)
+    assert {*table.cohort_a, *table.cohort_b} == {"north"}
+    assert ("N00", "N28") in set(zip(table.sample_a, table.sample_b, strict=True))
+    assert joined(folders, tmp_path, SOME_TOLD, 0.177) == written(table, tmp_path / "close.tsv")
+
+
+def written(table, path) -> bytes:
+    write_table(path, table)
+    return path.read_bytes()
+
+
 def test_more_relatives_than_a_table_holds(study):
     options = {"min_kinship": -1.0, "min_called": 1, "error_rate": ERROR_RATE}
     with pytest.raises(UserError, match=r"more than 96 of the pairs of 96 samples .* raise the"):

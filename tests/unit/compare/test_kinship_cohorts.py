@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import pandas as pd
 import pytest
-from missing_scenes import judge_strangers, missing_by_genotype
+from missing_scenes import (
+    judge_strangers,
+    missing_by_genotype,
+    missing_up_to_a_limit,
+    siblings,
+)
 from operands import planes_of
 from study import encode_cohorts, make_cohorts
 
 from popdesic.cohort.panel import load_panel
 from popdesic.compare.cohorts import TABLES, Limits, compare_cohorts
-from popdesic.compare.independence import judge_cohort, largest_shift, measure_resolution
+from popdesic.compare.independence import judge_cohort, measure_resolution
 from popdesic.compare.kinship import (
     COLUMNS,
     SAME,
@@ -22,7 +29,10 @@ from popdesic.compare.kinship import (
     untold_pairs,
     without_faults,
 )
+from popdesic.compare.missing_calls import largest_shift
+from popdesic.compare.resolution import resolve
 from popdesic.engine.select import cpu_backend
+from popdesic.io.files import write_json
 from popdesic.io.tables import read_table, write_table
 from popdesic.report.kin_verdict import kin_verdict
 from popdesic.report.sections.relatives import relatives_findings
@@ -40,23 +50,86 @@ def test_missing_homozygotes_give_no_false_relatives(rates):
         assert all(one.unjudged > 0.8 * one.pairs for one in told)
 
 
-@pytest.mark.parametrize("rates", [(0, 0, 0), (0.05,) * 3, (0.4,) * 3, (0, 0.3, 0)])
+@pytest.mark.parametrize("rates", [(0, 0, 0), (0.05,) * 3, (0.4,) * 3])
 def test_other_missing_calls_change_nothing(rates):
     for seed in range(5):
         told = judge_strangers(missing_by_genotype(40, 3_000, rates, seed), BACKEND)
         assert (told.fault, told.shift, told.first + told.second) == (None, 0.0, 0)
 
 
-def test_a_family_with_few_missing_calls_is_judged_as_before():
-    """All are siblings, and 1 % of calls are missing: the limit rises by what these can do."""
-    rng = np.random.default_rng(3)
-    parents = rng.integers(0, 3, (2, 3_000))
-    genotypes = sum((rng.random((30, 3_000)) < one / 2).astype(np.int8) for one in parents)
-    genotypes[rng.random(genotypes.shape) < 0.01] = -1
-    af = parents.sum(axis=0) / 4
-    fault, shift = judge_cohort(planes_of(genotypes), af, BACKEND)
-    assert fault is None
-    assert 0 < shift <= largest_shift(0.012, af) < 0.01
+def frequencies(genotypes: np.ndarray) -> np.ndarray:
+    called = genotypes >= 0
+    return np.where(called, genotypes, 0).sum(axis=0) / np.maximum(2 * called.sum(axis=0), 1)
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.05, 0.2])
+@pytest.mark.parametrize("families", [1, 2, 3])
+def test_families_with_missing_calls_are_no_missing_homozygotes(families, rate):
+    """Nearly all are siblings: kinship alone would say the same of missing homozygotes."""
+    for seed in range(3):
+        genotypes = siblings(30, 3_000, families, (rate,) * 3, seed)
+        told = judge_strangers(genotypes, BACKEND)
+        assert told.fault is None
+        assert -0.01 < told.shift < 0.015
+        assert told.first > 0.9 * families * (30 // families) * (30 // families - 1) / 2
+
+
+def test_missing_homozygotes_are_found_in_families_too():
+    for rates in ((0.15, 0, 0.15), (0.25, 0.02, 0.02)):
+        told = judge_strangers(siblings(30, 3_000, 2, rates, 1), BACKEND)
+        assert told.fault == "missing"
+
+
+@pytest.mark.parametrize(("worst", "limit"), [(1, 0.1), (0.5, 0.2)])
+def test_missing_homozygotes_are_found_where_a_limit_chose_the_sites(worst, limit):
+    for seed in range(3):
+        told = judge_strangers(missing_up_to_a_limit(60, 3_000, worst, limit, seed), BACKEND)
+        assert told.fault == "missing" and told.median > 0.025
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3])
+def test_missing_heterozygotes_lower_kinship_by_what_is_told(rate):
+    about = {"panel": "x", "sites": 30_000, "founders": 40, "max_mismatch": 0.02}
+    for seed in range(3):
+        told = judge_strangers(missing_by_genotype(40, 3_000, (0, rate, 0), seed), BACKEND)
+        assert told.fault is None and told.first + told.second + told.third == 0
+        assert told.shift == pytest.approx(told.median, abs=0.02)
+        found = resolve(1e-5, 0.5, 1e-4, lowered=-told.shift, **about)
+        assert found.lowered == pytest.approx(-told.shift, abs=1e-6)
+        assert found.smallest_kinship == resolve(1e-5, 0.5, 1e-4, **about).smallest_kinship
+        assert ("third" not in found.degrees and "first" in found.degrees) or rate == 0.3
+
+
+def test_small_cohorts_are_judged_by_their_missing_calls():
+    for seed in range(5):
+        for rate in (0.0, 0.05, 0.2):
+            genotypes = missing_by_genotype(40, 5_000, (rate,) * 3, seed)[:4]
+            assert judge_cohort(planes_of(genotypes), np.full(5_000, 0.5), BACKEND) == (None, 0.0)
+        genotypes = missing_by_genotype(40, 5_000, (0.4, 0, 0.4), seed)[:4]
+        assert judge_cohort(planes_of(genotypes), np.full(5_000, 0.5), BACKEND)[0] == "missing"
+
+
+def test_the_page_says_that_heterozygotes_are_missing_and_cohorts_small(tmp_path):
+    about = {"panel": "x", "sites": 30_000, "founders": 40, "max_mismatch": 0.02}
+    (tmp_path / "compare").mkdir()
+    for lowered, level in ((0.0, None), (0.012, "note"), (0.05, "warning")):
+        write_json(
+            tmp_path / "compare/kinship.json",
+            asdict(resolve(1e-5, 0.5, 1e-4, lowered=lowered, **about)),
+        )
+        said = [one for one in relatives_findings(tmp_path) if "Heterozygotes are" in one.text]
+        assert [one.level for one in said] == ([level] if level else [])
+        assert all(f"{lowered:.3f}" in one.text for one in said)
+        write_table(tmp_path / "compare/kinship.tsv", pd.DataFrame(columns=COLUMNS))
+        assert ("second" in kin_verdict(tmp_path, 0.05).split(" were found")[0]) == (lowered < 0.03)
+    rows = [pair("c1", "f1", ("few", "many"), 0.26, "full siblings")]
+    write_table(tmp_path / "compare/kinship.tsv", pd.DataFrame(rows, columns=COLUMNS))
+    for cohort, size in (("few", 7), ("many", 8)):
+        (tmp_path / f"cohorts/{cohort}").mkdir(parents=True)
+        write_json(tmp_path / f"cohorts/{cohort}/planes.json", {"samples": ["s"] * size})
+    texts = [one.text for one in relatives_findings(tmp_path)]
+    assert [text for text in texts if text.startswith("Cohort few has close pairs")]
+    assert not any("many" in text for text in texts if "inbred" in text)
 
 
 def test_the_largest_shift_is_that_of_missing_homozygotes():
@@ -181,8 +254,6 @@ def test_large_groups_of_siblings_may_be_clones(tmp_path):
 
 def test_a_founder_cohort_that_fails_keeps_its_samples_as_founders_of_the_axes(tiles, tmp_path):
     """Only duplicates count among its samples."""
-    from popdesic.compare.resolution import resolve
-
     about = {"panel": "x", "sites": 900, "founders": 5, "max_mismatch": 0.02}
     fams = {}
     for cohort, names in (("clones", ["c1", "c2", "c3"]), ("old of all", ["f1", "f2"])):

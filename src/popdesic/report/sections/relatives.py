@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ...compare.independence import LEAST_JUDGED, MOST_SHIFT
 from ...compare.kinship import SAME, connected_groups, neighbours_of, untold_cohorts
 from ...compare.resolution import Resolution, load_resolution
 from ...io.files import read_json
@@ -30,7 +31,7 @@ def relatives_findings(results: Path, max_kinship: float = 0.0) -> list[Finding]
     path = results / "compare/kinship.tsv"
     counts = read_table(path).relation.value_counts() if path.exists() else pd.Series(dtype=int)
     counts = counts.drop(SAME, errors="ignore")  # reported as duplicates
-    found += _untold_findings(results)
+    found += _untold_findings(results) + _small_findings(results)
     if len(counts):
         found.append(
             Finding(
@@ -44,6 +45,8 @@ def relatives_findings(results: Path, max_kinship: float = 0.0) -> list[Finding]
     return found + _sibship_findings(results) + _ancestry_findings(results)
 
 
+#: Most cohorts that a sentence names.
+MOST_NAMED = 5
 #: Why kinship fails in a cohort (`independence.judge_cohort`).
 REASONS = {
     "heterozygotes": "it has too few heterozygotes, as inbred lines and selfing plants have",
@@ -52,8 +55,8 @@ REASONS = {
         "samples are clones, or missing calls are mostly homozygous reference"
     ),
     "missing": (
-        "most of its samples look like relatives of many others, which missing homozygotes alone "
-        "would give with so many missing calls"
+        "by the sites' missing calls, homozygotes are missing, which makes strangers look like "
+        "relatives"
     ),
 }
 
@@ -69,6 +72,33 @@ def _untold_findings(results: Path) -> list[Finding]:
             "duplicates are, by their genotypes.",
         )
         for row in untold_cohorts(results).itertuples()
+    ]
+
+
+def _small_findings(results: Path) -> list[Finding]:
+    """Cohorts with relatives that are too small to be judged (`independence.judge_cohort`)."""
+    path = results / "compare/kinship.tsv"
+    if not path.exists():
+        return []
+    table = read_table(path)
+    table = table[table.relation != SAME]
+    small = []
+    for cohort in sorted({*table.cohort_a, *table.cohort_b}):
+        about = results / f"cohorts/{cohort}/planes.json"
+        if about.exists() and len(read_json(about)["samples"]) < LEAST_JUDGED:
+            small.append(cohort)
+    if not small:
+        return []
+    one = len(small) == 1
+    named = join(small) if len(small) <= MOST_NAMED else number(len(small))
+    return [
+        Finding(
+            "note",
+            "Kinship",
+            f"{'Cohort' if one else 'Cohorts'} {named} {'has' if one else 'have'} close pairs but "
+            f"fewer than {LEAST_JUDGED} samples, too few to see whether they are clones or inbred "
+            "lines, which look like close relatives too.",
+        )
     ]
 
 
@@ -184,6 +214,8 @@ def _limit_in_use(found: Resolution, max_kinship: float) -> str:
     )
 
 
+#: By how much missing heterozygotes lower kinship where the page says so.
+LOWERED = 0.01
 #: Share of full siblings identical at all sites of the panel above which the page reports it.
 SIBLINGS = 1e-3
 
@@ -193,6 +225,16 @@ def _resolution_findings(found: Resolution, max_kinship: float) -> list[Finding]
     words = {name: f"{name} degree" for name in ("first", "second", "third")}
     unresolved = [word for name, word in words.items() if name not in found.degrees]
     findings = []
+    if found.lowered >= LOWERED:
+        findings.append(
+            Finding(
+                "warning" if found.lowered >= MOST_SHIFT else "note",
+                "Kinship",
+                "Heterozygotes are missing more often than homozygotes. In the founder cohort with "
+                f"most of this, it lowers kinship by about {found.lowered:.3f}, so relatives look "
+                "more distant than they are, or are missed.",
+            )
+        )
     if found.fault:
         text = f"{found.fault}{_limit_in_use(found, max_kinship)}"
         findings.append(Finding("warning", "Kinship fails", text))
