@@ -88,6 +88,23 @@ def test_resume_after_the_job_was_cancelled(slurm: Sandbox, tmp_path):
     assert contents(study) == contents(local)
 
 
+def test_a_job_that_asks_for_more_threads_than_any_node_has_runs_with_fewer(slurm, tmp_path):
+    """Slurm would refuse or hold a job of 64 threads; all nodes of this cluster have 8."""
+    study = write_study(tmp_path / "study", make_cohorts((8,), n_sites=200), FAST)
+    wide = ["--set-threads", "ingest_cohort=64"]
+    done = subprocess.run(
+        words(study, "ingest", "--profile", "slurm", *wide),
+        env=on(slurm),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert max(int(job["NumCPUs"]) for job in slurm.jobs()) == 8
+
+
 @pytest.mark.slow
 def test_the_benchmark_prints_local_and_slurm_times(slurm: Sandbox):
     bench = [sys.executable, "tests/bench/bench_slurm.py", "--quick"]

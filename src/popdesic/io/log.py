@@ -17,6 +17,7 @@ from pathlib import Path
 
 from .errors import UserError
 from .files import FULL, SHORT, TEMPORARY, carrying_panel, one_panel
+from .processes import end_with_run
 
 #: errno of a write where this user may not write.
 CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -37,6 +38,7 @@ def logged(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator[logg
     The last line says how long the job took, its CPU time, and how much of that went into start-up:
     from the start of the process to here, which is mostly imports.
     """
+    end_with_run()
     handler = logging.FileHandler(path, mode="w", encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     root = logging.getLogger()

@@ -34,7 +34,7 @@ from pathlib import Path
 from ..engine.host.first_call import prepare_calls
 from ..engine.scan_device import DRIVER
 from ..io.log import INTERRUPTED
-from ..io.processes import end_with_parent
+from ..io.processes import RUN, end_with_parent, mark_run
 from .snakemake_internals import fork_jobs
 
 #: Environment variable: each job is a Python of its own.
@@ -127,7 +127,11 @@ class ForkedJob:
 
 
 def start_forks() -> None:
-    """Start the process that forks jobs, and let Snakemake use it, where a fork is safe."""
+    """Start the process that forks jobs, and let Snakemake use it, where a fork is safe.
+
+    Jobs that start as a Python of their own end with this run too.
+    """
+    mark_run()
     # Libraries of other systems may not survive a fork.
     if sys.platform == "linux" and not os.environ.get(FRESH_JOBS):
         fork_jobs(Forks())
@@ -242,6 +246,7 @@ def _run_script(script: str, folder: str, variables: dict[str, str], threads: in
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(variables)
+    os.environ.pop(RUN, None)  # it ends with the process that forked it
     tempfile.tempdir = None
     if threads > 1:
         from threadpoolctl import threadpool_limits

@@ -108,14 +108,16 @@ def run_where_told(
             "login node."
         )
     unchanged = options <= PLAIN
-    if not able or options & SHOWN or one_job is False or not (one_job or unchanged):
+    if not able or options & SHOWN:
         return run_study(study, targets, arguments)
+    if one_job is False or not (one_job or unchanged):
+        return run_study(study, targets, _within_nodes(profile, arguments))
     require_study(study)
     people, jobs, seconds = expect(study, targets)
     hours = sum(s * job.threads for s, job in zip(seconds, jobs, strict=True)) / 3600
     small = people <= ONE_JOB_PEOPLE and hours <= ONE_JOB_CORE_HOURS
     if not jobs or not (one_job or small):
-        return run_study(study, targets, arguments)
+        return run_study(study, targets, _within_nodes(profile, arguments, jobs))
     given = value_of(arguments, "--cores", "-c")
     cores = int(given) if given and given.isdigit() else None
     asked = ask(profile, jobs, sum(seconds) / 60, cores)
@@ -126,7 +128,7 @@ def run_where_told(
                 f"{max(job.mem_mb for job in jobs) + START_MB} MB, or the profile is of several "
                 "clusters; run it without --one-job."
             )
-        return run_study(study, targets, arguments)
+        return run_study(study, targets, _within_nodes(profile, arguments, jobs))
     number = submit(study, targets, arguments, asked)
     print(
         f"{people} people: one Slurm job, {number}, for the whole run "
@@ -200,6 +202,11 @@ def ask(
     if {"cluster", "clusters", "slurm_cluster"} & found.keys():
         return None
     node = largest_node(found.get("slurm_partition"))
+    if cores and node != Node() and cores > node.cores:
+        raise UserError(
+            f"--cores {cores} is more than the {node.cores} of the largest node of the partition, "
+            "for which Slurm would wait in vain; lower it."
+        )
     cores = cores or max(1, min(CORES, node.cores, max(job.threads for job in jobs)))
     largest = max(job.mem_mb for job in jobs)
     memory = int(min(START_MB + max(largest, CORE_MB * cores), node.memory))
@@ -230,6 +237,34 @@ def largest_node(partition: str | None) -> Node:
     except (OSError, subprocess.CalledProcessError, ValueError):
         nodes = []
     return max(nodes, key=lambda node: (node.cores, node.memory), default=Node())
+
+
+def _within_nodes(profile: dict, arguments: Sequence[str], jobs: Sequence[Job] = ()) -> list[str]:
+    """Arguments of a run in which no job asks for more threads than any node has.
+
+    Slurm would let such a job wait for ever. Threads change no result. Those of `jobs` that ask for
+    more are named.
+    """
+    rules = profile.get("set-resources")
+    asked = [_resources(profile, rule) for rule in (None, *(rules or {}))]
+    of_clusters = any({"cluster", "clusters", "slurm_cluster"} & found.keys() for found in asked)
+    given = "--max-threads" in map(option_of, arguments) or "max-threads" in profile
+    if given or of_clusters:
+        return list(arguments)
+    nodes = [largest_node(name) for name in {found.get("slurm_partition") for found in asked}]
+    if Node() in nodes:  # sinfo does not tell
+        return list(arguments)
+    cores = max(node.cores for node in nodes)
+    wide = {job.rule: job.threads for job in jobs if job.threads > cores}
+    if wide:
+        listed = ", ".join(f"{rule} ({threads})" for rule, threads in sorted(wide.items()))
+        print(
+            f"No node of the profile's partitions has more than {cores} cores, so jobs that ask "
+            f"for more threads get {cores}: {listed}.",
+            file=sys.stderr,
+            flush=True,
+        )
+    return [*arguments, "--max-threads", str(cores)]
 
 
 def minutes_of(limit: str) -> float:

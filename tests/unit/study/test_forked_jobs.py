@@ -141,13 +141,18 @@ def test_a_job_that_ends_at_once_is_measured(folder):
     assert len((folder / "benchmark.a").read_text().splitlines()) == 2
 
 
-def test_jobs_end_with_snakemake(folder):
+@pytest.mark.parametrize("variables", [{"POPDESIC_FRESH_JOBS": "1"}, {}], ids=["fresh", "forked"])
+def test_jobs_end_with_snakemake(folder, variables):
     (folder / "job.py").write_text(
-        "import os, time\nprint('PID', os.getpid(), flush=True)\ntime.sleep(300)"
+        f"import os, sys, time\nsys.path.insert(0, {str(ROOT / 'src')!r})\n"
+        "from popdesic.io.log import logged\n"
+        "with logged('job.log'):\n    print('PID', os.getpid(), flush=True)\n    time.sleep(300)"
     )
     words = [sys.executable, "-m", "snakemake", "--cores", "1", "a"]
     with open(folder / "said", "w") as said:
-        process = subprocess.Popen(words, cwd=folder, stdout=said, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            words, cwd=folder, stdout=said, stderr=subprocess.STDOUT, env=os.environ | variables
+        )
     end = time.monotonic() + 200
     while "PID" not in (text := (folder / "said").read_text()) and time.monotonic() < end:
         time.sleep(0.1)

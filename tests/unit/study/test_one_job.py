@@ -117,6 +117,27 @@ def test_options_that_change_the_jobs_are_left_to_snakemake(cluster):
     assert "--cpus-per-task=2" in (cluster / "asked").read_text()
 
 
+def test_no_job_asks_for_more_threads_than_any_node_has(cluster, monkeypatch, capsys):
+    given: list = []
+    monkeypatch.setattr(one_job, "run_study", lambda *words: given.append(list(words[2])))
+    profile = ["--profile", "./mine"]
+    go(one=False, threads=9)
+    go(people=9_999, threads=8)
+    assert given == [[*profile, "--max-threads", "8"]] * 2 and not capsys.readouterr().err
+    go(people=9_999, threads=9)
+    told = capsys.readouterr().err
+    assert "more than 8 cores" in told and "get 8: ingest_cohort (9)." in told
+    for words in (["--max-threads", "99"], ["--dry-run"]):
+        go(*words, one=False, threads=9)
+        assert given[-1] == [*profile, *words]
+    (cluster / "nodes").write_text("no nodes\n")
+    go(one=False, threads=9)
+    assert given[-1] == profile
+    (cluster / "nodes").write_text("8|64000|1-00:00:00\n")
+    with pytest.raises(UserError, match="--cores 9 is more than the 8 of the largest node"):
+        go("--cores", "9")
+
+
 def test_nothing_to_do_is_said_by_snakemake(cluster):
     words = ["--profile", "./mine"]
     status = run_where_told(Path("study"), (), words, expect=lambda *_: (600, [], []))
