@@ -215,7 +215,7 @@ def _numbers(values: np.ndarray, which: int) -> np.ndarray:
     `values` : (n_sites, n_samples) or (n_sites, n_samples, n_numbers), of numbers or of text, by
     Number and Type of the field in the VCF's header.
     """
-    values = values.reshape(*values.shape[:2], -1)
+    values = values[:, :, None] if values.ndim == 2 else values
     if values.dtype.kind in "biuf":
         if which >= values.shape[2]:
             return np.full(values.shape[:2], np.nan)
@@ -229,7 +229,7 @@ def _numbers(values: np.ndarray, which: int) -> np.ndarray:
 def _is_zero(values: np.ndarray) -> np.ndarray:
     """Whether the first number of each call's field is 0: bool (n_sites, n_samples)."""
     if values.dtype.kind in "biuf":
-        return values.reshape(*values.shape[:2], -1)[:, :, 0] == 0
+        return values == 0 if values.ndim == 2 else (values[:, :, :1] == 0).any(axis=2)
     return _numbers(values, 0) == 0
 
 

@@ -135,3 +135,14 @@ def test_a_store_whose_marks_are_damaged_is_refused_before_a_job(tmp_path):
     zarr.open_group(str(store), mode="r+")["call_GQ"].resize((N_SITES - 1, N_SAMPLES))
     with pytest.raises(UserError, match="the array call_GQ does not have the size of the others"):
         read_sample_names(store)
+
+
+def test_a_chunk_of_which_no_site_is_read(tmp_path):
+    fields = {"DP": ("1", "Integer"), "AD": ("R", "Integer")}
+    store = write(tmp_path, fields, draw(random.Random(2), fields))[2]
+    group = zarr.open_group(str(store), mode="r+")
+    alleles = group["variant_allele"][:]
+    alleles[:, 1] = "AC"
+    group["variant_allele"][:] = alleles
+    with pytest.raises(UserError, match="none of its 30 records is a biallelic SNP"):
+        ingest_cohort(store, tmp_path / "raw", filters=LIMITS)
