@@ -2,13 +2,15 @@
 
 Each case has a small genome, samples whose alleles are known, and cohorts that tell of them in
 different ways: all sites, variant sites alone with a mask or on one's own word, a gVCF, PLINK files
-with alleles in either order, one known allele, or the other strand. A slow merge of dictionaries
+with alleles in either order, one known allele, or the other strand. Some are turned to the genome,
+or to one of its contigs. A slow merge of dictionaries
 says what panel and genotypes must be. Besides, no genotype may differ from the truth.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import random
 import shutil
 import struct
@@ -345,7 +347,7 @@ class Said:
         Samples with any call.
     """
 
-    def __init__(self, cohort: dict):
+    def __init__(self, cohort: dict, genome: dict | None = None):
         self.name, self.cohort = cohort["name"], cohort
         self.dropped: set = set()
         self.in_block: set = set()
@@ -358,6 +360,9 @@ class Said:
                 if row[0] in part and (key := (*row[:3], row[3] or row[2])) not in seen:
                     seen.add(key)
                     self.rows.append(row)
+        self.in_doubt = False
+        if genome is not None:
+            self._turn(genome)
         self.kept = [s for s in range(n) if any(row[4][s] is not None for row in self.rows)]
         self.covers = None
         if cohort["absent"] == "reference":
@@ -396,6 +401,34 @@ class Said:
                     self.in_block |= {(contig, k, s) for k in range(pos, end + 1)}
         return rows
 
+    def _turn(self, genome: dict) -> None:
+        """Turn the rows to the bases of a genome, which may lack a contig."""
+        bases = [genome[row[0]][row[1] - 1] if row[0] in genome else None for row in self.rows]
+        rows = list(zip(self.rows, bases, strict=True))
+        plain = [(row, base) for row, base in rows if base and row[3] not in (None, OTHER[row[2]])]
+        strand = sum(base not in alleles_of(row) for row, base in plain)
+        whole = len(plain) >= 50 and strand >= 0.99 * len(plain)
+        self.in_doubt = not whole and strand > 0.01 * len(plain)
+        seen, self.rows = set(), []
+        for row, base in rows:
+            ref, alt = row[2:4]
+            palindromic = alt is not None and OTHER[ref] == alt
+            if base and (
+                (alt and not palindromic and base not in (ref, alt))
+                or (whole and (palindromic or alt is None))
+            ):
+                ref, alt = OTHER[ref], alt and OTHER[alt]
+            if base and palindromic and base not in (ref, alt):
+                self.dropped.add(row[:2])
+                continue
+            told = base and not (self.in_doubt and (palindromic or alt is None))
+            calls = row[4]
+            if told and base != ref:
+                ref, alt, calls = base, ref, [None if g is None else 2 - g for g in calls]
+            if (key := (*row[:2], ref, alt)) not in seen:
+                seen.add(key)
+                self.rows.append((*key, calls))
+
     def filled(self, place: tuple) -> list:
         """Genotypes of the kept samples at a place that the files do not list."""
         if self.covers is None:
@@ -414,7 +447,8 @@ def alleles_of(site) -> frozenset:
 class Match:
     """Rows of a cohort at sites; both are lists of (contig, pos, ref, alt or None, …)."""
 
-    def __init__(self, rows: list, sites: list):
+    def __init__(self, rows: list, sites: list, in_doubt: bool = False):
+        self.in_doubt = in_doubt
         exact: dict = {}
         at: dict = {}
         for k, row in enumerate(rows):
@@ -432,7 +466,7 @@ class Match:
             if k not in self.row and len(alleles_of(site)) == 2 and turned not in (None, *used):
                 self.row[k] = turned
                 self.flipped.add(k)
-        self.flips = len(self.flipped) > 0.01 * (plain + len(self.flipped))
+        self.flips = in_doubt or len(self.flipped) > 0.01 * (plain + len(self.flipped))
         self.listed = {k for k, site in enumerate(sites) if site[:2] in at}
         used = set(self.row.values())
         pairs = []
@@ -476,7 +510,8 @@ class Match:
 
     def reference_differs(self, untold: set = frozenset()) -> bool:
         """Whether REF and ALT are swapped too often, but at sites whose REF is not told."""
-        turned = len(self.swapped - self.completed - untold) + len(self.ambiguous)
+        turned = len(self.swapped - self.completed - untold)
+        turned += 0 if self.in_doubt else len(self.ambiguous)
         return turned > 0.01 * max(len(self.row), 50)
 
     def genotypes(self, said: Said, k: int) -> list:
@@ -491,8 +526,35 @@ class Refused(Exception):  # noqa: N818
     """The study must be refused; the text is a part of the sentence."""
 
 
-def expected_panel(founders: list[Said], min_call_rate: float, min_maf: float) -> list:
-    """Sites (contig, pos, ref, alt) of the panel, in order.
+def in_order(founders: list[Said], tables: dict[str, Path]) -> list[Said]:
+    """The founders by name, but those with sites on other strands last, of a genome or of others.
+
+    The group with the most samples on one strand is first; of equal ones the table's bytes decide.
+    """
+    founders = sorted(founders, key=lambda one: (one.in_doubt, one.name))
+    if len(founders) < 3:
+        return founders
+    rest, groups = founders, []
+    while rest:
+        flipped: list[Said] = []
+        joined(rest, flipped)
+        groups.append([one for one in rest if one not in flipped])
+        rest = [one for one in flipped if not one.in_doubt]
+    first = max(
+        groups,
+        key=lambda group: (
+            not group[0].in_doubt,
+            sum(len(one.kept) for one in group),
+            hashlib.blake2b(tables[group[0].name].read_bytes()).hexdigest(),
+        ),
+    )
+    return first + [one for one in founders if one not in first]
+
+
+def joined(founders: list[Said], flipped: list[Said]) -> tuple:
+    """Sites of the union, genotypes by founder, and what is known of them, in this order.
+
+    Founders with sites on another strand than those before are added to `flipped`.
 
     A site begins with the first founder that lists its place, and REF and ALT are those of the
     first that knows both alleles. Each founder must speak about it: list it, or be homozygous REF.
@@ -511,7 +573,8 @@ def expected_panel(founders: list[Said], min_call_rate: float, min_maf: float) -
                 rows.append(row)
         places = {site[:2] for site in sites}
         if before:
-            found = Match(said.rows, sites)
+            found = Match(said.rows, sites, said.in_doubt)
+            flipped += [said] if found.flips else []
             untold = {k for k in known if k not in paired}
             if found.reference_differs(untold) and any(one.covers for one in (*before, said)):
                 raise Refused("has REF and ALT swapped")
@@ -536,6 +599,8 @@ def expected_panel(founders: list[Said], min_call_rate: float, min_maf: float) -
             sites.append(row[:4])
             k = len(sites) - 1
             known[k] = {said.name: [row[4][s] for s in said.kept]}
+            if said.in_doubt and row[3] is not None and OTHER[row[2]] == row[3]:
+                lost.add(k)
             if row[3] is not None:
                 paired.add(k)
             for one in before:
@@ -543,6 +608,12 @@ def expected_panel(founders: list[Said], min_call_rate: float, min_maf: float) -
                 known[k][one.name] = one.filled(row[:2])
                 if all(g is None for g in known[k][one.name]):
                     lost.add(k)
+    return sites, known, lost, paired, filled
+
+
+def expected_panel(founders: list[Said], min_call_rate: float, min_maf: float) -> list:
+    """Sites (contig, pos, ref, alt) of the panel, in order."""
+    sites, known, lost, paired, filled = joined(founders, [])
     panel = []
     for k, site in enumerate(sites):
         if k in lost or site[3] is None or set(known[k]) != {one.name for one in founders}:
@@ -594,7 +665,7 @@ def enough(calls: list, rate: float) -> bool:
 def expected_genotypes(said: Said, panel: list) -> list[list]:
     """Genotypes of the kept samples at each panel site."""
     sites = [site[1:] for site in panel]
-    found = Match(said.rows, sites)
+    found = Match(said.rows, sites, said.in_doubt)
     if not found.row:
         raise Refused("shares no site with the panel")
     if said.covers and found.reference_differs():
@@ -635,10 +706,12 @@ class Merging:
             "min_call_rate": rng.choice((0.0, 0.0, 0.9, 0.5)),
             "min_maf": rng.choice((0.0, 0.0, 0.1)),
             "threads": rng.choice((1, 1, 1, 2)),
+            "genome": rng.choice(([], [], list(CONTIGS), list(CONTIGS), [CONTIGS[0]])),
         }
 
     def check(self, case: dict, folder: Path) -> str:
-        said = {one["name"]: Said(one) for one in case["cohorts"]}
+        genome = {contig: case["bases"][contig] for contig in case["genome"]}
+        said = {one["name"]: Said(one, genome or None) for one in case["cohorts"]}
         for name, one in list(said.items()):
             if not one.kept:  # refused, which other targets check
                 del said[name]
@@ -648,13 +721,17 @@ class Merging:
         shutil.rmtree(folder / "study", ignore_errors=True)
         folder = folder / "study"
         folder.mkdir()
-        absent = {}
+        absent, fasta = {}, None
+        if genome:
+            fasta = folder / "genome.fa"
+            fasta.write_text("".join(f">chr{one}\n{genome[one]}\n" for one in genome))
         for one in said.values():
-            absent[one.name] = prepare_cohort(one, folder, case["threads"])
+            absent[one.name] = prepare_cohort(one, folder, case["threads"], fasta)
         stems = {name: (folder / name / "raw", folder / f"{name}.samples.tsv") for name in said}
         tables = {one.name: folder / f"{one.name}.sites.tsv" for one in founders}
         panel = refusal = None
         try:
+            founders = in_order(founders, tables)
             expected = expected_panel(founders, case["min_call_rate"], case["min_maf"])
         except Refused as error:
             refusal = str(error)
@@ -709,12 +786,12 @@ class Merging:
         return "equal"
 
 
-def prepare_cohort(said: Said, folder: Path, threads: int) -> Absent:
+def prepare_cohort(said: Said, folder: Path, threads: int, fasta: Path | None) -> Absent:
     """Decode a cohort's files and check samples; what the sheet says of its absent sites."""
     cohort = said.cohort
     raw = folder / said.name / "raw"
     raw.parent.mkdir()
-    ingest_cohort(write_files(cohort, folder), raw, threads=threads)
+    ingest_cohort(write_files(cohort, folder), raw, fasta=fasta, threads=threads)
     summarize_cohort(
         raw,
         {},
@@ -750,10 +827,10 @@ def require_truth(case: dict, said: dict, panel: list, encoded: dict) -> None:
     unseen = [
         one
         for one in said.values()
-        if one.cohort.get("how", {}).get("flips") and not Match(one.rows, sites).flips
+        if one.cohort.get("how", {}).get("flips") and not Match(one.rows, sites, one.in_doubt).flips
     ]
     single = {row[:2] for one in said.values() for row in one.rows if row[3] is None}
-    # Where REF is not the genome's, only swapped sites show it.
+    # Where REF is not the genome's, only swapped sites show it, or the genome.
     major = any(one.cohort.get("how", {}).get("order") == "major" for one in said.values())
     for k, (_, contig, pos, ref, alt) in enumerate(panel):
         place = (contig, pos)
@@ -768,7 +845,8 @@ def require_truth(case: dict, said: dict, panel: list, encoded: dict) -> None:
             for name, genotypes in encoded.items():
                 if of_three and (unseen or said[name].cohort["form"] == "plink"):
                     continue
-                if major and said[name].covers and not listed(said[name], place):
+                told = contig in case["genome"]
+                if major and not told and said[name].covers and not listed(said[name], place):
                     continue
                 pairs = case["truth"][contig, pos][name]
                 for s, g in zip(said[name].kept, genotypes[k].tolist(), strict=True):
