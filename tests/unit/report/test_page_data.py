@@ -286,6 +286,12 @@ def test_sex_mendel_and_heterozygosity_stand_out(outcome):
     assert "a2" not in texts["Pedigree"]
 
 
+def test_a_sample_without_calls_is_no_outlier_of_heterozygosity(outcome):
+    rewrite(outcome, "one", het_sd=[-13.9, -13.9] + [0.5] * 18, call_rate=[0.0] + [0.99] * 19)
+    rows = check_section(outcome)["heterozygosity"]["rows"]
+    assert [row["sample"] for row in rows] == ["a1"]
+
+
 def test_nothing_to_check_says_nothing(outcome):
     checks = check_section(outcome)
     assert checks["findings"] == []

@@ -51,7 +51,8 @@ def check_section(outcome: Outcome) -> dict[str, Any]:
     unclear = table[table.x_sites.notna() & (table.sex_from_x == "NA")]
     table["rate"] = table.mendel_errors / table.mendel_sites.where(table.mendel_sites > 0)
     pedigree = table[table.rate.notna()].sort_values("rate", ascending=False, kind="stable")
-    measured = table[table.het_sd.notna()]
+    called = pd.to_numeric(table.call_rate) > 0  # without a call, none is heterozygous
+    measured = table[table.het_sd.notna() & called]
     far = measured[measured.het_sd.abs() >= FAR]
     far = far.sort_values("het_sd", key=lambda sd: -sd.abs(), kind="stable")
     return {

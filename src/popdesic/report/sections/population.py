@@ -233,8 +233,8 @@ def _notes(about: dict[str, Any]) -> list[str]:
         notes.append(f"{plural(count, 'sample has', 'samples have')} no population.")
     if count := about["relatives_left_out"]:
         notes.append(
-            f"{plural(count, 'sample is', 'samples are')} left out of the estimates of populations, "
-            "because others are closely related to them (population.relatives)."
+            f"{plural(count, 'sample is', 'samples are')} left out of the estimates of "
+            "populations, because others are closely related to them (population.relatives)."
         )
     if count := about["pseudo_haploid"]:
         notes.append(
