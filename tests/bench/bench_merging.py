@@ -1,6 +1,7 @@
 """Cohorts called apart against their joint call: heterozygosity, F_ST, kinship and axes.
 
     python tests/bench/bench_merging.py [--seeds 5] [--samples 60] [--length 8e6] [--quick]
+    python tests/bench/bench_merging.py --real
 
 Three populations (msprime), one cohort each. Their files list variant sites alone. "masked" files
 list those within a mask of the cohort's own, which covers `--covered` of the genome. All ways keep
@@ -24,15 +25,18 @@ standard error. "joint, other regions" is the joint call that loses other region
 The third table shows which files stop because they list variant sites alone or lack sites by
 frequency (`absent.refuse_lack`), among those whose sites were lost otherwise, for every ordered
 pair of populations. The last one
-counts A/T and C/G sites that `match.orient` tells, for the same pairs.
+counts A/T and C/G sites that `match.orient` tells, for the same pairs. --real makes the third table
+alone, of chromosome 22 of eight real populations (kg1_chr22_564 in POPDESIC_SHARED).
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import commandline
@@ -96,7 +100,43 @@ def shifts(found: Numbers, truth: Numbers) -> list[float]:
     ]
 
 
-def lists(scene: Scene, own: str, other: str, seed: int) -> dict[str, np.ndarray]:
+@dataclass(frozen=True)
+class RealSites:
+    """Genotypes int8 (n_sites, n_samples), -1 missing, and positions."""
+
+    genotypes: np.ndarray
+    pos: np.ndarray
+
+
+@dataclass(frozen=True)
+class RealScene:
+    """What `recognised` needs of real data: sites, and the samples of each population."""
+
+    truth: RealSites
+    numbers: dict[str, np.ndarray]
+
+
+def read_real(folder: Path) -> RealScene:
+    """The called sites of the only VCF of a data set that vary and have two alleles."""
+    from popdesic.cohort.ingest import ingest_cohort
+    from popdesic.io.bed import open_bed, read_bim, read_fam
+    from popdesic.io.genotypes import unpack_bed
+
+    (vcf,) = folder.glob("*.vcf.gz")
+    with tempfile.TemporaryDirectory() as scratch:
+        raw = Path(scratch) / "raw"
+        ingest_cohort(vcf, raw)
+        names, sites = read_fam(raw)["sample"], read_bim(raw)
+        genotypes = unpack_bed(np.ascontiguousarray(open_bed(raw)), len(names))
+    kept = (genotypes >= 0).all(axis=1) & (genotypes > 0).any(axis=1)
+    kept &= ~sites.pos.duplicated(keep=False).to_numpy()
+    sheet = pd.read_csv(folder / "samples.tsv", sep="\t", dtype=str).set_index("sample_id")
+    labels = sheet.population.reindex(names).to_numpy()
+    numbers = {name: np.flatnonzero(labels == name) for name in sorted(set(labels))}
+    return RealScene(RealSites(genotypes[kept], sites.pos.to_numpy()[kept]), numbers)
+
+
+def lists(scene: Scene | RealScene, own: str, other: str, seed: int) -> dict[str, np.ndarray]:
     """Which sites the file of a population lists, by the way in which it was made."""
     rng = np.random.default_rng(seed)
     genotypes = scene.truth.genotypes
@@ -125,14 +165,14 @@ def lists(scene: Scene, own: str, other: str, seed: int) -> dict[str, np.ndarray
     }
 
 
-def recognised(scene: Scene, seed: int) -> Iterator[tuple[str, Lack, float, bool]]:
+def recognised(scene: Scene | RealScene, seed: int) -> Iterator[tuple[str, Lack, float, bool]]:
     """What each file lacks of another population's variants.
 
     With its share of REF-only sites, and whether it stops.
     """
     genotypes = scene.truth.genotypes
-    for own, known in itertools.permutations(NAMES, 2):
-        (other,) = set(NAMES) - {own, known}
+    for own, known in itertools.permutations(scene.numbers, 2):
+        other = next(name for name in scene.numbers if name not in (own, known))
         counts = genotypes[:, scene.numbers[known]]
         varies = (counts > 0).any(axis=1)
         sites = pd.DataFrame({"chrom": "1", "pos": scene.truth.pos})
@@ -243,11 +283,19 @@ def main() -> None:
     parser.add_argument("--length", type=float, default=8e6, help="bases")
     parser.add_argument("--draws", type=int, default=10, help="other regions for each seed")
     parser.add_argument("--covered", type=float, default=0.85, help="share of a mask")
+    parser.add_argument("--real", action="store_true", help="real populations alone")
     options = commandline.parse(parser, seeds=1, samples=12, length=4e5, draws=2)
+    lacks: dict[str, list[list]] = {}
+    if options.real:
+        shared = Path(os.environ.get("POPDESIC_SHARED", commandline.ROOT.parent / "shared"))
+        scene = read_real(shared / "data/kg1_chr22_564")
+        for name, *case in recognised(scene, 1):
+            lacks.setdefault(name, []).append(case)
+        print_lacks(lacks, f", {len(scene.truth.pos)} sites of chromosome 22")
+        return
     bcftools = commandline.find_peer("bcftools")
     found: dict[str, list[Difference]] = {}
     shifted: dict[str, list[list[float]]] = {}
-    lacks: dict[str, list[list]] = {}
     strands = np.zeros(3, np.int64)
     for seed in range(1, options.seeds + 1):
         with tempfile.TemporaryDirectory() as folder:
@@ -288,8 +336,17 @@ def main() -> None:
         ("way", "heterozygosity %", "F_ST %", "kinship %"),
         [(name, *map(with_error, np.transpose(values))) for name, values in shifted.items()],
     )
+    print_lacks(lacks)
     print_table(
-        "Files that lack sites: which stop",
+        "A/T and C/G sites of newcomers with half of their sites on the other strand",
+        ("in doubt", "told by frequency", "told wrongly"),
+        [tuple(strands.tolist())],
+    )
+
+
+def print_lacks(lacks: dict[str, list[list]], of: str = "") -> None:
+    print_table(
+        f"Files that lack sites{of}: which stop",
         ("file", "stop", "lack %", "heterozygosity %", "common listed %", "near %", "REF only %"),
         [
             (
@@ -303,11 +360,6 @@ def main() -> None:
             )
             for name, cases in lacks.items()
         ],
-    )
-    print_table(
-        "A/T and C/G sites of newcomers with half of their sites on the other strand",
-        ("in doubt", "told by frequency", "told wrongly"),
-        [tuple(strands.tolist())],
     )
 
 
