@@ -93,7 +93,7 @@ def test_a_job_that_asks_for_more_threads_than_any_node_has_runs_with_fewer(slur
     study = write_study(tmp_path / "study", make_cohorts((8,), n_sites=200), FAST)
     wide = ["--set-threads", "ingest_cohort=64"]
     done = subprocess.run(
-        words(study, "ingest", "--profile", "slurm", *wide),
+        words(study, "ingest", "--profile", "slurm", "--", *wide),
         env=on(slurm),
         cwd=ROOT,
         capture_output=True,

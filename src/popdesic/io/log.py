@@ -9,6 +9,7 @@ import os
 import resource
 import shutil
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Iterable, Iterator
@@ -21,6 +22,8 @@ from .processes import end_with_run
 
 #: errno of a write where this user may not write.
 CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+#: Bytes that are left of a folder of temporary files that is the reason of a failed write.
+FULL_BELOW = 1_000_000
 #: Exit status after Ctrl-C, as a shell reports it.
 INTERRUPTED = 130
 
@@ -100,6 +103,11 @@ def cpu_seconds() -> float:
 
 def blocked_write(error: OSError) -> str | None:
     """The sentence for a write that failed for lack of space or of permission; None for others."""
+    if error.errno == errno.ENOENT and "temporary directory" in str(error):
+        return (
+            f"no folder for temporary files can be written ({error.strerror}); free some space in "
+            "one of them, or set TMPDIR to another folder, and run again."
+        )
     if error.errno in CLOSED and error.filename:
         return (
             f"{_shown(error.filename)} cannot be written or read ({error.strerror}); work on a "
@@ -108,12 +116,27 @@ def blocked_write(error: OSError) -> str | None:
     short = error.errno is None and SHORT.fullmatch(str(error))
     if error.errno not in FULL and not short:
         return None
+    if not error.filename and (folder := _full_temporary()):
+        return (
+            f"the job could not write temporary files: {folder} is full; free some space there, or "
+            "set TMPDIR to another folder, and run again; no incomplete file was left behind."
+        )
     where = f" {_shown(error.filename)}" if error.filename else " its results"
     return (
         f"the job could not write{where}: {error.strerror or 'no space left on the device'}"
         f"{_left(error.filename)}; free some space (or raise the quota) and run again; no "
         "incomplete file was left behind."
     )
+
+
+def _full_temporary() -> str | None:
+    """The folder of temporary files, if it is full and on another disk than the study."""
+    try:
+        folder = tempfile.gettempdir()
+        apart = Path(folder).stat().st_dev != Path().stat().st_dev
+        return folder if apart and shutil.disk_usage(folder).free < FULL_BELOW else None
+    except OSError:
+        return None
 
 
 def _shown(path: str | bytes | int) -> str:

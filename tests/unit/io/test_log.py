@@ -6,6 +6,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -125,3 +126,31 @@ def test_adapters_end_with_the_logged_block(path):
     assert text.count("with logged(") == 1
     after = text.split("with logged(")[1].splitlines()[1:]
     assert all(line.startswith("    ") or not line for line in after)
+
+
+def test_a_full_folder_of_temporary_files_is_named(monkeypatch, tmp_path):
+    """On a real file system of 16 kB; without one that can be mounted, what Python itself says."""
+    full = tmp_path / "full"
+    full.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(full)]
+    mounted = not subprocess.run(mount, capture_output=True).returncode
+    try:
+        if mounted:
+            monkeypatch.setattr(tempfile, "tempdir", str(full))
+            with pytest.raises(OSError) as found, tempfile.TemporaryFile(buffering=0) as file:
+                while True:
+                    file.write(bytes(4096))
+                    file.flush()
+            sentence = blocked_write(found.value)
+            # The file is gone, and with it what filled the folder, unless others fill it too.
+            assert sentence and "could not write" in sentence
+            assert f"{full} is full" in sentence and "set TMPDIR" in sentence
+    finally:
+        if mounted:
+            subprocess.run(["umount", str(full)], check=True)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "absent")])
+    with pytest.raises(FileNotFoundError) as found:
+        tempfile.gettempdir()
+    sentence = blocked_write(found.value)
+    assert str(tmp_path / "absent") in sentence and "set TMPDIR to another folder" in sentence
