@@ -103,6 +103,7 @@ if STUDY.sparse:
 
 
 include: "workflow/rules/communities.smk"
+include: "workflow/rules/labels.smk"
 include: "workflow/rules/compare.smk"
 
 

@@ -234,7 +234,7 @@ def make_results(
     write_json(results / "geodesic/choice.json", ways)
     for name, table in maps.items():
         written = pd.concat([kept[["sample"]], table, kept.drop(columns="sample")], axis=1)
-        write_table(results / f"embedding/{name}.tsv", written)
+        write_table(results / f"embedding/coordinates/{name}.tsv", written)
         if name.startswith("pc"):
             write_json(
                 results / f"embedding/{name}.json",

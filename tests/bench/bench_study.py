@@ -48,8 +48,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HEADER = ("rule", "jobs", "wall", "CPU", "start", "start %", "read", "wrote", "peak", "busy")
 #: When these first exist is printed.
 MILESTONES = {
-    "PCA": "embedding/pca.tsv",
-    "first map": "embedding/umap*.tsv",
+    "PCA": "embedding/coordinates/pca.tsv",
+    "first map": "embedding/coordinates/umap*.tsv",
     "report": "report/report.html",
 }
 #: PLINK's commands: program, package, options. `OUT` and `THREADS` are filled in.
@@ -207,7 +207,7 @@ def main() -> None:
     parser.add_argument("--dense-limit", type=int, help="distance.dense_limit of the study")
     parser.add_argument("--limit", type=float, help="seconds after which the run is interrupted")
     parser.add_argument("--resume", action="store_true", help="continue the run of --folder")
-    few = ["distance", "results/embedding/pca.tsv"]
+    few = ["distance", "results/embedding/coordinates/pca.tsv"]
     sizes = {"samples": 40, "sites": 300, "cohorts": 2}
     options = commandline.parse(parser, **sizes, warm=True, targets=few)
     if options.folder:

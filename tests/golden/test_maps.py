@@ -16,6 +16,7 @@ from people import load_people
 from scipy.spatial.distance import pdist, squareform
 
 import popdesic
+from popdesic.communities.agreement import compare_labels
 from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_graph
 from popdesic.communities.partition import find_communities
@@ -115,7 +116,6 @@ def test_communities_are_the_continents(study, folder, tmp_path, name):
         tmp_path / "l.npy",
         tmp_path / "b.npz",
         tmp_path / "order.tsv",
-        tmp_path / "sheet.tsv",
         genotypes=[folder(name) / "genotypes"],
         definition=tmp_path / "axes.npz",
         unrelated=tmp_path / "unrelated.tsv",
@@ -124,9 +124,10 @@ def test_communities_are_the_continents(study, folder, tmp_path, name):
         draws=5,
         seed=1,
         partition_out=tmp_path / "p.tsv",
-        agreement_out=tmp_path / "a.tsv",
         about_out=tmp_path / "about.json",
     )
+    compared = [tmp_path / f"{name}.tsv" for name in ("p", "order", "sheet", "a")]
+    compare_labels(*compared)
     scores = read_table(tmp_path / "a.tsv").set_index(["label", "partition"])
     print(f"\n{name}: {axes['significant']} significant components of {axes['axis_samples']}")
     print(scores[["labels", "groups", "noise", "ari", "ami"]].to_string())

@@ -33,7 +33,12 @@ CONFIG = {
         "max_per_site": 40,
     },
 }
-TARGETS = ("distance", "geodesic", "results/embedding/pca.tsv", "results/compare/kinship.tsv")
+TARGETS = (
+    "distance",
+    "geodesic",
+    "results/embedding/coordinates/pca.tsv",
+    "results/compare/kinship.tsv",
+)
 TARGETS = (*TARGETS, "results/compare/pc_relate.tsv")
 
 

@@ -125,12 +125,12 @@ def test_results_of_another_panel_are_refused(whole, tmp_path):
     """As if somebody had copied the components of another study and renewed their dates."""
     folder = tmp_path / "study"
     shutil.copytree(whole, folder, copy_function=shutil.copy2)
-    stamp = checksum_path(folder / "results/embedding/pca.tsv")
+    stamp = checksum_path(folder / "results/embedding/coordinates/pca.tsv")
     checksum, size, panel = stamp.read_text().split()
     stamp.write_text(f"{checksum} {size} {'f' * 12}\n")
     ((name, reason),) = damaged_files(folder)[0]
     assert (name, reason.split(",")[0]) == (
-        "results/embedding/pca.tsv",
+        "results/embedding/coordinates/pca.tsv",
         "it was made with the panel ffffffffffff",
     )
     words = ["--forcerun", "draw_figures", "--", "results/figures/pca.svg"]

@@ -66,7 +66,6 @@ def own_population(table, names: list[str], k: int = 10) -> float:
 def read_maps(folder: Path, space: str):
     """The map with the sheet's labels, and the names of its axes."""
     table = read_table(folder / f"results/embedding/umap.{space}.alpha1.tsv")
-    table = table.merge(read_table(folder / "config/samples.tsv"), on=["sample", "cohort"])
     return table, [name for name in table if name.startswith("UMAP")]
 
 

@@ -34,7 +34,7 @@ CONFIG = FAST | {
 }
 TARGETS = [
     "results/epistasis/sites.tsv",
-    "results/embedding/pca.tsv",
+    "results/embedding/coordinates/pca.tsv",
     "results/compare/ld.tsv.gz",
     "export",
 ]
@@ -165,7 +165,7 @@ def test_the_key_and_the_limit_rerun_what_they_change_and_nothing_else(study):
 def test_a_newcomer_changes_no_value_of_a_founder(study):
     folder, before = study["folder"], snapshot(study["folder"])
     write_sheets(folder, study["cohorts"], CONFIG)
-    ran = finished(snakemake(folder, "export", "results/embedding/pca.tsv"))
+    ran = finished(snakemake(folder, "export", "results/embedding/coordinates/pca.tsv"))
     assert ran["fill_calls"] == 1 and ran["rate_imputation"] == 2, "the newcomer's own"
     after = snapshot(folder)
     kept = [

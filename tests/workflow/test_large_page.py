@@ -41,7 +41,7 @@ def pages(tmp_path_factory) -> dict:
     for name in FIGURES:
         (figures / f"{name}.svg").write_text(EMPTY)
     half = outcome.samples.iloc[::2][["sample"]].assign(X1=np.linspace(-3, 5, N // 2))
-    table = outcome.folder / "embedding/half.tsv"
+    table = outcome.folder / "embedding/coordinates/half.tsv"
     half.to_csv(table, sep="\t", index=False)
     written = {"outcome": outcome}
     with pytest.MonkeyPatch.context() as patch:

@@ -36,8 +36,10 @@ def test_maps_are_those_of_their_files(tmp_path, sizes, dense_limit, jobs):
         },
     }
     folder = write_study(tmp_path / "study", make_cohorts(sizes, n_sites=200), config)
-    plain = [f"{EMBEDDING}/umap.distance.{space}.tsv" for space in SPACES]
-    tables = {(s, a): f"{EMBEDDING}/umap.{s}.alpha{a}.tsv" for s in SPACES for a in ALPHAS}
+    plain = [f"{EMBEDDING}/coordinates/umap.distance.{space}.tsv" for space in SPACES]
+    tables = {
+        (s, a): f"{EMBEDDING}/coordinates/umap.{s}.alpha{a}.tsv" for s in SPACES for a in ALPHAS
+    }
     ran = finished(snakemake(folder, *plain, *tables.values()))
     assert {rule: count for rule, count in ran.items() if "umap" in rule} == jobs
     plan = snakemake(folder, "-n", "results/communities/partition.tsv")

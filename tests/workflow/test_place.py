@@ -123,7 +123,7 @@ def test_the_place_is_that_of_a_new_cohort(placed, tmp_path):
     assert own.sample_a == "N03" == mine.name and own.relation == mine.relation
     assert float(own.kinship) == mine.kinship and int(own.ibs0) == mine.ibs0
 
-    pca = rows(study / "results/embedding/pca.tsv").loc[NEW]
+    pca = rows(study / "results/embedding/coordinates/pca.tsv").loc[NEW]
     for axis, value in about["pca"].items():
         assert f"{value:.6g}" == f"{float(pca[axis]):.6g}", axis
     assert len(about["maps"]) == 4

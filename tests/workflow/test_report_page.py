@@ -44,7 +44,7 @@ def study(tmp_path_factory) -> dict:
     half = outcome.samples.iloc[::2][["sample"]].assign(
         X1=np.linspace(-3, 5, 50), X2=np.linspace(1, 0, 50), wobble=np.arange(50) / 7
     )
-    write_table(results / "embedding/half.tsv", half)
+    write_table(results / "embedding/coordinates/half.tsv", half)
     write_table(
         results / "communities.tsv",
         outcome.samples[["sample"]].assign(community=np.arange(100) % 3 + 1),
@@ -65,7 +65,7 @@ def study(tmp_path_factory) -> dict:
         results / "figures",
         configuration(title=HOSTILE),
         out,
-        maps=[*default_maps(outcome), results / "embedding/half.tsv"],
+        maps=[*default_maps(outcome), results / "embedding/coordinates/half.tsv"],
         tables=[results / "communities.tsv"],
     )
     return {"outcome": outcome, "page": out}

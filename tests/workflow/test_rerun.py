@@ -19,8 +19,8 @@ from study import FAST, make_cohorts, write_sheets, write_study
 CONFIG = FAST | {"distance": {"export": False}, "epistasis": {"order": []}}
 #: Rules that follow from the geodesics.
 AFTER_GEODESICS = {
-    *("compute_pcoa", "compute_umap", "measure_maps", "count_work", "draw_figures"),
-    "write_report",
+    *("compute_pcoa", "compute_umap", "label_maps", "measure_maps", "count_work"),
+    *("draw_figures", "write_report"),
 }
 #: Start of a kernel's definition, outside of comments.
 KERNEL = 'extern "C" '
@@ -112,10 +112,9 @@ def test_a_new_column_of_the_sheet_reruns_only_what_reads_it(clone, study):
         jobs = plan(clone, study)
     finally:
         sheet.write_text(text)
-    # Communities are compared with every column, and the page lists all of them.
-    assert jobs >= {"draw_figures", "write_report"}
-    reading = {"find_communities", "draw_communities", "draw_figures", "write_report"}
-    assert jobs <= reading | {"count_work"}  # which counts what those jobs took
+    # The tables of maps for users have all columns, and the page lists them. No map and no figure
+    # is made again. Where there are communities, they are compared with every column.
+    assert jobs == {"label_maps", "write_report"}
 
 
 def test_a_new_label_of_a_founder_reruns_only_what_reads_it(clone, study, tmp_path):
@@ -130,12 +129,13 @@ def test_a_new_label_of_a_founder_reruns_only_what_reads_it(clone, study, tmp_pa
     assert ran["summarize_cohort"] == ran["build_panel"] == ran["write_report"] == 1
     assert not set(ran) & {
         *("measure_distance_row", "define_axes", "close_paths", "compare_cohorts"),
-        *("compute_pca", "compute_pcoa", "compute_umap"),
+        *("compute_pca", "compute_pcoa", "compute_umap", "find_communities"),
     }
     after = contents(folder)
     changed = {name for name in after if after[name] != before[name]}
-    assert {"qc/north.samples.tsv", "report/report.html"} <= changed
-    assert not [name for name in changed if name.startswith(("panel", "distance", "geodesic"))]
+    assert {"qc/north.samples.tsv", "report/report.html", "embedding/pca.tsv"} <= changed
+    same = ("panel", "distance", "geodesic", "embedding/coordinates", "communities/partition")
+    assert not [name for name in changed if name.startswith(same)]
     assert plan(clone, folder) == set()
 
 

@@ -57,7 +57,7 @@ def test_a_refit_moves_points_and_reports_how_far(grown):
     folder, before, after = grown
     name = "umap_refit.genotypes.alpha2"
     assert any(after[name][sample] != line for sample, line in before[name].items())
-    about = read_json(folder / f"results/embedding/{name}.json")
+    about = read_json(folder / f"results/embedding/coordinates/{name}.json")
     assert 0 < about["founder_median"] < about["largest_displacement"]
     table = read_table(folder / "results/embedding/quality.tsv")
     refit = table[table["map"] == "umap_refit"]

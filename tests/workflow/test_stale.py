@@ -18,7 +18,7 @@ from popdesic.study.snakemake_internals import NAME_MAX, snakemake_path
 
 DAY = 86_400 * 10**9
 #: A table with labels of the sheet, which shows whose results these are.
-TARGETS = ["distance", "results/embedding/pca.tsv"]
+TARGETS = ["distance", "results/embedding/coordinates/pca.tsv"]
 
 
 def cohorts() -> list[Cohort]:
@@ -112,7 +112,7 @@ def test_other_samples_in_file_and_sheet_reach_the_results(study):
     assert sheet_and_fam_agree(study)
     names = read_table(study / "results/distance/samples.tsv")["sample"].tolist()
     assert names == [*north.samples, *south.samples]
-    assert read_table(study / "results/embedding/pca.tsv")["sample"].tolist() == names
+    assert read_table(study / "results/embedding/coordinates/pca.tsv")["sample"].tolist() == names
 
 
 def relabel(folder: Path) -> None:
@@ -158,7 +158,7 @@ def test_results_without_records_are_recomputed(study):
     """Also if their record is damaged; files that no rule makes are left alone."""
     forget(study)
     (study / "results/qc/.north.sites.tsv.record").unlink()
-    damaged = study / "results/embedding/.pca.tsv.record"
+    damaged = study / "results/embedding/coordinates/.pca.tsv.record"
     damaged.write_text(damaged.read_text().replace("compute_pca", "compute_pcb"))
     (study / "results/notes.txt").write_text("mine")
     output = snakemake(study, *TARGETS)

@@ -135,7 +135,7 @@ def test_a_tiny_study_reaches_its_report(tmp_path, name):
 def check_no_map(results: Path) -> None:
     """Maps of neighbours are missing; all other maps have finite coordinates."""
     maps = {path.stem: read_table(path) for path in (results / "embedding").glob("*.alpha2.tsv")}
-    maps["pca"] = read_table(results / "embedding/pca.tsv")
+    maps["pca"] = read_table(results / "embedding/coordinates/pca.tsv")
     for stem, table in maps.items():
         first = table.columns[1]
         left_out = stem.split(".")[0] in ("umap", "umap_refit", "densmap", "tsne")

@@ -1,13 +1,12 @@
-# Communities: block model of the nearest-neighbour graph, HDBSCAN, agreement with labels, tree.
+# Communities: block model of the nearest-neighbour graph, HDBSCAN, tree.
 #
-# needs   results/geodesic/{space}/alpha{alpha}.npy of one space and alpha, sample sheet;
+# needs   results/geodesic/{space}/alpha{alpha}.npy of one space and alpha;
 #         results/embedding/pca.npy, axes.npz, results/cohorts/{cohort}/genotypes.bed
 #         results/ibd/graph.npz in place of graph.npz with communities.space: ibd
 # gives   results/communities/graph.npz       k nearest neighbours, blocks.npz  nested block model
 #         results/communities/splits.npz      splits of the samples, in larger studies
 #         results/communities/partition.tsv   sample, community, stability, f_st, fine,
 #                                             level0 ..., hdbscan
-#         results/communities/agreement.tsv   ARI and AMI with every label column
 #         results/communities/communities.json, tree.nwk
 #
 # fit_blocks runs the Python interpreter that has graph-tool; if none has, it warns in one sentence,
@@ -156,7 +155,6 @@ rule find_communities:
         samples="results/distance/samples.tsv",
     output:
         partition="results/communities/partition.tsv",
-        agreement="results/communities/agreement.tsv",
         about="results/communities/communities.json",
         tree=COMMUNITY_TREE,
     log:
@@ -179,11 +177,9 @@ rule find_communities:
         **({} if SPLITS else SPLIT_PARAMS),
         methods=COMMUNITY_METHODS,
         min_cluster_size=CONFIG["communities"]["min_cluster_size"],
-        sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
         code=code_of("find_communities"),
     message:
-        "Find communities and compare them with labels"
+        "Find communities"
     script:
         "../scripts/find_communities.py"
 
@@ -212,7 +208,7 @@ rule draw_communities:
         color_by=CONFIG["report"]["color_by"],
         title=f"space {COMMUNITY_SPACE}, α = {ALPHAS[0]}",
         sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
+        rows=LABELS_DRAWN,
         code=code_of("draw_communities"),
     message:
         "Draw figures of the communities"

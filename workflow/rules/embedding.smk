@@ -5,7 +5,8 @@
 #         results/geodesic/{space}/alpha{alpha}.npy; the maps of maps.smk
 # gives   results/embedding/axes.npz, axes.json   axes of the PCA, from the unrelated founders alone
 #         results/embedding/loadings.tsv     of the sites that define the axes
-#         results/embedding/pca.tsv, pca.npy (full precision), pca.json (variance explained)
+#         results/embedding/coordinates/pca.tsv, embedding/pca.npy (full precision), pca.json
+#                                            (variance explained)
 #         results/embedding/quality.tsv      how well each map preserves distances
 #         results/embedding/instability.tsv  per sample, with embedding.ensemble
 
@@ -22,9 +23,20 @@ INSTABILITY = ["results/embedding/instability.tsv"] if ENSEMBLE else []
 #: densMAP and t-SNE, if requested.
 FURTHER_MAPS = CONFIG["embedding"]["further_maps"]
 MAP_METHODS = ["pcoa", "umap", *FURTHER_MAPS, *REFITS]
+MAPS = [
+    "pca",
+    *expand("{m}.{s}.alpha{a}", m=MAP_METHODS, s=SPACES, a=ALPHAS),
+    *expand("umap.distance.{s}", s=SPACES),
+]
+#: What jobs read of maps: a label that changes changes none of it.
+COORDINATES = expand("results/embedding/coordinates/{map}.tsv", map=MAPS)
+#: The same with the columns of the sheet (labels.smk).
+LABELLED_MAPS = expand("results/embedding/{map}.tsv", map=MAPS)
 
 #: What maps read of the sheet: who is in which cohort.
 MAP_ROWS = STUDY.digest_of(None, "cohort")
+#: Labels that figures show.
+LABELS_DRAWN = STUDY.digest_of(None, "cohort", CONFIG["report"]["color_by"], "population")
 MANY_FOUNDERS = n_samples(*STUDY.founders) > MOST_DENSE
 #: The matrix of few founders is made on the CPU.
 AXES_DEVICE = CONFIG["device"] if MANY_FOUNDERS else "cpu"
@@ -37,15 +49,9 @@ SCORING_GPUS = GPUS if SCORES_BY_WEIGHTS else 0
 
 rule embedding:
     input:
-        "results/embedding/pca.tsv",
+        LABELLED_MAPS,
         "results/embedding/quality.tsv",
         INSTABILITY,
-        expand(
-            "results/embedding/{method}.{space}.alpha{alpha}.tsv",
-            method=MAP_METHODS,
-            space=SPACES,
-            alpha=ALPHAS,
-        ),
 
 
 rule define_axes:
@@ -97,7 +103,7 @@ rule compute_pca:
         about="results/embedding/axes.json",
         samples="results/distance/samples.tsv",
     output:
-        table="results/embedding/pca.tsv",
+        table="results/embedding/coordinates/pca.tsv",
         scores="results/embedding/pca.npy",
         statistics="results/embedding/pca.json",
     log:
@@ -128,16 +134,7 @@ rule compute_pca:
 rule measure_maps:
     input:
         lengths=expand(LENGTHS, space=SPACES, alpha=ALPHAS),
-        maps=[
-            "results/embedding/pca.tsv",
-            *expand(
-                "results/embedding/{method}.{space}.alpha{alpha}.tsv",
-                method=MAP_METHODS,
-                space=SPACES,
-                alpha=ALPHAS,
-            ),
-            *expand("results/embedding/umap.distance.{space}.tsv", space=SPACES),
-        ],
+        maps=COORDINATES,
         instability=expand(ENSEMBLE_TABLES, space=SPACES),
         matrices=DISTANCE_FILES,
         samples="results/distance/samples.tsv",

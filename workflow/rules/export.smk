@@ -1,7 +1,7 @@
 # Files for other tools, as listed in `export.formats`.
 #
 # needs   results/cohorts/{cohort}/genotypes.* (or imputed.*), results/distance/*,
-#         results/embedding/pca.tsv
+#         results/embedding/coordinates/pca.tsv
 # gives   results/export/panel.bed .bim .fam, panel.vcf.gz, panel.vcz (VCF-Zarr)
 #             genotypes of all cohorts, called or imputed
 #         results/export/distance.mibs .mibs.id, distance.phylip, distance.nwk, pca.eigenvec,
@@ -147,7 +147,7 @@ rule export_matrices:
 
 rule export_components:
     input:
-        "results/embedding/pca.tsv",
+        "results/embedding/coordinates/pca.tsv",
     output:
         "results/export/pca.eigenvec",
     log:

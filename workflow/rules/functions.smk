@@ -88,8 +88,8 @@ def population_key(wildcards):
 
 
 def map_tables(method):
-    """Maps of one space: one table per alpha."""
-    return expand(f"results/embedding/{method}.{{{{space}}}}.alpha{{alpha}}.tsv", alpha=ALPHAS)
+    """Coordinates of the maps of one space: one table per alpha."""
+    return expand(f"results/embedding/coordinates/{method}.{{{{space}}}}.alpha{{alpha}}.tsv", alpha=ALPHAS)
 
 
 def of_spaces(tables):

@@ -2,9 +2,10 @@
 #
 # needs   results/geodesic/{space}/alpha{alpha}.npy .json, results/distance/*,
 #         results/embedding/pca.npy
-# gives   results/embedding/pcoa.{space}.alpha{alpha}.tsv
-#         results/embedding/densmap.*, tsne.*          with embedding.further_maps
-#         results/geodesic/{space}/founders.alpha{alpha}.npy, embedding/pcoa_refit.*
+# gives   results/embedding/coordinates/pcoa.{space}.alpha{alpha}.tsv
+#         results/embedding/pcoa.{space}.alpha{alpha}.json
+#         results/embedding/coordinates/densmap.*, tsne.*  with embedding.further_maps
+#         results/geodesic/{space}/founders.alpha{alpha}.npy, embedding/coordinates/pcoa_refit.*
 #                                         with embedding.stable: maps are then defined by the
 #                                         founders, and later samples are projected
 

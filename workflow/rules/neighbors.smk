@@ -5,7 +5,8 @@
 # gives   results/embedding/neighbors.npz landmarks.npy   the same on principal components
 #         results/geodesic/{space}/neighbors.alpha{alpha}.npz landmarks.alpha{alpha}.npy
 #         results/geodesic/{space}/alpha{alpha}.json alpha{alpha}.run.json
-#         results/embedding/pcoa.{space}.alpha{alpha}.tsv .json, umap.*.tsv
+#         results/embedding/coordinates/pcoa.{space}.alpha{alpha}.tsv, umap.*.tsv
+#         results/embedding/pcoa.{space}.alpha{alpha}.json
 
 
 # The same files as of a study with matrices, made in another way.
@@ -118,7 +119,7 @@ rule draw_near_umap:
     output:
         instability=expand(ENSEMBLE_TABLES, space=SPACES),
         tables=of_spaces(map_tables("umap")),
-        plain=expand("results/embedding/umap.distance.{space}.tsv", space=SPACES),
+        plain=expand("results/embedding/coordinates/umap.distance.{space}.tsv", space=SPACES),
     log:
         "logs/draw_near_umap.log",
     benchmark:

@@ -152,7 +152,7 @@ if POPULATION_ANALYSES:
             windows=LOCAL_TABLES,
             ancestry=ANCESTRY_TABLES,
             # Bars stand beside the PCA.
-            pca=["results/embedding/pca.tsv"] if ANCESTRY_TABLES else [],
+            pca=["results/embedding/coordinates/pca.tsv"] if ANCESTRY_TABLES else [],
         output:
             svg=reported("draw_population"),
             png=expand("results/figures/{name}.png", name=POPULATION_FIGURES),

@@ -27,27 +27,23 @@ OUTCOME = [
         end=["json", "run.json"],
     ),
     "results/embedding/quality.tsv",
-    "results/embedding/pca.tsv",
+    *COORDINATES,
     "results/embedding/pca.json",
     "results/embedding/loadings.tsv",
-    *expand("results/embedding/pcoa.{s}.alpha{a}.{end}", s=SPACES, a=ALPHAS, end=["tsv", "json"]),
-    *expand("results/embedding/umap.{s}.alpha{a}.tsv", s=SPACES, a=ALPHAS),
-    *expand("results/embedding/{m}.{s}.alpha{a}.tsv", m=FURTHER_MAPS, s=SPACES, a=ALPHAS),
+    *expand("results/embedding/pcoa.{s}.alpha{a}.json", s=SPACES, a=ALPHAS),
     *INSTABILITY,
     *([GEODESIC_CHOICE] if GEODESICS_CHOSEN else []),
 ]
 #: Coordinates of the interactive maps: tables with `sample` and axes X1, X2, …
 INTERACTIVE_MAPS = [
-    "results/embedding/pca.tsv",
-    *expand("results/embedding/umap.{s}.alpha{a}.tsv", s=SPACES, a=ALPHAS),
-    *expand("results/embedding/pcoa.{s}.alpha{a}.tsv", s=SPACES, a=ALPHAS),
-    *expand("results/embedding/umap.distance.{s}.tsv", s=SPACES),
-    *expand(
-        "results/embedding/{m}.{s}.alpha{a}.tsv",
-        m=[*FURTHER_MAPS, *REFITS],
-        s=SPACES,
-        a=ALPHAS,
-    ),
+    f"results/embedding/coordinates/{name}.tsv"
+    for name in [
+        "pca",
+        *expand("umap.{s}.alpha{a}", s=SPACES, a=ALPHAS),
+        *expand("pcoa.{s}.alpha{a}", s=SPACES, a=ALPHAS),
+        *expand("umap.distance.{s}", s=SPACES),
+        *expand("{m}.{s}.alpha{a}", m=[*FURTHER_MAPS, *REFITS], s=SPACES, a=ALPHAS),
+    ]
 ]
 #: Further tables with a column `sample`, whose columns can colour the maps.
 SAMPLE_TABLES = [
@@ -114,7 +110,7 @@ rule draw_figures:
             min_maf=CONFIG["panel"]["min_maf"],
         ),
         sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
+        rows=LABELS_DRAWN,
         code=code_of("draw_figures"),
     message:
         "Draw figures"
@@ -134,6 +130,7 @@ rule write_report:
         epistasis=rules.epistasis.input,
         imputation=[*EVALUATION, *FILLED],
         maps=INTERACTIVE_MAPS,
+        labelled=LABELLED_MAPS,  # the page lists them
         tables=SAMPLE_TABLES,
         missing=MISSING_COMPARED,
         work="results/report/work.tsv",

@@ -2,10 +2,10 @@
 #
 # needs   results/geodesic/{space}/alpha{alpha}.npy, results/distance/*,
 #         results/embedding/pca.npy; numbers and device of maps (maps.smk)
-# gives   results/embedding/umap.{space}.alpha{alpha}.tsv
-#         results/embedding/umap.distance.{space}.tsv  UMAP of the plain distances
+# gives   results/embedding/coordinates/umap.{space}.alpha{alpha}.tsv
+#         results/embedding/coordinates/umap.distance.{space}.tsv  UMAP of the plain distances
 #         results/embedding/ensemble/{space}.tsv       with embedding.ensemble
-#         results/embedding/umap_refit.*               with embedding.stable
+#         results/embedding/coordinates/umap_refit.*               with embedding.stable
 
 #: Parameters of the job that draws UMAPs of geodesics.
 UMAP_PARAMS = dict(
@@ -36,7 +36,7 @@ if ONE_MAP_JOB:
             instability=expand(ENSEMBLE_TABLES, space=SPACES),
             refits=of_spaces(refit_tables("umap_refit")),
             tables=of_spaces(map_tables("umap")),
-            plain=expand("results/embedding/umap.distance.{space}.tsv", space=SPACES),
+            plain=expand("results/embedding/coordinates/umap.distance.{space}.tsv", space=SPACES),
         log:
             "logs/compute_umap.log",
         benchmark:
@@ -70,7 +70,7 @@ else:
             panel="results/panel/counts.json",
             samples="results/distance/samples.tsv",
         output:
-            "results/embedding/umap.distance.{space}.tsv",
+            "results/embedding/coordinates/umap.distance.{space}.tsv",
         log:
             "logs/draw_plain_umap/{space}.log",
         benchmark:

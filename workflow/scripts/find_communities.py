@@ -1,4 +1,4 @@
-"""Find the communities of the study and measure their agreement with its labels."""
+"""Find the communities of the study."""
 
 from pathlib import Path
 
@@ -16,13 +16,11 @@ with logged(snakemake.log[0], snakemake.input) as log:
         None if rows else Path(files.lengths),
         next(map(Path, files.get("blocks", [])), None),
         Path(files.samples),
-        Path(params.sheet),
     )
     options = {
         "methods": params.methods,
         "min_cluster_size": params.min_cluster_size,
         "partition_out": Path(outputs.partition),
-        "agreement_out": Path(outputs.agreement),
         "about_out": Path(outputs.about),
         "tree_out": Path(tree[0]) if tree else None,
         "landmarks": read_landmarks(Path(rows[0]), lists["landmarks"]) if rows else None,

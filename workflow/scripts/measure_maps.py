@@ -11,7 +11,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
     out = Path(snakemake.output.quality)
     params = snakemake.params
     table = measure_maps(
-        out.parent,
+        out.parent / "coordinates",
         open_distances(
             out.parents[1] / "distance",
             n_sites=read_json(Path(snakemake.input.panel))["n_sites"],

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.samples import UNKNOWN
-from ..io.tables import read_table
+from ..cohort.samples import UNKNOWN, describe_samples
+from ..io.tables import read_table, write_table
 
 #: Columns of the sheet with more labels than this are not compared.
 MOST_LABELS = 100
@@ -51,6 +51,14 @@ def agreement(partition: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
             )
     columns = ["label", "partition", "samples", "labels", "groups", "noise", "ari", "ami"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def compare_labels(partition: Path, order: Path, sheet: Path, out: Path) -> None:
+    """Write the `agreement` of `communities/partition.tsv` with every column of the sheet.
+
+    `order`: `distance/samples.tsv`, whose order the partition has.
+    """
+    write_table(out, agreement(load_partition(partition), describe_samples(order, sheet)))
 
 
 def load_partition(path: Path) -> pd.DataFrame:

@@ -18,12 +18,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..cohort.samples import describe_samples
 from ..distance.landmarks import LandmarkRows
 from ..engine.threads import one_blas_thread, run_tasks
 from ..io.files import write_json
-from ..io.tables import write_table
-from .agreement import agreement
+from ..io.tables import read_table, write_table
 from .geodesics import density_clusters, write_tree
 from .study_splits import StudySplits, number_by_size, read_splits, split_study
 
@@ -37,7 +35,6 @@ def find_communities(
     lengths: Path | None,
     blocks: Path | None,
     order: Path,
-    sheet: Path,
     *,
     genotypes: list[Path],
     definition: Path,
@@ -47,13 +44,12 @@ def find_communities(
     draws: int,
     seed: int,
     partition_out: Path,
-    agreement_out: Path,
     about_out: Path,
     tree_out: Path | None = None,
     landmarks: LandmarkRows | None = None,
     threads: int = 1,
 ) -> dict[str, Any]:
-    """Write the communities of a study and their agreement with its labels.
+    """Write the communities of a study.
 
     Parameters
     ----------
@@ -78,8 +74,6 @@ def find_communities(
         falls into its community), `f_st` (between the halves of the last split that parts its
         community from others; NA if there is none), `fine`, `level0` … (the block
         model's levels, finest first), `hdbscan` (0: noise).
-    agreement_out : Path
-        ARI and AMI of every partition with every label column.
     about_out : Path
         JSON: `structure` (``one``, ``continuous`` or ``discrete``), counts, `significant`
         components and how many of these were used (`components`), the `splits` with F_ST and gap,
@@ -87,7 +81,7 @@ def find_communities(
         several communities (`within.structure_within`), the clusters of `hdbscan` (None if left
         out) and the sentence if graph-tool is missing.
     """
-    samples = describe_samples(order, sheet)
+    samples = read_table(order)
     views = _views(lengths, landmarks, samples, methods, min_cluster_size, tree_out)
     splits, (clusters, _) = split_study(
         scores,
@@ -102,7 +96,7 @@ def find_communities(
         beside=views,
     )
     views = other_views(blocks, clusters, "hdbscan" in methods)
-    return _write(splits, *views, samples, partition_out, agreement_out, about_out)
+    return _write(splits, *views, samples, partition_out, about_out)
 
 
 @one_blas_thread
@@ -111,23 +105,21 @@ def join_communities(
     lengths: Path | None,
     blocks: Path | None,
     order: Path,
-    sheet: Path,
     *,
     methods: list[str],
     min_cluster_size: int,
     partition_out: Path,
-    agreement_out: Path,
     about_out: Path,
     tree_out: Path | None = None,
     landmarks: LandmarkRows | None = None,
     threads: int = 1,
 ) -> dict[str, Any]:
     """`find_communities` after `study_splits.write_splits`: the same bytes."""
-    samples = describe_samples(order, sheet)
+    samples = read_table(order)
     views = _views(lengths, landmarks, samples, methods, min_cluster_size, tree_out)
     clusters, _ = run_tasks(lambda k: views[k](), zip(range(len(views))), threads)
     views = other_views(blocks, clusters, "hdbscan" in methods)
-    return _write(read_splits(splits), *views, samples, partition_out, agreement_out, about_out)
+    return _write(read_splits(splits), *views, samples, partition_out, about_out)
 
 
 def _views(
@@ -156,7 +148,6 @@ def _write(
     found: dict[str, np.ndarray],
     samples: pd.DataFrame,
     partition_out: Path,
-    agreement_out: Path,
     about_out: Path,
 ) -> dict[str, Any]:
     about = {"samples": len(samples)}
@@ -167,7 +158,6 @@ def _write(
     )
     table = table.assign(**found)
     write_table(partition_out, table)
-    write_table(agreement_out, agreement(table, samples))
     write_json(about_out, about)
     return about
 

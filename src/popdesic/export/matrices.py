@@ -67,7 +67,7 @@ def export_king(folders: list[Path], out: Path, backend: Backend) -> None:
 
 
 def export_eigenvec(pca: Path, out: Path) -> None:
-    """PLINK's `.eigenvec` (with a header) from `embedding/pca.tsv`: covariates for --covar."""
+    """PLINK's `.eigenvec` (with a header) from the coordinates of the PCA, for --covar."""
     table = read_table(pca)
     components = [c for c in table.columns if c.startswith("PC") and c[2:].isdigit()]
     rows = table[["sample", *components]].assign(family="0")

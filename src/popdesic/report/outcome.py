@@ -127,8 +127,8 @@ class Outcome:
         return float((self.instability[name] > UNSTABLE).mean())
 
     def embedding(self, name: str) -> pd.DataFrame:
-        """`embedding/{name}.tsv`, coordinates as numbers, with the columns of the sheet."""
-        table = read_table(self.folder / "embedding" / f"{name}.tsv")
+        """Coordinates of a map as numbers, with the columns of the sheet."""
+        table = read_table(self.folder / "embedding/coordinates" / f"{name}.tsv")
         further = [column for column in self.samples if column not in table or column == "sample"]
         table = table.merge(self.samples[further], on="sample", how="left", validate="one_to_one")
         stem = AXES[name.split(".")[0].removesuffix("_refit")]

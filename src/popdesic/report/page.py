@@ -297,7 +297,7 @@ def default_maps(outcome: Outcome) -> list[Path]:
     """Tables of the PCA and of the maps of each geodesic."""
     methods = ("umap", "pcoa", *outcome.further)
     names = [f"{m}.{s}.alpha{a}" for m in methods for s, a in outcome.maps()]
-    return [outcome.folder / "embedding" / f"{name}.tsv" for name in ("pca", *names)]
+    return [outcome.folder / "embedding/coordinates" / f"{name}.tsv" for name in ("pca", *names)]
 
 
 def _text(name: str) -> Markup:

@@ -106,7 +106,7 @@ class _Places:
 
     def on(self, method: str, space: str, alpha: str) -> dict | None:
         """Place on one map; None if the study does not have it."""
-        path = Path(f"results/embedding/{method}.{space}.alpha{alpha}.tsv")
+        path = Path(f"results/embedding/coordinates/{method}.{space}.alpha{alpha}.tsv")
         if not path.is_file():
             return None
         neighbors, distances = self.config["embedding"]["umap_neighbors"], self.distances(space)

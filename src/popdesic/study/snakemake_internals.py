@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..io.errors import UserError
-from ..io.files import kept_checksum
+from ..io.files import checksum_of, kept_checksum
 from ..io.places import SNAKEFILE
 
 #: Snakemake splits the names of records at the longest file name that file systems allow.
@@ -34,6 +34,9 @@ THREAD_VARIABLES = tuple(
     for name in ("OMP_NUM", "GOTO_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM", "NUMEXPR_NUM")
 )
 FOLDER_VARIABLES = ("TMPDIR", "TMP", "TEMPDIR", "TEMP")
+#: Bytes of a result up to which it is read before its job runs again, at 10 GB/s: a file with
+#: another bit may have been read by others.
+READ_AGAIN = 1 << 28
 #: The Slurm plugin logs this ID, and all Slurm jobs of the run have it as their name.
 RUN_ID = re.compile(r"SLURM run ID: (\S+)")
 
@@ -136,8 +139,10 @@ def skip_unchanged() -> None:
             members = list(job) if job.is_group() else [job]
             unchanged = all(flow.async_run(_is_unchanged(flow.dag, m, before)) for m in members)
             for path, forced in [(p, _is_forced(flow.dag, m)) for m in members for p in m.output]:
-                # A forced one may be damaged (`audit --repair`): those behind it read what it was.
-                content = "" if forced else _content(path)
+                # Those behind a damaged one have read what it was; a forced one may be damaged
+                # (`audit --repair`).
+                damaged = forced or not (unchanged or _is_whole(path))
+                content = "" if damaged else _content(path)
                 before.setdefault(path, (content, flow.async_run(_date(path))))
                 if unchanged:
                     path.touch()
@@ -172,6 +177,14 @@ def _content(path: str) -> str:
     kept, file = kept_checksum(Path(path)), Path(path)
     fits = file.is_dir() or (file.is_file() and kept[1:2] == [str(file.stat().st_size)])
     return " ".join(kept) if fits else ""
+
+
+def _is_whole(path: str) -> bool:
+    """Whether a file of at most READ_AGAIN bytes has the checksum that is kept of it."""
+    file = Path(path)
+    if not file.is_file() or file.stat().st_size > READ_AGAIN:
+        return True
+    return checksum_of(file).split() == kept_checksum(file)[:2]
 
 
 async def _date(path) -> float:

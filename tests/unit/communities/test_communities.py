@@ -13,7 +13,7 @@ from plink_files import write_plink
 from readable import checked
 from scipy.spatial.distance import pdist, squareform
 
-from popdesic.communities.agreement import agreement, load_partition
+from popdesic.communities.agreement import agreement, compare_labels, load_partition
 from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_graph, density_clusters
 from popdesic.communities.partition import find_communities, join_communities
@@ -160,7 +160,7 @@ def make_study(folder, rng, sizes=(45, 40, 50), significant=2, components=30):
 
 def run_study(folder, blocks, threads=1, apart=False):
     """Find communities; `apart`: splits in a job of their own."""
-    out = {f"{name}_out": folder / name for name in ("partition", "agreement", "about", "tree")}
+    out = {f"{name}_out": folder / name for name in ("partition", "about", "tree")}
     scores, axes = folder / "pca.npy", folder / "axes.json"
     source = {
         "genotypes": [folder / "genotypes"],
@@ -169,7 +169,7 @@ def run_study(folder, blocks, threads=1, apart=False):
         "draws": 4,
         "seed": 1,
     }
-    common = folder / "l.npy", blocks, folder / "order.tsv", folder / "sheet.tsv"
+    common = folder / "l.npy", blocks, folder / "order.tsv"
     out |= {"methods": ["blockmodel", "hdbscan", "tree"], "min_cluster_size": 5, "threads": threads}
     if apart:
         names = read_table(folder / "order.tsv")["sample"]
@@ -178,6 +178,9 @@ def run_study(folder, blocks, threads=1, apart=False):
         about = join_communities(folder / "splits.npz", *common, **out)
     else:
         about = find_communities(scores, axes, *common, **source, **out)
+    compare_labels(
+        *(folder / name for name in ("partition", "order.tsv", "sheet.tsv", "agreement"))
+    )
     out = {name: path for name, path in out.items() if name.endswith("_out")}
     return about, [path.read_bytes() for path in out.values()]
 

@@ -243,7 +243,7 @@ def test_table_of_a_study(tmp_path, rng):
     written = []
     for out in (tmp_path / "a.tsv", tmp_path / "b.tsv"):
         measure_maps(
-            outcome.folder / "embedding",
+            outcome.folder / "embedding/coordinates",
             distances,
             lengths,
             outcome.folder / "distance/samples.tsv",

@@ -110,7 +110,7 @@ def test_columns_of_many_values_take_wider_codes(tmp_path):
 
 
 def test_samples_missing_from_a_map_are_absent(outcome):
-    path = outcome.folder / "embedding/frame.tsv"
+    path = outcome.folder / "embedding/coordinates/frame.tsv"
     write_table(path, pd.DataFrame({"sample": ["a3", "b1"], "F1": [1.0, 2.0], "F2": [3.0, 3.0]}))
     data = page_data(outcome, [path], [], color_by="cohort", first=["pca", "pca"])
     steps = unpack(data["maps"][0]["axes"][0]["steps"], "<u2")

@@ -237,7 +237,7 @@ def test_bars_of_ancestry(tmp_path, k):
     """Bars are sorted within populations; samples without genotypes are left out."""
     rng = np.random.default_rng(1)
     folder, n = tmp_path / "population", 30
-    (tmp_path / "embedding").mkdir()
+    (tmp_path / "embedding/coordinates").mkdir(parents=True)
     folder.mkdir()
     q = rng.dirichlet([0.5] * max(k, 1), n)
     table = pd.DataFrame({"sample": [f"s{i}" for i in range(n)], "cohort": "a"})
@@ -249,7 +249,7 @@ def test_bars_of_ancestry(tmp_path, k):
     error = pd.DataFrame({"k": [1, 2, 3], "error": [0.6, 0.5, 0.4], "standard_deviation": 0.01})
     write_table(folder / "ancestry_validation.tsv", error.assign(chosen=["no", "no", "yes"]))
     pca = pd.DataFrame({"sample": table["sample"], "PC1": rng.normal(size=n)})
-    write_table(tmp_path / "embedding/pca.tsv", pca)
+    write_table(tmp_path / "embedding/coordinates/pca.tsv", pca)
     reason = {} if k else {"reason": "fastmixture is not installed"}
     write_json(folder / "ancestry.json", FITTED | {"k": k} | reason)
     with checked():

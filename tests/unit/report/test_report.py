@@ -572,7 +572,7 @@ def test_a_map_of_one_coordinate_shows_outliers_or_a_split(tmp_path, apart, topi
     name = f"pcoa.{SPACES[0]}.alpha{outcome.alphas[0]}"
     table = outcome.embedding(name)
     table["PCo1"] = np.where(np.arange(60) < apart, 9.0, np.linspace(0, 1, 60))
-    write_table(outcome.folder / f"embedding/{name}.tsv", table)
+    write_table(outcome.folder / f"embedding/coordinates/{name}.tsv", table)
     assert not {"Map dominated by outliers", "Map of one split"} & {
         finding.topic for finding in map_findings(outcome)
     }

@@ -242,7 +242,7 @@ def test_newcomers_lie_among_founders(tmp_path):
     place = np.r_[np.zeros(15), np.ones(15), np.full(4, 1.0), np.zeros(2)]
     jitter = np.random.default_rng(1).normal(0, 0.01, (36, len(axes)))
     table[axes] = place[:, None] + jitter
-    write_table(outcome.folder / "embedding/pca.tsv", table)
+    write_table(outcome.folder / "embedding/coordinates/pca.tsv", table)
     text = told(outcome)["Newcomers"]
     assert "Cohort new (6 samples) lies nearest to founders of Q (4) and P (2)" in text
     assert "differ by 0.010 (sampling alone: 0.010)" in text
@@ -410,7 +410,7 @@ def test_a_newcomer_shifted_within_its_labels_is_told_and_warned_of(tmp_path, sh
     table["PC1"] = np.tile([0.0, 10.0], 40) + rng.normal(0, 1, 80)
     table["PC2"] = rng.normal(0, 1, 80)
     table.loc[60:, "PC2"] += shift
-    write_table(outcome.folder / "embedding/pca.tsv", table)
+    write_table(outcome.folder / "embedding/coordinates/pca.tsv", table)
     text = told(outcome)["Newcomers"]
     apart = [finding.text for finding in newcomer_findings(outcome, "population")]
     if shift:
@@ -435,7 +435,7 @@ def test_a_newcomer_of_which_few_have_founders_of_their_label(tmp_path):
     )
     table = outcome.embedding("pca")
     table[["PC1", "PC2"]] = np.random.default_rng(6).normal(0, 1, (80, 2))
-    write_table(outcome.folder / "embedding/pca.tsv", table)
+    write_table(outcome.folder / "embedding/coordinates/pca.tsv", table)
     new, old = labels[60:], labels[:60]
     compared = sum(min(old.count(name), new.count(name)) >= 5 for name in new)
     assert compared == 6

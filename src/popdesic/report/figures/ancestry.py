@@ -34,7 +34,9 @@ def draw_ancestry(folder: Path) -> Figure:
     validation = read_table(folder / "ancestry_validation.tsv")
     figure, (bars, *others) = new_figure(3 if len(validation) else 2, entries, height=3.4)
     _draw_bars(bars, table.population.to_numpy()[order], proportions[order], colours)
-    _draw_places(others[0], folder.parent / "embedding/pca.tsv", table, proportions, colours)
+    _draw_places(
+        others[0], folder.parent / "embedding/coordinates/pca.tsv", table, proportions, colours
+    )
     if len(validation):
         k, error, spread = numbers(validation, "k", "error", "standard_deviation")
         others[1].errorbar(k, error, yerr=spread, color=ACCENT, marker="o", markersize=3)

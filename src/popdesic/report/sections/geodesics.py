@@ -216,7 +216,7 @@ def _one_coordinate(outcome: Outcome, name: str, words: str) -> Finding:
 
 def _undrawn(outcome: Outcome) -> list[Finding]:
     """Maps that were left out because too few samples define them."""
-    folder, keys = outcome.folder / "embedding", outcome.maps()
+    folder, keys = outcome.folder / "embedding/coordinates", outcome.maps()
     left_out = [
         METHODS[method]
         for method in ("umap", *outcome.further)
