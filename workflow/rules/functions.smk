@@ -89,7 +89,9 @@ def population_key(wildcards):
 
 def map_tables(method):
     """Coordinates of the maps of one space: one table per alpha."""
-    return expand(f"results/embedding/coordinates/{method}.{{{{space}}}}.alpha{{alpha}}.tsv", alpha=ALPHAS)
+    return expand(
+        f"results/embedding/coordinates/{method}.{{{{space}}}}.alpha{{alpha}}.tsv", alpha=ALPHAS
+    )
 
 
 def of_spaces(tables):
