@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.embedding.tables import label_maps
+from popdesic.embedding.labels import label_maps
 from popdesic.io.log import logged
 
 with logged(snakemake.log[0], snakemake.input):

@@ -1,21 +1,19 @@
 """Tables of maps: coordinates of every sample.
 
 Those that jobs read have no labels, so that no map is computed again because a sample got another
-one. Those for users have all columns of the sheet (`label_maps`).
+one. Those for users have all columns of the sheet (`labels.label_maps`).
 """
 
 from __future__ import annotations
 
-import io
 import logging
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..cohort.samples import describe_samples
-from ..io.files import atomic_path, write_json
-from ..io.tables import open_lines, write_rows, write_table
+from ..io.files import write_json
+from ..io.tables import write_table
 
 log = logging.getLogger("popdesic")
 
@@ -54,29 +52,3 @@ def write_embedding(
     )
     described = samples.reset_index(drop=True)
     write_table(path, pd.concat([described[["sample"]], table, described[["cohort"]]], axis=1))
-
-
-def label_maps(tables: dict[Path, Path], order: Path, sheet: Path) -> None:
-    """Write each map again with the columns of the sheet behind its own, which keep their text.
-
-    Parameters
-    ----------
-    tables : dict
-        Where to write each map of `write_embedding`.
-    order, sheet : Path
-        `distance/samples.tsv`, whose order all maps have, and the sample sheet.
-    """
-    labels = describe_samples(order, sheet).drop(columns=["sample", "cohort"])
-    behind = [""] * (1 + len(labels))
-    if len(labels.columns):
-        text = io.StringIO()
-        write_rows(text, labels, header=True)
-        behind = [f"\t{line}" for line in text.getvalue().split("\n")[:-1]]
-    for path, out in tables.items():
-        with (
-            open(path, encoding="utf-8") as own,
-            atomic_path(out) as temporary,
-            open_lines(temporary) as file,
-        ):
-            rows = zip(own, behind, strict=True)
-            file.writelines(f"{line[:-1]}{further}\n" for line, further in rows)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from popdesic.cohort.samples import describe_samples
-from popdesic.embedding.tables import label_maps, write_embedding
+from popdesic.embedding.labels import label_maps
+from popdesic.embedding.tables import write_embedding
 from popdesic.io.tables import read_table, write_table
 
 
