@@ -11,7 +11,7 @@ from ..embedding.agreement import ERROR
 from ..io.tables import read_table
 from .outcome import UNSTABLE_SHARE, Outcome
 from .pagedata import is_repeated, map_title
-from .words import percent
+from .words import describe_way, percent
 
 #: Maps with scores that differ by less count as equal: the simpler one is shown.
 TIE = 0.005
@@ -175,7 +175,9 @@ def _why(chosen: str, known: list[str], scores: pd.Series, outcome: Outcome, sta
     method, space, *_ = [*chosen.split("."), ""]
     twin = f"{method}.distance.{space}"
     twin = twin if twin in scores else f"{method}.distance"
-    if twin in scores and twin != chosen:
+    ways = {f"{s}.alpha{a}": describe_way(outcome.geodesics[s, a]) for s, a in outcome.maps()}
+    is_plain = "plain distances" in ways.get(chosen.partition(".")[2], "")
+    if twin in scores and twin != chosen and not is_plain:
         gain = scores[chosen] - scores[twin]
         text += f" The same method on the plain distances reaches {scores[twin]:.3f}: "
         if gain > TIE:

@@ -168,7 +168,8 @@ def _axes(outcome: Outcome) -> list[Sentence]:
     count, level = axes["significant"], percent(axes["level"], 0)
     test = f"Tracy-Widom test at {level}"
     if not count:
-        text = f"No principal component exceeds chance ({test}): the PCA shows no structure."
+        text = f"No principal component exceeds chance ({test}): "
+        text += "the PCA shows no structure among the founders."
         return [Sentence("Structure", text, "maps")]
     shares = [percent(share) for share in outcome.variance["pca"][:2]]
     explained = f"PC1 explains {shares[0]} of the variance"

@@ -348,7 +348,7 @@ def test_relatives_are_counted(outcome):
     relations = ["full siblings"] * 2 + ["cousins", SAME]
     table = pd.DataFrame(
         {"sample_a": list("abcd"), "sample_b": list("wxyz"), "relation": relations}
-    )
+    ).assign(cohort_a="one", cohort_b="one")
     write_table(outcome.folder / "compare/kinship.tsv", table)
     (finding,) = relatives_findings(outcome.folder)
     assert "3 close pairs by kinship: 2 full-sibling and 1 cousins" in finding.text
@@ -366,7 +366,7 @@ def test_pc_relate_is_told_beside_king_robust(outcome):
     table = pairs.assign(relation=relations, **cohorts)
     table = pd.concat([table, pd.DataFrame(strangers, columns=table.columns)])
     write_table(folder / "pc_relate.tsv", table)
-    write_table(folder / "kinship.tsv", pairs[1:3].assign(relation="second degree"))
+    write_table(folder / "kinship.tsv", pairs[1:3].assign(relation="second degree", **cohorts))
     about = {"related_fitted": 3, "median_kinship": {"one": 0.001, "two": 0.04}}
     about |= {"components": 2, "significant": 2}
     write_json(folder / "pc_relate.json", about)

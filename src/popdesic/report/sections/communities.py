@@ -94,8 +94,9 @@ def describe(about: dict[str, Any]) -> str:
     components = f"principal component{'s' if axes > 1 else ''}"
     if about["structure"] == "one":
         return (
-            f"No principal component of these {people} samples is significant: they are shown as "
-            "one community. Nothing here distinguishes groups." + _hdbscan(about)
+            f"No principal component is significant, so these {people} samples are shown as one "
+            "community. Components are those of the founders: newcomers of other ancestry would "
+            "not show." + _hdbscan(about)
         )
     gaps = about["splits"]
     if about["structure"] == "continuous":

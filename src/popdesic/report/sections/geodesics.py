@@ -185,7 +185,8 @@ def map_findings(outcome: Outcome) -> list[Finding]:
             continue
         variance = outcome.variance[f"pcoa.{space}.alpha{alpha}"]
         way = describe_way(outcome.geodesics[space, alpha])
-        if variance and variance[0] > DOMINANT:
+        enough = len(outcome.samples) >= FEWEST
+        if enough and variance and variance[0] > DOMINANT:
             words = f"One coordinate explains {percent(variance[0])} of the PCoA of the "
             words += f"{SPACES[space]} ({way})"
             found.append(_one_coordinate(outcome, f"pcoa.{space}.alpha{alpha}", words))
