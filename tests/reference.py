@@ -70,6 +70,17 @@ def _parse_record(line: str, n_line: int, parsed: ParsedVcf, haploid: str | dict
         raise ValueError("pos")
     kind = "unplaced" if int(pos) == 0 else kind
     keys = columns[8].split(":")
+    if kind == "no_alt" and alt == "." and "GT" in keys:
+        end = next((w[4:] for w in columns[7].split(";") if w.startswith("END=")), "")
+        reach = int(pos) + len(ref.encode("utf-8", "surrogateescape")) - 1
+        if re.fullmatch("[0-9]{1,10}", end) and int(end) > reach:
+            kind = "reference_blocks"
+    if kind == "reference_blocks" and "GT" in keys and not failed_filters(columns[6]):
+        if isinstance(haploid, dict):
+            haploid = haploid.get(chrom, haploid.get("default", "error"))
+        odd = sum(_is_odd(column, keys.index("GT"), haploid) for column in columns[9:])
+        if odd:
+            counts["odd_block_calls"] = counts.get("odd_block_calls", 0) + odd
     one_allele = kind == "no_alt" and alt == "." and ref in [*"ACGTacgt"] and "GT" in keys
     if (kind == "snps" or one_allele) and (failed := failed_filters(columns[6])):
         count_filtered(failed, counts)
@@ -164,6 +175,18 @@ def _kind_of_site(ref: str, alt: str) -> str:
     if ref not in "ACGTacgt" or alt not in "ACGTacgt":
         return "non_acgt"
     return "no_alt" if ref.upper() == alt.upper() else "snps"
+
+
+def _is_odd(column: str, index: int, haploid: str) -> bool:
+    """Whether a call in a reference block has other than two alleles, or is malformed."""
+    values = column.split(":")
+    if len(values) <= index and column:
+        return False
+    call = values[index] if column else ""
+    if not re.fullmatch(r"(\.|[0-9]+)([/|](\.|[0-9]+))*", call):
+        return True
+    n = len(re.split(r"[/|]", call))
+    return n > 2 or (n == 1 and call in ("0", "1") and haploid != "diploidize")
 
 
 def _read_call(column: str, index: int, haploid: str, counts: dict[str, int]) -> int:

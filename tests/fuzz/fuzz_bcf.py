@@ -263,7 +263,7 @@ def _parse_record(shared, own, number, parsed, contigs, keys, haploid) -> None:
     counts = parsed.counts
     counts["records"] += 1
     cursor = Cursor(shared)
-    contig, pos, _, _, first, second = struct.unpack("<iiifII", cursor.take(24))
+    contig, pos, reach, _, first, second = struct.unpack("<iiifII", cursor.take(24))
     n_samples = len(parsed.samples)
     if contig not in contigs:
         raise ValueError("contig")
@@ -301,8 +301,12 @@ def _parse_record(shared, own, number, parsed, contigs, keys, haploid) -> None:
         raise ValueError("pos")
     ref, *alts = (allele.decode() for allele in alleles)
     kind = _kind_of_site(ref, ",".join(alts) or ".")
+    if kind == "no_alt" and alts in ([], ["."]) and gt is not None and reach > len(ref):
+        kind = "reference_blocks"
     if pos == 0:
         kind = "unplaced"
+    if kind == "reference_blocks" and not _failed(filters, keys):
+        _count_odd(gt, n_samples, haploid, contigs[contig], counts)
     one_allele = kind == "no_alt" and ref in [*"ACGTacgt"] and gt is not None
     one_allele = one_allele and alts in ([], ["."])
     if (kind == "snps" or one_allele) and (failed := _failed(filters, keys)):
@@ -344,6 +348,28 @@ def _parse_record(shared, own, number, parsed, contigs, keys, haploid) -> None:
     parsed.sites.append((chrom, pos, text or ".", ref, (alts or ["."])[0]))
     parsed.lines.append(number)
     parsed.genotypes.append(row)
+
+
+def _count_odd(gt, n_samples: int, haploid, chrom: str, counts: dict) -> None:
+    """Count the calls in a reference block that have other than two alleles, or are malformed."""
+    if gt is None or gt[1] == 0 or gt[0] not in (INT8, INT16, INT32):
+        return
+    if isinstance(haploid, dict):
+        haploid = haploid.get(chrom, haploid.get("default", "error"))
+    size, unknown = SIZES[gt[0]], UNKNOWN[gt[0]]
+    step, odd = size * gt[1], 0
+    for k in range(n_samples):
+        raw = gt[2][k * step : (k + 1) * step]
+        values = [
+            int.from_bytes(raw[i : i + size], "little", signed=True) for i in range(0, step, size)
+        ]
+        if unknown + 1 in values:
+            values = values[: values.index(unknown + 1)]
+        broken = any(value < 0 and value != unknown for value in values)
+        single = len(values) == 1 and values[0] in range(2, 6) and haploid != "diploidize"
+        odd += broken or len(values) > 2 or single
+    if odd:
+        counts["odd_block_calls"] = counts.get("odd_block_calls", 0) + odd
 
 
 def _is_number(kind: int, raw: bytes) -> bool:

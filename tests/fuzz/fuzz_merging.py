@@ -237,7 +237,9 @@ def make_cohort(rng: random.Random, name: str, n: int, bases: dict, truth: dict)
         records = vcf_records(rng, name, n, bases, truth, kind, quirks)
         if kind == "gvcf":
             cohort["blocks"] = gvcf_blocks(rng, name, n, truth, records)
-            cohort["any"] = rng.choice(("<NON_REF>", "<*>"))
+            cohort["any"] = rng.choice(("<NON_REF>", "<*>", "."))
+            if cohort["any"] == ".":  # such a record of one position is a site
+                cohort["blocks"] = [one for one in cohort["blocks"] if one[2] > one[1]]
         cohort |= {"form": rng.choice(("vcf", "vcf", "vcf.gz", "bcf")), "records": records}
         cohort["lower"] = rng.random() < 0.1
     cohort["parts"] = rng.random() < 0.25
@@ -270,7 +272,7 @@ def write_plink(cohort: dict, contigs: list[str], prefix: Path) -> Path | None:
 
 def lines_of(cohort: dict, contigs: list[str]) -> list[tuple]:
     """Records and blocks as (contig, pos, ref, alts, filter, end or None, calls, depths)."""
-    further = [cohort["any"]] if "any" in cohort else []
+    further = [one for one in [cohort.get("any", ".")] if one != "."]
     found = []
     for contig, pos, ref, alts, mark, calls, depths in cohort["records"]:
         if contig in contigs:
@@ -383,7 +385,7 @@ class Said:
 
     def _of_vcf(self) -> list:
         rows = []
-        gvcf = "any" in self.cohort
+        gvcf = self.cohort.get("any", ".") != "."
         for contig, pos, ref, alts, mark, calls, depths in self.cohort["records"]:
             simple = len(ref) == 1 and len(alts) <= 1 and all(a in BASES for a in alts)
             simple &= not (gvcf and not alts)

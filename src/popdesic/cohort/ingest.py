@@ -295,6 +295,12 @@ def _remarks_on_counts(decode: DecodeCounts) -> list[str]:
             f"{decode.no_depth} calls 0/0 with a depth (DP) of 0 were set to missing: no read "
             "supports them, and they are not imputed (phased, or with GP or DS)."
         )
+    if decode.odd_block_calls:
+        remarks.append(
+            f"{decode.odd_block_calls} calls in reference blocks of a gVCF have one allele or more "
+            "than two, so sites within these blocks are missing in their samples; encode.haploid = "
+            "diploidize reads those of one allele."
+        )
     return remarks
 
 

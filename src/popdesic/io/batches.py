@@ -54,6 +54,7 @@ DROPS = ("multiallelic", "indel", "symbolic", "star", "no_alt", "non_acgt", "unp
 DROPS += ("filtered", "low_qual", "reference_blocks")
 RARE = ("one_allele", "filtered", "low_qual", "no_depth", "low_dp", "high_dp", "low_gq")
 RARE += ("unbalanced", "sites_with_removed_calls", "reference_blocks", "made_reference")
+RARE += ("odd_block_calls",)
 
 
 def numbers() -> list[str]:
@@ -85,6 +86,8 @@ class DecodeCounts:
 
     `reference_blocks` are records of a gVCF that say where samples have no variant. `blocks` has
     their intervals of homozygous REF calls: contig, start from 0, end, number of the sample.
+    `odd_block_calls` in them cannot be such a call: they have more than two alleles, or one that
+    the policy does not read as two.
     """
 
     records: int = 0
@@ -112,6 +115,7 @@ class DecodeCounts:
     sites_with_removed_calls: int = 0
     reference_blocks: int = 0
     made_reference: int = 0
+    odd_block_calls: int = 0
     filters: Counter[str] = field(default_factory=Counter)
     removed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64), compare=False)
     dropped_at: list[tuple[str, np.ndarray, np.ndarray]] = field(

@@ -18,7 +18,7 @@ RECORDS, MULTIALLELIC, INDEL, SYMBOLIC, STAR, NO_ALT, NON_ACGT, UNPLACED = range
 SNPS, MISSING_CALLS, HALF_CALLS, HAPLOID_CALLS, PHASED, UNPHASED = range(8, 14)
 ONE_ALLELE, FILTERED, LOW_QUAL = range(14, 17)
 NO_DEPTH, LOW_DP, HIGH_DP, LOW_GQ, UNBALANCED, THINNED_SITES = range(17, 23)
-REFERENCE_BLOCK, MADE_REFERENCE = 23, 24
+REFERENCE_BLOCK, MADE_REFERENCE, ODD_BLOCK_CALLS = 23, 24, 25
 MIN_QUAL, MIN_GQ, MIN_DP, MAX_DP, MIN_BALANCE = range(5)
 HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING = range(3)
 HAPLOID_REF = 8
@@ -292,8 +292,11 @@ def _decode_call(data, p, kind, width, policy, any_other, counts):
 
 
 @njit(cache=True, nogil=True)
-def _decode_row(data, p, kind, width, n_samples, policy, any_other, row, counts, error):
-    """Decode the calls of one record; False on an error, which is left in `error`."""
+def _decode_row(data, p, kind, width, n_samples, policy, any_other, in_block, row, counts, error):
+    """Decode the calls of one record; False on an error, which is left in `error`.
+
+    In a reference block a call that would be an error is missing, and counted.
+    """
     size = width * _SIZES[kind]
     done = 0
     while done < n_samples:
@@ -302,7 +305,10 @@ def _decode_row(data, p, kind, width, n_samples, policy, any_other, row, counts,
             for k in range(n_run):
                 at = p + k * size
                 genotype = _decode_call(data, at, kind, width, policy, any_other, counts)
-                if genotype > 2:
+                if genotype > 2 and in_block:
+                    counts[ODD_BLOCK_CALLS] += 1
+                    genotype = -1
+                elif genotype > 2:
                     error[0], error[4], error[5] = genotype - 16, done + k, kind
                     error[2], error[3] = p + k * size, p + (k + 1) * size
                     return False
@@ -649,7 +655,10 @@ def decode_records(
         else:
             slot = _classify(data, ref, ref_size, alt, alt_size)
         one_allele = slot == NO_ALT and gt_width >= 0 and ref_size == 1 and _is_base(data[ref])
-        one_allele = one_allele and (n_alleles == 1 or data[alt] == ord("."))
+        no_allele = n_alleles == 1 or (n_alleles == 2 and alt_size == 1 and data[alt] == ord("."))
+        if slot == NO_ALT and gt_width >= 0 and no_allele and length_on_ref > ref_size:
+            slot, one_allele = REFERENCE_BLOCK, False  # of a gVCF without `<NON_REF>`
+        one_allele = one_allele and no_allele
         if slot == SNPS or one_allele:
             slot = SNPS
             if len(accepted) and not _passes(data, failed_at, shared_end, accepted):
@@ -663,8 +672,9 @@ def decode_records(
                 continue
             row = block_rows[n_blocks]
             policy = policies[contig]
-            policy = HAPLOID_MISSING if policy == HAPLOID_ERROR else policy
-            if not _decode_row(
+            policy = HAPLOID_ERROR if policy == HAPLOID_MISSING else policy
+            other_counts[ODD_BLOCK_CALLS] = 0
+            _decode_row(
                 data,
                 gt_start,
                 gt_kind,
@@ -672,11 +682,12 @@ def decode_records(
                 n_samples,
                 policy,
                 True,
+                True,
                 row,
                 other_counts,
                 other_error,
-            ):
-                continue
+            )
+            counts[ODD_BLOCK_CALLS] += other_counts[ODD_BLOCK_CALLS]
             if widths[3] > 0:  # the least depth of the block
                 places[1], kinds[1], widths[1] = places[3], kinds[3], widths[3]
             widths[4:] = 0
@@ -715,7 +726,17 @@ def decode_records(
         row = genotypes[n_sites]
         policy = policies[contig]
         if not _decode_row(
-            data, gt_start, gt_kind, gt_width, n_samples, policy, any_other, row, counts, error
+            data,
+            gt_start,
+            gt_kind,
+            gt_width,
+            n_samples,
+            policy,
+            any_other,
+            False,
+            row,
+            counts,
+            error,
         ):
             return n_sites, n_dropped, n_blocks
         if one_allele:

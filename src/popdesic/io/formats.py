@@ -150,10 +150,10 @@ def read_filters(source: Path | str) -> frozenset[str] | None:
     if kind in (PLINK, PGEN):
         return frozenset() if kind == PLINK else None
     if kind == ZARR:
-        from .zarr_store import open_store
+        from .zarr_store import open_store, texts
 
         group = open_store(path).group
-        return frozenset(map(str, group["filter_id"][:])) if "filter_id" in group else frozenset()
+        return frozenset(texts(group["filter_id"][:]) if "filter_id" in group else [])
     from .vcf_header import read_header
 
     return read_header(path).filters

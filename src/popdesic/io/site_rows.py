@@ -29,7 +29,8 @@ def keep_snps(
     ----------
     sites : dict
         Columns chrom, pos, ref and alt; the ALT alleles of one site are separated by commas. Also
-        filter, as in VCF, and qual, float (n_sites,), NaN where unknown, if the file has them.
+        filter, as in VCF, and qual, float (n_sites,), NaN where unknown, if the file has them; and
+        block, bool (n_sites,), of reference blocks.
     plink : bool
         Whether PLINK wrote them, which has codes for unknown contigs and alleles.
     """
@@ -39,6 +40,9 @@ def keep_snps(
         if (kind := known.get(pair)) is None:
             kind = known[pair] = site_kind(pair[0], [pair[1]], plink)
         kinds.append(kind)
+    if "block" in sites:
+        for k in np.flatnonzero(sites["block"]):
+            kinds[k] = "reference_blocks"
     nowhere = sites["pos"] < 1
     if plink:
         nowhere |= np.array([chrom == "0" for chrom in sites["chrom"]], bool)
@@ -61,7 +65,8 @@ def keep_snps(
         if kind == "one_allele":
             counts.snps += number
     counts.records += len(kinds)
-    gone = [k for k, kind in enumerate(kinds) if kind not in (*KEPT, "unplaced")]
+    nothing = (*KEPT, "unplaced", "reference_blocks")
+    gone = [k for k, kind in enumerate(kinds) if kind not in nothing]
     if gone:
         sizes = np.array([len(sites["ref"][k]) for k in gone], np.int64)
         counts.add_dropped([sites["chrom"][k] for k in gone], sites["pos"][gone], sizes)

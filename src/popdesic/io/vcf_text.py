@@ -20,8 +20,8 @@ RECORDS, MULTIALLELIC, INDEL, SYMBOLIC, STAR, NO_ALT, NON_ACGT, UNPLACED = range
 SNPS, MISSING_CALLS, HALF_CALLS, HAPLOID_CALLS, PHASED, UNPHASED = range(8, 14)
 ONE_ALLELE, FILTERED, LOW_QUAL = range(14, 17)
 NO_DEPTH, LOW_DP, HIGH_DP, LOW_GQ, UNBALANCED, THINNED_SITES = range(17, 23)
-REFERENCE_BLOCK, MADE_REFERENCE = 23, 24
-N_COUNTS = 25
+REFERENCE_BLOCK, MADE_REFERENCE, ODD_BLOCK_CALLS = 23, 24, 25
+N_COUNTS = 26
 
 # Limits of records and calls (`call_filters.CallFilters.limits`).
 MIN_QUAL, MIN_GQ, MIN_DP, MAX_DP, MIN_BALANCE = range(5)
@@ -389,36 +389,26 @@ def _read_end(text, start, end):
     return -1
 
 
-@njit(cache=True, nogil=True)
-def _find_min_dp(text, start, end):
-    """Return the index of MIN_DP in FORMAT, -1 if absent."""
-    index = 0
-    key = start
-    for p in range(start, end + 1):
-        if p == end or text[p] == COLON:
-            same = p - key == 6
-            if same:
-                for k, byte in enumerate((77, 73, 78, 95, 68, 80)):
-                    same &= text[key + k] == byte
-            if same:
-                return index
-            index += 1
-            key = p + 1
-    return -1
+# Keys of FORMAT as numbers: their bytes, the first one highest.
+KEY_GT, KEY_GQ, KEY_DP, KEY_AD, KEY_GP, KEY_DS, KEY_MIN_DP = (
+    int.from_bytes(key, "big") for key in (b"GT", b"GQ", b"DP", b"AD", b"GP", b"DS", b"MIN_DP")
+)
 
 
 @njit(cache=True, nogil=True)
-def _find_key(text, start, end, first, second):
-    """Return the index of a key of two letters in FORMAT (keys between ':'), -1 if absent."""
+def _find_key(text, start, end, wanted):
+    """Return the index of a key, one of KEY_*, in FORMAT (keys between ':'), -1 if absent."""
     index = 0
-    key = start
-    for p in range(start, end + 1):
-        if p == end or text[p] == COLON:
-            if p - key == 2 and text[key] == first and text[key + 1] == second:
+    key = 0
+    for p in range(start, end):
+        if text[p] == COLON:
+            if key == wanted:
                 return index
             index += 1
-            key = p + 1
-    return -1
+            key = 0
+        else:
+            key = min(key, 1 << 48) << 8 | text[p]
+    return index if key == wanted else -1
 
 
 @njit(cache=True, nogil=True)
@@ -853,10 +843,15 @@ def decode_records(
             error[0] = BAD_POS
             error[2], error[3] = tabs[1], tabs[2] - 1
             return n_sites, n_lines, n_dropped, n_blocks
-        gt_index = _find_key(text, tabs[8], tabs[9] - 1, 71, 84)
+        gt_index = _find_key(text, tabs[8], tabs[9] - 1, KEY_GT)
         one_allele = kind == NO_ALT and gt_index >= 0
         one_allele = one_allele and tabs[5] - tabs[4] == 2 and text[tabs[4]] == DOT
         one_allele = one_allele and tabs[4] - tabs[3] == 2 and _is_base(text[tabs[3]])
+        until = np.int64(0)
+        if kind == NO_ALT and gt_index >= 0 and alt_end - tabs[4] == 1 and text[tabs[4]] == DOT:
+            until = _read_end(text, tabs[7], tabs[8] - 1)
+            if until > pos + tabs[4] - tabs[3] - 2:  # a block of a gVCF without `<NON_REF>`
+                kind, one_allele = REFERENCE_BLOCK, False
         if kind == SNPS or one_allele:
             if not any_filter and not _passes(text, tabs[6], tabs[7] - 1, accepted, accepted_ends):
                 kind = FILTERED
@@ -880,6 +875,7 @@ def decode_records(
                 row = block_rows[n_blocks]
                 policy = _policy_of(text, tabs[0], tabs[1] - 1, haploid, names, ends, policies)
                 in_block[HAPLOID_REF] = 0 if policy == HAPLOID_DIPLOIDIZE else -1
+                other_kinds[:] = 0
                 if not _decode_row(
                     text,
                     tabs[9],
@@ -894,11 +890,14 @@ def decode_records(
                     other_error,
                 ):
                     continue
+                counts[ODD_BLOCK_CALLS] += other_kinds[POLYPLOID] + other_kinds[BROKEN]
+                if policy != HAPLOID_DIPLOIDIZE:
+                    counts[ODD_BLOCK_CALLS] += other_kinds[HAPLOID_REF] + other_kinds[HAPLOID_ALT]
                 first, last = tabs[8], tabs[9] - 1
-                dp_index = _find_min_dp(text, first, last)
+                dp_index = _find_key(text, first, last, KEY_MIN_DP)
                 if dp_index < 0:
-                    dp_index = _find_key(text, first, last, 68, 80)
-                gq_index = _find_key(text, first, last, 71, 81) if limits[MIN_GQ] > 0 else -1
+                    dp_index = _find_key(text, first, last, KEY_DP)
+                gq_index = _find_key(text, first, last, KEY_GQ) if limits[MIN_GQ] > 0 else -1
                 if dp_index >= 0 or gq_index >= 0:
                     _limit_calls(
                         text,
@@ -960,9 +959,9 @@ def decode_records(
         counts[ONE_ALLELE] += one_allele
         if not gt_alone:
             first, last = tabs[8], tabs[9] - 1
-            dp_index = _find_key(text, first, last, 68, 80)
-            gq_index = _find_key(text, first, last, 71, 81) if limits[MIN_GQ] > 0 else -1
-            ad_index = _find_key(text, first, last, 65, 68) if limits[MIN_BALANCE] > 0 else -1
+            dp_index = _find_key(text, first, last, KEY_DP)
+            gq_index = _find_key(text, first, last, KEY_GQ) if limits[MIN_GQ] > 0 else -1
+            ad_index = _find_key(text, first, last, KEY_AD) if limits[MIN_BALANCE] > 0 else -1
             any_limit = limits[MIN_GQ:].any()
             if gt_index == 0 and dp_index > 0 and not any_limit:
                 _remove_without_depth(
@@ -971,8 +970,8 @@ def decode_records(
                     p - 1,
                     row,
                     dp_index,
-                    _find_key(text, first, last, 71, 80),
-                    _find_key(text, first, last, 68, 83),
+                    _find_key(text, first, last, KEY_GP),
+                    _find_key(text, first, last, KEY_DS),
                     counts,
                     removed,
                 )
@@ -987,8 +986,8 @@ def decode_records(
                     gq_index,
                     dp_index,
                     ad_index,
-                    _find_key(text, first, last, 71, 80),
-                    _find_key(text, first, last, 68, 83),
+                    _find_key(text, first, last, KEY_GP),
+                    _find_key(text, first, last, KEY_DS),
                     limits,
                     counts,
                     removed,

@@ -19,20 +19,25 @@ from .genotypes import pack_bed
 from .site_rows import batch_of, keep_snps
 from .vcf_errors import record_error, show
 from .zarr_store import (
+    BLOCK_DEPTH,
     CALLS,
     FAULTS,
     FILL,
     IMPUTED,
     MARKS,
     PHASE,
+    REACH,
     SITE_ARRAYS,
     Store,
     damaged,
     open_store,
+    texts,
 )
 
 #: A number at the start of a text, as VCF is read.
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+#: Alleles of a gVCF that stand for any other.
+ANY_OTHER = ("<NON_REF>", "<*>")
 
 
 def stream_zarr(
@@ -93,7 +98,8 @@ def _read_block(
         # Decoding an array of calls takes as long as decoding genotypes: those needed alone.
         needed = [MARKS[k] for k, wanted in enumerate(_needed(filters)) if wanted]
         marks = {name: np.asarray(group[name][part]) for name in needed if name in group}
-        names = [str(name) for name in group["filter_id"][:]] if "filter_id" in group else []
+        names = texts(group["filter_id"][:]) if "filter_id" in group else []
+        reach = {name: np.asarray(group[name][part], np.int64) for name in REACH if name in group}
     except FAULTS as error:
         raise damaged(store.path, error) from None
     if calls.dtype.kind != "i":
@@ -101,6 +107,7 @@ def _read_block(
     if calls.dtype != np.int8:  # all alleles beyond the first ALT, and below -2, are refused
         calls = calls.clip(-3, 2).astype(np.int8)
     sites = _sites(store, start, contig, pos, site_id, alleles)
+    any_other = _take_any_other(sites, reach)
     if (failed := marks.get("variant_filter")) is not None:
         if failed.shape[1:] != (len(names),):
             raise damaged(store.path, ValueError("variant_filter has other filters than filter_id"))
@@ -115,7 +122,7 @@ def _read_block(
     kept = np.flatnonzero(keep_snps(sites, counts, filters, plink=False))
     genotypes = np.empty((len(kept), len(store.samples)), np.int8)
     values, refused = np.zeros(codes.N_COUNTS, np.int64), np.zeros(3, np.int64)
-    decode_calls(calls, phased, kept, policies[contig], genotypes, values, refused)
+    decode_calls(calls, phased, kept, policies[contig], any_other, genotypes, values, refused)
     counts.add(values)
     lone = np.array([sites["alt"][k] == UNKNOWN_ALLELE for k in kept.tolist()], bool)
     if not refused[0] and (genotypes[lone] > 0).any():
@@ -127,6 +134,8 @@ def _read_block(
         except FAULTS as error:
             raise damaged(store.path, error) from None
     _limit_calls(genotypes, kept, calls, phased, marks, filters, counts)
+    if sites["block"].any():
+        _note_blocks(store, part, sites, calls, phased, marks, policies[contig], filters, counts)
     kind, row, sample = refused.tolist()
     error = None
     if kind:
@@ -145,6 +154,77 @@ def _read_block(
         counts,
         error,
     )
+
+
+def _take_any_other(sites: dict[str, Any], reach: dict[str, np.ndarray]) -> np.ndarray:
+    """Take the allele of a gVCF that stands for any other from ALT, where it is the last one.
+
+    Adds `block` to the columns, bool (n_sites,): records that say that there is no variant; and
+    `end`, int64 (n_sites,), the last position of each record.
+
+    Returns
+    -------
+    (n_sites) bool
+        Which sites have such an allele.
+    """
+    found = np.array([alt.endswith(ANY_OTHER) for alt in sites["alt"]], bool)
+    for k in np.flatnonzero(found).tolist():
+        before, _, last = sites["alt"][k].rpartition(",")
+        found[k] = last in ANY_OTHER
+        if found[k]:
+            sites["alt"][k] = before or "."
+    pos = sites["pos"]
+    end = pos + np.array([len(ref) for ref in sites["ref"]], np.int64) - 1
+    own = end.copy()
+    for name, values in reach.items():
+        end = np.maximum(end, values if name == REACH[0] else pos + values - 1)
+    alone = np.array([alt == UNKNOWN_ALLELE for alt in sites["alt"]], bool)
+    sites["block"] = alone & (found | (end > own)) & (pos > 0)
+    sites["end"] = np.minimum(end, 2**31)
+    return found
+
+
+def _note_blocks(
+    store: Store,
+    part: slice,
+    sites: dict[str, Any],
+    calls: np.ndarray,
+    phased: np.ndarray,
+    marks: dict[str, np.ndarray],
+    policies: np.ndarray,
+    filters: CallFilters,
+    counts: DecodeCounts,
+) -> None:
+    """Note where reference blocks say that a sample is homozygous REF, within the limits."""
+    from .batches import HAPLOID_POLICIES
+
+    passed = [not filters.failed(name) for name in sites.get("filter", [])]
+    block = sites["block"] & (np.array(passed, bool) if passed and not filters.any_filter else True)
+    which = np.flatnonzero(block)
+    here = calls[which]
+    known, alleles = (here >= 0).sum(axis=2), (here > FILL).sum(axis=2)
+    both = policies[which] == HAPLOID_POLICIES.index("diploidize")
+    single = (alleles == 1) & (known == 1)
+    odd = (alleles > 2) | (here < FILL).any(axis=2) | (single & ~both[:, None])
+    counts.odd_block_calls += int(odd.sum())
+    is_ref = (known == alleles) & (alleles > 0) & ~odd & (here <= 0).all(axis=2)
+    genotypes = np.where(is_ref, 0, -1).astype(np.int8)
+    try:
+        if BLOCK_DEPTH in store.group:  # the least depth of the block
+            least, depth = np.asarray(store.group[BLOCK_DEPTH][part]), marks.get("call_DP")
+            if depth is not None and depth.shape == least.shape and least.dtype.kind in "iu":
+                stated = (least >= 0).any(axis=1, keepdims=True)
+                least = np.where(stated, least, depth)
+            marks = marks | {"call_DP": least}
+    except FAULTS as error:
+        raise damaged(store.path, error) from None
+    marks = {name: values for name, values in marks.items() if name not in IMPUTED}
+    _limit_calls(genotypes, which, calls, phased, marks, filters, DecodeCounts())
+    row, sample = np.nonzero(genotypes == 0)
+    if len(row):
+        row = which[row]
+        chrom = np.array(sites["chrom"], object)[row]
+        counts.blocks.append((chrom, sites["pos"][row] - 1, sites["end"][row], sample))
 
 
 def _needed(filters: CallFilters) -> tuple[bool, ...]:
@@ -269,13 +349,13 @@ def _sites(
     pos = pos.astype(np.int64)
     if wrong := np.flatnonzero((pos < 0) | (pos >= 2**31)).tolist():
         raise _strange(store, start + wrong[0], f"the position {pos[wrong[0]]}")
-    ids = [str(name) or "." for name in site_id.tolist()]
+    ids = [name or "." for name in texts(site_id)]
     if unusable_name("".join(ids)):
         row = next(k for k, name in enumerate(ids) if unusable_name(name))
         raise _strange(store, start + row, f"the identifier {show(ids[row])}")
-    if lost := [k for k, name in enumerate(alleles[:, 0].tolist()) if not name][:1]:
-        raise _strange(store, start + lost[0], "an empty REF")
-    ref, *others = ([str(a) for a in column] for column in alleles.T.tolist())
+    ref, *others = map(texts, alleles.T)
+    if "" in ref:
+        raise _strange(store, start + ref.index(""), "an empty REF")
     alt = others[0] if others else [""] * len(ref)
     for column in others[1:]:
         alt = [f"{a},{b}" if b not in ("", ".") else a for a, b in zip(alt, column, strict=True)]

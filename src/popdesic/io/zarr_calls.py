@@ -47,7 +47,7 @@ def _decode_plain(pairs, phased, row, counts):
 
 
 @njit(cache=True, nogil=True)
-def decode_calls(calls, phased, kept, policies, genotypes, counts, error):
+def decode_calls(calls, phased, kept, policies, any_other, genotypes, counts, error):
     """Count the ALT alleles of the calls at some sites.
 
     Parameters
@@ -59,6 +59,9 @@ def decode_calls(calls, phased, kept, policies, genotypes, counts, error):
         The sites to decode.
     policies : (n_sites) int64
         HAPLOID_ERROR, HAPLOID_DIPLOIDIZE or HAPLOID_MISSING of each site.
+    any_other : (n_sites) bool
+        Whether a site has an allele that stands for any other: calls of alleles beyond the ALT are
+        missing there, and refused elsewhere.
     genotypes : (n_kept, n_samples) int8
         Receives 0, 1, 2, or -1 for missing.
     counts : (N_COUNTS) int64
@@ -92,6 +95,10 @@ def decode_calls(calls, phased, kept, policies, genotypes, counts, error):
                     high |= allele > 1
                 else:
                     broken |= allele < -2
+            if high and any_other[site] and not broken and n_alleles <= 2:
+                genotypes[out, sample] = -1
+                n_missing += 1
+                continue
             if broken or high or n_alleles > 2:
                 error[0] = BROKEN if broken else POLYPLOID if n_alleles > 2 else HIGH_ALLELE
                 error[1], error[2] = site, sample

@@ -31,6 +31,10 @@ MARKS = ("variant_filter", "variant_quality", "call_GQ", "call_DP", "call_AD")
 IMPUTED = ("call_GP", "call_DS")
 #: Arrays of dosages and of genotype probabilities.
 DOSAGES = ("call_DS", "call_GP", "call_HDS")
+#: Arrays of which one says how far a record reaches: its last position, or its length.
+REACH = ("variant_END", "variant_length")
+#: The depth of a reference block.
+BLOCK_DEPTH = "call_MIN_DP"
 #: Arrays without a chunk of nothing but fill values (a position is not 0 at 1 000 sites in a row).
 NEVER_EMPTY = ("sample_id", "contig_id", "variant_position")
 #: Padding of calls with fewer alleles than the widest.
@@ -87,8 +91,8 @@ def open_store(path: Path | str) -> Store:
             _require_whole(path, name, group[name])
         for name in names:
             _require_whole_chunks(path, name, group[name])
-        samples = [str(name) for name in group["sample_id"][:]]
-        contigs = [str(name) for name in group["contig_id"][:]]
+        samples = texts(group["sample_id"][:])
+        contigs = texts(group["contig_id"][:])
         n_rows = (getattr(calls, "shards", None) or calls.chunks)[0]
         index = np.zeros((0, 6), np.int64)
         if "region_index" in arrays and group["variant_position"].chunks[0] == n_rows:
@@ -107,6 +111,14 @@ def open_store(path: Path | str) -> Store:
         )
     _check_names(path, samples, contigs)
     return Store(path, group, samples, contigs, n_sites, n_rows, index[:, [0, 1, 5]])
+
+
+def texts(values: np.ndarray) -> list[str]:
+    """Texts of one axis: strings of any type, objects, or bytes, as stores before bio2zarr have."""
+    return [
+        "" if one is None else one.decode("utf-8") if isinstance(one, bytes) else str(one)
+        for one in values.tolist()
+    ]
 
 
 def _require_whole(path: Path, name: str, array: Any) -> None:

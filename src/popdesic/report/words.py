@@ -17,6 +17,10 @@ COUNTS: dict[tuple[str, str], tuple[str, str]] = {
     ("ingest", "non_acgt"): ("dropped: letters other than A, C, G, T", "rows"),
     ("ingest", "filtered"): ("dropped: FILTER is not PASS", "rows"),
     ("ingest", "reference_blocks"): ("Reference blocks of a gVCF (not sites)", "rows"),
+    ("ingest", "odd_block_calls"): (
+        "Calls in reference blocks of other than two alleles (set to missing)",
+        "genotypes",
+    ),
     ("ingest", "low_qual"): ("dropped: QUAL below ingest.min_qual", "rows"),
     ("ingest", "no_depth"): ("0/0 with a depth of 0 (set to missing)", "genotypes"),
     ("ingest", "low_dp"): ("Depth below ingest.min_dp (set to missing)", "genotypes"),

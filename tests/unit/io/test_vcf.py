@@ -92,6 +92,7 @@ def test_counts_have_the_order_of_the_kernel():
         "RECORDS MULTIALLELIC INDEL SYMBOLIC STAR NO_ALT NON_ACGT UNPLACED SNPS",
         "MISSING_CALLS HALF_CALLS HAPLOID_CALLS PHASED UNPHASED ONE_ALLELE FILTERED LOW_QUAL",
         "NO_DEPTH LOW_DP HIGH_DP LOW_GQ UNBALANCED THINNED_SITES REFERENCE_BLOCK MADE_REFERENCE",
+        "ODD_BLOCK_CALLS",
     ]
     assert len(names) == vcf_text.N_COUNTS
     for name, slot in zip(names, " ".join(slots).split(), strict=True):
