@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..io.batches import CHUNK_BYTES, DecodeCounts, SiteBatch
+from ..io.batches import CHUNK_BYTES, DecodeCounts, SiteBatch, many_failed
 from ..io.call_filters import CallFilters
 from ..io.errors import UserError
 from ..io.formats import PGEN, PLINK, ZARR, find_format
@@ -247,8 +247,10 @@ def remarks_on_records(
         No file has a biallelic SNP.
     """
     remarks = []
-    if failed := [k for k, one in enumerate(found) if one.counts.filtered]:
-        counts, whole = _counts_of(found, failed)
+    failed = [k for k, one in enumerate(found) if one.counts.filtered]
+    counts, whole = _counts_of(found, failed)
+    every, _ = _counts_of(found, range(len(found)))
+    if many_failed(every.filtered, every.snps):  # as the page warns of the whole files
         sentence = counts.filter_sentence(_which(failed, whole))
         remarks.append(f"{_named(sources, failed)}: {sentence}")
     empty = [k for k, one in enumerate(found) if not one.counts.snps]

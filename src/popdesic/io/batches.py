@@ -49,6 +49,15 @@ class HaploidPolicies:
         )
 
 
+#: A warning where more of the SNPs than this share failed a filter.
+MANY_FAILED = 0.1
+
+
+def many_failed(filtered: int, snps: int) -> bool:
+    """Whether so many SNPs of files failed a filter, of `filtered` and those that are read."""
+    return filtered > MANY_FAILED * (filtered + snps)
+
+
 #: Fields of `DecodeCounts` that count dropped records, and those that count what few files have.
 DROPS = ("multiallelic", "indel", "symbolic", "star", "no_alt", "non_acgt", "unplaced")
 DROPS += ("filtered", "low_qual", "reference_blocks")

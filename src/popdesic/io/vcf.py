@@ -279,8 +279,9 @@ def _decode_lines(
         blocks,
         block_rows,
     )
-    if error[0] and b"\r\n" in (raw := text[:size].tobytes()):
-        # CRLF line ends matter only if decoding fails: then retry with LF.
+    strange = error[0] or values[kernel.ODD_BLOCK_CALLS]
+    if strange and b"\r\n" in (raw := text[:size].tobytes()):
+        # CRLF line ends matter only if a call cannot be read: then retry with LF.
         raw = raw.replace(b"\r\n", b"\n")
         text = np.frombuffer(bytearray(raw + bytes(kernel.PAD)), np.uint8)  # writable, as above
         return _decode_lines(text, len(raw), n_samples, haploid, filters, memory)

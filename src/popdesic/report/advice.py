@@ -12,6 +12,7 @@ ADVICE = {
     "Duplicates": "Exclude one of each pair (column exclude), unless they are twins or clones.",
     "Very similar samples": "Add identity to compare.analyses, and look at the closest pairs.",
     "Deleted cohorts": "Delete what is left of each (popdesic forget --cohort).",
+    "Failed filters": "Look up what these filters mean; ingest.filter names those to accept.",
     "Sex": "Compare sheet and files for swapped samples before reading anything about them.",
     "Pedigree": "Check the parents in the sample sheet, and these samples for swaps.",
     "strata": "Name the columns that divide the samples in epistasis.strata or covariates.",

@@ -11,6 +11,7 @@ from ..cohort.drift import MIN_PRESENT
 from ..cohort.hwe_groups import REST
 from ..cohort.samples import UNKNOWN
 from ..distance.tiles import within_panel
+from ..io.batches import many_failed
 from ..io.tables import read_table
 from .axis_warnings import axis_warnings
 from .newcomers import founder_drift, has_drifted
@@ -87,6 +88,7 @@ def find_problems(
     """
     groups = [outcome.folder / "qc" / f"{cohort}.populations.tsv" for cohort in outcome.founders]
     found = [
+        *_failed_filters(outcome),
         *_left_out(outcome, min_sample_call_rate),
         *_labels(outcome, color_by),
         *_founders(outcome),
@@ -122,6 +124,29 @@ def hardy_weinberg(groups: pd.DataFrame) -> list[Finding]:
         )
         text = f"{who}. {what}."
         found.append(Finding("note", "Hardy–Weinberg", text))
+    return found
+
+
+def _failed_filters(outcome: Outcome) -> list[Finding]:
+    """Cohorts of whose SNPs many failed a filter; `popdesic check` says it of the first records."""
+    found = []
+    rows = outcome.summary[outcome.summary.stage == "ingest"]
+    for cohort in outcome.cohorts:
+        counts = rows[rows.cohort == cohort].set_index("step")["count"]
+        failed, read = int(counts.get("filtered", 0)), int(counts.get("snps", 0))
+        if not many_failed(failed, read):
+            continue
+        names = [
+            f"{step.removeprefix('filter ')} {number(int(count))}"
+            for step, count in counts.items()
+            if step.startswith("filter ")
+        ]
+        share = percent(failed / (failed + read))
+        text = (
+            f"{number(failed)} of {plural(failed + read, 'SNP')} ({share}) of cohort {cohort} were "
+            f"not read, because their FILTER is not PASS: {join(names)}."
+        )
+        found.append(Finding("warning", "Failed filters", text))
     return found
 
 

@@ -90,6 +90,10 @@ def test_failed_filters_are_said_before_the_run(tmp_path):
     assert "120 of its 200 records are dropped" in remark and "LowQual 120, q10 40" in remark
     (remark,) = remarks(path, least=10, filters=CallFilters(("LowQual",)))
     assert "40 of its 200" in remark
+    rows[30:] = [row.replace("LowQual", "PASS").replace("q10;", "") for row in rows[30:]]
+    path.write_text(head + "".join(rows))
+    assert 0 < first_records(path).counts.filtered < 20
+    assert remarks(path, least=10) == [], "few, as in most files"
     assert remarks(path, least=10, filters=CallFilters(("*",))) == []
 
 

@@ -147,6 +147,20 @@ def test_blocks_of_all_callers_and_formats(tmp_path, caller):
     assert len(seen) == 2, "the same from all formats"
 
 
+def test_blocks_of_text_with_crlf(tmp_path):
+    """The last sample's call ends with the line."""
+    rows = [["1", "8", ".", "A", "<*>", ".", ".", "END=20", "GT", "0/0", "./.", "0/0"]]
+    path = write(tmp_path, [*rows, ["1", "90", ".", "A", "C", ".", ".", ".", *rows[0][8:]]])
+    text = path["vcf"].read_bytes().splitlines(keepends=True)
+    path["vcf"].write_bytes(b"".join(text[:-1]).replace(b"\n", b"\r\n"))
+    other = tmp_path / "rest.vcf"
+    other.write_bytes(b"".join([*text[:-2], text[-1]]))
+    counts = ingest_cohort([path["vcf"], other], tmp_path / "raw")
+    assert counts.decode.odd_block_calls == 0
+    covered = load_beside(tmp_path / "raw", BLOCKS).covers_samples(["1"], [20], np.arange(3))
+    assert covered.tolist() == [[True, False, True]]
+
+
 def test_alleles_beside_any_other_in_a_store(tmp_path):
     rows = [
         ["1", "5", ".", "A", "G,<NON_REF>", "50", ".", ".", "GT", "0/1", "1/2", "0/2"],
