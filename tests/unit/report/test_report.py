@@ -17,6 +17,7 @@ from sentences import MOST_WORDS, of_report
 from popdesic.cohort.drift import expected_difference, measure_drift
 from popdesic.cohort.hwe_groups import FEW, MANY, UNLABELLED
 from popdesic.cohort.panel_steps import PanelStep
+from popdesic.io.files import write_json
 from popdesic.io.places import TEMPLATES
 from popdesic.io.tables import write_table
 from popdesic.report import inline
@@ -581,6 +582,22 @@ def test_a_map_of_one_coordinate_shows_outliers_or_a_split(tmp_path, apart, topi
     assert found.topic == topic
     assert (f"{apart} distant samples" in found.text) == (apart == 2)
     assert ("20 samples lie apart from the other 40" in found.text) == (apart == 20)
+
+
+@pytest.mark.parametrize("structure", ["continuous", "one", "discrete"])
+def test_half_of_a_gradient_is_no_split(tmp_path, structure):
+    outcome, _ = make_results(tmp_path, {"one": [f"a{k}" for k in range(60)]}, ["one"])
+    name = f"pcoa.{SPACES[0]}.alpha{outcome.alphas[0]}"
+    table = outcome.embedding(name).assign(PCo1=np.linspace(0, 1, 60))
+    write_table(outcome.folder / f"embedding/coordinates/{name}.tsv", table)
+    outcome.variance[name] = [1.0, 0.0]
+    write_json(outcome.folder / "communities/communities.json", {"structure": structure})
+    (found,) = [f for f in map_findings(outcome) if f.topic.startswith("Map ")]
+    if structure == "discrete":
+        assert (found.level, found.topic) == ("warning", "Map of one split")
+    else:
+        assert (found.level, found.topic) == ("note", "Map of one coordinate")
+        assert found.text.endswith("no gap separates groups: read positions along it alone.")
 
 
 def test_plain_distances_are_no_fallback(tmp_path):

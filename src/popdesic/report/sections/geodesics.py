@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...embedding.tables import FEWEST
+from ...io.files import read_json
 from ..findings import Finding
 from ..outcome import UNSTABLE_SHARE, Outcome
 from ..pagedata import is_drawn
@@ -206,6 +207,10 @@ def _one_coordinate(outcome: Outcome, name: str, words: str) -> Finding:
             f"{words}: {plural(fewer, 'distant sample')} {verb} the map, and all others lie on top "
             "of each other.",
         )
+    path = outcome.folder / "communities/communities.json"
+    if path.exists() and read_json(path)["structure"] != "discrete":
+        text = f"{words}, and no gap separates groups: read positions along it alone."
+        return Finding("note", "Map of one coordinate", text)
     return Finding(
         "warning",
         "Map of one split",
