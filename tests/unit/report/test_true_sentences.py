@@ -72,7 +72,7 @@ def test_which_pairs_are_indirect(graph, alpha):
 def test_the_caption_of_the_pca_counts_its_panels(tmp_path, columns, panels):
     cohorts = {"one": [f"a{k}" for k in range(12)]}
     outcome, distances = make_results(tmp_path, cohorts, ["one"])
-    path = outcome.folder / "embedding/pca.tsv"
+    path = outcome.folder / "embedding/coordinates/pca.tsv"
     table = outcome.embedding("pca")
     names = [name for name in table if not re.fullmatch(r"PC\d+", name)]
     rng = np.random.default_rng(1)
