@@ -313,7 +313,7 @@ def _parse_record(shared, own, number, parsed, contigs, keys, haploid) -> None:
         count_filtered(failed, counts)
         return
     if kind != "snps" and not one_allele:
-        counts[kind] += 1
+        counts[kind] = counts.get(kind, 0) + 1
         return
     if gt is None or gt[1] == 0 or gt[0] not in (INT8, INT16, INT32):
         raise ValueError("gt")
