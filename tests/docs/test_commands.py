@@ -172,7 +172,7 @@ WAYS: dict[str, Way] = {
             "sparse_study.py",
             *("axes.py", "quality.py"),
             *("missing_kinship.py", "call_rates.py", "labels_example.py"),
-            "mixture_search.py",
+            *("mixture_search.py", "rerun.py"),
         )
     },
     # a GPU
