@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import html
+import json
 import os
 import re
 import zipfile
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+from markupsafe import escape
 
 from ..cohort.callable import BLOCKS, load_beside
 from ..cohort.ingest import digest_files
@@ -29,13 +32,14 @@ from ..io.genotypes import BED_MAGIC
 from ..io.sites import chunks
 from ..io.tables import read_table
 from .configuration import read_config
+from .crate import CRATE
 from .sheets import Study, cohort_files
 from .snakemake_internals import Job, planned_jobs
-from .stale import delete_results, outdated_results, stale_results
+from .stale import delete_results, leftovers, outdated_results, stale_results
 from .validation import validate_study
 
-#: Folders of a study that may hold names of samples.
-SEARCHED = ("results", "logs", "benchmarks", ".snakemake")
+#: Folders of a study that may hold names of samples, and files.
+SEARCHED = ("results", "logs", "benchmarks", ".snakemake", CRATE)
 #: Said before the results that would be deleted, and of them.
 STALE = "Results of other settings, which may hold the sample ({count}):"
 LISTED = ", and the results listed above would be deleted"
@@ -79,7 +83,7 @@ def forget_sample(study: Path, name: str, *, yes: bool) -> str:
                 f"{prefix}.json does not exist, so the cohort is not decoded to its end; run the "
                 f"study first (`popdesic run {study}`), which leaves the sample out."
             )
-        stale = stale_results(Path(), jobs)
+        stale = sorted([*stale_results(Path(), jobs), *leftovers(Path())])
         if held or stale:
             _require_left(cohort, name, study, jobs)
         if stale and not yes:
@@ -132,6 +136,7 @@ def forget_cohort(study: Path, name: str, *, yes: bool) -> str:
         if name not in known and not any(name in Path(path).parts for path in doomed):
             raise UserError(f"results hold no cohort '{name}'{suggestion(name, known)}")
         others = tuple(f"results/cohorts/{cohort}/" for cohort in sheets.order)
+        doomed += leftovers(Path())
         doomed += [path for path in outdated_results(Path(), jobs) if not path.startswith(others)]
         doomed += [path for path in PAGES if Path(path).is_file()]  # they name the cohort
         doomed = sorted(set(doomed))
@@ -255,21 +260,33 @@ def files_with(study: Path, name: str) -> list[Path]:
     named, text = _patterns(name)
     found = []
     for top in SEARCHED:
-        for path in sorted((study / top).rglob("*")):
-            inside = path.relative_to(study).parts[1]
-            if inside in PROGRAMS or not path.is_file() or path.is_symlink():
+        for path in sorted([study / top, *(study / top).rglob("*")]):
+            inside = path.relative_to(study).parts[1:2]
+            if set(inside) & set(PROGRAMS) or not path.is_file() or path.is_symlink():
                 continue
             if named.search(path.name.encode()) or _holds(path, name, text):
                 found.append(path)
     return found
 
 
+def spellings(name: str) -> list[bytes]:
+    """A name as it stands in text, in HTML and in JSON, which escape some letters; longest first.
+
+    HTML is escaped by Python and by Jinja, JSON with and without letters beyond ASCII.
+    """
+    texts = [html.escape(name), html.escape(name, quote=False), str(escape(name))]
+    texts += [json.dumps(name)[1:-1], json.dumps(name, ensure_ascii=False)[1:-1]]
+    found = {name.encode(), *(text.encode() for text in texts)}
+    return sorted(found, key=lambda text: (-len(text), text))
+
+
 def _patterns(name: str) -> tuple[re.Pattern, re.Pattern]:
     """Patterns of a name within file names and within text, as bytes."""
-    whole, letter = re.escape(name.encode()), rb"[\w\x80-\xff]"
+    letter = rb"[\w\x80-\xff]"
+    whole = b"(?:%b)" % b"|".join(map(re.escape, spellings(name)))
     before, after = rb"(?<!%b)(?<!-)" % letter, rb"(?!%b)(?!-)" % letter
     text = rb"(?<!%b\.)%b%b%b(?!\.%b)" % (letter, before, whole, after, letter)
-    return re.compile(before + whole + after), re.compile(text)
+    return re.compile(before + re.escape(name.encode()) + after), re.compile(text)
 
 
 def _holds(path: Path, name: str, text: re.Pattern) -> bool:
@@ -293,7 +310,7 @@ def _stream_holds(file: BinaryIO, name: str, text: re.Pattern) -> bool:
         file.seek(0)
         return _array_holds(file, name)
     # A match counts once what follows it is known; what precedes it is in the overlap.
-    overlap, first, more = len(name.encode()) + 8, True, True
+    overlap, first, more = len(spellings(name)[0]) + 8, True, True
     while more:
         block = file.read(CHECKSUM_BYTES)
         more, known = bool(block), before + block

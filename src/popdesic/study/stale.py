@@ -6,13 +6,14 @@ geodesic of another alpha, a cohort whose row was deleted. `popdesic audit` name
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..distance.rows import ROW
 from ..io.errors import UserError
-from ..io.files import checksum_path, record_path, result_files
+from ..io.files import RESULT_FOLDERS, checksum_path, record_path, result_files
 from .records import read_kept_record
 from .snakemake_internals import METADATA, Job, planned_jobs, read_record, snakemake_path
 
@@ -54,6 +55,20 @@ def outdated_results(study: Path, jobs: Sequence[Job]) -> list[str]:
     """Results that the next run makes again, as paths within the study, sorted."""
     outputs = (output for job in jobs if job.needed for output in job.outputs)
     return sorted(output for output in outputs if (study / output).exists())
+
+
+def leftovers(study: Path) -> list[str]:
+    """Hidden files and folders that killed jobs left, as paths within the study, sorted.
+
+    They hold samples, under no name that a reader of results would open. No job may be running.
+    """
+    found = []
+    for folder, folders, names in os.walk(study / "results"):
+        hidden = [name for name in folders if name.startswith(".")]
+        hidden += [name for name in names if name.startswith(".") and name.endswith(".tmp")]
+        found += [str(Path(folder, name).relative_to(study)) for name in hidden]
+        folders[:] = [n for n in folders if n not in hidden and not n.endswith(RESULT_FOLDERS)]
+    return sorted(found)
 
 
 def delete_results(study: Path, results: Iterable[str]) -> None:

@@ -1,9 +1,12 @@
 """What still holds a sample's name is found, and raw files are rewritten whole or not at all."""
 
 import gzip
+import html
+import json
 
 import numpy as np
 import pytest
+from markupsafe import escape
 from study import make_cohorts, write_raw
 
 from popdesic.cohort.callable import BLOCKS, Callable, load_beside
@@ -11,6 +14,7 @@ from popdesic.io.bed import read_fam
 from popdesic.io.files import beside, checksum_of, kept_checksum, read_json, write_json
 from popdesic.study import forget
 from popdesic.study.forget import files_with, rewrite_without
+from popdesic.study.stale import delete_results, leftovers
 
 
 def test_names_are_found_in_text_gzip_and_arrays(tmp_path):
@@ -45,6 +49,42 @@ def test_a_name_on_the_border_of_two_blocks_is_found(tmp_path, monkeypatch):
         for other in ("Zoë 11", "aZoë 1", "éZoë 1", "a.Zoë 1", "Zoë 1.2", "Zoë 1é", "Zoë 1-"):
             (tmp_path / "logs/a.log").write_text(" " * start + other + " " * 20)
             assert not files_with(tmp_path, "Zoë 1"), (start, other)
+
+
+@pytest.mark.parametrize("name", ["A&B", "O'Neil", "a<b>", 'mü"x', "müller", "a\\b", "日本"])
+def test_names_are_found_as_html_and_json_write_them(tmp_path, name):
+    files = {
+        "results/a.html": f"<td>{html.escape(name)}</td>",
+        "results/b.html": f"<td>{escape(name)}</td>",
+        "results/c.html": f"<td>{html.escape(name, quote=False)}</td>",
+        "results/d.json": json.dumps([name]),
+        "results/e.json": json.dumps([name], ensure_ascii=False),
+        "ro-crate-metadata.json": json.dumps([name]),
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    found = [path.relative_to(tmp_path).as_posix() for path in files_with(tmp_path, name)]
+    assert found == list(files)
+    assert files_with(tmp_path, f"{name}1") == files_with(tmp_path, f"2{name}") == []
+
+
+def test_what_killed_jobs_left_is_found_and_deleted(tmp_path):
+    """The folder of a panel that was being exported, and files that were being written."""
+    results = tmp_path / "results"
+    kept = [
+        *("export/panel.vcz/.zattrs", "export/panel.vcz/.zgroup", "cohorts/north/raw.bed"),
+        *("cohorts/north/.raw.bed.crc32", "distance/.north.key", "report/.last_summary.json"),
+    ]
+    left = ["export/.panel.vcz.ab12/panel.bed", "cohorts/north/.raw.bed.host.12.0123abcd.tmp"]
+    for path in (*kept, *left):
+        (results / path).parent.mkdir(parents=True, exist_ok=True)
+        (results / path).write_text("")
+    found = leftovers(tmp_path)
+    assert found == [f"results/{left[1]}", "results/export/.panel.vcz.ab12"]
+    delete_results(tmp_path, found)
+    there = [p.relative_to(results).as_posix() for p in results.rglob("*") if p.is_file()]
+    assert sorted(there) == sorted(kept) and leftovers(tmp_path) == []
 
 
 @pytest.fixture
