@@ -2,9 +2,11 @@
 
 Each case has a small genome, samples whose alleles are known, and cohorts that tell of them in
 different ways: all sites, variant sites alone with a mask or on one's own word, a gVCF, PLINK files
-with alleles in either order, one known allele, or the other strand. Some are turned to the genome,
-or to one of its contigs. A slow merge of dictionaries
-says what panel and genotypes must be. Besides, no genotype may differ from the truth.
+with alleles in either order, one known allele, or the other strand; VCF-Zarr and PLINK 2 files.
+Some are turned to the genome, or to one of its contigs. A slow merge of dictionaries says what
+panel and genotypes must be, by regions, call rate, frequency and Hardy-Weinberg proportions of
+labelled groups. Besides, no genotype may differ from the truth, and the order in which founders are
+given does not change a byte.
 """
 
 from __future__ import annotations
@@ -18,14 +20,16 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import zarr
 from bcf_files import bcf_of, calls_of, format_of, header_of, record_of, typed
 from fuzz.runner import check_case
-from reference import bed_bytes
+from reference import bed_bytes, hwe_exact, hwe_excess
 from scipy.stats import binom
 
 from popdesic.cohort.absent import Absent
 from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
+from popdesic.cohort.hwe_groups import COMMON, DEPARTS, FIFTH, LEAST_SAMPLES, LEAST_SITES
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
@@ -240,10 +244,22 @@ def make_cohort(rng: random.Random, name: str, n: int, bases: dict, truth: dict)
             cohort["any"] = rng.choice(("<NON_REF>", "<*>", "."))
             if cohort["any"] == ".":  # such a record of one position is a site
                 cohort["blocks"] = [one for one in cohort["blocks"] if one[2] > one[1]]
-        cohort |= {"form": rng.choice(("vcf", "vcf", "vcf.gz", "bcf")), "records": records}
+        forms = ("vcf", "vcf", "vcf.gz", "bcf") + ((), ("vcz", "pgen"))[kind != "gvcf"]
+        cohort |= {"form": rng.choice(forms), "records": records}
         cohort["lower"] = rng.random() < 0.1
+        if cohort["form"] == "pgen":
+            cohort["records"] = as_pgen(records)
     cohort["parts"] = rng.random() < 0.25
     return cohort
+
+
+def as_pgen(records: list) -> list:
+    """Records that PLINK 2 can hold in one allele pair: no third allele, half-call or depth."""
+    records = [record for record in records if len(record[3]) < 2]
+    for record in records:
+        record[5] = [[None, None] if None in call else call for call in record[5]]
+        record[6] = [9] * len(record[6])
+    return records
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -252,7 +268,8 @@ def make_cohort(rng: random.Random, name: str, n: int, bases: dict, truth: dict)
 def write_files(cohort: dict, folder: Path) -> list[Path]:
     """Write the cohort's files; one for each contig if it has parts."""
     parts = [[contig] for contig in CONTIGS] if cohort["parts"] else [list(CONTIGS)]
-    write = {"plink": write_plink, "bcf": write_bcf}.get(cohort["form"], write_vcf)
+    writers = {"plink": write_plink, "bcf": write_bcf, "vcz": write_zarr, "pgen": write_pgen}
+    write = writers.get(cohort["form"], write_vcf)
     paths = [write(cohort, part, folder / f"{cohort['name']}_{k}") for k, part in enumerate(parts)]
     return [path for path in paths if path is not None]
 
@@ -333,6 +350,62 @@ def write_bcf(cohort: dict, contigs: list[str], stem: Path) -> Path:
     path = stem.with_name(f"{stem.name}.bcf")
     path.write_bytes(bcf_of(header_of(cohort["samples"], meta), records))
     return path
+
+
+def write_zarr(cohort: dict, contigs: list[str], stem: Path) -> Path | None:
+    lines = lines_of(cohort, contigs)
+    if not lines:
+        return None
+    n_alleles = max(1 + len(line[3]) for line in lines)
+    alleles = [[line[2], *line[3], *[""] * n_alleles][:n_alleles] for line in lines]
+    names = ["PASS", "q10", "q20"]
+    calls = [[[-1 if a is None else a for a in call] for call in line[6]] for line in lines]
+    arrays = {
+        "sample_id": cohort["samples"],
+        "contig_id": [cohort["spelling"].format(contig) for contig in CONTIGS],
+        "filter_id": names,
+        "variant_contig": np.array([CONTIGS.index(line[0]) for line in lines], np.int8),
+        "variant_position": np.array([line[1] for line in lines], np.int32),
+        "variant_id": ["."] * len(lines),
+        "variant_allele": alleles,
+        "variant_filter": [
+            [f in line[4].split(";") for f in ("PASS", "q10", "q20")] for line in lines
+        ],
+        "call_genotype": np.array(calls, np.int8),
+        "call_DP": np.array([line[7] for line in lines], np.int16),
+    }
+    path = stem.with_name(f"{stem.name}.vcz")
+    group = zarr.open_group(str(path), mode="w", zarr_format=2)
+    for name, values in arrays.items():
+        values = np.array(values)
+        chunks = (max(1, len(values) // 2), *values.shape[1:]) if "contig" not in name else None
+        group.create_array(name, data=values, chunks=chunks or values.shape)
+    return path
+
+
+def write_pgen(cohort: dict, contigs: list[str], stem: Path) -> Path | None:
+    import pgenlib
+
+    lines = lines_of(cohort, contigs)
+    if not lines:
+        return None
+    columns = ["#CHROM", "POS", "ID", "REF", "ALT", "FILTER"]
+    rows = [
+        [cohort["spelling"].format(c), str(pos), ".", ref, ",".join(alts) or ".", mark]
+        for c, pos, ref, alts, mark, *_ in lines
+    ]
+    Path(f"{stem}.pvar").write_text("".join("\t".join(row) + "\n" for row in [columns, *rows]))
+    names = "".join(f"{name}\n" for name in ["#IID", *cohort["samples"]])
+    Path(f"{stem}.psam").write_text(names)
+    n = len(cohort["samples"])
+    writer = pgenlib.PgenWriter(
+        f"{stem}.pgen".encode(), n, variant_ct=len(lines), nonref_flags=False
+    )
+    for line in lines:
+        copies = [-9 if None in call else sum(call) for call in line[6]]
+        writer.append_biallelic(np.array(copies, np.int8))
+    writer.close()
+    return stem
 
 
 # --- what the files say ---------------------------------------------------------------------------
@@ -528,7 +601,43 @@ class Refused(Exception):  # noqa: N818
     """The study must be refused; the text is a part of the sentence."""
 
 
-def in_order(founders: list[Said], tables: dict[str, Path]) -> list[Said]:
+def within_chance(said: Said, row: tuple, case: dict) -> bool:
+    """Whether a founder's own row keeps Hardy-Weinberg proportions in each group of samples."""
+    group_of = {s: case["labels"].get(said.cohort["samples"][s], "NA") for s in said.kept}
+    sizes = Counter(group_of.values())
+    group_of = {s: g if sizes[g] >= LEAST_SAMPLES else "NA" for s, g in group_of.items()}
+    for group in set(group_of.values()):
+        members = [s for s in said.kept if group_of[s] == group]
+        tested = tested_in(said, members, labelled=group != "NA")
+        counts = [[row[4][s] for s in members].count(g) for g in (0, 1, 2)]
+        monomorphic = 0 in (2 * counts[0] + counts[1], 2 * counts[2] + counts[1])
+        if tested == "none" or monomorphic:
+            continue
+        if (hwe_exact if tested == "both" else hwe_excess)(*counts) < case["min_hwe_p"]:
+            return False
+    return True
+
+
+def tested_in(said: Said, members: list[int], *, labelled: bool) -> str:
+    """Which departures count in a group of samples: both, excess or none."""
+    errors = []
+    for row in said.rows:
+        called = [row[4][s] for s in members if row[4][s] is not None]
+        n, p = len(called), sum(called) / max(2 * len(called), 1)
+        if n > 1 and min(p, 1 - p) >= COMMON:
+            expected = 2 * p * (1 - p) * n * 2 * n / (2 * n - 1)
+            errors.append((1 - called.count(1) / expected) * n**0.5)
+    tested = "both" if labelled else "excess"
+    if len(errors) >= LEAST_SITES:
+        low, high = np.quantile(errors, [FIFTH, 1 - FIFTH])
+        if low < -DEPARTS:
+            return "none"
+        if high > DEPARTS:
+            return "excess"
+    return tested
+
+
+def in_order(founders: list[Said], tables: dict[str, Path], case: dict) -> list[Said]:
     """The founders by name, but those with sites on other strands last, of a genome or of others.
 
     The group with the most samples on one strand is first; of equal ones the table's bytes decide.
@@ -539,7 +648,7 @@ def in_order(founders: list[Said], tables: dict[str, Path]) -> list[Said]:
     rest, groups = founders, []
     while rest:
         flipped: list[Said] = []
-        joined(rest, flipped)
+        joined(rest, flipped, case)
         groups.append([one for one in rest if one not in flipped])
         rest = [one for one in flipped if not one.in_doubt]
     first = max(
@@ -553,7 +662,7 @@ def in_order(founders: list[Said], tables: dict[str, Path]) -> list[Said]:
     return first + [one for one in founders if one not in first]
 
 
-def joined(founders: list[Said], flipped: list[Said]) -> tuple:
+def joined(founders: list[Said], flipped: list[Said], case: dict) -> tuple:
     """Sites of the union, genotypes by founder, and what is known of them, in this order.
 
     Founders with sites on another strand than those before are added to `flipped`.
@@ -583,6 +692,8 @@ def joined(founders: list[Said], flipped: list[Said]) -> tuple:
             lost |= found.lost
             for k, site in enumerate(sites):
                 if k in found.row:
+                    if not within_chance(said, said.rows[found.row[k]], case):
+                        lost.add(k)
                     known[k][said.name] = found.genotypes(said, k)
                     if k not in paired:
                         complete(sites, known, filled, k, said.rows[found.row[k]], found)
@@ -603,6 +714,8 @@ def joined(founders: list[Said], flipped: list[Said]) -> tuple:
             known[k] = {said.name: [row[4][s] for s in said.kept]}
             if said.in_doubt and row[3] is not None and OTHER[row[2]] == row[3]:
                 lost.add(k)
+            if not within_chance(said, row, case):
+                lost.add(k)
             if row[3] is not None:
                 paired.add(k)
             for one in before:
@@ -613,12 +726,17 @@ def joined(founders: list[Said], flipped: list[Said]) -> tuple:
     return sites, known, lost, paired, filled
 
 
-def expected_panel(founders: list[Said], min_call_rate: float, min_maf: float) -> list:
+def expected_panel(founders: list[Said], case: dict) -> list:
     """Sites (contig, pos, ref, alt) of the panel, in order."""
-    sites, known, lost, paired, filled = joined(founders, [])
+    sites, known, lost, paired, filled = joined(founders, [], case)
+    min_call_rate = case["min_call_rate"]
     panel = []
+    names = {one.name for one in founders}
+    regions = {key: set(map(tuple, case[key][2])) for key in ("include", "exclude") if case[key]}
     for k, site in enumerate(sites):
-        if k in lost or site[3] is None or set(known[k]) != {one.name for one in founders}:
+        if k in lost or site[3] is None or set(known[k]) != names:
+            continue
+        if any((site[:2] in places) != (key == "include") for key, places in regions.items()):
             continue
         if k not in paired and any(number == k for number, _ in filled):
             continue
@@ -629,7 +747,7 @@ def expected_panel(founders: list[Said], min_call_rate: float, min_maf: float) -
         if not all(enough(known[k][one.name], min_call_rate) for one in founders):
             continue
         alt = sum(called)
-        if min(alt, 2 * len(called) - alt) / (2 * len(called)) >= min_maf:
+        if min(alt, 2 * len(called) - alt) / (2 * len(called)) >= case["min_maf"]:
             panel.append(site)
     if not panel:
         raise Refused("is left")
@@ -709,6 +827,15 @@ class Merging:
             "min_maf": rng.choice((0.0, 0.0, 0.1)),
             "threads": rng.choice((1, 1, 1, 2)),
             "genome": rng.choice(([], [], list(CONTIGS), list(CONTIGS), [CONTIGS[0]])),
+            "min_hwe_p": rng.choice((0.0, 0.00101, 0.1937)),
+            "labels": {
+                f"{name}{k}": label
+                for name in names
+                for k in range(sizes[name])
+                if (label := rng.choice(("P", "P", "P", "P", "Q", "NA"))) != "NA"
+            },
+            "include": make_mask(rng, rng.choice(("{}", "chr{}"))) if rng.random() < 0.2 else None,
+            "exclude": make_mask(rng, rng.choice(("{}", "chr{}"))) if rng.random() < 0.2 else None,
         }
 
     def check(self, case: dict, folder: Path) -> str:
@@ -728,28 +855,32 @@ class Merging:
             fasta = folder / "genome.fa"
             fasta.write_text("".join(f">chr{one}\n{genome[one]}\n" for one in genome))
         for one in said.values():
-            absent[one.name] = prepare_cohort(one, folder, case["threads"], fasta)
+            labels = case["labels"]
+            absent[one.name] = prepare_cohort(one, folder, labels, case["threads"], fasta)
         stems = {name: (folder / name / "raw", folder / f"{name}.samples.tsv") for name in said}
         tables = {one.name: folder / f"{one.name}.sites.tsv" for one in founders}
         panel = refusal = None
         try:
-            founders = in_order(founders, tables)
-            expected = expected_panel(founders, case["min_call_rate"], case["min_maf"])
+            founders = in_order(founders, tables, case)
+            expected = expected_panel(founders, case)
         except Refused as error:
             refusal = str(error)
         try:
-            build_panel(
-                tables,
-                folder / "panel.tsv",
-                folder / "counts.json",
-                exclude_contigs=[],
-                min_call_rate=case["min_call_rate"],
-                min_maf=case["min_maf"],
-                min_hwe_p=0.0,
-                genotypes={name: stems[name] for name in tables},
-                absent=absent,
-                threads=case["threads"],
-            )
+            for order, out in ((1, "panel.tsv"), (-1, "again.tsv")):
+                build_panel(
+                    dict(list(tables.items())[::order]),
+                    folder / out,
+                    folder / f"{out}.json",
+                    exclude_contigs=[],
+                    min_call_rate=case["min_call_rate"],
+                    min_maf=case["min_maf"],
+                    min_hwe_p=case["min_hwe_p"],
+                    genotypes={name: stems[name] for name in list(tables)[::order]},
+                    absent=dict(list(absent.items())[::order]),
+                    threads=case["threads"],
+                    **{key: write_mask(case[key], folder / key) for key in ("include", "exclude")},
+                )
+            assert (folder / "again.tsv").read_bytes() == (folder / "panel.tsv").read_bytes()
             panel = load_panel(folder / "panel.tsv")[0]
         except UserError as error:
             assert refusal and refusal in str(error), f"{error} ({refusal})"
@@ -788,7 +919,9 @@ class Merging:
         return "equal"
 
 
-def prepare_cohort(said: Said, folder: Path, threads: int, fasta: Path | None) -> Absent:
+def prepare_cohort(
+    said: Said, folder: Path, labels: dict, threads: int, fasta: Path | None
+) -> Absent:
     """Decode a cohort's files and check samples; what the sheet says of its absent sites."""
     cohort = said.cohort
     raw = folder / said.name / "raw"
@@ -796,7 +929,7 @@ def prepare_cohort(said: Said, folder: Path, threads: int, fasta: Path | None) -
     ingest_cohort(write_files(cohort, folder), raw, fasta=fasta, threads=threads)
     summarize_cohort(
         raw,
-        {},
+        labels,
         folder / f"{said.name}.sites.tsv",
         folder / f"{said.name}.samples.tsv",
         min_sample_call_rate=0.0,
@@ -805,10 +938,17 @@ def prepare_cohort(said: Said, folder: Path, threads: int, fasta: Path | None) -
     assert read_fam(raw)["sample"].tolist() == cohort["samples"]
     if cohort["mask"] is None:
         return Absent(cohort["absent"])
-    end, content, _ = cohort["mask"]
-    path = folder / f"{said.name}.{end}"
+    return Absent("auto", write_mask(cohort["mask"], folder / said.name))
+
+
+def write_mask(mask: tuple | None, stem: Path) -> str:
+    """Write a BED file; its path, empty for none."""
+    if mask is None:
+        return ""
+    end, content, _ = mask
+    path = stem.with_name(f"{stem.name}.{end}")
     path.write_bytes(gzip.compress(content, mtime=0) if end.endswith("gz") else content)
-    return Absent("auto", str(path))
+    return str(path)
 
 
 def listed(said: Said, place: tuple) -> bool:
@@ -845,7 +985,7 @@ def require_truth(case: dict, said: dict, panel: list, encoded: dict) -> None:
         for strand in (False, True):
             wrong[strand] = []
             for name, genotypes in encoded.items():
-                if of_three and (unseen or said[name].cohort["form"] == "plink"):
+                if of_three and (unseen or said[name].cohort["form"] in ("plink", "pgen")):
                     continue
                 told = contig in case["genome"]
                 if major and not told and said[name].covers and not listed(said[name], place):
