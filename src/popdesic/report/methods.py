@@ -281,7 +281,7 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
             f"{cite('signs')}."
         )
     maps = []
-    if any(is_drawn(path) for path in (outcome.folder / "embedding").glob("umap.*.alpha*.tsv")):
+    if any(is_drawn(path) for path in (outcome.folder / "embedding").rglob("umap.*.alpha*.tsv")):
         maps.append(f"UMAP {cite('umap')} ({embedding['umap_neighbors']} neighbours)")
     maps.append(f"principal coordinates {cite('pcoa')}")
     text += f" The geodesics were mapped by {' and '.join(maps)}."

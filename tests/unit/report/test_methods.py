@@ -186,7 +186,7 @@ def test_only_what_was_estimated_of_populations_is_described(tmp_path, about, wo
 def test_a_map_that_was_not_drawn_is_not_described(tmp_path):
     assert "mapped by UMAP" in methods(tmp_path / "a").text()
     outcome, _ = make_results(tmp_path / "b", COHORTS, ["old"], matrices=False)
-    for path in (outcome.folder / "embedding").glob("umap.*.tsv"):
+    for path in (outcome.folder / "embedding").rglob("umap.*.tsv"):
         path.unlink()
     text = describe_methods(outcome, configuration(), SECTIONS).text()
     assert "The geodesics were mapped by principal coordinates" in text
