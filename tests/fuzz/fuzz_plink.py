@@ -207,7 +207,13 @@ class Plink:
             "sites": len(first),
             "samples": len(names),
         }
-        written = [(*kept[k][:4], "0" if kept[k][4] == "." else kept[k][4]) for k in first]
+        used: dict[str, str] = {}  # a contig has the name of its first site
+        for chrom, *_ in kept:
+            used.setdefault(chrom.removeprefix("chr"), chrom)
+        written = [
+            (used[chrom.removeprefix("chr")], *rest, "0" if alt == "." else alt)
+            for chrom, *rest, alt in (kept[k] for k in first)
+        ]
         bim = "".join(map("{0[0]}\t{0[2]}\t0\t{0[1]}\t{0[4]}\t{0[3]}\n".format, written))
         assert (folder / "raw.bim").read_bytes() == bim.encode()
         known = [sex if sex in ("1", "2") else "0" for sex in sexes]

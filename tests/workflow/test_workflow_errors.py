@@ -79,13 +79,16 @@ def test_error_inside_a_job(study, cohorts):
     assert "data/north.vcf, line 3: genotype '1' of sample 'N05' is haploid" in output
     assert not (study / "logs/ingest_cohort").exists()
     (study / "data/north.vcf").write_text(cohorts[0].vcf())
-    (study / "data/northern.vcf").write_text(text)  # only the first file of a cohort is looked at
+    rows = cohorts[0].vcf().splitlines(keepends=True)
+    rows[3] = rows[3].replace("\tPASS\t.", f"\tPASS\tX={'x' * 5_000_000}")
+    rows[4] = re.sub(r"\t[^\t]*\n", "\t1\n", rows[4])  # further than the first records
+    (study / "data/northern.vcf").write_text("".join(rows))
     sheet = study / "config/cohorts.tsv"
     files = sheet.read_text().replace("data/north.vcf", "data/north.vcf,data/northern.vcf")
     sheet.write_text(files)
     output = snakemake(study, "ingest", fails=True)
     sentence = (
-        "data/northern.vcf, line 3: genotype '1' of sample 'N05' is haploid; set encode.haploid"
+        "data/northern.vcf, line 5: genotype '1' of sample 'N05' is haploid; set encode.haploid"
     )
     assert f"Error: {sentence}" in output
     assert "Traceback" not in output

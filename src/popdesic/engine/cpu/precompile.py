@@ -108,7 +108,7 @@ def decoders_of_bcf() -> None:
 
 def decoders_of_zarr() -> None:
     counters = "int64[::1], int64[::1]"
-    inputs = "int8[:, :, ::1], boolean[:, ::1], int64[::1], int64[::1]"
+    inputs = "int8[:, :, ::1], boolean[:, ::1], int64[::1], int64[::1], boolean[::1]"
     _compile(zarr_calls.decode_calls, f"({inputs}, int8[:, ::1], {counters})")
 
 
