@@ -34,7 +34,7 @@ if workflow.is_main_process and installed and installed.origin:
 if str(PACKAGES) not in sys.path:
     sys.path.insert(0, str(PACKAGES))
 
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.study.closing import last_line, quiet_interrupts, say_failure_last
 from popdesic.study.configuration import read_config
 from popdesic.study.forked_jobs import start_forks
@@ -124,13 +124,6 @@ include: "workflow/rules/auspice.smk"
 include: "workflow/rules/reorder.smk"
 include: "workflow/rules/null_model.smk"
 include: "workflow/rules/epistasis.smk"
-
-
-if COUNTED_ONCE:
-
-    include: "workflow/rules/shared_scan.smk"
-
-
 include: "workflow/rules/permutations.smk"
 include: "workflow/rules/hits.smk"
 include: "workflow/rules/report.smk"

@@ -1,4 +1,4 @@
-"""Add the non-Python parts to a wheel, in `popdesic/share` (see popdesic/io/places.py).
+"""Add the non-Python parts to a wheel, in `popdesic/share` (see popdesic/core/places.py).
 
 An editable installation does not need them: it uses the files of the checkout.
 """

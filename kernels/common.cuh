@@ -31,7 +31,7 @@
 
 #if !defined(TILE_ROWS) || !defined(BLOCK_ROWS) || !defined(STAGE_BITS) || \
     !defined(CHUNK_BYTES) || !defined(STEP_BYTES)
-#error "TILE_ROWS ... STEP_BYTES come from engine/gpu/layout.py"
+#error "TILE_ROWS ... STEP_BYTES come from engine/layout.py"
 #endif
 
 constexpr int STAGE_BYTES = STAGE_BITS / 8;
@@ -45,7 +45,7 @@ constexpr int BLOCK_TILES = BLOCK_ROWS / TILE_ROWS;
 struct Step {
     int plane_a, plane_b, multiplier, output, weight;
 };
-static_assert(sizeof(Step) == STEP_BYTES, "STEP in engine/gpu/layout.py is laid out like Step");
+static_assert(sizeof(Step) == STEP_BYTES, "STEP in engine/layout.py is laid out like Step");
 
 // A work item: its block of the result and its run of stages.
 struct Item {

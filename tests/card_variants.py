@@ -6,22 +6,13 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from cards import Card
 from launches import scan_shape
 
-from popdesic.embedding.umap_layout import DRAWS
+from popdesic.engine import genotype_plan, minplus_plan, tune_plan
 from popdesic.engine.columns import WIDTH
-from popdesic.engine.gpu import (
-    compare_plans,
-    expected_plans,
-    genotype_plans,
-    ibd_plans,
-    minplus_plans,
-    tune_plans,
-)
-from popdesic.engine.gpu import epistasis_plans as plans
-from popdesic.engine.gpu.cards import Card
-from popdesic.engine.gpu.devices import scan_kernels
-from popdesic.engine.gpu.layout import (
+from popdesic.engine.devices import scan_kernels
+from popdesic.engine.layout import (
     BAND_WARPS,
     COUNT_THREADS,
     KEEP_THREADS,
@@ -30,8 +21,12 @@ from popdesic.engine.gpu.layout import (
     SUM_WARPS,
     UMAP_THREADS,
 )
-from popdesic.engine.gpu.variants import MICRO_KERNELS, defines_of, launch_shape
 from popdesic.engine.terms import PRODUCT, SQUARED
+from popdesic.engine.variants import MICRO_KERNELS, defines_of, launch_shape
+from popdesic.epistasis import scan_plan as plans
+from popdesic.ibd import candidates_plan
+from popdesic.maps.umap_layout import DRAWS
+from popdesic.relatives import expected_plan, matches_plan
 
 #: Threads of a thread block whose kernel is not in `Compiled.threads`.
 USUAL_THREADS = 256
@@ -65,9 +60,9 @@ def variants_of(card: Card) -> list[Compiled]:
 
 def products(card: Card) -> Iterator[Compiled]:
     """Of the bit-GEMM, in all forms that are measured."""
-    for variant in tune_plans.candidates(card.device()):
+    for variant in tune_plan.candidates(card.device()):
         for terms, complete in itertools.product((SQUARED, PRODUCT), (True, False)):
-            plan, shape = tune_plans.plan_for(variant, terms, complete), launch_shape(variant)
+            plan, shape = tune_plan.plan_for(variant, terms, complete), launch_shape(variant)
             name = f"bitgemm_{variant.kernel}"
             for number, one in enumerate(plan.passes):
                 yield Compiled(
@@ -185,13 +180,13 @@ def scores(card: Card) -> Iterator[Compiled]:
 
 def paths(card: Card) -> Iterator[Compiled]:
     """Shortest paths in each number type."""
-    for dtype in minplus_plans.SHAPES:
-        shape = minplus_plans.shape_of(dtype, card.shared_bytes)
+    for dtype in minplus_plan.SHAPES:
+        shape = minplus_plan.shape_of(dtype, card.shared_bytes)
         yield Compiled(
             f"minplus {dtype}",
             "minplus/minplus",
             shape.defines,
-            {"minplus": minplus_plans.THREADS},
+            {"minplus": minplus_plan.THREADS},
             {"minplus": shape.shared_bytes},
             {"minplus": 1},
         )
@@ -218,13 +213,13 @@ def others(card: Card) -> Iterator[Compiled]:
         defines = (("COUNT_BYTES", size),)
         yield Compiled(f"populations {size}", "population/group_counts", defines, threads)
     yield Compiled("band", "compare/band", (), {"band_r2": 32 * BAND_WARPS})
-    if compare_plans.searches(device, None):
+    if matches_plan.searches(device, None):
         threads = {"scan_profiles": 32 * SCAN_WARPS, "keep_best": KEEP_THREADS}
         for planes in (1, 2, 3):
             yield Compiled(f"search {planes}", "compare/compare", (("N_PLANES", planes),), threads)
     if device.has(80):
-        for tiles in range(1, genotype_plans.MOST_TILES + 1):
-            launch = genotype_plans.plan_sums(4096, 4096, tiles, device.multiprocessors)
+        for tiles in range(1, genotype_plan.MOST_TILES + 1):
+            launch = genotype_plan.plan_sums(4096, 4096, tiles, device.multiprocessors)
             yield Compiled(
                 f"sums {tiles}",
                 "pca/sum_codes",
@@ -243,19 +238,19 @@ def others(card: Card) -> Iterator[Compiled]:
             )
         names = ("add_products", "add_combination", "add_own_products", "add_own")
         yield Compiled("columns", "pca/columns", (), dict.fromkeys(names, WIDTH * WIDTH))
-    if device.has(expected_plans.LEAST_CAPABILITY):
+    if device.has(expected_plan.LEAST_CAPABILITY):
         pairs = ("subtract_products", "divide_roots", "sum_squares", "list_close")
         yield Compiled(
             "expected kinship",
             "kinship/expected",
-            expected_plans.kinship_defines(),
-            dict.fromkeys(("expect_genotypes", *pairs), expected_plans.PAIR_THREADS)
-            | {"multiply_digits": expected_plans.PRODUCT_THREADS},
-            {"multiply_digits": expected_plans.SHARED_BYTES},
+            expected_plan.kinship_defines(),
+            dict.fromkeys(("expect_genotypes", *pairs), expected_plan.PAIR_THREADS)
+            | {"multiply_digits": expected_plan.PRODUCT_THREADS},
+            {"multiply_digits": expected_plan.SHARED_BYTES},
         )
-    if device.has(ibd_plans.LEAST_CAPABILITY):
+    if device.has(candidates_plan.LEAST_CAPABILITY):
         for bits in (128, 256):
-            shape = ibd_plans.Shape.of(bits)
+            shape = candidates_plan.Shape.of(bits)
             yield Compiled(
                 f"ibd {bits}",
                 "ibd/candidates",

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from popdesic.engine.gpu.layout import compiler_options
-from popdesic.engine.gpu.sources import read_source
+from popdesic.engine.layout import compiler_options
+from popdesic.engine.sources import read_source
 
 #: Names a library that compiles instead of the installed compiler.
 LIBRARY_VARIABLE = "POPDESIC_NVRTC"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from popdesic.embedding.pca import axes_of
-from popdesic.embedding.relationship import read_cohorts, relationship_among
+from popdesic.components.pca import axes_of
+from popdesic.components.relationship import read_cohorts, relationship_among
 
 
 def cohort_relationship(prefixes: list[Path], af: np.ndarray, threads: int = 1) -> np.ndarray:

@@ -20,13 +20,13 @@ from near_study import write_neighbors
 from random_cohorts import make_planes
 
 from popdesic.cohort.planes import load_planes
-from popdesic.embedding.further_maps import compute_further_map
-from popdesic.embedding.near_maps import write_component_neighbors
-from popdesic.embedding.umap_maps import compute_umap
-from popdesic.engine.base import Backend
+from popdesic.core.tables import write_npy, write_npz, write_table
+from popdesic.engine.backend import Backend
 from popdesic.engine.needs import layout_bytes, points_bytes, product_bytes
 from popdesic.engine.select import select_backend
-from popdesic.io.tables import write_npy, write_npz, write_table
+from popdesic.maps.further_maps import compute_further_map
+from popdesic.maps.near_maps import write_component_neighbors
+from popdesic.maps.umap_maps import compute_umap
 
 SIZES, N_SITES, NEIGHBORS, AXES = {"ann": 260, "bea": 1, "cho": 350}, 700, 12, 5
 #: Lists of maps, longer than a map's neighbours: members of the ensemble ask for more.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from reference import draw_genotypes
 
-from popdesic.engine.group_counts import GroupCounts
+from popdesic.population.count_groups import count_groups
+from popdesic.population.group_counts import GroupCounts
 
 
 def pack_filled(rng, genotypes: np.ndarray, masked: bool) -> np.ndarray:
@@ -61,7 +62,7 @@ def check_counts(backend, rng, n: int, n_sites: int, n_groups: int, missing: flo
         return group[first : first + len(part)]
 
     bits = np.packbits(used, bitorder="little").view(np.uint64)
-    found = backend.count_groups(words, bits, values, n_sites, grouping, n_groups)
+    found = count_groups(backend, words, bits, values, n_sites, grouping, n_groups)
     assert [a for a, _ in calls] == [0, *(b for _, b in calls[:-1])] and calls[-1][1] == n
     for name in ("sums", "groups", "sizes", "counts"):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name), err_msg=name)

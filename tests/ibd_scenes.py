@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.engine.ibd import Windows
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.terms import Planes
+from popdesic.ibd.candidates import Windows
+from popdesic.ibd.find_candidates import find_candidates
 
 
 def draw_pair_of_cohorts(rng, n_a: int, n_b: int, n_sites: int) -> tuple[np.ndarray, np.ndarray]:
@@ -54,8 +55,8 @@ def check_candidates(backend, rng, a: Planes, b: Planes, windows: Windows) -> in
     }
     n_found = 0
     for other in (None, b):
-        want = CpuBackend(2).candidates(a, other, windows, **limits)
-        found = backend.candidates(a, other, windows, **limits)
+        want = find_candidates(CpuBackend(2), a, other, windows, **limits)
+        found = find_candidates(backend, a, other, windows, **limits)
         for name in ("i", "j", "first", "last"):
             ours, theirs = getattr(found, name), getattr(want, name)
             assert ours.dtype == theirs.dtype == np.int32

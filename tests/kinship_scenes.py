@@ -8,11 +8,11 @@ import msprime
 import numpy as np
 
 from popdesic.cohort.encode import planes_in_memory
-from popdesic.compare import independence, kinship
-from popdesic.compare.resolution import Resolution, resolve
-from popdesic.engine.base import Backend
+from popdesic.engine.backend import Backend
 from popdesic.engine.terms import KINSHIP
 from popdesic.io.genotypes import pack_bed
+from popdesic.relatives import independence, kinship
+from popdesic.relatives.resolution import Resolution, resolve
 
 #: Crossovers per base pair and generation.
 CROSSOVERS = 1e-8

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from popdesic.engine.gpu import epistasis_plans
-from popdesic.engine.gpu.devices import Device
+from popdesic.engine.devices import Device
+from popdesic.epistasis import scan_plan
 
 #: H100 or H200, RTX 30, RTX 20: one device for each of the micro-kernels.
 HOPPER = Device(0, "H", 90, 132, 232448, 12040)
@@ -12,7 +12,7 @@ TURING = Device(0, "T", 75, 40, 65536, 12040)
 
 
 def scan_shape(
-    core: epistasis_plans.Core,
+    core: scan_plan.Core,
     order: int,
     states: int,
     *,
@@ -25,9 +25,9 @@ def scan_shape(
     apart: int = 0,
     x_states: int = 0,
     device: Device = HOPPER,
-) -> epistasis_plans.ScanShape:
+) -> scan_plan.ScanShape:
     """How `core` is compiled for a scan; operands hold one first site each."""
-    return epistasis_plans.scan_shape(
+    return scan_plan.scan_shape(
         core,
         order=order,
         states=states,

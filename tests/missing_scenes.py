@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from operands import planes_of
 
-from popdesic.compare.independence import judge_cohort, measure_variances
-from popdesic.compare.kinship import FIRST, SECOND, THIRD, king_robust, kinship_counts
-from popdesic.compare.resolution import resolve
-from popdesic.engine.base import Backend
+from popdesic.engine.backend import Backend
+from popdesic.relatives.independence import judge_cohort, measure_variances
+from popdesic.relatives.kinship import FIRST, SECOND, THIRD, king_robust, kinship_counts
+from popdesic.relatives.resolution import resolve
 
 
 def missing_by_genotype(n: int, n_sites: int, rates: tuple, seed: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from popdesic.distance.landmarks import landmarks_of_cohorts
 from popdesic.distance.neighbor_lists import join_neighbors, span_founders
 from popdesic.distance.neighbors import row_work
 from popdesic.distance.rows import Rows
-from popdesic.engine.base import Backend
+from popdesic.engine.backend import Backend
 
 
 def write_neighbors(

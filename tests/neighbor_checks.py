@@ -1,4 +1,4 @@
-"""What lists of neighbours and close pairs must be on any backend: those of all pairs."""
+"""What lists of neighbours and pairs must be on any backend: those of all pairs."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ import numpy as np
 from operands import planes_of
 from reference import draw_genotypes, nearest
 
-from popdesic.compare.kinship import king_robust, mismatching
+from popdesic.distance.find_nearest import nearest_between, nearest_points, nearest_samples
 from popdesic.distance.matrix import distances_of_counts
-from popdesic.distance.neighbors import measure_of, nearest_samples
+from popdesic.distance.nearest import Nearest
+from popdesic.distance.neighbors import measure_of
 from popdesic.distance.tiles import pairwise_counts
-from popdesic.engine.base import Backend
-from popdesic.engine.matches import NEVER, rank_key
-from popdesic.engine.nearest import Nearest, PlaneParts
-from popdesic.engine.relatives import Closeness, ClosePairs
-from popdesic.engine.screen import Screen, Screened
+from popdesic.engine.backend import Backend
+from popdesic.engine.plane_parts import PlaneParts
 from popdesic.engine.select import cpu_backend
 from popdesic.engine.terms import KINSHIP, Planes
+from popdesic.relatives.kinship import king_robust, mismatching
+from popdesic.relatives.matches import NEVER, rank_key
+from popdesic.relatives.screen import Screen, Screened
+from popdesic.relatives.screen_pairs import screen_pairs
 
 METRICS = ("euclidean", "manhattan", "ibs", "normalized")
 #: Relatives, one person and mixtures; only by mismatches; everybody.
@@ -53,9 +55,8 @@ def check_nearest(
 ) -> Nearest:
     """Neighbours of people equal those sorted out of the matrix of all pairs, byte by byte."""
     options = {"metric": metric, "missing": "pairwise"}
-    found = nearest_samples(
-        parts_of(genotypes, cuts), backend, k=k, min_called=min_called, **options
-    )
+    measure = measure_of(metric, genotypes.shape[1], min_called)
+    found = nearest_samples(backend, parts_of(genotypes, cuts), measure, k)
     counts = pairwise_counts(planes_of(genotypes), None, cpu_backend(1), **options)
     n, n_sites = genotypes.shape
     options = {"metric": metric, "n_sites": n_sites, "min_called": max(1, min_called)}
@@ -90,7 +91,7 @@ def check_between(
         for side, part in (("a", genotypes[:cut]), ("b", genotypes[cut:]))
     )
     measure = measure_of(metric, genotypes.shape[1], min_called)
-    of_a, of_b = backend.nearest_between(a, b, measure, k)
+    of_a, of_b = nearest_between(backend, a, b, measure, k)
     few = (called[:cut, cut:] < max(1, min_called)).sum()
     for found, block, sites in (
         (of_a, distances[:cut, cut:], called[:cut, cut:]),
@@ -108,7 +109,7 @@ def check_points(backend: Backend, points: np.ndarray, k: int) -> Nearest:
     squared = np.zeros((len(points), len(points)))
     for column in points.T:
         squared += np.subtract.outer(column, column) ** 2
-    found = backend.nearest_points(points, k)
+    found = nearest_points(backend, points, k)
     expected = nearest(squared, k)
     np.testing.assert_array_equal(found.index, expected)
     np.testing.assert_array_equal(found.distance, np.sqrt(np.take_along_axis(squared, expected, 1)))
@@ -128,20 +129,6 @@ def awkward_points() -> dict[str, np.ndarray]:
         "sorted": np.sort(rng.normal(size=(1500, 1)), axis=0) ** 2,
         "line": np.arange(300.0)[:, None] / 3,
     }
-
-
-def check_close(
-    backend: Backend, genotypes: np.ndarray, closeness: Closeness, cuts=()
-) -> ClosePairs:
-    """Close pairs equal those of counts of all pairs."""
-    found = backend.close_pairs(parts_of(genotypes, cuts), closeness)
-    planes = planes_of(genotypes)
-    counts = cpu_backend(1).bitgemm(planes, planes, KINSHIP)
-    rows, columns = np.nonzero(np.triu(closeness.wanted(counts), 1))
-    np.testing.assert_array_equal(found.rows, rows)
-    np.testing.assert_array_equal(found.columns, columns)
-    np.testing.assert_array_equal(found.counts, counts[:, rows, columns])
-    return found
 
 
 def wanted(counts: np.ndarray, screen: Screen) -> np.ndarray:
@@ -167,7 +154,7 @@ def check_screen(
     a, b = [held.get(x, lambda p: p)(planes_of(y)) for x, y in zip("ab", parts, strict=False)] + (
         [None] if cut is None else []
     )
-    found = backend.screen_pairs(a, b, screen, top)
+    found = screen_pairs(backend, a, b, screen, top)
     other = cpu_backend(1)
     counts = other.bitgemm(planes_of(parts[0]), planes_of(parts[-1]), KINSHIP)
     expected = wanted(counts, screen)
@@ -198,7 +185,7 @@ def check_screen(
     np.testing.assert_array_equal(found.best.index[i, rank], order[i, rank])
     assert (found.best.index[ranked == NEVER] == -1).all()
     np.testing.assert_array_equal(found.best.called[i, rank], counts[4][order[i, rank], i])
-    same = other.screen_pairs(*map(_on_host, (a, b)), screen, top)
+    same = screen_pairs(other, *map(_on_host, (a, b)), screen, top)
     for name in ("mismatches", "called", "index"):
         np.testing.assert_array_equal(getattr(found.best, name), getattr(same.best, name))
     np.testing.assert_array_equal(found.rows, same.rows)

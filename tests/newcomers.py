@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from popdesic.embedding.pca import Axes
+from popdesic.components.pca import Axes
 
 
 def plain_scores(axes: Axes, founders: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from reference import make_planes
 
-from popdesic.engine.base import infinity
+from popdesic.engine.backend import infinity
 from popdesic.engine.terms import Planes
 
 

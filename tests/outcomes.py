@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from popdesic.components.axes import AXES
+from popdesic.core.files import write_json
+from popdesic.core.tables import write_npy, write_table
 from popdesic.distance.matrix import Distances
-from popdesic.embedding.axes import AXES
-from popdesic.io.files import write_json
-from popdesic.io.tables import write_npy, write_table
 from popdesic.report.outcome import Outcome, load_outcome
 from popdesic.study.configuration import load_config
 

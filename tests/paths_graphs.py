@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from popdesic.engine.base import infinity
-from popdesic.engine.edges import Edges
+from popdesic.engine.backend import infinity
+from popdesic.geodesic.edges import Edges
 
 
 def draw_graph(

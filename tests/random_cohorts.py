@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from popdesic.cohort.encode import write_planes
+from popdesic.core.files import write_json
 from popdesic.engine.genotype_products import Calls
-from popdesic.io.files import write_json
 from popdesic.io.genotypes import pack_bed
 
 

@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 from scipy import stats
-from scipy.special import gammaln
+from scipy.special import gammaln, xlogy
 
-from popdesic.engine.base import Hits, OneHot, Partners, ScanData
-from popdesic.engine.host.interaction import interaction_costs
+from popdesic.epistasis.interaction_cpu import interaction_costs
+from popdesic.epistasis.scan_data import Hits, OneHot, Partners, ScanData
 from popdesic.epistasis.scores import lr_bits, score_tables
 
 
@@ -178,3 +178,11 @@ def scan(
         np.array([f[0] for f in found], np.int64),
         np.array([f[2] for f in found], np.int32).reshape(-1, order),
     )
+
+
+def class_information(tables: np.ndarray) -> np.ndarray:
+    """N times the mutual information of genotypes and class, in nats: float64 (n,)."""
+    tables = tables.reshape(len(tables), 2, -1).astype(np.float64)
+    parts = (tables, tables.sum(axis=1), tables.sum(axis=2), tables.sum(axis=(1, 2)))
+    cells, genotypes, classes, whole = (xlogy(n, n).reshape(len(n), -1).sum(axis=1) for n in parts)
+    return cells - genotypes - classes + whole

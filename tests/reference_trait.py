@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import reference_epistasis as epistasis
 
-from popdesic.engine.base import Hits, TraitData
-from popdesic.engine.host.trait import trait_costs
+from popdesic.epistasis.scan_data import Hits, TraitData
+from popdesic.epistasis.trait_cpu import trait_costs
 
 
 def random_trait(

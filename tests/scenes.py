@@ -8,7 +8,7 @@ import pandas as pd
 
 from popdesic.cohort.prune import pruned
 from popdesic.cohort.site_planes import site_planes
-from popdesic.embedding.relationship import alt_frequency, relationship_among
+from popdesic.components.relationship import alt_frequency, relationship_among
 from popdesic.engine.select import cpu_backend
 
 

@@ -6,7 +6,7 @@
 //           x or y is 0. For a product of genotypes without missing ones also
 //           a.b = e.e' + 2 (v.u' + u.v'): one product on tensor cores, and for every homozygote the
 //           carriers of its site.
-// Source    DESIGN section 5 ("Most sites of whole genomes are rare").
+// Source    kernels/README.md, "Rare sites".
 // Shapes    site-major planes: bit `sample` of words[site][plane][row_words] (uint32); sites, rows
 //           and columns are padded with zeros to whole squares of 512.
 // Overflow  as in common.cuh: int32 modulo 2^32, the host limits the number of sites.
@@ -16,7 +16,7 @@
 #if !defined(SQUARE_SIDE) || !defined(STATE_SHIFT) || !defined(CARRIED_GENOTYPES) || \
     !defined(SITE_THREADS) || !defined(ADDERS) || !defined(ADDER_WORDS) || !defined(TURN_SIDE) || \
     !defined(TURN_LINES)
-#error "SQUARE_SIDE ... TURN_LINES come from engine/gpu/layout.py"
+#error "SQUARE_SIDE ... TURN_LINES come from engine/layout.py"
 #endif
 
 constexpr int SIDE_WORDS = SQUARE_SIDE / 32;

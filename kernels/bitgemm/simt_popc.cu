@@ -5,8 +5,8 @@
 //               out[i][j] += W0 popc(m) + W1 popc((xu ^ xv) & m) + W2 popc(xu & xv & m)
 //           two POPC per word of 32 sites for a squared distance (W1 = 1, W2 = 4).
 //           FORM_AND, for everything else: the program of common.cuh, one POPC per product.
-// Source    DESIGN section 5; tile parameters after Binder, Low, Popovici, "A Portable GPU
-//           Framework for SNP Comparisons", section V (see engine/gpu/tune_plans.py).
+// Source    tile parameters after Binder, Low, Popovici, "A Portable GPU
+//           Framework for SNP Comparisons", section V (see engine/tune_plan.py).
 // Shapes    as in sm90_wgmma.cu; in FORM_XOR the planes are u, v and, if MASKED, c, and there is
 //           one output and no program.
 // Threads   16 x 16, 8 x 8 results each (two groups of four rows and of four columns). A thread
@@ -23,7 +23,7 @@
 #include "../common.cuh"
 
 #if !defined(BLOCKS_PER_SM) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_PARTS)
-#error "BLOCKS_PER_SM, LAUNCH_THREADS and LAUNCH_PARTS come from engine/gpu/variants.py"
+#error "BLOCKS_PER_SM, LAUNCH_THREADS and LAUNCH_PARTS come from engine/variants.py"
 #endif
 
 constexpr int SIDE = 16;                        // threads per row and column
@@ -35,7 +35,7 @@ constexpr int STAGE_STEPS = STAGE_BYTES / 4 / KC;
 constexpr int N_LOADS = N_PLANES * 2 * TILE_ROWS * KC / 4 / THREADS;   // 16-byte loads per thread
 constexpr int QUARTERS = BLOCK_TILES * BLOCK_TILES;
 static_assert(THREADS == LAUNCH_THREADS && QUARTERS == LAUNCH_PARTS,
-              "launch_shape in engine/gpu/variants.py is for another kernel");
+              "launch_shape in engine/variants.py is for another kernel");
 static_assert(N_PLANES * 2 * TILE_ROWS * KC / 4 % THREADS == 0, "KC is too small");
 
 // Row of the tile held in micro row `r` of thread `t`.

@@ -2,7 +2,8 @@
 //
 // Formula   outputs[o][i][j] += sum over the steps of o of weight * popcount(A[i] & B[j])
 //           (Program in common.cuh), for the listed 256 x 256 blocks of the result.
-// Source    DESIGN section 5. Instruction mma.sync m16n8k256 .b1 .and.popc (never .xor.popc, which
+// Source    kernels/README.md, "From terms to products".
+//           Instruction mma.sync m16n8k256 .b1 .and.popc (never .xor.popc, which
 //           Hopper emulates at a sixth of the rate).
 // Shapes    as in sm90_wgmma.cu.
 // Threads   2 x 2 B_TILES warps, 64 x 64 results each: 128 accumulators per thread. A thread block
@@ -19,7 +20,7 @@
 
 #if !defined(BLOCKS_PER_SM) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_PARTS) || \
     !defined(LAUNCH_SHARED)
-#error "BLOCKS_PER_SM ... LAUNCH_SHARED come from engine/gpu/variants.py"
+#error "BLOCKS_PER_SM ... LAUNCH_SHARED come from engine/variants.py"
 #endif
 
 constexpr int WARPS_M = 2, WARPS_N = 2 * B_TILES;
@@ -35,7 +36,7 @@ constexpr int SLOT_BYTES = (1 + B_TILES) * TILE_BYTES;
 constexpr int WIDTH = BLOCK_TILES / B_TILES, PARTS = BLOCK_TILES * WIDTH;
 static_assert(THREADS == LAUNCH_THREADS && PARTS == LAUNCH_PARTS &&
               1023 + STAGES * SLOT_BYTES <= LAUNCH_SHARED,
-              "launch_shape in engine/gpu/variants.py is for another kernel");
+              "launch_shape in engine/variants.py is for another kernel");
 
 __device__ __forceinline__ void multiply(int (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
     multiply_bits(d, a[0], a[1], a[2], a[3], b0, b1);

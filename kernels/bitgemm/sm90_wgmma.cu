@@ -2,7 +2,8 @@
 //
 // Formula   outputs[o][i][j] += sum over the steps of o of weight * popcount(A[i] & B[j])
 //           (Program in common.cuh), for the listed 256 x 256 blocks of the result.
-// Source    DESIGN section 5. Instruction wgmma.mma_async m64n256k256 .b1 .and.popc, sm_90a.
+// Source    kernels/README.md, "From terms to products".
+//           Instruction wgmma.mma_async m64n256k256 .b1 .and.popc, sm_90a.
 // Shapes    a, b packed planes (common.cuh) of a_tiles and b_tiles tiles; acc (outputs, padded
 //           rows of a, acc_columns) int32, acc_stride elements between two outputs; blocks
 //           (n_blocks, 2) int32.
@@ -22,11 +23,11 @@
 #include "../sm90.cuh"
 
 #if !defined(MOMENTS_BYTES)
-#error "MOMENTS_BYTES comes from engine/gpu/layout.py"
+#error "MOMENTS_BYTES comes from engine/layout.py"
 #endif
 
 #if !defined(LAUNCH_THREADS) || !defined(LAUNCH_PARTS) || !defined(LAUNCH_SHARED)
-#error "LAUNCH_THREADS, LAUNCH_PARTS and LAUNCH_SHARED come from engine/gpu/variants.py"
+#error "LAUNCH_THREADS, LAUNCH_PARTS and LAUNCH_SHARED come from engine/variants.py"
 #endif
 
 constexpr int CONSUMERS = 2;
@@ -42,7 +43,7 @@ constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
 
 static_assert(THREADS == LAUNCH_THREADS && BLOCK_TILES == LAUNCH_PARTS &&
               1023 + STAGES * (SLOT_BYTES + 16) <= LAUNCH_SHARED,
-              "launch_shape in engine/gpu/variants.py is for another kernel");
+              "launch_shape in engine/variants.py is for another kernel");
 
 #ifndef R2
 #define R2 0
@@ -53,7 +54,7 @@ struct Moments {
     int sum;
     float scale;
 };
-static_assert(sizeof(Moments) == MOMENTS_BYTES, "engine/gpu/compare.py writes Moments");
+static_assert(sizeof(Moments) == MOMENTS_BYTES, "engine/site_pairs_gpu.py writes Moments");
 
 __device__ __forceinline__ float squared_correlation(int product, Moments a, Moments b, int n) {
     const i64 covariance = (i64)n * product - (i64)a.sum * b.sum;

@@ -3,7 +3,7 @@
 // Formula   of the allele counts x and y of two sites, over the n samples called in both,
 //           (n sum(xy) - sum(x) sum(y))^2 / ((n sum(x^2) - sum(x)^2) (n sum(y^2) - sum(y)^2)),
 //           from counts of bits: x = u + v, with u for at least one ALT allele and v for two.
-// Source    engine/host/site_pairs.py, to the last bit: sums are integers, then one rounding each.
+// Source    engine/site_pairs_cpu.py, to the last bit: sums are integers, then one rounding each.
 // Shapes    words (n_rows, n_planes, n_words) uint64, planes u, v and, if n_planes is 3, c; ends
 //           (n_sites,) int64, one past each site's last partner, from the first row on; out
 //           (n_sites, width) float64, NaN beyond the window and where a site does not vary.
@@ -13,7 +13,7 @@
 #include "../types.cuh"
 
 #if !defined(BAND_WARPS)
-#error "BAND_WARPS comes from engine/gpu/layout.py"
+#error "BAND_WARPS comes from engine/layout.py"
 #endif
 
 constexpr u32 ALL_LANES = 0xFFFFFFFFu;

@@ -4,7 +4,7 @@
 // Formula   matches[q][i] = sum over genotype classes of popcount(Q[q] & D[i]), called likewise;
 //           key = floor((called - matches) * 2^20 / called) << 40 | i. Keys below `limit[q]` are
 //           appended to the candidates of the query, of which `keep_best` keeps the k smallest.
-// Source    FastID identity search (DESIGN section 5). Instruction mma.sync m16n8k256 .b1
+// Source    FastID identity search (Ricke 2017, IEEE HPEC). Instruction mma.sync m16n8k256 .b1
 //           .and.popc.
 // Shapes    words (n_profiles, N_PLANES, row_words) uint64, row_words even; N_PLANES 1: one bit per
 //           site (has the allele or not), 2: u, v, 3: u, v, c. queries (letters, 32, query_words)
@@ -27,7 +27,7 @@
     !defined(SCAN_WARPS) || !defined(KEEP_THREADS) || !defined(INDEX_BITS) || \
     !defined(SHARE_BITS) || !defined(QUERY_BITS) || !defined(SELECT_COLUMNS) || \
     !defined(SELECT_ROWS)
-#error "QUERIES ... SELECT_ROWS come from engine/gpu/layout.py"
+#error "QUERIES ... SELECT_ROWS come from engine/layout.py"
 #endif
 
 constexpr int QUERY_TILES = QUERIES / 8;

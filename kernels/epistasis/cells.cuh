@@ -21,7 +21,7 @@
 //           `Bound` takes one line, `CloseBound` the smaller of two.
 //           Mutual information: cost = -N I >= -sum n KL(k/n || r), for any r. K2: a cell costs at
 //           least its share of that and a line in n, occupied + person n where n >= 1 (K2Terms of
-//           engine/gpu/epistasis_bound.py): the sum over cells counts `occupied` for each empty cell,
+//           epistasis/bound.py): the sum over cells counts `occupied` for each empty cell,
 //           and `need` contains it for all cells, and the rest. A table whose bound is above the K-th
 //           best cost cannot be among the best.
 //           Where both classes share a word, r = w0 / (w0 + w1) with small integers: the excess
@@ -30,21 +30,21 @@
 //           the 1 avoids a division by 0; it is what an empty cell is counted by, and `steep`
 //           contains what it makes of other cells at most.
 //           float32: all terms of a sum are positive, so the error is relative, below 70 of 2^-24:
-//           SLACK of engine/gpu/epistasis_bound.py, which `steep` contains, is 128 of them.
+//           SLACK of epistasis/bound.py, which `steep` contains, is 128 of them.
 //
 // Interaction  INTERACTION = 1: the value is that of the mutual information I of all sites and the
 //           phenotype, and a table passes if value >= need + offset, offset the largest I of one
-//           site fewer: LR / 2 <= I - offset (bound 1 of engine/host/interaction.py, which has the
+//           site fewer: LR / 2 <= I - offset (bound 1 of epistasis/interaction_cpu.py, which has the
 //           proof). Where genotypes are missing offset is 0 here; `bound_records` computes it from
 //           the table's own cells.
 //
-// Trait     TRAIT = 1 (engine/host/trait.py): a cell holds people and the sum of their levels in the
+// Trait     TRAIT = 1 (epistasis/trait_cpu.py): a cell holds people and the sum of their levels in the
 //           places of controls and cases (so WIDE = 1), s = sum - ZERO_LEVEL n, and a pair passes if
 //           sum s^2 / n >= need + offset, offset that of the better site alone.
 //
 // Missing   STATES = 3: the third stored state is 'missing'. Its products are counted like those of
-//           the other two, so that the derived cells hold samples called at every site
-//           (DESIGN section 8, step 2). X_STATES = 3, STATES = 2: x alone has missing genotypes.
+//           the other two, so that the derived cells hold only samples called at every
+//           site. X_STATES = 3, STATES = 2: x alone has missing genotypes.
 //           Its part 'missing' is counted in order to be subtracted: with the people that x lacks
 //           left out, tables of three sites follow from margins as those without missing genotypes.
 //           COLUMN_STATES = 3, STATES = 2: pairs whose first site alone has missing genotypes. Each
@@ -64,19 +64,19 @@
 #include "../types.cuh"
 
 #if !defined(RECORD_SITES) || !defined(LEVEL_BITS) || !defined(ZERO_LEVEL)
-#error "RECORD_SITES, LEVEL_BITS and ZERO_LEVEL come from engine/gpu/layout.py"
+#error "RECORD_SITES, LEVEL_BITS and ZERO_LEVEL come from engine/layout.py"
 #endif
 #if !defined(INTERACTION) || !defined(TRAIT) || (TRAIT && !(APART && INTERACTION))
-#error "INTERACTION and TRAIT come from engine/gpu/epistasis_plans.py"
+#error "INTERACTION and TRAIT come from epistasis/scan_plan.py"
 #endif
 #if !defined(WIDE) || !defined(APART) || (APART && !WIDE)
-#error "WIDE and APART come from engine/gpu/epistasis_plans.py"
+#error "WIDE and APART come from epistasis/scan_plan.py"
 #endif
 #if !defined(COLUMN_STATES) || COLUMN_STATES < STATES
-#error "COLUMN_STATES comes from engine/gpu/epistasis_plans.py"
+#error "COLUMN_STATES comes from epistasis/scan_plan.py"
 #endif
 #if !defined(MARGINS_Y) || !defined(MARGINS_Z) || !defined(RECORD_WORDS)
-#error "MARGINS_Y, MARGINS_Z and RECORD_WORDS come from engine/gpu/epistasis_plans.py"
+#error "MARGINS_Y, MARGINS_Z and RECORD_WORDS come from epistasis/scan_plan.py"
 #endif
 
 // A weighted sum of the samples of a cell: bytes of cases, then of controls; WIDE: floats.
@@ -210,7 +210,7 @@ struct MarginsZ {
 };
 // Counts of them in shared memory, padded so that 8 sites lie in different banks.
 static_assert(MARGINS_Y >= STATES * STATES + 2 * STATES + 1 && MARGINS_Z >= STATES * STATES + STATES,
-              "MARGINS in engine/gpu/epistasis_plans.py are too small");
+              "MARGINS in epistasis/scan_plan.py are too small");
 
 // Calls visit(index, count) for the 9 cells of y and z, index = first + 3 y + z. cell[s][t]:
 // counted; y[s], z[t]: all samples with y in s, z in t; other: all with y in no stored state.

@@ -2,7 +2,7 @@
 // of the combinations that the bounds do not rule out.
 //
 // words     (n_sites, PLANES, n_words) u32 of one phenotype class: one bit per sample (OneHot of
-//           engine/base.py, viewed as 32-bit words).
+//           engine/backend.py, viewed as 32-bit words).
 // Rows      Packed planes are [stage][row][chunk], 8 STATES rows for 8 sites (site_of, state_of;
 //           scan.cuh). Segments of the depth as in parts.cuh.
 // Compact   without atomics: planes are also stored sample-major, (n_samples, row_words) u32, so that
@@ -17,7 +17,7 @@
 #include "parts.cuh"
 
 #if !defined(STEP_BITS) || !defined(COMPACT_ROWS) || !defined(TRANSPOSED_WORDS)
-#error "STEP_BITS, COMPACT_ROWS and TRANSPOSED_WORDS come from engine/gpu/layout.py"
+#error "STEP_BITS, COMPACT_ROWS and TRANSPOSED_WORDS come from engine/layout.py"
 #endif
 
 constexpr int STAGE_STEPS = STAGE_BITS / STEP_BITS;
@@ -356,7 +356,7 @@ __device__ __forceinline__ Cells read_cell(const u32* cells, int i) {
 #endif
 }
 
-// Rules for partners that need the table (engine/base.py, Partners): the squared correlation of two
+// Rules for partners that need the table (engine/backend.py, Partners): the squared correlation of two
 // sites whose states vary in steps of step_i and step_j; middle: their heterozygotes.
 struct Correlation {
     const signed char* middle;  // of all sites, or null: no limit
@@ -396,7 +396,7 @@ struct Correlation {
 
 #if !INTERACTION
 // score_records: costs[i], the exact cost of record i: sum over its cells of total[n] - part[n0] -
-// part[n1], minus the same of one cell with all its samples (engine/base.py, ScanData); the largest
+// part[n1], minus the same of one cell with all its samples (engine/backend.py, ScanData); the largest
 // int64 if its sites may not be combined. One thread per record; int64, so that sums are exact in
 // any order.
 extern "C" __global__ void score_records(const u32* records, i64 n_records, Correlation limit,
@@ -417,7 +417,7 @@ extern "C" __global__ void score_records(const u32* records, i64 n_records, Corr
 }
 #elif !TRAIT
 // The bounds of LR / 2 of one record of SITES sites, in nats (bounds 1 and 2 of
-// engine/host/interaction.py; the latter in BOOST's form, with one normaliser); -1 if it is below
+// epistasis/interaction_cpu.py; the latter in BOOST's form, with one normaliser); -1 if it is below
 // `need`. Margins: pairs of sites (3; of two sites none), then single ones.
 template <int SITES>
 __device__ double bound_of(const u32* record, const i64* total, const i64* part, double unit,
@@ -523,7 +523,7 @@ extern "C" __global__ void sum_levels(const u32* words, const u32* slices, u32* 
     if (lane == 0) sums[row] = sum;
 }
 
-// bound_records: bounds[i], T / 2 of record i (engine/host/trait.py) and a rounding error; -1 if that
+// bound_records: bounds[i], T / 2 of record i (epistasis/trait_cpu.py) and a rounding error; -1 if that
 // is below `need` or its sites may not be combined. One thread per record.
 extern "C" __global__ void bound_records(const u32* records, i64 n_records, Correlation limit,
                                          int n_cells, double variance, double need, double* bounds) {

@@ -21,7 +21,7 @@
 
 #if !defined(LAUNCH_Z_SITES) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_SHARED) || \
     !defined(LAUNCH_SCRATCH) || !defined(CHUNK) || !defined(HELD)
-#error "LAUNCH_Z_SITES ... CHUNK come from engine/gpu/epistasis_plans.py"
+#error "LAUNCH_Z_SITES ... CHUNK come from epistasis/scan_plan.py"
 #endif
 
 constexpr int WARPS = 8, Z_WARPS = 2, Y_GROUPS = 2;  // groups of 8 sites of y of one warp
@@ -34,7 +34,7 @@ static_assert(!HELD || (ORDER == 3 && X_STATES == 3 && !APART), "nothing to hold
 constexpr int PAIRS = N_ACC / CELLS / PRODUCTS;         // combinations of one thread
 constexpr int Z_GROUPS = PAIRS / 2 / Y_GROUPS;          // groups of 8 sites of z of one warp
 constexpr int Z_SITES = Z_GROUPS * 8 * Z_WARPS;         // of one item
-static_assert(Z_SITES == LAUNCH_Z_SITES, "z_sites in engine/gpu/epistasis_plans.py differs");
+static_assert(Z_SITES == LAUNCH_Z_SITES, "z_sites in epistasis/scan_plan.py differs");
 constexpr int TABLE_Z = STATES == 2 ? 64 : 32;          // of one item of triples
 constexpr int N_TILES = COLUMN_STATES * Z_GROUPS;              // blocks of 8 columns of one warp
 constexpr int AT_ONCE = UNROLL;                         // scored together, to hide latency
@@ -164,7 +164,7 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
 
 #if ORDER == 3 && BY_STATE
 constexpr int SCRATCH_WORDS = PAIRS * (HELD ? 1 : WORDS * CELLS + 1) * 32;  // of one warp
-static_assert(WARPS * SCRATCH_WORDS == LAUNCH_SCRATCH, "engine/gpu/epistasis_plans.py differs");
+static_assert(WARPS * SCRATCH_WORDS == LAUNCH_SCRATCH, "epistasis/scan_plan.py differs");
 #endif
 
 #if ORDER == 3 && HELD

@@ -2,7 +2,7 @@
 //
 // Formula   known[y][z] = N I(yz; class) in nats = whole - sum over the nine cells of total[n0 + n1] -
 //           part[n0] - part[n1], whole the same of one cell with all samples; total and part are the
-//           fixed-point tables of n ln n (engine/base.py, ScanData), `unit` nats a little less than
+//           fixed-point tables of n ln n (engine/backend.py, ScanData), `unit` nats a little less than
 //           theirs, which also covers the rounding of sums with it.
 // Shapes    known float (rows of sites, known_pitch), indexed from site 0; tables as `pair_counts` of
 //           the including core reads them. Sites without missing genotypes.

@@ -10,7 +10,7 @@
 // Shared    cp.async pipeline of STAGES slots with the rows of y and z (POPC: one slot, filled
 //           between two barriers, because a stage takes 32 000 cycles to compute); counts of a
 //           chunk of combinations; triples: MARGIN_SETS sets of margins. On devices with little
-//           shared memory (engine/gpu/epistasis_forms.py) there is one set, behind another barrier,
+//           shared memory (epistasis/forms_plan.py) there is one set, behind another barrier,
 //           and with STASH_IN_SLOTS the counts lie in slots that are free while a warp scores: all
 //           of them for pairs; for triples the last one, which `start` leaves empty.
 // Overflow  as in sm90_deep.cu.
@@ -37,7 +37,7 @@ constexpr int MARGINS_AT =
 static_assert(THREADS == LAUNCH_THREADS &&
               1023 + MARGINS_AT + MARGIN_SETS * MARGIN_COUNTS * (int)sizeof(Count) +
                       SCRATCH_SHARED * LAUNCH_SCRATCH * 4 <= LAUNCH_SHARED,
-              "scan_shape in engine/gpu/epistasis_plans.py is for another kernel");
+              "scan_shape in epistasis/scan_plan.py is for another kernel");
 static_assert(!STASH_IN_SLOTS || ORDER == 2 || !BY_STATE,
               "stages are on their way while the first phases score");
 constexpr int FRAGMENTS = Y_GROUPS * STATES / 2;  // of 16 rows, of one warp

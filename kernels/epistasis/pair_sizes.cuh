@@ -1,5 +1,5 @@
 // pair_sizes: how many samples pairs of sites have in common, to choose how blocks of them are
-// counted (engine/gpu/epistasis_crowds.py).
+// counted (epistasis/crowds_gpu.py).
 //
 // Formula   largest[y / TILE_SITES][z / BLOCK_SITES] = most samples of one class, of all y < z of the
 //           block: in a pair of stored states, and in any of the nine cells.
@@ -12,7 +12,7 @@
 #pragma once
 
 #if !defined(BLOCK_SITES) || !defined(TILE_SITES)
-#error "BLOCK_SITES and TILE_SITES come from engine/gpu/layout.py"
+#error "BLOCK_SITES and TILE_SITES come from engine/layout.py"
 #endif
 static_assert(BLOCK_SITES == 32, "a warp has a block of z");
 

@@ -32,20 +32,20 @@
 #include "../types.cuh"
 
 #if !defined(PARTS_IN_A_ROW) || !defined(PARTS_OF_FIRST) || !defined(PARTS_OF_SECOND)
-#error "PARTS_IN_A_ROW, PARTS_OF_FIRST and PARTS_OF_SECOND come from engine/gpu/layout.py"
+#error "PARTS_IN_A_ROW, PARTS_OF_FIRST and PARTS_OF_SECOND come from engine/layout.py"
 #endif
 #if !defined(SEGMENTS)
-#error "SEGMENTS comes from engine/gpu/epistasis_plans.py"
+#error "SEGMENTS comes from epistasis/scan_plan.py"
 #endif
 
 #if !defined(X_STATES) || !defined(PLANES) || X_STATES < STATES || PLANES < X_STATES
-#error "X_STATES and PLANES come from engine/gpu/epistasis_plans.py"
+#error "X_STATES and PLANES come from epistasis/scan_plan.py"
 #endif
 
 constexpr int ALONE = X_STATES == 3 ? 2 : 0;    // parts of missing genotypes
 constexpr int PARTS_OF_X = SEGMENTS / 2;
 static_assert(TRAIT || PARTS_OF_X == (JOINT == 2 ? ALONE + 2 * PARTS_IN_A_ROW : X_STATES),
-              "segments_of in engine/gpu/epistasis_plans.py counts other parts");
+              "segments_of in epistasis/scan_plan.py counts other parts");
 
 // The stored states of one x in the order in which the depth holds them.
 __device__ __forceinline__ int stored_state(int index) {

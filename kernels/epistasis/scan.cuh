@@ -1,5 +1,5 @@
 // scan: what all cores of the epistasis scans share: their parameters, and the margins from which
-// uncounted cells follow (DESIGN section 8, steps 2 and 4).
+// uncounted cells follow (cells.cuh).
 //
 // Rows      8 rows of state 0 of 8 sites, then 8 of their state 1 (and of 2, missing); packed tiles
 //           hold 64 sites. A thread that holds the count of one state in some row and column holds,
@@ -22,7 +22,7 @@
 #include "parts.cuh"
 
 #if !defined(TILE_SITES) || !defined(STEP_BITS) || !defined(STAGE_BITS) || !defined(SCAN_BYTES)
-#error "TILE_SITES, STEP_BITS, STAGE_BITS and SCAN_BYTES come from engine/gpu/layout.py"
+#error "TILE_SITES, STEP_BITS, STAGE_BITS and SCAN_BYTES come from engine/layout.py"
 #endif
 
 struct Scan {
@@ -39,7 +39,7 @@ struct Scan {
     int first_column, end_of_columns;
     const u8* columns;
 };
-static_assert(sizeof(Scan) == SCAN_BYTES, "SCAN in engine/gpu/layout.py is laid out like Scan");
+static_assert(sizeof(Scan) == SCAN_BYTES, "SCAN in engine/layout.py is laid out like Scan");
 
 __device__ __forceinline__ Count all_samples(const Scan& scan) {
     return count_of(scan.controls, scan.cases);

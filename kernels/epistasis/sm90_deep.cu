@@ -30,7 +30,7 @@
 
 #if !defined(LAUNCH_Z_SITES) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_SHARED) || \
     !defined(LAUNCH_SCRATCH)
-#error "LAUNCH_Z_SITES ... LAUNCH_SCRATCH come from engine/gpu/epistasis_plans.py"
+#error "LAUNCH_Z_SITES ... LAUNCH_SCRATCH come from epistasis/scan_plan.py"
 #endif
 
 constexpr int BUFFERS = 2;
@@ -50,7 +50,7 @@ static_assert(THREADS == LAUNCH_THREADS && BUFFERS * TILES * TILE_WORDS == LAUNC
               1023 + STAGES * SLOT_BYTES<Z_SITES> + 2 * MARGIN_COUNTS * (int)sizeof(Count) +
                       Slots::BARRIER_BYTES + 2 * BUFFERS * 8
                   <= LAUNCH_SHARED,
-              "scan_shape in engine/gpu/epistasis_plans.py is for another kernel");
+              "scan_shape in epistasis/scan_plan.py is for another kernel");
 
 // A lane's part of 8 sites of y in state s and 8 sites of z: LANE_WORDS of a tile, the states
 // of z one after the other, two sites of z each.

@@ -25,7 +25,7 @@
 #include "sm90_mainloop.cuh"
 
 #if !defined(LAUNCH_Z_SITES) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_SHARED)
-#error "LAUNCH_Z_SITES ... LAUNCH_SHARED come from engine/gpu/epistasis_plans.py"
+#error "LAUNCH_Z_SITES ... LAUNCH_SHARED come from epistasis/scan_plan.py"
 #endif
 
 constexpr int HALVES = 2, COUNTER_WARPS = 4 * HALVES, SCORER_WARPS = 16;
@@ -41,17 +41,17 @@ static_assert(TRIPLES % 2 == 0, "the first one of each scorer is of an even site
 constexpr int HALF_WORDS = ORDER == 3 ? 4 * PAIRS * 2 * CELLS * 32 : 0;
 constexpr int MARGIN_COUNTS = ORDER == 3 ? Y_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
 static_assert(!APART && STATES == 2 && X_STATES == 2 && COLUMN_STATES == 2 && (ORDER == 3 || TABLE),
-              "choose_core in engine/gpu/epistasis_plans.py takes another core");
+              "choose_core in epistasis/scan_plan.py takes another core");
 static_assert(THREADS == LAUNCH_THREADS && (Z_SITES == 64 || (Z_SITES == 32 && ORDER == 3)) &&
               1023 + STAGES * SLOT_BYTES<Z_SITES> + HALVES * HALF_WORDS * 4 +
                       2 * HALVES * MARGIN_COUNTS * (int)sizeof(Count) + Slots::BARRIER_BYTES +
                       2 * HALVES * 8
                   <= LAUNCH_SHARED,
-              "scan_shape in engine/gpu/epistasis_plans.py is for another kernel");
+              "scan_shape in epistasis/scan_plan.py is for another kernel");
 
 // Behind the margins of a site: what x and it say about the phenotype (OFFSETS).
 constexpr int KNOWN_Y = STATES * STATES + 2 * STATES + 1, KNOWN_Z = STATES * STATES + STATES;
-static_assert(KNOWN_Y < MARGINS_Y && KNOWN_Z < MARGINS_Z, "MARGINS in engine/gpu/epistasis_plans.py");
+static_assert(KNOWN_Y < MARGINS_Y && KNOWN_Z < MARGINS_Z, "MARGINS in epistasis/scan_plan.py");
 __device__ __forceinline__ float& known_in(const Count* at) {
     return *reinterpret_cast<float*>(const_cast<Count*>(at));
 }

@@ -4,7 +4,7 @@
 // Formula   x[w] = popcount(z_i & v_j) + popcount(v_i & z_j) over window w, z genotype 0 and v
 //           genotype 2, called sites only. A window is good if x[w] <= tolerance; a maximal run of
 //           good windows of one contig with right[last] - left[first] >= least is written out.
-// Source    `engine.ibd`: every such run holds `depth` probes in a row, so x is computed at the
+// Source    `ibd.candidates`: every such run holds `depth` probes in a row, so x is computed at the
 //           probes alone, and a run is walked by the thread that finds so many good.
 // Shapes    packed windows (n_windows, PARTS, pitch, 8) u32, pitch a multiple of IBD_SIDE: 4 words
 //           of z, 4 of v of PART_SITES sites; probes (n_probes): window, reach, stop, fresh of
@@ -31,7 +31,7 @@
 
 #if !defined(IBD_SIDE) || !defined(IBD_WARP_SIDE) || !defined(IBD_QUEUE) || \
     !defined(PART_SITES) || !defined(PACK_THREADS)
-#error "IBD_SIDE ... PACK_THREADS come from engine/gpu/layout.py"
+#error "IBD_SIDE ... PACK_THREADS come from engine/layout.py"
 #endif
 
 constexpr int WARPS_A_SIDE = IBD_SIDE / IBD_WARP_SIDE, WARPS = WARPS_A_SIDE * WARPS_A_SIDE;

@@ -2,7 +2,7 @@
 //
 // Formula   kinship(i, j) = sum r_i r_j / (4 sum s_i s_j) over sites, with r = g - 2 mu and
 //           s = sqrt(mu (1 - mu)); both are 0 where mu is outside a range, and where g is missing.
-// Source    Conomos et al. 2016, AJHG 98:127-148; the whole numbers of engine/expected.py, so the same
+// Source    Conomos et al. 2016, AJHG 98:127-148; the whole numbers of relatives/expected.py, so the same
 //           bytes as on the CPU.
 // Shapes    genotypes int8 (n_sites, n), coefficients float64 (n_sites, n_axes), basis float64
 //           (n_axes, n); digits int8 (2, 2, n_padded, row_bytes), sites of a person side by side: r
@@ -26,7 +26,7 @@
 
 #if !defined(PAIR_SIDE) || !defined(PAIR_STAGES) || !defined(PAIR_DEPTH) || !defined(RESIDUAL_BITS) || \
     !defined(SPREAD) || !defined(SQUARE_BITS) || !defined(MOST_KINSHIP)
-#error "PAIR_SIDE ... MOST_KINSHIP come from engine/gpu/layout.py and the launch"
+#error "PAIR_SIDE ... MOST_KINSHIP come from engine/layout.py and the launch"
 #endif
 
 constexpr int PITCH = PAIR_DEPTH + 16;              // bytes of a row of a stage

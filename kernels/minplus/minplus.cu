@@ -28,7 +28,7 @@
 //
 // Pruning. Where floors are given, a run of 32 k is skipped for a tile if
 //   floor_p[k run][tile of i] + floor_q[k run][tile of j] >= ceil_c[tile of i][tile of j]:
-// no sum of that run can be below any entry of the tile (DESIGN section 7; exact in floats too,
+// no sum of that run can be below any entry of the tile (exact in floats too,
 // because rounding is monotone). Tiles are 128 x 128, whatever BM and BN are.
 
 #include "../ptx.cuh"
@@ -38,10 +38,10 @@
     !defined(TURN_SIDE) || !defined(BASE) || !defined(NUMBER_INT32) || \
     !defined(NUMBER_FLOAT32) || !defined(NUMBER_FLOAT64) || !defined(LARGEST_INT32) || \
     !defined(LARGEST_INT64)
-#error "BOUND_TILE ... LARGEST_INT64 come from engine/gpu/layout.py"
+#error "BOUND_TILE ... LARGEST_INT64 come from engine/layout.py"
 #endif
 #if !defined(MAX_RUNS) || !defined(SLOTS) || !defined(DEPTH)
-#error "MAX_RUNS, SLOTS and DEPTH come from engine/gpu/minplus_plans.py"
+#error "MAX_RUNS, SLOTS and DEPTH come from engine/minplus_plan.py"
 #endif
 
 #if NUMBER == NUMBER_INT32

@@ -8,7 +8,7 @@
 //           first by difference <= limit * called in float32, with limits rounded up. The distance
 //           of matches is a whole number, floor(mismatches * 2^SHARE_BITS / called), from counts of
 //           KINSHIP; pairs below `least_called` are none.
-// Source    DESIGN sections 5 and 6.
+// Source    kernels/README.md, "Nearest people and close relatives".
 // Shapes    see sums.cuh and lists.cuh; people of rows first_row + i, of columns first_column + j;
 //           pairs of one band count (lists.cuh), where the tile is a block's `own` those i < j.
 //           sides: whose lists the pairs are offered to, 1 those of the rows, 2 of the columns.
@@ -26,7 +26,7 @@
 #if !defined(FORM) || !defined(FORM_ROOT) || !defined(FORM_RATIO) || !defined(FORM_SHARES) || \
     !defined(FORM_POINTS) || !defined(FORM_MATCHES) || !defined(SHARE_BITS) ||                  \
     !defined(FILTER_THREADS) || !defined(FILTER_ROWS)
-#error "FORM comes with the launch, FORM_ROOT ... FILTER_ROWS from engine/gpu/layout.py"
+#error "FORM comes with the launch, FORM_ROOT ... FILTER_ROWS from engine/layout.py"
 #endif
 
 struct Form {

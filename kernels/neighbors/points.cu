@@ -2,7 +2,7 @@
 //
 // Formula   squared = sum over d of (x[i][d] - x[j][d])^2, float64, in the order of d, each
 //           operation rounded once. A pair is judged first by the same sum in float32 over points
-//           that were centred and scaled to norms of at most 1 (`engine.nearest.Scaled`), against
+//           that were centred and scaled to norms of at most 1 (`distance.nearest.Scaled`), against
 //           limits that allow for its rounding.
 // Shapes    points (n, m) float64; turned (m, pitch) float32; lists.cuh for the rest.
 // Threads   256, 8 x 8 pairs each: a thread block judges 128 x 128 pairs. FP32 bound: two
@@ -12,7 +12,7 @@
 #include "lists.cuh"
 
 #if !defined(POINT_TILE) || !defined(POINT_DEPTH) || !defined(POINT_SIDE)
-#error "POINT_TILE ... POINT_SIDE come from engine/gpu/layout.py"
+#error "POINT_TILE ... POINT_SIDE come from engine/layout.py"
 #endif
 
 // pairs of a thread along each side: two runs of 4, half a tile apart

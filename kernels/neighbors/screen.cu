@@ -6,7 +6,7 @@
 //           <= 4 min(het_a, het_b) * below (kinship), or mismatches <= same * called (one person),
 //           or absent <= most_absent * called and mismatches > mismatch * called (a mixture), and
 //           called >= least_related. The first two are widened by SCREEN_SLACK.
-// Source    engine/host/pair_screen.py, operation by operation.
+// Source    relatives/screen_cpu.py, operation by operation.
 // Shapes    see sums.cuh; found (capacity) of Pair, in any order; more are counted and dropped. Pairs
 //           of the rows first ... last - 1; `own`: of a block with itself, those i < j. `few`: pairs
 //           with fewer than least_matched sites.
@@ -17,7 +17,7 @@
 #include "sums.cuh"
 
 #if !defined(FILTER_THREADS) || !defined(FILTER_ROWS) || !defined(PAIR_BYTES)
-#error "FILTER_THREADS ... PAIR_BYTES come from engine/gpu/layout.py"
+#error "FILTER_THREADS ... PAIR_BYTES come from engine/layout.py"
 #endif
 static_assert(N_OUTPUTS == 5, "the counts of KINSHIP");
 
@@ -26,7 +26,7 @@ constexpr double SCREEN_SLACK = 1e-9;
 struct Pair {
     int row, column, counts[N_OUTPUTS], unused;
 };
-static_assert(sizeof(Pair) == PAIR_BYTES, "PAIR of engine/gpu/layout.py");
+static_assert(sizeof(Pair) == PAIR_BYTES, "PAIR of engine/layout.py");
 
 extern "C" __global__ void __launch_bounds__(FILTER_THREADS)
 screen_counts(const int* acc, const i64* total, i64 slot_stride, i64 pitch, const int* plan,

@@ -11,7 +11,7 @@
 
 #if !defined(SUM_STAGE) || !defined(SUM_STEP) || !defined(SUM_WARPS) || !defined(SUM_ROWS) || \
     !defined(SUM_DIGITS) || !defined(TILES)
-#error "SUM_STAGE ... SUM_DIGITS come from engine/gpu/layout.py, TILES from the launch"
+#error "SUM_STAGE ... SUM_DIGITS come from engine/layout.py, TILES from the launch"
 #endif
 
 constexpr int COLUMNS = 8 * TILES;

@@ -1,6 +1,6 @@
 // columns: inner products and combinations of long columns in float64, in the CPU's order of sums.
 //
-// Source    engine/columns.py; engine/host/column_sums.py has the same sums.
+// Source    engine/columns.py; engine/column_sums_cpu.py has the same sums.
 // Shapes    W = GRAM_WIDTH: blocks float64 (n, W); sums float64 (n_parts, W, W); shares (W, W).
 //           Narrow blocks (b, n, NARROW) of add_own_products and add_own, which take columns with
 //           those of the same number: sums (b, n_parts, NARROW); shares (b, NARROW).
@@ -13,7 +13,7 @@
 #include "../types.cuh"
 
 #if !defined(GRAM_WIDTH) || !defined(GRAM_ROWS) || !defined(NARROW)
-#error "GRAM_WIDTH, GRAM_ROWS and NARROW come from engine/gpu/layout.py"
+#error "GRAM_WIDTH, GRAM_ROWS and NARROW come from engine/layout.py"
 #endif
 
 constexpr int GRAM_STEP = 64;  // rows in shared memory

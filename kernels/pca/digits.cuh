@@ -5,7 +5,7 @@
 #include "../types.cuh"
 
 #if !defined(SUM_DIGITS)
-#error "SUM_DIGITS comes from engine/gpu/layout.py"
+#error "SUM_DIGITS comes from engine/layout.py"
 #endif
 
 __device__ __forceinline__ int place_in_word(int item) {

@@ -13,7 +13,7 @@
 //
 // add_sites
 // Formula   totals[state][site] += samples order[begin] ... order[end - 1] with that state, 0: ref
-// Source    bit-sliced counters, as in engine/host/plane_counts.py: bit b of counter k is bit k of the
+// Source    bit-sliced counters, as in population/plane_counts_cpu.py: bit b of counter k is bit k of the
 //           count of site b
 // Shapes    words (n_samples, n_planes, n_words) u32, 32 sites a word; order (n); pieces (n_pieces, 3):
 //           begin, end and the address of totals, int (3, 32 n_words), of the piece's group.
@@ -31,7 +31,7 @@
 #include "../types.cuh"
 
 #if !defined(COUNT_THREADS) || !defined(COUNT_LEVELS) || !defined(COUNT_BYTES)
-#error "COUNT_THREADS ... COUNT_BYTES come from engine/gpu/layout.py and the launch"
+#error "COUNT_THREADS ... COUNT_BYTES come from engine/layout.py and the launch"
 #endif
 
 constexpr u32 ALL = ~0u;

@@ -1,6 +1,6 @@
 // density: what densMAP adds to an epoch of UMAP, in integers and single operations of IEEE float64.
 //
-// Formula   `engine/host/umap_epoch.py`, in the order of an epoch:
+// Formula   `maps/umap_epoch_cpu.py`, in the order of an epoch:
 //           sum_spreads      sums[i] += phi, phi d2 over all edges of i
 //           measure_radii    radii and their logarithms; sums over all points; clears `sums`
 //           weigh_radii      P and Q of each point, by mean and slope that the host computes

@@ -3,7 +3,7 @@
 // add_forces
 // Formula   sums[i] += sum over active edges (i, j) of
 //               -2 clip(A(d2) (y_i - y_j)) + sum over draws r of clip(R(d2) (y_i - y_r))
-//           `engine/host/umap_epoch.py` has the formulas, units and limits; each operation here is
+//           `maps/umap_epoch_cpu.py` has the formulas, units and limits; each operation here is
 //           one of its own.
 // Source    McInnes, Healy and Melville 2018, section 4.2; SplitMix64 (Steele et al. 2014).
 // Shapes    points int2 (n); heads, ends int32 (n_edges), edges in the order of their heads; shares

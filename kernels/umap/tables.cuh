@@ -1,5 +1,5 @@
 // tables: functions of squared distance by interpolation, and sums over the edges of a point, for the
-// kernels of maps. `engine/host/umap_epoch.py` has the formulas, units and limits.
+// kernels of maps. `maps/umap_epoch_cpu.py` has the formulas, units and limits.
 
 #pragma once
 
@@ -9,7 +9,7 @@
     !defined(SHARE_BITS) || !defined(STEP_BITS) || !defined(SPREAD_BITS) || \
     !defined(RADIUS_BITS) || !defined(INTERVAL_BITS) || !defined(PLACE_BITS) || \
     !defined(TOP_BIT) || !defined(FARTHEST) || !defined(BOUND) || !defined(LEAST_RADIUS)
-#error "UMAP_THREADS ... LEAST_RADIUS come from engine/gpu/layout.py"
+#error "UMAP_THREADS ... LEAST_RADIUS come from engine/layout.py"
 #endif
 
 constexpr int TABLE_LENGTH = (TOP_BIT << INTERVAL_BITS) + 1;

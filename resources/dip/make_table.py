@@ -16,7 +16,7 @@ import numpy as np
 
 sys.path.insert(1, str(Path(__file__).resolve().parents[2] / "src"))
 
-from popdesic.engine.host.dips import twice_dip
+from popdesic.communities.dip_cpu import twice_dip
 
 SIZES = (4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 30, 50, 100, 200, 500, 1_000, 2_000, 5_000)
 PROBABILITIES = (1.0, 0.9, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 5e-4, 1e-4)

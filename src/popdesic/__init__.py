@@ -8,7 +8,7 @@ so that ``import popdesic`` costs nothing.
 
 from importlib import import_module as _import_module
 
-from .io.version import __version__ as __version__
+from .core.version import __version__ as __version__
 
 #: Where each public name is defined, below the package.
 _PUBLIC = {

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from .io.errors import UserError
-from .io.log import INTERRUPTED, blocked_write
-from .io.version import __version__
+from .core.errors import UserError
+from .core.log import INTERRUPTED, blocked_write
+from .core.version import __version__
 from .study.closing import COMMAND
 
 # Each command imports what it needs when it runs, so that the others start fast.
@@ -137,8 +137,8 @@ def forget(options: argparse.Namespace) -> None:
 
 def place(options: argparse.Namespace) -> None:
     """Place one genome in a finished study, and describe the place."""
+    from .core.threads import usable_cpus
     from .engine.select import cpu_backend
-    from .engine.threads import usable_cpus
     from .study.place import place_sample
     from .study.place_maps import place_on_maps
     from .study.run import require_study
@@ -189,9 +189,9 @@ def tune(options: argparse.Namespace) -> None:
 
     from matplotlib import font_manager  # lists the fonts once; every drawing would
 
-    from .engine.cpu.precompile import compile_all
     from .engine.select import select_backend
     from .study.code import share_digests
+    from .study.precompile_cpu import compile_all
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     for name, seconds in compile_all().items():
@@ -200,8 +200,8 @@ def tune(options: argparse.Namespace) -> None:
     print(f"digests of the code of {share_digests()} scripts, which a study's first run reads")
     backend = select_backend("auto")
     if backend.name == "gpu":
-        from .engine.gpu.tune_plans import candidates
-        from .engine.gpu.usual import tune_usual
+        from .engine.tune_plan import candidates
+        from .engine.usual_gpu import tune_usual
         from .study.rehearsal import rehearse_all
 
         print(backend.describe())

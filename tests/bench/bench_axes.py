@@ -25,11 +25,11 @@ import commandline
 import numpy as np
 from drawn_study import draw_people, write_plink
 
-from popdesic.compare.scan import LdOptions, measure_ld
-from popdesic.embedding.define_axes import define_axes
-from popdesic.embedding.long_range_ld import regions_of
+from popdesic.cohort.long_range_ld import regions_of
+from popdesic.components.define_axes import define_axes
+from popdesic.core.places import SCHEMAS
 from popdesic.engine.select import select_backend
-from popdesic.io.places import SCHEMAS
+from popdesic.relatives.ld_scan import LdOptions, measure_ld
 
 UNRELATED = "unrelated.tsv"
 

@@ -23,17 +23,17 @@ import cupy
 import cupyx
 import numpy as np
 
-from popdesic.engine.gpu import (
-    bitgemm,
-    bitgemm_plans,
+from popdesic.engine import (
+    bitgemm_gpu,
+    bitgemm_plan,
     devices,
     layout,
     sources,
-    tune,
-    tune_plans,
+    tune_gpu,
+    tune_plan,
     variants,
 )
-from popdesic.engine.gpu.backend import GpuBackend
+from popdesic.engine.backend_gpu import GpuBackend
 from popdesic.engine.terms import SQUARED, Planes, Terms
 
 TERA = 1e12
@@ -135,10 +135,10 @@ def measure_limits(device: devices.Device) -> dict[str, float]:
     for name, (text, blocks, rounds, work) in cases.items():
         if name not in devices.supported_kernels(device):
             continue
-        file = bitgemm.MICRO_KERNELS[name]
+        file = bitgemm_gpu.MICRO_KERNELS[name]
         source = text if name == "popc" else sources.read_source(file) + text
-        variant = tune_plans.candidates(device, name)[-1]  # of wgmma: clusters of one
-        defines = variants.defines_of(variant, bitgemm_plans.Pass(()), True)
+        variant = tune_plan.candidates(device, name)[-1]  # of wgmma: clusters of one
+        defines = variants.defines_of(variant, bitgemm_plan.Pass(()), True)
         options = layout.compiler_options(file, defines)
         if device.capability == 90:
             options = (*options, "-arch=sm_90a")
@@ -178,7 +178,7 @@ class Problem:
     def __init__(self, device, variant, words, n_sites: int, terms: Terms) -> None:
         self.device, self.variant, self.words, self.n_sites = device, variant, words, n_sites
         n = len(words)
-        self.plan = tune_plans.plan_for(variant, terms, words.shape[1] == 2)
+        self.plan = tune_plan.plan_for(variant, terms, words.shape[1] == 2)
         self.padded = layout.divide_up(n, layout.BLOCK_ROWS) * layout.BLOCK_ROWS
         n_stages = layout.divide_up(n_sites, layout.STAGE_BITS)
         self.packed = cupy.empty(layout.packed_bytes(n, len(self.plan.letters), n_stages), np.uint8)
@@ -186,11 +186,12 @@ class Problem:
         self.acc = cupy.zeros((self.plan.n_slots, self.padded, self.padded), np.int32)
         blocks = self.padded // layout.BLOCK_ROWS
         self.blocks = cupy.asarray(variants.block_order(blocks, blocks, True))
-        self.work = bitgemm.Launch(self.packed, self.packed, self.acc, self.blocks, n_stages, True)
+        given = self.packed, self.packed, self.acc, self.blocks
+        self.work = bitgemm_gpu.Launch(*given, n_stages, True)
         self.pack()
 
     def pack(self) -> None:
-        bitgemm.pack_planes(
+        bitgemm_gpu.pack_planes(
             self.words,
             0,
             self.words.shape[2],
@@ -202,7 +203,7 @@ class Problem:
         )
 
     def multiply(self, splits: int | None = None) -> None:
-        bitgemm.launch(self.variant, self.device, self.plan, self.work, splits)
+        bitgemm_gpu.launch(self.variant, self.device, self.plan, self.work, splits)
 
     def pack_and_multiply(self) -> None:
         self.acc.fill(0)
@@ -306,8 +307,8 @@ def run_cases(
         main = (samples, sites) == (n, n_sites)
         timed = []
         for kernel in reversed(devices.supported_kernels(device)):
-            shape = tune_plans.ShapeClass.of(samples, samples, sites, True, not masked)
-            variant = tune.choose(device, SQUARED, shape, kernel)
+            shape = tune_plan.ShapeClass.of(samples, samples, sites, True, not masked)
+            variant = tune_gpu.choose(device, SQUARED, shape, kernel)
             problem = Problem(device, variant, words, sites, SQUARED)
             slow = kernel == "popc"
             alone = time_events(problem.multiply, 2 if slow else repeats, 1 if slow else 2)
@@ -341,7 +342,7 @@ def run_sweep(
     """Every variant, and wgmma over splits, on one shape."""
     for masked, samples, sites in ((False, n, n_sites), (False, *second)):
         words = draw_planes(samples, sites, masked)
-        for variant in tune_plans.candidates(device):
+        for variant in tune_plan.candidates(device):
             problem = Problem(device, variant, words, sites, SQUARED)
             slow = variant.kernel == "popc"
             if slow and samples != n:

@@ -19,13 +19,13 @@ from timing import best_of, print_table, write_random_plink
 
 from popdesic.cohort.encode import planes_in_memory
 from popdesic.cohort.site_planes import read_site_planes
-from popdesic.compare.kinship import close_pairs
-from popdesic.embedding.relationship import read_cohorts
-from popdesic.engine.comparisons import r2_block
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.components.relationship import read_cohorts
+from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.engine.site_pairs import r2_block, r2_pairs
 from popdesic.engine.terms import KINSHIP
 from popdesic.io.bed import open_bed, read_fam
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
+from popdesic.relatives.kinship import close_pairs
 
 CPUS = os.cpu_count() or 1
 #: Pairs below this are written neither by PLINK nor by us.
@@ -36,7 +36,7 @@ def ld_pairs(prefix: Path, backend: CpuBackend) -> tuple:
     """Pairs of sites with r2 of at least MIN_R2, read from a .bed file."""
     planes = read_site_planes([prefix])(0, None)
     ends = np.full(planes.n_samples, planes.n_samples)
-    return backend.r2_pairs(planes, ends, MIN_R2)
+    return r2_pairs(backend, planes, ends, MIN_R2)
 
 
 def ld_matrix(prefix: Path, backend: CpuBackend) -> np.ndarray:

@@ -18,10 +18,10 @@ import cupyx
 import numpy as np
 from bench_bitgemm_gpu import draw_planes, measure_limits, time_events
 
-from popdesic.engine.gpu import compile, devices, layout, variants
-from popdesic.engine.gpu.compare import R2Squares, resident_matches, stream_parts
-from popdesic.engine.gpu.compare import _matches as matches
+from popdesic.engine import compile_gpu, devices, layout, variants
+from popdesic.engine.site_pairs_gpu import R2Squares
 from popdesic.engine.terms import Planes
+from popdesic.relatives.matches_gpu import matches_of_parts, stream_parts
 
 TERA = 1e12
 BEST = 10
@@ -84,10 +84,13 @@ def bench_identity(device: devices.Device, n_profiles: int, repeats: int) -> Non
                 words[:, 1] &= words[:, 0]
             chosen = rng.integers(0, n_profiles, 32)
             queries = Planes(words[chosen].get(), n_sites)
-            found = resident_matches(queries, words, device, BEST)
+            found = matches_of_parts(queries, lambda w=words: iter([(0, w)]), device, BEST)
             assert (found[:, 0] == chosen).all() or n_sites == 128 or n_planes == 3
             seconds = time_events(
-                lambda q=queries, w=words: resident_matches(q, w, device, BEST), repeats
+                lambda q=queries, w=words: matches_of_parts(
+                    q, lambda: iter([(0, w)]), device, BEST
+                ),
+                repeats,
             )
             floor = words.nbytes / read
             print(f"{n_planes}  {n_sites}  {seconds * 1e3:.2f}  {floor / seconds:.0%}")
@@ -111,7 +114,7 @@ def bench_streamed(device: devices.Device, n_profiles: int) -> None:
         times = []
         for _ in range(4):
             start = time.perf_counter()
-            found = matches(queries, lambda h=host: stream_parts(h), device, BEST, 1)
+            found = matches_of_parts(queries, lambda h=host: stream_parts(h), device, BEST, 1)
             times.append(time.perf_counter() - start)
         assert (found[:, 0] == np.arange(32)).all()
         seconds = min(times[1:])
@@ -128,7 +131,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=15)
     small = {"sites": 2048, "samples": 2048, "profiles": 1 << 17, "repeats": 3}
     options = commandline.parse(parser, gpu=True, **small)
-    device = compile.current_device()
+    device = compile_gpu.current_device()
     print(device.name)
     bench_ld(device, options.sites, options.samples, options.repeats)
     cupy.get_default_memory_pool().free_all_blocks()

@@ -20,7 +20,7 @@ from scipy.linalg.blas import ssyrk
 from timing import best_of, print_table, write_random_plink
 
 from popdesic.cohort.encode import planes_in_memory
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes
 from popdesic.io.bed import open_bed, read_fam
 

@@ -41,19 +41,19 @@ import scan_steps
 import shares
 from scan_cases import CASES, WTCCC, Case, resized
 
-from popdesic.engine.base import OneHot, ScanData, TraitData
+from popdesic.engine.compile_gpu import current_device
 from popdesic.engine.constants import ZERO_LEVEL
-from popdesic.engine.gpu import epistasis_plans
-from popdesic.engine.gpu.compile import current_device
-from popdesic.engine.gpu.devices import SHARED_VARIABLE
-from popdesic.engine.gpu.epistasis import Scanner, scan_parts, scan_step
-from popdesic.engine.gpu.epistasis_blocks import BlockPlanes, scan_blocks
-from popdesic.engine.gpu.epistasis_bound import score_scale
-from popdesic.engine.gpu.epistasis_plans import order_items
-from popdesic.engine.gpu.epistasis_trait import TraitScanner
-from popdesic.engine.gpu.layout import STEP_BITS
-from popdesic.engine.host.interaction import UNIT_BITS
+from popdesic.engine.devices import SHARED_VARIABLE
+from popdesic.engine.layout import STEP_BITS
+from popdesic.epistasis import scan_plan
+from popdesic.epistasis.blocks_gpu import BlockPlanes, scan_blocks
+from popdesic.epistasis.bound import score_scale
+from popdesic.epistasis.interaction_cpu import UNIT_BITS
+from popdesic.epistasis.scan_data import OneHot, ScanData, TraitData
+from popdesic.epistasis.scan_gpu import Scanner, scan_parts, scan_step
+from popdesic.epistasis.scan_plan import order_items
 from popdesic.epistasis.scores import SCORES, lr_bits, score_tables
+from popdesic.epistasis.trait_scan_gpu import TraitScanner
 
 DRAW = r"""
 extern "C" __global__ void draw(unsigned* words, long long n, int n_words, int n_samples,
@@ -389,10 +389,10 @@ def main() -> None:
         return
     if arguments.core:
         steps = 0 if arguments.core == "deep" else math.inf
-        epistasis_plans.DEEP_STEPS = dict.fromkeys((2, 3), steps)
+        scan_plan.DEEP_STEPS = dict.fromkeys((2, 3), steps)
     if arguments.joint:
         least = math.inf if arguments.joint == 1 else -math.inf
-        epistasis_plans.JOINT_STEPS = dict.fromkeys((2, 3), least)
+        scan_plan.JOINT_STEPS = dict.fromkeys((2, 3), least)
     print(f"{current_device().name}: best 1000, planes in pinned host memory, all phases counted")
     for name in arguments.cases:
         case = resized(CASES[name], arguments.sites, arguments.samples)

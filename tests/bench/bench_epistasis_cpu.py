@@ -15,17 +15,19 @@ not in this run.
 import math
 import time
 from dataclasses import replace
+from functools import partial
 
 import commandline
 import numpy as np
 from interactions.scenes import draw_structure
 from reference_epistasis import random_scan
 
-from popdesic.engine.base import ScanData
-from popdesic.engine.cpu import epistasis as epistasis_cpu
 from popdesic.engine.select import select_backend
+from popdesic.epistasis import scan_cpu as epistasis_cpu
 from popdesic.epistasis.reorder import reorder_sites
 from popdesic.epistasis.scan import make_scan_data
+from popdesic.epistasis.scan_data import ScanData
+from popdesic.epistasis.scan_sites import scan_pairs, scan_triples
 from popdesic.epistasis.scores import lr_bits, score_tables
 
 BITEPI, TOP = 0.81e6, 1000
@@ -118,20 +120,24 @@ def main() -> None:
         for missing in options.missing:
             data = draw_scan(name, n_sites, options.samples, missing, 1)
             one, many = select_backend("cpu", 1), select_backend("cpu", threads)
-            pairs = tests[2] / best_time(many.scan_pairs, data, options.repeats)
+            pairs = tests[2] / best_time(partial(scan_pairs, many), data, options.repeats)
             rates = [
-                tests[3] / best_time(b.scan_triples, data, options.repeats) for b in (one, many)
+                tests[3] / best_time(partial(scan_triples, b), data, options.repeats)
+                for b in (one, many)
             ]
             spent, kept = {}, epistasis_cpu.kernels
             epistasis_cpu.kernels = timed_kernels(spent)
             started = time.process_time()
-            one.scan_triples(data, range(n_sites), TOP)
+            scan_triples(one, data, range(n_sites), TOP)
             processor = time.process_time() - started
             epistasis_cpu.kernels = kept
             many_pairs = draw_scan(name, 10 * n_sites, options.samples, missing, 2)
             ratios = [
                 slowdown(scan, given, options.repeats)
-                for scan, given in ((one.scan_pairs, many_pairs), (one.scan_triples, data))
+                for scan, given in (
+                    (partial(scan_pairs, one), many_pairs),
+                    (partial(scan_triples, one), data),
+                )
             ]
             shares = ", ".join(f"{key} {value / processor:.0%}" for key, value in spent.items())
             print(

@@ -38,18 +38,19 @@ import numpy as np
 from timing import print_table
 
 from popdesic.cohort.encode import planes_in_memory
-from popdesic.engine.base import Backend
-from popdesic.engine.cpu import ibd
-from popdesic.engine.host.plane_counts import count_by_site
-from popdesic.engine.ibd import Candidates, Windows
+from popdesic.core.tables import open_text, write_rows
+from popdesic.engine.backend import Backend
 from popdesic.engine.select import select_backend
 from popdesic.engine.terms import Planes
+from popdesic.ibd import candidates_cpu
+from popdesic.ibd.candidates import Candidates, Windows
 from popdesic.ibd.cohorts import segments_table
+from popdesic.ibd.find_candidates import find_candidates
 from popdesic.ibd.segments import Genome, SegmentLimits, Segments, segments_between
 from popdesic.ibd.windows import GeneticSites
 from popdesic.io.bed import open_bed
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
-from popdesic.io.tables import open_text, write_rows
+from popdesic.population.plane_counts_cpu import count_by_site
 
 SITES_A_CM, CONTIG_CM = 150, 140
 BLOCK_SITES, BLOCK_HAPLOTYPES = 15, 8
@@ -242,7 +243,7 @@ def as_segments(found: Candidates, windows: Windows) -> tuple:
 
 def search(backend: Backend, planes: Planes, windows: Windows, min_length: float) -> Candidates:
     limits = {"tolerance": TOLERANCE, "min_length": min_length, "most": MOST}
-    return backend.candidates(planes, None, windows, **limits)
+    return find_candidates(backend, planes, None, windows, **limits)
 
 
 def genome_of(af: np.ndarray, limits: SegmentLimits) -> Genome:
@@ -315,7 +316,7 @@ class Ours:
         limits = TOLERANCE, self.least, MOST, self.options.threads
         for depth in (1, 2):
             arguments = self.planes, None, self.windows, *limits, depth
-            wall, cpu, found = timed(partial(ibd.candidates, *arguments))
+            wall, cpu, found = timed(partial(candidates_cpu.candidates, *arguments))
             table.add(f"probes in a row: {depth}", wall, cpu, as_segments(found, self.windows))
 
 

@@ -44,9 +44,9 @@ from bench_ibd import (
 )
 from timing import print_table
 
-from popdesic.engine.ibd import Candidates
 from popdesic.engine.select import cpu_backend, select_backend
 from popdesic.engine.terms import Planes
+from popdesic.ibd.candidates import Candidates
 from popdesic.ibd.segments import SegmentLimits, segments_of
 
 CONTIG_SITES, THREADS = SITES_A_CM * CONTIG_CM, 256

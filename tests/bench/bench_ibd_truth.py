@@ -63,6 +63,7 @@ from timing import print_table
 
 from popdesic.engine.select import cpu_backend
 from popdesic.ibd.degrees import DISTANT, DegreeScale
+from popdesic.ibd.find_candidates import find_candidates
 from popdesic.ibd.segments import Genome, SegmentLimits, least_run, segments_between
 from popdesic.ibd.windows import GeneticSites, genetic_sites
 
@@ -243,7 +244,7 @@ def speed_table(options) -> None:
 
     def candidates() -> int:
         least = least_run(limits, genome.windows)
-        found = backend.candidates(planes, None, genome.windows, min_length=least, **limited)
+        found = find_candidates(backend, planes, None, genome.windows, min_length=least, **limited)
         return len(found[0])
 
     def all_segments() -> int:

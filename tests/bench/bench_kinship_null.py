@@ -16,8 +16,8 @@ import commandline
 from kinship_scenes import add_families, draw_people, judge, resolution_of
 from timing import print_table
 
-from popdesic.compare.kinship import DUPLICATE, THIRD
 from popdesic.engine.select import select_backend
+from popdesic.relatives.kinship import DUPLICATE, THIRD
 
 #: Number of regions, their length in base pairs, most sites on each, whether three populations.
 SCENES = [

@@ -21,9 +21,9 @@ import commandline
 import numpy as np
 from timing import print_table
 
+from popdesic.cohort.hardy_weinberg_cpu import hwe_exact
 from popdesic.cohort.panel import load_panel
-from popdesic.engine.host.hardy_weinberg import hwe_exact
-from popdesic.io.tables import read_table
+from popdesic.core.tables import read_table
 
 #: Populations whose F_ST is printed, founder cohorts, and the lines that name the labels' column.
 PAIR, FOUNDERS = ("AFR", "JPT"), ("atlantic", "pacific")

@@ -25,30 +25,25 @@ import commandline
 import numpy as np
 from components import principal_components
 from landscapes import scene
+from one_map import measure_map, umap_layout
 from people import load_people
 from scipy.spatial import KDTree
 from scipy.spatial.distance import pdist, squareform
 from threadpoolctl import threadpool_limits
 from timing import best_of, print_table
 
-from popdesic.embedding import eigen
-from popdesic.embedding.agreement import measure_map
-from popdesic.embedding.densmap import density_of, densmap_layout, draw_densmap
-from popdesic.embedding.further_maps import PERPLEXITY, tsne_layout
-from popdesic.embedding.fuzzy_graph import fuzzy_graph
-from popdesic.embedding.knn import nearest_neighbors
-from popdesic.embedding.pcoa import principal_coordinates
-from popdesic.embedding.quality import choose_anchors, measure_silhouette
-from popdesic.embedding.umap_layout import (
-    Nearest,
-    draw_maps,
-    epochs_of,
-    optimize_layout,
-    umap_layout,
-)
-from popdesic.embedding.umap_maps import ensemble_members, measure_instability, rows_of_points
+from popdesic.components import eigen
+from popdesic.core.threads import usable_cpus
+from popdesic.distance.find_nearest import nearest_points
 from popdesic.engine.select import cpu_backend, select_backend
-from popdesic.engine.threads import usable_cpus
+from popdesic.maps.densmap import density_of, densmap_layout, draw_densmap
+from popdesic.maps.further_maps import PERPLEXITY, tsne_layout
+from popdesic.maps.fuzzy_graph import fuzzy_graph
+from popdesic.maps.knn import nearest_neighbors
+from popdesic.maps.pcoa import principal_coordinates
+from popdesic.maps.quality import choose_anchors, measure_silhouette
+from popdesic.maps.umap_layout import Nearest, draw_maps, epochs_of, optimize_layout
+from popdesic.maps.umap_maps import ensemble_members, measure_instability, rows_of_points
 
 UMAP = {"neighbors": 15, "min_dist": 0.3}
 COMPONENTS = 10
@@ -125,7 +120,7 @@ def density_kept(known: Nearest, points: np.ndarray) -> float:
 def time_layouts(n: int, methods: list[str]) -> None:
     def prepare(n: int):
         points = structured(n)
-        found = cpu_backend(usable_cpus()).nearest_points(points, 3 * PERPLEXITY + 1)
+        found = nearest_points(cpu_backend(usable_cpus()), points, 3 * PERPLEXITY + 1)
         known = Nearest(found.index.astype(np.int64), found.distance)
         layouts = {
             "UMAP": lambda: own_layout(known, points, 1),
@@ -175,7 +170,7 @@ def time_epochs(n: int, device: str, threads: int) -> None:
     backends = [cpu_backend(threads)]
     if device == "gpu":
         backends.append(select_backend(device, threads))
-    found = backends[-1].nearest_points(points, UMAP["neighbors"] - 1)
+    found = nearest_points(backends[-1], points, UMAP["neighbors"] - 1)
     known = Nearest(found.index.astype(np.int64), found.distance)
     fuzzy_graph(np.array([[1], [0]]), np.ones((2, 1)), 0.0)  # compiles
     wall, cpu = time.perf_counter(), time.process_time()

@@ -66,7 +66,7 @@ from popdesic.cohort.absent import (
 )
 from popdesic.cohort.fixed_sites import count_genotypes
 from popdesic.cohort.match import match, orient
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 
 
 def within(scene: Scene, joint: Placed, founders: tuple[str, ...]) -> Placed:

@@ -28,18 +28,19 @@ import numpy as np
 from drawn_million import POPULATIONS, Drawn, draw, planted_components
 from timing import print_table
 
-from popdesic.embedding.fuzzy_graph import FuzzyGraph, membership_strengths
-from popdesic.embedding.krylov import Krylov
-from popdesic.embedding.large_pca import first_vectors
-from popdesic.embedding.lots import lots_of
-from popdesic.embedding.pca import with_signs
-from popdesic.embedding.relationship_products import RelationshipProducts
-from popdesic.embedding.umap_layout import Nearest, epochs_of, optimize_layout
-from popdesic.engine.base import Backend
+from popdesic.components.krylov import Krylov
+from popdesic.components.large_pca import first_vectors
+from popdesic.components.pca import with_signs
+from popdesic.components.relationship_products import RelationshipProducts
+from popdesic.core.random_numbers import lots_of
+from popdesic.core.threads import one_blas_thread
+from popdesic.distance.find_nearest import nearest_points
+from popdesic.engine.backend import Backend
 from popdesic.engine.genotype_products import Calls
-from popdesic.engine.host.neighbor_union import unite_neighbors
 from popdesic.engine.select import select_backend
-from popdesic.engine.threads import one_blas_thread
+from popdesic.maps.fuzzy_graph import FuzzyGraph, membership_strengths
+from popdesic.maps.neighbor_union_cpu import unite_neighbors
+from popdesic.maps.umap_layout import Nearest, epochs_of, optimize_layout
 
 #: Seconds asked for a million people at 100 000 sites.
 LIMITS = {"components": 12, "nearest": 3, "UMAP, epochs": 1, "all": 15}
@@ -113,7 +114,7 @@ def run(drawn: Drawn, backend: Backend, options) -> tuple[Clock, dict]:
         "components", lambda: components(relationship, names, options.components, clock)
     )
     scores = vectors * np.sqrt(values)
-    found = clock.time("nearest", lambda: backend.nearest_points(scores, options.neighbors))
+    found = clock.time("nearest", lambda: nearest_points(backend, scores, options.neighbors))
     near = Nearest(found.index.astype(np.int64), found.distance)
     near_ones, threads = near.of(15), backend.threads
     strengths = clock.time("UMAP, strengths", lambda: membership_strengths(near_ones.far, threads))

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse.csgraph import floyd_warshall
 from timing import best_of, print_table
 
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.geodesic.closure import close_paths, insert_paths
 
 CPUS = os.cpu_count() or 1

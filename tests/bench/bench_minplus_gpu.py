@@ -18,8 +18,8 @@ import cupy
 import numpy as np
 from timing import print_table
 
-from popdesic.engine.gpu.backend import GpuBackend
-from popdesic.engine.gpu.devices import Device
+from popdesic.engine.backend_gpu import GpuBackend
+from popdesic.engine.devices import Device
 from popdesic.engine.terms import SQUARED, Planes
 from popdesic.geodesic.closure import close_paths, insert_paths, similar_order
 

@@ -19,10 +19,10 @@ from study import Cohort, encode_cohorts, make_sites
 from timing import print_table
 
 from popdesic.cohort.panel import load_panel
-from popdesic.compare.cohorts import ENDINGS, TABLES, Limits, compare_cohorts
-from popdesic.compare.independence import measure_resolution
+from popdesic.core.tables import read_table
 from popdesic.engine.select import cpu_backend
-from popdesic.io.tables import read_table
+from popdesic.relatives.cohorts import ENDINGS, TABLES, Limits, compare_cohorts
+from popdesic.relatives.independence import measure_resolution
 
 #: Samples, sites, lowest and highest allele frequency.
 PANELS = {

@@ -1,10 +1,10 @@
-"""Nearest people, nearest points and close relatives of large studies, without all pairs in memory.
+"""Nearest people, nearest points and relatives of large studies, without all pairs in memory.
 
     python tests/bench/bench_neighbors.py [--device cpu|gpu] [--samples 2000] [--sites 10000]
         [--neighbors 50] [--cohorts 4] [--points 4000] [--components 20] [--quick]
 
 Random planes, without and with missing genotypes (6 %), in which every hundredth person has half
-of the genotypes of the one before. For nearest people, close relatives, and what comparisons of
+of the genotypes of the one before. For nearest people and what comparisons of
 cohorts look at (relatives, mixtures, best matches), also by rows of cohorts as the jobs of a study
 find them: seconds, T site-pairs/s, and the same beside the products of
 the same tiles alone, which nothing can undercut; then what a million people at 100 000 sites would
@@ -21,19 +21,20 @@ import commandline
 import numpy as np
 from timing import best_of, print_table
 
+from popdesic.distance.find_nearest import nearest_between, nearest_points, nearest_samples
+from popdesic.distance.nearest import Measure, Nearest, tiles_of_pairs
+from popdesic.distance.nearest_cpu import SIDE
+from popdesic.distance.neighbor_lists_cpu import merge_lists
 from popdesic.distance.neighbors import measure_of
-from popdesic.engine.base import Backend
-from popdesic.engine.cpu.nearest import SIDE
-from popdesic.engine.host.neighbor_lists import merge_lists
-from popdesic.engine.nearest import Measure, Nearest, PlaneParts, tiles_of_pairs
-from popdesic.engine.relatives import Closeness
-from popdesic.engine.screen import Screen, Screened
+from popdesic.engine.backend import Backend
+from popdesic.engine.plane_parts import PlaneParts
 from popdesic.engine.select import select_backend
-from popdesic.engine.terms import KINSHIP, SQUARED_ALONE, Planes, Terms
+from popdesic.engine.terms import KINSHIP, Planes, Terms
+from popdesic.relatives.screen import Screen, Screened
+from popdesic.relatives.screen_pairs import screen_pairs
 
 GOAL_SAMPLES, GOAL_SITES = 1_000_000, 100_000
 #: Third degree (Manichaikul et al. 2010).
-CLOSE = Closeness(0.0442, 0.02, 100, 10**8)
 SCREEN = Screen(0.0442, 0.02, 100, 100, 0.02, 0.05)
 
 
@@ -66,8 +67,8 @@ def products(backend: Backend, planes: PlaneParts, terms: Terms) -> None:
         return
     import cupy
 
-    from popdesic.engine.gpu.neighbor_plans import ordered_tiles
-    from popdesic.engine.gpu.tiles import TileSums
+    from popdesic.distance.nearest_plan import ordered_tiles
+    from popdesic.engine.tiles_gpu import TileSums
 
     tiles = TileSums(backend, planes)
     for rows, columns in ordered_tiles(planes.n_samples, tiles.side(terms)):
@@ -98,9 +99,9 @@ def nearest_by_rows(
         merge_lists(some, lists, bounds[other], backend.threads)
 
     for row, own in enumerate(parts):
-        merge(backend.nearest_samples(PlaneParts.of([own]), measure, k), row, row)
+        merge(nearest_samples(backend, PlaneParts.of([own]), measure, k), row, row)
         for column, other in enumerate(parts[:row]):
-            of_other, of_own = backend.nearest_between(other, own, measure, k)
+            of_other, of_own = nearest_between(backend, other, own, measure, k)
             merge(of_other, column, row)
             merge(of_own, row, column)
     return found
@@ -111,14 +112,14 @@ def screened_by_rows(backend: Backend, planes: PlaneParts, n_cohorts: int) -> li
     parts = cohorts_of(planes, n_cohorts)[0]
     found = []
     for row, own in enumerate(parts):
-        found.append(backend.screen_pairs(own, None, SCREEN, 1))
-        found += [backend.screen_pairs(other, own, SCREEN, 1) for other in parts[:row]]
+        found.append(screen_pairs(backend, own, None, SCREEN, 1))
+        found += [screen_pairs(backend, other, own, SCREEN, 1) for other in parts[:row]]
     return found
 
 
 def upload_seconds(backend: Backend, planes: PlaneParts) -> float:
     """Seconds for planes in host memory to get to the device."""
-    from popdesic.engine.gpu.tiles import upload
+    from popdesic.engine.tiles_gpu import upload
 
     host = PlaneParts.of([Planes(part.words.get(), part.n_sites) for part in planes.parts])
     return best_of(1, lambda: upload(backend, host))
@@ -142,16 +143,14 @@ def bench_people(backend: Backend, options, *, masked: bool, xp) -> None:
         return seconds
 
     alone = timed("products: distance, called", lambda: products(backend, planes, measure.terms))
-    timed(f"{k} nearest", lambda: backend.nearest_samples(planes, measure, k), alone)
+    timed(f"{k} nearest", lambda: nearest_samples(backend, planes, measure, k), alone)
     name, n_cohorts = f"{k} nearest, by rows of {options.cohorts} cohorts", options.cohorts
     timed(name, lambda: nearest_by_rows(backend, planes, measure, k, n_cohorts), alone)
     assert np.array_equal(found[name].index, found[f"{k} nearest"].index)
-    alone = timed("products: distance", lambda: products(backend, planes, SQUARED_ALONE))
-    timed("close pairs", lambda: backend.close_pairs(planes, CLOSE), alone)
     alone = timed("products: kinship", lambda: products(backend, planes, KINSHIP))
     name = "relatives, mixtures, best matches"
     whole = planes.parts[0]
-    timed(name, lambda: backend.screen_pairs(whole, None, SCREEN, 1), alone)
+    timed(name, lambda: screen_pairs(backend, whole, None, SCREEN, 1), alone)
     timed(
         f"{name}, by rows of {n_cohorts} cohorts",
         lambda: screened_by_rows(backend, planes, n_cohorts),
@@ -160,8 +159,8 @@ def bench_people(backend: Backend, options, *, masked: bool, xp) -> None:
     title = f"{n} people, {n_sites} sites, {'6 % missing' if masked else 'none missing'}"
     goal = f"{GOAL_SAMPLES} x {GOAL_SITES}, s (extrapolated)"
     print_table(title, ("", "s", "T site-pairs/s", "of products alone", goal), rows)
-    n_pairs = len(found["close pairs"].rows)
-    print(f"close pairs: {n_pairs}, of {len(range(1, n, 100))} planted")
+    n_pairs = len(found["relatives, mixtures, best matches"].rows)
+    print(f"pairs: {n_pairs}, of {len(range(1, n, 100))} planted")
     if backend.name == "gpu":
         seconds = upload_seconds(backend, planes)
         print(f"planes to the device: {planes.n_bytes / seconds / 1e9:.1f} GB/s")
@@ -172,8 +171,8 @@ def bench_points(backend: Backend, options) -> None:
     rng = np.random.default_rng(3)
     centres = 4 * rng.normal(size=(26, m))
     points = centres[rng.integers(0, 26, n)] + rng.normal(size=(n, m))
-    backend.nearest_points(points[:1000], k)
-    seconds = best_of(1 if options.quick else 3, lambda: backend.nearest_points(points, k))
+    nearest_points(backend, points[:1000], k)
+    seconds = best_of(1 if options.quick else 3, lambda: nearest_points(backend, points, k))
     million = seconds * (GOAL_SAMPLES / n) ** 2
     row = f"{seconds:.3f}", f"{n * n / 2 / seconds / 1e9:.3g}", f"{million:.1f}"
     header = ("s", "G pairs/s", f"{GOAL_SAMPLES} points, s (extrapolated)")

@@ -17,7 +17,7 @@ from cyvcf2 import VCF
 from scipy.sparse.csgraph import floyd_warshall
 from timing import print_table
 
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.geodesic.closure import close_paths
 from popdesic.geodesic.weights import choose_number, fermat_weights
 

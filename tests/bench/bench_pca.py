@@ -21,15 +21,15 @@ import commandline
 import numpy as np
 import pandas as pd
 
-from popdesic.embedding.eigen import leading_eigenpairs
-from popdesic.embedding.krylov import COLUMNS, Krylov
-from popdesic.embedding.large_pca import first_vectors, significant_axes_of_many
-from popdesic.embedding.lots import lots_of
-from popdesic.embedding.relationship import relationship_among
-from popdesic.embedding.relationship_products import RelationshipProducts
+from popdesic.components.eigen import leading_eigenpairs
+from popdesic.components.krylov import COLUMNS, Krylov
+from popdesic.components.large_pca import first_vectors, significant_axes_of_many
+from popdesic.components.relationship import relationship_among
+from popdesic.components.relationship_products import RelationshipProducts
+from popdesic.core.random_numbers import lots_of
+from popdesic.core.threads import one_blas_thread
 from popdesic.engine.genotype_products import Calls
 from popdesic.engine.select import cpu_backend, select_backend
-from popdesic.engine.threads import one_blas_thread
 from popdesic.io.genotypes import unpack_bed
 
 FST = 0.05

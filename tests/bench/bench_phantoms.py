@@ -29,7 +29,7 @@ from timing import print_table
 
 from bench_interactions import wilson  # isort: skip
 from interactions.real_haplotypes import Study, untyped_site  # isort: skip
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis.evidence import Prior, candidates_of
 from popdesic.epistasis.hit_test import hit_test
 from popdesic.epistasis.interaction import interaction_test
@@ -41,6 +41,7 @@ from popdesic.epistasis.phantoms import mark_cis
 from popdesic.epistasis.priority import strength_of
 from popdesic.epistasis.reorder import reorder_sites
 from popdesic.epistasis.scan import count_tests, make_scan_data
+from popdesic.epistasis.scan_sites import scan_pairs
 from popdesic.epistasis.significance import describe_hits, hit_tables
 from popdesic.epistasis.single_sites import SiteTests
 
@@ -66,7 +67,7 @@ def significant(
     rules = {"min_distance_bp": 10**9 if trans else min_distance_bp, "max_r2": max_r2}
     data = make_scan_data(words, sites, *sizes, "interaction", partners_of(sites, **rules))
     backend, top = CpuBackend(1), TOP_BY_LR if bonferroni else TOP
-    kept = backend.scan_pairs(data, range(data.n_sites), candidates(top))
+    kept = scan_pairs(backend, data, range(data.n_sites), candidates(top))
     case = study.case[order]
     null = fit_null(case.astype(float), np.empty((len(case), 0)), "logistic")
     strength = strength_of(SiteTests(null).test(genotypes[sites["rank"]]))

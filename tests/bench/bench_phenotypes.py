@@ -3,9 +3,8 @@
     python tests/bench/bench_phenotypes.py [--device cpu|gpu] [--controls N] [--cases N] [--quick]
 
 Random genotypes of 6.7, 23.7 and 69.6 %, the cases of each phenotype its own. 'one': the scan of
-one phenotype, in CPU seconds (on a GPU in seconds); 'apart': all of them, one after the other;
-'together': in one scan that counts the controls once (`Backend.scan_shared`), with the same hits,
-which are compared. The last two are multiples of 'one'; 'people' is the multiple by people counted.
+one phenotype, in CPU seconds (on a GPU in seconds); 'all': all of them, one after the other, as a
+multiple of 'one'.
 """
 
 import tempfile
@@ -14,12 +13,12 @@ from pathlib import Path
 
 import commandline
 import numpy as np
-import phenotype_scenes as scenes
+import pandas as pd
 
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.core.tables import write_npy, write_table
 from popdesic.engine.select import select_backend
+from popdesic.epistasis.reorder import reorder_sites
 from popdesic.epistasis.scan import load_scan, scanner
-from popdesic.epistasis.shared import read_shared
 
 FREQUENCIES, TOP = (0.696, 0.237, 0.067), 1000
 #: Controls, and cases of each phenotype.
@@ -41,8 +40,7 @@ def main() -> None:
     backend = select_backend(options.device, 1, scans=True)
     print(backend.describe())
     sizes = [(options.controls, options.cases)] if options.controls else SIZES
-    print(f"{'controls + cases':>20} {'order':>6} {'score':>12} {'one, s':>8} {'apart':>7} "
-          f"{'together':>9} {'people':>7}")  # fmt: skip
+    print(f"{'controls + cases':>20} {'order':>6} {'score':>12} {'one, s':>8} {'all':>7}")
     for n_controls, n_cases in sizes:
         for order in options.orders:
             n_sites = options.sites * (10 if order == 2 else 1)
@@ -67,8 +65,26 @@ def draw(folder: Path, n_sites: int, n_controls: int, n_cases: int, options) -> 
         classes[n_controls + t * n_cases :][:n_cases] = 1
         folders.append(folder / str(t))
         folders[-1].mkdir()
-        scenes.write_phenotype(folders[-1], genotypes, classes)
+        write_phenotype(folders[-1], genotypes, classes)
     return folders
+
+
+def write_phenotype(folder: Path, genotypes: np.ndarray, classes: np.ndarray) -> None:
+    """Files of `reorder.build_onehot` of one phenotype, from people and sites of a whole study."""
+    order = np.concatenate([np.flatnonzero(classes == 0), np.flatnonzero(classes == 1)])
+    n_controls = int((classes == 0).sum())
+    words, sites, _ = reorder_sites(
+        lambda part: genotypes[part][:, order], np.arange(len(genotypes)), n_controls
+    )
+    rank = sites["rank"].to_numpy()
+    names = [f"rs{k}" for k in rank]
+    panel = {"chrom": "1", "pos": 1000 * (rank + 1), "id": names, "ref": "A", "alt": "C"}
+    write_npy(folder / "onehot.npy", words)
+    write_table(folder / "sites.tsv", pd.concat([pd.DataFrame(panel), sites], axis=1))
+    own = classes[order]
+    table = {"sample": [f"p{k}" for k in order], "cohort": "a", "stratum": "all"}
+    table |= {"class": np.where(own == 1, "case", "control"), "phenotype": own}
+    write_table(folder / "samples.tsv", pd.DataFrame(table))
 
 
 def measure(folders: list[Path], order: int, score: str, backend, clock, label: str) -> None:
@@ -76,26 +92,14 @@ def measure(folders: list[Path], order: int, score: str, backend, clock, label: 
     scan = scanner(backend, order)
     data = [load_scan(folder, score, 0, 1.0)[0] for folder in folders]
     scan(data[0], range(1), 1)  # compiles
-    hits, times = [], []
+    times = []
     for one in data:
         started = clock()
-        hits.append(scan(one, range(one.n_sites), TOP))
+        scan(one, range(one.n_sites), TOP)
         times.append(clock() - started)
-    one, apart = float(np.median(times)), sum(times)
-    together = people = "-"
-    if isinstance(backend, CpuBackend):
-        shared = read_shared(folders, score, 0, 1.0)
-        backend.scan_shared(shared, order, range(1), 1)
-        started = clock()
-        found = backend.scan_shared(shared, order, range(shared.n_sites), TOP)
-        together = f"{(clock() - started) / one:.2f}"
-        counted = sum(group.n_samples for group in shared.groups)
-        people = f"{counted / data[0].n_samples:.2f}"
-        for a, b in zip(hits, found, strict=True):
-            assert np.array_equal(a.cost, b.cost) and np.array_equal(a.sites, b.sites)
+    one = float(np.median(times))
     print(
-        f"{label:>20} {order:>6} {score:>12} {one:>8.2f} {apart / one:>7.2f} {together:>9} "
-        f"{people:>7}",
+        f"{label:>20} {order:>6} {score:>12} {one:>8.2f} {sum(times) / one:>7.2f}",
         flush=True,
     )
 

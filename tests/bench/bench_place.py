@@ -30,14 +30,14 @@ import numpy as np
 from grown_study import write_grown_study
 from timing import best_of, print_table
 
-from popdesic.compare.against_all import CHUNK_BYTES, compare_with_all
-from popdesic.embedding.loading_scores import SIGNS
-from popdesic.embedding.place_one import place_people
+from popdesic.components.loading_scores import SIGNS
+from popdesic.core.files import write_json
+from popdesic.core.tables import read_table
 from popdesic.engine.select import cpu_backend
 from popdesic.engine.terms import Planes
-from popdesic.io.files import write_json
 from popdesic.io.genotypes import BED_MAGIC
-from popdesic.io.tables import read_table
+from popdesic.maps.place_one import place_people
+from popdesic.relatives.against_all import CHUNK_BYTES, compare_with_all
 
 GOAL_SAMPLES, GOAL_SITES = 1_000_000, 100_000
 #: Sites of a whole study.

@@ -30,20 +30,21 @@ from landscapes import scene
 from landscapes.inversions import genome_with_inversion
 from timing import best_of, print_table
 
-from popdesic.engine.base import Backend
-from popdesic.engine.group_counts import GroupCounts, fixed_point
-from popdesic.engine.host.allele_sums import own_sums, pair_sums
-from popdesic.engine.host.genotypes import pack_planes
+from popdesic.cohort.genotypes_cpu import pack_planes
+from popdesic.engine.backend import Backend
 from popdesic.engine.select import cpu_backend, select_backend
 from popdesic.io.genotypes import BED_MAGIC
 from popdesic.io.sites import chunks
 from popdesic.population.allele_counts import PopulationCounts
+from popdesic.population.allele_sums_cpu import own_sums, pair_sums
 from popdesic.population.ancestry import best_fit, cross_validate, project, varies
 from popdesic.population.blocks import block_starts
+from popdesic.population.count_groups import count_groups as count_groups_of
 from popdesic.population.differentiation import pair_table, population_tree
 from popdesic.population.diversity import population_table, spectrum
 from popdesic.population.f_statistics import f2_blocks, f3_screen, f4_tests
 from popdesic.population.fastmixture import why_missing
+from popdesic.population.group_counts import GroupCounts, fixed_point
 from popdesic.population.local_structure import GENOTYPES_OF_BYTE, MOST_PEOPLE, local_table
 from popdesic.population.measure import f3_limit
 from popdesic.population.runs import RunLimits, runs_of_words
@@ -103,7 +104,7 @@ def count_groups(
     def group(first: int, part: np.ndarray, sums: np.ndarray) -> np.ndarray:
         return labels[first : first + len(part)]
 
-    return backend.count_groups(words, used, values, n_sites, group, int(labels.max()) + 1)
+    return count_groups_of(backend, words, used, values, n_sites, group, int(labels.max()) + 1)
 
 
 def ours(rows: np.ndarray, labels: np.ndarray, sites: pd.DataFrame, table: list) -> None:

@@ -26,8 +26,8 @@ from people import load_people
 from timing import print_table
 
 from popdesic.cohort.panel import load_panel
-from popdesic.embedding.pca import Axes, axes_of
-from popdesic.embedding.relationship import (
+from popdesic.components.pca import Axes, axes_of
+from popdesic.components.relationship import (
     alt_frequency,
     read_cohorts,
     relationship_among,

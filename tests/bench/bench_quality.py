@@ -15,12 +15,12 @@ from __future__ import annotations
 import commandline
 import numpy as np
 from bench_maps import UMAP, structured
+from one_map import umap_layout
 from timing import print_table
 
+from popdesic.core.threads import usable_cpus
 from popdesic.distance.matrix import rows_of_points
-from popdesic.embedding.agreement import ERROR, compare_each
-from popdesic.embedding.umap_layout import umap_layout
-from popdesic.engine.threads import usable_cpus
+from popdesic.maps.agreement import ERROR, compare_each
 
 #: Standard errors to either side of a 95 % interval.
 SIDES = 1.96

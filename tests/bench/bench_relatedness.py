@@ -19,11 +19,11 @@ from ancestry_scenes import TRUTH, Scene, draw_scene, label_of
 from timing import print_table
 
 import popdesic
-from popdesic.compare import kinship
-from popdesic.compare.pc_relate import ancestry_of, count_pairs, pc_relate
-from popdesic.compare.relatedness import pair_labels
-from popdesic.compare.resolution import SECOND, THIRD
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.relatives import kinship
+from popdesic.relatives.pc_relate import ancestry_of, count_pairs, pc_relate
+from popdesic.relatives.relatedness import pair_labels
+from popdesic.relatives.resolution import SECOND, THIRD
 
 ERROR_RATE = 0.005
 #: Most pairs of a class that are labelled.

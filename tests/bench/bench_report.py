@@ -30,8 +30,8 @@ from outcomes import configuration, make_results
 from reader import open_all
 from timing import print_table
 
+from popdesic.core.tables import read_table, write_table
 from popdesic.distance.matrix import Distances
-from popdesic.io.tables import read_table, write_table
 from popdesic.report.figures import draw_figures
 from popdesic.report.figures.maps import draw_beside, draw_components
 from popdesic.report.figures.quality import draw_samples

@@ -30,7 +30,7 @@ from running import ROOT, contents, environment
 from slurm.sandbox import Sandbox, missing_programs
 from timing import print_table
 
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 
 #: Cores of the node of a run with `--every-job`: those of the widest rule.
 WIDEST = 16

@@ -27,10 +27,10 @@ import yaml
 from drawn_study import draw_people, write_study
 from timing import print_table
 
+from popdesic.core.files import read_json
+from popdesic.core.tables import read_table
 from popdesic.distance.matrix import load_distances, point_distances
-from popdesic.embedding.knn import nearest_neighbors
-from popdesic.io.files import read_json
-from popdesic.io.tables import read_table
+from popdesic.maps.knn import nearest_neighbors
 
 NEIGHBORS, PCS = 50, 4
 TARGETS = ("distance", "geodesic", "results/compare/kinship.tsv")

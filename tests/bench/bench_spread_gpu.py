@@ -20,8 +20,8 @@ import cupy
 import numpy as np
 from timing import print_table
 
-from popdesic.engine.gpu.backend import GpuBackend
-from popdesic.engine.gpu.spread import Spread
+from popdesic.engine.backend_gpu import GpuBackend
+from popdesic.engine.spread_gpu import Spread
 from popdesic.geodesic.closure import close_paths
 
 #: Broadcasts do without NVLink multicast.

@@ -33,10 +33,10 @@ from drawn_million import draw
 from spectra_gpu import draw_spectrum
 from timing import print_table
 
-from popdesic.embedding.relationship_products import RelationshipProducts
+from popdesic.components.relationship_products import RelationshipProducts
+from popdesic.engine import layout
+from popdesic.engine.backend_gpu import GpuBackend
 from popdesic.engine.genotype_products import Calls
-from popdesic.engine.gpu import layout
-from popdesic.engine.gpu.backend import GpuBackend
 from popdesic.engine.terms import SQUARED, Planes
 
 #: Sites of the ring. At its end the host waits until all is sent, and kernels of the components

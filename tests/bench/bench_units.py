@@ -4,7 +4,7 @@
 
 Sites in Hardy-Weinberg proportions with minor alleles of 5 to 50 %, best 1 000, one thread; on a
 GPU seconds by the wall, with the set-up of each unit.
-Columns: the slowest unit over the mean, by the model of `engine/scan_work.py` and as measured, and
+Columns: the slowest unit over the mean, by the model of `scan_work` and as measured, and
 the error of the model: the root mean square of measured over modelled work of units, less one.
 """
 
@@ -15,10 +15,10 @@ import commandline
 import numpy as np
 from bench_epistasis_cpu import by_interaction
 
-from popdesic.engine.scan_work import first_site_work
 from popdesic.engine.select import select_backend
 from popdesic.epistasis.reorder import reorder_sites
 from popdesic.epistasis.scan import make_scan_data, scanner
+from popdesic.epistasis.scan_work import first_site_work
 from popdesic.epistasis.units import count_stored, unit_bounds
 
 TOP, CUTS = 1000, ("work", "number")

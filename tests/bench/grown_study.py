@@ -17,11 +17,11 @@ import yaml
 from commandline import ROOT
 from drawn_study import write_study
 
+from popdesic.core.files import read_json, write_json
+from popdesic.core.tables import read_table, write_npy, write_npz, write_table
 from popdesic.engine.needs import MOST_EXACT
 from popdesic.io.bed import open_bed
-from popdesic.io.files import read_json, write_json
 from popdesic.io.genotypes import BED_MAGIC, pack_bed, unpack_bed
-from popdesic.io.tables import read_table, write_npy, write_npz, write_table
 
 #: People of the small study: more founders than axes have without weights, relatives left out.
 PEOPLE = MOST_EXACT + 600

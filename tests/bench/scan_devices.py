@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from popdesic.engine.base import OneHot, ScanData
-from popdesic.engine.scan_work import first_site_work
+from popdesic.epistasis.scan_data import OneHot, ScanData
+from popdesic.epistasis.scan_work import first_site_work
 from popdesic.epistasis.units import count_stored, unit_bounds
 
 #: Jobs of a scan, for any number of devices.
@@ -33,8 +33,8 @@ def cut(words: np.ndarray) -> list[range]:
 
 def work(make: Callable[[], ScanData], units: list[range], ready, taken, times) -> None:
     """One process with one device: wait for the others, then take jobs until there are none."""
-    from popdesic.engine.gpu.compile import current_device
-    from popdesic.engine.gpu.epistasis import Scanner
+    from popdesic.engine.compile_gpu import current_device
+    from popdesic.epistasis.scan_gpu import Scanner
 
     data, device = make(), current_device()
     Scanner(data, 3, 1000, None, device).triples(range(2))  # compiles

@@ -11,10 +11,10 @@ import time
 
 from scan_cases import Case
 
-from popdesic.engine.base import ScanData
-from popdesic.engine.gpu.compile import current_device
-from popdesic.engine.gpu.epistasis_block_plans import block_loads, block_sites, block_steps
-from popdesic.engine.gpu.epistasis_blocks import BlockPlanes, size_of
+from popdesic.engine.compile_gpu import current_device
+from popdesic.epistasis.blocks_gpu import BlockPlanes, size_of
+from popdesic.epistasis.blocks_plan import block_loads, block_sites, block_steps
+from popdesic.epistasis.scan_data import ScanData
 
 
 def block_of(case: Case, data: ScanData, device_bytes: int) -> int:

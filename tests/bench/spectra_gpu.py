@@ -15,9 +15,9 @@ import cupy
 import numpy as np
 from bench_bitgemm_gpu import print_row
 
-from popdesic.engine.gpu import layout, sources
-from popdesic.engine.gpu.backend import GpuBackend
-from popdesic.engine.gpu.stream import BitgemmStream
+from popdesic.engine import layout, sources
+from popdesic.engine.backend_gpu import GpuBackend
+from popdesic.engine.stream_gpu import BitgemmStream
 from popdesic.engine.terms import SQUARED, Planes
 
 DRAW_BITS = """
@@ -93,11 +93,11 @@ def add_and_settle(stream: BitgemmStream, planes: Planes) -> None:
 
 def profile(path, planes: Planes) -> None:
     """Milliseconds of each step of the path for rare sites."""
-    from popdesic.engine.gpu import rare_sites
+    from popdesic.engine import rare_sites_gpu
 
     steps = ("turn", "gather", "list_carriers", "add_pairs", "add_carriers", "launch")
     steps += ("pack_planes",)
-    kept = {name: getattr(rare_sites, name) for name in steps}
+    kept = {name: getattr(rare_sites_gpu, name) for name in steps}
     spent = dict.fromkeys(steps, 0.0)
 
     def timed(name, function):
@@ -112,12 +112,12 @@ def profile(path, planes: Planes) -> None:
         return call
 
     for name in steps:
-        setattr(rare_sites, name, timed(name, kept[name]))
+        setattr(rare_sites_gpu, name, timed(name, kept[name]))
     start = time.perf_counter()
     add_and_settle(path.stream, planes)
     total = time.perf_counter() - start
     for name in steps:
-        setattr(rare_sites, name, kept[name])
+        setattr(rare_sites_gpu, name, kept[name])
     print({k: round(v * 1e3, 2) for k, v in spent.items()}, f"total {total * 1e3:.2f} ms")
 
 

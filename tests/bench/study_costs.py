@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-#: The last line of a job's log (`io/log.py`).
+#: The last line of a job's log (`core/log.py`).
 DONE = re.compile(r"^(\S+ \S+) INFO done in (\S+) s, (\S+) CPU-s, (\S+) of them start-up", re.M)
-#: The line of a job that holds a GPU from then on (`engine/gpu/lease.py`).
+#: The line of a job that holds a GPU from then on (`engine/lease.py`).
 LEASED = re.compile(r"^(\S+ \S+) INFO device \S+, (?:leased|granted)", re.M)
 #: Seconds between two readings of the GPU's utilisation.
 POLL = 0.2

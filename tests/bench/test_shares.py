@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import shares
 from reference_epistasis import random_scan
 
 from popdesic.engine.select import cpu_backend
+from popdesic.epistasis.scan_sites import scan_pairs, scan_triples
 from popdesic.epistasis.scores import score_tables
 
 
@@ -46,6 +48,6 @@ def test_a_scan_of_the_runs_finds_as_many_combinations(order):
     n_sites, rng = 30, np.random.default_rng(3)
     data, _, _ = random_scan(rng, n_sites, (40, 31), tables=score_tables("k2", 40, 31))
     backend, spans = cpu_backend(1), shares.first_sites(n_sites, order, 0.3)
-    scan = backend.scan_pairs if order == 2 else backend.scan_triples
+    scan = partial(scan_pairs if order == 2 else scan_triples, backend)
     found = sum(len(scan(data, span, math.comb(n_sites, order)).cost) for span in spans)
     assert found == shares.count(n_sites, order, spans)

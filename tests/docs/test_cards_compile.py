@@ -6,6 +6,14 @@ import os
 
 import pytest
 from card_variants import USUAL_THREADS, Compiled, variants_of
+from cards import (
+    CARDS,
+    REGISTERS,
+    REGISTERS_OF_THREAD,
+    STATIC_BYTES,
+    THREADS_OF_BLOCK,
+    Card,
+)
 from compiling import (
     LIBRARY_VARIABLE,
     Usage,
@@ -15,15 +23,7 @@ from compiling import (
     require_compiler,
 )
 
-from popdesic.engine.gpu.cards import (
-    CARDS,
-    REGISTERS,
-    REGISTERS_OF_THREAD,
-    RESERVED_BYTES,
-    STATIC_BYTES,
-    THREADS_OF_BLOCK,
-    Card,
-)
+from popdesic.engine.minplus_plan import RESERVED_BYTES
 
 VARIANTS = [(card, one) for card in CARDS.values() for one in variants_of(card)]
 #: Variants that are compiled without --slow: for every card, for one card instead of all, and the

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from popdesic.io.schemas import load_schema
+from popdesic.core.schemas import load_schema
 from popdesic.study.configuration import load_config
 
 ROOT = Path(__file__).resolve().parents[2]

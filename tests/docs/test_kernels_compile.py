@@ -9,19 +9,16 @@ import pytest
 from compiling import compile_kernel, compile_source, require_compiler
 from launches import HOPPER, scan_shape
 
-from popdesic.engine.gpu import (
-    epistasis_plans,
-    expected_plans,
-    ibd_plans,
-    minplus_plans,
-    tune_plans,
-)
-from popdesic.engine.gpu.bitgemm_plans import Pass
-from popdesic.engine.gpu.layout import FORMS, compiler_options
-from popdesic.engine.gpu.sources import read_source
-from popdesic.engine.gpu.variants import defines_of
-from popdesic.engine.nearest import SHARES
-from popdesic.io.places import KERNEL_FOLDER
+from popdesic.core.places import KERNEL_FOLDER
+from popdesic.engine import minplus_plan, tune_plan
+from popdesic.engine.bitgemm_plan import Pass
+from popdesic.engine.constants import SHARES
+from popdesic.engine.layout import FORMS, compiler_options
+from popdesic.engine.sources import read_source
+from popdesic.engine.variants import defines_of
+from popdesic.epistasis import scan_plan
+from popdesic.ibd import candidates_plan
+from popdesic.relatives import expected_plan
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"
 XOR = Pass((), (0, 1, 4))
@@ -29,7 +26,7 @@ XOR = Pass((), (0, 1, 4))
 
 def of_micro_kernel(kernel: str) -> tuple[tuple[str, int], ...]:
     """Definitions of the first variant that would be measured."""
-    return defines_of(tune_plans.candidates(HOPPER, kernel)[0], XOR, True)
+    return defines_of(tune_plan.candidates(HOPPER, kernel)[0], XOR, True)
 
 
 def of_scan(
@@ -39,9 +36,9 @@ def of_scan(
     states, wide, apart = given.pop("states", 2), given.get("wide", 0), given.get("apart", 0)
     x_states, joint = given.get("x_states", 0), given.get("joint", 1)
     if joint == 2:
-        given["parts"] = epistasis_plans.segments_of(x_states or states, joint) // 2
-    shape = scan_shape(epistasis_plans.CORES[core], order=order, states=states, **given)
-    of_all = epistasis_plans.scan_defines(
+        given["parts"] = scan_plan.segments_of(x_states or states, joint) // 2
+    shape = scan_shape(scan_plan.CORES[core], order=order, states=states, **given)
+    of_all = scan_plan.scan_defines(
         wide=wide,
         apart=apart,
         states=states,
@@ -73,7 +70,7 @@ KERNELS = [
     (
         "epistasis/compact_score",
         "75",
-        tuple(epistasis_plans.scan_defines(wide=0, states=2).items()),
+        tuple(scan_plan.scan_defines(wide=0, states=2).items()),
     ),
     ("epistasis/sm90_deep", "90a", of_scan("deep")),
     ("epistasis/sm90_fused", "90a", of_scan("wgmma")),
@@ -81,7 +78,7 @@ KERNELS = [
     ("epistasis/multistage", "80", of_scan("mma")),
     ("epistasis/multistage", "75", of_scan("popc")),
     *(
-        (epistasis_plans.CORES[core].file, arch, of_scan(core, interaction=True, **given))
+        (scan_plan.CORES[core].file, arch, of_scan(core, interaction=True, **given))
         for core, arch in (("deep", "90a"), ("wgmma", "90a"), ("mma", "80"))
         for given in (
             {},
@@ -93,13 +90,13 @@ KERNELS = [
     ),
     ("epistasis/sm90_deep", "90a", of_scan("deep", 2, states=3, interaction=True)),
     *(
-        (epistasis_plans.CORES[core].file, arch, of_scan(core, 2, states=states, **TRAIT))
+        (scan_plan.CORES[core].file, arch, of_scan(core, 2, states=states, **TRAIT))
         for core, arch in (("deep", "90a"), ("mma", "80"), ("popc", "75"))
         for states in (2, 3)
     ),
     ("epistasis/multistage", "80", of_scan("mma", states=3, bare=True, interaction=True)),
     *(
-        (epistasis_plans.CORES[core].file, arch, of_scan(core, x_states=3, **given))
+        (scan_plan.CORES[core].file, arch, of_scan(core, x_states=3, **given))
         for core, arch, given in (
             *((c, a, {"order": 2}) for c, a in (("deep", "90a"), ("mma", "80"), ("popc", "75"))),
             ("deep", "90a", {"order": 2, "interaction": True, **APART}),
@@ -112,7 +109,7 @@ KERNELS = [
         )
     ),
     *(
-        (epistasis_plans.CORES[core].file, arch, of_scan(core, states=states, **given, **APART))
+        (scan_plan.CORES[core].file, arch, of_scan(core, states=states, **given, **APART))
         for core, arch in (("deep", "90a"), ("mma", "80"), ("popc", "75"))
         for states in (2, 3)
         for given in ({"bare": core != "deep"}, {"order": 2}, {"order": 2, "table": 1})
@@ -122,7 +119,7 @@ KERNELS = [
             "epistasis/compact_score",
             "75",
             tuple(
-                epistasis_plans.scan_defines(
+                scan_plan.scan_defines(
                     wide=wide, apart=wide, states=2, interaction=True, trait=trait
                 ).items()
             ),
@@ -130,27 +127,26 @@ KERNELS = [
         for wide, trait in ((0, False), (1, False), (1, True))
     ),
     *(
-        ("minplus/minplus", "75", minplus_plans.shape_of(d, HOPPER.shared_bytes).defines)
-        for d in minplus_plans.SHAPES
+        ("minplus/minplus", "75", minplus_plan.shape_of(d, HOPPER.shared_bytes).defines)
+        for d in minplus_plan.SHAPES
     ),
     ("bitgemm/rare_sites", "75", ()),
     *(("neighbors/nearest", arch, of_form(f)) for arch in ("75", "90a") for f in FORMS.values()),
     ("neighbors/screen", "75", (("N_OUTPUTS", 5),)),
     ("neighbors/points", "75", ()),
     ("compare/band", "75", ()),
-    *(("neighbors/close_pairs", "75", (("N_OUTPUTS", n),)) for n in (1, 5)),
     *(
         (f"pca/{file}", arch, (("TILES", tiles),))
         for file in ("sum_codes", "passes")
         for arch, tiles in (("80", 1), ("90a", 4))
     ),
     ("pca/columns", "75", ()),
-    *(("kinship/expected", arch, expected_plans.kinship_defines()) for arch in ("80", "90a")),
+    *(("kinship/expected", arch, expected_plan.kinship_defines()) for arch in ("80", "90a")),
     *(("umap/epoch", arch, (("DRAWS", 5),)) for arch in ("75", "80", "90a")),
     ("umap/density", "75", ()),
     *(("population/group_counts", "75", (("COUNT_BYTES", size),)) for size in (2, 4)),
     *(
-        ("ibd/candidates", arch, ibd_plans.Shape.of(bits).defines)
+        ("ibd/candidates", arch, candidates_plan.Shape.of(bits).defines)
         for arch, bits in (("80", 128), ("90a", 256))
     ),
 ]
@@ -170,7 +166,7 @@ def test_kernel_compiles(name, capability, defines):
 def test_a_missing_definition_is_named(name, capability, defines):
     """The first of a kernel's common definitions is left out."""
     options = compiler_options(name, defines)
-    with pytest.raises(pytest.fail.Exception, match=r"TILE_ROWS .* come from engine/gpu/layout"):
+    with pytest.raises(pytest.fail.Exception, match=r"TILE_ROWS .* come from engine/layout"):
         compile_source(read_source(name), capability, options[:1] + options[2:])
 
 

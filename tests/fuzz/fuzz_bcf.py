@@ -50,7 +50,7 @@ from reference import (
     remove_without_depth,
 )
 
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.io.vcf_header import read_header
 
 KEYS = ["PASS", "q10", "AC", "GT", "DP", "GQ", "DS"]

@@ -16,8 +16,8 @@ import jsonschema
 import yaml
 from fuzz.damage import ODD, damaged
 
-from popdesic.io.errors import UserError
-from popdesic.io.schemas import load_schema
+from popdesic.core.errors import UserError
+from popdesic.core.schemas import load_schema
 from popdesic.study.configuration import load_config, read_config
 
 SCHEMA = load_schema("config")

@@ -33,8 +33,8 @@ from popdesic.cohort.hwe_groups import COMMON, DEPARTS, FIFTH, LEAST_SAMPLES, LE
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
+from popdesic.core.errors import UserError
 from popdesic.io.bed import open_bed, read_fam
-from popdesic.io.errors import UserError
 from popdesic.io.genotypes import unpack_bed
 
 BASES = "ACGT"

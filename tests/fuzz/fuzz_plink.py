@@ -11,9 +11,9 @@ from fuzz.mutate import damage, odd
 from fuzz.runner import check_case
 
 from popdesic.cohort.ingest import ingest_cohort
+from popdesic.core.errors import UserError
 from popdesic.io.batches import DecodeCounts
 from popdesic.io.bed import read_plink_samples
-from popdesic.io.errors import UserError
 from popdesic.io.genotypes import site_kind
 from popdesic.io.plink import stream_plink
 

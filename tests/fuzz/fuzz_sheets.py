@@ -14,8 +14,8 @@ from fuzz.damage import ODD, damaged
 from popdesic.cohort.parents import check_parents
 from popdesic.cohort.samples import describe_samples, pedigree, populations, samples_in_order, sexes
 from popdesic.cohort.sheet_text import unrecognised_columns
-from popdesic.io.errors import UserError
-from popdesic.io.tables import write_table
+from popdesic.core.errors import UserError
+from popdesic.core.tables import write_table
 from popdesic.study.configuration import load_config
 from popdesic.study.sheets import load_study
 

@@ -15,9 +15,9 @@ from fuzz.damage import ODD, damaged
 
 from popdesic.cohort.beagle import _cut_map, _cut_reference
 from popdesic.cohort.reference_check import read_fasta
-from popdesic.compare.scan import read_map
+from popdesic.core.errors import UserError
 from popdesic.epistasis.reorder import read_restriction
-from popdesic.io.errors import UserError
+from popdesic.relatives.ld_scan import read_map
 from popdesic.study.configuration import load_config
 from popdesic.study.validation import check_side_files
 

@@ -15,9 +15,9 @@ from fuzz.mutate import damage, odd
 from fuzz.runner import check_case
 from reference import ParsedVcf, parse_vcf_text
 
+from popdesic.core.errors import UserError
 from popdesic.io.batches import DROPS, DecodeCounts
 from popdesic.io.bgzf import BGZF_END
-from popdesic.io.errors import UserError
 from popdesic.io.vcf import stream_sites
 from popdesic.io.vcf_header import read_header
 

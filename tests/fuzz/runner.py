@@ -89,7 +89,7 @@ def case_of(target: Target, seed: int) -> Any:
 
 def check_case(target: Target, case: Any, folder: Path) -> tuple[str, str]:
     """Return the outcome of one case and, for a failure, its details."""
-    from popdesic.io.errors import UserError
+    from popdesic.core.errors import UserError
 
     try:
         return target.check(case, folder), ""

@@ -4,9 +4,9 @@ import pytest
 from people import load_people
 from test_maps import write_unrelated
 
-from popdesic.embedding.choose_geodesics import choose_geodesics
-from popdesic.embedding.define_axes import define_axes
-from popdesic.embedding.long_range_ld import regions_of
+from popdesic.cohort.long_range_ld import regions_of
+from popdesic.components.define_axes import define_axes
+from popdesic.geodesic.choose_geodesics import choose_geodesics
 from popdesic.study.configuration import load_config
 
 

@@ -17,17 +17,17 @@ from popdesic.cohort import prune
 from popdesic.cohort.encode import planes_in_memory
 from popdesic.cohort.prune_options import parse_pruning
 from popdesic.cohort.site_planes import site_planes
-from popdesic.compare import independence, kinship, mixture
-from popdesic.compare.pc_relate import ancestry_of, count_pairs, pc_relate
-from popdesic.compare.relatedness import pair_labels
-from popdesic.compare.resolution import resolve
-from popdesic.embedding.relationship import read_cohorts
-from popdesic.engine.comparisons import r2_block
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.components.relationship import read_cohorts
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.select import select_backend
+from popdesic.engine.site_pairs import r2_block
 from popdesic.engine.terms import KINSHIP
 from popdesic.io.bed import open_bed, read_bim
 from popdesic.io.genotypes import unpack_bed
+from popdesic.relatives import independence, kinship, mixture
+from popdesic.relatives.pc_relate import ancestry_of, count_pairs, pc_relate
+from popdesic.relatives.relatedness import pair_labels
+from popdesic.relatives.resolution import resolve
 
 pytestmark = pytest.mark.shared
 BACKEND = select_backend("cpu", 2)

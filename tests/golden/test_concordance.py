@@ -22,21 +22,21 @@ from reference import hwe_exact as exact_fraction
 from reference_population import lostruct_distances, with_swapped_alleles
 from sklearn.decomposition import PCA
 
+from popdesic.cohort.hardy_weinberg_cpu import hwe_exact
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
+from popdesic.core.tables import read_table
 from popdesic.distance.matrix import metric_distances
-from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.engine.host.allele_sums import pair_sums
-from popdesic.engine.host.hardy_weinberg import hwe_exact
-from popdesic.engine.sum_names import PAIR_SUMS
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.io.bed import open_bed, read_bim, read_fam
 from popdesic.io.genotypes import BED_MAGIC, MISSING, pack_bed, unpack_bed
-from popdesic.io.tables import read_table
 from popdesic.io.vcf import stream_sites
 from popdesic.population.allele_counts import load_counts
+from popdesic.population.allele_sums_cpu import pair_sums
 from popdesic.population.counts import count_cohort
 from popdesic.population.local_structure import window_components, window_distances
 from popdesic.population.runs import RunLimits
+from popdesic.population.sum_names import PAIR_SUMS
 
 pytestmark = [pytest.mark.shared, pytest.mark.peer]
 

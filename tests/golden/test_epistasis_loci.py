@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 from cyvcf2 import VCF
 
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis.loci import Listing, list_hits
 from popdesic.epistasis.options import MAX_PER_SITE, MAX_R2, MIN_DISTANCE_BP, candidates
 from popdesic.epistasis.partners import partners_of
 from popdesic.epistasis.reorder import reorder_sites
 from popdesic.epistasis.scan import make_scan_data
+from popdesic.epistasis.scan_sites import scan_pairs, scan_triples
 
 #: Lines of the list.
 TOP = 1000
@@ -42,7 +45,7 @@ def listed(mice, order: int, score: str) -> tuple[Listing, np.ndarray]:
     partners = partners_of(sites, MIN_DISTANCE_BP, MAX_R2)
     data = make_scan_data(words, sites, *sizes, score, partners)
     backend = CpuBackend(1)
-    scan = backend.scan_pairs if order == 2 else backend.scan_triples
+    scan = partial(scan_pairs if order == 2 else scan_triples, backend)
     kept = scan(data, range(data.n_sites), candidates(TOP))
     return list_hits(kept, words, sites, *sizes, top=TOP, max_per_site=MAX_PER_SITE), kept.sites
 

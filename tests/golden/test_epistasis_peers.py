@@ -9,6 +9,7 @@ compare the top loci. Sites identical in every sample give exact ties, so loci c
 from __future__ import annotations
 
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,11 @@ import pytest
 from cyvcf2 import VCF
 
 import popdesic
-from popdesic.engine.base import ScanData
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis.reorder import _rank_genotypes, pack_states
 from popdesic.epistasis.scan import split_classes
+from popdesic.epistasis.scan_data import ScanData
+from popdesic.epistasis.scan_sites import scan_pairs, scan_triples
 from popdesic.epistasis.scores import score_tables
 from popdesic.epistasis.significance import bitepi_alpha, bitepi_beta, hit_tables
 
@@ -54,7 +56,7 @@ class Real:
         backend = CpuBackend(2)
         tables = score_tables(score, *(one.n_samples for one in self.classes))
         data = ScanData(self.classes, *tables, self.rank)
-        scan = backend.scan_pairs if order == 2 else backend.scan_triples
+        scan = partial(scan_pairs if order == 2 else scan_triples, backend)
         return scan(data, range(len(self.sites)), top).sites
 
     def names(self, members) -> set[str]:

@@ -11,8 +11,8 @@ from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.par import pseudoautosomal
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.cohort.sample_checks import Checks
+from popdesic.core.tables import read_table
 from popdesic.io.bed import read_fam, write_fam
-from popdesic.io.tables import read_table
 
 
 def run(folder, populations: dict[str, str], checks: Checks) -> pd.DataFrame:

@@ -19,12 +19,12 @@ from scipy.sparse.csgraph import floyd_warshall
 from sklearn.metrics import pairwise_distances
 
 from popdesic.cohort.ingest import ingest_cohort
+from popdesic.cohort.long_range_ld import in_regions, regions_of
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.planes import load_planes
+from popdesic.components.pca import axes_of
+from popdesic.components.relationship import alt_frequency, relationship_among, relationship_to
 from popdesic.distance.matrix import metric_distances
-from popdesic.embedding.long_range_ld import in_regions, regions_of
-from popdesic.embedding.pca import axes_of
-from popdesic.embedding.relationship import alt_frequency, relationship_among, relationship_to
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.measure import close_weights
 from popdesic.geodesic.weights import fermat_weights

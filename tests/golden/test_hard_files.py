@@ -10,8 +10,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from popdesic.core.errors import UserError
 from popdesic.io.batches import DecodeCounts
-from popdesic.io.errors import UserError
 from popdesic.io.vcf import stream_sites
 
 pytestmark = pytest.mark.shared

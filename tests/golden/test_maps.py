@@ -12,27 +12,26 @@ import numpy as np
 import pandas as pd
 import pytest
 from components import principal_components
+from one_map import measure_map, umap_layout
 from people import load_people
 from scipy.spatial.distance import pdist, squareform
 
 import popdesic
+from popdesic.cohort.long_range_ld import regions_of
 from popdesic.communities.agreement import compare_labels
 from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_graph
 from popdesic.communities.partition import find_communities
-from popdesic.compare.kinship import unrelated_set
-from popdesic.embedding.agreement import measure_map
-from popdesic.embedding.define_axes import define_axes
-from popdesic.embedding.long_range_ld import regions_of
-from popdesic.embedding.pca import compute_pca
-from popdesic.embedding.relationship import read_cohorts
-from popdesic.embedding.umap_layout import umap_layout
-from popdesic.embedding.umap_maps import draw_in_frame
+from popdesic.components.define_axes import define_axes
+from popdesic.components.pca import compute_pca
+from popdesic.components.relationship import read_cohorts
+from popdesic.core.tables import read_table, write_npy, write_table
 from popdesic.engine.select import cpu_backend, select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.geodesic.graph import COMPLETE
 from popdesic.io.bed import read_fam
-from popdesic.io.tables import read_table, write_npy, write_table
+from popdesic.maps.umap_maps import draw_in_frame
+from popdesic.relatives.kinship import unrelated_set
 from popdesic.study.configuration import load_config
 from popdesic.study.trust import graph_tool_python
 

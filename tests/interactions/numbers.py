@@ -21,12 +21,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from popdesic.engine.base import OneHot, TraitData
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis.families import family_model
 from popdesic.epistasis.kin import Relatives
 from popdesic.epistasis.null_model import fit_null, residual_levels
 from popdesic.epistasis.reorder import reorder_sites
+from popdesic.epistasis.scan_data import OneHot, TraitData
+from popdesic.epistasis.scan_sites import scan_trait_pairs
 from popdesic.epistasis.trait_scan import describe_trait_hits
 
 from .scenes import PEOPLE, SITES, draw_families, draw_structure, frequencies
@@ -106,7 +107,7 @@ def scan_numbers(study: NumberStudy, top: int, transform: str = "normal") -> pd.
     )
     rank = sites["rank"].to_numpy(np.int32)
     data = TraitData(OneHot(words, n), levels, variance, rank)
-    hits = CpuBackend(1).scan_trait_pairs(data, range(len(rank)), top)
+    hits = scan_trait_pairs(CpuBackend(1), data, range(len(rank)), top)
     tests = math.comb(len(rank), 2)
     sites = sites.assign(site=sites["rank"])
     return describe_trait_hits(

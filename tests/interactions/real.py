@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from cyvcf2 import VCF
 
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis.evidence import Prior, candidates_of
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.null_model import fit_null

@@ -21,7 +21,7 @@ def gpu_device(request, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         try:
-            from popdesic.engine.gpu.backend import GpuBackend
+            from popdesic.engine.backend_gpu import GpuBackend
 
             device = GpuBackend().device
         except Exception as reason:

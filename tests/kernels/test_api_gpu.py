@@ -21,7 +21,7 @@ def cupy(gpu_device):
     import cupy
 
     from popdesic.engine import select
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     select._leased.append(GpuBackend())
     yield cupy

@@ -17,20 +17,20 @@ pytest.importorskip("cupy")
 
 from awkward_terms import IBS, TERMS
 
-from popdesic.engine.gpu import (
-    bitgemm,
-    bitgemm_plans,
+from popdesic.core.errors import UserError
+from popdesic.engine import (
+    bitgemm_gpu,
+    bitgemm_plan,
     devices,
     layout,
-    tune,
-    tune_plans,
-    usual,
+    tune_gpu,
+    tune_plan,
+    usual_gpu,
     variants,
 )
-from popdesic.engine.gpu.backend import GpuBackend
-from popdesic.engine.gpu.stream import BitgemmStream
+from popdesic.engine.backend_gpu import GpuBackend
+from popdesic.engine.stream_gpu import BitgemmStream
 from popdesic.engine.terms import PLANE_BITS, SQUARED, SQUARED_IBS0, Planes, Terms
-from popdesic.io.errors import UserError
 from popdesic.study import rehearsal
 
 MISSING = 3
@@ -42,9 +42,9 @@ SAMPLES = (1, 2, 65, 129, 300)
 def first_candidate(request, monkeypatch):
     """Do not compile and measure the other candidates, unless a test is about that."""
     if "measured" not in request.fixturenames:
-        candidates = tune.candidates
+        candidates = tune_gpu.candidates
         monkeypatch.setattr(
-            tune, "candidates", lambda device, kernel=None: candidates(device, kernel)[:1]
+            tune_gpu, "candidates", lambda device, kernel=None: candidates(device, kernel)[:1]
         )
 
 
@@ -208,7 +208,7 @@ def test_planes_on_the_device_and_in_pinned_memory(gpu_device):
 @pytest.mark.gpu
 def test_totals_beyond_int32(gpu_device, monkeypatch):
     """Accumulators are folded into int64 totals before their limit, here set very low."""
-    monkeypatch.setattr(bitgemm_plans.Plan, "site_limit", property(lambda self: 2048))
+    monkeypatch.setattr(bitgemm_plan.Plan, "site_limit", property(lambda self: 2048))
     rng = np.random.default_rng(6)
     a = draw_genotypes(rng, 150, 9000, 0.1)
     planes = make_planes(a, True, rng)
@@ -240,14 +240,14 @@ def test_every_variant_and_split_gives_the_same_integers(gpu_device, measured):
     a = draw_genotypes(rng, 700, 30_000, 0.05)
     planes = make_planes(a, True, rng)
     expected = oracle(a, a, SQUARED_IBS0)
-    for variant in tune.candidates(gpu_device):
+    for variant in tune_gpu.candidates(gpu_device):
         for masked in (True, False):
             words = cupy.asarray(planes.words if masked else planes.without_mask().words)
-            plan = tune_plans.plan_for(variant, SQUARED_IBS0, not masked)
+            plan = tune_plan.plan_for(variant, SQUARED_IBS0, not masked)
             n_stages = layout.divide_up(words.shape[2], layout.STAGE_WORDS)
             packed = cupy.empty(layout.packed_bytes(700, len(plan.letters), n_stages), np.uint8)
             counts = cupy.zeros((700, 3), np.uint64)
-            bitgemm.pack_planes(
+            bitgemm_gpu.pack_planes(
                 words,
                 0,
                 words.shape[2],
@@ -261,8 +261,8 @@ def test_every_variant_and_split_gives_the_same_integers(gpu_device, measured):
             sums = []
             for splits in (None, 1, 2, 7, n_stages):
                 acc = cupy.zeros((plan.n_slots, 768, 768), np.int32)
-                work = bitgemm.Launch(packed, packed, acc, blocks, n_stages, True)
-                bitgemm.launch(variant, gpu_device, plan, work, splits)
+                work = bitgemm_gpu.Launch(packed, packed, acc, blocks, n_stages, True)
+                bitgemm_gpu.launch(variant, gpu_device, plan, work, splits)
                 sums.append(np.stack([np.triu(x) for x in acc.get()]))
             assert all(np.array_equal(sums[0], other) for other in sums[1:]), variant
             if masked:
@@ -291,7 +291,7 @@ def test_micro_kernels_agree_on_larger_data(gpu_device):
 def test_equals_the_cpu_backend(gpu_device):
     """Both backends give the same integers for every list of terms."""
     pytest.importorskip("numba")
-    from popdesic.engine.cpu.backend import CpuBackend
+    from popdesic.engine.backend_cpu import CpuBackend
 
     rng = np.random.default_rng(11)
     a, b = draw_genotypes(rng, 260, 5003, 0.1), draw_genotypes(rng, 131, 5003, 0)
@@ -328,7 +328,7 @@ def test_real_genotypes(gpu_device, shared_data, name):
     Sums of products of small integers stay below 2**53, where float64 is exact.
     """
     pytest.importorskip("numba")
-    from popdesic.engine.cpu.backend import CpuBackend
+    from popdesic.engine.backend_cpu import CpuBackend
 
     genotypes = read_genotypes(shared_data / f"{name}.vcf.gz")
     rng = np.random.default_rng(12)
@@ -366,16 +366,16 @@ def test_errors_are_one_sentence(gpu_device):
 def test_the_choice_of_kernel_is_cached(gpu_device, measured, monkeypatch, tmp_path):
     """The first use measures; the second reads the user's cache instead."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    shape = tune_plans.ShapeClass.of(500, 500, 50_000, True, True)
-    first = tune.choose(gpu_device, SQUARED, shape)
-    assert tune_plans.cache_file().is_file()
-    monkeypatch.setattr(tune, "measure", None)
-    assert tune.choose(gpu_device, SQUARED, shape) == first
+    shape = tune_plan.ShapeClass.of(500, 500, 50_000, True, True)
+    first = tune_gpu.choose(gpu_device, SQUARED, shape)
+    assert tune_plan.cache_file().is_file()
+    monkeypatch.setattr(tune_gpu, "measure", None)
+    assert tune_gpu.choose(gpu_device, SQUARED, shape) == first
 
 
 @pytest.mark.gpu
 def test_usual_problem_classes_are_measured(gpu_device, measured):
-    *lines, scans = usual.tune_usual(gpu_device, (1024,))
+    *lines, scans = usual_gpu.tune_usual(gpu_device, (1024,))
     assert len(lines) == 6
     assert all(", 1024 x 1024: " in line for line in lines)
     assert "comparisons, with missing" in lines[3]
@@ -391,7 +391,7 @@ def test_every_rehearsal_of_a_study_runs(gpu_device, name):
 
 @pytest.mark.gpu
 def test_rehearsals_run_beside_the_process_with_the_lease(gpu_device):
-    variant = tune_plans.candidates(gpu_device)[0].label
+    variant = tune_plan.candidates(gpu_device)[0].label
     found = rehearsal.rehearse_all(gpu_device.index, [variant])
     assert set(found) == {variant, *rehearsal.rehearsals()}
 
@@ -400,7 +400,7 @@ def test_rehearsals_run_beside_the_process_with_the_lease(gpu_device):
 def test_a_lost_device_gives_a_one_sentence_error(gpu_device, monkeypatch):
     import cupy
 
-    from popdesic.engine.gpu import stream
+    from popdesic.engine import stream_gpu as stream
 
     def fail(*_):
         raise cupy.cuda.runtime.CUDARuntimeError(719)

@@ -12,11 +12,14 @@ import cupy
 from reference import draw_genotypes, evaluate_terms
 
 from popdesic.cohort.site_planes import site_planes
-from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.engine.gpu import compare as compare_gpu
-from popdesic.engine.gpu.backend import GpuBackend
-from popdesic.engine.gpu.devices import supported_kernels
+from popdesic.engine import site_pairs_gpu as compare_gpu
+from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.engine.backend_gpu import GpuBackend
+from popdesic.engine.devices import supported_kernels
+from popdesic.engine.site_pairs import r2_pairs
 from popdesic.engine.terms import KINSHIP, LD, PRODUCT, Planes
+from popdesic.relatives import matches_gpu
+from popdesic.relatives.find_matches import top_matches
 
 pytestmark = pytest.mark.gpu
 CPU = CpuBackend(4)
@@ -43,8 +46,8 @@ def test_terms_of_the_comparisons(backend, terms, missing):
 
 
 def assert_same_matches(backend, queries, database, k, min_called=1):
-    ours = backend.top_matches(queries, database, k, min_called)
-    slow = CPU.top_matches(queries, database, k, min_called)
+    ours = top_matches(backend, queries, database, k, min_called)
+    slow = top_matches(CPU, queries, database, k, min_called)
     for name in ("key", "index", "mismatches", "called"):
         there = slow.index >= 0
         np.testing.assert_array_equal(
@@ -101,7 +104,8 @@ def test_one_bit_profiles(gpu_device):
     rng = np.random.default_rng(4)
     words = rng.integers(0, 2**63, (50_000, 1, 2), dtype=np.uint64)
     queries = Planes(words[[7, 49_999]] ^ np.uint64(5), 128)
-    found = compare_gpu.resident_matches(queries, cupy.asarray(words), gpu_device, 6)
+    parts = [(0, cupy.asarray(words))]
+    found = matches_gpu.matches_of_parts(queries, lambda: iter(parts), gpu_device, 6)
     for row, query in zip(found, queries.words, strict=True):
         distance = np.bitwise_count(words ^ query).sum(axis=(1, 2), dtype=np.int64)
         expected = np.lexsort((np.arange(len(words)), distance * 2**20 // 128))[:6]
@@ -132,8 +136,8 @@ def test_pairs_of_sites_equal_those_of_the_cpu(backend, n_sites, n_samples, monk
     candidates = compare_gpu.r2_candidates(planes, ends, 0.3, backend.device)
     assert (candidates is not None) == ("wgmma" in supported_kernels(backend.device))
     seen: dict[str, list] = {"gpu": [], "cpu": []}
-    ours = backend.r2_pairs(planes, ends, 0.3, lambda *block: seen["gpu"].append(block))
-    slow = CPU.r2_pairs(planes, ends, 0.3, lambda *block: seen["cpu"].append(block))
+    ours = r2_pairs(backend, planes, ends, 0.3, lambda *block: seen["gpu"].append(block))
+    slow = r2_pairs(CPU, planes, ends, 0.3, lambda *block: seen["cpu"].append(block))
     assert len(slow[0]) > 0
     for a, b in zip(ours, slow, strict=True):
         np.testing.assert_array_equal(a, b)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,22 +11,23 @@ from operands import draw_weights
 from reference_epistasis import random_scan
 from reference_trait import random_trait
 
-from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.engine.gpu.devices import KERNEL_VARIABLE, SHARED_VARIABLE, supported_kernels
+from popdesic.core.errors import UserError
+from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.engine.devices import KERNEL_VARIABLE, SHARED_VARIABLE, supported_kernels
+from popdesic.epistasis.scan_sites import scan_pairs, scan_trait_pairs, scan_triples
 from popdesic.epistasis.scores import lr_bits, score_tables
 from popdesic.geodesic.closure import close_paths
-from popdesic.io.errors import UserError
 
 pytestmark = pytest.mark.gpu
 
-#: Limits of other cards (engine/gpu/cards.py), and the best kernel that fits each.
+#: Limits of other cards (tests/cards.py), and the best kernel that fits each.
 LIMITS = [(163 << 10, "mma"), (99 << 10, "mma"), (99 << 10, "popc"), (64 << 10, "popc")]
 CPU = CpuBackend(4)
 
 
 @pytest.fixture(params=LIMITS, ids=lambda limit: f"{limit[0] >> 10} KB, {limit[1]}")
 def small(request, gpu_device, monkeypatch):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     limit, kernel = request.param
     if kernel not in supported_kernels(gpu_device):
@@ -49,7 +51,7 @@ def test_scans(small, order, n_sites, missing, n_samples, score):
     data, *_ = random_scan(rng, n_sites, n_samples, missing=missing, tables=tables)
     data = replace(data, lr_bits=lr_bits(score, sum(n_samples)))
     scans = (
-        (one.scan_pairs if order == 2 else one.scan_triples)(data, range(n_sites), 50)
+        partial(scan_pairs if order == 2 else scan_triples, one)(data, range(n_sites), 50)
         for one in (small, CPU)
     )
     found, expected = scans
@@ -60,7 +62,7 @@ def test_scans(small, order, n_sites, missing, n_samples, score):
 @pytest.mark.parametrize("missing", [0.0, 0.05])
 def test_scans_of_residuals(small, missing):
     data, _ = random_trait(np.random.default_rng(), 300, 1023, missing=missing, effect=60)
-    found, expected = (one.scan_trait_pairs(data, range(300), 50) for one in (small, CPU))
+    found, expected = (scan_trait_pairs(one, data, range(300), 50) for one in (small, CPU))
     assert found.cost.tolist() == expected.cost.tolist()
     assert found.sites.tolist() == expected.sites.tolist()
 
@@ -78,7 +80,7 @@ def test_shortest_paths(small, dtype, n):
 
 
 def test_the_kernel_of_scans_is_measured_where_there_is_no_wgmma(gpu_device):
-    from popdesic.engine.gpu.tune import choose_scan_kernel
+    from popdesic.engine.tune_gpu import choose_scan_kernel
 
     kernels = supported_kernels(gpu_device)
     if "wgmma" in kernels:
@@ -89,7 +91,7 @@ def test_the_kernel_of_scans_is_measured_where_there_is_no_wgmma(gpu_device):
 
 
 def test_a_kernel_that_does_not_fit_is_refused(gpu_device, monkeypatch):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     monkeypatch.setenv(SHARED_VARIABLE, "65536")
     with pytest.raises(UserError, match="does not run the micro-kernel 'mma'; it runs popc"):

@@ -10,9 +10,9 @@ import pytest
 from reference_epistasis import random_partners, scan_of_blocks
 from test_epistasis_gpu import assert_same, gpu, rng, run  # noqa: F401
 
-from popdesic.engine.base import OneHot
-from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
+from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.epistasis.scan_data import OneHot
 
 pytestmark = pytest.mark.gpu
 cupyx = pytest.importorskip("cupyx")
@@ -45,7 +45,7 @@ MANY_PEOPLE = 3, (20_011, 15_013), range(130, 133)
 )
 def test_hits_are_those_of_the_cpu(gpu, rng, score, n_incomplete, order, n_samples, first):  # noqa: F811
     """Blocks of 512 sites: the least, because no memory is left."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     data = scan_of_blocks(rng, score, n_incomplete, 1300 - n_incomplete, n_samples, 0.02)
     expected = run(CpuBackend(threads=os.cpu_count()), order, data, first, 60)
@@ -56,7 +56,7 @@ def test_hits_are_those_of_the_cpu(gpu, rng, score, n_incomplete, order, n_sampl
 
 @pytest.mark.parametrize("order", [2, 3])
 def test_partners_and_classes_beyond_sixteen_bits(gpu, rng, order):  # noqa: F811
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     data = scan_of_blocks(rng, "k2", 0, 1100, (70_001, 66_003))
     data = replace(data, partners=random_partners(rng, 1100, 0.05))

@@ -10,8 +10,9 @@ import pytest
 from reference_epistasis import make_scan, random_partners, random_scan
 from test_epistasis_gpu import assert_same, gpu, rng, run  # noqa: F401
 
+from popdesic.core.errors import UserError
+from popdesic.epistasis.scan_sites import scan_pairs
 from popdesic.epistasis.scores import lr_bits, score_tables
-from popdesic.io.errors import UserError
 
 pytestmark = pytest.mark.gpu
 cupy = pytest.importorskip("cupy")
@@ -22,13 +23,13 @@ LARGE, HALF = (230_003, 201_001), (300_007, 50_003)
 
 
 def on_cpu(*given):
-    from popdesic.engine.cpu.backend import CpuBackend
+    from popdesic.engine.backend_cpu import CpuBackend
 
     return run(CpuBackend(threads=8), *given)
 
 
 def scanner_of(gpu, order, data, top):  # noqa: F811
-    from popdesic.engine.gpu.epistasis import Scanner
+    from popdesic.epistasis.scan_gpu import Scanner
 
     return Scanner(data, order, top, None, gpu.device, gpu.kernel)
 
@@ -48,12 +49,12 @@ def draw(rng, n_sites, n_samples, score, missing=0.0, frequencies=THIRDS, copies
 @pytest.fixture
 def limit(monkeypatch):
     """Sets the largest count of a class that shares a word."""
-    from popdesic.engine.gpu import epistasis, epistasis_classes, epistasis_crowds
+    from popdesic.epistasis import classes_gpu, crowds_gpu, scan_gpu
 
     def change(most: int, many: float = math.inf) -> None:
-        for module in (epistasis, epistasis_classes, epistasis_crowds):
+        for module in (scan_gpu, classes_gpu, crowds_gpu):
             monkeypatch.setattr(module, "MAX_SHARED", most)
-        monkeypatch.setattr(epistasis_crowds, "MANY_CROWDED", many)
+        monkeypatch.setattr(crowds_gpu, "MANY_CROWDED", many)
 
     return change
 
@@ -117,11 +118,11 @@ def test_awkward_sizes_in_two_words(gpu, rng, limit, missing):  # noqa: F811
 
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 def test_largest_counts_of_pairs(gpu, rng, limit, missing, monkeypatch):  # noqa: F811
-    from popdesic.engine.gpu import epistasis_crowds
-    from popdesic.engine.gpu.layout import BLOCK_SITES, TILE_SITES
+    from popdesic.engine.layout import BLOCK_SITES, TILE_SITES
+    from popdesic.epistasis import crowds_gpu
 
     limit(0)
-    monkeypatch.setattr(epistasis_crowds, "TABLES_SHARE", 0.0)  # in strips
+    monkeypatch.setattr(crowds_gpu, "TABLES_SHARE", 0.0)  # in strips
     data, states = draw(rng, 600, (300, 211), "k2", missing, frequencies=None)
     scanner = scanner_of(gpu, 3, data, 5)
     scanner.apart = 1
@@ -149,11 +150,11 @@ def test_largest_counts_of_pairs(gpu, rng, limit, missing, monkeypatch):  # noqa
 
 @pytest.mark.parametrize("gpu", ["deep"], indirect=True)
 def test_more_samples_than_a_float_counts_are_refused(gpu, rng, monkeypatch):  # noqa: F811
-    from popdesic.engine.gpu import epistasis_classes
+    from popdesic.epistasis import classes_gpu
 
-    monkeypatch.setattr(epistasis_classes, "MAX_CLASS", 40)
+    monkeypatch.setattr(classes_gpu, "MAX_CLASS", 40)
     data, _ = draw(rng, 5, (41, 7), "k2")
     with pytest.raises(
         UserError, match=r"41 samples of one class, .* at most 40; set device to cpu"
     ):
-        gpu.scan_pairs(data, range(5), 3)
+        scan_pairs(gpu, data, range(5), 3)

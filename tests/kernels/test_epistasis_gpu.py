@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from reference_epistasis import make_scan, random_partners, random_scan, scan
 
-from popdesic.engine.base import Hits, OneHot, ScanData
+from popdesic.epistasis.scan_data import Hits, OneHot, ScanData
+from popdesic.epistasis.scan_sites import scan_pairs, scan_triples
 from popdesic.epistasis.scores import lr_bits, score_tables
 
 pytestmark = pytest.mark.gpu
@@ -25,18 +27,18 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture(params=KERNELS)
 def gpu(request, gpu_device, monkeypatch):
-    from popdesic.engine.gpu import epistasis_plans
-    from popdesic.engine.gpu.backend import GpuBackend
-    from popdesic.engine.gpu.devices import supported_kernels
+    from popdesic.engine.backend_gpu import GpuBackend
+    from popdesic.engine.devices import supported_kernels
+    from popdesic.epistasis import scan_plan
 
     kernel = request.param
     if kernel in ("deep", "single"):
-        monkeypatch.setattr(epistasis_plans, "DEEP_STEPS", {2: 0, 3: 0})
+        monkeypatch.setattr(scan_plan, "DEEP_STEPS", {2: 0, 3: 0})
         least = -np.inf if kernel == "deep" else np.inf
-        monkeypatch.setattr(epistasis_plans, "JOINT_STEPS", {2: least, 3: least})
+        monkeypatch.setattr(scan_plan, "JOINT_STEPS", {2: least, 3: least})
         kernel = "wgmma"
     if kernel == "middle":
-        monkeypatch.setattr(epistasis_plans, "MIDDLE_STEPS", 0)
+        monkeypatch.setattr(scan_plan, "MIDDLE_STEPS", 0)
         kernel = "wgmma"
     if kernel not in supported_kernels(gpu_device):
         pytest.skip(f"{gpu_device.name} does not run {kernel}")
@@ -49,7 +51,7 @@ def assert_same(found: Hits, expected: Hits) -> None:
 
 
 def run(backend, order, data, first, top, cutoff=None):
-    return (backend.scan_pairs if order == 2 else backend.scan_triples)(data, first, top, cutoff)
+    return partial(scan_pairs if order == 2 else scan_triples, backend)(data, first, top, cutoff)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
@@ -92,7 +94,7 @@ def test_permitted_partners_and_first_sites_are_respected(gpu, rng, score, order
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 @pytest.mark.parametrize(("order", "n_sites"), [(2, 700), (3, 230)])
 def test_hits_equal_the_cpu(gpu, rng, score, frequencies, missing, order, n_sites):
-    from popdesic.engine.cpu.backend import CpuBackend
+    from popdesic.engine.backend_cpu import CpuBackend
 
     n_samples = (700, 577)
     data, *_ = random_scan(
@@ -113,7 +115,7 @@ def test_hits_equal_the_cpu(gpu, rng, score, frequencies, missing, order, n_site
 @pytest.mark.parametrize("order", [2, 3])
 def test_classes_of_any_balance(gpu, rng, n_samples, order, score):
     """Shares of cases that small weights can express, and shares that they cannot."""
-    from popdesic.engine.cpu.backend import CpuBackend
+    from popdesic.engine.backend_cpu import CpuBackend
 
     n = sum(n_samples)
     data, *_ = random_scan(rng, 90, n_samples, tables=score_tables(score, *n_samples))
@@ -126,8 +128,8 @@ def test_classes_of_any_balance(gpu, rng, n_samples, order, score):
 @pytest.mark.parametrize("order", [2, 3])
 def test_interactions_where_many_sites_have_effects_of_their_own(gpu, rng, order, missing):
     """The filter lets much through, more than a launch has room for; the list is the CPU's."""
-    from popdesic.engine.cpu.backend import CpuBackend
-    from popdesic.engine.gpu import epistasis_launches
+    from popdesic.engine.backend_cpu import CpuBackend
+    from popdesic.epistasis import launches_gpu
 
     n_sites, n_samples = (900, 120)[order - 2], (1500, 1500)
     data, states, cases = random_scan(
@@ -145,16 +147,17 @@ def test_interactions_where_many_sites_have_effects_of_their_own(gpu, rng, order
     data = replace(data, lr_bits=lr_bits("interaction", 3000))
     expected = run(CpuBackend(threads=8), order, data, range(n_sites), 60)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(epistasis_launches, "CAPACITY", 1 << 17)
+        patch.setattr(launches_gpu, "CAPACITY", 1 << 17)
         assert_same(run(gpu, order, data, range(n_sites), 60), expected)
 
 
 @pytest.mark.parametrize("order", [2, 3])
 def test_what_pairs_say_is_rounded_down(gpu, rng, order):
     """The offsets of the filter, beside the mutual information of all tables."""
-    from popdesic.engine.gpu.epistasis import Scanner
-    from popdesic.engine.host.site_tables import count_tables
-    from popdesic.epistasis.interaction import class_information
+    from reference_epistasis import class_information
+
+    from popdesic.epistasis.scan_gpu import Scanner
+    from popdesic.epistasis.site_tables_cpu import count_tables
 
     data, *_ = random_scan(rng, 90, (700, 413), tables=score_tables("interaction", 700, 413))
     data = replace(data, lr_bits=lr_bits("interaction", 1113))
@@ -175,7 +178,7 @@ def test_what_pairs_say_is_rounded_down(gpu, rng, order):
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 @pytest.mark.parametrize("first", [range(0, 1), range(130, 300), range(600, 699)])
 def test_first_sites_and_planes_lie_anywhere(gpu, rng, missing, first):
-    from popdesic.engine.cpu.backend import CpuBackend
+    from popdesic.engine.backend_cpu import CpuBackend
 
     tables = score_tables("k2", 270, 230)
     data, *_ = random_scan(rng, 701, (270, 230), missing=missing, tables=tables)
@@ -188,8 +191,8 @@ def test_first_sites_and_planes_lie_anywhere(gpu, rng, missing, first):
 
 @pytest.mark.parametrize("missing", [0.0, 0.01])
 def test_the_batch_size_changes_nothing(gpu, rng, missing, monkeypatch):
-    from popdesic.engine.gpu import epistasis as epistasis_gpu
-    from popdesic.engine.gpu.epistasis import Scanner
+    from popdesic.epistasis import scan_gpu as epistasis_gpu
+    from popdesic.epistasis.scan_gpu import Scanner
 
     tables = score_tables("k2", 900, 500)
     data, *_ = random_scan(rng, 700, (900, 500), missing=missing, tables=tables)
@@ -206,7 +209,7 @@ def test_the_batch_size_changes_nothing(gpu, rng, missing, monkeypatch):
 @pytest.mark.parametrize("missing", [0.0, 0.01])
 @pytest.mark.parametrize("order", [2, 3])
 def test_classes_beyond_sixteen_bits(gpu, rng, order, missing, score):
-    from popdesic.engine.cpu.backend import CpuBackend
+    from popdesic.engine.backend_cpu import CpuBackend
 
     n_samples = (70_001, 66_003)
     data, *_ = random_scan(
@@ -225,7 +228,7 @@ def test_classes_beyond_sixteen_bits(gpu, rng, order, missing, score):
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 @pytest.mark.parametrize("first", [range(0, 1), range(3, 10), range(4, 31), range(29, 40)])
 def test_first_sites_of_triples_lie_anywhere(gpu, rng, missing, first):
-    from popdesic.engine.cpu.backend import CpuBackend
+    from popdesic.engine.backend_cpu import CpuBackend
 
     tables = score_tables("k2", 700, 500)
     data, *_ = random_scan(rng, 40, (700, 500), missing=missing, tables=tables)
@@ -235,7 +238,7 @@ def test_first_sites_of_triples_lie_anywhere(gpu, rng, missing, first):
 
 def test_many_ties_are_ranked(gpu):
     """Every triple costs the same, so more pass than a launch has room for."""
-    from popdesic.engine.gpu import epistasis_launches
+    from popdesic.epistasis import launches_gpu
 
     words = np.full((200, 2, 1), 0b0110, np.uint64)
     words[:, 1] = 0b1001
@@ -243,8 +246,8 @@ def test_many_ties_are_ranked(gpu):
     rank = np.arange(200, dtype=np.int32)[::-1].copy()
     data = ScanData((one, one), *score_tables("k2", 4, 4), rank)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(epistasis_launches, "CAPACITY", 1 << 20)
-        hits = gpu.scan_triples(data, range(200), 5)
+        patch.setattr(launches_gpu, "CAPACITY", 1 << 20)
+        hits = scan_triples(gpu, data, range(200), 5)
     ranks = np.sort(rank[hits.sites], axis=1).tolist()
     assert ranks == [[0, 1, 2], [0, 1, 3], [0, 1, 4], [0, 1, 5], [0, 1, 6]]
 
@@ -252,8 +255,8 @@ def test_many_ties_are_ranked(gpu):
 @pytest.mark.parametrize("gpu", ["deep", "popc"], indirect=True)
 def test_bounds_allow_for_missing_genotypes_of_later_sites(gpu, rng):
     """The first block of sites is complete; later bounds allow for missing genotypes in others."""
-    from popdesic.engine.cpu.backend import CpuBackend
-    from popdesic.engine.gpu.epistasis import Scanner
+    from popdesic.engine.backend_cpu import CpuBackend
+    from popdesic.epistasis.scan_gpu import Scanner
 
     data, *_ = random_scan(rng, 1400, (60, 50), missing=0.3, tables=score_tables("k2", 60, 50))
     for one in data.classes:

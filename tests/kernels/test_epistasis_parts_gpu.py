@@ -9,8 +9,8 @@ from reference_epistasis import random_partners, scan_of_blocks
 from test_epistasis_blocks_gpu import pinned
 from test_epistasis_gpu import assert_same, gpu, rng, run  # noqa: F401
 
-from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
+from popdesic.engine.backend_cpu import CpuBackend
 
 pytestmark = pytest.mark.gpu
 pytest.importorskip("cupy")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from popdesic.compare.pc_relate import ancestry_of, pc_relate
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.relatives.pc_relate import ancestry_of, pc_relate
 
 pytestmark = pytest.mark.gpu
 
 
 @pytest.fixture(scope="module")
 def backend(gpu_device):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     return GpuBackend()
 

@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 from random_cohorts import random_calls
 
-from popdesic.embedding.krylov import Krylov
-from popdesic.embedding.large_pca import draw_largest
-from popdesic.embedding.lots import lots_of
-from popdesic.embedding.relationship_products import RelationshipProducts
+from popdesic.components.krylov import Krylov
+from popdesic.components.large_pca import draw_largest
+from popdesic.components.relationship_products import RelationshipProducts
+from popdesic.core.random_numbers import lots_of
 from popdesic.engine import genotype_products
-from popdesic.engine.cpu.columns import CpuColumns
-from popdesic.engine.cpu.genotype_products import CpuProducts
+from popdesic.engine.columns_cpu import CpuColumns
+from popdesic.engine.genotype_plan import Room
 from popdesic.engine.genotype_products import Flips
-from popdesic.engine.gpu.genotype_plans import Room
+from popdesic.engine.genotype_products_cpu import CpuProducts
 
 pytestmark = pytest.mark.gpu
 
 
 def products(calls, device, free_bytes=1 << 32):
-    from popdesic.engine.gpu.genotype_products import GpuProducts
+    from popdesic.engine.genotype_products_gpu import GpuProducts
 
     return GpuProducts(calls, device, free_bytes)
 
@@ -54,7 +54,7 @@ def test_bytes_are_those_of_the_cpu(gpu_device, sizes, n_sites, missing, k):
 
 @pytest.mark.parametrize("n", [1, 15, 2048, 2049, 70001])
 def test_columns_have_the_bytes_of_the_cpu(gpu_device, n):
-    from popdesic.engine.gpu.columns import GpuColumns
+    from popdesic.engine.columns_gpu import GpuColumns
 
     rng, found = np.random.default_rng(n), []
     parts = [rng.normal(size=(n, k)) * 10.0 ** rng.integers(-9, 9, k) for k in (16, 1, 7)]
@@ -69,7 +69,7 @@ def test_columns_have_the_bytes_of_the_cpu(gpu_device, n):
 
 @pytest.mark.parametrize(("n", "blocks"), [(1, 1), (2049, 5), (70_000, 30)])
 def test_narrow_columns_have_the_bytes_of_the_cpu(gpu_device, n, blocks):
-    from popdesic.engine.gpu.columns import GpuColumns
+    from popdesic.engine.columns_gpu import GpuColumns
 
     rng, found = np.random.default_rng(n), []
     numbers = rng.normal(size=(blocks + 1, n, 8)) * 10.0 ** rng.integers(-9, 9, 8)
@@ -167,7 +167,7 @@ def test_genotypes_that_do_not_fit_are_sent_block_by_block(gpu_device, monkeypat
 @pytest.mark.parametrize("kept_free", [0, 1 << 62])
 def test_noise_has_the_bytes_of_the_cpu(gpu_device, monkeypatch, kept_free):
     """Draws whose bases lie on the device, and on the host where there is no room."""
-    from popdesic.engine.gpu import genotype_products as gpu_products
+    from popdesic.engine import genotype_products_gpu as gpu_products
 
     monkeypatch.setattr(gpu_products, "KEPT_FREE", kept_free)
     rng = np.random.default_rng(11)

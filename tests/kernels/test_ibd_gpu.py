@@ -11,10 +11,11 @@ pytest.importorskip("cupy")
 
 import cupy
 
-from popdesic.engine.gpu import ibd, ibd_plans
-from popdesic.engine.gpu.backend import GpuBackend
+from popdesic.core.errors import UserError
+from popdesic.engine.backend_gpu import GpuBackend
 from popdesic.engine.terms import Planes
-from popdesic.io.errors import UserError
+from popdesic.ibd import candidates_gpu, candidates_plan
+from popdesic.ibd.find_candidates import find_candidates
 
 pytestmark = pytest.mark.gpu
 
@@ -40,9 +41,9 @@ def test_candidates_are_those_of_the_cpu(backend, rng, n_sites, width, n):
 
 def test_blocks_and_room_change_nothing(backend, rng, monkeypatch):
     a, b = draw_pair_of_cohorts(rng, 700, 600, 300)
-    monkeypatch.setattr(ibd, "LEAST_ROOM", 3)
-    monkeypatch.setattr(ibd_plans, "PACKED_SHARE", 0)
-    monkeypatch.setattr(ibd, "UPLOAD_BYTES", 1000)
+    monkeypatch.setattr(candidates_gpu, "LEAST_ROOM", 3)
+    monkeypatch.setattr(candidates_plan, "PACKED_SHARE", 0)
+    monkeypatch.setattr(candidates_gpu, "UPLOAD_BYTES", 1000)
     check_candidates(backend, rng, planes_of(a), planes_of(b), draw_windows(rng, 300, 10))
 
 
@@ -51,8 +52,8 @@ def test_planes_may_be_on_the_device(backend, rng):
     there = Planes(cupy.asarray(planes.words), planes.n_sites)
     windows = draw_windows(rng, 500, 20)
     limits = {"tolerance": 1, "min_length": 0.5, "most": 1 << 22}
-    ours = backend.candidates(there, None, windows, **limits)
-    theirs = backend.candidates(planes, None, windows, **limits)
+    ours = find_candidates(backend, there, None, windows, **limits)
+    theirs = find_candidates(backend, planes, None, windows, **limits)
     np.testing.assert_array_equal(np.stack(ours), np.stack(theirs))
 
 
@@ -60,4 +61,4 @@ def test_too_many_candidates_are_refused(backend, rng):
     planes = planes_of(np.ones((400, 30), np.int8))
     windows = draw_windows(rng, 30, 10, masked=0, contigs=1)
     with pytest.raises(UserError, match=r"79800 or more runs .* ibd\.min_cm"):
-        backend.candidates(planes, None, windows, tolerance=1, min_length=0.0, most=79_799)
+        find_candidates(backend, planes, None, windows, tolerance=1, min_length=0.0, most=79_799)

@@ -8,22 +8,23 @@ import numpy as np
 import pytest
 from layouts import SCENES, draw_layout
 
-from popdesic.embedding.umap_layout import Nearest, draw_maps
-from popdesic.engine.gpu import umap_plans
-from popdesic.engine.host.map_epochs import run_epochs
+from popdesic.maps import layouts_plan
+from popdesic.maps.lay_out import lay_out
+from popdesic.maps.layouts_cpu import run_epochs
+from popdesic.maps.umap_layout import Nearest, draw_maps
 
 pytestmark = pytest.mark.gpu
 
 
 @pytest.fixture(scope="module")
 def backend(gpu_device):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     return GpuBackend()
 
 
 def assert_same(backend, layout) -> None:
-    np.testing.assert_array_equal(backend.lay_out(layout), run_epochs(layout, 2))
+    np.testing.assert_array_equal(lay_out(backend, layout), run_epochs(layout, 2))
 
 
 @pytest.mark.parametrize(("n", "density", "spread"), [*SCENES, (3000, 0.01, 10 << 20)])
@@ -36,8 +37,8 @@ def test_layouts_are_those_of_the_cpu(backend, n, density, spread, draws):
 
 @pytest.mark.parametrize("run", [32, 64, 1024])
 def test_runs_of_any_length(backend, monkeypatch, run):
-    monkeypatch.setattr(umap_plans, "MOST_RUN", run)
-    monkeypatch.setattr(umap_plans, "BLOCKS_A_MULTIPROCESSOR", 1)
+    monkeypatch.setattr(layouts_plan, "MOST_RUN", run)
+    monkeypatch.setattr(layouts_plan, "BLOCKS_A_MULTIPROCESSOR", 1)
     assert_same(backend, draw_layout(1500, 0.5, 5 << 20, epochs=20))
 
 

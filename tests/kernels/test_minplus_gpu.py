@@ -7,8 +7,8 @@ import pytest
 import reference
 from operands import draw_lengths, draw_weights, wide
 
-from popdesic.engine.base import infinity
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend import infinity
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.geodesic.closure import close_paths, insert_paths
 
 pytestmark = pytest.mark.gpu
@@ -19,7 +19,7 @@ CPU = CpuBackend(8)
 
 @pytest.fixture(scope="module")
 def backend(gpu_device):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     return GpuBackend()
 
@@ -113,7 +113,7 @@ def test_pruning_skips_work_and_changes_nothing(backend, dtype):
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_matrices_beyond_the_device(gpu_device, dtype):
     """With little device memory the matrix stays in host memory and is processed in blocks."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     n = 1700
     weights = draw_weights(np.random.default_rng(8), n, dtype, 0.3)

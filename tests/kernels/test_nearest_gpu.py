@@ -1,4 +1,4 @@
-"""Nearest samples, nearest points and close pairs on a GPU: the bytes of matrices of all pairs."""
+"""Nearest samples, nearest points and pairs on a GPU: the bytes of matrices of all pairs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from neighbor_checks import (
     SCREENS,
     awkward_points,
     check_between,
-    check_close,
     check_nearest,
     check_points,
     check_screen,
@@ -21,18 +20,19 @@ pytest.importorskip("cupy")
 
 import cupy
 
-from popdesic.engine.gpu import close_pairs, nearest, neighbor_plans, pair_screen, tiles
-from popdesic.engine.gpu.backend import GpuBackend
-from popdesic.engine.gpu.devices import supported_kernels
-from popdesic.engine.gpu.rare_sites_plans import SiteCosts
-from popdesic.engine.nearest import PlaneParts
-from popdesic.engine.relatives import Closeness
+from popdesic.distance import nearest_gpu, nearest_plan
+from popdesic.distance.find_nearest import nearest_points, nearest_samples
+from popdesic.distance.neighbors import measure_of
+from popdesic.engine import tile_plan, tiles_gpu
+from popdesic.engine.backend_gpu import GpuBackend
+from popdesic.engine.devices import supported_kernels
+from popdesic.engine.plane_parts import PlaneParts
+from popdesic.engine.rare_sites_plan import SiteCosts
 from popdesic.engine.select import cpu_backend
 from popdesic.engine.terms import Planes
-from popdesic.io.errors import UserError
+from popdesic.relatives import screen_gpu
 
 pytestmark = pytest.mark.gpu
-CLOSE = Closeness(0.0442, 0.02, 5, 10**6)
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,8 @@ def backend(gpu_device) -> GpuBackend:
 
 @pytest.fixture(params=[256, 1 << 15])
 def side(request, monkeypatch) -> int:
-    monkeypatch.setattr(neighbor_plans, "TILE_SAMPLES", request.param)
-    monkeypatch.setattr(neighbor_plans, "TILE_POINTS", request.param)
+    monkeypatch.setattr(tile_plan, "TILE_SAMPLES", request.param)
+    monkeypatch.setattr(nearest_plan, "TILE_POINTS", request.param)
     return request.param
 
 
@@ -64,7 +64,7 @@ def test_nearest_of_two_cohorts_in_each_other(backend, monkeypatch, metric, kept
     held = dict.fromkeys(kept, backend.keep_planes)
     for cut in (1, 300):
         check_between(backend, genotypes, cut, 9, metric, 20, **held)
-    monkeypatch.setattr(neighbor_plans, "TILE_SAMPLES", 256)
+    monkeypatch.setattr(tile_plan, "TILE_SAMPLES", 256)
     check_between(backend, genotypes, 300, 9, metric, 20, **held)
 
 
@@ -74,8 +74,8 @@ def test_lists_of_two_cohorts_of_any_size(backend, monkeypatch, n, cut, k):
     """More neighbours than the first band offers, and more candidates than have room."""
     genotypes = draw_people(n, n, 90, 0.1, copies=200)
     check_between(backend, genotypes, cut, k, "euclidean", 20)
-    monkeypatch.setattr(nearest, "BANDS", nearest.WHOLE)
-    monkeypatch.setattr(neighbor_plans, "BANDS", neighbor_plans.WHOLE)
+    monkeypatch.setattr(nearest_gpu, "BANDS", nearest_gpu.WHOLE)
+    monkeypatch.setattr(nearest_plan, "BANDS", nearest_plan.WHOLE)
     check_between(backend, genotypes, cut, k, "ibs", 20)
 
 
@@ -93,7 +93,7 @@ def test_lists_of_any_length(backend, monkeypatch, k):
     """More neighbours than the first band offers, and more candidates than have room."""
     genotypes = draw_people(2, 2100, 90, 0.1, copies=100)
     check_nearest(backend, genotypes, k, "euclidean", min_called=20)
-    monkeypatch.setattr(neighbor_plans, "BANDS", ((0, 31),))
+    monkeypatch.setattr(nearest_plan, "BANDS", ((0, 31),))
     check_nearest(backend, genotypes, k, "euclidean", min_called=20)
 
 
@@ -113,7 +113,6 @@ def test_few_people(backend, n):
     for k in (0, 5):
         check_nearest(backend, draw_people(n, n, 30, 0.1), k, "euclidean")
     check_points(backend, np.random.default_rng(n).random((n, 3)), 5)
-    check_close(backend, draw_people(n, n, 30, 0.1, copies=2), CLOSE)
 
 
 @pytest.mark.parametrize("kernel", ["wgmma", "mma", "popc"])
@@ -125,7 +124,6 @@ def test_every_micro_kernel(gpu_device, side, kernel):
         genotypes = draw_people(3, 600, 500, missing, copies=60)
         check_nearest(backend, genotypes, 9, "euclidean")
         check_between(backend, genotypes, 250, 9, "euclidean")
-        check_close(backend, genotypes, CLOSE)
         check_screen(backend, genotypes, 250, SCREENS["usual"], 3)
         check_screen(backend, genotypes, None, SCREENS["usual"], 3)
 
@@ -138,30 +136,32 @@ def test_rare_sites(gpu_device, side, missing):
     genotypes[:, ::3] = draw_people(6, 700, 300, missing, copies=50)
     check_nearest(backend, genotypes.astype(np.int8), 9, "manhattan")
     check_between(backend, genotypes.astype(np.int8), 300, 9, "manhattan", a=backend.keep_planes)
-    check_close(backend, genotypes.astype(np.int8), CLOSE)
 
 
 def test_planes_that_do_not_fit(backend, monkeypatch, side):
-    monkeypatch.setattr(tiles, "HELD_SHARE", 0.0)
+    monkeypatch.setattr(tiles_gpu, "HELD_SHARE", 0.0)
     genotypes = draw_people(7, 700, 300, 0.1, copies=50)
     check_nearest(backend, genotypes, 9, "euclidean", cuts=(300,))
-    check_close(backend, genotypes, CLOSE, cuts=(300,))
 
 
 def test_planes_go_up_in_parts(backend, monkeypatch):
-    monkeypatch.setattr(tiles, "UPLOAD_BYTES", 10_000)
+    monkeypatch.setattr(tiles_gpu, "UPLOAD_BYTES", 10_000)
     genotypes = draw_people(8, 700, 300, 0.1)
     planes = parts_of(genotypes, (1, 300))
-    np.testing.assert_array_equal(tiles.upload(backend, planes).get(), planes.block(0, 700).words)
+    np.testing.assert_array_equal(
+        tiles_gpu.upload(backend, planes).get(), planes.block(0, 700).words
+    )
 
 
 def test_planes_that_are_on_the_device(backend):
     genotypes = draw_people(9, 400, 300, 0.1, copies=30)
     host = parts_of(genotypes)
     there = PlaneParts.of([Planes(cupy.asarray(host.parts[0].words), 300)])
+    measure = measure_of("euclidean", 300, 1)
+    wanted = check_nearest(backend, genotypes, 9, "euclidean")
     for one in (host, there):
-        found = backend.close_pairs(one, CLOSE)
-        assert len(found.rows) == len(check_close(backend, genotypes, CLOSE).rows)
+        found = nearest_samples(backend, one, measure, 9)
+        assert found.index.tobytes() == wanted.index.tobytes()
 
 
 @pytest.mark.parametrize(("n", "m"), [(129, 33), (400, 1), (700, 16), (2049, 20), (5000, 2)])
@@ -169,7 +169,7 @@ def test_planes_that_are_on_the_device(backend):
 def test_nearest_points(backend, side, n, m, k):
     points = np.random.default_rng(n).normal(size=(n, m))
     found = check_points(backend, points, k)
-    other = cpu_backend(2).nearest_points(points, k)
+    other = nearest_points(cpu_backend(2), points, k)
     assert found.index.tobytes() == other.index.tobytes()
     assert found.distance.tobytes() == other.distance.tobytes()
 
@@ -177,24 +177,6 @@ def test_nearest_points(backend, side, n, m, k):
 @pytest.mark.parametrize("name", awkward_points())
 def test_nearest_of_awkward_points(backend, side, name):
     check_points(backend, awkward_points()[name], 8)
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.05, 0.5])
-@pytest.mark.parametrize("kinship", [-1.0, 0.0442, np.inf])
-@pytest.mark.parametrize("least", [8, 1 << 16])
-def test_close_pairs_of_counts(backend, side, monkeypatch, missing, kinship, least):
-    """With little room the whole product is taken, and room is made."""
-    monkeypatch.setattr(close_pairs, "LEAST_PAIRS", least)
-    genotypes = draw_people(10, 600, 300, missing, copies=50)
-    for share in (0.0, 0.02):
-        check_close(backend, genotypes, Closeness(kinship, share, 5, 10**6))
-
-
-@pytest.mark.parametrize("most", [0, 200, 8000])
-def test_too_many_pairs_are_refused(backend, most):
-    genotypes = np.repeat(draw_people(11, 5, 100), 60, axis=0)
-    with pytest.raises(UserError, match=f"more than {most} of the pairs of 300 samples"):
-        backend.close_pairs(parts_of(genotypes), Closeness(0.0442, 0.0, 1, most))
 
 
 @pytest.mark.parametrize("name", SCREENS)
@@ -206,8 +188,8 @@ def test_pairs_to_look_at_again(backend, side, monkeypatch, name, cut, kept):
     genotypes[3] = -1
     held = dict.fromkeys(kept, backend.keep_planes)
     check_screen(backend, genotypes, cut, SCREENS[name], 3, **held)
-    monkeypatch.setattr(pair_screen, "LEAST_PAIRS", 8)
-    monkeypatch.setattr(pair_screen, "MOST_PAIRS", 1000)
+    monkeypatch.setattr(screen_gpu, "LEAST_PAIRS", 8)
+    monkeypatch.setattr(screen_gpu, "MOST_PAIRS", 1000)
     check_screen(backend, genotypes, cut, SCREENS[name], 0, **held)
 
 

@@ -10,9 +10,10 @@ pytest.importorskip("cupy")
 
 import cupyx
 
-from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.engine.gpu import group_count_plans as plans
-from popdesic.engine.gpu.backend import GpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.engine.backend_gpu import GpuBackend
+from popdesic.population import group_counts_plan as plans
+from popdesic.population.count_groups import count_groups
 
 pytestmark = pytest.mark.gpu
 
@@ -60,7 +61,7 @@ def test_counts_are_those_of_the_cpu(backend, rng, pinned, n_planes, n_groups):
         return group[first : first + len(part)]
 
     given = words, used, values, 64 * 1001, grouping, n_groups
-    ours, theirs = backend.count_groups(*given), CpuBackend(8).count_groups(*given)
+    ours, theirs = count_groups(backend, *given), count_groups(CpuBackend(8), *given)
     for name in ("sums", "groups", "sizes", "counts"):
         found, wanted = getattr(ours, name), getattr(theirs, name)
         assert found.dtype == wanted.dtype

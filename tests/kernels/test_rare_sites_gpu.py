@@ -12,9 +12,9 @@ pytest.importorskip("cupy")
 from awkward_terms import TERMS
 from test_bitgemm_gpu import MISSING, make_planes, oracle, read_genotypes
 
-from popdesic.engine.gpu import devices, rare_sites, tune
-from popdesic.engine.gpu.backend import GpuBackend
-from popdesic.engine.gpu.rare_sites_plans import SiteCosts
+from popdesic.engine import devices, rare_sites_gpu, tune_gpu
+from popdesic.engine.backend_gpu import GpuBackend
+from popdesic.engine.rare_sites_plan import SiteCosts
 from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes
 
 #: Costs that send every site along one path, and costs that use all three paths.
@@ -37,9 +37,9 @@ def draw_rare(rng, n_samples: int, n_sites: int, missing: float) -> np.ndarray:
 @pytest.fixture(autouse=True)
 def first_candidate(monkeypatch):
     """Do not measure the other candidates."""
-    candidates = tune.candidates
+    candidates = tune_gpu.candidates
     monkeypatch.setattr(
-        tune, "candidates", lambda device, kernel=None: candidates(device, kernel)[:1]
+        tune_gpu, "candidates", lambda device, kernel=None: candidates(device, kernel)[:1]
     )
 
 
@@ -69,7 +69,7 @@ def test_every_path_over_site_ranges(gpu_device, kernel, monkeypatch):
     """Site ranges and folds; every path is taken; blocks with and without a mask."""
     if kernel not in devices.supported_kernels(gpu_device):
         pytest.skip(f"{gpu_device.name} does not run {kernel}")
-    monkeypatch.setattr(rare_sites.RareSites, "site_limit", property(lambda self: 4096))
+    monkeypatch.setattr(rare_sites_gpu.RareSites, "site_limit", property(lambda self: 4096))
     rng = np.random.default_rng(3)
     backend = GpuBackend(kernel=kernel, rare_sites=COSTS["mixed"], host_bytes=1 << 19)
     for masked in (False, True):
@@ -129,7 +129,7 @@ def test_bits_are_transposed_and_back(gpu_device):
     for n, n_words, planes in itertools.product((1, 33, 513), (1, 8, 17), (2, 3)):
         words = rng.integers(0, 2**64, (n, planes, n_words), np.uint64)
         n_sites = n_words * 64
-        turned = rare_sites.turn(cupy.asarray(words), 0, n_sites, gpu_device.capability)
+        turned = rare_sites_gpu.turn(cupy.asarray(words), 0, n_sites, gpu_device.capability)
         bits = np.unpackbits(words.view(np.uint8), axis=2, bitorder="little")
         by_site = np.unpackbits(turned.words.get().view(np.uint8), axis=2, bitorder="little")
         assert np.array_equal(by_site[:, :, :n], bits.transpose(2, 1, 0))
@@ -137,7 +137,7 @@ def test_bits_are_transposed_and_back(gpu_device):
         assert np.array_equal(turned.counts.get(), bits.sum(0))
         sites = np.flatnonzero(rng.random(n_sites) < 0.4).astype(np.int32)
         if len(sites):
-            back = rare_sites.gather(turned, cupy.asarray(sites), gpu_device.capability).get()
+            back = rare_sites_gpu.gather(turned, cupy.asarray(sites), gpu_device.capability).get()
             back = np.unpackbits(back.view(np.uint8), axis=2, bitorder="little")
             assert np.array_equal(back[:, :, : len(sites)], bits[:, :, sites])
             assert not back[:, :, len(sites) :].any()

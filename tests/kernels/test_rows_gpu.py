@@ -16,15 +16,15 @@ import cupy
 import numpy as np
 from random_cohorts import make_planes
 
-from popdesic.compare import cohorts
-from popdesic.compare.resolution import resolve
 from popdesic.distance import neighbors
 from popdesic.distance.fill_rows import RowWork, fill_rows
 from popdesic.distance.measure_row import measure_row
-from popdesic.engine.gpu import backend as backend_gpu
-from popdesic.engine.gpu.backend import GpuBackend
-from popdesic.engine.gpu.lease import SHARES, shares_of
+from popdesic.engine import backend_gpu
+from popdesic.engine.backend_gpu import GpuBackend
+from popdesic.engine.lease import SHARES, shares_of
 from popdesic.engine.select import select_backend
+from popdesic.relatives import cohorts
+from popdesic.relatives.resolution import resolve
 
 pytestmark = pytest.mark.gpu
 

@@ -10,7 +10,7 @@ import pytest
 import reference
 from operands import draw_weights, wide
 
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.geodesic.closure import close_paths
 
 pytestmark = pytest.mark.gpu
@@ -28,7 +28,7 @@ extern "C" __global__ void spin(long long cycles) {
 
 @pytest.fixture(scope="module")
 def backend(gpu_device):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     return GpuBackend()
 
@@ -41,7 +41,7 @@ def places(parts: int) -> list[int]:
 
 
 def close_spread(backend, weights: np.ndarray, parts: int, prune: bool = False):
-    from popdesic.engine.gpu.spread import Spread
+    from popdesic.engine.spread_gpu import Spread
 
     spread, found = Spread(weights, places(parts)), np.empty_like(weights)
     work = spread.close(functools.partial(close_paths, backend=backend, prune=False), prune)
@@ -92,7 +92,7 @@ def test_any_delay_of_any_stream_gives_the_same_bytes(backend, monkeypatch, seed
     """Streams are held up at random, so that a missing wait is seen."""
     import cupy
 
-    from popdesic.engine.gpu import spread
+    from popdesic.engine import spread_gpu as spread
 
     rng = np.random.default_rng(seed)
     spin = cupy.RawModule(code=SPIN).get_function("spin")

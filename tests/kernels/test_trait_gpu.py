@@ -9,6 +9,8 @@ import pytest
 import reference_trait as oracle
 from reference_epistasis import random_partners
 
+from popdesic.epistasis.scan_sites import scan_trait_pairs
+
 pytestmark = pytest.mark.gpu
 cupy = pytest.importorskip("cupy")
 
@@ -20,8 +22,8 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture(params=["wgmma", "mma", "popc"])
 def gpu(request, gpu_device):
-    from popdesic.engine.gpu.backend import GpuBackend
-    from popdesic.engine.gpu.devices import supported_kernels
+    from popdesic.engine.backend_gpu import GpuBackend
+    from popdesic.engine.devices import supported_kernels
 
     if request.param not in supported_kernels(gpu_device):
         pytest.skip(f"{gpu_device.name} does not run {request.param}")
@@ -29,9 +31,9 @@ def gpu(request, gpu_device):
 
 
 def on_cpu(data, *given):
-    from popdesic.engine.cpu.backend import CpuBackend
+    from popdesic.engine.backend_cpu import CpuBackend
 
-    return CpuBackend(threads=8).scan_trait_pairs(data, *given)
+    return scan_trait_pairs(CpuBackend(threads=8), data, *given)
 
 
 def assert_same(found, expected) -> None:
@@ -44,7 +46,7 @@ def assert_same(found, expected) -> None:
 def test_hits_equal_the_oracle(gpu, rng, n_sites, n_samples, missing):
     data, states = oracle.random_trait(rng, n_sites, n_samples, missing=missing, effect=40)
     expected = oracle.scan(data, states, range(n_sites), 30)
-    assert_same(gpu.scan_trait_pairs(data, range(n_sites), 30), expected)
+    assert_same(scan_trait_pairs(gpu, data, range(n_sites), 30), expected)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.02])
@@ -53,9 +55,9 @@ def test_hits_equal_the_oracle(gpu, rng, n_sites, n_samples, missing):
 def test_hits_equal_the_cpu(gpu, rng, n_samples, missing, effect):
     data, _ = oracle.random_trait(rng, 700, n_samples, missing=missing, effect=effect)
     for first in (range(700), range(130, 300), range(699, 700)):
-        assert_same(gpu.scan_trait_pairs(data, first, 100), on_cpu(data, first, 100))
+        assert_same(scan_trait_pairs(gpu, data, first, 100), on_cpu(data, first, 100))
     cutoff = int(on_cpu(data, range(700), 20).cost[-1])
-    few = gpu.scan_trait_pairs(data, range(700), 100, cutoff)
+    few = scan_trait_pairs(gpu, data, range(700), 100, cutoff)
     n = int((few.cost <= cutoff).sum())
     assert n >= 20
     expected = on_cpu(data, range(700), 100)
@@ -68,7 +70,7 @@ def test_partners(gpu, rng, missing, max_r2):
     data, _ = oracle.random_trait(rng, 300, 700, missing=missing, effect=60)
     limited = replace(data, partners=random_partners(rng, 300, max_r2))
     expected = on_cpu(limited, range(300), 500)
-    assert_same(gpu.scan_trait_pairs(limited, range(300), 500), expected)
+    assert_same(scan_trait_pairs(gpu, limited, range(300), 500), expected)
     assert not np.array_equal(expected.sites, on_cpu(data, range(300), 500).sites)
 
 
@@ -78,4 +80,4 @@ def test_levels_of_every_kind(gpu, rng):
     for levels in (np.full(900, 128), rng.choice([1, 255], 900), np.arange(900) % 256):
         levels = levels.astype(np.uint8)
         given = replace(data, levels=levels, variance=max(1.0, float(levels.var())))
-        assert_same(gpu.scan_trait_pairs(given, range(200), 60), on_cpu(given, range(200), 60))
+        assert_same(scan_trait_pairs(gpu, given, range(200), 60), on_cpu(given, range(200), 60))

@@ -1,13 +1,13 @@
-"""The choice of geodesics without the truth (`popdesic.embedding.ways`), made on a scene."""
+"""The choice of geodesics without the truth (`popdesic.geodesic.ways`), made on a scene."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
-from popdesic.embedding import ways
-from popdesic.embedding.held_out import SPLITS, genome_parts, weigh_ways
 from popdesic.engine.select import cpu_backend
+from popdesic.geodesic import ways
+from popdesic.geodesic.held_out import SPLITS, genome_parts, weigh_ways
 
 from .methods import Way
 from .scenes import Scene

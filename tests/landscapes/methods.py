@@ -13,9 +13,9 @@ from sklearn.manifold import Isomap
 import popdesic
 from popdesic.cohort.prune_options import parse_pruning
 from popdesic.cohort.site_planes import site_planes
-from popdesic.embedding.axis_sites import choose_sites
-from popdesic.embedding.noise_null import significant_axes
-from popdesic.embedding.relationship import relationship_among
+from popdesic.components.axis_sites import choose_sites
+from popdesic.components.noise_null import significant_axes
+from popdesic.components.relationship import relationship_among
 from popdesic.engine.select import cpu_backend
 from popdesic.study.configuration import load_config
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from popdesic.communities.depth import Genotypes, split_trees
-from popdesic.communities.splits import MOST_COMPONENTS, Split
+from popdesic.communities.depth import Genotypes, measure_depths
+from popdesic.communities.splits import MOST_COMPONENTS, Split, split_each
 
 
 def genotypes_of(
@@ -19,6 +19,17 @@ def genotypes_of(
         pd.DataFrame({"chrom": chrom, "pos": pos}),
         everyone if unrelated is None else unrelated,
     )
+
+
+def split_trees(
+    points: np.ndarray, genotypes: Genotypes, drawn: list[np.ndarray], threads: int = 1
+) -> list[Split]:
+    """Trees of supported splits with their depths, one for each set of samples.
+
+    `points` (n, k) lie on the significant components; `drawn`: ascending sample numbers.
+    """
+    found = split_each([points[own] for own in drawn], threads)
+    return measure_depths(found, genotypes, drawn)
 
 
 def community_tree(

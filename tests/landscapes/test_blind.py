@@ -7,8 +7,8 @@ from landscapes import scene
 from landscapes.blind import choose_on, evidence_of, named
 from landscapes.methods import NEAREST, PLAIN, People, Way, significant_scores
 from landscapes.scores import rank_correlation
-from popdesic.embedding import ways
 from popdesic.engine.select import cpu_backend
+from popdesic.geodesic import ways
 
 
 def test_ways_are_named_as_in_the_benchmark():

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from popdesic.embedding.noise_null import significant_axes
-from popdesic.embedding.relationship import alt_frequency, relationship_among, relationship_to
-from popdesic.engine.host.hardy_weinberg import hwe_exact
+from popdesic.cohort.hardy_weinberg_cpu import hwe_exact
+from popdesic.components.noise_null import significant_axes
+from popdesic.components.relationship import alt_frequency, relationship_among, relationship_to
 
 from . import populations
 

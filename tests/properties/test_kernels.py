@@ -8,9 +8,9 @@ from hypothesis.extra import numpy as hnp
 from operands import planes_of, wide
 
 from popdesic.cohort.encode import write_planes
-from popdesic.engine.base import infinity
-from popdesic.engine.cpu.backend import CpuBackend, margin_coefficients
-from popdesic.engine.host.hardy_weinberg import hwe_exact
+from popdesic.cohort.hardy_weinberg_cpu import hwe_exact
+from popdesic.engine.backend import infinity
+from popdesic.engine.backend_cpu import CpuBackend, margin_coefficients
 from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Product, Terms
 from popdesic.geodesic.closure import close_paths, insert_paths
 

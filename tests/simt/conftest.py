@@ -8,14 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-import popdesic.engine
-from popdesic.engine.gpu.devices import Device
+from popdesic.engine.devices import Device
 from simt.fake_cupy import make_modules
 from simt.machine import COMPILER, Machine
 
 #: An A100 with two multiprocessors, so that thread blocks walk over several items.
 DEVICE = Device(0, "A100", 80, 2, 166_912, 12040)
-_ENGINE = "popdesic.engine.gpu"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,7 +30,26 @@ def rng() -> np.random.Generator:
 
 
 def _is_engine(name: str) -> bool:
-    return name in ("cupy", "cupyx") or name.startswith(("cupy.", _ENGINE))
+    own = name.startswith("popdesic.") and name.endswith("_gpu")
+    return own or name in ("cupy", "cupyx") or name.startswith("cupy.")
+
+
+def _take_away() -> dict:
+    """The modules that import `cupy`, which go from `sys.modules` and from their packages."""
+    found = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_engine(name)}
+    for name in found:
+        package, _, module = name.rpartition(".")
+        if package in sys.modules:
+            vars(sys.modules[package]).pop(module, None)
+    return found
+
+
+def _put_back(modules: dict) -> None:
+    sys.modules.update(modules)
+    for name, module in modules.items():
+        package, _, last = name.rpartition(".")
+        if package in sys.modules:
+            setattr(sys.modules[package], last, module)
 
 
 @pytest.fixture(scope="session")
@@ -47,30 +64,26 @@ def _held(request, tmp_path_factory) -> dict:
 @pytest.fixture(autouse=True)
 def machine(_held, monkeypatch) -> Iterator[Machine]:
     """The machine in place of CuPy while a test runs."""
-    before = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_engine(name)}
-    package = vars(popdesic.engine).pop("gpu", None)
-    sys.modules.update(_held["modules"])
+    before = _take_away()
+    _put_back(_held["modules"])
     machine = _held["machine"]
     machine.device, machine.backward, machine.launched = DEVICE, False, []
     machine.devices = 1
     try:
-        from popdesic.engine.gpu import compile, epistasis_launches, tune
+        from popdesic.engine import compile_gpu, tune_gpu
+        from popdesic.epistasis import launches_gpu
 
-        compile.load_function.cache_clear()
-        compile._describe_device.cache_clear()
-        monkeypatch.setattr(epistasis_launches, "CAPACITY", 1 << 17)
-        candidates = tune.candidates  # nothing is measured on a machine that does not exist
+        compile_gpu.load_function.cache_clear()
+        compile_gpu._describe_device.cache_clear()
+        monkeypatch.setattr(launches_gpu, "CAPACITY", 1 << 17)
+        candidates = tune_gpu.candidates  # nothing is measured on a machine that does not exist
         monkeypatch.setattr(
-            tune, "candidates", lambda device, kernel=None: candidates(device, kernel)[:1]
+            tune_gpu, "candidates", lambda device, kernel=None: candidates(device, kernel)[:1]
         )
         yield machine
     finally:
-        found = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_engine(name)}
-        _held["modules"] = found
-        vars(popdesic.engine).pop("gpu", None)
-        sys.modules.update(before)
-        if package is not None:
-            popdesic.engine.gpu = package
+        _held["modules"] = _take_away()
+        _put_back(before)
 
 
 @pytest.fixture(params=["forward", "backward"])

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from popdesic.engine.gpu.devices import Device
-from popdesic.io.places import KERNEL_FOLDER
+from popdesic.core.places import KERNEL_FOLDER
+from popdesic.engine.devices import Device
 
 from .memory import check_guards, current
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from reference_epistasis import random_partners, scan_of_blocks
 
+from popdesic.core.errors import UserError
 from popdesic.engine.select import cpu_backend
-from popdesic.io.errors import UserError
 from simt.test_simt_scans import assert_same, run
 
 
 def by_blocks(machine, data, order, firsts, block, top=60, cutoff=None, kernel="popc"):
-    from popdesic.engine.gpu.epistasis import scan_step
-    from popdesic.engine.gpu.epistasis_blocks import scan_blocks
+    from popdesic.epistasis.blocks_gpu import scan_blocks
+    from popdesic.epistasis.scan_gpu import scan_step
 
     given = (top, cutoff, machine.device, kernel, 2)
     return scan_blocks(scan_step, data, order, firsts, *given, block)
@@ -24,9 +24,9 @@ def by_blocks(machine, data, order, firsts, block, top=60, cutoff=None, kernel="
 @pytest.mark.parametrize(("order", "first"), [(2, range(240, 262)), (3, range(254, 258))])
 def test_hits_are_those_of_all_sites(machine, rng, monkeypatch, score, order, first):
     """In three blocks, the last of which is short, from memory that is not pinned."""
-    from popdesic.engine.gpu import epistasis_blocks
+    from popdesic.epistasis import blocks_gpu
 
-    monkeypatch.setattr(epistasis_blocks, "STAGING_BYTES", 3000)
+    monkeypatch.setattr(blocks_gpu, "STAGING_BYTES", 3000)
     n = 520 if order == 3 else 600
     data = scan_of_blocks(rng, score, 0, n, (70, 61))
     if order == 3:
@@ -37,7 +37,7 @@ def test_hits_are_those_of_all_sites(machine, rng, monkeypatch, score, order, fi
 
 @pytest.mark.parametrize(("order", "first"), [(2, range(300)), (3, range(254, 258))])
 def test_steps_share_score_tables(machine, rng, monkeypatch, order, first):
-    from popdesic.engine.gpu.epistasis_bound import K2Terms
+    from popdesic.epistasis.bound import K2Terms
 
     made, of = [], K2Terms.of
     monkeypatch.setattr(K2Terms, "of", lambda *given: made.append(given) or of(*given))
@@ -56,7 +56,7 @@ def test_pairs_of_five_blocks(machine, rng):
 
 @pytest.mark.parametrize("known", [False, True])
 def test_missing_genotypes_in_some_blocks(machine, rng, known):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     data, first = scan_of_blocks(rng, "k2", 520, 60, (70, 61)), range(505, 522)
     data = replace(data, complete_from=520 if known else None)
@@ -81,7 +81,7 @@ def test_a_cutoff_and_several_runs_of_first_sites(machine, rng):
 
 @pytest.mark.parametrize(("device", "order"), [("cpu", 2), ("cpu", 3), ("gpu", 2)])
 def test_planes_that_lack_more_than_the_data_say_are_refused(machine, rng, order, device):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     backend = cpu_backend(1) if device == "cpu" else GpuBackend(kernel="popc")
     data = replace(scan_of_blocks(rng, "k2", 20, 60, (50, 41)), complete_from=19)

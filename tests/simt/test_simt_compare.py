@@ -8,18 +8,20 @@ from operands import planes_of
 from reference import draw_genotypes
 
 from popdesic.cohort.site_planes import site_planes
-from popdesic.engine import comparisons
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine import site_pairs
+from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.engine.site_pairs import band_r2, r2_pairs
 from popdesic.engine.terms import Planes
+from popdesic.relatives.find_matches import top_matches
 
 CPU = CpuBackend(2)
 
 
 def assert_same_matches(queries, database, k, min_called=1) -> None:
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
-    ours = GpuBackend().top_matches(queries, database, k, min_called)
-    slow = CPU.top_matches(queries, database, k, min_called)
+    ours = top_matches(GpuBackend(), queries, database, k, min_called)
+    slow = top_matches(CPU, queries, database, k, min_called)
     there = slow.index >= 0
     for name in ("key", "mismatches", "called"):
         np.testing.assert_array_equal(
@@ -56,7 +58,7 @@ def test_correlations_of_narrow_windows_have_the_bytes_of_the_cpu(
     machine, rng, n_sites, n_samples, missing, monkeypatch
 ):
     """Sites that do not vary, windows of no site, runs of rows that begin behind the first."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     genotypes = draw_genotypes(rng, n_sites, n_samples, missing)
     genotypes[rng.random(n_sites) < 0.1] = 2
@@ -65,22 +67,22 @@ def test_correlations_of_narrow_windows_have_the_bytes_of_the_cpu(
     backend = GpuBackend()
     for first, last in ((0, n_sites), (n_sites // 3, n_sites // 2 + 1)):
         machine.backward = not machine.backward
-        found = backend.band_r2(planes, ends, first, last)
-        assert found.tobytes() == CPU.band_r2(planes, ends, first, last).tobytes()
+        found = band_r2(backend, planes, ends, first, last)
+        assert found.tobytes() == band_r2(CPU, planes, ends, first, last).tobytes()
     for name, one, other in zip(
         ("rows", "columns", "r2"),
-        backend.r2_pairs(planes, ends, 0.05),
-        CPU.r2_pairs(planes, ends, 0.05),
+        r2_pairs(backend, planes, ends, 0.05),
+        r2_pairs(CPU, planes, ends, 0.05),
         strict=True,
     ):
         np.testing.assert_array_equal(one, other, name)
     # Several runs of rows in one call of the GPU, the last one shorter.
-    monkeypatch.setattr(comparisons, "BLOCK_SITES", 16)
-    monkeypatch.setattr(comparisons, "SENT_SITES", 50)
+    monkeypatch.setattr(site_pairs, "BLOCK_SITES", 16)
+    monkeypatch.setattr(site_pairs, "SENT_SITES", 50)
     shown = []
     for own in (backend, CPU):
         parts = []
-        pairs = own.r2_pairs(planes, ends, 0.05, lambda *part, parts=parts: parts.append(part))
+        pairs = r2_pairs(own, planes, ends, 0.05, lambda *part, parts=parts: parts.append(part))
         shown.append(b"".join(one.tobytes() for part in [pairs, *parts] for one in part))
     assert shown[0] == shown[1]
     assert "band_r2" in machine.launched or n_sites == 1

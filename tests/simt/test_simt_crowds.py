@@ -15,14 +15,14 @@ from simt.test_simt_scans import assert_same, drawn, run
 @pytest.fixture
 def limit(machine, monkeypatch):
     """Sets the largest count of a class that shares a word; a device with room for every scan."""
-    from popdesic.engine.gpu import epistasis, epistasis_classes, epistasis_crowds
+    from popdesic.epistasis import classes_gpu, crowds_gpu, scan_gpu
 
     machine.device = replace(machine.device, capability=90, shared_bytes=107_520)  # the least
 
     def change(most: int, many: float = math.inf) -> None:
-        for module in (epistasis, epistasis_classes, epistasis_crowds):
+        for module in (scan_gpu, classes_gpu, crowds_gpu):
             monkeypatch.setattr(module, "MAX_SHARED", most)
-        monkeypatch.setattr(epistasis_crowds, "MANY_CROWDED", many)
+        monkeypatch.setattr(crowds_gpu, "MANY_CROWDED", many)
 
     return change
 
@@ -32,7 +32,7 @@ def limit(machine, monkeypatch):
 @pytest.mark.parametrize("score", ["k2", "interaction"])
 @pytest.mark.parametrize(("order", "n_sites"), [(2, 33), (3, 11)])
 def test_counts_in_two_words(limit, rng, kernel, missing, score, order, n_sites):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     limit(-1, 0.0)
     data, states, cases = drawn(rng, score, n_sites, (40, 31), missing)
@@ -42,8 +42,8 @@ def test_counts_in_two_words(limit, rng, kernel, missing, score, order, n_sites)
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 def test_blocks_of_both_kinds(limit, machine, rng, missing):
-    from popdesic.engine.gpu.devices import Device  # noqa: F401
-    from popdesic.engine.gpu.epistasis import Scanner
+    from popdesic.engine.devices import Device  # noqa: F401
+    from popdesic.epistasis.scan_gpu import Scanner
 
     first = range(50, 53)
     limit(13)
@@ -59,12 +59,12 @@ def test_blocks_of_both_kinds(limit, machine, rng, missing):
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_largest_counts_of_pairs(limit, machine, rng, missing, monkeypatch):
-    from popdesic.engine.gpu import epistasis_crowds
-    from popdesic.engine.gpu.epistasis import Scanner
-    from popdesic.engine.gpu.layout import BLOCK_SITES, TILE_SITES
+    from popdesic.engine.layout import BLOCK_SITES, TILE_SITES
+    from popdesic.epistasis import crowds_gpu
+    from popdesic.epistasis.scan_gpu import Scanner
 
     limit(0)
-    monkeypatch.setattr(epistasis_crowds, "TABLES_SHARE", 0.0)
+    monkeypatch.setattr(crowds_gpu, "TABLES_SHARE", 0.0)
     n = 70
     data, states, cases = drawn(rng, "k2", n, (40, 31), missing)
     scanner = Scanner(data, 3, 5, None, machine.device, "popc")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from popdesic.compare.pc_relate import ancestry_of, pc_relate
-from popdesic.engine.cpu.expected import CpuExpected
+from popdesic.relatives.expect_kinship import expected_kinship
+from popdesic.relatives.expected_cpu import CpuExpected
+from popdesic.relatives.pc_relate import ancestry_of, pc_relate
 
 
 def draw(rng, n: int, n_sites: int, missing: float = 0.05):
@@ -22,11 +23,11 @@ def draw(rng, n: int, n_sites: int, missing: float = 0.05):
     ("n", "n_sites"), [(1, 1), (2, 15), (63, 63), (64, 64), (65, 65), (130, 200), (33, 129)]
 )
 def test_kinships_are_those_of_the_cpu(schedule, rng, n, n_sites):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     genotypes, basis, coefficients = draw(rng, n, n_sites)
     backend = GpuBackend()
-    found = backend.expected_kinship(basis, n_sites)
+    found = expected_kinship(backend, basis, n_sites)
     expected = CpuExpected(basis, n_sites, 2)
     right, shares = rng.normal(size=(2, 3, n)) / 100
     roots, marked = rng.uniform(0.8, 1.0, n), rng.random(n) < 0.7
@@ -51,11 +52,11 @@ def test_kinships_are_those_of_the_cpu(schedule, rng, n, n_sites):
 
 def test_extreme_digits_do_not_overflow(schedule, rng):
     """The largest residuals and spreads, of both signs, at whole and at broken stages."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     genotypes = np.where(rng.random((300, 70)) < 0.5, 0, 2).astype(np.int8)
     basis, coefficients = np.ones((70, 1)), rng.choice([0.0100001, 0.5, 0.9899999], (300, 1))
-    found, expected = (one.expected_kinship(basis, 300) for one in (GpuBackend(), _cpu()))
+    found, expected = (expected_kinship(one, basis, 300) for one in (GpuBackend(), _cpu()))
     for one in (found, expected):
         one.add(0, genotypes[:256], coefficients[:256])
         one.add(256, genotypes[256:], coefficients[256:])
@@ -64,13 +65,13 @@ def test_extreme_digits_do_not_overflow(schedule, rng):
 
 
 def _cpu():
-    from popdesic.engine.cpu.backend import CpuBackend
+    from popdesic.engine.backend_cpu import CpuBackend
 
     return CpuBackend(1)
 
 
 def test_pc_relate_has_the_same_bytes(machine, rng):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     genotypes, *_ = draw(rng, 90, 1_100)
     genotypes[:, 80:] = genotypes[:, :10]
@@ -87,18 +88,19 @@ def test_pc_relate_has_the_same_bytes(machine, rng):
 
 
 def test_what_does_not_fit_is_left_to_the_cpu(machine, rng, monkeypatch):
-    from popdesic.engine.gpu import expected, expected_plans
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
+    from popdesic.relatives import expected_gpu as expected
+    from popdesic.relatives import expected_plan
 
     basis = np.ones((70, 1))
-    assert isinstance(GpuBackend(device_bytes=1000).expected_kinship(basis, 9), CpuExpected)
-    assert isinstance(GpuBackend().expected_kinship(basis, (1 << 17) + 1), CpuExpected)
+    assert isinstance(expected_kinship(GpuBackend(device_bytes=1000), basis, 9), CpuExpected)
+    assert isinstance(expected_kinship(GpuBackend(), basis, (1 << 17) + 1), CpuExpected)
     assert not machine.launched
     # Lists that are longer than the first room for them.
     monkeypatch.setattr(expected, "CLOSE_ROOM", 3)
-    assert expected_plans.CLOSE_ROOM > 3
+    assert expected_plan.CLOSE_ROOM > 3
     genotypes, basis, coefficients = draw(rng, 40, 64)
-    found = GpuBackend().expected_kinship(basis, 64)
+    found = expected_kinship(GpuBackend(), basis, 64)
     found.add(0, genotypes, coefficients)
     found.divide()
     assert len(found.close(0.0)[0]) > 100

@@ -8,7 +8,8 @@ from group_scenes import check_counts
 from people import encode_alone
 from study import Cohort, make_sites, write_raw
 
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.population.count_groups import count_groups
 from popdesic.population.counts import count_cohort
 from popdesic.population.runs import RunLimits
 
@@ -16,7 +17,7 @@ from popdesic.population.runs import RunLimits
 @pytest.mark.parametrize("n_sites", [1, 15, 16, 17, 33, 63, 64, 65, 700])
 @pytest.mark.parametrize("missing", [0.0, 0.15, 1.0])
 def test_counts_of_every_number_of_sites(machine, rng, n_sites, missing):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     machine.backward = n_sites % 2 == 0
     check_counts(GpuBackend(), rng, 9, n_sites, 3, missing)
@@ -26,15 +27,15 @@ def test_counts_of_every_number_of_sites(machine, rng, n_sites, missing):
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 130])
 def test_counters_overflow_nowhere(schedule, rng, n):
     """Pieces of as many samples as the counters hold, and of one more."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     check_counts(GpuBackend(), rng, n, 40, 1, 0.1)
 
 
 def test_parts_pieces_and_runs_change_nothing(schedule, rng, monkeypatch):
     """Several parts, so that buffers are used again; words of several thread blocks."""
-    from popdesic.engine.gpu import group_count_plans as plans
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
+    from popdesic.population import group_counts_plan as plans
 
     monkeypatch.setattr(plans, "PART_BYTES", 7 * 3 * 8 * 80)
     monkeypatch.setattr(plans, "RESULT_BYTES", 5000)
@@ -44,19 +45,19 @@ def test_parts_pieces_and_runs_change_nothing(schedule, rng, monkeypatch):
 
 
 def test_no_sample_has_a_group(machine):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     words = np.zeros((3, 2, 1), np.uint64)
     used, values = np.array([7], np.uint64), np.zeros(64, np.int64)
     grouping = lambda first, part, sums: np.full(len(part), -1)  # noqa: E731
-    found = GpuBackend().count_groups(words, used, values, 3, grouping, 1)
+    found = count_groups(GpuBackend(), words, used, values, 3, grouping, 1)
     assert found.counts.shape == (3, 0, 3) and found.sums.tolist() == [[3, 0, 0]] * 3
     assert machine.launched == ["sum_samples"]
 
 
 def test_the_cpu_counts_where_groups_do_not_fit(machine, rng, monkeypatch):
-    from popdesic.engine.gpu import group_count_plans as plans
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
+    from popdesic.population import group_counts_plan as plans
 
     monkeypatch.setattr(plans, "MOST_BLOCKS", 1)
     check_counts(GpuBackend(), rng, 9, 70, 2, 0.1)
@@ -67,8 +68,8 @@ def test_the_cpu_counts_where_groups_do_not_fit(machine, rng, monkeypatch):
 
 def test_files_of_a_cohort_have_the_bytes_of_the_cpu(machine, rng, tmp_path, monkeypatch):
     """Pseudo-haploid samples, a population that is one, people without one, runs; several parts."""
-    from popdesic.engine.gpu import group_count_plans as plans
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
+    from popdesic.population import group_counts_plan as plans
 
     genotypes = rng.binomial(2, 0.5, (300, 20)).astype(np.int8)
     genotypes[40:90, 3] = 2

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 from layouts import SCENES, draw_layout
 
-from popdesic.embedding.fuzzy_graph import fuzzy_graph
-from popdesic.embedding.umap_layout import optimize_layout
-from popdesic.engine.gpu import umap_plans
-from popdesic.engine.host.map_epochs import run_epochs
+from popdesic.maps import layouts_plan
+from popdesic.maps.fuzzy_graph import fuzzy_graph
+from popdesic.maps.lay_out import lay_out
+from popdesic.maps.layouts_cpu import run_epochs
+from popdesic.maps.umap_layout import optimize_layout
 
 
 def assert_same(layout) -> None:
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
-    found = GpuBackend().lay_out(layout)
+    found = lay_out(GpuBackend(), layout)
     assert found.dtype == np.int64
     np.testing.assert_array_equal(found, run_epochs(layout))
 
@@ -38,10 +39,10 @@ def test_layouts_with_densities_are_those_of_the_cpu(machine, schedule, n, densi
 
 
 def test_a_warp_walks_over_several_runs(machine, schedule, monkeypatch):
-    monkeypatch.setattr(umap_plans, "MOST_RUN", 32)
-    monkeypatch.setattr(umap_plans, "BLOCKS_A_MULTIPROCESSOR", 1)
+    monkeypatch.setattr(layouts_plan, "MOST_RUN", 32)
+    monkeypatch.setattr(layouts_plan, "BLOCKS_A_MULTIPROCESSOR", 1)
     layout = draw_layout(150, 0.5, 5 << 20, epochs=8)
-    launch = umap_plans.plan_epoch(len(layout.ends), machine.device.multiprocessors)
+    launch = layouts_plan.plan_epoch(len(layout.ends), machine.device.multiprocessors)
     assert len(layout.ends) > 3 * launch.grid[0] * launch.run * 16
     assert_same(layout)
 
@@ -54,21 +55,21 @@ def test_late_epochs_and_points_at_the_bound(schedule):
 
 
 def test_what_does_not_fit_is_left_to_the_cpu(machine):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     layout = draw_layout(17, 0.9, 1 << 20, epochs=2)
     for backend, one in (
         (GpuBackend(device_bytes=1000), layout),
         (GpuBackend(), dataclasses.replace(layout, draws=15)),
     ):
-        np.testing.assert_array_equal(backend.lay_out(one), run_epochs(one))
+        np.testing.assert_array_equal(lay_out(backend, one), run_epochs(one))
     assert not machine.launched
 
 
 def test_a_map_has_the_same_bytes(machine, rng, monkeypatch):
     """In two parts that no edge joins, from neighbours to coordinates."""
-    from popdesic.embedding import umap_layout
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
+    from popdesic.maps import umap_layout
 
     monkeypatch.setattr(umap_layout, "EPOCHS", 11)
     near = np.arange(40)[:, None] // 20 * 20 + rng.permuted(np.arange(20))

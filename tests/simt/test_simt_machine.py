@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from reference_epistasis import random_scan, scan
 
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.core.places import KERNEL_FOLDER
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.terms import SQUARED, Planes
+from popdesic.epistasis.scan_sites import scan_pairs, scan_triples
 from popdesic.epistasis.scores import score_tables
-from popdesic.io.places import KERNEL_FOLDER
 from simt import memory
 from simt.machine import Kernel, LaunchError
 
@@ -162,7 +165,7 @@ def test_the_fake_knows_what_it_does_not_know(there):
 
 
 def closes(rng) -> bool:
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     a, b = rng.integers(0, 99, (2, 40, 40), np.int32)
     found, expected = np.full((2, 40, 40), 10**6, np.int32)
@@ -173,7 +176,7 @@ def closes(rng) -> bool:
 
 def multiplies(kernel: str):
     def action(rng) -> bool:
-        from popdesic.engine.gpu.backend import GpuBackend
+        from popdesic.engine.backend_gpu import GpuBackend
 
         words = rng.integers(0, 2**63, (9, 3, 2), dtype=np.uint64)
         words[:, 1] &= words[:, 0]
@@ -186,12 +189,12 @@ def multiplies(kernel: str):
 
 def scans(order: int):
     def action(rng) -> bool:
-        from popdesic.engine.gpu.backend import GpuBackend
+        from popdesic.engine.backend_gpu import GpuBackend
 
         tables = score_tables("k2", 40, 31)
         data, states, cases = random_scan(rng, 12, (40, 31), tables=tables)
         backend = GpuBackend(kernel="mma")
-        found = (backend.scan_pairs if order == 2 else backend.scan_triples)(data, range(12), 9)
+        found = partial(scan_pairs if order == 2 else scan_triples, backend)(data, range(12), 9)
         expected = scan(data, states, cases, order, range(12), 9)
         return found.cost.tolist() == expected.cost.tolist()
 
@@ -209,20 +212,20 @@ def scans(order: int):
     ],
 )
 def test_a_flipped_sign_in_a_source_fails(machine, rng, monkeypatch, old, new, works):
-    from popdesic.engine.gpu import compile
+    from popdesic.engine import compile_gpu
 
     assert works(rng)
-    read, changed = compile.read_source, []
+    read, changed = compile_gpu.read_source, []
 
     def flipped(name: str) -> str:
         text = read(name)
         changed.append(old in text)
         return text.replace(old, new)
 
-    monkeypatch.setattr(compile, "read_source", flipped)
-    compile.load_function.cache_clear()
+    monkeypatch.setattr(compile_gpu, "read_source", flipped)
+    compile_gpu.load_function.cache_clear()
     try:
         assert not works(rng)
     finally:
         assert any(changed)
-        compile.load_function.cache_clear()
+        compile_gpu.load_function.cache_clear()

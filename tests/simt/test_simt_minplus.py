@@ -7,8 +7,8 @@ import pytest
 import reference
 from operands import wide
 
-from popdesic.engine.base import infinity
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend import infinity
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.geodesic import closure
 from popdesic.geodesic.closure import close_paths
 
@@ -24,7 +24,7 @@ def draw(rng, shape, dtype: str, holes: float = 0.2) -> np.ndarray:
 @pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "int64"])
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 2, 140), (130, 65, 16)])
 def test_product(schedule, rng, dtype, shape):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     m, k, n = shape
     a, b, c = draw(rng, (m, k), dtype), draw(rng, (k, n), dtype), draw(rng, (m, n), dtype)
@@ -41,7 +41,7 @@ def test_product(schedule, rng, dtype, shape):
 @pytest.mark.parametrize("n", [1, 65, 129, 300])
 def test_closure_has_the_bytes_of_the_cpu(machine, rng, dtype, n):
     """Blocks, panels, transposes and bounds, on a matrix that stays on the device."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     machine.backward = n == 300
     weights = draw(rng, (n, n), dtype)
@@ -62,7 +62,7 @@ def test_closure_has_the_bytes_of_the_cpu(machine, rng, dtype, n):
 
 def test_pruning_skips_work_and_changes_nothing(machine, rng, monkeypatch):
     """Four groups of individuals that are far from each other."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     monkeypatch.setattr(closure, "PANEL", 128)
     points = rng.normal(size=(512, 4)) + 40 * np.repeat(rng.normal(size=(4, 4)), 128, axis=0)

@@ -1,4 +1,4 @@
-"""Lists of nearest samples and points, and close pairs, by the kernels' sources on a CPU."""
+"""Lists of nearest samples and points, and pairs, by the kernels' sources on a CPU."""
 
 from __future__ import annotations
 
@@ -8,30 +8,26 @@ from neighbor_checks import (
     METRICS,
     SCREENS,
     check_between,
-    check_close,
     check_nearest,
     check_points,
     check_screen,
     draw_people,
 )
 
-from popdesic.engine.relatives import Closeness
-
-CLOSE = Closeness(0.0442, 0.02, 5, 10**6)
+from popdesic.engine import tile_plan
 
 
 @pytest.fixture(params=["mma", "popc"])
 def backend(request, machine, schedule):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     return GpuBackend(kernel=request.param, rare_sites=False)
 
 
 @pytest.fixture
 def short_tiles(machine, monkeypatch) -> None:
-    from popdesic.engine.gpu import neighbor_plans
 
-    monkeypatch.setattr(neighbor_plans, "TILE_SAMPLES", 256)
+    monkeypatch.setattr(tile_plan, "TILE_SAMPLES", 256)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -58,16 +54,16 @@ def test_one_cohort_may_be_complete(backend):
 
 def test_cohorts_of_several_tiles(machine, short_tiles, monkeypatch):
     """More candidates than have room, too."""
-    from popdesic.engine.gpu import nearest, neighbor_plans
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.distance import nearest_gpu, nearest_plan
+    from popdesic.engine.backend_gpu import GpuBackend
 
     backend = GpuBackend(kernel="mma", rare_sites=False)
     genotypes = draw_people(5, 1400, 33, 0.1, copies=300)
     check_between(backend, genotypes, 300, 20, "euclidean")
     whole = ((0, 31),)
-    for module in (nearest, neighbor_plans):
+    for module in (nearest_gpu, nearest_plan):
         monkeypatch.setattr(module, "BANDS", whole)
-    monkeypatch.setattr(neighbor_plans, "TILE_SAMPLES", 2048)
+    monkeypatch.setattr(tile_plan, "TILE_SAMPLES", 2048)
     check_between(backend, genotypes, 300, 3, "ibs")
 
 
@@ -78,39 +74,33 @@ def test_nearest_of_a_matrix(backend, short_tiles, metric):
 
 @pytest.mark.parametrize("n_sites", [1, 15, 16, 17, 63, 64, 65])
 def test_nearest_of_any_number_of_sites(machine, n_sites):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     backend = GpuBackend(kernel="mma", rare_sites=False)
     genotypes = draw_people(n_sites, 40, n_sites, 0.2)
     genotypes[3] = -1
     check_nearest(backend, genotypes, 5, "euclidean")
     check_between(backend, genotypes, 17, 5, "euclidean")
-    check_close(backend, genotypes, CLOSE)
 
 
 @pytest.mark.parametrize(("n", "m"), [(33, 3), (260, 17)])
 def test_nearest_points(machine, schedule, n, m):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     check_points(GpuBackend(), np.random.default_rng(n).normal(size=(n, m)), 5)
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.4])
-def test_close_pairs(backend, short_tiles, missing):
-    check_close(backend, draw_people(6, 270, 300, missing, copies=30), CLOSE)
 
 
 @pytest.mark.parametrize("name", SCREENS)
 @pytest.mark.parametrize("cut", [None, 1, 40])
 def test_pairs_to_look_at_again(backend, monkeypatch, name, cut):
     """With little room, too, and with either cohort's planes on the device."""
-    from popdesic.engine.gpu import pair_screen
+    from popdesic.relatives import screen_gpu
 
     genotypes = draw_people(3, 90, 65, 0.2, copies=20)
     genotypes[2] = -1
     check_screen(backend, genotypes, cut, SCREENS[name], 2)
-    monkeypatch.setattr(pair_screen, "LEAST_PAIRS", 3)
-    monkeypatch.setattr(pair_screen, "MOST_PAIRS", 40)
+    monkeypatch.setattr(screen_gpu, "LEAST_PAIRS", 3)
+    monkeypatch.setattr(screen_gpu, "MOST_PAIRS", 40)
     for kept in ("a", "b"):
         held = {kept: backend.keep_planes}
         check_screen(backend, genotypes, cut, SCREENS[name], 3, **held)
@@ -118,7 +108,7 @@ def test_pairs_to_look_at_again(backend, monkeypatch, name, cut):
 
 @pytest.mark.parametrize("cut", [None, 270])
 def test_screens_of_several_tiles(machine, short_tiles, cut):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     genotypes = draw_people(4, 600, 40, 0.1, copies=100)
     for top in (0, 5):

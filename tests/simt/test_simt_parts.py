@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from reference_epistasis import random_partners, scan_of_blocks
 
-from popdesic.engine import scan_work
-from popdesic.engine.base import Hits
+from popdesic.core.errors import UserError
 from popdesic.engine.select import cpu_backend
-from popdesic.io.errors import UserError
+from popdesic.epistasis import scan_work
+from popdesic.epistasis.scan_data import Hits
 from simt.test_simt_scans import assert_same, run
 
 
@@ -28,7 +28,7 @@ SCORED = [("mma", "k2"), ("mma", "mutual_information"), ("popc", "interaction")]
 @pytest.mark.parametrize(("kernel", "score"), SCORED)
 @pytest.mark.parametrize(("order", "first"), [(2, range(50, 80)), (3, range(62, 66))])
 def test_hits_of_all_parts_are_those_of_the_cpu(two_blocks, rng, kernel, score, order, first):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     two_blocks.backward = kernel == "popc"
     data = scan_of_blocks(rng, score, 60, 30, (70, 61))
@@ -41,8 +41,8 @@ def test_hits_of_all_parts_are_those_of_the_cpu(two_blocks, rng, kernel, score, 
 
 def test_planes_of_complete_sites_are_packed_once(two_blocks, rng):
     """Two scans need them: of two complete sites, and of a complete and an incomplete one."""
-    from popdesic.engine.gpu.backend import GpuBackend
-    from popdesic.engine.gpu.epistasis_plans import upload_blocks
+    from popdesic.engine.backend_gpu import GpuBackend
+    from popdesic.epistasis.scan_plan import upload_blocks
 
     n, begin = 400, 64
     data = scan_of_blocks(rng, "k2", begin, n - begin, (70, 61))
@@ -56,10 +56,10 @@ def test_planes_of_complete_sites_are_packed_once(two_blocks, rng):
 
 def send_plane_by_plane(monkeypatch) -> None:
     """As if planes were pinned, and long."""
-    from popdesic.engine.gpu import epistasis_planes
+    from popdesic.epistasis import planes_gpu
 
-    monkeypatch.setattr(epistasis_planes, "is_pinned", lambda words: True)
-    monkeypatch.setattr(epistasis_planes, "WIDE_ROW", 1)
+    monkeypatch.setattr(planes_gpu, "is_pinned", lambda words: True)
+    monkeypatch.setattr(planes_gpu, "WIDE_ROW", 1)
 
 
 @pytest.mark.parametrize("score", ["k2", "interaction"])
@@ -68,7 +68,7 @@ def test_pairs_of_planes_of_which_the_first_two_arrive_first(
     two_blocks, rng, score, n_incomplete, firsts, monkeypatch
 ):
     """Planes of missing genotypes of complete sites arrive last, and nothing reads them before."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     send_plane_by_plane(monkeypatch)
     data = scan_of_blocks(rng, score, n_incomplete, 300 - n_incomplete, (70, 61))
@@ -84,8 +84,8 @@ def test_pairs_of_planes_of_which_the_first_two_arrive_first(
 @pytest.mark.parametrize("score", ["k2", "interaction"])
 def test_as_many_pairs_pass_as_by_three_states(two_blocks, rng, score, kernel, monkeypatch):
     """The cells, and so the bounds, of pairs whose first site alone lacks genotypes."""
-    from popdesic.engine.gpu import epistasis
-    from popdesic.engine.gpu.epistasis_parts import Part
+    from popdesic.epistasis import scan_gpu
+    from popdesic.epistasis.parts_plan import Part
 
     data, first = scan_of_blocks(rng, score, 64, 86, (150, 131)), range(3, 60)
     limit = int(run(cpu_backend(1), 2, data, first, 400).cost[100])
@@ -94,13 +94,13 @@ def test_as_many_pairs_pass_as_by_three_states(two_blocks, rng, score, kernel, m
     def take(scanner, n):
         passed.extend(map(tuple, scanner.records[:n, : 3 + 9].get().tolist()))
 
-    monkeypatch.setattr(epistasis.Scanner, "merge", take)
-    monkeypatch.setattr(epistasis.Scanner, "_missing", lambda scanner: (3, 3))  # as many for both
+    monkeypatch.setattr(scan_gpu.Scanner, "merge", take)
+    monkeypatch.setattr(scan_gpu.Scanner, "_missing", lambda scanner: (3, 3))  # as many for both
     found = []
     for states in (2, 3):
         part = Part(states, 3, range(64), range(64), range(64, 150))
         given = (data, 2, 400, limit, two_blocks.device, kernel)
-        epistasis.Scanner(*given, part=part).pairs(first)
+        scan_gpu.Scanner(*given, part=part).pairs(first)
         found.append(sorted(record for record in passed if record[2] >= 64))
         passed.clear()
     assert found[0] == found[1]
@@ -110,10 +110,10 @@ def test_as_many_pairs_pass_as_by_three_states(two_blocks, rng, score, kernel, m
 @pytest.mark.parametrize("kernel", ["mma", "popc"])
 @pytest.mark.parametrize("score", ["k2", "interaction"])
 def test_pairs_counted_in_two_words(two_blocks, rng, score, kernel, monkeypatch):
-    from popdesic.engine.gpu import epistasis
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
+    from popdesic.epistasis import scan_gpu
 
-    monkeypatch.setattr(epistasis, "MAX_SHARED", 30)
+    monkeypatch.setattr(scan_gpu, "MAX_SHARED", 30)
     data = scan_of_blocks(rng, score, 60, 70, (70, 61))
     expected = run(cpu_backend(1), 2, data, range(130), 60)
     assert_same(run(GpuBackend(kernel=kernel), 2, data, range(130), 60), expected)
@@ -123,7 +123,7 @@ def test_pairs_counted_in_two_words(two_blocks, rng, score, kernel, monkeypatch)
 @pytest.mark.parametrize(("order", "first"), [(2, range(84)), (3, range(62, 65))])
 def test_all_sites_in_one_block(two_blocks, rng, n_incomplete, order, first):
     """Planes of missing genotypes that are empty, or not at the last site alone."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     data = scan_of_blocks(rng, "k2", n_incomplete, 84 - n_incomplete, (50, 41))
     if not n_incomplete:
@@ -134,7 +134,7 @@ def test_all_sites_in_one_block(two_blocks, rng, n_incomplete, order, first):
 
 @pytest.mark.parametrize("order", [2, 3])
 def test_partners_and_cutoffs(two_blocks, rng, order):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     data = scan_of_blocks(rng, "k2", 64, 16, (90, 70))
     data = replace(data, partners=random_partners(rng, 80, 0.05))
@@ -152,13 +152,13 @@ def test_partners_and_cutoffs(two_blocks, rng, order):
 )
 def test_counts_in_two_words(two_blocks, rng, monkeypatch, most, many, score):
     """All counts, and those of some blocks of pairs (tests/simt/test_simt_crowds.py)."""
-    from popdesic.engine.gpu import epistasis, epistasis_classes, epistasis_crowds
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
+    from popdesic.epistasis import classes_gpu, crowds_gpu, scan_gpu
 
     two_blocks.device = replace(two_blocks.device, capability=90, shared_bytes=107_520)
-    for module in (epistasis, epistasis_classes, epistasis_crowds):
+    for module in (scan_gpu, classes_gpu, crowds_gpu):
         monkeypatch.setattr(module, "MAX_SHARED", most)
-    monkeypatch.setattr(epistasis_crowds, "MANY_CROWDED", many)
+    monkeypatch.setattr(crowds_gpu, "MANY_CROWDED", many)
     data = scan_of_blocks(rng, score, 60, 30, (70, 61))
     first = range(62, 65)
     expected = run(cpu_backend(1), 3, data, first, 40)
@@ -167,7 +167,7 @@ def test_counts_in_two_words(two_blocks, rng, monkeypatch, most, many, score):
 
 def test_many_stages_and_classes_of_unlike_size(two_blocks, rng):
     """More depth than the pipeline has slots, and counts of both classes in words of their own."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     two_blocks.device = replace(two_blocks.device, multiprocessors=1)
     for sizes in ((900, 700), (1200, 5)):
@@ -180,8 +180,8 @@ def test_many_stages_and_classes_of_unlike_size(two_blocks, rng):
 @pytest.mark.parametrize("score", ["k2", "interaction"])
 def test_as_many_pass_as_by_three_states(two_blocks, rng, score, monkeypatch):
     """The cells, and so the bounds, of triples whose first site alone lacks genotypes."""
-    from popdesic.engine.gpu.epistasis import Scanner
-    from popdesic.engine.gpu.epistasis_parts import Part
+    from popdesic.epistasis.parts_plan import Part
+    from popdesic.epistasis.scan_gpu import Scanner
 
     data, first = scan_of_blocks(rng, score, 64, 26, (150, 131)), range(60, 64)
     cost = run(cpu_backend(1), 3, data, first, 400).cost

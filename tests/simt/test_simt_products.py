@@ -11,14 +11,14 @@ from operands import planes_of
 from random_cohorts import random_calls
 from reference import draw_genotypes, evaluate_terms
 
-from popdesic.embedding.krylov import Krylov
-from popdesic.embedding.large_pca import draw_largest
-from popdesic.embedding.lots import lots_of
-from popdesic.embedding.relationship_products import RelationshipProducts
+from popdesic.components.krylov import Krylov
+from popdesic.components.large_pca import draw_largest
+from popdesic.components.relationship_products import RelationshipProducts
+from popdesic.core.random_numbers import lots_of
 from popdesic.engine import genotype_products
-from popdesic.engine.cpu.columns import CpuColumns
-from popdesic.engine.cpu.genotype_products import CpuProducts
+from popdesic.engine.columns_cpu import CpuColumns
 from popdesic.engine.genotype_products import Flips
+from popdesic.engine.genotype_products_cpu import CpuProducts
 from popdesic.engine.select import cpu_backend
 from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes
 
@@ -42,7 +42,7 @@ def drawn(rng, n: int, n_sites: int, missing: float):
 @pytest.mark.parametrize("kernel", ["mma", "popc"])
 @pytest.mark.parametrize("missing", [0.0, 0.15, 1.0])
 def test_distances_equal_the_oracle(machine, rng, kernel, missing):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     backend = GpuBackend(kernel=kernel, rare_sites=False)
     for n_sites in SITES:
@@ -58,10 +58,10 @@ def test_distances_equal_the_oracle(machine, rng, kernel, missing):
 @pytest.mark.parametrize("index", range(6))
 def test_every_variant_gives_the_same_integers(machine, rng, index, monkeypatch):
     """More samples than a block, more stages than slots, several terms of an analysis."""
-    from popdesic.engine.gpu import tune_plans
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine import tune_plan
+    from popdesic.engine.backend_gpu import GpuBackend
 
-    variants = tune_plans.candidates(machine.device)
+    variants = tune_plan.candidates(machine.device)
     assert len(variants) == 6
     monkeypatch.setattr(GpuBackend, "choose", lambda *_: variants[index])
     machine.backward = index % 2 == 1
@@ -74,8 +74,8 @@ def test_every_variant_gives_the_same_integers(machine, rng, index, monkeypatch)
 @pytest.mark.parametrize("way", COSTS)
 @pytest.mark.parametrize("missing", [0.0, 0.03])
 def test_rare_sites_equal_the_oracle(machine, rng, way, missing):
-    from popdesic.engine.gpu.backend import GpuBackend
-    from popdesic.engine.gpu.rare_sites_plans import SiteCosts
+    from popdesic.engine.backend_gpu import GpuBackend
+    from popdesic.engine.rare_sites_plan import SiteCosts
 
     backend = GpuBackend(kernel="mma", rare_sites=SiteCosts(*COSTS[way]))
     for n_sites in (1, 65, 700):
@@ -95,8 +95,8 @@ def test_rare_sites_equal_the_oracle(machine, rng, way, missing):
     ("sizes", "n_sites"), [([1], 1), ([15, 3], 16), ([33, 1, 5], 65), ([200, 65], 1100)]
 )
 def test_genotype_products_have_the_bytes_of_the_cpu(machine, rng, sizes, n_sites, missing):
-    from popdesic.engine.gpu.backend import GpuBackend
-    from popdesic.engine.gpu.genotype_products import GpuProducts
+    from popdesic.engine.backend_gpu import GpuBackend
+    from popdesic.engine.genotype_products_gpu import GpuProducts
 
     calls = random_calls(rng, sizes, n_sites, missing)
     cpu, gpu = CpuProducts(calls, 2), GpuBackend().genotype_products(calls)
@@ -116,7 +116,7 @@ def test_genotype_products_have_the_bytes_of_the_cpu(machine, rng, sizes, n_site
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 def test_flipped_genotypes_have_the_bytes_of_the_cpu(machine, rng, known, k, missing):
     """Blocks within stretches, one of them longer than a step of the kernel."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     calls = random_calls(rng, [300, 40], 700, missing)
     n = len(calls.places)
@@ -134,7 +134,7 @@ def test_flipped_genotypes_have_the_bytes_of_the_cpu(machine, rng, known, k, mis
 
 @pytest.mark.parametrize("n", [1, 15, 2048, 2049, 4100])
 def test_columns_have_the_bytes_of_the_cpu(machine, rng, n):
-    from popdesic.engine.gpu.columns import GpuColumns
+    from popdesic.engine.columns_gpu import GpuColumns
 
     found = []
     parts = [rng.normal(size=(n, k)) * 10.0 ** rng.integers(-9, 9, k) for k in (16, 1, 7)]
@@ -151,7 +151,7 @@ def test_columns_have_the_bytes_of_the_cpu(machine, rng, n):
 
 @pytest.mark.parametrize(("n", "blocks"), [(1, 1), (15, 2), (2048, 5), (4100, 3)])
 def test_narrow_columns_have_the_bytes_of_the_cpu(machine, rng, n, blocks):
-    from popdesic.engine.gpu.columns import GpuColumns
+    from popdesic.engine.columns_gpu import GpuColumns
 
     found = []
     numbers = rng.normal(size=(blocks + 1, n, 8)) * 10.0 ** rng.integers(-9, 9, 8)
@@ -170,7 +170,7 @@ def test_narrow_columns_have_the_bytes_of_the_cpu(machine, rng, n, blocks):
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 def test_components_have_the_bytes_of_the_cpu(machine, rng, missing):
     """The whole search, with vectors on the device; also where a part lies there already."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     calls = random_calls(rng, [100], 400, missing)
     start, found = rng.normal(size=(len(calls.places), 16)), []
@@ -188,8 +188,8 @@ def test_components_have_the_bytes_of_the_cpu(machine, rng, missing):
 @pytest.mark.parametrize("kept_free", [0, 1 << 62])
 def test_noise_has_the_bytes_of_the_cpu(machine, rng, monkeypatch, kept_free):
     """Draws whose bases lie on the device, and on the host where there is no room."""
-    from popdesic.engine.gpu import genotype_products as gpu_products
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine import genotype_products_gpu as gpu_products
+    from popdesic.engine.backend_gpu import GpuBackend
 
     monkeypatch.setattr(gpu_products, "KEPT_FREE", kept_free)
     calls, found = random_calls(rng, [90], 300, 0.0), []
@@ -222,8 +222,8 @@ def test_passes_over_parts_and_stretches_have_the_bytes_of_the_cpu(
     machine, rng, missing, few, room, monkeypatch
 ):
     """Parts that weigh differently; flips of stretches of one and of several blocks, in groups."""
-    from popdesic.engine.gpu.genotype_plans import Room
-    from popdesic.engine.gpu.genotype_products import GpuProducts
+    from popdesic.engine.genotype_plan import Room
+    from popdesic.engine.genotype_products_gpu import GpuProducts
 
     monkeypatch.setattr(genotype_products, "BLOCK_SITES", 128)
     room = dict(room)

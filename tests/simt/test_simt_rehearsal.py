@@ -14,15 +14,18 @@ import yaml
 from layouts import draw_layout
 from neighbor_checks import SCREENS
 
-from popdesic.compare.ld import r2_matrix
-from popdesic.embedding.krylov import Krylov
-from popdesic.embedding.relationship_products import RelationshipProducts
-from popdesic.engine.cpu.precompile import NUMBERS
+from popdesic.components.krylov import Krylov
+from popdesic.components.relationship_products import RelationshipProducts
+from popdesic.core.places import HOME, KERNEL_FOLDER
 from popdesic.engine.genotype_products import Calls
 from popdesic.engine.terms import KINSHIP, SQUARED
 from popdesic.geodesic import closure
-from popdesic.io.places import HOME, KERNEL_FOLDER
+from popdesic.maps.lay_out import lay_out as lay_out_of
+from popdesic.relatives.expect_kinship import expected_kinship
+from popdesic.relatives.ld import r2_matrix
+from popdesic.relatives.screen_pairs import screen_pairs
 from popdesic.study import rehearsal
+from popdesic.study.precompile_cpu import NUMBERS
 
 from .machine import Kernel
 
@@ -58,7 +61,7 @@ RULES = {
 #: are compiled as variants.
 ELSEWHERE = {
     *("bitgemm/sm90_wgmma", "bitgemm/simt_popc", "compare/compare", "ibd/candidates"),
-    *("umap/density", "neighbors/nearest", "neighbors/points", "neighbors/close_pairs"),
+    *("umap/density", "neighbors/nearest", "neighbors/points"),
 }
 _KERNEL = re.compile(r'extern "C" __global__ void[^{;]*?(\w+)\((?=[^()]*\)\s*\{)')
 
@@ -67,15 +70,15 @@ class Recorder:
     """What is launched: names, and files with their definitions."""
 
     def __init__(self, monkeypatch) -> None:
-        from popdesic.engine.gpu import compile
+        from popdesic.engine import compile_gpu
 
-        self.names, self.compiled, options = set(), set(), compile.compiler_options
+        self.names, self.compiled, options = set(), set(), compile_gpu.compiler_options
 
         def recorded(file, defines):
             self.compiled.add((file, tuple(defines)))
             return options(file, defines)
 
-        monkeypatch.setattr(compile, "compiler_options", recorded)
+        monkeypatch.setattr(compile_gpu, "compiler_options", recorded)
         start = Kernel.__init__
 
         def named(kernel, machine, library, name):
@@ -88,9 +91,9 @@ class Recorder:
         monkeypatch.setattr(Kernel, "__init__", named)
 
     def forget(self) -> None:
-        from popdesic.engine.gpu import compile
+        from popdesic.engine import compile_gpu
 
-        compile.load_function.cache_clear()
+        compile_gpu.load_function.cache_clear()
         self.compiled.clear()
 
 
@@ -105,7 +108,7 @@ def recorder(machine, monkeypatch) -> Recorder:
 
 def rehearse(recorder: Recorder, name: str) -> set:
     """What one rehearsal compiles."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     recorder.forget()
     recorder.runs = name == "products"  # ways of rare sites follow from counts
@@ -128,8 +131,8 @@ def multiply(backend, rng) -> None:
             a, b = (rehearsal.draw_planes(rng, n, 100, masked) for n in rng.integers(1, 300, 2))
             backend.bitgemm(a, b, terms)
             backend.bitgemm(a, None, terms)
-            backend.screen_pairs(a, b, SCREENS["usual"], 3)
-            backend.screen_pairs(a, None, SCREENS["all"], 2)
+            screen_pairs(backend, a, b, SCREENS["usual"], 3)
+            screen_pairs(backend, a, None, SCREENS["all"], 2)
 
 
 def correlate(backend, rng) -> None:
@@ -149,7 +152,7 @@ def project(backend, rng) -> None:
 
 def relate(backend, rng) -> None:
     n = int(rng.integers(2, 200))
-    pairs = backend.expected_kinship(np.ones((n, 3)), 100)
+    pairs = expected_kinship(backend, np.ones((n, 3)), 100)
     for first in (0, 64):
         pairs.add(first, rng.integers(-1, 3, (36, n)).astype(np.int8), rng.random((36, 3)))
     pairs.divide()
@@ -161,7 +164,7 @@ def relate(backend, rng) -> None:
 
 
 def lay_out(backend, rng) -> None:
-    backend.lay_out(draw_layout(20, 0.5, 1000, epochs=2))
+    lay_out_of(backend, draw_layout(20, 0.5, 1000, epochs=2))
 
 
 #: What jobs do, on other sizes than the rehearsals.
@@ -177,7 +180,7 @@ WORK = {
 
 @pytest.mark.parametrize("rule", WORK)
 def test_jobs_launch_what_was_rehearsed(recorder, rng, rule):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     known = set().union(*(rehearse(recorder, name) for name in RULES[rule]))
     backend = GpuBackend(measures=False, rare_sites=False)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import reference_trait
 from reference_epistasis import random_partners, random_scan, scan
 
-from popdesic.engine.base import Hits
+from popdesic.core.errors import UserError
+from popdesic.epistasis.scan_data import Hits
+from popdesic.epistasis.scan_sites import scan_pairs, scan_trait_pairs, scan_triples
 from popdesic.epistasis.scores import lr_bits, score_tables
-from popdesic.io.errors import UserError
 
 
 def assert_same(found: Hits, expected: Hits) -> None:
@@ -19,7 +21,7 @@ def assert_same(found: Hits, expected: Hits) -> None:
 
 
 def run(backend, order, data, first, top, cutoff=None):
-    return (backend.scan_pairs if order == 2 else backend.scan_triples)(data, first, top, cutoff)
+    return partial(scan_pairs if order == 2 else scan_triples, backend)(data, first, top, cutoff)
 
 
 def drawn(rng, score, n_sites, n_samples, missing):
@@ -34,7 +36,7 @@ def drawn(rng, score, n_sites, n_samples, missing):
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize(("order", "n_sites", "n_samples"), [(2, 33, (40, 31)), (3, 9, (50, 61))])
 def test_hits_equal_the_oracle(machine, rng, kernel, missing, score, order, n_sites, n_samples):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     machine.backward = missing > 0
     data, states, cases = drawn(rng, score, n_sites, n_samples, missing)
@@ -47,7 +49,7 @@ def test_hits_equal_the_oracle(machine, rng, kernel, missing, score, order, n_si
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize(("n_sites", "n_samples"), [(2, 1), (17, 65), (20, 257)])
 def test_scans_of_a_trait_equal_the_oracle(machine, rng, kernel, missing, n_sites, n_samples):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     machine.backward = n_sites == 17
     if kernel == "mma" and missing:  # takes more shared memory than an A100 has
@@ -55,7 +57,7 @@ def test_scans_of_a_trait_equal_the_oracle(machine, rng, kernel, missing, n_site
     data, states = reference_trait.random_trait(rng, n_sites, n_samples, missing=missing, effect=40)
     expected = reference_trait.scan(data, states, range(n_sites), 30)
     backend = GpuBackend(kernel=kernel)
-    assert_same(backend.scan_trait_pairs(data, range(n_sites), 30), expected)
+    assert_same(scan_trait_pairs(backend, data, range(n_sites), 30), expected)
 
 
 @pytest.mark.parametrize("kernel", ["mma", "popc"])
@@ -63,7 +65,7 @@ def test_scans_of_a_trait_equal_the_oracle(machine, rng, kernel, missing, n_site
 @pytest.mark.parametrize(("order", "first"), [(2, range(60, 66)), (3, range(59, 61))])
 def test_many_stages_pass_through_the_slots(machine, rng, kernel, missing, order, first):
     """More depth than the pipeline has slots; one thread block walks over all items."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     machine.device = replace(machine.device, multiprocessors=1)
     machine.backward = (missing > 0) == (kernel == "mma")
@@ -75,7 +77,7 @@ def test_many_stages_pass_through_the_slots(machine, rng, kernel, missing, order
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 def test_partners_first_sites_and_cutoffs(rng, order, missing):
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     n_sites, first = 30 if order == 2 else 10, range(3, 8)
     data, states, cases = drawn(rng, "k2", n_sites, (90, 70), missing)
@@ -95,7 +97,7 @@ def test_partners_first_sites_and_cutoffs(rng, order, missing):
 @pytest.mark.parametrize("order", [2, 3])
 def test_classes_whose_ratio_no_small_weights_express(rng, order):
     """Counts of both classes then lie in words of their own (WIDE)."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     data, states, cases = drawn(rng, "k2", 11, (700, 3), 0.0)
     expected = scan(data, states, cases, order, range(11), 20)
@@ -104,24 +106,24 @@ def test_classes_whose_ratio_no_small_weights_express(rng, order):
 
 def test_more_pass_than_a_launch_has_room_for(machine, rng, monkeypatch):
     """The launch is repeated with fewer items."""
-    from popdesic.engine.gpu import epistasis_launches
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
+    from popdesic.epistasis import launches_gpu
 
-    monkeypatch.setattr(epistasis_launches, "CAPACITY", 6200)  # an item holds up to 6 112 pairs
+    monkeypatch.setattr(launches_gpu, "CAPACITY", 6200)  # an item holds up to 6 112 pairs
     data, states, cases = drawn(rng, "k2", 140, (40, 31), 0.0)
     expected = scan(data, states, cases, 2, range(140), 20)
-    assert_same(GpuBackend(kernel="popc").scan_pairs(data, range(140), 20), expected)
+    assert_same(scan_pairs(GpuBackend(kernel="popc"), data, range(140), 20), expected)
     assert machine.launched.count("epistasis_scan") > 2
 
 
 def test_margins_and_scratch_in_shared_memory(machine, rng):
     """With room for it, the sums of the three states of x stay in shared memory."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     machine.device = replace(machine.device, capability=90, shared_bytes=232_448)
     data, states, cases = drawn(rng, "k2", 9, (50, 61), 0.1)
     expected = scan(data, states, cases, 3, range(9), 20)
-    assert_same(GpuBackend(kernel="mma").scan_triples(data, range(9), 20), expected)
+    assert_same(scan_triples(GpuBackend(kernel="mma"), data, range(9), 20), expected)
 
 
 @pytest.mark.parametrize("shared_bytes", [101_376, 65_536])
@@ -129,7 +131,7 @@ def test_margins_and_scratch_in_shared_memory(machine, rng):
 @pytest.mark.parametrize(("order", "missing"), [(2, 0.0), (2, 0.1), (3, 0.0), (3, 0.1)])
 def test_less_shared_memory(machine, schedule, rng, shared_bytes, kernel, order, missing):
     """The limits of an RTX 30 and an RTX 20, where the plan has a form for them."""
-    from popdesic.engine.gpu.backend import GpuBackend
+    from popdesic.engine.backend_gpu import GpuBackend
 
     machine.device = replace(machine.device, shared_bytes=shared_bytes, multiprocessors=1)
     first = range(61, 63) if order == 2 else range(61, 62)

@@ -9,7 +9,7 @@ import pytest
 import reference
 from operands import draw_weights, wide
 
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.geodesic.closure import close_matrix, close_paths
 
 CPU = CpuBackend(2)
@@ -17,8 +17,8 @@ CPU = CpuBackend(2)
 
 def close_spread(weights: np.ndarray, devices: list[int], prune: bool = False):
     """A closure on some devices, and what it skipped."""
-    from popdesic.engine.gpu.backend import GpuBackend
-    from popdesic.engine.gpu.spread import Spread
+    from popdesic.engine.backend_gpu import GpuBackend
+    from popdesic.engine.spread_gpu import Spread
 
     spread, found = Spread(weights, devices), np.empty_like(weights)
     close = functools.partial(close_paths, backend=GpuBackend(), prune=False)
@@ -48,7 +48,7 @@ def test_closure_has_the_bytes_of_the_cpu(machine, rng, dtype, n, devices):
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
 def test_pruning_skips_work_and_changes_nothing(machine, rng, monkeypatch, dtype):
     """Groups of individuals that are far from each other, on two devices."""
-    from popdesic.engine.gpu import spread
+    from popdesic.engine import spread_gpu as spread
 
     machine.devices = 2
     monkeypatch.setattr(spread, "PANEL", 128)
@@ -64,7 +64,7 @@ def test_pruning_skips_work_and_changes_nothing(machine, rng, monkeypatch, dtype
 
 def test_panels_that_cannot_change(machine, monkeypatch):
     """Equal weights everywhere: no path is shorter than an edge, and no panel is closed."""
-    from popdesic.engine.gpu import spread
+    from popdesic.engine import spread_gpu as spread
 
     machine.devices = 2
     monkeypatch.setattr(spread, "PANEL", 128)
@@ -77,14 +77,13 @@ def test_panels_that_cannot_change(machine, monkeypatch):
 
 def test_a_job_closes_large_matrices_on_all_its_devices(machine, rng, monkeypatch, tmp_path):
     """Leased whole; few samples and a matrix beyond the memory stay on one."""
-    from popdesic.engine import needs
-    from popdesic.engine.gpu import backend, lease
+    from popdesic.engine import backend_gpu, lease, needs
 
     machine.devices = 2
     monkeypatch.setattr(lease.tempfile, "gettempdir", lambda: str(tmp_path))
     with pytest.raises(lease.TooFewGpusError, match=r"geodesic.gpus is 3, .* finds 2 GPUs here"):
-        backend.GpuBackend.leased(gpus=3)
-    both = backend.GpuBackend.leased(gpus=2)
+        backend_gpu.GpuBackend.leased(gpus=3)
+    both = backend_gpu.GpuBackend.leased(gpus=2)
     assert both.devices == [0, 1] and "GPU 0, with 1: A100" in both.describe()
     weights = draw_weights(rng, 300, "int32", 0.3)
     assert both.spread_matrix(weights) is None
@@ -96,4 +95,4 @@ def test_a_job_closes_large_matrices_on_all_its_devices(machine, rng, monkeypatc
     assert work.possible == 384**3 // 2
     both.device_bytes = 100_000
     assert both.spread_matrix(weights) is None
-    assert backend.GpuBackend().spread_matrix(weights) is None
+    assert backend_gpu.GpuBackend().spread_matrix(weights) is None

@@ -17,7 +17,7 @@ from running import ROOT, contents, environment, snakemake
 from slurm.sandbox import Sandbox
 from study import make_cohorts, write_study
 
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.study.resume import cancel_jobs
 from popdesic.study.snakemake_internals import run_ids
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from popdesic.io.places import HOME
+from popdesic.core.places import HOME
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted((HOME / "workflow/scripts").glob("*.py"))
@@ -94,5 +94,5 @@ def test_planning_imports_nothing_slow():
 
 def test_slow_imports_are_seen():
     """The test itself sees an import, also one of a module of the package."""
-    found = slow_modules({"a": "import pandas", "b": "import popdesic.engine.host.genotypes"})
+    found = slow_modules({"a": "import pandas", "b": "import popdesic.cohort.genotypes_cpu"})
     assert found.keys() == {"b"} and "numba" in found["b"]

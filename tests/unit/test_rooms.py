@@ -13,59 +13,12 @@ PACKAGE = ROOT / "src" / "popdesic"
 
 #: In order: a room imports itself and the rooms before it.
 ROOMS = (
-    *("io", "engine", "cohort"),
-    *(
-        "distance",
-        "geodesic",
-        "embedding",
-        "communities",
-        "compare",
-        "ibd",
-        "geography",
-        "population",
-        "epistasis",
-        "export",
-    ),
+    *("core", "io", "engine", "cohort", "distance", "relatives", "components", "geodesic", "maps"),
+    *("communities", "ibd", "geography", "population", "epistasis", "export"),
     *("api", "study", "report", "__init__", "__main__"),
 )
-#: Longest chain of files that import each other.
-MOST_FLOORS = 11
-#: Compiled decoders of genotype files; elsewhere only the engine imports numba.
-DECODERS = {"io.codecs", "io.vcf_text", "io.zarr_calls", "io.bcf_records"}
-#: All modules that import CuPy. The others of engine.gpu work, and are tested, without a GPU.
-LAUNCHERS = {
-    f"engine.gpu.{name}"
-    for name in (
-        *("backend", "band", "bitgemm", "compare", "compile", "epistasis", "epistasis_operands"),
-        *("epistasis_best", "epistasis_classes", "epistasis_crowds", "epistasis_launches"),
-        *(
-            "close_pairs",
-            "epistasis_blocks",
-            "epistasis_planes",
-            "epistasis_trait",
-            "expected",
-            "genotype_products",
-            "genotype_passes",
-            "code_sums",
-            "columns",
-            "group_counts",
-            "ibd",
-            "minplus",
-            "near_lists",
-            "spread",
-            "nearest",
-            "pair_screen",
-            "pinned",
-            "rare_sites",
-            "rare_sites_kernels",
-            "stream",
-            "tiles",
-            "tune",
-            "umap",
-            "usual",
-        ),
-    )
-}
+#: Longest chain of files that import each other, calls of kernels among them.
+MOST_FLOORS = 14
 
 
 @cache
@@ -78,6 +31,10 @@ def modules() -> dict[str, Path]:
             parts = parts[:-1]
         found[".".join(parts)] = path
     return found
+
+
+#: Last words of the names of modules that import CuPy.
+GPU_MODULES = {path.stem for path in PACKAGE.rglob("*_gpu.py")}
 
 
 @cache
@@ -140,21 +97,29 @@ def test_no_circles_and_few_floors():
 @pytest.mark.parametrize("module", sorted(modules()))
 def test_numba_and_cupy_are_imported_only_where_allowed(module):
     used = imports(module)[1]
-    assert (
-        "numba" not in used
-        or module.startswith(("engine.cpu", "engine.host"))
-        or module in DECODERS
-    )
-    assert not used & {"cupy", "cupyx"} or module in LAUNCHERS
+    assert "numba" not in used or module.endswith("_cpu")
+    assert not used & {"cupy", "cupyx"} or module.endswith("_gpu")
 
 
-@pytest.mark.parametrize("module", sorted(m for m in modules() if m.startswith("engine.gpu")))
+@pytest.mark.parametrize("module", sorted(m for m in modules() if m.endswith("_plan")))
 def test_plans_need_neither_cupy_nor_numba(module):
-    if module in LAUNCHERS:
-        assert module in modules()
-        return
-    assert not imports(module)[0] & LAUNCHERS
-    assert not imports(module)[1] & {"cupy", "cupyx", "numba"}
+    """Nor does what they import: sizes and launches are planned, and tested, without a GPU."""
+    inside, outside = imports(module)
+    assert not outside & {"cupy", "cupyx", "numba"}
+    assert not [other for other in inside if other.endswith(("_gpu", "_cpu"))]
+
+
+@pytest.mark.parametrize("module", sorted(m for m in modules() if not m.endswith("_gpu")))
+def test_modules_for_a_gpu_are_imported_when_needed(module):
+    """At the top of a module only those import CuPy whose name says so."""
+    tree = ast.parse(modules()[module].read_text())
+    words = [
+        word
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for word in [(node.module or "").split(".")[-1], *(alias.name for alias in node.names)]
+    ]
+    assert not {word for word in words if word.endswith("_gpu")} & GPU_MODULES
 
 
 def test_tests_mirror_the_rooms():

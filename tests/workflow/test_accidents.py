@@ -21,7 +21,7 @@ from running import PATIENCE, ROOT, command, contents, environment, snakemake
 from study import make_cohorts, write_study
 
 from popdesic.__main__ import main
-from popdesic.io.files import checksum_of
+from popdesic.core.files import checksum_of
 
 
 def make_study(folder: Path) -> Path:

@@ -14,9 +14,9 @@ from study import make_cohorts, write_study
 
 import popdesic
 from popdesic.cohort.panel import load_panel
+from popdesic.core.tables import read_table
 from popdesic.io.bed import open_bed, read_fam
 from popdesic.io.genotypes import unpack_bed
-from popdesic.io.tables import read_table
 
 CONFIG = {
     "device": "cpu",

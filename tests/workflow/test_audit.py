@@ -13,7 +13,7 @@ from running import ROOT, contents, environment, snakemake
 from study import FAST, make_cohorts, write_study
 
 from popdesic.__main__ import main
-from popdesic.io.files import (
+from popdesic.core.files import (
     FOLDER_STAMP,
     RESULT_FOLDERS,
     checksum_path,

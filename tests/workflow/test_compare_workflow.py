@@ -10,7 +10,7 @@ from running import finished, planned, snakemake, snapshot
 from study import FAST, Cohort, make_cohorts, write_sheets, write_study
 
 from popdesic.cohort.panel import load_panel
-from popdesic.io.tables import read_table
+from popdesic.core.tables import read_table
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from running import contents, finished, planned, snakemake
 from study import FAST, Cohort, make_cohorts, write_study
 
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.study.audit import damaged_files
 from popdesic.study.forget import files_with, forget_sample
 

@@ -16,7 +16,7 @@ from popdesic.study.snakemake_internals import _is_whole
 #: `first` writes the same bytes whatever its input is; `second` copies them.
 RULES = """\
 from pathlib import Path
-from popdesic.io.files import atomic_path
+from popdesic.core.files import atomic_path
 from popdesic.study.snakemake_internals import skip_unchanged
 skip_unchanged()
 
@@ -78,7 +78,7 @@ def test_readers_of_a_damaged_result_run_when_it_is_made_again(tmp_path):
 
 @pytest.mark.parametrize("read", [True, False])
 def test_large_files_are_not_read_again(tmp_path, monkeypatch, read):
-    from popdesic.io.files import atomic_path
+    from popdesic.core.files import atomic_path
 
     path = tmp_path / "results/a.bin"
     with atomic_path(path) as temporary:

@@ -13,7 +13,7 @@ import yaml
 from running import ROOT
 from study import FAST, make_cohorts, write_study
 
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.study.configuration import load_config
 from popdesic.study.trust import REFUSED, refuse_programs, settle_caches, settle_environment
 

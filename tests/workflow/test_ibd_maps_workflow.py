@@ -14,8 +14,8 @@ from running import finished, planned, snakemake
 from sklearn.metrics import adjusted_rand_score
 from study import FAST, Cohort, write_study
 
-from popdesic.io.files import read_json
-from popdesic.io.tables import read_table
+from popdesic.core.files import read_json
+from popdesic.core.tables import read_table
 
 CONFIG = {
     **FAST,

@@ -14,10 +14,10 @@ from running import finished, planned, snakemake, snapshot
 from study import FAST, Cohort, write_sheets, write_study
 
 from popdesic.__main__ import main
+from popdesic.core.files import read_json
 from popdesic.epistasis.reorder import read_reordered
 from popdesic.epistasis.scan import genotypes_of
 from popdesic.io.bed import open_bed, read_fam
-from popdesic.io.files import read_json
 from popdesic.io.genotypes import MISSING, unpack_bed
 
 N_SITES, SIZES = 120, {"north": 40, "south": 36, "west": 20}
@@ -140,7 +140,8 @@ def test_every_stage_reads_them(study):
 
 
 def test_check_and_plan_say_which_genotypes_results_rest_on(study, capsys, monkeypatch):
-    said = "Missing calls imputed where r² is at least 0.7 in epistasis scans, LD, PCA and exports"
+    said = "Missing calls are imputed for epistasis scans, LD, PCA and exports of the panel, "
+    said += "where r² is at least 0.7"
     for command in ("check", "plan"):
         main([command, str(study["folder"])])
         assert said in capsys.readouterr().out, command

@@ -8,10 +8,10 @@ from running import finished, snakemake
 from study import FAST, make_cohorts, write_study
 
 from popdesic.cohort.samples import describe_samples
+from popdesic.components.tables import write_embedding
+from popdesic.core.files import read_json
 from popdesic.distance.matrix import Distances, leading_scores, rows_of_points
-from popdesic.embedding.tables import write_embedding
-from popdesic.embedding.umap_maps import draw_lengths
-from popdesic.io.files import read_json
+from popdesic.maps.umap_maps import draw_lengths
 
 SPACES, ALPHAS = ("genotypes", "pcs"), ("1.5", "3")
 EMBEDDING = "results/embedding"

@@ -17,9 +17,9 @@ from study import FAST, Cohort, make_cohorts, write_sheets, write_study
 
 from popdesic.__main__ import main
 from popdesic.cohort.panel import load_panel
+from popdesic.core.errors import UserError
 from popdesic.distance.matrix import load_distances
 from popdesic.engine.select import cpu_backend
-from popdesic.io.errors import UserError
 from popdesic.study import place
 from popdesic.study.place_maps import place_on_maps
 

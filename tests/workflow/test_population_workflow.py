@@ -8,8 +8,8 @@ import pytest
 from running import finished, planned, snakemake
 from study import FAST, make_cohorts, write_sheets, write_study
 
-from popdesic.io.files import read_json
-from popdesic.io.tables import read_table
+from popdesic.core.files import read_json
+from popdesic.core.tables import read_table
 
 RULES = {
     *("count_population", "measure_population", "draw_population"),

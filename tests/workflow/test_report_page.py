@@ -12,7 +12,7 @@ import pytest
 from browser import Browser, find_chromium
 from outcomes import EMPTY, FIGURES, configuration, make_results
 
-from popdesic.io.tables import write_table
+from popdesic.core.tables import write_table
 from popdesic.report.figures.maps import draw_components
 from popdesic.report.figures.style import Colouring, save_figure, styled
 from popdesic.report.page import default_maps, write_report

@@ -91,8 +91,8 @@ def test_new_dates_of_files_rerun_nothing(clone, study):
 def test_comments_and_docstrings_rerun_nothing(clone, study):
     with contextlib.ExitStack() as edits:
         for name, old, new in (
-            ("src/popdesic/io/errors.py", "class UserError", "# a remark\nclass UserError"),
-            ("src/popdesic/io/errors.py", '"""', '"""Another docstring. '),
+            ("src/popdesic/core/errors.py", "class UserError", "# a remark\nclass UserError"),
+            ("src/popdesic/core/errors.py", '"""', '"""Another docstring. '),
             ("workflow/scripts/ingest_cohort.py", '"""', '"""Another docstring. '),
             ("workflow/scripts/ingest_cohort.py", "with logged", "# a remark\nwith logged"),
             ("kernels/minplus/minplus.cu", "//", "// A remark.\n//"),
@@ -142,10 +142,10 @@ def test_a_new_label_of_a_founder_reruns_only_what_reads_it(clone, study, tmp_pa
 def test_an_edit_of_shared_code_reruns_everything(clone, study):
     """The counterpart: a statement in the same file."""
     with edited(
-        clone / "src/popdesic/io/log.py", "@contextmanager", "UNUSED = 1\n\n\n@contextmanager"
+        clone / "src/popdesic/core/log.py", "@contextmanager", "UNUSED = 1\n\n\n@contextmanager"
     ):
         assert plan(clone, study) == set()
-    with edited(clone / "src/popdesic/io/log.py", "    root =", "    assert True\n    root ="):
+    with edited(clone / "src/popdesic/core/log.py", "    root =", "    assert True\n    root ="):
         assert plan(clone, study) >= {*BEFORE_DISTANCES, "close_paths", "write_report"}
 
 
@@ -182,7 +182,7 @@ def test_a_fix_of_min_plus_invalidates_old_closures(clone, study, tmp_path):
     record = "results/geodesic/genotypes/alpha2.run.json"
     run(clone, folder, record)
     assert json.loads((folder / record).read_text())["continued"].startswith("alpha2.")
-    kernel = clone / "src/popdesic/engine/cpu/minplus.py"
+    kernel = clone / "src/popdesic/engine/minplus_cpu.py"
     with edited(kernel, "def mirror_upper(c):\n", "def mirror_upper(c):\n    c = c\n"):
         run(clone, folder, record)
     assert json.loads((folder / record).read_text())["continued"] is None

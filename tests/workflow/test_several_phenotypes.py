@@ -79,22 +79,6 @@ def test_a_new_phenotype_reruns_no_scan(study, tmp_path):
     assert not planned(snakemake(folder, "epistasis", "-n"))
 
 
-def test_one_scan_that_counts_controls_once_has_the_same_bytes(study, tmp_path):
-    apart, folder = contents(study[0]), tmp_path / "study"
-    shutil.copytree(study[0], folder, symlinks=True)
-    write(folder, phenotypes=["gout", "asthma"], count_once=True)
-    ran = finished(snakemake(folder, "epistasis"))
-    assert ran["scan_phenotypes"] == 1 and not ran["scan_epistasis"] and not ran["build_onehot"]
-    said = (folder / "logs/scan_phenotypes/order2.0.log").read_text()
-    people = (phenotypes() != "NA").sum()
-    assert "people_counted" in said and str(people.sum()) in said
-    together = contents(folder)
-    for trait in ("gout", "asthma"):
-        for name in TABLES:
-            path = f"epistasis/{trait}/{name}"
-            assert together[path] == apart[path], path
-
-
 def test_the_report_has_a_section_for_each(study):
     assert not finished(snakemake(study[0], seconds=1800))["scan_epistasis"]
     page = (study[0] / "results/report/report.html").read_text()

@@ -10,10 +10,10 @@ import pytest
 from running import finished, snakemake
 from study import FAST, make_cohorts, write_sheets, write_study
 
+from popdesic.core.files import read_json
+from popdesic.core.tables import read_table
 from popdesic.distance.matrix import load_distances, point_distances
-from popdesic.embedding.knn import nearest_neighbors
-from popdesic.io.files import read_json
-from popdesic.io.tables import read_table
+from popdesic.maps.knn import nearest_neighbors
 
 SIZES = (60, 50, 20, 14)
 CONFIG = FAST | {

@@ -13,7 +13,7 @@ from running import contents, finished, planned, snakemake
 from study import FAST, Cohort, make_cohorts, write_sheets, write_study
 
 from popdesic.cohort.ingest import ingest_cohort
-from popdesic.io.tables import read_table
+from popdesic.core.tables import read_table
 from popdesic.study.snakemake_internals import NAME_MAX, snakemake_path
 
 DAY = 86_400 * 10**9

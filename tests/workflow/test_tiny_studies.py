@@ -12,7 +12,7 @@ import pytest
 from running import snakemake
 from study import Cohort, Site, write_study
 
-from popdesic.io.tables import read_table
+from popdesic.core.tables import read_table
 
 #: Settings of all tiny studies: one space and alpha, whose maps are soon drawn.
 CONFIG = {

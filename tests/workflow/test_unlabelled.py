@@ -7,9 +7,9 @@ import pandas as pd
 from running import snakemake
 from study import Cohort, make_sites, write_study
 
+from popdesic.cohort.hardy_weinberg_cpu import hwe_exact
 from popdesic.cohort.panel import load_panel
-from popdesic.engine.host.hardy_weinberg import hwe_exact
-from popdesic.io.tables import read_table
+from popdesic.core.tables import read_table
 from popdesic.report.findings import hardy_weinberg
 
 #: Sites that differ between two populations, those at which all samples are heterozygous, others.

@@ -14,7 +14,7 @@ from study import FAST, make_cohorts, write_study
 from unit.study.test_user_errors import CASES
 
 from popdesic.__main__ import main
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.study.forecast import planned_jobs
 
 SHEET, SAMPLES, CONFIG = "config/cohorts.tsv", "config/samples.tsv", "config/config.yaml"

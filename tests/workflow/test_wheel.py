@@ -183,7 +183,7 @@ def cpu_seconds_of_children() -> float:
 
 def test_python_imports_the_wheel_s_package(place):
     code = (
-        "import popdesic, popdesic.io.places as places; print(popdesic.__file__, places.HOME, "
+        "import popdesic, popdesic.core.places as places; print(popdesic.__file__, places.HOME, "
         "places.KERNEL_FOLDER.is_dir(), popdesic.kinship([[0, 1], [1, 1]], device='cpu')[0, 1])"
     )
     file, home, kernels, value = python(place, code).split()

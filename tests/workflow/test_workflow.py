@@ -234,7 +234,7 @@ def test_results_equal_the_oracle(west_then_east):
         np.testing.assert_array_equal(np.load(folder / f"distance/{name}.npy"), expected[name])
     lengths = np.load(folder / "geodesic/genotypes/alpha2.npy")
     distances = np.sqrt(expected["squared"] * len(on_panel) / expected["called"])
-    # float32 and fixed point, DESIGN section 7
+    # float32 and fixed point: docs/geodesics.md, "Number types"
     np.testing.assert_allclose(lengths, np.sqrt(fermat_geodesics(distances, 2)), rtol=1e-6)
 
 

@@ -11,7 +11,7 @@ import pytest
 from running import finished, snakemake
 from study import FAST, make_cohorts, write_sheets, write_study
 
-from popdesic.io.files import read_json
+from popdesic.core.files import read_json
 
 
 @pytest.fixture

@@ -119,17 +119,27 @@ unfold.addEventListener("click", () => {
 const entries = new Map([...document.querySelectorAll("nav a")]
   .map((link) => [document.getElementById(link.hash.slice(1)), link]));
 const onScreen = new Set();
+function markSection() {
+  // At the end of the page a short section cannot reach the top: the one that was linked counts.
+  const page = document.documentElement;
+  const end = page.scrollHeight - page.clientHeight - Math.ceil(scrollY) <= 1;
+  const linked = document.getElementById(location.hash.slice(1));
+  const inView = entries.has(linked) && linked.getBoundingClientRect().top >= 0;
+  const first = end && inView ? linked : [...entries.keys()].find((section) => onScreen.has(section));
+  for (const [section, link] of entries) {
+    if (section === first) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
+  }
+}
 const watch = new IntersectionObserver((changes) => {
   for (const change of changes) {
     if (change.isIntersecting) onScreen.add(change.target);
     else onScreen.delete(change.target);
   }
-  const first = [...entries.keys()].find((section) => onScreen.has(section));
-  for (const [section, link] of entries) {
-    if (section === first) link.setAttribute("aria-current", "true");
-    else link.removeAttribute("aria-current");
-  }
+  markSection();
 }, { rootMargin: "-10% 0px -60% 0px" });
+addEventListener("scroll", markSection, { passive: true });
+addEventListener("hashchange", () => requestAnimationFrame(markSection));
 for (const section of entries.keys()) if (section) watch.observe(section);
 
 for (const button of document.querySelectorAll("[data-copies]")) {

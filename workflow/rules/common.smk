@@ -10,7 +10,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
 from popdesic.epistasis.options import folder_of_trait
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.distance.rows import other_of, study_rows
 from popdesic.geography.coordinates import has_places
 from popdesic.study import code as digests
@@ -20,8 +20,8 @@ from popdesic.study.records import exchange_records, forget
 from popdesic.study.sheets import cohort_absent, cohort_files, cohort_sources
 from popdesic.cohort.sources import file_key, files_within, names_key, source_key
 from popdesic.io.bed import lacking_samples
-from popdesic.io.files import digest
-from popdesic.io.places import GLOSSARY
+from popdesic.core.files import digest
+from popdesic.core.places import GLOSSARY
 from popdesic.study.validation import uses_beagle, validate_study
 from popdesic.study.snakemake_internals import adapt_snakemake, records_jobs
 

@@ -12,7 +12,7 @@
 #         results/panel/unrelated.tsv            founders that define the axes of the PCA
 #         results/figures/kinship.*, ld_decay.*, ld_region.*
 
-from popdesic.compare.kinship import FIRST as FIRST_DEGREE
+from popdesic.relatives.kinship import FIRST as FIRST_DEGREE
 
 COMPARE = CONFIG["compare"]
 MAX_KINSHIP = CONFIG["embedding"]["max_kinship"]

@@ -10,7 +10,7 @@
 #         results/embedding/quality.tsv      how well each map preserves distances
 #         results/embedding/instability.tsv  per sample, with embedding.ensemble
 
-from popdesic.embedding.axes import MOST_DENSE, MOST_MATRIX
+from popdesic.components.axes import MOST_DENSE, MOST_MATRIX
 from popdesic.engine.needs import by_weights
 
 STABLE = CONFIG["embedding"]["stable"]

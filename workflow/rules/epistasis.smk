@@ -5,7 +5,7 @@
 #         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
 #         results/epistasis/pairs.tsv triples.tsv        ranked hits
 #         results/epistasis/loci.tsv loci_triples.tsv    their loci
-# Permuted scans: permutations.smk; several phenotypes: shared_scan.smk; analyses of the hits: hits.smk
+# Permuted scans: permutations.smk; analyses of the hits: hits.smk
 
 from popdesic.epistasis.options import (
     ASSOCIATION,
@@ -15,7 +15,6 @@ from popdesic.epistasis.options import (
     permutations_run,
     scan_hours,
     scan_score,
-    shares_people,
 )
 
 SCORES = {order: scan_score(EPISTASIS["score"], QUANTITATIVE, order) for order in (2, 3)}
@@ -30,10 +29,6 @@ MAIN_EFFECTS = {k: SITE_TESTS if s not in ASSOCIATION else [] for k, s in SCORES
 RANKING |= dict(limits=LIMITS, quantitative=QUANTITATIVE, code=code_of("rank_epistasis"))
 SCAN_LIMITS = CONFIG["device"], EPISTASIS["max_device_hours"]
 UNITS = range(EPISTASIS["units"])
-#: Whether one scan counts the people whom several phenotypes share (shared_scan.smk).
-COUNTED_ONCE = CONFIG["device"] == "cpu" and shares_people(
-    EPISTASIS, SCORES, STUDY.samples, CONFIG["samples"]
-)
 
 
 HITS = [f"results/epistasis{OF_TRAIT}/{NAMES[order]}.tsv" for order in ORDERS]

@@ -9,7 +9,7 @@
 #                                         with embedding.stable: maps are then defined by the
 #                                         founders, and later samples are projected
 
-from popdesic.embedding.axes import MANY_POINTS
+from popdesic.components.axes import MANY_POINTS
 
 #: Geodesic lengths to the founders in one space.
 FRAME = (

@@ -4,12 +4,12 @@
 # gives   shared_threads(), row_threads(), balanced_threads(), spare_threads(), rest_threads(),
 #         wide_threads(), axes_threads(), ld_threads(), pair_threads(), aside_threads(),
 #         closing_threads(), closure_threads(), pca_memory(), pca_minutes(), further_threads(),
-#         further_gpus(), counting_gpus(), closing_gpus(), shared_minutes(), settle_place()
+#         further_gpus(), counting_gpus(), closing_gpus(), settle_place()
 
 import os
 
 from popdesic.engine.needs import closing_devices
-from popdesic.io.places import SHARES_DEVICES
+from popdesic.core.places import SHARES_DEVICES
 from popdesic.study.resources import ONE_JOB_PEOPLE
 
 #: Memory of this machine.
@@ -180,10 +180,3 @@ def counting_gpus(wildcards, input):
     Runs take five times as long as all counts, so a GPU would wait for the CPU.
     """
     return 0 if SEEKS_RUNS or input_mb(input.planes) < GPU_COUNTED_MB else GPUS
-
-
-def shared_minutes(wildcards, input, attempt):
-    """Of a scan of several phenotypes: at most that of scans apart."""
-    order, share = int(wildcards.order), 1 / len(UNITS)
-    hours = sum(scan_hours(plan, order, share, *SCAN_LIMITS) for plan in input.plans)
-    return limit_minutes(60 * hours, attempt)

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from popdesic.core.log import log_counts, logged
 from popdesic.distance.rows import read_tiles
 from popdesic.distance.tiles import assemble_tiles
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     counts = assemble_tiles(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.communities.geodesics import build_graph
-from popdesic.io.log import logged
+from popdesic.core.log import logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     edges = build_graph(

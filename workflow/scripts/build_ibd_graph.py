@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from popdesic.core.log import logged
 from popdesic.ibd.graph import build_graph
-from popdesic.io.log import logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     edges = build_graph(

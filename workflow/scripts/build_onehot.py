@@ -6,10 +6,10 @@ import numpy as np
 
 from popdesic.cohort.phenotype import of_trait
 from popdesic.cohort.samples import read_samples
+from popdesic.core.log import log_counts, logged
 from popdesic.epistasis.halves import discovery_half
 from popdesic.epistasis.phenotype import scan_phenotype
 from popdesic.epistasis.reorder import build_onehot
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     sheet, orders = snakemake.params.sheet, snakemake.params.orders

@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.cohort.absent import Absent
 from popdesic.cohort.contigs import genome_of_cohorts
 from popdesic.cohort.define_panel import build_panel
-from popdesic.io.log import log_counts, logged
+from popdesic.core.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     founders = snakemake.params.founders

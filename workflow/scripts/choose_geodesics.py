@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from popdesic.embedding.choose_geodesics import choose_geodesics
-from popdesic.io.log import logged
+from popdesic.core.log import logged
+from popdesic.geodesic.choose_geodesics import choose_geodesics
 
 with logged(snakemake.log[0], snakemake.input) as log:
     chosen = choose_geodesics(

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from popdesic.compare.kinship import choose_unrelated, kinship_tiles
-from popdesic.compare.resolution import load_resolution
-from popdesic.io.log import log_counts, logged
+from popdesic.core.log import log_counts, logged
+from popdesic.relatives.kinship import choose_unrelated, kinship_tiles
+from popdesic.relatives.resolution import load_resolution
 
 with logged(snakemake.log[0], snakemake.input) as log:
     counts = choose_unrelated(

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from popdesic.compare.kinship import kinship_tiles, relatives_but_one
+from popdesic.core.files import read_json
+from popdesic.core.log import logged
+from popdesic.core.tables import read_table
 from popdesic.distance.matrix import study_distances
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.geodesic.graph import Graph
-from popdesic.io.files import read_json
-from popdesic.io.log import logged
-from popdesic.io.tables import read_table
+from popdesic.relatives.kinship import kinship_tiles, relatives_but_one
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params

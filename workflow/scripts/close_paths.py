@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from popdesic.compare.kinship import kinship_tiles, relatives_but_one
+from popdesic.core.files import read_json
+from popdesic.core.log import log_counts, logged
+from popdesic.core.tables import read_table
 from popdesic.distance.matrix import study_distances
 from popdesic.engine.needs import closure_bytes
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.graph import chosen_graph
 from popdesic.geodesic.measure import measure_geodesics
-from popdesic.io.files import read_json
-from popdesic.io.log import log_counts, logged
-from popdesic.io.tables import read_table
+from popdesic.relatives.kinship import kinship_tiles, relatives_but_one
 
 with logged(snakemake.log[0], snakemake.input) as log:
     samples = read_table(snakemake.input.samples)

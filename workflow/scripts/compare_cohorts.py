@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from popdesic.compare.cohorts import Limits, row_work
-from popdesic.compare.resolution import load_resolution
+from popdesic.core.log import log_counts, logged
 from popdesic.distance.fill_rows import update_row
 from popdesic.distance.rows import folders_of
 from popdesic.engine.select import select_backend
-from popdesic.io.log import log_counts, logged
+from popdesic.relatives.cohorts import Limits, row_work
+from popdesic.relatives.resolution import load_resolution
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params

@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.cohort.missingness import compare_missing
 from popdesic.cohort.phenotype import case_control, of_trait
 from popdesic.cohort.samples import read_samples
-from popdesic.io.log import logged
+from popdesic.core.log import logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params, given = snakemake.params, snakemake.input

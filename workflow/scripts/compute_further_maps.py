@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from popdesic.embedding.further_maps import compute_further_map
-from popdesic.embedding.umap_maps import layout_backend
-from popdesic.io.log import logged
+from popdesic.core.log import logged
+from popdesic.maps.further_maps import compute_further_map
+from popdesic.maps.umap_maps import layout_backend
 
 with logged(snakemake.log[0], snakemake.input) as log:
     files, params = snakemake.input, snakemake.params

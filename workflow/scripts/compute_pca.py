@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from popdesic.embedding.pca import compute_pca
+from popdesic.components.pca import compute_pca
+from popdesic.core.log import log_counts, logged
 from popdesic.engine.needs import genotype_bytes
 from popdesic.engine.select import select_backend
 from popdesic.io.bed import open_bed, read_fam
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params

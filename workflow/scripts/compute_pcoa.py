@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from popdesic.embedding.pcoa import compute_pcoa
-from popdesic.io.log import log_counts, logged
+from popdesic.core.log import log_counts, logged
+from popdesic.maps.pcoa import compute_pcoa
 
 with logged(snakemake.log[0], snakemake.input) as log:
     files, outputs = snakemake.input, snakemake.output

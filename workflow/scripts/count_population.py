@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from popdesic.cohort.contigs import genome_of_panel
+from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import select_backend
-from popdesic.io.log import log_counts, logged
 from popdesic.population.counts import count_cohort
 from popdesic.population.runs import RunLimits
 

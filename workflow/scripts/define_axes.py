@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from popdesic.cohort.contigs import genome_of_panel
-from popdesic.embedding.define_axes import define_axes
-from popdesic.embedding.long_range_ld import regions_of
+from popdesic.cohort.long_range_ld import regions_of
+from popdesic.components.define_axes import define_axes
+from popdesic.core.log import log_counts, logged
 from popdesic.engine.needs import genotype_bytes
 from popdesic.engine.select import select_backend
 from popdesic.io.bed import open_bed, read_fam
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     prefixes = [Path(bed).with_suffix("") for bed in snakemake.input.genotypes]

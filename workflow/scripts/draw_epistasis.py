@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from popdesic.core.log import logged
 from popdesic.epistasis.zoom import zoom_on_leads
-from popdesic.io.log import logged
 from popdesic.report.figures.epistasis import draw_epistasis, read_tables
 
 with logged(snakemake.log[0], snakemake.input) as log:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from popdesic.core.log import logged
 from popdesic.distance.near_distances import open_distances
-from popdesic.io.log import logged
 from popdesic.report.figures import draw_figures
 from popdesic.report.outcome import load_outcome
 

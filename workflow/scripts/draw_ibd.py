@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.io.log import logged
+from popdesic.core.log import logged
 from popdesic.report.figures.ibd import draw_ibd
 
 with logged(snakemake.log[0], snakemake.input) as log:

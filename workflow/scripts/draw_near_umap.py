@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from popdesic.embedding.umap_maps import compute_umap, layout_backend, of_space
-from popdesic.io.log import logged
+from popdesic.core.log import logged
+from popdesic.maps.umap_maps import compute_umap, layout_backend, of_space
 
 with logged(snakemake.log[0], snakemake.input) as log:
     files, outputs, params = snakemake.input, snakemake.output, snakemake.params

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from popdesic.embedding.umap_maps import compute_umap, plain_of_space
-from popdesic.io.files import read_json
-from popdesic.io.log import logged
+from popdesic.core.files import read_json
+from popdesic.core.log import logged
+from popdesic.maps.umap_maps import compute_umap, plain_of_space
 
 with logged(snakemake.log[0], snakemake.input) as log:
     files, params = snakemake.input, snakemake.params

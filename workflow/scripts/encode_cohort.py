@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.cohort.absent import Absent
 from popdesic.cohort.encode import encode_cohort
-from popdesic.io.log import log_counts, logged
+from popdesic.core.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     counts = encode_cohort(

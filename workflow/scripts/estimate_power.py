@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from popdesic.core.log import log_counts, logged
 from popdesic.epistasis.power import estimate_power
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     nulls = zip(snakemake.params.orders, map(Path, snakemake.input.nulls), strict=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.cohort.absent import Absent
 from popdesic.cohort.accuracy import evaluate_window
 from popdesic.cohort.beagle import settings_of
-from popdesic.io.log import log_counts, logged
+from popdesic.core.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params, wildcards = snakemake.params, snakemake.wildcards

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from popdesic.cohort.samples import describe_samples
-from popdesic.compare.kinship import kinship_tiles, relatives_but_one
+from popdesic.core.files import read_json
+from popdesic.core.log import log_counts, logged
 from popdesic.distance.matrix import study_distances
 from popdesic.geodesic.explain import explain_geodesics
-from popdesic.io.files import read_json
-from popdesic.io.log import log_counts, logged
+from popdesic.relatives.kinship import kinship_tiles, relatives_but_one
 
 with logged(snakemake.log[0], snakemake.input) as log:
     samples = describe_samples(Path(snakemake.input.samples), Path(snakemake.params.sheet))

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from popdesic.core.files import read_json
+from popdesic.core.log import logged
 from popdesic.distance.matrix import export_distances
-from popdesic.io.files import read_json
-from popdesic.io.log import logged
 
 with logged(snakemake.log[0], snakemake.input):
     export_distances(

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from popdesic.core.log import log_counts, logged
 from popdesic.ibd.formats import export_segments
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     rows = export_segments(

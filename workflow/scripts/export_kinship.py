@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from popdesic.core.log import logged
 from popdesic.engine.select import select_backend
 from popdesic.export.matrices import export_king
-from popdesic.io.log import logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads)

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from popdesic.cohort.samples import samples_in_order
+from popdesic.core.log import logged
 from popdesic.export.panel import export_plink
-from popdesic.io.log import logged
 
 with logged(snakemake.log[0], snakemake.input):
     export_plink(

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from popdesic.core.log import logged
 from popdesic.export.zarr import export_zarr
-from popdesic.io.log import logged
 
 with logged(snakemake.log[0], snakemake.input):
     export_zarr(

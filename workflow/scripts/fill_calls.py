@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.cohort.contigs import genome_of_panel
 from popdesic.cohort.fill_calls import fill_calls
-from popdesic.io.log import log_counts, logged
+from popdesic.core.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     genome = genome_of_panel(Path(snakemake.input.counts))

@@ -3,15 +3,15 @@
 from dataclasses import replace
 from pathlib import Path
 
-from popdesic.compare import cohorts
-from popdesic.compare.resolution import load_resolution
+from popdesic.core.files import read_json, write_json
+from popdesic.core.log import log_counts, logged
 from popdesic.distance import neighbors
 from popdesic.distance.fill_rows import fill_rows
 from popdesic.distance.landmarks import landmarks_of_cohorts
 from popdesic.distance.rows import ROW, folders_of
 from popdesic.engine.select import select_backend
-from popdesic.io.files import read_json, write_json
-from popdesic.io.log import log_counts, logged
+from popdesic.relatives import cohorts
+from popdesic.relatives.resolution import load_resolution
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params, out = snakemake.params, Path(snakemake.output[0])

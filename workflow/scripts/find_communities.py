@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from popdesic.communities.partition import find_communities, join_communities
+from popdesic.core.log import log_counts, logged
 from popdesic.distance.landmarks import read_landmarks
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     files, outputs, params = snakemake.input, snakemake.output, snakemake.params

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from popdesic.core.log import log_counts, logged
 from popdesic.distance.matrix import leading_scores
-from popdesic.embedding.near_maps import write_component_neighbors
 from popdesic.engine.needs import points_bytes
 from popdesic.engine.select import select_backend
-from popdesic.io.log import log_counts, logged
+from popdesic.maps.near_maps import write_component_neighbors
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params

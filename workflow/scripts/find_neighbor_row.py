@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
+from popdesic.core.files import read_json
+from popdesic.core.log import log_counts, logged
 from popdesic.distance.fill_rows import update_row
 from popdesic.distance.landmarks import landmarks_of_cohorts
 from popdesic.distance.neighbors import row_work
 from popdesic.distance.rows import folders_of
 from popdesic.engine.select import select_backend
-from popdesic.io.files import read_json
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params

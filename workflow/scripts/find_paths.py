@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from popdesic.compare.kinship import kinship_tiles, relatives_but_one
+from popdesic.core.log import log_counts, logged
+from popdesic.core.tables import read_table
 from popdesic.distance.landmarks import read_landmarks, read_neighbors
 from popdesic.geodesic.graph import chosen_graph
 from popdesic.geodesic.near_paths import measure_near_geodesics
-from popdesic.io.log import log_counts, logged
-from popdesic.io.tables import read_table
+from popdesic.relatives.kinship import kinship_tiles, relatives_but_one
 
 with logged(snakemake.log[0], snakemake.input) as log:
     files, outputs, params = snakemake.input, snakemake.output, snakemake.params

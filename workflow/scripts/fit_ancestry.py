@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.cohort.contigs import genome_of_panel
-from popdesic.io.log import log_counts, logged
+from popdesic.core.log import log_counts, logged
 from popdesic.population.ancestry import fit_ancestry
 
 with logged(snakemake.log[0], snakemake.input) as log:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.communities.block_model import fit_blocks
-from popdesic.io.log import logged
+from popdesic.core.log import logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     missing = fit_blocks(

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import cpu_backend
 from popdesic.epistasis.fit_null import fit_null_model, place_on_axes
 from popdesic.epistasis.kin import read_relatives
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     axes = None

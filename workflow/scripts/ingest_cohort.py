@@ -5,9 +5,9 @@ from pathlib import Path
 from popdesic.cohort.contigs import haploid_policies
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.samples import excluded_samples
+from popdesic.core.log import log_counts, logged
 from popdesic.io.call_filters import CallFilters
 from popdesic.io.formats import header_contigs
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     counts = ingest_cohort(

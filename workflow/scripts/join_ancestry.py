@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.io.log import logged
+from popdesic.core.log import logged
 from popdesic.population.ancestry import join_cohorts
 
 with logged(snakemake.log[0], snakemake.input):

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from popdesic.cohort.samples import samples_in_order
-from popdesic.compare.cohorts import ENDINGS, TABLES, join_identity, join_mixture
-from popdesic.compare.kinship import join_pairs, untold_pairs
+from popdesic.core.log import log_counts, logged
 from popdesic.distance.rows import read_tiles
-from popdesic.io.log import log_counts, logged
+from popdesic.relatives.cohorts import ENDINGS, TABLES, join_identity, join_mixture
+from popdesic.relatives.kinship import join_pairs, untold_pairs
 
 with logged(snakemake.log[0], snakemake.input) as log:
     sheet = samples_in_order(Path(snakemake.params.sheet), snakemake.params.order)

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from popdesic.core.log import log_counts, logged
 from popdesic.ibd.cohorts import join_tiles
 from popdesic.io.bed import read_fam
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     cohorts = zip(snakemake.params.order, snakemake.input.fams, strict=True)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from popdesic.core.log import log_counts, logged
 from popdesic.distance.neighbor_lists import join_neighbors
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from popdesic.embedding.labels import label_maps
-from popdesic.io.log import logged
+from popdesic.core.log import logged
+from popdesic.maps.labels import label_maps
 
 with logged(snakemake.log[0], snakemake.input):
     label_maps(

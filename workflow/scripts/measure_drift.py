@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.cohort.absent import Absent
 from popdesic.cohort.drift import measure_drift
-from popdesic.io.log import logged
+from popdesic.core.log import logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params, given = snakemake.params, snakemake.input

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from popdesic.compare.kinship import kinship_tiles
+from popdesic.core.files import read_json
+from popdesic.core.log import log_counts, logged
 from popdesic.geography.measure import measure_geography
-from popdesic.io.files import read_json
-from popdesic.io.log import log_counts, logged
+from popdesic.relatives.kinship import kinship_tiles
 
 with logged(snakemake.log[0], snakemake.input) as log:
     about = measure_geography(

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from popdesic.compare.scan import LdOptions, measure_ld
+from popdesic.core.log import log_counts, logged
 from popdesic.engine.needs import LD_BYTES
 from popdesic.engine.select import select_backend
-from popdesic.io.log import log_counts, logged
+from popdesic.relatives.ld_scan import LdOptions, measure_ld
 
 with logged(snakemake.log[0], snakemake.input) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads, device_bytes=LD_BYTES)

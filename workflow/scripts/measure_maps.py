@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from popdesic.core.files import read_json
+from popdesic.core.log import logged
 from popdesic.distance.near_distances import open_distances
-from popdesic.embedding.quality import measure_maps
-from popdesic.io.files import read_json
-from popdesic.io.log import logged
+from popdesic.maps.quality import measure_maps
 
 with logged(snakemake.log[0], snakemake.input) as log:
     out = Path(snakemake.output.quality)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.io.log import log_counts, logged
+from popdesic.core.log import log_counts, logged
 from popdesic.population.measure import measure_population
 
 with logged(snakemake.log[0], snakemake.input) as log:

@@ -3,9 +3,9 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from popdesic.compare.independence import measure_resolution
+from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import cpu_backend
-from popdesic.io.log import log_counts, logged
+from popdesic.relatives.independence import measure_resolution
 
 with logged(snakemake.log[0], snakemake.input) as log:
     found = measure_resolution(

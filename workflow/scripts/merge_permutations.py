@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from popdesic.core.log import logged
 from popdesic.epistasis.permutations import merge_permutations
-from popdesic.io.log import logged
 
 with logged(snakemake.log[0], snakemake.input):
     units, out = [Path(path) for path in snakemake.input], Path(snakemake.output[0])

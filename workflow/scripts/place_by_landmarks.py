@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
+from popdesic.core.log import log_counts, logged
 from popdesic.distance.landmarks import read_landmarks
-from popdesic.embedding.near_maps import compute_landmark_pcoa
-from popdesic.io.log import log_counts, logged
+from popdesic.maps.near_maps import compute_landmark_pcoa
 
 with logged(snakemake.log[0], snakemake.input) as log:
     files, outputs = snakemake.input, snakemake.output

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from popdesic.cohort.contigs import haploid_policies
-from popdesic.compare.queries import place_profiles
+from popdesic.core.log import log_counts, logged
 from popdesic.io.call_filters import CallFilters
 from popdesic.io.formats import header_contigs
-from popdesic.io.log import log_counts, logged
+from popdesic.relatives.queries import place_profiles
 
 with logged(snakemake.log[0], snakemake.input) as log:
     counts = place_profiles(

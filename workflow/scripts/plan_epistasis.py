@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import select_backend
 from popdesic.epistasis.scan import plan_scan
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     scores = snakemake.params.scores

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.cohort.impute import write_windows
 from popdesic.cohort.panel import load_panel
-from popdesic.io.log import logged
+from popdesic.core.log import logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     windows = write_windows(

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from popdesic.core.log import logged
 from popdesic.geodesic.explain import rank_bridges
-from popdesic.io.log import logged
 
 with logged(snakemake.log[0], snakemake.input):
     keys = map(tuple, snakemake.params.tables)

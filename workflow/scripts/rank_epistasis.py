@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
+from popdesic.core.files import read_json
+from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import cpu_backend
 from popdesic.epistasis.kin import read_relatives
 from popdesic.epistasis.null_model import read_levels, read_null_model
 from popdesic.epistasis.scan import NAMES
 from popdesic.epistasis.significance import rank_hits
 from popdesic.epistasis.trait_scan import rank_trait_hits
-from popdesic.io.files import read_json
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     order, params = snakemake.params.order, snakemake.params

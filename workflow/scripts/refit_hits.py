@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from popdesic.core.log import log_counts, logged
 from popdesic.epistasis.refit import refit_hits
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     tables = zip(snakemake.params.orders, map(Path, snakemake.input.hits), strict=True)

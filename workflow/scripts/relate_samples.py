@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from popdesic.compare.relatedness import relate_samples
-from popdesic.compare.resolution import load_resolution
+from popdesic.core.log import log_counts, logged
+from popdesic.core.tables import read_table
 from popdesic.engine.needs import expected_bytes
 from popdesic.engine.select import select_backend
-from popdesic.io.log import log_counts, logged
-from popdesic.io.tables import read_table
+from popdesic.relatives.relatedness import relate_samples
+from popdesic.relatives.resolution import load_resolution
 
 with logged(snakemake.log[0], snakemake.input) as log:
     n_samples = len(read_table(snakemake.input.samples))

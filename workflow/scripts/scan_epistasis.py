@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import select_backend
 from popdesic.epistasis.scan import scan_unit
 from popdesic.epistasis.trait_scan import scan_trait_unit
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     score = snakemake.params.score

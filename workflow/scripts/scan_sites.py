@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from popdesic.core.log import log_counts, logged
 from popdesic.epistasis.kin import read_relatives
 from popdesic.epistasis.single_sites import scan_sites
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     folder, sheet = Path(snakemake.input.planes[0]).parent, Path(snakemake.params.sheet)

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
+from popdesic.core.files import read_json
+from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import select_backend
 from popdesic.epistasis.kin import read_relatives
 from popdesic.epistasis.options import candidates
 from popdesic.epistasis.screen import screen_pairs
 from popdesic.epistasis.significance import rank_hits
-from popdesic.io.files import read_json
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads, scans=True)

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from popdesic.compare.queries import search_mixtures, search_queries
-from popdesic.compare.resolution import load_resolution
+from popdesic.core.log import logged
 from popdesic.engine.select import select_backend
-from popdesic.io.log import logged
+from popdesic.relatives.queries import search_mixtures, search_queries
+from popdesic.relatives.resolution import load_resolution
 
 with logged(snakemake.log[0], snakemake.input) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads)

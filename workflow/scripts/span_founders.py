@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from popdesic.core.log import log_counts, logged
 from popdesic.distance.neighbor_lists import span_founders
 from popdesic.distance.rows import folders_of
 from popdesic.engine.select import select_backend
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params

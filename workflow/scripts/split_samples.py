@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from popdesic.communities.study_splits import split_study, write_splits
-from popdesic.io.log import log_counts, logged
-from popdesic.io.tables import read_table
+from popdesic.core.log import log_counts, logged
+from popdesic.core.tables import read_table
 
 with logged(snakemake.log[0], snakemake.input) as log:
     files, params = snakemake.input, snakemake.params

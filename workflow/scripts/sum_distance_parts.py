@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from popdesic.core.log import log_counts, logged
 from popdesic.distance.measure_row import sum_row
 from popdesic.distance.rows import folders_of
-from popdesic.io.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params

@@ -7,7 +7,7 @@ from popdesic.cohort.par import pseudoautosomal
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.cohort.sample_checks import Checks
 from popdesic.cohort.samples import excluded_samples, pedigree, populations, sexes
-from popdesic.io.log import log_counts, logged
+from popdesic.core.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     sheet, limits = Path(snakemake.params.sheet), dict(snakemake.params.limits)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.cohort.summary import summarize_filters
-from popdesic.io.log import logged
+from popdesic.core.log import logged
 
 with logged(snakemake.log[0], snakemake.input):
     summarize_filters(

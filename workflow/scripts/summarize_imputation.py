@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.cohort.accuracy import summarize_evaluation
-from popdesic.io.log import logged
+from popdesic.core.log import logged
 from popdesic.report.figures.imputation import save_accuracy
 
 with logged(snakemake.log[0], snakemake.input):

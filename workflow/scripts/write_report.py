@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from popdesic.core.log import log_counts, logged
 from popdesic.distance.near_distances import open_distances
-from popdesic.io.log import log_counts, logged
 from popdesic.report.outcome import load_outcome
 from popdesic.report.page import write_report
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.genetic_maps import MOST_POSITION
-from ..engine.base import Backend
+from ..engine.backend import Backend
 from ..io.genotypes import MISSING
 
 #: A numpy or CuPy array, or anything that `numpy.asarray` accepts.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from ..core.errors import UserError
+from ..core.threads import usable_cpus
 from ..engine.select import cpu_backend
 from ..engine.terms import Planes
-from ..engine.threads import usable_cpus
 from ..ibd.cohorts import segments_table
 from ..ibd.segments import Genome, SegmentLimits, segments_between
 from ..ibd.windows import FEWEST_SAMPLES, genetic_sites, require_density
-from ..io.errors import UserError
 from .arrays import (
     ArrayLike,
     frequency_array,
@@ -122,7 +122,7 @@ def ibd_segments(
 
 def _own_frequency(planes: PackedGenotypes, threads: int) -> np.ndarray:
     """ALT frequencies of called genotypes, float64 (n_sites,); NaN where none is called."""
-    from ..engine.host.plane_counts import count_by_site
+    from ..population.plane_counts_cpu import count_by_site
 
     counts = np.zeros((3, 64 * planes.words.shape[2]), np.int32)
     everyone = np.arange(planes.n_samples)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ..engine.threads import usable_cpus
+from ..core.threads import usable_cpus
 from ..population.runs import RunLimits, runs_of_words, runs_table
 from .arrays import ArrayLike, require_limits, site_table, thread_count
 from .packing import PackedGenotypes, packed, site_bits

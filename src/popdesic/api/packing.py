@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..cohort.encode import planes_in_memory
+from ..core.threads import usable_cpus
 from ..engine.terms import Planes
-from ..engine.threads import usable_cpus
 from ..io.genotypes import bed_row_bytes, pack_bed
 from ..io.sites import chunks
 from .arrays import ArrayLike, genotype_array, host_array, thread_count

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..core.errors import UserError
 from ..engine.select import backend_for
 from ..geodesic import weights
 from ..geodesic.graph import Graph
 from ..geodesic.measure import Closure as Found
 from ..geodesic.measure import close_weights
-from ..io.errors import UserError
 from .arrays import (
     ArrayLike,
     distance_array,

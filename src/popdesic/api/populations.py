@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.samples import UNKNOWN
-from ..engine.threads import usable_cpus
+from ..core.threads import usable_cpus
 from ..population.allele_counts import PopulationCounts, sum_groups
 from ..population.differentiation import pair_table
 from ..population.diversity import population_table
@@ -70,7 +70,7 @@ def diversity(
     1          B       2     0.375     0.375        2
     """
     counts, starts, _ = _counts(genotypes, populations, blocks, pseudo_haploid, threads)
-    from ..engine.host.allele_sums import own_sums
+    from ..population.allele_sums_cpu import own_sums
 
     masked = np.zeros(len(counts.alleles), bool)
     table = population_table(counts, own_sums(counts.alleles, counts.genotypes, masked, starts))
@@ -280,7 +280,7 @@ def _pairs(
     pseudo_haploid: ArrayLike | None,
     threads: int | None,
 ) -> pd.DataFrame:
-    from ..engine.host.allele_sums import pair_sums
+    from ..population.allele_sums_cpu import pair_sums
 
     counts, starts, threads = _counts(genotypes, populations, blocks, pseudo_haploid, threads, 2)
     masked = np.zeros(len(counts.alleles), bool)
@@ -296,7 +296,7 @@ def _counts(
     fewest: int = 1,
 ) -> tuple[PopulationCounts, np.ndarray, int]:
     """Counts of populations, first site of each block with the number of sites, and threads."""
-    from ..engine.host.plane_counts import count_by_site
+    from ..population.plane_counts_cpu import count_by_site
 
     planes = packed(genotypes)
     n, n_sites = planes.n_samples, planes.n_sites

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compare.kinship import king_robust, kinship_counts
-from ..compare.pc_relate import ancestry_of, pc_relate
+from ..components.pca import axes_of
+from ..components.relationship import alt_frequency, relationship_among, relationship_to
+from ..core.errors import UserError
+from ..core.threads import usable_cpus
 from ..distance.matrix import distances_of_counts
 from ..distance.tiles import pairwise_counts
-from ..embedding.pca import axes_of
-from ..embedding.relationship import alt_frequency, relationship_among, relationship_to
 from ..engine.select import backend_for
-from ..engine.threads import usable_cpus
-from ..io.errors import UserError
+from ..relatives.kinship import king_robust, kinship_counts
+from ..relatives.pc_relate import ancestry_of, pc_relate
 from .arrays import (
     ArrayLike,
     frequency_array,
@@ -155,7 +155,7 @@ def kinship(
         Symmetric. KING-robust is NaN if one of the two samples has no heterozygous site among those
         that count, and a CuPy array as in `pairwise_distance`. PC-Relate is NaN if no site counts,
         and on its diagonal are (1 + inbreeding) / 2, and 1/2 for people who are heterozygous beyond
-        expectation, whose kinships are scaled (see `popdesic.compare.pc_relate`).
+        expectation, whose kinships are scaled (see `popdesic.relatives.pc_relate`).
 
     Raises
     ------

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.site_planes import site_planes
-from ..compare.ld import r2_matrix
+from ..core.errors import UserError
 from ..engine.select import backend_for
 from ..epistasis.design import evened, independent_columns
 from ..epistasis.evidence import Prior, candidates_of
@@ -24,8 +24,8 @@ from ..epistasis.scan import count_tests, make_scan_data, merge_hits, scanner
 from ..epistasis.scores import SCORES
 from ..epistasis.significance import describe_hits
 from ..epistasis.single_sites import CHUNK, SiteTests
-from ..io.errors import UserError
 from ..io.sites import chunks
+from ..relatives.ld import r2_matrix
 from .arrays import (
     ArrayLike,
     genotype_array,

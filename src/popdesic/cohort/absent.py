@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..core.errors import UserError
+from ..core.files import beside, read_json
+from ..core.tables import read_table
 from ..io.bed import read_fam
-from ..io.errors import UserError
-from ..io.files import beside, read_json
 from ..io.sites import canonical_contig, canonical_contigs, chunks
-from ..io.tables import read_table
 from .callable import BLOCKS, DROPPED, load_beside, read_bed
 from .callable import Callable as Regions
 from .match import Matched, Places, match, orient

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..core.tables import read_table, write_npz, write_table
 from ..io.genotypes import MISSING
-from ..io.tables import read_table, write_npz, write_table
 from .absent import UNSTATED, Absent
 from .beagle import Beagle, fill_window, window_genotypes
 from .impute import NO_BEAGLE, Window, contig_start, find_beagle, plan_windows, read_windows

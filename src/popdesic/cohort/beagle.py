@@ -21,13 +21,13 @@ import numpy as np
 import pandas as pd
 from isal import igzip
 
-from ..io.errors import UserError
-from ..io.files import write_json
+from ..core.errors import UserError
+from ..core.files import write_json
+from ..core.processes import end_with_parent
+from ..core.tables import write_npy
+from ..core.text import opened, read_text
 from ..io.genotypes import MISSING, pack_bed, unpack_bed
-from ..io.processes import end_with_parent
 from ..io.sites import is_ambiguous
-from ..io.tables import write_npy
-from ..io.text import opened, read_text
 from ..io.vcf_errors import show
 from .absent import UNSTATED, Absent
 from .encode import OnPanel

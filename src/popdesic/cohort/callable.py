@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ..io.errors import UserError, shorten
-from ..io.files import beside
+from ..core.errors import UserError, shorten
+from ..core.files import beside
+from ..core.tables import write_npz
+from ..core.text import opened
 from ..io.sites import canonical_contig, canonical_contigs
-from ..io.tables import write_npz
-from ..io.text import opened
 
 #: Number of an interval's sample that stands for all samples.
 EVERYONE = -1

@@ -17,9 +17,9 @@ from itertools import dropwhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..io.errors import UserError
-from ..io.files import read_json
-from ..io.places import RESOURCES
+from ..core.errors import UserError
+from ..core.files import read_json
+from ..core.places import RESOURCES
 from ..io.sites import canonical_contig, contig_order
 
 if TYPE_CHECKING:

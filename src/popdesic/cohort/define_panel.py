@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.threads import run_forked, run_ordered
-from ..io.errors import UserError
-from ..io.files import atomic_path, carrying_panel, digest, write_json
+from ..core.errors import UserError
+from ..core.files import atomic_path, carrying_panel, digest, write_json
+from ..core.tables import text_of_rows
+from ..core.threads import run_forked, run_ordered
 from ..io.genotypes import unpack_bed
 from ..io.sites import chunks, contig_order
-from ..io.tables import text_of_rows
 from .absent import COUNTS, UNSTATED, Absent, strands_in_doubt
 from .callable import read_bed
 from .merge_founders import LEAST, SITE, Union

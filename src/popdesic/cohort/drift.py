@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..io.tables import write_table
+from ..core.tables import write_table
 from .absent import (
     COUNTS,
     UNSTATED,

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..core.errors import UserError
+from ..core.files import atomic_path, write_json
+from ..core.tables import open_lines, read_table, write_npy, write_rows
+from ..core.threads import run_tasks
 from ..engine.terms import Planes, aligned_zeros
-from ..engine.threads import run_tasks
 from ..io.bed import open_cohort, read_bim, write_fam
-from ..io.errors import UserError
-from ..io.files import atomic_path, write_json
 from ..io.genotypes import BED_MAGIC, SWAPPED, bed_row_bytes, take_samples, unpack_bed
 from ..io.sites import chunks
-from ..io.tables import open_lines, read_table, write_npy, write_rows
 from .absent import (
     MIN_SITES,
     UNSTATED,
@@ -70,7 +70,7 @@ def encode_cohort(
         Sample table; samples with ``keep`` = no, or without a row, are left out.
     out : Path
         Folder of `genotypes.bed .bim .fam` (called genotypes only, REF and ALT as in the panel)
-        and `planes.npy` with `planes.json` (DESIGN section 4).
+        and `planes.npy` with `planes.json` (`engine.terms.Planes`).
     impute : str
         ``mode``, ``none`` or ``beagle``.
     imputed : paths
@@ -250,7 +250,7 @@ class OnPanel:
 
     def uncalled(self) -> np.ndarray:
         """Samples without a called genotype on the panel, by a pass over it: bool (n_samples,)."""
-        from ..engine.host.genotypes import add_by_sample
+        from .genotypes_cpu import add_by_sample
 
         counts = np.zeros((len(self.names), 4), np.int64)
         for first, last in chunks(len(self.found.row)):
@@ -458,7 +458,7 @@ def _fill_planes(
     bed, fill_carrier, fill_hom, words: np.ndarray, threads: int, filled=None
 ) -> np.ndarray:
     """Pack .bed rows into zeroed `words`; return int64 (n_samples,) missing genotypes."""
-    from ..engine.host.genotypes import pack_planes
+    from .genotypes_cpu import pack_planes
 
     n_samples, n_planes, _ = words.shape
     missing = np.zeros(n_samples, np.int64)

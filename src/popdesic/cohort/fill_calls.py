@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ..core.errors import UserError
+from ..core.files import atomic_path, write_json
 from ..io.bed import open_bed, read_bim
-from ..io.errors import UserError
-from ..io.files import atomic_path, write_json
 from ..io.genotypes import BED_MAGIC
 from ..io.sites import canonical_contig
 from .encode import CHUNK_SITES

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..core.errors import UserError
 from ..io.batches import CHUNK_BYTES, DecodeCounts, SiteBatch, many_failed
 from ..io.call_filters import CallFilters
-from ..io.errors import UserError
 from ..io.formats import PGEN, PLINK, ZARR, find_format
 from .absent import MAX_ABSENT, MAX_REFERENCE_ONLY, MIN_SITES, measure_lack, refuse_lack
 from .callable import read_bed

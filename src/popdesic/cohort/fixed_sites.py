@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ..io.errors import UserError
+from ..core.errors import UserError
 from .absent import Coverage, counts_at
 from .match import Places
 

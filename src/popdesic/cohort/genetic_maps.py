@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pandas as pd
 
-from ..io.errors import UserError, shorten
+from ..core.errors import UserError, shorten
+from ..core.text import rows_of
 from ..io.sites import canonical_contig
-from ..io.text import rows_of
 from .prune import contig_runs
 
 log = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..io.errors import UserError
+from ..core.errors import UserError
 
 #: Configuration key -> what rests on it, as a sentence calls it.
 STAGES = {

@@ -84,7 +84,7 @@ def judge_groups(
     group : int64 array, (n_samples,)
         Group of each sample, -1: none.
     """
-    from ..engine.host.genotypes import count_by_group
+    from .genotypes_cpu import count_by_group
 
     m = min(len(autosomal), MOST_SITES)
     chosen = autosomal[np.arange(m) * len(autosomal) // max(m, 1)]

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ..core.tables import write_npy
 from ..io.genotypes import MISSING
 from ..io.sites import chunks
-from ..io.tables import write_npy
 from .absent import UNSTATED, Absent
 from .accuracy import uniform_draws
 from .beagle import Beagle, fill_window, window_genotypes

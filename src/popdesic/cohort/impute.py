@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..io.errors import UserError, shorten
-from ..io.files import is_file
-from ..io.tables import write_table
+from ..core.errors import UserError, shorten
+from ..core.files import is_file
+from ..core.tables import write_table
 
 #: Sentence in the log and the report if the command is missing.
 NO_BEAGLE = (

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ..core.errors import UserError
+from ..core.files import atomic_path, beside, write_json
 from ..io.batches import CHUNK_BYTES, UNKNOWN_ALLELE, DecodeCounts, SiteBatch
 from ..io.call_filters import CallFilters
 from ..io.columns import TABLE_ROWS
-from ..io.errors import UserError
-from ..io.files import atomic_path, beside, write_json
 from ..io.formats import (
     PGEN,
     PLINK,

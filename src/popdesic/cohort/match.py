@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..io.errors import UserError
+from ..core.errors import UserError
 from ..io.sites import canonical_contig, upper_alleles
 
 #: A cohort with a larger share of sites on the other strand has A/T and C/G sites in doubt: nothing
@@ -32,8 +32,6 @@ MIN_POSITIONS = 50
 MIN_COMPATIBLE = 0.8
 #: Where a larger share of REF alleles is swapped, REF is not the base of the genome in one of both.
 MAX_SWAPPED = 0.01
-#: Alleles of sites of which one is known.
-UNKNOWN_ALLELES = (".", "0")
 _PLACE_BITS = 33
 #: Bits of A, C, G and T in the set of a site's alleles; the complement is the reverse.
 _BITS = {"A": 1, "C": 2, "G": 4, "T": 8}

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..io.errors import UserError
+from ..core.errors import UserError
 from ..io.sites import canonical_contig, is_ambiguous
 from .absent import (
     COUNTS,

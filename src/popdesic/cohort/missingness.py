@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..core.files import write_json
+from ..core.tables import write_table
 from ..io.bed import open_bed, read_fam
-from ..io.files import write_json
 from ..io.sites import chunks
-from ..io.tables import write_table
 from .panel import load_panel
 
 #: Sites with a smaller corrected p are listed.
@@ -168,7 +168,7 @@ def _by_class(
 
 def _count_missing(prefix: Path, group: np.ndarray, n_groups: int) -> np.ndarray:
     """Samples of each group without a call: int32 (n_sites, n_groups)."""
-    from ..engine.host.genotypes import count_by_group
+    from .genotypes_cpu import count_by_group
 
     rows = open_bed(prefix, n_samples=len(group))
     found = np.empty((len(rows), n_groups), np.int32)

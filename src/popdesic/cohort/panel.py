@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..io.errors import UserError
+from ..core.errors import UserError
 
 COLUMNS = ["chrom", "pos", "id", "ref", "alt", "af", "mode", "n_called"]
 

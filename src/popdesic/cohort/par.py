@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 
-from ..io.places import RESOURCES
+from ..core.places import RESOURCES
 
 TABLE = RESOURCES / "par.tsv"
 

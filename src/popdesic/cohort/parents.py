@@ -6,7 +6,7 @@ import difflib
 
 import pandas as pd
 
-from ..io.errors import UserError, shorten
+from ..core.errors import UserError, shorten
 
 #: Values for an unknown parent.
 NOBODY = ("", "0", "NA")

@@ -11,7 +11,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from ..io.errors import UserError
+from ..core.errors import UserError
 
 #: Values for an unknown phenotype in a sheet.
 UNKNOWN = ("NA", "")

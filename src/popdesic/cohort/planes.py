@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ..core.errors import UserError
+from ..core.files import read_json
 from ..engine.terms import Planes
-from ..io.errors import UserError
-from ..io.files import read_json
 
 
 def load_planes(folder: Path) -> tuple[Planes, dict]:

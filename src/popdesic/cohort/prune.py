@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.base import Backend
-from ..engine.comparisons import band_blocks, band_pairs, called_samples, is_narrow, moments
+from ..core.files import atomic_path
+from ..engine.backend import Backend
+from ..engine.site_pairs import band_blocks, band_pairs, called_samples, is_narrow, moments
 from ..engine.terms import Planes
-from ..io.files import atomic_path
 
 
 def prune_windows(
@@ -86,7 +86,7 @@ def pruned(planes: Planes, sites: pd.DataFrame, pruning: tuple, backend: Backend
     -------
     bool array, (n_sites,)
     """
-    from ..engine.host.site_pairs import prune
+    from ..engine.site_pairs_cpu import prune
 
     amount, unit, step, threshold = pruning
     alt, squares = moments(planes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..io.errors import UserError, shorten
+from ..core.errors import UserError, shorten
 
 #: Largest window in base pairs or sites: more than any genome has.
 MOST_AMOUNT = 1e12

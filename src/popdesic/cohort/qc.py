@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.threads import forked_in_order
+from ..core.errors import UserError
+from ..core.files import atomic_path, read_json
+from ..core.tables import open_lines, text_of_rows, write_table
+from ..core.threads import forked_in_order
 from ..io.bed import open_cohort, read_bim, read_fam
-from ..io.errors import UserError
-from ..io.files import atomic_path, read_json
 from ..io.sites import canonical_contig, canonical_contigs, chunks
-from ..io.tables import open_lines, text_of_rows, write_table
 from .call_rates import call_rate_bound
 from .hwe_groups import REST, HweGroup, group_samples, judge_groups
 from .sample_checks import Checks, check_samples
@@ -63,7 +63,7 @@ def summarize_cohort(
     UserError
         No sample passes.
     """
-    from ..engine.host.genotypes import add_by_sample, count_by_group
+    from .genotypes_cpu import add_by_sample, count_by_group
 
     names = [name for name in read_fam(prefix)["sample"] if name not in excluded]
     rows, _ = open_cohort(prefix, names)
@@ -159,7 +159,7 @@ def _site_table(bim: pd.DataFrame, counts: np.ndarray, groups: list[HweGroup]) -
             "call_rate_bound": _least_call_rate(counts, groups),
         }
     )
-    from ..engine.host.hardy_weinberg import hwe_exact
+    from .hardy_weinberg_cpu import hwe_exact
 
     p_values = {
         hwe_column(one.population): hwe_exact(*counts[:, k, :3].T, excess=one.tested == "excess")

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ..core.errors import UserError
+from ..core.files import atomic_path
+from ..core.text import opened
 from ..io.columns import TABLE_ROWS
-from ..io.errors import UserError
-from ..io.files import atomic_path
 from ..io.genotypes import BED_MAGIC, SWAPPED, bed_row_bytes
 from ..io.sites import canonical_contig, chunks
-from ..io.text import opened
 from ..io.vcf_errors import show
 from .match import MAX_FLIPPED, MIN_POSITIONS
 

@@ -138,7 +138,7 @@ def check_samples(
 
 def autosomal_heterozygosity(rows: np.ndarray, which: np.ndarray, n_samples: int) -> pd.Series:
     """Return each sample's share of heterozygous among called genotypes at these rows."""
-    from ..engine.host.genotypes import add_by_sample
+    from .genotypes_cpu import add_by_sample
 
     counts = np.zeros((n_samples, 4), np.int64)
     for first in range(0, len(which), CHUNK_SITES):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..io.tables import read_table
+from ..core.tables import read_table
 from .parents import NOBODY
 from .phenotype import recode_phenotype
 from .sheet_text import read_sheet

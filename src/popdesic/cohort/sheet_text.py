@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..io.errors import UserError, shorten
-from ..io.files import is_file, path_exists
-from ..io.schemas import load_schema
+from ..core.errors import UserError, shorten
+from ..core.files import is_file, path_exists
+from ..core.schemas import load_schema
 
 #: Columns that results add to those of the sheet: the same name would appear twice.
 RESERVED = ("row", "call_rate", "heterozygosity", "keep", "left_out")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..engine.base import Backend
+from ..engine.backend import Backend
 from ..engine.terms import Planes, aligned_zeros
 from ..io.bed import open_bed, read_fam
 from ..io.genotypes import take_samples
@@ -108,7 +108,7 @@ def planes_of_beds(
 
     `keep`: as in `read_site_planes`.
     """
-    from ..engine.host.genotypes import fill_site_planes
+    from .genotypes_cpu import fill_site_planes
 
     chosen = [np.flatnonzero(who) for who in keep]
     n_samples = sum(map(len, chosen))

@@ -17,8 +17,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ..io.errors import UserError
-from ..io.files import FOLDER_STAMP, digest
+from ..core.errors import UserError
+from ..core.files import FOLDER_STAMP, digest
 from ..io.formats import (
     PGEN,
     PGEN_ENDS,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..io.files import read_json
-from ..io.tables import read_table, write_table
+from ..core.files import read_json
+from ..core.tables import read_table, write_table
 from .absent import GENOME
 from .panel_steps import steps_of
 from .sample_checks import FILTERS

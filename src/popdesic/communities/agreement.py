@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.samples import UNKNOWN, describe_samples
-from ..io.tables import read_table, write_table
+from ..core.tables import read_table, write_table
 
 #: Columns of the sheet with more labels than this are not compared.
 MOST_LABELS = 100

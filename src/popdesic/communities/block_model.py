@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..io.files import atomic_path
-from ..io.processes import end_with_parent
-from ..io.tables import write_npz
+from ..core.files import atomic_path
+from ..core.processes import end_with_parent
+from ..core.tables import write_npz
 from .block_model_fit import MISSING
 
 FIT = Path(__file__).with_name("block_model_fit.py")

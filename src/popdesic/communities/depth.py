@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..embedding.relationship import CHUNK_SITES, Reader, read_cohorts
-from ..engine.threads import one_blas_thread, run_tasks
+from ..components.relationship import CHUNK_SITES, Reader, read_cohorts
+from ..core.tables import read_table
+from ..core.threads import one_blas_thread, run_tasks
 from ..io.bed import read_bim, read_fam
 from ..io.sites import chunks
-from ..io.tables import read_table
-from .splits import Split, cut_tree, evenly_spaced, split_each
+from .splits import Split, cut_tree, evenly_spaced
 
 #: Most sites that are counted, evenly spaced: with more, F_ST changes in the fourth decimal.
 MOST_SITES = 20_000
@@ -167,26 +167,18 @@ def leaves_to_count(root: Split, unrelated: np.ndarray) -> np.ndarray:
     return np.where(unrelated | ~has_any[leaf], leaf, -1)
 
 
-def split_trees(
-    points: np.ndarray, genotypes: Genotypes, drawn: list[np.ndarray], threads: int = 1
-) -> list[Split]:
-    """Trees of supported splits with their depths, one for each set of samples.
-
-    Parameters
-    ----------
-    points : float64 array, (n, k)
-        On the significant components.
-    drawn : list of int64 arrays
-        Ascending sample numbers; `members` of a tree are places in its array.
-    """
-    found = split_each([points[own] for own in drawn], threads)
-    return measure_depths(found, genotypes, drawn)
-
-
 def measure_depths(
     trees: list[Split], genotypes: Genotypes, drawn: list[np.ndarray], threads: int = 1
 ) -> list[Split]:
-    """The trees of some sets of samples with the depth of every split; as in `split_trees`."""
+    """The trees of some sets of samples with the depth of every split.
+
+    Parameters
+    ----------
+    trees : list of Split
+        One for each set; `members` of a tree are places in its array.
+    drawn : list of int64 arrays
+        Ascending sample numbers of each set.
+    """
     measured = []
     for first, last in chunks(len(drawn), TREES):
         some = list(zip(trees[first:last], drawn[first:last], strict=True))

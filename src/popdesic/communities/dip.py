@@ -52,7 +52,7 @@ def dip(values: np.ndarray) -> float:
     values : float array, (n,)
         In any order, n >= 1. Equal values are one step of the distribution function.
     """
-    from ..engine.host.dips import twice_dip
+    from .dip_cpu import twice_dip
 
     places, counts = np.unique(np.asarray(values, np.float64), return_counts=True)
     return float(twice_dip(places, np.cumsum(counts).astype(np.float64)) / (2 * len(values)))

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..core.files import atomic_path
+from ..core.tables import write_npz
 from ..distance.neighbor_joining import neighbor_joining
-from ..embedding.knn import nearest_neighbors
-from ..io.files import atomic_path
 from ..io.sites import chunks
-from ..io.tables import write_npz
+from ..maps.knn import nearest_neighbors
 
 log = logging.getLogger(__name__)
 

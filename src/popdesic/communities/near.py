@@ -38,7 +38,7 @@ def nearest_to(
 
 
 def _by_pairs(points, others, k: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
-    from ..engine.host.near_points import nearest_others  # numba starts slowly
+    from ..distance.near_points_cpu import nearest_others  # numba starts slowly
 
     near, far = nearest_others(points, others, k, threads)
     return near.astype(np.int64), far

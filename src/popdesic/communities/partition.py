@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..core.files import write_json
+from ..core.tables import read_table, write_table
+from ..core.threads import one_blas_thread, run_tasks
 from ..distance.landmarks import LandmarkRows
-from ..engine.threads import one_blas_thread, run_tasks
-from ..io.files import write_json
-from ..io.tables import read_table, write_table
 from .geodesics import density_clusters, write_tree
 from .study_splits import StudySplits, number_by_size, read_splits, split_study
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..engine.threads import one_blas_thread, run_tasks
+from ..core.threads import one_blas_thread, run_tasks
 from .dip import dip, dip_probability
 from .near import nearest_to
 from .straighten import neighbor_graph, straight_coordinates
@@ -170,8 +170,8 @@ def _cuts(points: np.ndarray, graph: csr_array) -> Iterator[np.ndarray]:
     """
     from scipy.sparse.csgraph import minimum_spanning_tree
 
-    from ..engine.host.graph_sides import join_neighbors, sides_of_edges
-    from ..engine.host.two_means import two_means
+    from .graph_sides_cpu import join_neighbors, sides_of_edges
+    from .two_means_cpu import two_means
 
     joined = _neighbors_of(graph)
     halves = join_neighbors(*joined, two_means(points), MAX_ROUNDS)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..embedding.pcoa import principal_coordinates, require_finite
-from ..engine.edges import Edges
+from ..geodesic.edges import Edges
+from ..maps.pcoa import principal_coordinates, require_finite
 from .near import near_others, nearest_to
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def straight_coordinates(points: np.ndarray, graph: csr_array, threads: int = 1)
     threads : int
         Of the geodesics.
     """
-    from ..engine.host.block_paths import paths_from
+    from ..geodesic.block_paths_cpu import paths_from
 
     n, k = points.shape
     chosen = np.unique(np.linspace(0, n - 1, min(n, LANDMARKS)).astype(np.int64))

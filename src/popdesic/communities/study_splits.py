@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..engine.threads import one_blas_thread, run_forked, run_tasks
-from ..io.files import read_json
-from ..io.tables import write_npz
+from ..core.files import read_json
+from ..core.tables import write_npz
+from ..core.threads import one_blas_thread, run_forked, run_tasks
 from .cline import is_cline, measure_spread
 from .depth import measure_depths, open_genotypes
 from .splits import (

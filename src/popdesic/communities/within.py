@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..embedding.noise_null import significant_axes
-from ..embedding.relationship import CHUNK_SITES, alt_frequency, relationship_among
-from ..engine.threads import one_blas_thread, run_tasks
-from ..io.errors import UserError
+from ..components.noise_null import significant_axes
+from ..components.relationship import CHUNK_SITES, alt_frequency, relationship_among
+from ..core.errors import UserError
+from ..core.threads import one_blas_thread, run_tasks
 from ..io.sites import chunks
 from .depth import Genotypes
 from .splits import evenly_spaced, split_samples
@@ -76,19 +76,6 @@ def structure_within(
         tasks = [(number, values, share) for number, values in enumerate(there, first)]
         found += run_tasks(look, tasks, threads)
     return found
-
-
-@one_blas_thread
-def own_components(genotypes: Genotypes, members: np.ndarray) -> np.ndarray | None:
-    """Scores of unrelated samples on significant components of their own, (m, k); None if too few.
-
-    Parameters
-    ----------
-    members : int64 array
-        Sample numbers, ascending.
-    """
-    (values,) = _read(genotypes, [_drawn(genotypes, members)])
-    return None if values is None else _components(values, genotypes.sites)
 
 
 def _drawn(genotypes: Genotypes, members: np.ndarray) -> np.ndarray:

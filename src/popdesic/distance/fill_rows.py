@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..cohort.planes import load_planes
-from ..engine.base import Backend
+from ..engine.backend import Backend
 from ..engine.needs import product_bytes
 from ..engine.terms import Planes
 from .rows import Pair, Row, other_of

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..engine.threads import run_tasks
-from ..io.files import atomic_path, read_json
+from ..core.files import atomic_path, read_json
+from ..core.tables import read_table
+from ..core.threads import run_tasks
 from ..io.sites import chunks
-from ..io.tables import read_table
 from .tiles import study_matrices, within_panel
 
 #: Distances in memory at a time: 1 MB, and as much for each integer matrix they come from. Larger
@@ -210,7 +210,7 @@ def export_distances(
 
     The long table has one row per pair: both samples, distance, jointly called sites.
     """
-    from ..engine.host.number_text import (
+    from ..core.number_text_cpu import (
         integer_fields,
         join_fields,
         number_fields,

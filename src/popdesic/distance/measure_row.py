@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ..engine.base import Backend
+from ..core.files import checksum_path
+from ..engine.backend import Backend
 from ..engine.terms import Planes
-from ..io.files import checksum_path
 from .fill_rows import RowWork, update_row
 from .rows import Pair, Row, tile_key
 from .tiles import measure_tile, sum_parts

@@ -14,13 +14,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.base import Backend
-from ..engine.nearest import NOBODY, Nearest, PlaneParts
+from ..core.errors import UserError
+from ..core.tables import write_npy, write_npz, write_table
+from ..engine.backend import Backend
+from ..engine.constants import NOBODY
 from ..engine.needs import product_bytes
-from ..io.errors import UserError
-from ..io.tables import write_npy, write_npz, write_table
+from ..engine.plane_parts import PlaneParts
 from .founder_tree import founder_tree
 from .landmarks import choose_landmarks
+from .nearest import Nearest
 from .neighbors import TILE, asked_planes, measure_of
 from .outside_parts import KEPT_BYTES, OutsideParts
 from .rows import Pair, read_tiles
@@ -79,7 +81,7 @@ def join_lists(
 
 def _merge_side(found: Nearest, tile, side: str, own: int, other: int, threads: int) -> None:
     """Merge one side of a tile into the lists of its samples, from number `own` on."""
-    from ..engine.host.neighbor_lists import merge_lists  # numba starts slowly
+    from .neighbor_lists_cpu import merge_lists  # numba starts slowly
 
     lists = Nearest(tile[f"index_{side}"], tile[f"distance_{side}"], tile[f"called_{side}"])
     mine = slice(own, own + len(lists.index))

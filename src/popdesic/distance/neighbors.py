@@ -14,11 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from ..cohort.planes import load_planes
-from ..engine.base import Backend
-from ..engine.nearest import RATIO, ROOT, SHARES, Measure, Nearest, PlaneParts
+from ..core.tables import write_npz
+from ..engine.backend import Backend
+from ..engine.constants import RATIO, ROOT, SHARES
+from ..engine.plane_parts import PlaneParts
 from ..engine.terms import ALLELES, SQUARED, SQUARED_SUMS, Planes
-from ..io.tables import write_npz
 from .fill_rows import RowWork
+from .find_nearest import nearest_between, nearest_samples
+from .nearest import Measure
 from .rows import Pair, tile_key
 from .sample_rows import rows_to_block
 from .tiles import require_one_panel, within_panel
@@ -47,35 +50,11 @@ def measure_of(metric: str, n_sites: int, min_called: int) -> Measure:
     return Measure(terms, form, float(times), float(share), within_panel(min_called, n_sites))
 
 
-def nearest_samples(
-    planes: PlaneParts, backend: Backend, *, k: int, metric: str, missing: str, min_called: int
-) -> Nearest:
-    """The k nearest other samples of every sample.
-
-    Parameters
-    ----------
-    planes : PlaneParts
-        Planes of all cohorts, in sample order.
-    k : int
-        At most 256; all others where there are fewer.
-    metric, min_called
-        See `measure_of`.
-    missing : {'pairwise', 'imputed'}
-        ``pairwise``: jointly called sites; ``imputed``: all sites, imputed genotypes included.
-
-    Returns
-    -------
-    Nearest
-        Nearest first, ties in sample order: the first k of each row of the matrix of all pairs,
-        sorted. Samples at an infinite distance are listed only where there are not enough others.
-    """
-    measure = measure_of(metric, planes.n_sites, min_called)
-    asked = PlaneParts.of([asked_planes(part, missing) for part in planes.parts])
-    return backend.nearest_samples(asked, measure, k)
-
-
 def asked_planes(planes: Planes, missing: str) -> Planes:
-    """The planes that `missing` asks for."""
+    """The planes that `missing` asks for.
+
+    ``pairwise``: jointly called sites; ``imputed``: all sites, imputed genotypes included.
+    """
     return planes if missing == "pairwise" else planes.without_mask()
 
 
@@ -101,8 +80,12 @@ def row_work(
         The row's pairs, each in sample order.
     folders : dict
         Folder of `planes.npy` and `planes.json` of each cohort of the row.
-    k, metric, missing, min_called
-        See `nearest_samples`.
+    k : int
+        At most 256; all others where there are fewer.
+    metric, min_called
+        See `measure_of`.
+    missing
+        See `asked_planes`.
     landmarks : dict
         Landmarks of each founder cohort (`landmarks.landmarks_of_cohorts`).
     code : str
@@ -147,8 +130,12 @@ def write_tile(
         cohort. k is the number of others where there are fewer. `rows_a` float32 (L_a, n_b):
         distances of the landmarks of a to b; `rows_b`. `few`: pairs with too few jointly called
         sites. `samples` of one cohort; `n_sites`, `panel`.
-    k, metric, missing, min_called
-        See `nearest_samples`.
+    k : int
+        At most 256; all others where there are fewer.
+    metric, min_called
+        See `measure_of`.
+    missing
+        See `asked_planes`.
     landmarks : dict
         Numbers in its cohort of each landmark, by cohort.
     held : dict
@@ -178,10 +165,10 @@ def write_tile(
     sides = {"a": (folder_a, a, near_b, same), "b": (folder_b, b, near_a, same)}
     if same:
         del sides["b"]
-        lists = (backend.nearest_samples(PlaneParts.of([near_a]), measure, k),)
+        lists = (nearest_samples(backend, PlaneParts.of([near_a]), measure, k),)
         pairs = a.n_samples * (a.n_samples - 1) // 2
     else:
-        lists = backend.nearest_between(near_a, near_b, measure, k)
+        lists = nearest_between(backend, near_a, near_b, measure, k)
         pairs = a.n_samples * b.n_samples
     arrays: dict[str, np.ndarray] = {}
     for (side, (folder, own, others, itself)), found in zip(sides.items(), lists, strict=True):

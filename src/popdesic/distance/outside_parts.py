@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..engine.base import Backend
-from ..engine.nearest import Measure, PlaneParts
+from ..engine.backend import Backend
+from ..engine.plane_parts import PlaneParts
 from ..engine.terms import Planes
 from ..io.sites import chunks
+from .find_nearest import nearest_between
+from .nearest import Measure
 
 #: Most founders whose planes are compared at a time, and bytes of them; bytes of those that are
 #: gathered once for all they are compared with.
@@ -85,7 +87,7 @@ class OutsideParts:
                     known = backend.keep_planes(self._planes_of(theirs))
                     if end <= self.kept and last < len(some):
                         held[start] = known
-                lists = backend.nearest_between(planes, known, self.measure, 1)
+                lists = nearest_between(backend, planes, known, self.measure, 1)
                 for mine, found, whom in ((own, lists[0], theirs), (theirs, lists[1], own)):
                     value, number = found.distance[:, 0], whom[found.index[:, 0]]
                     nearer = (value < far[mine]) | ((value == far[mine]) & (number < near[mine]))

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from ..io.errors import UserError
-from ..io.files import (
+from ..core.errors import UserError
+from ..core.files import (
     checksum_of,
     checksum_path,
     digest,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..engine.base import Backend
+from ..engine.backend import Backend
 from ..engine.terms import Planes
 from ..io.sites import chunks
 from .matrix import distances_of_counts

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.planes import load_planes
-from ..engine.base import Backend
-from ..engine.nearest import PlaneParts
+from ..core.errors import UserError
+from ..core.tables import write_npy, write_npz, write_table
+from ..core.threads import run_tasks
+from ..engine.backend import Backend
+from ..engine.plane_parts import PlaneParts
 from ..engine.terms import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Planes
-from ..engine.threads import run_tasks
-from ..io.errors import UserError
 from ..io.sites import chunks
-from ..io.tables import write_npy, write_npz, write_table
 
 #: What the tiles of a metric hold: `ibs0` is the number of opposite homozygotes; `sums_a`,
 #: `squares_a` are the sums of a's genotypes and of their squares over the sites called in b too.

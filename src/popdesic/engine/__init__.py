@@ -1,2 +1,2 @@
-"""The two semiring products that all analyses stand on: one protocol (`base`), a backend for CPUs
-(`cpu`, numba) and one for NVIDIA GPUs (`gpu`, CuPy and `kernels/`); `select` chooses one."""
+"""The two semiring products that all analyses stand on: one protocol (`backend`), one for CPUs
+(`cpu`, numba), one for NVIDIA GPUs (`gpu`, CuPy and `kernels/`); `select` chooses."""

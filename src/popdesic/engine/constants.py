@@ -11,3 +11,13 @@ LEVEL_BITS, ZERO_LEVEL = 8, 128
 PANEL, BASE = 512, 128
 #: Largest weight in fixed point, which stands for infinity: a sum of two does not overflow.
 INFINITY_INT32, INFINITY_INT64 = np.int32(2**30 - 1), np.int64(2**62 - 1)
+
+#: Most neighbours of a sample.
+MOST_NEIGHBORS = 256
+#: How a distance follows from counts (`distance.nearest.Measure`): square root of a ratio, a ratio,
+#: or the distance of genotypes divided by their sums.
+ROOT, RATIO, SHARES = 0, 1, 2
+#: Number of an entry of a list that holds nobody yet: it comes after everybody at any distance.
+NOBODY = int(np.iinfo(np.int32).max)
+#: Mismatch shares are compared as whole numbers of 2**-20: no rounding decides an order.
+SHARE_BITS = 20

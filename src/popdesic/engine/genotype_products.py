@@ -142,7 +142,7 @@ class SampleSums:
     Attributes
     ----------
     squares : float64 array, (n,)
-        Of standardised genotypes, each rounded to 2**-SQUARE_BITS (`engine.host.sample_sums`).
+        Of standardised genotypes, each rounded to 2**-SQUARE_BITS (`engine.sample_sums`).
     called : int64 array, (n,)
         Called genotypes.
     joint : int64 array, (n_parts, n_parts)

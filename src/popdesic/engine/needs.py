@@ -1,4 +1,4 @@
-"""How much memory work asks of a device, so that small jobs can share one (`gpu/lease.py`)."""
+"""How much memory work asks of a device, so that small jobs can share one (`lease.py`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FEW_RELATED = 2_000
 CHUNK_SITES, LIST_BYTES = 1024, 64 << 20
 #: Samples of a block are padded to this many.
 PADDED = 256
-#: Of a search for nearest points: largest side of a tile (`gpu/neighbor_plans.py`), room of a list
+#: Of a search for nearest points: largest side of a tile (`tile_plan.py`), room of a list
 #: of candidates in bytes.
 TILE_SIDE, CANDIDATE_BYTES = 1 << 15, 16 * 768
 #: Samples that define axes up to which others are placed by float64 relationships to them, which
@@ -72,7 +72,7 @@ def closing_devices(n: int, devices: int) -> int:
 def genotype_bytes(n_samples: int, n_sites: int) -> int:
     """Device memory with which products of genotypes with vectors keep the packed genotypes.
 
-    They are there twice, by site and by person (`gpu/genotype_passes.py`).
+    They are there twice, by site and by person (`genotype_passes_gpu.py`).
     """
     return 2 * CONTEXT_BYTES + n_samples * (n_sites // 2 + GENOTYPE_BYTES) + PASS_BYTES
 

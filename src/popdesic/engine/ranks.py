@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .threads import run_tasks
+from ..core.threads import run_tasks
 
 #: With fewer values a median is found in one array.
 MANY_VALUES = 1 << 20

@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..io.errors import UserError
-from .gpu.lease import visible_devices
+from ..core.errors import UserError
+from .lease import visible_devices
 
 log = logging.getLogger(__name__)
 #: Has a folder for each GPU where NVIDIA's driver is loaded.
@@ -60,8 +60,8 @@ def scan_remarks(device: str) -> list[str]:
     if device == "cpu" or not DRIVER.is_dir():
         return []
     try:
-        from .gpu.compile import current_device
-        from .gpu.devices import require_scans
+        from .compile_gpu import current_device
+        from .devices import require_scans
 
         require_scans(current_device())
     except UserError as reason:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from ..io.errors import UserError
-from .base import Backend
-from .gpu.lease import TooFewGpusError
+from ..core.errors import UserError
+from ..core.threads import usable_cpus
+from .backend import Backend
+from .lease import TooFewGpusError
 from .scan_device import DRIVER
-from .threads import usable_cpus
 
 log = logging.getLogger(__name__)
 #: The GPU that `backend_for` has leased, if it has.
@@ -42,7 +42,7 @@ def select_backend(
     """
     if device in ("gpu", "auto"):
         try:
-            from .gpu.backend import GpuBackend
+            from .backend_gpu import GpuBackend
 
             return GpuBackend.leased(threads, host_bytes, device_bytes, scans, gpus)
         except TooFewGpusError:
@@ -66,7 +66,7 @@ def select_backend(
 
 def cpu_backend(threads: int = 1) -> Backend:
     """The CPU backend, for work that no GPU speeds up; no kernel is part of its rule's digest."""
-    from .cpu.backend import CpuBackend  # numba starts slowly
+    from .backend_cpu import CpuBackend  # numba starts slowly
 
     return CpuBackend(threads)
 
@@ -74,7 +74,7 @@ def cpu_backend(threads: int = 1) -> Backend:
 def backend_for(device: str, threads: int | None = None, *, scans: bool = False) -> Backend:
     """`select_backend` for callers of functions, who have no configuration.
 
-    A GPU is leased at its first use and kept until the process ends (`engine.gpu.lease`).
+    A GPU is leased at its first use and kept until the process ends (`engine.lease`).
 
     Raises
     ------

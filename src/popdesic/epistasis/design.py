@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.phenotype import UNKNOWN
-from ..io.errors import UserError
+from ..core.errors import UserError
 
 log = logging.getLogger(__name__)
 _WHERE = "config/config.yaml: epistasis"

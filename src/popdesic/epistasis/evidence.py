@@ -21,13 +21,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.base import Backend, Hits, OneHot, ScanData, TraitData
+from ..engine.backend import Backend
 from ..io.sites import chunks
 from .interaction import degrees_of_freedom
 from .partners import far_enough, hardly_correlated, partners_of
 from .phantoms import CIS_BP, CIS_CHI2, CIS_R2
 from .priority import correction_factors, log_tail, ranks_of_main_effects, read_strength
 from .scan import join_classes, make_scan_data, scanner, split_classes
+from .scan_data import Hits, OneHot, ScanData, TraitData
 from .scores import scale_bits
 
 #: Sites of the strongest main effects all of whose pairs, or triples, are candidates: half a
@@ -144,7 +145,7 @@ def scan_strongest(
 
 def fixed_point(cost: np.ndarray, n_samples: int) -> np.ndarray:
     """Costs of a scan by residuals with the bits of the other scans."""
-    from ..engine.host.interaction import UNIT_BITS
+    from .interaction_cpu import UNIT_BITS
 
     return cost << (scale_bits(n_samples) - UNIT_BITS)
 
@@ -183,7 +184,7 @@ def _look_at(
     words: np.ndarray, sites: pd.DataFrame, sizes: tuple[int, int], members: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Degrees of freedom of each combination's table, and whether two of its sites are in cis."""
-    from ..engine.host.site_tables import count_tables
+    from .site_tables_cpu import count_tables
 
     used, local = np.unique(members, return_inverse=True)
     local = local.reshape(members.shape)

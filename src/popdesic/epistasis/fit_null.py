@@ -9,11 +9,11 @@ import numpy as np
 
 from ..cohort.phenotype import known_numbers
 from ..cohort.samples import read_samples
-from ..embedding.pca import place_everyone
-from ..engine.base import Backend
-from ..io.errors import UserError
-from ..io.files import read_json
-from ..io.tables import read_table, write_table
+from ..components.pca import place_everyone
+from ..core.errors import UserError
+from ..core.files import read_json
+from ..core.tables import read_table, write_table
+from ..engine.backend import Backend
 from .design import MOST_PCS, PEOPLE_A_COLUMN, Axes, Design, check_size, design_matrix
 from .families import family_model
 from .kin import Relatives

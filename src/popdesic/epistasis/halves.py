@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.phenotype import UNKNOWN
-from ..io.errors import UserError
+from ..core.errors import UserError
 
 #: Fewest people of a class in a half.
 LEAST_PEOPLE = 10

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from ..engine.host.grouped_tables import association_terms, indicators, interaction_terms
 from .adjusted import cells_of, fit_offsets, grouped_table, offset_classes
+from .grouped_tables_cpu import association_terms, indicators, interaction_terms
 from .kin import Relatives, no_relatives, score_variance, shared_risk
 from .tail import DRAWS, FIRST_DRAWS, NullModel, chi_square_p, fit_null, free_directions, tail_p
 

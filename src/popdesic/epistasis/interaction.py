@@ -1,6 +1,6 @@
 """The likelihood-ratio test of a table's interaction: statistic, degrees of freedom, p.
 
-The statistic, its bounds and their proofs are in `engine.host.interaction`.
+The statistic, its bounds and their proofs are in `epistasis.interaction_cpu`.
 """
 
 from __future__ import annotations
@@ -16,30 +16,9 @@ def interaction_statistics(tables: np.ndarray) -> np.ndarray:
     tables : int array, (n, 2, 3, 3[, 3])
         Controls, then cases.
     """
-    from ..engine.host.interaction import UNIT_BITS, interaction_costs
+    from .interaction_cpu import UNIT_BITS, interaction_costs
 
     return -2.0 * interaction_costs(tables, UNIT_BITS) / 2**UNIT_BITS
-
-
-def lower_order_information(tables: np.ndarray) -> np.ndarray:
-    """I(S; class) of the best margin S of one site fewer, in nats: float64 (n,)."""
-    sites = range(2, tables.ndim)
-    return np.max([class_information(tables.sum(axis=site)) for site in sites], axis=0)
-
-
-def class_information(tables: np.ndarray) -> np.ndarray:
-    """N times the mutual information of genotypes and class, in nats: float64 (n,)."""
-    from scipy.special import xlogy
-
-    tables = tables.reshape(len(tables), 2, -1).astype(np.float64)
-    parts = (tables, tables.sum(axis=1), tables.sum(axis=2), tables.sum(axis=(1, 2)))
-    cells, genotypes, classes, whole = (xlogy(n, n).reshape(len(n), -1).sum(axis=1) for n in parts)
-    return cells - genotypes - classes + whole
-
-
-def independence_bounds(tables: np.ndarray) -> np.ndarray:
-    """Bound 1 of LR / 2 in nats, float64 (n,): conditional independence given the best margin."""
-    return class_information(tables) - lower_order_information(tables)
 
 
 def degrees_of_freedom(table: np.ndarray) -> int:

@@ -30,7 +30,7 @@ import pandas as pd
 
 from ..cohort.parents import NOBODY
 from ..cohort.samples import read_samples
-from ..io.tables import read_table
+from ..core.tables import read_table
 
 #: Least kinship of relatives: third degree.
 LEAST_KINSHIP = 0.0442

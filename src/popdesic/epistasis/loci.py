@@ -18,9 +18,9 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 
-from ..engine.base import Hits, ScanData
 from .options import LOCUS_BP, LOCUS_R2, NAMES
 from .scan import split_classes
+from .scan_data import Hits, ScanData
 
 log = logging.getLogger(__name__)
 
@@ -177,7 +177,7 @@ def _members(
 
 def correlations(data: ScanData, sites: pd.DataFrame, site: int, others: np.ndarray) -> np.ndarray:
     """r2 of ALT counts of one site with others, over jointly called people; -1 where undefined."""
-    from ..engine.host.site_tables import count_tables
+    from .site_tables_cpu import count_tables
 
     pairs = np.stack([np.full(len(others), site), others], axis=1)
     counts = count_tables(data, pairs).sum(axis=1).reshape(-1, 3, 3)

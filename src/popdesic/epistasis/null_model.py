@@ -7,18 +7,16 @@ nothing about the phenotype given the design: their residual is zero and they do
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from ..core.errors import UserError
+from ..core.tables import write_npz
 from ..engine.constants import ZERO_LEVEL
 from ..engine.ranks import average_ranks
-from ..io.errors import UserError
-from ..io.tables import write_npz
 
-log = logging.getLogger(__name__)
 #: Steps of Newton's method, and the decrement at which it has converged.
 STEPS, TOLERANCE = 50, 1e-10
 #: A fitted log-odds of this size means that the design separates cases from controls.

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.phenotype import is_quantitative, of_trait
-from ..io.errors import UserError, shorten
-from ..io.files import is_file, read_json
+from ..core.errors import UserError, shorten
+from ..core.files import is_file, read_json
 
 #: Scores of association, which permutations test.
 ASSOCIATION = ("k2", "mutual_information")
@@ -114,36 +114,6 @@ def folder_of_trait(trait: str) -> str:
 def traits_of(block: dict) -> list[str]:
     """Columns of the phenotypes that are scanned; "" stands for `phenotype` alone."""
     return list(block["phenotypes"]) or [""]
-
-
-def shares_people(block: dict, scores: dict[int, str], samples: pd.DataFrame, sheet: str) -> bool:
-    """Whether one scan for all phenotypes counts clearly fewer people than scans apart.
-
-    Not of scans by residuals, which do not count cases and controls apart, and not where each
-    phenotype has halves of its own (`epistasis.replication`).
-
-    Parameters
-    ----------
-    block : dict
-        `epistasis` of the configuration.
-    scores : dict
-        `scan_score` of each order.
-    samples, sheet
-        As in `check_epistasis`.
-    """
-    if not block["count_once"] or len(block["phenotypes"]) < 2 or block["replication"] != "none":
-        return False
-    if not block["order"] or "residuals" in [scores[order] for order in block["order"]]:
-        return False
-    from .phenotype import scan_phenotype  # as in check_epistasis
-    from .sharing import pays
-
-    classes = []
-    for trait in traits_of(block):
-        of_one = of_trait(samples, trait, sheet)
-        found = scan_phenotype(of_one, block["binarize"], sheet, block["order"], block["score"])
-        classes.append(found.classes)
-    return pays(np.stack(classes))
 
 
 def _check_trait_name(trait: str, block: dict) -> None:

@@ -1,4 +1,4 @@
-"""Which sites a scan may combine (rules: `engine.base.Partners`)."""
+"""Which sites a scan may combine (rules: `scan_data.Partners`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from ..engine.base import Partners
+from .scan_data import Partners
 
 
 def partners_of(sites: pd.DataFrame, min_distance_bp: int, max_r2: float) -> Partners | None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.base import Backend
-from ..io.tables import write_npz, write_table
+from ..core.tables import write_npz, write_table
+from ..engine.backend import Backend
 from .kin import Relatives, kin_warnings, permutation_groups
 from .reorder import read_reordered
 from .scan import load_scan, permuted, scanner

@@ -22,9 +22,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from ..engine.base import Hits
 from .design import independent_columns
 from .scan import genotypes_of
+from .scan_data import Hits
 
 #: Sites of one chromosome closer than this are in cis, and so are sites of a larger r2 ...
 CIS_BP, CIS_R2 = 2_000_000, 0.02

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.phenotype import is_quantitative, known_numbers, recode_phenotype
-from ..io.errors import UserError
+from ..core.errors import UserError
 
 #: Most samples that the backends' accumulators and the score tables can hold.
 MAX_SAMPLES = 1 << 24

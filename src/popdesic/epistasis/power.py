@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..io.files import read_json
-from ..io.tables import read_table, write_table
+from ..core.files import read_json
+from ..core.tables import read_table, write_table
 from .expected_power import (
     ALPHA,
     DRAWN,

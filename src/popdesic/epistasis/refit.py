@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..io.tables import read_table, write_table
+from ..core.tables import read_table, write_table
 from .adjusted import cells_of
 from .design import independent_columns
 from .null_model import read_null_model

@@ -3,7 +3,7 @@
 Within a site, genotypes are ranked by frequency and only the two rarest (and missing) are stored.
 Sites are sorted by the number of samples in their stored states, fewest first, because scans
 compact these samples. Where at most half of the sites lack genotypes, these come first, in the same
-order among themselves, so that the others form a block (`engine/gpu/epistasis_parts.py`). Genotype
+order among themselves, so that the others form a block (`epistasis/parts_plan.py`). Genotype
 labels and panel order are kept beside the planes.
 """
 
@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..core.errors import UserError
+from ..core.tables import read_table, write_npy, write_table
 from ..io.bed import open_bed, read_bim, read_fam
-from ..io.errors import UserError
 from ..io.genotypes import unpack_bed
 from ..io.sites import canonical_contig, chunks
-from ..io.tables import read_table, write_npy, write_table
 from .phenotype import MAX_SAMPLES
 from .site_list import SiteList, read_site_list
 
@@ -126,7 +126,7 @@ def build_onehot(
         Fewest sites that the scans of this study need; with fewer, they test nothing.
     onehot_out : Path
         uint64 (n_sites, n_states, words of the controls + words of the cases), as
-        `engine.base.OneHot`: rarest genotype, second rarest and, if any genotype is missing,
+        `scan_data.OneHot`: rarest genotype, second rarest and, if any genotype is missing,
         missing.
     sites_out : Path
         chrom, pos, id, ref, alt, `rank` (row in the panel), `state0`, `state1`, `other` (ALT

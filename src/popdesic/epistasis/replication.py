@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..core.tables import read_table, write_table
 from ..io.bed import open_bed, read_bim, read_fam
 from ..io.genotypes import unpack_bed
-from ..io.tables import read_table, write_table
 from .halves import discovery_half
 from .options import NAMES
 from .p_values import p_of_hits

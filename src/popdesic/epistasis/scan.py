@@ -6,18 +6,21 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..engine.base import Backend, Hits, OneHot, Partners, ScanData, TraitData, merge_hits
-from ..io.errors import UserError
-from ..io.files import write_json
-from ..io.tables import write_npz
+from ..core.errors import UserError
+from ..core.files import write_json
+from ..core.tables import write_npz
+from ..engine.backend import Backend
 from .options import NAMES
 from .partners import partners_of
 from .reorder import pack_states, read_reordered, unpack_states
+from .scan_data import Hits, OneHot, Partners, ScanData, TraitData, merge_hits
+from .scan_sites import scan_pairs, scan_trait_pairs, scan_triples
 from .scores import lr_bits, score_tables
 from .units import check_spans, read_work, unit_range
 
@@ -109,10 +112,10 @@ def count_tests(n_sites: int, order: int) -> int:
 
 
 def scanner(backend: Backend, order: int, *, residuals: bool = False):
-    """The backend's scan of this order; of pairs also by residuals."""
+    """The scan of this order; of pairs also by residuals."""
     if residuals:
-        return backend.scan_trait_pairs
-    return backend.scan_pairs if order == 2 else backend.scan_triples
+        return partial(scan_trait_pairs, backend)
+    return partial(scan_pairs if order == 2 else scan_triples, backend)
 
 
 def measure_rate(
@@ -261,26 +264,21 @@ def scan_unit(
     return write_unit(out, first, scanner(backend, order)(data, first, top))
 
 
-def write_unit(out: Path, first: range, hits: Hits, of: int | None = None) -> dict[str, int]:
-    """Write a unit's hits as npz (cost, sites, first: where its first sites start and stop).
-
-    `of`: the number of first sites of all units, if it is not that of the phenotype's own sites.
-    """
-    cut = {} if of is None else {"of": np.array(of)}
+def write_unit(out: Path, first: range, hits: Hits) -> dict[str, int]:
+    """Write a unit's hits as npz (cost, sites, first: where its first sites start and stop)."""
     span = np.array([first.start, first.stop])
-    write_npz(out, cost=hits.cost, sites=hits.sites, first=span, **cut)
+    write_npz(out, cost=hits.cost, sites=hits.sites, first=span)
     return {"first_sites": len(first), "hits": len(hits.cost)}
 
 
 def merge_units(units: list[Path], rank: np.ndarray, top: int) -> Hits:
     """The best `top` hits of all units of a scan (`write_unit`), which hold all first sites."""
-    parts, spans, n_sites = [], [], len(rank)
+    parts, spans = [], []
     for path in units:
         with np.load(path) as file:
             parts.append(Hits(file["cost"], file["sites"]))
             spans.append(tuple(file["first"].tolist()))
-            n_sites = int(file["of"]) if "of" in file else n_sites
-    check_spans(spans, n_sites, units[0].parent)
+    check_spans(spans, len(rank), units[0].parent)
     return merge_hits(parts, rank, top)
 
 

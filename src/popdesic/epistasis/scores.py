@@ -3,7 +3,7 @@
 ``k2`` and ``mutual_information`` score association: what the genotypes say about the class, by
 main effects as well as by interaction. K2 is centred: its cost is 0 on average where the genotypes
 say nothing, so that pairs of rare and of common sites can be compared (`k2_null`). ``interaction``
-scores what the sites say together beyond all fewer sites (`engine.host.interaction`).
+scores what the sites say together beyond all fewer sites (`epistasis.interaction_cpu`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def scale_bits(n_samples: int) -> int:
 
 
 def lr_bits(score: str, n_samples: int) -> int | None:
-    """`engine.base.ScanData.lr_bits`: `scale_bits` for ``interaction``, else None."""
+    """`scan_data.ScanData.lr_bits`: `scale_bits` for ``interaction``, else None."""
     return scale_bits(n_samples) if score == "interaction" else None
 
 
 def score_tables(score: str, n_controls: int, n_cases: int) -> tuple[np.ndarray, np.ndarray]:
-    """Tables `total` and `part` of `engine.base.ScanData`, int64 (n_controls + n_cases + 1,).
+    """Tables `total` and `part` of `scan_data.ScanData`, int64 (n_controls + n_cases + 1,).
 
     ``k2``: lnGamma(n + 1) + excess(n) (`k2_null`) and lnGamma(n + 1); ``mutual_information``:
     n ln n for both, as for ``interaction``, which it bounds, and ``residuals`` (`trait_scan`).
@@ -65,7 +65,7 @@ def table_cost(
     varying slowest. None: the sum of the entries.
     """
     if bits is not None:
-        from ..engine.host.interaction import interaction_costs  # numba starts slowly
+        from .interaction_cpu import interaction_costs  # numba starts slowly
 
         table = np.asarray(table)
         tables = np.moveaxis(table, 0, -2).reshape(-1, 2, table.shape[-1])

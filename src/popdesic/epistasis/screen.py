@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from ..cohort.site_planes import site_planes
-from ..engine.base import Backend, Hits
+from ..engine.backend import Backend
 from ..engine.terms import Planes, Product, Terms
 from ..io.sites import chunks
 from .partners import far_enough, hardly_correlated
 from .reorder import read_reordered
 from .scan import genotypes_of, load_scan, merge_hits, merge_units, write_unit
+from .scan_data import Hits
 from .scores import table_cost
 
 #: Pairs and third sites whose tables are computed at once.

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ..engine.base import Backend, Hits
-from ..io.tables import read_table, write_table
+from ..core.tables import read_table, write_table
+from ..engine.backend import Backend
 from .adjusted import cells_of
 from .evidence import candidates_of, read_prior
 from .interaction import interaction_test
@@ -30,6 +30,7 @@ from .options import MAX_PER_SITE, candidates
 from .phantoms import mark_cis
 from .reorder import read_reordered
 from .scan import genotypes_of, merge_units
+from .scan_data import Hits
 from .scores import scale_bits, score_tables, table_cost
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..core.tables import write_table
 from ..io.sites import chunks
-from ..io.tables import write_table
 from .kin import LEAST_EIGENVALUE, Relatives, no_relatives, shared_risk
 from .null_model import NullModel, read_null_model
 from .reorder import read_reordered

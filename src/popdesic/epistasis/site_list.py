@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..io.errors import UserError, shorten
-from ..io.text import read_text, rows_of
+from ..core.errors import UserError, shorten
+from ..core.text import read_text, rows_of
 
 KEY = "epistasis.restrict"
 #: First words of lines for genome browsers.

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.phenotype import UNKNOWN
-from ..io.tables import read_table
+from ..core.tables import read_table
 from .design import MOST_PCS, Axes, Design, independent_columns
 
 #: Columns of the sheet that name populations.

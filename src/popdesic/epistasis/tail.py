@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc, expit, gammaincc
 
-from ..engine.host.grouped_tables import half_statistics, indicators, interaction_terms
+from .grouped_tables_cpu import half_statistics, indicators, interaction_terms
 
 #: Draws of the first estimate, and of the final one where the first says that it matters.
 FIRST_DRAWS, DRAWS = 400, 4000
@@ -60,7 +60,7 @@ LEAST_P = 1e-300
 
 @dataclass(frozen=True)
 class NullModel:
-    """A table's people in groups, and the smaller model fitted to them (`engine.host`).
+    """A table's people in groups, and the smaller model fitted to them (`grouped_tables_cpu`).
 
     Attributes
     ----------

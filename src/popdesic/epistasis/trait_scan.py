@@ -1,7 +1,7 @@
 """Scans of pairs by the residuals of the null model, with covariates in the model.
 
 For numbers, and for cases and controls with `epistasis.score: residuals`. The statistic is in
-`engine.host.trait`; costs are written in the fixed point of the other scans.
+`epistasis.trait_cpu`; costs are written in the fixed point of the other scans.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.base import Backend, Hits, OneHot, TraitData
-from ..io.tables import write_table
+from ..core.tables import write_table
+from ..engine.backend import Backend
 from .design import independent_columns
 from .evidence import candidates_of, fixed_point, read_prior
 from .families import FamilyModel, family_model
@@ -26,6 +26,8 @@ from .partners import partners_of
 from .phantoms import mark_cis
 from .reorder import read_reordered
 from .scan import genotypes_of, join_classes, merge_units, write_unit
+from .scan_data import Hits, OneHot, TraitData
+from .scan_sites import scan_trait_pairs
 from .scores import scale_bits
 from .units import read_work, unit_range
 
@@ -62,7 +64,7 @@ def scan_trait_unit(
     """Run one unit of a scan of pairs and write its best `top` hits as npz (`scan.write_unit`)."""
     data, _, _ = load_trait(folder, null, min_distance_bp, max_r2)
     first = unit_range(read_work(folder, 2, device), unit, n_units)
-    hits = backend.scan_trait_pairs(data, first, top)
+    hits = scan_trait_pairs(backend, data, first, top)
     return write_unit(out, first, replace(hits, cost=fixed_point(hits.cost, data.n_samples)))
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..engine.scan_work import device_kind, first_site_work
-from ..io.errors import UserError
+from ..core.errors import UserError
+from .scan_work import device_kind, first_site_work
 
 #: Planes that are counted at once.
 COUNT_BYTES = 1 << 26

@@ -17,11 +17,11 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.samples import describe_samples
+from ..core.files import atomic_path
+from ..core.tables import read_table
+from ..core.version import __version__
 from ..distance.neighbor_joining import neighbor_joining, read_newick
 from ..geography.coordinates import SPHERE, coordinate_columns, read_coordinates
-from ..io.files import atomic_path
-from ..io.tables import read_table
-from ..io.version import __version__
 from .matrices import known_distances
 
 #: The schema's way to write an unknown date.

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from ..cohort.planes import load_planes
-from ..compare.kinship import king_robust, kinship_counts
+from ..core.errors import UserError
+from ..core.files import atomic_path
+from ..core.tables import read_table
 from ..distance.matrix import Distances
 from ..distance.neighbor_joining import neighbor_joining
 from ..distance.tiles import require_one_panel
-from ..engine.base import Backend
-from ..io.errors import UserError
-from ..io.files import atomic_path
-from ..io.tables import read_table
+from ..engine.backend import Backend
+from ..relatives.kinship import king_robust, kinship_counts
 from .panel import sample_names
 
 
@@ -31,7 +31,7 @@ def export_mibs(folder: Path, out: Path) -> None:
     with np.errstate(invalid="ignore", divide="ignore"):
         shared = 1 - (squared - 2 * ibs0) / (2 * called)
     np.fill_diagonal(shared, 1.0)
-    from ..engine.host.number_text import write_matrix
+    from ..core.number_text_cpu import write_matrix
 
     write_matrix(out, shared)
     names = read_table(folder / "samples.tsv")["sample"]
@@ -58,7 +58,7 @@ def export_king(folders: list[Path], out: Path, backend: Backend) -> None:
             matrix[starts[i] : starts[i + 1], starts[j] : starts[j + 1]] = block
             matrix[starts[j] : starts[j + 1], starts[i] : starts[i + 1]] = block.T
     np.fill_diagonal(matrix, 0.5)
-    from ..engine.host.number_text import write_matrix
+    from ..core.number_text_cpu import write_matrix
 
     write_matrix(out, matrix, backend.threads, digits=6)
     names = sample_names([folder / "genotypes" for folder in folders])

@@ -13,9 +13,9 @@ import pandas as pd
 
 from ..cohort.panel import load_panel
 from ..cohort.phenotype import known_numbers
+from ..core.files import atomic_path
 from ..io.bed import open_bed, read_fam, write_fam
 from ..io.bgzf import BGZF_END
-from ..io.files import atomic_path
 from ..io.genotypes import BED_MAGIC, pack_bed, unpack_bed
 from ..io.sites import chunks
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..cohort.panel import load_panel
-from ..io.files import checksum_kept
+from ..core.files import checksum_kept
 from .panel import CHUNK_SAMPLES, CHUNK_SITES, sample_names, write_panel_bed
 
 

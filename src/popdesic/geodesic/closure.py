@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.base import BASE, PANEL, Backend, Bounds, infinity
-from ..engine.threads import run_tasks
+from ..core.threads import run_tasks
+from ..engine.backend import BASE, PANEL, Backend, Bounds, infinity
 from ..io.sites import chunks
 
 #: Rows that are looked at together: a few of them fit into a core's cache.

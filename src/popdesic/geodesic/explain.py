@@ -7,19 +7,16 @@ number type: in fixed point the lengths are bit-identical.
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..io.errors import UserError
-from ..io.files import write_json
-from ..io.tables import read_table, write_npy, write_table
+from ..core.errors import UserError
+from ..core.files import write_json
+from ..core.tables import read_table, write_npy, write_table
 from .graph import Graph
 from .weights import Number
-
-log = logging.getLogger(__name__)
 
 
 def explain_geodesics(
@@ -56,7 +53,7 @@ def explain_geodesics(
         populations, most first. If several shortest paths exist, one is counted: a direct edge
         first, then the path through the closer individual, then the earlier in sample order.
     """
-    from ..engine.host.trees import shortest_trees
+    from .trees_cpu import shortest_trees
 
     number = Number(**statistics["number"])
     graph = Graph(**statistics["graph"])

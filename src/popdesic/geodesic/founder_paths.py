@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..engine.base import Backend, infinity
-from ..io.tables import write_npy
+from ..core.tables import write_npy
+from ..engine.backend import Backend, infinity
 from .graph import Graph
 from .measure import close_weights
 

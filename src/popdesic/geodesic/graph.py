@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..io.files import read_json
+from ..core.files import read_json
 from .weights import corrected_weights, fermat_distances, fermat_weights
 
 #: Rows in memory at a time.
@@ -197,7 +197,7 @@ def spanning_tree(distances: np.ndarray) -> np.ndarray:
     distances : float64 array, (n, n)
         Infinite where there is no edge.
     """
-    from ..engine.host.spanning import spanning_edges
+    from .spanning_cpu import spanning_edges
 
     return spanning_edges(np.ascontiguousarray(distances, np.float64))
 

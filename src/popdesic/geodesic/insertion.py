@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..engine.base import BASE, infinity
-from ..engine.threads import run_tasks
-from ..io.files import read_json
+from ..core.files import read_json
+from ..core.threads import run_tasks
+from ..engine.backend import BASE, infinity
 from ..io.sites import chunks
 from .closure import Backend, insert_paths
 from .graph import Graph

@@ -17,14 +17,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..core.errors import UserError
+from ..core.files import write_json
+from ..core.tables import write_npy
+from ..core.threads import run_tasks
 from ..distance.matrix import set_apart
-from ..engine.base import BASE, Backend, infinity
+from ..engine.backend import BASE, Backend, infinity
 from ..engine.ranks import median_of
-from ..engine.threads import run_tasks
-from ..io.errors import UserError
-from ..io.files import write_json
 from ..io.sites import chunks
-from ..io.tables import write_npy
 from .closure import Work, attach_paths, close_matrix, reordered, similar_order
 from .graph import COMPLETE, Graph, longest_paths
 from .insertion import audit_rows, continue_closure, describe_closure, find_earlier, leading_closure
@@ -210,7 +210,7 @@ def close_all(direct: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
     if backend.name == "cpu" and direct.dtype.name in SPARSE_SHARE:
         share = float((direct < infinity(direct.dtype)).mean())
         if share <= SPARSE_SHARE[direct.dtype.name]:
-            from ..engine.host.block_paths import sparse_paths
+            from .block_paths_cpu import sparse_paths
 
             log.info("paths by edges: %.2f %% of the pairs have an edge", 100 * share)
             return sparse_paths(direct, backend.threads), Work()

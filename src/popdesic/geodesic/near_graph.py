@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..distance.landmarks import Neighbors
-from ..engine.edges import Edges
+from .edges import Edges
 from .graph import Graph, longest_paths_of
 from .weights import Number, corrected_edges, fermat_weights, fitting_number, floating
 

@@ -9,25 +9,22 @@ are never too short.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from ..core.errors import UserError
+from ..core.files import write_json
+from ..core.tables import write_npy, write_npz
+from ..core.threads import run_tasks
 from ..distance.landmarks import LandmarkRows, Neighbors
-from ..engine.edges import Edges
-from ..engine.threads import run_tasks
-from ..io.errors import UserError
-from ..io.files import write_json
-from ..io.tables import write_npy, write_npz
+from .edges import Edges
 from .graph import Graph
 from .measure import EXACT
 from .near_graph import NearGraph, build_near_graph
 from .weights import Number, corrected_edges, fermat_weights
-
-log = logging.getLogger(__name__)
 
 #: A path is indirect if it is shorter than the direct weight by more than this: rows of distances
 #: are float32.
@@ -121,7 +118,7 @@ def _require_edges(found: NearGraph, samples: pd.DataFrame) -> None:
 
 def _nearest(edges: Edges, number: Number, k: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
     """Nearest by path, and the values of their lengths."""
-    from ..engine.host.sparse_paths import nearest_by_paths
+    from .sparse_paths_cpu import nearest_by_paths
 
     near, far = nearest_by_paths(edges, k, threads)
     return near, number.value(far)
@@ -141,7 +138,7 @@ def _landmark_lengths(
 
     Direct ones are infinite where the graph has no edge.
     """
-    from ..engine.host.block_paths import each_block
+    from .block_paths_cpu import each_block
 
     lengths = np.empty((len(landmarks), found.n), np.float32)
     direct = np.full(lengths.shape, np.inf, np.float32)

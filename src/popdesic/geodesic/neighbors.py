@@ -1,7 +1,7 @@
 """Approximate geodesics of very many individuals in the complete graph.
 
 Above `geodesic.dense_limit` the exact closure's n**3 is replaced by shortest paths on the
-k-nearest-neighbour graph (`engine.host.block_paths`); a pair keeps its direct weight if that is
+k-nearest-neighbour graph (`geodesic.block_paths_cpu`); a pair keeps its direct weight if that is
 shorter. Lengths are never too short. Their excess is measured on some rows.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..engine.edges import Edges
-from ..engine.threads import run_tasks
+from ..core.threads import run_tasks
 from ..io.sites import chunks
+from .edges import Edges
 from .insertion import shortest_rows
 
 #: Neighbours of every individual, see `neighbor_paths`.
@@ -40,7 +40,7 @@ def neighbor_paths(weights: np.ndarray, k: int, threads: int = 1) -> tuple[np.nd
         Relative excess over exact lengths, median and largest, on CHECKED_ROWS rows (drawn with
         a seed that depends only on n).
     """
-    from ..engine.host.block_paths import each_block  # numba starts slowly
+    from .block_paths_cpu import each_block  # numba starts slowly
 
     n = len(weights)
     k = min(k, n - 1)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..engine.base import infinity
-from ..engine.threads import run_tasks
-from ..io.errors import UserError
+from ..core.errors import UserError
+from ..core.threads import run_tasks
+from ..engine.backend import infinity
 from ..io.sites import chunks
 
 log = logging.getLogger(__name__)

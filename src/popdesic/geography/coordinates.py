@@ -11,7 +11,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from ..io.errors import UserError, shorten
+from ..core.errors import UserError, shorten
 
 #: Pairs of columns: degrees (WGS84), and a plane in any unit.
 SPHERE, PLANE = ("latitude", "longitude"), ("x", "y")

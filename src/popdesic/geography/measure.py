@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.samples import describe_samples
-from ..compare.kinship import relatives_but_one
+from ..core.files import write_json
+from ..core.tables import read_table, write_table
 from ..distance.tiles import within_panel
-from ..io.files import write_json
-from ..io.tables import read_table, write_table
+from ..relatives.kinship import relatives_but_one
 from .barriers import Deviations, find_barriers
 from .coordinates import LEAST_PLACES
 from .genetic import GeneticDistances, genetic_distances, place_sums

@@ -13,15 +13,15 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.planes import load_planes
+from ..core.errors import UserError
+from ..core.files import read_json, write_json
+from ..core.tables import open_text, write_rows, write_table
 from ..distance.fill_rows import RowWork, update_row
 from ..distance.rows import Pair, content_key, read_tiles, tile_key
 from ..distance.tiles import require_one_panel
-from ..engine.base import Backend
+from ..engine.backend import Backend
 from ..engine.terms import Planes
-from ..io.errors import UserError
-from ..io.files import read_json, write_json
 from ..io.sites import chunks
-from ..io.tables import open_text, write_rows, write_table
 from .degrees import DegreeScale, degree_words
 from .genome import load_genome, load_sites
 from .segments import (

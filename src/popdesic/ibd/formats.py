@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..core.tables import open_text, write_rows
 from ..io.sites import canonical_contig
-from ..io.tables import open_text, write_rows
 from .cohorts import cut_parts, read_segments
 from .genome import load_sites
 from .windows import GeneticSites

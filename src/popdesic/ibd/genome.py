@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..cohort.long_range_ld import in_regions
 from ..cohort.panel import load_panel
 from ..cohort.planes import load_planes
-from ..embedding.long_range_ld import in_regions
-from ..engine.base import Backend
+from ..core.errors import UserError
+from ..core.files import read_json, write_json
+from ..core.tables import write_npz
+from ..engine.backend import Backend
 from ..engine.terms import Planes
-from ..io.errors import UserError
-from ..io.files import read_json, write_json
 from ..io.sites import canonical_contig
-from ..io.tables import write_npz
 from .segments import Genome, SegmentLimits, segments_between
 from .windows import FEWEST_SAMPLES, GeneticSites, genetic_sites, require_density
 
@@ -81,7 +81,7 @@ def prepare_genome(
     table, _ = load_panel(panel)
     cm = None
     if genetic_map:
-        from ..compare.scan import read_map
+        from ..relatives.ld_scan import read_map
 
         cm = read_map(Path(genetic_map), table)
     af = table.af.to_numpy(np.float64)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..io.tables import read_table, write_npz
+from ..core.tables import read_table, write_npz
 
 #: Weight of a pair that shares no more than the shortest segment: weights are positive.
 LEAST_WEIGHT = 1e-3

@@ -12,8 +12,6 @@ import numpy as np
 
 #: Ratios are kept as whole numbers of 1/SCALE of a log10, so that sums are the same in any order.
 SCALE = 4096
-#: Code of a missing genotype; 0, 1, 2 count ALT alleles.
-MISSING = 3
 #: Frequencies nearer to 0 or 1 are moved here: no genotype is impossible.
 LEAST_FREQUENCY = 1e-3
 #: Share of a site's gain that counts to the score of ends: neighbours in linkage disequilibrium say

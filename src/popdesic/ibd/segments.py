@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..engine.base import Backend
-from ..engine.ibd import UNITS_PER_CENTIMORGAN, Candidates, Windows
+from ..core.threads import run_tasks
+from ..engine.backend import Backend
 from ..engine.terms import Planes
-from ..engine.threads import run_tasks
+from .candidates import UNITS_PER_CENTIMORGAN, Candidates, Windows
+from .find_candidates import find_candidates
 from .model import GAIN_SHARE, SCALE, all_seen_pairs, end_scores, log_ratios
 from .windows import GeneticSites, sites_per_window, windows_of
 
@@ -75,7 +76,7 @@ class Genome:
     windows : Windows
     tables : eight arrays
         `model.end_scores`, running sums and `model.log_ratios` of one shared allele, then of two,
-        losses and weights, as `engine.host.ibd_segments` reads them; zero at sites left out.
+        losses and weights, as `ibd.segments_cpu` reads them; zero at sites left out.
     """
 
     sites: GeneticSites
@@ -85,8 +86,8 @@ class Genome:
     @classmethod
     def of(cls, sites: GeneticSites, af: np.ndarray, limits: SegmentLimits) -> Genome:
         """Prepare a panel with ALT frequencies `af`."""
-        from ..engine.host.ibd_ratios import by_bits, end_weights
-        from ..engine.host.ibd_segments import chunk_losses, running_sums
+        from .ratios_cpu import by_bits, end_weights
+        from .segments_cpu import chunk_losses, running_sums
 
         af = np.where(sites.used, af, np.nan)
         tables: list[np.ndarray] = []
@@ -164,7 +165,8 @@ def candidates_between(
     windows = genome.windows
     if windows.masked.all():
         return Candidates(*np.zeros((4, 0), np.int32))
-    return backend.candidates(
+    return find_candidates(
+        backend,
         *(a, b, windows),
         tolerance=limits.tolerance,
         min_length=least_run(limits, windows),
@@ -197,7 +199,7 @@ def segments_of(
     threads : int
         Do not change the result.
     """
-    from ..engine.host.ibd_segments import FIELDS, find_segments
+    from .segments_cpu import FIELDS, find_segments
 
     windows = genome.windows
     i, j, first, last = found

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.prune import contig_runs
-from ..engine.ibd import Windows
-from ..io.errors import UserError
+from ..core.errors import UserError
+from .candidates import Windows
 from .model import expected_lod
 
 #: Longest step between neighbouring sites that counts to a length, in cM.

@@ -1,1 +1,1 @@
-"""Input and output: genotype formats, tables, matrices, atomic writes, errors for users."""
+"""Formats of genotypes: VCF, BCF, PLINK 1 and 2, VCF-Zarr, and the rows of sites they share."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from .errors import UserError
+from ..core.errors import UserError
 
 #: Sites of the parts that are read to see how alleles are written.
 FIRST_ROWS = 1 << 12

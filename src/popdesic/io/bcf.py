@@ -13,12 +13,12 @@ from functools import partial
 
 import numpy as np
 
-from . import bcf_records as kernel
-from . import vcf_text as codes
+from ..core.errors import UserError
+from . import bcf_records_cpu as kernel
+from . import vcf_text_cpu as codes
 from .batches import UNKNOWN_ALLELE, DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
 from .bgzf import in_order
 from .call_filters import CallFilters
-from .errors import UserError
 from .genotypes import pack_bed
 from .vcf_errors import record_error, show
 from .vcf_header import LONGEST_RECORD, VcfHeader

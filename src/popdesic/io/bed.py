@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..core.errors import UserError
+from ..core.files import atomic_path, beside, open_regular
 from .alleles import FIRST_ROWS, are_numbered
 from .columns import (
     FAM_COLUMNS,
@@ -15,8 +17,6 @@ from .columns import (
     read_positions,
     require_unique_names,
 )
-from .errors import UserError
-from .files import atomic_path, beside, open_regular
 from .genotypes import BED_MAGIC, bed_row_bytes, take_samples
 
 BIM_COLUMNS = ["chrom", "id", "cm", "pos", "alt", "ref"]

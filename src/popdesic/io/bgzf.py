@@ -15,8 +15,8 @@ from pathlib import Path
 
 from isal import igzip, igzip_lib
 
-from .errors import UserError
-from .files import open_regular
+from ..core.errors import UserError
+from ..core.files import open_regular
 
 # The empty block that ends every BGZF file (SAM specification, section 4.1.2).
 BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import UserError
+from ..core.errors import UserError
 
 #: Values of FILTER that no filter has failed.
 PASSED = ("PASS", ".")

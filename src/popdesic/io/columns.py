@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .errors import UserError
-from .files import open_regular
+from ..core.errors import UserError
+from ..core.files import open_regular
 
 # Rows read at a time.
 TABLE_ROWS = 1 << 16

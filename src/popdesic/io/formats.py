@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from ..core.errors import UserError
+from ..core.files import is_file
 from .call_filters import CallFilters
-from .errors import UserError
-from .files import is_file
 from .pgen_header import PGEN_ENDS
 
 VCF, PLINK, PGEN, ZARR = "vcf", "plink", "pgen", "zarr"

@@ -39,23 +39,23 @@ def pack_bed(genotypes: np.ndarray) -> np.ndarray:
     (n_sites, ceil(n_samples / 4)) uint8
         The first sample in the lowest bits; the padding of the last byte is zero.
     """
-    from . import codecs  # numba imports slowly, and checking sheets does not need it
+    from . import codecs_cpu  # numba imports slowly, and checking sheets does not need it
 
-    return codecs.pack_bed(genotypes)
+    return codecs_cpu.pack_bed(genotypes)
 
 
 def unpack_bed(packed: np.ndarray, n_samples: int) -> np.ndarray:
     """Unpack PLINK 1 .bed rows, (n_sites, ceil(n_samples / 4)) uint8; inverse of `pack_bed`."""
-    from . import codecs
+    from . import codecs_cpu
 
-    return codecs.unpack_bed(packed, n_samples)
+    return codecs_cpu.unpack_bed(packed, n_samples)
 
 
 def take_samples(packed: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """Return PLINK 1 .bed rows of the samples `kept`, int64 (n_kept), without unpacking them."""
-    from . import codecs
+    from . import codecs_cpu
 
-    return codecs.take_samples(packed, kept)
+    return codecs_cpu.take_samples(packed, kept)
 
 
 def site_kind(ref: str, alts: list[str], plink: bool = True) -> str:

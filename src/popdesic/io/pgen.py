@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ..core.errors import UserError
+from ..core.files import beside
 from .alleles import name_bases
 from .batches import CHUNK_BYTES, DecodeCounts, SiteBatch
 from .call_filters import CallFilters
 from .columns import count_lines
-from .errors import UserError
-from .files import beside
 from .genotypes import pack_bed
 from .pgen_header import MULTIALLELIC, PHASED, PgenHeader
 from .pgen_tables import (

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..core.errors import UserError
+from ..core.files import beside, is_file, open_regular
 from .alleles import FIRST_ROWS, are_numbered
 from .columns import (
     FAM_COLUMNS,
@@ -23,8 +25,6 @@ from .columns import (
     read_positions,
     require_unique_names,
 )
-from .errors import UserError
-from .files import beside, is_file, open_regular
 from .pgen_header import DOSAGES, PGEN_ENDS, PgenHeader, read_pgen_header
 from .sites import contig_lengths
 

@@ -46,45 +46,6 @@ def canonical_contigs(names: pd.Series) -> np.ndarray:
     return np.array(list(map(canonical_contig, different)), object)[number]
 
 
-def site_keys(table: pd.DataFrame) -> pd.DataFrame:
-    """Return keys of sites that ignore which allele is REF: contig, pos, low, high."""
-    pair, pairs = upper_alleles(table.ref, table.alt)
-    return pd.DataFrame(
-        {
-            "contig": canonical_contigs(table.chrom),
-            "pos": table.pos.to_numpy(),
-            "low": np.array([min(one) for one in pairs], object)[pair],
-            "high": np.array([max(one) for one in pairs], object)[pair],
-        },
-        index=table.index,
-    )
-
-
-def site_codes(*tables: pd.DataFrame) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Sites of several tables as integers: equal ones have equal `site_keys`.
-
-    Returns
-    -------
-    list of (int64 array, bool array), (n_sites,)
-        The code of each site, and whether REF is the lower of its alleles.
-    """
-    contigs: dict[str, int] = {}
-    alleles: dict[tuple[str, str], int] = {}
-    found = []
-    for table in tables:
-        contig, names = pd.factorize(table.chrom)
-        pair, pairs = upper_alleles(table.ref, table.alt)
-        number = [contigs.setdefault(canonical_contig(name), len(contigs)) for name in names]
-        kind = [alleles.setdefault((min(one), max(one)), len(alleles)) for one in pairs]
-        lower = np.array([ref <= alt for ref, alt in pairs], bool)[pair]
-        place = np.array(number, np.int64)[contig], np.array(kind, np.int64)[pair]
-        found.append((*place, table.pos.to_numpy(np.int64), lower))
-    reach = 1 + max((int(pos.max(initial=0)) for _, _, pos, _ in found), default=0)
-    return [
-        ((contig * len(alleles) + kind) * reach + pos, lower) for contig, kind, pos, lower in found
-    ]
-
-
 def contig_order(name: str) -> tuple:
     """Return a sort key of a contig: numbers by value (with or without `chr`), then names."""
     bare = name[3:] if name.lower().startswith("chr") else name

@@ -21,10 +21,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ..core.errors import UserError
 from .batches import CHUNK_BYTES, DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
 from .bgzf import Blocks, Parts, Plain, in_order
 from .call_filters import CallFilters
-from .errors import UserError
 from .genotypes import pack_bed
 from .vcf_errors import record_error
 from .vcf_header import LONGEST_RECORD, VcfHeader, read_head
@@ -180,7 +180,7 @@ def _decode_piece(
     -------
     as `_decode_lines`
     """
-    from .vcf_text import PAD
+    from .vcf_text_cpu import PAD
 
     try:
         start = memory.room
@@ -222,7 +222,7 @@ def _read_text(
     content: Blocks | Plain | None, start: int, memory: _Memory
 ) -> tuple[bytearray, int]:
     """Read a piece to memory from byte `start` on, a newline for None; return memory and end."""
-    from .vcf_text import PAD
+    from .vcf_text_cpu import PAD
 
     if isinstance(content, Blocks) and content.is_usual():
         end = start + content.size
@@ -250,7 +250,7 @@ def _decode_lines(
     -------
     (offending value, batch, counts, number of lines, error)
     """
-    from . import vcf_text as kernel
+    from . import vcf_text_cpu as kernel
 
     capacity = kernel.row_capacity(size, n_samples)
     genotypes = memory.of_genotypes(capacity, n_samples)
@@ -314,7 +314,7 @@ def _note_dropped(
     text: np.ndarray, dropped: np.ndarray, filters: CallFilters, counts: DecodeCounts
 ) -> None:
     """Count the filters that dropped records, by name, and note where dropped records lie."""
-    from . import vcf_text as kernel
+    from . import vcf_text_cpu as kernel
 
     if not len(dropped):
         return
@@ -335,7 +335,7 @@ def _note_blocks(
     text: np.ndarray, blocks: np.ndarray, rows: np.ndarray, counts: DecodeCounts
 ) -> None:
     """Note where reference blocks say that a sample is homozygous REF."""
-    from . import vcf_text as kernel
+    from . import vcf_text_cpu as kernel
 
     block, sample = np.nonzero(rows == 0)
     if not len(block):
@@ -356,7 +356,7 @@ def _names(text: np.ndarray, table: np.ndarray) -> tuple[list[str], list[str]]:
     ValueError
         A name is not UTF-8 (UnicodeDecodeError is a ValueError) or cannot be in a table.
     """
-    from . import vcf_text as kernel
+    from . import vcf_text_cpu as kernel
 
     view = memoryview(text)
     starts, ends = table[:, kernel.CHROM_START], table[:, kernel.CHROM_END]
@@ -380,7 +380,7 @@ def _names(text: np.ndarray, table: np.ndarray) -> tuple[list[str], list[str]]:
 
 def _first_unusable_name(text: np.ndarray, table: np.ndarray) -> tuple[int, int, int, int, int]:
     """Return the error values of the first CHROM or ID that `_names` rejects."""
-    from . import vcf_text as kernel
+    from . import vcf_text_cpu as kernel
 
     for row in table:
         for column in (kernel.CHROM_START, kernel.ID_START):

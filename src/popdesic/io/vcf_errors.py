@@ -2,7 +2,7 @@
 
 import re
 
-from .errors import UserError
+from ..core.errors import UserError
 
 COLUMN_NAMES = ["CHROM", "POS", "ID", "REF", "ALT"]
 
@@ -38,7 +38,7 @@ def record_error(
     any_gt : bool
         Whether an earlier record had GT.
     """
-    from . import vcf_text as kernel
+    from . import vcf_text_cpu as kernel
 
     if code == kernel.BAD_COLUMNS:
         return UserError(
@@ -88,7 +88,7 @@ def _no_gt(where: str, value: bytes | str, any_gt: bool) -> UserError:
 
 
 def _call_error(where: str, code: int, value: bytes | str, sample: str) -> UserError:
-    from . import vcf_text as kernel
+    from . import vcf_text_cpu as kernel
 
     start = f"{where}: genotype {show(value)} of sample {show(sample)}"
     if code in (kernel.HAPLOID_REF, kernel.HAPLOID_ALT):

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..core.errors import UserError
 from .bgzf import Blocks, Plain, find_compression, read_pieces
 from .columns import LONGEST_HEADER
-from .errors import UserError
 from .sites import contig_lengths
 from .vcf_errors import show
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ..core.errors import UserError
 from .batches import UNKNOWN_ALLELE, DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
 from .bgzf import in_order
 from .call_filters import CallFilters
-from .errors import UserError
 from .genotypes import pack_bed
 from .site_rows import batch_of, keep_snps
 from .vcf_errors import record_error, show
@@ -84,8 +84,8 @@ def _read_block(
     store: Store, start: int, policies: np.ndarray, filters: CallFilters
 ) -> tuple[SiteBatch, DecodeCounts, UserError | None]:
     """Decode one row of chunks, up to the first call that is refused."""
-    from . import vcf_text as codes
-    from .zarr_calls import decode_calls
+    from . import vcf_text_cpu as codes
+    from .zarr_calls_cpu import decode_calls
 
     part = slice(start, min(store.n_sites, start + store.n_rows))
     group = store.group

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from ..core.errors import UserError
+from ..core.files import FOLDER_STAMP
 from .batches import unusable_name
-from .errors import UserError
-from .files import FOLDER_STAMP
 from .vcf_errors import show
 
 #: Arrays that are read, all with one row a site.

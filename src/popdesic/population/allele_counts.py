@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..io.errors import UserError
+from ..core.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,6 @@ class PopulationCounts:
         called = self.alleles[..., 0]
         with np.errstate(invalid="ignore"):
             return np.where(called > 0, self.alleles[..., 1] / np.maximum(called, 1), np.nan)
-
-    @property
-    def own_difference(self) -> np.ndarray:
-        """p (1 - p) / (n - 1), NaN below two alleles: float64 (n_sites, n_populations).
-
-        The variance of the frequency p among n alleles drawn from a population, which is what
-        (p_a - p_b)^2 has too much of.
-        """
-        n, alt = self.alleles[..., 0].astype(np.float64), self.alleles[..., 1]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(n > 1, alt * (n - alt) / (n * n * (n - 1)), np.nan)
 
 
 def load_counts(paths: Sequence[Path], min_size: int = 1) -> PopulationCounts:

@@ -24,10 +24,10 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.panel import load_panel
-from ..engine.threads import one_blas_thread, run_tasks
+from ..core.files import write_json
+from ..core.tables import read_table, write_npz, write_table
+from ..core.threads import one_blas_thread, run_tasks
 from ..io.bed import open_bed, read_fam
-from ..io.files import write_json
-from ..io.tables import read_table, write_npz, write_table
 from .counts import labels_of, used_sites
 from .fastmixture import Fit, fit, why_missing
 from .local_structure import GENOTYPES_OF_BYTE

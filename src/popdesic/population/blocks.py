@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..io.errors import UserError
+from ..core.errors import UserError
 from ..io.sites import canonical_contigs
 from .options import parse_block
 

@@ -17,11 +17,12 @@ import pandas as pd
 from ..cohort.panel import load_panel
 from ..cohort.planes import load_planes
 from ..cohort.samples import UNKNOWN, read_samples
-from ..compare.kinship import kinship_tiles, related_newcomers
-from ..engine.base import Backend
-from ..engine.group_counts import VALUE_BITS, fixed_point
+from ..core.tables import read_table, write_npz, write_table
+from ..engine.backend import Backend
 from ..engine.needs import counting_bytes
-from ..io.tables import read_table, write_npz, write_table
+from ..relatives.kinship import kinship_tiles, related_newcomers
+from .count_groups import count_groups
+from .group_counts import VALUE_BITS, fixed_point
 from .options import require_no_x, x_names
 from .runs import (
     Density,
@@ -136,8 +137,8 @@ def count_cohort(
     need = counting_bytes(planes.words.shape, 2 * len(known))
     device = backend(need)
     # A genotype is read once: everything is counted of one part of the samples, then of the next.
-    counted = device.count_groups(
-        planes.words, mask, values, len(sites), group_part, max(2 * len(known), 1)
+    counted = count_groups(
+        device, planes.words, mask, values, len(sites), group_part, max(2 * len(known), 1)
     )
     called, hets = counted.sums[:, 0], counted.sums[:, 1]
     of_sample = np.ldexp((in_all - counted.sums[:, 2]).astype(np.float64), -VALUE_BITS)

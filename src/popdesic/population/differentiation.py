@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from ..distance.neighbor_joining import neighbor_joining, quoted
-from ..engine.sum_names import PAIR_SUMS
 from .allele_counts import PopulationCounts
 from .jackknife import jackknife
+from .sum_names import PAIR_SUMS
 
 
 def _pairs(names: list[str]) -> tuple[list[str], list[str]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ..engine.sum_names import OWN_SUMS
 from .allele_counts import PopulationCounts
 from .jackknife import jackknife
+from .sum_names import OWN_SUMS
 
 #: Most alleles that spectra are projected to.
 MOST_ALLELES = 40

@@ -1,7 +1,7 @@
 """f3, f4 and D of populations (Patterson et al. 2012, Genetics 192), with block jackknife.
 
 With p the frequencies of ALT at a site and v = p (1 - p) / (n - 1) the variance of that of the
-target (`PopulationCounts.own_difference`):
+target, of which n alleles are called:
 
     f3(c; a, b) = mean over sites of (p_c - p_a) (p_c - p_b) - v_c
     f4(a, b; c, d) = mean over sites of (p_a - p_b) (p_c - p_d)
@@ -35,7 +35,7 @@ class _Complete(NamedTuple):
     products : float64 array, (n_blocks, n_populations, n_populations)
         Sums of q_a q_b.
     excess : float64 array, (n_blocks, n_populations)
-        Sums of `PopulationCounts.own_difference`.
+        Sums of v, NaN below two alleles.
     sites : int64 array, (n_blocks,)
     """
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.processes import end_with_parent
 from ..io.genotypes import BED_MAGIC, pack_bed
-from ..io.processes import end_with_parent
 
 #: Sites of a mini-batch, and the program's own number of batches.
 BATCH, MOST_BATCHES = 2500, 32

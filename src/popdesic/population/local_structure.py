@@ -27,12 +27,12 @@ import pandas as pd
 
 from ..cohort.panel import load_panel
 from ..cohort.prune import contig_runs
-from ..embedding.lots import lots_of
-from ..engine.threads import one_blas_thread
+from ..core.files import write_json
+from ..core.random_numbers import lots_of
+from ..core.tables import read_table, write_table
+from ..core.threads import one_blas_thread
 from ..io.bed import open_bed, read_fam
-from ..io.files import write_json
 from ..io.genotypes import MISSING
-from ..io.tables import read_table, write_table
 from .counts import used_sites
 from .local_regions import LEAST_WINDOWS, find_regions
 

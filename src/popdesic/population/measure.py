@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.panel import load_panel
-from ..engine.threads import one_blas_thread
-from ..io.files import atomic_path, write_json
-from ..io.tables import read_table, write_table
+from ..core.files import atomic_path, write_json
+from ..core.tables import read_table, write_table
+from ..core.threads import one_blas_thread
 from .allele_counts import PopulationCounts, load_counts
 from .blocks import block_starts, in_mask
 from .differentiation import pair_table, population_tree, track_table
@@ -83,12 +83,12 @@ def measure_population(
     dict
         The summary, also written to `summary.json`.
     """
-    from ..engine.host.allele_sums import own_sums, pair_sums
+    from .allele_sums_cpu import own_sums, pair_sums
 
     sites, _ = load_panel(panel)
     cm = None
     if genetic_map:
-        from ..compare.scan import read_map
+        from ..relatives.ld_scan import read_map
 
         cm = read_map(Path(genetic_map), sites)
     starts = block_starts(sites, block, cm)

@@ -10,8 +10,8 @@ import pandas as pd
 
 from ..cohort.contigs import genome_of
 from ..cohort.samples import UNKNOWN
-from ..io.errors import UserError, shorten, suggestion
-from ..io.files import is_file
+from ..core.errors import UserError, shorten, suggestion
+from ..core.files import is_file
 
 #: Base pairs of a unit of `population.block`.
 UNITS = {"bp": 1, "kb": 1e3, "mb": 1e6}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..io.files import atomic_path
+from ..core.files import atomic_path
 
 _NULL, _SYMBOL, _PAIRLIST, _STRING, _INTEGER, _REAL, _STRINGS, _LIST = (
     *(254, 1, 2, 9, 13, 14, 16, 19),

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.prune import contig_runs
-from ..engine.threads import run_tasks
+from ..core.threads import run_tasks
 from .blocks import spans
 
 #: Lengths, in Mb, that divide runs into classes: young inbreeding makes long runs.
@@ -49,8 +49,8 @@ class RunLimits:
     max_hets: int = -1
 
     def for_kernel(self) -> tuple[np.ndarray, np.ndarray]:
-        """Integers and numbers as `engine.host.homozygous_runs` takes them."""
-        from ..engine.host.homozygous_runs import EPSILON
+        """Integers and numbers as `population.homozygous_runs_cpu` takes them."""
+        from .homozygous_runs_cpu import EPSILON
 
         counts = [
             *(self.window_sites, self.window_hets, self.window_missing, self.min_sites),
@@ -147,7 +147,7 @@ def find_all_runs(
     int64 array, (n_runs, 5)
         Sample, first and last site, heterozygous and missing genotypes; by sample, then by place.
     """
-    from ..engine.host.homozygous_runs import find_runs
+    from .homozygous_runs_cpu import find_runs
 
     counts, numbers = limits.for_kernel()
     pos = np.array(sites.pos, np.int64)  # writeable, for which the kernel is compiled in advance

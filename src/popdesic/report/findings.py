@@ -10,9 +10,9 @@ import pandas as pd
 from ..cohort.drift import MIN_PRESENT
 from ..cohort.hwe_groups import REST
 from ..cohort.samples import UNKNOWN
+from ..core.tables import read_table
 from ..distance.tiles import within_panel
 from ..io.batches import many_failed
-from ..io.tables import read_table
 from .axis_warnings import axis_warnings
 from .newcomers import founder_drift, has_drifted
 from .outcome import Outcome

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from ..embedding.agreement import ERROR
-from ..io.tables import read_table
+from ..core.tables import read_table
+from ..maps.agreement import ERROR
 from .outcome import UNSTABLE_SHARE, Outcome
 from .pagedata import is_repeated, map_title
 from .words import describe_way, percent

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..io.places import GLOSSARY
+from ..core.places import GLOSSARY
 
 #: A row of a table of the glossary, and the mark of words that the report explains.
 _ROW = re.compile(r"^\|(.+?)\|(.+)\|\s*$")

@@ -13,7 +13,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ..io.places import TEMPLATES
+from ..core.places import TEMPLATES
 from .outcome import Outcome
 from .registry import Figure
 from .words import SPACES, describe_way, number, singular

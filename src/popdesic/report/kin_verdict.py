@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..compare.kinship import SAME, untold_cohorts
-from ..compare.resolution import FIRST, SECOND, THIRD, Resolution, load_resolution
+from ..core.files import read_json
+from ..core.tables import read_table
 from ..ibd.degrees import surely_close
-from ..io.files import read_json
-from ..io.tables import read_table
+from ..relatives.kinship import SAME, untold_cohorts
+from ..relatives.resolution import FIRST, SECOND, THIRD, Resolution, load_resolution
 from .words import count_relations, join, plural
 
 #: Degrees of relatives, closest first, with their smallest kinship.

@@ -8,12 +8,12 @@ from typing import Any
 from ..cohort.contigs import Genome
 from ..cohort.hwe_groups import LEAST_SAMPLES
 from ..communities.splits import MIN_DIP, MIN_WIDTH
-from ..compare.resolution import load_resolution
-from ..embedding.noise_null import STRETCH
+from ..components.noise_null import STRETCH
+from ..core.files import read_json
+from ..core.version import __version__
 from ..epistasis.options import NAMES
 from ..ibd.degrees import surely_close
-from ..io.files import read_json
-from ..io.version import __version__
+from ..relatives.resolution import load_resolution
 from .outcome import Outcome
 from .pagedata import is_drawn
 from .words import join, number, plural

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..io.files import write_json
+from ..core.files import write_json
 from .outcome import Outcome
 from .tables import cohort_rows
 from .words import percent

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.samples import UNKNOWN
-from ..embedding.cohort_shifts import LEAST_SAMPLES, find_cohort_shifts
+from ..components.cohort_shifts import LEAST_SAMPLES, find_cohort_shifts
 from .outcome import Outcome
 from .words import join, number, plural
 

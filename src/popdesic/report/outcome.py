@@ -10,11 +10,11 @@ import pandas as pd
 
 from ..cohort.panel_steps import PanelStep, steps_of
 from ..cohort.samples import describe_samples, read_samples
+from ..components.axes import AXES
+from ..core.files import read_json
+from ..core.tables import read_table
 from ..distance.landmarks import NearDistances
 from ..distance.matrix import Distances
-from ..embedding.axes import AXES
-from ..io.files import read_json
-from ..io.tables import read_table
 from .registry import Figure, main_figures
 
 #: A sample is unstable if other seeds and parameters replace more than this share of its nearest

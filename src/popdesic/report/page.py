@@ -13,10 +13,10 @@ import pandas as pd
 from markupsafe import Markup
 
 from ..cohort.samples import departed_cohorts
+from ..core.files import atomic_path, read_json, write_json
+from ..core.places import TEMPLATES
 from ..distance.landmarks import NearDistances
 from ..distance.matrix import Distances
-from ..io.files import atomic_path, read_json, write_json
-from ..io.places import TEMPLATES
 from ..study.work import work_section
 from .advice import advice_on, rank_warnings
 from .findings import Finding, find_problems, missing_calls

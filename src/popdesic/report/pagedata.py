@@ -20,7 +20,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from ..cohort.samples import UNKNOWN
-from ..io.tables import read_table
+from ..core.tables import read_table
 from .figures.style import MARKERS, MISSING_COLOUR, OTHER_COLOUR, Colouring
 from .outcome import Outcome
 from .packs import Inline, Packs, Store

@@ -14,9 +14,9 @@ from typing import Any
 
 import pandas as pd
 
+from ..core.files import read_json
+from ..core.tables import read_table
 from ..ibd.degrees import surely_close
-from ..io.files import read_json
-from ..io.tables import read_table
 from .isolation import isolation_words
 from .kin_verdict import kin_verdict
 from .newcomers import describe_newcomer

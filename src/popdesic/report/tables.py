@@ -11,8 +11,8 @@ import pandas as pd
 import yaml
 from markupsafe import Markup
 
-from ..io.schemas import load_schema
-from ..io.version import __version__
+from ..core.schemas import load_schema
+from ..core.version import __version__
 from .outcome import Outcome
 from .words import (
     METHODS,

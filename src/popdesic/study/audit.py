@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..io.errors import UserError
-from ..io.files import checksum_of, checksum_path, kept_checksum, record_path, result_files
+from ..core.errors import UserError
+from ..core.files import checksum_of, checksum_path, kept_checksum, record_path, result_files
 from .records import read_kept_record
 from .run import run_study
 from .snakemake_internals import read_record

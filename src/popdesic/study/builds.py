@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..cohort.contigs import HUMAN, build_of, species_of
 from ..cohort.sources import expand_sources
-from ..io.errors import UserError
+from ..core.errors import UserError
 from ..io.formats import header_contigs, read_contig_lengths
 from .configuration import CONFIG_PATH
 from .sheets import Study

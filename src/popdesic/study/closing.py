@@ -13,7 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-from ..io.log import INTERRUPTED
+from ..core.log import INTERRUPTED
 
 REPORT = Path("results/report/report.html")
 #: The log of the job that writes the page: its warnings are those of the page.

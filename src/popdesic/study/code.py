@@ -12,7 +12,7 @@ import json
 import os
 from pathlib import Path
 
-from ..io.places import HOME, KERNEL_FOLDER
+from ..core.places import HOME, KERNEL_FOLDER
 from .reach import BACKENDS, LIBRARIES, PACKAGE, Code, Item, digest, version_of
 
 SCRIPTS = HOME / "workflow" / "scripts"

@@ -15,10 +15,10 @@ import jsonschema
 import yaml
 
 from ..cohort.genotype_choice import check_genotypes
-from ..compare.options import check_options
-from ..io.errors import CONTROL, UserError, shorten, suggestion
-from ..io.files import is_file, path_exists
-from ..io.schemas import load_schema
+from ..core.errors import CONTROL, UserError, shorten, suggestion
+from ..core.files import is_file, path_exists
+from ..core.schemas import load_schema
+from ..relatives.options import check_options
 from .trust import GRAPH_TOOL_PYTHON
 
 #: Where a study keeps its configuration, relative to its folder.
@@ -27,6 +27,14 @@ CONFIG_PATH = Path("config/config.yaml")
 MAX_BYTES, MAX_VALUES, MAX_LEVELS = 1 << 18, 100_000, 50
 #: Largest number accepted: larger integers are not exact as floats, and no setting needs them.
 MAX_NUMBER = 1 << 53
+#: Keys of earlier versions, and what to do about them.
+REMOVED = {
+    "communities.graph_tool_python": "names a program, which a study must not; delete the key, and "
+    f"set the environment variable {GRAPH_TOOL_PYTHON} if graph-tool's Python is not "
+    "/usr/bin/python3.",
+    "epistasis.count_once": "is gone: each phenotype is scanned by itself, with the same results; "
+    "delete the key.",
+}
 
 #: The loader Snakemake uses; libyaml's accepts tabs and other text that this one refuses.
 _LOADER = yaml.SafeLoader
@@ -350,12 +358,8 @@ def _config_sentence(error: jsonschema.ValidationError, source: str) -> str:
     if error.validator == "additionalProperties":
         known = list(error.schema["properties"])
         unknown = str(next(key for key in error.instance if key not in known))
-        if (dotted := _dotted([*path, unknown])) == "communities.graph_tool_python":
-            return (
-                f"{source}: {dotted} names a program, which a study must not; delete the key, and "
-                f"set the environment variable {GRAPH_TOOL_PYTHON} if graph-tool's Python is not "
-                "/usr/bin/python3."
-            )
+        if (dotted := _dotted([*path, unknown])) in REMOVED:
+            return f"{source}: {dotted} {REMOVED[dotted]}"
         return (
             f"{source}: '{_dotted([*path, shorten(unknown)])}' is not a configuration key"
             f"{suggestion(unknown, known)}"

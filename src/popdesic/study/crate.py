@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ..io.errors import UserError
-from ..io.files import result_files
-from ..io.version import __version__
+from ..core.errors import UserError
+from ..core.files import result_files
+from ..core.version import __version__
 from .audit import damaged_files
 from .configuration import load_config, read_config
 from .records import read_kept_record

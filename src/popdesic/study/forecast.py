@@ -19,16 +19,16 @@ import yaml
 from ..cohort.genotype_choice import describe_genotypes
 from ..cohort.phenotype import is_quantitative, of_trait
 from ..cohort.sources import expand_sources, source_files
+from ..core.errors import UserError
+from ..core.files import read_json
+from ..core.places import HOME
 from ..distance.fill_rows import together
 from ..distance.landmarks import MOST_LANDMARKS
 from ..distance.rows import Pair, study_rows
 from ..distance.tiles import study_matrices
 from ..epistasis.options import permutations_run, scan_score, traits_of
 from ..epistasis.site_list import read_site_list
-from ..io.errors import UserError
-from ..io.files import read_json
 from ..io.formats import count_sites
-from ..io.places import HOME
 from .configuration import read_config
 from .resources import CORE_RATES, GPU_RATES, READ_RATE, START_SECONDS, expected_minutes
 from .sheets import remark_on_departed
@@ -148,12 +148,10 @@ def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
         return {"site-pairs": pairs * sizes.n_sites / parts}
     if job.rule == "close_paths":
         return {"min-plus operations": sizes.n_samples**3 / 2}
-    if job.rule in ("scan_epistasis", "scan_phenotypes", "permute_epistasis"):
+    if job.rule in ("scan_epistasis", "permute_epistasis"):
         order = int(job.wildcards["order"])
         tests = float(math.comb(sizes.scanned, order)) * sizes.n_samples
         share = 1 / sizes.units
-        if job.rule == "scan_phenotypes":  # at most: what is shared depends on the phenotypes
-            share *= len(job.outputs)
         if "permute" in job.rule:
             share = sizes.permutations[order - 2] / sizes.permutation_units
         return {f"{('pair', 'triple')[order - 2]} tests": tests * share}
@@ -199,11 +197,10 @@ def expected_seconds(job: Job, sizes: Sizes) -> float:
 def propose_units(jobs: list[Job], sizes: Sizes) -> list[str]:
     """Lines of text: numbers of units with which the longest jobs of scans take UNIT_HOURS."""
     lines = []
-    whole = ("scan_epistasis", "scan_phenotypes")
-    for key, rules in (("units", whole), ("permutation_units", ("permute_epistasis",))):
+    for key, rule in (("units", "scan_epistasis"), ("permutation_units", "permute_epistasis")):
         now, choices = getattr(sizes, key), []
         for job in jobs:
-            if job.rule in rules:
+            if job.rule == rule:
                 hours = (expected_seconds(job, sizes) - START_SECONDS) * now / 3600
                 order = int(job.wildcards["order"])
                 scans = 1 if key == "units" else sizes.permutations[order - 2]

@@ -25,12 +25,12 @@ from markupsafe import escape
 from ..cohort.callable import BLOCKS, load_beside
 from ..cohort.ingest import digest_files
 from ..cohort.samples import departed_cohorts
+from ..core.errors import UserError, suggestion
+from ..core.files import CHECKSUM_BYTES, atomic_path, beside, read_json, record_path, write_json
+from ..core.tables import read_table
 from ..io.bed import open_cohort, read_fam, write_fam
-from ..io.errors import UserError, suggestion
-from ..io.files import CHECKSUM_BYTES, atomic_path, beside, read_json, record_path, write_json
 from ..io.genotypes import BED_MAGIC
 from ..io.sites import chunks
-from ..io.tables import read_table
 from .configuration import read_config
 from .crate import CRATE
 from .sheets import Study, cohort_files

@@ -31,10 +31,10 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from ..engine.host.first_call import prepare_calls
+from ..core.log import INTERRUPTED
+from ..core.processes import RUN, end_with_parent, mark_run
 from ..engine.scan_device import DRIVER
-from ..io.log import INTERRUPTED
-from ..io.processes import RUN, end_with_parent, mark_run
+from .first_call_cpu import prepare_calls
 from .snakemake_internals import fork_jobs
 
 #: Environment variable: each job is a Python of its own.

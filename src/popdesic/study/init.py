@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..cohort.sources import CONTIG, GLOB, expand_sources, read_names, source_files
-from ..io.errors import UserError, shorten
-from ..io.files import path_exists
+from ..core.errors import UserError, shorten
+from ..core.files import path_exists
+from ..core.places import HOME
 from ..io.formats import PREFIX_ENDS, is_zarr
-from ..io.places import HOME
 from .init_people import People, fam_people, read_people
 from .validation import validate_study
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from ..cohort.parents import NOBODY
 from ..cohort.sheet_text import OTHER_NAMES, RESERVED, read_sheet_text
+from ..core.errors import UserError, shorten
+from ..core.files import is_file
 from ..io.bed import read_fam
-from ..io.errors import UserError, shorten
-from ..io.files import is_file
 from ..io.formats import PGEN, PLINK, find_format
 from ..io.pgen_tables import read_psam
 

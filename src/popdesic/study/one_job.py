@@ -21,7 +21,7 @@ from pathlib import Path
 
 import yaml
 
-from ..io.errors import UserError
+from ..core.errors import UserError
 from .resources import ONE_JOB_CORE_HOURS, ONE_JOB_PEOPLE, START_MB, limit_minutes
 from .run import (
     NO_CORES,

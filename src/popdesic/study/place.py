@@ -17,26 +17,26 @@ from ..cohort.drift import MIN_PRESENT, person_difference
 from ..cohort.match import match_sites
 from ..cohort.panel import load_panel
 from ..cohort.planes import load_planes
-from ..compare.against_all import (
+from ..core.errors import UserError, shorten, suggestion
+from ..core.files import read_json, write_json
+from ..core.tables import read_columns, write_table
+from ..distance.tiles import limit_in_words, require_one_panel, within_panel
+from ..engine.backend import Backend
+from ..io.bed import read_bim
+from ..io.call_filters import CallFilters
+from ..io.formats import header_contigs, read_sample_names
+from ..relatives.against_all import (
     AgainstAll,
     compare_with_all,
     describe_pairs,
     nearest_people,
     relatives_of,
 )
-from ..compare.identity import genotypes_of
-from ..compare.independence import judge_cohort
-from ..compare.kinship import SAME, UNTOLD, panel_parent_limit
-from ..compare.queries import place_profiles
-from ..compare.resolution import Resolution, load_resolution
-from ..distance.tiles import limit_in_words, require_one_panel, within_panel
-from ..engine.base import Backend
-from ..io.bed import read_bim
-from ..io.call_filters import CallFilters
-from ..io.errors import UserError, shorten, suggestion
-from ..io.files import read_json, write_json
-from ..io.formats import header_contigs, read_sample_names
-from ..io.tables import read_columns, write_table
+from ..relatives.identity import genotypes_of
+from ..relatives.independence import judge_cohort
+from ..relatives.kinship import SAME, UNTOLD, panel_parent_limit
+from ..relatives.queries import place_profiles
+from ..relatives.resolution import Resolution, load_resolution
 from .builds import require_build
 from .configuration import read_config
 from .place_text import NONE_TOLD, describe_place

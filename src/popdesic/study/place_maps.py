@@ -9,21 +9,15 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.genotype_choice import genotype_stems
-from ..compare.against_all import AgainstAll
-from ..compare.kinship import kinship_tiles, relatives_but_one
+from ..core.files import read_json
+from ..core.tables import read_columns
 from ..distance.matrix import leading_scores, study_distances
-from ..embedding.place_one import (
-    axis_names,
-    place_by_nearest,
-    place_in_frame,
-    place_on_axes,
-    read_map,
-)
-from ..engine.base import Backend
+from ..engine.backend import Backend
 from ..geodesic.founder_paths import founder_lengths
 from ..geodesic.graph import Graph
-from ..io.files import read_json
-from ..io.tables import read_columns
+from ..maps.place_one import axis_names, place_by_nearest, place_in_frame, place_on_axes, read_map
+from ..relatives.against_all import AgainstAll
+from ..relatives.kinship import kinship_tiles, relatives_but_one
 from .sheets import Study
 
 AXES, SCORES = Path("results/embedding/axes.npz"), Path("results/embedding/pca.npy")

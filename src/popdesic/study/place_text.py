@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..compare.kinship import UNTOLD
+from ..relatives.kinship import UNTOLD
 
 #: Nearest people, components and axes of a map that are printed; the files have all.
 SHOWN, AXES = 5, 4

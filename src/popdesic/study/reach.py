@@ -28,12 +28,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from ..io.places import KERNEL_FOLDER
+from ..core.places import KERNEL_FOLDER
 from .syntax import Imported, Member, Module
 
 PACKAGE = Path(__file__).resolve().parents[1]
 #: Classes of which only the methods in use are reached: file, class.
-BACKENDS = (("engine/cpu/backend.py", "CpuBackend"), ("engine/gpu/backend.py", "GpuBackend"))
+BACKENDS = (("engine/backend_cpu.py", "CpuBackend"), ("engine/backend_gpu.py", "GpuBackend"))
 #: Imported module -> libraries whose version can change the bytes of results. Layouts, clusters,
 #: eigenvectors and optimisers change from version to version, at least in the last digits, and
 #: figures and the page are written by their library. numpy, pandas, numba and CuPy themselves are

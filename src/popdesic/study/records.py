@@ -20,8 +20,8 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from ..io.errors import UserError
-from ..io.files import record_path, walk_results
+from ..core.errors import UserError
+from ..core.files import record_path, walk_results
 from .snakemake_internals import (
     INCOMPLETE,
     METADATA,

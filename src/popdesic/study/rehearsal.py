@@ -15,18 +15,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..embedding import umap_layout
-from ..embedding.fuzzy_graph import fuzzy_graph
+from ..core.threads import run_tasks, usable_cpus
+from ..distance.find_nearest import nearest_between, nearest_points, nearest_samples
+from ..distance.nearest import Measure
+from ..engine.constants import ROOT
 from ..engine.genotype_products import Calls, Flips
-from ..engine.nearest import ROOT, Measure, PlaneParts
-from ..engine.relatives import Closeness
-from ..engine.screen import Screen
+from ..engine.plane_parts import PlaneParts
+from ..engine.site_pairs import r2_pairs
 from ..engine.terms import KINSHIP, SQUARED, Planes
-from ..engine.threads import run_tasks, usable_cpus
 from ..geodesic import closure
+from ..maps import umap_layout
+from ..maps.fuzzy_graph import fuzzy_graph
+from ..population.count_groups import count_groups
+from ..relatives.expect_kinship import expected_kinship
+from ..relatives.screen import Screen
+from ..relatives.screen_pairs import screen_pairs
 
 if TYPE_CHECKING:
-    from ..engine.gpu.backend import GpuBackend
+    from ..engine.backend_gpu import GpuBackend
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +42,7 @@ NUMBERS = ("int32", "int64", "float32", "float64")
 SAMPLES, SITES, COUNTED = 300, 700, (300, 1 << 16)
 #: Vectors of products with genotypes: one to four tiles of eight.
 VECTORS = (8, 16, 24, 32)
-#: Costs (dense, pair, row, rows, move) by which all sites go one way (`gpu/rare_sites.py`).
+#: Costs (dense, pair, row, rows, move) by which all sites go one way (`engine/rare_sites_gpu.py`).
 WAYS = (None, (1, 1e-12, 1, 0, 0), (1, 1e9, 1e-12, 0, 0))
 
 
@@ -52,7 +58,7 @@ def draw_planes(rng: np.random.Generator, n: int, n_sites: int, masked: bool) ->
 
 def closures(backend: GpuBackend, number: str) -> None:
     """Geodesics: whole closures with pruning, on one device and in two parts; newcomers."""
-    from ..engine.gpu.spread import Spread
+    from ..engine.spread_gpu import Spread
 
     rng, n = np.random.default_rng(1), 2 * closure.PANEL + 1
     places = np.sort(rng.random((n, 1)), axis=0) + (np.arange(n)[:, None] * 8 // n) * 9.0
@@ -73,7 +79,7 @@ def closures(backend: GpuBackend, number: str) -> None:
 
 def products(backend: GpuBackend) -> None:
     """Distances and comparisons of cohorts: every way of rare sites, one and two blocks."""
-    from ..engine.gpu.rare_sites_plans import SiteCosts
+    from ..engine.rare_sites_plan import SiteCosts
 
     rng = np.random.default_rng(1)
     for costs in WAYS:
@@ -84,7 +90,7 @@ def products(backend: GpuBackend) -> None:
                 backend.bitgemm(a, None, terms)
                 backend.bitgemm(backend.keep_planes(a), b, terms)
             for other in (None, b):
-                backend.screen_pairs(a, other, Screen(0.05, 0.02, 1, 1, 0.02, 0.05), 1)
+                screen_pairs(backend, a, other, Screen(0.05, 0.02, 1, 1, 0.02, 0.05), 1)
 
 
 def correlations(backend: GpuBackend) -> None:
@@ -94,20 +100,19 @@ def correlations(backend: GpuBackend) -> None:
         planes = draw_planes(rng, SITES, SAMPLES, masked)
         for width in (300, 30):
             ends = np.minimum(rows + width, SITES)
-            backend.r2_pairs(planes, ends, 0.2, lambda *_: None)
+            r2_pairs(backend, planes, ends, 0.2, lambda *_: None)
 
 
 def neighbors(backend: GpuBackend) -> None:
-    """Large studies: nearest samples and points, close pairs."""
+    """Large studies: nearest samples and points."""
     rng = np.random.default_rng(1)
     backend.rare_sites = False
     for masked in (False, True):
         own, other = (draw_planes(rng, SAMPLES, SITES, masked) for _ in range(2))
         planes, measure = PlaneParts.of([own]), Measure(SQUARED, ROOT, SITES, 1, 1)
-        backend.nearest_samples(planes, measure, 5)
-        backend.nearest_between(own, other, measure, 5)
-        backend.close_pairs(planes, Closeness(0.05, 0.05, 1, SAMPLES**2))
-    backend.nearest_points(rng.normal(size=(SAMPLES, 4)), 5)
+        nearest_samples(backend, planes, measure, 5)
+        nearest_between(backend, own, other, measure, 5)
+    nearest_points(backend, rng.normal(size=(SAMPLES, 4)), 5)
 
 
 def components(backend: GpuBackend) -> None:
@@ -144,7 +149,7 @@ def components(backend: GpuBackend) -> None:
 def kinships(backend: GpuBackend) -> None:
     """PC-Relate."""
     rng, n = np.random.default_rng(1), 70
-    pairs = backend.expected_kinship(np.ones((n, 1)), 64)
+    pairs = expected_kinship(backend, np.ones((n, 1)), 64)
     genotypes = rng.integers(0, 3, (64, n)).astype(np.int8)
     pairs.add(0, genotypes, rng.uniform(0.2, 0.8, (64, 1)))
     pairs.divide()
@@ -172,8 +177,14 @@ def counts(backend: GpuBackend) -> None:
     for n in COUNTED:
         for masked in (False, True):
             words = draw_planes(rng, n, 60, masked).words
-            backend.count_groups(
-                words, used, values, 60, lambda first, part, sums: np.arange(len(part)) % 2, 2
+            count_groups(
+                backend,
+                words,
+                used,
+                values,
+                60,
+                lambda first, part, sums: np.arange(len(part)) % 2,
+                2,
             )
 
 
@@ -189,8 +200,8 @@ def rehearsals() -> dict[str, Callable[[GpuBackend], None]]:
 
 def _timed(index: int, name: str) -> float:
     """Rehearse one kind of work, or compile one variant, on a device; CPU seconds that it took."""
-    from ..engine.gpu.backend import GpuBackend
-    from ..engine.gpu.usual import compile_variant
+    from ..engine.backend_gpu import GpuBackend
+    from ..engine.usual_gpu import compile_variant
 
     start = time.process_time()
     backend, works = GpuBackend.unmeasured(index), rehearsals()
@@ -219,7 +230,7 @@ def rehearse_all(index: int, variants: list[str], processes: int | None = None) 
         Name of the work -> CPU seconds that it took. What failed is logged and left out: jobs then
         compile what they need.
     """
-    from ..engine.cpu.precompile import timed_in_process
+    from .precompile_cpu import timed_in_process
 
     def timed(name: str) -> float | None:
         try:

@@ -12,7 +12,7 @@ import shutil
 import time
 from pathlib import Path
 
-from ..io.errors import UserError
+from ..core.errors import UserError
 from .one_job import Expect, job_names, run_where_told
 from .run import option_of, run_study
 from .slurm import active_jobs, call_slurm

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..io.errors import UserError
-from ..io.log import INTERRUPTED
-from ..io.places import HOME, PROFILES, SNAKEFILE
+from ..core.errors import UserError
+from ..core.log import INTERRUPTED
+from ..core.places import HOME, PROFILES, SNAKEFILE
 from .closing import REPORT
 from .trust import settle_environment
 

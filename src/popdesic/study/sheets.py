@@ -22,10 +22,10 @@ from ..cohort.phenotype import known_numbers, recode_phenotype
 from ..cohort.samples import SEX_CODES, YES, departed_cohorts, split_excluded
 from ..cohort.sheet_text import read_sheet
 from ..cohort.sources import expand_sources, file_key, read_names, source_files
+from ..core.errors import UserError, shorten, suggestion
+from ..core.files import digest
+from ..core.schemas import load_schema
 from ..geography.coordinates import check_coordinates
-from ..io.errors import UserError, shorten, suggestion
-from ..io.files import digest
-from ..io.schemas import load_schema
 
 #: JSON schema keywords allowed for a column; `_violating` implements only these.
 SCHEMA_KEYWORDS = {"type", "description", "minLength", "maxLength", "enum", "pattern"}

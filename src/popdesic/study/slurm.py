@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from ..io.errors import UserError
+from ..core.errors import UserError
 
 #: squeue of jobs that have not ended: their numbers.
 QUEUE = ("squeue", "--noheader", "--states=PD,R,S,CF,CG,ST,RQ,RH,SO", "--format=%i")

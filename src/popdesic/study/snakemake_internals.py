@@ -20,9 +20,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..io.errors import UserError
-from ..io.files import checksum_of, kept_checksum
-from ..io.places import SNAKEFILE
+from ..core.errors import UserError
+from ..core.files import checksum_of, kept_checksum
+from ..core.places import SNAKEFILE
 
 #: Snakemake splits the names of records at the longest file name that file systems allow.
 NAME_MAX = 255

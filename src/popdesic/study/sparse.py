@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 
-from ..io.errors import UserError
+from ..core.errors import UserError
 
 #: Samples up to which a study has matrices of all pairs, with `distance.dense_limit: auto`: at
 #: 30 000 an int64 matrix takes 7 GB, and the closure 50 GB.

@@ -11,9 +11,9 @@ import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ..core.errors import UserError
+from ..core.files import RESULT_FOLDERS, checksum_path, record_path, result_files
 from ..distance.rows import ROW
-from ..io.errors import UserError
-from ..io.files import RESULT_FOLDERS, checksum_path, record_path, result_files
 from .records import read_kept_record
 from .snakemake_internals import METADATA, Job, planned_jobs, read_record, snakemake_path
 

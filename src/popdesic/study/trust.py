@@ -17,7 +17,7 @@ from collections.abc import MutableMapping
 from functools import cache
 from pathlib import Path
 
-from ..io.errors import UserError
+from ..core.errors import UserError
 
 #: Python neither imports from the current folder nor from that of a script.
 SAFE_PATH = "PYTHONSAFEPATH"

@@ -26,14 +26,15 @@ from ..cohort.impute import check_files
 from ..cohort.parents import remark_on_absent
 from ..cohort.sheet_text import unrecognised_columns
 from ..cohort.sources import expand_sources, source_files
+from ..core.errors import UserError, shorten
+from ..core.files import is_file, path_exists, resized_results
+from ..core.text import FIRST_BYTES, opened, read_text
 from ..engine.needs import closing_devices
 from ..engine.scan_device import require_gpus, scan_remarks
 from ..epistasis.options import check_epistasis
 from ..geography.coordinates import has_places, remark_on_origin
 from ..io.bgzf import find_compression
 from ..io.call_filters import ANY, PASSED, CallFilters
-from ..io.errors import UserError, shorten
-from ..io.files import is_file, path_exists, resized_results
 from ..io.formats import (
     header_contigs,
     is_zarr,
@@ -42,7 +43,6 @@ from ..io.formats import (
     remarks_on,
     require_readable,
 )
-from ..io.text import FIRST_BYTES, opened, read_text
 from ..population.options import check_population
 from .builds import check_builds, contigs_of
 from .configuration import CONFIG_PATH, load_config

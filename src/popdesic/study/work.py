@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..io.tables import read_table, write_table
+from ..core.tables import read_table, write_table
 from .snakemake_internals import read_record
 
 COLUMNS = ["rule", "jobs_run", "jobs_reused", "seconds"]

@@ -295,7 +295,7 @@ def test_ld_equals_the_oracle(n_samples, missing):
 def test_ld_does_not_depend_on_the_block_size(monkeypatch):
     genotypes = draw(40, 50)
     expected = popdesic.ld_r2(genotypes, device="cpu")
-    monkeypatch.setattr("popdesic.compare.ld.BLOCK_SITES", 16)
+    monkeypatch.setattr("popdesic.relatives.ld.BLOCK_SITES", 16)
     np.testing.assert_array_equal(popdesic.ld_r2(genotypes, device="cpu"), expected)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from popdesic.cohort.callable import EVERYONE, Callable, read_bed
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 
 CONTIGS = np.array(["1", "2", "X"])
 

@@ -10,7 +10,7 @@ from popdesic.cohort.contigs import (
     plain_name,
     read_assembly_report,
 )
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 
 HUMAN_REACH = {str(k): assemblies()["hg38"][str(k)] - 10_000 for k in range(1, 23)}
 

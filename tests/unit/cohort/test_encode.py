@@ -15,8 +15,8 @@ from popdesic.cohort.encode import encode_cohort, write_planes
 from popdesic.cohort.impute import fill_words
 from popdesic.cohort.match import match_sites
 from popdesic.cohort.planes import load_planes
+from popdesic.core.errors import UserError
 from popdesic.io.bed import open_bed, read_bim, read_fam
-from popdesic.io.errors import UserError
 from popdesic.io.genotypes import SWAPPED, unpack_bed
 
 COMPLEMENT = {"A": "T", "T": "A", "C": "G", "G": "C"}

@@ -11,11 +11,11 @@ from study import Cohort, write_raw
 
 from popdesic.cohort.encode import CHUNK_SITES
 from popdesic.cohort.fill_calls import fill_calls, fill_rows
+from popdesic.core.errors import UserError
+from popdesic.core.files import read_json
+from popdesic.core.tables import write_npy
 from popdesic.io.bed import open_bed
-from popdesic.io.errors import UserError
-from popdesic.io.files import read_json
 from popdesic.io.genotypes import MISSING, pack_bed, unpack_bed
-from popdesic.io.tables import write_npy
 
 
 def draw(n_sites: int, n: int, missing: float, seed: int = 3):

@@ -6,8 +6,8 @@ from plink_files import write_plink
 
 from popdesic.cohort.contigs import haploid_policies
 from popdesic.cohort.first_records import first_records, remarks_on_records
+from popdesic.core.errors import UserError
 from popdesic.io.call_filters import CallFilters
-from popdesic.io.errors import UserError
 from popdesic.io.formats import header_contigs
 
 COLUMNS = "#CHROM POS ID REF ALT QUAL FILTER INFO FORMAT a b"

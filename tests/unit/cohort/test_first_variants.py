@@ -5,7 +5,7 @@ import pytest
 from study import Cohort, read_config, write_study
 
 from popdesic.cohort.first_records import first_records
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.study.sheets import said_of_absent
 from popdesic.study.validation import validate_study
 

@@ -6,7 +6,7 @@ from study import Cohort
 from test_merging import encoded, mask, only, panel_of, truth, variants
 
 from popdesic.cohort.absent import Absent
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 
 REFERENCE = Absent("reference")
 

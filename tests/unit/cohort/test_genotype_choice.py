@@ -13,7 +13,7 @@ from popdesic.cohort.genotype_choice import (
     haploid_contigs,
     imputed_cohorts,
 )
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.study.configuration import load_config
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import reference
 
+from popdesic.cohort.hardy_weinberg_cpu import hwe_exact
 from popdesic.cohort.hwe_groups import (
     FEW,
     LEAST_SAMPLES,
@@ -15,7 +16,6 @@ from popdesic.cohort.hwe_groups import (
     group_samples,
     judge_groups,
 )
-from popdesic.engine.host.hardy_weinberg import hwe_exact
 
 N_SITES = 600
 

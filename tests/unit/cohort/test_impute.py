@@ -17,8 +17,8 @@ from popdesic.cohort.impute import check_files, find_contig_file, plan_windows, 
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.planes import load_planes
 from popdesic.cohort.qc import summarize_cohort
-from popdesic.io.errors import UserError
-from popdesic.io.files import read_json
+from popdesic.core.errors import UserError
+from popdesic.core.files import read_json
 from popdesic.io.genotypes import MISSING, unpack_bed
 
 needs_beagle = pytest.mark.skipif(

@@ -13,11 +13,11 @@ from hypothesis.extra import numpy as hnp
 from reference import parse_vcf_text
 
 from popdesic.cohort.ingest import ingest_cohort
+from popdesic.core.errors import UserError
+from popdesic.core.files import atomic_path, beside, read_json, write_json
 from popdesic.io.batches import DecodeCounts
 from popdesic.io.bed import iterate_bim, open_bed, read_bim, read_fam, write_fam
 from popdesic.io.call_filters import CallFilters
-from popdesic.io.errors import UserError
-from popdesic.io.files import atomic_path, beside, read_json, write_json
 from popdesic.io.formats import PLINK, VCF, find_format, read_sample_names, require_readable
 from popdesic.io.genotypes import (
     BED_MAGIC,

@@ -18,9 +18,9 @@ from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.planes import load_planes
 from popdesic.cohort.qc import summarize_cohort
+from popdesic.core.errors import UserError
+from popdesic.core.files import beside
 from popdesic.io.bed import open_bed
-from popdesic.io.errors import UserError
-from popdesic.io.files import beside
 from popdesic.io.genotypes import unpack_bed
 
 OPEN = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}

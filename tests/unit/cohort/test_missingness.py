@@ -24,8 +24,8 @@ from popdesic.cohort.missingness import (
 )
 from popdesic.cohort.phenotype import case_control
 from popdesic.cohort.qc import summarize_cohort
-from popdesic.io.files import read_json
-from popdesic.io.tables import read_table
+from popdesic.core.files import read_json
+from popdesic.core.tables import read_table
 from popdesic.report.findings import missing_calls
 from popdesic.report.words import number
 

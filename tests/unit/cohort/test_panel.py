@@ -15,8 +15,8 @@ from popdesic.cohort.match import match_sites
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.panel_steps import steps_of
 from popdesic.cohort.qc import summarize_cohort
+from popdesic.core.errors import UserError
 from popdesic.io.bed import read_bim
-from popdesic.io.errors import UserError
 from popdesic.io.sites import contig_order, is_ambiguous
 
 #: Filters that remove nothing.

@@ -11,12 +11,12 @@ from study import Cohort, make_sites, write_raw
 
 from popdesic.cohort.phenotype import known_numbers, recode_phenotype
 from popdesic.cohort.samples import describe_samples, read_samples, samples_in_order
+from popdesic.core.errors import UserError
+from popdesic.core.tables import read_table
 from popdesic.epistasis.phenotype import phenotype_classes
 from popdesic.epistasis.reorder import build_onehot
 from popdesic.export.panel import export_plink
 from popdesic.io.bed import read_fam
-from popdesic.io.errors import UserError
-from popdesic.io.tables import read_table
 
 
 def table(*phenotypes: str) -> pd.DataFrame:

@@ -12,10 +12,10 @@ from study import make_cohorts, write_raw
 
 from popdesic.cohort import qc
 from popdesic.cohort.call_rates import BY_CHANCE
+from popdesic.cohort.genotypes_cpu import add_by_sample, count_by_group
+from popdesic.cohort.hardy_weinberg_cpu import hwe_exact
 from popdesic.cohort.qc import summarize_cohort
-from popdesic.engine.host.genotypes import add_by_sample, count_by_group
-from popdesic.engine.host.hardy_weinberg import hwe_exact
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.io.sites import chunks
 
 

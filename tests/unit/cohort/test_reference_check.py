@@ -16,9 +16,9 @@ from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.cohort.reference_check import COUNTS
+from popdesic.core.errors import UserError
+from popdesic.core.files import read_json
 from popdesic.io.bed import open_bed, read_bim
-from popdesic.io.errors import UserError
-from popdesic.io.files import read_json
 from popdesic.io.genotypes import unpack_bed
 
 PAIRS = {"A": "T", "C": "G", "G": "C", "T": "A", "0": "0"}

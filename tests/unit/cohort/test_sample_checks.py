@@ -16,7 +16,7 @@ from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.par import pseudoautosomal
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.cohort.sample_checks import FILTERS, Checks, mendel_errors
-from popdesic.io.tables import read_table
+from popdesic.core.tables import read_table
 
 
 def could_be_born(child: int, father: int, mother: int) -> bool:

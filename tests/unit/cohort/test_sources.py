@@ -12,7 +12,7 @@ from study import Cohort, make_cohorts, read_config, write_raw, write_sheets, wr
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.sources import expand_sources, natural_order, nearby, source_key
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.study.forecast import read_sizes
 from popdesic.study.sheets import cohort_files, cohort_sources, load_study
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from popdesic.cohort.summary import summarize_filters
-from popdesic.io.files import write_json
-from popdesic.io.tables import read_table, write_table
+from popdesic.core.files import write_json
+from popdesic.core.tables import read_table, write_table
 from popdesic.report.words import COUNTS
 
 

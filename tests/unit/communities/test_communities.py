@@ -18,10 +18,10 @@ from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_graph, density_clusters
 from popdesic.communities.partition import find_communities, join_communities
 from popdesic.communities.study_splits import number_by_size, split_study, write_splits
+from popdesic.core.files import write_json
+from popdesic.core.tables import read_table, write_npy, write_npz
 from popdesic.distance.neighbor_joining import neighbor_joining, read_newick
-from popdesic.embedding.knn import nearest_neighbors
-from popdesic.io.files import write_json
-from popdesic.io.tables import read_table, write_npy, write_npz
+from popdesic.maps.knn import nearest_neighbors
 from popdesic.report.figures.communities import draw_communities, lay_out
 from popdesic.report.sections.communities import community_section, describe
 
@@ -56,7 +56,7 @@ def fit_model(graph, out, *, python=SYSTEM_PYTHON):
 
 @pytest.mark.parametrize(("n", "k"), [(1, 3), (2, 1), (17, 5), (40, 60)])
 def test_neighbors_equal_a_slow_sort(rng, n, k, monkeypatch):
-    monkeypatch.setattr("popdesic.embedding.knn.BLOCK_NUMBERS", 3 * n)
+    monkeypatch.setattr("popdesic.maps.knn.BLOCK_NUMBERS", 3 * n)
     far = rng.integers(0, 6, (n, n)).astype(np.float32)  # many ties
     far = far + far.T
     near, distances = nearest_neighbors(far.__getitem__, n, k)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from landscapes.scores import hudson_f_st as slow_f_st
+from landscapes.splitting import split_trees
 from plink_files import write_plink
 
 from popdesic.communities import depth
@@ -15,7 +16,6 @@ from popdesic.communities.depth import (
     hudson_f_st,
     leaves_to_count,
     open_genotypes,
-    split_trees,
     with_depths,
 )
 from popdesic.communities.splits import (
@@ -26,7 +26,7 @@ from popdesic.communities.splits import (
     least_coarse_depth,
     split_samples,
 )
-from popdesic.io.tables import write_npz
+from popdesic.core.tables import write_npz
 
 
 def random_genotypes(rng, n_sites, n):

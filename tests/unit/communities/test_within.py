@@ -7,7 +7,7 @@ from landscapes import scene
 from landscapes.splitting import genotypes_of
 
 from popdesic.communities import within
-from popdesic.communities.within import own_components, structure_within
+from popdesic.communities.within import structure_within
 from popdesic.report.sections.communities import describe, shown_agreement
 
 
@@ -93,12 +93,14 @@ def test_relatives_make_no_structure():
     unrelated = np.arange(120) < 100
     for known, expected in ((unrelated, False), (np.ones(120, bool), True)):
         opened = genotypes_of(genotypes, drawn.chrom, drawn.pos, known)
-        assert (own_components(opened, np.arange(120)).shape[1] > 0) == expected
+        (one,) = structure_within(opened, np.ones(120, int), np.ones(120, int))
+        assert (one["significant"] > 0) == expected
 
 
 def test_sites_that_do_not_vary_are_no_structure():
     opened = genotypes_of(np.ones((50, 30), np.int8), np.repeat("1", 50), np.arange(50))
-    assert own_components(opened, np.arange(30)).shape == (30, 0)
+    (one,) = structure_within(opened, np.ones(30, int), np.ones(30, int))
+    assert (one["significant"], one["structure"]) == (0, "one")
 
 
 def test_labels_that_agree_best_come_first():

@@ -9,6 +9,8 @@ import pytest
 import scipy.spatial.distance
 from reference import draw_genotypes, make_planes, pair_counts
 
+from popdesic.core.errors import UserError
+from popdesic.core.files import write_json
 from popdesic.distance.matrix import (
     export_distances,
     load_distances,
@@ -25,10 +27,8 @@ from popdesic.distance.tiles import (
     tile_outputs,
     within_panel,
 )
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.terms import Planes
-from popdesic.io.errors import UserError
-from popdesic.io.files import write_json
 
 N_SITES = 150
 METRICS = ("euclidean", "manhattan", "ibs", "normalized")

@@ -12,14 +12,14 @@ from neighbor_checks import METRICS
 from random_cohorts import make_planes
 from reference import nearest
 
+from popdesic.core.errors import UserError
+from popdesic.core.tables import read_table
 from popdesic.distance import landmarks
 from popdesic.distance.landmarks import read_landmarks, read_neighbors
 from popdesic.distance.matrix import load_distances
 from popdesic.distance.tiles import assemble_tiles, measure_tile
-from popdesic.embedding.knn import nearest_neighbors
 from popdesic.engine.select import cpu_backend
-from popdesic.io.errors import UserError
-from popdesic.io.tables import read_table
+from popdesic.maps.knn import nearest_neighbors
 
 BACKEND = cpu_backend(2)
 SIZES = {"ann": 260, "bea": 1, "cho": 350}

@@ -9,12 +9,13 @@ from reference import outside_of
 
 from popdesic.cohort.planes import load_planes
 from popdesic.distance import outside_parts
+from popdesic.distance.find_nearest import nearest_samples
 from popdesic.distance.matrix import rows_of_points
 from popdesic.distance.neighbors import measure_of
 from popdesic.distance.outside_parts import OutsideParts
-from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.engine.host.outside_points import nearest_outside
-from popdesic.engine.nearest import PlaneParts
+from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.engine.plane_parts import PlaneParts
+from popdesic.maps.outside_points_cpu import nearest_outside
 
 
 def shortest(which, part, found):
@@ -31,7 +32,7 @@ def shortest(which, part, found):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("threads", [1, 3])
 def test_points(seed, threads, monkeypatch):
-    monkeypatch.setattr("popdesic.engine.host.outside_points.POINTS_OF_TASK", 7)
+    monkeypatch.setattr("popdesic.maps.outside_points_cpu.POINTS_OF_TASK", 7)
     rng = np.random.default_rng(seed)
     n, parts = 150, 1 + seed
     points = rng.normal(size=(n, 1 + seed % 4)) + 3 * rng.integers(0, 3, (n, 1))
@@ -62,7 +63,7 @@ def test_planes(tmp_path, seed, metric, monkeypatch):
     n, measure = planes.n_samples, measure_of(metric, 200, 20)
     part = rng.integers(0, [2, 5, 71][seed % 3], n)
     which = np.flatnonzero(rng.random(n) < [1.0, 0.3][seed // 3])
-    every = backend.nearest_samples(planes, measure, n - 1)
+    every = nearest_samples(backend, planes, measure, n - 1)
     matrix = np.zeros((n, n))
     np.put_along_axis(matrix, every.index, every.distance, 1)
     best = np.full(part.max() + 1, np.inf)

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from popdesic.cohort.encode import write_planes
+from popdesic.core.errors import UserError
+from popdesic.core.files import write_json
 from popdesic.distance import rows as rows_module
 from popdesic.distance.fill_rows import read_ahead
 from popdesic.distance.measure_row import measure_row, sum_row
 from popdesic.distance.rows import Rows, content_key, other_of, read_tiles
 from popdesic.engine.needs import product_bytes
 from popdesic.engine.select import select_backend
-from popdesic.io.errors import UserError
-from popdesic.io.files import write_json
 from popdesic.io.genotypes import pack_bed
 
 FOUNDERS = ["b", "d"]

@@ -10,7 +10,8 @@ import pytest
 from operands import planes_of
 from reference import LETTERS, draw_genotypes, evaluate_terms, pair_counts
 
-from popdesic.engine.cpu.backend import CpuBackend, margin_coefficients
+from popdesic.core.errors import UserError
+from popdesic.engine.backend_cpu import CpuBackend, margin_coefficients
 from popdesic.engine.select import select_backend
 from popdesic.engine.terms import (
     KINSHIP,
@@ -23,7 +24,6 @@ from popdesic.engine.terms import (
     Product,
     Terms,
 )
-from popdesic.io.errors import UserError
 
 #: Sizes around a word (64), a vector (512), and a byte of a .bed row.
 SITES = (1, 15, 16, 17, 33, 63, 64, 65, 511, 512, 513)
@@ -263,8 +263,8 @@ binding.get_host_cpu_features = lambda: features
 import numpy as np
 import reference
 from popdesic.engine.terms import (SQUARED_IBS0, Planes, Product, Terms)
-from popdesic.engine.cpu import bitgemm as bitgemm_cpu
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine import bitgemm_cpu
+from popdesic.engine.backend_cpu import CpuBackend
 
 assert bitgemm_cpu.LEVELS > 0 and bitgemm_cpu.LANES < 8
 backend = CpuBackend(2)
@@ -317,7 +317,7 @@ def test_gpu_is_never_replaced_silently():
 @pytest.mark.parametrize("driver", [True, False])
 def test_without_cupy_auto_computes_on_the_cpu_and_says_why(tmp_path, monkeypatch, caplog, driver):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    monkeypatch.delitem(sys.modules, "popdesic.engine.gpu.backend", raising=False)
+    monkeypatch.delitem(sys.modules, "popdesic.engine.backend_gpu", raising=False)
     monkeypatch.setattr("popdesic.engine.select.DRIVER", tmp_path if driver else tmp_path / "none")
     with caplog.at_level("INFO"):
         assert select_backend("auto").name == "cpu"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from awkward_terms import TERMS
 
-from popdesic.engine.gpu import bitgemm_plans
+from popdesic.engine import bitgemm_plan
 from popdesic.engine.terms import SQUARED
 
 
@@ -13,14 +13,14 @@ from popdesic.engine.terms import SQUARED
 @pytest.mark.parametrize("name", TERMS)
 def test_plans_equal_their_terms(name, complete):
     """`check` compares plan and terms for every pair of genotypes."""
-    bitgemm_plans.plan_products(TERMS[name], complete).check()
-    xor = bitgemm_plans.plan_xor(TERMS[name], complete)
+    bitgemm_plan.plan_products(TERMS[name], complete).check()
+    xor = bitgemm_plan.plan_xor(TERMS[name], complete)
     assert (xor is None) == (name == "ld")
 
 
 def test_plans_need_the_fewest_products():
     products = {
-        (name, complete): bitgemm_plans.plan_products(TERMS[name], complete).n_products
+        (name, complete): bitgemm_plan.plan_products(TERMS[name], complete).n_products
         for name in TERMS
         for complete in (True, False)
     }
@@ -28,4 +28,4 @@ def test_plans_need_the_fewest_products():
     assert products["squared", False] == 5
     assert products["squared_ibs0", True] == 4
     assert products["squared_ibs0", False] == 5
-    assert bitgemm_plans.plan_products(SQUARED, True).site_limit == 2**29 - 1
+    assert bitgemm_plan.plan_products(SQUARED, True).site_limit == 2**29 - 1

@@ -7,15 +7,14 @@ import types
 from dataclasses import replace
 
 import pytest
+from cards import CARDS
 from launches import AMPERE, HOPPER, TURING
 from study import make_cohorts, read_config, write_study
 
-from popdesic.engine import scan_device, select
-from popdesic.engine.gpu import devices
-from popdesic.engine.gpu.cards import CARDS
-from popdesic.engine.gpu.devices import KERNELS, SCAN_BYTES, scan_kernels, supported_kernels
-from popdesic.engine.gpu.lease import TooFewGpusError
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
+from popdesic.engine import devices, scan_device, select
+from popdesic.engine.devices import KERNELS, SCAN_BYTES, scan_kernels, supported_kernels
+from popdesic.engine.lease import TooFewGpusError
 from popdesic.study.validation import validate_study
 
 #: An MI250 says 9.0; a device of 48 KB.
@@ -91,7 +90,7 @@ def machine(tmp_path, monkeypatch):
         module = types.ModuleType("compile")
         if device is not None:
             module.current_device = lambda: device
-        monkeypatch.setitem(sys.modules, "popdesic.engine.gpu.compile", module)
+        monkeypatch.setitem(sys.modules, "popdesic.engine.compile_gpu", module)
 
     return has
 
@@ -148,7 +147,7 @@ def pascal_backend(monkeypatch):
             return cls()
 
     module.GpuBackend = GpuBackend
-    monkeypatch.setitem(sys.modules, "popdesic.engine.gpu.backend", module)
+    monkeypatch.setitem(sys.modules, "popdesic.engine.backend_gpu", module)
     monkeypatch.setattr(select, "_leased", [])
 
 

@@ -5,8 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from popdesic.engine.genotype_products import site_blocks
-from popdesic.engine.gpu.genotype_plans import (
+from popdesic.engine.genotype_plan import (
     MOST_ITEMS,
     MOST_TILES,
     Room,
@@ -16,7 +15,8 @@ from popdesic.engine.gpu.genotype_plans import (
     tiles_of,
     words_before,
 )
-from popdesic.engine.gpu.layout import SUM_ROWS, SUM_STAGE
+from popdesic.engine.genotype_products import site_blocks
+from popdesic.engine.layout import SUM_ROWS, SUM_STAGE
 
 
 @pytest.mark.parametrize("n_rows", [1, 127, 128, 129, 4096, 1_000_000])

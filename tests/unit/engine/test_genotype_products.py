@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from popdesic.engine import genotype_products
-from popdesic.engine.cpu import genotype_products as cpu_products
-from popdesic.engine.cpu.genotype_products import CpuProducts
+from popdesic.engine import flipped_sums_cpu, genotype_products, genotype_sums_cpu
+from popdesic.engine import genotype_products_cpu as cpu_products
 from popdesic.engine.genotype_products import Calls, Flips, GenotypeProducts, site_blocks
-from popdesic.engine.host import flipped_sums, genotype_sums
-from popdesic.engine.host.sample_sums import sample_sums
+from popdesic.engine.genotype_products_cpu import CpuProducts
+from popdesic.engine.sample_sums import sample_sums
 from popdesic.io.genotypes import pack_bed, unpack_bed
 
 
@@ -212,7 +211,7 @@ def test_lists_of_missing_people_give_the_sums_of_a_search(monkeypatch):
         found = CpuProducts(calls).normal(vectors, factors)
         with monkeypatch.context() as plain:
             plain.setattr(
-                flipped_sums, "list_missing", lambda words, starts, items: starts.fill(1 << 40)
+                flipped_sums_cpu, "list_missing", lambda words, starts, items: starts.fill(1 << 40)
             )
             assert CpuProducts(calls).normal(vectors, factors).tobytes() == found.tobytes()
-    assert flipped_sums.COLUMNS == genotype_sums.COLUMNS
+    assert flipped_sums_cpu.COLUMNS == genotype_sums_cpu.COLUMNS

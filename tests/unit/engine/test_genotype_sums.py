@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from popdesic.engine.host.genotype_sums import (
+from popdesic.engine.genotype_sums_cpu import (
     VALUE_BITS,
     by_person,
     by_site,

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from popdesic.engine.gpu import sources
-from popdesic.io.errors import UserError
-from popdesic.io.places import KERNEL_FOLDER
+from popdesic.core.errors import UserError
+from popdesic.core.places import KERNEL_FOLDER
+from popdesic.engine import sources
 
 NAMES = sorted(
     str(path.relative_to(KERNEL_FOLDER).with_suffix("")) for path in KERNEL_FOLDER.rglob("*.cu")

@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 from launches import HOPPER, scan_shape
 
-from popdesic.engine.base import INFINITY_INT32, INFINITY_INT64
-from popdesic.engine.gpu import epistasis_plans, layout, tune_plans, variants
-from popdesic.engine.gpu.bitgemm_plans import Pass
-from popdesic.engine.gpu.layout import DEFINES
+from popdesic.core.places import KERNEL_FOLDER
+from popdesic.engine import layout, tune_plan, variants
+from popdesic.engine.backend import INFINITY_INT32, INFINITY_INT64
+from popdesic.engine.bitgemm_plan import Pass
+from popdesic.engine.layout import DEFINES
 from popdesic.engine.terms import PLANE_LETTERS
-from popdesic.io.places import KERNEL_FOLDER
+from popdesic.epistasis import scan_plan
 
 KERNELS = sorted([*KERNEL_FOLDER.rglob("*.cu"), *KERNEL_FOLDER.rglob("*.cuh")])
-PYTHON = Path(layout.__file__).parent
+PACKAGE = Path(layout.__file__).parents[1]
 
 
 def name_of(path: Path) -> str:
@@ -27,10 +28,10 @@ def name_of(path: Path) -> str:
 
 def launch_defines() -> set[str]:
     """Names that launches define in addition to the common ones."""
-    names = set(epistasis_plans.scan_defines(wide=0, states=2))
-    for core in epistasis_plans.CORES.values():
+    names = set(scan_plan.scan_defines(wide=0, states=2))
+    for core in scan_plan.CORES.values():
         names |= set(scan_shape(core, order=3, states=2).defines)
-    for variant in tune_plans.candidates(HOPPER):
+    for variant in tune_plan.candidates(HOPPER):
         names |= {name for name, _ in variants.defines_of(variant, Pass((), (1, 1, 1)), True)}
     return names
 
@@ -41,7 +42,9 @@ DEFINED = launch_defines().union(*DEFINES.values())
 def constants_of_python() -> set[str]:
     """Upper-case names assigned in the modules that launch kernels."""
     names = set()
-    for path in PYTHON.glob("*.py"):
+    launching = [*PACKAGE.rglob("*_gpu.py"), *PACKAGE.rglob("*_plan.py")]
+    shared = [PACKAGE / f"engine/{name}.py" for name in ("layout", "variants", "devices")]
+    for path in (*launching, *shared):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
@@ -134,10 +137,10 @@ def test_codes_follow_their_tables():
     ("states", "joint", "parts"), [(2, 1, 2), (3, 1, 3), (2, 2, 8), (3, 2, 10)]
 )
 def test_segment_counts_equal_those_of_the_depths(states, joint, parts):
-    assert epistasis_plans.segments_of(states, joint) == 2 * parts
+    assert scan_plan.segments_of(states, joint) == 2 * parts
     if joint == 2:
         sizes, both = np.ones((4, 2, states), int), np.zeros((3, 2, 2, 2), int)
-        depths = epistasis_plans.joint_depths(sizes, both)
+        depths = scan_plan.joint_depths(sizes, both)
         assert depths.shape[1] == 2 * parts
 
 

@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from popdesic.engine.gpu.lease import (
+from popdesic.core.errors import UserError
+from popdesic.core.places import SHARES_DEVICES
+from popdesic.engine.lease import (
     SHARES,
     TooFewGpusError,
     is_granted,
@@ -25,15 +27,13 @@ from popdesic.engine.gpu.lease import (
     lock_folder,
     shares_of,
 )
-from popdesic.io.errors import UserError
-from popdesic.io.places import SHARES_DEVICES
 
 #: Seconds until a process counts as hanging.
 PATIENCE = 300
 HOLD = """
 import sys, time
 from pathlib import Path
-from popdesic.engine.gpu.lease import lease_device
+from popdesic.engine.lease import lease_device
 print(lease_device(int(sys.argv[2]), folder=Path(sys.argv[1]), environment={}), flush=True)
 time.sleep(600)
 """
@@ -242,7 +242,7 @@ def test_a_waiting_job_that_dies_leaves_the_line(tmp_path, hold):
 
 def test_shares_add_up_to_no_more_than_the_device(tmp_path, monkeypatch):
     """Many processes that come and go: never more than SHARES are out at a time."""
-    import popdesic.engine.gpu.lease as lease
+    import popdesic.engine.lease as lease
 
     monkeypatch.setattr(lease, "POLL_SECONDS", 0.01)
     out, most = FORK.Value("i", 0), FORK.Value("i", 0)
@@ -490,7 +490,7 @@ def user_races(user: int, folder: Path, count: int, holders, collisions, rounds:
 
 
 def test_users_who_start_at_once_never_share_a_device(shared, monkeypatch):
-    import popdesic.engine.gpu.lease as lease
+    import popdesic.engine.lease as lease
 
     monkeypatch.setattr(lease, "POLL_SECONDS", 0.01)
     holders, collisions = FORK.Array("i", 2), FORK.Value("i", 0)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import reference
 
-from popdesic.engine.base import INFINITY_INT32, infinity
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend import INFINITY_INT32, infinity
+from popdesic.engine.backend_cpu import CpuBackend
 
 DTYPES = (np.int32, np.float32, np.float64)
 #: Sizes around register tiles (8 rows; 24, 48 columns), panels (depth 128), blocks (128 rows).

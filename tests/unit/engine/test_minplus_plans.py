@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cards import CARDS
 
-from popdesic.engine.gpu import minplus_plans
-from popdesic.engine.gpu.cards import CARDS
-from popdesic.engine.gpu.layout import BOUND_RUN, BOUND_TILE, NUMBERS
-from popdesic.engine.gpu.minplus_plans import SHAPES
+from popdesic.engine import minplus_plan
+from popdesic.engine.layout import BOUND_RUN, BOUND_TILE, NUMBERS
+from popdesic.engine.minplus_plan import SHAPES
 
 DTYPES = tuple(SHAPES)
 LARGE = 232448
@@ -17,12 +17,12 @@ LARGE = 232448
 @pytest.mark.parametrize("card", CARDS.values(), ids=lambda card: str(card.capability))
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_tiles_fit_a_card_and_divide_the_tiles_of_the_bounds(dtype, card):
-    shape = minplus_plans.shape_of(dtype, card.shared_bytes)
+    shape = minplus_plan.shape_of(dtype, card.shared_bytes)
     assert BOUND_TILE % shape.block == 0
     assert BOUND_RUN % shape.depth == 0
     assert shape.depth % 2 == 0  # two k in a step
     assert shape.itemsize == np.dtype(dtype).itemsize
-    assert shape.shared_bytes + minplus_plans.STATIC_BYTES <= card.shared_bytes
+    assert shape.shared_bytes + minplus_plan.STATIC_BYTES <= card.shared_bytes
     defines = dict(shape.defines)
     assert defines["NUMBER"] == NUMBERS[dtype]
     assert defines["SLOTS"] * defines["DEPTH"] * 2 * shape.block * shape.itemsize == (
@@ -33,24 +33,24 @@ def test_tiles_fit_a_card_and_divide_the_tiles_of_the_bounds(dtype, card):
 def test_tiles_are_those_measured_where_they_fit():
     for dtype in DTYPES:
         side, depth, resident = SHAPES[dtype]
-        shape = minplus_plans.shape_of(dtype, LARGE)
+        shape = minplus_plan.shape_of(dtype, LARGE)
         assert (shape.side, shape.depth, shape.resident) == (side, depth, resident)
-        assert shape.slots == minplus_plans.SLOTS
+        assert shape.slots == minplus_plan.SLOTS
         assert shape.resident * shape.shared_bytes <= LARGE
     # less memory: as many thread blocks as share a multiprocessor fit
     for shared, depth in ((99 << 10, 16), (64 << 10, 8)):
-        shape = minplus_plans.shape_of("int32", shared)
-        assert (shape.depth, shape.slots) == (depth, minplus_plans.FEWER_SLOTS)
-        assert shape.resident * (shape.shared_bytes + minplus_plans.STATIC_BYTES) <= shared
+        shape = minplus_plan.shape_of("int32", shared)
+        assert (shape.depth, shape.slots) == (depth, minplus_plan.FEWER_SLOTS)
+        assert shape.resident * (shape.shared_bytes + minplus_plan.STATIC_BYTES) <= shared
 
 
 def test_every_number_type_has_its_own_code():
-    assert len({minplus_plans.shape_of(dtype, LARGE).number for dtype in DTYPES}) == len(DTYPES)
+    assert len({minplus_plan.shape_of(dtype, LARGE).number for dtype in DTYPES}) == len(DTYPES)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_thread_blocks_cover_the_result(dtype):
-    shape = minplus_plans.shape_of(dtype, LARGE)
+    shape = minplus_plan.shape_of(dtype, LARGE)
     rows, columns = 3 * BOUND_TILE, 5 * BOUND_TILE
     assert shape.blocks((rows, columns), False) * shape.block**2 == rows * columns
     n = rows // shape.block
@@ -61,7 +61,7 @@ def test_thread_blocks_cover_the_result(dtype):
 @pytest.mark.parametrize("free", [0, 10**6, 10**8, 10**10])
 @pytest.mark.parametrize("depth", [1, 512, 16384])
 def test_blocks_of_host_matrices_fit(depth, free):
-    side = minplus_plans.host_block(depth, 4, free)
+    side = minplus_plan.host_block(depth, 4, free)
     assert side % BOUND_TILE == 0
     if side > BOUND_TILE:
         assert 4 * (2 * side**2 + 4 * side * depth) <= free
@@ -69,7 +69,7 @@ def test_blocks_of_host_matrices_fit(depth, free):
 
 @pytest.mark.parametrize("n", [1, 127, 128, 129, 30_000])
 def test_memory_of_a_closure(n):
-    side = minplus_plans.padded(n)
+    side = minplus_plan.padded(n)
     assert side % BOUND_TILE == 0
     assert 0 <= side - n < BOUND_TILE
-    assert minplus_plans.closure_bytes(n, 512, np.int32) == 4 * side * (side + 3 * 512)
+    assert minplus_plan.closure_bytes(n, 512, np.int32) == 4 * side * (side + 3 * 512)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from awkward_terms import TERMS
 
-from popdesic.engine.gpu import bitgemm_plans, layout, rare_sites_plans
-from popdesic.engine.gpu.rare_sites_plans import (
+from popdesic.engine import bitgemm_plan, layout, rare_sites_plan
+from popdesic.engine.rare_sites_plan import (
     DENSE,
     HALF,
     PAIRS,
@@ -16,8 +16,8 @@ from popdesic.engine.gpu.rare_sites_plans import (
     SiteCosts,
     SiteTable,
 )
-from popdesic.engine.gpu.tune_plans import ShapeClass
 from popdesic.engine.terms import PRODUCT, SQUARED
+from popdesic.engine.tune_plan import ShapeClass
 
 COSTS = SiteCosts(dense=1e-4, pair=1e-3, row=1e-2, rows=1e-6, move=1e-9)
 
@@ -28,8 +28,8 @@ def test_tables_equal_the_terms(name, complete):
     """Carriers, margins and the half form give every output for every pair of genotypes."""
     terms = PRODUCT if name == "product" else TERMS[name]
     for plan in (
-        bitgemm_plans.plan_products(terms, complete),
-        bitgemm_plans.plan_xor(terms, complete),
+        bitgemm_plan.plan_products(terms, complete),
+        bitgemm_plan.plan_xor(terms, complete),
     ):
         if plan is None:
             continue
@@ -45,7 +45,7 @@ def test_tables_equal_the_terms(name, complete):
                 product = one * (x == 1) * (y == 1)
                 product += carried * ((x == 2) * (y >= 1) + (x >= 1) * (y == 2))
                 assert [product] == plan.slot_values(x, y)
-    assert SiteTable.of(bitgemm_plans.plan_products(SQUARED, True)).half == (-1, -2)
+    assert SiteTable.of(bitgemm_plan.plan_products(SQUARED, True)).half == (-1, -2)
 
 
 @pytest.fixture
@@ -92,23 +92,23 @@ def test_sorting_pays_where_most_sites_are_rare(side):
 
 
 def test_small_problems_are_not_sorted():
-    assert rare_sites_plans.pays(ShapeClass.of(4096, 4096, 1 << 20, True, True))
-    assert not rare_sites_plans.pays(ShapeClass.of(1000, 1000, 1 << 20, True, True))
-    assert not rare_sites_plans.pays(ShapeClass.of(4096, 4096, 1 << 12, True, True))
+    assert rare_sites_plan.pays(ShapeClass.of(4096, 4096, 1 << 20, True, True))
+    assert not rare_sites_plan.pays(ShapeClass.of(1000, 1000, 1 << 20, True, True))
+    assert not rare_sites_plan.pays(ShapeClass.of(4096, 4096, 1 << 12, True, True))
 
 
 @pytest.mark.parametrize("name", TERMS)
 def test_sums_fit_the_accumulators_on_every_path(name):
-    plan = bitgemm_plans.plan_products(TERMS[name], True)
-    limit = rare_sites_plans.site_limit(plan, SiteTable.of(plan))
+    plan = bitgemm_plan.plan_products(TERMS[name], True)
+    limit = rare_sites_plan.site_limit(plan, SiteTable.of(plan))
     assert 0 < limit <= plan.site_limit
     assert limit * np.abs(SiteTable.of(plan).pairs).max(initial=0) <= layout.INT32_MAX
 
 
 def test_the_half_path_needs_one_product():
-    plan = bitgemm_plans.plan_products(SQUARED, True)
+    plan = bitgemm_plan.plan_products(SQUARED, True)
     weight = SiteTable.of(plan).half[0]
-    half = rare_sites_plans.half_plan(plan, weight)
+    half = rare_sites_plan.half_plan(plan, weight)
     for x in range(3):
         for y in range(3):
             assert half.slot_values(x, y) == [weight * (x == 1) * (y == 1)]

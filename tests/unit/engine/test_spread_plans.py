@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from popdesic.engine.base import closure_panel
-from popdesic.engine.gpu.minplus_plans import padded
-from popdesic.engine.gpu.spread_plans import SpreadPlan
+from popdesic.engine.backend import closure_panel
+from popdesic.engine.minplus_plan import padded
 from popdesic.engine.needs import SPREAD_LEAST, closing_devices
+from popdesic.engine.spread_plan import SpreadPlan
 
 SIZES = [1, 2, 63, 64, 65, 128, 129, 257, 500, 1000, 4097, 5000]
 PLANS = [SpreadPlan.of(n, devices) for n, devices in itertools.product(SIZES, (1, 2, 3, 8))]

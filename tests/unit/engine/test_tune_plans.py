@@ -6,9 +6,9 @@ import pytest
 from awkward_terms import TERMS
 from launches import TURING
 
-from popdesic.engine.gpu import tune_plans
-from popdesic.engine.gpu.tune_plans import MOST_SAMPLES, MOST_STAGES, ShapeClass
+from popdesic.engine import tune_plan
 from popdesic.engine.terms import SQUARED
+from popdesic.engine.tune_plan import MOST_SAMPLES, MOST_STAGES, ShapeClass
 
 
 @pytest.mark.parametrize(
@@ -63,20 +63,20 @@ def test_problems_of_equal_cost_share_a_label():
 
 
 def test_the_xor_form_needs_popc_and_a_function_of_the_difference():
-    popc, *_ = tune_plans.candidates(TURING)
-    assert tune_plans.plan_for(popc, SQUARED, True).passes[0].xor == (0, 1, 4)
-    assert tune_plans.plan_for(popc, TERMS["ld"], True).passes[0].xor is None
+    popc, *_ = tune_plan.candidates(TURING)
+    assert tune_plan.plan_for(popc, SQUARED, True).passes[0].xor == (0, 1, 4)
+    assert tune_plan.plan_for(popc, TERMS["ld"], True).passes[0].xor is None
 
 
 def test_choices_are_cached_and_a_damaged_cache_is_no_error(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert tune_plans.read_cache() == {}
-    tune_plans.write_cache("device", "shape", {"variant": "popc"})
-    tune_plans.write_cache("device", "other", {"variant": "mma"})
-    assert tune_plans.read_cache()["device"]["shape"] == {"variant": "popc"}
-    assert tune_plans.read_cache()["device"]["other"] == {"variant": "mma"}
-    tune_plans.cache_file().write_text("{")
-    assert tune_plans.read_cache() == {}
+    assert tune_plan.read_cache() == {}
+    tune_plan.write_cache("device", "shape", {"variant": "popc"})
+    tune_plan.write_cache("device", "other", {"variant": "mma"})
+    assert tune_plan.read_cache()["device"]["shape"] == {"variant": "popc"}
+    assert tune_plan.read_cache()["device"]["other"] == {"variant": "mma"}
+    tune_plan.cache_file().write_text("{")
+    assert tune_plan.read_cache() == {}
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    tune_plans.write_cache("device", "shape", {})
+    tune_plan.write_cache("device", "shape", {})

@@ -16,7 +16,10 @@ from readable import checked
 from scipy import stats
 from study import Cohort, make_sites, write_raw
 
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.core.errors import UserError
+from popdesic.core.files import read_json
+from popdesic.core.tables import read_table, write_table
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis.design import covariate_columns
 from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.interaction import interaction_test
@@ -38,6 +41,7 @@ from popdesic.epistasis.scan import (
     sites_of_hits,
     wtccc_shaped,
 )
+from popdesic.epistasis.scan_sites import scan_pairs
 from popdesic.epistasis.scores import lr_bits, score_tables, table_cost
 from popdesic.epistasis.screen import screen_pairs
 from popdesic.epistasis.significance import (
@@ -48,9 +52,6 @@ from popdesic.epistasis.significance import (
 from popdesic.epistasis.single_sites import scan_sites
 from popdesic.epistasis.structure import strata_warnings
 from popdesic.epistasis.zoom import zoom_on_leads
-from popdesic.io.errors import UserError
-from popdesic.io.files import read_json
-from popdesic.io.tables import read_table, write_table
 from popdesic.report.figures.epistasis import draw_epistasis, draw_qq, read_tables
 from popdesic.report.figures.sites_scan import draw_sites
 from popdesic.report.page import write_report
@@ -130,7 +131,7 @@ def test_scans_of_pairs_permit_the_partners_of_the_definition(tmp_path, missing,
     folder, _ = build(tmp_path, genotypes, case)
     data, sites, _ = load_scan(folder, "k2", min_distance_bp, 0.3)
     ordered = genotypes[sites["rank"]][:, np.argsort(case, kind="stable")]
-    found = {tuple(pair) for pair in BACKEND.scan_pairs(data, range(34), 1000).sites}
+    found = {tuple(pair) for pair in scan_pairs(BACKEND, data, range(34), 1000).sites}
     tables = np.stack(
         [hit_tables(ordered[list(pair)], 35) for pair in itertools.combinations(range(34), 2)]
     ).reshape(-1, 2, 9)

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from popdesic.engine.base import Hits
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis import evidence
 from popdesic.epistasis.evidence import Prior, candidates_of
 from popdesic.epistasis.interaction import interaction_test
@@ -21,6 +20,7 @@ from popdesic.epistasis.phantoms import CIS_BP, in_cis
 from popdesic.epistasis.priority import SHARE, correction_factors, strength_of
 from popdesic.epistasis.reorder import reorder_sites
 from popdesic.epistasis.scan import make_scan_data, scanner
+from popdesic.epistasis.scan_data import Hits
 from popdesic.epistasis.significance import hit_tables
 from popdesic.epistasis.single_sites import SiteTests
 

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from popdesic.engine.base import Hits
 from popdesic.epistasis.loci import correlations, describe_loci, list_hits
 from popdesic.epistasis.options import LOCUS_BP
 from popdesic.epistasis.reorder import reorder_sites
+from popdesic.epistasis.scan_data import Hits
 
 
 def places(genotypes, chrom, pos, n_controls=40):

@@ -10,6 +10,7 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 
+from popdesic.core.errors import UserError
 from popdesic.epistasis.design import (
     Axes,
     check_size,
@@ -19,7 +20,6 @@ from popdesic.epistasis.design import (
 )
 from popdesic.epistasis.null_model import fit_null, normal_scores, residual_levels
 from popdesic.epistasis.single_sites import SiteTests, genomic_control
-from popdesic.io.errors import UserError
 
 
 def refusal(call) -> str:

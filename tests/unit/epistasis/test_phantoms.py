@@ -10,11 +10,11 @@ from statsmodels.formula.api import ols
 from statsmodels.genmod.families import Binomial
 from statsmodels.genmod.generalized_linear_model import GLM
 
-from popdesic.engine.base import Hits
 from popdesic.epistasis import phantoms
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.phantoms import conditional_test, fit_logistic, in_cis, mark_cis
 from popdesic.epistasis.reorder import reorder_sites
+from popdesic.epistasis.scan_data import Hits
 from popdesic.epistasis.significance import hit_tables
 
 N = 3000

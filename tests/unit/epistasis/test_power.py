@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
+from popdesic.core.files import write_json
 from popdesic.epistasis import power
 from popdesic.epistasis.interaction import interaction_test
-from popdesic.io.files import write_json
 
 XOR = [0.25 + 0.25 * ((a > 0) != (b > 0)) for a in range(3) for b in range(3)]
 

@@ -8,9 +8,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from reference_epistasis import class_information
 from scipy import stats
 
-from popdesic.epistasis.interaction import class_information, interaction_statistics
+from popdesic.core.tables import write_table
+from popdesic.epistasis.interaction import interaction_statistics
 from popdesic.epistasis.power import cell_probabilities, draw_tables
 from popdesic.epistasis.priority import (
     SHARE,
@@ -19,7 +21,6 @@ from popdesic.epistasis.priority import (
     ranks_of_main_effects,
     read_strength,
 )
-from popdesic.io.tables import write_table
 
 
 @pytest.mark.parametrize("order", [2, 3])

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 from study import Cohort, make_sites, write_raw
 
+from popdesic.core.errors import UserError
+from popdesic.core.tables import read_table, write_table
 from popdesic.epistasis.halves import discovery_half, families
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.options import check_epistasis
 from popdesic.epistasis.replication import replicate_hits
 from popdesic.epistasis.significance import hit_tables
 from popdesic.io.bed import read_bim
-from popdesic.io.errors import UserError
-from popdesic.io.tables import read_table, write_table
 from popdesic.study.configuration import load_config
 
 

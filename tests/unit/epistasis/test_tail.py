@@ -11,14 +11,14 @@ from scipy.special import expit
 from statsmodels.genmod.families import Binomial
 from statsmodels.genmod.generalized_linear_model import GLM
 
-from popdesic.engine.host.grouped_tables import (
+from popdesic.epistasis.grouped_tables_cpu import (
     association_terms,
     half_statistics,
     indicators,
     interaction_terms,
 )
-from popdesic.engine.host.interaction import UNIT, interaction_costs
 from popdesic.epistasis.interaction import degrees_of_freedom
+from popdesic.epistasis.interaction_cpu import UNIT, interaction_costs
 from popdesic.epistasis.tail import DRAWS, chi_square_p, fit_null, tail_p
 
 BITS = 40

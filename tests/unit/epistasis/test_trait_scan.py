@@ -12,7 +12,9 @@ from interactions.numbers import draw_study, family_wise, scan_numbers
 from scipy import stats
 from study import Cohort, make_sites, write_raw
 
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.core.files import read_json
+from popdesic.core.tables import read_table
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis import evidence
 from popdesic.epistasis.design import Axes
 from popdesic.epistasis.fit_null import fit_null_model
@@ -29,8 +31,6 @@ from popdesic.epistasis.trait_scan import (
     scan_trait_unit,
     trait_tests,
 )
-from popdesic.io.files import read_json
-from popdesic.io.tables import read_table
 
 BACKEND = CpuBackend(2)
 LIMITS = {"min_distance_bp": 0, "max_r2": 1.0}

@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from popdesic.engine.scan_work import BESIDE, BLOCK, FIXED, device_kind, first_site_work
+from popdesic.core.errors import UserError
+from popdesic.core.tables import read_table, write_npy, write_npz, write_table
 from popdesic.engine.select import cpu_backend
 from popdesic.epistasis.permutations import merge_permutations, permute_unit
 from popdesic.epistasis.reorder import pack_states, reorder_sites
 from popdesic.epistasis.scan import merge_units, scan_unit
+from popdesic.epistasis.scan_work import BESIDE, BLOCK, FIXED, device_kind, first_site_work
 from popdesic.epistasis.units import (
     check_spans,
     count_stored,
@@ -22,8 +24,6 @@ from popdesic.epistasis.units import (
     unit_range,
     unit_spans,
 )
-from popdesic.io.errors import UserError
-from popdesic.io.tables import read_table, write_npy, write_npz, write_table
 
 BACKEND = cpu_backend(1)
 SCAN = {"score": "k2", "min_distance_bp": 0, "max_r2": 1.0}

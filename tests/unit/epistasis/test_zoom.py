@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from test_epistasis import CROSSING, build, random_genotypes
 
+from popdesic.core.tables import write_table
 from popdesic.epistasis.expected_power import cell_probabilities, interaction_power, power_curve
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.null_model import fit_null, residual_levels, write_null_model
@@ -14,7 +15,6 @@ from popdesic.epistasis.options import REACH
 from popdesic.epistasis.reorder import read_reordered
 from popdesic.epistasis.significance import hit_tables
 from popdesic.epistasis.zoom import squared_correlation, zoom_on_lead
-from popdesic.io.tables import write_table
 from popdesic.report.figures.epistasis_zoom import draw_power, draw_zoom, power_curves
 from popdesic.report.figures.style import save_figure, styled
 

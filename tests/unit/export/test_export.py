@@ -16,8 +16,10 @@ from study import Cohort, make_cohorts, write_raw
 
 from popdesic.cohort.encode import write_planes
 from popdesic.cohort.panel import load_panel
+from popdesic.core.errors import UserError
+from popdesic.core.files import write_json
 from popdesic.distance.neighbor_joining import neighbor_joining
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.export.matrices import (
     export_eigenvec,
     export_king,
@@ -30,8 +32,6 @@ from popdesic.export.panel import export_plink, export_vcf
 from popdesic.export.zarr import export_zarr
 from popdesic.io.batches import DecodeCounts
 from popdesic.io.bed import read_fam
-from popdesic.io.errors import UserError
-from popdesic.io.files import write_json
 from popdesic.io.genotypes import pack_bed
 from popdesic.io.plink import stream_plink
 from popdesic.io.vcf import stream_sites

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import pdist, squareform
 
 import popdesic
+from popdesic.core.errors import UserError
 from popdesic.engine.select import select_backend
 from popdesic.geodesic import measure
 from popdesic.geodesic.explain import explain_geodesics
@@ -17,7 +18,6 @@ from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.geodesic.graph import Graph, founder_radii, neighbor_edges
 from popdesic.geodesic.measure import close_weights, measure_geodesics
 from popdesic.geodesic.weights import fermat_weights
-from popdesic.io.errors import UserError
 
 KINDS = ("complete", "knn")
 

@@ -12,10 +12,10 @@ import reference
 
 from popdesic import __version__
 from popdesic.__main__ import main
-from popdesic.engine.base import infinity
-from popdesic.engine.host.trees import shortest_trees
+from popdesic.core.errors import UserError
+from popdesic.engine.backend import infinity
 from popdesic.geodesic.explain import explain_geodesics, rank_bridges, read_path
-from popdesic.io.errors import UserError
+from popdesic.geodesic.trees_cpu import shortest_trees
 
 GRAPH_TOOL_PYTHON = "/usr/bin/python3"
 BETWEENNESS = """

@@ -9,9 +9,9 @@ import reference
 from operands import wide
 from scipy.sparse.csgraph import floyd_warshall
 
-from popdesic.compare.kinship import SAME, relatives_but_one
-from popdesic.engine.base import BASE, INFINITY_INT32, infinity
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.core.errors import UserError
+from popdesic.engine.backend import BASE, INFINITY_INT32, infinity
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.geodesic import weights as weights_module
 from popdesic.geodesic.closure import close_paths, insert_paths, similar_order
 from popdesic.geodesic.graph import COMPLETE, Graph
@@ -19,7 +19,7 @@ from popdesic.geodesic.insertion import audit_rows
 from popdesic.geodesic.measure import close_weights, measure_geodesics
 from popdesic.geodesic.neighbors import neighbor_paths
 from popdesic.geodesic.weights import choose_number
-from popdesic.io.errors import UserError
+from popdesic.relatives.kinship import SAME, relatives_but_one
 
 DTYPES = ("int32", "int64", "float32", "float64")
 #: Sizes around the base case and the first levels of the recursion.

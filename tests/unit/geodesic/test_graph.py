@@ -6,10 +6,10 @@ from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
 from scipy.spatial.distance import pdist, squareform
 from sklearn.manifold import Isomap
 
-from popdesic.engine.base import infinity
-from popdesic.engine.host.block_paths import sparse_paths
+from popdesic.engine.backend import infinity
 from popdesic.engine.select import select_backend
 from popdesic.geodesic import measure
+from popdesic.geodesic.block_paths_cpu import sparse_paths
 from popdesic.geodesic.graph import COMPLETE, Graph, neighbor_edges, spanning_tree
 from popdesic.geodesic.measure import close_weights
 from popdesic.geodesic.weights import fermat_distances

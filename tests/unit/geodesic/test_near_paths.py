@@ -8,6 +8,8 @@ import pytest
 from reference import nearest, outside_of
 from scipy.spatial.distance import pdist, squareform
 
+from popdesic.core.errors import UserError
+from popdesic.core.files import read_json
 from popdesic.distance.founder_tree import neighbors_of_points
 from popdesic.distance.landmarks import LandmarkRows, Neighbors
 from popdesic.engine.select import select_backend
@@ -15,8 +17,6 @@ from popdesic.geodesic.graph import Graph, founder_radii
 from popdesic.geodesic.measure import close_weights
 from popdesic.geodesic.near_graph import build_near_graph, radii_of_lists
 from popdesic.geodesic.near_paths import SHORTER, measure_near_geodesics
-from popdesic.io.errors import UserError
-from popdesic.io.files import read_json
 
 
 def draw(seed: int, n: int = 90, whole: bool = False) -> np.ndarray:

@@ -9,12 +9,12 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 import popdesic
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.core.errors import UserError
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.geodesic import weights as weights_module
 from popdesic.geodesic.graph import COMPLETE, Graph
 from popdesic.geodesic.measure import close_weights
 from popdesic.geodesic.near_graph import NearGraph
-from popdesic.io.errors import UserError
 
 DTYPES = ("int32", "int64", "float32", "float64")
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from study import make_cohorts, read_config, write_study
 
+from popdesic.core.errors import UserError
 from popdesic.geography.coordinates import (
     PLANE,
     SPHERE,
@@ -16,7 +17,6 @@ from popdesic.geography.coordinates import (
     read_coordinates,
     remark_on_origin,
 )
-from popdesic.io.errors import UserError
 from popdesic.study.validation import validate_study
 
 

@@ -10,8 +10,8 @@ import pytest
 from landscapes import scene
 from readable import checked
 
+from popdesic.core.tables import read_table, write_table
 from popdesic.geography.measure import measure_geography
-from popdesic.io.tables import read_table, write_table
 from popdesic.report.figures.geography import draw_geography
 
 RELATIVES = ["sample_a", "sample_b", "kinship", "relation"]

@@ -10,15 +10,15 @@ from ibd_scores import call_people
 from scipy.sparse.csgraph import shortest_path
 
 import popdesic
+from popdesic.core.tables import write_table
 from popdesic.distance.matrix import APART, set_apart, shared_distances
-from popdesic.embedding.umap_maps import draw_matrix
 from popdesic.engine.select import cpu_backend
 from popdesic.geodesic.graph import SHARED, chosen_graph
 from popdesic.geodesic.measure import close_weights
 from popdesic.ibd.degrees import DegreeScale
 from popdesic.ibd.graph import build_graph
 from popdesic.ibd.segments import SegmentLimits
-from popdesic.io.tables import write_table
+from popdesic.maps.umap_maps import draw_matrix
 
 LEAST_CM, LENGTHS = 5.0, (130.0,) * 5
 

@@ -8,9 +8,9 @@ import pytest
 import reference_ibd_segments as reference
 from operands import planes_of
 
-from popdesic.engine.host import ibd_ratios, ibd_segments
 from popdesic.engine.select import cpu_backend
-from popdesic.ibd import model
+from popdesic.ibd import model, ratios_cpu, segments_cpu
+from popdesic.ibd.find_candidates import find_candidates
 from popdesic.ibd.segments import (
     LIKELY_SHARE,
     Genome,
@@ -77,7 +77,8 @@ def expected(genotypes, other, genome, af, limits):
     windows, rows = genome.windows, []
     scores = limits.drop, limits.min_lod, limits.min_lod, limits.trim, limits.split
     scale = [round(model.SCALE * x) for x in scores]
-    found = cpu_backend(1).candidates(
+    found = find_candidates(
+        cpu_backend(1),
         planes_of(genotypes),
         None if same else planes_of(other),
         windows,
@@ -217,8 +218,8 @@ def test_cut_ends_are_those_of_the_oracle(seed):
         ratios = table[np.arange(n_sites), 4 * seen[0] + seen[1]].tolist()
         first, last = np.sort(rng.integers(0, n_sites, 2)).tolist()
         trim = int(rng.integers(1, 60))
-        cut = ibd_ratios.trimmed(
-            *(words[0], words[1], ibd_ratios.by_bits(table), first, last, trim)
+        cut = ratios_cpu.trimmed(
+            *(words[0], words[1], ratios_cpu.by_bits(table), first, last, trim)
         )
         wanted = reference.trimmed(ratios, first, last, trim)
         if wanted[0] <= wanted[1]:
@@ -244,12 +245,12 @@ def test_parts_are_those_of_the_oracle(seed):
         seen = np.where(genotypes < 0, 3, genotypes)
         ratios = table[np.arange(n_sites), 4 * seen[0] + seen[1]].tolist()
         first, last = np.sort(rng.integers(0, n_sites, 2)).tolist()
-        split, given = int(rng.integers(20, 120)), (*words[:2], ibd_ratios.by_bits(table))
+        split, given = int(rng.integers(20, 120)), (*words[:2], ratios_cpu.by_bits(table))
         found, site = [], first
-        if ibd_ratios.measure(*given, first, last)[3] > -split:
+        if ratios_cpu.measure(*given, first, last)[3] > -split:
             found, site = [(first, last)], last + 1
         while site <= last:
-            begin, end, total, site = ibd_ratios.next_part(*given, site, last, split, site > first)
+            begin, end, total, site = ratios_cpu.next_part(*given, site, last, split, site > first)
             if begin <= end:
                 found.append((begin, end))
                 assert total == sum(ratios[begin : end + 1])
@@ -336,9 +337,9 @@ def test_chunks_that_are_leapt_over_hold_no_stretch(seed):
         planes[:, 2] = np.packbits(called, bitorder="little").view(np.uint64)
         first, last, least = int(rng.integers(90)), n_sites - 1 - int(rng.integers(90)), 70.0
         out = np.empty((200, 7), np.int64)
-        n = ibd_segments._both_alleles(
-            *(planes[0], planes[1], 0, ends, ibd_segments.running_sums(ends)),
-            *(ibd_segments.chunk_losses(ends), no_ratios, cm, np.array([drop, 0, 0]), least),
+        n = segments_cpu._both_alleles(
+            *(planes[0], planes[1], 0, ends, segments_cpu.running_sums(ends)),
+            *(segments_cpu.chunk_losses(ends), no_ratios, cm, np.array([drop, 0, 0]), least),
             *(first, last, out, 0),
         )
         scores = np.where(called, np.where(differ, ends[:, 1], ends[:, 0]), 0).tolist()

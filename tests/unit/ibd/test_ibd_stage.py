@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 import popdesic
+from popdesic.core.errors import UserError
+from popdesic.core.tables import write_table
 from popdesic.ibd.cohorts import COLUMNS, PAIRS, pair_sums, pairs_table
 from popdesic.ibd.degrees import DISTANT, DegreeScale
 from popdesic.ibd.formats import hap_ibd_rows, ibis_rows, whole_segments
 from popdesic.ibd.graph import build_graph
 from popdesic.ibd.windows import genetic_sites, require_density, sites_per_window, windows_of
-from popdesic.io.errors import UserError
-from popdesic.io.tables import write_table
 
 HUMAN = np.array([286, 269, 223, 215, 204, 192, 187, 168, 166, 181, 158] + [110] * 11, float)
 

@@ -11,13 +11,13 @@ import pytest
 from study import Cohort, encode_cohorts
 
 from popdesic.cohort.planes import load_planes
+from popdesic.core.errors import UserError
+from popdesic.core.tables import read_table
 from popdesic.engine.select import cpu_backend
 from popdesic.ibd import cohorts as ibd_cohorts
 from popdesic.ibd.cohorts import cut_parts, join_tiles, measure_row, read_segments, write_tile
 from popdesic.ibd.genome import load_genome, prepare_genome
 from popdesic.ibd.segments import SegmentLimits, candidates_between, parts_of, segments_between
-from popdesic.io.errors import UserError
-from popdesic.io.tables import read_table
 
 LIMITS = SegmentLimits(min_cm=4.0, min_ibd2_cm=1.0)
 N_SITES, PER_CM = 1200, 60

@@ -12,12 +12,12 @@ from bio2zarr import vcf as vcf2zarr
 from popdesic.cohort.callable import BLOCKS, DROPPED, load_beside
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.qc import summarize_cohort
+from popdesic.core.errors import UserError
+from popdesic.core.tables import read_table
 from popdesic.io.bed import open_bed, read_bim
 from popdesic.io.call_filters import CallFilters
-from popdesic.io.errors import UserError
 from popdesic.io.formats import require_readable
 from popdesic.io.genotypes import unpack_bed
-from popdesic.io.tables import read_table
 
 N_SAMPLES, N_SITES = 7, 200
 HEADER = """##fileformat=VCFv4.2

@@ -7,8 +7,8 @@ import pytest
 from study import make_cohorts, write_raw
 
 from popdesic.cohort.qc import summarize_cohort
+from popdesic.core.errors import UserError
 from popdesic.io.bed import lacking_samples, open_bed, open_cohort, read_fam
-from popdesic.io.errors import UserError
 
 
 @pytest.mark.parametrize("n_sites", [1, 15, 16, 17, 63, 64, 65])

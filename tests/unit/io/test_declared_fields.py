@@ -13,9 +13,9 @@ import zarr
 from bio2zarr import vcf as vcf2zarr
 
 from popdesic.cohort.ingest import ingest_cohort
+from popdesic.core.errors import UserError
 from popdesic.io.bed import open_bed
 from popdesic.io.call_filters import CallFilters
-from popdesic.io.errors import UserError
 from popdesic.io.formats import read_sample_names
 from popdesic.io.genotypes import unpack_bed
 

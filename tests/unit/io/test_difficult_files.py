@@ -15,8 +15,8 @@ import pytest
 from unit.io.test_vcf import HEADER, bgzf, vcf_text_of
 
 from popdesic.cohort.ingest import ingest_cohort
+from popdesic.core.errors import UserError
 from popdesic.io.bed import open_bed, read_bim
-from popdesic.io.errors import UserError
 from popdesic.io.genotypes import unpack_bed
 
 PLAIN = "1 10 rs1 A G GT 0/0 0/1"

@@ -13,9 +13,9 @@ from study import FAST, make_cohorts, write_sheets
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.sources import expand_sources, source_files, source_key
+from popdesic.core.errors import UserError
 from popdesic.io import pgen, pgen_tables
 from popdesic.io.batches import DecodeCounts
-from popdesic.io.errors import UserError
 from popdesic.io.formats import find_format, read_contig_lengths, read_sample_names
 from popdesic.io.genotypes import pack_bed
 from popdesic.io.pgen_header import DOSAGES, MULTIALLELIC, PHASED, read_pgen_header

@@ -13,9 +13,9 @@ from bio2zarr import vcf as vcf2zarr
 
 from popdesic.cohort.callable import BLOCKS, DROPPED, load_beside
 from popdesic.cohort.ingest import ingest_cohort
+from popdesic.core.errors import UserError
 from popdesic.io.bed import open_bed, read_bim
 from popdesic.io.call_filters import CallFilters
-from popdesic.io.errors import UserError
 from popdesic.io.genotypes import unpack_bed
 
 pytestmark = [

@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import parse_vcf_text
 
-from popdesic.io import vcf_text
+from popdesic.core.errors import UserError
+from popdesic.io import vcf_text_cpu
 from popdesic.io.batches import DecodeCounts, numbers
 from popdesic.io.bgzf import BGZF_END
-from popdesic.io.errors import UserError
 from popdesic.io.formats import read_sample_names
 from popdesic.io.vcf import stream_sites
 from popdesic.io.vcf_header import read_header
@@ -94,14 +94,14 @@ def test_counts_have_the_order_of_the_kernel():
         "NO_DEPTH LOW_DP HIGH_DP LOW_GQ UNBALANCED THINNED_SITES REFERENCE_BLOCK MADE_REFERENCE",
         "ODD_BLOCK_CALLS",
     ]
-    assert len(names) == vcf_text.N_COUNTS
+    assert len(names) == vcf_text_cpu.N_COUNTS
     for name, slot in zip(names, " ".join(slots).split(), strict=True):
         assert (
             slot.startswith(name.upper())
             or name.upper().startswith(slot)
             or slot == "THINNED_SITES"
         )
-        assert names.index(name) == getattr(vcf_text, slot)
+        assert names.index(name) == getattr(vcf_text_cpu, slot)
 
 
 MIXED = [

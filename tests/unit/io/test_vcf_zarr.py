@@ -14,7 +14,7 @@ from bio2zarr import vcf as vcf2zarr
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.sources import expand_sources, source_key
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.io.formats import find_format, read_contig_lengths, read_sample_names
 from popdesic.study.configuration import read_config
 from popdesic.study.init import init_study

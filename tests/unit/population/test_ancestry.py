@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from landscapes import scene
 
-from popdesic.io.files import read_json
+from popdesic.core.files import read_json
+from popdesic.core.tables import read_table, write_npz
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
-from popdesic.io.tables import read_table, write_npz
 from popdesic.population import ancestry, fastmixture
 from popdesic.population.ancestry import (
     best_fit,

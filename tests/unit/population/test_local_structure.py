@@ -11,9 +11,9 @@ import pytest
 from landscapes.inversions import GenomeScene, genome_with_inversion
 from reference_population import lostruct_distances, with_swapped_alleles
 
+from popdesic.core.tables import read_table, write_table
 from popdesic.io.bed import write_fam
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
-from popdesic.io.tables import read_table, write_table
 from popdesic.population.local_regions import LEVEL, find_regions
 from popdesic.population.local_structure import (
     AXES,

@@ -13,13 +13,13 @@ from people import encode_alone
 from study import Cohort, make_sites, write_raw
 
 from popdesic.cohort.panel import load_panel
-from popdesic.engine.cpu.backend import CpuBackend
-from popdesic.engine.host.plane_counts import count_by_sample, count_by_site
-from popdesic.io.errors import UserError
-from popdesic.io.tables import read_table
+from popdesic.core.errors import UserError
+from popdesic.core.tables import read_table
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.population.allele_counts import load_counts
 from popdesic.population.counts import count_cohort, expected_heterozygosity
 from popdesic.population.measure import measure_population
+from popdesic.population.plane_counts_cpu import count_by_sample, count_by_site
 from popdesic.population.runs import RunLimits
 
 OPTIONS = {
@@ -65,7 +65,7 @@ def count(folder: Path, cohort: Cohort, populations: list[str], **options):
 @pytest.mark.parametrize("missing", [0.0, 0.08])
 def test_counts_by_population_and_site(tmp_path, n_sites, missing, monkeypatch):
     # Parts of a few samples, so that populations lie in several of them.
-    monkeypatch.setattr("popdesic.engine.group_counts.PART_BYTES", 3 * 8 * 8 * 5)
+    monkeypatch.setattr("popdesic.population.group_counts.PART_BYTES", 3 * 8 * 8 * 5)
     rng = np.random.default_rng(n_sites)
     cohort = make_cohort(rng, n_sites, 21, missing)
     populations = [["A", "B", "NA", "C"][k % 4] for k in range(21)]

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.population.blocks import block_starts, in_mask, spans
 from popdesic.population.options import check_population, parse_block, x_on_panel
 from popdesic.study.configuration import load_config

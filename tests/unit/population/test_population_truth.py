@@ -6,13 +6,13 @@ import msprime
 import numpy as np
 import pytest
 
-from popdesic.engine.host.allele_sums import pair_sums
-from popdesic.engine.sum_names import PAIR_SUMS
+from popdesic.population.allele_sums_cpu import pair_sums
 from popdesic.population.blocks import block_starts
 from popdesic.population.differentiation import pair_table
 from popdesic.population.f_statistics import f3_screen, f4_tests, without_skewness
 from popdesic.population.jackknife import jackknife
 from popdesic.population.measure import FAMILY_WISE, f3_limit
+from popdesic.population.sum_names import PAIR_SUMS
 
 #: Mutations and recombinations a base pair and generation.
 RATE = 1e-8

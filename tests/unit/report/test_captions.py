@@ -9,7 +9,7 @@ import matplotlib as mpl
 import pytest
 
 import popdesic.report.figures as figures
-from popdesic.io.places import HOME, TEMPLATES
+from popdesic.core.places import HOME, TEMPLATES
 from popdesic.report.figures.epistasis_zoom import SHADES
 from popdesic.report.inline import read_caption
 from popdesic.report.registry import main_figures

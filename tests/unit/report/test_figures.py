@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from outcomes import ALPHAS, N_SITES, SPACES, make_results
 from readable import assert_readable
 
+from popdesic.distance import pair_summary_cpu
 from popdesic.distance.matrix import Distances
-from popdesic.engine.host import pair_summary
 from popdesic.report.figures import draw_figures, plan_figures
 from popdesic.report.figures.compare import draw_comparisons
 from popdesic.report.figures.labels import name_groups
@@ -403,10 +403,10 @@ def test_sums_of_pairs_are_not_compiled_anew_for_read_only_groups():
     group = np.array([0, 1, 1, 0])
     matrix = MatrixBlocks(np.arange(16.0).reshape(4, 4), 2)
     expected = summarize_pairs(matrix, np.arange(4), group, np.linspace(0, 16, 5))
-    compiled = len(pair_summary._add_rows.signatures)
+    compiled = len(pair_summary_cpu._add_rows.signatures)
     group.flags.writeable = False
     found = summarize_pairs(matrix, np.arange(4), group, np.linspace(0, 16, 5))
-    assert len(pair_summary._add_rows.signatures) == compiled
+    assert len(pair_summary_cpu._add_rows.signatures) == compiled
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
 

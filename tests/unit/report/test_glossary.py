@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from popdesic.io.places import GLOSSARY
+from popdesic.core.places import GLOSSARY
 from popdesic.report.glossary import plain, plural, read_terms
 
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from outcomes import configuration, make_results
 
-from popdesic.io.files import write_json
-from popdesic.io.tables import write_table
+from popdesic.core.files import write_json
+from popdesic.core.tables import write_table
 from popdesic.report.figures import draw_figures
 from popdesic.report.page import write_report
 from popdesic.report.sections.imputation import genotype_findings, imputation_section

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from outcomes import configuration, make_results
 
-from popdesic.compare.resolution import resolve
-from popdesic.io.files import write_json
+from popdesic.core.files import write_json
+from popdesic.relatives.resolution import resolve
 from popdesic.report.methods import REFERENCES, Methods, describe_methods
 from popdesic.report.sections.relatives import relatives_findings
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from outcomes import make_results
 
-from popdesic.io.places import HOME
+from popdesic.core.places import HOME
 from popdesic.report import multiqc
 from popdesic.report.multiqc import FILES, write_multiqc
 

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from outcomes import make_results
 
-from popdesic.compare.kinship import SAME
-from popdesic.compare.resolution import resolve
-from popdesic.io.files import write_json
-from popdesic.io.tables import read_table, write_table
+from popdesic.core.files import write_json
+from popdesic.core.tables import read_table, write_table
+from popdesic.relatives.kinship import SAME
+from popdesic.relatives.resolution import resolve
 from popdesic.report.findings import find_problems
 from popdesic.report.firstmap import choose_map, unstable_share
 from popdesic.report.outcome import closest_pairs, load_outcome

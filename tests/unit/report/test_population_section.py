@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from readable import checked
 
-from popdesic.io.files import write_json
-from popdesic.io.places import TEMPLATES
-from popdesic.io.tables import write_npz, write_table
+from popdesic.core.files import write_json
+from popdesic.core.places import TEMPLATES
+from popdesic.core.tables import write_npz, write_table
 from popdesic.population.measure import measure_population
 from popdesic.population.runs import class_names
 from popdesic.report.figures.ancestry import order_of_bars

@@ -17,9 +17,9 @@ from sentences import MOST_WORDS, of_report
 from popdesic.cohort.drift import expected_difference, measure_drift
 from popdesic.cohort.hwe_groups import FEW, MANY, UNLABELLED
 from popdesic.cohort.panel_steps import PanelStep
-from popdesic.io.files import write_json
-from popdesic.io.places import TEMPLATES
-from popdesic.io.tables import write_table
+from popdesic.core.files import write_json
+from popdesic.core.places import TEMPLATES
+from popdesic.core.tables import write_table
 from popdesic.report import inline
 from popdesic.report.figures import draw_figures
 from popdesic.report.findings import find_problems, hardy_weinberg

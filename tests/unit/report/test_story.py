@@ -13,10 +13,10 @@ from outcomes import configuration, make_results
 from sklearn.metrics import adjusted_rand_score
 
 from popdesic.communities.agreement import agreement
-from popdesic.compare.resolution import load_resolution, resolve
-from popdesic.io.files import write_json
-from popdesic.io.places import SCHEMAS
-from popdesic.io.tables import read_table, write_table
+from popdesic.core.files import write_json
+from popdesic.core.places import SCHEMAS
+from popdesic.core.tables import read_table, write_table
+from popdesic.relatives.resolution import load_resolution, resolve
 from popdesic.report.outcome import Outcome
 from popdesic.report.page import story_rows
 from popdesic.report.sections.epistasis import epistasis_section

@@ -11,9 +11,9 @@ from outcomes import make_results
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 import popdesic
+from popdesic.core.places import TEMPLATES
+from popdesic.core.tables import write_table
 from popdesic.epistasis.priority import SHARE, correction_factors
-from popdesic.io.places import TEMPLATES
-from popdesic.io.tables import write_table
 from popdesic.report.advice import advice_on
 from popdesic.report.figures import draw_figures
 from popdesic.report.findings import find_problems

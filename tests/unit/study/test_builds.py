@@ -5,7 +5,7 @@ import yaml
 from study import FAST, make_cohorts, write_study
 
 from popdesic.cohort.contigs import assemblies
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.study.configuration import read_config
 from popdesic.study.validation import require_writable, validate_study
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from popdesic.__main__ import main
-from popdesic.io.errors import UserError
-from popdesic.io.files import atomic_path, record_path
+from popdesic.core.errors import UserError
+from popdesic.core.files import atomic_path, record_path
 from popdesic.study.crate import CRATE, write_crate
 
 

@@ -6,7 +6,7 @@ import pytest
 from study import make_cohorts, read_config, write_study
 
 from popdesic.cohort.ingest import ingest_cohort
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.study.validation import validate_study
 
 HEAD = "##fileformat=VCFv4.2\n"

@@ -10,7 +10,7 @@ from running import finished, snakemake
 from study import make_cohorts, write_study
 
 from popdesic.__main__ import main
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.study.forecast import (
     ROW_RULES,
     Job,

@@ -10,8 +10,8 @@ from markupsafe import escape
 from study import make_cohorts, write_raw
 
 from popdesic.cohort.callable import BLOCKS, Callable, load_beside
+from popdesic.core.files import beside, checksum_of, kept_checksum, read_json, write_json
 from popdesic.io.bed import read_fam
-from popdesic.io.files import beside, checksum_of, kept_checksum, read_json, write_json
 from popdesic.study import forget
 from popdesic.study.forget import files_with, rewrite_without
 from popdesic.study.stale import delete_results, leftovers

@@ -145,7 +145,7 @@ def test_a_job_that_ends_at_once_is_measured(folder):
 def test_jobs_end_with_snakemake(folder, variables):
     (folder / "job.py").write_text(
         f"import os, sys, time\nsys.path.insert(0, {str(ROOT / 'src')!r})\n"
-        "from popdesic.io.log import logged\n"
+        "from popdesic.core.log import logged\n"
         "with logged('job.log'):\n    print('PID', os.getpid(), flush=True)\n    time.sleep(300)"
     )
     words = [sys.executable, "-m", "snakemake", "--cores", "1", "a"]

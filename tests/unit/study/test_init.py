@@ -11,7 +11,7 @@ import yaml
 from study import Cohort, make_cohorts, make_sites, write_raw, write_study
 
 from popdesic.__main__ import main
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.study.init import CONFIG, init_study
 from popdesic.study.init_people import phenotypes
 

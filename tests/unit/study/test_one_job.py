@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from popdesic.__main__ import parse
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
 from popdesic.study import one_job
 from popdesic.study.one_job import ask, job_name, minutes_of, read_profile, run_where_told, value_of
 from popdesic.study.resources import ONE_JOB_CORE_HOURS, ONE_JOB_PEOPLE, START_MB

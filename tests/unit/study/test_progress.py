@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from popdesic.io.places import HOME
+from popdesic.core.places import HOME
 from popdesic.study.progress import (
     Progress,
     ProgressLines,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from popdesic.io.places import HOME
+from popdesic.core.places import HOME
 
 FILES = sorted((HOME / "workflow/rules").glob("*.smk"))
 #: Maximum number of lines of a rule file.

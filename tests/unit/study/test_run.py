@@ -12,8 +12,8 @@ from running import planned
 from study import FAST, make_cohorts, write_study
 
 from popdesic.__main__ import main, make_parser, parse, snakemake_arguments
-from popdesic.io.errors import UserError
-from popdesic.io.places import HOME, SNAKEFILE
+from popdesic.core.errors import UserError
+from popdesic.core.places import HOME, SNAKEFILE
 from popdesic.study.run import find_profile, snakemake_command
 from popdesic.study.snakemake_internals import record_of, write_record
 

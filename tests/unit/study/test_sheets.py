@@ -15,8 +15,8 @@ from popdesic.cohort.samples import (
     populations,
     split_excluded,
 )
-from popdesic.io.errors import UserError
-from popdesic.io.schemas import load_schema
+from popdesic.core.errors import UserError
+from popdesic.core.schemas import load_schema
 from popdesic.study.configuration import load_config
 from popdesic.study.sheets import (
     cohort_absent,
@@ -98,6 +98,11 @@ def test_the_example_is_a_valid_study_with_the_defaults(pytestconfig):
         (
             {"distance": {"metrics": "ibs"}},
             "'distance.metrics' is not a configuration key; did you mean 'metric'?",
+        ),
+        (
+            {"epistasis": {"count_once": True}},
+            "epistasis.count_once is gone: each phenotype is scanned by itself, with the same "
+            "results; delete the key.",
         ),
         ({"qc": {"zzz": 1}}, "'qc.zzz' is not a configuration key; known are: min_sample_call"),
         ({"geodesic": {"alpha": [2, 0.5]}}, "geodesic.alpha[1] is 0.5, but must be a number of"),

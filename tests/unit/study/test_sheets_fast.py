@@ -8,8 +8,8 @@ import pytest
 
 from popdesic.cohort import sheet_text
 from popdesic.cohort.sheet_text import read_sheet
-from popdesic.io.errors import UserError
-from popdesic.io.files import digest
+from popdesic.core.errors import UserError
+from popdesic.core.files import digest
 from popdesic.study.sheets import Study
 
 PLAIN = "sample\tcohort\tplate\na1\tone\tp 1\na2\tone\t\na3\ttwo\tp 1\n"

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from popdesic.io.files import atomic_path, carrying_panel
-from popdesic.io.places import HOME
+from popdesic.core.files import atomic_path, carrying_panel
+from popdesic.core.places import HOME
 from popdesic.study import snakemake_internals as internals
 
 PACKAGE = HOME / "src" / "popdesic"
@@ -80,13 +80,13 @@ rule third:
 """
 #: Writes the first letter of the parameter; the second one stands for the panel.
 KEEP = """
-from popdesic.io.files import atomic_path, carrying_panel
+from popdesic.core.files import atomic_path, carrying_panel
 with carrying_panel(snakemake.params.sign[1]), atomic_path(snakemake.output[0]) as path:
     path.write_text(snakemake.params.sign[0])
 """
 COPY = """
 from pathlib import Path
-from popdesic.io.files import atomic_path
+from popdesic.core.files import atomic_path
 with atomic_path(snakemake.output[0]) as path:
     path.write_text(Path(snakemake.input[0]).read_text())
 """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from popdesic.engine.nearest import MOST_NEIGHBORS
-from popdesic.io.errors import UserError
+from popdesic.core.errors import UserError
+from popdesic.engine.constants import MOST_NEIGHBORS
 from popdesic.study.configuration import load_config
 from popdesic.study.forecast import Sizes, bytes_read, bytes_written, work_of
 from popdesic.study.snakemake_internals import Job

@@ -12,27 +12,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from one_map import umap_layout
 from study import FAST, make_cohorts, read_config, swap_alleles, write_sheets, write_study
 
 from popdesic.cohort.contigs import genome_of_cohorts
 from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
+from popdesic.cohort.long_range_ld import regions_of
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.cohort.samples import populations
+from popdesic.components.define_axes import define_axes
+from popdesic.components.pca import compute_pca
+from popdesic.core.errors import UserError
+from popdesic.core.tables import read_table
 from popdesic.distance.matrix import load_distances
 from popdesic.distance.tiles import assemble_tiles, measure_tile
-from popdesic.embedding.define_axes import define_axes
-from popdesic.embedding.long_range_ld import regions_of
-from popdesic.embedding.pca import compute_pca
-from popdesic.embedding.pcoa import compute_pcoa
-from popdesic.embedding.umap_layout import umap_layout
-from popdesic.engine.cpu.backend import CpuBackend
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.geodesic.graph import COMPLETE
 from popdesic.geodesic.measure import measure_geodesics
 from popdesic.io.bgzf import BGZF_END
-from popdesic.io.errors import UserError
-from popdesic.io.tables import read_table
+from popdesic.maps.pcoa import compute_pcoa
 from popdesic.study.sheets import load_study
 
 RESULTS = Path("results")

@@ -9,11 +9,11 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from ...cohort.panel import load_panel
+from ...components.axes import AXES
+from ...core.threads import run_forked
 from ...distance.landmarks import NearDistances
 from ...distance.matrix import Distances
-from ...embedding.axes import AXES
-from ...engine.threads import run_forked
-from ...report import registry
+from .. import registry
 from ..outcome import Outcome
 from ..words import describe_way
 from .loadings import draw_loadings

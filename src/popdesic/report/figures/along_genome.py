@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from ...io.files import read_json
-from ...io.tables import read_table
+from ...core.files import read_json
+from ...core.tables import read_table
 from .style import ACCENT, ALARM, INK, RASTER_POINTS, Entry, new_figure, shorten
 
 #: Colours of two neighbouring contigs.

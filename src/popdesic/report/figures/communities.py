@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from ...cohort.samples import UNKNOWN, describe_samples
 from ...communities.agreement import load_partition
+from ...core.threads import run_forked
 from ...distance.landmarks import read_landmarks
 from ...distance.neighbor_joining import read_newick
-from ...engine.threads import run_forked
 from ...io.sites import chunks
 from .structure import HISTOGRAM_BARS, limits_of, mark_groups, summarize_pairs
 from .style import HEIGHT, WIDTH, Colouring, draw_points, new_figure, save_figure, shorten, styled

@@ -9,9 +9,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from ...compare.kinship import SAME
-from ...compare.resolution import DUPLICATE, FIRST, SECOND, THIRD
-from ...io.tables import read_table
+from ...core.tables import read_table
+from ...relatives.kinship import SAME
+from ...relatives.resolution import DUPLICATE, FIRST, SECOND, THIRD
 from .style import ACCENT, ALARM, PALETTE, Entry, new_figure, plain_ticks, save_figure, styled
 
 #: Order and colour of the relations in the kinship figure.

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from ...core.files import read_json
+from ...core.tables import read_table
 from ...epistasis.options import NAMES
 from ...epistasis.p_values import p_of_hits
 from ...epistasis.reorder import read_reordered
 from ...epistasis.scan import sites_of_hits
 from ...epistasis.scores import scale_bits
-from ...io.files import read_json
-from ...io.tables import read_table
 from ..registry import epistasis_figures
 from ..words import number
 from .epistasis_zoom import draw_zoom

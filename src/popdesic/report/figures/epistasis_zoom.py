@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from ...core.tables import read_table
 from ...epistasis.expected_power import ALPHA, DRAWN, cell_probabilities, power_curve
 from ...epistasis.options import REACH
-from ...io.tables import read_table
 from ..registry import power_figures
 from ..words import number
 from .style import (

@@ -15,10 +15,10 @@ from matplotlib.patches import Circle, Wedge
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from ...cohort.samples import UNKNOWN, describe_samples
+from ...core.files import read_json
+from ...core.tables import read_table
 from ...geography.coordinates import PLANE, SPHERE
 from ...geography.places import EARTH_KM, find_places, project
-from ...io.files import read_json
-from ...io.tables import read_table
 from .communities import label_colouring
 from .style import (
     ACCENT,

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from ...core.tables import read_table
 from ...ibd.degrees import DEGREES
-from ...io.tables import read_table
 from .families import draw_families
 from .style import ALARM, OTHER_COLOUR, PALETTE, Entry, new_figure, plain_ticks, save_figure, styled
 

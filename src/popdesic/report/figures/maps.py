@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ...embedding.tables import FEWEST
+from ...components.tables import FEWEST
 from ..outcome import Outcome
 from ..words import describe_way, percent
 from .labels import name_groups

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from ...io.tables import read_table
+from ...core.tables import read_table
 from ...population.runs import CLASSES_MB, class_names
 from .along_genome import draw_local_structure, draw_tracks, empty_figure, numbers
 from .ancestry import draw_ancestry

@@ -100,7 +100,7 @@ def limits_of(probed: np.ndarray) -> tuple[float, float]:
 
 def summarize_pairs(distances, order, group, edges):
     """In one pass: cells of the heatmap, histograms of pairs within and between groups."""
-    from ...engine.host.pair_summary import add_rows  # imports numba
+    from ...distance.pair_summary_cpu import add_rows  # imports numba
 
     n = len(distances)
     cells = min(n, HEATMAP_CELLS)

@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogFormatter, MaxNLocator
 
 from ...cohort.samples import UNKNOWN
-from ...io.files import atomic_path
+from ...core.files import atomic_path
 from ..words import number
 
 #: Six colours of Okabe and Ito (2008), then six chosen one by one to be farthest (in CIELAB) from

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from ...cohort.samples import SEX_CODES, UNKNOWN
-from ...io.tables import read_table
+from ...core.tables import read_table
 from ..findings import Finding
 from ..outcome import Outcome
 from ..words import join, percent, plural

@@ -10,8 +10,8 @@ import pandas as pd
 from ...communities.cline import LEAST_SPREAD
 from ...communities.geodesics import HDBSCAN_SAMPLES
 from ...communities.splits import MAX_P, MIN_DIP, MIN_WIDTH
-from ...io.files import read_json
-from ...io.tables import read_table
+from ...core.files import read_json
+from ...core.tables import read_table
 from ..inline import describe_drawn
 from ..registry import community_figures
 from ..words import number

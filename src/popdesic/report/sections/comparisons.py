@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from ...compare.resolution import load_resolution
-from ...io.tables import read_table
+from ...core.tables import read_table
+from ...relatives.resolution import load_resolution
 from ..inline import describe_drawn
 from ..registry import comparison_figures
 from ..words import number, plural

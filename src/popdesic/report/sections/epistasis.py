@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...core.files import read_json
+from ...core.tables import read_table
 from ...epistasis.kin import kin_warnings, related_pairs
 from ...epistasis.options import LOCI_NAMES, NAMES
 from ...epistasis.p_values import p_of_hits
@@ -15,8 +17,6 @@ from ...epistasis.reorder import too_few_sites
 from ...epistasis.scores import SCORES
 from ...epistasis.single_sites import genomic_control, genomic_control_error
 from ...epistasis.structure import strata_warnings, structure_warnings
-from ...io.files import read_json
-from ...io.tables import read_table
 from ..figures.epistasis import SIGNIFICANT, read_hits
 from ..findings import Finding
 from ..inline import describe_drawn

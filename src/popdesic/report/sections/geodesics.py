@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...embedding.tables import FEWEST
-from ...io.files import read_json
+from ...components.tables import FEWEST
+from ...core.files import read_json
 from ..findings import Finding
 from ..outcome import UNSTABLE_SHARE, Outcome
 from ..pagedata import is_drawn

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ...core.files import read_json
 from ...geography.coordinates import has_places
-from ...io.files import read_json
 from ..inline import describe_drawn
 from ..isolation import isolation_words
 from ..outcome import Outcome

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ...core.files import read_json
+from ...core.tables import read_table
 from ...ibd.degrees import LEAST_SEARCHED, surely_close
 from ...ibd.windows import FEWEST_SAMPLES
-from ...io.files import read_json
-from ...io.tables import read_table
 from ..findings import Finding
 from ..inline import describe_drawn
 from ..registry import ibd_figures

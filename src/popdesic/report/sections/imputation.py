@@ -9,8 +9,8 @@ import pandas as pd
 
 from ...cohort.genotype_choice import describe_genotypes, imputed_cohorts
 from ...cohort.impute import NO_BEAGLE
-from ...io.files import read_json
-from ...io.tables import read_table
+from ...core.files import read_json
+from ...core.tables import read_table
 from ..findings import Finding
 from ..inline import describe_drawn
 from ..outcome import Outcome

@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from ...io.files import read_json
-from ...io.tables import read_table
+from ...core.files import read_json
+from ...core.tables import read_table
 from ..inline import describe_drawn
 from ..registry import population_figures
 from ..words import join, number, percent, plural

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from ...compare.independence import LEAST_JUDGED, MOST_SHIFT
-from ...compare.kinship import SAME, connected_groups, neighbours_of, untold_cohorts
-from ...compare.resolution import Resolution, load_resolution
-from ...io.files import read_json
-from ...io.tables import read_table
+from ...core.files import read_json
+from ...core.tables import read_table
+from ...relatives.independence import LEAST_JUDGED, MOST_SHIFT
+from ...relatives.kinship import SAME, connected_groups, neighbours_of, untold_cohorts
+from ...relatives.resolution import Resolution, load_resolution
 from ..findings import Finding
 from ..kin_verdict import told_by_ancestry, untold_by_ancestry
 from ..words import count_relations, join, number, percent, plural

@@ -1,1 +1,0 @@
-"""SNP comparisons: LD and pruning, kinship, identity search, mixture analysis."""

@@ -1,0 +1,1 @@
+"""Axes of variation: the founders' principal components, and the samples projected on them."""

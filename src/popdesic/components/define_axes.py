@@ -1,0 +1,189 @@
+"""Axes of the PCA: sites, frequencies, number and loadings, all from the unrelated founders."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from ..cohort.panel import load_panel
+from ..cohort.prune_options import parse_pruning
+from ..cohort.samples import unrelated_founders
+from ..cohort.site_planes import read_site_planes
+from ..core.files import write_json
+from ..core.laps import Laps
+from ..core.tables import write_npz
+from ..engine.backend import Backend
+from ..engine.needs import by_weights
+from ..engine.select import cpu_backend
+from ..io.bed import read_fam
+from .axes import MOST_DENSE
+from .axis_sites import choose_sites
+from .large_pca import (
+    loadings_of_many,
+    products_of_many,
+    significant_axes_of_many,
+)
+from .loading_scores import site_weights
+from .loadings import find_regions, site_loadings, write_loadings
+from .noise_null import significant_axes
+from .pca import STORED, WEIGHTS
+from .relationship import calls_of, read_cohorts, relationship_among
+from .significance import LEVEL
+
+log = logging.getLogger(__name__)
+#: Components that the scree figure shows.
+SHOWN = 20
+
+
+def define_axes(
+    prefixes: list[Path],
+    panel: Path,
+    *,
+    unrelated: Path | None,
+    components: int | str,
+    pcs: int | str,
+    ld_prune: list,
+    regions: list,
+    axes_out: Path,
+    about_out: Path,
+    loadings_out: Path,
+    threads: int = 1,
+    backend: Backend | None = None,
+    most_dense: int = MOST_DENSE,
+) -> dict:
+    """Define the axes of a study from its founders; no later cohort takes part.
+
+    Parameters
+    ----------
+    prefixes : list of Path
+        Stems of the founders' genotypes on the panel, in sample order.
+    unrelated : Path, optional
+        `panel/unrelated.tsv`: only its unrelated founders define the axes.
+    components, pcs : int or 'auto'
+        `embedding.components` and `geodesic.pcs`: the larger is the number of components. With
+        ``auto`` for `pcs`, as many more are stored as the choice of geodesics compares.
+    ld_prune : list
+        `embedding.ld_prune`; empty for none.
+    regions : list
+        Regions of long-range LD to leave out (`long_range_ld.regions_of`).
+    axes_out : Path
+        .npz with `values` (q,), `vectors` (n, q), `trace`, `k` (components to store); `samples`
+        (n,); `sites` (rows of the panel) and their `af`; of very many samples (`by_weights`)
+        `weights` (`site_weights`).
+    about_out : Path
+        JSON that is returned too.
+    loadings_out : Path
+        `loadings.write_loadings`.
+    backend : Backend, optional
+        The CPU by default. The bytes are the same from every backend.
+    most_dense : int
+        Of more samples no matrix of all pairs is made (`large_pca`).
+
+    Returns
+    -------
+    dict
+        `axis_samples`; `sites` (counts of `AxisSites`), `ld_r2` in use, `ld_window`,
+        `ld_beyond` (`AxisSites.r2_beyond`); `significant`
+        components, `level`, `noise` (`Noise`) and `components`; of the leading SHOWN
+        `scree` and `threshold` (shares of the variance; None where none can be given) and `p`;
+        `regions` (`find_regions`).
+    """
+    laps = Laps()
+    sites, _ = load_panel(panel)
+    laps.end("panel")
+    names = [read_fam(prefix)["sample"] for prefix in prefixes]
+    keep = unrelated_founders(names, unrelated)
+    backend = backend or cpu_backend(threads)
+    chosen_sites = choose_sites(
+        read_site_planes(prefixes, keep, threads),
+        sites,
+        backend,
+        n_samples=sum(int(who.sum()) for who in keep),
+        read_alone=read_site_planes(prefixes, keep),
+        pruning=parse_pruning(ld_prune, "embedding.ld_prune") if ld_prune else None,
+        regions=regions,
+    )
+    laps.end("choosing sites")
+    used = sites.iloc[chosen_sites.rows]
+    defining = [s for own, who in zip(names, keep, strict=True) for s in own[who]]
+    stored = STORED if pcs == "auto" else 0
+    many = None
+    given = prefixes, chosen_sites.rows, keep, chosen_sites.af
+    if len(defining) > most_dense:
+        many = products_of_many(calls_of(*given), defining, backend)
+        laps.end("genotypes and their sums")
+    if many is not None:
+        axes, tests, noise = significant_axes_of_many(
+            many,
+            used,
+            components,
+            pcs,
+            names=defining,
+            backend=cpu_backend(threads),
+            stored=stored,
+        )
+        laps.end("axes")
+        loadings = loadings_of_many(many, axes)
+    else:
+        read, sizes = read_cohorts(prefixes, chosen_sites.rows, keep)
+        axes, tests, noise = significant_axes(
+            relationship_among(read, sizes, chosen_sites.af, threads),
+            read,
+            sizes,
+            chosen_sites.af,
+            used,
+            components,
+            pcs,
+            threads=threads,
+            names=defining,
+        )
+        laps.end("axes")
+        leading = axes.values[: axes.k], axes.vectors[:, : axes.k]
+        loadings = site_loadings(read, chosen_sites.af, *leading)
+    laps.end("loadings")
+    weights = {}
+    if by_weights(len(defining)):
+        products = many.products if many else backend.genotype_products(calls_of(*given))
+        called = many.called if many else products.sample_sums().called
+        weights[WEIGHTS] = site_weights(products, called, defining, axes.vectors)
+        laps.end("weights")
+    stored = min(max(axes.k, stored), len(axes.values))
+    write_loadings(loadings_out, used, loadings)
+    write_npz(
+        axes_out,
+        values=axes.values,
+        vectors=axes.vectors,
+        trace=np.array(axes.trace),
+        k=np.array(stored),
+        samples=np.array(defining, str),
+        sites=chosen_sites.rows,
+        af=chosen_sites.af,
+        **weights,
+    )
+    laps.end("writing")
+    about = {
+        "axis_samples": len(defining),
+        "sites": chosen_sites.counts,
+        "ld_r2": chosen_sites.r2,
+        "ld_window": ld_prune[0] if ld_prune else None,
+        "ld_beyond": chosen_sites.r2_beyond,
+        "significant": tests.count,
+        "level": LEVEL,
+        "noise": {name: float(f"{x:.6g}") for name, x in asdict(noise).items()},
+        "components": axes.k,
+        "scree": _rounded(axes.explained[:SHOWN]),
+        "threshold": _rounded(tests.threshold[:SHOWN] / axes.trace),
+        "p": _rounded(tests.p[:SHOWN]),
+        "regions": find_regions(used.reset_index(drop=True), loadings),
+    }
+    write_json(about_out, about)
+    laps.end("regions")
+    laps.log(log, "axes")
+    return about
+
+
+def _rounded(numbers: np.ndarray) -> list[float | None]:
+    return [float(f"{x:.6g}") if np.isfinite(x) else None for x in numbers.tolist()]

@@ -1,0 +1,377 @@
+"""Genetic relationship of samples: mean products of standardised genotypes.
+
+A genotype g at a site with ALT frequency p is standardised to (g - 2p) / sqrt(2p (1 - p))
+(Patterson, Price and Reich 2006). The relationship of two samples is the mean of their products
+over the sites called in both; sites with p = 0 or 1 are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..core.threads import one_blas_thread, run_ordered, run_tasks
+from ..engine.genotype_products import Calls
+from ..io.bed import ChosenSamples, open_bed, read_fam
+from ..io.genotypes import MISSING, take_samples, unpack_bed
+from ..io.sites import chunks
+
+#: Sites of one pass over the genotypes.
+CHUNK_SITES = 2_048
+#: Most bytes of passes that are made ahead.
+AHEAD_BYTES = 1 << 29
+#: Samples per side of one block of the products.
+BLOCK_SAMPLES = 512
+#: Products that each pass makes for itself, and that are added in order.
+SMALL_BYTES = 1 << 23
+#: Memory of the products of one group of samples with those that define the axes, and bytes of a
+#: pair: products, pairs called, and a temporary of either (measured).
+GROUP_BYTES, PAIR_BYTES = 2 << 30, 8 + 8 + 8
+#: How many times as fast a dense product handles an element.
+DENSE_GAIN = 100
+
+#: ``read(first, last)`` gives the genotypes of these sites: int8 (last - first, n), -1 if missing.
+Reader = Callable[[int, int], np.ndarray]
+
+
+def read_cohorts(
+    prefixes: list[Path], sites: np.ndarray | None = None, keep: list[np.ndarray] | None = None
+) -> tuple[Reader, list[int]]:
+    """Reader of cohorts on the panel, and the number of samples that it gives of each.
+
+    Parameters
+    ----------
+    prefixes : list of Path
+        Stems of the cohorts' .bed files on the panel, in sample order.
+    sites : int array, optional
+        Rows of the panel, ascending; all by default.
+    keep : list of bool arrays (samples of the cohort,), optional
+        Samples to give of each cohort; all by default.
+    """
+    beds = [open_bed(prefix) for prefix in prefixes]
+    counts = [len(read_fam(prefix)) for prefix in prefixes]
+    chosen = [np.ones(count, bool) for count in counts] if keep is None else keep
+
+    def read(first: int, last: int) -> np.ndarray:
+        rows = slice(first, last) if sites is None else sites[first:last]
+        parts = []
+        for bed, who in zip(beds, chosen, strict=True):
+            part = np.ascontiguousarray(bed[rows])
+            if not who.all():
+                part = take_samples(part, np.flatnonzero(who))
+            parts.append(unpack_bed(part, int(who.sum())))
+        return np.concatenate(parts, axis=1)  # site by site, as compiled readers of it need
+
+    return read, [int(who.sum()) for who in chosen]
+
+
+def calls_of(
+    prefixes: list[Path], sites: np.ndarray, keep: list[np.ndarray], af: np.ndarray
+) -> Calls:
+    """Packed genotypes of what `read_cohorts` reads, with the sites' ALT frequencies.
+
+    Of a cohort of which half or less is kept, the others' genotypes are left out of the rows.
+    """
+    parts, kept = [], []
+    for prefix, who in zip(prefixes, keep, strict=True):
+        rows, chosen = open_bed(prefix), np.flatnonzero(who)
+        few = 0 < 2 * len(chosen) <= len(who)
+        parts.append(ChosenSamples(rows, chosen) if few else rows)
+        kept.append(np.ones(len(chosen), bool) if few else who)
+    return Calls(tuple(parts), sites, tuple(kept), af)
+
+
+def alt_frequency(genotypes: np.ndarray) -> np.ndarray:
+    """ALT frequency among called genotypes, (n_sites, n) to float64 (n_sites,); NaN where none."""
+    het, alt = (genotypes == 1).sum(axis=1), (genotypes == 2).sum(axis=1)
+    called = (genotypes >= 0).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return (het + 2 * alt) / (2 * called)
+
+
+def standardize(genotypes: np.ndarray, af: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Standardised genotypes of the polymorphic sites, 0 where missing, and what is called.
+
+    Returns
+    -------
+    values : float64 array, (n_polymorphic, n)
+    called : bool array, (n_polymorphic, n)
+    """
+    from ..cohort.standard_genotypes_cpu import standard_rows, value_table
+
+    rows, table = value_table(af)
+    return standard_rows(genotypes, rows, table), genotypes[rows] != MISSING
+
+
+@one_blas_thread
+def relationship_among(
+    read: Reader, sizes: list[int], af: np.ndarray, threads: int = 1
+) -> np.ndarray:
+    """Relationship of all samples with each other, float64 (n, n), symmetric.
+
+    Parameters
+    ----------
+    sizes : list of int
+        Number of samples of each cohort, n in total.
+    af : float64 array, (n_sites,)
+        ALT frequency of the sites that `read` gives.
+    threads : int
+        Number of threads; the numbers are bit-identical for any number.
+    """
+    pairs = block_pairs(sizes)
+    n = sum(sizes)
+    products, called = np.zeros((n, n)), JointlyCalled(n, n)
+    everyone = np.arange(n)
+
+    def one(bounds: tuple[int, int]) -> tuple[np.ndarray, tuple]:
+        from ..cohort.standard_genotypes_cpu import standard_rows, value_table
+
+        genotypes = read(*bounds)
+        rows, table = value_table(af[slice(*bounds)])
+        missing = missing_in_both(genotypes, rows, everyone, everyone)
+        return standard_rows(genotypes, rows, table), missing
+
+    for values, missing in run_ordered(one, chunks(len(af), CHUNK_SITES), ahead(n, threads)):
+        add_products(products, values, values, pairs, threads)
+        called.include(*missing)
+    counts = called.counts()
+    products /= np.maximum(counts, 1, out=counts)
+    return np.triu(products) + np.triu(products, 1).T
+
+
+@one_blas_thread
+def relationship_to(
+    read: Reader,
+    sizes: list[int],
+    axes: np.ndarray,
+    af: np.ndarray,
+    threads: int = 1,
+    blocks: list[tuple[int, int]] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Relationship of the other samples to those that define the axes, and to themselves.
+
+    A sample's numbers depend on its own genotypes and those of `axes` alone, to the last bit.
+
+    Parameters
+    ----------
+    sizes : list of int
+        Number of samples of each cohort, n in total.
+    axes : bool array, (n,)
+        Samples that define the axes, a in total.
+    af, threads
+        As in `relationship_among`.
+    blocks : list of (first, last), optional
+        Some consecutive blocks of `blocks_of_others`: only these samples.
+
+    Returns
+    -------
+    rows : float64 array, (n - a, a)
+    own : float64 array, (n - a,)
+        Mean square of each sample's own standardised genotypes.
+    """
+    others, founders = np.flatnonzero(~axes), np.flatnonzero(axes)
+    if not len(others):
+        return np.zeros((0, len(founders))), np.zeros(0)
+    left, right = blocks_of_others(sizes, axes), blocks_of_others(sizes, ~axes)
+    if blocks is not None:
+        start = blocks[0][0]
+        others = others[start : blocks[-1][1]]
+        left = [(first - start, last - start) for first, last in blocks]
+    products = np.zeros((len(others), len(founders)))
+    called = JointlyCalled(len(others), len(founders))
+    squares, own_called = np.zeros(len(others)), np.zeros(len(others))
+    small = products.nbytes <= SMALL_BYTES
+    read_pass = _Pass(read, af, others, founders, left, right if small else [])
+    for part in run_ordered(
+        read_pass, chunks(len(af), CHUNK_SITES), min(threads, read_pass.at_once(small))
+    ):
+        if small:
+            products += part.products
+        else:
+            pairs = [(one, other) for one in left for other in right]
+            add_products(products, part.theirs, part.founders, pairs, threads)
+        called.include(*part.missing)
+        own_called += part.missing[0] - part.missing[1][0]
+        squares += part.squares
+    counts = called.counts()
+    products /= np.maximum(counts, 1, out=counts)
+    return products, squares / np.maximum(own_called, 1)
+
+
+@dataclass
+class _Part:
+    """What one pass adds to `relationship_to`: products if they are small, else their factors."""
+
+    squares: np.ndarray
+    missing: tuple[int, tuple[np.ndarray, np.ndarray], np.ndarray | None]
+    products: np.ndarray | None = None
+    theirs: np.ndarray | None = None
+    founders: np.ndarray | None = None
+
+
+class _Pass:
+    """Passes of `relationship_to`, one on each thread, from genotypes to what is added up.
+
+    With `right`, the blocks of those who define the axes, products are made here, block by block;
+    without, both factors are given.
+    """
+
+    def __init__(self, read: Reader, af: np.ndarray, others, founders, left, right) -> None:
+        self.read, self.af, self.left, self.right = read, af, left, right
+        self.others, self.founders = others, founders
+
+    def at_once(self, small: bool) -> int:
+        """Passes whose arrays take AHEAD_BYTES at most, but at least one."""
+        n, m = len(self.founders) + len(self.others), len(self.others)
+        own = 4 * n + 8 * (m + (BLOCK_SAMPLES if small else n - m))  # a site
+        own = own * CHUNK_SITES + 4 * SMALL_BYTES * small
+        return max(1, AHEAD_BYTES // own if small else (AHEAD_BYTES // own - 1) // 2)
+
+    def __call__(self, bounds: tuple[int, int]) -> _Part:
+        from ..cohort.standard_genotypes_cpu import standard_columns, value_table
+
+        genotypes = self.read(*bounds)
+        sites = value_table(self.af[slice(*bounds)])
+        theirs = standard_columns(genotypes, *sites, self.others)
+        squares = np.empty(len(self.others))
+        for first, last in self.left:  # cohort by cohort: numpy sums one column in another order
+            block = theirs[:, first:last]
+            squares[first:last] = np.einsum("ij,ij->j", block, block)
+        missing = missing_in_both(genotypes, sites[0], self.others, self.founders)
+        if not self.right:
+            axes = standard_columns(genotypes, *sites, self.founders)
+            return _Part(squares, missing, theirs=theirs, founders=axes)
+        products = np.empty((len(self.others), len(self.founders)))
+        for other in self.right:
+            axes = standard_columns(genotypes, *sites, self.founders[slice(*other)])
+            for one in self.left:
+                products[slice(*one), slice(*other)] = theirs[:, slice(*one)].T @ axes
+        return _Part(squares, missing, products)
+
+
+def missing_in_both(
+    genotypes: np.ndarray, rows: np.ndarray, left: np.ndarray, right: np.ndarray
+) -> tuple[int, tuple[np.ndarray, np.ndarray], np.ndarray | None]:
+    """What `JointlyCalled.include` takes, of some sites and of two lists of samples.
+
+    Few genotypes are missing, so the product of who is missing is one of sparse matrices; where
+    many are, a dense one is faster. All are counts, so both give the same numbers.
+    """
+    from scipy.sparse import csr_array
+
+    from ..cohort.standard_genotypes_cpu import list_missing
+
+    lists = [list_missing(genotypes, rows, columns) for columns in (left, right)]
+    sizes = len(left), len(right)
+    absent = tuple(
+        np.bincount(items, minlength=n) for (_, items), n in zip(lists, sizes, strict=True)
+    )
+    pairs = int(np.prod([np.diff(starts) for starts, _ in lists], axis=0).sum())
+    if not pairs:
+        return len(rows), absent, None
+    if pairs * DENSE_GAIN < len(rows) * sizes[0] * sizes[1]:
+        one, other = (
+            csr_array((np.ones(len(items), np.int32), items, starts), (len(rows), n))
+            for (starts, items), n in zip(lists, sizes, strict=True)
+        )
+        return len(rows), absent, (one.T @ other).toarray()
+    one, other = (
+        (genotypes[np.ix_(rows, columns)] == MISSING).astype(np.float32)
+        for columns in (left, right)
+    )
+    return len(rows), absent, one.T @ other  # exact below 2**24
+
+
+def blocks_of_others(sizes: list[int], axes: np.ndarray) -> list[tuple[int, int]]:
+    """`sample_blocks` of the samples that do not define the axes, numbered among themselves."""
+    cohort = np.repeat(np.arange(len(sizes)), sizes)
+    return sample_blocks(np.bincount(cohort[~axes], minlength=len(sizes)).tolist())
+
+
+def groups_of_others(
+    sizes: list[int], axes: np.ndarray, most_bytes: int = GROUP_BYTES
+) -> list[list[tuple[int, int]]]:
+    """Blocks of `blocks_of_others` whose products take at most so many bytes, but at least one."""
+    groups: list[list[tuple[int, int]]] = []
+    for first, last in blocks_of_others(sizes, axes):
+        fits = groups and PAIR_BYTES * int(axes.sum()) * (last - groups[-1][0][0]) <= most_bytes
+        if fits:
+            groups[-1].append((first, last))
+        else:
+            groups.append([(first, last)])
+    return groups
+
+
+def sample_blocks(sizes: list[int]) -> list[tuple[int, int]]:
+    """Bounds of blocks of at most BLOCK_SAMPLES samples, each within one cohort.
+
+    The shape of a matrix product decides the order of its sums. With blocks within cohorts, the
+    products of two cohorts are bit-identical whichever other cohorts are present.
+    """
+    first, found = 0, []
+    for size in sizes:
+        found += [(first + a, first + b) for a, b in chunks(size, BLOCK_SAMPLES)]
+        first += size
+    return found
+
+
+def block_pairs(sizes: list[int]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Pairs of `sample_blocks` in the upper triangle."""
+    blocks = sample_blocks(sizes)
+    return [(one, other) for i, one in enumerate(blocks) for other in blocks[i:]]
+
+
+def ahead(n: int, threads: int, n_sites: int = CHUNK_SITES) -> int:
+    """Threads that make passes of n samples ahead: `run_ordered` keeps 2 k + 1 results of k."""
+    room = AHEAD_BYTES // (n_sites * max(n, 1) * 9)  # of values, and of what is called
+    return min(threads, (room - 1) // 2)
+
+
+class JointlyCalled:
+    """Sites called in both samples of each pair, summed over passes.
+
+    All sites, less those missing in one or the other, plus those missing in both.
+    """
+
+    def __init__(self, m: int, n: int) -> None:
+        self._sites, self._missing = 0, (np.zeros(m, np.int64), np.zeros(n, np.int64))
+        self._both = np.zeros((m, n))
+
+    def include(
+        self, n_sites: int, missing: tuple[np.ndarray, np.ndarray], both: np.ndarray | None
+    ) -> None:
+        """Add sites: their number, those missing in each sample, and in both (None: in none)."""
+        self._sites += n_sites
+        for total, one in zip(self._missing, missing, strict=True):
+            total += one
+        if both is not None:
+            self._both += both
+
+    def counts(self) -> np.ndarray:
+        """float64 (m, n), in the memory of the sums: they end here."""
+        left, right = self._missing
+        self._both += (self._sites - left)[:, None]
+        self._both -= right
+        return self._both
+
+
+def add_products(
+    total: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    pairs: list[tuple[tuple[int, int], tuple[int, int]]],
+    threads: int,
+) -> None:
+    """Add left' * right to these blocks of `total`.
+
+    Callers limit BLAS to one thread (`one_blas_thread`), because the order of its sums depends on
+    its number of threads; blocks are shared among threads.
+    """
+
+    def work(one: tuple[int, int], other: tuple[int, int]) -> None:
+        total[slice(*one), slice(*other)] += left[:, slice(*one)].T @ right[:, slice(*other)]
+
+    run_tasks(work, pairs, threads)

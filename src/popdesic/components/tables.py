@@ -1,0 +1,54 @@
+"""Tables of maps: coordinates of every sample.
+
+Those that jobs read have no labels, so that no map is computed again because a sample got another
+one. Those for users have all columns of the sheet (`labels.label_maps`).
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..core.files import write_json
+from ..core.tables import write_table
+
+log = logging.getLogger("popdesic")
+
+#: Fewest samples of which neighbours say anything: UMAP, densMAP and t-SNE.
+FEWEST = 5
+
+
+def is_too_small(method: str, n: int) -> bool:
+    """Whether so few samples have no map of neighbours; the log then says so."""
+    if n < FEWEST:
+        log.warning(
+            "%s needs at least %d samples to define it, but there are %d: it is not drawn, and its "
+            "coordinates are NA.",
+            *(method, FEWEST, n),
+        )
+    return n < FEWEST
+
+
+def no_map(n: int) -> np.ndarray:
+    """Coordinates of a map that is not drawn: missing, float64 (n, 2)."""
+    return np.full((n, 2), np.nan)
+
+
+def write_statistics(path: Path, explained: np.ndarray, n_samples: int) -> dict:
+    about = {"samples": n_samples, "variance_explained": [round(float(x), 8) for x in explained]}
+    write_json(path, about)
+    return about
+
+
+def write_embedding(
+    path: Path, samples: pd.DataFrame, coordinates: np.ndarray, prefix: str
+) -> None:
+    """One row per sample: name, coordinates `{prefix}1`, …, then the cohort."""
+    table = pd.DataFrame(
+        coordinates, columns=[f"{prefix}{i + 1}" for i in range(coordinates.shape[1])]
+    )
+    described = samples.reset_index(drop=True)
+    write_table(path, pd.concat([described[["sample"]], table, described[["cohort"]]], axis=1))

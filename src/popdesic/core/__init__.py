@@ -1,0 +1,1 @@
+"""What every room stands on: errors, files, logs, threads, tables, text, places, schemas."""

@@ -1,1 +1,0 @@
-"""Maps of the samples: PCA, PCoA, UMAP, their frame and their quality."""

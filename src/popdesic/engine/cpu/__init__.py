@@ -1,1 +1,0 @@
-"""The CPU backend: numba kernels and the arithmetic around them."""

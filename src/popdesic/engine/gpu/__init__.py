@@ -1,1 +1,0 @@
-"""The GPU backend: plans, launches and streams for the CUDA sources in `kernels/`."""

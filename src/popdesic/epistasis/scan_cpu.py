@@ -1,0 +1,215 @@
+"""Exhaustive pair and triple scans on CPUs (contract: `scan_data.ScanData`).
+
+Loops: chunks of x (their compacted planes are made once), tiles of y (their pair tables with all z
+are counted once a chunk) shared among threads, blocks of z that stay in the first-level cache.
+A worker keeps its best `top` in a heap ordered by (cost, panel ranks), a total order, so that the
+hits do not depend on threads, tiles or the bound. All counts and costs are exact; those of
+interactions are exact up to a fit whose result is rounded (`epistasis.interaction_cpu`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..core.threads import run_tasks
+from .cells_cpu import GROUP, cost_bound
+from .hits_cpu import RANK_BITS, Heaps, partner_rule
+from .scan_data import Hits, ScanData
+from .scan_kernels_cpu import BLOCK, SKEW, TILE, kernels
+from .scan_work import CHUNK, CHUNK_BYTES, require_complete
+
+#: Triples by interaction for each hit kept, up to which a scan of half the sites comes first: there
+#: fits cost more than an eighth of the triples.
+PILOT_TESTS = 50_000
+#: Hits that the pilot lets in for each one kept.
+PILOT_EXCESS = 1.5
+#: Least sites of a pilot.
+PILOT_SITES = 40
+
+
+def padded_width(n_sites: int) -> int:
+    """Columns of arrays with one column per site."""
+    if n_sites >= 1 << RANK_BITS:
+        raise ValueError(f"{n_sites} sites: at most {(1 << RANK_BITS) - 1} can be scanned")
+    return -(-n_sites // BLOCK) * BLOCK + SKEW
+
+
+def word_major(words: np.ndarray, width: int) -> np.ndarray:
+    """Planes with sites contiguous, whole groups of words: uint64 (n_states * depth, width)."""
+    n_sites, n_states, n_words = words.shape
+    out = np.zeros((n_states, whole_groups(n_words), width), np.uint64)
+    out[:, :n_words, :n_sites] = np.moveaxis(words, 0, 2)
+    return out.reshape(-1, width)
+
+
+class _Scan:
+    """Arrays that all tasks of one scan read, and the workers' heaps."""
+
+    def __init__(self, data: ScanData, order: int, top: int, cutoff: int | None, threads: int):
+        self.data, self.threads = data, threads
+        self.n_states = data.classes[0].words.shape[1]
+        self.width = padded_width(data.n_sites)
+        self.words = [np.ascontiguousarray(one.words, np.uint64) for one in data.classes]
+        self.planes = [word_major(words, self.width) for words in self.words]
+        self.sizes = np.array([one.n_samples for one in data.classes], np.int64)
+        self.margins = np.zeros((2, self.n_states, self.width), np.int32)
+        for c, words in enumerate(self.words):
+            self.margins[c, :, : data.n_sites] = np.bitwise_count(words).sum(axis=2).T
+        missing = self.margins[:, 2:, : data.n_sites].sum(axis=(0, 1)) > 0
+        if data.complete_from is not None:
+            require_complete(missing[data.complete_from :])
+        self.states_of = np.where(missing, 3, 2).astype(np.int64)
+        total, part = data.total, data.part
+        n0, n1 = self.sizes
+        shift = int(total[n0 + n1]) - int(part[n0]) - int(part[n1])
+        rule = partner_rule(data.partners)
+        rank = np.ascontiguousarray(data.rank, np.int32)
+        bound = np.array(cost_bound(total, part, 3**order), np.float64)
+        bits = -1 if data.lr_bits is None else data.lr_bits
+        self.shift = shift
+        self.shared = (total, part, shift, bound, rank, rule, bits)
+        #: Whether what parts of a combination say about the class is looked up.
+        self.known = bits >= 0 and self.n_states == 2
+        self.known_sites = self.of_sites()
+        self.heaps = Heaps(top, cutoff, threads)
+        self.free = self.heaps.free
+
+    def of_sites(self) -> np.ndarray:
+        """I(site; class) as an integer, int64 (width,); empty if it is not looked up."""
+        if not self.known:
+            return np.zeros(0, np.int64)
+        third = self.sizes[:, None] - self.margins.sum(axis=1)
+        controls, cases = np.stack([*np.moveaxis(self.margins, 1, 0), third], axis=1)
+        total, part = self.shared[:2]
+        return self.shift - (total[controls + cases] - part[controls] - part[cases]).sum(axis=0)
+
+    def of_pairs(self, n: int) -> np.ndarray:
+        """Room for I(pair; class) of n sites with all others, int64 (n, width), or empty."""
+        return np.zeros((n, self.width) if self.known else (0, 0), np.int64)
+
+    def fill_of_pairs(self, out: np.ndarray, i: int, tables: np.ndarray, site: int) -> None:
+        """Row i of `of_pairs`: `site` with all later sites, from its row of tables."""
+        if self.known:
+            total, part = self.shared[:2]
+            kernels()[4](
+                tables, self.sizes, self.margins, self.n_states, site, site, total, part,
+                self.shift, out[i],
+            )  # fmt: skip
+
+    def tables(self, n: int) -> np.ndarray:
+        return np.zeros((n, 2, self.n_states, self.n_states, self.width), np.int32)
+
+
+def scan_pairs(
+    data: ScanData, first: range, top: int, cutoff: int | None = None, *, threads: int = 1
+) -> Hits:
+    """See `scan_pairs`."""
+    scan = _Scan(data, 2, top, cutoff, threads)
+    _, count_row, pairs, _, _ = kernels()
+
+    def work(start: int, stop: int) -> None:
+        heap, state = scan.free.get()
+        tables = scan.tables(1)[0]
+        for x in range(start, stop):
+            count_row(*scan.planes, scan.n_states, scan.states_of, x, x, tables)
+            pairs(
+                tables, scan.sizes, scan.margins, scan.n_states, x, scan.known_sites,
+                *scan.shared, heap, state,
+            )  # fmt: skip
+        scan.free.put((heap, state))
+
+    starts = range(first.start, min(first.stop, data.n_sites), TILE)
+    run_tasks(work, [(s, min(s + TILE, first.stop, data.n_sites)) for s in starts], threads)
+    return scan.heaps.hits(2)
+
+
+def scan_triples(
+    data: ScanData, first: range, top: int, cutoff: int | None = None, *, threads: int = 1
+) -> Hits:
+    """See `scan_triples`."""
+    by_interaction = data.lr_bits is not None
+    if cutoff is None and by_interaction and fits_prevail(data.n_sites, first, top):
+        limit = _cutoff_by_half(data, first, top, threads)
+        if limit is not None:
+            hits = scan_triples(data, first, top, limit, threads=threads)
+            if len(hits.cost) == top:  # else the half was too good: not all of the best are here
+                return hits
+    scan = _Scan(data, 3, top, cutoff, threads)
+    stop = min(first.stop, data.n_sites - 2)
+    start = first.start
+    while start < stop:
+        depths = _depths(scan, start, min(stop, start + CHUNK))
+        rows = np.cumsum(depths.sum(axis=(1, 2))) * scan.n_states
+        n = max(1, int(np.searchsorted(rows * scan.width * 8, CHUNK_BYTES, "right")))
+        _scan_chunk(scan, start, depths[:n])
+        start += len(depths[:n])
+    return scan.heaps.hits(3)
+
+
+def fits_prevail(sites: int, first: range, top: int) -> bool:
+    """Whether a scan of triples by interaction spends most of its time on fits of its first hits.
+
+    K hits of n tests need K (1 + ln(n / K)) fits or more, as the worst hit kept gets better.
+    """
+    rest = max(0, sites - first.stop)
+    tests = math.comb(sites - min(first.start, sites), 3) - math.comb(rest, 3)
+    return sites >= 2 * PILOT_SITES and 8 * top <= tests <= PILOT_TESTS * top
+
+
+def _cutoff_by_half(data: ScanData, first: range, top: int, threads: int) -> int | None:
+    """A cost that more than `top` triples should reach, by a scan of every second site."""
+    wanted = math.ceil(PILOT_EXCESS * top / 8)
+    half = data.of_sites(slice(None, None, 2))
+    rows = range(-(-first.start // 2), -(-first.stop // 2))
+    hits = scan_triples(half, rows, wanted, threads=threads)
+    return int(hits.cost[-1]) if len(hits.cost) == wanted else None
+
+
+def _depths(scan: _Scan, start: int, stop: int) -> np.ndarray:
+    """Words of the compacted planes: int64 (x, 2, n_states)."""
+    carriers = np.moveaxis(scan.margins[:, :, start:stop], 2, 0).astype(np.int64)
+    return whole_groups(-(-carriers // 64))
+
+
+def whole_groups(n_words):
+    """Words of a plane with those of zeros that fill its last group."""
+    return -(-n_words // GROUP) * GROUP
+
+
+def _scan_chunk(scan: _Scan, start: int, depths: np.ndarray) -> None:
+    compact, count_row, _, triples, _ = kernels()
+    n, n_sites = len(depths), scan.data.n_sites
+    depths = np.ascontiguousarray(depths)
+    rows = depths.ravel() * scan.n_states
+    offsets = (np.cumsum(rows) - rows).reshape(depths.shape)
+    compacted = np.zeros((max(1, int(rows.sum())), scan.width), np.uint64)
+    tables_x, of_x = scan.tables(n), scan.of_pairs(n)
+
+    def prepare(i: int) -> None:
+        count_row(*scan.planes, scan.n_states, scan.states_of, start + i, start, tables_x[i])
+        scan.fill_of_pairs(of_x, i, tables_x[i], start + i)
+        for c in range(2):
+            for g in range(scan.n_states):
+                compact(
+                    scan.words[c], start + i, g, start + i + 1, compacted, offsets[i, c, g],
+                    depths[i, c, g],
+                )  # fmt: skip
+
+    def work(y0: int, y1: int) -> None:
+        heap, state = scan.free.get()
+        tables_y, of_y = scan.tables(y1 - y0), scan.of_pairs(y1 - y0)
+        for y in range(y0, y1):
+            count_row(*scan.planes, scan.n_states, scan.states_of, y, y0, tables_y[y - y0])
+            scan.fill_of_pairs(of_y, y - y0, tables_y[y - y0], y)
+        triples(
+            tables_y, tables_x, compacted, offsets, depths, scan.sizes, scan.margins,
+            scan.states_of, scan.n_states, start, y0, y1, scan.known_sites, of_x, of_y,
+            *scan.shared, heap, state,
+        )  # fmt: skip
+        scan.free.put((heap, state))
+
+    run_tasks(prepare, [(i,) for i in range(n)], scan.threads)
+    tiles = range(start + 1, n_sites - 1, TILE)
+    run_tasks(work, [(y0, min(y0 + TILE, n_sites - 1)) for y0 in tiles], scan.threads)

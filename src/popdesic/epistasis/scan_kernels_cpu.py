@@ -1,0 +1,354 @@
+"""Kernels of the pair and triple scans on CPUs (`epistasis.py` shares them among threads).
+
+    count[c, g, s, t, z] = popcount(compacted(x, g, c)[y, s] & compacted(x, g, c)[z, t])
+
+For x, class c and each stored state g of x, the carriers' bits of every later site are compacted
+(PEXT), so that the depth of a product is the number of carriers. Planes are word-major with the
+sites contiguous: a word of y is ANDed with a vector of z; no sum crosses lanes. Stored counts give
+the 27 cells of a block of z by subtraction from pair tables. A lower bound of each cost, proved in
+`epistasis_cells`, is compared with the worst hit kept; only what may enter is looked up exactly.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from pathlib import Path
+
+import numba
+import numpy as np
+from llvmlite import binding, ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from ..engine import bitgemm_cpu
+from ..engine.popcount_cpu import popcount
+from . import cells_cpu, hits_cpu, interaction_cpu, products_cpu, scan_interaction_cpu
+from .cells_cpu import count_states, fill_cells, sum_logs
+from .hits_cpu import RULE, exact_cost, offer, permitted, rank_key, too_near
+from .scan_interaction_cpu import collect_interactions
+
+#: Sites z of one block, y of one tile.
+BLOCK = 64
+TILE = 8
+#: Padding of the rows of planes, in sites (one cache line): rows whose bytes are a power of two map
+#: to the same cache sets.
+SKEW = 8
+_HAS_PEXT = bool(binding.get_host_cpu_features().get("bmi2"))
+_I64 = ir.IntType(64)
+
+
+@intrinsic
+def _pext(typing_context, word, mask):
+    """The bits of `word` selected by `mask`, packed into the low bits (PEXT)."""
+
+    def codegen(context, builder, signature, arguments):
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_I64, [_I64, _I64]), "llvm.x86.bmi.pext.64"
+        )
+        return builder.call(function, arguments)
+
+    return types.uint64(types.uint64, types.uint64), codegen
+
+
+@numba.njit(nogil=True)
+def _pext_loop(word, mask):
+    out, bit = np.uint64(0), np.uint64(0)
+    while mask != np.uint64(0):
+        lowest = mask & (~mask + np.uint64(1))
+        if word & lowest:
+            out |= np.uint64(1) << bit
+        bit += np.uint64(1)
+        mask ^= lowest
+    return out
+
+
+if _HAS_PEXT:
+
+    @numba.njit(nogil=True)
+    def _extract(word, mask):
+        return _pext(word, mask)
+
+else:
+    _extract = _pext_loop
+
+
+@numba.njit(nogil=True)
+def _compact(words, x, state, first, out, row0, depth):
+    """out[row0 + s * depth + w, z] = bits of site z, state s, under x's `state`; z >= first."""
+    n_sites, n_states, n_words = words.shape
+    for z in range(first, n_sites):
+        for s in range(n_states):
+            row, filled, pending = row0 + s * depth, 0, np.uint64(0)
+            for w in range(n_words):
+                mask = words[x, state, w]
+                if mask == np.uint64(0):
+                    continue
+                bits = _extract(words[z, s, w], mask)
+                pending |= bits << np.uint64(filled)
+                size = popcount(mask)
+                if filled + size >= 64:
+                    out[row, z] = pending
+                    row += 1
+                    used = 64 - filled
+                    pending = np.uint64(0) if used == 64 else bits >> np.uint64(used)
+                    filled = size - used
+                else:
+                    filled += size
+            if filled > 0:
+                out[row, z] = pending
+
+
+@numba.njit(nogil=True)
+def _row_tables(planes0, planes1, n_states, states_of, x, first, out):
+    """out[c, s, t, z]: pair tables of site x with every site of the block of `first` or later."""
+    for z0 in range(first // BLOCK * BLOCK, states_of.shape[0], BLOCK):
+        z_states = _block_states(states_of, n_states, z0)
+        for c in range(2):
+            planes = planes0 if c == 0 else planes1
+            depth = planes.shape[0] // n_states
+            count_states(
+                planes, 0, depth, n_states, x, states_of[x], z0, BLOCK, z_states,
+                out[c, :, :, z0 : z0 + BLOCK],
+            )  # fmt: skip
+
+
+@numba.njit(nogil=True)
+def _block_states(states_of, n_states, z0):
+    """Stored states that occur in a block of sites."""
+    if n_states == 2:
+        return 2
+    found = 2
+    for z in range(z0, min(z0 + BLOCK, states_of.shape[0])):
+        found = max(found, states_of[z])
+    return found
+
+
+@numba.njit(nogil=True)
+def _pair_cells(tables, sizes, margins, n_states, y, z0, cells, first):
+    """cells[first + c, :9] = the tables of (y, z); tables: those of y's `_row_tables`.
+
+    cells: int32 (at least first + 2, 27, BLOCK); the rest of it is overwritten.
+    """
+    for c in range(2):
+        fill_cells(
+            tables[c, :, :, z0 : z0 + BLOCK], n_states, margins[c, 0, y], margins[c, 1, y],
+            margins[c, n_states - 1, y], margins[c], z0, sizes[c],
+            cells, first + c, 18, cells, first + c, 0, BLOCK,
+        )  # fmt: skip
+
+
+@numba.njit(nogil=True)
+def _collect(
+    cells, n_cells, n_states, x, y, z0, low, high,
+    total, part, shift, bound, rank, rule, work, sums, heap, state,
+):  # fmt: skip
+    """Offer the triples (x, y, z), z in [low, high), to the heap; x < 0: the pairs (y, z).
+
+    Costs are sums less `shift`, the entry of the one cell of all called samples, which differs
+    from table to table where genotypes are missing. bound: `CostBound` as an array; work, sums:
+    from `sum_logs`.
+    """
+    scale, slack = bound[2], bound[3]
+    limit = np.float64(state[1]) * scale + slack
+    threshold = limit + np.float64(shift) * scale
+    if n_states == 2:
+        reached = 0
+        for z in range(work.shape[0]):
+            reached += work[z] <= threshold
+        if reached == 0:
+            return
+    for z in range(low, high):
+        i = z - z0
+        if n_states == 3:
+            n0, n1 = sums[0, i], sums[1, i]
+            shift = total[n0 + n1] - part[n0] - part[n1]
+            threshold = limit + np.float64(shift) * scale
+        if work[i] > threshold:
+            continue
+        cost = exact_cost(cells, n_cells, i, total, part) - shift
+        if cost <= state[1] and permitted(rule, cells, n_cells, i, x, y, z):
+            if x < 0:
+                offer(heap, state, cost, rank_key(rank, y, z, -1), y, z, -1)
+            else:
+                offer(heap, state, cost, rank_key(rank, x, y, z), x, y, z)
+
+
+@numba.njit(nogil=True)
+def _pair_task(
+    tables, sizes, margins, n_states, x, known, total, part, shift, bound, rank, rule, bits,
+    heap, state,
+):  # fmt: skip
+    """All pairs (x, y) of one x. tables: (2, n_states, n_states, width) of `_row_tables`.
+
+    bits: `ScanData.lr_bits`, -1 if the cost is the sum of the entries; known: int64 (width,), then
+    what each site says about the class, if nothing is missing.
+    """
+    n_sites = rank.shape[0]
+    best, alternating = np.zeros(BLOCK, np.int64), np.zeros(BLOCK, np.int64)
+    cells = np.empty((2, 27, BLOCK), np.int32)
+    work, sums = np.empty(BLOCK, np.float32), np.empty((2, BLOCK), np.int32)
+    for z0 in range((x + 1) // BLOCK * BLOCK, n_sites, BLOCK):
+        _pair_cells(tables, sizes, margins, n_states, x, z0, cells, 0)
+        low, high = max(z0, x + 1), min(z0 + BLOCK, n_sites)
+        sum_logs(cells, 9, np.float32(bound[0]), np.float32(bound[1]), sums, work, BLOCK)
+        if bits < 0:
+            _collect(
+                cells, 9, n_states, -1, x, z0, low, high,
+                total, part, shift, bound, rank, rule, work, sums, heap, state,
+            )  # fmt: skip
+            continue
+        if n_states == 2:
+            for i in range(BLOCK):
+                best[i] = max(known[x], known[z0 + i])
+                alternating[i] = known[x] + known[z0 + i]
+        collect_interactions(
+            cells, 9, n_states, -1, x, z0, low, high,
+            total, part, shift, bound, rank, rule, work, sums, heap, state, bits, best,
+            alternating,
+        )  # fmt: skip
+
+
+@numba.njit(nogil=True)
+def _row_information(tables, sizes, margins, n_states, x, first, total, part, shift, out):
+    """out[z] = I(xz; class) of site x and every site of the block of `first` or later.
+
+    For sites without missing genotypes; tables: those of x's `_row_tables`.
+    """
+    cells = np.empty((2, 27, BLOCK), np.int32)
+    for z0 in range(first // BLOCK * BLOCK, out.shape[0] - BLOCK + 1, BLOCK):
+        _pair_cells(tables, sizes, margins, n_states, x, z0, cells, 0)
+        for i in range(BLOCK):
+            out[z0 + i] = shift - exact_cost(cells, 9, i, total, part)
+
+
+@numba.njit(nogil=True)
+def _triple_task(
+    tables_y, tables_x, compacted, offsets, depths, sizes, margins, states_of, n_states, first,
+    y0, y1, known, known_x, known_y, total, part, shift, bound, rank, rule, bits, heap, state,
+):  # fmt: skip
+    """All triples (x, y, z) of the chunk of x that starts at `first` and y in [y0, y1).
+
+    tables_y, tables_x: (sites, 2, n_states, n_states, width) pair tables of these y and x.
+    compacted: uint64 (rows, width); offsets, depths: (x, 2, n_states), where each state's planes
+    start and how many words deep they are. known_x, known_y: int64 (sites, width), see
+    `_row_information`; known, bits: as in `_pair_task`.
+    """
+    best, alternating = np.zeros(BLOCK, np.int64), np.zeros(BLOCK, np.int64)
+    n_sites, last = rank.shape[0], n_states - 1
+    counts = np.empty((n_states, n_states, BLOCK), np.int32)
+    # Rows 0 to 26: the table, x's third state last; then the part with x missing.
+    cells = np.empty((2, 36, BLOCK), np.int32)
+    pairs = np.empty((2 * (y1 - y0), 27, BLOCK), np.int32)
+    work, sums = np.empty(BLOCK, np.float32), np.empty((2, BLOCK), np.int32)
+    for z0 in range((y0 + 1) // BLOCK * BLOCK, n_sites, BLOCK):
+        z_states = _block_states(states_of, n_states, z0)
+        for y in range(y0, y1):
+            _pair_cells(tables_y[y - y0], sizes, margins, n_states, y, z0, pairs, 2 * (y - y0))
+        for i in range(tables_x.shape[0]):
+            x = first + i
+            for y in range(max(x + 1, y0), y1):
+                low, high = max(z0, y + 1), min(z0 + BLOCK, n_sites)
+                if low >= high or too_near(rule, x, y):
+                    continue
+                for c in range(2):
+                    for g in range(states_of[x]):
+                        count_states(
+                            compacted, offsets[i, c, g], depths[i, c, g], n_states, y,
+                            states_of[y], z0, BLOCK, z_states, counts,
+                        )  # fmt: skip
+                        # The third state of x: the table of (y, z) minus the stored states.
+                        of_x = tables_x[i, c, g]
+                        rest, r, q = (pairs, 2 * (y - y0) + c, 0) if g == 0 else (cells, c, 18)
+                        fill_cells(
+                            counts, n_states, of_x[0, y], of_x[1, y], of_x[last, y], of_x, z0,
+                            margins[c, g, x], rest, r, q, cells, c, 9 * g if g < 2 else 27, BLOCK,
+                        )  # fmt: skip
+                sum_logs(cells, 27, np.float32(bound[0]), np.float32(bound[1]), sums, work, BLOCK)
+                if bits < 0:
+                    _collect(
+                        cells, 27, n_states, x, y, z0, low, high,
+                        total, part, shift, bound, rank, rule, work, sums, heap, state,
+                    )  # fmt: skip
+                    continue
+                if n_states == 2:
+                    of_xy, of_x_and_y = known_x[i, y], known[x] + known[y]
+                    for k in range(BLOCK):
+                        of_xz, of_yz = known_x[i, z0 + k], known_y[y - y0, z0 + k]
+                        best[k] = max(of_xy, of_xz, of_yz)
+                        alternating[k] = of_xy + of_xz + of_yz - of_x_and_y - known[z0 + k]
+                collect_interactions(
+                    cells, 27, n_states, x, y, z0, low, high,
+                    total, part, shift, bound, rank, rule, work, sums, heap, state, bits, best,
+                    alternating,
+                )  # fmt: skip
+
+
+_U2, _U3 = types.Array(types.uint64, 2, "C"), types.Array(types.uint64, 3, "C", readonly=True)
+_R1 = types.Array(types.int64, 1, "C", readonly=True)
+_I1, _I2, _I3 = (types.Array(types.int64, n, "C") for n in (1, 2, 3))
+_T3, _T4, _T5 = (types.Array(types.int32, n, "C") for n in (3, 4, 5))
+_N = types.int64
+_SHARED = (_R1, _R1, _N, types.Array(types.float64, 1, "C"))
+_SHARED += (types.Array(types.int32, 1, "C", readonly=True),)
+_SHARED += (RULE, _N)
+_HITS = (_I2, _I1)
+
+
+def _stamped(stamp: str):
+    """The kernels as functions of one tuple that hold `stamp`, in the order of `kernels`.
+
+    numba keeps compiled code as long as the function's own file is the same; what is held by a
+    function is part of the key as well, so that a change of the modules below is noticed.
+    """
+
+    def compact(arguments):
+        if stamp:
+            _compact(*arguments)
+
+    def row_tables(arguments):
+        if stamp:
+            _row_tables(*arguments)
+
+    def pairs(arguments):
+        if stamp:
+            _pair_task(*arguments)
+
+    def triples(arguments):
+        if stamp:
+            _triple_task(*arguments)
+
+    def row_information(arguments):
+        if stamp:
+            _row_information(*arguments)
+
+    return compact, row_tables, pairs, triples, row_information
+
+
+def _source_text() -> bytes:
+    """Source of the modules that the kernels are made of."""
+    sources = (
+        *(bitgemm_cpu, cells_cpu, hits_cpu, scan_interaction_cpu),
+        *(products_cpu, interaction_cpu),
+    )
+    return b"".join(Path(module.__file__).read_bytes() for module in sources)
+
+
+@functools.cache
+def kernels():
+    """The compiled kernels: compact, row tables, pairs, triples, row information."""
+    text = _source_text()
+    signatures = (
+        (_U3, _N, _N, _N, _U2, _N, _N),
+        (_U2, _U2, _N, _I1, _N, _N, _T4),
+        (_T4, _I1, _T3, _N, _N, _I1, *_SHARED, *_HITS),
+        (_T5, _T5, _U2, _I3, _I3, _I1, _T3, _I1, _N, _N, _N, _N, _I1, _I2, _I2, *_SHARED, *_HITS),
+        (_T4, _I1, _T3, _N, _N, _N, _R1, _R1, _N, _I1),
+    )
+    functions = _stamped(hashlib.blake2b(text, digest_size=8).hexdigest())
+
+    def compiled(function, signature):
+        kernel = numba.njit([types.void(types.Tuple(signature))], nogil=True, cache=True)(function)
+        return lambda *arguments: kernel(arguments)
+
+    return tuple(map(compiled, functions, signatures))

@@ -1,0 +1,77 @@
+"""The best pairs and triples of sites, on the device of a backend."""
+
+from __future__ import annotations
+
+from ..engine.backend import Backend
+from .scan_data import Hits, ScanData, TraitData
+
+
+def scan_pairs(
+    backend: Backend, data: ScanData, first: range, top: int, cutoff: int | None = None
+) -> Hits:
+    """The best `top` pairs x < y with x in `first`, that `partners` permits.
+
+    Parameters
+    ----------
+    data : ScanData
+    first : range
+        The smallest site index of the pairs: a unit of work.
+    top : int
+        How many to keep, at least 1.
+    cutoff : int, optional
+        Pairs that cost more may be left out; pairs that cost as much may not.
+    """
+    if backend.name == "gpu":
+        return _on_gpu(backend, data, 2, first, top, cutoff)
+    from . import scan_cpu
+
+    return scan_cpu.scan_pairs(data, first, top, cutoff, threads=backend.threads)
+
+
+def scan_triples(
+    backend: Backend, data: ScanData, first: range, top: int, cutoff: int | None = None
+) -> Hits:
+    """The best `top` triples x < y < z, x in `first`, all three pairs permitted.
+
+    Parameters as in `scan_pairs`.
+    """
+    if backend.name == "gpu":
+        return _on_gpu(backend, data, 3, first, top, cutoff)
+    from . import scan_cpu
+
+    return scan_cpu.scan_triples(data, first, top, cutoff, threads=backend.threads)
+
+
+def scan_trait_pairs(
+    backend: Backend, data: TraitData, first: range, top: int, cutoff: int | None = None
+) -> Hits:
+    """The best `top` pairs x < y by `trait_cpu`, x in `first`, that `partners` permits.
+
+    Costs are -T / 2 in units of 2**-20. Other parameters as in `scan_pairs`.
+    """
+    if backend.name == "gpu":
+        from ..engine.stream_gpu import device_errors
+        from .trait_scan_gpu import scan_trait_pairs as on_gpu
+
+        given = backend.device, backend.kernel, backend.threads
+        with device_errors(f"the scan of {data.n_sites} sites"):
+            return on_gpu(data, first, top, cutoff, *given)
+    from . import trait_scan_cpu
+
+    return trait_scan_cpu.scan_trait_pairs(data, first, top, cutoff, threads=backend.threads)
+
+
+def _on_gpu(
+    backend: Backend, data: ScanData, order: int, first: range, top: int, cutoff: int | None
+) -> Hits:
+    from ..engine.stream_gpu import device_errors
+    from .blocks_gpu import choose_block, scan_blocks
+    from .scan_gpu import scan_parts, scan_step
+
+    given = (top, cutoff, backend.device, backend.kernel, backend.threads)
+    with device_errors(f"the scan of {data.n_sites} sites"):
+        limited = backend.device_bytes is not None
+        block = choose_block(data, order, first, backend.free_bytes, limited)
+        if block is None:
+            return scan_parts(data, order, [first], *given)
+        return scan_blocks(scan_step, data, order, [first], *given, block)

@@ -1,0 +1,170 @@
+"""Sums over sites of what tells populations apart, by block of sites and pair of populations.
+
+For two populations a and b with n alleles called, frequency p of ALT, and m people called of whom
+a share h is heterozygous, at each site where both have at least two alleles (Hudson's F_ST in the
+form of Bhatia et al. 2013, Genome Research 23, equation 10):
+
+    f2  = (p_a - p_b)^2 - p_a (1 - p_a) / (n_a - 1) - p_b (1 - p_b) / (n_b - 1)
+    d   = p_a (1 - p_b) + p_b (1 - p_a)            F_ST = sum of f2 / sum of d
+
+the components of variance a (between populations), b (between people within populations) and c
+(within people) of Weir and Cockerham (1984, equations 2 to 4) for two populations, over people
+called, and the allele-sharing distance: sum over pairs of people of |g - g'| and number of pairs.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from ..core.threads import run_tasks
+from .sum_names import OWN_SUMS, PAIR_SUMS
+
+
+def pair_sums(
+    alleles: np.ndarray,
+    genotypes: np.ndarray,
+    masked: np.ndarray,
+    starts: np.ndarray,
+    threads: int = 1,
+) -> np.ndarray:
+    """Sums of all pairs of populations in each block of sites.
+
+    Parameters
+    ----------
+    alleles : int32 array, (n_sites, n_populations, 2)
+        Alleles called (two of a diploid, one of a pseudo-haploid sample) and those that are ALT.
+    genotypes : int32 array, (n_sites, n_populations, 3)
+        Diploid people with 0, 1, 2 ALT alleles.
+    masked : bool array, (n_sites,)
+        Whether a site lies in the mask.
+    starts : int64 array, (n_blocks + 1,)
+        First site of each block.
+
+    Returns
+    -------
+    float64 array, (n_blocks, n_pairs, len(PAIR_SUMS))
+        Pairs (0, 1), (0, 2), …, (1, 2), … .
+    """
+    n = alleles.shape[1]
+    out = np.zeros((len(starts) - 1, n * (n - 1) // 2, len(PAIR_SUMS)))
+    tasks = [(block,) for block in range(len(starts) - 1)]
+
+    def work(block: int) -> None:
+        part = slice(starts[block], starts[block + 1])
+        _pair_sums(alleles[part], genotypes[part], masked[part], out[block])
+
+    run_tasks(work, tasks, threads)
+    return out
+
+
+@numba.njit(nogil=True, cache=True)
+def _pair_sums(alleles, genotypes, masked, out):
+    n_populations = alleles.shape[1]
+    p = np.zeros(n_populations)
+    own = np.zeros(n_populations)
+    people = np.zeros(n_populations)
+    q = np.zeros(n_populations)
+    h = np.zeros(n_populations)
+    for s in range(alleles.shape[0]):
+        for k in range(n_populations):
+            n = alleles[s, k, 0]
+            if n > 1:
+                p[k] = alleles[s, k, 1] / n
+                own[k] = p[k] * (1.0 - p[k]) / (n - 1.0)
+            m = genotypes[s, k, 0] + genotypes[s, k, 1] + genotypes[s, k, 2]
+            people[k] = m
+            if m > 0:
+                q[k] = (genotypes[s, k, 1] + 2 * genotypes[s, k, 2]) / (2.0 * m)
+                h[k] = genotypes[s, k, 1] / m
+        pair = 0
+        for a in range(n_populations):
+            for b in range(a + 1, n_populations):
+                if alleles[s, a, 0] > 1 and alleles[s, b, 0] > 1:
+                    d = p[a] * (1.0 - p[b]) + p[b] * (1.0 - p[a])
+                    out[pair, 0] += 1.0
+                    out[pair, 1] += (p[a] - p[b]) ** 2 - own[a] - own[b]
+                    out[pair, 2] += d
+                    if masked[s]:
+                        out[pair, 9] += d
+                x, y = people[a], people[b]
+                if x > 0.0 and y > 0.0:
+                    if x + y > 2.0:
+                        mean = 0.5 * (x + y)
+                        total = x + y
+                        size = total - (x * x + y * y) / total
+                        frequency = (x * q[a] + y * q[b]) / total
+                        spread = (x * (q[a] - frequency) ** 2 + y * (q[b] - frequency) ** 2) / mean
+                        het = (x * h[a] + y * h[b]) / total
+                        rest = frequency * (1.0 - frequency) - 0.5 * spread
+                        out[pair, 3] += 1.0
+                        out[pair, 4] += mean / size * (spread - (rest - 0.25 * het) / (mean - 1.0))
+                        out[pair, 5] += (
+                            mean / (mean - 1.0) * (rest - (2.0 * mean - 1.0) / (4.0 * mean) * het)
+                        )
+                        out[pair, 6] += 0.5 * het
+                    za, ea, va = genotypes[s, a, 0], genotypes[s, a, 1], genotypes[s, a, 2]
+                    zb, eb, vb = genotypes[s, b, 0], genotypes[s, b, 1], genotypes[s, b, 2]
+                    out[pair, 7] += (
+                        float(za) * (eb + 2 * vb)
+                        + float(ea) * (zb + vb)
+                        + float(va) * (eb + 2 * zb)
+                    )
+                    out[pair, 8] += x * y
+                pair += 1
+
+
+def own_sums(
+    alleles: np.ndarray, genotypes: np.ndarray, masked: np.ndarray, starts: np.ndarray
+) -> np.ndarray:
+    """Sums of each population in each block: float64 (n_blocks, n_populations, len(OWN_SUMS)).
+
+    `sites` with two alleles or more, `called` alleles; `ho` sums the shares of heterozygotes over
+    `ho_sites` with anyone diploid, `he` the unbiased 2 p (1 - p) n / (n - 1) over `sites`,
+    `he_diploid` that of the diploid people over `ho_sites`; `polymorphic` sites have both alleles
+    in the population; `private` alleles are in it alone, at sites where another population is
+    called.
+    Parameters as in `pair_sums`.
+    """
+    out = np.zeros((len(starts) - 1, alleles.shape[1], len(OWN_SUMS)))
+    for block in range(len(starts) - 1):
+        part = slice(starts[block], starts[block + 1])
+        _own_sums(alleles[part], genotypes[part], masked[part], out[block])
+    return out
+
+
+@numba.njit(nogil=True, cache=True)
+def _own_sums(alleles, genotypes, masked, out):
+    n_populations = alleles.shape[1]
+    for s in range(alleles.shape[0]):
+        with_alt, with_ref, last_alt, last_ref, known = 0, 0, -1, -1, 0
+        for k in range(n_populations):
+            n, alt = alleles[s, k, 0], alleles[s, k, 1]
+            out[k, 1] += n
+            out[k, 5] += alt
+            known += n > 0
+            if alt > 0:
+                with_alt += 1
+                last_alt = k
+            if alt < n:
+                with_ref += 1
+                last_ref = k
+            if 0 < alt < n:
+                out[k, 6] += 1.0
+            if n > 1:
+                he = 2.0 * alt * (n - alt) / (n * (n - 1.0))
+                out[k, 0] += 1.0
+                out[k, 4] += he
+                if masked[s]:
+                    out[k, 8] += he
+            m = genotypes[s, k, 0] + genotypes[s, k, 1] + genotypes[s, k, 2]
+            if m > 0:
+                out[k, 2] += 1.0
+                out[k, 3] += genotypes[s, k, 1] / m
+                own = genotypes[s, k, 1] + 2.0 * genotypes[s, k, 2]
+                out[k, 9] += own * (2.0 * m - own) / (m * (2.0 * m - 1.0))
+        if known > 1:
+            if with_alt == 1:
+                out[last_alt, 7] += 1.0
+            if with_ref == 1:
+                out[last_ref, 7] += 1.0

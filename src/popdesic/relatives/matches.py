@@ -1,0 +1,56 @@
+"""Best matches of query profiles in a database: how they are ranked and kept."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..engine.constants import SHARE_BITS
+
+#: Rank of a pair with too few jointly called sites.
+NEVER = np.iinfo(np.int64).max
+
+
+def rank_key(mismatches: np.ndarray, called: np.ndarray, min_called: int) -> np.ndarray:
+    """Whole numbers that order pairs by their share of mismatches: floor(share * 2**20).
+
+    int64, `NEVER` where fewer than `min_called` (at least one) sites are jointly called.
+    """
+    key = (mismatches << SHARE_BITS) // np.maximum(called, 1)
+    return np.where(called >= max(min_called, 1), key, NEVER)
+
+
+class TopMatches:
+    """The best `k` database profiles of each query so far; ties go to the earlier profile."""
+
+    def __init__(self, n_queries: int, k: int):
+        self.k = k
+        self.key = np.full((n_queries, k), NEVER, np.int64)
+        self.index = np.full((n_queries, k), -1, np.int64)
+        self.mismatches = np.zeros((n_queries, k), np.int64)
+        self.called = np.zeros((n_queries, k), np.int64)
+
+    def add(self, first: int, mismatches: np.ndarray, called: np.ndarray, min_called: int) -> None:
+        """Counts int64 (n_queries, n) of the profiles from number `first` on."""
+        key = rank_key(mismatches, called, min_called)
+        columns = np.arange(key.shape[1])
+        if key.shape[1] > self.k:
+            # Only what can be among the k best; ties of the k-th keep their order by number.
+            limit = np.partition(key, self.k - 1, axis=1)[:, self.k - 1]
+            possible = (key <= np.minimum(limit, self.key[:, -1])[:, None]) & (key < NEVER)
+            columns = np.flatnonzero(possible.any(axis=0))
+        index = np.broadcast_to(first + columns, (len(key), len(columns)))
+        self._take(key[:, columns], index, mismatches[:, columns], called[:, columns])
+
+    def merge(self, other: TopMatches, first: int) -> None:
+        """Take in the best of a further database, whose profiles are numbered from `first` on."""
+        index = np.where(other.index >= 0, other.index + first, -1)
+        self._take(other.key, index, other.mismatches, other.called)
+
+    def _take(self, key, index, mismatches, called) -> None:
+        joined = np.concatenate([self.key, key], axis=1)
+        order = np.argsort(joined, axis=1, kind="stable")[:, : self.k]
+        self.key = np.take_along_axis(joined, order, axis=1)
+        for name, new in (("index", index), ("mismatches", mismatches), ("called", called)):
+            both = np.concatenate([getattr(self, name), new], axis=1)
+            setattr(self, name, np.take_along_axis(both, order, axis=1))
+        self.index[self.key == NEVER] = -1

@@ -1,0 +1,374 @@
+"""Compile the CPU's kernels in advance, so that no job has to (`popdesic tune`).
+
+Numba keeps compiled code in `__pycache__` beside the module, where all jobs and nodes find it, or,
+where that folder cannot be written, in the user's cache (NUMBA_CACHE_DIR sets another). It holds
+for a CPU model and for the modification time of the module. What is not in it is compiled by every
+job that needs it first, also by two at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numba.core.sigutils import normalize_signature
+
+from ..cohort import genotypes_cpu, hardy_weinberg_cpu, standard_genotypes_cpu
+from ..communities import dip_cpu, graph_sides_cpu, two_means_cpu
+from ..components import signed_sums_cpu
+from ..core import number_text_cpu
+from ..core.threads import run_tasks, usable_cpus
+from ..distance import near_points_cpu, nearest_cpu, neighbor_lists_cpu, pair_summary_cpu
+from ..engine import (
+    bitgemm_cpu,
+    column_sums_cpu,
+    flipped_sums_cpu,
+    genotype_sums_cpu,
+    minplus_cpu,
+    site_pairs_cpu,
+)
+from ..epistasis import (
+    cells_cpu,
+    grouped_tables_cpu,
+    interaction_cpu,
+    scan_kernels_cpu,
+    site_tables_cpu,
+    trait_cpu,
+    trait_scan_cpu,
+)
+from ..geodesic import block_paths_cpu, spanning_cpu, sparse_paths_cpu, trees_cpu
+from ..ibd import candidates_cpu, segments_cpu
+from ..io import bcf_records_cpu, codecs_cpu, vcf_text_cpu, zarr_calls_cpu
+from ..maps import (
+    near_ranks_cpu,
+    nearest_rows_cpu,
+    neighbor_union_cpu,
+    outside_points_cpu,
+    umap_epoch_cpu,
+)
+from ..population import allele_sums_cpu, homozygous_runs_cpu, plane_counts_cpu
+from ..relatives import expected_genotypes_cpu, one_against_all_cpu, screen_cpu
+
+#: The folder that Python finds this package in.
+PACKAGES = Path(__file__).resolve().parents[3]
+#: Types of closures (`geodesic/weights.py`).
+NUMBERS = tuple(map(np.dtype, ("int32", "int64", "float32", "float64")))
+#: Numbers of counts of one pass of the bit-GEMM (`CpuBackend._accumulate`).
+FORMS = (1, 2, 3, 4, 5)
+
+_BYTES = "Array(uint8, 1, 'C', readonly=True)"
+_ROWS = "Array(uint8, 2, 'C', readonly=True)"
+
+
+def _compile(function, signature: str) -> None:
+    """Compile a function for types of arguments, as a call with such arguments does.
+
+    The types themselves are the key in numba's cache: under a text no call would find it.
+    """
+    function.compile(normalize_signature(signature)[0])
+
+
+def decoders_of_text() -> None:
+    counters = "int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1]"
+    filters = "uint8[::1], int64[::1], boolean, float64[::1], int64[:, ::1], int64[::1]"
+    filters += ", int64[:, ::1], int8[:, ::1]"
+    decode = (
+        f"(uint8[::1], int64, int64, int64, int8[:, ::1], int64[:, ::1], {counters}, {filters})"
+    )
+    _compile(vcf_text_cpu.decode_records, decode)
+    _compile(vcf_text_cpu._count_columns, "(uint8[::1], int64)")
+
+
+def decoders_of_bcf() -> None:
+    _compile(bcf_records_cpu.split_records, f"({_BYTES}, int64)")
+    outputs = "int8[:, ::1], int64[:, ::1], int64[::1], int64[::1]"
+    filters = "boolean[::1], float64[::1], int64[:, ::1], int64[::1], int64[:, ::1], int8[:, ::1]"
+    inputs = f"{_BYTES}, int64, int64, int64[::1], int64[::1]"
+    _compile(bcf_records_cpu.decode_records, f"({inputs}, {outputs}, {filters})")
+
+
+def decoders_of_zarr() -> None:
+    counters = "int64[::1], int64[::1]"
+    inputs = "int8[:, :, ::1], boolean[:, ::1], int64[::1], int64[::1], boolean[::1]"
+    _compile(zarr_calls_cpu.decode_calls, f"({inputs}, int8[:, ::1], {counters})")
+
+
+def codecs_of_genotypes() -> None:
+    _compile(codecs_cpu.pack_bed, "(int8[:, ::1],)")
+    for rows in ("uint8[:, ::1]", _ROWS):
+        _compile(codecs_cpu.take_samples, f"({rows}, int64[::1])")
+        _compile(codecs_cpu.unpack_bed, f"({rows}, int64)")
+        _compile(genotypes_cpu._count_bytes, f"({rows}, int32[:, ::1])")
+        _compile(genotypes_cpu._pack_planes, f"({rows}, uint64[::1], uint64[::1], uint64[:, :, :])")
+    masks = "int64[::1], uint64[::1], int64[::1], int64[::1]"
+    _compile(genotypes_cpu._count_by_group, f"(uint64[:, ::1], {masks}, int64[:, :, ::1])")
+    _compile(genotypes_cpu._fill_site_planes, "(uint64[:, ::1], int64, int64, uint64[:, :, ::1])")
+    _compile(hardy_weinberg_cpu._test_sites, "(int64[:, ::1], float64, boolean, float64[::1])")
+
+
+def sums_of_relationships() -> None:
+    matrices = "float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1]"
+    _compile(signed_sums_cpu._add_rows, f"({matrices}, int64, int64)")
+    chosen = "int8[:, ::1], int64[::1]"
+    values = "float64[:, ::1], float64[:, ::1]"
+    _compile(standard_genotypes_cpu._fill_rows, f"({chosen}, {values})")
+    square, short = "float64[:, ::1]", "int16[:, ::1]"
+    scales = ", ".join(["float64"] * 4)
+    _compile(
+        expected_genotypes_cpu._fill,
+        f"(int8[:, ::1], {square}, {square}, {scales}, {short}, {short})",
+    )
+    _compile(expected_genotypes_cpu._add, f"({short}, {short}, int64[:, ::1])")
+    _compile(expected_genotypes_cpu._subtract, f"({', '.join([square] * 5)})")
+    columns = "float64[:, ::1], int64[::1], float64[:, ::1]"
+    _compile(standard_genotypes_cpu._fill_columns, f"({chosen}, {columns})")
+    _compile(
+        standard_genotypes_cpu._list_missing,
+        f"({chosen}, int32[::1], int64[::1], int32[::1])",
+    )
+
+
+def products_of_genotypes() -> None:
+    words = "uint32[:, ::1]"
+    _compile(genotype_sums_cpu._sum_codes, f"({words}, int64, int32[:, :, ::1], int64[:, ::1])")
+    _compile(genotype_sums_cpu._sum_missing, f"({words}, int64[:, ::1], int64[:, ::1])")
+    _compile(genotype_sums_cpu._transpose_codes, f"(uint8[:, ::1], {words})")
+    blocks = "float64[:, ::1], float64[:, ::1]"
+    _compile(column_sums_cpu.add_products, f"({blocks}, int64, int64, float64[:, :, ::1])")
+    _compile(column_sums_cpu.add_combination, f"({blocks}, float64[:, ::1], int64, int64)")
+    block, narrow = "float64[:, ::1]", "float64[:, :, ::1]"
+    _compile(column_sums_cpu.add_own_products, f"({narrow}, {block}, int64, {narrow})")
+    _compile(column_sums_cpu.add_own, f"({block}, {narrow}, {block}, int64, int64)")
+    lists, whole, small = "int64[::1], int32[::1]", "int64[:, ::1]", "int32[:, ::1]"
+    numbers, row, values = "float64[:, ::1]", "float64[::1]", "int32[:, :, ::1]"
+    _compile(flipped_sums_cpu.list_missing, f"({words}, {lists})")
+    _compile(flipped_sums_cpu.sum_listed, f"({lists}, int64, int64, {small}, {whole})")
+    _compile(flipped_sums_cpu.draw_signs, "(uint64[:, ::1], int64, int64, int8[:, :, ::1])")
+    signs = "int8[:, ::1]"
+    _compile(
+        flipped_sums_cpu.turn,
+        f"({numbers}, {signs}, {whole}, {values}, {small}, {row}, {whole})",
+    )
+    inputs = f"{whole}, {whole}, {row}, {row}, {row}, {row}, {numbers}, {numbers}"
+    outputs = f"{values}, int32[::1], {whole}, {small}, int64, int64, int64"
+    _compile(flipped_sums_cpu.standardise, f"({inputs}, {outputs})")
+    _compile(
+        flipped_sums_cpu.turn_back,
+        f"({whole}, {row}, {numbers}, {numbers}, {signs}, {numbers})",
+    )
+
+
+def sums_of_populations() -> None:
+    counts = "int32[:, :, ::1], int32[:, :, ::1], boolean[::1], float64[:, ::1]"
+    _compile(allele_sums_cpu._pair_sums, f"({counts})")
+    _compile(allele_sums_cpu._own_sums, f"({counts})")
+    planes = "uint64[:, :, ::1], uint64[::1]"
+    _compile(
+        plane_counts_cpu._count_by_site,
+        f"({planes}, int64[::1], int64, int64, int32[:, ::1])",
+    )
+    _compile(plane_counts_cpu.count_by_sample, f"({planes}, int64[::1], int64[:, ::1])")
+    bits = "uint64[::1], uint64[::1], int64, int64"
+    numbers = "int64[::1], int64[::1], float64[::1], uint8[::1], int64[:, ::1]"
+    _compile(homozygous_runs_cpu.find_runs, f"({bits}, {numbers})")
+
+
+def segments_of_descent() -> None:
+    planes = "Array(uint64, 3, 'C', readonly=True)"
+    tables = "int32[:, ::1], int64[::1], int32[:, ::1]"
+    tables = f"{tables}, {tables}, int64[::1], int64[::1]"
+    numbers = "int64[::1], float64[::1], int64[::1], float64[::1], int64[:, ::1]"
+    inputs = f"{planes}, {planes}, int64[:, ::1], {tables}, {numbers}"
+    _compile(segments_cpu.find_segments, f"({inputs})")
+
+
+def epochs_of_maps() -> None:
+    umap_epoch_cpu.epoch_kernel()
+    umap_epoch_cpu.density_kernels()
+    lists, kept = "int64[:, ::1], float64[:, ::1]", "boolean[:, ::1], float64, int64[::1]"
+    graph = "int64[::1], int64[::1], float64[::1]"
+    _compile(nearest_rows_cpu._keep_smallest, f"(float64[:, ::1], int64, {lists})")
+    _compile(
+        neighbor_union_cpu._unite,
+        f"({lists}, float64[:, ::1], boolean[:, ::1], int64, int64)",
+    )
+    _compile(neighbor_union_cpu._count_edges, f"({lists}, {kept}, int64[::1])")
+    _compile(neighbor_union_cpu._place_back, f"({lists}, {kept}, {graph}, int64, int64)")
+    lengths = "int64[::1], int64[::1], float64[::1], int64, int64"
+    _compile(neighbor_union_cpu._find_lengths, f"({lists}, {lengths})")
+    _compile(neighbor_union_cpu._sort_rows, f"({lists}, float64, {graph}, int64, int64)")
+
+
+def texts_of_numbers() -> None:
+    out = "uint8[:, ::1], int64[::1]"
+    _compile(number_text_cpu._write_numbers, f"(float64[::1], int64, float64[::1], {out})")
+    _compile(number_text_cpu._write_integers, f"(int64[::1], {out})")
+    _compile(number_text_cpu._append, f"({out}, int64[::1], int64, int64[::1], uint8[::1])")
+
+
+def products_of_planes() -> None:
+    for form in FORMS:
+        bitgemm_cpu.tile_kernel(form)
+
+
+def lists_of_neighbors() -> None:
+    lists = "float64[:, ::1], int32[:, ::1], int32[:, ::1]"
+    form = "int64, float64, float64, int64"
+    counts, tile = "int64[:, :, ::1]", "float64[:, ::1]"
+    _compile(nearest_cpu.distances_of_counts, f"({counts}, {form}, {tile}, int64, int64)")
+    side = "int64[:, ::1], boolean, boolean, int64, int64"
+    _compile(nearest_cpu.improve_lists, f"({tile}, {side}, {lists}, int64, int64)")
+    _compile(neighbor_lists_cpu._merge, f"({lists}, {lists}, int64, int64, int64)")
+    points = "float64[:, ::1], float32[:, ::1]"
+    sides = f"{points}, {points}, boolean, float64, float64"
+    _compile(near_points_cpu.search, f"({sides}, {lists}, UniTuple(int64, 2))")
+    points, found = "float64[:, ::1]" + 3 * ", int64[::1]", 2 * "float64[::1], " + "int64[::1]"
+    _compile(outside_points_cpu._search, f"({points}, {found}, int64, int64)")
+    _compile(
+        one_against_all_cpu._count,
+        "(uint64[:, ::1], uint64[:, :, ::1], int64[:, ::1], int64)",
+    )
+
+
+def screens_of_pairs() -> None:
+    counts, lists = "int64[:, :, ::1]", "UniTuple(int64[:, ::1], 4)"
+    numbers, limits = "int64, int64", "UniTuple(float64, 4), UniTuple(int64, 2)"
+    block = f"{counts}, boolean, {limits}, {numbers}, {lists}, {numbers}"
+    _compile(screen_cpu._screen_columns, f"({block})")
+    _compile(screen_cpu._match_rows, f"({counts}, int64, {numbers}, {lists}, {numbers})")
+
+
+def candidates_of_descent() -> None:
+    candidates_cpu.pack_kernel()
+    for n_words in candidates_cpu.WINDOW_WORDS:
+        candidates_cpu.find_kernel(n_words)
+
+
+def pairs_of_sites() -> None:
+    site_pairs_cpu._band_kernel()
+    site_pairs_cpu._complete_kernel()
+    site_pairs_cpu._masked_kernel()
+    site_pairs_cpu._tables_kernel()
+    site_pairs_cpu._prune_kernel()
+
+
+def shortest_paths() -> None:
+    for number in NUMBERS:
+        minplus_cpu.block_kernel(number)
+        for layout in ("[:, ::1]", "[:, :]"):  # a whole matrix, a block of one
+            _compile(minplus_cpu.mirror_upper, f"({number}{layout},)")
+            _compile(minplus_cpu.floyd_warshall, f"({number}{layout},)")
+        trees_cpu.kernel(number)
+        sparse_paths_cpu.kernel(number)
+        sparse_paths_cpu.nearest_kernel(number)
+        block_paths_cpu.fill_kernel(number)
+    _compile(spanning_cpu.spanning_edges, "(float64[:, ::1],)")
+
+
+def ranks_on_maps() -> None:
+    rows, lists = "float64[:, ::1], int64[::1]", "int64[:, ::1], int64[::1]"
+    _compile(near_ranks_cpu._ranks_beyond, f"({rows}, {lists})")
+
+
+def figures_of_pairs() -> None:
+    table, numbers = "float64[:, ::1]", "int64[::1], int64[::1], float64[::1]"
+    bars = "float64[::1], float64[::1]"
+    _compile(pair_summary_cpu._add_rows, f"({table}, int64, {numbers}, {table}, {table}, {bars})")
+
+
+def splits_of_people() -> None:
+    graph = "int64[::1], int64[::1]"
+    block_paths_cpu.fill_kernel(np.dtype(np.float64))
+    _compile(graph_sides_cpu.join_neighbors, f"({graph}, boolean[::1], int64)")
+    numbers = "int64[::1], int64[::1], int64, int64, int64"
+    _compile(graph_sides_cpu.sides_of_edges, f"({graph}, {graph}, {numbers})")
+    _compile(dip_cpu.twice_dip, "(float64[::1], float64[::1])")
+    _compile(two_means_cpu._two_means, "(float64[:, ::1], float64[:, ::1], int64, float64)")
+
+
+def scans_of_cases() -> None:
+    cells_cpu._log2_kernel()
+    scan_kernels_cpu.kernels()
+
+
+def scans_of_traits() -> None:
+    trait_scan_cpu._kernel()
+    trait_cpu._compiled()
+
+
+def tests_of_interaction() -> None:
+    interaction_cpu._compiled()
+    grouped_tables_cpu._compiled()
+    site_tables_cpu._kernel()
+
+
+#: What is compiled, the longest first: each in a process of its own.
+GROUPS: tuple[Callable[[], None], ...] = (
+    *(scans_of_cases, shortest_paths, scans_of_traits, products_of_planes, tests_of_interaction),
+    *(decoders_of_bcf, decoders_of_text, decoders_of_zarr, codecs_of_genotypes, pairs_of_sites),
+    *(sums_of_populations, texts_of_numbers, sums_of_relationships, products_of_genotypes),
+    *(epochs_of_maps, lists_of_neighbors, candidates_of_descent, segments_of_descent),
+    *(splits_of_people, screens_of_pairs, figures_of_pairs, ranks_on_maps),
+)
+
+
+def _timed(index: int) -> float:
+    """Compile one of `GROUPS`, or read it from the cache; return the CPU seconds that it took."""
+    start = time.process_time()
+    GROUPS[index]()
+    return time.process_time() - start
+
+
+def timed_in_process(module: str, call: str) -> float:
+    """What a call of a module's function prints as its seconds, in a process of its own.
+
+    Raises
+    ------
+    RuntimeError
+        The process failed; with the end of what it wrote.
+    """
+    code = f"from {module} import _timed\nprint({call})"
+    paths = [str(PACKAGES), *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{call}: {done.stderr[-2000:]}")
+    return float(done.stdout.split()[-1])
+
+
+def _timed_in_process(index: int) -> float:
+    """`_timed` in a process of its own."""
+    return timed_in_process(__name__, f"_timed({index})")
+
+
+def compile_all(processes: int | None = None) -> dict[str, float]:
+    """Compile all kernels of the CPU that are not in numba's cache yet.
+
+    Parameters
+    ----------
+    processes : int, optional
+        Processes at a time; by default one a usable CPU. 1: this process does it.
+
+    Returns
+    -------
+    dict
+        Name of a group -> CPU seconds that it took.
+    """
+    processes = usable_cpus() if processes is None else processes
+    indices = range(len(GROUPS))
+    if processes == 1:
+        seconds = [_timed(index) for index in indices]
+    else:
+        seconds = run_tasks(_timed_in_process, [(index,) for index in indices], processes)
+    names = (group.__name__.replace("_", " ") for group in GROUPS)
+    return dict(zip(names, seconds, strict=True))
