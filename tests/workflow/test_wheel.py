@@ -253,9 +253,9 @@ def test_tune_compiles_the_kernels_of_the_cpu_and_says_why_no_gpu_is_used(place)
     """What is not compiled yet is, beside the wheel's modules; the rest is known not to be."""
 
     def compiled() -> set[str]:
-        return {path.name for path in (place / "env").rglob("number_text.*.nbc")}
+        return {path.name for path in (place / "env").rglob("number_text_cpu.*.nbc")}
 
-    for path in (place / "env").rglob("number_text.*.nb?"):
+    for path in (place / "env").rglob("number_text_cpu.*.nb?"):
         path.unlink()
     assert not compiled()
     said = popdesic(place, "tune", CUDA_VISIBLE_DEVICES="")
