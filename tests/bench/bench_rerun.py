@@ -129,7 +129,7 @@ def colour(folder: Path) -> None:
     config = yaml.safe_load(path.read_text())
     now = config.setdefault("report", {}).get("color_by", "population")
     config["report"]["color_by"] = "phenotype" if now != "phenotype" else "population"
-    path.write_text(yaml.safe_dump(config))
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
 
 
 CHANGES: dict[str, tuple[str, Callable[[Path], None]]] = {
@@ -186,7 +186,7 @@ def main() -> None:
             path = base / "config/config.yaml"
             config = yaml.safe_load(path.read_text())
             config.setdefault("distance", {})["dense_limit"] = options.dense_limit
-            path.write_text(yaml.safe_dump(config))
+            path.write_text(yaml.safe_dump(config, sort_keys=False))
         jobs, _, cpu, all_cpu = run(base)
         table = [
             (

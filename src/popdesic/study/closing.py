@@ -24,7 +24,7 @@ NAMED = 3
 COMMAND = "POPDESIC_COMMAND"
 #: What every run that did not end well says.
 AGAIN = "Finished results are kept; go on with"
-#: A line of a job's log (`io.log`), and what it says where a job was stopped by a fault of ours.
+#: A line of a job's log (`core.log`), and what it says where a job was stopped by a fault of ours.
 LINE = re.compile(r"\d{4}-\d\d-\d\d [\d:,]+ (\w+) (.*)")
 FAULT = re.compile(r"stopped after [\d.]+ s")
 
