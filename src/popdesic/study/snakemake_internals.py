@@ -118,7 +118,7 @@ def skip_unchanged() -> None:
 
     Snakemake plans every job behind one that runs, before it is known what that one writes. Here a
     job that could start is looked at again. If its results were up to date before this run, and
-    each input that the run has made again has the checksum and the panel that it had (`core.files`),
+    each input that the run has made again has its old checksum and panel (`core.files`),
     its results are only touched, so that dates are in order for the next plan. A dry run shows all
     jobs that may have to run.
     """
