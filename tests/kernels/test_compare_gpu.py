@@ -92,7 +92,7 @@ def test_worst_order_of_the_database(backend):
 
 
 def test_parts_of_a_database(backend, monkeypatch):
-    monkeypatch.setattr(compare_gpu, "PART_BYTES", 64 * 1024)
+    monkeypatch.setattr(matches_gpu, "PART_BYTES", 64 * 1024)
     rng = np.random.default_rng(3)
     words = rng.integers(0, 2**63, (20_000, 2, 3), dtype=np.uint64)
     words[:, 1] &= words[:, 0]

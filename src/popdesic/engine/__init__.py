@@ -1,2 +1,2 @@
-"""The two semiring products that all analyses stand on: one protocol (`backend`), one for CPUs
-(`cpu`, numba), one for NVIDIA GPUs (`gpu`, CuPy and `kernels/`); `select` chooses."""
+"""The two semiring products that all analyses stand on: one protocol (`backend`), for CPUs
+(`backend_cpu`) and for NVIDIA GPUs (`backend_gpu`, CuPy and `kernels/`); `select` chooses."""

@@ -26,8 +26,6 @@ from .variants import MICRO_KERNELS, Variant, block_order, defines_of, launch_sh
 
 #: The file of these kernels.
 KERNEL = "compare/compare"
-#: Bytes of one part of a database on its way to the device.
-PART_BYTES = 256 << 20
 #: Correlations of one square of sites: 1 GiB of float32.
 SQUARE_SITES = 1 << 14
 #: Pairs of sites that one launch has room for at first.

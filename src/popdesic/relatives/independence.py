@@ -14,12 +14,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from ..cohort.panel import load_panel
 from ..cohort.planes import load_planes
@@ -29,7 +27,7 @@ from ..distance.tiles import require_one_panel
 from ..engine.backend import Backend
 from ..engine.terms import KINSHIP, Planes
 from ..io.sites import canonical_contigs
-from .kinship import SAME, king_robust, mismatching, panel_parent_limit
+from .kinship import king_robust, mismatching, panel_parent_limit
 from .missing_calls import MissingPattern, largest_shift, measure_missing
 from .mixture import absent_by_chance, common_sites
 from .resolution import DUPLICATE, FIRST, THIRD, Resolution, resolve
@@ -201,29 +199,6 @@ def judge_cohort(planes: Planes, af: np.ndarray, backend: Backend) -> tuple[str 
         return next(key for key, text in FAULTS.items() if text == fault), 0.0
     shift = kinship_shift(planes, af, backend)
     return ("missing" if shift > MOST_SHIFT else None), shift
-
-
-def faults_of(
-    table: pd.DataFrame, planes: Mapping[str, Planes], af: np.ndarray, backend: Backend
-) -> dict[str, str | None]:
-    """Keys of FAULTS, or None, of the cohorts of `planes` that have close pairs in a table.
-
-    Parameters
-    ----------
-    table : DataFrame
-        `kinship.COLUMNS`. Pairs of one person count for nothing.
-    planes : dict of Planes
-        By cohort.
-    af : float64 array, (n_sites,)
-        ALT frequencies of the panel.
-    """
-    close = table[table.relation != SAME]
-    named = {*close.cohort_a, *close.cohort_b}
-    return {
-        cohort: judge_cohort(part, af, backend)[0]
-        for cohort, part in planes.items()
-        if cohort in named
-    }
 
 
 def kinship_shift(planes: Planes, af: np.ndarray, backend: Backend) -> float:

@@ -34,10 +34,6 @@ from .matches_plan import (
 KERNEL = "compare/compare"
 #: Bytes of one part of a database on its way to the device.
 PART_BYTES = 256 << 20
-#: Correlations of one square of sites: 1 GiB of float32.
-SQUARE_SITES = 1 << 14
-#: Pairs of sites that one launch has room for at first.
-PAIRS_CAPACITY = 1 << 24
 
 
 class _Search:
