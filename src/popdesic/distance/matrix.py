@@ -48,10 +48,10 @@ def metric_distances(
 
     Parameters
     ----------
-    squared, called, ibs0 : int64 arrays, (m, n)
+    squared, called, ibs0 : integer arrays, (m, n)
         Over jointly called sites. With missing genotypes the scaled distance is not a metric: the
         triangle inequality can fail.
-    sums, squares : two int64 arrays, (m, n), each
+    sums, squares : two integer arrays, (m, n), each
         ``normalized``: sums of genotypes and of squared genotypes over jointly called sites, for
         the row's sample and for the column's sample.
 
@@ -82,6 +82,9 @@ def _normalized(squared, sum_a, sum_b, square_a, square_b) -> np.ndarray:
     terms that are 0 for equal samples: (sum_a sum_b squared + (sum_b - sum_a)(square_a sum_b -
     square_b sum_a)) / (sum_a sum_b)^2. The inner products fit int64 up to 2^30 sites.
     """
+    sum_a, sum_b, square_a, square_b = (
+        part.astype(np.int64) for part in (sum_a, sum_b, square_a, square_b)
+    )
     scale = sum_a * np.float64(1) * sum_b
     uneven = (sum_b - sum_a) * (square_a * sum_b - square_b * sum_a).astype(np.float64)
     # rounding can give slightly negative values
@@ -102,7 +105,7 @@ def distances_of_counts(
 
     Parameters
     ----------
-    counts : dict of int64 arrays, (m, n)
+    counts : dict of integer arrays, (m, n)
         From `tiles.pairwise_counts`.
     which : int array, (m,), optional
         Column of each row's sample; none if the columns are others.

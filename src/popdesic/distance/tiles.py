@@ -53,6 +53,11 @@ def tile_outputs(metric: str) -> tuple[str, ...]:
     return _TERMS[metric].outputs
 
 
+def count_type(n_sites: int) -> type[np.signedinteger]:
+    """Number type of counts over so many sites: none exceeds four times their number."""
+    return np.int32 if 4 * n_sites <= np.iinfo(np.int32).max else np.int64
+
+
 def site_part(planes: Planes, part: int, parts: int) -> Planes:
     """One of `parts` ranges of sites of about equal length; it can be empty."""
     n_runs = -(-planes.n_sites // (64 * PART_WORDS))
@@ -80,8 +85,9 @@ def measure_tile(
     folder_a, folder_b : Path
         Folders with `planes.npy` and `planes.json`; the same folder twice gives the diagonal tile.
     out : Path
-        `.npz` with int64 (n_a, n_b) `squared`, `called` (over jointly called sites) and the other
-        matrices that `metric` needs (`tile_outputs`); `samples_a`, `samples_b`, `n_sites`, `panel`.
+        `.npz` with (n_a, n_b) `squared`, `called` (over jointly called sites) and the other
+        matrices that `metric` needs (`tile_outputs`), of `count_type`; `samples_a`, `samples_b`,
+        `n_sites`, `panel`.
     missing : str
         ``pairwise``: jointly called sites; ``imputed``: all sites, imputed genotypes included.
     part, parts : int
@@ -111,9 +117,10 @@ def measure_tile(
         metric=metric,
         missing=missing,
     )
+    narrow = count_type(a.n_sites)
     write_npz(
         out,
-        **counts,
+        **{name: matrix.astype(narrow) for name, matrix in counts.items()},
         samples_a=np.array(about_a["samples"]),
         samples_b=np.array(about_b["samples"]),
         n_sites=np.int64(a.n_sites),
@@ -252,7 +259,7 @@ def assemble_tiles(
     tiles : dict
         Tile of each pair (a, b), with a before or equal to b in `order` (`rows.read_tiles`).
     out : Path
-        Folder for the matrices named by `study_matrices`, `.npy`, int64 (n, n), and
+        Folder for the matrices named by `study_matrices`, `.npy`, `count_type` (n, n), and
         `samples.tsv` (sample, cohort), which gives the order of rows and columns.
     min_called, on_uncomparable
         Action for pairs with fewer jointly called sites (`within_panel`): ``error``; ``drop`` the
@@ -279,7 +286,8 @@ def assemble_tiles(
     n = len(names)
     least = within_panel(min_called, sites[order[0]])
     limit = limit_in_words(min_called, sites[order[0]])
-    matrices = {name: np.zeros((n, n), np.int64) for name in study_matrices(metric)}
+    narrow = count_type(sites[order[0]])
+    matrices = {name: np.zeros((n, n), narrow) for name in study_matrices(metric)}
 
     def place(a: str, b: str, path: Path) -> None:
         with np.load(path) as tile:

@@ -54,7 +54,7 @@ def place_sums(folder: Path, home: np.ndarray, n_places: int, min_called: int):
     Parameters
     ----------
     folder : Path
-        `results/distance`, with the int64 matrices `squared.npy` and `called.npy`.
+        `results/distance`, with the matrices `squared.npy` and `called.npy`.
     home : int64 array, (n_samples,)
         Place of each sample; -1 leaves it out.
     min_called : int

@@ -176,7 +176,7 @@ def bytes_read(job: Job, sizes: Sizes) -> float:
     if job.rule == "join_neighbors":
         return sum(bytes_of_lists(pairs, sizes) for pairs in sizes.rows["distance"].values())
     if job.rule in ("close_paths", "assemble_distance"):
-        return 8.0 * sizes.matrices * sizes.n_samples**2
+        return 4.0 * sizes.matrices * sizes.n_samples**2
     return 0.0
 
 
@@ -228,13 +228,13 @@ def bytes_written(path: str, sizes: Sizes) -> float:
         if sizes.sparse:
             return bytes_of_lists(pairs, sizes) if (row[2] == "filled") == sizes.filled else 1e5
         n_pairs = sum(sizes.samples[a] * sizes.samples[b] for a, b in pairs)
-        return 8.0 * sizes.matrices * n_pairs
+        return 4.0 * sizes.matrices * n_pairs
     if re.search(r"(/|^)landmarks[^/]*\.npy$", path):
         return 4.0 * n * min(n, MOST_LANDMARKS)
     if re.search(r"(/|^)neighbors[^/]*\.npz$", path):
         return 16.0 * n * sizes.neighbors
     if re.search(r"distance/\w+\.npy$", path):
-        return 8.0 * n * n
+        return 4.0 * n * n
     if re.search(r"geodesic/.*\.npy$", path):
         return 4.0 * n * n
     if path.endswith(("distance.mdist", "distance.tsv.gz", ".phylip", ".mibs", ".king")):

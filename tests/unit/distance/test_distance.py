@@ -19,6 +19,7 @@ from popdesic.distance.matrix import (
 )
 from popdesic.distance.tiles import (
     assemble_tiles,
+    count_type,
     limit_in_words,
     measure_tile,
     site_part,
@@ -94,7 +95,7 @@ def test_tiles(tmp_path, genotypes, backend, metric):
             names = set(tile_outputs(metric))
             assert set(tile) == names | {"samples_a", "samples_b", "n_sites", "panel"}
             for name in names:
-                assert tile[name].dtype == np.int64
+                assert tile[name].dtype == np.int32
                 np.testing.assert_array_equal(tile[name], expected[name])
             assert tile["samples_a"].tolist() == [f"{a}{k}" for k in range(len(genotypes[a]))]
             assert tile["samples_b"].tolist() == [f"{b}{k}" for k in range(len(genotypes[b]))]
@@ -138,6 +139,12 @@ def test_tiles_of_two_panels(tmp_path, backend):
 # --- assembly -----------------------------------------------------------------------------------
 
 
+def test_counts_that_32_bits_hold():
+    """A difference of 2 counts 4 at every site."""
+    assert count_type(2**29 - 1) is np.int32
+    assert count_type(2**29) is np.int64
+
+
 @pytest.mark.parametrize("metric", METRICS)
 def test_assembled_matrices(tmp_path, genotypes, backend, metric):
     tiles = make_tiles(tmp_path, genotypes, backend, metric=metric)
@@ -145,7 +152,7 @@ def test_assembled_matrices(tmp_path, genotypes, backend, metric):
     everyone = np.concatenate(list(genotypes.values()))
     expected = pair_counts(everyone, everyone)
     for name, matrix in matrices.items():
-        assert matrix.dtype == np.int64
+        assert matrix.dtype == np.int32
         np.testing.assert_array_equal(matrix, expected[name])
     names = [f"{c}{k}" for c, drawn in genotypes.items() for k in range(len(drawn))]
     assert samples["sample"].tolist() == names

@@ -106,8 +106,8 @@ def test_the_plan_equals_the_run(tmp_path, capsys):
     assert "200 sites (given by --sites)" in shown
     for path, expected in (
         ("results/cohorts/north/planes.npy", None),
-        ("results/distance/squared.npy", 8 * 15 * 15),
-        ("results/distance/tiles/south/row.json", 8 * 2 * 7 * (8 + 7)),
+        ("results/distance/squared.npy", 4 * 15 * 15),
+        ("results/distance/tiles/south/row.json", 4 * 2 * 7 * (8 + 7)),
     ):
         files = [folder / path]
         if path.endswith("row.json"):
