@@ -11,8 +11,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from browser import Browser
-from reader import QUESTIONS, count_clicks
+from support.browser import Browser
+from support.reader import QUESTIONS, count_clicks
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Windows of a desk and of a phone, in pixels.

@@ -11,8 +11,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from browser import Browser
 from PIL import Image
+from support.browser import Browser
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "docs/pictures"

@@ -13,9 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from browser import Browser, find_axe
-from reader import READY, open_all
-from sentences import MOST_WORDS, of_report
+from support.browser import Browser, find_axe
+from support.reader import READY, open_all
+from support.sentences import MOST_WORDS, of_report
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Widths of windows of a desk and of a phone, in pixels.

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Folders with the longest files. They are run first, so that no worker waits for another's last.
-LONGEST_FIRST = ("docs", "slurm", "fuzz", "workflow", "golden", "landscapes", "simt")
+LONGEST_FIRST = ("docs", "slurm", "fuzz", "workflow", "golden", "scenes", "simt")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module")
 def browser():
-    from browser import Browser
+    from support.browser import Browser
 
     with Browser() as opened:
         yield opened

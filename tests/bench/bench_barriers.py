@@ -14,7 +14,7 @@ import time
 
 import commandline
 import numpy as np
-from landscapes import scene
+from scenes.landscapes import scene
 from scipy.spatial.distance import cdist
 from timing import print_table
 

@@ -3,11 +3,11 @@
     python tests/bench/bench_communities.py [--draws 100] [--jobs 2] [--first-seed 1001] [--quick]
     python tests/bench/bench_communities.py --worlds 16     # and how the coarse level was chosen
 
-Every draw of a scene (tests/landscapes) goes through what the workflow does by default: pruned
-axes, components by test, splits, their F_ST. What has to be said of it: one community (panmixia,
-also with four labels that mean nothing), "continuous" (chain, grid, gradient and others), or the
-islands themselves, with an adjusted Rand index of at least 0.95. The intervals are those of Clopper
-and Pearson at 95 %. The same seeds give the same numbers with any --jobs.
+Every draw of a scene (tests/scenes/landscapes) goes through what the workflow does by default:
+pruned axes, components by test, splits, their F_ST. What has to be said of it: one community
+(panmixia, also with four labels that mean nothing), "continuous" (chain, grid, gradient and
+others), or the islands themselves, with an adjusted Rand index of at least 0.95. The intervals are
+those of Clopper and Pearson at 95 %. The same seeds give the same numbers with any --jobs.
 
 --worlds N: how well the communities shown first agree with the continents of N simulated worlds,
 with the rule in use (coarse splits end at the widest gap between depths) and with fixed shares of
@@ -27,10 +27,10 @@ from dataclasses import dataclass
 
 import commandline
 import numpy as np
-from landscapes import scene, scores
-from landscapes.methods import significant_scores
-from landscapes.splitting import community_tree, genotypes_of
-from landscapes.worlds import component_scores, world
+from scenes.landscapes import scene, scores
+from scenes.landscapes.methods import significant_scores
+from scenes.landscapes.splitting import community_tree, genotypes_of
+from scenes.landscapes.worlds import component_scores, world
 from scipy.stats import beta
 from threadpoolctl import threadpool_limits
 from timing import print_table

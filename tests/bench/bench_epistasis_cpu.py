@@ -19,8 +19,8 @@ from functools import partial
 
 import commandline
 import numpy as np
-from interactions.scenes import draw_structure
-from reference_epistasis import random_scan
+from oracles.epistasis import random_scan
+from scenes.interactions.scenes import draw_structure
 
 from popdesic.engine.select import select_backend
 from popdesic.epistasis import scan_cpu as epistasis_cpu

@@ -25,10 +25,10 @@ from types import SimpleNamespace
 import commandline
 import numpy as np
 import pandas as pd
-from ibd_people import HUMAN_CM
-from ibd_populations import draw_populations, separated
-from ibd_scores import call_people
-from landscapes.methods import significant_scores
+from scenes.ibd_people import HUMAN_CM
+from scenes.ibd_populations import draw_populations, separated
+from scenes.ibd_scores import call_people
+from scenes.landscapes.methods import significant_scores
 from sklearn.metrics import adjusted_rand_score
 from timing import print_table
 

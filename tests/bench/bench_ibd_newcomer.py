@@ -23,8 +23,8 @@ import time
 from pathlib import Path
 
 import commandline
-from ibd_people import draw_people, isolated
-from study import Cohort, encode_cohorts
+from scenes.ibd_people import draw_people, isolated
+from support.study import Cohort, encode_cohorts
 from timing import print_table
 
 from popdesic.engine.select import cpu_backend

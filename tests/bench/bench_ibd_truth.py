@@ -25,9 +25,9 @@ Genotypes have 0.1 % errors and 1 % missing calls. Four tables:
   The interval is the exact one of a Poisson number (Garwood 1936, 95 %). Pairs of the same people
   and contigs are not independent, so it is rather too narrow.
 - Degrees of pairs of planted families, whose founders are mosaics of haplotypes of that population
-  (`tests/ibd_pedigrees.py`: direct lines, full and half relatives), over the human autosomes; the
-  share whose interval holds the true degree; and beside it the share that totals of the true
-  segments get right, which is what segments can tell at best.
+  (`tests/scenes/ibd_pedigrees.py`: direct lines, full and half relatives), over the human
+  autosomes; the share whose interval holds the true degree; and beside it the share that totals of
+  the true segments get right, which is what segments can tell at best.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from collections.abc import Iterator
 
 import commandline
 import numpy as np
-from ibd_pedigrees import branching_family, drop_genes, shared_alleles, stretches
-from ibd_people import (
+from scenes.ibd_pedigrees import branching_family, drop_genes, shared_alleles, stretches
+from scenes.ibd_people import (
     HUMAN_CM,
     draw_people,
     grown,
@@ -49,7 +49,7 @@ from ibd_people import (
     true_among,
     true_of,
 )
-from ibd_scores import (
+from scenes.ibd_scores import (
     COVERED,
     Scores,
     call_people,

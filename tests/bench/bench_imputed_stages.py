@@ -17,7 +17,7 @@ from pathlib import Path
 import commandline
 import numpy as np
 from bench_imputation import VCF, prepare
-from imputed_scenes import hide, impute, interaction_p, r2_of
+from scenes.imputed import hide, impute, interaction_p, r2_of
 
 from popdesic.cohort.beagle import Beagle, window_genotypes
 from popdesic.cohort.impute import plan_windows

@@ -4,11 +4,11 @@
     python tests/bench/bench_interaction_power.py --real ../shared/data
 
 Studies of independent sites (MAF 0.05 to 0.5). The first two follow a model of MAF 0.05 to 0.5
-(`tests/interactions/models.py`): `xor`, `threshold`, `product`, or `pure`, a random model without
-main effects as GAMETES draws them. Its effect is such that the test of its interaction has a power
-of 0.6, or the largest allowed. A method finds the pair if its statistic is above the method's own
-threshold: exceeded by the best pair of one in 20 studies with the same genotypes and main effects
-without the interaction. All methods see the same studies. Columns:
+(`tests/scenes/interactions/models.py`): `xor`, `threshold`, `product`, or `pure`, a random model
+without main effects as GAMETES draws them. Its effect is such that the test of its interaction has
+a power of 0.6, or the largest allowed. A method finds the pair if its statistic is above the
+method's own threshold: exceeded by the best pair of one in 20 studies with the same genotypes and
+main effects without the interaction. All methods see the same studies. Columns:
 
     LR          our `interaction`: likelihood ratio (`p`: by its p, `lr_df` degrees of freedom;
                 `prior`: p corrected by main effects, `epistasis/priority.py`)
@@ -20,7 +20,8 @@ without the interaction. All methods see the same studies. Columns:
 second table says how often the best pair of a study without interaction has a corrected p of at
 most 0.05.
 
-`--real` ranks the pairs and triples of real and published data sets (`tests/interactions/real.py`).
+`--real` ranks the pairs and triples of real and published data sets
+(`tests/scenes/interactions/real.py`).
 """
 
 from __future__ import annotations
@@ -34,8 +35,16 @@ from pathlib import Path
 
 import commandline
 import numpy as np
-from interactions.models import MODELS, Model, by_p, draw_study, pair_tables, statistics, tuned
-from interactions.peers import TESTS, run_plink
+from scenes.interactions.models import (
+    MODELS,
+    Model,
+    by_p,
+    draw_study,
+    pair_tables,
+    statistics,
+    tuned,
+)
+from scenes.interactions.peers import TESTS, run_plink
 from timing import print_table
 
 SITES = 60
@@ -136,7 +145,7 @@ def main() -> None:
     options = commandline.parse(parser, replicates=3, jobs=1, models=["xor"], mafs=[0.3])
     peers = commandline.find_peer("plink1.9") is not None
     if options.real:
-        from interactions.real import print_real
+        from scenes.interactions.real import print_real
 
         print_real(options.real, peers, options.quick)
         return

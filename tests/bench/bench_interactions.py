@@ -4,9 +4,9 @@
         [--scenes NAME ...] [--first-seed 0]
 
 Each replicate is a study of about 1 000 people at 60 sites without any interaction, of cases and
-controls on the scale of log-odds (scenes: tests/interactions/scenes.py), of numbers on their own
-scale (tests/interactions/numbers.py; pairs alone). All its pairs (triples) are scanned by
-interaction, numbers by residuals, with the covariates and the kinship that the scene knows.
+controls on the scale of log-odds (scenes: tests/scenes/interactions/scenes.py), of numbers on their
+own scale (tests/scenes/interactions/numbers.py; pairs alone). All its pairs (triples) are scanned
+by interaction, numbers by residuals, with the covariates and the kinship that the scene knows.
 'found' is the share of replicates whose best hits have p_interaction <= 0.05, with its 95 %
 interval (Wilson 1927); 'chi-square' the same by lr_p times the number of tests. A test that keeps
 its level has 0.03 to 0.07 in each scene that is not called unadjusted: there the test is not told
@@ -21,8 +21,8 @@ from functools import partial
 
 import commandline
 import numpy as np
-from interactions import numbers
-from interactions.scenes import SCENES, SITES, draw_study
+from scenes.interactions import numbers
+from scenes.interactions.scenes import SCENES, SITES, draw_study
 from timing import print_table
 
 import popdesic

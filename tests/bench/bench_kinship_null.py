@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 
 import commandline
-from kinship_scenes import add_families, draw_people, judge, resolution_of
+from scenes.kinship import add_families, draw_people, judge, resolution_of
 from timing import print_table
 
 from popdesic.engine.select import select_backend

@@ -38,15 +38,15 @@ from pathlib import Path
 
 import commandline
 import numpy as np
-from landscapes import SCENES, Scene, scene, scores
-from landscapes.blind import evidence_of, named
-from landscapes.density import (
+from scenes.landscapes import SCENES, Scene, scene, scores
+from scenes.landscapes.blind import evidence_of, named
+from scenes.landscapes.density import (
     CORRECTION_HEAD,
     correction_rows,
     measure_correction,
     ratio_of_halves,
 )
-from landscapes.methods import (
+from scenes.landscapes.methods import (
     FEWER,
     NEAREST,
     PEER,
@@ -56,7 +56,7 @@ from landscapes.methods import (
     Way,
     significant_scores,
 )
-from landscapes.splitting import community_tree, genotypes_of
+from scenes.landscapes.splitting import community_tree, genotypes_of
 from threadpoolctl import threadpool_limits
 from timing import print_table
 

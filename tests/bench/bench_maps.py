@@ -23,12 +23,12 @@ from pathlib import Path
 
 import commandline
 import numpy as np
-from components import principal_components
-from landscapes import scene
-from one_map import measure_map, umap_layout
-from people import load_people
+from oracles.components import principal_components
+from scenes.landscapes import scene
+from scenes.people import load_people
 from scipy.spatial import KDTree
 from scipy.spatial.distance import pdist, squareform
+from support.one_map import measure_map, umap_layout
 from threadpoolctl import threadpool_limits
 from timing import best_of, print_table
 

@@ -42,7 +42,7 @@ from pathlib import Path
 import commandline
 import numpy as np
 import pandas as pd
-from called_apart import (
+from scenes.called_apart import (
     NAMES,
     STRETCH,
     Difference,

@@ -16,7 +16,7 @@ from functools import partial
 
 import commandline
 import numpy as np
-from missing_scenes import (
+from scenes.missing import (
     judge_strangers,
     missing_by_genotype,
     missing_up_to_a_limit,

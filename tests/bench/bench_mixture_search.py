@@ -15,7 +15,7 @@ from pathlib import Path
 
 import commandline
 import numpy as np
-from study import Cohort, encode_cohorts, make_sites
+from support.study import Cohort, encode_cohorts, make_sites
 from timing import print_table
 
 from popdesic.cohort.panel import load_panel

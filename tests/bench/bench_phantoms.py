@@ -4,10 +4,10 @@
                                          [--odds 3] [--bonferroni] [--quick]
 
 Each replicate is a study of people made of real haplotypes of chromosome 22
-(tests/interactions/real_haplotypes.py). One common site that is not typed multiplies the odds of
-being a case; there is no interaction. All pairs of the typed sites within 1 Mb of it are scanned.
-A row is the share of studies with at least one pair that is significant, with its 95 % interval
-(Wilson). Rows differ in which partners are permitted and which p counts:
+(tests/scenes/interactions/real_haplotypes.py). One common site that is not typed multiplies the
+odds of being a case; there is no interaction. All pairs of the typed sites within 1 Mb of it are
+scanned. A row is the share of studies with at least one pair that is significant, with its 95 %
+interval (Wilson). Rows differ in which partners are permitted and which p counts:
 
     equal        p_interaction, corrected for all pairs of the region
     p            p_interaction, corrected by the main effects of the sites (epistasis/priority.py)
@@ -28,7 +28,7 @@ import pandas as pd
 from timing import print_table
 
 from bench_interactions import wilson  # isort: skip
-from interactions.real_haplotypes import Study, untyped_site  # isort: skip
+from scenes.interactions.real_haplotypes import Study, untyped_site  # isort: skip
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis.evidence import Prior, candidates_of
 from popdesic.epistasis.hit_test import hit_test

@@ -26,8 +26,8 @@ from pathlib import Path
 import commandline
 import numpy as np
 import pandas as pd
-from landscapes import scene
-from landscapes.inversions import genome_with_inversion
+from scenes.landscapes import scene
+from scenes.landscapes.inversions import genome_with_inversion
 from timing import best_of, print_table
 
 from popdesic.cohort.genotypes_cpu import pack_planes

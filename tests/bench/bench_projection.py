@@ -21,8 +21,8 @@ from pathlib import Path
 
 import commandline
 import numpy as np
-from newcomers import newcomer_neighbors, plain_scores, population_slopes
-from people import load_people
+from scenes.newcomers import newcomer_neighbors, plain_scores, population_slopes
+from scenes.people import load_people
 from timing import print_table
 
 from popdesic.cohort.panel import load_panel

@@ -15,7 +15,7 @@ from __future__ import annotations
 import commandline
 import numpy as np
 from bench_maps import UMAP, structured
-from one_map import umap_layout
+from support.one_map import umap_layout
 from timing import print_table
 
 from popdesic.core.threads import usable_cpus

@@ -2,7 +2,7 @@
 
     python tests/bench/bench_relatedness.py [--seeds 3] [--fst 0.1 0.15] [--cost] [--quick]
 
-Families of two populations by gene dropping (tests/ancestry_scenes.py). "bias" is the mean
+Families of two populations by gene dropping (tests/scenes/ancestry.py). "bias" is the mean
 difference from the realised kinship, "sd" its standard deviation, "right" the share of pairs with
 the right label at limits of third degree. The second table leaves the parents out, so that children
 are fitted, and repeats PCA and PC-Relate with the unrelated set that PC-Relate itself chooses
@@ -15,7 +15,7 @@ import time
 
 import commandline
 import numpy as np
-from ancestry_scenes import TRUTH, Scene, draw_scene, label_of
+from scenes.ancestry import TRUTH, Scene, draw_scene, label_of
 from timing import print_table
 
 import popdesic

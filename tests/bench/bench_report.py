@@ -25,9 +25,9 @@ from pathlib import Path
 
 import commandline
 import numpy as np
-from browser import Browser, find_axe, find_chromium
-from outcomes import configuration, make_results
-from reader import open_all
+from support.browser import Browser, find_axe, find_chromium
+from support.outcomes import configuration, make_results
+from support.reader import open_all
 from timing import print_table
 
 from popdesic.core.tables import read_table, write_table

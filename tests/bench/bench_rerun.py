@@ -35,10 +35,10 @@ import commandline
 import yaml
 from bench_newcomers import Cohort, files
 from bench_study import children_cpu
-from running import finished
-from study import FAST, make_cohorts
-from study import write_study as write_test_study
 from study_costs import read_rows
+from support.running import finished
+from support.study import FAST, make_cohorts
+from support.study import write_study as write_test_study
 from timing import print_table
 
 from popdesic.study.snakemake_internals import planned_jobs

@@ -26,8 +26,8 @@ import time
 from pathlib import Path
 
 import commandline
-from running import ROOT, contents, environment
 from slurm.sandbox import Sandbox, missing_programs
+from support.running import ROOT, contents, environment
 from timing import print_table
 
 from popdesic.core.errors import UserError

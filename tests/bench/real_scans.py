@@ -1,7 +1,8 @@
 """Scans of real genotypes of chromosome 22, in LD, for `bench_epistasis.py --real`.
 
-People are mosaics of real haplotypes (tests/interactions/real_haplotypes.py), a random part of them
-cases. Beside them: the same genotypes without LD, and without what `epistasis.reorder` does.
+People are mosaics of real haplotypes (tests/scenes/interactions/real_haplotypes.py), a random part
+of them cases. Beside them: the same genotypes without LD, and without what `epistasis.reorder`
+does.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from interactions.real_haplotypes import haplotypes, people
+from scenes.interactions.real_haplotypes import haplotypes, people
 
 from popdesic.epistasis.reorder import pack_states, reorder_sites
 from popdesic.epistasis.scan import make_scan_data, split_classes

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 import shares
-from reference_epistasis import random_scan
+from oracles.epistasis import random_scan
 
 from popdesic.engine.select import cpu_backend
 from popdesic.epistasis.scan_sites import scan_pairs, scan_triples

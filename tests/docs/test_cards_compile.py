@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 import pytest
-from card_variants import USUAL_THREADS, Compiled, variants_of
-from cards import (
+from support.card_variants import USUAL_THREADS, Compiled, variants_of
+from support.cards import (
     CARDS,
     REGISTERS,
     REGISTERS_OF_THREAD,
@@ -14,7 +14,7 @@ from cards import (
     THREADS_OF_BLOCK,
     Card,
 )
-from compiling import (
+from support.compiling import (
     LIBRARY_VARIABLE,
     Usage,
     compile_kernel,

@@ -23,10 +23,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from clone import ROOT, make_clone, run
-from commands import Shown, extract, shown_commands
-from running import planned, snapshot
-from sentences import MOST_WORDS, of_report
+from support.clone import ROOT, make_clone, run
+from support.commands import Shown, extract, shown_commands
+from support.running import planned, snapshot
+from support.sentences import MOST_WORDS, of_report
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ WAYS: dict[str, Way] = {
     "make test": BARE,
     "python3 tests/bare_root.py": named("what CI begins with; needs root and takes ten minutes"),
     ".venv/bin/python tests/fuzz/run.py --seconds 3600": Way("whole", " --seconds 4", "an hour"),
-    "python docs/count_clicks.py": named("needs the finished example; tests/reader.py"),
+    "python docs/count_clicks.py": named("needs the finished example; tests/support/reader.py"),
     "python docs/measure_page.py": named("needs the finished example; test_page_contents.py"),
-    "python tests/sentences.py": named("tests/docs/test_sentences.py"),
+    "python tests/support/sentences.py": named("tests/docs/test_sentences.py"),
     "make lint": WHOLE,
     "make format": WHOLE,
     "make lock": Way("whole", " -n", "asks package indices for newer versions"),

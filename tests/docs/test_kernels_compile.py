@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from compiling import compile_kernel, compile_source, require_compiler
-from launches import HOPPER, scan_shape
+from support.compiling import compile_kernel, compile_source, require_compiler
+from support.launches import HOPPER, scan_shape
 
 from popdesic.core.places import KERNEL_FOLDER
 from popdesic.engine import minplus_plan, tune_plan

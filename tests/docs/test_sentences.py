@@ -1,6 +1,6 @@
 """Pages, captions, the report, descriptions and messages have no sentence of more than 30 words.
 
-`python tests/sentences.py` prints words per sentence and names the long ones.
+`python tests/support/sentences.py` prints words per sentence and names the long ones.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from page_text import paragraphs_of_template
-from sentences import MOST_WORDS, everything, of_code, paragraphs, split
+from support.page_text import paragraphs_of_template
+from support.sentences import MOST_WORDS, everything, of_code, paragraphs, split
 
 #: Wording that reports once had, or another word for a thing that has one (glossary).
 GONE = (

@@ -11,20 +11,6 @@ import subprocess
 import zlib
 from pathlib import Path
 
-from bcf_files import (
-    CHAR,
-    FLOAT,
-    INT8,
-    INT16,
-    INT32,
-    UNKNOWN,
-    bcf_of,
-    calls_of,
-    descriptor,
-    format_of,
-    record_of,
-    typed,
-)
 from fuzz.fuzz_vcf import (
     COLUMNS,
     CONTIGS,
@@ -40,7 +26,7 @@ from fuzz.fuzz_vcf import (
 )
 from fuzz.mutate import damage
 from fuzz.runner import check_case
-from reference import (
+from oracles.reference import (
     ParsedVcf,
     _kind_of_site,
     count_filtered,
@@ -48,6 +34,20 @@ from reference import (
     failed_filters,
     parse_vcf_text,
     remove_without_depth,
+)
+from support.bcf_files import (
+    CHAR,
+    FLOAT,
+    INT8,
+    INT16,
+    INT32,
+    UNKNOWN,
+    bcf_of,
+    calls_of,
+    descriptor,
+    format_of,
+    record_of,
+    typed,
 )
 
 from popdesic.core.errors import UserError

@@ -21,10 +21,10 @@ from pathlib import Path
 
 import numpy as np
 import zarr
-from bcf_files import bcf_of, calls_of, format_of, header_of, record_of, typed
 from fuzz.runner import check_case
-from reference import bed_bytes, hwe_exact, hwe_excess
+from oracles.reference import bed_bytes, hwe_exact, hwe_excess
 from scipy.stats import binom
+from support.bcf_files import bcf_of, calls_of, format_of, header_of, record_of, typed
 
 from popdesic.cohort.absent import Absent
 from popdesic.cohort.define_panel import build_panel

@@ -13,7 +13,7 @@ import cyvcf2
 import numpy as np
 from fuzz.mutate import damage, odd
 from fuzz.runner import check_case
-from reference import ParsedVcf, parse_vcf_text
+from oracles.reference import ParsedVcf, parse_vcf_text
 
 from popdesic.core.errors import UserError
 from popdesic.io.batches import DROPS, DecodeCounts

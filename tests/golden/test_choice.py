@@ -1,7 +1,7 @@
 """The choice of geodesics on real people; its rule was made on simulated landscapes alone."""
 
 import pytest
-from people import load_people
+from scenes.people import load_people
 from test_maps import write_unrelated
 
 from popdesic.cohort.long_range_ld import regions_of

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from components import cohort_relationship, principal_components
-from people import encode_alone, measure_alone
-from reference import hwe_exact as exact_fraction
-from reference_population import lostruct_distances, with_swapped_alleles
+from oracles.components import cohort_relationship, principal_components
+from oracles.population import lostruct_distances, with_swapped_alleles
+from oracles.reference import hwe_exact as exact_fraction
+from scenes.people import encode_alone, measure_alone
 from sklearn.decomposition import PCA
 
 from popdesic.cohort.hardy_weinberg_cpu import hwe_exact

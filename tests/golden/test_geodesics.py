@@ -9,8 +9,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from components import principal_components
-from people import load_people
+from oracles.components import principal_components
+from scenes.people import load_people
 from scipy.spatial.distance import pdist, squareform
 
 from popdesic.engine.backend import infinity

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from components import cohort_relationship, principal_components
-from newcomers import newcomer_neighbors, plain_scores, population_slopes
-from people import encode_alone, measure_alone
+from oracles.components import cohort_relationship, principal_components
+from scenes.newcomers import newcomer_neighbors, plain_scores, population_slopes
+from scenes.people import encode_alone, measure_alone
 from scipy.sparse.csgraph import floyd_warshall
 from sklearn.metrics import pairwise_distances
 

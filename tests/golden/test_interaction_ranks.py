@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from interactions.real import Question, bitepi, leading, questions, rank_of, rank_of_loci
+from scenes.interactions.real import Question, bitepi, leading, questions, rank_of, rank_of_loci
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from components import principal_components
-from one_map import measure_map, umap_layout
-from people import load_people
+from oracles.components import principal_components
+from scenes.people import load_people
 from scipy.spatial.distance import pdist, squareform
+from support.one_map import measure_map, umap_layout
 
 import popdesic
 from popdesic.cohort.long_range_ld import regions_of

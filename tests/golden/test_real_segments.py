@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from people import encode_alone
+from scenes.people import encode_alone
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.engine.select import select_backend

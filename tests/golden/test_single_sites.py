@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pandas as pd
 import pytest
-from plink_files import write_plink
+from support.plink_files import write_plink
 
 import popdesic
 

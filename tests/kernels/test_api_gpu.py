@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference import draw_genotypes
+from oracles.reference import draw_genotypes
 
 import popdesic
 

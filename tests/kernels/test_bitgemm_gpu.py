@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from awkward_terms import IBS, TERMS
+from scenes.awkward_terms import IBS, TERMS
 
 from popdesic.core.errors import UserError
 from popdesic.engine import (

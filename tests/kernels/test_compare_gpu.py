@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from operands import planes_of
+from support.operands import planes_of
 
 pytest.importorskip("cupy")
 
 import cupy
-from reference import draw_genotypes, evaluate_terms
+from oracles.reference import draw_genotypes, evaluate_terms
 
 from popdesic.cohort.site_planes import site_planes
 from popdesic.engine import site_pairs_gpu as compare_gpu

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from device_stages import STAGES, results_of, run_stage, write_inputs
+from support.device_stages import STAGES, results_of, run_stage, write_inputs
 
 pytestmark = pytest.mark.gpu
 TESTS = Path(__file__).parents[1]
@@ -26,7 +26,7 @@ def test_a_job_on_a_share_of_a_gpu_writes_the_bytes_of_the_cpu(gpu_device, folde
     run_stage(stage, "cpu", folder)
     paths = [str(TESTS.parent / "src"), str(TESTS), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
-        [sys.executable, str(TESTS / "device_stages.py"), stage, "gpu", str(folder)],
+        [sys.executable, str(TESTS / "support/device_stages.py"), stage, "gpu", str(folder)],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,

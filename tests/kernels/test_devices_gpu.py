@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-from operands import draw_weights
-from reference_epistasis import random_scan
-from reference_trait import random_trait
+from oracles.epistasis import random_scan
+from oracles.residuals import random_trait
+from support.operands import draw_weights
 
 from popdesic.core.errors import UserError
 from popdesic.engine.backend_cpu import CpuBackend
@@ -20,7 +20,7 @@ from popdesic.geodesic.closure import close_paths
 
 pytestmark = pytest.mark.gpu
 
-#: Limits of other cards (tests/cards.py), and the best kernel that fits each.
+#: Limits of other cards (tests/support/cards.py), and the best kernel that fits each.
 LIMITS = [(163 << 10, "mma"), (99 << 10, "mma"), (99 << 10, "popc"), (64 << 10, "popc")]
 CPU = CpuBackend(4)
 

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from random_cohorts import make_planes
+from scenes.random_cohorts import make_planes
 
 from popdesic.distance.tiles import measure_tile, sum_parts
 from popdesic.engine.select import select_backend

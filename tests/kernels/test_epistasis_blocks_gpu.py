@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from reference_epistasis import random_partners, scan_of_blocks
+from oracles.epistasis import random_partners, scan_of_blocks
 from test_epistasis_gpu import assert_same, gpu, rng, run  # noqa: F401
 
 from popdesic.core.errors import UserError

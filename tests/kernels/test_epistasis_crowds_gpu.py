@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from reference_epistasis import make_scan, random_partners, random_scan
+from oracles.epistasis import make_scan, random_partners, random_scan
 from test_epistasis_gpu import assert_same, gpu, rng, run  # noqa: F401
 
 from popdesic.core.errors import UserError

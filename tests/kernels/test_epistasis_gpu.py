@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from reference_epistasis import make_scan, random_partners, random_scan, scan
+from oracles.epistasis import make_scan, random_partners, random_scan, scan
 
 from popdesic.epistasis.scan_data import Hits, OneHot, ScanData
 from popdesic.epistasis.scan_sites import scan_pairs, scan_triples
@@ -154,7 +154,7 @@ def test_interactions_where_many_sites_have_effects_of_their_own(gpu, rng, order
 @pytest.mark.parametrize("order", [2, 3])
 def test_what_pairs_say_is_rounded_down(gpu, rng, order):
     """The offsets of the filter, beside the mutual information of all tables."""
-    from reference_epistasis import class_information
+    from oracles.epistasis import class_information
 
     from popdesic.epistasis.scan_gpu import Scanner
     from popdesic.epistasis.site_tables_cpu import count_tables

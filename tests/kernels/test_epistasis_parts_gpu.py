@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from reference_epistasis import random_partners, scan_of_blocks
+from oracles.epistasis import random_partners, scan_of_blocks
 from test_epistasis_blocks_gpu import pinned
 from test_epistasis_gpu import assert_same, gpu, rng, run  # noqa: F401
 

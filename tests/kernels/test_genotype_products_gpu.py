@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_cohorts import random_calls
+from scenes.random_cohorts import random_calls
 
 from popdesic.components.krylov import Krylov
 from popdesic.components.large_pca import draw_largest

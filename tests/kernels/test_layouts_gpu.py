@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from layouts import SCENES, draw_layout
+from support.layouts import SCENES, draw_layout
 
 from popdesic.maps import layouts_plan
 from popdesic.maps.lay_out import lay_out

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference
-from operands import draw_lengths, draw_weights, wide
+from oracles import reference
+from support.operands import draw_lengths, draw_weights, wide
 
 from popdesic.engine.backend import infinity
 from popdesic.engine.backend_cpu import CpuBackend

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from group_scenes import check_counts
+from scenes.groups import check_counts
 
 pytest.importorskip("cupy")
 

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from awkward_terms import TERMS
+from scenes.awkward_terms import TERMS
 from test_bitgemm_gpu import MISSING, make_planes, oracle, read_genotypes
 
 from popdesic.engine import devices, rare_sites_gpu, tune_gpu

@@ -14,7 +14,7 @@ pytest.importorskip("cupy")
 
 import cupy
 import numpy as np
-from random_cohorts import make_planes
+from scenes.random_cohorts import make_planes
 
 from popdesic.distance import neighbors
 from popdesic.distance.fill_rows import RowWork, fill_rows

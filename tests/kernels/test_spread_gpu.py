@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-import reference
-from operands import draw_weights, wide
+from oracles import reference
+from support.operands import draw_weights, wide
 
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.geodesic.closure import close_paths

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import reference_trait as oracle
-from reference_epistasis import random_partners
+from oracles import residuals as oracle
+from oracles.epistasis import random_partners
 
 from popdesic.epistasis.scan_sites import scan_trait_pairs
 

@@ -1,11 +1,11 @@
 """Laws of the kernels on random input of any shape."""
 
 import numpy as np
-import reference
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from operands import planes_of, wide
+from oracles import reference
+from support.operands import planes_of, wide
 
 from popdesic.cohort.encode import write_planes
 from popdesic.cohort.hardy_weinberg_cpu import hwe_exact

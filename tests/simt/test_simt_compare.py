@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from operands import planes_of
-from reference import draw_genotypes
+from oracles.reference import draw_genotypes
+from support.operands import planes_of
 
 from popdesic.cohort.site_planes import site_planes
 from popdesic.engine import site_pairs

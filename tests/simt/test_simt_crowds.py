@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from reference_epistasis import scan
+from oracles.epistasis import scan
 
 from simt.test_simt_scans import assert_same, drawn, run
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from group_scenes import check_counts
-from people import encode_alone
-from study import Cohort, make_sites, write_raw
+from scenes.groups import check_counts
+from scenes.people import encode_alone
+from support.study import Cohort, make_sites, write_raw
 
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.population.count_groups import count_groups

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ibd_scenes import check_candidates, draw_pair_of_cohorts, draw_windows
-from operands import planes_of
+from scenes.ibd import check_candidates, draw_pair_of_cohorts, draw_windows
+from support.operands import planes_of
 
 from popdesic.ibd.find_candidates import find_candidates
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from reference_epistasis import random_scan, scan
+from oracles.epistasis import random_scan, scan
 
 from popdesic.core.places import KERNEL_FOLDER
 from popdesic.engine.backend_cpu import CpuBackend

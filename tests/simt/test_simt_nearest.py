@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from neighbor_checks import (
+from oracles.neighbor_checks import (
     METRICS,
     SCREENS,
     check_between,

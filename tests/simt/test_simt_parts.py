@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from reference_epistasis import random_partners, scan_of_blocks
+from oracles.epistasis import random_partners, scan_of_blocks
 
 from popdesic.core.errors import UserError
 from popdesic.engine.select import cpu_backend

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from awkward_terms import TERMS
-from operands import planes_of
-from random_cohorts import random_calls
-from reference import draw_genotypes, evaluate_terms
+from oracles.reference import draw_genotypes, evaluate_terms
+from scenes.awkward_terms import TERMS
+from scenes.random_cohorts import random_calls
+from support.operands import planes_of
 
 from popdesic.components.krylov import Krylov
 from popdesic.components.large_pca import draw_largest

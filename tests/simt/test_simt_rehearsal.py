@@ -11,8 +11,8 @@ import re
 import numpy as np
 import pytest
 import yaml
-from layouts import draw_layout
-from neighbor_checks import SCREENS
+from oracles.neighbor_checks import SCREENS
+from support.layouts import draw_layout
 
 from popdesic.components.krylov import Krylov
 from popdesic.components.relationship_products import RelationshipProducts

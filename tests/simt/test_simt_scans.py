@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-import reference_trait
-from reference_epistasis import random_partners, random_scan, scan
+from oracles import residuals as oracle
+from oracles.epistasis import random_partners, random_scan, scan
 
 from popdesic.core.errors import UserError
 from popdesic.epistasis.scan_data import Hits
@@ -54,8 +54,8 @@ def test_scans_of_a_trait_equal_the_oracle(machine, rng, kernel, missing, n_site
     machine.backward = n_sites == 17
     if kernel == "mma" and missing:  # takes more shared memory than an A100 has
         machine.device = replace(machine.device, capability=90, shared_bytes=232_448)
-    data, states = reference_trait.random_trait(rng, n_sites, n_samples, missing=missing, effect=40)
-    expected = reference_trait.scan(data, states, range(n_sites), 30)
+    data, states = oracle.random_trait(rng, n_sites, n_samples, missing=missing, effect=40)
+    expected = oracle.scan(data, states, range(n_sites), 30)
     backend = GpuBackend(kernel=kernel)
     assert_same(scan_trait_pairs(backend, data, range(n_sites), 30), expected)
 

@@ -6,8 +6,8 @@ import functools
 
 import numpy as np
 import pytest
-import reference
-from operands import draw_weights, wide
+from oracles import reference
+from support.operands import draw_weights, wide
 
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.geodesic.closure import close_matrix, close_paths

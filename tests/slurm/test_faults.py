@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 import pytest
-from running import ROOT, contents, environment, snakemake
 from slurm.sandbox import Sandbox
-from study import make_cohorts, write_study
+from support.running import ROOT, contents, environment, snakemake
+from support.study import make_cohorts, write_study
 
 from popdesic.core.errors import UserError
 from popdesic.study.resume import cancel_jobs

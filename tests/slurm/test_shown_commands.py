@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from clone import make_clone, run
-from commands import shown_commands
-from study import FAST, make_cohorts, write_study
+from support.clone import make_clone, run
+from support.commands import shown_commands
+from support.study import FAST, make_cohorts, write_study
 
 RUN = ".venv/bin/snakemake --profile slurm --directory STUDY"
 ONE_JOB = ".venv/bin/popdesic run STUDY --profile slurm"

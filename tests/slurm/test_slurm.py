@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from running import ROOT, contents, environment, finished, snakemake
 from slurm.sandbox import Sandbox
-from study import FAST, make_cohorts, write_study
+from support.running import ROOT, contents, environment, finished, snakemake
+from support.study import FAST, make_cohorts, write_study
 
 from popdesic.study.forecast import planned_jobs
 

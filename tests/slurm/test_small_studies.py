@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from running import ROOT, contents, environment, snakemake
 from slurm.sandbox import Sandbox
-from study import FAST, make_cohorts, write_study
+from support.running import ROOT, contents, environment, snakemake
+from support.study import FAST, make_cohorts, write_study
 
 from popdesic.study.one_job import FOLDER, job_name
 

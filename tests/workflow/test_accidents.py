@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 import pytest
-from running import PATIENCE, ROOT, command, contents, environment, snakemake
-from study import make_cohorts, write_study
+from support.running import PATIENCE, ROOT, command, contents, environment, snakemake
+from support.study import make_cohorts, write_study
 
 from popdesic.__main__ import main
 from popdesic.core.files import checksum_of

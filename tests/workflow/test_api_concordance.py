@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from running import snakemake
-from study import make_cohorts, write_study
+from support.running import snakemake
+from support.study import make_cohorts, write_study
 
 import popdesic
 from popdesic.cohort.panel import load_panel

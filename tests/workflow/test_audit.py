@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from running import ROOT, contents, environment, snakemake
-from study import FAST, make_cohorts, write_study
+from support.running import ROOT, contents, environment, snakemake
+from support.study import FAST, make_cohorts, write_study
 
 from popdesic.__main__ import main
 from popdesic.core.files import (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from running import finished, planned, snakemake, snapshot
-from study import FAST, Cohort, make_cohorts, write_sheets, write_study
+from support.running import finished, planned, snakemake, snapshot
+from support.study import FAST, Cohort, make_cohorts, write_sheets, write_study
 
 from popdesic.cohort.panel import load_panel
 from popdesic.core.tables import read_table

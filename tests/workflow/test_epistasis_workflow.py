@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from running import contents, finished, kill_and_resume, snakemake, snapshot
-from study import FAST, Cohort, make_sites, write_sheets, write_study
+from support.running import contents, finished, kill_and_resume, snakemake, snapshot
+from support.study import FAST, Cohort, make_sites, write_sheets, write_study
 
 N_SITES = 22
 PAIR, TRIPLE, XOR = (2, 15), (4, 9, 18), (6, 11, 20)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from running import contents, finished, planned, snakemake
-from study import FAST, Cohort, make_cohorts, write_study
+from support.running import contents, finished, planned, snakemake
+from support.study import FAST, Cohort, make_cohorts, write_study
 
 from popdesic.core.errors import UserError
 from popdesic.study.audit import damaged_files

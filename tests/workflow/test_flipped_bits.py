@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from running import environment
+from support.running import environment
 
 from popdesic.study import snakemake_internals
 from popdesic.study.snakemake_internals import _is_whole

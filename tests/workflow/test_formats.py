@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from bio2zarr import vcf as vcf2zarr
-from running import contents, planned, snakemake
-from study import make_cohorts, write_study
+from support.running import contents, planned, snakemake
+from support.study import make_cohorts, write_study
 
 pytest.importorskip("pgenlib", reason="pip install Pgenlib")
 pytestmark = [

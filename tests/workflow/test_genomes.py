@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from plink_files import write_plink
-from running import snakemake
-from study import COLUMNS, FAST, make_cohorts, write_study
+from support.plink_files import write_plink
+from support.running import snakemake
+from support.study import COLUMNS, FAST, make_cohorts, write_study
 
 from popdesic.cohort.panel import load_panel
 from popdesic.core.files import read_json

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from running import ROOT
-from study import FAST, make_cohorts, write_study
+from support.running import ROOT
+from support.study import FAST, make_cohorts, write_study
 
 from popdesic.core.errors import UserError
 from popdesic.study.configuration import load_config

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ibd_populations import draw_populations, separated
-from running import finished, planned, snakemake
+from scenes.ibd_populations import draw_populations, separated
 from sklearn.metrics import adjusted_rand_score
-from study import FAST, Cohort, write_study
+from support.running import finished, planned, snakemake
+from support.study import FAST, Cohort, write_study
 
 from popdesic.core.files import read_json
 from popdesic.core.tables import read_table

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ibd_pedigrees import branching_family, drop_genes, shared_alleles
-from ibd_people import read_with_errors
-from running import finished, planned, snakemake
-from study import FAST, Cohort, make_cohorts, write_sheets, write_study
+from scenes.ibd_pedigrees import branching_family, drop_genes, shared_alleles
+from scenes.ibd_people import read_with_errors
+from support.running import finished, planned, snakemake
+from support.study import FAST, Cohort, make_cohorts, write_sheets, write_study
 
 from popdesic.core.files import read_json
 from popdesic.core.tables import read_table

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from running import finished, path_without, planned, snakemake
-from study import CALLS, COLUMNS, FAST, make_cohorts, write_sheets, write_study
+from support.running import finished, path_without, planned, snakemake
+from support.study import CALLS, COLUMNS, FAST, make_cohorts, write_sheets, write_study
 
 from popdesic.cohort.beagle import Beagle, impute_window
 from popdesic.cohort.impute import read_windows

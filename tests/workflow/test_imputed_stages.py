@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from mosaics import make_haplotypes, make_sites
-from running import finished, planned, snakemake, snapshot
-from study import FAST, Cohort, write_sheets, write_study
+from scenes.mosaics import make_haplotypes, make_sites
+from support.running import finished, planned, snakemake, snapshot
+from support.study import FAST, Cohort, write_sheets, write_study
 
 from popdesic.__main__ import main
 from popdesic.core.files import read_json

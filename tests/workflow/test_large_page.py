@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from browser import Browser, find_chromium
-from outcomes import EMPTY, FIGURES, configuration, make_results
-from reader import open_all
+from support.browser import Browser, find_chromium
+from support.outcomes import EMPTY, FIGURES, configuration, make_results
+from support.reader import open_all
 
 from popdesic.report import packs, pagedata
 from popdesic.report.page import default_maps, write_report

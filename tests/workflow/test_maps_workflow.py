@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from running import finished, snakemake
-from study import FAST, make_cohorts, write_study
+from support.running import finished, snakemake
+from support.study import FAST, make_cohorts, write_study
 
 from popdesic.cohort.samples import describe_samples
 from popdesic.components.tables import write_embedding

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import yaml
-from called_apart import NAMES, STRETCH, Scene
-from running import snakemake
-from study import FAST
+from scenes.called_apart import NAMES, STRETCH, Scene
+from support.running import snakemake
+from support.study import FAST
 
 from popdesic.io.bed import open_bed
 from popdesic.io.genotypes import unpack_bed

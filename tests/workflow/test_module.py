@@ -11,9 +11,9 @@ import venv
 from pathlib import Path
 
 import pytest
-from clone import package_folders, stranger_environment
-from running import PATIENCE, ROOT, contents
-from study import FAST, make_cohorts, write_study
+from support.clone import package_folders, stranger_environment
+from support.running import PATIENCE, ROOT, contents
+from support.study import FAST, make_cohorts, write_study
 
 MODULE = f"""
 module popdesic:

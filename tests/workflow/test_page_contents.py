@@ -7,9 +7,9 @@ import json
 import re
 
 import pytest
-from browser import find_chromium
-from outcomes import FIGURES, configuration, make_results
-from reader import Question, contents, count_clicks, explain, open_all
+from support.browser import find_chromium
+from support.outcomes import FIGURES, configuration, make_results
+from support.reader import Question, contents, count_clicks, explain, open_all
 
 from popdesic.report.glossary import read_terms
 from popdesic.report.page import write_report

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from reference import make_planes
-from running import snakemake
-from study import FAST, Cohort, make_cohorts, write_sheets, write_study
+from oracles.reference import make_planes
+from support.running import snakemake
+from support.study import FAST, Cohort, make_cohorts, write_sheets, write_study
 
 from popdesic.__main__ import main
 from popdesic.cohort.panel import load_panel

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from running import finished, planned, snakemake
-from study import FAST, make_cohorts, write_sheets, write_study
+from support.running import finished, planned, snakemake
+from support.study import FAST, make_cohorts, write_sheets, write_study
 
 from popdesic.core.files import read_json
 from popdesic.core.tables import read_table

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import Browser, find_chromium
-from outcomes import EMPTY, FIGURES, configuration, make_results
+from support.browser import Browser, find_chromium
+from support.outcomes import EMPTY, FIGURES, configuration, make_results
 
 from popdesic.core.tables import write_table
 from popdesic.report.figures.maps import draw_components

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from running import contents, finished, planned, snakemake
-from study import FAST, make_cohorts, write_sheets, write_study
+from support.running import contents, finished, planned, snakemake
+from support.study import FAST, make_cohorts, write_sheets, write_study
 
 N = 60
 COHORTS = make_cohorts((35, 25), n_sites=150)

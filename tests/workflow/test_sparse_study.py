@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from running import finished, snakemake
-from study import FAST, make_cohorts, write_sheets, write_study
+from support.running import finished, snakemake
+from support.study import FAST, make_cohorts, write_sheets, write_study
 
 from popdesic.core.files import read_json
 from popdesic.core.tables import read_table

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from running import contents, finished, planned, snakemake
-from study import FAST, Cohort, make_cohorts, write_sheets, write_study
+from support.running import contents, finished, planned, snakemake
+from support.study import FAST, Cohort, make_cohorts, write_sheets, write_study
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.core.tables import read_table

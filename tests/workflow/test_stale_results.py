@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from running import contents, snakemake
-from study import FAST, make_cohorts, write_study
+from support.running import contents, snakemake
+from support.study import FAST, make_cohorts, write_study
 from test_exclude import exclude
 
 from popdesic.__main__ import main, parse

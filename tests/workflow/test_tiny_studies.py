@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from running import snakemake
-from study import Cohort, Site, write_study
+from support.running import snakemake
+from support.study import Cohort, Site, write_study
 
 from popdesic.core.tables import read_table
 

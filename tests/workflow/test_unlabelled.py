@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from running import snakemake
-from study import Cohort, make_sites, write_study
+from support.running import snakemake
+from support.study import Cohort, make_sites, write_study
 
 from popdesic.cohort.hardy_weinberg_cpu import hwe_exact
 from popdesic.cohort.panel import load_panel

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from running import snakemake
-from study import FAST, make_cohorts, write_study
+from support.running import snakemake
+from support.study import FAST, make_cohorts, write_study
 from unit.study.test_user_errors import CASES
 
 from popdesic.__main__ import main

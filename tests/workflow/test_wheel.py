@@ -19,15 +19,15 @@ from pathlib import Path
 
 import pytest
 import yaml
-from clone import (
+from support.clone import (
     ROOT,
     copy_compiled,
     copy_repository,
     package_folders,
     stranger_environment,
 )
-from running import PATIENCE, path_without
-from study import FAST, make_cohorts, write_study
+from support.running import PATIENCE, path_without
+from support.study import FAST, make_cohorts, write_study
 
 #: Folders and files of the repository that the wheel contains as popdesic/share.
 SHARED = ("Snakefile", "workflow", "kernels", "envs", "slurm", "profiles")

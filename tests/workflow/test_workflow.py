@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from reference import fermat_geodesics, pair_counts
-from running import (
+from oracles.reference import fermat_geodesics, pair_counts
+from support.running import (
     ROOT,
     command,
     contents,
@@ -31,7 +31,7 @@ from running import (
     snakemake,
     snapshot,
 )
-from study import FAST, Cohort, make_cohorts, swap_alleles, write_sheets, write_study
+from support.study import FAST, Cohort, make_cohorts, swap_alleles, write_sheets, write_study
 
 from popdesic.report.findings import missing_calls
 from popdesic.study.work import count_work

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from running import finished, snakemake
-from study import FAST, make_cohorts, write_sheets, write_study
+from support.running import finished, snakemake
+from support.study import FAST, make_cohorts, write_sheets, write_study
 
 from popdesic.core.files import read_json
 

@@ -21,8 +21,8 @@ COMPONENTS = (1, 2, 4, STORED)
 NEIGHBORS = 15
 #: How much more the rank correlation at held-out sites has to be for another number of components
 #: than the largest of COMPONENTS, or for another way than geodesics among nearest neighbours.
-#: Chosen on seeds 1 and 2 of the large scenes of tests/landscapes: the largest lead of a way that
-#: is worse in truth was 0.0015, the smallest lead worth having 0.0057.
+#: Chosen on seeds 1 and 2 of the large scenes of tests/scenes/landscapes: the largest lead of a way
+#: that is worse in truth was 0.0015, the smallest lead worth having 0.0057.
 MARGIN = 0.003
 #: Rank correlation with plain distances from which on geodesics do not change the picture.
 SAME_ORDER = 0.99

@@ -13,9 +13,10 @@ from importlib import import_module
 import numpy as np
 import pandas as pd
 import pytest
-import reference_epistasis as oracle
 import statsmodels.api as sm
-from reference import (
+from oracles import epistasis as oracle
+from oracles.compare import king_robust, r2
+from oracles.reference import (
     augmented_scores,
     draw_genotypes,
     fermat_geodesics,
@@ -24,7 +25,6 @@ from reference import (
     pca_scores,
     relationship,
 )
-from reference_compare import king_robust, r2
 from scipy import stats
 from scipy.spatial.distance import pdist, squareform
 from sklearn.manifold import Isomap

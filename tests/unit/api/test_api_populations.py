@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference import draw_genotypes
-from reference_population import hudson, runs_of, weir_cockerham
+from oracles.population import hudson, runs_of, weir_cockerham
+from oracles.reference import draw_genotypes
 
 import popdesic
 

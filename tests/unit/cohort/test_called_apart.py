@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from called_apart import NAMES, STRETCH, Scene, compare, measure
+from scenes.called_apart import NAMES, STRETCH, Scene, compare, measure
 
 
 @pytest.fixture(scope="module")

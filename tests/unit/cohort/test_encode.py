@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from reference import bed_bytes, draw_genotypes, make_planes, plane_words
-from study import Cohort, make_cohorts, write_raw
+from oracles.reference import bed_bytes, draw_genotypes, make_planes, plane_words
+from support.study import Cohort, make_cohorts, write_raw
 
 from popdesic.cohort import encode
 from popdesic.cohort.encode import encode_cohort, write_planes

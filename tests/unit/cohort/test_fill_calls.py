@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mosaics import make_sites
-from study import Cohort, write_raw
+from scenes.mosaics import make_sites
+from support.study import Cohort, write_raw
 
 from popdesic.cohort.encode import CHUNK_SITES
 from popdesic.cohort.fill_calls import fill_calls, fill_rows

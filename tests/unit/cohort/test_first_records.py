@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from plink_files import write_plink
+from support.plink_files import write_plink
 
 from popdesic.cohort.contigs import haploid_policies
 from popdesic.cohort.first_records import first_records, remarks_on_records

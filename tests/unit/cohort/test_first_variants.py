@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from study import Cohort, read_config, write_study
+from support.study import Cohort, read_config, write_study
 
 from popdesic.cohort.first_records import first_records
 from popdesic.core.errors import UserError

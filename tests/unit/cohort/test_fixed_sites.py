@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from study import Cohort
+from support.study import Cohort
 from test_merging import encoded, mask, only, panel_of, truth, variants
 
 from popdesic.cohort.absent import Absent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference
+from oracles import reference
 
 from popdesic.cohort.hardy_weinberg_cpu import hwe_exact
 from popdesic.cohort.hwe_groups import (

@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from mosaics import make_haplotypes, make_target, prepare, write_reference
+from scenes.mosaics import make_haplotypes, make_target, prepare, write_reference
 
 from popdesic.cohort import imputation_quality
 from popdesic.cohort.beagle import Beagle, fill_window

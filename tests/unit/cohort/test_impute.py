@@ -7,8 +7,8 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from mosaics import make_haplotypes, make_sites, make_target, prepare, write_reference
-from study import make_cohorts, write_raw
+from scenes.mosaics import make_haplotypes, make_sites, make_target, prepare, write_reference
+from support.study import make_cohorts, write_raw
 
 from popdesic.cohort.accuracy import evaluate_window, hidden, measures, summarize_evaluation
 from popdesic.cohort.beagle import Beagle, fill_window, impute_window

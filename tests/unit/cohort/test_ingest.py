@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from reference import parse_vcf_text
+from oracles.reference import parse_vcf_text
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.core.errors import UserError

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from called_apart import draw
-from study import Cohort, write_raw
+from scenes.called_apart import draw
+from support.study import Cohort, write_raw
 
 from popdesic.cohort.absent import Absent
 from popdesic.cohort.callable import BLOCKS, DROPPED, Callable

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from plink_files import write_plink
-from sentences import MOST_WORDS, Found, split
-from study import NO_FILTERS, make_cohorts, write_raw
+from support.plink_files import write_plink
+from support.sentences import MOST_WORDS, Found, split
+from support.study import NO_FILTERS, make_cohorts, write_raw
 
 from popdesic.cohort.absent import Absent
 from popdesic.cohort.define_panel import build_panel

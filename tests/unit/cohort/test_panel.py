@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from study import make_cohorts, write_raw
+from support.study import make_cohorts, write_raw
 
 from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.match import match_sites

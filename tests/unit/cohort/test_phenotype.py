@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from study import Cohort, make_sites, write_raw
+from support.study import Cohort, make_sites, write_raw
 
 from popdesic.cohort.phenotype import known_numbers, recode_phenotype
 from popdesic.cohort.samples import describe_samples, read_samples, samples_in_order

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import reference
 import scipy.optimize
 import scipy.stats
-from study import make_cohorts, write_raw
+from oracles import reference
+from support.study import make_cohorts, write_raw
 
 from popdesic.cohort import qc
 from popdesic.cohort.call_rates import BY_CHANCE

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from study import Cohort, write_raw
+from support.study import Cohort, write_raw
 from test_merging import encoded
 
 from popdesic.cohort.absent import Absent, strands_in_doubt

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from reference import bed_bytes
-from study import COLUMNS, Cohort, make_cohorts, write_raw
+from oracles.reference import bed_bytes
+from support.study import COLUMNS, Cohort, make_cohorts, write_raw
 
 from popdesic.cohort import sample_checks
 from popdesic.cohort.ingest import ingest_cohort

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from study import Cohort, make_sites, write_raw
+from support.study import Cohort, make_sites, write_raw
 
 from popdesic.cohort.site_planes import read_site_planes, site_planes
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from study import Cohort, make_cohorts, read_config, write_raw, write_sheets, write_study
+from support.study import Cohort, make_cohorts, read_config, write_raw, write_sheets, write_study
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.sources import expand_sources, natural_order, nearby, source_key

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from landscapes import scene
+from scenes.landscapes import scene
 
 from popdesic.communities.cline import LEAST_SPREAD, is_cline, measure_spread
 from popdesic.communities.splits import MAX_P, MIN_DIP, split_samples

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from plink_files import write_plink
-from readable import checked
 from scipy.spatial.distance import pdist, squareform
+from support.plink_files import write_plink
+from support.readable import checked
 
 from popdesic.communities.agreement import agreement, compare_labels, load_partition
 from popdesic.communities.block_model import fit_blocks

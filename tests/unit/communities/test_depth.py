@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from landscapes.scores import hudson_f_st as slow_f_st
-from landscapes.splitting import split_trees
-from plink_files import write_plink
+from scenes.landscapes.scores import hudson_f_st as slow_f_st
+from scenes.landscapes.splitting import split_trees
+from support.plink_files import write_plink
 
 from popdesic.communities import depth
 from popdesic.communities.depth import (

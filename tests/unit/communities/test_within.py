@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from landscapes import scene
-from landscapes.splitting import genotypes_of
+from scenes.landscapes import scene
+from scenes.landscapes.splitting import genotypes_of
 
 from popdesic.communities import within
 from popdesic.communities.within import structure_within

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from scenes import populations
+from scenes.populations import populations
 from scipy.spatial.distance import pdist, squareform
-from study import Cohort, write_raw
+from support.study import Cohort, write_raw
 
 from popdesic.cohort import site_planes as planes_of_sites
 from popdesic.cohort.long_range_ld import in_regions, regions_of

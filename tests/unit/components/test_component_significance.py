@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scenes import linked_genotypes, populations, relationship_of
+from scenes.populations import linked_genotypes, populations, relationship_of
 
 from popdesic.components import noise_null
 from popdesic.components.noise_null import measure_noise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from components import principal_components
+from oracles.components import principal_components
 from scipy.spatial.distance import pdist, squareform
 from threadpoolctl import threadpool_limits
 

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-import reference
-from components import cohort_relationship, principal_components
-from one_map import umap_layout
-from study import make_cohorts, write_raw
+from oracles import reference
+from oracles.components import cohort_relationship, principal_components
+from support.one_map import umap_layout
+from support.study import make_cohorts, write_raw
 from threadpoolctl import threadpool_limits
 
 from popdesic.components import relationship as embedding

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scenes import linked_genotypes, populations
+from scenes.populations import linked_genotypes, populations
 
 from popdesic.components import stretch_squares
 from popdesic.components.krylov import Krylov

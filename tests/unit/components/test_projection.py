@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from newcomers import newcomer_neighbors, plain_scores, population_slopes
-from reference import augmented_scores
-from scenes import populations, relationship_of
+from oracles.reference import augmented_scores
+from scenes.newcomers import newcomer_neighbors, plain_scores, population_slopes
+from scenes.populations import populations, relationship_of
 
 from popdesic.components.pca import axes_of
 from popdesic.components.projection import project

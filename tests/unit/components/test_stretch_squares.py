@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from random_cohorts import random_calls
+from scenes.random_cohorts import random_calls
 
 from popdesic.components import stretch_squares
 from popdesic.components.stretch_squares import counts_pairs, squares_between

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.spatial.distance
-from reference import draw_genotypes, make_planes, pair_counts
+from oracles.reference import draw_genotypes, make_planes, pair_counts
 
 from popdesic.core.errors import UserError
 from popdesic.core.files import write_json

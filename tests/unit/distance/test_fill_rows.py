@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from random_cohorts import make_planes
+from scenes.random_cohorts import make_planes
 
 from popdesic.distance.fill_rows import (
     RowWork,

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from reference import nearest, outside_of
+from oracles.reference import nearest, outside_of
 from scipy.spatial.distance import pdist, squareform
 
 from popdesic.distance.founder_tree import founder_tree

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from reference import nearest, outside_of
+from oracles.reference import nearest, outside_of
 
 from popdesic.distance.founder_tree import neighbors_of_points
 from popdesic.distance.landmarks import LandmarkRows, NearDistances, choose_landmarks

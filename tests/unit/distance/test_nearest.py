@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from neighbor_checks import (
+from oracles.neighbor_checks import (
     METRICS,
     awkward_points,
     check_between,
@@ -12,7 +12,7 @@ from neighbor_checks import (
     check_points,
     draw_people,
 )
-from operands import planes_of
+from support.operands import planes_of
 
 from popdesic.distance import nearest, nearest_cpu
 from popdesic.distance.find_nearest import nearest_points

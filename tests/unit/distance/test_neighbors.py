@@ -7,10 +7,10 @@ import shutil
 
 import numpy as np
 import pytest
-from near_study import write_neighbors
-from neighbor_checks import METRICS
-from random_cohorts import make_planes
-from reference import nearest
+from oracles.neighbor_checks import METRICS
+from oracles.reference import nearest
+from scenes.random_cohorts import make_planes
+from support.near_study import write_neighbors
 
 from popdesic.core.errors import UserError
 from popdesic.core.tables import read_table

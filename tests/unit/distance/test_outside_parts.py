@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from random_cohorts import make_planes
-from reference import outside_of
+from oracles.reference import outside_of
+from scenes.random_cohorts import make_planes
 
 from popdesic.cohort.planes import load_planes
 from popdesic.distance import outside_parts

@@ -7,8 +7,8 @@ import sys
 import numba
 import numpy as np
 import pytest
-from operands import planes_of
-from reference import LETTERS, draw_genotypes, evaluate_terms, pair_counts
+from oracles.reference import LETTERS, draw_genotypes, evaluate_terms, pair_counts
+from support.operands import planes_of
 
 from popdesic.core.errors import UserError
 from popdesic.engine.backend_cpu import CpuBackend, margin_coefficients
@@ -261,7 +261,7 @@ for name in features:
 binding.get_host_cpu_features = lambda: features
 
 import numpy as np
-import reference
+from oracles import reference
 from popdesic.engine.terms import (SQUARED_IBS0, Planes, Product, Terms)
 from popdesic.engine import bitgemm_cpu
 from popdesic.engine.backend_cpu import CpuBackend

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from awkward_terms import TERMS
+from scenes.awkward_terms import TERMS
 
 from popdesic.engine import bitgemm_plan
 from popdesic.engine.terms import SQUARED

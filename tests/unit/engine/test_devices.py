@@ -7,9 +7,9 @@ import types
 from dataclasses import replace
 
 import pytest
-from cards import CARDS
-from launches import AMPERE, HOPPER, TURING
-from study import make_cohorts, read_config, write_study
+from support.cards import CARDS
+from support.launches import AMPERE, HOPPER, TURING
+from support.study import make_cohorts, read_config, write_study
 
 from popdesic.core.errors import UserError
 from popdesic.engine import devices, scan_device, select

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from launches import HOPPER, scan_shape
+from support.launches import HOPPER, scan_shape
 
 from popdesic.core.places import KERNEL_FOLDER
 from popdesic.engine import layout, tune_plan, variants

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import reference
+from oracles import reference
 
 from popdesic.engine.backend import INFINITY_INT32, infinity
 from popdesic.engine.backend_cpu import CpuBackend

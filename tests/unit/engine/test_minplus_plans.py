@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cards import CARDS
+from support.cards import CARDS
 
 from popdesic.engine import minplus_plan
 from popdesic.engine.layout import BOUND_RUN, BOUND_TILE, NUMBERS

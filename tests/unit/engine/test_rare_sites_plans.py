@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from awkward_terms import TERMS
+from scenes.awkward_terms import TERMS
 
 from popdesic.engine import bitgemm_plan, layout, rare_sites_plan
 from popdesic.engine.rare_sites_plan import (

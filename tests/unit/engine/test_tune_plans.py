@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from awkward_terms import TERMS
-from launches import TURING
+from scenes.awkward_terms import TERMS
+from support.launches import TURING
 
 from popdesic.engine import tune_plan
 from popdesic.engine.terms import SQUARED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from launches import AMPERE, HOPPER, TURING
+from support.launches import AMPERE, HOPPER, TURING
 
 from popdesic.engine import bitgemm_plan, layout, tune_plan, variants
 from popdesic.engine.devices import supported_kernels

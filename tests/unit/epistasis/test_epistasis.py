@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from outcomes import EMPTY, FIGURES, make_results
-from readable import checked
 from scipy import stats
-from study import Cohort, make_sites, write_raw
+from support.outcomes import EMPTY, FIGURES, make_results
+from support.readable import checked
+from support.study import Cohort, make_sites, write_raw
 
 from popdesic.core.errors import UserError
 from popdesic.core.files import read_json

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from reference_epistasis import random_partners, scan_of_blocks
+from oracles.epistasis import random_partners, scan_of_blocks
 
 from popdesic.epistasis import scan_work
 from popdesic.epistasis.blocks_plan import (

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-import reference_epistasis as oracle
+from oracles import epistasis as oracle
 from scipy.special import gammaln, xlogy
 
 from popdesic.engine.backend_cpu import CpuBackend

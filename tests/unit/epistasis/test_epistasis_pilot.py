@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from interactions.scenes import draw_structure
+from scenes.interactions.scenes import draw_structure
 
 from popdesic.epistasis import scan_cpu
 from popdesic.epistasis.partners import partners_of

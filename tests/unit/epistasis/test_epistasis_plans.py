@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from cards import CARDS
-from launches import HOPPER, scan_shape
+from support.cards import CARDS
+from support.launches import HOPPER, scan_shape
 
 from popdesic.core.errors import UserError
 from popdesic.engine.devices import Device, scan_kernels

@@ -8,7 +8,7 @@ import logging
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from interactions.numbers import draw_study, family_wise, scan_numbers
+from scenes.interactions.numbers import draw_study, family_wise, scan_numbers
 from scipy import stats
 
 from popdesic.epistasis import families as families_module

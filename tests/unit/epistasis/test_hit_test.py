@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from interactions.scenes import draw_study, related
+from scenes.interactions.scenes import draw_study, related
 
 import popdesic
 from popdesic.epistasis.adjusted import MOST_OFFSETS, fit_offsets, offset_classes

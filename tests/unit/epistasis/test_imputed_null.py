@@ -6,8 +6,8 @@ import shutil
 
 import numpy as np
 import pytest
-from imputed_scenes import hide, impute, interaction_p, r2_of
-from mosaics import make_haplotypes, make_sites
+from scenes.imputed import hide, impute, interaction_p, r2_of
+from scenes.mosaics import make_haplotypes, make_sites
 
 from popdesic.cohort.beagle import Beagle
 from popdesic.io.genotypes import MISSING

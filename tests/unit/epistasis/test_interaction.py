@@ -8,9 +8,9 @@ from functools import partial
 import numba
 import numpy as np
 import pytest
-import reference_epistasis as oracle
-from interactions.scenes import draw_structure
-from reference_epistasis import class_information
+from oracles import epistasis as oracle
+from oracles.epistasis import class_information
+from scenes.interactions.scenes import draw_structure
 
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis.interaction import (

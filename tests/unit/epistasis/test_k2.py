@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference_epistasis as oracle
+from oracles import epistasis as oracle
 from scipy.special import xlog1py, xlogy
 
 from popdesic.epistasis import k2_null

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from reference_epistasis import class_information
+from oracles.epistasis import class_information
 from scipy import stats
 
 from popdesic.core.tables import write_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from study import Cohort, make_sites, write_raw
+from support.study import Cohort, make_sites, write_raw
 
 from popdesic.core.errors import UserError
 from popdesic.core.tables import read_table, write_table

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from interactions.scenes import draw_families
+from scenes.interactions.scenes import draw_families
 
 import popdesic
 from popdesic.epistasis.kin import LEAST_KINSHIP, Relatives, shared_risk

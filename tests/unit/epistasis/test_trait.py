@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import reference_epistasis as epistasis
-import reference_trait as oracle
+from oracles import epistasis
+from oracles import residuals as oracle
 
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis.interaction_cpu import UNIT

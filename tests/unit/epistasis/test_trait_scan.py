@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from interactions.numbers import draw_study, family_wise, scan_numbers
+from scenes.interactions.numbers import draw_study, family_wise, scan_numbers
 from scipy import stats
-from study import Cohort, make_sites, write_raw
+from support.study import Cohort, make_sites, write_raw
 
 from popdesic.core.files import read_json
 from popdesic.core.tables import read_table

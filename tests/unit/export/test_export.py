@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import zarr
-from study import Cohort, make_cohorts, write_raw
+from support.study import Cohort, make_cohorts, write_raw
 
 from popdesic.cohort.encode import write_planes
 from popdesic.cohort.panel import load_panel

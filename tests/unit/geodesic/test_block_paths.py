@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from paths_graphs import draw_graph, edges_of_weights
+from scenes.graphs import draw_graph, edges_of_weights
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 

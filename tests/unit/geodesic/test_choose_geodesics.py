@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from landscapes import scene
-from study import Cohort, write_raw
+from scenes.landscapes import scene
+from support.study import Cohort, write_raw
 
 from popdesic.components.define_axes import define_axes
 from popdesic.components.relationship import alt_frequency, relationship_among

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import reference
+from oracles import reference
 
 from popdesic import __version__
 from popdesic.__main__ import main

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-import reference
-from operands import wide
+from oracles import reference
 from scipy.sparse.csgraph import floyd_warshall
+from support.operands import wide
 
 from popdesic.core.errors import UserError
 from popdesic.engine.backend import BASE, INFINITY_INT32, infinity

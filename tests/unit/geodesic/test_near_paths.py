@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from reference import nearest, outside_of
+from oracles.reference import nearest, outside_of
 from scipy.spatial.distance import pdist, squareform
 
 from popdesic.core.errors import UserError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from paths_graphs import draw_graph, edges_of_weights
+from scenes.graphs import draw_graph, edges_of_weights
 
 from popdesic.engine.backend import infinity
 from popdesic.geodesic.sparse_paths_cpu import lengths_from, nearest_by_paths

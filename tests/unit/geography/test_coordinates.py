@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from study import make_cohorts, read_config, write_study
+from support.study import make_cohorts, read_config, write_study
 
 from popdesic.core.errors import UserError
 from popdesic.geography.coordinates import (

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from landscapes import scene
-from readable import checked
+from scenes.landscapes import scene
+from support.readable import checked
 
 from popdesic.core.tables import read_table, write_table
 from popdesic.geography.measure import measure_geography
@@ -74,7 +74,7 @@ def plane(coordinates: np.ndarray) -> dict[str, list]:
 
 
 def test_a_wall_through_a_grid(tmp_path):
-    """msprime's landscape (tests/landscapes): the wall of the scene and nothing else."""
+    """msprime's landscape (tests/scenes/landscapes): the wall of the scene and nothing else."""
     drawn = scene("closed wall", seed=3)
     about, places, edges = run(
         tmp_path,

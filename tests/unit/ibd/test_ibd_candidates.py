@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference_ibd as slow
-from ibd_scenes import draw_pair_of_cohorts, draw_windows
-from operands import planes_of
+from oracles import ibd_runs as slow
+from scenes.ibd import draw_pair_of_cohorts, draw_windows
+from support.operands import planes_of
 
 from popdesic.core.errors import UserError
 from popdesic.engine.backend_cpu import CpuBackend

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from ibd_populations import draw_populations, separated
-from ibd_scores import call_people
+from scenes.ibd_populations import draw_populations, separated
+from scenes.ibd_scores import call_people
 from scipy.sparse.csgraph import shortest_path
 
 import popdesic

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cards import CARDS
-from ibd_scenes import draw_windows
+from scenes.ibd import draw_windows
+from support.cards import CARDS
 
 from popdesic.engine.layout import IBD_SIDE
 from popdesic.ibd import candidates_plan

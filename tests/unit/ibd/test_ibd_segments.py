@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-import reference_ibd_segments as reference
-from operands import planes_of
+from oracles import ibd_segments as reference
+from support.operands import planes_of
 
 from popdesic.engine.select import cpu_backend
 from popdesic.ibd import model, ratios_cpu, segments_cpu

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from study import Cohort, encode_cohorts
+from support.study import Cohort, encode_cohorts
 
 from popdesic.cohort.planes import load_planes
 from popdesic.core.errors import UserError

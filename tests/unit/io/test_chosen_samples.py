@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from study import make_cohorts, write_raw
+from support.study import make_cohorts, write_raw
 
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.core.errors import UserError

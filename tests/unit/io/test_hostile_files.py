@@ -17,7 +17,7 @@ from pathlib import Path
 import cyvcf2
 import numpy as np
 import pytest
-from bcf_files import (
+from support.bcf_files import (
     AC,
     CHAR,
     DP,
@@ -35,8 +35,8 @@ from bcf_files import (
     record_of,
     typed,
 )
-from running import snakemake
-from study import make_cohorts, write_study
+from support.running import snakemake
+from support.study import make_cohorts, write_study
 from unit.io.test_vcf import bgzf, vcf_text_of
 
 from popdesic.cohort.define_panel import build_panel

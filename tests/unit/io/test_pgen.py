@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from study import FAST, make_cohorts, write_sheets
+from support.study import FAST, make_cohorts, write_sheets
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.sources import expand_sources, source_files, source_key

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reference import parse_vcf_text
+from oracles.reference import parse_vcf_text
 
 from popdesic.core.errors import UserError
 from popdesic.io import vcf_text_cpu

@@ -6,8 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
-from one_map import measure_map
 from scipy.spatial.distance import pdist, squareform
+from support.one_map import measure_map
 
 from popdesic.maps import layouts_cpu, neighbor_union_cpu
 from popdesic.maps.densmap import density_of, draw_densmap, local_radii

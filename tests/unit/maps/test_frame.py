@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from one_map import umap_layout
 from scipy.spatial.distance import cdist, pdist, squareform
-from study import make_cohorts, write_raw
+from support.one_map import umap_layout
+from support.study import make_cohorts, write_raw
 
 from popdesic.components.pca import axes_of
 from popdesic.components.relationship import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from one_map import measure_map, umap_layout
 from scipy.spatial.distance import pdist, squareform
+from support.one_map import measure_map, umap_layout
 from threadpoolctl import threadpool_limits
 
 from popdesic.core.errors import UserError

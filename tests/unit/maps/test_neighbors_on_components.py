@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from neighbor_checks import check_points
+from oracles.neighbor_checks import check_points
 
 from popdesic.engine.select import cpu_backend
 from popdesic.maps.knn import nearest_neighbors

@@ -7,11 +7,11 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from one_map import measure_map
-from outcomes import make_results
 from scipy.stats import rankdata, spearmanr
 from sklearn.manifold import trustworthiness
 from sklearn.metrics import silhouette_score
+from support.one_map import measure_map
+from support.outcomes import make_results
 
 from popdesic.core.tables import read_table, write_npy
 from popdesic.maps import agreement

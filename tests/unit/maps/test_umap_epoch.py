@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import reference
-from layouts import SCENES, draw_layout
+from oracles import reference
+from support.layouts import SCENES, draw_layout
 
 from popdesic.engine import umap_units
 from popdesic.engine import umap_units as units

@@ -9,10 +9,10 @@ import warnings
 
 import numpy as np
 import pytest
-import reference
-from one_map import measure_map, umap_layout
+from oracles import reference
 from scipy.optimize import curve_fit
 from scipy.spatial.distance import pdist, squareform
+from support.one_map import measure_map, umap_layout
 
 from popdesic.core.errors import UserError
 from popdesic.engine import umap_units as units

@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from launches import AMPERE
-from layouts import draw_layout
+from support.launches import AMPERE
+from support.layouts import draw_layout
 
 from popdesic.engine.layout import UMAP_THREADS
 from popdesic.engine.umap_units import FARTHEST, SHARE_BITS

@@ -18,7 +18,7 @@ import pytest
 from popdesic.population.f_statistics import f2_blocks, f3_screen, f4_tests
 from popdesic.population.r_files import write_rds_array
 
-SCRIPT = Path(__file__).parents[2] / "admixtools.R"
+SCRIPT = Path(__file__).parents[2] / "oracles/admixtools.R"
 #: Exit status without the package or its source.
 NO_PACKAGE = 3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from landscapes import scene
+from scenes.landscapes import scene
 
 from popdesic.core.files import read_json
 from popdesic.core.tables import read_table, write_npz

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cards import CARDS
-from group_scenes import check_counts
+from scenes.groups import check_counts
+from support.cards import CARDS
 
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.layout import COUNT_LEVELS

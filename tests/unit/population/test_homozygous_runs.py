@@ -8,8 +8,8 @@ import subprocess
 import numpy as np
 import pandas as pd
 import pytest
-import reference_population as reference
-from plink_files import write_plink
+from oracles import population as reference
+from support.plink_files import write_plink
 
 from popdesic.population.runs import (
     RunLimits,

@@ -8,8 +8,8 @@ import msprime
 import numpy as np
 import pandas as pd
 import pytest
-from landscapes.inversions import GenomeScene, genome_with_inversion
-from reference_population import lostruct_distances, with_swapped_alleles
+from oracles.population import lostruct_distances, with_swapped_alleles
+from scenes.landscapes.inversions import GenomeScene, genome_with_inversion
 
 from popdesic.core.tables import read_table, write_table
 from popdesic.io.bed import write_fam

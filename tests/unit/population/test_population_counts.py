@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from people import encode_alone
-from study import Cohort, make_sites, write_raw
+from scenes.people import encode_alone
+from support.study import Cohort, make_sites, write_raw
 
 from popdesic.cohort.panel import load_panel
 from popdesic.core.errors import UserError

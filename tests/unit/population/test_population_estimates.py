@@ -11,8 +11,8 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-import reference_population as reference
-from plink_files import write_plink
+from oracles import population as reference
+from support.plink_files import write_plink
 
 from popdesic.population.allele_counts import PopulationCounts
 from popdesic.population.allele_sums_cpu import own_sums, pair_sums

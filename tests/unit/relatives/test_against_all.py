@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from study import encode_cohorts, make_cohorts
+from support.study import encode_cohorts, make_cohorts
 
 from popdesic.cohort.drift import person_difference
 from popdesic.cohort.planes import load_planes

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from operands import planes_of
-from readable import checked
-from reference import draw_genotypes
-from reference_compare import child, king_robust, largest_unrelated
-from study import Cohort, encode_cohorts, make_cohorts, make_sites, write_raw
+from oracles.compare import child, king_robust, largest_unrelated
+from oracles.reference import draw_genotypes
+from support.operands import planes_of
+from support.readable import checked
+from support.study import Cohort, encode_cohorts, make_cohorts, make_sites, write_raw
 
 from popdesic.cohort.panel import load_panel
 from popdesic.core.errors import UserError

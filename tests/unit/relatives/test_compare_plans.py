@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from launches import AMPERE, HOPPER, TURING
-from operands import planes_of
-from reference import draw_genotypes, make_planes
+from oracles.reference import draw_genotypes, make_planes
+from support.launches import AMPERE, HOPPER, TURING
+from support.operands import planes_of
 
 from popdesic.engine import site_pairs_plan
 from popdesic.engine.layout import CANDIDATES, PROFILES_A_STEP, QUERIES

@@ -7,14 +7,14 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 import pytest
-from missing_scenes import (
+from scenes.missing import (
     judge_strangers,
     missing_by_genotype,
     missing_up_to_a_limit,
     siblings,
 )
-from operands import planes_of
-from study import encode_cohorts, make_cohorts
+from support.operands import planes_of
+from support.study import encode_cohorts, make_cohorts
 
 from popdesic.cohort.panel import load_panel
 from popdesic.core.files import write_json

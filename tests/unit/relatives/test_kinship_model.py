@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from operands import planes_of
+from support.operands import planes_of
 
 from popdesic.engine.select import cpu_backend
 from popdesic.relatives import independence

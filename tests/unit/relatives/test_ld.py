@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from reference import draw_genotypes
-from reference_compare import haplotype_likelihood, r2
-from reference_compare import prune as slow_prune
-from study import Cohort, make_sites, write_raw
+from oracles.compare import haplotype_likelihood, r2
+from oracles.compare import prune as slow_prune
+from oracles.reference import draw_genotypes
+from support.study import Cohort, make_sites, write_raw
 
 from popdesic.cohort import prune, prune_options
 from popdesic.cohort import site_planes as planes_of_sites

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from random_cohorts import make_planes
+from scenes.random_cohorts import make_planes
 
 from popdesic.cohort.planes import load_planes
 from popdesic.engine.backend_cpu import CpuBackend

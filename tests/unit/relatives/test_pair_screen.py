@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from neighbor_checks import SCREENS, check_screen, draw_people, wanted
+from oracles.neighbor_checks import SCREENS, check_screen, draw_people, wanted
 
 from popdesic.engine.select import cpu_backend
 from popdesic.engine.terms import KINSHIP

@@ -7,9 +7,9 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from ancestry_scenes import TRUTH, Scene, draw_scene, label_of
-from reference_compare import pc_relate as slow_pc_relate
-from study import Cohort, make_sites, write_raw
+from oracles.compare import pc_relate as slow_pc_relate
+from scenes.ancestry import TRUTH, Scene, draw_scene, label_of
+from support.study import Cohort, make_sites, write_raw
 
 import popdesic
 from popdesic.core.errors import UserError

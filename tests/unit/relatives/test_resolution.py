@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from kinship_scenes import (
+from scenes.kinship import (
     People,
     add_families,
     draw_people,
     judge,
     resolution_of,
 )
-from study import Cohort, write_raw
+from support.study import Cohort, write_raw
 
 from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort

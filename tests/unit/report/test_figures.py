@@ -12,8 +12,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
-from outcomes import ALPHAS, N_SITES, SPACES, make_results
-from readable import assert_readable
+from support.outcomes import ALPHAS, N_SITES, SPACES, make_results
+from support.readable import assert_readable
 
 from popdesic.distance import pair_summary_cpu
 from popdesic.distance.matrix import Distances

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from outcomes import configuration, make_results
-from readable import checked
+from support.outcomes import configuration, make_results
+from support.readable import checked
 
 from popdesic.geography.measure import measure_geography
 from popdesic.report.figures import draw_figures

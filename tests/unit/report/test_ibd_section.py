@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from readable import checked
+from support.readable import checked
 
 from popdesic.ibd.cohorts import pairs_table
 from popdesic.ibd.degrees import DegreeScale

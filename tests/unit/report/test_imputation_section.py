@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from outcomes import configuration, make_results
+from support.outcomes import configuration, make_results
 
 from popdesic.core.files import write_json
 from popdesic.core.tables import write_table

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from outcomes import configuration, make_results
+from support.outcomes import configuration, make_results
 
 from popdesic.core.files import write_json
 from popdesic.relatives.resolution import resolve

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from outcomes import make_results
+from support.outcomes import make_results
 
 from popdesic.core.places import HOME
 from popdesic.report import multiqc

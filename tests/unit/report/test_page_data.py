@@ -9,7 +9,7 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 import pytest
-from outcomes import make_results
+from support.outcomes import make_results
 
 from popdesic.core.files import write_json
 from popdesic.core.tables import read_table, write_table

@@ -8,7 +8,7 @@ import jinja2
 import numpy as np
 import pandas as pd
 import pytest
-from readable import checked
+from support.readable import checked
 
 from popdesic.core.files import write_json
 from popdesic.core.places import TEMPLATES

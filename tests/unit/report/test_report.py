@@ -11,8 +11,8 @@ from xml.etree.ElementTree import canonicalize
 import numpy as np
 import pandas as pd
 import pytest
-from outcomes import ALPHAS, EMPTY, SPACES, configuration, make_results
-from sentences import MOST_WORDS, of_report
+from support.outcomes import ALPHAS, EMPTY, SPACES, configuration, make_results
+from support.sentences import MOST_WORDS, of_report
 
 from popdesic.cohort.drift import expected_difference, measure_drift
 from popdesic.cohort.hwe_groups import FEW, MANY, UNLABELLED

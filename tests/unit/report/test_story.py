@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from outcomes import configuration, make_results
 from sklearn.metrics import adjusted_rand_score
+from support.outcomes import configuration, make_results
 
 from popdesic.communities.agreement import agreement
 from popdesic.core.files import write_json

@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from outcomes import make_results
 from scipy.sparse.csgraph import minimum_spanning_tree
+from support.outcomes import make_results
 
 import popdesic
 from popdesic.core.places import TEMPLATES

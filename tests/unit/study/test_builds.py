@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from study import FAST, make_cohorts, write_study
+from support.study import FAST, make_cohorts, write_study
 
 from popdesic.cohort.contigs import assemblies
 from popdesic.core.errors import UserError

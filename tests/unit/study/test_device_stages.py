@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from device_stages import STAGES, results_of, run_stage, write_inputs
+from support.device_stages import STAGES, results_of, run_stage, write_inputs
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import gzip
 
 import pytest
-from study import make_cohorts, read_config, write_study
+from support.study import make_cohorts, read_config, write_study
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.core.errors import UserError

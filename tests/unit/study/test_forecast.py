@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 
 import pytest
-from running import finished, snakemake
-from study import make_cohorts, write_study
+from support.running import finished, snakemake
+from support.study import make_cohorts, write_study
 
 from popdesic.__main__ import main
 from popdesic.core.errors import UserError

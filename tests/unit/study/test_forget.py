@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from markupsafe import escape
-from study import make_cohorts, write_raw
+from support.study import make_cohorts, write_raw
 
 from popdesic.cohort.callable import BLOCKS, Callable, load_beside
 from popdesic.core.files import beside, checksum_of, kept_checksum, read_json, write_json

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from running import ROOT
+from support.running import ROOT
 
 RULES = """\
 import sys

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from study import Cohort, make_cohorts, make_sites, write_raw, write_study
+from support.study import Cohort, make_cohorts, make_sites, write_raw, write_study
 
 from popdesic.__main__ import main
 from popdesic.core.errors import UserError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from running import ROOT
+from support.running import ROOT
 
 from popdesic.engine import needs
 

@@ -19,13 +19,15 @@ WORK = """\
 import gzip
 from pathlib import Path
 
-import bcf_files as bcf
 import numpy as np
-from one_map import umap_layout
 import pandas as pd
-import reference_epistasis, reference_trait, zarr
-from ibd_scenes import draw_windows
-from operands import planes_of
+import zarr
+from oracles import epistasis
+from oracles.residuals import random_trait
+from support import bcf_files as bcf
+from support.one_map import umap_layout
+from scenes.ibd import draw_windows
+from support.operands import planes_of
 
 from popdesic.cohort.encode import place_rows
 from popdesic.cohort.ingest import ingest_cohort
@@ -149,10 +151,10 @@ spanning_tree(rng.random((5, 5)))
 for missing in (0.0, 0.1):
     for score in ("k2", "interaction"):
         tables = score_tables(score, 60, 70)
-        data, *_ = reference_epistasis.random_scan(rng, 9, (60, 70), missing=missing, tables=tables)
+        data, *_ = epistasis.random_scan(rng, 9, (60, 70), missing=missing, tables=tables)
         scan_pairs(backend, data, range(9), 5)
         scan_triples(backend, data, range(9), 5)
-    trait, _ = reference_trait.random_trait(rng, 9, 130, missing=missing)
+    trait, _ = random_trait(rng, 9, 130, missing=missing)
     scan_trait_pairs(backend, trait, range(9), 5)
 counts = [rng.integers(0, 9, (40, 3, k), dtype=np.int32) for k in (2, 3)]
 for sums in (own_sums, pair_sums):

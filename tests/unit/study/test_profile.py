@@ -4,7 +4,7 @@ import importlib
 import re
 
 import yaml
-from running import ROOT
+from support.running import ROOT
 
 
 def test_the_profile_lists_exactly_the_gpu_rules():

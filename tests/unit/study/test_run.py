@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from running import planned
-from study import FAST, make_cohorts, write_study
+from support.running import planned
+from support.study import FAST, make_cohorts, write_study
 
 from popdesic.__main__ import main, make_parser, parse, snakemake_arguments
 from popdesic.core.errors import UserError

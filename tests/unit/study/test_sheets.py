@@ -6,7 +6,7 @@ import time
 import pandas as pd
 import pytest
 import yaml
-from study import make_cohorts, read_config, write_raw, write_study
+from support.study import make_cohorts, read_config, write_raw, write_study
 
 from popdesic.cohort.parents import check_parents, remark_on_absent
 from popdesic.cohort.samples import (

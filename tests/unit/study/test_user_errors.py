@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from one_map import umap_layout
-from study import FAST, make_cohorts, read_config, swap_alleles, write_sheets, write_study
+from support.one_map import umap_layout
+from support.study import FAST, make_cohorts, read_config, swap_alleles, write_sheets, write_study
 
 from popdesic.cohort.contigs import genome_of_cohorts
 from popdesic.cohort.define_panel import build_panel

@@ -1,0 +1,1 @@
+"""What tests, benches and documents share: studies, runs, browsers, cards, readers of pages."""

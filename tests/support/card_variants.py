@@ -1,0 +1,259 @@
+"""The kernels that plans launch on a card, as they are compiled for it; no GPU is needed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from popdesic.engine import genotype_plan, minplus_plan, tune_plan
+from popdesic.engine.columns import WIDTH
+from popdesic.engine.devices import scan_kernels
+from popdesic.engine.layout import (
+    BAND_WARPS,
+    COUNT_THREADS,
+    KEEP_THREADS,
+    PASS_THREADS,
+    SCAN_WARPS,
+    SUM_WARPS,
+    UMAP_THREADS,
+)
+from popdesic.engine.terms import PRODUCT, SQUARED
+from popdesic.engine.variants import MICRO_KERNELS, defines_of, launch_shape
+from popdesic.epistasis import scan_plan as plans
+from popdesic.ibd import candidates_plan
+from popdesic.maps.umap_layout import DRAWS
+from popdesic.relatives import expected_plan, matches_plan
+from support.cards import Card
+from support.launches import scan_shape
+
+#: Threads of a thread block whose kernel is not in `Compiled.threads`.
+USUAL_THREADS = 256
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One kernel file with the definitions of a launch.
+
+    Attributes
+    ----------
+    threads, shared : dict
+        Kernel -> threads of a thread block, and bytes of shared memory that a launch asks for.
+    resident : dict
+        Kernel -> thread blocks that a multiprocessor must hold; 1 if nothing else is said.
+    """
+
+    label: str
+    file: str
+    defines: tuple[tuple[str, int], ...]
+    threads: dict[str, int] = field(default_factory=dict)
+    shared: dict[str, int] = field(default_factory=dict)
+    resident: dict[str, int] = field(default_factory=dict)
+
+
+def variants_of(card: Card) -> list[Compiled]:
+    """Everything that may be launched on a card."""
+    parts = (products, scans, scores, paths, others)
+    return [one for part in parts for one in part(card)]
+
+
+def products(card: Card) -> Iterator[Compiled]:
+    """Of the bit-GEMM, in all forms that are measured."""
+    for variant in tune_plan.candidates(card.device()):
+        for terms, complete in itertools.product((SQUARED, PRODUCT), (True, False)):
+            plan, shape = tune_plan.plan_for(variant, terms, complete), launch_shape(variant)
+            name = f"bitgemm_{variant.kernel}"
+            for number, one in enumerate(plan.passes):
+                yield Compiled(
+                    f"{variant.label} {len(terms.outputs)} {complete} {number}",
+                    MICRO_KERNELS[variant.kernel],
+                    defines_of(variant, one, complete),
+                    {name: shape.threads},
+                    {name: shape.shared_bytes},
+                    {name: shape.resident},
+                )
+
+
+def scans(card: Card) -> Iterator[Compiled]:
+    """Of epistasis, by every core that the card's kernels choose."""
+    cores = {
+        (name, order, states, x_states)
+        for kernel, order, (states, x_states), steps in itertools.product(
+            scan_kernels(card.device()), (2, 3), ((2, 2), (2, 3), (3, 3)), (0.0, 30.0, 1e9)
+        )
+        for name, core in plans.CORES.items()
+        if core is plans.choose_core(kernel, order, states, steps, x_states=x_states)
+    }
+    for name, order, states, x_states in sorted(cores):
+        of_x = {"x_states": x_states}
+        joints = (1, 2) if plans.CORES[name].relay and order == 3 else (1,)
+        for wide, kind, joint in itertools.product((0, 1), ("k2", "interaction"), joints):
+            yield scan(card, name, order, states, wide=wide, kind=kind, joint=joint, **of_x)
+        if order == 2 and states == x_states:
+            for wide in (0, 1):
+                yield scan(card, name, 2, states, wide=wide, table=1)
+            yield scan(card, name, 2, states, wide=1, apart=1, table=1)
+            yield scan(card, name, 2, states, wide=1, apart=1, kind="trait")
+        # counts share a word; no room (`test_scans_fit_every_card`)
+        room = (order, states) != (3, 3) or card.shared_bytes >= plans.MMA_APART_BYTES
+        if not plans.CORES[name].halves and room:
+            for kind in ("k2", "interaction"):
+                yield scan(card, name, order, states, wide=1, apart=1, kind=kind, **of_x)
+
+
+def scan(
+    card: Card,
+    name: str,
+    order: int,
+    states: int,
+    *,
+    wide: int = 0,
+    apart: int = 0,
+    kind: str = "k2",
+    table: int = 0,
+    joint: int = 1,
+    x_states: int = 0,
+) -> Compiled:
+    """One scan by one core; `kind`: k2, interaction or trait."""
+    core, x_states = plans.CORES[name], x_states or states
+    parts = plans.segments_of(x_states, joint) // 2 if order == 3 else 1
+    shape = scan_shape(
+        core,
+        order,
+        states,
+        table=table,
+        wide=wide,
+        bare=plans.is_bare(core, order, x_states, apart),
+        lockstep=plans.LOCKSTEP,
+        parts=parts,
+        joint=joint,
+        apart=apart,
+        x_states=x_states,
+        device=card.device(),
+    )
+    of_all = common_defines(states, wide, apart, joint, kind, x_states)
+    label = f"{kind}{' wide' * wide}{' apart' * apart}{' table' * table}"
+    return Compiled(
+        f"scan {name} {order} {states_of(states, x_states)} {label} {joint}",
+        core.file,
+        tuple(sorted((of_all | shape.defines).items())),
+        {"epistasis_scan": core.threads},
+        {"epistasis_scan": shape.shared_bytes},
+    )
+
+
+def states_of(states: int, x_states: int) -> str:
+    """Stored states of y and z, and of x if they are others."""
+    return str(states) if states == x_states else f"{states}/{x_states}"
+
+
+def common_defines(
+    states: int, wide: int, apart: int, joint: int, kind: str, x_states: int = 0
+) -> dict[str, int]:
+    """What all kernels of one scan are compiled with."""
+    return plans.scan_defines(
+        x_states=x_states,
+        wide=wide,
+        apart=apart,
+        states=states,
+        joint=joint,
+        interaction=kind != "k2",
+        trait=kind == "trait",
+    )
+
+
+def scores(card: Card) -> Iterator[Compiled]:
+    """What makes the operands of scans, and scores their records."""
+    for (states, x_states), (wide, apart), joint, kind in itertools.product(
+        ((2, 2), (2, 3), (3, 3)),
+        ((0, 0), (1, 0), (1, 1)),
+        (1, 2),
+        ("k2", "interaction", "trait"),
+    ):
+        known = apart and states == x_states if kind == "trait" else True
+        if scan_kernels(card.device()) and known:
+            defines = common_defines(states, wide, apart, joint, kind, x_states)
+            label = f"scores {states_of(states, x_states)} {wide} {apart} {joint} {kind}"
+            yield Compiled(label, "epistasis/compact_score", tuple(sorted(defines.items())))
+
+
+def paths(card: Card) -> Iterator[Compiled]:
+    """Shortest paths in each number type."""
+    for dtype in minplus_plan.SHAPES:
+        shape = minplus_plan.shape_of(dtype, card.shared_bytes)
+        yield Compiled(
+            f"minplus {dtype}",
+            "minplus/minplus",
+            shape.defines,
+            {"minplus": minplus_plan.THREADS},
+            {"minplus": shape.shared_bytes},
+            {"minplus": 1},
+        )
+
+
+def others(card: Card) -> Iterator[Compiled]:
+    """Planes, rare sites, layouts of maps, populations, searches, sums of genotypes, descent."""
+    device = card.device()
+    yield Compiled("pack", "bitgemm/pack_finish", ())
+    yield Compiled("rare", "bitgemm/rare_sites", ())
+    yield Compiled(
+        "umap",
+        "umap/epoch",
+        (("DRAWS", DRAWS),),
+        dict.fromkeys(("add_forces", "move_points"), UMAP_THREADS),
+        resident={"add_forces": 2 if device.has(80) else 1},
+    )
+    threads = dict.fromkeys(
+        ("sum_spreads", "measure_radii", "weigh_radii", "add_density"), UMAP_THREADS
+    )
+    yield Compiled("umap density", "umap/density", (), threads)
+    threads = dict.fromkeys(("sum_samples", "add_sites", "interleave_counts"), COUNT_THREADS)
+    for size in (2, 4):
+        defines = (("COUNT_BYTES", size),)
+        yield Compiled(f"populations {size}", "population/group_counts", defines, threads)
+    yield Compiled("band", "compare/band", (), {"band_r2": 32 * BAND_WARPS})
+    if matches_plan.searches(device, None):
+        threads = {"scan_profiles": 32 * SCAN_WARPS, "keep_best": KEEP_THREADS}
+        for planes in (1, 2, 3):
+            yield Compiled(f"search {planes}", "compare/compare", (("N_PLANES", planes),), threads)
+    if device.has(80):
+        for tiles in range(1, genotype_plan.MOST_TILES + 1):
+            launch = genotype_plan.plan_sums(4096, 4096, tiles, device.multiprocessors)
+            yield Compiled(
+                f"sums {tiles}",
+                "pca/sum_codes",
+                (("TILES", tiles),),
+                {"sum_codes": 32 * SUM_WARPS},
+                {"sum_codes": launch.shared},
+            )
+            others = ("split_signed", "share_numbers", "standardise_sites", "add_people")
+            yield Compiled(
+                f"passes {tiles}",
+                "pca/passes",
+                (("TILES", tiles),),
+                dict.fromkeys((*others, "add_spreads"), PASS_THREADS)
+                | {"sum_tiles": 32 * SUM_WARPS},
+                {"sum_tiles": launch.shared},
+            )
+        names = ("add_products", "add_combination", "add_own_products", "add_own")
+        yield Compiled("columns", "pca/columns", (), dict.fromkeys(names, WIDTH * WIDTH))
+    if device.has(expected_plan.LEAST_CAPABILITY):
+        pairs = ("subtract_products", "divide_roots", "sum_squares", "list_close")
+        yield Compiled(
+            "expected kinship",
+            "kinship/expected",
+            expected_plan.kinship_defines(),
+            dict.fromkeys(("expect_genotypes", *pairs), expected_plan.PAIR_THREADS)
+            | {"multiply_digits": expected_plan.PRODUCT_THREADS},
+            {"multiply_digits": expected_plan.SHARED_BYTES},
+        )
+    if device.has(candidates_plan.LEAST_CAPABILITY):
+        for bits in (128, 256):
+            shape = candidates_plan.Shape.of(bits)
+            yield Compiled(
+                f"ibd {bits}",
+                "ibd/candidates",
+                shape.defines,
+                {"find_runs": shape.threads},
+                {"find_runs": shape.shared_bytes},
+            )
