@@ -26,6 +26,7 @@ ELSEWHERE = {
     "README.md": "index.md",
     "config/README.md": "config.md",
     "kernels/README.md": "kernels.md",
+    "tests/bench/README.md": "benchmarks.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "CHANGELOG.md": "changelog.md",

@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support.clone import ROOT, make_clone, run
-from support.commands import Shown, extract, shown_commands
+from support.commands import Shown, extract, pages, shown_commands
 from support.running import planned, snapshot
 from support.sentences import MOST_WORDS, of_report
 
@@ -199,12 +199,12 @@ WAYS: dict[str, Way] = {
     "plink1.9 --het small-sample": named("whose number ours is"),
     "plink1.9 --homozyg": named("whose rule ours is"),
     **{
-        f"popdesic run STUDY {words}": named("what bench_slurm.py runs, and the README shows whole")
+        f"popdesic run STUDY {words}": named("what bench_slurm.py runs")
         for words in ("--profile slurm", "--cores 2")
     },
     "popdesic resume STUDY --no-one-job": named("tests/slurm/test_small_studies.py"),
     **{
-        f"tests/bench/bench_{words}": named("the benchmark is shown whole in the README")
+        f"tests/bench/bench_{words}": named("tests/bench/README.md shows it whole")
         for words in (
             *("slurm.py --repeats 2", "pca.py --device gpu --threads 16 --no-matrix"),
             "axes.py --stage axes",
@@ -215,8 +215,8 @@ WAYS: dict[str, Way] = {
             ),
         )
     },
-    "bench_relatedness.py --cost": named("the benchmark is shown whole in the README"),
-    "python tests/bench/bench_quality.py": named("the README shows it whole"),
+    "bench_relatedness.py --cost": named("tests/bench/README.md shows it whole"),
+    "python tests/bench/bench_quality.py": named("tests/bench/README.md shows it whole"),
     "scontrol show job": named("what the tests of Slurm read"),
     "snakemake -n": named("what bench_scaling.py times"),
     "popdesic init": named("shown whole below"),
@@ -306,9 +306,17 @@ def test_every_shown_command_is_run_some_way():
     assert not gone, f"WAYS names commands that no page shows: {sorted(gone)}"
 
 
-def test_every_benchmark_is_shown():
-    shown = {match for s in ALL for match in re.findall(r"bench_\w+\.py", s.text)}
-    assert shown == {path.name for path in (ROOT / "tests/bench").glob("bench_*.py")}
+def test_the_table_lists_every_benchmark_once_with_the_pages_that_quote_it():
+    folder = ROOT / "tests/bench"
+    rows = re.findall(r"^\| (`.*) \|$", (folder / "README.md").read_text("utf-8"), re.M)
+    cells = [row.split(" | ") for row in rows]
+    names = [re.search(r"bench_\w+", commands)[0] for commands, *_ in cells]
+    assert names == sorted(path.stem for path in folder.glob("bench_*.py"))
+    read = {path.relative_to(ROOT): path.read_text("utf-8") for path in pages()}
+    del read[(folder / "README.md").relative_to(ROOT)]
+    for name, (*_, quoted) in zip(names, cells, strict=True):
+        said = {str(page) for page, text in read.items() if re.search(rf"\b{name}\b", text)}
+        assert set(re.findall(r"\[(.*?)\]", quoted)) == said, name
 
 
 # --------------------------------------------------------------------------- running them

@@ -47,7 +47,7 @@ class Shown:
 def pages(root: Path = ROOT) -> list[Path]:
     """The pages that show commands, in reading order."""
     named = ["README.md", "config/README.md", "CONTRIBUTING.md", "kernels/README.md"]
-    named.append("resources/example/README.md")
+    named += ["tests/bench/README.md", "resources/example/README.md"]
     return [*(root / name for name in named), *sorted((root / "docs").glob("*.md"))]
 
 
