@@ -1,0 +1,1 @@
+from support.clone import *  # noqa: F403

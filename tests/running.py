@@ -1,0 +1,1 @@
+from support.running import *  # noqa: F403

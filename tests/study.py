@@ -1,0 +1,1 @@
+from support.study import *  # noqa: F403
