@@ -6,7 +6,7 @@
 Draws 21 populations of a tree on the device (they are not read from files), with the frequencies of
 the sites. Then, twice: sums of samples, components by passes, nearest people by Euclidean distance
 on the components, the graph of UMAP and its 200 epochs. Prints wall and CPU seconds of each step,
-the limits of issue 23 beside them, and whether both runs gave the same bytes. Kernels are compiled
+the limits beside them, and whether both runs gave the same bytes. Kernels are compiled
 before, by a small study. Checks:
 
 - each component lies within a bound of the exact one: the residual of the matrix times it, summed

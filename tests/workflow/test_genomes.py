@@ -58,7 +58,7 @@ def test_forty_chromosomes_and_a_haploid_x_need_only_configuration(tmp_path):
 
 
 def test_males_with_half_calls_on_x_keep_their_sex_and_are_kept(tmp_path):
-    """The data of issue 17 in the workflow: males `./1` on X, heterozygous in PAR1."""
+    """Males `./1` on X, heterozygous in PAR1."""
     rng = np.random.default_rng(3)
     names = [f"N{k:02d}" for k in range(40)]
     positions = [100_000 + 50_000 * k for k in range(40)]

@@ -64,8 +64,9 @@ class GpuBackend:
     device_bytes : int, optional
         Most device memory to use, instead of what is free.
     rare_sites : bool or SiteCosts, optional
-        Whether rare sites may leave the dense products (rare_sites.py): by default where that is
-        faster by costs measured on the device; with costs given, always. The integers are the same.
+        Whether rare sites may leave the dense products (rare_sites_gpu.py): by default where that
+        is faster by costs measured on the device; with costs given, always. The integers are the
+        same.
     threads : int
         CPU threads that the job may use.
     measures : bool
@@ -192,7 +193,7 @@ class GpuBackend:
         return max(0, int(DEVICE_SHARE * free) - RESULT_BYTES)
 
     def choose(self, terms: Terms, shape: ShapeClass) -> Variant:
-        """The micro-kernel and tiles for a shape class (measured once, see tune.py)."""
+        """The micro-kernel and tiles for a shape class (measured once, see tune_gpu.py)."""
         key = terms, shape
         if not self.measures:
             return tune_gpu.candidates(self.device, self.kernel)[0]

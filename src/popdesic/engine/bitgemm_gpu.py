@@ -29,7 +29,7 @@ from .sources import read_source
 from .terms import PLANE_LETTERS
 from .variants import MICRO_KERNELS, Variant, choose_splits, defines_of, launch_shape, step_table
 
-#: Packs stored planes and finishes sums; adds rare sites (`rare_sites.py`).
+#: Packs stored planes and finishes sums; adds rare sites (`rare_sites_gpu.py`).
 PACK_FINISH, RARE_SITES = "bitgemm/pack_finish", "bitgemm/rare_sites"
 
 

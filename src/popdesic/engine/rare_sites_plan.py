@@ -1,4 +1,4 @@
-"""Which way each site of a range is processed, by a model of costs; see `rare_sites.py`."""
+"""Which way each site of a range is processed, by a model of costs; see `rare_sites_gpu.py`."""
 
 from __future__ import annotations
 

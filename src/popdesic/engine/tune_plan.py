@@ -1,4 +1,4 @@
-"""What is measured to choose a micro-kernel, and where choices are kept; see `tune.py`.
+"""What is measured to choose a micro-kernel, and where choices are kept; see `tune_gpu.py`.
 
 Candidates for the ordinary cores come from the device's own figures, after Binder, Low and
 Popovici, "A Portable GPU Framework for SNP Comparisons", section V, in whose words a thread

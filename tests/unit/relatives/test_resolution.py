@@ -217,7 +217,7 @@ def test_verdicts_of_pairs_equal_those_of_blocks():
 
 @pytest.mark.parametrize("structured", [False, True])
 def test_no_relative_is_named_on_five_short_regions(structured):
-    """The panel of issue 17, on which fixed limits call thousands of strangers close relatives."""
+    """A panel on which fixed limits call thousands of strangers close relatives."""
     people = draw_people(300, 5, 2e5, sites=500, structured=structured)
     found = resolution_of(people, BACKEND)
     verdicts = judge(people, found, BACKEND)
