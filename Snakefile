@@ -81,51 +81,36 @@ if not is_module(workflow):
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/functions.smk"
-include: "workflow/rules/rows.smk"
 include: "workflow/rules/resources.smk"
-include: "workflow/rules/ingest.smk"
-include: "workflow/rules/qc.smk"
-include: "workflow/rules/panel.smk"
-include: "workflow/rules/windows.smk"
-include: "workflow/rules/impute.smk"
-include: "workflow/rules/encode.smk"
+include: "workflow/rules/cohort_impute.smk"
+include: "workflow/rules/cohort.smk"
 include: "workflow/rules/distance.smk"
-include: "workflow/rules/embedding.smk"
+include: "workflow/rules/components.smk"
 include: "workflow/rules/maps.smk"
-include: "workflow/rules/umap.smk"
 include: "workflow/rules/geodesic.smk"
 
 
 if STUDY.sparse:
 
-    include: "workflow/rules/neighbor_rows.smk"
-    include: "workflow/rules/neighbors.smk"
+    include: "workflow/rules/distance_near.smk"
+    include: "workflow/rules/geodesic_near.smk"
 
 
 include: "workflow/rules/communities.smk"
-include: "workflow/rules/labels.smk"
-include: "workflow/rules/compare.smk"
+include: "workflow/rules/relatives.smk"
 
 
 if FILLS:
 
-    include: "workflow/rules/filled_rows.smk"
+    include: "workflow/rules/distance_filled.smk"
 
 
-include: "workflow/rules/relatedness.smk"
-include: "workflow/rules/profiles.smk"
-include: "workflow/rules/ld.smk"
 include: "workflow/rules/ibd.smk"
 include: "workflow/rules/geography.smk"
 include: "workflow/rules/population.smk"
-include: "workflow/rules/structure.smk"
 include: "workflow/rules/export.smk"
-include: "workflow/rules/auspice.smk"
-include: "workflow/rules/reorder.smk"
-include: "workflow/rules/null_model.smk"
 include: "workflow/rules/epistasis.smk"
-include: "workflow/rules/permutations.smk"
-include: "workflow/rules/hits.smk"
+include: "workflow/rules/epistasis_hits.smk"
 include: "workflow/rules/report.smk"
 
 

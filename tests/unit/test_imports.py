@@ -19,7 +19,7 @@ import pytest
 from popdesic.core.places import HOME
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPTS = sorted((HOME / "workflow/scripts").glob("*.py"))
+SCRIPTS = sorted((HOME / "workflow/scripts").rglob("*.py"))
 RULES = [HOME / "Snakefile", *sorted((HOME / "workflow/rules").glob("*.smk"))]
 #: CPU seconds that each takes to start, about: numba 0.15, scipy.special 0.2, scipy.stats 0.5,
 #: sklearn 0.8, statsmodels 1, umap 1.5, matplotlib 0.3, zarr 1. pandas, 0.2, is in nearly all jobs.

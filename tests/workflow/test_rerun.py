@@ -93,8 +93,8 @@ def test_comments_and_docstrings_rerun_nothing(clone, study):
         for name, old, new in (
             ("src/popdesic/core/errors.py", "class UserError", "# a remark\nclass UserError"),
             ("src/popdesic/core/errors.py", '"""', '"""Another docstring. '),
-            ("workflow/scripts/ingest_cohort.py", '"""', '"""Another docstring. '),
-            ("workflow/scripts/ingest_cohort.py", "with logged", "# a remark\nwith logged"),
+            ("workflow/scripts/cohort/ingest_cohort.py", '"""', '"""Another docstring. '),
+            ("workflow/scripts/cohort/ingest_cohort.py", "with logged", "# a remark\nwith logged"),
             ("kernels/minplus/minplus.cu", "//", "// A remark.\n//"),
             ("kernels/common.cuh", "//", "/* a remark\n over lines */ //"),
         ):

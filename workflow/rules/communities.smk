@@ -84,7 +84,7 @@ rule build_graph:
     message:
         "Nearest-neighbour graph by geodesic distance"
     script:
-        "../scripts/build_graph.py"
+        "../scripts/communities/build_graph.py"
 
 
 rule fit_blocks:
@@ -114,7 +114,7 @@ rule fit_blocks:
     message:
         "Fit the nested stochastic block model"
     script:
-        "../scripts/fit_blocks.py"
+        "../scripts/communities/fit_blocks.py"
 
 
 # In larger studies a job of its own, which waits for the axes alone and not for closures.
@@ -143,7 +143,7 @@ if SPLITS:
         message:
             "Find splits of the samples"
         script:
-            "../scripts/split_samples.py"
+            "../scripts/communities/split_samples.py"
 
 
 rule find_communities:
@@ -181,7 +181,7 @@ rule find_communities:
     message:
         "Find communities"
     script:
-        "../scripts/find_communities.py"
+        "../scripts/communities/find_communities.py"
 
 
 rule draw_communities:
@@ -213,4 +213,4 @@ rule draw_communities:
     message:
         "Draw figures of the communities"
     script:
-        "../scripts/draw_communities.py"
+        "../scripts/communities/draw_communities.py"

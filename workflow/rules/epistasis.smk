@@ -1,12 +1,10 @@
-# Exhaustive scans of pairs and triples of sites, as requested by epistasis.order.
+# Scans of sites, pairs and triples for association with a phenotype.
 #
-# needs   results/reorder/*, results/epistasis/null_model.npz sites.tsv null.order{order}.tsv
-# gives   results/epistasis/plan.json                    forecast of tests and time, before any scan
-#         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
-#         results/epistasis/pairs.tsv triples.tsv        ranked hits
-#         results/epistasis/loci.tsv loci_triples.tsv    their loci
-# Permuted scans: permutations.smk; analyses of the hits: hits.smk
+# needs   results/cohorts/{cohort}/genotypes.bed (or imputed.bed), the sample sheet
+# gives   results/reorder/*, results/epistasis/*
 
+from popdesic.cohort.phenotype import is_quantitative, of_trait
+from popdesic.epistasis.options import traits_of
 from popdesic.epistasis.options import (
     ASSOCIATION,
     LOCI_NAMES,
@@ -16,6 +14,181 @@ from popdesic.epistasis.options import (
     scan_hours,
     scan_score,
 )
+
+# One-hot planes of the scanned sites, split by phenotype, as requested by epistasis.order.
+#
+# needs   results/cohorts/{cohort}/genotypes.bed .bim .fam (or imputed), the sample sheet
+# gives   results/reorder/onehot.npy    stored genotypes of each site, controls then cases
+#         results/reorder/sites.tsv     sites in scan order, labels of the stored genotypes
+#         results/reorder/samples.tsv   samples in plane order, class, stratum
+
+EPISTASIS = CONFIG["epistasis"]
+#: Whether scans read the phenotypes, which are of one kind, as numbers.
+QUANTITATIVE = bool(EPISTASIS["order"]) and is_quantitative(
+    of_trait(STUDY.samples, traits_of(EPISTASIS)[0], CONFIG["samples"]),
+    EPISTASIS["binarize"],
+)
+ORDERS = sorted(EPISTASIS["order"])
+REORDERED = multiext(f"results/reorder{OF_TRAIT}/", "onehot.npy", "sites.tsv", "samples.tsv")
+
+
+rule reorder:
+    input:
+        of_traits(REORDERED) if ORDERS else [],
+
+
+rule build_onehot:
+    input:
+        **({"restrict": EPISTASIS["restrict"]} if EPISTASIS["restrict"] else {}),
+        beds=genotype_files("epistasis.genotypes", COHORTS),
+        rest=genotype_files("epistasis.genotypes", COHORTS, "bim", "fam"),
+    output:
+        onehot=f"results/reorder{OF_TRAIT}/onehot.npy",
+        sites=f"results/reorder{OF_TRAIT}/sites.tsv",
+        samples=f"results/reorder{OF_TRAIT}/samples.tsv",
+    log:
+        f"logs/build_onehot{OF_TRAIT}.log",
+    benchmark:
+        f"benchmarks/build_onehot{OF_TRAIT}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        # One byte per genotype of the chosen sites, twice while they are sorted.
+        mem_mb=memory(500, mb=10),
+        runtime=minutes(mb=1 / 20),
+    params:
+        sheet=CONFIG["samples"],
+        rows=scan_rows,
+        strata=EPISTASIS["strata"],
+        phenotype={name: EPISTASIS[name] for name in ("binarize", "score")},
+        replication=EPISTASIS["replication"],
+        seed=EPISTASIS["seed"],
+        orders=ORDERS,
+        key=lambda wildcards: file_key(filter(None, [EPISTASIS["restrict"]])),
+        code=code_of("build_onehot"),
+    message:
+        "Build one-hot planes of the scanned sites"
+    script:
+        "../scripts/epistasis/build_onehot.py"
+
+
+# Null model of the scans: phenotype given strata, covariates and principal components; main effects.
+#
+# needs   results/reorder/*, the sample sheet, results/embedding/axes.npz axes.json,
+#         results/cohorts/{cohort}/genotypes.bed or imputed.bed (unless epistasis.pcs is 0),
+#         results/compare/kinship.tsv (if kinship is computed)
+# gives   results/epistasis/null_model.npz   design matrix, fitted values, residuals
+#         results/epistasis/structure.tsv    what populations and components say about the phenotype
+#         results/epistasis/sites.tsv        score tests of every site
+#         results/figures/manhattan.*, qq_sites.*
+
+# The scanned people are placed on the axes here: scans need no distances.
+
+#: Axes of the PCA, and how many are significant.
+NULL_AXES = multiext("results/embedding/axes", ".npz", ".json") if EPISTASIS["pcs"] else []
+#: What is known of relatives: pairs by KING-robust, if computed, and the sheet's pedigree.
+RELATIVES = ["results/compare/kinship.tsv"] if "kinship" in COMPARISONS else []
+#: The sheet's pedigree: relatives beside those of `RELATIVES`.
+PEDIGREE = {
+    "sheet": CONFIG["samples"],
+    "pedigree": STUDY.digest_of(None, "father", "mother"),
+}
+NULL_MODEL = f"results/epistasis{OF_TRAIT}/null_model.npz"
+SITE_RESULTS = multiext(f"results/epistasis{OF_TRAIT}/", "sites.tsv", "structure.tsv")
+
+
+rule fit_null_model:
+    input:
+        planes=REORDERED,
+        axes=NULL_AXES,
+        genotypes=genotype_files("embedding.genotypes", COHORTS if NULL_AXES else []),
+        kinship=RELATIVES if QUANTITATIVE else [],
+    output:
+        model=NULL_MODEL,
+        structure=f"results/epistasis{OF_TRAIT}/structure.tsv",
+    log:
+        f"logs/fit_null_model{OF_TRAIT}.log",
+    benchmark:
+        f"benchmarks/fit_null_model{OF_TRAIT}.tsv"
+    priority: THIRD
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        # As compute_pca, a few copies of the design matrix, and the largest families.
+        mem_mb=memory(500, samples=0.05, pairs=32e-6),
+        runtime=minutes(1, mb_samples=4e-6, samples=1e-4),
+    params:
+        model={name: EPISTASIS[name] for name in ("covariates", "pcs", "transform", "seed")},
+        sheet=CONFIG["samples"],
+        rows=scan_rows,
+        code=code_of("fit_null_model"),
+    message:
+        "Fit the null model of the epistasis scans"
+    script:
+        "../scripts/epistasis/fit_null_model.py"
+
+
+rule scan_sites:
+    input:
+        planes=REORDERED,
+        null=NULL_MODEL,
+        kinship=RELATIVES,
+    output:
+        f"results/epistasis{OF_TRAIT}/sites.tsv",
+    log:
+        f"logs/scan_sites{OF_TRAIT}.log",
+    benchmark:
+        f"benchmarks/scan_sites{OF_TRAIT}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        # The planes, and chunks of genotypes as float64.
+        mem_mb=memory(1200, mb=1),
+        runtime=minutes(1, mb=1 / 20),
+    params:
+        **PEDIGREE,
+        code=code_of("scan_sites"),
+    message:
+        "Test the main effect of every site"
+    script:
+        "../scripts/epistasis/scan_sites.py"
+
+
+rule draw_sites:
+    input:
+        f"results/epistasis{OF_TRAIT}/sites.tsv",
+    output:
+        svg=reported("draw_sites"),
+        png=expand("results/figures/{name}.png", name=figures_by("draw_sites")),
+    log:
+        f"logs/draw_sites{OF_TRAIT}.log",
+    benchmark:
+        f"benchmarks/draw_sites{OF_TRAIT}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(500, mb=10),
+        runtime=minutes(1),
+    params:
+        code=code_of("draw_sites"),
+    message:
+        "Draw figures of the main effects"
+    script:
+        "../scripts/epistasis/draw_sites.py"
+
+
+# Exhaustive scans of pairs and triples of sites, as requested by epistasis.order.
+#
+# needs   results/reorder/*, results/epistasis/null_model.npz sites.tsv null.order{order}.tsv
+# gives   results/epistasis/plan.json                    forecast of tests and time, before any scan
+#         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
+#         results/epistasis/pairs.tsv triples.tsv        ranked hits
+#         results/epistasis/loci.tsv loci_triples.tsv    their loci
+# Permuted scans: epistasis_hits.smk, with analyses of the hits
 
 SCORES = {order: scan_score(EPISTASIS["score"], QUANTITATIVE, order) for order in (2, 3)}
 PERMUTATIONS = permutations_run(EPISTASIS, SCORES)
@@ -98,7 +271,7 @@ rule plan_epistasis:
     message:
         "Forecast the time of the epistasis scans"
     script:
-        "../scripts/plan_epistasis.py"
+        "../scripts/epistasis/plan_epistasis.py"
 
 
 rule scan_epistasis:
@@ -131,7 +304,7 @@ rule scan_epistasis:
     message:
         "Epistasis scan of order {wildcards.order}, unit {wildcards.unit}"
     script:
-        "../scripts/scan_epistasis.py"
+        "../scripts/epistasis/scan_epistasis.py"
 
 
 rule rank_pairs:
@@ -166,7 +339,7 @@ rule rank_pairs:
     message:
         "Rank the hits of the epistasis scan"
     script:
-        "../scripts/rank_epistasis.py"
+        "../scripts/epistasis/rank_epistasis.py"
 
 
 use rule rank_pairs as rank_triples with:

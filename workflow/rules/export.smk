@@ -1,3 +1,9 @@
+# Files for other tools, as `export.formats` lists them.
+#
+# needs   results/cohorts/{cohort}/*, results/distance/*, results/embedding/*
+# gives   results/export/*
+
+
 # Files for other tools, as listed in `export.formats`.
 #
 # needs   results/cohorts/{cohort}/genotypes.* (or imputed.*), results/distance/*,
@@ -61,7 +67,7 @@ rule export_panel:
     message:
         "Export the panel as VCF"
     script:
-        "../scripts/export_panel.py"
+        "../scripts/export/export_panel.py"
 
 
 rule export_panel_plink:
@@ -88,7 +94,7 @@ rule export_panel_plink:
     message:
         "Export the panel as PLINK files"
     script:
-        "../scripts/export_panel_plink.py"
+        "../scripts/export/export_panel_plink.py"
 
 
 rule export_panel_zarr:
@@ -114,7 +120,7 @@ rule export_panel_zarr:
     message:
         "Export the panel as VCF-Zarr"
     script:
-        "../scripts/export_panel_zarr.py"
+        "../scripts/export/export_panel_zarr.py"
 
 
 rule export_matrices:
@@ -142,7 +148,7 @@ rule export_matrices:
     message:
         "Export distances: {params.formats}"
     script:
-        "../scripts/export_matrices.py"
+        "../scripts/export/export_matrices.py"
 
 
 rule export_components:
@@ -165,7 +171,7 @@ rule export_components:
     message:
         "Export principal components as .eigenvec"
     script:
-        "../scripts/export_components.py"
+        "../scripts/export/export_components.py"
 
 
 rule export_kinship:
@@ -196,4 +202,43 @@ rule export_kinship:
     message:
         "Export kinship as .king"
     script:
-        "../scripts/export_kinship.py"
+        "../scripts/export/export_kinship.py"
+
+
+# Trees with metadata for Nextstrain's viewer, where `export.formats` lists `auspice`.
+#
+# needs   results/distance/*, results/population/tree.nwk populations.tsv, the sample sheet
+# gives   results/export/auspice/samples.json        neighbour-joining tree of the samples
+#         results/export/auspice/populations.json    tree of the populations, where there is one
+
+
+rule export_auspice:
+    input:
+        matrices=rules.export_matrices.input.matrices,
+        samples="results/distance/samples.tsv",
+        panel="results/panel/counts.json",
+        populations=POPULATION_TREE,
+    output:
+        EXPORTS["auspice"],
+    log:
+        "logs/export_auspice.log",
+    benchmark:
+        "benchmarks/export_auspice.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(pairs=40e-6),
+        # Neighbour joining takes n**3 / 3 steps, at 0.3e9 per second.
+        runtime=minutes(triples=2e-11),
+    params:
+        **DISTANCE_RULE,
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        column=POPULATION["column"],
+        color_by=CONFIG["report"]["color_by"],
+        code=code_of("export_auspice"),
+    message:
+        "Export trees for Auspice"
+    script:
+        "../scripts/export/export_auspice.py"

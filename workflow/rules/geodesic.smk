@@ -68,7 +68,7 @@ rule choose_geodesics:
     message:
         "Choose geodesics by sites that are held out"
     script:
-        "../scripts/choose_geodesics.py"
+        "../scripts/geodesic/choose_geodesics.py"
 
 
 rule close_paths:
@@ -112,7 +112,7 @@ rule close_paths:
     message:
         "Geodesics in space {wildcards.space}, alpha = {wildcards.alpha}"
     script:
-        "../scripts/close_paths.py"
+        "../scripts/geodesic/close_paths.py"
 
 
 rule explain_paths:
@@ -147,7 +147,7 @@ rule explain_paths:
     message:
         "Paths of the geodesics in space {wildcards.space}, alpha = {wildcards.alpha}"
     script:
-        "../scripts/explain_paths.py"
+        "../scripts/geodesic/explain_paths.py"
 
 
 rule rank_bridges:
@@ -171,4 +171,4 @@ rule rank_bridges:
     message:
         "Rank samples that bridge others"
     script:
-        "../scripts/rank_bridges.py"
+        "../scripts/geodesic/rank_bridges.py"

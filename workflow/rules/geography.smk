@@ -67,7 +67,7 @@ if PLACED:
         message:
             "Measure isolation by distance and barriers"
         script:
-            "../scripts/measure_geography.py"
+            "../scripts/geography/measure_geography.py"
 
     rule draw_geography:
         input:
@@ -97,4 +97,4 @@ if PLACED:
         message:
             "Draw maps of the places, isolation by distance and barriers"
         script:
-            "../scripts/draw_geography.py"
+            "../scripts/geography/draw_geography.py"

@@ -67,7 +67,7 @@ if IBD["enable"]:
         message:
             "Prepare the panel for segments of identity by descent"
         script:
-            "../scripts/prepare_ibd.py"
+            "../scripts/ibd/prepare_ibd.py"
 
     rule find_ibd_row:
         input:
@@ -97,7 +97,7 @@ if IBD["enable"]:
         message:
             "Segments shared by {wildcards.row} and the cohorts of its row"
         script:
-            "../scripts/find_ibd_row.py"
+            "../scripts/ibd/find_ibd_row.py"
 
     rule join_ibd:
         input:
@@ -128,7 +128,7 @@ if IBD["enable"]:
         message:
             "Join segments, and estimate degrees of pairs"
         script:
-            "../scripts/join_ibd.py"
+            "../scripts/ibd/join_ibd.py"
 
     rule build_ibd_graph:
         input:
@@ -153,7 +153,7 @@ if IBD["enable"]:
         message:
             "Graph of people who share segments"
         script:
-            "../scripts/build_ibd_graph.py"
+            "../scripts/ibd/build_ibd_graph.py"
 
     rule draw_ibd:
         input:
@@ -177,7 +177,7 @@ if IBD["enable"]:
         message:
             "Draw pairs by shared length and number of segments"
         script:
-            "../scripts/draw_ibd.py"
+            "../scripts/ibd/draw_ibd.py"
 
 
 if IBD["enable"] and IBD_EXPORTS:
@@ -206,4 +206,4 @@ if IBD["enable"] and IBD_EXPORTS:
         message:
             "Write segments in formats of other programs"
         script:
-            "../scripts/export_ibd.py"
+            "../scripts/ibd/export_ibd.py"

@@ -1,4 +1,88 @@
-# Maps of each geodesic: PCoA, and optionally densMAP and t-SNE; numbers of UMAPs (umap.smk).
+# Maps of the samples: PCoA, UMAP, densMAP, t-SNE, their quality and labels.
+#
+# needs   results/distance/*, results/embedding/pca.npy, results/geodesic/*, the sample sheet
+# gives   results/embedding/*
+
+from popdesic.components.axes import MANY_POINTS
+
+# Maps of the samples, and how well they preserve distances.
+#
+# needs   results/distance/*, results/embedding/pca.npy, results/geodesic/{space}/alpha{alpha}.npy
+# gives   results/embedding/quality.tsv      how well each map preserves distances
+#         results/embedding/instability.tsv  per sample, with embedding.ensemble
+
+STABLE = CONFIG["embedding"]["stable"]
+#: Maps refitted to all samples, in addition to the frame of the founders.
+REFITS = ["pcoa_refit", "umap_refit"] if STABLE else []
+ENSEMBLE = CONFIG["embedding"]["ensemble"]
+#: Stability of each sample's position in repeated UMAPs: per space, and joined.
+ENSEMBLE_TABLES = ["results/embedding/ensemble/{space}.tsv"] if ENSEMBLE else []
+INSTABILITY = ["results/embedding/instability.tsv"] if ENSEMBLE else []
+#: densMAP and t-SNE, if requested.
+FURTHER_MAPS = CONFIG["embedding"]["further_maps"]
+MAP_METHODS = ["pcoa", "umap", *FURTHER_MAPS, *REFITS]
+MAPS = [
+    "pca",
+    *expand("{m}.{s}.alpha{a}", m=MAP_METHODS, s=SPACES, a=ALPHAS),
+    *expand("umap.distance.{s}", s=SPACES),
+]
+#: What jobs read of maps: a label that changes changes none of it.
+COORDINATES = expand("results/embedding/coordinates/{map}.tsv", map=MAPS)
+#: The same with the columns of the sheet.
+LABELLED_MAPS = expand("results/embedding/{map}.tsv", map=MAPS)
+
+#: Labels that figures show.
+LABELS_DRAWN = STUDY.digest_of(None, "cohort", CONFIG["report"]["color_by"], "population")
+
+
+rule embedding:
+    input:
+        LABELLED_MAPS,
+        "results/embedding/quality.tsv",
+        INSTABILITY,
+
+
+rule measure_maps:
+    input:
+        lengths=expand(LENGTHS, space=SPACES, alpha=ALPHAS),
+        maps=COORDINATES,
+        instability=expand(ENSEMBLE_TABLES, space=SPACES),
+        matrices=DISTANCE_FILES,
+        samples="results/distance/samples.tsv",
+        panel="results/panel/counts.json",
+    output:
+        instability=INSTABILITY,
+        quality="results/embedding/quality.tsv",
+    log:
+        "logs/measure_maps.log",
+    benchmark:
+        "benchmarks/measure_maps.tsv"
+    priority: SECOND
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: wide_threads()
+    resources:
+        # At most 2 000 rows of the memory-mapped matrices are compared, a few at a time.
+        mem_mb=memory(500, samples=0.05),
+        runtime=minutes(1, samples=2e-4 * len(SPACES) * len(ALPHAS)),
+    params:
+        maps=[[space, alpha] for space in SPACES for alpha in ALPHAS],
+        distance=DISTANCE_RULE,
+        sparse=STUDY.sparse,
+        label=CONFIG["report"]["color_by"],
+        refits=STABLE,
+        further=FURTHER_MAPS,
+        spaces=SPACES,
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(None, CONFIG["report"]["color_by"]),
+        code=code_of("measure_maps"),
+    message:
+        "Measure the quality of the maps"
+    script:
+        "../scripts/maps/measure_maps.py"
+
+
+# Maps of each geodesic: PCoA, and optionally densMAP and t-SNE; numbers of UMAPs.
 #
 # needs   results/geodesic/{space}/alpha{alpha}.npy .json, results/distance/*,
 #         results/embedding/pca.npy
@@ -8,8 +92,6 @@
 #         results/geodesic/{space}/founders.alpha{alpha}.npy, embedding/coordinates/pcoa_refit.*
 #                                         with embedding.stable: maps are then defined by the
 #                                         founders, and later samples are projected
-
-from popdesic.components.axes import MANY_POINTS
 
 #: Geodesic lengths to the founders in one space.
 FRAME = (
@@ -66,7 +148,7 @@ rule close_founders:
     message:
         "Geodesics to the founders in space {wildcards.space}, alpha = {wildcards.alpha}"
     script:
-        "../scripts/close_founders.py"
+        "../scripts/maps/close_founders.py"
 
 
 # One job per space: all alphas share the start of the interpreter and the numba compilation.
@@ -99,7 +181,7 @@ rule compute_pcoa:
     message:
         "PCoA of the geodesics in space {wildcards.space}"
     script:
-        "../scripts/compute_pcoa.py"
+        "../scripts/maps/compute_pcoa.py"
 
 
 # Runs only if embedding.further_maps lists these maps.
@@ -141,4 +223,191 @@ rule compute_further_maps:
     message:
         "{wildcards.method} of the geodesics in space {wildcards.space}"
     script:
-        "../scripts/compute_further_maps.py"
+        "../scripts/maps/compute_further_maps.py"
+
+
+# UMAPs of each geodesic, and of the plain distances of each space.
+#
+# needs   results/geodesic/{space}/alpha{alpha}.npy, results/distance/*,
+#         results/embedding/pca.npy; numbers and device of maps
+# gives   results/embedding/coordinates/umap.{space}.alpha{alpha}.tsv
+#         results/embedding/coordinates/umap.distance.{space}.tsv  UMAP of the plain distances
+#         results/embedding/ensemble/{space}.tsv       with embedding.ensemble
+#         results/embedding/coordinates/umap_refit.*               with embedding.stable
+
+#: Parameters of the job that draws UMAPs of geodesics.
+UMAP_PARAMS = dict(
+    alphas=ALPHAS,
+    umap=UMAP_OPTIONS,
+    device=MAPS_DEVICE,
+    n_samples=n_samples(*COHORTS),
+    pcs=CONFIG["geodesic"]["pcs"],
+    founders=STUDY.founders,
+    sheet=CONFIG["samples"],
+    rows=MAP_ROWS,
+)
+
+
+if ONE_MAP_JOB:
+
+    # One job for all spaces: its maps share the start of the interpreter and its threads.
+    rule compute_umap:
+        input:
+            lengths=expand("results/geodesic/{space}/alpha{alpha}.npy", space=SPACES, alpha=ALPHAS),
+            source=distance_sources,
+            shared=[IBD_GRAPH] if "ibd" in SPACES else [],
+            scores="results/embedding/pca.npy",
+            panel="results/panel/counts.json",
+            samples="results/distance/samples.tsv",
+            frame=of_spaces(FRAME),
+        output:
+            instability=expand(ENSEMBLE_TABLES, space=SPACES),
+            refits=of_spaces(refit_tables("umap_refit")),
+            tables=of_spaces(map_tables("umap")),
+            plain=expand("results/embedding/coordinates/umap.distance.{space}.tsv", space=SPACES),
+        log:
+            "logs/compute_umap.log",
+        benchmark:
+            "benchmarks/compute_umap.tsv"
+        priority: SECOND
+        conda:
+            GPU_CONDA
+        threads: spare_threads(8)
+        resources:
+            # Matrices are memory-mapped and read in blocks of rows.
+            mem_mb=memory(300, samples=0.1),
+            runtime=minutes(1, samples=2e-5 * N_UMAPS, pairs=1e-9 * N_UMAPS),
+            gpu=GPUS if MAPS_DEVICE != "cpu" else 0,
+        params:
+            **UMAP_PARAMS,
+            spaces=SPACES,
+            distance=DISTANCE_RULE,
+            code=code_of("compute_umap"),
+        message:
+            "UMAP of the geodesics"
+        script:
+            "../scripts/maps/compute_umap.py"
+
+else:
+
+    # The first map waits for the axes alone, not for closures.
+    rule draw_plain_umap:
+        input:
+            source=distance_source,
+            scores="results/embedding/pca.npy",
+            panel="results/panel/counts.json",
+            samples="results/distance/samples.tsv",
+        output:
+            "results/embedding/coordinates/umap.distance.{space}.tsv",
+        log:
+            "logs/draw_plain_umap/{space}.log",
+        benchmark:
+            "benchmarks/draw_plain_umap/{space}.tsv"
+        priority: FIRST + 1  # short, and the first map
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: shared_threads(8, 8)  # beside choose_geodesics and split_samples
+        resources:
+            mem_mb=memory(300, samples=0.1),
+            runtime=minutes(1, samples=2e-5, pairs=1e-9),
+        params:
+            umap=UMAP_OPTIONS | {"ensemble": 0},
+            pcs=CONFIG["geodesic"]["pcs"],
+            distance=DISTANCE_RULE,
+            sheet=CONFIG["samples"],
+            rows=MAP_ROWS,
+            code=code_of("draw_plain_umap"),
+        message:
+            "UMAP of the distances in space {wildcards.space}"
+        script:
+            "../scripts/maps/draw_plain_umap.py"
+
+    rule compute_umap:
+        input:
+            lengths=expand("results/geodesic/{{space}}/alpha{alpha}.npy", alpha=ALPHAS),
+            scores="results/embedding/pca.npy",
+            samples="results/distance/samples.tsv",
+            frame=FRAME,
+        output:
+            instability=ENSEMBLE_TABLES,
+            refits=refit_tables("umap_refit"),
+            tables=map_tables("umap"),
+        log:
+            "logs/compute_umap/{space}.log",
+        benchmark:
+            "benchmarks/compute_umap/{space}.tsv"
+        priority: SECOND
+        conda:
+            GPU_CONDA
+        threads: shared_threads(4, 4) if MAPS_DEVICE == "gpu" else spare_threads(8)
+        resources:
+            mem_mb=memory(300, samples=0.1),
+            runtime=minutes(1, samples=2e-5 * N_UMAPS, pairs=1e-9 * N_UMAPS),
+            gpu=GPUS if MAPS_DEVICE != "cpu" else 0,
+        params:
+            **UMAP_PARAMS,
+            spaces=lambda wildcards: [wildcards.space],
+            code=code_of("compute_umap"),
+        message:
+            "UMAP of the geodesics in space {wildcards.space}"
+        script:
+            "../scripts/maps/compute_umap.py"
+
+
+# The sheet's labels beside maps and communities, which are made without them.
+#
+# needs   results/embedding/coordinates/{map}.tsv, results/communities/partition.tsv, sample sheet
+# gives   results/embedding/{map}.tsv           coordinates with the columns of the sheet
+#         results/communities/agreement.tsv     ARI and AMI with every label column
+
+
+rule label_maps:
+    input:
+        maps=COORDINATES,
+        samples="results/distance/samples.tsv",
+    output:
+        LABELLED_MAPS,
+    log:
+        "logs/label_maps.log",
+    benchmark:
+        "benchmarks/label_maps.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(300, samples=0.005),
+        runtime=minutes(0.2, samples=1e-7 * len(MAPS)),
+    params:
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("label_maps"),
+    message:
+        "Join the columns of the sheet to the maps"
+    script:
+        "../scripts/maps/label_maps.py"
+
+
+rule measure_agreement:
+    input:
+        partition="results/communities/partition.tsv",
+        samples="results/distance/samples.tsv",
+    output:
+        "results/communities/agreement.tsv",
+    log:
+        "logs/measure_agreement.log",
+    benchmark:
+        "benchmarks/measure_agreement.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(300, samples=0.005),
+        runtime=minutes(0.5, samples=1e-5),
+    params:
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(),
+        code=code_of("measure_agreement"),
+    message:
+        "Compare communities with labels"
+    script:
+        "../scripts/maps/measure_agreement.py"

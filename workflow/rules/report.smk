@@ -115,7 +115,7 @@ rule draw_figures:
     message:
         "Draw figures"
     script:
-        "../scripts/draw_figures.py"
+        "../scripts/report/draw_figures.py"
 
 
 rule write_report:
@@ -162,7 +162,7 @@ rule write_report:
     message:
         "Write the report"
     script:
-        "../scripts/write_report.py"
+        "../scripts/report/write_report.py"
 
 
 rule count_work:
@@ -196,4 +196,4 @@ rule count_work:
     message:
         "Count jobs run and results reused"
     script:
-        "../scripts/count_work.py"
+        "../scripts/report/count_work.py"

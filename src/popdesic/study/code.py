@@ -46,7 +46,13 @@ def closure_code() -> str:
 
 
 def script_item(script: str) -> Item:
-    return ("module", SCRIPTS / f"{script}.py")
+    return ("module", _script_files()[script])
+
+
+@functools.cache
+def _script_files() -> dict[str, Path]:
+    """Files of the scripts by name, which no two share."""
+    return {path.stem: path for path in SCRIPTS.rglob("*.py")}
 
 
 def _cached_digest(name: str, starts: list[Item], cut: list[Item]) -> str:
@@ -60,8 +66,8 @@ def _cached_digest(name: str, starts: list[Item], cut: list[Item]) -> str:
 
 def share_digests() -> int:
     """Compute the digests of all scripts for studies to come; return their number."""
-    for script in SCRIPTS.glob("*.py"):
-        code_of(script.stem)
+    for script in _script_files():
+        code_of(script)
     closure_code()
     with contextlib.suppress(OSError):
         shared_cache().parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +96,7 @@ def _write_cache(path: Path) -> None:
 def _state() -> str:
     """Digest of all files and library versions that any of the digests can depend on."""
     state = hashlib.blake2b(digest_size=16)
-    files = [*PACKAGE.rglob("*.py"), *SCRIPTS.glob("*.py"), *KERNEL_FOLDER.rglob("*.cu*")]
+    files = [*PACKAGE.rglob("*.py"), *_script_files().values(), *KERNEL_FOLDER.rglob("*.cu*")]
     for path in sorted(files):
         content = path.read_bytes()
         state.update(f"{path} {len(content)}\n".encode() + content)

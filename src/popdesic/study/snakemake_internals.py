@@ -82,7 +82,7 @@ def ignore_script_dates(folder: Path) -> None:
         return
 
     def script_mtime(path: str) -> float:
-        return 0.0 if Path(path).parent.resolve() == folder else original(path)
+        return 0.0 if folder in Path(path).resolve().parents else original(path)
 
     script_mtime.ignored = folder
     jobs.get_script_mtime = script_mtime

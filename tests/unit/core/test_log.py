@@ -17,7 +17,7 @@ from popdesic.core.log import blocked_write
 from popdesic.core.places import HOME
 
 ROOT = Path(__file__).resolve().parents[3]
-SCRIPTS = sorted((HOME / "workflow/scripts").glob("*.py"))
+SCRIPTS = sorted((HOME / "workflow/scripts").rglob("*.py"))
 #: A job: Snakemake defines `snakemake` in its scripts.
 JOB = """\
 import atexit, sys, time

@@ -308,7 +308,7 @@ def caches(tmp_path, monkeypatch):
 
 
 def test_a_first_run_reads_the_digests_that_the_set_up_left(caches):
-    assert code.share_digests() == len(list(SCRIPTS.glob("*.py"))) + 1
+    assert code.share_digests() == len(list(SCRIPTS.rglob("*.py"))) + 1
     kept = json.loads(code.shared_cache().read_text())
     assert kept["digests"]["compute_pca"] == code.code_of("compute_pca")
     assert kept["digests"][""] == code.closure_code()
@@ -337,7 +337,7 @@ def test_digests_of_the_study_come_before_those_of_the_user(caches):
 def own() -> dict[str, dict[str, str]]:
     """The parts that each script of the workflow reaches."""
     found = Code()
-    return {p.stem: found.parts([("module", p)]) for p in sorted(SCRIPTS.glob("*.py"))}
+    return {p.stem: found.parts([("module", p)]) for p in sorted(SCRIPTS.rglob("*.py"))}
 
 
 def kernels_of(parts: dict[str, str]) -> set[str]:

@@ -43,4 +43,4 @@ rule fill_rows:
     message:
         "Nearest samples and comparisons of {wildcards.row} and of the cohorts that fill with it"
     script:
-        "../scripts/fill_rows.py"
+        "../scripts/distance/fill_rows.py"

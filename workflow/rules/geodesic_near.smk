@@ -44,7 +44,7 @@ rule find_component_neighbors:
     message:
         "Nearest samples of everyone on principal components"
     script:
-        "../scripts/find_component_neighbors.py"
+        "../scripts/geodesic/find_component_neighbors.py"
 
 
 rule find_paths:
@@ -78,7 +78,7 @@ rule find_paths:
     message:
         "Geodesics among nearest neighbours in space {wildcards.space}, alpha = {wildcards.alpha}"
     script:
-        "../scripts/find_paths.py"
+        "../scripts/geodesic/find_paths.py"
 
 
 rule place_by_landmarks:
@@ -107,7 +107,7 @@ rule place_by_landmarks:
     message:
         "PCoA of the geodesics in space {wildcards.space}, by landmarks"
     script:
-        "../scripts/place_by_landmarks.py"
+        "../scripts/geodesic/place_by_landmarks.py"
 
 
 rule draw_near_umap:
@@ -144,4 +144,4 @@ rule draw_near_umap:
     message:
         "UMAP of nearest neighbours"
     script:
-        "../scripts/draw_near_umap.py"
+        "../scripts/geodesic/draw_near_umap.py"

@@ -1,42 +1,16 @@
-# PCA of the genotypes, and how well all maps preserve distances.
+# PCA of the genotypes, with axes from the founders.
 #
-# needs   results/cohorts/{cohort}/genotypes.bed (or imputed.bed), results/panel/*,
-#         results/distance/*,
-#         results/geodesic/{space}/alpha{alpha}.npy; the maps of maps.smk
+# needs   results/cohorts/{cohort}/genotypes.bed (or imputed.bed), results/panel/*
 # gives   results/embedding/axes.npz, axes.json   axes of the PCA, from the unrelated founders alone
 #         results/embedding/loadings.tsv     of the sites that define the axes
 #         results/embedding/coordinates/pca.tsv, embedding/pca.npy (full precision), pca.json
 #                                            (variance explained)
-#         results/embedding/quality.tsv      how well each map preserves distances
-#         results/embedding/instability.tsv  per sample, with embedding.ensemble
 
 from popdesic.components.axes import MOST_DENSE, MOST_MATRIX
 from popdesic.engine.needs import by_weights
 
-STABLE = CONFIG["embedding"]["stable"]
-#: Maps refitted to all samples, in addition to the frame of the founders.
-REFITS = ["pcoa_refit", "umap_refit"] if STABLE else []
-ENSEMBLE = CONFIG["embedding"]["ensemble"]
-#: Stability of each sample's position in repeated UMAPs: per space, and joined.
-ENSEMBLE_TABLES = ["results/embedding/ensemble/{space}.tsv"] if ENSEMBLE else []
-INSTABILITY = ["results/embedding/instability.tsv"] if ENSEMBLE else []
-#: densMAP and t-SNE, if requested.
-FURTHER_MAPS = CONFIG["embedding"]["further_maps"]
-MAP_METHODS = ["pcoa", "umap", *FURTHER_MAPS, *REFITS]
-MAPS = [
-    "pca",
-    *expand("{m}.{s}.alpha{a}", m=MAP_METHODS, s=SPACES, a=ALPHAS),
-    *expand("umap.distance.{s}", s=SPACES),
-]
-#: What jobs read of maps: a label that changes changes none of it.
-COORDINATES = expand("results/embedding/coordinates/{map}.tsv", map=MAPS)
-#: The same with the columns of the sheet (labels.smk).
-LABELLED_MAPS = expand("results/embedding/{map}.tsv", map=MAPS)
-
 #: What maps read of the sheet: who is in which cohort.
 MAP_ROWS = STUDY.digest_of(None, "cohort")
-#: Labels that figures show.
-LABELS_DRAWN = STUDY.digest_of(None, "cohort", CONFIG["report"]["color_by"], "population")
 MANY_FOUNDERS = n_samples(*STUDY.founders) > MOST_DENSE
 #: The matrix of few founders is made on the CPU.
 AXES_DEVICE = CONFIG["device"] if MANY_FOUNDERS else "cpu"
@@ -45,13 +19,6 @@ FEW_FOUNDERS = n_samples(*STUDY.founders) <= MOST_MATRIX
 #: sites.
 SCORES_BY_WEIGHTS = by_weights(n_samples(*STUDY.founders))
 SCORING_GPUS = GPUS if SCORES_BY_WEIGHTS else 0
-
-
-rule embedding:
-    input:
-        LABELLED_MAPS,
-        "results/embedding/quality.tsv",
-        INSTABILITY,
 
 
 rule define_axes:
@@ -93,7 +60,7 @@ rule define_axes:
     message:
         "Axes of the PCA from the founders"
     script:
-        "../scripts/define_axes.py"
+        "../scripts/components/define_axes.py"
 
 
 rule compute_pca:
@@ -128,44 +95,4 @@ rule compute_pca:
     message:
         "PCA of the genotypes, axes from the founders"
     script:
-        "../scripts/compute_pca.py"
-
-
-rule measure_maps:
-    input:
-        lengths=expand(LENGTHS, space=SPACES, alpha=ALPHAS),
-        maps=COORDINATES,
-        instability=expand(ENSEMBLE_TABLES, space=SPACES),
-        matrices=DISTANCE_FILES,
-        samples="results/distance/samples.tsv",
-        panel="results/panel/counts.json",
-    output:
-        instability=INSTABILITY,
-        quality="results/embedding/quality.tsv",
-    log:
-        "logs/measure_maps.log",
-    benchmark:
-        "benchmarks/measure_maps.tsv"
-    priority: SECOND
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: wide_threads()
-    resources:
-        # At most 2 000 rows of the memory-mapped matrices are compared, a few at a time.
-        mem_mb=memory(500, samples=0.05),
-        runtime=minutes(1, samples=2e-4 * len(SPACES) * len(ALPHAS)),
-    params:
-        maps=[[space, alpha] for space in SPACES for alpha in ALPHAS],
-        distance=DISTANCE_RULE,
-        sparse=STUDY.sparse,
-        label=CONFIG["report"]["color_by"],
-        refits=STABLE,
-        further=FURTHER_MAPS,
-        spaces=SPACES,
-        sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(None, CONFIG["report"]["color_by"]),
-        code=code_of("measure_maps"),
-    message:
-        "Measure the quality of the maps"
-    script:
-        "../scripts/measure_maps.py"
+        "../scripts/components/compute_pca.py"

@@ -59,7 +59,7 @@ rule find_neighbor_row:
     message:
         "Nearest samples of {wildcards.row} and the cohorts of its row in each other"
     script:
-        "../scripts/find_neighbor_row.py"
+        "../scripts/distance/find_neighbor_row.py"
 
 
 rule span_founders:
@@ -94,7 +94,7 @@ rule span_founders:
     message:
         "Minimum spanning tree of the founders"
     script:
-        "../scripts/span_founders.py"
+        "../scripts/distance/span_founders.py"
 
 
 rule join_neighbors:
@@ -128,4 +128,4 @@ rule join_neighbors:
     message:
         "Nearest samples of everyone"
     script:
-        "../scripts/join_neighbors.py"
+        "../scripts/distance/join_neighbors.py"

@@ -1,3 +1,79 @@
+# Analyses of the hits of scans: permutations, screens, replication, power.
+#
+# needs   results/reorder/*, results/epistasis/* of epistasis.smk, the sample sheet
+# gives   results/epistasis/* of the hits
+
+
+# Scans of permuted phenotypes, for scores of association.
+#
+# needs   results/reorder/*, results/epistasis/plan.json, results/compare/kinship.tsv (if computed)
+# gives   results/epistasis/units/null.order{order}.{unit}.npz   best costs of a unit of all scans
+#         results/epistasis/null.order{order}.tsv                best cost of each permuted scan
+
+PERMUTATION_UNITS = range(EPISTASIS["permutation_units"])
+
+
+rule permute_epistasis:
+    input:
+        planes=REORDERED,
+        kinship=RELATIVES,
+        plan=f"results/epistasis{OF_TRAIT}/plan.json",
+    output:
+        f"results/epistasis{OF_TRAIT}/units/null.order{{order}}.{{unit}}.npz",
+    log:
+        f"logs/permute_epistasis{OF_TRAIT}/order{{order}}.{{unit}}.log",
+    benchmark:
+        f"benchmarks/permute_epistasis{OF_TRAIT}/order{{order}}.{{unit}}.tsv"
+    conda:
+        GPU_CONDA
+    threads: 8
+    resources:
+        mem_mb=memory(1000, mb=20),
+        runtime=permutation_minutes,
+        gpu=GPUS,
+    params:
+        **PEDIGREE,
+        limits=LIMITS,
+        score=lambda wildcards: SCORES[int(wildcards.order)],
+        permutations=permutations_of,
+        n_units=len(PERMUTATION_UNITS),
+        seed=EPISTASIS["seed"],
+        device=CONFIG["device"],
+        code=code_of("permute_epistasis"),
+    message:
+        "Scans of {params.permutations} permutations, order {wildcards.order}, unit {wildcards.unit}"
+    script:
+        "../scripts/epistasis/permute_epistasis.py"
+
+
+rule merge_permutations:
+    input:
+        expand(
+            f"results/epistasis{OF_TRAIT}/units/null.order{{order}}.{{unit}}.npz",
+            unit=PERMUTATION_UNITS,
+            allow_missing=True,
+        ),
+    output:
+        f"results/epistasis{OF_TRAIT}/null.order{{order}}.tsv",
+    log:
+        f"logs/merge_permutations{OF_TRAIT}/order{{order}}.log",
+    benchmark:
+        f"benchmarks/merge_permutations{OF_TRAIT}/order{{order}}.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(200),
+        runtime=minutes(1),
+    params:
+        permutations=permutations_of,
+        code=code_of("merge_permutations"),
+    message:
+        "Merge the permuted scans of order {wildcards.order}"
+    script:
+        "../scripts/epistasis/merge_permutations.py"
+
+
 # Analyses of the hits of epistasis scans.
 #
 # needs   results/epistasis/* of epistasis.smk, results/reorder/*, the sample sheet
@@ -40,7 +116,7 @@ rule screen_pairs:
     message:
         "Screen the best {params.pairs} pairs with every third site"
     script:
-        "../scripts/screen_pairs.py"
+        "../scripts/epistasis/screen_pairs.py"
 
 
 rule replicate_hits:
@@ -73,7 +149,7 @@ rule replicate_hits:
     message:
         "Test the best loci in the half of the people that the scan did not see"
     script:
-        "../scripts/replicate_hits.py"
+        "../scripts/epistasis/replicate_hits.py"
 
 
 rule refit_hits:
@@ -100,7 +176,7 @@ rule refit_hits:
     message:
         "Fit logistic regressions of the best hits"
     script:
-        "../scripts/refit_hits.py"
+        "../scripts/epistasis/refit_hits.py"
 
 
 rule estimate_power:
@@ -129,7 +205,7 @@ rule estimate_power:
     message:
         "Estimate the power of the epistasis scans"
     script:
-        "../scripts/estimate_power.py"
+        "../scripts/epistasis/estimate_power.py"
 
 
 rule draw_epistasis:
@@ -161,7 +237,7 @@ rule draw_epistasis:
     message:
         "Draw figures of the epistasis scans"
     script:
-        "../scripts/draw_epistasis.py"
+        "../scripts/epistasis/draw_epistasis.py"
 
 
 if "power" in EXTRAS:
@@ -188,4 +264,4 @@ if "power" in EXTRAS:
         message:
             "Draw the power of the epistasis scans"
         script:
-            "../scripts/draw_power.py"
+            "../scripts/epistasis/draw_power.py"

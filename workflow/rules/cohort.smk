@@ -1,0 +1,337 @@
+# Cohorts: decoded files, quality, the panel of sites, planes of genotypes.
+#
+# needs   the files of the cohort sheet, the sample sheet
+# gives   results/cohorts/{cohort}/*, results/qc/*, results/panel/*
+
+from popdesic.cohort.phenotype import case_control, of_trait
+from popdesic.epistasis.options import traits_of
+
+# Decode each cohort's files once.
+#
+# needs   the genotype files of a cohort: VCF, VCF.gz, BCF, VCF-Zarr,
+#         PLINK .bed .bim .fam or .pgen .pvar .psam
+# gives   results/cohorts/{cohort}/raw.bed .bim .fam   biallelic SNPs, called genotypes
+#         results/cohorts/{cohort}/raw.json            counts of kept and dropped records
+#
+# Samples that the sheet excludes when a cohort is decoded are left out. To exclude one later does not
+# decode its cohort again; a sample that comes back does.
+
+#: The genome that alleles are turned to, if the configuration names one.
+GENOME_FILES = [CONFIG["qc"]["fasta"]] if CONFIG["qc"]["fasta"] else []
+
+
+rule ingest:
+    input:
+        expand("results/cohorts/{cohort}/raw.bed", cohort=COHORTS),
+
+
+rule ingest_cohort:
+    input:
+        lambda wildcards: cohort_files(STUDY, wildcards.cohort),
+        fasta=GENOME_FILES,
+    output:
+        multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam", ".json"),
+    log:
+        "logs/ingest_cohort/{cohort}.log",
+    benchmark:
+        "benchmarks/ingest_cohort/{cohort}.tsv"
+    priority: FIRST
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: shared_threads(len(COHORTS), 2)
+    resources:
+        # Decoding streams: memory does not grow with the number of sites.
+        # With a genome, one contig of it and the alleles of all sites besides.
+        mem_mb=memory(1500 if GENOME_FILES else 600, samples=0.05),
+        runtime=minutes(mb=1 / 500),
+    params:
+        source=lambda wildcards: STUDY.cohorts.genotypes[wildcards.cohort],
+        sources=lambda wildcards: cohort_sources(STUDY, wildcards.cohort),
+        # A replaced file may have an older date, which Snakemake does not notice.
+        key=lambda wildcards: source_key(cohort_sources(STUDY, wildcards.cohort)),
+        genome=lambda wildcards: file_key(GENOME_FILES),
+        names=lambda wildcards: names_key(STUDY.names_in_files(wildcards.cohort)),
+        sheet=CONFIG["samples"],
+        haploid=CONFIG["encode"]["haploid"],
+        excluded_contigs=CONFIG["panel"]["exclude_contigs"],
+        filters=CONFIG["ingest"],
+        code=code_of("ingest_cohort"),
+    message:
+        "Decode cohort {wildcards.cohort} from {params.source}"
+    script:
+        "../scripts/cohort/ingest_cohort.py"
+
+
+# Statistics of each cohort's samples and sites, and the table of counts at each filter.
+#
+# needs   results/cohorts/{cohort}/raw.bed .bim .fam .json, the sample sheet, qc.assembly_report
+# gives   results/qc/{cohort}.samples.tsv   call rate, heterozygosity, kept or not
+#         results/qc/{cohort}.sites.tsv     genotype counts, frequency, call rate, Hardy-Weinberg
+#         results/qc/{cohort}.populations.tsv  groups tested for Hardy-Weinberg, and for what
+#         results/qc/summary.tsv            counts at each step, all cohorts and the panel
+#         results/qc/drift.tsv              drift of each cohort from the panel
+#         results/qc/differential_missing.tsv .json  sites where missing calls differ between founder
+#                                           cohorts, or cases and controls; if the study has them
+
+#: Identical samples, if the study requests the search.
+IDENTITY = ["results/compare/identity.tsv"] if "identity" in CONFIG["compare"]["analyses"] else []
+#: Keys of `qc` that decide which samples are kept.
+SAMPLE_LIMITS = ["min_sample_call_rate", "max_heterozygosity_sd"]
+SAMPLE_LIMITS += ["sex_mismatch", "max_mendel_rate"]
+
+#: What `cohort.contigs.genome_of_cohorts` takes beside files.
+GENOME = {"build": CONFIG["qc"]["build"], "report": CONFIG["qc"]["assembly_report"]}
+
+#: Phenotypes of cases and controls; "" stands for `phenotype` alone.
+CASE_CONTROL = [
+    trait
+    for trait in (traits_of(CONFIG["epistasis"]) if CONFIG["epistasis"]["order"] else [""])
+    if case_control(of_trait(STUDY.samples, trait, CONFIG["samples"]), CONFIG["samples"])
+    is not None
+]
+#: Cohorts whose missing calls are compared: newcomers only where they have cases and controls.
+MISSING_COHORTS = COHORTS if CASE_CONTROL else STUDY.founders
+#: Comparisons of missing calls, if there are groups to compare.
+MISSING = multiext("results/qc/differential_missing", ".tsv", ".json")
+MISSING_COMPARED = MISSING if CASE_CONTROL or len(STUDY.founders) > 1 else []
+
+
+rule qc:
+    input:
+        expand(
+            "results/qc/{cohort}.{table}.tsv",
+            cohort=COHORTS,
+            table=["sites", "samples", "populations"],
+        ),
+        "results/qc/summary.tsv",
+        "results/qc/drift.tsv",
+        MISSING_COMPARED,
+
+
+rule summarize_cohort:
+    input:
+        multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam", ".json"),
+    output:
+        sites="results/qc/{cohort}.sites.tsv",
+        samples="results/qc/{cohort}.samples.tsv",
+        populations="results/qc/{cohort}.populations.tsv",
+    log:
+        "logs/summarize_cohort/{cohort}.log",
+    benchmark:
+        "benchmarks/summarize_cohort/{cohort}.tsv"
+    priority: FIRST
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: shared_threads(len(COHORTS), 4)
+    resources:
+        # Counts of a chunk of sites in each of its processes; the .bim is read into memory.
+        mem_mb=memory(400, mb=2),
+        runtime=minutes(mb=1 / 200),
+    params:
+        sheet=CONFIG["samples"],
+        rows=rows_of_cohort,
+        limits={name: CONFIG["qc"][name] for name in SAMPLE_LIMITS},
+        x_contigs=CONFIG["qc"]["x_contigs"],
+        exclude_contigs=CONFIG["panel"]["exclude_contigs"],
+        genome=GENOME,
+        key=assembly_key,
+        code=code_of("summarize_cohort"),
+    message:
+        "Quality control of cohort {wildcards.cohort}"
+    script:
+        "../scripts/cohort/summarize_cohort.py"
+
+
+rule summarize_filters:
+    input:
+        identity=IDENTITY,
+        ingest=expand("results/cohorts/{cohort}/raw.json", cohort=COHORTS),
+        samples=expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
+        populations=expand("results/qc/{cohort}.populations.tsv", cohort=COHORTS),
+        encode=expand("results/cohorts/{cohort}/planes.json", cohort=COHORTS),
+        panel="results/panel/counts.json",
+    output:
+        "results/qc/summary.tsv",
+    log:
+        "logs/summarize_filters.log",
+    benchmark:
+        "benchmarks/summarize_filters.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(100),
+        runtime=minutes(1),
+    params:
+        cohorts=COHORTS,
+        code=code_of("summarize_filters"),
+    message:
+        "Summarize the counts of all filters"
+    script:
+        "../scripts/cohort/summarize_filters.py"
+
+
+rule measure_drift:
+    input:
+        sites=expand("results/qc/{cohort}.sites.tsv", cohort=COHORTS),
+        panel="results/panel/sites.tsv",
+        raw=expand("results/cohorts/{cohort}/raw.json", cohort=COHORTS),
+        samples=expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
+    output:
+        "results/qc/drift.tsv",
+    log:
+        "logs/measure_drift.log",
+    benchmark:
+        "benchmarks/measure_drift.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(300, mb=6),
+        runtime=minutes(mb=1 / 200),
+    params:
+        cohorts=COHORTS,
+        founders=STUDY.founders,
+        absent=[cohort_absent(STUDY, cohort) for cohort in COHORTS],
+        code=code_of("measure_drift"),
+    message:
+        "Measure the drift of the cohorts from the panel"
+    script:
+        "../scripts/cohort/measure_drift.py"
+
+
+rule compare_missing:
+    input:
+        beds=expand("results/cohorts/{cohort}/genotypes.bed", cohort=MISSING_COHORTS),
+        rest=expand(
+            "results/cohorts/{cohort}/genotypes.{end}", cohort=MISSING_COHORTS, end=["bim", "fam"]
+        ),
+        panel="results/panel/sites.tsv",
+    output:
+        table=MISSING[0],
+        counts=MISSING[1],
+    log:
+        "logs/compare_missing.log",
+    benchmark:
+        "benchmarks/compare_missing.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        # Counts of every site and cohort; the panel is read into memory.
+        mem_mb=memory(400, mb=4),
+        runtime=minutes(mb=1 / 1000),
+    params:
+        sheet=CONFIG["samples"],
+        rows=(
+            STUDY.digest_of(None, *(trait or "phenotype" for trait in CASE_CONTROL))
+            if CASE_CONTROL
+            else ""
+        ),
+        traits=CASE_CONTROL,
+        cohorts=MISSING_COHORTS,
+        founders=STUDY.founders,
+        code=code_of("compare_missing"),
+    message:
+        "Compare missing calls of cohorts, and of cases and controls"
+    script:
+        "../scripts/cohort/compare_missing.py"
+
+
+# The panel: the frozen list of sites, defined by the founders only.
+#
+# needs   results/qc/{founder}.sites.tsv .samples.tsv, results/cohorts/{founder}/raw.json
+# gives   results/panel/sites.tsv     the panel, with its content digest in the first line
+#         results/panel/counts.json   sites left after each filter; build and roles of contigs
+
+LD_PRUNE = CONFIG["panel"]["ld_prune"]
+PANEL_REGIONS = [path for key in ("include", "exclude") if (path := CONFIG["panel"][key])]
+
+
+rule panel:
+    input:
+        "results/panel/sites.tsv",
+
+
+rule build_panel:
+    input:
+        tables=expand("results/qc/{cohort}.sites.tsv", cohort=STUDY.founders),
+        about=expand("results/cohorts/{cohort}/raw.json", cohort=STUDY.founders),
+        samples=expand("results/qc/{cohort}.samples.tsv", cohort=STUDY.founders),
+        # LD pruning reads genotypes; the other filters need only counts.
+        raw=expand("results/cohorts/{cohort}/raw.bed", cohort=STUDY.founders if LD_PRUNE else []),
+    output:
+        sites="results/panel/sites.tsv",
+        counts="results/panel/counts.json",
+    log:
+        "logs/build_panel.log",
+    benchmark:
+        "benchmarks/build_panel.tsv"
+    priority: FIRST
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: shared_threads(1, 8)  # nothing else can run
+    resources:
+        mem_mb=memory(mb=6),
+        runtime=minutes(mb=1 / 200),
+    params:
+        founders=STUDY.founders,
+        absent=[cohort_absent(STUDY, cohort) for cohort in STUDY.founders],
+        filters=CONFIG["panel"],
+        genome=GENOME,
+        key=assembly_key,
+        regions=lambda wildcards: file_key(PANEL_REGIONS),
+        code=code_of(
+            "build_panel",
+            without=None if LD_PRUNE else ("cohort/define_panel.py", "prune_founders"),
+        ),
+    message:
+        "Define the panel from the founders: {params.founders}"
+    script:
+        "../scripts/cohort/build_panel.py"
+
+
+# Encode each cohort on the panel: PLINK files of called genotypes, and bit-planes.
+#
+# needs   results/cohorts/{cohort}/raw.*, results/qc/{cohort}.samples.tsv, results/panel/sites.tsv,
+#         results/impute/{cohort}/*.npy if Beagle imputes
+# gives   results/cohorts/{cohort}/genotypes.bed .bim .fam   called genotypes, variant-major
+#         results/cohorts/{cohort}/planes.npy .json          bit-planes, sample-major
+#         results/cohorts/{cohort}/reference.npy             which sites that its file lacks were read
+#                                                            as homozygous REF; if there are any
+
+
+rule encode:
+    input:
+        expand("results/cohorts/{cohort}/planes.npy", cohort=COHORTS),
+
+
+rule encode_cohort:
+    input:
+        raw=multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam"),
+        samples="results/qc/{cohort}.samples.tsv",
+        panel="results/panel/sites.tsv",
+        imputed=imputed_windows,
+    output:
+        genotypes=multiext("results/cohorts/{cohort}/genotypes", ".bed", ".bim", ".fam"),
+        planes=multiext("results/cohorts/{cohort}/planes", ".npy", ".json"),
+    log:
+        "logs/encode_cohort/{cohort}.log",
+    benchmark:
+        "benchmarks/encode_cohort/{cohort}.tsv"
+    priority: FIRST
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: shared_threads(len(COHORTS), 4)
+    resources:
+        # Planes are written through a memory map; the panel and the .bim are read into memory.
+        mem_mb=memory(300, mb=2),
+        runtime=minutes(mb=1 / 200),
+    params:
+        impute=CONFIG["impute"]["method"],
+        absent=absent_sites,
+        code=code_of("encode_cohort"),
+    message:
+        "Encode cohort {wildcards.cohort} on the panel"
+    script:
+        "../scripts/cohort/encode_cohort.py"

@@ -1,0 +1,403 @@
+# Comparisons of samples: relatives, identity, mixtures, queries; LD of sites.
+#
+# needs   results/cohorts/{cohort}/*, results/panel/sites.tsv
+# gives   results/compare/*, results/panel/unrelated.tsv
+
+from popdesic.relatives.kinship import FIRST as FIRST_DEGREE
+from popdesic.engine.needs import FEW_RELATED
+from popdesic.cohort.sources import source_files
+
+# Comparisons of samples: kinship, identity, contamination. LD, queries and PC-Relate below.
+#
+# needs   results/cohorts/{cohort}/planes.npy .json, genotypes.fam, results/panel/sites.tsv
+# gives   results/compare/kinship.json           resolution of kinship and identity on the panel
+#         results/compare/tiles/{row}/row.json   rows of related pairs, best matches, contamination
+#         results/compare/tiles/{row}/{other}.*.tsv
+#         results/compare/kinship.tsv            related pairs of the study, with degrees
+#         results/compare/kinship_untold.tsv     cohorts in which kinship fails
+#         results/compare/identity.tsv           best match of a sample, own or earlier cohorts
+#         results/compare/mixture.tsv            samples contaminated by another sample
+#         results/panel/unrelated.tsv            founders that define the axes of the PCA
+#         results/figures/kinship.*, ld_decay.*, ld_region.*
+
+COMPARE = CONFIG["compare"]
+MAX_KINSHIP = CONFIG["embedding"]["max_kinship"]
+COMPARISONS = [name for name in COMPARE["analyses"] if name != "ld"]
+if "pc_relate" in COMPARISONS and n_samples(*COHORTS) > COMPARE["pc_relate"]["max_samples"]:
+    COMPARISONS.remove("pc_relate")
+    if workflow.is_main_process:
+        logger.warning(
+            f"PC-Relate is left out: {n_samples(*COHORTS)} samples are more than "
+            "compare.pc_relate.max_samples."
+        )
+#: Lists of the tiles of each row: close pairs, best matches, contamination.
+ROW_COMPARED = "results/compare/tiles/{row}/row.json"
+#: Resolution of the panel, measured on founders; thresholds for every kinship verdict.
+RESOLUTION = "results/compare/kinship.json"
+#: Rows of founders, which hold pairs of founders only: new cohorts do not change them.
+FOUNDER_ROWS = expand(ROW_COMPARED, row=STUDY.founders)
+#: Which pairs of samples are written. Tiles feed the study's tables, the choice of unrelated
+#: founders, and geodesics that must not pass through relatives.
+COMPARE_LIMITS = dict(
+    min_kinship=min(COMPARE["kinship"]["min_kinship"], MAX_KINSHIP or 1.0, FIRST_DEGREE),
+    top=COMPARE["identity"]["top"],
+    error_rate=COMPARE["identity"]["error_rate"],
+    max_absent=COMPARE["mixture"]["max_absent"],
+    dropout=COMPARE["mixture"]["dropout"],
+    drop_in=COMPARE["mixture"]["drop_in"],
+    min_called=CONFIG["distance"]["min_called"],
+)
+
+
+rule measure_resolution:
+    input:
+        planes=expand("results/cohorts/{cohort}/planes.npy", cohort=STUDY.founders),
+        about=expand("results/cohorts/{cohort}/planes.json", cohort=STUDY.founders),
+        panel="results/panel/sites.tsv",
+    output:
+        RESOLUTION,
+    log:
+        "logs/measure_resolution.log",
+    benchmark:
+        "benchmarks/measure_resolution.tsv"
+    priority: FIRST
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: shared_threads(2, 4)
+    resources:
+        # At most 300 founders: their planes, and counts of all pairs in 64 blocks of sites.
+        mem_mb=memory(700, mb=1, files="panel"),
+        runtime=minutes(0.2),
+    params:
+        max_mismatch=COMPARE["identity"]["max_mismatch"],
+        max_absent=COMPARE["mixture"]["max_absent"],
+        code=code_of("measure_resolution"),
+    message:
+        "Measure the resolution of kinship and identity on the panel"
+    script:
+        "../scripts/relatives/measure_resolution.py"
+
+
+rule compare_cohorts:
+    input:
+        resolution=RESOLUTION,
+        planes=row_planes(COMPARE_ROWS),
+        panel="results/panel/sites.tsv",
+        # Without a matrix of all pairs the tiles are there already.
+        filled=ancient(TILES_MADE) if FILLS else [],
+    output:
+        ROW_COMPARED,
+    log:
+        "logs/compare_cohorts/{row}.log",
+    benchmark:
+        "benchmarks/compare_cohorts/{row}.tsv"
+    priority: FIRST
+    conda:
+        GPU_CONDA
+    threads: balanced_threads(COMPARE_ROWS)
+    resources:
+        # Counts and kinships of a block of samples; the planes are memory-mapped.
+        mem_mb=row_memory(COMPARE_ROWS, 700, mb=1),
+        runtime=row_minutes(COMPARE_ROWS, mb_samples=2e-5),
+        gpu=GPUS,
+    params:
+        limits=COMPARE_LIMITS,
+        pairs=row_pairs(COMPARE_ROWS),
+        device=CONFIG["device"],
+        code=code_of("compare_cohorts", always=True),
+    message:
+        "Kinship, identity and contamination of {wildcards.row} with the cohorts of its row"
+    script:
+        "../scripts/relatives/compare_cohorts.py"
+
+
+rule join_comparisons:
+    input:
+        expand(ROW_COMPARED, row=COHORTS),
+    output:
+        kinship="results/compare/kinship.tsv",
+        untold="results/compare/kinship_untold.tsv",
+        identity="results/compare/identity.tsv",
+        mixture="results/compare/mixture.tsv",
+    log:
+        "logs/join_comparisons.log",
+    benchmark:
+        "benchmarks/join_comparisons.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(200, mb=10),
+        runtime=minutes(mb=1 / 50),
+    params:
+        min_kinship=COMPARE["kinship"]["min_kinship"],
+        top=COMPARE["identity"]["top"],
+        sheet=CONFIG["samples"],
+        rows=STUDY.digest_of(None, "sex", "population"),
+        order=COHORTS,
+        code=code_of("join_comparisons"),
+    message:
+        "Join tables of relatives, identical samples and contamination"
+    script:
+        "../scripts/relatives/join_comparisons.py"
+
+
+rule choose_unrelated:
+    input:
+        resolution=RESOLUTION,
+        rows=FOUNDER_ROWS,
+        fams=expand("results/cohorts/{cohort}/genotypes.fam", cohort=STUDY.founders),
+    output:
+        "results/panel/unrelated.tsv",
+    log:
+        "logs/choose_unrelated.log",
+    benchmark:
+        "benchmarks/choose_unrelated.tsv"
+    priority: FIRST
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(200, mb=10),
+        runtime=minutes(mb=1 / 50),
+    params:
+        founders=STUDY.founders,
+        max_kinship=MAX_KINSHIP,
+        code=code_of("choose_unrelated"),
+    message:
+        "Choose unrelated founders to define the PCA axes"
+    script:
+        "../scripts/relatives/choose_unrelated.py"
+
+
+# PC-Relate: kinship of people of any ancestry, from genotypes and principal components.
+#
+# needs   results/cohorts/{cohort}/genotypes.bed, results/panel/*, results/distance/samples.tsv,
+#         results/embedding/pca.npy axes.json, results/compare/kinship.tsv .json
+# gives   results/compare/pc_relate.tsv           close pairs by PC-Relate or KING-robust
+#         results/compare/pc_relate.samples.tsv   inbreeding of every sample
+#         results/compare/pc_relate.json          what was fitted, smallest kinship told
+
+RELATE_DEVICE = CONFIG["device"] if n_samples(*COHORTS) > FEW_RELATED else "cpu"
+
+
+rule relate_samples:
+    input:
+        genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
+        panel="results/panel/sites.tsv",
+        samples="results/distance/samples.tsv",
+        scores="results/embedding/pca.npy",
+        axes="results/embedding/axes.json",
+        king="results/compare/kinship.tsv",
+        resolution=RESOLUTION,
+        unrelated=["results/panel/unrelated.tsv"] if MAX_KINSHIP else [],
+    output:
+        pairs="results/compare/pc_relate.tsv",
+        samples="results/compare/pc_relate.samples.tsv",
+        about="results/compare/pc_relate.json",
+    log:
+        "logs/relate_samples.log",
+    benchmark:
+        "benchmarks/relate_samples.tsv"
+    conda:
+        GPU_CONDA
+    threads: shared_threads(4, 8)  # a long job beside the chain that the report waits for
+    resources:
+        # Two sums of each pair; genotypes of passes that are made ahead.
+        mem_mb=memory(650, samples=0.05, pairs=10e-6),
+        # 2 n**2 m operations at 20 Gflop/s on a CPU.
+        runtime=minutes(1, pairs=2 * COMPARE["pc_relate"]["max_sites"] / 20e9 / 60),
+        gpu=GPUS if RELATE_DEVICE != "cpu" else 0,
+    params:
+        device=RELATE_DEVICE,
+        founders=STUDY.founders,
+        components=COMPARE["pc_relate"]["components"],
+        max_sites=COMPARE["pc_relate"]["max_sites"],
+        min_kinship=COMPARE["kinship"]["min_kinship"],
+        error_rate=COMPARE["identity"]["error_rate"],
+        code=code_of("relate_samples"),
+    message:
+        "PC-Relate: kinship of people of any ancestry"
+    script:
+        "../scripts/relatives/relate_samples.py"
+
+
+# Query profiles and mixtures, searched in all cohorts.
+#
+# needs   the files that compare.identity.query and compare.mixture.profiles name,
+#         results/cohorts/{cohort}/planes.npy .json, results/compare/kinship.json
+# gives   results/compare/{kind}/planes.npy .json   the profiles on the panel
+#         results/compare/identity.query.tsv, mixture.query.tsv
+
+#: Files of query profiles and of mixtures, if the study names any.
+PROFILES = {"identity": COMPARE["identity"]["query"], "mixture": COMPARE["mixture"]["profiles"]}
+PROFILES = {kind: path for kind, path in PROFILES.items() if path}
+
+
+rule place_profiles:
+    input:
+        source=lambda wildcards: source_files(PROFILES[wildcards.kind]),
+        panel="results/panel/sites.tsv",
+    output:
+        multiext("results/compare/{kind}/planes", ".npy", ".json"),
+    log:
+        "logs/place_profiles/{kind}.log",
+    benchmark:
+        "benchmarks/place_profiles/{kind}.tsv"
+    wildcard_constraints:
+        kind="identity|mixture",
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 2
+    resources:
+        mem_mb=memory(600, mb=4),
+        runtime=minutes(mb=1 / 100),
+    params:
+        source=lambda wildcards: PROFILES[wildcards.kind],
+        key=lambda wildcards: source_key([PROFILES[wildcards.kind]]),
+        haploid=CONFIG["encode"]["haploid"],
+        excluded_contigs=CONFIG["panel"]["exclude_contigs"],
+        filters=CONFIG["ingest"],
+        code=code_of("place_profiles"),
+    message:
+        "Encode the profiles of {params.source} on the panel"
+    script:
+        "../scripts/relatives/place_profiles.py"
+
+
+rule search_profiles:
+    input:
+        profiles=multiext("results/compare/{kind}/planes", ".npy", ".json"),
+        resolution=RESOLUTION,
+        planes=expand("results/cohorts/{cohort}/planes.npy", cohort=COHORTS),
+        about=expand("results/cohorts/{cohort}/planes.json", cohort=COHORTS),
+        panel="results/panel/sites.tsv",
+    output:
+        "results/compare/{kind}.query.tsv",
+    log:
+        "logs/search_profiles/{kind}.log",
+    benchmark:
+        "benchmarks/search_profiles/{kind}.tsv"
+    wildcard_constraints:
+        kind="identity|mixture",
+    conda:
+        GPU_CONDA
+    threads: 8
+    resources:
+        # The planes are memory-mapped and read in blocks.
+        mem_mb=memory(1000, mb=1, files="profiles"),
+        runtime=minutes(mb=1 / 500),
+        gpu=GPUS,
+    params:
+        identity=dict(
+            top=COMPARE["identity"]["query_top"],
+            error_rate=COMPARE["identity"]["error_rate"],
+        ),
+        mixture=dict(
+            top=COMPARE["mixture"]["top"],
+            contributors=COMPARE["mixture"]["contributors"],
+            dropout=COMPARE["mixture"]["dropout"],
+            drop_in=COMPARE["mixture"]["drop_in"],
+        ),
+        min_called=CONFIG["distance"]["min_called"],
+        device=CONFIG["device"],
+        code=code_of("search_profiles"),
+    message:
+        "Search the profiles ({wildcards.kind}) in all cohorts"
+    script:
+        "../scripts/relatives/search_profiles.py"
+
+
+# LD between sites, and the figures of all comparisons.
+#
+# needs   results/cohorts/{cohort}/genotypes.bed (or imputed.bed) of the founders,
+#         results/panel/*; for haplotypes
+#         the founders' own files
+# gives   results/compare/ld.tsv.gz              pairs of sites in LD: r2, D, D'
+#         results/compare/decay.tsv, region.npz  mean r2 by distance, r2 of one region
+#         results/compare/prune.in, prune.out    sites that LD pruning keeps and removes
+#         results/figures/kinship.*, ld_decay.*, ld_region.*
+
+LD_FILES = dict(
+    pairs="results/compare/ld.tsv.gz",
+    decay="results/compare/decay.tsv",
+    region="results/compare/region.npz",
+    kept="results/compare/prune.in",
+    removed="results/compare/prune.out",
+)
+#: Founders whose phased input files are needed, for LD between haplotypes.
+PHASED = STUDY.founders if COMPARE["ld"]["phase"] == "phased" else []
+COMPARE_FIGURES = figures_by("draw_comparisons")
+#: Inputs of each figure, by its `source`.
+COMPARE_TABLES = {
+    "kinship": "results/compare/kinship.tsv",
+    "decay": LD_FILES["decay"],
+    "region": LD_FILES["region"],
+}
+
+
+rule compare:
+    input:
+        expand("results/compare/{kind}.tsv", kind=COMPARISONS),
+        RESOLUTION if COMPARISONS or MAX_KINSHIP else [],
+        LD_FILES.values() if "ld" in COMPARE["analyses"] else [],
+        [f"results/compare/{kind}.query.tsv" for kind in PROFILES],
+        [f"results/figures/{name}.{end}" for name in COMPARE_FIGURES for end in ["svg", "png"]],
+
+
+rule measure_ld:
+    input:
+        genotypes=genotype_files("compare.ld.genotypes", STUDY.founders),
+        panel="results/panel/sites.tsv",
+        unrelated=["results/panel/unrelated.tsv"] if MAX_KINSHIP else [],
+        # Only haplotype LD needs the cohorts' input files and a map.
+        phase=[cohort_files(STUDY, cohort) for cohort in PHASED],
+        map=COMPARE["ld"]["map"] or [],
+    output:
+        **LD_FILES,
+    log:
+        "logs/measure_ld.log",
+    benchmark:
+        "benchmarks/measure_ld.tsv"
+    conda:
+        GPU_CONDA
+    threads: ld_threads()
+    resources:
+        # Genotypes of one contig as bytes (four times the .bed) and as planes.
+        mem_mb=memory(700, mb=8),
+        runtime=minutes(mb=1 / 5),
+        gpu=GPUS,
+    params:
+        sources=phased_sources,
+        options=COMPARE["ld"],
+        key=map_key,
+        device=CONFIG["device"],
+        code=code_of("measure_ld"),
+    message:
+        "Measure LD between panel sites"
+    script:
+        "../scripts/relatives/measure_ld.py"
+
+
+rule draw_comparisons:
+    input:
+        **{figure.source: COMPARE_TABLES[figure.source] for figure in COMPARE_FIGURES.values()},
+    output:
+        svg=reported("draw_comparisons"),
+        png=expand("results/figures/{name}.png", name=COMPARE_FIGURES),
+    log:
+        "logs/draw_comparisons.log",
+    benchmark:
+        "benchmarks/draw_comparisons.tsv"
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(500, mb=20),
+        runtime=minutes(1),
+    params:
+        code=code_of("draw_comparisons"),
+    message:
+        "Draw figures of kinship and LD"
+    script:
+        "../scripts/relatives/draw_comparisons.py"
