@@ -12,9 +12,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from clone import copy_repository, make_environment, stranger_environment
-from running import contents, finished, planned
-from study import FAST, make_cohorts, write_sheets, write_study
+from support.clone import copy_repository, make_environment, stranger_environment
+from support.running import contents, finished, planned
+from support.study import FAST, make_cohorts, write_sheets, write_study
 
 CONFIG = FAST | {"distance": {"export": False}, "epistasis": {"order": []}}
 #: Rules that follow from the geodesics.

@@ -17,7 +17,7 @@ from popdesic.population.options import sizes_of
 #         results/population/runs.tsv, consensus.tsv                 runs of homozygosity
 #         results/population/local_pca.tsv .json                     windows of the genome, by
 #                                               their principal components (founders alone);
-#                                               ancestry proportions: ancestry.smk
+#                                               ancestry proportions: below
 #         results/figures/population_*
 
 POPULATION = CONFIG["population"]

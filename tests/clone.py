@@ -1,1 +1,0 @@
-from support.clone import *  # noqa: F403

@@ -1,1 +1,0 @@
-from support.running import *  # noqa: F403

@@ -1,1 +1,0 @@
-from support.study import *  # noqa: F403
