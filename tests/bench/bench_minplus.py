@@ -32,8 +32,8 @@ def bench_product(n: int, repeats: int) -> None:
         c = np.full((n, n), 10**6, dtype)
         for threads in range(1, CPUS + 1):
             backend = CpuBackend(threads)
-            backend.minplus(c[:64, :64], a[:64, :64], a[:64, :64])
-            seconds = best_of(repeats, lambda b=backend, c=c, a=a: b.minplus(c, a, a))
+            backend.minplus().multiply(c[:64, :64], a[:64, :64], a[:64, :64])
+            seconds = best_of(repeats, lambda b=backend, c=c, a=a: b.minplus().multiply(c, a, a))
             rows.append((np.dtype(dtype).name, threads, f"{n**3 / seconds / 1e9:.1f}"))
     print_table(f"min-plus product, n = {n}", ("type", "threads", "G op/s"), rows)
 

@@ -110,7 +110,7 @@ def bench_products(backend: GpuBackend, limits: dict[str, float], sizes: list[in
             a, c = draw_weights(n, dtype), draw_weights(n, dtype)
             for symmetric in (False, True):
                 seconds = timed(
-                    lambda a=a, c=c, s=symmetric: backend.minplus(c, a.T, a, symmetric=s)
+                    lambda a=a, c=c, s=symmetric: backend.minplus().multiply(c, a.T, a, symmetric=s)
                 )
                 rate = n**3 / (1 + symmetric) / seconds
                 share = f"{rate / limits[limit]:.0%}" if limit else "-"
@@ -126,7 +126,7 @@ def bench_closures(backend: GpuBackend, sizes) -> None:
     rows = []
     for dtype in ("int32", "float32"):
         for n in sizes:
-            w = backend.hold(draw_weights(n, dtype).get())
+            w = backend.minplus().hold(draw_weights(n, dtype).get())
             start = w.copy()
             seconds = timed(
                 lambda w=w: close_paths(w, backend, prune=False),
@@ -144,29 +144,29 @@ def close_plain(w: cupy.ndarray, backend: GpuBackend) -> None:
     """R-Kleene by recursion over quadrants, without use of symmetry: n**3 operations."""
     n = len(w)
     if n <= 128:
-        backend.close_block(w)
+        backend.minplus().close_block(w)
         return
     half = n // 256 * 128
     a, b, c, d = w[:half, :half], w[:half, half:], w[half:, :half], w[half:, half:]
     close_plain(a, backend)
-    backend.minplus(b, a, b.copy())
-    backend.minplus(c, c.copy(), a)
-    backend.minplus(d, c, b)
+    backend.minplus().multiply(b, a, b.copy())
+    backend.minplus().multiply(c, c.copy(), a)
+    backend.minplus().multiply(d, c, b)
     close_plain(d, backend)
-    backend.minplus(b, b.copy(), d)
-    backend.minplus(c, d, c.copy())
-    backend.minplus(a, b, c)
+    backend.minplus().multiply(b, b.copy(), d)
+    backend.minplus().multiply(c, d, c.copy())
+    backend.minplus().multiply(a, b, c)
 
 
 def close_by_squaring(w: cupy.ndarray, backend: GpuBackend) -> None:
     """Repeated min-plus squaring until paths of n - 1 edges are covered: n**3 log2 n operations."""
     for _ in range(max(1, (len(w) - 1).bit_length())):
         before = w.copy()
-        backend.minplus(w, before.T, before)
+        backend.minplus().multiply(w, before.T, before)
 
 
 def bench_baselines(backend: GpuBackend, n: int) -> None:
-    start = backend.hold(draw_weights(n, "int32").get())
+    start = backend.minplus().hold(draw_weights(n, "int32").get())
     results, rows = [], []
     for name, close in (
         ("symmetric panels", lambda w: close_paths(w, backend, prune=False)),
@@ -188,7 +188,7 @@ def bench_insertion(backend: GpuBackend, old: int, new: int) -> None:
     pad = -old % 128
     for dtype in ("int32", "float32"):
         w = draw_weights(old + pad + new, dtype)
-        w = backend.hold(w.get())
+        w = backend.minplus().hold(w.get())
         close_paths(w[: old + pad, : old + pad], backend, prune=False)
         start = w.copy()
         seconds = timed(
@@ -267,7 +267,7 @@ def bench_pruning(backend: GpuBackend, source: str | None, n: int) -> None:
         start_order = time.perf_counter()
         order = similar_order(weights)
         ordering = time.perf_counter() - start_order
-        held = backend.hold(weights[np.ix_(order, order)])
+        held = backend.minplus().hold(weights[np.ix_(order, order)])
         start = held.copy()
         for prune in (False, True):
             work = None

@@ -22,8 +22,8 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import pdist, squareform
 from timing import best_of, print_table
 
-from popdesic.engine.backend import infinity
 from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.engine.minplus import infinity
 from popdesic.geodesic import measure
 from popdesic.geodesic.graph import Graph, longest_paths
 from popdesic.geodesic.neighbors import APPROXIMATE_NEIGHBORS, neighbor_paths

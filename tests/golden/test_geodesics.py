@@ -13,7 +13,7 @@ from oracles.components import principal_components
 from scenes.people import load_people
 from scipy.spatial.distance import pdist, squareform
 
-from popdesic.engine.backend import infinity
+from popdesic.engine.minplus import infinity
 from popdesic.engine.select import select_backend
 from popdesic.geodesic import measure
 from popdesic.geodesic.graph import Graph

@@ -7,8 +7,8 @@ import pytest
 from oracles import reference
 from support.operands import draw_lengths, draw_weights, wide
 
-from popdesic.engine.backend import infinity
 from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.engine.minplus import infinity
 from popdesic.geodesic.closure import close_paths, insert_paths
 
 pytestmark = pytest.mark.gpu
@@ -33,8 +33,8 @@ def test_product(backend, dtype, shape):
     rng = np.random.default_rng(sum(shape))
     a, b, c = (draw_lengths(rng, shape, dtype) for shape in ((m, k), (k, n), (m, n)))
     start, mine = c.copy(), c.copy()
-    CPU.minplus(mine, a, b)
-    backend.minplus(c, a, b)
+    CPU.minplus().multiply(mine, a, b)
+    backend.minplus().multiply(c, a, b)
     assert c.tobytes() == mine.tobytes()
     wanted = reference.minplus(wide(a), wide(b))
     wanted = np.where(wanted >= infinity(dtype), np.inf, wanted)
@@ -51,8 +51,8 @@ def test_views_and_transposes(backend, dtype):
         (whole[:80:2, :140:2], whole[100:170, 120:10:-2], whole[240:200:-1, 200:255]),
     ]:
         before, mine = whole.copy(), c.copy()
-        CPU.minplus(mine, a, b)
-        backend.minplus(c, a, b)
+        CPU.minplus().multiply(mine, a, b)
+        backend.minplus().multiply(c, a, b)
         np.testing.assert_array_equal(c, mine)
         outside = np.ones(whole.shape, bool)
         outside[200:256, 200:256] = False
@@ -66,9 +66,9 @@ def test_closure_has_the_bytes_of_the_cpu(backend, dtype, n):
     weights = draw_weights(np.random.default_rng(n), n, dtype, 0.3)
     mine, theirs = weights.copy(), weights.copy()
     close_paths(mine, CPU)
-    held = backend.hold(weights)
+    held = backend.minplus().hold(weights)
     close_paths(held, backend)
-    backend.fetch(held, theirs)
+    backend.minplus().fetch(held, theirs)
     assert theirs.tobytes() == mine.tobytes()
     if n < 200 and dtype == "float64":
         np.testing.assert_allclose(
@@ -84,11 +84,11 @@ def test_insertion(backend, dtype, new):
     weights = draw_weights(np.random.default_rng(new), n, dtype, 0.3)
     mine = weights.copy()
     close_paths(mine[:old, :old], CPU)
-    held = backend.hold(mine)
+    held = backend.minplus().hold(mine)
     insert_paths(mine, old, CPU)
     insert_paths(held, old, backend)
     theirs = np.empty_like(mine)
-    backend.fetch(held, theirs)
+    backend.minplus().fetch(held, theirs)
     assert theirs.tobytes() == mine.tobytes()
 
 
@@ -101,10 +101,10 @@ def test_pruning_skips_work_and_changes_nothing(backend, dtype):
     np.fill_diagonal(weights, 0)
     results = []
     for prune in (False, True):
-        held = backend.hold(weights)
+        held = backend.minplus().hold(weights)
         work = close_paths(held, backend, prune=prune)
         out = np.empty_like(weights)
-        backend.fetch(held, out)
+        backend.minplus().fetch(held, out)
         results.append(out)
     assert work.skipped_share > 0.1
     assert results[0].tobytes() == results[1].tobytes()
@@ -121,6 +121,6 @@ def test_matrices_beyond_the_device(gpu_device, dtype):
     close_paths(mine, CPU)
     small = GpuBackend(device_bytes=8 << 20)
     small.host_panel = 640
-    assert small.hold(theirs) is theirs
+    assert small.minplus().hold(theirs) is theirs
     close_paths(theirs, small)
     assert theirs.tobytes() == mine.tobytes()

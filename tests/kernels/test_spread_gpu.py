@@ -50,9 +50,9 @@ def close_spread(backend, weights: np.ndarray, parts: int, prune: bool = False):
 
 
 def close_held(backend, weights: np.ndarray, prune: bool = False) -> np.ndarray:
-    held, found = backend.hold(weights), np.empty_like(weights)
+    held, found = backend.minplus().hold(weights), np.empty_like(weights)
     close_paths(held, backend, prune=prune)
-    backend.fetch(held, found)
+    backend.minplus().fetch(held, found)
     return found
 
 

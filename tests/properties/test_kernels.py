@@ -9,8 +9,8 @@ from support.operands import planes_of, wide
 
 from popdesic.cohort.encode import write_planes
 from popdesic.cohort.hardy_weinberg_cpu import hwe_exact
-from popdesic.engine.backend import infinity
 from popdesic.engine.backend_cpu import CpuBackend, margin_coefficients
+from popdesic.engine.minplus import infinity
 from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Product, Terms
 from popdesic.geodesic.closure import close_paths, insert_paths
 
@@ -162,7 +162,7 @@ def test_minplus_equals_its_definition(shape, dtype, seed, transposed):
     w = weights(max(shape), dtype, seed, 0.2)
     a, b = w[:m, :k], w[:n, :k].T if transposed else w[-k:, -n:].copy()
     c = np.full((m, n), infinity(np.dtype(dtype)), dtype)
-    BACKEND.minplus(c, a, b)
+    BACKEND.minplus().multiply(c, a, b)
     expected = reference.minplus(wide(a), wide(b))
     np.testing.assert_array_equal(wide(c), np.where(expected >= 2**30 - 1, np.inf, expected))
 

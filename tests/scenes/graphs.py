@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from popdesic.engine.backend import infinity
+from popdesic.engine.minplus import infinity
 from popdesic.geodesic.edges import Edges
 
 

@@ -7,8 +7,8 @@ import pytest
 from oracles import reference
 from support.operands import wide
 
-from popdesic.engine.backend import infinity
 from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.engine.minplus import infinity
 from popdesic.geodesic import closure
 from popdesic.geodesic.closure import close_paths
 
@@ -29,8 +29,8 @@ def test_product(schedule, rng, dtype, shape):
     m, k, n = shape
     a, b, c = draw(rng, (m, k), dtype), draw(rng, (k, n), dtype), draw(rng, (m, n), dtype)
     start, mine = c.copy(), c.copy()
-    CPU.minplus(mine, a, b)
-    GpuBackend().minplus(c, a, b)
+    CPU.minplus().multiply(mine, a, b)
+    GpuBackend().minplus().multiply(c, a, b)
     assert c.tobytes() == mine.tobytes()
     wanted = reference.minplus(wide(a), wide(b))
     wanted = np.where(wanted >= infinity(dtype), np.inf, wanted)
@@ -49,9 +49,9 @@ def test_closure_has_the_bytes_of_the_cpu(machine, rng, dtype, n):
     np.fill_diagonal(weights, 0)
     mine, theirs, backend = weights.copy(), weights.copy(), GpuBackend()
     close_paths(mine, CPU)
-    held = backend.hold(weights)
+    held = backend.minplus().hold(weights)
     close_paths(held, backend, prune=False)
-    backend.fetch(held, theirs)
+    backend.minplus().fetch(held, theirs)
     assert theirs.tobytes() == mine.tobytes()
     if n == 65:
         wanted = reference.floyd_warshall(wide(weights))
@@ -70,9 +70,9 @@ def test_pruning_skips_work_and_changes_nothing(machine, rng, monkeypatch):
     np.fill_diagonal(weights, 0)
     mine, theirs, backend = weights.copy(), np.empty_like(weights), GpuBackend()
     close_paths(mine, CPU)
-    held = backend.hold(weights)
+    held = backend.minplus().hold(weights)
     work = close_paths(held, backend, prune=True)
-    backend.fetch(held, theirs)
+    backend.minplus().fetch(held, theirs)
     assert work.skipped_share > 0.1
     assert theirs.tobytes() == mine.tobytes()
     assert "tile_extremes" in machine.launched

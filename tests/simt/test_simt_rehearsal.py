@@ -121,7 +121,7 @@ def rehearse(recorder: Recorder, name: str) -> set:
 
 def close(backend, rng) -> None:
     for number in NUMBERS:
-        held = backend.hold(np.ones((300, 300)).astype(number))
+        held = backend.minplus().hold(np.ones((300, 300)).astype(number))
         closure.close_paths(held, backend)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from oracles.reference import make_planes
 
-from popdesic.engine.backend import infinity
+from popdesic.engine.minplus import infinity
 from popdesic.engine.terms import Planes
 
 

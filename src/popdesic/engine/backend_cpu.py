@@ -9,7 +9,6 @@ from llvmlite import binding
 
 from ..core.threads import run_tasks, usable_cpus
 from . import bitgemm_cpu, minplus_cpu
-from .backend import Bounds, closure_panel, infinity
 from .genotype_products import Calls, GenotypeProducts
 from .genotype_products_cpu import CpuProducts
 from .terms import PLANE_BITS, Planes, Terms, aligned_zeros
@@ -80,84 +79,11 @@ class CpuBackend:
     def keep_planes(self, planes: Planes) -> Planes:
         return planes
 
-    def minplus(
-        self,
-        c: np.ndarray,
-        a: np.ndarray,
-        b: np.ndarray,
-        *,
-        symmetric: bool = False,
-        bounds: Bounds | None = None,
-    ) -> None:
-        if not (c.dtype == a.dtype == b.dtype):
-            raise ValueError(f"minplus needs one dtype, got {c.dtype}, {a.dtype} and {b.dtype}")
-        if 0 in (*c.shape, a.shape[1]):
-            return
-        height, width, _ = self.bound_tiles(c.dtype)
-        limit = infinity(c.dtype)
-        kernel = minplus_cpu.block_kernel(c.dtype)
-        blocks = [
-            (row, column)
-            for row in range(-(-c.shape[0] // height))
-            for column in range(-(-c.shape[1] // width))
-            if not symmetric or row * height < (column + 1) * width
-        ]
-        every_run = np.ones(-(-a.shape[1] // minplus_cpu.DEPTH), bool)
-
-        def work(row: int, column: int) -> int:
-            runs = every_run
-            if bounds is not None:
-                floor = bounds.floor_a[:, row] + bounds.floor_b[:, column]
-                runs = floor < bounds.ceiling[row, column]
-                if not runs.any():
-                    return len(runs)
-            kernel(c, a, b, limit, width, symmetric, runs, row, column)
-            return len(runs) - int(runs.sum())
-
-        left_out = run_tasks(work, blocks, self.threads)
-        if bounds is not None:
-            bounds.skipped += sum(left_out) * height * width * minplus_cpu.DEPTH
-
-    def bound_tiles(self, dtype: np.dtype) -> tuple[int, int, int]:
-        columns = minplus_cpu.tile_columns(dtype) * minplus_cpu.BLOCK_TILES
-        return minplus_cpu.BLOCK_ROWS, columns, minplus_cpu.DEPTH
-
-    def tile_minima(self, x: np.ndarray, height: int, width: int) -> np.ndarray:
-        return _tile_extremes(x, height, width, np.minimum)
-
-    def tile_maxima(self, x: np.ndarray, height: int, width: int) -> np.ndarray:
-        return _tile_extremes(x, height, width, np.maximum)
-
-    def mirror(self, w: np.ndarray) -> None:
-        minplus_cpu.mirror_upper(w)
-
-    def hold(self, w: np.ndarray) -> np.ndarray:
-        return w
-
-    def spread_matrix(self, w: np.ndarray) -> None:
-        return None
-
-    def panel(self, w: np.ndarray) -> int:
-        return closure_panel(len(w))
-
-    def fetch(self, held: np.ndarray, w: np.ndarray) -> None:
-        if held is not w:
-            np.copyto(w, held)
-
-    def transpose(self, source: np.ndarray, target: np.ndarray) -> None:
-        target[...] = source.T
-
-    def close_block(self, w: np.ndarray) -> None:
-        minplus_cpu.mirror_upper(w)
-        minplus_cpu.floyd_warshall(w)
+    def minplus(self) -> minplus_cpu.CpuMinPlus:
+        return minplus_cpu.CpuMinPlus(self.threads)
 
     def genotype_products(self, calls: Calls) -> GenotypeProducts:
         return CpuProducts(calls, self.threads)
-
-
-def _tile_extremes(x: np.ndarray, height: int, width: int, extreme: np.ufunc) -> np.ndarray:
-    columns = extreme.reduceat(x, np.arange(0, x.shape[1], width), axis=1)
-    return extreme.reduceat(columns, np.arange(0, x.shape[0], height), axis=0)
 
 
 #: By form, where each count of (a, b) stands among those of (b, a).

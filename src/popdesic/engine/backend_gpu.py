@@ -18,12 +18,13 @@ import numpy as np
 
 from ..core.errors import UserError
 from . import minplus_gpu, minplus_plan, tune_gpu
-from .backend import PANEL, Bounds, closure_panel, infinity, on_cpu
+from .backend import on_cpu
 from .compile_gpu import current_device
 from .devices import named_kernel, require_scans, scan_kernels, supported_kernels
 from .genotype_products import Calls, GenotypeProducts
 from .layout import BOUND_RUN, BOUND_TILE
 from .lease import SHARES, is_granted, lease_device, lease_devices, shares_of
+from .minplus import PANEL, Bounds, closure_panel, infinity
 from .needs import CONTEXT_BYTES, closing_devices
 from .plane_parts import PlaneParts
 from .rare_sites_gpu import RareSites, site_costs
@@ -309,7 +310,17 @@ class GpuBackend:
         with device_errors(f"the planes of {planes.n_samples} samples"):
             return Planes(upload(self, PlaneParts.of([planes])), planes.n_sites)
 
-    def minplus(self, c, a, b, *, symmetric: bool = False, bounds: Bounds | None = None) -> None:
+    def minplus(self) -> GpuMinPlus:
+        return GpuMinPlus(self)
+
+
+class GpuMinPlus:
+    """(min, +) products on the device of a backend (see `engine.minplus.MinPlus`)."""
+
+    def __init__(self, backend: GpuBackend) -> None:
+        self.backend, self.device = backend, backend.device
+
+    def multiply(self, c, a, b, *, symmetric: bool = False, bounds: Bounds | None = None) -> None:
         with device_errors("a min-plus product"):
             on_device = isinstance(c, cupy.ndarray)
             minplus_gpu.multiply(
@@ -319,29 +330,29 @@ class GpuBackend:
                 symmetric=symmetric,
                 bounds=bounds,
                 device=self.device,
-                free_bytes=0 if on_device else self.free_bytes(),
+                free_bytes=0 if on_device else self.backend.free_bytes(),
             )
 
     def fits(self, n: int, dtype: np.dtype) -> bool:
         """Whether the closure of n individuals runs wholly on the device."""
-        return minplus_plan.closure_bytes(n, PANEL, dtype) <= self.free_bytes()
+        return minplus_plan.closure_bytes(n, PANEL, dtype) <= self.backend.free_bytes()
 
     def spread_matrix(self, w: np.ndarray) -> Spread | None:
-        devices = closing_devices(len(w), len(self.devices))
+        devices = closing_devices(len(w), len(self.backend.devices))
         plan = SpreadPlan.of(len(w), devices)
-        if plan.devices < 2 or plan.device_bytes(w.itemsize) > self.free_bytes():
+        if plan.devices < 2 or plan.device_bytes(w.itemsize) > self.backend.free_bytes():
             return None
         from .spread_gpu import Spread
 
         with device_errors(f"the distances of {len(w)} samples"):
-            return Spread(w, self.devices[: plan.devices])
+            return Spread(w, self.backend.devices[: plan.devices])
 
     def panel(self, w) -> int:
         """Individuals that become intermediate nodes together.
 
         A matrix in host memory passes through the device once a panel: long ones pay.
         """
-        return closure_panel(len(w)) if isinstance(w, cupy.ndarray) else self.host_panel
+        return closure_panel(len(w)) if isinstance(w, cupy.ndarray) else self.backend.host_panel
 
     def close_block(self, w) -> None:
         minplus_gpu.close_block(w, self.device)

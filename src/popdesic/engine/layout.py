@@ -12,9 +12,6 @@ import numpy as np
 from . import umap_units
 from .columns import GRAM_ROWS, NARROW, WIDTH
 from .constants import (
-    BASE,
-    INFINITY_INT32,
-    INFINITY_INT64,
     LEVEL_BITS,
     MOST_NEIGHBORS,
     NOBODY,
@@ -25,6 +22,7 @@ from .constants import (
     ZERO_LEVEL,
 )
 from .genotype_products import BITS, SITE_BITS
+from .minplus import BASE, INFINITY_INT32, INFINITY_INT64
 from .terms import PLANE_LETTERS
 
 INT32_MAX = 2**31 - 1

@@ -19,6 +19,9 @@ from llvmlite import binding, ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from ..core.threads import run_tasks
+from .minplus import Bounds, closure_panel, infinity
+
 _FEATURES = binding.get_host_cpu_features()
 _REGISTER_BYTES = 64 if _FEATURES.get("avx512f") else 32 if _FEATURES.get("avx2") else 16
 #: Register tile: ROWS x VECTORS accumulators, VECTORS loads and one broadcast fit the registers.
@@ -237,3 +240,86 @@ def floyd_warshall(w):
                 candidate = via + w[k, j]
                 if candidate < w[i, j]:
                     w[i, j] = candidate
+
+
+class CpuMinPlus:
+    """(min, +) products on `threads` CPU threads (see `engine.minplus.MinPlus`)."""
+
+    def __init__(self, threads: int):
+        self.threads = threads
+
+    def multiply(
+        self,
+        c: np.ndarray,
+        a: np.ndarray,
+        b: np.ndarray,
+        *,
+        symmetric: bool = False,
+        bounds: Bounds | None = None,
+    ) -> None:
+        if not (c.dtype == a.dtype == b.dtype):
+            raise ValueError(f"minplus needs one dtype, got {c.dtype}, {a.dtype} and {b.dtype}")
+        if 0 in (*c.shape, a.shape[1]):
+            return
+        height, width, _ = self.bound_tiles(c.dtype)
+        limit = infinity(c.dtype)
+        kernel = block_kernel(c.dtype)
+        blocks = [
+            (row, column)
+            for row in range(-(-c.shape[0] // height))
+            for column in range(-(-c.shape[1] // width))
+            if not symmetric or row * height < (column + 1) * width
+        ]
+        every_run = np.ones(-(-a.shape[1] // DEPTH), bool)
+
+        def work(row: int, column: int) -> int:
+            runs = every_run
+            if bounds is not None:
+                floor = bounds.floor_a[:, row] + bounds.floor_b[:, column]
+                runs = floor < bounds.ceiling[row, column]
+                if not runs.any():
+                    return len(runs)
+            kernel(c, a, b, limit, width, symmetric, runs, row, column)
+            return len(runs) - int(runs.sum())
+
+        left_out = run_tasks(work, blocks, self.threads)
+        if bounds is not None:
+            bounds.skipped += sum(left_out) * height * width * DEPTH
+
+    def bound_tiles(self, dtype: np.dtype) -> tuple[int, int, int]:
+        columns = tile_columns(dtype) * BLOCK_TILES
+        return BLOCK_ROWS, columns, DEPTH
+
+    def tile_minima(self, x: np.ndarray, height: int, width: int) -> np.ndarray:
+        return _tile_extremes(x, height, width, np.minimum)
+
+    def tile_maxima(self, x: np.ndarray, height: int, width: int) -> np.ndarray:
+        return _tile_extremes(x, height, width, np.maximum)
+
+    def mirror(self, w: np.ndarray) -> None:
+        mirror_upper(w)
+
+    def hold(self, w: np.ndarray) -> np.ndarray:
+        return w
+
+    def spread_matrix(self, w: np.ndarray) -> None:
+        return None
+
+    def panel(self, w: np.ndarray) -> int:
+        return closure_panel(len(w))
+
+    def fetch(self, held: np.ndarray, w: np.ndarray) -> None:
+        if held is not w:
+            np.copyto(w, held)
+
+    def transpose(self, source: np.ndarray, target: np.ndarray) -> None:
+        target[...] = source.T
+
+    def close_block(self, w: np.ndarray) -> None:
+        mirror_upper(w)
+        floyd_warshall(w)
+
+
+def _tile_extremes(x: np.ndarray, height: int, width: int, extreme: np.ufunc) -> np.ndarray:
+    columns = extreme.reduceat(x, np.arange(0, x.shape[1], width), axis=1)
+    return extreme.reduceat(columns, np.arange(0, x.shape[0], height), axis=0)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import cupy
 import numpy as np
 
-from .backend import Bounds, infinity
 from .compile_gpu import load_function
 from .devices import Device
 from .layout import BOUND_RUN, BOUND_TILE, TURN_SIDE, divide_up
+from .minplus import Bounds, infinity
 from .minplus_plan import THREADS, host_block, shape_of
 
 #: The file of all min-plus kernels.
@@ -55,7 +55,7 @@ def _ready(x, height: int, width: int) -> cupy.ndarray:
 def multiply(
     c, a, b, *, symmetric: bool, bounds: Bounds | None, device: Device, free_bytes: int
 ) -> None:
-    """``c = min(c, a * b)`` in place; see `Backend.minplus`.
+    """``c = min(c, a * b)`` in place; see `MinPlus.multiply`.
 
     Matrices in host memory go through the device in blocks of `c` that fit `free_bytes`.
     """
@@ -165,7 +165,7 @@ def _launch(
 
 
 def close_block(w, device: Device) -> None:
-    """Floyd-Warshall of one small block; see `Backend.close_block`."""
+    """Floyd-Warshall of one small block; see `MinPlus.close_block`."""
     on_device = isinstance(w, cupy.ndarray) and w.strides[1] == w.itemsize
     block = w if on_device else cupy.array(w, order="C")
     function = _function("close_block", w.dtype, device)

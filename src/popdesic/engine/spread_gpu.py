@@ -28,9 +28,9 @@ import cupy
 import numpy as np
 
 from . import minplus_gpu
-from .backend import PANEL, Bounds, infinity
 from .compile_gpu import current_device
 from .layout import BOUND_RUN, BOUND_TILE
+from .minplus import PANEL, Bounds, infinity
 from .minplus_plan import shape_of
 from .spread_plan import SpreadPlan
 
@@ -91,7 +91,7 @@ class _Part:
 
 
 class Spread:
-    """A symmetric matrix of weights, as `Backend.minplus` has them, on several devices.
+    """A symmetric matrix of weights, as `MinPlus` has them, on several devices.
 
     Parameters
     ----------

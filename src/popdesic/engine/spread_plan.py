@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .backend import closure_panel
 from .layout import BOUND_TILE
+from .minplus import closure_panel
 from .minplus_plan import padded
 
 #: Buffers of a panel: as it was, and two of it closed, of which one is in use while the next comes.

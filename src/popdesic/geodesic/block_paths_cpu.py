@@ -17,7 +17,7 @@ import numpy as np
 from numba import types
 
 from ..core.threads import run_tasks
-from ..engine.backend import infinity
+from ..engine.minplus import infinity
 from .edges import Edges
 from .sparse_paths_cpu import lengths_from, types_of
 

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from ..core.threads import run_tasks
-from ..engine.backend import BASE, PANEL, Backend, Bounds, infinity
+from ..engine.backend import Backend
+from ..engine.minplus import BASE, PANEL, Bounds, MinPlus, infinity
 from ..io.sites import chunks
 
 #: Rows that are looked at together: a few of them fit into a core's cache.
@@ -52,13 +53,13 @@ class _Pruning:
     a tile's largest weight for the whole tile, the tile is `fixed` and its ceiling is set to zero.
     """
 
-    def __init__(self, w: Array, backend: Backend) -> None:
-        self.backend = backend
-        self.rows, self.columns, self.run = backend.bound_tiles(w.dtype)
-        ceiling = backend.tile_maxima(w, self.rows, self.columns)
+    def __init__(self, w: Array, kernels: MinPlus) -> None:
+        self.kernels = kernels
+        self.rows, self.columns, self.run = kernels.bound_tiles(w.dtype)
+        ceiling = kernels.tile_maxima(w, self.rows, self.columns)
         diagonal = w.reshape(-1)[:: len(w) + 1]
         diagonal[:] = infinity(w.dtype)
-        smallest = backend.tile_minima(w, self.rows, self.columns)
+        smallest = kernels.tile_minima(w, self.rows, self.columns)
         diagonal[:] = 0
         fixed = smallest.min(axis=1)[:, None] + smallest.min(axis=0) >= ceiling
         ceiling[fixed] = 0
@@ -72,10 +73,10 @@ class _Pruning:
 
     def bounds(self, through: Array) -> Bounds:
         """Bounds for ``through.T`` times `through`, (n_panel, n)."""
-        floor_b = self.backend.tile_minima(through, self.run, self.columns)
+        floor_b = self.kernels.tile_minima(through, self.run, self.columns)
         floor_a = floor_b
         if self.rows != self.columns:
-            floor_a = self.backend.tile_minima(through, self.run, self.rows)
+            floor_a = self.kernels.tile_minima(through, self.run, self.rows)
         self.used.append(Bounds(floor_a, floor_b, self.ceiling))
         return self.used[-1]
 
@@ -101,19 +102,19 @@ def close_paths(w: Array, backend: Backend, *, prune: bool = True) -> Work:
     Work
         Operations of the panel products, and how many were skipped.
     """
-    n = len(w)
+    kernels, n = backend.minplus(), len(w)
     work = Work()
     if n <= BASE:
-        backend.close_block(w)
+        kernels.close_block(w)
         return work
-    size = backend.panel(w)
+    size = kernels.panel(w)
     if n <= size:  # a matrix in host memory that fits into one panel
         size = PANEL if n > PANEL else BASE
-    pruning = _Pruning(w, backend) if prune and n > 2 * PANEL >= 2 * size else None
+    pruning = _Pruning(w, kernels) if prune and n > 2 * PANEL >= 2 * size else None
     for first in range(0, n, size):
         _allow(w, first, min(n, first + size), backend, pruning)
         work.possible += n * n * (min(n, first + size) - first) // 2
-    backend.mirror(w)
+    kernels.mirror(w)
     if pruning:
         work.skipped = pruning.skipped()
     return work
@@ -121,45 +122,46 @@ def close_paths(w: Array, backend: Backend, *, prune: bool = True) -> Work:
 
 def close_matrix(w: np.ndarray, backend: Backend) -> Work:
     """`close_paths` of a matrix in host memory, in place, on all devices that the job has."""
-    spread = backend.spread_matrix(w)
+    kernels = backend.minplus()
+    spread = kernels.spread_matrix(w)
     if spread is not None:
         work = Work(*spread.close(functools.partial(close_paths, backend=backend, prune=False)))
         spread.fetch(w)
         return work
-    held = backend.hold(w)
+    held = kernels.hold(w)
     work = close_paths(held, backend)
-    backend.fetch(held, w)
+    kernels.fetch(held, w)
     return work
 
 
 def _allow(w, first: int, last: int, backend: Backend, pruning: _Pruning | None) -> None:
     """Individuals first ... last - 1 become intermediate nodes of all paths."""
-    block = w[first:last, first:last]
+    kernels, block = backend.minplus(), w[first:last, first:last]
     unchanged = pruning is not None and pruning.unchanged(first, last)
     if unchanged:
-        backend.mirror(block)
+        kernels.mirror(block)
     elif last - first > BASE:
-        backend.mirror(block)
-        held = backend.hold(block) if last - first > PANEL else block
+        kernels.mirror(block)
+        held = kernels.hold(block) if last - first > PANEL else block
         close_paths(held, backend, prune=False)
         if held is not block:
-            backend.fetch(held, block)
+            kernels.fetch(held, block)
     else:
-        backend.close_block(block)
+        kernels.close_block(block)
     through = w[first:last].copy()
-    backend.transpose(w[:first, first:last], through[:, :first])
+    kernels.transpose(w[:first, first:last], through[:, :first])
     if not unchanged:
         before, through = through, through.copy()
         # `block` is symmetric; its transpose is the layout that needs no copy on a device.
-        backend.minplus(through, block.T, before)
-        backend.transpose(through[:, :first], w[:first, first:last])
+        kernels.multiply(through, block.T, before)
+        kernels.transpose(through[:, :first], w[:first, first:last])
         w[first:last, last:] = through[:, last:]
     bounds = None
     if pruning:
         # Zeros on the diagonal would lower the floors; these edges never shorten a path.
         through.reshape(-1)[first :: len(w) + 1][: last - first] = infinity(w.dtype)
         bounds = pruning.bounds(through)
-    backend.minplus(w, through.T, through, symmetric=True, bounds=bounds)
+    kernels.multiply(w, through.T, through, symmetric=True, bounds=bounds)
 
 
 def insert_paths(w: Array, closed: int, backend: Backend) -> None:
@@ -168,21 +170,22 @@ def insert_paths(w: Array, closed: int, backend: Backend) -> None:
     R-Kleene's steps for W = [A B'; B D] without the first one: B = B*A; D = min(D, B*B');
     close D; B = D*B; A = min(A, B'*B). Reads A, the upper right block and D; writes all of W.
     """
+    kernels = backend.minplus()
     a, upper, d = w[:closed, :closed], w[:closed, closed:], w[closed:, closed:]
     if not closed or closed == len(w):
         close_paths(d, backend)
         return
-    backend.minplus(upper, a.T, upper.copy())
-    backend.minplus(d, upper.T, upper, symmetric=True)
-    backend.mirror(d)
+    kernels.multiply(upper, a.T, upper.copy())
+    kernels.multiply(d, upper.T, upper, symmetric=True)
+    kernels.mirror(d)
     close_paths(d, backend)
     through = w[closed:, :closed]
-    backend.transpose(upper, through)
+    kernels.transpose(upper, through)
     shortest = through.copy()
-    backend.minplus(shortest, d.T, through)
-    backend.transpose(shortest, upper)
-    backend.minplus(a, shortest.T, shortest, symmetric=True)
-    backend.mirror(w)
+    kernels.multiply(shortest, d.T, through)
+    kernels.transpose(shortest, upper)
+    kernels.multiply(a, shortest.T, shortest, symmetric=True)
+    kernels.mirror(w)
 
 
 def attach_paths(w: Array, closed: int, backend: Backend) -> None:
@@ -191,11 +194,12 @@ def attach_paths(w: Array, closed: int, backend: Backend) -> None:
     The leading `closed` individuals are already closed. The others are connected to them and to one
     another, but no path runs through them.
     """
+    kernels = backend.minplus()
     a, upper, d = w[:closed, :closed], w[:closed, closed:], w[closed:, closed:]
     if closed and closed < len(w):
-        backend.minplus(upper, a.T, upper.copy())
-        backend.minplus(d, upper.T, upper, symmetric=True)
-        backend.mirror(w)
+        kernels.multiply(upper, a.T, upper.copy())
+        kernels.multiply(d, upper.T, upper, symmetric=True)
+        kernels.mirror(w)
 
 
 def similar_order(w: np.ndarray, threads: int = 1) -> np.ndarray:

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from ..core.tables import write_npy
-from ..engine.backend import Backend, infinity
+from ..engine.backend import Backend
+from ..engine.minplus import infinity
 from .graph import Graph
 from .measure import close_weights
 
@@ -64,7 +65,7 @@ def founder_lengths(
         first = direct.copy()
         first[:, ends[founders]] = top  # an end-only sample cannot be the first step of a path
         # one addition and a minimum are exact in any order, so each row depends only on itself
-        backend.minplus(direct, first, closure)
+        backend.minplus().multiply(direct, first, closure)
         lengths[~founders] = direct
     found_distances = graph.distances(lengths, alpha).astype(np.float32)
     write_npy(out, found_distances)

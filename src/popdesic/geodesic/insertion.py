@@ -19,7 +19,7 @@ import numpy as np
 
 from ..core.files import read_json
 from ..core.threads import run_tasks
-from ..engine.backend import BASE, infinity
+from ..engine.minplus import BASE, infinity
 from ..io.sites import chunks
 from .closure import Backend, insert_paths
 from .graph import Graph
@@ -177,9 +177,9 @@ def continue_closure(
     np.fill_diagonal(w, 0)
     w[np.ix_(place, place)] = direct[np.ix_(order, order)]
     w[:n_old, :n_old] = earlier.closure
-    held = backend.hold(w)
+    held = backend.minplus().hold(w)
     insert_paths(held, n_old + gap, backend)
-    backend.fetch(held, w)
+    backend.minplus().fetch(held, w)
     closure = np.empty_like(direct)
     closure[np.ix_(order, order)] = w[np.ix_(place, place)]
     return closure, {

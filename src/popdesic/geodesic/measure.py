@@ -22,7 +22,8 @@ from ..core.files import write_json
 from ..core.tables import write_npy
 from ..core.threads import run_tasks
 from ..distance.matrix import set_apart
-from ..engine.backend import BASE, Backend, infinity
+from ..engine.backend import Backend
+from ..engine.minplus import BASE, infinity
 from ..engine.ranks import median_of
 from ..io.sites import chunks
 from .closure import Work, attach_paths, close_matrix, reordered, similar_order
@@ -193,9 +194,9 @@ def _close_with_ends(
     np.fill_diagonal(w, 0)
     w[np.ix_(place, place)] = direct[np.ix_(order, order)]
     w[: len(inner), : len(inner)] = closed
-    held = backend.hold(w)
+    held = backend.minplus().hold(w)
     attach_paths(held, len(inner) + gap, backend)
-    backend.fetch(held, w)
+    backend.minplus().fetch(held, w)
     closure = np.empty_like(direct)
     closure[np.ix_(order, order)] = w[np.ix_(place, place)]
     return closure, work

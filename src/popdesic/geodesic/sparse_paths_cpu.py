@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 
 from ..core.threads import run_tasks
-from ..engine.backend import infinity
+from ..engine.minplus import infinity
 from .edges import Edges
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numba import types
 
 from ..core.threads import run_tasks
-from ..engine.backend import infinity
+from ..engine.minplus import infinity
 
 
 @numba.njit(nogil=True)

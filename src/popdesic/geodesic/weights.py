@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.errors import UserError
 from ..core.threads import run_tasks
-from ..engine.backend import infinity
+from ..engine.minplus import infinity
 from ..io.sites import chunks
 
 log = logging.getLogger(__name__)

@@ -67,14 +67,14 @@ def closures(backend: GpuBackend, number: str) -> None:
     spread = Spread(weights, 2 * [backend.device.index])
     spread.close(functools.partial(closure.close_paths, backend=backend, prune=False))
     spread.fetch(np.empty_like(weights))
-    held = backend.hold(weights)
+    held = backend.minplus().hold(weights)
     closure.close_paths(held, backend, prune=True)
-    backend.fetch(held, weights)
+    backend.minplus().fetch(held, weights)
     # as `founder_paths` closes a matrix that others are added to
     few = np.ascontiguousarray(weights[: n // 2, : n // 2])
-    held = backend.hold(few)
+    held = backend.minplus().hold(few)
     closure.insert_paths(held, len(few) // 2, backend)
-    backend.fetch(held, few)
+    backend.minplus().fetch(held, few)
 
 
 def products(backend: GpuBackend) -> None:

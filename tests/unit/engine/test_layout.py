@@ -12,9 +12,9 @@ from support.launches import HOPPER, scan_shape
 
 from popdesic.core.places import KERNEL_FOLDER
 from popdesic.engine import layout, tune_plan, variants
-from popdesic.engine.backend import INFINITY_INT32, INFINITY_INT64
 from popdesic.engine.bitgemm_plan import Pass
 from popdesic.engine.layout import DEFINES
+from popdesic.engine.minplus import INFINITY_INT32, INFINITY_INT64
 from popdesic.engine.terms import PLANE_LETTERS
 from popdesic.epistasis import scan_plan
 

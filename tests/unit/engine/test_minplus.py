@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from oracles import reference
 
-from popdesic.engine.backend import INFINITY_INT32, infinity
 from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.engine.minplus import INFINITY_INT32, infinity
 
 DTYPES = (np.int32, np.float32, np.float64)
 #: Sizes around register tiles (8 rows; 24, 48 columns), panels (depth 128), blocks (128 rows).
@@ -52,7 +52,7 @@ def test_product(backend, dtype, size):
     a, b = draw(rng, (m, k), dtype), draw(rng, (k, n), dtype)
     for c in (draw(rng, (m, n), dtype), np.full((m, n), infinity(np.dtype(dtype)), dtype)):
         wanted = expected(c, a, b)
-        backend.minplus(c, a, b)
+        backend.minplus().multiply(c, a, b)
         assert c.dtype == dtype
         np.testing.assert_array_equal(c, wanted)
 
@@ -70,7 +70,7 @@ def test_views_and_transposes(backend, dtype):
         wanted = expected(c, a, b)
         outside = np.ones(whole.shape, bool)
         outside[200:256, 200:256] = False
-        backend.minplus(c, a, b)
+        backend.minplus().multiply(c, a, b)
         np.testing.assert_array_equal(c, wanted)
         np.testing.assert_array_equal(whole[outside], before[outside])
         whole[:] = before
@@ -84,10 +84,10 @@ def test_symmetric_product(backend, dtype, n):
     c = draw(rng, (n, n), dtype)
     c = np.minimum(c, c.T)
     wanted = expected(c, b, b.T)
-    backend.minplus(c, b, b.T, symmetric=True)
+    backend.minplus().multiply(c, b, b.T, symmetric=True)
     upper = np.triu_indices(n)
     np.testing.assert_array_equal(c[upper], wanted[upper])
-    backend.mirror(c)
+    backend.minplus().mirror(c)
     np.testing.assert_array_equal(c, wanted)
 
 
@@ -95,10 +95,10 @@ def test_infinity_of_int32_does_not_overflow(backend):
     assert INFINITY_INT32 == 2**30 - 1
     top = np.full((20, 20), INFINITY_INT32, np.int32)
     c = top.copy()
-    backend.minplus(c, top, top)
+    backend.minplus().multiply(c, top, top)
     assert (c == INFINITY_INT32).all()
     largest = np.full((20, 20), INFINITY_INT32 - 1, np.int32)
-    backend.minplus(c, largest, largest)
+    backend.minplus().multiply(c, largest, largest)
     assert (c == INFINITY_INT32).all(), "a sum beyond infinity is no edge"
 
 
@@ -109,7 +109,7 @@ def test_threads_agree_in_floats(dtype):
     results = []
     for threads in (1, 2, 64):
         c = np.full((150, 300), np.inf, dtype)
-        CpuBackend(threads).minplus(c, a, b)
+        CpuBackend(threads).minplus().multiply(c, a, b)
         results.append(c)
     assert results[0].tobytes() == results[1].tobytes() == results[2].tobytes()
     # one rounding of one sum
@@ -120,14 +120,14 @@ def test_threads_agree_in_floats(dtype):
 def test_empty_products_change_nothing(backend, shape):
     m, k, n = shape
     c = np.full((m, n), 5, np.int32)
-    backend.minplus(c, np.zeros((m, k), np.int32), np.zeros((k, n), np.int32))
+    backend.minplus().multiply(c, np.zeros((m, k), np.int32), np.zeros((k, n), np.int32))
     assert (c == 5).all()
 
 
 def test_one_dtype_is_needed(backend):
     a = np.zeros((2, 2), np.float32)
     with pytest.raises(ValueError, match="one dtype"):
-        backend.minplus(a, a, a.astype(np.float64))
+        backend.minplus().multiply(a, a, a.astype(np.float64))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 17, 40])
@@ -139,5 +139,5 @@ def test_base_case(backend, dtype, n):
     np.fill_diagonal(w, 0)
     wide = np.where(w == infinity(w.dtype), np.inf, w.astype(np.float64))
     wanted = reference.floyd_warshall(wide)
-    backend.close_block(w)
+    backend.minplus().close_block(w)
     np.testing.assert_array_equal(np.where(w == infinity(w.dtype), np.inf, w), wanted)

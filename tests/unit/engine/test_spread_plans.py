@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from popdesic.engine.backend import closure_panel
+from popdesic.engine.minplus import closure_panel
 from popdesic.engine.minplus_plan import padded
 from popdesic.engine.needs import SPREAD_LEAST, closing_devices
 from popdesic.engine.spread_plan import SpreadPlan

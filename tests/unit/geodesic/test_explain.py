@@ -13,7 +13,7 @@ from oracles import reference
 from popdesic import __version__
 from popdesic.__main__ import main
 from popdesic.core.errors import UserError
-from popdesic.engine.backend import infinity
+from popdesic.engine.minplus import infinity
 from popdesic.geodesic.explain import explain_geodesics, rank_bridges, read_path
 from popdesic.geodesic.trees_cpu import shortest_trees
 

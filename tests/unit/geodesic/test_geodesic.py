@@ -10,8 +10,9 @@ from scipy.sparse.csgraph import floyd_warshall
 from support.operands import wide
 
 from popdesic.core.errors import UserError
-from popdesic.engine.backend import BASE, INFINITY_INT32, infinity
 from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.engine.minplus import BASE, INFINITY_INT32, infinity
+from popdesic.engine.minplus_cpu import CpuMinPlus
 from popdesic.geodesic import weights as weights_module
 from popdesic.geodesic.closure import close_paths, insert_paths, similar_order
 from popdesic.geodesic.graph import COMPLETE, Graph
@@ -419,12 +420,13 @@ def test_recursion_reaches_the_base_case_only_in_blocks(monkeypatch):
     """The cubic base case never gets a block larger than BASE."""
     sizes = []
 
-    class Counting(CpuBackend):
+    class Counting(CpuMinPlus):
         def close_block(self, w):
             sizes.append(len(w))
             super().close_block(w)
 
-    close_paths(draw_weights(np.random.default_rng(18), 300, "int32"), Counting(1))
+    monkeypatch.setattr(CpuBackend, "minplus", lambda self: Counting(self.threads))
+    close_paths(draw_weights(np.random.default_rng(18), 300, "int32"), CpuBackend(1))
     assert sum(sizes) == 300
     assert max(sizes) <= BASE
 
@@ -592,7 +594,7 @@ def points_on_a_line(n: int) -> np.ndarray:
 
 def test_plain_distances_of_points_are_kept(tmp_path, monkeypatch):
     """On a line every pair has ties, which rounding would break; and nothing is closed."""
-    monkeypatch.setattr(CpuBackend, "close_block", None)
+    monkeypatch.setattr(CpuMinPlus, "close_block", None)
     monkeypatch.setattr(CpuBackend, "minplus", None)
     distances = points_on_a_line(60)
     plain = {"alpha": "auto", "value": 1.0, "of_points": True}
@@ -634,14 +636,15 @@ def test_audit_finds_a_wrong_length(backend, dtype):
 
 
 def test_a_wrong_closure_is_not_written(tmp_path, monkeypatch):
-    class Broken(CpuBackend):
+    class Broken(CpuMinPlus):
         def close_block(self, w):
             super().close_block(w)
             w[w > 0] += 1
 
+    monkeypatch.setattr(CpuBackend, "minplus", lambda self: Broken(self.threads))
     distances = draw_distances(np.random.default_rng(23), 20)
     with pytest.raises(UserError, match=r"the audit found .*nothing was written"):
-        write(tmp_path, distances, Broken(1))
+        write(tmp_path, distances, CpuBackend(1))
     assert not list(tmp_path.iterdir())
 
 

@@ -6,7 +6,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
 from scipy.spatial.distance import pdist, squareform
 from sklearn.manifold import Isomap
 
-from popdesic.engine.backend import infinity
+from popdesic.engine.minplus import infinity
 from popdesic.engine.select import select_backend
 from popdesic.geodesic import measure
 from popdesic.geodesic.block_paths_cpu import sparse_paths

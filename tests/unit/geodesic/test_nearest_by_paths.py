@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scenes.graphs import draw_graph, edges_of_weights
 
-from popdesic.engine.backend import infinity
+from popdesic.engine.minplus import infinity
 from popdesic.geodesic.sparse_paths_cpu import lengths_from, nearest_by_paths
 
 
