@@ -1,4 +1,8 @@
-"""Two clusters of points by k-means, compiled."""
+"""Two clusters of points by k-means, compiled.
+
+Not scikit-learn's: its threads add the points of a centre in the order in which they end, so that
+the last digits of centres, and with them points on the border, could differ between runs.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Lines of text from columns of numbers, as Python's ``%.9g`` writes them, many times as fast.
 
-Python formats a number in a quarter of a microsecond, and a matrix of 4 000 people has 16 million.
+Python and pandas format a number in a quarter of a microsecond, and a matrix of 4 000 samples has
+16 million; writers of CSV in other libraries have no format of significant digits.
 Here a number of d digits is the integer nearest to x 10^k: one multiplication or division by an
 exact power of ten, so that its error is below one part in 2^52. Where the product lies so near to
 the middle of two integers that this error might decide, and for numbers that need larger powers,

@@ -4,7 +4,7 @@ Format: "The actual format" in plink-ng's pgenlib_misc.h. The magic number, the 
 numbers of variants and samples and a control byte take 12 bytes. Then, for storage mode 0x10, the
 offsets of the records of each block of 65 536 variants, and for each block the types and the
 lengths of its records. From these follows the size of the whole file, so that a file that was cut
-short is noticed before it is read.
+short is noticed before it is read: Pgenlib reads such a file up to the end and then says "error 4".
 """
 
 from dataclasses import dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -188,18 +187,14 @@ def _write_runs(
 def f3_limit(tests: int, blocks: int) -> float:
     """z_corrected below which an f3 is negative: any false one of `tests` has FAMILY_WISE chance.
 
-    A quantile of Student's t with one degree of freedom less than blocks (Hill 1970, Communications
-    of the ACM 13, to the third order), because the error comes from as many blocks.
+    A quantile of Student's t with one degree of freedom less than blocks, because the error comes
+    from as many blocks.
     """
     if not tests or blocks < 2:
         return float("-inf")
-    z, n = NormalDist().inv_cdf(FAMILY_WISE / tests), blocks - 1
-    terms = (
-        (z**3 + z) / (4 * n),
-        (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2),
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3),
-    )
-    return z + sum(terms)
+    from scipy.special import stdtrit
+
+    return float(stdtrit(blocks - 1, FAMILY_WISE / tests))
 
 
 def _write_f_statistics(

@@ -87,7 +87,7 @@ def sampled(rng, make_counts, frequencies, people, copies):
 def test_the_limit_is_a_quantile_of_t(tests, blocks):
     from scipy.stats import t as student
 
-    np.testing.assert_allclose(f3_limit(tests, blocks), student.ppf(0.05 / tests, blocks - 1), 2e-3)
+    np.testing.assert_allclose(f3_limit(tests, blocks), student.ppf(0.05 / tests, blocks - 1), 1e-9)
     assert f3_limit(0, 50) == f3_limit(5, 1) == -np.inf
 
 
