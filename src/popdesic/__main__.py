@@ -43,14 +43,14 @@ def check(options: argparse.Namespace) -> None:
     from .cohort.genotype_choice import describe_genotypes
     from .study.configuration import read_config
     from .study.sheets import said_of_absent
-    from .study.validation import require_writable, validate_study
+    from .study.validation import require_writable_results, validate_study
 
     folder = options.study
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder; a study is a folder with config/config.yaml.")
     with contextlib.chdir(folder):  # messages then show the same paths as Snakemake's
         config, study, remarks = validate_study(read_config())
-        require_writable()
+        require_writable_results()
     for remark in remarks:
         print(f"Warning: {remark}", file=sys.stderr)
     for cohort in study.order:
@@ -200,12 +200,12 @@ def tune(options: argparse.Namespace) -> None:
     print(f"digests of the code of {share_digests()} scripts, which a study's first run reads")
     backend = select_backend("auto")
     if backend.name == "gpu":
-        from .engine.tune_plan import candidates
+        from .engine.tune_plan import variants_to_measure
         from .engine.usual_gpu import tune_usual
         from .study.rehearsal import rehearse_all
 
         print(backend.describe())
-        variants = [variant.label for variant in candidates(backend.device)]
+        variants = [variant.label for variant in variants_to_measure(backend.device)]
         for name, seconds in rehearse_all(backend.device.index, variants).items():
             print(f"GPU, {name}: {seconds:.1f} CPU-s")
         print("\n".join(tune_usual(backend.device)))

@@ -137,7 +137,7 @@ def measure_limits(device: devices.Device) -> dict[str, float]:
             continue
         file = bitgemm_gpu.MICRO_KERNELS[name]
         source = text if name == "popc" else sources.read_source(file) + text
-        variant = tune_plan.candidates(device, name)[-1]  # of wgmma: clusters of one
+        variant = tune_plan.variants_to_measure(device, name)[-1]  # of wgmma: clusters of one
         defines = variants.defines_of(variant, bitgemm_plan.Pass(()), True)
         options = layout.compiler_options(file, defines)
         if device.capability == 90:
@@ -191,7 +191,7 @@ class Problem:
         self.pack()
 
     def pack(self) -> None:
-        bitgemm_gpu.pack_planes(
+        bitgemm_gpu.pack_range(
             self.words,
             0,
             self.words.shape[2],
@@ -308,7 +308,7 @@ def run_cases(
         timed = []
         for kernel in reversed(devices.supported_kernels(device)):
             shape = tune_plan.ShapeClass.of(samples, samples, sites, True, not masked)
-            variant = tune_gpu.choose(device, SQUARED, shape, kernel)
+            variant = tune_gpu.choose_variant(device, SQUARED, shape, kernel)
             problem = Problem(device, variant, words, sites, SQUARED)
             slow = kernel == "popc"
             alone = time_events(problem.multiply, 2 if slow else repeats, 1 if slow else 2)
@@ -342,7 +342,7 @@ def run_sweep(
     """Every variant, and wgmma over splits, on one shape."""
     for masked, samples, sites in ((False, n, n_sites), (False, *second)):
         words = draw_planes(samples, sites, masked)
-        for variant in tune_plan.candidates(device):
+        for variant in tune_plan.variants_to_measure(device):
             problem = Problem(device, variant, words, sites, SQUARED)
             slow = variant.kernel == "popc"
             if slow and samples != n:

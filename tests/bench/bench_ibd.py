@@ -46,7 +46,7 @@ from popdesic.ibd import candidates_cpu
 from popdesic.ibd.candidates import Candidates, Windows
 from popdesic.ibd.cohorts import segments_table
 from popdesic.ibd.find_candidates import find_candidates
-from popdesic.ibd.segments import Genome, SegmentLimits, Segments, segments_between
+from popdesic.ibd.segments import SearchGenome, SegmentLimits, Segments, segments_between
 from popdesic.ibd.windows import GeneticSites
 from popdesic.io.bed import open_bed
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
@@ -246,14 +246,14 @@ def search(backend: Backend, planes: Planes, windows: Windows, min_length: float
     return find_candidates(backend, planes, None, windows, **limits)
 
 
-def genome_of(af: np.ndarray, limits: SegmentLimits) -> Genome:
+def genome_of(af: np.ndarray, limits: SegmentLimits) -> SearchGenome:
     """The drawn genome with these ALT frequencies, and the windows that are searched here."""
     bounds = contig_bounds(len(af))
     contig = np.repeat(np.arange(1, len(bounds) + 1), [end - first for first, end in bounds])
     site = np.concatenate([np.arange(end - first) for first, end in bounds])
     place = (site + 1) * 1_000_000 // SITES_A_CM
     sites = GeneticSites(contig.astype(str), place, site / SITES_A_CM, np.ones(len(af), bool))
-    return replace(Genome.of(sites, af, limits), windows=windows_of_study(len(af)))
+    return replace(SearchGenome.of(sites, af, limits), windows=windows_of_study(len(af)))
 
 
 def one_allele(found: Segments) -> tuple:

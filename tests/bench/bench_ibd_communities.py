@@ -34,7 +34,7 @@ from timing import print_table
 
 import popdesic
 from popdesic.communities.block_model import fit_blocks
-from popdesic.communities.geodesics import build_graph as nearest_graph
+from popdesic.communities.geodesics import build_geodesic_graph as nearest_graph
 from popdesic.core.tables import write_npy, write_table
 from popdesic.ibd.graph import build_graph as shared_graph
 from popdesic.ibd.segments import SegmentLimits

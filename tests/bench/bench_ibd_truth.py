@@ -64,7 +64,7 @@ from timing import print_table
 from popdesic.engine.select import cpu_backend
 from popdesic.ibd.degrees import DISTANT, DegreeScale
 from popdesic.ibd.find_candidates import find_candidates
-from popdesic.ibd.segments import Genome, SegmentLimits, least_run, segments_between
+from popdesic.ibd.segments import SearchGenome, SegmentLimits, least_run, segments_between
 from popdesic.ibd.windows import GeneticSites, genetic_sites
 
 #: Lengths at which segments are sought; the first has its precision in the table of goals.
@@ -190,7 +190,7 @@ def degrees_table(options) -> None:
     sites = GeneticSites(
         chrom.astype(str), np.round(1e6 * cm).astype(int), cm, np.ones(len(cm), bool)
     )
-    genome = Genome.of(sites, alt, limits)
+    genome = SearchGenome.of(sites, alt, limits)
     scale = DegreeScale(sites.lengths(), limits.min_cm)
     called, best = [], []
     for seed in range(options.families):
@@ -239,7 +239,7 @@ def speed_table(options) -> None:
         error_rate=ERROR_RATE, missing=MISSING, rate=THIN_RATE, truth=False,
     )  # fmt: skip
     sites, limits, backend = genetic_sites(people.sites, None), SegmentLimits(), cpu_backend(1)
-    genome = Genome.of(sites, people.alt, limits)
+    genome = SearchGenome.of(sites, people.alt, limits)
     planes, limited = people.planes, {"tolerance": limits.tolerance, "most": limits.most}
 
     def candidates() -> int:

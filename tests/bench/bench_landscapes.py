@@ -63,7 +63,7 @@ from timing import print_table
 from popdesic.communities.geodesics import density_clusters
 from popdesic.communities.splits import cut_coarse, cut_tree
 from popdesic.communities.study_splits import number_by_size
-from popdesic.geodesic.ways import Choice, choose
+from popdesic.geodesic.ways import Choice, choose_way
 from popdesic.maps.pcoa import principal_coordinates
 
 #: Smallest cluster of HDBSCAN, the workflow's default.
@@ -148,7 +148,7 @@ def measure(drawn: Scene) -> tuple[Values, str]:
     """All scores of a scene, and the way that is chosen without the truth, with the reason."""
     people = People(drawn.genotypes)
     evidence = evidence_of(drawn)
-    choice = choose(evidence)
+    choice = choose_way(evidence)
     words = f"{named(choice.way)}" + (f", {choice.reason}" if choice.way.is_plain else "")
     held_out = {str(named(way)): value for way, value in evidence.held_out.items()}
     if drawn.structure == "one":

@@ -42,7 +42,7 @@ from popdesic.maps.fuzzy_graph import fuzzy_graph
 from popdesic.maps.knn import nearest_neighbors
 from popdesic.maps.pcoa import principal_coordinates
 from popdesic.maps.quality import choose_anchors, measure_silhouette
-from popdesic.maps.umap_layout import Nearest, draw_maps, epochs_of, optimize_layout
+from popdesic.maps.umap_layout import NearestRows, draw_maps, epochs_of, optimize_layout
 from popdesic.maps.umap_maps import ensemble_members, measure_instability, rows_of_points
 
 UMAP = {"neighbors": 15, "min_dist": 0.3}
@@ -73,7 +73,9 @@ def has_peer() -> bool:
     return found
 
 
-def peer_layout(known: Nearest, start: np.ndarray, seed: int, dense: bool = False) -> np.ndarray:
+def peer_layout(
+    known: NearestRows, start: np.ndarray, seed: int, dense: bool = False
+) -> np.ndarray:
     """A map of the same neighbours by umap-learn, (n, 2); `dense`: a densMAP."""
     import umap
 
@@ -96,7 +98,7 @@ def peer_layout(known: Nearest, start: np.ndarray, seed: int, dense: bool = Fals
     return model.fit_transform(first).astype(np.float64)
 
 
-def own_layout(known: Nearest, start: np.ndarray, seed: int, dense: bool = False) -> np.ndarray:
+def own_layout(known: NearestRows, start: np.ndarray, seed: int, dense: bool = False) -> np.ndarray:
     """Our map of the same neighbours, (n, 2)."""
     if dense:
         options = {"min_dist": UMAP["min_dist"], "seed": seed}
@@ -110,7 +112,7 @@ def local_radii_on(points: np.ndarray) -> np.ndarray:
     return np.log(1e-8 + (far[:, 1:] ** 2).mean(axis=1))
 
 
-def density_kept(known: Nearest, points: np.ndarray) -> float:
+def density_kept(known: NearestRows, points: np.ndarray) -> float:
     """Correlation of the logarithms of local radii among the samples and on a map."""
     far = known.far[:, : UMAP["neighbors"] - 1]
     among = np.log(1e-8 + ((far / np.median(far[far > 0])) ** 2).mean(axis=1))
@@ -121,7 +123,7 @@ def time_layouts(n: int, methods: list[str]) -> None:
     def prepare(n: int):
         points = structured(n)
         found = nearest_points(cpu_backend(usable_cpus()), points, 3 * PERPLEXITY + 1)
-        known = Nearest(found.index.astype(np.int64), found.distance)
+        known = NearestRows(found.index.astype(np.int64), found.distance)
         layouts = {
             "UMAP": lambda: own_layout(known, points, 1),
             "umap-learn": lambda: peer_layout(known, points, 1),
@@ -154,7 +156,7 @@ def time_layouts(n: int, methods: list[str]) -> None:
 class Known:
     """Rows of a distance matrix of which only the nearest neighbours are stored."""
 
-    def __init__(self, known: Nearest) -> None:
+    def __init__(self, known: NearestRows) -> None:
         self.known = known
 
     def __call__(self, which: np.ndarray) -> np.ndarray:
@@ -171,7 +173,7 @@ def time_epochs(n: int, device: str, threads: int) -> None:
     if device == "gpu":
         backends.append(select_backend(device, threads))
     found = nearest_points(backends[-1], points, UMAP["neighbors"] - 1)
-    known = Nearest(found.index.astype(np.int64), found.distance)
+    known = NearestRows(found.index.astype(np.int64), found.distance)
     fuzzy_graph(np.array([[1], [0]]), np.ones((2, 1)), 0.0)  # compiles
     wall, cpu = time.perf_counter(), time.process_time()
     graph = fuzzy_graph(known.near, known.far, 1 / epochs, threads)
@@ -200,7 +202,7 @@ def time_epochs(n: int, device: str, threads: int) -> None:
 def compare_seeds(title: str, distances: np.ndarray, start: np.ndarray, seeds: int) -> list[tuple]:
     """Mean and standard deviation over seeds of our maps and of umap-learn's."""
     n = len(start)
-    known = Nearest(*nearest_neighbors(distances.__getitem__, n, UMAP["neighbors"] - 1))
+    known = NearestRows(*nearest_neighbors(distances.__getitem__, n, UMAP["neighbors"] - 1))
     rows = []
     for name, draw, dense in (
         ("UMAP", own_layout, False),

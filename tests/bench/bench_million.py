@@ -40,7 +40,7 @@ from popdesic.engine.genotype_products import Calls
 from popdesic.engine.select import select_backend
 from popdesic.maps.fuzzy_graph import FuzzyGraph, membership_strengths
 from popdesic.maps.neighbor_union_cpu import unite_neighbors
-from popdesic.maps.umap_layout import Nearest, epochs_of, optimize_layout
+from popdesic.maps.umap_layout import NearestRows, epochs_of, optimize_layout
 
 #: Seconds asked for a million people at 100 000 sites.
 LIMITS = {"components": 12, "nearest": 3, "UMAP, epochs": 1, "all": 15}
@@ -115,7 +115,7 @@ def run(drawn: Drawn, backend: Backend, options) -> tuple[Clock, dict]:
     )
     scores = vectors * np.sqrt(values)
     found = clock.time("nearest", lambda: nearest_points(backend, scores, options.neighbors))
-    near = Nearest(found.index.astype(np.int64), found.distance)
+    near = NearestRows(found.index.astype(np.int64), found.distance)
     near_ones, threads = near.of(15), backend.threads
     strengths = clock.time("UMAP, strengths", lambda: membership_strengths(near_ones.far, threads))
     least = 1 / epochs_of(n)

@@ -19,7 +19,7 @@ from timing import print_table
 
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.geodesic.closure import close_paths
-from popdesic.geodesic.weights import choose_number, fermat_weights
+from popdesic.geodesic.weights import choose_number, power_weights
 
 SETS = ("hapmap3_957", "hapmap279", "kg1_chr22_564", "mice1814")
 ALPHAS = (1, 2, 4, 8)
@@ -59,7 +59,7 @@ def main() -> None:
         founders = np.ones(len(distances), bool)
         upper = np.triu_indices(len(distances), 1)
         for alpha in options.alphas:
-            weights = fermat_weights(distances, alpha)
+            weights = power_weights(distances, alpha)
             scale = weights.max()  # SciPy treats weights within 1e-8 of zero as missing edges
             exact = floyd_warshall(np.ma.masked_array(weights / scale * 1e12, np.eye(len(weights))))
             exact = exact[upper] * (scale / 1e12)

@@ -34,7 +34,7 @@ from popdesic.epistasis.evidence import Prior, candidates_of
 from popdesic.epistasis.hit_test import hit_test
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.null_model import fit_null
-from popdesic.epistasis.options import MAX_R2, MIN_DISTANCE_BP, candidates
+from popdesic.epistasis.options import MAX_R2, MIN_DISTANCE_BP, kept_combinations
 from popdesic.epistasis.p_values import p_of_hits
 from popdesic.epistasis.partners import partners_of
 from popdesic.epistasis.phantoms import mark_cis
@@ -67,7 +67,7 @@ def significant(
     rules = {"min_distance_bp": 10**9 if trans else min_distance_bp, "max_r2": max_r2}
     data = make_scan_data(words, sites, *sizes, "interaction", partners_of(sites, **rules))
     backend, top = CpuBackend(1), TOP_BY_LR if bonferroni else TOP
-    kept = scan_pairs(backend, data, range(data.n_sites), candidates(top))
+    kept = scan_pairs(backend, data, range(data.n_sites), kept_combinations(top))
     case = study.case[order]
     null = fit_null(case.astype(float), np.empty((len(case), 0)), "logistic")
     strength = strength_of(SiteTests(null).test(genotypes[sites["rank"]]))

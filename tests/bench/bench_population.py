@@ -37,7 +37,7 @@ from popdesic.io.genotypes import BED_MAGIC
 from popdesic.io.sites import chunks
 from popdesic.population.allele_counts import PopulationCounts
 from popdesic.population.allele_sums_cpu import own_sums, pair_sums
-from popdesic.population.ancestry import best_fit, cross_validate, project, varies
+from popdesic.population.ancestry import best_fit, cross_validate, project_proportions, varies
 from popdesic.population.blocks import block_starts
 from popdesic.population.count_groups import count_groups as count_groups_of
 from popdesic.population.differentiation import pair_table, population_tree
@@ -337,8 +337,8 @@ def ancestry(people: int, sites: int) -> list[tuple]:
     used = cpu(resource.RUSAGE_CHILDREN)
     found, _ = best_fit(genotypes[:, founders], 2, [1])
     used = cpu(resource.RUSAGE_CHILDREN) - used
-    new = project(genotypes[:, ~founders], found.frequencies)
-    again = project(genotypes[:, founders], found.frequencies)
+    new = project_proportions(genotypes[:, ~founders], found.frequencies)
+    again = project_proportions(genotypes[:, founders], found.frequencies)
     drift = np.abs(again - found.proportions).max()
     truth = drawn.coordinates[:, 0]
     r = [

@@ -26,7 +26,7 @@ XOR = Pass((), (0, 1, 4))
 
 def of_micro_kernel(kernel: str) -> tuple[tuple[str, int], ...]:
     """Definitions of the first variant that would be measured."""
-    return defines_of(tune_plan.candidates(HOPPER, kernel)[0], XOR, True)
+    return defines_of(tune_plan.variants_to_measure(HOPPER, kernel)[0], XOR, True)
 
 
 def of_scan(
@@ -36,7 +36,7 @@ def of_scan(
     states, wide, apart = given.pop("states", 2), given.get("wide", 0), given.get("apart", 0)
     x_states, joint = given.get("x_states", 0), given.get("joint", 1)
     if joint == 2:
-        given["parts"] = scan_plan.segments_of(x_states or states, joint) // 2
+        given["parts"] = scan_plan.operand_segments(x_states or states, joint) // 2
     shape = scan_shape(scan_plan.CORES[core], order=order, states=states, **given)
     of_all = scan_plan.scan_defines(
         wide=wide,

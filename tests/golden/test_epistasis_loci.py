@@ -11,7 +11,7 @@ from cyvcf2 import VCF
 
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis.loci import Listing, list_hits
-from popdesic.epistasis.options import MAX_PER_SITE, MAX_R2, MIN_DISTANCE_BP, candidates
+from popdesic.epistasis.options import MAX_PER_SITE, MAX_R2, MIN_DISTANCE_BP, kept_combinations
 from popdesic.epistasis.partners import partners_of
 from popdesic.epistasis.reorder import reorder_sites
 from popdesic.epistasis.scan import make_scan_data
@@ -46,7 +46,7 @@ def listed(mice, order: int, score: str) -> tuple[Listing, np.ndarray]:
     data = make_scan_data(words, sites, *sizes, score, partners)
     backend = CpuBackend(1)
     scan = partial(scan_pairs if order == 2 else scan_triples, backend)
-    kept = scan(data, range(data.n_sites), candidates(TOP))
+    kept = scan(data, range(data.n_sites), kept_combinations(TOP))
     return list_hits(kept, words, sites, *sizes, top=TOP, max_per_site=MAX_PER_SITE), kept.sites
 
 

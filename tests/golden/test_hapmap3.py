@@ -27,7 +27,7 @@ from popdesic.components.relationship import alt_frequency, relationship_among, 
 from popdesic.distance.matrix import metric_distances
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.measure import close_weights
-from popdesic.geodesic.weights import fermat_weights
+from popdesic.geodesic.weights import power_weights
 from popdesic.io.bed import read_bim, read_fam, write_fam
 from popdesic.io.genotypes import BED_MAGIC, MISSING, pack_bed
 
@@ -206,7 +206,7 @@ def test_geodesics_equal_scipy(distances, scores, alpha, space):
         number="auto",
     )
     number, statistics = closed.number, closed.statistics
-    weights = fermat_weights(distances, alpha)
+    weights = power_weights(distances, alpha)
     off = ~np.eye(n, dtype=bool)
     # SciPy treats weights within 1e-8 of zero as missing edges: scale the smallest to 1.
     smallest = weights[off].min()

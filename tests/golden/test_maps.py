@@ -20,7 +20,7 @@ import popdesic
 from popdesic.cohort.long_range_ld import regions_of
 from popdesic.communities.agreement import compare_labels
 from popdesic.communities.block_model import fit_blocks
-from popdesic.communities.geodesics import build_graph
+from popdesic.communities.geodesics import build_geodesic_graph
 from popdesic.communities.partition import find_communities
 from popdesic.components.define_axes import define_axes
 from popdesic.components.pca import compute_pca
@@ -106,7 +106,7 @@ def test_communities_are_the_continents(study, folder, tmp_path, name):
     )
     scores = np.load(tmp_path / "pca.npy")[:, : axes["components"]]
     write_npy(tmp_path / "l.npy", people.geodesics(squareform(pdist(scores))))
-    build_graph(tmp_path / "l.npy", 15, tmp_path / "g.npz")
+    build_geodesic_graph(tmp_path / "l.npy", 15, tmp_path / "g.npz")
     python = graph_tool_python()
     fit_blocks(tmp_path / "g.npz", tmp_path / "b.npz", python=python, seed=1, restarts=1, draws=10)
     about = find_communities(

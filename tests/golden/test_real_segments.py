@@ -15,7 +15,7 @@ from scenes.people import encode_alone
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.engine.select import select_backend
-from popdesic.ibd.cohorts import pair_sums, pairs_table, read_segments, write_tile
+from popdesic.ibd.cohorts import read_segments, segment_pairs, segment_sums, write_tile
 from popdesic.ibd.degrees import DegreeScale
 from popdesic.ibd.genome import load_genome, prepare_genome
 from popdesic.ibd.segments import SegmentLimits
@@ -43,8 +43,8 @@ def related_pairs(data: Path, folder: Path) -> tuple[pd.DataFrame, pd.DataFrame,
     tile = folder / "only.segments.tsv.gz"
     write_tile(folder, folder, tile, genome, limits, backend)
     lengths = genome.sites.lengths()
-    sums = pair_sums(pd.concat(list(read_segments(tile)), ignore_index=True))
-    table = pairs_table([sums], {}, DegreeScale(lengths, MIN_CM))
+    sums = segment_sums(pd.concat(list(read_segments(tile)), ignore_index=True))
+    table = segment_pairs([sums], {}, DegreeScale(lengths, MIN_CM))
     sheet = pd.read_csv(data / "samples.tsv", sep="\t", dtype=str).set_index("sample_id")
     for side in ("1", "2"):
         table["population" + side] = table["sample" + side].map(sheet.population)

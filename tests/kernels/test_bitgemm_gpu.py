@@ -42,9 +42,11 @@ SAMPLES = (1, 2, 65, 129, 300)
 def first_candidate(request, monkeypatch):
     """Do not compile and measure the other candidates, unless a test is about that."""
     if "measured" not in request.fixturenames:
-        candidates = tune_gpu.candidates
+        candidates = tune_gpu.variants_to_measure
         monkeypatch.setattr(
-            tune_gpu, "candidates", lambda device, kernel=None: candidates(device, kernel)[:1]
+            tune_gpu,
+            "variants_to_measure",
+            lambda device, kernel=None: candidates(device, kernel)[:1],
         )
 
 
@@ -240,14 +242,14 @@ def test_every_variant_and_split_gives_the_same_integers(gpu_device, measured):
     a = draw_genotypes(rng, 700, 30_000, 0.05)
     planes = make_planes(a, True, rng)
     expected = oracle(a, a, SQUARED_IBS0)
-    for variant in tune_gpu.candidates(gpu_device):
+    for variant in tune_gpu.variants_to_measure(gpu_device):
         for masked in (True, False):
             words = cupy.asarray(planes.words if masked else planes.without_mask().words)
             plan = tune_plan.plan_for(variant, SQUARED_IBS0, not masked)
             n_stages = layout.divide_up(words.shape[2], layout.STAGE_WORDS)
             packed = cupy.empty(layout.packed_bytes(700, len(plan.letters), n_stages), np.uint8)
             counts = cupy.zeros((700, 3), np.uint64)
-            bitgemm_gpu.pack_planes(
+            bitgemm_gpu.pack_range(
                 words,
                 0,
                 words.shape[2],
@@ -367,10 +369,10 @@ def test_the_choice_of_kernel_is_cached(gpu_device, measured, monkeypatch, tmp_p
     """The first use measures; the second reads the user's cache instead."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     shape = tune_plan.ShapeClass.of(500, 500, 50_000, True, True)
-    first = tune_gpu.choose(gpu_device, SQUARED, shape)
+    first = tune_gpu.choose_variant(gpu_device, SQUARED, shape)
     assert tune_plan.cache_file().is_file()
-    monkeypatch.setattr(tune_gpu, "measure", None)
-    assert tune_gpu.choose(gpu_device, SQUARED, shape) == first
+    monkeypatch.setattr(tune_gpu, "measure_variants", None)
+    assert tune_gpu.choose_variant(gpu_device, SQUARED, shape) == first
 
 
 @pytest.mark.gpu
@@ -391,7 +393,7 @@ def test_every_rehearsal_of_a_study_runs(gpu_device, name):
 
 @pytest.mark.gpu
 def test_rehearsals_run_beside_the_process_with_the_lease(gpu_device):
-    variant = tune_plan.candidates(gpu_device)[0].label
+    variant = tune_plan.variants_to_measure(gpu_device)[0].label
     found = rehearsal.rehearse_all(gpu_device.index, [variant])
     assert set(found) == {variant, *rehearsal.rehearsals()}
 

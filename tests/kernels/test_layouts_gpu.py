@@ -11,7 +11,7 @@ from support.layouts import SCENES, draw_layout
 from popdesic.maps import layouts_plan
 from popdesic.maps.lay_out import lay_out
 from popdesic.maps.layouts_cpu import run_epochs
-from popdesic.maps.umap_layout import Nearest, draw_maps
+from popdesic.maps.umap_layout import NearestRows, draw_maps
 
 pytestmark = pytest.mark.gpu
 
@@ -47,7 +47,7 @@ def test_maps_have_the_same_bytes(backend):
     rng, n, k = np.random.default_rng(1), 20_000, 14
     near = (np.arange(n)[:, None] + 1 + np.argsort(rng.random((n, 40)), axis=1)[:, :k]) % n
     near[1:, 0] = 0
-    found = Nearest(near, np.sort(rng.random((n, k)), axis=1))
+    found = NearestRows(near, np.sort(rng.random((n, k)), axis=1))
     start, members = rng.normal(size=(n, 2)), [(1, 15), (2, 8)]
     ours = draw_maps(found, start, members, min_dist=0.3, backend=backend)
     theirs = draw_maps(found, start, members, min_dist=0.3, threads=4)

@@ -37,9 +37,9 @@ def draw_rare(rng, n_samples: int, n_sites: int, missing: float) -> np.ndarray:
 @pytest.fixture(autouse=True)
 def first_candidate(monkeypatch):
     """Do not measure the other candidates."""
-    candidates = tune_gpu.candidates
+    candidates = tune_gpu.variants_to_measure
     monkeypatch.setattr(
-        tune_gpu, "candidates", lambda device, kernel=None: candidates(device, kernel)[:1]
+        tune_gpu, "variants_to_measure", lambda device, kernel=None: candidates(device, kernel)[:1]
     )
 
 

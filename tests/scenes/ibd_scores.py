@@ -10,7 +10,7 @@ import numpy as np
 from popdesic.cohort.encode import planes_in_memory
 from popdesic.engine.select import cpu_backend
 from popdesic.ibd.degrees import DegreeScale
-from popdesic.ibd.segments import Genome, SegmentLimits, Segments, segments_between
+from popdesic.ibd.segments import SearchGenome, SegmentLimits, Segments, segments_between
 from popdesic.ibd.windows import genetic_sites
 from popdesic.io.genotypes import pack_bed
 from scenes.ibd_pedigrees import Family, drop_genes, founder_haplotypes
@@ -48,7 +48,7 @@ class Scores:
 def call_people(people: People, limits: SegmentLimits, threads: int = 1) -> Intervals:
     """Segments with a shared allele, by pair: (contig, left, right) in cM."""
     sites = genetic_sites(people.sites, None)
-    genome = Genome.of(sites, people.alt, limits)
+    genome = SearchGenome.of(sites, people.alt, limits)
     found = segments_between(people.planes, None, genome, limits, cpu_backend(threads))
     contig = people.sites.chrom.astype(int).to_numpy() - 1
     cm = sites.pos / 1e6
@@ -127,7 +127,11 @@ def totals(found: Segments, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def family_degrees(
-    family: Family, genotypes: np.ndarray, genome: Genome, limits: SegmentLimits, threads: int = 1
+    family: Family,
+    genotypes: np.ndarray,
+    genome: SearchGenome,
+    limits: SegmentLimits,
+    threads: int = 1,
 ) -> list[tuple[int, int, int, int]]:
     """True degree, estimate, and both ends of its interval, of all related pairs of a family."""
     planes = planes_in_memory(pack_bed(np.ascontiguousarray(genotypes.T)), len(genotypes))

@@ -76,9 +76,11 @@ def machine(_held, monkeypatch) -> Iterator[Machine]:
         compile_gpu.load_function.cache_clear()
         compile_gpu._describe_device.cache_clear()
         monkeypatch.setattr(launches_gpu, "CAPACITY", 1 << 17)
-        candidates = tune_gpu.candidates  # nothing is measured on a machine that does not exist
+        candidates = tune_gpu.variants_to_measure
         monkeypatch.setattr(
-            tune_gpu, "candidates", lambda device, kernel=None: candidates(device, kernel)[:1]
+            tune_gpu,
+            "variants_to_measure",
+            lambda device, kernel=None: candidates(device, kernel)[:1],
         )
         yield machine
     finally:

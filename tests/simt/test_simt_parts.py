@@ -85,7 +85,7 @@ def test_pairs_of_planes_of_which_the_first_two_arrive_first(
 def test_as_many_pairs_pass_as_by_three_states(two_blocks, rng, score, kernel, monkeypatch):
     """The cells, and so the bounds, of pairs whose first site alone lacks genotypes."""
     from popdesic.epistasis import scan_gpu
-    from popdesic.epistasis.parts_plan import Part
+    from popdesic.epistasis.parts_plan import ScanPart
 
     data, first = scan_of_blocks(rng, score, 64, 86, (150, 131)), range(3, 60)
     limit = int(run(cpu_backend(1), 2, data, first, 400).cost[100])
@@ -98,7 +98,7 @@ def test_as_many_pairs_pass_as_by_three_states(two_blocks, rng, score, kernel, m
     monkeypatch.setattr(scan_gpu.Scanner, "_missing", lambda scanner: (3, 3))  # as many for both
     found = []
     for states in (2, 3):
-        part = Part(states, 3, range(64), range(64), range(64, 150))
+        part = ScanPart(states, 3, range(64), range(64), range(64, 150))
         given = (data, 2, 400, limit, two_blocks.device, kernel)
         scan_gpu.Scanner(*given, part=part).pairs(first)
         found.append(sorted(record for record in passed if record[2] >= 64))
@@ -180,7 +180,7 @@ def test_many_stages_and_classes_of_unlike_size(two_blocks, rng):
 @pytest.mark.parametrize("score", ["k2", "interaction"])
 def test_as_many_pass_as_by_three_states(two_blocks, rng, score, monkeypatch):
     """The cells, and so the bounds, of triples whose first site alone lacks genotypes."""
-    from popdesic.epistasis.parts_plan import Part
+    from popdesic.epistasis.parts_plan import ScanPart
     from popdesic.epistasis.scan_gpu import Scanner
 
     data, first = scan_of_blocks(rng, score, 64, 26, (150, 131)), range(60, 64)
@@ -194,7 +194,7 @@ def test_as_many_pass_as_by_three_states(two_blocks, rng, score, monkeypatch):
     monkeypatch.setattr(Scanner, "_missing", lambda scanner: (3, 3))  # as many for both
     found = []
     for states in (2, 3):
-        part = Part(states, 3, range(64), range(64, 90), range(64, 90))
+        part = ScanPart(states, 3, range(64), range(64, 90), range(64, 90))
         kernel = "popc" if score == "k2" else "mma"
         limit = int(cost[len(cost) // 4])
         given = (data, 3, 400, limit, two_blocks.device, kernel)

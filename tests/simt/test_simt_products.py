@@ -61,7 +61,7 @@ def test_every_variant_gives_the_same_integers(machine, rng, index, monkeypatch)
     from popdesic.engine import tune_plan
     from popdesic.engine.backend_gpu import GpuBackend
 
-    variants = tune_plan.candidates(machine.device)
+    variants = tune_plan.variants_to_measure(machine.device)
     assert len(variants) == 6
     monkeypatch.setattr(GpuBackend, "choose", lambda *_: variants[index])
     machine.backward = index % 2 == 1

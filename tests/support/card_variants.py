@@ -59,7 +59,7 @@ def variants_of(card: Card) -> list[Compiled]:
 
 def products(card: Card) -> Iterator[Compiled]:
     """Of the bit-GEMM, in all forms that are measured."""
-    for variant in tune_plan.candidates(card.device()):
+    for variant in tune_plan.variants_to_measure(card.device()):
         for terms, complete in itertools.product((SQUARED, PRODUCT), (True, False)):
             plan, shape = tune_plan.plan_for(variant, terms, complete), launch_shape(variant)
             name = f"bitgemm_{variant.kernel}"
@@ -116,7 +116,7 @@ def scan(
 ) -> Compiled:
     """One scan by one core; `kind`: k2, interaction or trait."""
     core, x_states = plans.CORES[name], x_states or states
-    parts = plans.segments_of(x_states, joint) // 2 if order == 3 else 1
+    parts = plans.operand_segments(x_states, joint) // 2 if order == 3 else 1
     shape = scan_shape(
         core,
         order,
@@ -212,7 +212,7 @@ def others(card: Card) -> Iterator[Compiled]:
         defines = (("COUNT_BYTES", size),)
         yield Compiled(f"populations {size}", "population/group_counts", defines, threads)
     yield Compiled("band", "compare/band", (), {"band_r2": 32 * BAND_WARPS})
-    if matches_plan.searches(device, None):
+    if matches_plan.can_find_matches(device, None):
         threads = {"scan_profiles": 32 * SCAN_WARPS, "keep_best": KEEP_THREADS}
         for planes in (1, 2, 3):
             yield Compiled(f"search {planes}", "compare/compare", (("N_PLANES", planes),), threads)

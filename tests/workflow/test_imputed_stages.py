@@ -16,7 +16,7 @@ from support.study import FAST, Cohort, write_sheets, write_study
 from popdesic.__main__ import main
 from popdesic.core.files import read_json
 from popdesic.epistasis.reorder import read_reordered
-from popdesic.epistasis.scan import genotypes_of
+from popdesic.epistasis.scan import genotypes_of_planes
 from popdesic.io.bed import open_bed, read_fam
 from popdesic.io.genotypes import MISSING, unpack_bed
 
@@ -114,7 +114,7 @@ def test_every_stage_reads_them(study):
     names = [name for n in ("north", "south") for name in samples_of(folder, n)]
     words, sites, samples = read_reordered(folder / "results/reorder")
     n_cases = int((samples["class"] == "case").sum())
-    scanned = genotypes_of(words, sites, len(samples) - n_cases, n_cases)
+    scanned = genotypes_of_planes(words, sites, len(samples) - n_cases, n_cases)
     place = pd.read_csv(folder / "results/panel/sites.tsv", sep="\t", comment="#").id.tolist()
     order = [place.index(name) for name in sites.id], [names.index(s) for s in samples["sample"]]
     np.testing.assert_array_equal(scanned, whole[np.ix_(*order)])

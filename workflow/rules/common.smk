@@ -16,7 +16,7 @@ from popdesic.geography.coordinates import has_places
 from popdesic.study import code as digests
 from popdesic.report.registry import study_figures
 from popdesic.study.resources import Cost, closing_minutes, limit_mb, limit_minutes
-from popdesic.study.records import exchange_records, forget
+from popdesic.study.records import exchange_records, forget_record
 from popdesic.study.sheets import cohort_absent, cohort_files, cohort_sources
 from popdesic.cohort.sources import file_key, files_within, names_key, source_key
 from popdesic.io.bed import lacking_samples
@@ -164,7 +164,7 @@ def make_lost_tiles():
         makers["find_ibd_row"] = IBD_ROWS
     for name, rows in makers.items():
         for row in rows.lost():
-            forget(Path(), f"{rows.folder}/{row}/row.json", name)
+            forget_record(Path(), f"{rows.folder}/{row}/row.json", name)
 
 
 def decode_returned_samples():
@@ -173,7 +173,7 @@ def decode_returned_samples():
         raw = f"results/cohorts/{cohort}/raw"
         if lacking_samples(Path(raw), STUDY.samples_of(cohort)["sample"]):
             for end in (".bed", ".bim", ".fam", ".json"):
-                forget(Path(), f"{raw}{end}", "ingest_cohort")
+                forget_record(Path(), f"{raw}{end}", "ingest_cohort")
 
 
 def _amount(cost, wildcards, input, files):

@@ -9,7 +9,7 @@ from popdesic.epistasis.options import (
     ASSOCIATION,
     LOCI_NAMES,
     NAMES,
-    candidates,
+    kept_combinations,
     permutations_run,
     scan_hours,
     scan_score,
@@ -297,7 +297,7 @@ rule scan_epistasis:
     params:
         limits=LIMITS,
         score=lambda wildcards: SCORES[int(wildcards.order)],
-        top=candidates(EPISTASIS["top"]),
+        top=kept_combinations(EPISTASIS["top"]),
         n_units=len(UNITS),
         device=CONFIG["device"],
         code=code_of("scan_epistasis"),

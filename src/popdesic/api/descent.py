@@ -10,7 +10,7 @@ from ..core.threads import usable_cpus
 from ..engine.select import cpu_backend
 from ..engine.terms import Planes
 from ..ibd.cohorts import segments_table
-from ..ibd.segments import Genome, SegmentLimits, segments_between
+from ..ibd.segments import SearchGenome, SegmentLimits, segments_between
 from ..ibd.windows import FEWEST_SAMPLES, genetic_sites, require_density
 from .arrays import (
     ArrayLike,
@@ -112,7 +112,7 @@ def ibd_segments(
         require_density(mapped, frequency, wanted.error_rate, wanted.min_cm, study=False)
     except UserError as error:
         raise ValueError(str(error)) from None
-    genome = Genome.of(mapped, frequency, wanted)
+    genome = SearchGenome.of(mapped, frequency, wanted)
     found = segments_between(
         Planes(planes.words, planes.n_sites), None, genome, wanted, cpu_backend(threads)
     )

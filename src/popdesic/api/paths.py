@@ -10,7 +10,7 @@ from ..core.errors import UserError
 from ..engine.select import backend_for
 from ..geodesic import weights
 from ..geodesic.graph import Graph
-from ..geodesic.measure import Closure as Found
+from ..geodesic.measure import StudyClosure as Found
 from ..geodesic.measure import close_weights
 from .arrays import (
     ArrayLike,
@@ -131,7 +131,7 @@ def fermat_weights(distances: ArrayLike, alpha: float) -> ArrayLike:
                 f"the distance {smallest:.6g} to the power alpha = {alpha:g} is too small for "
                 "float64; give a smaller alpha, or multiply all distances by a constant."
             )
-    return weights.fermat_weights(array, float(alpha))
+    return weights.power_weights(array, float(alpha))
 
 
 def _require_alpha(alpha: float) -> None:

@@ -15,7 +15,7 @@ from ..epistasis.evidence import Prior, candidates_of
 from ..epistasis.hit_test import hit_test
 from ..epistasis.kin import LEAST_KINSHIP, Relatives
 from ..epistasis.null_model import fit_null
-from ..epistasis.options import ASSOCIATION, MAX_R2, candidates
+from ..epistasis.options import ASSOCIATION, MAX_R2, kept_combinations
 from ..epistasis.partners import partners_of
 from ..epistasis.phenotype import MAX_SAMPLES
 from ..epistasis.priority import strength_of
@@ -207,8 +207,8 @@ def scan(
     )
     backend = backend_for(device, threads, scans=True)
     data = make_scan_data(words, sites, n_controls, n_cases, score, partners_of(sites, 0, max_r2))
-    hits = scanner(backend, order)(data, range(data.n_sites), candidates(top))
-    kept = merge_hits([hits], data.rank, candidates(top))
+    hits = scanner(backend, order)(data, range(data.n_sites), kept_combinations(top))
+    kept = merge_hits([hits], data.rank, kept_combinations(top))
     prior = None
     if score not in ASSOCIATION:
         used = np.flatnonzero((case >= 0) & np.isfinite(design).all(axis=1))

@@ -22,7 +22,7 @@ from ..io.bed import read_fam
 from ..io.sites import canonical_contig, canonical_contigs, chunks
 from .callable import BLOCKS, DROPPED, load_beside, read_bed
 from .callable import Callable as Regions
-from .match import Matched, Places, match, orient
+from .match import Matched, SitePositions, match, orient
 
 #: From this many sites on a file shows whether it lists variant sites alone.
 MIN_SITES = 1_000
@@ -289,7 +289,7 @@ def counts_at(
     table: pd.DataFrame,
     sites: pd.DataFrame,
     coverage: Coverage | None,
-    places: Places,
+    places: SitePositions,
     *,
     in_doubt: bool = False,
     frequency: Callable[[], np.ndarray] | None = None,

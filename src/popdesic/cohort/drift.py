@@ -18,7 +18,7 @@ from .absent import (
     kept_coverage,
     strands_in_doubt,
 )
-from .match import Places
+from .match import SitePositions
 from .panel import load_panel
 
 #: A newcomer with a smaller share of the panel's sites is reported.
@@ -147,7 +147,7 @@ def _compare(
     coverage: Coverage | None,
     in_doubt: bool,
 ) -> dict[str, float]:
-    found, counts, filled = counts_at(table, sites, coverage, Places(), in_doubt=in_doubt)
+    found, counts, filled = counts_at(table, sites, coverage, SitePositions(), in_doubt=in_doubt)
     present = (found.row >= 0) | filled
     counts = counts[present]
     called = counts[:, :3].sum(axis=1)

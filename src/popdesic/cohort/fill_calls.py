@@ -68,7 +68,7 @@ def fill_calls(
         file.write(BED_MAGIC)
         for first in range(0, len(bed), CHUNK_SITES):
             part = slice(first, first + CHUNK_SITES)
-            filled, missing[part] = fill_rows(bed[part], rows[part], good[part])
+            filled, missing[part] = fill_missing_rows(bed[part], rows[part], good[part])
             file.write(filled.tobytes())
     for end in (".bim", ".fam"):
         with atomic_path(Path(f"{out}{end}")) as temporary:
@@ -86,7 +86,7 @@ def fill_calls(
     return counts
 
 
-def fill_rows(
+def fill_missing_rows(
     called: np.ndarray, imputed: np.ndarray, good: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fill missing genotypes of .bed rows from other rows, where `good`.

@@ -16,7 +16,7 @@ from ..io.formats import PGEN, PLINK, ZARR, find_format
 from .absent import MAX_ABSENT, MAX_REFERENCE_ONLY, MIN_SITES, measure_lack, refuse_lack
 from .callable import read_bed
 from .contigs import Spellings
-from .match import Places
+from .match import SitePositions
 
 #: Larger masks are read by jobs alone: this takes about a second.
 MAX_MASK_BYTES = 20_000_000
@@ -174,7 +174,7 @@ def refuse_variants_only(
         if not others or not found.variants_only or not _in_order(found.batch):
             continue
         table = _sites_of(found.batch)
-        places = Places()
+        places = SitePositions()
         known = places.of(table)
         for other in others:
             batch = first[other].batch

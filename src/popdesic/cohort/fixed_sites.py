@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..core.errors import UserError
 from .absent import Coverage, counts_at
-from .match import Places
+from .match import SitePositions
 
 #: ALT frequency from which on it is unlikely that a cohort of the same species lacks ALT.
 HIGH = 0.9
@@ -84,7 +84,7 @@ def refuse_lost_founder(
     pooled : int64 array, (n_sites, 3)
         Genotypes 0, 1 and 2 there of all samples whose files list a site, this founder's too.
     """
-    _, counts, filled = counts_at(table, sites, coverage, Places())
+    _, counts, filled = counts_at(table, sites, coverage, SitePositions())
     counts[filled] = 0
     rest = (pooled - counts[:, :3]).astype(float)
     with np.errstate(invalid="ignore"):

@@ -24,7 +24,7 @@ from ..io.formats import (
     ZARR,
     find_format,
     read_contig_lengths,
-    read_samples,
+    read_file_samples,
     remarks_on,
 )
 from ..io.genotypes import BED_MAGIC, bed_row_bytes, take_samples
@@ -34,14 +34,14 @@ from ..io.vcf import stream_sites
 from .absent import GENOME, REFERENCE_ONLY
 from .callable import BLOCKS, DROPPED, Callable
 from .contigs import Spellings
-from .reference_check import Turned, reference_only, turn_to_genome
+from .reference_check import ReferenceVerdict, reference_only, turn_to_genome
 from .sources import files_within, names_key, require_same_samples, source_files
 
 logger = logging.getLogger("popdesic")
 
 #: Contigs without sites of which the length is kept, the longest ones: chromosomes, not scaffolds.
 MOST_LENGTHS = 200
-SEX_CODES = {"M": "1", "F": "2", "NA": "0", "": "0", "1": "1", "2": "2", "0": "0"}
+FAM_SEX = {"M": "1", "F": "2", "NA": "0", "": "0", "1": "1", "2": "2", "0": "0"}
 
 #: The unknown allele in a .bim.
 PLINK_UNKNOWN = "0"
@@ -207,7 +207,9 @@ def ingest_cohort(
     return counts
 
 
-def _turn(bed_path: Path, bim_path: Path, n_samples: int, fasta: Path) -> tuple[Turned, int]:
+def _turn(
+    bed_path: Path, bim_path: Path, n_samples: int, fasta: Path
+) -> tuple[ReferenceVerdict, int]:
     """`turn_to_genome`, then drop sites without its base or repeated; sites that remain."""
     turned = turn_to_genome(bed_path, bim_path, n_samples, fasta)
     row_bytes = bed_row_bytes(n_samples)
@@ -221,7 +223,7 @@ def _turn(bed_path: Path, bim_path: Path, n_samples: int, fasta: Path) -> tuple[
     return turned, n_sites
 
 
-def _about(turned: Turned | None, fasta: Path | None) -> dict:
+def _about(turned: ReferenceVerdict | None, fasta: Path | None) -> dict:
     """What raw.json says of the genome."""
     if turned is None or fasta is None:
         return {}
@@ -237,7 +239,7 @@ def _open(
     threads: int,
 ) -> _Source:
     """Open a source: its samples, and a lazy iterator over its sites, which adds to `decode`."""
-    samples, sexes = read_samples(path)
+    samples, sexes = read_file_samples(path)
     kind, place = find_format(path)
     if kind == PLINK:
         batches = stream_plink(place, decode)
@@ -339,11 +341,11 @@ def _fam_text(samples: list[str], own_sexes: list[str], sexes: dict[str, str]) -
     lines = []
     for sample, own in zip(samples, own_sexes, strict=True):
         sex = str(sexes.get(sample, own if own in ("1", "2") else "0"))
-        if sex not in SEX_CODES:
+        if sex not in FAM_SEX:
             raise UserError(
                 f"Sample {sample!r} has the sex {sex!r}; write M, F or NA in the sample sheet."
             )
-        lines.append(f"0\t{sample}\t0\t0\t{SEX_CODES[sex]}\t-9\n")
+        lines.append(f"0\t{sample}\t0\t0\t{FAM_SEX[sex]}\t-9\n")
     return "".join(lines)
 
 

@@ -113,7 +113,7 @@ class Matched:
         return turned > MAX_SWAPPED * max(int((self.row >= 0).sum()), MIN_POSITIONS)
 
 
-class Places:
+class SitePositions:
     """Contig and position of sites as one integer, the same for all tables that one object sees."""
 
     def __init__(self) -> None:
@@ -139,7 +139,7 @@ def allele_sets(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 def match(
     table: pd.DataFrame,
     sites: pd.DataFrame,
-    places: Places | None = None,
+    places: SitePositions | None = None,
     *,
     in_doubt: bool = False,
 ) -> Matched:
@@ -148,7 +148,7 @@ def match(
     Of rows with the same position and alleles the first counts. `in_doubt`: of the table or the
     sites it is known that A/T and C/G sites may be on either strand (`absent.strands_in_doubt`).
     """
-    places = places or Places()
+    places = places or SitePositions()
     here, there = places.of(table), places.of(sites)
     (mine, my_ref), (theirs, their_ref) = allele_sets(table), allele_sets(sites)
     n = len(sites)

@@ -41,7 +41,7 @@ from .match import (
     _SIZE,
     MIN_FREQUENCY_SAMPLES,
     Matched,
-    Places,
+    SitePositions,
     allele_sets,
     require_one_build,
 )
@@ -101,7 +101,7 @@ class Union:
         self.steps: list[PanelStep] = []
         self._tables, self._genotypes, self._absent = site_tables, genotypes, absent
         self._founders: list[_Founder] = []
-        self._places = Places()
+        self._places = SitePositions()
         #: Founders with sites on another strand than those before, and frequency before the first.
         self.flipped: list[str] = []
         self._told: np.ndarray | None = None
@@ -404,7 +404,7 @@ class Union:
             if founder.coverage or len(lacking) <= MAX_ABSENT * (len(wanted) - len(lacking)):
                 continue
             table, sites = self._table_of(founder), self._sites.iloc[wanted]
-            _, own, _ = counts_at(table, sites, None, Places())
+            _, own, _ = counts_at(table, sites, None, SitePositions())
             rest = np.maximum(counts[wanted, :3] - own[:, :3], 0)
             with np.errstate(invalid="ignore"):
                 frequency = (rest[:, 1] + 2 * rest[:, 2]) / (2 * rest.sum(axis=1))

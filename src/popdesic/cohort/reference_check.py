@@ -92,7 +92,7 @@ def _contig_of(line: bytes, where: str) -> str:
 
 
 @dataclass(frozen=True)
-class Turned:
+class ReferenceVerdict:
     """What the genome said of a cohort's sites, and what was done.
 
     Attributes
@@ -152,7 +152,7 @@ class Turned:
         return found
 
 
-def turn_to_genome(bed: Path, bim: Path, n_samples: int, fasta: Path) -> Turned:
+def turn_to_genome(bed: Path, bim: Path, n_samples: int, fasta: Path) -> ReferenceVerdict:
     """Rewrite a cohort's .bed and .bim so that REF is the genome's base wherever it is known.
 
     At a site with two alleles that are not each other's complement, one of the alleles or of their
@@ -205,7 +205,7 @@ def turn_to_genome(bed: Path, bim: Path, n_samples: int, fasta: Path) -> Turned:
     if (strand | swap).any():
         ref, alt = np.where(swap, base, ref), np.where(swap, ref, alt)
         _write_alleles(bim, strand | swap, ref, alt)
-    return Turned(counts, in_doubt, ~neither, contigs, contig, pos, change, warning)
+    return ReferenceVerdict(counts, in_doubt, ~neither, contigs, contig, pos, change, warning)
 
 
 def _warning(counts: dict[str, int], ambiguous: int, strand: float, fasta: Path) -> str:

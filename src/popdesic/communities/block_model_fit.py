@@ -21,7 +21,7 @@ SWEEPS, STEPS = 10, 5
 MISSING = 3
 
 
-def project(levels, n_levels):
+def project_levels(levels, n_levels):
     """int32 (n_levels, n): block of every node at every level, from blocks of blocks."""
     rows = [np.asarray(levels[0], np.int64)]
     for level in levels[1:n_levels]:
@@ -30,7 +30,7 @@ def project(levels, n_levels):
     return np.array(rows, np.int32)
 
 
-def fit(edges, n, seed, restarts, n_draws, weights=None):
+def fit_levels(edges, n, seed, restarts, n_draws, weights=None):
     np.random.seed(seed)
     graph_tool.seed_rng(seed)
     graph = graph_tool.Graph(directed=False)
@@ -45,9 +45,9 @@ def fit(edges, n, seed, restarts, n_draws, weights=None):
     for _ in range(SWEEPS):  # beta is infinite: the description length never increases
         best.multiflip_mcmc_sweep(beta=np.inf, niter=STEPS)
     bs = [np.array(b) for b in best.get_bs()]
-    n_levels = next(i for i in range(1, len(bs) + 1) if len(set(project(bs, i)[-1])) == 1)
+    n_levels = next(i for i in range(1, len(bs) + 1) if len(set(project_levels(bs, i)[-1])) == 1)
     found = {
-        "levels": project(bs, n_levels),
+        "levels": project_levels(bs, n_levels),
         "lengths": np.array([best.level_entropy(i) for i in range(n_levels)]),
         "total": best.entropy(),
         "version": str(graph_tool.__version__).split()[0],
@@ -55,7 +55,7 @@ def fit(edges, n, seed, restarts, n_draws, weights=None):
     draws, lengths = [], []
     for _ in range(n_draws):
         best.multiflip_mcmc_sweep(niter=STEPS)
-        draws.append(project([np.array(b) for b in best.get_bs()], n_levels))
+        draws.append(project_levels([np.array(b) for b in best.get_bs()], n_levels))
         lengths.append(best.entropy())
     found["draws"] = np.array(draws, np.int32).reshape((n_draws, n_levels, n))
     found["draw_lengths"] = np.array(lengths)
@@ -66,7 +66,7 @@ def main(graph, out, seed, restarts, n_draws):
     with np.load(graph) as arrays:
         edges, n = arrays["edges"], int(arrays["n"])
         weights = arrays["weights"] if "weights" in arrays.files else None
-    found = fit(edges, n, int(seed), int(restarts), int(n_draws), weights)
+    found = fit_levels(edges, n, int(seed), int(restarts), int(n_draws), weights)
     with open(out, "wb") as file:
         np.savez(file, **found)
 

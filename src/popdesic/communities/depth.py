@@ -102,7 +102,7 @@ def evenly(rows: np.ndarray) -> np.ndarray:
 
 
 @one_blas_thread
-def count_groups(
+def count_partitions(
     read: Reader, n_sites: int, partitions: Sequence[np.ndarray], threads: int = 1
 ) -> list[Counts]:
     """Gene copies of each group of each partition, in one pass over the genotypes.
@@ -185,7 +185,7 @@ def measure_depths(
         partitions = np.full((len(some), len(genotypes.unrelated)), -1)
         for row, (root, own) in zip(partitions, some, strict=True):
             row[own] = leaves_to_count(root, genotypes.unrelated[own])
-        counts = count_groups(genotypes.read, len(genotypes.sites), partitions, threads)
+        counts = count_partitions(genotypes.read, len(genotypes.sites), partitions, threads)
         measured += [with_depths(root, own) for (root, _), own in zip(some, counts, strict=True)]
     return measured
 

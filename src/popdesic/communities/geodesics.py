@@ -25,7 +25,7 @@ BLOCK_NUMBERS = 1 << 20
 TREE_LEAVES = 600
 
 
-def build_graph(lengths: Path, k: int, out: Path) -> int:
+def build_geodesic_graph(lengths: Path, k: int, out: Path) -> int:
     """Write the k-nearest-neighbour graph of the geodesics; return its number of edges.
 
     `lengths` is the matrix of geodesics, `.npy`, or the nearest by geodesic of everyone, `.npz`.

@@ -30,7 +30,7 @@ def beyond_edge(starts, ends, first, last):
 
 
 @numba.njit(nogil=True, cache=True)
-def join_neighbors(starts, ends, side, rounds):
+def settle_sides(starts, ends, side, rounds):
     """Halves in which every node is with most of its neighbours; ties stay where they are.
 
     All nodes move at once, `rounds` times at most.
@@ -52,7 +52,7 @@ def join_neighbors(starts, ends, side, rounds):
 
 @numba.njit(nogil=True, cache=True)
 def sides_of_edges(tree_starts, tree_ends, starts, ends, firsts, lasts, rounds, fewest, most):
-    """Halves beyond edges of a tree after `join_neighbors`, those of at least `fewest` nodes.
+    """Halves beyond edges of a tree after `settle_sides`, those of at least `fewest` nodes.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def sides_of_edges(tree_starts, tree_ends, starts, ends, firsts, lasts, rounds, 
     firsts, lasts : int64 arrays, (n_edges,)
         Nodes of the edges in the order in which they are tried.
     rounds, fewest, most : int
-        Of `join_neighbors`; fewest nodes of either half; most halves that are looked for.
+        Of `settle_sides`; fewest nodes of either half; most halves that are looked for.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def sides_of_edges(tree_starts, tree_ends, starts, ends, firsts, lasts, rounds, 
         if found == most:
             break
         side = beyond_edge(tree_starts, tree_ends, firsts[edge], lasts[edge])
-        side = join_neighbors(starts, ends, side, rounds)
+        side = settle_sides(starts, ends, side, rounds)
         if fewest <= side.sum() <= n - fewest:
             sides[found] = side
             found += 1

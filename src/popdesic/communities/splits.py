@@ -170,11 +170,11 @@ def _cuts(points: np.ndarray, graph: csr_array) -> Iterator[np.ndarray]:
     """
     from scipy.sparse.csgraph import minimum_spanning_tree
 
-    from .graph_sides_cpu import join_neighbors, sides_of_edges
+    from .graph_sides_cpu import settle_sides, sides_of_edges
     from .two_means_cpu import two_means
 
     joined = _neighbors_of(graph)
-    halves = join_neighbors(*joined, two_means(points), MAX_ROUNDS)
+    halves = settle_sides(*joined, two_means(points), MAX_ROUNDS)
     if FEWEST <= halves.sum() <= len(points) - FEWEST:
         yield halves
     tree = minimum_spanning_tree(graph)

@@ -23,7 +23,7 @@ from .pca import Axes, choose_components, decompose
 from .relationship import (
     CHUNK_SITES,
     Reader,
-    add_products,
+    add_block_products,
     block_pairs,
     standardize,
 )
@@ -210,7 +210,7 @@ def _flipped_products(
                 flush()
             if not names or one != names[-1]:
                 names.append(one)
-            add_products(held[len(names) - 1], values, values, pairs, threads)
+            add_block_products(held[len(names) - 1], values, values, pairs, threads)
     if names:
         flush()
     for among in total:

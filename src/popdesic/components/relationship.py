@@ -135,7 +135,7 @@ def relationship_among(
         return standard_rows(genotypes, rows, table), missing
 
     for values, missing in run_ordered(one, chunks(len(af), CHUNK_SITES), ahead(n, threads)):
-        add_products(products, values, values, pairs, threads)
+        add_block_products(products, values, values, pairs, threads)
         called.include(*missing)
     counts = called.counts()
     products /= np.maximum(counts, 1, out=counts)
@@ -192,7 +192,7 @@ def relationship_to(
             products += part.products
         else:
             pairs = [(one, other) for one in left for other in right]
-            add_products(products, part.theirs, part.founders, pairs, threads)
+            add_block_products(products, part.theirs, part.founders, pairs, threads)
         called.include(*part.missing)
         own_called += part.missing[0] - part.missing[1][0]
         squares += part.squares
@@ -358,7 +358,7 @@ class JointlyCalled:
         return self._both
 
 
-def add_products(
+def add_block_products(
     total: np.ndarray,
     left: np.ndarray,
     right: np.ndarray,

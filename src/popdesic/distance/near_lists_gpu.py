@@ -12,7 +12,7 @@ from ..engine.devices import Device
 from ..engine.layout import FILTER_THREADS, FORMS, LIST_ROOM
 from ..engine.tile_plan import Bounds
 from .nearest import Nearest
-from .nearest_plan import Form, TileOfSums, filter_grid
+from .nearest_plan import LimitForm, TileOfSums, filter_grid
 
 #: The file of these kernels.
 NEAREST = "neighbors/nearest"
@@ -26,7 +26,7 @@ PINNED_BYTES = 32 << 20
 class Lists:
     """The lists of n samples on the device, and candidates of both sides of a tile."""
 
-    def __init__(self, n: int, k: int, side: int, form: Form, device: Device) -> None:
+    def __init__(self, n: int, k: int, side: int, form: LimitForm, device: Device) -> None:
         self.n, self.k, self.side, self.form = n, k, side, form
         used = np.int64 if form.code == FORMS["MATCHES"] else np.int32
         self.distance = cupy.full((n, k), np.inf, np.float64)

@@ -21,7 +21,7 @@ STRIP, POINTS_A_TASK, GROUP = 1024, 512, 64
 
 
 @numba.njit(nogil=True, cache=True)
-def insert(distance, index, called, value, other, sites):
+def insert_near(distance, index, called, value, other, sites):
     """Put a sample into a list, before all that are farther; the last one leaves it."""
     place = len(index) - 1
     while place > 0 and (
@@ -79,7 +79,7 @@ def search(
                         value += apart * apart
                     last_one = distance[i, k - 1]
                     if value < last_one or (value == last_one and other < index[i, k - 1]):
-                        insert(distance[i], index[i], called[i], value, other, 0)
+                        insert_near(distance[i], index[i], called[i], value, other, 0)
                         limit = np.float32(_limit(distance[i, k - 1], scale, rounding))
 
 

@@ -2,7 +2,7 @@
 
 Kernels
 -------
-`distances_of_counts`: counts int64 (n_outputs, m, n) to distances float64 (m, n); loops rows,
+`fill_distances`: counts int64 (n_outputs, m, n) to distances float64 (m, n); loops rows,
 columns; the arithmetic of `distance.matrix.metric_distances`, operation by operation.
 `improve_lists`: distances of a tile into the lists of the samples of one side; a list belongs to
 one thread.
@@ -20,7 +20,7 @@ from ..engine.backend import Backend
 from ..engine.constants import NOBODY, RATIO, ROOT
 from ..engine.plane_parts import PlaneParts
 from ..engine.terms import Planes
-from .near_points_cpu import insert, nearest_others
+from .near_points_cpu import insert_near, nearest_others
 from .nearest import Measure, Nearest, checked_points, tiles_of_pairs
 
 #: Samples a side of one tile of counts, and rows of one task.
@@ -28,7 +28,7 @@ SIDE, ROWS_A_TASK = 1024, 64
 
 
 @numba.njit(nogil=True, cache=True)
-def distances_of_counts(counts, form, times, share, least_called, out, first, last):
+def fill_distances(counts, form, times, share, least_called, out, first, last):
     """out[i, j] for rows first ... last - 1; infinite below `least_called`."""
     for i in range(first, last):
         for j in range(counts.shape[2]):
@@ -71,7 +71,7 @@ def improve_lists(values, sites, turned, own, mine, others, distance, index, cal
             if value == distance[person, k - 1] and other > index[person, k - 1]:
                 continue
             used = sites[j, i] if turned else sites[i, j]
-            insert(distance[person], index[person], called[person], value, other, used)
+            insert_near(distance[person], index[person], called[person], value, other, used)
 
 
 def nearest_samples(backend: Backend, planes: PlaneParts, measure: Measure, k: int) -> Nearest:
@@ -134,7 +134,7 @@ def _offer_tile(
         return n_few
     values = np.empty(counts.shape[1:])
     form = measure.form, measure.times, measure.share, measure.least_called
-    _in_tasks(threads, len(values), distances_of_counts, (counts, *form, values))
+    _in_tasks(threads, len(values), fill_distances, (counts, *form, values))
     for found, turned, mine, others in sides:
         lists = found.distance, found.index, found.called
         arguments = (values, counts[1], turned, own, mine, others, *lists)

@@ -16,7 +16,7 @@ from ..engine.tile_plan import tile_side
 from . import nearest_plan
 from .near_lists_gpu import Lists, Offers
 from .nearest import Measure, Nearest, Scaled, checked_points
-from .nearest_plan import BANDS, WHOLE, Form, Tiles, TilesBetween, ordered_tiles, tiles_between
+from .nearest_plan import BANDS, WHOLE, LimitForm, Tiles, TilesBetween, ordered_tiles, tiles_between
 
 POINTS = "neighbors/points"
 
@@ -31,7 +31,7 @@ def nearest_samples(tiles: Tiles, measure: Measure, k: int, device: Device) -> N
     found = Nearest.empty(n, k)
     if n < 2:
         return found
-    k, form = found.index.shape[1], Form.of_measure(measure)
+    k, form = found.index.shape[1], LimitForm.of_measure(measure)
     side = tiles.side(measure.terms)
     lists = Lists(n, max(1, k), side, form, device)
     offers = _offers(measure, lists, device)
@@ -53,7 +53,7 @@ def nearest_between(
         return of_rows, of_columns
     ks = of_rows.index.shape[1], of_columns.index.shape[1]
     sides = tiles.sides(measure.terms)
-    lists = Lists(m + n, max(1, *ks), max(sides), Form.of_measure(measure), device)
+    lists = Lists(m + n, max(1, *ks), max(sides), LimitForm.of_measure(measure), device)
     offers = _offers(measure, lists, device)
     for rows, columns, bands in tiles_between(m, n, sides):
         sums = tiles.multiply(rows, columns, measure.terms)
@@ -75,7 +75,7 @@ def nearest_points(points: np.ndarray, k: int, device: Device) -> Nearest:
     there = cupy.asarray(points)
     scaled = Scaled.of(there, cupy)
     side = tile_side(n, nearest_plan.TILE_POINTS)
-    lists = Lists(n, k, side, Form.of_points(scaled.scale, scaled.rounding), device)
+    lists = Lists(n, k, side, LimitForm.of_points(scaled.scale, scaled.rounding), device)
     kernel = load_function(POINTS, "filter_points", (), device.capability)
     for rows, columns in ordered_tiles(n, side):
         own = rows == columns

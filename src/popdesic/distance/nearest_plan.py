@@ -61,7 +61,7 @@ class TilesBetween(Protocol):
 
 
 @dataclass(frozen=True)
-class Form:
+class LimitForm:
     """How `keep_nearest` turns the last distance of a list into a limit (kernels/neighbors)."""
 
     code: int
@@ -71,16 +71,16 @@ class Form:
     slack: float
 
     @classmethod
-    def of_measure(cls, measure: Measure) -> Form:
+    def of_measure(cls, measure: Measure) -> LimitForm:
         n_outputs = len(measure.terms.outputs)
         return cls(measure.form, n_outputs, measure.times, measure.share, COUNT_ROUNDING)
 
     @classmethod
-    def of_points(cls, scale: float, rounding: float) -> Form:
+    def of_points(cls, scale: float, rounding: float) -> LimitForm:
         return cls(FORMS["POINTS"], 2, scale, SLACK, rounding)
 
     @classmethod
-    def of_matches(cls) -> Form:
+    def of_matches(cls) -> LimitForm:
         """Best matches, from counts of `KINSHIP`."""
         return cls(FORMS["MATCHES"], len(KINSHIP.outputs), 2.0**SHARE_BITS, 1.0, COUNT_ROUNDING)
 

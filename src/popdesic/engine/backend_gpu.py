@@ -199,7 +199,7 @@ class GpuBackend:
         if not self.measures:
             return tune_gpu.candidates(self.device, self.kernel)[0]
         if key not in self._chosen:
-            self._chosen[key] = tune_gpu.choose(self.device, terms, shape, self.kernel)
+            self._chosen[key] = tune_gpu.choose_variant(self.device, terms, shape, self.kernel)
         return self._chosen[key]
 
     def rare_sites_path(self, stream: BitgemmStream, shape: ShapeClass) -> RareSites | None:
@@ -335,7 +335,7 @@ class GpuMinPlus:
 
     def fits(self, n: int, dtype: np.dtype) -> bool:
         """Whether the closure of n individuals runs wholly on the device."""
-        return minplus_plan.closure_bytes(n, PANEL, dtype) <= self.backend.free_bytes()
+        return minplus_plan.device_closure_bytes(n, PANEL, dtype) <= self.backend.free_bytes()
 
     def spread_matrix(self, w: np.ndarray) -> Spread | None:
         devices = closing_devices(len(w), len(self.backend.devices))

@@ -108,7 +108,7 @@ def launch(
         )
 
 
-def pack_planes(
+def pack_range(
     words: cupy.ndarray,
     first_word: int,
     n_words: int,

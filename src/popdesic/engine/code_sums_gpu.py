@@ -9,7 +9,7 @@ import numpy as np
 
 from .compile_gpu import load_function
 from .devices import Device
-from .genotype_plan import MOST_TILES, TILE_COLUMNS, plan_sums, site_words, tiles_of
+from .genotype_plan import MOST_TILES, TILE_COLUMNS, column_tiles, plan_sums, site_words
 from .layout import SUM_DIGITS, TURNED_COLUMNS, TURNED_WORDS, divide_up
 
 #: The file of these kernels.
@@ -19,7 +19,7 @@ THREADS = 256
 
 
 @dataclass
-class Block:
+class DeviceBlock:
     """Codes of some sites on the device, and if any genotype is missing.
 
     `people`: words of people of each site, uint32 (n_sites, row_words); `sites`: words of sites of
@@ -50,7 +50,7 @@ class CodeSums:
         for start in range(0, k, TILE_COLUMNS * MOST_TILES):
             part = numbers[:, start : start + TILE_COLUMNS * MOST_TILES]
             columns = part.shape[1]
-            tiles = tiles_of(columns)
+            tiles = column_tiles(columns)
             digits = self.split(part, 16 * row_words, tiles)
             out = cupy.zeros((n_rows, TILE_COLUMNS * tiles), np.int64)
             self.add(words, digits, out, tiles, table, (first, n_words))

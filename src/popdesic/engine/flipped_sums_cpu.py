@@ -45,7 +45,7 @@ def draw_signs(lots, first, last, out):
 
 
 @numba.njit(nogil=True, cache=True)
-def turn(numbers, signs, whole, values, turned, total, shares):
+def apply_signs(numbers, signs, whole, values, turned, total, shares):
     """Numbers times the signs of a stretch, as values of codes, and what they sum up to.
 
     Parameters
@@ -170,7 +170,7 @@ def turn_back(sums, scale, known, parts, signs, out):
 
 
 @numba.njit(nogil=True, cache=True)
-def list_missing(words, starts, items):
+def list_missing_of_words(words, starts, items):
     """Who is missing at each site, site after site.
 
     Parameters
@@ -213,7 +213,7 @@ def sum_listed(starts, items, first, end, numbers, out):
     Parameters
     ----------
     starts, items : arrays
-        From `list_missing`.
+        From `list_missing_of_words`.
     numbers : int32 array, (end - first, 8)
     out : int64 array, (n_sites, 8)
     """

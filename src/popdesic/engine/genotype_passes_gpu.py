@@ -26,10 +26,10 @@ from .genotype_plan import (
     TILE_COLUMNS,
     PassGroup,
     Room,
+    column_tiles,
     plan_pass,
     plan_sums,
     site_words,
-    tiles_of,
     words_before,
 )
 from .genotype_products import BLOCK_SITES, FEW_BITS, Calls, Flips, misses, rounded, site_blocks
@@ -64,7 +64,7 @@ class OfGenotypes(Protocol):
 
 
 @dataclass
-class Blocks:
+class DeviceBlocks:
     """Blocks of sites, and the codes of people in each, one block after another, if they are kept.
 
     `labels`: run of equal stretches that each block lies in, from 0. `groups`: the plans of passes
@@ -110,7 +110,7 @@ class Passes:
         self.row_words = products.row_bytes // 4
         self.n_places, self.capability = products.n_places, products.device.capability
         self._missing: dict[tuple[int, int], bool] = {}
-        self._blocks: Blocks | None = None
+        self._blocks: DeviceBlocks | None = None
         self._known: Known | None = None
 
     def normal(self, vectors: Any, factors: np.ndarray | None) -> cupy.ndarray:
@@ -142,7 +142,7 @@ class Passes:
         (span,) = self.products._spans(None)
         self._run(blocks, vectors, [span], np.ones((1, 1)), self._known, total)
 
-    def _cut(self, bounds: list[tuple[int, int]], labels: np.ndarray) -> Blocks:
+    def _cut(self, bounds: list[tuple[int, int]], labels: np.ndarray) -> DeviceBlocks:
         """Blocks of sites; those of the last pass are kept, with their codes if there is room."""
         if self._blocks is None or self._blocks.bounds != bounds:
             self._blocks, codes = None, None  # its memory first
@@ -151,7 +151,7 @@ class Passes:
             # Stretches need not ascend: contigs are in the order of the genome, not of their names.
             own = labels[[first for first, _ in bounds]]
             runs = np.cumsum(np.diff(own, prepend=own[:1]) != 0)
-            self._blocks = Blocks(bounds, runs, codes)
+            self._blocks = DeviceBlocks(bounds, runs, codes)
         return self._blocks
 
     def _turn(self, words: cupy.ndarray, bounds: list[tuple[int, int]]) -> cupy.ndarray:
@@ -164,7 +164,7 @@ class Passes:
         return codes
 
     def _words(
-        self, blocks: Blocks, groups: list[tuple[PassGroup, list]]
+        self, blocks: DeviceBlocks, groups: list[tuple[PassGroup, list]]
     ) -> Iterator[tuple[cupy.ndarray, cupy.ndarray, bool]]:
         """Of each group: words of people of its sites, of sites of its people, any missing."""
         bounds = [(one.first_site, one.first_site + one.n_sites) for one, _ in groups]
@@ -186,7 +186,7 @@ class Passes:
                 self._missing[key] = any(bool(misses(own[slice(*part)])) for part in looked)
             yield words, codes, self._missing[key]
 
-    def _know(self, flips: Flips, blocks: Blocks) -> Known:
+    def _know(self, flips: Flips, blocks: DeviceBlocks) -> Known:
         """`Known` of flips; draws of other signs often take out the same components."""
         old, self._known = self._known, None  # its memory first
         starts = [0, *(np.flatnonzero(np.diff(blocks.labels)) + 1).tolist()]
@@ -218,7 +218,7 @@ class Passes:
         return map(cupy.asarray, (*arrays, along, left.astype(np.int64), left_powers))
 
     def _groups(
-        self, blocks: Blocks, spans: list[tuple[int, int]], tiles: int, whole_sets: bool
+        self, blocks: DeviceBlocks, spans: list[tuple[int, int]], tiles: int, whole_sets: bool
     ) -> list[tuple[PassGroup, list[cupy.ndarray]]]:
         key = tuple(spans), tiles, whole_sets
         if key not in blocks.groups:
@@ -236,7 +236,7 @@ class Passes:
 
     def _run(
         self,
-        blocks: Blocks,
+        blocks: DeviceBlocks,
         vectors: Any,
         spans: list[tuple[int, int]],
         weights: np.ndarray,
@@ -244,7 +244,7 @@ class Passes:
         total: cupy.ndarray,
     ) -> None:
         """Add a pass to `total`: of people and columns, or the spreads of people."""
-        tiles, spreads = tiles_of(vectors.shape[1]), total.ndim == 1
+        tiles, spreads = column_tiles(vectors.shape[1]), total.ndim == 1
         numbers, powers = self.products._placed(vectors)
         places, weights = cupy.asarray(4 * np.array(spans, np.int64)), cupy.asarray(weights)
         groups = self._groups(blocks, spans, tiles, spreads)

@@ -55,7 +55,7 @@ def plan_sums(n_rows: int, n_words: int, tiles: int, multiprocessors: int) -> Su
     )
 
 
-def tiles_of(n_columns: int) -> int:
+def column_tiles(n_columns: int) -> int:
     return divide_up(n_columns, TILE_COLUMNS)
 
 

@@ -76,7 +76,7 @@ class Block:
             return None
         n_sites = self.people.shape[1]
         starts, items = np.empty(n_sites + 1, np.int64), np.empty(self.people.size, np.int32)
-        flipped_sums_cpu.list_missing(self.people, starts, items)
+        flipped_sums_cpu.list_missing_of_words(self.people, starts, items)
         return (starts, items[: starts[-1]].copy()) if starts[-1] <= len(items) else None
 
 
@@ -188,7 +188,7 @@ class CpuProducts(GenotypeProducts):
                 local.turned = np.empty((self.n_places, COLUMNS), np.int32)
             values, turned, total = local.values, local.turned, np.empty(COLUMNS)
             shares = np.zeros((few, COLUMNS), np.int64)
-            flipped_sums_cpu.turn(numbers, own, whole, values, turned, total, shares)
+            flipped_sums_cpu.apply_signs(numbers, own, whole, values, turned, total, shares)
             sums = sum_values(block.people, values)
             absent = np.empty((0, COLUMNS), np.int64)
             if block.listed is not None:

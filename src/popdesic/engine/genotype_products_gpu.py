@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.threads import run_tasks
 from ..io.sites import chunks
-from .code_sums_gpu import Block, CodeSums
+from .code_sums_gpu import CodeSums, DeviceBlock
 from .columns import Columns
 from .columns_cpu import CpuColumns
 from .columns_gpu import GpuColumns
@@ -153,7 +153,7 @@ class GpuProducts(GenotypeProducts):
             if bounds not in self._missing:
                 self._missing[bounds] = bool(misses(rows))
             words = rows.view(np.uint32)
-            yield work(Block(words, self.sums.turned(words), self._missing[bounds]), *bounds)
+            yield work(DeviceBlock(words, self.sums.turned(words), self._missing[bounds]), *bounds)
 
     def normal(self, vectors: Any, factors: np.ndarray | None = None) -> Any:
         if not vectors.shape[1] or not self.calls.n_sites:
@@ -193,7 +193,7 @@ class GpuProducts(GenotypeProducts):
         def add(words: cupy.ndarray, numbers: cupy.ndarray, out: cupy.ndarray, table: int) -> None:
             self.sums.add(words, self.sums.split(numbers, 16 * words.shape[1], 1), out, 1, table)
 
-        def work(block: Block, first: int, last: int) -> np.ndarray:
+        def work(block: DeviceBlock, first: int, last: int) -> np.ndarray:
             one, two, none = tables.of(first, last)
             add(block.sites, one, ones, HETEROZYGOTES)
             add(block.sites, two, twos, HOMOZYGOTES)
@@ -215,7 +215,7 @@ class GpuProducts(GenotypeProducts):
         return SampleSums(unscaled(found[0] + tables.squares_of_none), called, joint)
 
     def _by_site(
-        self, block: Block, numbers: cupy.ndarray, span: tuple[int, int]
+        self, block: DeviceBlock, numbers: cupy.ndarray, span: tuple[int, int]
     ) -> tuple[cupy.ndarray, cupy.ndarray | None]:
         first, n_words = span[0] // 4, (span[1] - span[0]) // 4
         sums = self.sums(block.people, numbers, GENOTYPES, first, n_words)
@@ -224,7 +224,7 @@ class GpuProducts(GenotypeProducts):
         return sums, self.sums(block.people, numbers, MISSING, first, n_words)
 
     def _by_person(
-        self, block: Block, times: cupy.ndarray, less: cupy.ndarray, span: tuple[int, int]
+        self, block: DeviceBlock, times: cupy.ndarray, less: cupy.ndarray, span: tuple[int, int]
     ) -> cupy.ndarray:
         words = block.sites[4 * span[0] : 4 * span[1]]
         sums = self.sums(words, times, GENOTYPES, 0, words.shape[1]) - less.sum(axis=0)

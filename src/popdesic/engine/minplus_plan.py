@@ -25,7 +25,7 @@ STATIC_BYTES = 2 * MAX_RUNS + 16
 
 
 @dataclass(frozen=True)
-class Shape:
+class MinplusTiles:
     """Tiles of one number type.
 
     Attributes
@@ -81,14 +81,14 @@ class Shape:
 
 
 @functools.cache  # names of dtypes are slow, and small kernels are many
-def shape_of(dtype: np.dtype, shared_bytes: int) -> Shape:
+def shape_of(dtype: np.dtype, shared_bytes: int) -> MinplusTiles:
     """The tiles for a number type on a device with so much shared memory for a thread block.
 
     Those measured, if one thread block of them fits; else those with the most rows in a slot of
     which as many thread blocks fit as share a multiprocessor.
     """
     dtype = np.dtype(dtype)
-    shape = Shape(NUMBERS[dtype.name], *SHAPES[dtype.name], dtype.itemsize)
+    shape = MinplusTiles(NUMBERS[dtype.name], *SHAPES[dtype.name], dtype.itemsize)
     if shape.shared_bytes + STATIC_BYTES <= shared_bytes:
         return shape
     for rows in FEWER_ROWS:
@@ -113,7 +113,7 @@ def padded(n: int) -> int:
     return divide_up(n, BOUND_TILE) * BOUND_TILE
 
 
-def closure_bytes(n: int, panel: int, dtype: np.dtype) -> int:
+def device_closure_bytes(n: int, panel: int, dtype: np.dtype) -> int:
     """Device memory of a closure of n individuals: the matrix and three panels."""
     side = padded(n)
     return (side * side + 3 * panel * side) * np.dtype(dtype).itemsize

@@ -22,18 +22,18 @@ import cupy
 import numpy as np
 
 from . import tune_gpu
-from .bitgemm_gpu import Launch, launch, pack_planes
+from .bitgemm_gpu import Launch, launch, pack_range
 from .devices import Device
 from .layout import STAGE_BITS, STATE_SHIFT, TURN_LINES, TURN_SIDE
 from .rare_sites_kernels_gpu import (
     FEW_PAIRS,
-    Turned,
+    SiteMajor,
     add_carriers,
     add_pairs,
     gather,
     list_carriers,
     rare_sites_function,
-    turn,
+    to_site_major,
 )
 from .rare_sites_plan import (
     CARRIED_SHARE,
@@ -63,7 +63,7 @@ def site_costs(device: Device, variant: Variant, terms: Terms, shape: ShapeClass
         return SiteCosts(**known)
     m, n, capability = shape.samples_a, shape.samples_b, device.capability
     half = 0.5 if shape.symmetric else 1
-    (seconds, _), *_ = tune_gpu.measure(device, [variant], terms, shape)
+    (seconds, _), *_ = tune_gpu.measure_variants(device, [variant], terms, shape)
     n_sites, carriers = 65536, min(64, m, n)
     acc = cupy.zeros((1, m, n), np.int32)
     lists = []
@@ -83,9 +83,11 @@ def site_costs(device: Device, variant: Variant, terms: Terms, shape: ShapeClass
     words = cupy.random.randint(0, 2**32, (m, 2, 2 * 512), np.uint32).view(np.uint64)
     n_sites = 64 * words.shape[2]
     sites = cupy.arange(n_sites, dtype=np.int32)
-    turned = turn(words, 0, n_sites, capability)
+    turned = to_site_major(words, 0, n_sites, capability)
     move = (
-        tune_gpu.time_action(lambda: gather(turn(words, 0, n_sites, capability), sites, capability))
+        tune_gpu.time_action(
+            lambda: gather(to_site_major(words, 0, n_sites, capability), sites, capability)
+        )
         / words.size
     )
     timed, sums = [], cupy.zeros((m, m), np.int32)
@@ -135,7 +137,7 @@ class RareSites:
         if half is not None:
             self._half_plan = half_plan(s.plan, half[0])
 
-    def _weigh(self, turned: list[Turned]) -> tuple[cupy.ndarray, cupy.ndarray, cupy.ndarray]:
+    def _weigh(self, turned: list[SiteMajor]) -> tuple[cupy.ndarray, cupy.ndarray, cupy.ndarray]:
         """Seconds of each site by pairs, half and dense."""
         sides = []
         for side, one in zip(turned, self.stream._sides, strict=True):
@@ -166,7 +168,7 @@ class RareSites:
     def _judge(self, sources: list, n_words: int) -> bool:
         start = (n_words - PROBE_WORDS) // 2
         turned = [
-            turn(words, first + start, PROBE_WORDS * 64, self._capability)
+            to_site_major(words, first + start, PROBE_WORDS * 64, self._capability)
             for words, first in sources
         ]
         moved = sum(words.shape[0] * words.shape[1] for words, _ in sources) * PROBE_WORDS
@@ -174,11 +176,11 @@ class RareSites:
             self._weigh(turned), self._bringing(), PROBE_WORDS / n_words, moved, cupy
         )
 
-    def turn(self, sources: list, n_sites: int) -> list[Turned]:
+    def turn(self, sources: list, n_sites: int) -> list[SiteMajor]:
         """The planes of a range of every side, by site."""
-        return [turn(words, first, n_sites, self._capability) for words, first in sources]
+        return [to_site_major(words, first, n_sites, self._capability) for words, first in sources]
 
-    def add(self, turned: list[Turned]) -> None:
+    def add(self, turned: list[SiteMajor]) -> None:
         """Add the products of one range, already turned, each site by the way of least cost."""
         seconds = self._weigh(turned)
         way = self.model.ways(seconds, self._bringing(), forced=self.forced, xp=cupy)
@@ -204,7 +206,7 @@ class RareSites:
         plan = plan or s.plan
         n_stages = 0
         for side, gathered in zip(s._sides, words, strict=True):
-            n_stages = pack_planes(
+            n_stages = pack_range(
                 gathered,
                 0,
                 gathered.shape[2],
@@ -217,7 +219,7 @@ class RareSites:
         work = Launch(s._a.packed, s._b.packed, s._acc, s._blocks, n_stages, s.symmetric)
         launch(s.variant, s.backend.device, plan, work)
 
-    def _add_half(self, turned: list[Turned], sites: cupy.ndarray) -> None:
+    def _add_half(self, turned: list[SiteMajor], sites: cupy.ndarray) -> None:
         s = self.stream
         gathered = [gather(t, sites, self._capability) for t in turned]
         self._multiply(gathered, sites, self._half_plan)
@@ -229,7 +231,7 @@ class RareSites:
         for mine, other, target in zip(gathered, others, self._carried, strict=True):
             add_carriers(mine, sites, other, target, self._capability)
 
-    def _add_pairs(self, turned: list[Turned], sites: cupy.ndarray, banded: bool) -> None:
+    def _add_pairs(self, turned: list[SiteMajor], sites: cupy.ndarray, banded: bool) -> None:
         s = self.stream
         lists = [
             list_carriers(side, sites, counts, self._capability)

@@ -18,7 +18,7 @@ BAND_BYTES, FEW_PAIRS = 32 << 20, 256
 
 
 @dataclass
-class Turned:
+class SiteMajor:
     """One side's planes of a range by site: uint32 (n_sites, n_planes, row_words)."""
 
     words: cupy.ndarray
@@ -34,7 +34,7 @@ def rare_sites_function(name: str, capability: int) -> cupy.RawKernel:
     return load_function(RARE_SITES, name, (), capability)
 
 
-def turn(words: cupy.ndarray, first: int, n_sites: int, capability: int) -> Turned:
+def to_site_major(words: cupy.ndarray, first: int, n_sites: int, capability: int) -> SiteMajor:
     """Planes (n_samples, n_planes, .) from word `first` on by site, and bits of each site."""
     n_samples, n_planes, row_words = words.shape
     out_words = divide_up(n_samples, SQUARE_SIDE) * SQUARE_SIDE // 32
@@ -56,10 +56,10 @@ def turn(words: cupy.ndarray, first: int, n_sites: int, capability: int) -> Turn
             counts,
         ),
     )
-    return Turned(out, counts, n_samples)
+    return SiteMajor(out, counts, n_samples)
 
 
-def gather(turned: Turned, sites: cupy.ndarray, capability: int) -> cupy.ndarray:
+def gather(turned: SiteMajor, sites: cupy.ndarray, capability: int) -> cupy.ndarray:
     """Planes of the listed sites by sample: uint64 (n_samples, n_planes, n_words)."""
     _, n_planes, row_words = turned.words.shape
     out_words = divide_up(len(sites), SQUARE_SIDE) * SQUARE_SIDE // 32
@@ -84,7 +84,7 @@ def gather(turned: Turned, sites: cupy.ndarray, capability: int) -> cupy.ndarray
 
 
 def list_carriers(
-    turned: Turned, sites: cupy.ndarray, counts: cupy.ndarray, capability: int
+    turned: SiteMajor, sites: cupy.ndarray, counts: cupy.ndarray, capability: int
 ) -> tuple[cupy.ndarray, cupy.ndarray, cupy.ndarray]:
     """Carriers of the listed sites: entries, where each site's begin, how many it has.
 
@@ -142,7 +142,11 @@ def add_pairs(
 
 
 def add_carriers(
-    planes: cupy.ndarray, sites: cupy.ndarray, turned: Turned, sums: cupy.ndarray, capability: int
+    planes: cupy.ndarray,
+    sites: cupy.ndarray,
+    turned: SiteMajor,
+    sums: cupy.ndarray,
+    capability: int,
 ) -> None:
     """sums[i][j] += listed sites at which i is homozygous (`planes`, gathered) and j a carrier."""
     n_samples, n_planes, n_words = planes.shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cupy
 import numpy as np
 
-from .bitgemm_gpu import pack_planes
+from .bitgemm_gpu import pack_range
 from .bitgemm_plan import plan_products
 from .compile_gpu import load_function
 from .devices import Device
@@ -51,7 +51,7 @@ class R2Squares:
             packed_bytes(self.n_sites, len(self.plan.letters), stages), np.uint8
         )
         letters = self.plan.letters
-        self.n_stages = pack_planes(
+        self.n_stages = pack_range(
             *(words, 0, words.shape[2], n_samples, letters, self.packed, counts),
             device.capability,
         )

@@ -20,7 +20,7 @@ import cupyx
 import numpy as np
 
 from ..core.errors import UserError
-from .bitgemm_gpu import Launch, finish_rows, launch, pack_planes
+from .bitgemm_gpu import Launch, finish_rows, launch, pack_range
 from .bitgemm_plan import Plan
 from .devices import Device
 from .layout import BLOCK_ROWS, STAGE_WORDS, divide_up, packed_bytes
@@ -237,7 +237,7 @@ class BitgemmStream:
             return
         n_stages = 0
         for side, (array, first) in zip(self._sides, sources, strict=True):
-            n_stages = pack_planes(
+            n_stages = pack_range(
                 array,
                 first,
                 n_words,

@@ -22,7 +22,7 @@ from .layout import (
     packed_bytes,
 )
 from .terms import PRODUCT, Terms
-from .tune_plan import ShapeClass, candidates, plan_for, read_cache, write_cache
+from .tune_plan import ShapeClass, plan_for, read_cache, variants_to_measure, write_cache
 from .variants import Variant, block_order
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,9 @@ REPEATS = 3
 SCAN_CLASS = ShapeClass.of(2048, 2048, 1 << 16, True, True)
 
 
-def measure(device: Device, variants: list[Variant], terms: Terms, shape: ShapeClass) -> list:
+def measure_variants(
+    device: Device, variants: list[Variant], terms: Terms, shape: ShapeClass
+) -> list:
     """Seconds a stage that each variant takes for a shape class, on random planes.
 
     Returns
@@ -91,7 +93,9 @@ def device_key(device: Device) -> str:
     )
 
 
-def choose(device: Device, terms: Terms, shape: ShapeClass, kernel: str | None = None) -> Variant:
+def choose_variant(
+    device: Device, terms: Terms, shape: ShapeClass, kernel: str | None = None
+) -> Variant:
     """The fastest variant for a shape class: from the cache, else measured now and kept.
 
     Parameters
@@ -103,7 +107,7 @@ def choose(device: Device, terms: Terms, shape: ShapeClass, kernel: str | None =
     kernel : str, optional
         Only this micro-kernel's variants are considered.
     """
-    variants = candidates(device, kernel)
+    variants = variants_to_measure(device, kernel)
     if len(variants) == 1:
         return variants[0]
     shape = shape.measured
@@ -113,7 +117,7 @@ def choose(device: Device, terms: Terms, shape: ShapeClass, kernel: str | None =
         for variant in variants:
             if variant.label == known["variant"]:
                 return variant
-    timed = measure(device, variants, terms, shape)
+    timed = measure_variants(device, variants, terms, shape)
     seconds, best = timed[0]
     log.info(
         "%s, %s: measured %s; takes %s",
@@ -135,4 +139,4 @@ def choose_scan_kernel(device: Device) -> str:
     kernels = scan_kernels(device)
     if kernels[0] == "wgmma" or len(kernels) == 1:
         return kernels[0]
-    return choose(device, PRODUCT, SCAN_CLASS).kernel
+    return choose_variant(device, PRODUCT, SCAN_CLASS).kernel

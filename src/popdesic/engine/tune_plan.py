@@ -84,7 +84,7 @@ class ShapeClass:
         )
 
 
-def candidates(device: Device, kernel: str | None = None) -> list[Variant]:
+def variants_to_measure(device: Device, kernel: str | None = None) -> list[Variant]:
     """The variants worth measuring on a device, or those of one named micro-kernel."""
     kernels = supported_kernels(device) if kernel is None else (kernel,)
     stages = (device.shared_bytes - SLOT_OVERHEAD) // SLOT_BYTES

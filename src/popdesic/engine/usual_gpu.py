@@ -14,8 +14,8 @@ from .bitgemm_gpu import load_variant
 from .devices import Device, scan_kernels
 from .rare_sites_gpu import site_costs
 from .terms import KINSHIP, LD, PRODUCT, SQUARED
-from .tune_gpu import choose, choose_scan_kernel
-from .tune_plan import MEASURED_SIDES, MOST_SAMPLES, ShapeClass, candidates, plan_for
+from .tune_gpu import choose_scan_kernel, choose_variant
+from .tune_plan import MEASURED_SIDES, MOST_SAMPLES, ShapeClass, plan_for, variants_to_measure
 
 #: Sides of the problems that `tune_usual` measures, and their sites.
 SAMPLES, SITES = tuple(side for side, _ in MEASURED_SIDES), 1 << 20
@@ -33,7 +33,7 @@ TERMS = {
 
 def compile_variant(device: Device, label: str) -> None:
     """Compile a micro-kernel that `tune_usual` will measure, for all products of `TERMS`."""
-    variant = next(one for one in candidates(device) if one.label == label)
+    variant = next(one for one in variants_to_measure(device) if one.label == label)
     for terms, complete, *_ in TERMS.values():
         for one in plan_for(variant, terms, complete).passes:
             load_variant(variant, one, complete, device)
@@ -59,7 +59,7 @@ def tune_usual(device: Device, samples: tuple[int, ...] = SAMPLES) -> list[str]:
                 continue
             shape = ShapeClass.of(n, n, SITES, False, complete)
             try:
-                variant = choose(device, terms, shape)
+                variant = choose_variant(device, terms, shape)
                 if terms is SQUARED:  # the costs of rare sites hold for all products
                     site_costs(device, variant, terms, shape)
                 chosen = variant.label

@@ -13,7 +13,7 @@ from .best_gpu import INT64_MAX, ROUNDING, Best
 from .interaction_cpu import interaction_costs
 from .launches_gpu import LaunchedScan
 from .operands_gpu import KERNEL, Operands
-from .parts_plan import Part
+from .parts_plan import ScanPart
 from .planes_gpu import ScanPlanes
 from .scan_data import ScanData
 from .scan_plan import (
@@ -24,7 +24,7 @@ from .scan_plan import (
     joins,
     joint_depths,
     operand_bytes,
-    segments_of,
+    operand_segments,
 )
 
 #: Records up to which the best are picked out on the host, where a step costs less than a launch.
@@ -52,7 +52,7 @@ class ClassScan(LaunchedScan):
         self,
         data: ScanData,
         device: Device,
-        part: Part | None = None,
+        part: ScanPart | None = None,
         planes: ScanPlanes | None = None,
         tables: tuple[cupy.ndarray, cupy.ndarray] | None = None,
         sizes: cupy.ndarray | None = None,
@@ -225,7 +225,7 @@ class ClassScan(LaunchedScan):
             return operands
         carriers = cupy.empty(total * STAGE_BITS, np.int32)
         self.load(KERNEL, "list_carriers", JOINT=self.joint)(
-            (n, segments_of(self.x_states, self.joint)),
+            (n, operand_segments(self.x_states, self.joint)),
             (256,),
             (
                 *self.planes.words,

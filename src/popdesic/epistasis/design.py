@@ -38,7 +38,7 @@ class Design(NamedTuple):
     names: list[str]
 
 
-class Axes(NamedTuple):
+class ComponentScores(NamedTuple):
     """Principal components of people: scores float64 (n_people, n_components), by sample name.
 
     `significant` is how many of them `auto` takes.
@@ -54,7 +54,7 @@ def design_matrix(
     sheet: pd.DataFrame,
     shown: str,
     covariates: list[str],
-    axes: Axes | None = None,
+    axes: ComponentScores | None = None,
     pcs: int | str = "auto",
 ) -> Design:
     """Columns of the null model of a scan.
@@ -112,7 +112,7 @@ def design_matrix(
     return Design(np.ascontiguousarray(values[:, kept]), [table.columns[k] for k in kept])
 
 
-def _components(samples: list[str], axes: Axes, pcs: int | str) -> pd.DataFrame:
+def _components(samples: list[str], axes: ComponentScores, pcs: int | str) -> pd.DataFrame:
     held = axes.scores.shape[1]
     count = min(axes.significant, MOST_PCS, held) if pcs == "auto" else int(pcs)
     if count > held:

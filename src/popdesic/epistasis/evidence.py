@@ -69,7 +69,7 @@ class Prior:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class WeightedHits:
     """Combinations, best first, and the number that p of each is multiplied with, float64 (n,)."""
 
     hits: Hits
@@ -101,7 +101,7 @@ def candidates_of(
     *,
     tests: int,
     top: int,
-) -> Candidates:
+) -> WeightedHits:
     """The best `top` combinations, best first, of what a scan kept and of the strongest sites.
 
     Parameters
@@ -119,7 +119,7 @@ def candidates_of(
     """
     if prior is None:
         hits = Hits(kept.cost[:top], kept.sites[:top])
-        return Candidates(hits, np.full(len(hits.cost), float(tests)))
+        return WeightedHits(hits, np.full(len(hits.cost), float(tests)))
     strong = scan_strongest(words, sites, sizes, prior, kept.sites.shape[1])
     return weigh([kept, strong], words, sites, sizes, prior.strength, top)
 
@@ -139,11 +139,11 @@ def scan_strongest(
     scan = scanner(prior.backend, order, residuals=prior.levels is not None)
     kept = max(LEAST_KEPT, math.comb(data.n_sites, order) // ONE_KEPT_OF)
     hits = scan(data, range(data.n_sites), kept)
-    cost = hits.cost if prior.levels is None else fixed_point(hits.cost, sum(sizes))
+    cost = hits.cost if prior.levels is None else rescaled_cost(hits.cost, sum(sizes))
     return Hits(cost, rows[hits.sites].astype(np.int32))
 
 
-def fixed_point(cost: np.ndarray, n_samples: int) -> np.ndarray:
+def rescaled_cost(cost: np.ndarray, n_samples: int) -> np.ndarray:
     """Costs of a scan by residuals with the bits of the other scans."""
     from .interaction_cpu import UNIT_BITS
 
@@ -157,7 +157,7 @@ def weigh(
     sizes: tuple[int, int],
     strength: np.ndarray,
     top: int,
-) -> Candidates:
+) -> WeightedHits:
     """The best `top` combinations of all parts by corrected evidence; each counts once.
 
     Combinations in cis are corrected for all tests: near an untyped causal site, the statistic of
@@ -177,7 +177,7 @@ def weigh(
     key = log_tail(-cost / 2.0 ** scale_bits(sum(sizes)), freedom) + np.log(tests)
     places = np.sort(sites["rank"].to_numpy()[members], axis=1)
     best = np.lexsort((*places.T[::-1], np.rint(key * 2.0**KEY_BITS)))[:top]
-    return Candidates(Hits(cost[best], members[best].astype(np.int32)), tests[best])
+    return WeightedHits(Hits(cost[best], members[best].astype(np.int32)), tests[best])
 
 
 def _look_at(

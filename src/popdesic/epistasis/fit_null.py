@@ -14,7 +14,7 @@ from ..core.errors import UserError
 from ..core.files import read_json
 from ..core.tables import read_table, write_table
 from ..engine.backend import Backend
-from .design import MOST_PCS, PEOPLE_A_COLUMN, Axes, Design, check_size, design_matrix
+from .design import MOST_PCS, PEOPLE_A_COLUMN, ComponentScores, Design, check_size, design_matrix
 from .families import family_model
 from .kin import Relatives
 from .null_model import NullModel, fit_null, residual_levels, write_null_model
@@ -23,7 +23,9 @@ from .structure import structure_table, structure_warnings
 log = logging.getLogger(__name__)
 
 
-def place_on_axes(genotypes: list[Path], definition: Path, about: Path, backend: Backend) -> Axes:
+def place_cohorts(
+    genotypes: list[Path], definition: Path, about: Path, backend: Backend
+) -> ComponentScores:
     """Components of all people of some cohorts.
 
     They are placed here, and not read from the study's PCA, which holds the people of the distance
@@ -38,13 +40,13 @@ def place_on_axes(genotypes: list[Path], definition: Path, about: Path, backend:
     backend : Backend
     """
     names, _, scores, _ = place_everyone(genotypes, definition, backend)
-    return Axes(names, scores, int(read_json(about)["significant"]))
+    return ComponentScores(names, scores, int(read_json(about)["significant"]))
 
 
 def fit_null_model(
     folder: Path,
     sheet: Path,
-    axes: Axes | None,
+    axes: ComponentScores | None,
     model_out: Path,
     structure_out: Path,
     *,
@@ -63,7 +65,7 @@ def fit_null_model(
     sheet : Path
         The sample sheet.
     axes : Axes, optional
-        `place_on_axes`.
+        `place_cohorts`.
     model_out, structure_out : Path
         See `null_model.write_null_model` and `structure.structure_table`.
     covariates, pcs

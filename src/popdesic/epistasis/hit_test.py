@@ -10,7 +10,15 @@ from scipy.special import expit
 from .adjusted import cells_of, fit_offsets, grouped_table, offset_classes
 from .grouped_tables_cpu import association_terms, indicators, interaction_terms
 from .kin import Relatives, no_relatives, score_variance, shared_risk
-from .tail import DRAWS, FIRST_DRAWS, NullModel, chi_square_p, fit_null, free_directions, tail_p
+from .tail import (
+    DRAWS,
+    FIRST_DRAWS,
+    TableNull,
+    chi_square_p,
+    fit_table_null,
+    free_directions,
+    tail_p,
+)
 
 #: Hits with more than this by chi-square, after correction, are not drawn: no table is 600 times
 #: rarer than chi-square says (tests/unit/epistasis/test_tail.py).
@@ -76,7 +84,7 @@ class HitTest:
         table, offsets, which = _grouped(cell, case, self.offset[used], terms)
         if chi_square_p(table, offsets, terms) * tests > WORTH_DRAWING:
             return 1.0
-        null = fit_null(table, offsets, terms)
+        null = fit_table_null(table, offsets, terms)
         relatives = self.relatives.among(used) if self.risk > 0 else no_relatives()
         variance = self._variance(null, cell, which, relatives)
         if tail_p(null, null.half, FIRST_DRAWS, variance=variance) * tests > WORTH_MORE:
@@ -84,12 +92,12 @@ class HitTest:
         if self.design.shape[1]:
             offset = fit_offsets(case, self.design[used], cell, indicators(terms))
             table, offsets, which = _grouped(cell, case, offset, terms)
-            null = fit_null(table, offsets, terms)
+            null = fit_table_null(table, offsets, terms)
             variance = self._variance(null, cell, which, relatives)
         p = min(1.0, tail_p(null, null.half, DRAWS, variance=variance) * tests)
         return float(f"{p:.4g}")  # so that rounding errors of a machine do not show
 
-    def _variance(self, null: NullModel, cell, which, relatives: Relatives) -> np.ndarray | None:
+    def _variance(self, null: TableNull, cell, which, relatives: Relatives) -> np.ndarray | None:
         """Variance of the table's free directions among relatives; None if nobody is related."""
         if not len(relatives):
             return None

@@ -108,7 +108,7 @@ def exact_cost(cells, n_cells, z, total, part):
 
 
 @numba.njit(nogil=True)
-def rank_key(ranks, x, y, z):
+def combination_key(ranks, x, y, z):
     """The ranks in ascending order as one number; z < 0 stands for none."""
     a, b = min(ranks[x], ranks[y]), max(ranks[x], ranks[y])
     if z < 0:

@@ -160,7 +160,7 @@ def _members(
     chrom, pos = sites.chrom.to_numpy(), sites.pos.to_numpy()
     for place, site in enumerate(lead):
         beside = np.flatnonzero(chrom == chrom[site])
-        r2[place, beside] = correlations(data, sites, int(site), beside)
+        r2[place, beside] = site_correlations(data, sites, int(site), beside)
         close[place, beside] = np.abs(pos[beside] - pos[site]) <= LOCUS_BP
         close[place] |= r2[place] >= LOCUS_R2
     inside, best = np.zeros(len(members), bool), np.full(len(members), -2.0)
@@ -175,7 +175,9 @@ def _members(
     return inside, np.where(best >= 0, best, np.nan), side
 
 
-def correlations(data: ScanData, sites: pd.DataFrame, site: int, others: np.ndarray) -> np.ndarray:
+def site_correlations(
+    data: ScanData, sites: pd.DataFrame, site: int, others: np.ndarray
+) -> np.ndarray:
     """r2 of ALT counts of one site with others, over jointly called people; -1 where undefined."""
     from .site_tables_cpu import count_tables
 

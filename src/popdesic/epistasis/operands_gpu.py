@@ -11,7 +11,7 @@ from ..engine.compile_gpu import load_function
 from ..engine.devices import Device
 from ..engine.layout import COMPACT_ROWS, LIMIT, TRANSPOSED_WORDS, divide_up
 from ..engine.pinned_gpu import read_by_kernel
-from .parts_plan import Part
+from .parts_plan import ScanPart
 from .planes_gpu import ScanPlanes
 from .scan_data import OneHot, ScanData, TraitData
 from .scan_plan import COMPACT_WIDTH, Batch, operand_bytes, padded_sites, scan_defines
@@ -72,7 +72,7 @@ class DeviceScan:
         data: ScanData | TraitData,
         classes: tuple[OneHot, ...],
         device: Device,
-        part: Part | None = None,
+        part: ScanPart | None = None,
         planes: ScanPlanes | None = None,
     ) -> None:
         self.data, self.device = data, device

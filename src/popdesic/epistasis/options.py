@@ -66,7 +66,7 @@ def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest:
     return min(longest, work / LEAST_RATES["gpu" if device == "gpu" else "cpu"] / 3600)
 
 
-def candidates(top: int) -> int:
+def kept_combinations(top: int) -> int:
     """Combinations that a scan keeps so that `top` of them are listed."""
     return CANDIDATES * top
 

@@ -24,7 +24,7 @@ LOOKED_AT, PIECES = 64, 8
 
 
 @dataclass(frozen=True)
-class Part:
+class ScanPart:
     """Combinations of one scan: stored states of y and z, and of x, and ranges of x, y and z.
 
     Of pairs, which have no x, `first` is the range of y, the first site, whose states are
@@ -37,10 +37,10 @@ class Part:
     y: range
     z: range
 
-    def within(self, first: range, y: range, z: range) -> Part:
+    def within(self, first: range, y: range, z: range) -> ScanPart:
         """Those of its combinations whose sites lie in these ranges."""
         ranges = both(self.first, first), both(self.y, y), both(self.z, z)
-        return Part(self.states, self.x_states, *ranges)
+        return ScanPart(self.states, self.x_states, *ranges)
 
 
 def both(a: range, b: range) -> range:
@@ -75,7 +75,7 @@ def incomplete_sites(data: ScanData, threads: int = 1) -> np.ndarray:
     return out
 
 
-def parts_of(data: ScanData, order: int, tile: int, threads: int = 1) -> list[Part]:
+def parts_of(data: ScanData, order: int, tile: int, threads: int = 1) -> list[ScanPart]:
     """Parts of a scan; each combination is in one of them.
 
     Parameters
@@ -89,12 +89,12 @@ def parts_of(data: ScanData, order: int, tile: int, threads: int = 1) -> list[Pa
     everyone = range(n)
     begin = 0 if states == 2 else block_of_complete(_incomplete(data, threads), tile)
     if states == 2 or begin == n:
-        return [Part(states, states, everyone, everyone, everyone)]
+        return [ScanPart(states, states, everyone, everyone, everyone)]
     before, block = range(begin), range(begin, n)
-    parts = [Part(2, 2, block, block, block)]
+    parts = [ScanPart(2, 2, block, block, block)]
     if begin:
-        parts.append(Part(2, 3, before, before if order == 2 else block, block))
-        parts.append(Part(3, 3, before, before, before if order == 2 else everyone))
+        parts.append(ScanPart(2, 3, before, before if order == 2 else block, block))
+        parts.append(ScanPart(3, 3, before, before, before if order == 2 else everyone))
     return parts
 
 

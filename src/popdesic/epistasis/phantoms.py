@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from .design import independent_columns
-from .scan import genotypes_of
+from .scan import genotypes_of_planes
 from .scan_data import Hits
 
 #: Sites of one chromosome closer than this are in cis, and so are sites of a larger r2 ...
@@ -78,7 +78,7 @@ def mark_cis(
     chrom, pos = sites.chrom.to_numpy(), sites.pos.to_numpy(np.int64)
     cis, conditional = np.zeros(len(chosen), bool), np.full(len(chosen), np.nan)
     for k, members in enumerate(chosen):
-        genotypes = genotypes_of(words[members], sites.iloc[members], n_controls, n_cases)
+        genotypes = genotypes_of_planes(words[members], sites.iloc[members], n_controls, n_cases)
         cis[k] = in_cis(chrom[members], pos[members], genotypes)
         if not (cis[k] and p_scan[k] <= LEVEL):
             continue
@@ -87,7 +87,7 @@ def mark_cis(
             near |= (chrom == chrom[member]) & (np.abs(pos - pos[member]) <= REGION_BP)
         near[members] = False
         rows = np.flatnonzero(near)
-        region = genotypes_of(words[rows], sites.iloc[rows], n_controls, n_cases)
+        region = genotypes_of_planes(words[rows], sites.iloc[rows], n_controls, n_cases)
         p, _ = conditional_test(genotypes, region, case, further)
         conditional[k] = min(1.0, max(p * tests[k], p_scan[k]))
     return table.assign(cis=np.where(cis, "yes", "no"), p_conditional=conditional)

@@ -23,7 +23,7 @@ from .design import independent_columns
 from .null_model import read_null_model
 from .options import NAMES
 from .reorder import read_reordered
-from .scan import genotypes_of, sites_of_hits
+from .scan import genotypes_of_planes, sites_of_hits
 
 #: Best hits of each scan that are refitted.
 REFIT_HITS = 100
@@ -59,7 +59,7 @@ def refit_hits(folder: Path, tables: dict[int, Path], null: Path, out: Path) -> 
     for order, path in tables.items():
         hits = read_table(path).head(REFIT_HITS)
         for k, members in enumerate(sites_of_hits(hits, sites, order)):
-            genotypes = genotypes_of(
+            genotypes = genotypes_of_planes(
                 words[members], sites.iloc[members], n_controls, len(case) - n_controls
             )
             found = refit(genotypes, case, model.design, model.names)

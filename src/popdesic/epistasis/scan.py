@@ -85,7 +85,7 @@ def make_scan_data(
     return ScanData(classes, total, part, rank, partners, lr_bits(score, n_samples), begin)
 
 
-def genotypes_of(words, sites: pd.DataFrame, n_controls: int, n_cases: int) -> np.ndarray:
+def genotypes_of_planes(words, sites: pd.DataFrame, n_controls: int, n_cases: int) -> np.ndarray:
     """ALT counts of the planes' sites, int8 (n_sites, n_samples), -1 missing; controls first."""
     labels = sites[["state0", "state1", "other"]].to_numpy(np.int8)
     labels = np.insert(labels, 2, -1, axis=1)  # states: stored, stored, missing, other

@@ -28,7 +28,7 @@ from .classes_gpu import ClassBest, ClassScan
 from .crowds_gpu import CrowdScan
 from .interaction_cpu import UNIT
 from .operands_gpu import KERNEL, Operands
-from .parts_plan import Part, both, parts_of
+from .parts_plan import ScanPart, both, parts_of
 from .planes_gpu import ScanPlanes
 from .scan_data import Hits, ScanData
 from .scan_plan import (
@@ -59,7 +59,7 @@ def _nothing() -> None:
 
 
 @dataclass
-class Prior:
+class EarlierParts:
     """What the scan of one part of the combinations leaves to that of the next part.
 
     Attributes
@@ -87,7 +87,7 @@ class Prior:
     sizes: cupy.ndarray | None = None
     operands: Operands | None = None
 
-    def of_other_sites(self) -> Prior:
+    def of_other_sites(self) -> EarlierParts:
         """Without what belongs to some sites."""
         return replace(self, planes=None, sizes=None, operands=None)
 
@@ -120,13 +120,13 @@ class Scanner(ClassScan, CrowdScan):
         device: Device,
         kernel: str | None = None,
         threads: int = 1,
-        part: Part | None = None,
-        prior: Prior | None = None,
+        part: ScanPart | None = None,
+        prior: EarlierParts | None = None,
     ):
         before = (prior.planes, prior.tables, prior.sizes) if prior else ()
         super().__init__(data, device, part, *before)
         everyone = range(data.n_sites)
-        self.chosen = part or Part(self.states, self.states, everyone, everyone, everyone)
+        self.chosen = part or ScanPart(self.states, self.states, everyone, everyone, everyone)
         self.order, self.n_cells = order, 3**order
         #: Sites that the scan of another part will need besides; sent behind those of this one.
         self.later = range(0)
@@ -184,10 +184,10 @@ class Scanner(ClassScan, CrowdScan):
         return is_bare(self.core, self.order, self.x_states, self.apart)
 
     @property
-    def prior(self) -> Prior:
+    def prior(self) -> EarlierParts:
         """For the scan of another part."""
         left = self.planes, self.sizes_there, self.packed_planes
-        return Prior((self.total, self.part), self.scale, self.k2_terms, self.pace, *left)
+        return EarlierParts((self.total, self.part), self.scale, self.k2_terms, self.pace, *left)
 
     def parts(self, order: int) -> int:
         """See `LaunchedScan.parts`."""
@@ -342,7 +342,7 @@ def scan_parts(
     Those of sites without missing genotypes and the others have a scan each, one after the other
     (`epistasis_parts.parts_of`); each starts with the hits and the cutoff of those before.
 
-    `within`: ranges of y and z (see `Part`), if not all.
+    `within`: ranges of y and z (see `ScanPart`), if not all.
     """
     given = (top, cutoff, device, kernel, threads)
     return scan_step(data, order, firsts, *given, within or (range(data.n_sites),) * 2, None)[0]
@@ -358,8 +358,8 @@ def scan_step(
     kernel: str | None,
     threads: int,
     within: tuple[range, range],
-    prior: Prior | None,
-) -> tuple[Hits, Prior | None]:
+    prior: EarlierParts | None,
+) -> tuple[Hits, EarlierParts | None]:
     """The same as one of several scans with the same samples, and what it leaves to the next one.
 
     `prior`: from the scan of other sites.

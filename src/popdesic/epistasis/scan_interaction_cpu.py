@@ -12,7 +12,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from .hits_cpu import exact_cost, offer, permitted, rank_key, too_near
+from .hits_cpu import combination_key, exact_cost, offer, permitted, too_near
 from .interaction_cpu import UNIT_BITS, fixed_cost, half_statistic, least_of, margins_of
 from .products_cpu import RELATIVE_ERROR, product_sums
 
@@ -188,8 +188,8 @@ def collect_interactions(
         cost = fixed_cost(value, bits)
         if cost <= worst:
             if x < 0:
-                offer(heap, state, cost, rank_key(rank, y, z, -1), y, z, -1)
+                offer(heap, state, cost, combination_key(rank, y, z, -1), y, z, -1)
             else:
-                offer(heap, state, cost, rank_key(rank, x, y, z), x, y, z)
+                offer(heap, state, cost, combination_key(rank, x, y, z), x, y, z)
             worst = min(state[1], worst)
             limit = (np.float64(worst) + np.float64(rounding)) * scale + slack

@@ -25,7 +25,7 @@ from ..engine import bitgemm_cpu
 from ..engine.popcount_cpu import popcount
 from . import cells_cpu, hits_cpu, interaction_cpu, products_cpu, scan_interaction_cpu
 from .cells_cpu import count_states, fill_cells, sum_logs
-from .hits_cpu import RULE, exact_cost, offer, permitted, rank_key, too_near
+from .hits_cpu import RULE, combination_key, exact_cost, offer, permitted, too_near
 from .scan_interaction_cpu import collect_interactions
 
 #: Sites z of one block, y of one tile.
@@ -169,9 +169,9 @@ def _collect(
         cost = exact_cost(cells, n_cells, i, total, part) - shift
         if cost <= state[1] and permitted(rule, cells, n_cells, i, x, y, z):
             if x < 0:
-                offer(heap, state, cost, rank_key(rank, y, z, -1), y, z, -1)
+                offer(heap, state, cost, combination_key(rank, y, z, -1), y, z, -1)
             else:
-                offer(heap, state, cost, rank_key(rank, x, y, z), x, y, z)
+                offer(heap, state, cost, combination_key(rank, x, y, z), x, y, z)
 
 
 @numba.njit(nogil=True)

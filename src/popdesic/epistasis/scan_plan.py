@@ -412,14 +412,14 @@ def scan_defines(
         "X_STATES": x_states,
         "PLANES": planes or x_states,
         "JOINT": joint,
-        "SEGMENTS": 1 + LEVEL_BITS if trait else segments_of(x_states, joint),
+        "SEGMENTS": 1 + LEVEL_BITS if trait else operand_segments(x_states, joint),
         "RECORD_WORDS": RECORD_WORDS[wide],
         "MARGINS_Y": of_y,
         "MARGINS_Z": of_z,
     }
 
 
-def segments_of(states: int, joint: int) -> int:
+def operand_segments(states: int, joint: int) -> int:
     """Segments of an operand: controls and cases of each part of its depth; `states`: of x."""
     alone = 2 * (states == 3)  # the samples that miss one of two first sites
     return 2 * (states if joint == 1 else alone + len(PARTS))

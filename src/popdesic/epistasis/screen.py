@@ -12,7 +12,7 @@ from ..engine.terms import Planes, Product, Terms
 from ..io.sites import chunks
 from .partners import far_enough, hardly_correlated
 from .reorder import read_reordered
-from .scan import genotypes_of, load_scan, merge_hits, merge_units, write_unit
+from .scan import genotypes_of_planes, load_scan, merge_hits, merge_units, write_unit
 from .scan_data import Hits
 from .scores import table_cost
 
@@ -26,7 +26,7 @@ INSIDE = Terms(
 )
 
 
-def screen_pairs(
+def extend_pairs(
     folder: Path,
     units: list[Path],
     backend: Backend,
@@ -59,7 +59,7 @@ def screen_pairs(
     limits = (slice(0, n[0]), slice(n[0], None))
 
     def genotypes(rows) -> np.ndarray:
-        return genotypes_of(words[rows], sites.iloc[rows], *n)
+        return genotypes_of_planes(words[rows], sites.iloc[rows], *n)
 
     kept = Hits(np.zeros(0, np.int64), np.zeros((0, 3), np.int32))
     for first, last in chunks(data.n_sites, SITES):

@@ -26,10 +26,10 @@ from .evidence import candidates_of, read_prior
 from .interaction import interaction_test
 from .kin import Relatives, kin_warnings, no_relatives
 from .loci import describe_loci, list_hits, no_hits
-from .options import MAX_PER_SITE, candidates
+from .options import MAX_PER_SITE, kept_combinations
 from .phantoms import mark_cis
 from .reorder import read_reordered
-from .scan import genotypes_of, merge_units
+from .scan import genotypes_of_planes, merge_units
 from .scan_data import Hits
 from .scores import scale_bits, score_tables, table_cost
 
@@ -123,10 +123,10 @@ def rank_hits(
     test = hit_test((samples["class"] == "case").to_numpy(), tests, design, relatives)
     n_cases = int((samples["class"] == "case").sum())
     sizes = len(samples) - n_cases, n_cases
-    kept = merge_units(units, sites["rank"].to_numpy(), candidates(top))
+    kept = merge_units(units, sites["rank"].to_numpy(), kept_combinations(top))
     limits = {"min_distance_bp": min_distance_bp, "max_r2": max_r2}
     prior = read_prior(main_effects, sites, backend, **limits, levels=levels)
-    best = candidates_of(kept, words, sites, sizes, prior, tests=tests, top=candidates(top))
+    best = candidates_of(kept, words, sites, sizes, prior, tests=tests, top=kept_combinations(top))
     listing = list_hits(best.hits, words, sites, *sizes, top=top, max_per_site=max_per_site)
     hits, shared = listing.hits, best.tests[listing.chosen]
     drawn = np.zeros(0, np.int64)
@@ -184,7 +184,7 @@ def describe_hits(
     total, part = score_tables(score, n_controls, n_cases)
     unit = 2.0 ** scale_bits(n_samples)
     used, local = np.unique(hits.sites, return_inverse=True)
-    genotypes = genotypes_of(words[used], sites.iloc[used], n_controls, n_cases)
+    genotypes = genotypes_of_planes(words[used], sites.iloc[used], n_controls, n_cases)
     local = local.reshape(hits.sites.shape)
     p = permutation_p(hits.cost, drawn)
 

@@ -31,7 +31,7 @@ from ..io.sites import chunks
 from .kin import LEAST_EIGENVALUE, Relatives, no_relatives, shared_risk
 from .null_model import NullModel, read_null_model
 from .reorder import read_reordered
-from .scan import genotypes_of
+from .scan import genotypes_of_planes
 
 #: Genotypes of one chunk of sites (times 8 bytes, in three arrays).
 CHUNK = 1 << 23
@@ -200,7 +200,7 @@ def genomic_control_error(n_sites: int) -> float:
     return float(1 / (2 * density * np.sqrt(n_sites) * MEDIAN))
 
 
-def scan_sites(
+def scan_single_sites(
     folder: Path, null: Path, out: Path, relatives: Relatives | None = None
 ) -> dict[str, float]:
     """Test every site of a scan and write a table in panel order.
@@ -229,7 +229,9 @@ def scan_sites(
     parts = []
     for first, last in chunks(len(sites), max(1, CHUNK // max(len(samples), 1))):
         rows = slice(first, last)
-        parts.append(tests.test(genotypes_of(words[rows], sites.iloc[rows], n_controls, n_cases)))
+        parts.append(
+            tests.test(genotypes_of_planes(words[rows], sites.iloc[rows], n_controls, n_cases))
+        )
     found = pd.concat(parts, ignore_index=True)
     found["p_adjusted"] = np.minimum(found["p"] * found["p"].notna().sum(), 1.0)
     named = sites[["chrom", "pos", "id", "ref", "alt"]].reset_index(drop=True)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from ..cohort.phenotype import UNKNOWN
 from ..core.tables import read_table
-from .design import MOST_PCS, Axes, Design, independent_columns
+from .design import MOST_PCS, ComponentScores, Design, independent_columns
 
 #: Columns of the sheet that name populations.
 LABELS = ("population", "group", "cohort")
@@ -28,7 +28,7 @@ def structure_table(
     response: np.ndarray,
     design: Design,
     people: pd.DataFrame,
-    axes: Axes | None,
+    axes: ComponentScores | None,
 ) -> pd.DataFrame:
     """Compare the phenotype with labels and components.
 

@@ -59,7 +59,7 @@ LEAST_P = 1e-300
 
 
 @dataclass(frozen=True)
-class NullModel:
+class TableNull:
     """A table's people in groups, and the smaller model fitted to them (`grouped_tables_cpu`).
 
     Attributes
@@ -84,9 +84,9 @@ class NullModel:
     half: float
 
 
-def fit_null(
+def fit_table_null(
     table: np.ndarray, offsets: np.ndarray | None = None, terms: np.ndarray | None = None
-) -> NullModel:
+) -> TableNull:
     """Fit the model without interaction, or with the given terms.
 
     Parameters
@@ -101,7 +101,7 @@ def fit_null(
     half = _half_statistic(table, offsets, terms)
     cases, people = table[1], table.sum(axis=0)
     fitted = shrunk(cases, people, offsets, indicators(terms))
-    return NullModel(terms, cases, people, offsets, fitted, half)
+    return TableNull(terms, cases, people, offsets, fitted, half)
 
 
 def _half_statistic(table: np.ndarray, offsets: np.ndarray, terms: np.ndarray) -> float:
@@ -187,7 +187,7 @@ def _common_log_odds(cases: np.ndarray, people: np.ndarray, offsets: np.ndarray)
 
 
 def tail_p(
-    null: NullModel,
+    null: TableNull,
     least: float,
     draws: int,
     seed: int = 1,
@@ -231,13 +231,13 @@ def tail_p(
     return float(min(1.0, max(weights.sum() / draws, LEAST_P)))
 
 
-def _statistics_of(null: NullModel, cases: np.ndarray, least: float) -> np.ndarray:
+def _statistics_of(null: TableNull, cases: np.ndarray, least: float) -> np.ndarray:
     """LR / 2 of drawn cases (n, n_cells, n_offsets), float64 (n,); see `half_statistics`."""
     tables = np.stack([null.people - cases, cases], axis=1).reshape(len(cases), 2, -1)
     return half_statistics(tables, null.offsets, null.log_odds.ravel(), null.terms, least=least)
 
 
-def _matched_p(null: NullModel, least: float, draws: int, seed: int) -> float:
+def _matched_p(null: TableNull, least: float, draws: int, seed: int) -> float:
     """p of the shifted gamma distribution with mean, variance and skewness of plain draws.
 
     For the 26 directions of a triple's association, which tilts cannot cover. Within a factor of 2
@@ -255,7 +255,7 @@ def _matched_p(null: NullModel, least: float, draws: int, seed: int) -> float:
     return float(np.clip(p, LEAST_P, 1.0))
 
 
-def _weights(null: NullModel, tilts: np.ndarray, cases: np.ndarray) -> np.ndarray:
+def _weights(null: TableNull, tilts: np.ndarray, cases: np.ndarray) -> np.ndarray:
     """P_0 / mean of all P_j for each draw's cases (n, n_cells): float64 (n,)."""
     grown = np.logaddexp(0, null.log_odds + tilts[:, :, None]) - np.logaddexp(0, null.log_odds)
     constant = np.einsum("kcb,cb->k", grown, null.people.astype(float))
@@ -275,12 +275,12 @@ def _ratios(spread: np.ndarray, z: np.ndarray, half: np.ndarray) -> np.ndarray:
     return np.exp(half * share) / np.sqrt(np.prod(values))
 
 
-def information(null: NullModel) -> np.ndarray:
+def information(null: TableNull) -> np.ndarray:
     """Variance of the cases of each combination under the fitted model: float64 (n_cells,)."""
     return (null.people * expit(null.log_odds) * expit(-null.log_odds)).sum(axis=1)
 
 
-def free_directions(null: NullModel) -> np.ndarray:
+def free_directions(null: TableNull) -> np.ndarray:
     """Changes of the log-odds that the terms cannot follow: float64 (n_cells, d).
 
     A unit of each changes the log-odds by one standard error, independently of the others (less
@@ -297,7 +297,7 @@ def free_directions(null: NullModel) -> np.ndarray:
     return directions
 
 
-def tilts_of(null: NullModel, least: float, draws: int, seed: int) -> np.ndarray | None:
+def tilts_of(null: TableNull, least: float, draws: int, seed: int) -> np.ndarray | None:
     """Changes of the log-odds of each combination: float64 (draws, n_cells); None: no interaction.
 
     Directions are uniform on the sphere of the interactions that the table can show, in units of

@@ -16,16 +16,16 @@ import pandas as pd
 from ..core.tables import write_table
 from ..engine.backend import Backend
 from .design import independent_columns
-from .evidence import candidates_of, fixed_point, read_prior
+from .evidence import candidates_of, read_prior, rescaled_cost
 from .families import FamilyModel, family_model
 from .kin import Relatives, kin_warnings
 from .loci import describe_loci, list_hits, no_hits
 from .null_model import NullModel, read_levels, read_null_model
-from .options import MAX_PER_SITE, candidates
+from .options import MAX_PER_SITE, kept_combinations
 from .partners import partners_of
 from .phantoms import mark_cis
 from .reorder import read_reordered
-from .scan import genotypes_of, join_classes, merge_units, write_unit
+from .scan import genotypes_of_planes, join_classes, merge_units, write_unit
 from .scan_data import Hits, OneHot, TraitData
 from .scan_sites import scan_trait_pairs
 from .scores import scale_bits
@@ -65,7 +65,7 @@ def scan_trait_unit(
     data, _, _ = load_trait(folder, null, min_distance_bp, max_r2)
     first = unit_range(read_work(folder, 2, device), unit, n_units)
     hits = scan_trait_pairs(backend, data, first, top)
-    return write_unit(out, first, replace(hits, cost=fixed_point(hits.cost, data.n_samples)))
+    return write_unit(out, first, replace(hits, cost=rescaled_cost(hits.cost, data.n_samples)))
 
 
 def rank_trait_hits(
@@ -91,10 +91,10 @@ def rank_trait_hits(
     """
     words, sites, samples = read_reordered(folder)
     sizes = len(samples), 0
-    kept = merge_units(units, sites["rank"].to_numpy(), candidates(top))
+    kept = merge_units(units, sites["rank"].to_numpy(), kept_combinations(top))
     limits = {"min_distance_bp": min_distance_bp, "max_r2": max_r2}
     prior = read_prior(main_effects, sites, backend, **limits, levels=read_levels(null))
-    best = candidates_of(kept, words, sites, sizes, prior, tests=tests, top=candidates(top))
+    best = candidates_of(kept, words, sites, sizes, prior, tests=tests, top=kept_combinations(top))
     listing = list_hits(best.hits, words, sites, *sizes, top=top, max_per_site=max_per_site)
     hits, model, shared = listing.hits, read_null_model(null), best.tests[listing.chosen]
     families = None
@@ -146,7 +146,7 @@ def describe_trait_hits(
     shared = np.full(len(hits.cost), tests) if shared is None else shared
     rows, ranks = [], sites["rank"].to_numpy()
     used, local = np.unique(hits.sites, return_inverse=True)
-    genotypes = genotypes_of(words[used], sites.iloc[used], len(null.used), 0)
+    genotypes = genotypes_of_planes(words[used], sites.iloc[used], len(null.used), 0)
     local = local.reshape(hits.sites.shape)
     for k, members in enumerate(hits.sites):
         by_rank = np.argsort(ranks[members])

@@ -23,7 +23,7 @@ from ..engine import bitgemm_cpu
 from ..engine.constants import LEVEL_BITS, ZERO_LEVEL
 from . import cells_cpu, hits_cpu, interaction_cpu, trait_cpu
 from .cells_cpu import count_row_of_state, fill_cells
-from .hits_cpu import RULE, Heaps, offer, partner_rule, permitted, rank_key, too_near
+from .hits_cpu import RULE, Heaps, combination_key, offer, partner_rule, permitted, too_near
 from .interaction_cpu import UNIT_BITS, fixed_cost, least_of
 from .scan_cpu import padded_width, word_major
 from .scan_data import Hits, TraitData
@@ -149,7 +149,7 @@ def _task(
                 value = half_trait_statistic(counts, sums, variance)
                 cost = fixed_cost(value, UNIT_BITS)
                 if cost <= min(state[1], np.int64(0)) and permitted(rule, people, 9, 0, -1, x, z):
-                    offer(heap, state, cost, rank_key(rank, x, z, -1), x, z, -1)
+                    offer(heap, state, cost, combination_key(rank, x, z, -1), x, z, -1)
                     needed = least_of(min(state[1], np.int64(0)), UNIT_BITS)
 
 

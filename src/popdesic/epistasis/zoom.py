@@ -20,7 +20,7 @@ from .interaction import interaction_test
 from .null_model import NullModel, read_null_model
 from .options import REACH
 from .reorder import read_reordered
-from .scan import genotypes_of, sites_of_hits
+from .scan import genotypes_of_planes, sites_of_hits
 from .significance import hit_tables
 from .trait_scan import trait_tests
 
@@ -92,7 +92,7 @@ def zoom_on_lead(
     sizes = len(samples) - n_cases, n_cases
     model = read_null_model(null) if (classes == "quantitative").all() else None
     lead = sites_of_hits(hits.head(1), sites, order)[0]
-    of_lead = genotypes_of(np.asarray(words[lead]), sites.iloc[lead], *sizes)
+    of_lead = genotypes_of_planes(np.asarray(words[lead]), sites.iloc[lead], *sizes)
     chrom, pos = sites.chrom.to_numpy(), sites.pos.to_numpy()
     panel = _panel_near(prefixes[0], {(chrom[site], pos[site]) for site in lead})
     read = _panel_reader(prefixes, samples["sample"].tolist())
@@ -105,19 +105,19 @@ def zoom_on_lead(
             near &= (chrom != chrom[partner]) | (np.abs(pos - pos[partner]) >= limit)
         near[site] = True
         found = _nearest(np.flatnonzero(near), pos, pos[site])
-        own = genotypes_of(np.asarray(words[found]), sites.iloc[found], *sizes)
+        own = genotypes_of_planes(np.asarray(words[found]), sites.iloc[found], *sizes)
         part = []
         for place, genotypes in zip(found, own, strict=True):
             combination = of_lead.copy()
             combination[side] = genotypes
-            r2 = squared_correlation(of_lead[side], genotypes)
+            r2 = r2_of_sites(of_lead[side], genotypes)
             p = _test(combination, sizes[0], model)
             part.append((pos[place], place == site, True, r2, p))
         other = panel[(panel.chrom == chrom[site]) & ((panel.pos - pos[site]).abs() <= REACH)]
         other = other[~other["rank"].isin(sites["rank"].to_numpy()[near])]
         found = other.iloc[_nearest(np.arange(len(other)), other.pos.to_numpy(), pos[site])]
         for place, genotypes in zip(found.pos, read(found["rank"].to_numpy()), strict=True):
-            r2 = squared_correlation(of_lead[side], genotypes)
+            r2 = r2_of_sites(of_lead[side], genotypes)
             part.append((place, False, False, r2, np.nan))
         part.sort(key=itemgetter(0))
         rows += [(side + 1, chrom[site], *row) for row in part]
@@ -162,7 +162,7 @@ def _test(genotypes: np.ndarray, n_controls: int, model: NullModel | None) -> fl
     return interaction_test(hit_tables(genotypes, n_controls))[2]
 
 
-def squared_correlation(a: np.ndarray, b: np.ndarray) -> float:
+def r2_of_sites(a: np.ndarray, b: np.ndarray) -> float:
     """r2 of two sites' ALT counts over jointly called people; NaN if one does not vary there."""
     both = (a >= 0) & (b >= 0)
     x, y = a[both].astype(np.int64), b[both].astype(np.int64)

@@ -15,7 +15,7 @@ from ..core.files import read_json, write_json
 from ..engine.select import cpu_backend
 from ..io.bed import read_fam
 from .held_out import SEED, genome_parts, weigh_ways
-from .ways import COMPONENTS, PLAIN, Choice, Evidence, Way, choose, name_of_way
+from .ways import COMPONENTS, PLAIN, Choice, Evidence, Way, choose_way, name_of_way
 
 #: People who judge: more would take longer and change little.
 MOST_PEOPLE = 1_000
@@ -155,7 +155,7 @@ def default_components(pcs: int | str, significant: int, held: int) -> int:
 
 def describe_choice(evidence: Evidence, usual: int | None) -> dict:
     """The record of a choice, with the `usual` components where there is no evidence."""
-    choice = choose(evidence)
+    choice = choose_way(evidence)
     plain = replace(PLAIN, pcs=choice.way.pcs)
     found = {
         "rank_correlation": _rounded(evidence.held_out[choice.way]),

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from ..core.files import read_json
-from .weights import corrected_weights, fermat_distances, fermat_weights
+from .weights import corrected_weights, fermat_distances, power_weights
 
 #: Rows in memory at a time.
 BLOCK_ROWS = 512
@@ -72,7 +72,7 @@ class Graph:
             radii = founder_radii(distances, founders, self.neighbors, apart=True)
             weights = corrected_weights(distances, radii, alpha)
         else:
-            weights = fermat_weights(distances, alpha, threads)
+            weights = power_weights(distances, alpha, threads)
         return self.keep_edges(weights, distances, founders)
 
     def distances(self, lengths: np.ndarray, alpha: float) -> np.ndarray:

@@ -59,7 +59,7 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class Closure:
+class StudyClosure:
     """Fermat distances of a study at one alpha, in their native number type."""
 
     lengths: np.ndarray
@@ -88,8 +88,8 @@ def close_weights(
     of_points: bool = False,
     store: Path | None = None,
     code: str = "",
-    known: Closure | None = None,
-) -> Closure:
+    known: StudyClosure | None = None,
+) -> StudyClosure:
     """Fermat closure of a study at one alpha.
 
     Parameters
@@ -123,7 +123,9 @@ def close_weights(
     if of_points and graph.kind == "complete" and alpha == 1:
         given = founders, EXACT, distances, alpha, graph
         statistics = _statistics(distances, distances, *given, backend.threads)
-        return Closure(distances, distances, EXACT, statistics, {"continued": None}, plain=True)
+        return StudyClosure(
+            distances, distances, EXACT, statistics, {"continued": None}, plain=True
+        )
     weights = graph.edge_weights(distances, founders, alpha, backend.threads)
     approximate = graph.kind == "complete" and dense_limit is not None and len(names) > dense_limit
     chosen = choose_number(
@@ -168,7 +170,7 @@ def close_weights(
         )
     given = founders, chosen, distances, alpha, graph
     statistics = _statistics(closure, direct, *given, backend.threads)
-    return Closure(closure, direct, chosen, statistics, record, error)
+    return StudyClosure(closure, direct, chosen, statistics, record, error)
 
 
 def _without_paths(closure: np.ndarray, threads: int) -> np.ndarray:
@@ -267,7 +269,7 @@ def _statistics(
     )
 
 
-def _lengths(found: Closure, graph: Graph, value: float, threads: int) -> np.ndarray:
+def _lengths(found: StudyClosure, graph: Graph, value: float, threads: int) -> np.ndarray:
     """Sample Fermat distances of a closure, float32, by blocks of rows."""
     out = np.empty(found.lengths.shape, np.float32)
 
@@ -391,7 +393,7 @@ def measure_geodesics(
     return about | record
 
 
-def _audit(found: Closure, weights: np.ndarray, names: list[str]) -> dict:
+def _audit(found: StudyClosure, weights: np.ndarray, names: list[str]) -> dict:
     """Differences from Dijkstra's lengths on stored weights, and on the float64 weights."""
     rows = np.random.default_rng(len(names)).permutation(len(names))[:AUDIT_ROWS]
     number, lengths = found.number, found.lengths[rows]

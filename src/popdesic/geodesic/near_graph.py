@@ -14,7 +14,7 @@ import numpy as np
 from ..distance.landmarks import Neighbors
 from .edges import Edges
 from .graph import Graph, longest_paths_of
-from .weights import Number, corrected_edges, fermat_weights, fitting_number, floating
+from .weights import Number, corrected_edges, fitting_number, floating, power_weights
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def build_near_graph(
         weights = corrected_edges(far, radii[ends[:, 0]], radii[ends[:, 1]], alpha)
         short = short | also
     else:
-        weights = fermat_weights(far, alpha)
+        weights = power_weights(far, alpha)
     return NearGraph(n, ends, far, weights, radii, int(short.sum()))
 
 

@@ -24,7 +24,7 @@ from .edges import Edges
 from .graph import Graph
 from .measure import EXACT
 from .near_graph import NearGraph, build_near_graph
-from .weights import Number, corrected_edges, fermat_weights
+from .weights import Number, corrected_edges, power_weights
 
 #: A path is indirect if it is shorter than the direct weight by more than this: rows of distances
 #: are float32.
@@ -165,7 +165,7 @@ def _direct_weights(
 ) -> np.ndarray:
     """Weights of the pairs of some samples and everyone, float64 (len(which), n)."""
     if graph.density == "keep":
-        return fermat_weights(distances, alpha)
+        return power_weights(distances, alpha)
     radii = np.broadcast_to(found.radii, distances.shape)
     return corrected_edges(distances, found.radii[which][:, None], radii, alpha)
 

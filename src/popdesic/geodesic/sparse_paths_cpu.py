@@ -193,7 +193,7 @@ def _nearest_from(
 
 
 @functools.cache
-def kernel(dtype: np.dtype):
+def path_kernel(dtype: np.dtype):
     """`_from_source` compiled for lengths of this dtype."""
     indices, row, flags, _ = types_of(dtype)
     signature = types.void(indices, indices, row, flags, types.int64, row, indices, indices, row)
@@ -225,7 +225,7 @@ def lengths_from(edges: Edges, sources: np.ndarray, threads: int = 1) -> np.ndar
     """
     n_sources, n, dtype = len(sources), len(edges), edges.weights.dtype
     lengths = np.full((n_sources, n), infinity(dtype), dtype)
-    compiled = kernel(dtype)
+    compiled = path_kernel(dtype)
 
     def work(first: int, last: int) -> None:
         heap, place = np.empty(n, np.int64), np.empty(n, np.int64)

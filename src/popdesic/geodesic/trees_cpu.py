@@ -70,7 +70,7 @@ def _from_source(direct, top, source, ends, labels, parents, hops, settled, pass
 
 
 @functools.cache
-def kernel(dtype: np.dtype):
+def tree_kernel(dtype: np.dtype):
     """The tree of one source and its counts, compiled for weights of this dtype."""
     scalar = numba.from_dtype(dtype)
     matrix = types.Array(scalar, 2, "C", readonly=True)
@@ -106,7 +106,7 @@ def shortest_trees(
     """
     n = len(direct)
     parents = np.empty((n, n), np.int32)
-    compiled = kernel(direct.dtype)
+    compiled = tree_kernel(direct.dtype)
     ends = np.zeros(n, bool) if ends is None else np.array(ends)
 
     def work(first: int, last: int):

@@ -14,7 +14,7 @@ from ..components.pca import STORED
 from ..engine.backend import Backend
 from .graph import COMPLETE, Graph, longest_paths
 from .measure import close_all
-from .weights import choose_number, fermat_weights
+from .weights import choose_number, power_weights
 
 #: Numbers of components that are compared, and nearest neighbours.
 COMPONENTS = (1, 2, 4, STORED)
@@ -59,7 +59,7 @@ class Way:
         if self.is_plain:
             return distances
         everyone, graph = np.ones(len(distances), bool), Graph(self.graph, self.neighbors)
-        weights = graph.keep_edges(fermat_weights(distances, self.alpha), distances, everyone)
+        weights = graph.keep_edges(power_weights(distances, self.alpha), distances, everyone)
         longest = None if graph == COMPLETE else longest_paths(weights, everyone)
         number = choose_number(weights, everyone, "auto", longest)
         return number.value(close_all(number.store(weights), backend)[0])
@@ -126,7 +126,7 @@ class Choice:
     best: Way
 
 
-def choose(evidence: Evidence) -> Choice:
+def choose_way(evidence: Evidence) -> Choice:
     """The best way at held-out sites, with preferences.
 
     The largest of COMPONENTS is taken unless the best way of fewer leads its best by more than

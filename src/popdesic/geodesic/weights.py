@@ -78,7 +78,7 @@ class Number:
         return np.where(stored >= infinity(self.dtype), np.inf, stored / self.scale)
 
 
-def fermat_weights(distances: np.ndarray, alpha: float, threads: int = 1) -> np.ndarray:
+def power_weights(distances: np.ndarray, alpha: float, threads: int = 1) -> np.ndarray:
     """``d**alpha`` in float64, (n, n); zero stays zero, infinity stays infinite.
 
     `threads` change no byte.

@@ -140,7 +140,7 @@ def gabriel_edges(vectors: np.ndarray) -> np.ndarray:
     return np.array(edges, np.int64).reshape(-1, 2)
 
 
-def project(points: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
+def project_places(points: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
     """Equirectangular projection around the places' centre: kilometres (n, 2) east and north.
 
     The central meridian is the middle of the shortest arc of longitudes that holds all places, so

@@ -61,7 +61,7 @@ class Shape:
         return tuple(sorted(values.items()))
 
 
-def searches(device: Device, probes: Probes) -> bool:
+def can_find_runs(device: Device, probes: Probes) -> bool:
     """Whether a device has the instructions and the shared memory for a search."""
     fits = device.shared_bytes >= Shape.of(probes.bits).shared_bytes
     return device.has(LEAST_CAPABILITY) and fits and len(probes.probe) < MOST_PROBES

@@ -25,11 +25,11 @@ from ..io.sites import chunks
 from .degrees import DegreeScale, degree_words
 from .genome import load_genome, load_sites
 from .segments import (
-    Genome,
+    SearchGenome,
     SegmentLimits,
     Segments,
+    candidate_parts,
     candidates_between,
-    parts_of,
     segments_of,
 )
 from .windows import GeneticSites
@@ -95,7 +95,7 @@ def write_tile(
     folder_a: Path,
     folder_b: Path,
     out: Path,
-    genome: Genome,
+    genome: SearchGenome,
     limits: SegmentLimits,
     backend: Backend,
 ) -> dict[str, int]:
@@ -133,7 +133,7 @@ def write_tile(
                 _require_few(counts, limits, about_a["cohort"], about_b["cohort"])
                 names = about_a["samples"][row0:row1], about_b["samples"][column0:column1]
                 blocks = block_a, block_a if block_b is None else block_b
-                for some in parts_of(runs, CANDIDATES_AT_ONCE):
+                for some in candidate_parts(runs, CANDIDATES_AT_ONCE):
                     found = segments_of(some, *blocks, genome, limits, backend.threads)
                     write_rows(file, segments_table(found, *names, genome.sites))
                     two = int(np.sum(found.shared == 2))
@@ -200,10 +200,10 @@ def join_tiles(
         for tile in tiles:
             for part in cut_parts(read_segments(tile), _first_of_pairs):
                 write_rows(file, part)
-                parts.append(pair_sums(part))
+                parts.append(segment_sums(part))
     sites, _ = load_sites(genome, panel)
     scale = DegreeScale(sites.lengths(), min_cm)
-    table = pairs_table(parts, cohorts, scale)
+    table = segment_pairs(parts, cohorts, scale)
     write_table(pairs, table)
     about = read_json(genome.with_suffix(".json")) | {
         "samples": len(cohorts),
@@ -258,7 +258,7 @@ def _first_of_pairs(table: pd.DataFrame) -> np.ndarray:
     return (names != names.shift()).any(axis=1).to_numpy()
 
 
-def pair_sums(table: pd.DataFrame) -> pd.DataFrame:
+def segment_sums(table: pd.DataFrame) -> pd.DataFrame:
     """Number, total, longest and IBD2 length of each pair's segments."""
     one = (table.ibd == 1).to_numpy()
     cm = table.cM.to_numpy(np.float64)
@@ -272,7 +272,7 @@ def pair_sums(table: pd.DataFrame) -> pd.DataFrame:
     return sums.groupby(["sample1", "sample2"], sort=False, as_index=False).agg(how)
 
 
-def pairs_table(
+def segment_pairs(
     parts: Sequence[pd.DataFrame], cohorts: Mapping[str, str], scale: DegreeScale
 ) -> pd.DataFrame:
     """The table of pairs, columns PAIRS; longest total first, ties by name."""

@@ -45,13 +45,13 @@ def find_candidates(
     if backend.name == "gpu":
         from ..engine.stream_gpu import device_errors
         from .candidates_gpu import candidates as on_gpu
-        from .candidates_plan import DEPTH, searches
+        from .candidates_plan import DEPTH, can_find_runs
 
         check_operands(a, b, windows, tolerance)
         probes = Probes.of(windows, min_length, DEPTH)
         if not len(probes.probe):
             return Candidates.joined([], probes)
-        if searches(backend.device, probes):
+        if can_find_runs(backend.device, probes):
             with device_errors(f"identity by descent among {a.n_samples} samples"):
                 limits = tolerance, most, backend.device, backend.free_bytes()
                 return on_gpu(a, b, probes, *limits)

@@ -25,7 +25,7 @@ from ..core.tables import write_npz
 from ..engine.backend import Backend
 from ..engine.terms import Planes
 from ..io.sites import canonical_contig
-from .segments import Genome, SegmentLimits, segments_between
+from .segments import SearchGenome, SegmentLimits, segments_between
 from .windows import FEWEST_SAMPLES, GeneticSites, genetic_sites, require_density
 
 log = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ def prepare_genome(
         log.warning("no segments are sought; %s", reason)
         left_out[:] = True
         sites = genetic_sites(table, cm, left_out)
-    genome = Genome.of(sites, af, limits)
+    genome = SearchGenome.of(sites, af, limits)
     excess = np.zeros(len(genome.windows), bool)
     if max_sharing and not reason:
         excess = _excess(_founders(folders), genome, limits, max_sharing, backend)
@@ -137,11 +137,11 @@ def prepare_genome(
     return about
 
 
-def load_genome(path: Path, panel: Path, limits: SegmentLimits) -> Genome:
+def load_genome(path: Path, panel: Path, limits: SegmentLimits) -> SearchGenome:
     """The genome that `prepare_genome` wrote for a panel."""
     sites, table = load_sites(path, panel)
     window = read_json(path.with_suffix(".json"))["window_sites"]
-    return Genome.of(sites, table.af.to_numpy(np.float64), replace(limits, window=window))
+    return SearchGenome.of(sites, table.af.to_numpy(np.float64), replace(limits, window=window))
 
 
 def load_sites(path: Path, panel: Path) -> tuple[GeneticSites, pd.DataFrame]:
@@ -169,7 +169,7 @@ def _founders(folders: Sequence[Path]) -> Planes:
 
 
 def _excess(
-    founders: Planes, genome: Genome, limits: SegmentLimits, most: float, backend: Backend
+    founders: Planes, genome: SearchGenome, limits: SegmentLimits, most: float, backend: Backend
 ) -> np.ndarray:
     """Windows over which more segments lie than `most` times the median: bool (n_windows,)."""
     found = segments_between(founders, None, genome, limits, backend)
@@ -183,7 +183,7 @@ def _excess(
     return over > max(most * usual, FEWEST_SEGMENTS)
 
 
-def _stretches(table: pd.DataFrame, genome: Genome, excess: np.ndarray) -> list[list]:
+def _stretches(table: pd.DataFrame, genome: SearchGenome, excess: np.ndarray) -> list[list]:
     """Neighbouring windows as [contig, first and last position]."""
     windows, pos = genome.windows, table.pos.to_numpy(np.int64)
     out: list[list] = []

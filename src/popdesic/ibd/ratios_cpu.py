@@ -91,7 +91,7 @@ def _codes(a, b, word, valid, shift):
 
 
 @numba.njit(nogil=True, cache=True)
-def measure(a, b, ratios, first, last):
+def sum_ratios(a, b, ratios, first, last):
     """Sum of the ratios of first ... last, and what of its running sum is seen before sites 16 k.
 
     These are its lowest, its highest, and its deepest fall below what was its highest before.
@@ -147,9 +147,10 @@ def trimmed(a, b, ratios, first, last, trim):
     An end is false if the ratios of its sites add up to -trim or less: it is so much likelier
     without sharing. This is asked at every 16th site. Then so much is cut off that the rest is
     likeliest, and of equals the shortest. Nothing is left if last is below first. Also returned:
-    the sum of ratios, and the deepest fall of the running sum over the whole segment (`measure`).
+    the sum of ratios, and the deepest fall of the running sum over the whole segment
+    (`sum_ratios`).
     """
-    total, lowest, highest, fall = measure(a, b, ratios, first, last)
+    total, lowest, highest, fall = sum_ratios(a, b, ratios, first, last)
     left, right = lowest <= -trim, total - highest <= -trim
     if left or right:
         whole = total

@@ -67,7 +67,7 @@ class SegmentLimits:
 
 
 @dataclass(frozen=True)
-class Genome:
+class SearchGenome:
     """What of a panel the search reads, prepared once for all pairs of cohorts.
 
     Attributes
@@ -84,7 +84,7 @@ class Genome:
     tables: tuple[np.ndarray, ...]
 
     @classmethod
-    def of(cls, sites: GeneticSites, af: np.ndarray, limits: SegmentLimits) -> Genome:
+    def of(cls, sites: GeneticSites, af: np.ndarray, limits: SegmentLimits) -> SearchGenome:
         """Prepare a panel with ALT frequencies `af`."""
         from .ratios_cpu import by_bits, end_weights
         from .segments_cpu import chunk_losses, running_sums
@@ -148,7 +148,7 @@ def least_run(limits: SegmentLimits, windows: Windows) -> float:
 
 
 def segments_between(
-    a: Planes, b: Planes | None, genome: Genome, limits: SegmentLimits, backend: Backend
+    a: Planes, b: Planes | None, genome: SearchGenome, limits: SegmentLimits, backend: Backend
 ) -> Segments:
     """Segments of all pairs of two blocks of samples, or of one block with itself (b None).
 
@@ -159,7 +159,7 @@ def segments_between(
 
 
 def candidates_between(
-    a: Planes, b: Planes | None, genome: Genome, limits: SegmentLimits, backend: Backend
+    a: Planes, b: Planes | None, genome: SearchGenome, limits: SegmentLimits, backend: Backend
 ) -> Candidates:
     """Candidates of all pairs of two blocks of samples, or of one block with itself (b None)."""
     windows = genome.windows
@@ -174,7 +174,7 @@ def candidates_between(
     )
 
 
-def parts_of(found: Candidates, size: int) -> Iterator[Candidates]:
+def candidate_parts(found: Candidates, size: int) -> Iterator[Candidates]:
     """Candidates in parts of about `size`, all those of a pair in one part."""
     new = np.flatnonzero((np.diff(found.i) != 0) | (np.diff(found.j) != 0)) + 1
     cuts = new[np.flatnonzero(np.diff(new // size, prepend=0))]
@@ -184,7 +184,12 @@ def parts_of(found: Candidates, size: int) -> Iterator[Candidates]:
 
 
 def segments_of(
-    found: Candidates, a: Planes, b: Planes, genome: Genome, limits: SegmentLimits, threads: int
+    found: Candidates,
+    a: Planes,
+    b: Planes,
+    genome: SearchGenome,
+    limits: SegmentLimits,
+    threads: int,
 ) -> Segments:
     """Segments of candidates: ends, LOD and stretches of two alleles, site by site on the CPU.
 

@@ -27,7 +27,7 @@ import numba
 import numpy as np
 
 from ..engine.popcount_cpu import popcount
-from .ratios_cpu import bit_range, called_sites, likely_end, measure, next_part, trimmed
+from .ratios_cpu import bit_range, called_sites, likely_end, next_part, sum_ratios, trimmed
 
 #: Columns of a found segment.
 FIELDS = ("pair", "first", "last", "score", "called", "errors", "shared")
@@ -282,7 +282,7 @@ def _both_alleles(a, b, pair, ends, sums, losses, ratios, cm, limits, least, fir
             one, two, site = _stretch(a, b, 2, ends, sums, cm, least, site, until, stop, drop)
             if one < 0:
                 continue
-            total = measure(a, b, ratios, one, two)[0]
+            total = sum_ratios(a, b, ratios, one, two)[0]
             if total >= limits[2]:
                 if n < len(out):
                     called, errors = _count(a, b, 2, one, two)

@@ -66,7 +66,7 @@ RARE += ("unbalanced", "sites_with_removed_calls", "reference_blocks", "made_ref
 RARE += ("odd_block_calls",)
 
 
-def numbers() -> list[str]:
+def count_fields() -> list[str]:
     """Fields of `DecodeCounts` that are one number."""
     return [one.name for one in fields(DecodeCounts) if one.type is int]
 
@@ -136,7 +136,7 @@ class DecodeCounts:
 
     def add(self, values) -> None:
         """Add `values`: one for each number, in the order of the fields."""
-        for name, value in zip(numbers(), values, strict=True):
+        for name, value in zip(count_fields(), values, strict=True):
             setattr(self, name, getattr(self, name) + int(value))
 
     def add_removed(self, removed: np.ndarray) -> None:
@@ -155,7 +155,7 @@ class DecodeCounts:
 
     def merge(self, other: "DecodeCounts") -> None:
         """Add all counts of another part of the same file."""
-        self.add([getattr(other, name) for name in numbers()])
+        self.add([getattr(other, name) for name in count_fields()])
         self.filters += other.filters
         self.add_removed(other.removed)
         self.dropped_at += other.dropped_at
@@ -163,7 +163,7 @@ class DecodeCounts:
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts by name; those of what few files have, only where there are any."""
-        counts = {name: getattr(self, name) for name in numbers()}
+        counts = {name: getattr(self, name) for name in count_fields()}
         counts = {name: n for name, n in counts.items() if n or name not in RARE}
         return counts | {f"filter {name}": n for name, n in sorted(self.filters.items())}
 

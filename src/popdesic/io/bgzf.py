@@ -100,7 +100,7 @@ Parts = list[bytes | bytearray]
 
 
 @dataclass(frozen=True)
-class Blocks:
+class BgzfBlocks:
     """BGZF blocks that follow one another; they are decompressed when they are read, in any thread.
 
     `ends` are the ends of the blocks in `data`, and `size` the bytes of text that they state.
@@ -165,7 +165,7 @@ class Plain:
         return [self.content]
 
 
-def read_pieces(path: Path, compression: str, piece_bytes: int) -> Iterator[Blocks | Plain]:
+def read_pieces(path: Path, compression: str, piece_bytes: int) -> Iterator[BgzfBlocks | Plain]:
     """Yield the content in order, in pieces of at most about `piece_bytes`.
 
     Raises
@@ -190,7 +190,7 @@ def _damaged(path: Path, reason: str) -> UserError:
     return UserError(f"{path} is cut short or damaged ({reason}); copy or compress it again.")
 
 
-def _block_runs(path: Path, piece_bytes: int) -> Iterator[Blocks]:
+def _block_runs(path: Path, piece_bytes: int) -> Iterator[BgzfBlocks]:
     """Yield runs of whole BGZF blocks with about `piece_bytes` of text, the last of a read less."""
     with open_input(path) as file:
         while data := file.read(READ_BYTES):
@@ -202,12 +202,12 @@ def _block_runs(path: Path, piece_bytes: int) -> Iterator[Blocks]:
                 ends.append(end - first)
                 start = end
                 if size >= piece_bytes:
-                    yield Blocks(path, view[first:start], ends, size)
+                    yield BgzfBlocks(path, view[first:start], ends, size)
                     first, ends, size = start, [], 0
             if start == 0:  # a block is far smaller than what is read
                 raise _damaged(path, "its last block is incomplete")
             if ends:
-                yield Blocks(path, view[first:start], ends, size)
+                yield BgzfBlocks(path, view[first:start], ends, size)
             file.seek(start - len(data), os.SEEK_CUR)  # a block that was not whole is read again
 
 

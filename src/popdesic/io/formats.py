@@ -66,12 +66,12 @@ def read_sample_names(source: Path | str, shown: str | None = None) -> list[str]
         file and row that name the source.
     """
     try:
-        return read_samples(source)[0]
+        return read_file_samples(source)[0]
     except UserError as error:
         raise error if shown is None else UserError(f"{shown}: {error}") from None
 
 
-def read_samples(source: Path | str) -> tuple[list[str], list[str]]:
+def read_file_samples(source: Path | str) -> tuple[list[str], list[str]]:
     """Return the sample names of a source and their sex codes (1, 2, else unknown).
 
     Raises

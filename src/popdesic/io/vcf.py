@@ -23,7 +23,7 @@ import numpy as np
 
 from ..core.errors import UserError
 from .batches import CHUNK_BYTES, DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
-from .bgzf import Blocks, Parts, Plain, in_order
+from .bgzf import BgzfBlocks, Parts, Plain, in_order
 from .call_filters import CallFilters
 from .genotypes import pack_bed
 from .vcf_errors import record_error
@@ -84,7 +84,7 @@ def stream_sites(
 
 def _stream_text(
     header: VcfHeader,
-    pieces: Iterable[Blocks | Plain],
+    pieces: Iterable[BgzfBlocks | Plain],
     haploid: HaploidPolicies,
     filters: CallFilters,
     counts: DecodeCounts,
@@ -129,12 +129,12 @@ class _Piece:
     this one. `content` is None for the end of the file.
     """
 
-    content: Blocks | Plain | None
+    content: BgzfBlocks | Plain | None
     before: Future[Parts]
     after: Future[Parts]
 
 
-def _joined(pieces: Iterable[Blocks | Plain]) -> Iterator[_Piece]:
+def _joined(pieces: Iterable[BgzfBlocks | Plain]) -> Iterator[_Piece]:
     before: Future[Parts] = Future()
     before.set_result([])
     for content in chain(pieces, [None]):
@@ -219,12 +219,12 @@ def _decode_piece(
 
 
 def _read_text(
-    content: Blocks | Plain | None, start: int, memory: _Memory
+    content: BgzfBlocks | Plain | None, start: int, memory: _Memory
 ) -> tuple[bytearray, int]:
     """Read a piece to memory from byte `start` on, a newline for None; return memory and end."""
     from .vcf_text_cpu import PAD
 
-    if isinstance(content, Blocks) and content.is_usual():
+    if isinstance(content, BgzfBlocks) and content.is_usual():
         end = start + content.size
         text = memory.of_text(end + PAD)
         if content.read_into(memoryview(text)[start:end]):

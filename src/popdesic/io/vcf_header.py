@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..core.errors import UserError
-from .bgzf import Blocks, Plain, find_compression, read_pieces
+from .bgzf import BgzfBlocks, Plain, find_compression, read_pieces
 from .columns import LONGEST_HEADER
 from .sites import contig_lengths
 from .vcf_errors import show
@@ -71,7 +71,9 @@ def _read_once(path: Path, *state: int) -> VcfHeader:
     return read_head(path, HEADER_BYTES)[0]
 
 
-def read_head(path: Path, piece_bytes: int) -> tuple[VcfHeader, bytes, Iterator[Blocks | Plain]]:
+def read_head(
+    path: Path, piece_bytes: int
+) -> tuple[VcfHeader, bytes, Iterator[BgzfBlocks | Plain]]:
     """Return the header, the first bytes after it, and the pieces that follow (`read_pieces`)."""
     compression = find_compression(path)
     pieces = read_pieces(path, compression, piece_bytes)

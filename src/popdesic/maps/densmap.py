@@ -15,7 +15,7 @@ from ..engine.umap_units import FORCE_BITS, RADIUS_BITS, SPREAD_BITS
 from .fuzzy_graph import FuzzyGraph, fuzzy_graph
 from .knn import Rows
 from .layouts import Density, force_positions
-from .umap_layout import FEWEST, Nearest, epochs_of, find_nearest, fit_curve, optimize_layout
+from .umap_layout import FEWEST, NearestRows, epochs_of, find_nearest, fit_curve, optimize_layout
 
 #: Epochs in addition to those of a UMAP, and the share of all, the last, that the density takes
 #: part in.
@@ -35,7 +35,7 @@ def require_samples(n: int, name: str, key: str) -> None:
         )
 
 
-def local_radii(nearest: Nearest, graph: FuzzyGraph, threads: int = 1) -> np.ndarray:
+def local_radii(nearest: NearestRows, graph: FuzzyGraph, threads: int = 1) -> np.ndarray:
     """Logarithm of each sample's mean squared distance to its neighbours, float64 (n,).
 
     The mean is weighted by the edges of the graph; the unit is the median distance to neighbours.
@@ -67,7 +67,7 @@ def density_tables(a: float, b: float) -> list[np.ndarray]:
 
 
 def density_of(
-    nearest: Nearest, graph: FuzzyGraph, *, min_dist: float, epochs: int, threads: int = 1
+    nearest: NearestRows, graph: FuzzyGraph, *, min_dist: float, epochs: int, threads: int = 1
 ) -> Density | None:
     """The density term of a map; None where all samples have equally near neighbours."""
     radii = local_radii(nearest, graph, threads)
@@ -120,7 +120,7 @@ def densmap_layout(
 
 
 def draw_densmap(
-    nearest: Nearest,
+    nearest: NearestRows,
     start: np.ndarray,
     *,
     min_dist: float,

@@ -13,9 +13,9 @@ def lay_out(backend: Backend, layout: Layout) -> np.ndarray:
     if backend.name == "gpu":
         from ..engine.stream_gpu import device_errors
         from .layouts_gpu import lay_out as on_gpu
-        from .layouts_plan import fits
+        from .layouts_plan import fits_layout
 
-        if fits(layout, backend.device, backend.free_bytes()):
+        if fits_layout(layout, backend.device, backend.free_bytes()):
             with device_errors(f"a map of {len(layout.points)} points"):
                 return on_gpu(layout, backend.device)
         on_cpu(f"a map of {len(layout.points)} points", "the device cannot lay it out")

@@ -45,7 +45,7 @@ def plan_epoch(n_edges: int, multiprocessors: int) -> EpochLaunch:
     return EpochLaunch((min(blocks, BLOCKS_A_MULTIPROCESSOR * multiprocessors),), run)
 
 
-def fits(layout: Layout, device: Device, free_bytes: int) -> bool:
+def fits_layout(layout: Layout, device: Device, free_bytes: int) -> bool:
     """Whether a device can lay out a map: warps of 32 threads, memory, limits of the numbers."""
     n, n_edges = len(layout.points), len(layout.ends)
     needed = (POINT_BYTES + (DENSITY_BYTES if layout.density else 0)) * n + EDGE_BYTES * n_edges

@@ -109,7 +109,7 @@ def place_by_nearest(
     `distances`: float64 (n,) to those of the map, of which only the nearest are read.
     """
     near = np.sort(smallest(distances, max(neighbors, 2)))
-    table = read_map(path, near)
+    table = read_map_table(path, near)
     points = table[axis_names(table)].to_numpy(np.float64)
     return axis_names(table), place_among(distances[near][None], points, neighbors)[0]
 
@@ -119,7 +119,7 @@ def axis_names(table: pd.DataFrame) -> list[str]:
     return [name for name in table if COORDINATE.fullmatch(name)]
 
 
-def read_map(path: Path, rows: np.ndarray | None = None) -> pd.DataFrame:
+def read_map_table(path: Path, rows: np.ndarray | None = None) -> pd.DataFrame:
     """A map's table with numeric coordinates; some of its rows, if they are given."""
     table = read_table(path) if rows is None else read_rows(path, rows)
     names = axis_names(table)

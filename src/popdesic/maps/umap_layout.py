@@ -44,16 +44,16 @@ JITTER = 0.005
 
 
 @dataclass(frozen=True)
-class Nearest:
+class NearestRows:
     """Each sample's nearest others: int64 and float64 arrays (n, k), nearest first."""
 
     near: np.ndarray
     far: np.ndarray
 
-    def of(self, neighbors: int) -> Nearest:
+    def of(self, neighbors: int) -> NearestRows:
         """Those of UMAP's n_neighbors, the sample itself included."""
         k = max(1, neighbors - 1)
-        return Nearest(self.near[:, :k], self.far[:, :k])
+        return NearestRows(self.near[:, :k], self.far[:, :k])
 
     def graph(self, neighbors: int, threads: int = 1) -> FuzzyGraph:
         """Graph of UMAP's n_neighbors, the sample itself included."""
@@ -65,7 +65,7 @@ def epochs_of(n: int) -> int:
     return EPOCHS if n <= MANY else FEWER_EPOCHS
 
 
-def find_nearest(rows: Rows, n: int, neighbors: int, threads: int = 1) -> Nearest:
+def find_nearest(rows: Rows, n: int, neighbors: int, threads: int = 1) -> NearestRows:
     """The `neighbors` - 1 nearest others of each sample.
 
     Parameters
@@ -87,11 +87,11 @@ def find_nearest(rows: Rows, n: int, neighbors: int, threads: int = 1) -> Neares
         )
     near, far = nearest_neighbors(rows, n, max(2, min(neighbors, n)) - 1, threads)
     require_finite(far)
-    return Nearest(near, far)
+    return NearestRows(near, far)
 
 
 def draw_maps(
-    nearest: Nearest,
+    nearest: NearestRows,
     start: np.ndarray,
     members: Sequence[tuple[int, int]],
     *,

@@ -33,7 +33,7 @@ from ..engine.select import select_backend
 from .frame import DISPLACEMENTS, place_among, register
 from .knn import Rows
 from .pcoa import require_finite
-from .umap_layout import Nearest, draw_maps, find_nearest
+from .umap_layout import NearestRows, draw_maps, find_nearest
 
 log = logging.getLogger("popdesic")
 
@@ -108,7 +108,7 @@ def draw_matrix(
     return draw_maps(nearest, start, members, **options)
 
 
-def load_nearest(lists: Path, neighbors: int) -> Nearest:
+def load_nearest(lists: Path, neighbors: int) -> NearestRows:
     """Nearest others from `neighbors.npz` or `neighbors.alpha{alpha}.npz`, as `find_nearest`."""
     with np.load(lists) as found:
         index, distance = found["index"], found["distance"]
@@ -121,7 +121,7 @@ def load_nearest(lists: Path, neighbors: int) -> Nearest:
             f"embedding.ensemble doubles it), and {index.shape[1]} are listed; lower it."
         )
     require_finite(distance[:, :k])
-    return Nearest(index[:, :k].astype(np.int64), np.array(distance[:, :k]))
+    return NearestRows(index[:, :k].astype(np.int64), np.array(distance[:, :k]))
 
 
 def draw_lengths(

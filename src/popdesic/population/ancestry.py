@@ -104,7 +104,7 @@ def cross_validate(
 
 
 @one_blas_thread
-def project(genotypes: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+def project_proportions(genotypes: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
     """Proportions of people in components of known frequencies, by EM: float64 (n, k).
 
     The likelihood is concave, so that there is one best answer, and each person has it alone:
@@ -295,7 +295,7 @@ def project_cohort(
     for i in np.flatnonzero(fitted):
         proportions[i] = known[names[i]]
     if new.any():
-        proportions[new] = project(genotypes[:, new], frequencies)
+        proportions[new] = project_proportions(genotypes[:, new], frequencies)
     estimate = np.where(fitted, "fitted", np.where(new, "projected", "NA"))
     table = pd.DataFrame({"sample": names, "cohort": cohort})
     table["population"] = [label or "NA" for label in labels]

@@ -25,8 +25,8 @@ from .count_groups import count_groups
 from .group_counts import VALUE_BITS, fixed_point
 from .options import require_no_x, x_names
 from .runs import (
-    Density,
     RunLimits,
+    SiteDensity,
     count_in_runs,
     runs_of_words,
     runs_table,
@@ -80,7 +80,7 @@ def count_cohort(
     counts_out : Path
         .npz: `populations` and `ploidy` of the groups of samples, their `sizes`, and `counts`,
         uint16 or uint32 (n_sites, n_groups, 3): samples of 0, 1, 2 ALT alleles; the rest of a group
-        is missing. `in_runs` (n_sites, n_groups): samples in a run. `density`: `runs.Density`.
+        is missing. `in_runs` (n_sites, n_groups): samples in a run. `density`: `runs.SiteDensity`.
     samples_out : Path
         By sample: `population`, `relative` (yes: does not count), `ploidy`, called and heterozygous
         sites, the heterozygosity that Hardy-Weinberg proportions with the panel's allele
@@ -168,7 +168,7 @@ def count_cohort(
         "relatives left out of populations": len(relatives),
         "pseudo-haploid samples": int(haploid.sum()),
     }
-    density = Density(np.nan, np.nan, np.nan)
+    density = SiteDensity(np.nan, np.nan, np.nan)
     in_runs = np.zeros((0, len(counted.groups)), counted.counts.dtype)
     if runs is not None and runs_out is not None:
         all_runs = np.concatenate(found)

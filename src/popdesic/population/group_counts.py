@@ -55,6 +55,6 @@ def samples_at_once(words: np.ndarray, part_bytes: int | None = None) -> int:
     return max(1, (part_bytes or PART_BYTES) // max(1, words.shape[1] * words.shape[2] * 8))
 
 
-def count_type(n_samples: int) -> np.dtype:
+def group_count_type(n_samples: int) -> np.dtype:
     """The number type of counts of so many samples."""
     return np.dtype(np.uint16 if n_samples < 2**16 else np.uint32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..io.sites import chunks
-from .group_counts import GroupCounts, Grouping, count_type, samples_at_once
+from .group_counts import GroupCounts, Grouping, group_count_type, samples_at_once
 from .plane_counts_cpu import count_by_sample, count_by_site
 
 
@@ -39,7 +39,7 @@ def count_groups(
             count_by_site(part, used, rows, total, threads)
             sizes[group] = sizes.get(group, 0) + len(rows)
     groups = sorted(totals)
-    counts = np.zeros((n_sites, len(groups), 3), count_type(n_samples))
+    counts = np.zeros((n_sites, len(groups), 3), group_count_type(n_samples))
     for k, group in enumerate(groups):
         counts[:, k] = totals[group][:, :n_sites].T
     numbers = np.array(groups, np.int64)

@@ -18,7 +18,7 @@ from ..engine.layout import COUNT_THREADS, divide_up
 from ..engine.pinned_gpu import is_pinned, read_by_kernel
 from ..engine.stream_plan import COPY_THREADS
 from ..io.sites import chunks
-from .group_counts import GroupCounts, Grouping, count_type
+from .group_counts import GroupCounts, Grouping, group_count_type
 from .group_counts_plan import CountPlan, pieces_of, sites_at_once
 
 #: The file of these kernels.
@@ -55,7 +55,7 @@ class GroupStream:
         self.shape = words.shape
         n_samples = len(words)
         self._make_buffers(words)
-        self.count_bytes = count_type(n_samples).itemsize
+        self.count_bytes = group_count_type(n_samples).itemsize
         sums = np.zeros((n_samples, 3), np.int64)
         sizes: dict[int, int] = {}
         self.totals: dict[int, cupy.ndarray] = {}
@@ -76,7 +76,7 @@ class GroupStream:
             for group, size in zip(*np.unique(own[own >= 0], return_counts=True), strict=True):
                 sizes[int(group)] = sizes.get(int(group), 0) + int(size)
         groups = np.array(sorted(sizes), np.int64)
-        counts = self._interleaved(groups, n_sites, count_type(n_samples))
+        counts = self._interleaved(groups, n_sites, group_count_type(n_samples))
         of_groups = np.array([sizes[g] for g in groups.tolist()], np.int64)
         return GroupCounts(sums, groups, of_groups, counts)
 

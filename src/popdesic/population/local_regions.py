@@ -17,7 +17,7 @@ APART = 3
 LEAST_ALIKE, LEAST_OUT = 0.15, 2.0
 
 
-def find_regions(
+def find_alike_regions(
     likeness: np.ndarray, contig: np.ndarray, seed: int = 1
 ) -> list[tuple[int, int, float]]:
     """Runs of windows that are like each other beyond the reach of LD.

@@ -34,7 +34,7 @@ from ..core.threads import one_blas_thread
 from ..io.bed import open_bed, read_fam
 from ..io.genotypes import MISSING
 from .counts import used_sites
-from .local_regions import LEAST_WINDOWS, find_regions
+from .local_regions import LEAST_WINDOWS, find_alike_regions
 
 #: Components of a window, and axes of the map of windows.
 AXES = 2
@@ -54,7 +54,7 @@ GENOTYPES_OF_BYTE = np.array([2, MISSING, 1, 0], np.int8)[
 Reader = Callable[[int, int], np.ndarray]
 
 
-def windows_of(chrom: np.ndarray, sites: int) -> np.ndarray:
+def genome_windows(chrom: np.ndarray, sites: int) -> np.ndarray:
     """Windows of about `sites` sites, int64 (n_windows, 2): first site, and end.
 
     A contig is divided into windows of equal size; one of less than half a window has none.
@@ -172,7 +172,7 @@ def local_table(
     """
     size = max(size, -(-len(sites) // MOST_WINDOWS))
     chrom, pos = sites.chrom.to_numpy(), sites.pos.to_numpy(np.int64)
-    windows = windows_of(chrom, size)
+    windows = genome_windows(chrom, size)
     n = len(windows)
     table = pd.DataFrame(
         {
@@ -201,7 +201,7 @@ def local_table(
     distances = window_distances(values[known], vectors[known])
     table.loc[known, ["mds1", "mds2"]] = scale_windows(distances)
     table.loc[known, "outlier"] = "no"
-    regions = find_regions(likeness_of(distances), table.chrom.to_numpy()[known], seed)
+    regions = find_alike_regions(likeness_of(distances), table.chrom.to_numpy()[known], seed)
     for name, (first, end, p) in enumerate(regions, start=1):
         rows = known[first:end]
         table.loc[rows, "outlier"] = "yes"

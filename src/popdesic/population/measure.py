@@ -20,7 +20,7 @@ from .differentiation import pair_table, population_tree, track_table
 from .diversity import population_table, spectrum
 from .f_statistics import f2_blocks, f3_screen, f4_tests
 from .r_files import write_rds_array
-from .runs import LEAST_SEARCHED, Density, class_names, consensus_regions
+from .runs import LEAST_SEARCHED, SiteDensity, class_names, consensus_regions
 
 #: Chance of any false sign of admixture in the screen of all f3.
 FAMILY_WISE = 0.05
@@ -172,7 +172,7 @@ def _write_runs(
         with np.load(path) as arrays:
             within += arrays["in_runs"].sum(axis=1, dtype=np.int64)
             diploid += int(arrays["sizes"][arrays["ploidy"] == 2].sum())
-            density = Density(*arrays["density"].tolist())  # the same in all cohorts
+            density = SiteDensity(*arrays["density"].tolist())  # the same in all cohorts
     regions = consensus_regions(within, max(diploid, 1), sites, consensus)
     write_table(out / "consensus.tsv", regions)
     return {

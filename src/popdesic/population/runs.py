@@ -68,7 +68,7 @@ def class_names() -> list[str]:
 
 
 @dataclass(frozen=True)
-class Density:
+class SiteDensity:
     """How well sites suit a search for runs (`search_density`).
 
     Attributes
@@ -86,7 +86,7 @@ class Density:
     shortest_kb: float
 
 
-def search_density(sites: pd.DataFrame, used: np.ndarray, limits: RunLimits) -> Density:
+def search_density(sites: pd.DataFrame, used: np.ndarray, limits: RunLimits) -> SiteDensity:
     """Where the sites are dense enough for runs of homozygosity, whatever the genotypes are.
 
     A run has `min_sites` sites that are at most `kb_per_site` apart on average, and no larger gap
@@ -123,7 +123,7 @@ def search_density(sites: pd.DataFrame, used: np.ndarray, limits: RunLimits) -> 
     steps = np.concatenate(steps) if steps else np.empty(0, np.int64)
     usual = float(np.median(steps)) / 1000 if len(steps) else np.nan
     shortest = max(limits.min_kb, 0.0 if np.isnan(usual) else n * usual)
-    return Density(inside / total if total else 0.0, usual, shortest)
+    return SiteDensity(inside / total if total else 0.0, usual, shortest)
 
 
 def find_all_runs(
@@ -218,7 +218,7 @@ def with_runs(
     sites: pd.DataFrame,
     used: np.ndarray,
     limits: RunLimits,
-    density: Density,
+    density: SiteDensity,
 ) -> pd.DataFrame:
     """`table` with number and length of the runs of each sample, and F_ROH, also by class.
 

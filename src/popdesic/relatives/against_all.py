@@ -121,7 +121,7 @@ def nearest_people(against: AgainstAll, k: int) -> np.ndarray:
     return order[np.isfinite(against.distances[order])]
 
 
-def relatives_of(
+def relatives_of_one(
     against: AgainstAll,
     *,
     min_kinship: float,

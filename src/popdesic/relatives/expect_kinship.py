@@ -13,9 +13,9 @@ def expected_kinship(backend: Backend, basis: np.ndarray, n_sites: int) -> Expec
     if backend.name == "gpu":
         from ..engine.stream_gpu import device_errors
         from .expected_gpu import GpuExpected
-        from .expected_plan import fits
+        from .expected_plan import fits_expected
 
-        if fits(len(basis), n_sites, backend.device, backend.free_bytes()):
+        if fits_expected(len(basis), n_sites, backend.device, backend.free_bytes()):
             with device_errors(f"kinships of {len(basis)} samples"):
                 return GpuExpected(basis, n_sites, backend.device)
         on_cpu(f"kinships of {len(basis)} samples", "the device does not hold them")

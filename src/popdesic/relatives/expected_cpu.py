@@ -35,16 +35,18 @@ class CpuExpected(ExpectedKinship):
         self.blocks: dict[tuple[int, int], np.ndarray] = {}
 
     def _zeros(self, a: int, b: int) -> np.ndarray:
-        from .expected_genotypes_cpu import padded
+        from .expected_genotypes_cpu import padded_samples
 
-        return np.zeros((2, *(padded(np.ptp(self.bounds[one])) for one in (a, b))), np.int64)
+        return np.zeros(
+            (2, *(padded_samples(np.ptp(self.bounds[one])) for one in (a, b))), np.int64
+        )
 
     def add(self, first: int, genotypes: np.ndarray, coefficients: np.ndarray) -> None:
         for start, end in chunks(len(genotypes), DEPTH):
             self._add(genotypes[start:end], coefficients[start:end])
 
     def _add(self, genotypes: np.ndarray, coefficients: np.ndarray) -> None:
-        from .expected_genotypes_cpu import add_pairs, residuals
+        from .expected_genotypes_cpu import add_pair_products, residuals
 
         scales = float(1 << RESIDUAL_BITS), float(SPREAD)
 
@@ -56,7 +58,7 @@ class CpuExpected(ExpectedKinship):
 
         def multiply(a: int, b: int) -> None:
             for left, right, total in zip(parts[a], parts[b], self.sums[a, b], strict=True):
-                add_pairs(left, right, total)
+                add_pair_products(left, right, total)
 
         run_tasks(multiply, self.pairs, self.threads)
 

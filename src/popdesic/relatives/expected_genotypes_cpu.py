@@ -14,7 +14,7 @@ SIDE = 4
 TILE = 32
 
 
-def padded(n: int) -> int:
+def padded_samples(n: int) -> int:
     """A number of people in whole runs of SIDE."""
     return -(-n // SIDE) * SIDE
 
@@ -44,13 +44,13 @@ def residuals(
         0 for people who are not there.
     """
     n_sites, n = genotypes.shape
-    residual, spread = (np.zeros((padded(n), n_sites), np.int16) for _ in range(2))
+    residual, spread = (np.zeros((padded_samples(n), n_sites), np.int16) for _ in range(2))
     genotypes, axes = np.ascontiguousarray(genotypes, np.int8), np.ascontiguousarray(basis.T)
     _fill(genotypes, coefficients, axes, *scales, *limits, residual, spread)
     return residual, spread
 
 
-def add_pairs(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
+def add_pair_products(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
     """Add sums of products of two people over sites, in place.
 
     Parameters

@@ -14,7 +14,7 @@ from .expected_plan import (
     PAIR_THREADS,
     PRODUCT_THREADS,
     SHARED_BYTES,
-    Sizes,
+    PaddedSizes,
     kinship_defines,
 )
 
@@ -27,7 +27,7 @@ class GpuExpected(ExpectedKinship):
 
     def __init__(self, basis: np.ndarray, n_sites: int, device: Device) -> None:
         super().__init__(basis, n_sites)
-        self.device, self.sizes = device, Sizes.of(self.n, n_sites)
+        self.device, self.sizes = device, PaddedSizes.of(self.n, n_sites)
         self.axes = cupy.asarray(np.ascontiguousarray(basis.T))
         shape = (4, self.sizes.n_padded, self.sizes.row_bytes)
         self.digits: cupy.ndarray | None = cupy.zeros(shape, np.int8)

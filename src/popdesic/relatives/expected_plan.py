@@ -29,14 +29,14 @@ def kinship_defines() -> tuple[tuple[str, int], ...]:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class PaddedSizes:
     """Padded sizes: whole tiles of people, whole stages of sites."""
 
     n_padded: int
     row_bytes: int
 
     @classmethod
-    def of(cls, n: int, n_sites: int) -> Sizes:
+    def of(cls, n: int, n_sites: int) -> PaddedSizes:
         people = divide_up(n, PAIR_SIDE) * PAIR_SIDE
         return cls(people, divide_up(max(n_sites, 1), PAIR_DEPTH) * PAIR_DEPTH)
 
@@ -55,7 +55,7 @@ class Sizes:
         return divide_up(self.n_padded, TILE_PEOPLE), divide_up(n_sites, TILE_SITES)
 
 
-def fits(n: int, n_sites: int, device: Device, free_bytes: int) -> bool:
+def fits_expected(n: int, n_sites: int, device: Device, free_bytes: int) -> bool:
     """Whether a device can do it: its instructions and memory, the limits of the numbers."""
     enough = expected_bytes(n, n_sites, context=0) <= free_bytes
     able = device.has(LEAST_CAPABILITY) and device.shared_bytes >= SHARED_BYTES

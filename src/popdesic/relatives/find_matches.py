@@ -50,9 +50,9 @@ def top_matches(
     if backend.name == "gpu":
         from ..engine.stream_gpu import device_errors
         from .matches_gpu import top_matches as on_gpu
-        from .matches_plan import searches
+        from .matches_plan import can_find_matches
 
-        if searches(backend.device, backend.kernel):
+        if can_find_matches(backend.device, backend.kernel):
             with device_errors(f"the search of {queries.n_samples} profiles"):
                 found = on_gpu(queries, database, backend.device, k, min_called)
             if found is not None:

@@ -63,7 +63,7 @@ def part_rows(n_profiles: int, profile_bytes: int, part_bytes: int) -> int:
     return min(rows // PROFILES_A_STEP * PROFILES_A_STEP, max(n_profiles, 1))
 
 
-def searches(device: Device, kernel: str | None) -> bool:
+def can_find_matches(device: Device, kernel: str | None) -> bool:
     """Whether the fused search, by `mma.sync`, is made for this device and micro-kernel.
 
     Others select from the products, as a CPU does.

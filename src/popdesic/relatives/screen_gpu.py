@@ -13,7 +13,7 @@ from ..distance.near_lists_gpu import BOTH, COLUMNS, ROWS, Lists, Offers
 from ..distance.nearest_plan import (
     BANDS,
     WHOLE,
-    Form,
+    LimitForm,
     TileOfSums,
     Tiles,
     TilesBetween,
@@ -127,7 +127,7 @@ class _Best:
     ) -> None:
         self.n, self.top = n, top
         if top:
-            lists = Lists(n, top, side, Form.of_matches(), device)
+            lists = Lists(n, top, side, LimitForm.of_matches(), device)
             self.offers = Offers(lists, device, max(screen.least_matched, 1), sides=sides)
 
     def add(

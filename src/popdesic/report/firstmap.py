@@ -37,7 +37,7 @@ AGAINST = {"distance": "plain distances", "geodesic": "own geodesics"}
 
 
 @dataclass(frozen=True)
-class Choice:
+class ShownMap:
     """The map shown beside the PCA.
 
     Attributes
@@ -69,7 +69,7 @@ class Choice:
         return any(PLUS_MINUS in cell for row in self.rows for cell in row[1:])
 
 
-def choose_map(outcome: Outcome, stems: list[str]) -> Choice:
+def choose_map(outcome: Outcome, stems: list[str]) -> ShownMap:
     """The map that best preserves the neighbours of the plain distances.
 
     All maps are compared with the plain distances. A map's score is the mean of its
@@ -83,7 +83,7 @@ def choose_map(outcome: Outcome, stems: list[str]) -> Choice:
     others = [stem for stem in drawn if unstable_share(stem, outcome) <= UNSTABLE_SHARE] or drawn
     path = outcome.folder / "embedding/quality.tsv"
     if not path.exists():
-        return Choice(others[0] if others else "pca", "The quality of the maps was not measured.")
+        return ShownMap(others[0] if others else "pca", "The quality of the maps was not measured.")
     table = read_table(path)
     table["stem"] = [_stem(row) for row in table.itertuples()]
     table = table[[not is_repeated(stem, outcome) for stem in table.stem]]
@@ -94,7 +94,7 @@ def choose_map(outcome: Outcome, stems: list[str]) -> Choice:
     known = [stem for stem in (*(["pca"] if "pca" in stems else []), *others) if stem in scores]
     if not known:
         name = others[0] if others else "pca"
-        return Choice(
+        return ShownMap(
             name,
             "There are too few samples to measure trustworthiness and continuity.",
             headings,
@@ -107,7 +107,7 @@ def choose_map(outcome: Outcome, stems: list[str]) -> Choice:
     why += _unstable(left_out, scores, best, outcome)
     if chosen == "pca" and others:
         chosen = max((stem for stem in known if stem != "pca"), key=scores.get, default=others[0])
-    return Choice(chosen, why, headings, rows)
+    return ShownMap(chosen, why, headings, rows)
 
 
 def unstable_share(stem: str, outcome: Outcome) -> float:

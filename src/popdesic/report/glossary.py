@@ -41,10 +41,10 @@ class Term:
     @property
     def forms(self) -> str:
         """Names with their plurals, joined by ``|``: what the page's script looks for."""
-        return "|".join(form for name in self.names for form in (name, plural(name)))
+        return "|".join(form for name in self.names for form in (name, plural_term(name)))
 
 
-def plural(name: str) -> str:
+def plural_term(name: str) -> str:
     """Plural of a term: of its noun if it is of the kind "run of homozygosity"."""
     head, of, rest = name.partition(" of ")
     ending = "ies" if re.search(r"[^aeiou]y$", head) else "s"

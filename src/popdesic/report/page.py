@@ -42,9 +42,9 @@ from .sections.relatives import amount_of_sites, relatives_findings
 from .story import Sentence, facts, last_facts, tell
 from .tables import (
     cohort_rows,
-    count_tables,
     file_rows,
     filter_rows,
+    filter_tables,
     geodesic_rows,
     parameter_rows,
     summarize,
@@ -157,7 +157,7 @@ def write_report(
         methods=methods,
         notes=[finding for finding in findings if finding.level == "note"],
         cohorts=cohort_rows(outcome),
-        counts=count_tables(outcome),
+        counts=filter_tables(outcome),
         filters=filter_rows(outcome),
         checks=checks,
         geodesics=geodesic_rows(outcome),

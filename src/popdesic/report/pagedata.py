@@ -147,7 +147,7 @@ def is_drawn(path: Path) -> bool:
     with open(path, encoding="utf-8") as file:
         names, values = (file.readline().rstrip("\n").split("\t") for _ in range(2))
     missing = {name for name, value in zip(names, values, strict=False) if value in UNKNOWN}
-    axis = next(iter(axes_of(names)), "")
+    axis = next(iter(map_axes(names)), "")
     return axis not in missing or not read_table(path)[axis].isin(UNKNOWN).all()
 
 
@@ -174,7 +174,7 @@ def map_title(stem: str, outcome: Outcome) -> str:
     return ", ".join([METHODS.get(method, method), *words, *([rest] if rest else [])])
 
 
-def axes_of(columns: Sequence[str]) -> list[str]:
+def map_axes(columns: Sequence[str]) -> list[str]:
     """Names X1, X2, … of a map's coordinates; the first name that ends in 1 defines X."""
     stem = next((name[:-1] for name in columns if re.fullmatch(r"\D*[^\d]1", name)), None)
     if stem is None:
@@ -197,7 +197,7 @@ def pack_map(
     table : DataFrame of str
         One row per sample in the page's order, NaN for samples that are not on the map.
     """
-    axes = axes_of(list(table.columns))
+    axes = map_axes(list(table.columns))
     variance = outcome.variance.get(stem, [])
     packed = []
     title = map_title(stem, outcome)

@@ -114,7 +114,7 @@ def _decimals(value: float) -> str:
     return "NA" if pd.isna(value) else f"{value:.3f}"
 
 
-def count_tables(outcome: Outcome) -> list[dict[str, Any]]:
+def filter_tables(outcome: Outcome) -> list[dict[str, Any]]:
     """For each stage, the counts by cohort, and the steps with a count of zero in every cohort."""
     tables = []
     for stage, title in STAGES.items():

@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 
 from ..core.places import HOME, KERNEL_FOLDER
-from .reach import BACKENDS, LIBRARIES, PACKAGE, Code, Item, digest, version_of
+from .reach import BACKENDS, LIBRARIES, PACKAGE, Code, Item, digest_of_parts, version_of
 
 SCRIPTS = HOME / "workflow" / "scripts"
 #: Modules that compute closures and insert newcomers into them; see `closure_code`.
@@ -59,7 +59,7 @@ def _cached_digest(name: str, starts: list[Item], cut: list[Item]) -> str:
     """A digest, from the cache if no file or library version has changed since."""
     cache = _read_cache()
     if name not in cache["digests"]:
-        cache["digests"][name] = digest(_code().parts(starts, cut))
+        cache["digests"][name] = digest_of_parts(_code().parts(starts, cut))
         _write_cache(CACHE)
     return cache["digests"][name]
 

@@ -13,7 +13,7 @@ from ..core.errors import UserError, shorten
 from ..core.files import path_exists
 from ..core.places import HOME
 from ..io.formats import PREFIX_ENDS, is_zarr
-from .init_people import People, fam_people, read_people
+from .init_people import NewSamples, fam_people, read_people
 from .validation import validate_study
 
 #: Extensions of genotype files; a file name without its extension gives the cohort's name.
@@ -110,7 +110,7 @@ def init_study(
             f"{error} The sheets are written: correct them in {folder / 'config'}, or the files, "
             f"then run popdesic check{study}."
         ) from None
-    return "\n".join(describe(folder, cohorts, people))
+    return "\n".join(describe_study(folder, cohorts, people))
 
 
 def _remove(written: list[Path], made: list[Path]) -> None:
@@ -305,9 +305,9 @@ def choose_founders(cohorts: list[NewCohort], founders: Sequence[str]) -> None:
     cohorts.sort(key=lambda cohort: (not cohort.founder, cohort.name))
 
 
-def gather_people(folder: Path, cohorts: list[NewCohort], table: Path | None) -> People:
+def gather_people(folder: Path, cohorts: list[NewCohort], table: Path | None) -> NewSamples:
     """All samples, with the columns that .fam files and a table of samples give."""
-    people = People({s: cohort.name for cohort in cohorts for s in cohort.samples})
+    people = NewSamples({s: cohort.name for cohort in cohorts for s in cohort.samples})
     for cohort in cohorts:
         # the first of several .fam files will do: all list the same samples
         people.add(fam_people(cohort.sources[0], cohort.samples), f"{cohort.name}'s .fam")
@@ -324,7 +324,7 @@ def cohort_sheet(cohorts: list[NewCohort]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def describe(folder: Path, cohorts: list[NewCohort], people: People) -> list[str]:
+def describe_study(folder: Path, cohorts: list[NewCohort], people: NewSamples) -> list[str]:
     """Lines that say what was written, what to fill in and which command to run next."""
     config = folder / "config"
     lines = [f"{config / 'cohorts.tsv'}:"]

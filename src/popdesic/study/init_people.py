@@ -32,7 +32,7 @@ PLINK_CODES = {"-9": "NA", "0": "NA", "1": "0", "2": "1"}
 Facts = dict[str, dict[str, str]]
 
 
-class People:
+class NewSamples:
     """Samples of a new study in file order, with their metadata."""
 
     def __init__(self, cohorts: dict[str, str]) -> None:
@@ -132,7 +132,7 @@ def _number(text: str) -> float | None:
     return number if abs(number) < float("inf") else None  # false for NaN too
 
 
-def read_people(path: Path, people: People) -> Facts:
+def read_people(path: Path, people: NewSamples) -> Facts:
     """Read the metadata of the study's samples from a table.
 
     The table is text with a header, separated by tabs, commas or semicolons. Columns keep their
@@ -174,7 +174,7 @@ def read_people(path: Path, people: People) -> Facts:
     return _recoded({name: facts[name] for name in facts if name in shared}, path)
 
 
-def _check_cohort(path: Path, number: int, name: str, given: str, people: People) -> None:
+def _check_cohort(path: Path, number: int, name: str, given: str, people: NewSamples) -> None:
     own = people.cohorts.get(name)
     if own is not None and given not in (own, *UNKNOWN):
         raise UserError(

@@ -30,7 +30,7 @@ from ..relatives.against_all import (
     compare_with_all,
     describe_pairs,
     nearest_people,
-    relatives_of,
+    relatives_of_one,
 )
 from ..relatives.identity import genotypes_of
 from ..relatives.independence import judge_cohort
@@ -289,7 +289,7 @@ def _measure(
     limit = config["compare"]["kinship"]["min_kinship"]
     close = np.zeros(0, np.int64)
     if resolution is not None:
-        close = relatives_of(
+        close = relatives_of_one(
             against, min_kinship=limit, min_called=distance["min_called"], resolution=resolution
         )
     table = _table(person.name, near, close, against, resolution, config, sheets)

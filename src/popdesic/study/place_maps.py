@@ -15,7 +15,13 @@ from ..distance.matrix import leading_scores, study_distances
 from ..engine.backend import Backend
 from ..geodesic.founder_paths import founder_lengths
 from ..geodesic.graph import Graph
-from ..maps.place_one import axis_names, place_by_nearest, place_in_frame, place_on_axes, read_map
+from ..maps.place_one import (
+    axis_names,
+    place_by_nearest,
+    place_in_frame,
+    place_on_axes,
+    read_map_table,
+)
 from ..relatives.against_all import AgainstAll
 from ..relatives.kinship import kinship_tiles, relatives_but_one
 from .sheets import Study
@@ -107,7 +113,7 @@ class _Places:
         stable = self.config["embedding"]["stable"] and self.founders.sum() <= MOST_FRAMED
         projected = bool(stable and np.isfinite(distances[self.founders]).all())
         if projected:
-            table = read_map(path)
+            table = read_map_table(path)
             names = axis_names(table)
             found = place_in_frame(
                 table,

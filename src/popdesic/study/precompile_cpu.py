@@ -146,12 +146,12 @@ def products_of_genotypes() -> None:
     _compile(column_sums_cpu.add_own, f"({block}, {narrow}, {block}, int64, int64)")
     lists, whole, small = "int64[::1], int32[::1]", "int64[:, ::1]", "int32[:, ::1]"
     numbers, row, values = "float64[:, ::1]", "float64[::1]", "int32[:, :, ::1]"
-    _compile(flipped_sums_cpu.list_missing, f"({words}, {lists})")
+    _compile(flipped_sums_cpu.list_missing_of_words, f"({words}, {lists})")
     _compile(flipped_sums_cpu.sum_listed, f"({lists}, int64, int64, {small}, {whole})")
     _compile(flipped_sums_cpu.draw_signs, "(uint64[:, ::1], int64, int64, int8[:, :, ::1])")
     signs = "int8[:, ::1]"
     _compile(
-        flipped_sums_cpu.turn,
+        flipped_sums_cpu.apply_signs,
         f"({numbers}, {signs}, {whole}, {values}, {small}, {row}, {whole})",
     )
     inputs = f"{whole}, {whole}, {row}, {row}, {row}, {row}, {numbers}, {numbers}"
@@ -220,7 +220,7 @@ def lists_of_neighbors() -> None:
     lists = "float64[:, ::1], int32[:, ::1], int32[:, ::1]"
     form = "int64, float64, float64, int64"
     counts, tile = "int64[:, :, ::1]", "float64[:, ::1]"
-    _compile(nearest_cpu.distances_of_counts, f"({counts}, {form}, {tile}, int64, int64)")
+    _compile(nearest_cpu.fill_distances, f"({counts}, {form}, {tile}, int64, int64)")
     side = "int64[:, ::1], boolean, boolean, int64, int64"
     _compile(nearest_cpu.improve_lists, f"({tile}, {side}, {lists}, int64, int64)")
     _compile(neighbor_lists_cpu._merge, f"({lists}, {lists}, int64, int64, int64)")
@@ -257,14 +257,14 @@ def pairs_of_sites() -> None:
     site_pairs_cpu._prune_kernel()
 
 
-def shortest_paths() -> None:
+def paths_between_points() -> None:
     for number in NUMBERS:
         minplus_cpu.block_kernel(number)
         for layout in ("[:, ::1]", "[:, :]"):  # a whole matrix, a block of one
             _compile(minplus_cpu.mirror_upper, f"({number}{layout},)")
             _compile(minplus_cpu.floyd_warshall, f"({number}{layout},)")
-        trees_cpu.kernel(number)
-        sparse_paths_cpu.kernel(number)
+        trees_cpu.tree_kernel(number)
+        sparse_paths_cpu.path_kernel(number)
         sparse_paths_cpu.nearest_kernel(number)
         block_paths_cpu.fill_kernel(number)
     _compile(spanning_cpu.spanning_edges, "(float64[:, ::1],)")
@@ -284,7 +284,7 @@ def figures_of_pairs() -> None:
 def splits_of_people() -> None:
     graph = "int64[::1], int64[::1]"
     block_paths_cpu.fill_kernel(np.dtype(np.float64))
-    _compile(graph_sides_cpu.join_neighbors, f"({graph}, boolean[::1], int64)")
+    _compile(graph_sides_cpu.settle_sides, f"({graph}, boolean[::1], int64)")
     numbers = "int64[::1], int64[::1], int64, int64, int64"
     _compile(graph_sides_cpu.sides_of_edges, f"({graph}, {graph}, {numbers})")
     _compile(dip_cpu.twice_dip, "(float64[::1], float64[::1])")
@@ -309,7 +309,13 @@ def tests_of_interaction() -> None:
 
 #: What is compiled, the longest first: each in a process of its own.
 GROUPS: tuple[Callable[[], None], ...] = (
-    *(scans_of_cases, shortest_paths, scans_of_traits, products_of_planes, tests_of_interaction),
+    *(
+        scans_of_cases,
+        paths_between_points,
+        scans_of_traits,
+        products_of_planes,
+        tests_of_interaction,
+    ),
     *(decoders_of_bcf, decoders_of_text, decoders_of_zarr, codecs_of_genotypes, pairs_of_sites),
     *(sums_of_populations, texts_of_numbers, sums_of_relationships, products_of_genotypes),
     *(epochs_of_maps, lists_of_neighbors, candidates_of_descent, segments_of_descent),

@@ -21,7 +21,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 from .resources import expected_minutes
-from .snakemake_internals import Step, progress_quietness, running_steps
+from .snakemake_internals import RunStep, progress_quietness, running_steps
 
 #: No time is printed before so many jobs have finished, and so much of what was forecast.
 ENOUGH_JOBS, ENOUGH_SHARE = 3, 0.05
@@ -72,9 +72,9 @@ class Progress:
         Folder of the benchmark files of earlier runs.
     """
 
-    def __init__(self, steps: Iterable[Step], study: Path = Path()):
+    def __init__(self, steps: Iterable[RunStep], study: Path = Path()):
         self.study = study
-        self.steps: dict[int, Step] = {}
+        self.steps: dict[int, RunStep] = {}
         self.forecast: dict[int, float] = {}
         self.measured: dict[int, bool] = {}
         self.begun: dict[int, float] = {}
@@ -84,7 +84,7 @@ class Progress:
         self._last: tuple[float, float, float] | None = None
         self.add(steps)
 
-    def add(self, steps: Iterable[Step]) -> None:
+    def add(self, steps: Iterable[RunStep]) -> None:
         """Add jobs, such as those that a checkpoint has found."""
         new = {step.number: step for step in steps if step.number not in self.steps}
         self.steps |= new
@@ -188,7 +188,7 @@ class ProgressLines(logging.Handler):
         Attributes of the records of the lines.
     """
 
-    def __init__(self, logger: logging.Logger, read_plan: Callable[[], list[Step]], **extra):
+    def __init__(self, logger: logging.Logger, read_plan: Callable[[], list[RunStep]], **extra):
         super().__init__()
         self.logger, self.read_plan, self.extra = logger, read_plan, extra
         self.progress = Progress(read_plan())

@@ -69,7 +69,7 @@ def version_of(distribution: str) -> str:
         return "not installed"
 
 
-def digest(parts: dict[str, str]) -> str:
+def digest_of_parts(parts: dict[str, str]) -> str:
     """A short digest of the texts that `Code.parts` returns."""
     text = "\n".join(f"{name}\t{parts[name]}" for name in sorted(parts))
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
@@ -100,7 +100,7 @@ class Method(NamedTuple):
 
 
 @dataclass
-class Node:
+class CodeNode:
     """An item's text, the items that it uses and the members that it names.
 
     `methods` is filled for the classes of which only the methods in use are reached.
@@ -134,7 +134,7 @@ class Code:
     ):
         self.package, self.kernels = package, kernels
         self.sliced = {(package / path, name) for path, name in backends}
-        self.nodes: dict[Item, Node] = {}
+        self.nodes: dict[Item, CodeNode] = {}
         self.modules: dict[Path, Module] = {}
 
     def parts(self, starts: Iterable[Item], without: Iterable[Item] = ()) -> dict[str, str]:
@@ -177,12 +177,12 @@ class Code:
 
     # One method per kind of item.
 
-    def _read_module(self, path: Path) -> Node:
+    def _read_module(self, path: Path) -> CodeNode:
         """The whole module, as when it runs as a program."""
         module = self._module(path)
         return self._node(path, module.statements)
 
-    def _read_import(self, path: Path) -> Node:
+    def _read_import(self, path: Path) -> CodeNode:
         """The statements that run when a module is imported, without its definitions."""
         module = self._module(path)
         node = self._node(path, module.always)
@@ -192,7 +192,7 @@ class Code:
         node.items |= {("import", p) for p in packages if self._inside(p) and p.is_file()}
         return node
 
-    def _read_name(self, path: Path, name: str) -> Node:
+    def _read_name(self, path: Path, name: str) -> CodeNode:
         """One name of a module: the statements that bind it, or what it is imported from."""
         module = self._module(path)
         statements = module.bindings.get(name, [])
@@ -207,7 +207,7 @@ class Code:
             node.items.add(("import" if known else "module", path))
         return node
 
-    def _read_class(self, path: Path, classes: list) -> Node:
+    def _read_class(self, path: Path, classes: list) -> CodeNode:
         """A class without its ordinary methods, which are added only when they are used."""
         rest, methods = [], {}
         for one in classes:
@@ -226,11 +226,11 @@ class Code:
         node.methods = methods
         return node
 
-    def _read_method(self, path: Path, owner: str, name: str) -> Node:
+    def _read_method(self, path: Path, owner: str, name: str) -> CodeNode:
         bodies = [s.body for s in self._module(path).bindings[owner] if hasattr(s, "bases")]
         return self._node(path, [s for b in bodies for s in b if getattr(s, "name", "") == name])
 
-    def _read_file(self, path: Path) -> Node:
+    def _read_file(self, path: Path) -> CodeNode:
         """A CUDA file and its headers; a .cu file without #include may be compiled with any."""
         text = path.read_text("utf-8", "replace")
         names = _INCLUDE.findall(text)
@@ -238,18 +238,20 @@ class Code:
         files = {(folder / name).resolve() for name in names for folder in folders}
         if not names and path.suffix == ".cu":
             files = {*self.kernels.glob("*.cuh"), *path.parent.glob("*.cuh")}
-        return Node(plain_cuda(text), items={("file", file) for file in files if file.is_file()})
+        return CodeNode(
+            plain_cuda(text), items={("file", file) for file in files if file.is_file()}
+        )
 
-    def _read_library(self, distribution: str) -> Node:
-        return Node(version_of(distribution))
+    def _read_library(self, distribution: str) -> CodeNode:
+        return CodeNode(version_of(distribution))
 
     # From statements to the items that they use.
 
-    def _node(self, path: Path, statements: list) -> Node:
+    def _node(self, path: Path, statements: list) -> CodeNode:
         """A node for some statements of a module and everything that they use."""
         module = self._module(path)
         part = module.part(statements)
-        node = Node(items={("import", path)})
+        node = CodeNode(items={("import", path)})
         words: set[str] = set()
         if part.names & _BY_NAME:
             node.members |= {Member("", string) for string in part.strings}
@@ -278,7 +280,7 @@ class Code:
         return node
 
     def _follow(
-        self, node: Node, path: Path, imported: Imported, member: str | None = None
+        self, node: CodeNode, path: Path, imported: Imported, member: str | None = None
     ) -> set[str]:
         """Add to a node what an import binds, or a member of it; return the names of what it is."""
         module, submodule = self._where(path, imported)
@@ -297,7 +299,7 @@ class Code:
             node.members.add(Member("", member))
         return {f"{self._place(module)}:{imported.name}"}
 
-    def _follow_library(self, node: Node, imported: Imported, member: str | None) -> set[str]:
+    def _follow_library(self, node: CodeNode, imported: Imported, member: str | None) -> set[str]:
         words = [w for w in (*imported.module.split("."), imported.name, member) if w]
         if words[0] == "numpy" and (len(words) == 1 or words[1] in NUMPY_PARTS):
             node.items.add(("library", "numpy"))

@@ -108,7 +108,7 @@ def exchange_records(study: Path, rule_of: Callable[[str], str | None]) -> list[
     return unknown
 
 
-def forget(study: Path, result: str, rule: str) -> None:
+def forget_record(study: Path, result: str, rule: str) -> None:
     """Replace the record of a result by that of an unknown run, so that it is made again."""
     write_record(study, result, record_of(rule, UNKNOWN))
 

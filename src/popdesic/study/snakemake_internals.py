@@ -449,7 +449,7 @@ ASKED = 100
 
 
 @dataclass(frozen=True)
-class Step:
+class RunStep:
     """A job of a run: Snakemake's number of it, and the numbers of those that it waits for."""
 
     number: int
@@ -460,7 +460,7 @@ class Step:
     after: tuple[int, ...] = ()
 
 
-def running_steps(workflow) -> list[Step]:
+def running_steps(workflow) -> list[RunStep]:
     """Jobs of a run that make files and have not finished, from the `workflow` of a Snakefile.
 
     The stage of a job is the name of the file that its rule is in.
@@ -473,7 +473,7 @@ def running_steps(workflow) -> list[Step]:
             if len(runtimes) < ASKED:
                 runtimes.append(_whole(job.resources.get("runtime")))
             steps.append(
-                Step(
+                RunStep(
                     number=dag.jobid(job),
                     rule=rule,
                     stage=Path(str(job.rule.snakefile)).stem,

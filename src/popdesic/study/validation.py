@@ -194,7 +194,7 @@ def _remark_on_resized(folder: Path) -> list[str]:
     ]
 
 
-def require_writable(folder: Path = Path()) -> None:
+def require_writable_results(folder: Path = Path()) -> None:
     """Refuse a study folder, or results of it, in which no file can be made.
 
     Raises

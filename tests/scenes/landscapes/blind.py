@@ -43,4 +43,4 @@ def named(way: ways.Way) -> Way:
 
 def choose_on(scene: Scene, splits: int = SPLITS) -> ways.Choice:
     """The choice on a scene's components."""
-    return ways.choose(evidence_of(scene, splits=splits))
+    return ways.choose_way(evidence_of(scene, splits=splits))

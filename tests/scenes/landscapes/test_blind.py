@@ -85,7 +85,7 @@ def test_distances_of_genotypes_are_chosen_by_the_same_rule():
     """Behind a wall few pairs of people are so close that a path through a third is shorter."""
     evidence = evidence_of(scene("wall", 1), splits=1, metric="euclidean")
     assert [way.pcs for way in evidence.held_out] == 4 * [None]
-    assert ways.choose(evidence).way.graph == "knn"
+    assert ways.choose_way(evidence).way.graph == "knn"
 
 
 def test_an_inversion_is_not_seen_from_other_chromosomes():

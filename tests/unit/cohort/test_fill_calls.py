@@ -10,7 +10,7 @@ from scenes.mosaics import make_sites
 from support.study import Cohort, write_raw
 
 from popdesic.cohort.encode import CHUNK_SITES
-from popdesic.cohort.fill_calls import fill_calls, fill_rows
+from popdesic.cohort.fill_calls import fill_calls, fill_missing_rows
 from popdesic.core.errors import UserError
 from popdesic.core.files import read_json
 from popdesic.core.tables import write_npy
@@ -32,7 +32,7 @@ def draw(n_sites: int, n: int, missing: float, seed: int = 3):
 @pytest.mark.parametrize("missing", [0.0, 0.3, 1.0])
 def test_rows_equal_the_obvious(n_sites, n, missing):
     called, imputed, good = draw(n_sites, n, missing)
-    filled, counts = fill_rows(pack_bed(called), pack_bed(imputed), good)
+    filled, counts = fill_missing_rows(pack_bed(called), pack_bed(imputed), good)
     expected = called.copy()
     for site in range(n_sites):
         for sample in range(n):

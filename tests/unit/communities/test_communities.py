@@ -15,15 +15,15 @@ from support.readable import checked
 
 from popdesic.communities.agreement import agreement, compare_labels, load_partition
 from popdesic.communities.block_model import fit_blocks
-from popdesic.communities.geodesics import build_graph, density_clusters
+from popdesic.communities.geodesics import build_geodesic_graph, density_clusters
 from popdesic.communities.partition import find_communities, join_communities
 from popdesic.communities.study_splits import number_by_size, split_study, write_splits
 from popdesic.core.files import write_json
 from popdesic.core.tables import read_table, write_npy, write_npz
 from popdesic.distance.neighbor_joining import neighbor_joining, read_newick
 from popdesic.maps.knn import nearest_neighbors
-from popdesic.report.figures.communities import draw_communities, lay_out
-from popdesic.report.sections.communities import community_section, describe
+from popdesic.report.figures.communities import draw_communities, lay_out_tree
+from popdesic.report.sections.communities import community_section, describe_structure
 
 ROOT = Path(__file__).resolve().parents[3]
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -77,7 +77,7 @@ def test_graph_has_each_edge_once_and_none_to_the_unreachable(tmp_path, rng):
     far = squareform(pdist(clouds(rng, [6, 5])[0]))
     far[:6, 6:] = far[6:, :6] = np.inf
     write_npy(tmp_path / "l.npy", far)
-    build_graph(tmp_path / "l.npy", 8, tmp_path / "g.npz")
+    build_geodesic_graph(tmp_path / "l.npy", 8, tmp_path / "g.npz")
     with np.load(tmp_path / "g.npz") as graph:
         edges, n = graph["edges"].tolist(), int(graph["n"])
     expected = [[i, j] for i in range(11) for j in range(i + 1, 11) if (i < 6) == (j < 6)]
@@ -115,7 +115,7 @@ def test_newick_is_laid_out_with_its_branch_lengths(rng):
     newick = neighbor_joining(squareform(pdist(points)), names)
     children, lengths, leaf = read_newick(newick)
     assert sorted(leaf.values()) == sorted(names)
-    found, segments, ends = lay_out(newick)
+    found, segments, ends = lay_out_tree(newick)
     assert sorted(found) == sorted(names) and ends.shape == (9, 2)
     drawn = np.sqrt(((segments[:, 1] - segments[:, 0]) ** 2).sum(axis=1))
     assert np.sort(drawn) == pytest.approx(np.sort(np.maximum(lengths[1:], 0)))
@@ -154,7 +154,7 @@ def make_study(folder, rng, sizes=(45, 40, 50), significant=2, components=30):
     (folder / "order.tsv").write_text(f"sample\tcohort\n{cohort}\n")
     rows = "\n".join(f"{s}\tone\tp{g}" for s, g in zip(names, group, strict=True))
     (folder / "sheet.tsv").write_text(f"sample\tcohort\tpopulation\n{rows}\n")
-    build_graph(folder / "l.npy", 12, folder / "g.npz")
+    build_geodesic_graph(folder / "l.npy", 12, folder / "g.npz")
     return group
 
 
@@ -280,7 +280,7 @@ def test_hdbscan_is_left_out_of_large_studies(tmp_path, monkeypatch, rng):
     about, _ = run_study(tmp_path, None)
     table = load_partition(tmp_path / "partition")
     assert "hdbscan" not in table and about["hdbscan"] is None
-    assert "HDBSCAN is left out: it needs the matrix of all pairs" in describe(about)
+    assert "HDBSCAN is left out: it needs the matrix of all pairs" in describe_structure(about)
     assert about["communities"] == 2
 
 
@@ -305,7 +305,7 @@ def test_the_significant_components_that_there_are_define_communities(
     about, _ = run_study(tmp_path, None)
     assert (load_partition(tmp_path / "partition").fine == number_by_size(group == 1)).all()
     assert (about["significant"], about["components"]) == (significant, 1)
-    assert words in describe(about)
+    assert words in describe_structure(about)
 
 
 def test_at_most_twenty_components_define_communities(tmp_path, rng):
@@ -316,7 +316,7 @@ def test_at_most_twenty_components_define_communities(tmp_path, rng):
     about, _ = run_study(tmp_path, None)
     assert about["communities"] == 1  # the groups differ on components 21, 29 and 30
     assert (about["significant"], about["components"]) == (25, 20)
-    assert "no gap between groups on the first 20" in describe(about)
+    assert "no gap between groups on the first 20" in describe_structure(about)
 
 
 def test_a_continuum_is_called_one(tmp_path, rng):
@@ -325,14 +325,14 @@ def test_a_continuum_is_called_one(tmp_path, rng):
     write_npy(tmp_path / "pca.npy", line)
     about, _ = run_study(tmp_path, None)
     assert about["structure"] == "continuous" and about["communities"] == 1
-    text = describe(about)
+    text = describe_structure(about)
     assert "no gap between groups on the first 1, and all are shown as one community" in text
     assert about["cline"]["passed"] and "They spread as along a gradient" in text
     line = np.where(np.arange(135)[:, None] % 20, rng.normal(0, 0.01, (135, 1)), line)
     write_npy(tmp_path / "pca.npy", line)  # a few samples far from the others
     about, _ = run_study(tmp_path, None)
     assert about["structure"] == "continuous" and not about["cline"]["passed"]
-    assert "They do not spread as along a gradient" in describe(about)
+    assert "They do not spread as along a gradient" in describe_structure(about)
 
 
 def test_a_crash_of_graph_tool_is_not_reported_as_missing(tmp_path, graph_tool):

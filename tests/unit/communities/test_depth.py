@@ -11,7 +11,7 @@ from popdesic.communities import depth
 from popdesic.communities.depth import (
     Counts,
     Genotypes,
-    count_groups,
+    count_partitions,
     evenly,
     hudson_f_st,
     leaves_to_count,
@@ -54,7 +54,7 @@ def test_counts_equal_slow_ones(n_sites, monkeypatch):
     genotypes = random_genotypes(rng, n_sites, 23)
     partitions = [rng.integers(-1, 4, 23), np.zeros(23, int), np.arange(23)]
     for partition, counts in zip(
-        partitions, count_groups(reader(genotypes), n_sites, partitions), strict=True
+        partitions, count_partitions(reader(genotypes), n_sites, partitions), strict=True
     ):
         assert counts.alt.shape == (partition.max() + 1, n_sites)
         for group in range(partition.max() + 1):
@@ -69,7 +69,7 @@ def test_f_st_is_hudsons_ratio_of_averages():
     genotypes = random_genotypes(rng, 300, 60)
     genotypes[:, 30:][rng.random((300, 30)) < 0.2] = 0
     group = np.arange(60) // 15
-    (counts,) = count_groups(reader(genotypes), 300, [group])
+    (counts,) = count_partitions(reader(genotypes), 300, [group])
     for one, other in (([0], [2]), ([0, 1], [2, 3]), ([3], [0, 1, 2])):
         expected = slow_f_st(genotypes, np.isin(group, one), np.isin(group, other))
         assert hudson_f_st(counts, one, other) == pytest.approx(expected, rel=1e-9)
@@ -239,7 +239,7 @@ def test_at_most_so_many_sites_are_counted(monkeypatch):
 def test_a_tree_keeps_its_samples():
     points, _, genotypes = four_groups(np.random.default_rng(7))
     bare = split_samples(points)
-    (counts,) = count_groups(reader(genotypes), len(genotypes), [cut_tree(bare)])
+    (counts,) = count_partitions(reader(genotypes), len(genotypes), [cut_tree(bare)])
     measured = with_depths(bare, counts)
     for one, other in zip(bare.walk(), measured.walk(), strict=True):
         assert (one.members == other.members).all() and one.gap == other.gap

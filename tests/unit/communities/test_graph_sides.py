@@ -4,7 +4,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from popdesic.communities.graph_sides_cpu import beyond_edge, join_neighbors, sides_of_edges
+from popdesic.communities.graph_sides_cpu import beyond_edge, settle_sides, sides_of_edges
 
 
 def neighbors_of(graph: csr_array) -> tuple[np.ndarray, np.ndarray]:
@@ -33,7 +33,7 @@ def test_nodes_move_to_most_of_their_neighbors():
         for _ in range(rounds):
             share, degree = 2 * (dense @ side.astype(int)), dense.sum(axis=1)
             side = np.where(share == degree, side, share > degree)
-        found = join_neighbors(*neighbors_of(csr_array(dense)), start, rounds)
+        found = settle_sides(*neighbors_of(csr_array(dense)), start, rounds)
         assert np.array_equal(found, side)
 
 
@@ -46,7 +46,7 @@ def test_halves_beyond_edges_are_those_of_each_edge_alone():
         tree = csr_array(minimum_spanning_tree(graph))
         joined, both = neighbors_of(graph), neighbors_of(csr_array(tree + tree.T))
         edges = rng.permutation(np.argwhere(tree.toarray()))
-        sides = [join_neighbors(*joined, beyond_edge(*both, *edge), 10) for edge in edges]
+        sides = [settle_sides(*joined, beyond_edge(*both, *edge), 10) for edge in edges]
         sides = [side for side in sides if fewest <= side.sum() <= n - fewest][:most]
         first, last = np.ascontiguousarray(edges.T)
         found = sides_of_edges(*both, *joined, first, last, 10, fewest, most)

@@ -8,7 +8,7 @@ from scenes.landscapes.splitting import genotypes_of
 
 from popdesic.communities import within
 from popdesic.communities.within import structure_within
-from popdesic.report.sections.communities import describe, shown_agreement
+from popdesic.report.sections.communities import describe_structure, shown_agreement
 
 
 def place(*scenes):
@@ -63,7 +63,7 @@ def test_the_page_says_so(found):
     split = {"samples": 352, "halves": [120, 232], "f_st": 0.1, "dip": 0.2, "p": 0.0, "width": 1.0}
     about = {"samples": 352, "significant": 4, "components": 4, "structure": "discrete"}
     about |= {"splits": [split], "communities": 4, "fine": 4, "within": found}
-    text = describe(about)
+    text = describe_structure(about)
     assert "Within community 1, components computed there are significant, but leave no gap" in text
     assert "Within community 2, no component computed there is significant." in text
     # A gap that only a community's own components show makes no group on the page.
@@ -71,9 +71,9 @@ def test_the_page_says_so(found):
     assert "Within community 3, components computed there show a gap that those of" in text
     assert "Within community 4, there are too few" in text
     about["within"] = [one | {"fine": 1 + (one["community"] == 3)} for one in found]
-    assert "Within community 3, there are finer groups." in describe(about)
+    assert "Within community 3, there are finer groups." in describe_structure(about)
     about["within"] = [one | {"structure": "one"} for one in found]
-    assert "Within communities 1, 2, 3 and 4, no component" in describe(about)
+    assert "Within communities 1, 2, 3 and 4, no component" in describe_structure(about)
 
 
 def test_finer_communities_are_finer_groups():

@@ -53,7 +53,7 @@ def test_a_list_and_its_candidates_are_sorted_together():
 
 def test_codes_of_forms():
     assert sorted(layout.FORMS.values()) == list(range(len(layout.FORMS)))
-    form = nearest_plan.Form.of_points(0.5, 1e-6)
+    form = nearest_plan.LimitForm.of_points(0.5, 1e-6)
     assert dict(form.defines)["FORM"] == layout.FORMS["POINTS"]
 
 

@@ -9,10 +9,10 @@ from popdesic.engine.genotype_plan import (
     MOST_ITEMS,
     MOST_TILES,
     Room,
+    column_tiles,
     plan_pass,
     plan_sums,
     site_words,
-    tiles_of,
     words_before,
 )
 from popdesic.engine.genotype_products import site_blocks
@@ -33,7 +33,7 @@ def test_runs_cover_all_items_once(n_rows, n_words):
 
 def test_a_stage_of_digits_fits_the_shared_memory_of_any_of_these_gpus():
     assert plan_sums(4096, 1888, MOST_TILES, 132).shared <= 99 << 10
-    assert [tiles_of(k) for k in (1, 8, 9, 32)] == [1, 1, 2, 4]
+    assert [column_tiles(k) for k in (1, 8, 9, 32)] == [1, 1, 2, 4]
 
 
 @pytest.mark.parametrize("multiprocessors", [1, 132])

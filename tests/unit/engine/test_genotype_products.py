@@ -211,7 +211,9 @@ def test_lists_of_missing_people_give_the_sums_of_a_search(monkeypatch):
         found = CpuProducts(calls).normal(vectors, factors)
         with monkeypatch.context() as plain:
             plain.setattr(
-                flipped_sums_cpu, "list_missing", lambda words, starts, items: starts.fill(1 << 40)
+                flipped_sums_cpu,
+                "list_missing_of_words",
+                lambda words, starts, items: starts.fill(1 << 40),
             )
             assert CpuProducts(calls).normal(vectors, factors).tobytes() == found.tobytes()
     assert flipped_sums_cpu.COLUMNS == genotype_sums_cpu.COLUMNS

@@ -31,7 +31,7 @@ def launch_defines() -> set[str]:
     names = set(scan_plan.scan_defines(wide=0, states=2))
     for core in scan_plan.CORES.values():
         names |= set(scan_shape(core, order=3, states=2).defines)
-    for variant in tune_plan.candidates(HOPPER):
+    for variant in tune_plan.variants_to_measure(HOPPER):
         names |= {name for name, _ in variants.defines_of(variant, Pass((), (1, 1, 1)), True)}
     return names
 
@@ -137,7 +137,7 @@ def test_codes_follow_their_tables():
     ("states", "joint", "parts"), [(2, 1, 2), (3, 1, 3), (2, 2, 8), (3, 2, 10)]
 )
 def test_segment_counts_equal_those_of_the_depths(states, joint, parts):
-    assert scan_plan.segments_of(states, joint) == 2 * parts
+    assert scan_plan.operand_segments(states, joint) == 2 * parts
     if joint == 2:
         sizes, both = np.ones((4, 2, states), int), np.zeros((3, 2, 2, 2), int)
         depths = scan_plan.joint_depths(sizes, both)

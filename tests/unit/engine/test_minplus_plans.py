@@ -72,4 +72,4 @@ def test_memory_of_a_closure(n):
     side = minplus_plan.padded(n)
     assert side % BOUND_TILE == 0
     assert 0 <= side - n < BOUND_TILE
-    assert minplus_plan.closure_bytes(n, 512, np.int32) == 4 * side * (side + 3 * 512)
+    assert minplus_plan.device_closure_bytes(n, 512, np.int32) == 4 * side * (side + 3 * 512)

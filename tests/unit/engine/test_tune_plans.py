@@ -63,7 +63,7 @@ def test_problems_of_equal_cost_share_a_label():
 
 
 def test_the_xor_form_needs_popc_and_a_function_of_the_difference():
-    popc, *_ = tune_plan.candidates(TURING)
+    popc, *_ = tune_plan.variants_to_measure(TURING)
     assert tune_plan.plan_for(popc, SQUARED, True).passes[0].xor == (0, 1, 4)
     assert tune_plan.plan_for(popc, TERMS["ld"], True).passes[0].xor is None
 

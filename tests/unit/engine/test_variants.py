@@ -25,7 +25,7 @@ def test_blocks_cover_the_triangle_once():
 )
 def test_variants_fit_their_device(device, kernels):
     assert supported_kernels(device) == kernels
-    found = tune_plan.candidates(device)
+    found = tune_plan.variants_to_measure(device)
     assert {variant.kernel for variant in found} == set(kernels)
     for variant in found:
         shape = variants.launch_shape(variant)
@@ -37,21 +37,21 @@ def test_variants_fit_their_device(device, kernels):
 
 
 def test_persistent_grids_are_no_larger_than_the_device():
-    for variant in tune_plan.candidates(HOPPER):
+    for variant in tune_plan.variants_to_measure(HOPPER):
         shape = variants.launch_shape(variant)
         resident = HOPPER.multiprocessors * shape.resident
         assert (shape.grid(10**6, HOPPER.multiprocessors) <= resident) == shape.persistent
 
 
 def test_definitions_describe_the_pass():
-    popc = tune_plan.candidates(TURING)[0]
+    popc = tune_plan.variants_to_measure(TURING)[0]
     (one,) = bitgemm_plan.plan_xor(SQUARED, True).passes
     given = dict(variants.defines_of(popc, one, True))
     assert given.items() >= {"FORM_XOR": 1, "MASKED": 0, "W0": 0, "W1": 1, "W2": 4}.items()
     assert dict(variants.defines_of(popc, one, False))["MASKED"] == 1
     (one,) = bitgemm_plan.plan_products(SQUARED, True).passes
     assert dict(variants.defines_of(popc, one, True))["FORM_XOR"] == 0
-    mma = tune_plan.candidates(AMPERE)[0]
+    mma = tune_plan.variants_to_measure(AMPERE)[0]
     given = dict(variants.defines_of(mma, one, True))
     shape = variants.launch_shape(mma)
     assert given.items() >= dict(mma.parameters).items()

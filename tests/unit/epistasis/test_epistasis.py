@@ -43,13 +43,13 @@ from popdesic.epistasis.scan import (
 )
 from popdesic.epistasis.scan_sites import scan_pairs
 from popdesic.epistasis.scores import lr_bits, score_tables, table_cost
-from popdesic.epistasis.screen import screen_pairs
+from popdesic.epistasis.screen import extend_pairs
 from popdesic.epistasis.significance import (
     hit_tables,
     permutation_p,
     rank_hits,
 )
-from popdesic.epistasis.single_sites import scan_sites
+from popdesic.epistasis.single_sites import scan_single_sites
 from popdesic.epistasis.structure import strata_warnings
 from popdesic.epistasis.zoom import zoom_on_leads
 from popdesic.report.figures.epistasis import draw_epistasis, draw_qq, read_tables
@@ -168,12 +168,12 @@ def test_a_screen_of_all_pairs_is_the_exhaustive_scan(
     )
     scan_unit(folder, BACKEND, tmp_path / "3.npz", order=3, unit=0, n_units=1, **options)
     units, out = [tmp_path / "2.npz"], tmp_path / "screen.npz"
-    screen_pairs(folder, units, BACKEND, out, pairs=999, **options)
+    extend_pairs(folder, units, BACKEND, out, pairs=999, **options)
     with np.load(tmp_path / "3.npz") as want, np.load(out) as found:
         assert len(want["cost"]) == 40
         np.testing.assert_array_equal(found["cost"], want["cost"])
         np.testing.assert_array_equal(found["sites"], want["sites"])
-    screen_pairs(folder, units, BACKEND, out, pairs=3, **options)
+    extend_pairs(folder, units, BACKEND, out, pairs=3, **options)
     with np.load(tmp_path / "2.npz") as pairs, np.load(out) as found:
         best = [set(row) for row in pairs["sites"][:3].tolist()]
         assert all(any(pair <= set(row) for pair in best) for row in found["sites"].tolist())
@@ -266,7 +266,7 @@ def interaction_studies(tmp_path, order, n_units, by_main_effects=False):
             *(folder, tmp_path / "samples.tsv", None, null, tmp_path / "structure.tsv"),
             **{"covariates": [], "pcs": 0, "transform": "none", "seed": 1},
         )
-        scan_sites(folder, null, tmp_path / "main.tsv")
+        scan_single_sites(folder, null, tmp_path / "main.tsv")
         prior = {"main_effects": tmp_path / "main.tsv", "backend": BACKEND}
     ranking = {"order": order, "score": "interaction", "top": 25, "tests": tests}
     rank_hits(folder, units, None, out, **ranking, **prior)
@@ -815,7 +815,7 @@ def scanned(tmp_path_factory) -> Path:
         out / "null_model.npz",
         out / "refit.tsv",
     )
-    scan_sites(reordered, out / "null_model.npz", out / "sites.tsv")
+    scan_single_sites(reordered, out / "null_model.npz", out / "sites.tsv")
     draw_sites(out / "sites.tsv", folder / "figures")
     draw_all(folder, folder / "figures")
     return folder

@@ -21,7 +21,7 @@ from popdesic.epistasis.kin import (
     related_pairs,
     score_variance,
 )
-from popdesic.epistasis.tail import fit_null, tail_p
+from popdesic.epistasis.tail import fit_table_null, tail_p
 
 
 def crossing(rng, n: int, strength: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
@@ -139,7 +139,7 @@ def test_tails_among_relatives_are_those_of_weighted_sums():
     rng = np.random.default_rng(8)
     cells = rng.multinomial(60_000, np.full(9, 1 / 9))
     cases = rng.binomial(cells, 0.5)
-    null = fit_null(np.stack([cells - cases, cases]).reshape(2, 9))
+    null = fit_table_null(np.stack([cells - cases, cases]).reshape(2, 9))
     values = np.array([0.6, 0.8, 1.0, 2.0])
     ways = np.linalg.qr(rng.normal(size=(4, 4)))[0]
     variance = (ways * values) @ ways.T

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from popdesic.epistasis.loci import correlations, describe_loci, list_hits
+from popdesic.epistasis.loci import describe_loci, list_hits, site_correlations
 from popdesic.epistasis.options import LOCUS_BP
 from popdesic.epistasis.reorder import reorder_sites
 from popdesic.epistasis.scan_data import Hits
@@ -83,7 +83,7 @@ def test_correlations_are_those_of_numpy(missing):
     from popdesic.epistasis.scan import make_scan_data
 
     data = make_scan_data(words, sites, 70, 60, "k2")
-    found = correlations(data, sites, int(at[1]), at)
+    found = site_correlations(data, sites, int(at[1]), at)
     for k in range(7):
         both = (genotypes[1] >= 0) & (genotypes[k] >= 0)
         want = np.corrcoef(genotypes[1, both], genotypes[k, both])[0, 1] ** 2

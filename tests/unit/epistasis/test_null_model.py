@@ -12,7 +12,7 @@ from scipy import stats
 
 from popdesic.core.errors import UserError
 from popdesic.epistasis.design import (
-    Axes,
+    ComponentScores,
     check_size,
     design_matrix,
     evened,
@@ -57,7 +57,7 @@ def test_design_is_in_the_order_of_the_scan():
     sheet, scanned = study(90)
     sheet.loc[sheet["sample"] == scanned["sample"][4], "age"] = "NA"
     rng = np.random.default_rng(2)
-    axes = Axes(sheet["sample"].tolist()[::-1], rng.normal(0, 3, (90, 5)), 2)
+    axes = ComponentScores(sheet["sample"].tolist()[::-1], rng.normal(0, 3, (90, 5)), 2)
     design = design_matrix(scanned, sheet, "samples.tsv", ["age", "sex"], axes)
     assert design.names == ["stratum=B", "age", "sex=M", "PC1", "PC2"]
     rows = sheet.set_index("sample").loc[scanned["sample"]]
@@ -179,7 +179,9 @@ def test_more_columns_than_people_allow():
 
 def test_fewer_components_than_asked_for():
     sheet, scanned = study(30)
-    axes = Axes(sheet["sample"].tolist(), np.random.default_rng(1).normal(size=(30, 3)), 1)
+    axes = ComponentScores(
+        sheet["sample"].tolist(), np.random.default_rng(1).normal(size=(30, 3)), 1
+    )
     sentence = refusal(lambda: design_matrix(scanned, sheet, "s", [], axes, 4))
     assert "epistasis.pcs is 4, but the study's axes have 3 components" in sentence
 

@@ -19,7 +19,7 @@ from popdesic.epistasis.grouped_tables_cpu import (
 )
 from popdesic.epistasis.interaction import degrees_of_freedom
 from popdesic.epistasis.interaction_cpu import UNIT, interaction_costs
-from popdesic.epistasis.tail import DRAWS, chi_square_p, fit_null, tail_p
+from popdesic.epistasis.tail import DRAWS, chi_square_p, fit_table_null, tail_p
 
 BITS = 40
 
@@ -56,7 +56,7 @@ def test_without_offsets_the_statistic_is_that_of_the_scan(order):
     for maf in (0.05, 0.2, 0.45):
         table = drawn_table(rng, order, [maf] * order)
         want = -interaction_costs(table.reshape(1, 2, -1), BITS)[0] / 2**BITS
-        assert fit_null(table).half == pytest.approx(want, abs=UNIT)
+        assert fit_table_null(table).half == pytest.approx(want, abs=UNIT)
 
 
 @pytest.mark.parametrize("order", [2, 3])
@@ -73,7 +73,7 @@ def test_with_offsets_the_statistic_is_that_of_logistic_regression(order):
             columns = np.repeat(design, len(offsets), axis=0)
             fitted = GLM(counts, columns, family=Binomial(), offset=offset).fit(tol=1e-12)
             deviances.append(fitted.deviance)
-        found = fit_null(table, offsets, terms).half
+        found = fit_table_null(table, offsets, terms).half
         assert 2 * found == pytest.approx(deviances[0] - deviances[1], abs=1e-6)
 
 
@@ -91,7 +91,7 @@ def test_p_is_that_of_all_tables(people):
     rng, rare = np.random.default_rng(4), 0
     for strength in (5.0, 8.0, 11.0, 14.0):
         for seen in rng.permutation(np.flatnonzero(np.abs(half - strength) < 0.4))[:3]:
-            null = fit_null(tables[seen])
+            null = fit_table_null(tables[seen])
             risk = expit(null.log_odds.ravel())[cells]
             chance = stats.binom.pmf(cases, people, risk).prod(axis=1)
             exact = chance[half >= half[seen] - 1e-6].sum()
@@ -116,7 +116,7 @@ def test_p_is_that_of_all_tables(people):
 def test_p_is_the_share_of_plain_draws(order, maf, offsets, least):
     """Within 4 standard errors of the plain draws and 8 % for the tilted ones."""
     table = drawn_table(np.random.default_rng(5), order, maf, 1000, offsets)
-    null = fit_null(table, np.array(offsets))
+    null = fit_table_null(table, np.array(offsets))
     share = plain_share(null, least, 100_000)
     assert 1e-4 < share < 1e-2, "something to compare"
     error = 4 * np.sqrt(share / 100_000) + 0.08 * share
@@ -126,13 +126,13 @@ def test_p_is_the_share_of_plain_draws(order, maf, offsets, least):
 def test_far_tails_of_full_tables_are_chi_square_and_of_sparse_ones_are_not():
     """With hundreds of people in each combination; and with few, off by more than 3 times."""
     rng = np.random.default_rng(3)
-    full = fit_null(drawn_table(rng, 2, [0.45, 0.45], 100_000))
+    full = fit_table_null(drawn_table(rng, 2, [0.45, 0.45], 100_000))
     for p in (1e-6, 1e-10, 1e-14):
         least = stats.chi2.isf(p, 4) / 2
         found = [tail_p(full, least, DRAWS, seed) for seed in range(3)]
         assert np.mean(found) == pytest.approx(p, rel=0.15)
     table = drawn_table(np.random.default_rng(1), 2, [0.1, 0.1], 300)
-    sparse = fit_null(table)
+    sparse = fit_table_null(table)
     freedom = degrees_of_freedom(table.reshape(2, 3, 3))
     ratio = tail_p(sparse, stats.chi2.isf(1e-7, freedom) / 2, DRAWS) / 1e-7
     assert ratio < 1 / 3, ratio
@@ -152,7 +152,7 @@ def test_risks_that_follow_chance_do_not_make_p_too_small():
         drawn = np.stack([people - cases, cases], axis=1)
         half = half_statistics(drawn, np.zeros(1), np.zeros(27), terms, least=least)
         shares.append((half >= least).mean())
-    found = np.mean([tail_p(fit_null(table), least, 400) for table in tables])
+    found = np.mean([tail_p(fit_table_null(table), least, 400) for table in tables])
     assert 0.75 < found / np.mean(shares) < 1.1
 
 
@@ -168,7 +168,7 @@ def test_p_of_association_is_the_share_of_plain_draws(maf):
     """Within a factor of 1.6, also with 26 directions, which are not tilted."""
     order = len(maf)
     table = drawn_table(np.random.default_rng(5), order, maf)
-    null = fit_null(table, terms=association_terms(3**order))
+    null = fit_table_null(table, terms=association_terms(3**order))
     least = stats.chi2.isf(1e-3, int((null.people > 0).sum()) - 1) / 2
     share = plain_share(null, least, 100_000)
     assert 1 / 1.6 < tail_p(null, least, DRAWS) / share < 1.6
@@ -176,10 +176,10 @@ def test_p_of_association_is_the_share_of_plain_draws(maf):
 
 def test_p_is_the_same_every_time_and_never_zero():
     table = drawn_table(np.random.default_rng(5), 2, [0.3, 0.3])
-    null = fit_null(table)
-    assert tail_p(null, 12.0, 400) == tail_p(fit_null(table), 12.0, 400)
+    null = fit_table_null(table)
+    assert tail_p(null, 12.0, 400) == tail_p(fit_table_null(table), 12.0, 400)
     assert tail_p(null, 0.0, 400) == 1.0
     assert 0 < tail_p(null, 5000.0, 400) < 1e-100
     diagonal = np.zeros((2, 3, 3), np.int64)
     diagonal[:, [0, 1, 2], [0, 1, 2]] = 40
-    assert tail_p(fit_null(diagonal), 1.0, 400) == 1.0, "cannot show an interaction"
+    assert tail_p(fit_table_null(diagonal), 1.0, 400) == 1.0, "cannot show an interaction"

@@ -16,7 +16,7 @@ from popdesic.core.files import read_json
 from popdesic.core.tables import read_table
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis import evidence
-from popdesic.epistasis.design import Axes
+from popdesic.epistasis.design import ComponentScores
 from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.kin import Relatives
 from popdesic.epistasis.null_model import fit_null, read_levels, read_null_model
@@ -24,7 +24,7 @@ from popdesic.epistasis.phenotype import scan_phenotype
 from popdesic.epistasis.reorder import build_onehot, pack_states, read_reordered
 from popdesic.epistasis.scan import join_classes, plan_scan
 from popdesic.epistasis.significance import rank_hits
-from popdesic.epistasis.single_sites import scan_sites
+from popdesic.epistasis.single_sites import scan_single_sites
 from popdesic.epistasis.structure import structure_warnings
 from popdesic.epistasis.trait_scan import (
     rank_trait_hits,
@@ -78,7 +78,7 @@ def scan(folder, top=50, by_main_effects=False, **ranking):
     n = len(read_reordered(reordered)[1])
     tests = n * (n - 1) // 2
     if by_main_effects:
-        scan_sites(reordered, null, out / "sites.tsv")
+        scan_single_sites(reordered, null, out / "sites.tsv")
         ranking |= {"main_effects": out / "sites.tsv", "backend": BACKEND, **LIMITS}
     rank_trait_hits(reordered, null, [unit], out / "pairs.tsv", top=top, tests=tests, **ranking)
     return read_table(out / "pairs.tsv")
@@ -120,7 +120,7 @@ def test_numbers_are_scanned_and_the_planted_pair_leads(tmp_path):
     effects = hits[hits.id1.isin(["rs30", "rs31"]) | hits.id2.isin(["rs30", "rs31"])]
     assert len(effects) and (effects.p_interaction.astype(float) > 0.05).all()
     assert (effects.p_association.astype(float) < 1e-3).any()
-    found = scan_sites(
+    found = scan_single_sites(
         tmp_path / "reorder", tmp_path / "epistasis/null_model.npz", tmp_path / "sites.tsv"
     )
     sites = read_table(tmp_path / "sites.tsv")
@@ -288,7 +288,7 @@ def test_cases_that_were_scanned_by_residuals_are_ranked_as_others(tmp_path, cap
     # By main effects: the strongest sites are scanned by residuals as well.
     monkeypatch.setattr(evidence, "LEAST_KEPT", 276)
     effects, all_pairs = tmp_path / "epistasis/sites.tsv", tmp_path / "all.tsv"
-    scan_sites(tmp_path / "reorder", null, effects)
+    scan_single_sites(tmp_path / "reorder", null, effects)
     rank_hits(
         tmp_path / "reorder", [unit], None, all_pairs, order=2, score="residuals", top=276,
         tests=276, max_per_site=60, main_effects=effects, backend=BACKEND,
@@ -315,8 +315,8 @@ def test_warnings_speak_when_the_remedy_is_missing_and_are_silent_when_it_is_rig
     assert fit(tmp_path)[1] == []
 
 
-def axes_of(scores: np.ndarray, significant: int) -> Axes:
-    return Axes([f"s{k}" for k in range(len(scores))], scores, significant)
+def axes_of(scores: np.ndarray, significant: int) -> ComponentScores:
+    return ComponentScores([f"s{k}" for k in range(len(scores))], scores, significant)
 
 
 def test_significant_components_are_in_the_model(tmp_path):

@@ -14,7 +14,7 @@ from popdesic.epistasis.null_model import fit_null, residual_levels, write_null_
 from popdesic.epistasis.options import REACH
 from popdesic.epistasis.reorder import read_reordered
 from popdesic.epistasis.significance import hit_tables
-from popdesic.epistasis.zoom import squared_correlation, zoom_on_lead
+from popdesic.epistasis.zoom import r2_of_sites, zoom_on_lead
 from popdesic.report.figures.epistasis_zoom import draw_power, draw_zoom, power_curves
 from popdesic.report.figures.style import save_figure, styled
 
@@ -134,10 +134,10 @@ def test_numbers_are_tested_as_their_hits_are(study, monkeypatch):
     plain = people.assign(**{"class": "quantitative"})
     from popdesic.epistasis import zoom as module
 
-    genotypes_of = module.genotypes_of
+    genotypes_of = module.genotypes_of_planes
     monkeypatch.setattr(module, "read_reordered", lambda _: (words, table, plain))
     monkeypatch.setattr(
-        module, "genotypes_of", lambda w, s, *_: genotypes_of(w, s, n_controls, n_controls)
+        module, "genotypes_of_planes", lambda w, s, *_: genotypes_of(w, s, n_controls, n_controls)
     )
     found = zoom_on_lead(folder, hits, 2, folder / "null.npz", beds(folder), min_distance_bp=0)
     assert found.pos.tolist() == case_first.pos.tolist()
@@ -162,9 +162,9 @@ def test_numbers_are_tested_as_their_hits_are(study, monkeypatch):
 
 def test_r2_of_a_site_that_does_not_vary_is_unknown():
     a = np.array([0, 1, 2, -1], np.int8)
-    assert np.isnan(squared_correlation(a, np.zeros(4, np.int8)))
-    assert squared_correlation(a, a) == 1
-    assert squared_correlation(a, 2 - a) == 1
+    assert np.isnan(r2_of_sites(a, np.zeros(4, np.int8)))
+    assert r2_of_sites(a, a) == 1
+    assert r2_of_sites(a, 2 - a) == 1
 
 
 @pytest.mark.parametrize("risk", [CROSSING, [0.3] * 9, np.linspace(0.1, 0.9, 9).tolist()])

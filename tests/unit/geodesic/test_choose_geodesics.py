@@ -28,7 +28,7 @@ from popdesic.geodesic.ways import (
     WAYS,
     Evidence,
     Way,
-    choose,
+    choose_way,
     ways_of,
 )
 
@@ -61,7 +61,7 @@ def with_components(k: int | None, **found: float) -> dict[Way, float]:
 )
 @pytest.mark.parametrize("k", [None, 8])
 def test_a_way_has_to_lead_by_the_margin(found, way, reason, k):
-    choice = choose(evidence(with_components(k, **found)))
+    choice = choose_way(evidence(with_components(k, **found)))
     assert choice.reason == reason
     assert choice.way == Way(way.graph, way.alpha, way.neighbors, k)
     assert choice.best.pcs == k and not choice.best.is_plain
@@ -84,13 +84,13 @@ def test_other_numbers_of_components_have_to_lead_by_the_margin(nearest, taken):
     found: dict[Way, float] = {}
     for k, value in nearest.items():
         found |= with_components(k, nearest=value, plain=value - 0.02)
-    assert choose(evidence(found)).way == Way("knn", 1.0, 15, taken)
+    assert choose_way(evidence(found)).way == Way("knn", 1.0, 15, taken)
 
 
 @pytest.mark.parametrize("agreement", [SAME_ORDER - 0.001, SAME_ORDER])
 def test_geodesics_that_change_no_order_are_plain_distances(agreement):
     found = with_components(8, nearest=0.6, plain=0.5)
-    choice = choose(evidence(found, agreement))
+    choice = choose_way(evidence(found, agreement))
     same = agreement >= SAME_ORDER
     assert choice.way.is_plain == same
     assert choice.reason == ("same order" if same else "nearest")
@@ -101,13 +101,13 @@ def test_plain_distances_are_compared_with_geodesics_that_differ():
     found = with_components(None, nearest=0.4, plain=0.6, fermat15=0.6, fermat2=0.5)
     judged = evidence(found)
     judged.agreement[WAYS[2]] = 1.0
-    choice = choose(judged)
+    choice = choose_way(judged)
     assert choice.reason == "plain" and choice.way == PLAIN and choice.best == WAYS[3]
 
 
 @pytest.mark.parametrize("chance", [0.29, 0.31])
 def test_what_chance_reaches_is_no_evidence(chance):
-    choice = choose(evidence(with_components(8, nearest=0.3, plain=0.2), chance=chance))
+    choice = choose_way(evidence(with_components(8, nearest=0.3, plain=0.2), chance=chance))
     assert choice.reason == ("nearest" if chance < 0.3 else "no evidence")
 
 

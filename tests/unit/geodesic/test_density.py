@@ -17,7 +17,7 @@ from popdesic.geodesic.explain import explain_geodesics
 from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.geodesic.graph import Graph, founder_radii, neighbor_edges
 from popdesic.geodesic.measure import close_weights, measure_geodesics
-from popdesic.geodesic.weights import fermat_weights
+from popdesic.geodesic.weights import power_weights
 
 KINDS = ("complete", "knn")
 
@@ -411,7 +411,7 @@ def test_the_public_function(rng, kind):
     assert (new[:60] == old).all()
     kept = popdesic.shortest_paths(distances, 2, **options)
     assert kept.graph.density == "keep"
-    direct = np.where(np.isinf(weights), np.inf, fermat_weights(distances, 2.0))
+    direct = np.where(np.isinf(weights), np.inf, power_weights(distances, 2.0))
     np.testing.assert_allclose(kept.lengths, shortest(direct), rtol=2e-6)
     with pytest.raises(ValueError, match="density"):
         popdesic.shortest_paths(distances, density="even")

@@ -16,7 +16,7 @@ from popdesic.geography.places import (
     gabriel_edges,
     great_circle,
     on_unit_sphere,
-    project,
+    project_places,
 )
 
 
@@ -125,8 +125,8 @@ def test_the_180th_meridian_is_no_border():
     there = gabriel_edges(on_unit_sphere(points - [0, 100]))
     np.testing.assert_array_equal(here, there)
     assert [1, 2] in here.tolist()
-    shown, centre = project(points)
-    elsewhere, other = project(
+    shown, centre = project_places(points)
+    elsewhere, other = project_places(
         np.column_stack([points[:, 0], (points[:, 1] - 100 + 180) % 360 - 180])
     )
     np.testing.assert_allclose(shown, elsewhere, atol=1e-6)
@@ -135,7 +135,7 @@ def test_the_180th_meridian_is_no_border():
 
 def test_projection_keeps_distances_near_its_centre():
     points = np.array([[47.0, 8.0], [47.2, 8.3], [46.9, 7.8], [47.1, 8.1]])
-    shown, _ = project(points)
+    shown, _ = project_places(points)
     on_paper = np.sqrt(((shown[:, None] - shown[None]) ** 2).sum(-1))
     true = Places("sphere", points, np.arange(4)).distances()
     np.testing.assert_allclose(on_paper, true, rtol=0.003)

@@ -10,7 +10,7 @@ from support.cards import CARDS
 from popdesic.engine.layout import IBD_SIDE
 from popdesic.ibd import candidates_plan
 from popdesic.ibd.candidates import Probes
-from popdesic.ibd.candidates_plan import Shape, block_side, probe_table, searches
+from popdesic.ibd.candidates_plan import Shape, block_side, can_find_runs, probe_table
 
 
 @pytest.mark.parametrize("bits", [32, 64, 128, 256])
@@ -20,7 +20,7 @@ def test_slots_fit_every_card_that_searches(bits):
     assert candidates_plan.LEAST_STAGES <= shape.stages <= candidates_plan.MOST_STAGES
     probes = Probes.of(draw_windows(np.random.default_rng(1), 2000, bits), 1.0)
     for card in CARDS.values():
-        assert searches(card.device(), probes) == (card.capability >= 80)
+        assert can_find_runs(card.device(), probes) == (card.capability >= 80)
 
 
 @pytest.mark.parametrize("free", [0, 1 << 20, 1 << 30, 120 << 30])

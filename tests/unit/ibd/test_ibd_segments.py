@@ -13,7 +13,7 @@ from popdesic.ibd import model, ratios_cpu, segments_cpu
 from popdesic.ibd.find_candidates import find_candidates
 from popdesic.ibd.segments import (
     LIKELY_SHARE,
-    Genome,
+    SearchGenome,
     SegmentLimits,
     least_run,
     segments_between,
@@ -127,7 +127,7 @@ def test_segments_are_those_of_the_oracle(n_sites, missing):
         )
         af = np.clip(np.where(genotypes < 0, 0.5, genotypes / 2).mean(axis=0), 0.01, 0.99)
         used = np.where(left_out, np.nan, af).tolist()
-        genome = Genome.of(genetic_sites(sites, None, left_out), af, limits)
+        genome = SearchGenome.of(genetic_sites(sites, None, left_out), af, limits)
         for other in (None, related(rng, 4, n_sites, missing)):
             b = None if other is None else planes_of(other)
             results = [
@@ -164,7 +164,7 @@ def test_ends_that_look_unrelated_are_cut_off(beside):
     pos = 1 + 10_000 * np.arange(genotypes.shape[1])
     sites = genetic_sites(pd.DataFrame({"chrom": "1", "pos": pos}), None)
     limits = SegmentLimits(min_cm=6.0)
-    genome = Genome.of(sites, np.full(len(pos), p), limits)
+    genome = SearchGenome.of(sites, np.full(len(pos), p), limits)
     found = segments_between(planes_of(genotypes), None, genome, limits, cpu_backend(1))
     cut = beside * -np.log10(1 / (2 * (1 - p))) >= limits.trim
     own = 0, len(pos) - 1
@@ -192,7 +192,7 @@ def test_ends_lie_nearer_than_the_next_contradiction():
         pd.DataFrame({"chrom": "1", "pos": np.rint(1e6 * cm).astype(int) + 1}), None
     )
     limits = SegmentLimits()
-    genome = Genome.of(sites, p, limits)
+    genome = SearchGenome.of(sites, p, limits)
     found = segments_between(planes_of(genotypes), None, genome, limits, cpu_backend(2))
     own = (found.shared == 1) & (found.a % 2 == 0) & (found.b == found.a + 1)
     assert own.sum() == n_pairs
@@ -247,7 +247,7 @@ def test_parts_are_those_of_the_oracle(seed):
         first, last = np.sort(rng.integers(0, n_sites, 2)).tolist()
         split, given = int(rng.integers(20, 120)), (*words[:2], ratios_cpu.by_bits(table))
         found, site = [], first
-        if ratios_cpu.measure(*given, first, last)[3] > -split:
+        if ratios_cpu.sum_ratios(*given, first, last)[3] > -split:
             found, site = [(first, last)], last + 1
         while site <= last:
             begin, end, total, site = ratios_cpu.next_part(*given, site, last, split, site > first)
@@ -281,7 +281,7 @@ def test_two_segments_that_nothing_between_contradicts_are_two(between, parts):
     )
     for least in (6.0, 10.0):
         limits = SegmentLimits(min_cm=least)
-        genome = Genome.of(sites, np.full(n_sites, p), limits)
+        genome = SearchGenome.of(sites, np.full(n_sites, p), limits)
         found = segments_between(planes_of(genotypes), None, genome, limits, cpu_backend(1))
         assert len(found) == (parts if least == 6 or parts == 1 else 0)
         if parts == 2 and least == 6:
@@ -306,7 +306,7 @@ def test_siblings_at_many_sites_are_as_of_the_oracle():
     both = 0
     for hidden in (None, left_out):
         used = af if hidden is None else np.where(hidden, np.nan, af)
-        genome = Genome.of(genetic_sites(sites, None, hidden), af, limits)
+        genome = SearchGenome.of(genetic_sites(sites, None, hidden), af, limits)
         found = segments_between(planes_of(genotypes), None, genome, limits, cpu_backend(1))
         rows = zip(
             *(found.a, found.b, found.first, found.last, found.lod * model.SCALE),

@@ -9,7 +9,7 @@ import pytest
 import popdesic
 from popdesic.core.errors import UserError
 from popdesic.core.tables import write_table
-from popdesic.ibd.cohorts import COLUMNS, PAIRS, pair_sums, pairs_table
+from popdesic.ibd.cohorts import COLUMNS, PAIRS, segment_pairs, segment_sums
 from popdesic.ibd.degrees import DISTANT, DegreeScale
 from popdesic.ibd.formats import hap_ibd_rows, ibis_rows, whole_segments
 from popdesic.ibd.graph import build_graph
@@ -112,7 +112,7 @@ def segments() -> pd.DataFrame:
 
 def test_pairs_are_sums_of_segments():
     scale = DegreeScale(np.array([10.0, 10.0]), 7.0)
-    table = pairs_table([pair_sums(segments())], {"a": "x", "b": "x", "c": "y"}, scale)
+    table = segment_pairs([segment_sums(segments())], {"a": "x", "b": "x", "c": "y"}, scale)
     assert list(table.columns) == PAIRS
     assert table.iloc[0, :8].tolist() == ["a", "b", "x", "x", 2, 18.0, 10.0, 5.0]
     assert table.kinship.tolist() == pytest.approx([23 / 80, 7 / 80])
@@ -120,7 +120,7 @@ def test_pairs_are_sums_of_segments():
     padded = DegreeScale(np.array([10.0, 10.0, *[6.0] * 9]), 7.0)  # 6 cM can hold no segment
     assert padded.kinship(18.0, 5.0) == scale.kinship(18.0, 5.0)
     assert table.iloc[1, :8].tolist() == ["a", "c", "x", "y", 1, 7.0, 7.0, 0.0]
-    assert pairs_table([], {}, scale).empty
+    assert segment_pairs([], {}, scale).empty
 
 
 def test_other_formats():

@@ -17,7 +17,12 @@ from popdesic.engine.select import cpu_backend
 from popdesic.ibd import cohorts as ibd_cohorts
 from popdesic.ibd.cohorts import cut_parts, join_tiles, measure_row, read_segments, write_tile
 from popdesic.ibd.genome import load_genome, prepare_genome
-from popdesic.ibd.segments import SegmentLimits, candidates_between, parts_of, segments_between
+from popdesic.ibd.segments import (
+    SegmentLimits,
+    candidate_parts,
+    candidates_between,
+    segments_between,
+)
 
 LIMITS = SegmentLimits(min_cm=4.0, min_ibd2_cm=1.0)
 N_SITES, PER_CM = 1200, 60
@@ -98,7 +103,7 @@ def test_parts_hold_whole_pairs(study, size):
     _, (north, _), panel, genome = study
     planes, loaded = load_planes(north)[0], load_genome(genome, panel, LIMITS)
     found = candidates_between(planes, None, loaded, LIMITS, cpu_backend(1))
-    parts = list(parts_of(found, size))
+    parts = list(candidate_parts(found, size))
     assert np.array_equal(np.concatenate([np.stack(part) for part in parts], axis=1), found)
     pairs = [set(zip(part.i.tolist(), part.j.tolist(), strict=True)) for part in parts]
     assert sum(map(len, pairs)) == len(set.union(*pairs))

@@ -19,7 +19,7 @@ from oracles.reference import parse_vcf_text
 
 from popdesic.core.errors import UserError
 from popdesic.io import vcf_text_cpu
-from popdesic.io.batches import DecodeCounts, numbers
+from popdesic.io.batches import DecodeCounts, count_fields
 from popdesic.io.bgzf import BGZF_END
 from popdesic.io.formats import read_sample_names
 from popdesic.io.vcf import stream_sites
@@ -87,7 +87,7 @@ def assert_as_parsed(path: Path, text: str, haploid: str = "error", **options) -
 
 
 def test_counts_have_the_order_of_the_kernel():
-    names = numbers()
+    names = count_fields()
     slots = [
         "RECORDS MULTIALLELIC INDEL SYMBOLIC STAR NO_ALT NON_ACGT UNPLACED SNPS",
         "MISSING_CALLS HALF_CALLS HAPLOID_CALLS PHASED UNPHASED ONE_ALLELE FILTERED LOW_QUAL",

@@ -13,13 +13,13 @@ from popdesic.maps import layouts_cpu, neighbor_union_cpu
 from popdesic.maps.densmap import density_of, draw_densmap, local_radii
 from popdesic.maps.fuzzy_graph import fuzzy_graph
 from popdesic.maps.neighbor_union_cpu import edge_lengths
-from popdesic.maps.umap_layout import Nearest, find_nearest
+from popdesic.maps.umap_layout import NearestRows, find_nearest
 
 MIN_DIST = 0.3
 
 
 @pytest.fixture(scope="module")
-def scene() -> tuple[np.ndarray, np.ndarray, Nearest]:
+def scene() -> tuple[np.ndarray, np.ndarray, NearestRows]:
     """Four groups of unequal spread and size: points, distances, 14 nearest."""
     rng = np.random.default_rng(4)
     groups = ((0, 1, 90), (15, 0.2, 60), (-15, 3, 60), (30, 0.6, 40))
@@ -28,7 +28,7 @@ def scene() -> tuple[np.ndarray, np.ndarray, Nearest]:
     return points, distances, find_nearest(distances.__getitem__, len(points), 15)
 
 
-def peer_densmap(nearest: Nearest, start: np.ndarray, seed: int):
+def peer_densmap(nearest: NearestRows, start: np.ndarray, seed: int):
     """umap-learn's map and its local radii among the samples and on the map."""
     import umap
 
@@ -125,12 +125,12 @@ def test_lengths_of_edges(scene):
 def test_radii_have_no_unit(scene):
     _, _, nearest = scene
     graph = fuzzy_graph(nearest.near, nearest.far, 0.002)
-    scaled = Nearest(nearest.near, nearest.far * 2.0**100)
+    scaled = NearestRows(nearest.near, nearest.far * 2.0**100)
     np.testing.assert_array_equal(local_radii(scaled, graph), local_radii(nearest, graph))
 
 
 def test_equally_near_neighbors_have_no_density():
     near = (np.arange(12)[:, None] + [1, 2, 3]) % 12
-    nearest = Nearest(near, np.full((12, 3), 0.7))
+    nearest = NearestRows(near, np.full((12, 3), 0.7))
     graph = fuzzy_graph(near, nearest.far, 0.002)
     assert density_of(nearest, graph, min_dist=MIN_DIST, epochs=700) is None

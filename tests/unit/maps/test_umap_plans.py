@@ -12,7 +12,7 @@ from support.layouts import draw_layout
 from popdesic.engine.layout import UMAP_THREADS
 from popdesic.engine.umap_units import FARTHEST, SHARE_BITS
 from popdesic.maps import layouts_plan
-from popdesic.maps.layouts_plan import blocks_of, fits, plan_epoch
+from popdesic.maps.layouts_plan import blocks_of, fits_layout, plan_epoch
 from popdesic.maps.umap_layout import DRAWS, EPOCHS
 
 
@@ -41,7 +41,7 @@ def test_sums_of_a_warp_fit():
 def test_what_does_not_fit_is_left_to_the_cpu():
     layout = draw_layout(17, 0.9, 100)
     needed = 17 * 24 + len(layout.ends) * 12
-    assert fits(layout, AMPERE, needed) and not fits(layout, AMPERE, needed - 1)
-    assert not fits(layout, dataclasses.replace(AMPERE, vendor="amd"), 1 << 30)
+    assert fits_layout(layout, AMPERE, needed) and not fits_layout(layout, AMPERE, needed - 1)
+    assert not fits_layout(layout, dataclasses.replace(AMPERE, vendor="amd"), 1 << 30)
     for changes in ({"draws": 14}, {"steps": np.zeros(4096, np.int64)}):
-        assert not fits(dataclasses.replace(layout, **changes), AMPERE, 1 << 30)
+        assert not fits_layout(dataclasses.replace(layout, **changes), AMPERE, 1 << 30)

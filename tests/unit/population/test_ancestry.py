@@ -18,8 +18,8 @@ from popdesic.population.ancestry import (
     fit_ancestry,
     held_out_error,
     join_cohorts,
-    project,
     project_cohort,
+    project_proportions,
     similarity,
 )
 
@@ -82,12 +82,12 @@ def test_known_proportions():
     again, _ = best_fit(genotypes[:, founders], 2, [1, 2], threads=1)
     np.testing.assert_array_equal(again.proportions, found.proportions)
     np.testing.assert_array_equal(again.frequencies, found.frequencies)
-    new = project(genotypes[:, ~founders], found.frequencies)
+    new = project_proportions(genotypes[:, ~founders], found.frequencies)
     assert np.corrcoef(new[:, side], truth[~founders])[0, 1] >= 0.99
     for i in (0, 7, 30):
         by_hand = em(genotypes[:, ~founders][:, i], found.frequencies)
         np.testing.assert_allclose(new[i], by_hand, atol=2e-3)
-    alone = project(genotypes[:, ~founders][:, 3:4], found.frequencies)
+    alone = project_proportions(genotypes[:, ~founders][:, 3:4], found.frequencies)
     np.testing.assert_allclose(alone[0], new[3], atol=2e-3)
     side_wrong = np.corrcoef(1 - new[:, side], truth[~founders])[0, 1]
     assert side_wrong < -0.99

@@ -39,8 +39,8 @@ def test_values_keep_eleven_digits():
 
 
 def test_counts_of_many_samples_have_four_bytes():
-    assert group_counts.count_type(65_535) == np.uint16
-    assert group_counts.count_type(65_536) == np.uint32
+    assert group_counts.group_count_type(65_535) == np.uint16
+    assert group_counts.group_count_type(65_536) == np.uint32
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 62, 63, 64, 200])

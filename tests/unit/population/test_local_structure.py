@@ -14,15 +14,15 @@ from scenes.landscapes.inversions import GenomeScene, genome_with_inversion
 from popdesic.core.tables import read_table, write_table
 from popdesic.io.bed import write_fam
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
-from popdesic.population.local_regions import LEVEL, find_regions
+from popdesic.population.local_regions import LEVEL, find_alike_regions
 from popdesic.population.local_structure import (
     AXES,
+    genome_windows,
     local_table,
     measure_local_structure,
     scale_windows,
     window_components,
     window_distances,
-    windows_of,
 )
 
 
@@ -116,10 +116,10 @@ def test_scaling_gives_back_points_of_a_plane():
 
 def test_windows_divide_contigs_evenly():
     chrom = np.repeat(["1", "2", "3", "4"], [1000, 130, 49, 50])
-    windows = windows_of(chrom, 100)
+    windows = genome_windows(chrom, 100)
     sizes = (windows[:, 1] - windows[:, 0]).tolist()
     assert sizes == [100] * 10 + [130] and windows[-1].tolist() == [1000, 1130]
-    assert windows_of(chrom[:0], 100).shape == (0, 2)
+    assert genome_windows(chrom[:0], 100).shape == (0, 2)
 
 
 # --- truth and nulls -----------------------------------------------------------------------------
@@ -146,8 +146,8 @@ def test_faint_likeness_far_along_the_genome_is_no_region():
     rng = np.random.default_rng(4)
     contig = np.repeat(["1", "2"], 100)
     axis = np.repeat([0.0, 0.3, 0.0], [30, 40, 130])
-    assert find_regions(drawn_likeness(rng, axis), contig) == []
-    (found,) = find_regions(drawn_likeness(rng, 2 * axis), contig)
+    assert find_alike_regions(drawn_likeness(rng, axis), contig) == []
+    (found,) = find_alike_regions(drawn_likeness(rng, 2 * axis), contig)
     assert found[:2] == (30, 70)
 
 
@@ -205,14 +205,14 @@ def test_a_few_windows_alone_are_no_region():
     """LD makes neighbours alike; only likeness beyond it counts."""
     contig = np.repeat(["1", "2"], 100)
     axis = np.zeros(200)
-    assert find_regions(drawn_likeness(np.random.default_rng(2), axis), contig) == []
+    assert find_alike_regions(drawn_likeness(np.random.default_rng(2), axis), contig) == []
     axis[50] = 1
-    assert find_regions(drawn_likeness(np.random.default_rng(2), axis), contig) == []
+    assert find_alike_regions(drawn_likeness(np.random.default_rng(2), axis), contig) == []
     axis[50:54] = 0.6
     axis[50] = 0.6
-    assert find_regions(drawn_likeness(np.random.default_rng(2), axis), contig) == []
+    assert find_alike_regions(drawn_likeness(np.random.default_rng(2), axis), contig) == []
     axis[50:57] = 0.6
-    (found,) = find_regions(drawn_likeness(np.random.default_rng(2), axis), contig)
+    (found,) = find_alike_regions(drawn_likeness(np.random.default_rng(2), axis), contig)
     assert found[:2] == (50, 57) and found[2] <= LEVEL
 
 
@@ -221,17 +221,17 @@ def test_a_region_that_leaves_too_few_windows_is_not_called():
     axis = np.repeat([0.6, 0.0], [7, 10])
     likeness = drawn_likeness(np.random.default_rng(2), axis)
     contig = np.repeat("1", 17)
-    assert len(find_regions(likeness, contig)) == 1
-    assert find_regions(likeness[:16, :16], contig[:16]) == []
+    assert len(find_alike_regions(likeness, contig)) == 1
+    assert find_alike_regions(likeness[:16, :16], contig[:16]) == []
 
 
 def test_runs_do_not_reach_from_one_contig_to_the_next():
     axis = np.zeros(200)
     axis[94:106] = 0.6
     likeness = drawn_likeness(np.random.default_rng(3), axis)
-    (whole,) = find_regions(likeness, np.repeat("1", 200))
+    (whole,) = find_alike_regions(likeness, np.repeat("1", 200))
     assert whole[0] in (93, 94) and whole[1] in (106, 107)
-    halves = find_regions(likeness, np.repeat(["1", "2"], 100))
+    halves = find_alike_regions(likeness, np.repeat(["1", "2"], 100))
     assert [half[0] // 100 for half in sorted(halves)] == [0, 1]
     assert all(first // 100 == (end - 1) // 100 for first, end, _ in halves)
 

@@ -85,7 +85,7 @@ def test_fused_correlations_are_for_hopper_and_complete_sites():
 
 
 def test_fused_searches_are_for_devices_with_mma():
-    assert matches_plan.searches(HOPPER, None)
-    assert matches_plan.searches(AMPERE, "mma")
-    assert not matches_plan.searches(HOPPER, "popc")
-    assert not matches_plan.searches(TURING, None)
+    assert matches_plan.can_find_matches(HOPPER, None)
+    assert matches_plan.can_find_matches(AMPERE, "mma")
+    assert not matches_plan.can_find_matches(HOPPER, "popc")
+    assert not matches_plan.can_find_matches(TURING, None)

@@ -34,7 +34,7 @@ from popdesic.report.figures.style import (
     luminance,
     new_figure,
     save_figure,
-    shorten,
+    shorten_label,
     styled,
 )
 from popdesic.report.outcome import closest_pairs
@@ -154,8 +154,8 @@ def test_markers_tell_cohorts_or_with_many_cohorts_the_role():
 
 
 def test_long_labels_keep_both_ends():
-    assert shorten("short") == "short"
-    cut = shorten("a very long label of a population, part 7", 20)
+    assert shorten_label("short") == "short"
+    cut = shorten_label("a very long label of a population, part 7", 20)
     assert len(cut) == 20
     assert cut.startswith("a very long")
     assert cut.endswith("part 7")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from popdesic.core.places import GLOSSARY
-from popdesic.report.glossary import plain, plural, read_terms
+from popdesic.report.glossary import plain, plural_term, read_terms
 
 
 def test_bold_words_of_the_glossary_are_read():
@@ -24,10 +24,10 @@ def test_bold_words_of_the_glossary_are_read():
 
 
 def test_plurals():
-    assert plural("founder") == "founders"
-    assert plural("community") == "communities"
-    assert plural("run of homozygosity") == "runs of homozygosity"
-    assert plural("F_ROH") == "F_ROHs"
+    assert plural_term("founder") == "founders"
+    assert plural_term("community") == "communities"
+    assert plural_term("run of homozygosity") == "runs of homozygosity"
+    assert plural_term("F_ROH") == "F_ROHs"
 
 
 def test_meanings_are_plain_text(tmp_path):

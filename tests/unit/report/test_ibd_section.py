@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from support.readable import checked
 
-from popdesic.ibd.cohorts import pairs_table
+from popdesic.ibd.cohorts import segment_pairs
 from popdesic.ibd.degrees import DegreeScale
 from popdesic.report.advice import advice_on
 from popdesic.report.figures.ibd import draw_ibd
@@ -104,7 +104,7 @@ def test_degrees_are_withheld_on_a_short_genome(tmp_path):
     """What is said follows from the table and the summary that the stage writes."""
     scale = DegreeScale(np.array([40.0, 30.0, 5.0]), 7.0)
     total = np.array([70.0, 35.0, 8.0])
-    table = pairs_table(
+    table = segment_pairs(
         [
             pd.DataFrame({"sample1": ["a", "b", "c"], "sample2": ["x", "y", "z"]}).assign(
                 segments=1, total_cM=total, longest_cM=total, ibd2_cM=[70.0, 0.0, 0.0]

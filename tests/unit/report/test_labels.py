@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from popdesic.report.figures.labels import LEAST_NAMED, NAME_HEIGHT, name_groups, place_names
 from popdesic.report.figures.maps import draw_components
-from popdesic.report.figures.pca_pairs import draw_pairs
+from popdesic.report.figures.pca_pairs import draw_component_pairs
 from popdesic.report.figures.style import Colouring, new_figure, styled
 
 
@@ -89,7 +89,7 @@ def test_the_grid_has_as_many_components_as_stand(significant, there, shown):
     values = pd.Series(["A", "B"] * 20)
     with styled():
         colouring = Colouring(values, ["one"], ["one"], "population")
-        figure = draw_pairs(table, [0.1] * there, significant, values, colouring)
+        figure = draw_component_pairs(table, [0.1] * there, significant, values, colouring)
         FigureCanvasAgg(figure).draw()
     assert len(figure.axes) == shown**2
     assert len(figure.legends) == 1

@@ -21,8 +21,8 @@ from popdesic.report.outcome import closest_pairs, load_outcome
 from popdesic.report.pagedata import (
     ABSENT,
     STEPS,
-    axes_of,
     is_repeated,
+    map_axes,
     map_title,
     page_data,
     quantise,
@@ -75,7 +75,7 @@ def test_missing_and_equal_coordinates():
     ],
 )
 def test_axes_of_a_table(columns, axes):
-    assert axes_of(columns) == axes
+    assert map_axes(columns) == axes
 
 
 def test_json_cannot_end_its_element():

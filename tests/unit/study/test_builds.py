@@ -7,7 +7,7 @@ from support.study import FAST, make_cohorts, write_study
 from popdesic.cohort.contigs import assemblies
 from popdesic.core.errors import UserError
 from popdesic.study.configuration import read_config
-from popdesic.study.validation import require_writable, validate_study
+from popdesic.study.validation import require_writable_results, validate_study
 
 
 def contig_lines(build: str, chromosomes=(1, 2), prefix: str = "") -> str:
@@ -92,9 +92,9 @@ def test_configuration_may_turn_sites_and_number_off_and_on(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
-    require_writable(tmp_path)
+    require_writable_results(tmp_path)
     (tmp_path / "results").write_text("a file where a folder must be")
     with pytest.raises(UserError, match=r"results' cannot be written .*copy config to a folder"):
-        require_writable(tmp_path)
+        require_writable_results(tmp_path)
     with pytest.raises(UserError, match="The study folder cannot be written"):
-        require_writable(tmp_path / "results")
+        require_writable_results(tmp_path / "results")

@@ -11,7 +11,7 @@ import pytest
 from popdesic.core.places import KERNEL_FOLDER
 from popdesic.study import code
 from popdesic.study.code import CLOSURE_MODULES, SCRIPTS
-from popdesic.study.reach import BACKENDS, PACKAGE, Code, digest, plain_cuda
+from popdesic.study.reach import BACKENDS, PACKAGE, Code, digest_of_parts, plain_cuda
 
 SCRIPT = "from pack.a import f\nf()\n"
 
@@ -41,7 +41,7 @@ class Package:
         return found.parts([("module", self.folder / "script.py")])
 
     def digest(self, backends: tuple = ()) -> str:
-        return digest(self.parts(backends))
+        return digest_of_parts(self.parts(backends))
 
 
 @pytest.fixture
@@ -400,4 +400,4 @@ def test_code_that_decides_closures():
     assert "method engine/backend_cpu.py CpuBackend minplus" in parts
     assert "method engine/backend_gpu.py GpuBackend minplus" in parts
     assert not [label for label in parts if "bitgemm" in label]
-    assert code.closure_code() == digest(parts)
+    assert code.closure_code() == digest_of_parts(parts)

@@ -63,7 +63,7 @@ from popdesic.distance.nearest import PlaneParts
 from popdesic.epistasis.scores import score_tables
 from popdesic.geodesic.closure import close_paths
 from popdesic.geodesic.graph import spanning_tree
-from popdesic.ibd.segments import Genome, SegmentLimits, segments_between
+from popdesic.ibd.segments import SearchGenome, SegmentLimits, segments_between
 from popdesic.ibd.windows import genetic_sites
 from popdesic.io.genotypes import pack_bed
 from popdesic.population.runs import RunLimits, find_all_runs
@@ -170,7 +170,7 @@ for absent in (None, words):
     find_all_runs(words, absent, place, RunLimits(window_sites=5))
 limits = SegmentLimits(min_cm=1, window=16)
 mapped = genetic_sites(place.assign(pos=100_000 * place.pos), None)
-genome = Genome.of(mapped, np.full(99, 0.4), limits)
+genome = SearchGenome.of(mapped, np.full(99, 0.4), limits)
 for n_planes in (2, 3):
     words = np.full((3, n_planes, 8), ~np.uint64(0))
     assert len(segments_between(terms.Planes(words, 99), None, genome, limits, backend))

@@ -17,9 +17,9 @@ from popdesic.study.progress import (
     benchmark_seconds,
     rule_seconds,
 )
-from popdesic.study.snakemake_internals import Step
+from popdesic.study.snakemake_internals import RunStep
 
-ROWS = [Step(n, "measure_row", "distance", runtime=8) for n in range(8)]
+ROWS = [RunStep(n, "measure_row", "distance", runtime=8) for n in range(8)]
 SNAKEFILE = """
 import sys
 sys.path.insert(0, {src!r})
@@ -85,8 +85,8 @@ def test_nothing_before_enough_jobs_and_after_the_last():
 
 
 def test_short_jobs_of_a_long_run_say_nothing_about_it():
-    steps = [Step(n, "read", "ingest") for n in range(5)]
-    steps.append(Step(9, "scan", "epistasis", runtime=305))  # 100 minutes, in part a margin
+    steps = [RunStep(n, "read", "ingest") for n in range(5)]
+    steps.append(RunStep(9, "scan", "epistasis", runtime=305))  # 100 minutes, in part a margin
     progress = Progress(steps)
     now = run_one_by_one(progress, range(5), 1)
     assert progress.left(now) is None
@@ -95,8 +95,8 @@ def test_short_jobs_of_a_long_run_say_nothing_about_it():
 @pytest.mark.parametrize("factor", [0.1, 1, 7])
 def test_the_forecast_is_corrected_by_what_jobs_took(factor):
     """Jobs of two rules, one expected to take longer: so it does, at any speed."""
-    short = [Step(n, "measure_row", "distance", runtime=8) for n in range(4)]
-    long = [Step(n, "close", "geodesic", runtime=35) for n in range(4, 6)]
+    short = [RunStep(n, "measure_row", "distance", runtime=8) for n in range(4)]
+    long = [RunStep(n, "close", "geodesic", runtime=35) for n in range(4, 6)]
     progress = Progress([*short, *long])
     now = run_one_by_one(progress, range(4), rule_seconds(8) * factor)
     assert progress.left(now) == pytest.approx(2 * rule_seconds(35) * factor)
@@ -111,7 +111,7 @@ def test_few_minutes_that_a_rule_expects_say_little():
 
 
 def test_a_rule_is_corrected_by_its_own_jobs():
-    steps = [*ROWS, *[Step(n, "draw", "report", runtime=8) for n in range(8, 12)]]
+    steps = [*ROWS, *[RunStep(n, "draw", "report", runtime=8) for n in range(8, 12)]]
     progress = Progress(steps)
     now = run_one_by_one(progress, range(6), 10)
     now = run_one_by_one(progress, [8, 9], 200, now)
@@ -131,8 +131,8 @@ def test_jobs_side_by_side_and_jobs_that_run():
 
 
 def test_a_chain_is_not_divided_among_cores():
-    chain = [Step(n, "close", "geodesic", runtime=8, after=(n - 1,)) for n in range(11, 14)]
-    progress = Progress([*ROWS, Step(10, "close", "geodesic", runtime=8, after=(0,)), *chain])
+    chain = [RunStep(n, "close", "geodesic", runtime=8, after=(n - 1,)) for n in range(11, 14)]
+    progress = Progress([*ROWS, RunStep(10, "close", "geodesic", runtime=8, after=(0,)), *chain])
     for n in range(8):
         progress.start(n, 0)
     for n in range(8):
@@ -150,8 +150,8 @@ def test_an_overdue_job_is_not_about_to_end_forever():
 def test_benchmarks_of_earlier_runs(tmp_path):
     """They are the forecast; a cohort without one takes the mean of the others."""
     (tmp_path / "rows").mkdir()
-    steps = [Step(n, "measure_row", "distance", 8, f"rows/{n}.tsv") for n in range(3)]
-    others = [Step(n, f"rule{n}", "report", 8, f"{n}.tsv") for n in range(3, 7)]
+    steps = [RunStep(n, "measure_row", "distance", 8, f"rows/{n}.tsv") for n in range(3)]
+    others = [RunStep(n, f"rule{n}", "report", 8, f"{n}.tsv") for n in range(3, 7)]
     for n, seconds in ((0, 20), (1, 40)):
         (tmp_path / f"rows/{n}.tsv").write_text(f"s\th:m:s\n{seconds}\t0:00:00\n")
     for n in range(3, 7):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import cpu_backend
-from popdesic.epistasis.fit_null import fit_null_model, place_on_axes
+from popdesic.epistasis.fit_null import fit_null_model, place_cohorts
 from popdesic.epistasis.kin import read_relatives
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -12,7 +12,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
     if snakemake.input.axes:
         beds = [Path(bed).with_suffix("") for bed in snakemake.input.genotypes]
         backend = cpu_backend(snakemake.threads)
-        axes = place_on_axes(beds, *map(Path, snakemake.input.axes), backend)
+        axes = place_cohorts(beds, *map(Path, snakemake.input.axes), backend)
     folder, sheet = Path(snakemake.input.planes[0]).parent, Path(snakemake.params.sheet)
     counts, warnings = fit_null_model(
         folder,

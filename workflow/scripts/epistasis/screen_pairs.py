@@ -6,21 +6,21 @@ from popdesic.core.files import read_json
 from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import select_backend
 from popdesic.epistasis.kin import read_relatives
-from popdesic.epistasis.options import candidates
-from popdesic.epistasis.screen import screen_pairs
+from popdesic.epistasis.options import kept_combinations
+from popdesic.epistasis.screen import extend_pairs
 from popdesic.epistasis.significance import rank_hits
 
 with logged(snakemake.log[0], snakemake.input) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads, scans=True)
     log.info("device: %s", backend.describe())
     folder, hits = Path(snakemake.input.planes[0]).parent, Path(snakemake.output.hits)
-    counts = screen_pairs(
+    counts = extend_pairs(
         folder,
         [Path(path) for path in snakemake.input.units],
         backend,
         hits,
         pairs=snakemake.params.pairs,
-        top=candidates(snakemake.params.top),
+        top=kept_combinations(snakemake.params.top),
         **snakemake.params.scan,
     )
     log_counts(log, counts)

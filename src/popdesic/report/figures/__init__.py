@@ -18,8 +18,8 @@ from ..outcome import Outcome
 from ..words import describe_way
 from .loadings import draw_loadings
 from .maps import draw_beside, draw_components, draw_instability, draw_scree
-from .pca_pairs import draw_pairs
-from .quality import draw_filters, draw_samples, draw_sites
+from .pca_pairs import draw_component_pairs
+from .quality import draw_filters, draw_panel_sites, draw_samples
 from .structure import draw_alpha, draw_distances
 from .style import Colouring, save_figure, styled
 
@@ -105,14 +105,16 @@ def plan_figures(
         "samples": lambda _: draw_samples(
             outcome, outcome.qc[column], colouring, min_sample_call_rate
         ),
-        "sites": lambda _: draw_sites(load_panel(outcome.folder / "panel/sites.tsv")[0], min_maf),
+        "sites": lambda _: draw_panel_sites(
+            load_panel(outcome.folder / "panel/sites.tsv")[0], min_maf
+        ),
         "distances": distances_of,
         "alpha": lambda _: draw_alpha(outcome),
         "scree": lambda _: draw_scree(outcome),
         "loadings": lambda _: draw_loadings(outcome.folder / "embedding/loadings.tsv"),
         "instability": lambda _: draw_instability(outcome, colouring),
         "pca": components,
-        "pca_pairs": lambda _: draw_pairs(
+        "pca_pairs": lambda _: draw_component_pairs(
             pca, variance["pca"], outcome.axes["significant"], pca[column], colouring
         ),
         "pcoa": components,

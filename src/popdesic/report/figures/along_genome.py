@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from ...core.files import read_json
 from ...core.tables import read_table
-from .style import ACCENT, ALARM, INK, RASTER_POINTS, Entry, new_figure, shorten
+from .style import ACCENT, ALARM, INK, RASTER_POINTS, Entry, new_figure, shorten_label
 
 #: Colours of two neighbouring contigs.
 CONTIG_COLOURS = (ACCENT, "#7fb2d6")
@@ -20,7 +20,7 @@ CONTIG_COLOURS = (ACCENT, "#7fb2d6")
 MOST_NAMED = 24
 
 
-def numbers(table: pd.DataFrame, *names: str) -> list[np.ndarray]:
+def number_columns(table: pd.DataFrame, *names: str) -> list[np.ndarray]:
     """Columns of a table as float64; NaN where there is no number."""
     return [pd.to_numeric(table[name], errors="coerce").to_numpy(np.float64) for name in names]
 
@@ -45,7 +45,7 @@ class GenomeAxis:
     """
 
     def __init__(self, table: pd.DataFrame) -> None:
-        start, end = numbers(table, "start", "end")
+        start, end = number_columns(table, "start", "end")
         chrom = table.chrom.to_numpy()
         offset, begin = np.zeros(len(table)), 0.0
         self.ticks: list[tuple[float, str]] = []
@@ -63,7 +63,7 @@ class GenomeAxis:
     def label(self, axes: mpl.axes.Axes) -> None:
         """Name contigs on the x axis."""
         named = self.ticks[:: -(-len(self.ticks) // MOST_NAMED)]
-        axes.set_xticks([x for x, _ in named], [shorten(name, 8) for _, name in named])
+        axes.set_xticks([x for x, _ in named], [shorten_label(name, 8) for _, name in named])
         axes.set_xlabel("chromosome")
 
 
@@ -72,14 +72,16 @@ def draw_tracks(folder: Path) -> Figure:
     table = read_table(folder / "blocks.tsv")
     if not len(table) or "highest" not in table:
         return empty_figure("Differentiation along the genome needs two populations.")
-    over_all, highest = numbers(table, "fst", "highest")
+    over_all, highest = number_columns(table, "fst", "highest")
     genome = GenomeAxis(table)
     figure, (axes,) = new_figure(1, [Entry("highest pair", ACCENT), Entry("all pairs", INK)])
     look = {"linewidths": 0, "rasterized": len(table) > RASTER_POINTS}
     axes.scatter(genome.middle, highest, s=7, c=genome.colours, **look)
     axes.scatter(genome.middle, over_all, s=4, c=INK, **look)
     for k in _highest(highest):
-        text = f"{shorten(table.population1[k], 12)} · {shorten(table.population2[k], 12)}"
+        text = (
+            f"{shorten_label(table.population1[k], 12)} · {shorten_label(table.population2[k], 12)}"
+        )
         place = {"xytext": (3, 2), "textcoords": "offset points"}
         axes.annotate(text, (genome.middle[k], highest[k]), fontsize=6, **place)
     genome.label(axes)
@@ -106,7 +108,9 @@ def draw_local_structure(folder: Path) -> Figure:
     ]
     entries = [Entry("window", ACCENT), Entry("outlying region", ALARM)]
     figure, panels = new_figure(1, entries, n_rows=2, height=4)
-    for axes, values, name in zip(panels, numbers(table, "mds1", "mds2"), ("1", "2"), strict=True):
+    for axes, values, name in zip(
+        panels, number_columns(table, "mds1", "mds2"), ("1", "2"), strict=True
+    ):
         axes.scatter(genome.middle, values, s=6, c=colours, linewidths=0)
         genome.label(axes)
         axes.set_ylabel(f"axis {name} of windows")

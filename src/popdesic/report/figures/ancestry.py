@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from ...core.files import read_json
 from ...core.tables import read_table
-from .along_genome import empty_figure, numbers
-from .style import ACCENT, ALARM, PALETTE, RASTER_POINTS, Entry, new_figure, shorten
+from .along_genome import empty_figure, number_columns
+from .style import ACCENT, ALARM, PALETTE, RASTER_POINTS, Entry, new_figure, shorten_label
 
 #: Most populations named below the bars.
 MOST_NAMED = 40
@@ -26,7 +26,7 @@ def draw_ancestry(folder: Path) -> Figure:
         return empty_figure("There are no ancestry proportions.")
     names = [f"K{j + 1}" for j in range(about["k"])]
     table = table[table.estimate != "NA"]
-    proportions = np.column_stack(numbers(table, *names))
+    proportions = np.column_stack(number_columns(table, *names))
     order = order_of_bars(table.population.to_numpy(), proportions)
     colours = [PALETTE[j % len(PALETTE)] for j in range(about["k"])]
     entries = [Entry("component")]
@@ -38,7 +38,7 @@ def draw_ancestry(folder: Path) -> Figure:
         others[0], folder.parent / "embedding/coordinates/pca.tsv", table, proportions, colours
     )
     if len(validation):
-        k, error, spread = numbers(validation, "k", "error", "standard_deviation")
+        k, error, spread = number_columns(validation, "k", "error", "standard_deviation")
         others[1].errorbar(k, error, yerr=spread, color=ACCENT, marker="o", markersize=3)
         chosen = (validation.chosen == "yes").to_numpy()
         others[1].plot(k[chosen], error[chosen], "o", color=ALARM, markersize=5)
@@ -73,7 +73,9 @@ def _draw_bars(
     bounds = np.concatenate([[-0.5], edges, [n - 0.5]])
     labels = list(dict.fromkeys(populations.tolist()))
     if len(labels) <= MOST_NAMED:
-        axes.set_yticks((bounds[1:] + bounds[:-1]) / 2, [shorten(name, 16) for name in labels])
+        axes.set_yticks(
+            (bounds[1:] + bounds[:-1]) / 2, [shorten_label(name, 16) for name in labels]
+        )
     else:
         axes.set_yticks([])
     axes.tick_params(length=0, axis="y")
@@ -90,7 +92,7 @@ def _draw_places(
     """Samples on the first two axes of the PCA, in the colour of their largest component."""
     places = read_table(path).set_index("sample").reindex(table["sample"])
     shown = [name for name in ("PC1", "PC2") if name in places]
-    points = [*numbers(places, *shown), *[np.zeros(len(table))] * (2 - len(shown))]
+    points = [*number_columns(places, *shown), *[np.zeros(len(table))] * (2 - len(shown))]
     largest = np.array(colours, dtype=object)[proportions.argmax(axis=1)]
     raster = len(table) > RASTER_POINTS
     axes.scatter(*points, c=list(largest), s=6, linewidths=0, alpha=0.7, rasterized=raster)

@@ -17,7 +17,16 @@ from ...distance.landmarks import read_landmarks
 from ...distance.neighbor_joining import read_newick
 from ...io.sites import chunks
 from .structure import HISTOGRAM_BARS, limits_of, mark_groups, summarize_pairs
-from .style import HEIGHT, WIDTH, Colouring, draw_points, new_figure, save_figure, shorten, styled
+from .style import (
+    HEIGHT,
+    WIDTH,
+    Colouring,
+    draw_points,
+    new_figure,
+    save_figure,
+    shorten_label,
+    styled,
+)
 
 #: Most rows and columns of a confusion table; further rare values share the last one.
 MOST_ROWS, MOST_COLUMNS = 30, 12
@@ -151,11 +160,11 @@ def draw_confusion(values: pd.Series, title: str, table: pd.DataFrame) -> Figure
                 )
         names = ["noise" if g == "0" else g for g in order]
         axes.set_xticks(range(len(order)), names, rotation=0 if len(order) <= 9 else 90)
-        axes.set_yticks(range(len(rows)), [shorten(row, 16) for row in rows])
+        axes.set_yticks(range(len(rows)), [shorten_label(row, 16) for row in rows])
         axes.tick_params(length=0)
         axes.set_xlabel("cluster" if column == "hdbscan" else "community")
         axes.set_title(COLUMNS[column])
-    panels[0].set_ylabel(shorten(title, 22))
+    panels[0].set_ylabel(shorten_label(title, 22))
     for axes in panels[1:]:
         axes.set_yticklabels([])
     return figure
@@ -200,7 +209,7 @@ def draw_tree(
     newick: str, samples: pd.DataFrame, values: pd.Series, colouring: Colouring, title: str
 ) -> Figure:
     """The unrooted tree with branch lengths to scale and leaves coloured by label."""
-    names, segments, ends = lay_out(newick)
+    names, segments, ends = lay_out_tree(newick)
     place = {name: row for row, name in enumerate(samples["sample"])}
     rows = np.array([place[name] for name in names])
     shown, cohorts = values.iloc[rows], samples.cohort.iloc[rows]
@@ -229,7 +238,7 @@ def draw_tree(
     return figure
 
 
-def lay_out(newick: str) -> tuple[list[str], np.ndarray, np.ndarray]:
+def lay_out_tree(newick: str) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Equal-angle layout (Felsenstein 2004, chapter 34) of a tree in Newick format.
 
     Negative branches are drawn as points.

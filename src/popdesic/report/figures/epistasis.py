@@ -28,7 +28,7 @@ from .style import (
     Entry,
     new_figure,
     save_figure,
-    shorten,
+    shorten_label,
     styled,
 )
 
@@ -327,7 +327,7 @@ def _draw_means(figure: Figure, panels: list, hits: pd.DataFrame) -> Figure:
 
 def _label(name: str, chrom: str, pos: str | int, longest: int) -> str:
     """A site's identifier, or its position if it has none."""
-    return shorten(f"{chrom}:{pos}" if name == "." else name, longest)
+    return shorten_label(f"{chrom}:{pos}" if name == "." else name, longest)
 
 
 def _name(row: pd.Series, site: int, longest: int) -> str:

@@ -24,7 +24,7 @@ from .style import (
     WIDTH,
     new_figure,
     save_figure,
-    shorten,
+    shorten_label,
     styled,
 )
 
@@ -92,9 +92,11 @@ def draw_zoom(zoom: pd.DataFrame, hits: pd.DataFrame, order: int, tests: int) ->
         axes.set(xlim=(middle - 1.04 * REACH / 1e6, middle + 1.04 * REACH / 1e6))
         if floor:
             axes.axhline(0, color=INK, linewidth=0.5, zorder=0)
-        axes.set(ylim=(floor, 1.08 * top), xlabel=f"contig {shorten(row[f'chrom{side}'], 12)}, Mb")
+        axes.set(
+            ylim=(floor, 1.08 * top), xlabel=f"contig {shorten_label(row[f'chrom{side}'], 12)}, Mb"
+        )
         place = f"{row[f'chrom{side}']}:{row[f'pos{side}']}"
-        axes.set_title(shorten(place if row[f"id{side}"] == "." else row[f"id{side}"], 16))
+        axes.set_title(shorten_label(place if row[f"id{side}"] == "." else row[f"id{side}"], 16))
         axes.locator_params(axis="x", nbins=4)
         axes.ticklabel_format(axis="x", useOffset=False)
         if side > 1:
@@ -146,7 +148,7 @@ def power_curves(found: pd.DataFrame, models: list[dict]) -> Figure:
         simulated = float(row.power_simulated)
         error = 1.96 * np.sqrt(simulated * (1 - simulated) / DRAWN)
         style = {"marker": marker, "markersize": 5, "markerfacecolor": "white", "capsize": 2}
-        label = f"{shorten(row.model)} ({row.scan})"
+        label = f"{shorten_label(row.model)} ({row.scan})"
         axes.plot(sizes, 100 * curve, color=colour, linewidth=1.2, label=label)
         axes.errorbar(n, 100 * simulated, 100 * error, color=colour, zorder=3, **style)
     axes.axvline(n, color=MISSING_COLOUR, linewidth=0.9, zorder=0)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from ...ibd.degrees import DEGREES, LAST_CLOSE, UNTOLD
 from ..words import number, plural
-from .style import ALARM, INK, PALETTE, Entry, new_figure, shorten
+from .style import ALARM, INK, PALETTE, Entry, new_figure, shorten_label
 
 #: Families that are drawn, the largest first; columns of the figure.
 MOST_FAMILIES, COLUMNS = 12, 4
@@ -94,7 +94,7 @@ def _draw_family(axes: Axes, rows: pd.DataFrame) -> None:
     if len(people) <= MOST_NAMED:
         for name, (x, y) in zip(people, points.tolist(), strict=True):
             offset = {"xytext": (0, 4), "textcoords": "offset points"}
-            axes.annotate(shorten(name, 12), (x, y), ha="center", fontsize=5.5, **offset)
+            axes.annotate(shorten_label(name, 12), (x, y), ha="center", fontsize=5.5, **offset)
     axes.set_title(plural(len(people), "person", "people"), fontsize=7.5)
     axes.set_aspect("equal", adjustable="datalim")
     axes.margins(0.2)

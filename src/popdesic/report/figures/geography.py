@@ -18,7 +18,7 @@ from ...cohort.samples import UNKNOWN, describe_samples
 from ...core.files import read_json
 from ...core.tables import read_table
 from ...geography.coordinates import PLANE, SPHERE
-from ...geography.places import EARTH_KM, find_places, project
+from ...geography.places import EARTH_KM, find_places, project_places
 from .communities import label_colouring
 from .style import (
     ACCENT,
@@ -54,7 +54,9 @@ class Chart:
 
     def __init__(self, system: str, points: np.ndarray) -> None:
         self.system = system
-        self.shown, self.centre = project(points) if system == "sphere" else (points, (0.0, 0.0))
+        self.shown, self.centre = (
+            project_places(points) if system == "sphere" else (points, (0.0, 0.0))
+        )
         low, high = self.shown.min(axis=0), self.shown.max(axis=0)
         self.width = float((high - low).max()) or 1.0
         # A frame that is not too narrow: places on a line would leave none.

@@ -21,14 +21,14 @@ BINS = 40
 
 def draw_ibd(pairs: Path, out: Path) -> list[str]:
     """Draw `ibd/pairs.tsv`, write {out}/NAME.svg and .png; return the names of the figures."""
-    table, drawn = read_table(pairs), {"ibd": draw_pairs, "families": draw_families}
+    table, drawn = read_table(pairs), {"ibd": draw_sharing, "families": draw_families}
     with styled():
         for name, draw in drawn.items():
             save_figure(draw(table), out / name)
     return list(drawn)
 
 
-def draw_pairs(pairs: pd.DataFrame) -> Figure:
+def draw_sharing(pairs: pd.DataFrame) -> Figure:
     """Pairs by number of segments and total length, and a histogram of totals by degree."""
     total = pairs.total_cM.astype(np.float64).to_numpy()
     number = pairs.segments.astype(np.float64).to_numpy()

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from .style import MARKERS, PALETTE, Entry, new_figure, save_figure, shorten, styled
+from .style import MARKERS, PALETTE, Entry, new_figure, save_figure, shorten_label, styled
 
 _PANELS = (
     ("nonref_error", "Non-reference discordance (%)"),
@@ -33,7 +33,7 @@ def draw_accuracy(table: pd.DataFrame) -> Figure:
     entries += [Entry(method, PALETTE[k], "") for k, method in enumerate(methods)]
     entries += [Entry("cohort")]
     entries += [
-        Entry(shorten(cohort), "#404040", MARKERS[k % len(MARKERS)])
+        Entry(shorten_label(cohort), "#404040", MARKERS[k % len(MARKERS)])
         for k, cohort in enumerate(cohorts)
     ]
     figure, panels = new_figure(2, entries)

@@ -12,7 +12,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 
-from .style import Colouring, shorten
+from .style import Colouring, shorten_label
 
 #: Fewest samples of a label that is written on a map; width of a character and height of a line of
 #: this text, as shares of the smallest panel.
@@ -44,7 +44,7 @@ def name_groups(
         return
     axes.get_xlim(), axes.get_ylim()  # matplotlib computes the limits on first access
     everyone = axes.transLimits.transform(np.stack([x, y], 1))  # data to axes coordinates
-    texts = [shorten(label, 14) for _, label in groups]
+    texts = [shorten_label(label, 14) for _, label in groups]
     owns = [everyone[names == label] for _, label in groups]
     places = place_names(everyone, owns, [NAME_WIDTH * (len(text) + 1) for text in texts])
     for (_, label), text, (at, to) in zip(groups, texts, places, strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from .style import ACCENT, WIDTH, new_figure, shorten
+from .style import ACCENT, WIDTH, new_figure, shorten_label
 
 #: Base pairs of one bar; the windows in which regions are sought are as wide.
 BAR = 5_000_000
@@ -59,7 +59,7 @@ def draw_loadings(path: Path) -> Figure:
     for left, right in itertools.pairwise(bounds):
         if right - left >= SMALLEST_NAMED * len(first):
             middles.append((left + right - 1) / 2)
-            texts.append(shorten(str(contig[left]).removeprefix("chr"), 6))
+            texts.append(shorten_label(str(contig[left]).removeprefix("chr"), 6))
     panels[-1].set_xticks(middles, texts)
     panels[-1].tick_params(axis="x", length=0)
     panels[-1].set_xlabel("contig, in windows of 5 Mb")

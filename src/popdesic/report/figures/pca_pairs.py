@@ -21,7 +21,7 @@ BESIDE, LARGEST = 1.7, 1.9
 BARS = 30
 
 
-def draw_pairs(
+def draw_component_pairs(
     table: pd.DataFrame,
     variance: list[float],
     significant: int,

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from ...core.tables import read_table
 from ...population.runs import CLASSES_MB, class_names
-from .along_genome import draw_local_structure, draw_tracks, empty_figure, numbers
+from .along_genome import draw_local_structure, draw_tracks, empty_figure, number_columns
 from .ancestry import draw_ancestry
 from .style import (
     ACCENT,
@@ -26,7 +26,7 @@ from .style import (
     ink_on,
     new_figure,
     save_figure,
-    shorten,
+    shorten_label,
     styled,
 )
 
@@ -65,7 +65,7 @@ def draw_population(folder: Path, out: Path, names: Sequence[str]) -> list[str]:
 
 def _shown(table: pd.DataFrame) -> list[str]:
     """Populations by falling size, the largest ones, then by name."""
-    (people,) = numbers(table, "people")
+    (people,) = number_columns(table, "people")
     order = np.lexsort([table.population.to_numpy(), -people])[:MOST_SHOWN]
     return sorted(table.population.to_numpy()[order].tolist())
 
@@ -76,7 +76,7 @@ def draw_diversity(folder: Path) -> Figure:
     names = _shown(table)
     if not names:
         return empty_figure("No population has enough people.")
-    runs = "mean_f_roh" in table and bool(np.isfinite(*numbers(table, "mean_f_roh")).any())
+    runs = "mean_f_roh" in table and bool(np.isfinite(*number_columns(table, "mean_f_roh")).any())
     height = 1.0 + 0.17 * max(len(names), 6)
     entries = [Entry("runs of homozygosity")] if runs else []
     labels = [f"below {CLASSES_MB[0]} Mb"]
@@ -91,7 +91,7 @@ def draw_diversity(folder: Path) -> Figure:
     columns = ["heterozygosity", "f_roh"][: 2 if runs else 1]
     for axes, column in zip(panels, columns, strict=False):
         for row, name in enumerate(names):
-            (values,) = numbers(people[people.population == name], column)
+            (values,) = number_columns(people[people.population == name], column)
             heights = row + rng.uniform(-0.28, 0.28, len(values))
             axes.scatter(
                 *(values, heights),
@@ -110,13 +110,13 @@ def draw_diversity(folder: Path) -> Figure:
         own = table.set_index("population").loc[names]
         left = np.zeros(len(names))
         for name, shade in zip(class_names(), shades, strict=True):
-            (values,) = numbers(own, f"mean_{name}")
+            (values,) = number_columns(own, f"mean_{name}")
             values = np.nan_to_num(values)
             panels[2].barh(np.arange(len(names)), values, left=left, color=shade, height=0.7)
             left += values
         panels[2].set_xlabel("mean F_ROH by length")
     for k, axes in enumerate(panels):
-        axes.set_yticks(range(len(names)), [shorten(n, 16) for n in names] if k == 0 else [])
+        axes.set_yticks(range(len(names)), [shorten_label(n, 16) for n in names] if k == 0 else [])
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(3))
     return figure
@@ -129,10 +129,12 @@ def draw_spectra(folder: Path) -> Figure:
     if not len(table) or not names:
         return empty_figure("Too few genotypes are called for a site-frequency spectrum.")
     entries = [Entry("population")]
-    entries += [Entry(shorten(name), colour) for name, colour in zip(names, PALETTE, strict=False)]
+    entries += [
+        Entry(shorten_label(name), colour) for name, colour in zip(names, PALETTE, strict=False)
+    ]
     figure, (folded, whole) = new_figure(2, entries)
     for name, colour in zip(names, PALETTE, strict=False):
-        count, sites, both, used = numbers(
+        count, sites, both, used = number_columns(
             table[table.population == name], "count", "sites", "folded", "sites_used"
         )
         m = int(count[-1])
@@ -163,7 +165,7 @@ def draw_differentiation(folder: Path) -> Figure:
     n = len(names)
     index = {name: k for k, name in enumerate(names)}
     matrix = np.full((n, n), np.nan)
-    fst, _ = numbers(pairs, "fst", "error")
+    fst, _ = number_columns(pairs, "fst", "error")
     for a, b, value in zip(pairs.population1, pairs.population2, fst, strict=True):
         if a in index and b in index:
             matrix[index[a], index[b]] = matrix[index[b], index[a]] = value
@@ -174,7 +176,7 @@ def draw_differentiation(folder: Path) -> Figure:
     else:
         left.axis("off")
     shown = right.imshow(np.ma.masked_invalid(matrix), cmap="viridis_r", aspect="auto")
-    ticks = [shorten(name, 14) for name in names]
+    ticks = [shorten_label(name, 14) for name in names]
     right.set_yticks(range(n), ticks)
     right.set_xticks(range(n), ticks, rotation=90)
     right.tick_params(length=0)
@@ -267,7 +269,7 @@ def draw_f_statistics(folder: Path) -> Figure:
     n = max(len(f3), len(f4), 5)
     figure, panels = new_figure(2 if len(f4) else 1, height=1.0 + 0.16 * n)
     labels = [
-        f"{shorten(t, 10)} ; {shorten(a, 10)}, {shorten(b, 10)}"
+        f"{shorten_label(t, 10)} ; {shorten_label(a, 10)}, {shorten_label(b, 10)}"
         for t, a, b in zip(f3.target, f3.source1, f3.source2, strict=True)
     ]
     admixed = [ALARM if mark == "yes" else INK for mark in f3.admixed]
@@ -275,8 +277,8 @@ def draw_f_statistics(folder: Path) -> Figure:
     panels[0].set_xlabel("f3 (target; sources)")
     if len(f4):
         labels = [
-            f"{shorten(a, 8)}, {shorten(b, 8)} ; {shorten(c, 8)}, {shorten(d, 8)}"
-            for a, b, c, d in zip(f4.a, f4.b, f4.c, f4.d, strict=True)
+            "{}, {} ; {}, {}".format(*(shorten_label(name, 8) for name in names))
+            for names in zip(f4.a, f4.b, f4.c, f4.d, strict=True)
         ]
         _bars(panels[1], f4, "f4", labels, [INK] * len(f4))
         panels[1].set_xlabel("f4 (A, B; C, D)")
@@ -286,7 +288,7 @@ def draw_f_statistics(folder: Path) -> Figure:
 def _bars(
     axes: mpl.axes.Axes, table: pd.DataFrame, name: str, labels: list[str], colours: list[str]
 ) -> None:
-    values, errors = numbers(table, name, "error")
+    values, errors = number_columns(table, name, "error")
     for row, (value, error, colour) in enumerate(zip(values, errors, colours, strict=True)):
         spread = 2 * error if np.isfinite(error) else 0
         axes.errorbar(value, row, xerr=spread, color=colour, marker="o", markersize=3, linewidth=1)

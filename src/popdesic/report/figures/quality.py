@@ -21,7 +21,7 @@ from .style import (
     count_axis,
     draw_points,
     new_figure,
-    shorten,
+    shorten_label,
 )
 
 #: Most contigs with a bar of their own; further contigs are usually fragments.
@@ -51,7 +51,7 @@ def draw_filters(outcome: Outcome) -> Figure:
     counts = [n for _, _, n in steps]
     colours = [{"file": "#dadada", "source": "#b5b5b5"}.get(kind, ACCENT) for _, kind, _ in steps]
     left.barh(rows, counts, color=colours, height=0.7)
-    left.set_yticks(rows, [shorten(words, 44) for words, _, _ in steps])
+    left.set_yticks(rows, [shorten_label(words, 44) for words, _, _ in steps])
     _label_bars(left, counts)
     left.set(title="Sites of the panel", xlabel="sites")
 
@@ -69,7 +69,7 @@ def draw_filters(outcome: Outcome) -> Figure:
             ends = ends + lost
     if len(right.get_legend_handles_labels()[0]) > 1:  # a single reason needs no legend
         right.legend(title="left out by", loc="lower right", fontsize=6.5)
-    right.set_yticks(rows, [shorten(cohort) for cohort in outcome.cohorts])
+    right.set_yticks(rows, [shorten_label(cohort) for cohort in outcome.cohorts])
     totals = [k + o for k, o in zip(kept, out, strict=True)]
     texts = [number(k) + (f", {o} left out" if o else "") for k, o in zip(kept, out, strict=True)]
     _label_bars(right, totals, texts)
@@ -157,7 +157,7 @@ def _name_points(axes, table: pd.DataFrame, gap: float) -> None:
         taken = height
         right = row.heterozygosity > middle
         axes.annotate(
-            shorten(row.sample),
+            shorten_label(row.sample),
             (row.heterozygosity, 100 * row.call_rate),
             xytext=(row.heterozygosity + (-0.02 if right else 0.02) * (high - low), height),
             ha="right" if right else "left",
@@ -166,7 +166,7 @@ def _name_points(axes, table: pd.DataFrame, gap: float) -> None:
         )
 
 
-def draw_sites(panel: pd.DataFrame, least: float) -> Figure:
+def draw_panel_sites(panel: pd.DataFrame, least: float) -> Figure:
     """Minor allele frequencies of the panel's sites, and number of sites by contig.
 
     Parameters
@@ -194,7 +194,7 @@ def draw_sites(panel: pd.DataFrame, least: float) -> Figure:
     counts = panel.chrom.value_counts().reindex(pd.unique(panel.chrom))
     shown = counts.iloc[:MAX_CONTIGS]
     rest = counts.iloc[MAX_CONTIGS:]
-    names = [shorten(str(name), 12) for name in shown.index]
+    names = [shorten_label(str(name), 12) for name in shown.index]
     heights = [int(n) for n in shown]
     if len(rest):
         names.append(f"{len(rest)} more")

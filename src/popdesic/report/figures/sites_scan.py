@@ -20,7 +20,7 @@ from .style import (
     Entry,
     new_figure,
     save_figure,
-    shorten,
+    shorten_label,
     styled,
 )
 
@@ -72,7 +72,7 @@ def draw_manhattan(table: pd.DataFrame) -> Figure:
     )
     axes.axhline(limit, color=MISSING_COLOUR, linestyle="--", linewidth=0.9)
     shown = [
-        ((left + right - 1) / 2, shorten(str(chrom[left]).removeprefix("chr"), 6))
+        ((left + right - 1) / 2, shorten_label(str(chrom[left]).removeprefix("chr"), 6))
         for left, right in itertools.pairwise(bounds)
         if right - left >= SMALLEST_NAMED * len(table)
     ]

@@ -13,7 +13,7 @@ from ...distance.landmarks import AmongLandmarks
 from ...distance.matrix import Distances
 from ..outcome import Outcome
 from ..words import describe_way
-from .style import ACCENT, ALARM, INK, MARKERS, PALETTE, Colouring, new_figure, shorten
+from .style import ACCENT, ALARM, INK, MARKERS, PALETTE, Colouring, new_figure, shorten_label
 
 #: Most rows of the heatmap; in larger matrices each cell is the mean over several samples.
 HEATMAP_CELLS = 600
@@ -66,7 +66,7 @@ def draw_distances(
     )
     mark_groups(left, label.to_numpy()[order], colouring)
     title = colouring.title
-    order_words = "cohort" if title == "cohort" else f"{shorten(title, 20)} and cohort"
+    order_words = "cohort" if title == "cohort" else f"{shorten_label(title, 20)} and cohort"
     pairs = "Pairs of founders" if isinstance(distances, AmongLandmarks) else "All pairs"
     left.set_title(f"{pairs}, by {order_words}", pad=12)
     bar = figure.colorbar(image, ax=left, fraction=0.045, pad=0.02, extend="both")
@@ -79,7 +79,7 @@ def draw_distances(
     ):
         if counts.sum():
             share = 100 * counts / counts.sum()
-            label = f"{text} {shorten(title, 14)}"
+            label = f"{text} {shorten_label(title, 14)}"
             right.stairs(share, edges, color=colour, linewidth=1.2, linestyle=style, label=label)
     right.set(xlabel=UNITS[distances.metric], ylabel="share of pairs (%)")
     right.set_title("Pairs of samples", pad=12)
@@ -131,7 +131,7 @@ def mark_groups(axes, ordered: np.ndarray, colouring: Colouring) -> None:
         axes.add_patch(Rectangle((first, -strip * 1.3), last - first, strip, **box))
         if last - first >= SMALLEST_NAMED * n:
             ticks.append((first + last) / 2)
-            names.append(shorten(name, 16))
+            names.append(shorten_label(name, 16))
     axes.set_yticks(ticks, names)
     axes.set_xticks([])
     axes.tick_params(axis="y", length=0, pad=8)

@@ -132,7 +132,7 @@ def plain_ticks(axis: Axis, text: Callable[[float], str] = plain_number) -> None
     axis.set_minor_formatter(PlainLog(text))
 
 
-def shorten(text: str, longest: int = 22) -> str:
+def shorten_label(text: str, longest: int = 22) -> str:
     """`text`, with its middle omitted if it is longer than `longest`."""
     if len(text) <= longest:
         return text
@@ -241,7 +241,7 @@ class Colouring:
             for label in self.labels:
                 count = int((values == label).sum())
                 shape = self.label_marker(label) if one else ""
-                rows.append(Entry(f"{shorten(label)} ({count})", self._colour[label], shape))
+                rows.append(Entry(f"{shorten_label(label)} ({count})", self._colour[label], shape))
             if self.folded:
                 count = int(values.isin(self.folded).sum())
                 text = f"other: {len(self.folded)} labels ({count})"
@@ -257,7 +257,7 @@ class Colouring:
         elif len(self.cohorts) > 1:
             rows.append(Entry("cohort"))
             for cohort in self.cohorts:
-                text = f"{shorten(cohort)} ({int((cohorts == cohort).sum())})"
+                text = f"{shorten_label(cohort)} ({int((cohorts == cohort).sum())})"
                 rows.append(Entry(text, "#404040", self.marker(cohort)))
         if len(values) > CROWD:
             rows.append(Entry("density"))
@@ -408,5 +408,5 @@ def add_scale(
     norm = mpl.colors.Normalize(*colouring.limits)
     mappable = mpl.cm.ScalarMappable(norm, colouring.colour_map)
     bar = figure.colorbar(mappable, ax=list(panels), fraction=0.04, pad=0.02, aspect=30)
-    bar.set_label(label or shorten(colouring.title, 40))
+    bar.set_label(label or shorten_label(colouring.title, 40))
     bar.outline.set_linewidth(0.4)

@@ -43,7 +43,7 @@ def community_section(
     rows = shown_agreement(read_table(results / "communities" / "agreement.tsv"), about)
     sizes = {"n_placed": number(about["samples"]), "n_communities": about["communities"]}
     return {
-        "words": describe(about) + _shared(about, min_cm),
+        "words": describe_structure(about) + _shared(about, min_cm),
         "missing": about.get("missing", ""),
         "splits": split_rows(about),
         "rows": rows,
@@ -88,7 +88,7 @@ def split_rows(about: dict[str, Any]) -> list[dict[str, str]]:
     ]
 
 
-def describe(about: dict[str, Any]) -> str:
+def describe_structure(about: dict[str, Any]) -> str:
     """What kind of structure there is, and on what evidence."""
     people, axes, used = number(about["samples"]), about["significant"], about["components"]
     components = f"principal component{'s' if axes > 1 else ''}"

@@ -140,7 +140,7 @@ def _words(
 
 
 def runs_density(density: dict[str, float | None], too_sparse: bool) -> list[str]:
-    """What the panel's density leaves of the search for runs; `population.runs.Density`."""
+    """What the panel's density leaves of the search for runs; `population.runs.SiteDensity`."""
     apart = f"(usually {density['kb_per_site'] or 0:.3g} kb apart)"
     if too_sparse:
         return [
