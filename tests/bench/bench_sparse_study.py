@@ -30,6 +30,7 @@ from timing import print_table
 from popdesic.core.files import read_json
 from popdesic.core.tables import read_table
 from popdesic.distance.matrix import load_distances, point_distances
+from popdesic.geodesic.lengths import open_lengths
 from popdesic.maps.knn import nearest_neighbors
 
 NEIGHBORS, PCS = 50, 4
@@ -81,7 +82,7 @@ def compare(sparse: Path, dense: Path, threads: int) -> list[tuple]:
     ):
         n, equal, same = compare_lists(matrix, sparse / folder / "neighbors.npz", threads)
         rows.append((f"nearest {NEIGHBORS}, {name}", n, equal, same))
-        closure = np.load(dense / "geodesic" / name / "alpha2.npy", mmap_mode="r")
+        closure = open_lengths(dense / "geodesic" / name / "alpha2.json")
         paths = sparse / "geodesic" / name
         with np.load(paths / "neighbors.alpha2.npz") as found:
             landmarks, far = found["landmarks"], found["distance"].astype(np.float32)

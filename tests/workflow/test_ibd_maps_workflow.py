@@ -16,6 +16,7 @@ from support.study import FAST, Cohort, write_study
 
 from popdesic.core.files import read_json
 from popdesic.core.tables import read_table
+from popdesic.geodesic.lengths import open_lengths
 
 CONFIG = {
     **FAST,
@@ -90,7 +91,7 @@ def test_the_run_says_how_paths_ran_and_who_is_unconnected(study):
     no_blocks = read_json(folder / "results/communities/communities.json").get("missing")
     assert no_blocks or "segments of identity by descent of at least 5 cM with the same" in page
     assert ("No chain of shared segments connects" in page) == (about["unreachable_pairs"] > 0)
-    lengths = np.load(folder / "results/geodesic/ibd/alpha1.npy")
+    lengths = open_lengths(folder / "results/geodesic/ibd/alpha1.json")[:]
     assert np.isfinite(lengths).all()
 
 

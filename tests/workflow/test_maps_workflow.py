@@ -58,7 +58,7 @@ def test_maps_are_those_of_their_files(tmp_path, sizes, dense_limit, jobs):
         return expected.read_bytes() == (folder / table).read_bytes()
 
     for (space, alpha), table in tables.items():
-        name = f"neighbors.alpha{alpha}.npz" if sparse else f"alpha{alpha}.npy"
+        name = f"neighbors.alpha{alpha}.npz" if sparse else f"alpha{alpha}.json"
         assert is_drawn_from(folder / "results/geodesic" / space / name, table), table
     sites = read_json(folder / "results/panel/counts.json")["n_sites"]
     sources = [

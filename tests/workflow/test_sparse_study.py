@@ -13,6 +13,7 @@ from support.study import FAST, make_cohorts, write_sheets, write_study
 from popdesic.core.files import read_json
 from popdesic.core.tables import read_table
 from popdesic.distance.matrix import load_distances, point_distances
+from popdesic.geodesic.lengths import open_lengths
 from popdesic.maps.knn import nearest_neighbors
 
 SIZES = (60, 50, 20, 14)
@@ -78,7 +79,7 @@ def test_relatives_are_the_same(studies):
 def test_geodesics_are_those_of_all_pairs(studies, space):
     sparse, dense, _ = studies
     folder = sparse / "results/geodesic" / space
-    matrix = np.load(dense / "results/geodesic" / space / "alpha2.npy")
+    matrix = open_lengths(dense / "results/geodesic" / space / "alpha2.json")
     with np.load(folder / "neighbors.alpha2.npz") as found:
         rows = np.load(folder / "landmarks.alpha2.npy")
         np.testing.assert_array_equal(rows, matrix[found["landmarks"]])

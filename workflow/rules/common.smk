@@ -96,8 +96,10 @@ PAIR = 0 if STUDY.sparse else 1
 #: Nearest samples by geodesic, of a study without matrices of all pairs.
 LISTS = "results/geodesic/{space}/neighbors.alpha{alpha}.npz"
 #: Lengths of geodesics between all pairs, or of such a study's landmarks to everyone.
-LENGTHS = "results/geodesic/{{space}}/{}alpha{{alpha}}.npy".format(
-    "landmarks." if STUDY.sparse else ""
+LENGTHS = (
+    "results/geodesic/{space}/landmarks.alpha{alpha}.npy"
+    if STUDY.sparse
+    else f"results/geodesic/{{space}}/closure/alpha{{alpha}}.{COHORT_SET}.npy"
 )
 #: Who shares segments with whom, for `geodesic.space: ibd` and `communities.space: ibd`.
 IBD_GRAPH = "results/ibd/graph.npz"

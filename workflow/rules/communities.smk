@@ -1,6 +1,6 @@
 # Communities: block model of the nearest-neighbour graph, HDBSCAN, tree.
 #
-# needs   results/geodesic/{space}/alpha{alpha}.npy of one space and alpha;
+# needs   results/geodesic/{space}/closure/* of one space and alpha;
 #         results/embedding/pca.npy, axes.npz, results/cohorts/{cohort}/genotypes.bed
 #         results/ibd/graph.npz in place of graph.npz with communities.space: ibd
 # gives   results/communities/graph.npz       k nearest neighbours, blocks.npz  nested block model

@@ -5,11 +5,9 @@
 #         results/embedding/axes.npz axes.json,
 #         results/cohorts/{founder}/genotypes.bed (or imputed.bed)
 # gives   results/geodesic/choice.json       graph, alpha and number of components of each space
-#         results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.npy  closure, in computed dtype
+#         results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.npy  triangle of the closure
 #         results/geodesic/{space}/closure/alpha{alpha}.{cohorts}.json its inputs: later runs may
 #                                                                      extend the closure
-#         results/geodesic/{space}/alpha{alpha}.npy                    float32 (n, n), or float64 if
-#                                                                      float32 overflows
 #         results/geodesic/{space}/alpha{alpha}.json                   alpha, dtype, share of
 #                                                                      indirect paths
 #         results/geodesic/{space}/alpha{alpha}.run.json               computed anew or extended
@@ -79,11 +77,10 @@ rule close_paths:
         panel="results/panel/counts.json",
         kinship=BRIDGE_ROWS,
     output:
-        lengths="results/geodesic/{space}/alpha{alpha}.npy",
         statistics="results/geodesic/{space}/alpha{alpha}.json",
         record="results/geodesic/{space}/alpha{alpha}.run.json",
-        closure=f"results/geodesic/{{space}}/closure/alpha{{alpha}}.{COHORT_SET}.npy",
-        about=f"results/geodesic/{{space}}/closure/alpha{{alpha}}.{COHORT_SET}.json",
+        closure=LENGTHS,
+        about=LENGTHS.replace(".npy", ".json"),
     log:
         "logs/close_paths/{space}.alpha{alpha}.log",
     benchmark:

@@ -7,7 +7,7 @@ from popdesic.components.axes import MANY_POINTS
 
 # Maps of the samples, and how well they preserve distances.
 #
-# needs   results/distance/*, results/embedding/pca.npy, results/geodesic/{space}/alpha{alpha}.npy
+# needs   results/distance/*, results/embedding/pca.npy, results/geodesic/{space}/closure/*
 # gives   results/embedding/quality.tsv      how well each map preserves distances
 #         results/embedding/instability.tsv  per sample, with embedding.ensemble
 
@@ -84,7 +84,7 @@ rule measure_maps:
 
 # Maps of each geodesic: PCoA, and optionally densMAP and t-SNE; numbers of UMAPs.
 #
-# needs   results/geodesic/{space}/alpha{alpha}.npy .json, results/distance/*,
+# needs   results/geodesic/{space}/closure/* alpha{alpha}.json, results/distance/*,
 #         results/embedding/pca.npy
 # gives   results/embedding/coordinates/pcoa.{space}.alpha{alpha}.tsv
 #         results/embedding/pcoa.{space}.alpha{alpha}.json
@@ -154,7 +154,7 @@ rule close_founders:
 # One job per space: all alphas share the start of the interpreter and the numba compilation.
 rule compute_pcoa:
     input:
-        lengths=expand("results/geodesic/{{space}}/alpha{alpha}.npy", alpha=ALPHAS),
+        lengths=expand(LENGTHS, alpha=ALPHAS, allow_missing=True),
         samples="results/distance/samples.tsv",
         frame=FRAME,
     output:
@@ -187,7 +187,7 @@ rule compute_pcoa:
 # Runs only if embedding.further_maps lists these maps.
 rule compute_further_maps:
     input:
-        lengths=expand("results/geodesic/{{space}}/alpha{alpha}.npy", alpha=ALPHAS),
+        lengths=expand(LENGTHS, alpha=ALPHAS, allow_missing=True),
         scores="results/embedding/pca.npy",
         samples="results/distance/samples.tsv",
         frame=FRAME,
@@ -228,7 +228,7 @@ rule compute_further_maps:
 
 # UMAPs of each geodesic, and of the plain distances of each space.
 #
-# needs   results/geodesic/{space}/alpha{alpha}.npy, results/distance/*,
+# needs   results/geodesic/{space}/closure/*, results/distance/*,
 #         results/embedding/pca.npy; numbers and device of maps
 # gives   results/embedding/coordinates/umap.{space}.alpha{alpha}.tsv
 #         results/embedding/coordinates/umap.distance.{space}.tsv  UMAP of the plain distances
@@ -253,7 +253,7 @@ if ONE_MAP_JOB:
     # One job for all spaces: its maps share the start of the interpreter and its threads.
     rule compute_umap:
         input:
-            lengths=expand("results/geodesic/{space}/alpha{alpha}.npy", space=SPACES, alpha=ALPHAS),
+            lengths=expand(LENGTHS, space=SPACES, alpha=ALPHAS),
             source=distance_sources,
             shared=[IBD_GRAPH] if "ibd" in SPACES else [],
             scores="results/embedding/pca.npy",
@@ -324,7 +324,7 @@ else:
 
     rule compute_umap:
         input:
-            lengths=expand("results/geodesic/{{space}}/alpha{alpha}.npy", alpha=ALPHAS),
+            lengths=expand(LENGTHS, alpha=ALPHAS, allow_missing=True),
             scores="results/embedding/pca.npy",
             samples="results/distance/samples.tsv",
             frame=FRAME,

@@ -12,6 +12,7 @@ import pandas as pd
 from ..core.files import atomic_path
 from ..core.tables import write_npz
 from ..distance.neighbor_joining import neighbor_joining
+from ..geodesic.lengths import Lengths, open_lengths
 from ..io.sites import chunks
 from ..maps.knn import nearest_neighbors
 
@@ -37,7 +38,7 @@ def build_geodesic_graph(lengths: Path, k: int, out: Path) -> int:
             neighbors, distances = found["index"][:, :k], found["distance"][:, :k]
         n = len(neighbors)
     else:
-        matrix = np.load(lengths, mmap_mode="r")
+        matrix = open_lengths(lengths)
         n = len(matrix)
         neighbors, distances = nearest_neighbors(matrix.__getitem__, n, k)
     ends = np.stack([np.repeat(np.arange(n), neighbors.shape[1]), neighbors.ravel()], axis=1)
@@ -47,21 +48,27 @@ def build_geodesic_graph(lengths: Path, k: int, out: Path) -> int:
     return len(edges)
 
 
-def _blocks(matrix: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Row numbers and float64 rows; pairs without a path get the largest finite length."""
+def _blocks(matrix: Lengths | np.ndarray) -> Iterator[np.ndarray]:
+    """Blocks of rows."""
     n = len(matrix)
-    farthest = 0.0
-    bounds = list(chunks(n, max(1, BLOCK_NUMBERS // max(n, 1))))
-    for first, last in bounds:
-        block = matrix[first:last]
-        farthest = max(farthest, float(block.max(where=np.isfinite(block), initial=0.0)))
-    for first, last in bounds:
-        block = np.array(matrix[first:last], np.float64)
-        block[~np.isfinite(block)] = farthest
-        yield np.arange(first, last), block
+    for first, last in chunks(n, max(1, BLOCK_NUMBERS // max(n, 1))):
+        yield matrix[first:last]
 
 
-def density_clusters(matrix: np.ndarray | None, min_cluster_size: int) -> np.ndarray | None:
+def _finite(rows: np.ndarray, matrix: Lengths | np.ndarray) -> np.ndarray:
+    """Rows of a matrix in float64; pairs without a path get its largest finite length."""
+    rows = np.array(rows, np.float64)
+    without = ~np.isfinite(rows)
+    if without.any():
+        rows[without] = max(
+            float(block.max(where=np.isfinite(block), initial=0.0)) for block in _blocks(matrix)
+        )
+    return rows
+
+
+def density_clusters(
+    matrix: Lengths | np.ndarray | None, min_cluster_size: int
+) -> np.ndarray | None:
     """HDBSCAN's clusters (Campello et al. 2013), -1 for noise.
 
     None above HDBSCAN_SAMPLES, or without a matrix.
@@ -73,17 +80,17 @@ def density_clusters(matrix: np.ndarray | None, min_cluster_size: int) -> np.nda
     if len(matrix) > HDBSCAN_SAMPLES:
         log.warning("HDBSCAN is left out: more than %d samples", HDBSCAN_SAMPLES)
         return None
-    whole = np.concatenate([block for _, block in _blocks(matrix)])
+    whole = _finite(np.concatenate(list(_blocks(matrix))), matrix)
     size = max(2, min(min_cluster_size, len(whole) - 1))
     model = HDBSCAN(min_cluster_size=size, metric="precomputed", copy=False, n_jobs=1)
     return model.fit_predict(whole)
 
 
-def write_tree(matrix: np.ndarray, names: pd.Series, out: Path) -> None:
+def write_tree(matrix: Lengths | np.ndarray, names: pd.Series, out: Path) -> None:
     """Neighbour-joining tree of at most TREE_LEAVES samples, evenly spaced in sample order."""
     n = len(names)
     leaves = np.unique(np.linspace(0, n - 1, min(n, TREE_LEAVES)).astype(np.int64))
-    distances = np.concatenate([block[np.isin(which, leaves)] for which, block in _blocks(matrix)])
+    distances = _finite(matrix[leaves], matrix)
     tree = neighbor_joining(distances[:, leaves], list(names.iloc[leaves]))
     with atomic_path(out) as temporary:
         temporary.write_text(tree + "\n", "utf-8")

@@ -22,6 +22,7 @@ from ..core.files import write_json
 from ..core.tables import read_table, write_table
 from ..core.threads import one_blas_thread, run_tasks
 from ..distance.landmarks import LandmarkRows
+from ..geodesic.lengths import open_lengths
 from .geodesics import density_clusters, write_tree
 from .study_splits import StudySplits, number_by_size, read_splits, split_study
 
@@ -131,7 +132,7 @@ def _views(
     tree_out: Path | None,
 ) -> list[Callable[[], Any]]:
     """What is made of the geodesics: HDBSCAN's clusters, or None, and the tree's file."""
-    matrix, names = np.load(lengths, mmap_mode="r") if lengths else None, samples["sample"]
+    matrix, names = open_lengths(lengths) if lengths else None, samples["sample"]
     rows = matrix
     if rows is None and landmarks is not None:
         rows, names = landmarks.among().matrix, names.iloc[landmarks.landmarks]

@@ -295,6 +295,20 @@ def shared_distances(graph: Path) -> np.ndarray:
     return distances
 
 
+def lengths_apart(one: np.ndarray, two: np.ndarray, longest: float) -> np.ndarray:
+    """Lengths that `set_apart` gives to pairs that nothing connects, float64.
+
+    one, two : int arrays
+        Numbers of both samples of each pair.
+    """
+    ends = np.sort(np.stack([one, two], axis=1), axis=1).astype(np.uint64)
+    mixed = ends[:, 0] * np.uint64(0x9E3779B97F4A7C15) + ends[:, 1]  # SplitMix64
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    share = ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+    return longest * (APART + share)
+
+
 def set_apart(distances: np.ndarray) -> tuple[np.ndarray, float]:
     """Distances of a map in which nobody is infinitely far.
 
@@ -318,13 +332,8 @@ def set_apart(distances: np.ndarray) -> tuple[np.ndarray, float]:
     longest = float(distances.max(where=finite, initial=0.0)) or 1.0
     if finite.all():
         return distances, APART * longest
-    ends = np.sort(np.argwhere(~finite), axis=1).astype(np.uint64)
-    mixed = ends[:, 0] * np.uint64(0x9E3779B97F4A7C15) + ends[:, 1]  # SplitMix64
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    share = ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
     filled = distances.copy()
-    filled[~finite] = longest * (APART + share)
+    filled[~finite] = lengths_apart(*np.nonzero(~finite), longest)
     return filled, APART * longest
 
 

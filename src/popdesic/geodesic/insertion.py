@@ -23,6 +23,7 @@ from ..engine.minplus import BASE, infinity
 from ..io.sites import chunks
 from .closure import Backend, insert_paths
 from .graph import Graph
+from .lengths import Triangle
 from .weights import FIXED, Number
 
 log = logging.getLogger(__name__)
@@ -118,14 +119,14 @@ def find_earlier(
             log.info("%s was made from different weights: not used", path)
             continue
         try:
-            closure = np.load(path, mmap_mode="r")
+            triangle = Triangle(path, n_samples)
         except (ValueError, OSError, EOFError) as reason:
             log.warning("%s is damaged (%s): not used", path, reason)
             continue
-        if closure.shape != (n_samples, n_samples) or closure.dtype != number.dtype:
+        if triangle.dtype != number.dtype:
             log.warning("%s does not match its description: not used", path)
             continue
-        return Earlier(path, positions, closure)
+        return Earlier(path, positions, triangle.whole())
     return None
 
 

@@ -19,9 +19,8 @@ import pandas as pd
 
 from ..core.errors import UserError
 from ..core.files import write_json
-from ..core.tables import write_npy
 from ..core.threads import run_tasks
-from ..distance.matrix import set_apart
+from ..distance.matrix import APART
 from ..engine.backend import Backend
 from ..engine.minplus import BASE, infinity
 from ..engine.ranks import median_of
@@ -29,6 +28,7 @@ from ..io.sites import chunks
 from .closure import Work, attach_paths, close_matrix, reordered, similar_order
 from .graph import COMPLETE, Graph, longest_paths
 from .insertion import audit_rows, continue_closure, describe_closure, find_earlier, leading_closure
+from .lengths import Lengths, write_triangle
 from .neighbors import APPROXIMATE_NEIGHBORS, neighbor_paths
 from .weights import FIXED, Number, choose_number, fits_float32
 
@@ -269,15 +269,22 @@ def _statistics(
     )
 
 
-def _lengths(found: StudyClosure, graph: Graph, value: float, threads: int) -> np.ndarray:
-    """Sample Fermat distances of a closure, float32, by blocks of rows."""
-    out = np.empty(found.lengths.shape, np.float32)
+def _lengths(found: Lengths, threads: int) -> np.ndarray:
+    """All lengths, float32 (n, n), by blocks of rows."""
+    out = np.empty(found.shape, np.float32)
 
     def work(first: int, last: int) -> None:
-        out[first:last] = graph.distances(found.number.value(found.lengths[first:last]), value)
+        out[first:last] = found[first:last]
 
     run_tasks(work, chunks(len(out), ROWS_A_TASK), threads)
     return out
+
+
+def _longest(found: StudyClosure, graph: Graph, value: float) -> float:
+    """The longest finite length, in the unit of a distance; 1 if there is none above zero."""
+    finite = found.lengths[found.lengths < infinity(found.lengths.dtype)]
+    top = finite.max(initial=finite.dtype.type(0))
+    return float(graph.distances(found.number.value(np.array([top])), value)[0]) or 1.0
 
 
 def measure_geodesics(
@@ -295,7 +302,6 @@ def measure_geodesics(
     of_points: bool = False,
     audit: bool,
     code: str,
-    lengths_out: Path,
     statistics_out: Path,
     record_out: Path,
     closure_out: Path,
@@ -324,10 +330,9 @@ def measure_geodesics(
         may differ by more than the bound of the number type.
     code : str
         Digest of the code, see `close_weights`.
-    lengths_out, closure_out : Path
-        Sample Fermat distances, float32 (n, n), in the graph ``shared`` with `set_apart` for pairs
-        without a path; and the closure (lengths before the root) in its
-        native type, with a description for later insertions in `closure_about_out`.
+    closure_out, closure_about_out : Path
+        What `lengths.open_lengths` reads: the closure (lengths before the root) in fixed point,
+        with a description for later insertions; or the lengths, if it cannot be continued.
     statistics_out : Path
         JSON: alpha, number type with its error bound, share of indirect pairs. Does not depend on
         how the closure was computed.
@@ -359,6 +364,7 @@ def measure_geodesics(
     )
     about |= {
         "value": value,
+        "closure": closure_out.relative_to(statistics_out.parent).as_posix(),
         "graph": asdict(graph),
         "plain": found.plain,
         "number": asdict(found.number),
@@ -370,24 +376,24 @@ def measure_geodesics(
         weights = graph.edge_weights(distances, among, value, backend.threads)
         record["audit"] = _audit(found, weights, names)
         del weights
+    longest = 0.0
     if graph.kind == "shared":
-        lengths = graph.distances(found.number.value(found.lengths), value)
-        lengths, about["apart"] = set_apart(lengths)
+        longest = _longest(found, graph, value)
+        about["apart"] = APART * longest
         about["alone"] = int((np.isfinite(distances).sum(axis=1) == 1).sum())
-        lengths = lengths.astype(np.float32)
+    about_closure = {"n_samples": len(names), "alpha": value, "longest": longest}
+    # A closure in which some samples can only be ends must not be continued.
+    if found.number.dtype in FIXED and not is_end.any():
+        given = found.direct, names, found.number, code, graph, backend.threads
+        tasks = [(describe_closure, *given), (write_triangle, closure_out, found.lengths)]
+        described, _ = run_tasks(lambda work, *rest: work(*rest), tasks, backend.threads)
+        about_closure |= described
     else:
-        lengths = _lengths(found, graph, value, backend.threads)
-    # a closure in which some samples can only be ends must not be continued
-    *_, about_closure = run_tasks(
-        lambda work, *given: work(*given),
-        [
-            (write_npy, lengths_out, lengths),
-            (write_npy, closure_out, found.lengths),
-            (describe_closure, found.direct, names, found.number, code, graph, backend.threads),
-        ],
-        backend.threads,
-    )
-    write_json(closure_about_out, about_closure | ({"samples": []} if is_end.any() else {}))
+        rows = found.lengths.__getitem__
+        lengths = Lengths(rows, found.lengths.shape, found.number, graph, value, longest)
+        write_triangle(closure_out, _lengths(lengths, backend.threads))
+        about_closure |= {"samples": [], "dtype": "float32", "graph": asdict(graph)}
+    write_json(closure_about_out, about_closure)
     write_json(record_out, record)
     write_json(statistics_out, about)
     return about | record

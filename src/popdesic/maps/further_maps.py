@@ -13,6 +13,7 @@ from ..cohort.samples import describe_samples
 from ..components.axes import AXES
 from ..components.tables import is_too_small, no_map, write_embedding
 from ..engine.backend import Backend
+from ..geodesic.lengths import open_lengths
 from .densmap import densmap_layout, require_samples
 from .frame import place_among
 from .knn import Rows, nearest_neighbors
@@ -147,7 +148,7 @@ def compute_further_map(
     if frame:
         points = _draw_in_frame(layout, np.load(frame, mmap_mode="r"), among, start, neighbors)
     else:
-        matrix = np.load(lengths, mmap_mode="r")
+        matrix = open_lengths(lengths)
         points = layout(matrix.__getitem__, len(samples), start)
     write_embedding(out, samples, points, AXES[method])
 

@@ -12,6 +12,7 @@ from ..components.tables import write_embedding, write_statistics
 from ..core.errors import UserError
 from ..core.files import write_json
 from ..core.threads import one_blas_thread, run_tasks
+from ..geodesic.lengths import Lengths, open_lengths
 from .frame import register
 
 
@@ -24,13 +25,13 @@ def require_finite(distances: np.ndarray) -> None:
 
 
 @one_blas_thread
-def principal_coordinates(distances: np.ndarray, n_components: int, threads: int = 1):
+def principal_coordinates(distances: Lengths | np.ndarray, n_components: int, threads: int = 1):
     """Principal coordinates (PCoA, classical scaling) of a distance matrix.
 
     Parameters
     ----------
     distances : float array, (n, n)
-        For instance a memory map.
+        Or `Lengths`, which are read by rows.
     threads : int
         Changes no byte.
 
@@ -55,7 +56,7 @@ def principal_coordinates(distances: np.ndarray, n_components: int, threads: int
     return vectors * np.sign(largest) * np.sqrt(values), values / (total if total > 0 else 1.0)
 
 
-def _centred(distances: np.ndarray, threads: int) -> np.ndarray:
+def _centred(distances: Lengths | np.ndarray, threads: int) -> np.ndarray:
     """Squared distances, doubly centred, times -1/2: float64 (n, n)."""
     centred = np.empty(distances.shape)
     blocks = row_blocks(len(centred))
@@ -124,7 +125,7 @@ def compute_pcoa(
     `refit_out`, with a JSON of the displacements.
     """
     samples = describe_samples(order, sheet)
-    matrix = np.load(lengths, mmap_mode="r")
+    matrix = open_lengths(lengths)
     coordinates, explained = principal_coordinates(matrix, components, threads)
     if frame:
         among = samples.cohort.isin(founders).to_numpy()

@@ -15,6 +15,7 @@ from ..core.tables import read_table, write_table
 from ..core.threads import run_tasks
 from ..distance.landmarks import NearDistances, read_landmarks
 from ..distance.matrix import Distances, rows_of_points
+from ..geodesic.lengths import open_lengths
 from ..io.sites import chunks
 from .agreement import ERROR, measure_agreement, standard_error
 
@@ -133,9 +134,7 @@ def measure_maps(
     else:
         anchors = choose_anchors(len(samples))
         references = {"distance": distances.rows}
-        references |= {
-            key: np.load(path, mmap_mode="r").__getitem__ for key, path in lengths.items()
-        }
+        references |= {key: open_lengths(path).__getitem__ for key, path in lengths.items()}
     drawn = {path: _points(path, stem) for *_, path, stem in maps}
     # too few samples have no UMAP
     drawn = {path: points for path, points in drawn.items() if np.isfinite(points).all()}

@@ -30,6 +30,7 @@ from ..distance.matrix import (
 from ..engine.backend import Backend
 from ..engine.needs import layout_bytes
 from ..engine.select import select_backend
+from ..geodesic.lengths import open_lengths
 from .frame import DISPLACEMENTS, place_among, register
 from .knn import Rows
 from .pcoa import require_finite
@@ -133,7 +134,7 @@ def draw_lengths(
     if source.suffix == ".npz":
         nearest = load_nearest(source, max(k for _, k in members))
         return draw_maps(nearest, start, members, **options)
-    rows = np.load(source, mmap_mode="r").__getitem__
+    rows = open_lengths(source).__getitem__
     return draw_matrix(rows, n, start, members, **options)
 
 

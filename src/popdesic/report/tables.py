@@ -293,7 +293,8 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
             stem = path.removeprefix("epistasis/")
             rows.append((f"epistasis/{trait}/{stem}", f"{what}, {trait}"))
     for space, alpha in outcome.maps():
-        rows.append((f"geodesic/{space}/alpha{alpha}.npy", f"Geodesics, {space}, α = {alpha}"))
+        path = f"geodesic/{space}/alpha{alpha}.json"
+        rows.append((path, f"Geodesics, {space}, α = {alpha}: file, number type and settings"))
         for method in ("pcoa", "umap", *outcome.further):
             path = f"embedding/{method}.{space}.alpha{alpha}.tsv"
             rows.append((path, f"{METHODS[method]} coordinates, {space}, α = {alpha}"))

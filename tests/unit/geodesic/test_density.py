@@ -16,6 +16,7 @@ from popdesic.geodesic import measure
 from popdesic.geodesic.explain import explain_geodesics
 from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.geodesic.graph import Graph, founder_radii, neighbor_edges
+from popdesic.geodesic.lengths import open_lengths
 from popdesic.geodesic.measure import close_weights, measure_geodesics
 from popdesic.geodesic.weights import power_weights
 
@@ -297,7 +298,6 @@ def arrive(folder, distances, n, backend, graph, *, key="all") -> dict:
         dense_limit=1000,
         audit=True,
         code="1",
-        lengths_out=folder / "alpha.npy",
         statistics_out=folder / "alpha.json",
         record_out=folder / "alpha.run.json",
         closure_out=folder / f"closure.{key}.npy",
@@ -315,7 +315,7 @@ def test_a_closure_is_continued_with_its_own_setting_alone(rng, tmp_path, backen
     about = arrive(folder, distances, 70, backend, graph)
     assert about["continued"] == "closure.before.npy"
     assert about["graph"]["density"] == "correct" and whole["continued"] is None
-    for name in ("alpha.npy", "alpha.json", "closure.all.npy", "closure.all.json"):
+    for name in ("alpha.json", "closure.all.npy", "closure.all.json"):
         assert (folder / name).read_bytes() == (tmp_path / "at once" / name).read_bytes()
     (folder / "closure.all.json").unlink()
     for other in (Graph(kind, 5), Graph(kind, 6, "correct")):
@@ -332,8 +332,9 @@ def test_a_closure_is_continued_with_its_own_setting_alone(rng, tmp_path, backen
 def test_exported_lengths_are_the_closure_itself(rng, tmp_path, backend):
     distances = squareform(pdist(rng.normal(size=(60, 3))))
     about = arrive(tmp_path, distances, 60, backend, corrected())
-    closure = np.load(tmp_path / "closure.all.npy") / about["number"]["scale"]
-    assert (np.load(tmp_path / "alpha.npy") == closure.astype(np.float32)).all()
+    lengths = open_lengths(tmp_path / "closure.all.npy")
+    closure = lengths.stored(np.arange(60)) / about["number"]["scale"]
+    assert (lengths[:] == closure.astype(np.float32)).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -354,7 +355,8 @@ def test_explained_paths_have_the_lengths_of_the_closure(rng, tmp_path, backend,
         hops_out=tmp_path / "h.json",
         bridges_out=tmp_path / "b.tsv",
     )
-    parents, closure = np.load(tmp_path / "p.npy"), np.load(tmp_path / "closure.all.npy")
+    parents = np.load(tmp_path / "p.npy")
+    closure = open_lengths(tmp_path / "closure.all.npy").stored(np.arange(70))
     weights = slow_weights(distances, founders, 5, 2.0) * about["number"]["scale"]
     longest = 0
     for i in range(70):

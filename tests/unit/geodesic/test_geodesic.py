@@ -17,6 +17,7 @@ from popdesic.geodesic import weights as weights_module
 from popdesic.geodesic.closure import close_paths, insert_paths, similar_order
 from popdesic.geodesic.graph import COMPLETE, Graph
 from popdesic.geodesic.insertion import audit_rows
+from popdesic.geodesic.lengths import open_lengths
 from popdesic.geodesic.measure import close_weights, measure_geodesics
 from popdesic.geodesic.neighbors import neighbor_paths
 from popdesic.geodesic.weights import choose_number
@@ -370,13 +371,13 @@ def write(
         of_points=of_points,
         audit=True,
         code=code,
-        lengths_out=tmp_path / "alpha.npy",
         statistics_out=tmp_path / "alpha.json",
         record_out=tmp_path / "alpha.run.json",
         closure_out=tmp_path / f"closure.{key}.npy",
         closure_about_out=tmp_path / f"closure.{key}.json",
     )
-    return about, np.load(tmp_path / "alpha.npy"), np.load(tmp_path / f"closure.{key}.npy")
+    found = open_lengths(tmp_path / f"closure.{key}.npy")
+    return about, found[:], found.stored(np.arange(n))
 
 
 @pytest.mark.parametrize(("alpha", "value"), [("2", 2.0), ("2.5", 2.5), ("auto", 1.5)])
@@ -496,7 +497,6 @@ def arrive(
         of_points=of_points,
         audit=False,
         code=code,
-        lengths_out=folder / "alpha.npy",
         statistics_out=folder / "alpha.json",
         record_out=folder / "alpha.run.json",
         closure_out=folder / f"closure.{key}.npy",
@@ -507,7 +507,7 @@ def arrive(
 @pytest.mark.parametrize("alpha", ["2", "8"])
 def test_order_of_arrival_changes_no_byte(tmp_path, backend, alpha):
     distances = draw_distances(np.random.default_rng(20), 90, 20, 0.7)
-    outputs = ("alpha.npy", "alpha.json", "closure.all.npy", "closure.all.json")
+    outputs = ("alpha.json", "closure.all.npy", "closure.all.json")
     contents = []
     for case, before in enumerate([None, range(60), [*range(30), *range(70, 90)], range(0, 90)]):
         folder = tmp_path / str(case)
@@ -561,7 +561,7 @@ def test_a_duplicate_that_needs_a_wider_type_is_closed_anew(tmp_path, backend):
         about = arrive(tmp_path / str(case), distances, range(60), backend)
         assert about["continued"] is None and about["number"]["dtype"] == "int64"
         # float32 is what distances are exported as
-        found = np.load(tmp_path / str(case) / "alpha.npy")[0, 59]
+        found = open_lengths(tmp_path / str(case) / "closure.all.npy")[0][59]
         np.testing.assert_allclose(found, distances[0, 59], rtol=2e-7)
     one, other = (tmp_path / case / "closure.all.npy" for case in "01")
     assert one.read_bytes() == other.read_bytes()
@@ -599,7 +599,7 @@ def test_plain_distances_of_points_are_kept(tmp_path, monkeypatch):
     distances = points_on_a_line(60)
     plain = {"alpha": "auto", "value": 1.0, "of_points": True}
     about, lengths, closure = write(tmp_path, distances, CpuBackend(1), **plain)
-    np.testing.assert_array_equal(closure, distances)
+    np.testing.assert_array_equal(closure, distances.astype(np.float32))
     np.testing.assert_array_equal(lengths, distances.astype(np.float32))
     assert about["plain"] and about["indirect_pairs"] == 0
     assert about["number"]["dtype"] == "float64" and about["number"]["error_bound"] == 0

@@ -30,6 +30,7 @@ from popdesic.distance.matrix import load_distances
 from popdesic.distance.tiles import assemble_tiles, measure_tile
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.geodesic.graph import COMPLETE
+from popdesic.geodesic.lengths import open_lengths
 from popdesic.geodesic.measure import measure_geodesics
 from popdesic.io.bgzf import BGZF_END
 from popdesic.maps.pcoa import compute_pcoa
@@ -102,7 +103,7 @@ def run_study() -> tuple[str, str]:
         )
         stage = "geodesic"
         n_sites = len(read_table(panel)) - 1
-        lengths = RESULTS / "geodesic/alpha.npy"
+        lengths = RESULTS / "geodesic/closure.npy"
         order = RESULTS / "distance/samples.tsv"
         measure_geodesics(
             load_distances(RESULTS / "distance", metric=metric, n_sites=n_sites, min_called=least),
@@ -117,11 +118,10 @@ def run_study() -> tuple[str, str]:
             graph=COMPLETE,
             audit=config["geodesic"]["audit"],
             code="",
-            lengths_out=lengths,
-            statistics_out=lengths.with_suffix(".json"),
+            statistics_out=RESULTS / "geodesic/alpha.json",
             record_out=RESULTS / "geodesic/alpha.run.json",
-            closure_out=RESULTS / "geodesic/closure.npy",
-            closure_about_out=RESULTS / "geodesic/closure.json",
+            closure_out=lengths,
+            closure_about_out=lengths.with_suffix(".json"),
         )
         stage = "embedding"
         sheet = Path(config["samples"])
@@ -157,7 +157,7 @@ def run_study() -> tuple[str, str]:
             statistics_out=RESULTS / "embedding/pcoa.json",
         )
         if len(read_table(order)) < 5:  # a higher value would only cost time here
-            rows = np.load(lengths)
+            rows = open_lengths(lengths)
             umap_layout(rows.__getitem__, len(rows), rows, neighbors=5, min_dist=0.3, seed=1)
     except UserError as error:
         return stage, str(error)

@@ -47,7 +47,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         dense_limit=snakemake.params.dense_limit,
         audit=snakemake.params.audit,
         code=snakemake.params.closure_code,
-        lengths_out=Path(snakemake.output.lengths),
         statistics_out=Path(snakemake.output.statistics),
         record_out=Path(snakemake.output.record),
         closure_out=Path(snakemake.output.closure),

@@ -15,6 +15,7 @@ from ...communities.agreement import load_partition
 from ...core.threads import run_forked
 from ...distance.landmarks import read_landmarks
 from ...distance.neighbor_joining import read_newick
+from ...geodesic.lengths import open_lengths
 from ...io.sites import chunks
 from .structure import HISTOGRAM_BARS, limits_of, mark_groups, summarize_pairs
 from .style import (
@@ -41,7 +42,7 @@ class _Matrix:
     """Geodesics in blocks of rows, as `summarize_pairs` reads distances."""
 
     def __init__(self, path: Path) -> None:
-        self.matrix = np.load(path, mmap_mode="r")
+        self.matrix = open_lengths(path)
 
     def __len__(self) -> int:
         return len(self.matrix)

@@ -1,0 +1,70 @@
+"""Closures on disk: the upper triangle alone, read as rows of lengths."""
+
+import numpy as np
+import pytest
+
+from popdesic.core.files import write_json
+from popdesic.engine.minplus import infinity
+from popdesic.geodesic import lengths
+from popdesic.geodesic.graph import COMPLETE, Graph
+from popdesic.geodesic.lengths import Triangle, open_lengths, triangle_size, write_triangle
+
+SIZES = [1, 2, 7, 8, 9, 16, 17, 30]
+
+
+@pytest.fixture(autouse=True)
+def short_runs(monkeypatch):
+    monkeypatch.setattr(lengths, "BLOCK", 8)
+
+
+def draw_matrix(n: int, dtype: str) -> np.ndarray:
+    drawn = np.random.default_rng(n).integers(1, 2**30, (n, n)).astype(dtype)
+    drawn = np.minimum(drawn, drawn.T)
+    np.fill_diagonal(drawn, 0)
+    return drawn
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32"])
+@pytest.mark.parametrize("n", SIZES)
+def test_rows_are_those_of_the_matrix(tmp_path, n, dtype):
+    matrix, rng = draw_matrix(n, dtype), np.random.default_rng(1)
+    write_triangle(tmp_path / "w.npy", matrix)
+    found = Triangle(tmp_path / "w.npy", n)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found.whole(), matrix)
+    for which in (np.arange(n)[n // 3 : n // 2], rng.permutation(n), rng.integers(0, n, 5)):
+        np.testing.assert_array_equal(found.rows(which), matrix[which])
+    with pytest.raises(ValueError, match="does not hold a matrix of"):
+        Triangle(tmp_path / "w.npy", n + 1)
+
+
+def test_a_file_has_about_half_of_the_matrix(monkeypatch):
+    monkeypatch.setattr(lengths, "BLOCK", 512)
+    for n in (10_000, 30_000):
+        assert n * n / 2 < triangle_size(n) < 1.06 * n * n / 2
+
+
+@pytest.mark.parametrize(("kind", "longest"), [("complete", 0.0), ("shared", 3.5)])
+@pytest.mark.parametrize("alpha", [1.0, 2.0, 3.0])
+def test_lengths_are_roots_of_the_closure(tmp_path, kind, longest, alpha):
+    """Pairs that nothing connects are infinitely far, or set apart."""
+    matrix, n, scale = draw_matrix(20, "int32"), 20, 2.0**20
+    matrix[3, 15] = matrix[15, 3] = infinity("int32")
+    write_triangle(tmp_path / "w.npy", matrix)
+    about = {"n_samples": n, "dtype": "int32", "scale": scale, "alpha": alpha, "longest": longest}
+    graph = COMPLETE if kind == "complete" else Graph(kind)
+    write_json(tmp_path / "w.json", about | {"graph": vars(graph)})
+    write_json(tmp_path / "alpha.json", {"closure": "w.npy"})
+    expected = (matrix / scale) ** (1 / alpha)
+    expected[3, 15] = expected[15, 3] = np.inf
+    for path in (tmp_path / "w.npy", tmp_path / "alpha.json"):
+        found = open_lengths(path)
+        assert found.shape == (n, n) and len(found) == n
+        assert found[:].dtype == np.float32
+        near = np.isfinite(expected)
+        np.testing.assert_allclose(found[:][near], expected[near], rtol=1e-7)
+        np.testing.assert_array_equal(found[4:9], found[:][4:9])
+        np.testing.assert_array_equal(found[15], found[:][15])
+        far = found[:][3, 15]
+        assert far == found[:][15, 3]
+        assert np.isinf(far) if kind == "complete" else 2 * longest <= far <= 3 * longest
