@@ -38,7 +38,7 @@
 //           proof). Where genotypes are missing offset is 0 here; `bound_records` computes it from
 //           the table's own cells.
 //
-// Trait     TRAIT = 1 (epistasis/trait_cpu.py): a cell holds people and the sum of their levels in the
+// Residuals RESIDUALS = 1 (epistasis/residual_cpu.py): a cell holds people and the sum of their levels in the
 //           places of controls and cases (so WIDE = 1), s = sum - ZERO_LEVEL n, and a pair passes if
 //           sum s^2 / n >= need + offset, offset that of the better site alone.
 //
@@ -53,7 +53,7 @@
 //           site that is not stored, and a column of the first site its cell with the genotype of the
 //           complete one: both follow from margins; the column 'missing' is left out of the table.
 //
-// Compile with -DINTERACTION=0|1 -DTRAIT=0|1 (then INTERACTION = APART = 1) -DWIDE=0|1 -DAPART=0|1
+// Compile with -DINTERACTION=0|1 -DRESIDUALS=0|1 (then INTERACTION = APART = 1) -DWIDE=0|1 -DAPART=0|1
 // (then WIDE = 1) -DSTATES=2|3, -DCOLUMN_STATES=2|3 (of z; others than STATES in pairs alone),
 // -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared memory of the margins of one site) and
 // -DRECORD_WORDS=...
@@ -66,8 +66,8 @@
 #if !defined(RECORD_SITES) || !defined(LEVEL_BITS) || !defined(ZERO_LEVEL)
 #error "RECORD_SITES, LEVEL_BITS and ZERO_LEVEL come from engine/layout.py"
 #endif
-#if !defined(INTERACTION) || !defined(TRAIT) || (TRAIT && !(APART && INTERACTION))
-#error "INTERACTION and TRAIT come from epistasis/scan_plan.py"
+#if !defined(INTERACTION) || !defined(RESIDUALS) || (RESIDUALS && !(APART && INTERACTION))
+#error "INTERACTION and RESIDUALS come from epistasis/scan_plan.py"
 #endif
 #if !defined(WIDE) || !defined(APART) || (APART && !WIDE)
 #error "WIDE and APART come from epistasis/scan_plan.py"
@@ -185,7 +185,7 @@ struct Squares {
     float sum = 0.0f;
 
     __device__ __forceinline__ void add(Count c) {
-#if TRAIT
+#if RESIDUALS
         const float s = (float)(int)(c.cases - ZERO_LEVEL * c.controls);
         sum = fmaf(s * s, reciprocal(fmaxf((float)c.controls, 1.0f)), sum);
 #endif
@@ -194,7 +194,7 @@ struct Squares {
 };
 
 // Counts of a pair of sites: STATES x COLUMN_STATES words, y's state first; APART: of the controls, then of
-// the cases (TRAIT: of people, then of levels). Else both classes share a word.
+// the cases (RESIDUALS: of people, then of levels). Else both classes share a word.
 constexpr int CELLS = STATES * COLUMN_STATES, WORDS = 1 + APART;
 struct Counts {
     u32 word[WORDS * CELLS];

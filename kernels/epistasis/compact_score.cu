@@ -235,7 +235,7 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
         __stcs(reinterpret_cast<uint4*>(to + row * STAGE_BYTES + chunk * CHUNK_BYTES),
                make_uint4(from[0], from[1], from[2], from[3]));
     }
-#if !TRAIT
+#if !RESIDUALS
     #pragma unroll
     for (int i = 0; i < 2; ++i) {
         const int own = i * 256 + threadIdx.x, row = row_word * 32 + own;
@@ -344,7 +344,7 @@ count_records(u32* records, const u32* controls, const u32* cases, int control_w
     }
 }
 
-// Cells of a table, and of its margins: controls and cases (TRAIT: people and their levels).
+// Cells of a table, and of its margins: controls and cases (RESIDUALS: people and their levels).
 struct Cells {
     u32 n[2];
 };
@@ -367,7 +367,7 @@ struct Correlation {
         i64 n = 0, s_i = 0, s_j = 0, s_ii = 0, s_jj = 0, s_ij = 0;
         for (int k = 0; k < n_cells; ++k) {
             const Cells c = read_cell(cells, k);
-            const i64 people = TRAIT ? (i64)c.n[0] : (i64)c.n[0] + c.n[1];
+            const i64 people = RESIDUALS ? (i64)c.n[0] : (i64)c.n[0] + c.n[1];
             int i = (k / step_i + 3 - middle_i) % 3, j = (k / step_j + 3 - middle_j) % 3;
             i -= i == 2 ? 3 : 0;
             j -= j == 2 ? 3 : 0;
@@ -415,7 +415,7 @@ extern "C" __global__ void score_records(const u32* records, i64 n_records, Corr
     cost -= total[all.n[0] + all.n[1]] - part[all.n[0]] - part[all.n[1]];
     costs[i] = limit.forbids(record, n_cells) ? 0x7FFFFFFFFFFFFFFF : cost;
 }
-#elif !TRAIT
+#elif !RESIDUALS
 // The bounds of LR / 2 of one record of SITES sites, in nats (bounds 1 and 2 of
 // epistasis/interaction_cpu.py; the latter in BOOST's form, with one normaliser); -1 if it is below
 // `need`. Margins: pairs of sites (3; of two sites none), then single ones.
@@ -523,7 +523,7 @@ extern "C" __global__ void sum_levels(const u32* words, const u32* slices, u32* 
     if (lane == 0) sums[row] = sum;
 }
 
-// bound_records: bounds[i], T / 2 of record i (epistasis/trait_cpu.py) and a rounding error; -1 if that
+// bound_records: bounds[i], T / 2 of record i (epistasis/residual_cpu.py) and a rounding error; -1 if that
 // is below `need` or its sites may not be combined. One thread per record.
 extern "C" __global__ void bound_records(const u32* records, i64 n_records, Correlation limit,
                                          int n_cells, double variance, double need, double* bounds) {

@@ -322,7 +322,7 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash,
         for (int s = 0; s < COLUMN_STATES; ++s) of_z[s] = margin_of(scan, first_z + z, s);
         float least = need;
         if (OFFSETS) least += fmaxf(scan.known[first_y + y], scan.known[first_z + z]);
-#if TRAIT
+#if RESIDUALS
         Squares squares;
         visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { squares.add(n); });
         const float value = squares.value();
@@ -345,7 +345,7 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash,
 #if ORDER == 2 && TABLE
 #include "pair_counts.cuh"
 #include "information.cuh"
-#if APART && !TRAIT
+#if APART && !RESIDUALS
 #include "pair_sizes.cuh"
 #endif
 #endif

@@ -196,7 +196,7 @@ struct Mainloop {
     }
 };
 
-#if TRAIT
+#if RESIDUALS
 // People, then their levels by Horner's rule (parts.cuh).
 __device__ __forceinline__ void count_levels(Mainloop& mainloop, int (&acc)[N_ACC],
                                              const int* ends) {
@@ -296,7 +296,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         }
 #else
         mainloop.start(from_a, stride, columns.from, columns.stride, 0, stages[1]);
-#if TRAIT
+#if RESIDUALS
         count_levels(mainloop, acc, segments + 1);
 #else
         mainloop.count<0>(acc, segments + 1);

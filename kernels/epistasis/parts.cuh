@@ -19,12 +19,12 @@
 //           samples, and of these at most 2^16 - 1 of a class are in one pair of stored states of y
 //           and z (APART = 0).
 //
-// Levels    TRAIT = 1: one operand of all samples. Segment 0 holds all of them, the next ones those
+// Levels    RESIDUALS = 1: one operand of all samples. Segment 0 holds all of them, the next ones those
 //           with bit 7, 6 ... 0 of their level: sums of levels are products of these shorter
 //           depths, added from the highest bit, each sum twice the one before (Horner's rule).
 //
 // Compile with -DSTATES=2|3 (stored states of y and z) -DX_STATES=2|3 (of x, at least STATES)
-// -DPLANES=2|3 (of the samples' planes, at least X_STATES) -DJOINT=1|2 -DTRAIT=0|1 -DSEGMENTS=.. (of
+// -DPLANES=2|3 (of the samples' planes, at least X_STATES) -DJOINT=1|2 -DRESIDUALS=0|1 -DSEGMENTS=.. (of
 // one operand).
 
 #pragma once
@@ -44,7 +44,7 @@
 
 constexpr int ALONE = X_STATES == 3 ? 2 : 0;    // parts of missing genotypes
 constexpr int PARTS_OF_X = SEGMENTS / 2;
-static_assert(TRAIT || PARTS_OF_X == (JOINT == 2 ? ALONE + 2 * PARTS_IN_A_ROW : X_STATES),
+static_assert(RESIDUALS || PARTS_OF_X == (JOINT == 2 ? ALONE + 2 * PARTS_IN_A_ROW : X_STATES),
               "segments_of in epistasis/scan_plan.py counts other parts");
 
 // The stored states of one x in the order in which the depth holds them.

@@ -48,7 +48,7 @@ __device__ __forceinline__ Count all_samples(const Scan& scan) {
 constexpr bool OFFSETS = INTERACTION && X_STATES == 2;
 // Pairs of a complete site, y, and one before it with missing genotypes, z.
 constexpr bool MIXED = COLUMN_STATES != STATES;
-static_assert(!MIXED || (ORDER == 2 && !TABLE && !TRAIT && !OFFSETS), "only pairs that are scored");
+static_assert(!MIXED || (ORDER == 2 && !TABLE && !RESIDUALS && !OFFSETS), "only pairs that are scored");
 constexpr int XY_CELLS = X_STATES * STATES;  // counts of x with another site
 __device__ __forceinline__ float known_of(const Scan& scan, int i, int j) {
     return scan.known[(i64)i * scan.known_pitch + j];

@@ -21,7 +21,7 @@
 //           controls, then one of the cases; two first sites: without running sums.
 // Shared    slots of operands (sm90_mainloop.cuh); triples: two sets of margins.
 // Overflow  counts below 2^16 per class: at most 65 535 samples in a pair of stored states of two
-//           sites. APART: below 2^23, the classes (cells.cuh). TRAIT: sums of levels below 2^31: at
+//           sites. APART: below 2^23, the classes (cells.cuh). RESIDUALS: sums of levels below 2^31: at
 //           most 8 421 504 samples.
 //
 // Compile with the parameters of sm90_mainloop.cuh.
@@ -39,7 +39,7 @@ constexpr int ROWS = TILE_SITES * STATES, TILE_WORDS = ROWS * COLUMNS, COLUMN_BL
 constexpr int N_ACC = COLUMNS / 2;                  // 64 x COLUMNS / 128 threads
 constexpr int PARTS = ORDER == 3 ? PARTS_OF_X : 1;  // of one operand
 constexpr int TILES = PARTS * WORDS;                // of one operand
-constexpr int ENDS = TRAIT ? SEGMENTS : 2 * PARTS;  // of its segments
+constexpr int ENDS = RESIDUALS ? SEGMENTS : 2 * PARTS;  // of its segments
 constexpr int CONSUMER_WARPS = 4 * STATES, EPILOGUE_WARPS = 15 - CONSUMER_WARPS;
 constexpr int THREADS = 4 * WARPGROUP;
 // Launched with 128 registers per thread, which suffice for 96 accumulators (three states).
@@ -267,7 +267,7 @@ __device__ __forceinline__ void score_pairs(const u32* tile, int y_group, int z_
             for (int s = 0; s < COLUMN_STATES; ++s) of_z[s] = margin_of(scan, z + e, s);
             float least = scan.need, value;
             if (OFFSETS) least += fmaxf(scan.known[y], scan.known[z + e]);
-#if TRAIT
+#if RESIDUALS
             Squares squares;
             visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) { squares.add(n); });
             value = squares.value();
@@ -299,7 +299,7 @@ __device__ __forceinline__ Counts pair_counts(const u32* tables, int y, int z, i
     return c;
 }
 #include "information.cuh"
-#if APART && !TRAIT
+#if APART && !RESIDUALS
 #include "pair_sizes.cuh"
 #endif
 #endif
@@ -345,7 +345,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                 mainloop.start(ends[ENDS - 1]);
                 #pragma unroll 1
                 for (int part = 0; part < TILES; ++part) {
-                    if (TRAIT) {
+                    if (RESIDUALS) {
                         mainloop.clear<0, N_ACC>(acc);
                         #pragma unroll 1
                         for (int s = part; s < (part ? SEGMENTS : 1); ++s) {

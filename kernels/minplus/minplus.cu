@@ -243,7 +243,7 @@ minplus(const T* __restrict__ p, const T* __restrict__ q, T* c, i64 ldp, i64 ldq
   }
 }
 
-// close_block: Floyd-Warshall of one symmetric block of up to BASE individuals; reads the upper
+// close_block: Floyd-Warshall of one symmetric block of up to BASE samples; reads the upper
 // triangle, writes all.
 // Threads   256; the block stays in registers, 8 x 8 entries per thread, rows ty + 16 i and columns
 //           tx + 16 j.

@@ -49,11 +49,11 @@ from popdesic.epistasis import scan_plan
 from popdesic.epistasis.blocks_gpu import BlockPlanes, scan_blocks
 from popdesic.epistasis.bound import score_scale
 from popdesic.epistasis.interaction_cpu import UNIT_BITS
-from popdesic.epistasis.scan_data import OneHot, ScanData, TraitData
+from popdesic.epistasis.residual_scan_gpu import ResidualScanner
+from popdesic.epistasis.scan_data import OneHot, ResidualData, ScanData
 from popdesic.epistasis.scan_gpu import Scanner, scan_parts, scan_step
 from popdesic.epistasis.scan_plan import order_items
 from popdesic.epistasis.scores import SCORES, lr_bits, score_tables
-from popdesic.epistasis.trait_scan_gpu import TraitScanner
 
 DRAW = r"""
 extern "C" __global__ void draw(unsigned* words, long long n, int n_words, int n_samples,
@@ -130,7 +130,7 @@ def on_host(words: cupy.ndarray | np.ndarray) -> np.ndarray:
     return host
 
 
-def make_trait(case: Case) -> TraitData:
+def make_trait(case: Case) -> ResidualData:
     """Planes in pinned host memory, and levels of normal residuals."""
     words = draw(case.n_sites, case.controls, case.frequencies, case.missing, 7)
     pinned = cupyx.empty_pinned(words.shape, np.uint64)
@@ -140,7 +140,7 @@ def make_trait(case: Case) -> TraitData:
     del words
     cupy.get_default_memory_pool().free_all_blocks()
     one = OneHot(pinned, case.controls)
-    return TraitData(one, levels, float(levels.var()), np.arange(case.n_sites, dtype=np.int32))
+    return ResidualData(one, levels, float(levels.var()), np.arange(case.n_sites, dtype=np.int32))
 
 
 def products(case: Case, scanner: Scanner) -> float:
@@ -153,10 +153,10 @@ def products(case: Case, scanner: Scanner) -> float:
     return float((depths * weight).sum() / weight.sum()) * scanner.states**2
 
 
-def scan(case: Case, data, kernel: str | None, spans: list[range]) -> Scanner | TraitScanner:
+def scan(case: Case, data, kernel: str | None, spans: list[range]) -> Scanner | ResidualScanner:
     """Scan some runs of first sites, after one set-up."""
     if case.residuals:
-        scanner = TraitScanner(data, 1000, None, current_device(), kernel, os.cpu_count())
+        scanner = ResidualScanner(data, 1000, None, current_device(), kernel, os.cpu_count())
     else:
         scanner = Scanner(
             data, case.order, 1000, None, current_device(), kernel or case.kernel, os.cpu_count()
@@ -277,7 +277,7 @@ def measure_phases(
     data = make_trait(case) if case.residuals else make_pinned(case, score)
     names = {**PHASES, "take": "next block"} if device_bytes else PHASES
     spent, inside = dict.fromkeys(names, 0.0), [0.0]
-    kind = TraitScanner if case.residuals else Scanner
+    kind = ResidualScanner if case.residuals else Scanner
 
     def timed(name: str, method):
         def run(*arguments, **options):

@@ -36,11 +36,17 @@ USUAL = (
 )
 OF_ALL_CARDS = (
     *("pack", "rare", "minplus float32", "minplus float64", "minplus int64"),
-    *("scores 2 0 1 k2", "scores 3 1 2 interaction", "scores 2 1 1 trait"),
+    *("scores 2 0 1 k2", "scores 3 1 2 interaction", "scores 2 1 1 residuals"),
 )
 CORES_OF = {75: ("popc",), 86: ("mma",), 90: ("deep", "middle", "wgmma")}
 SCANS = (
-    *("2 2 interaction 1", "2 2 trait wide 1", "2 3 trait wide 1", "2 3 k2 1", "2 2 k2 table 1"),
+    *(
+        "2 2 interaction 1",
+        "2 2 residuals wide 1",
+        "2 3 residuals wide 1",
+        "2 3 k2 1",
+        "2 2 k2 table 1",
+    ),
     *("3 2 k2 1", "3 2 interaction wide 1", "3 2 k2 2", "3 3 k2 1", "3 3 interaction wide 1"),
     *("3 2/3 k2 1", "3 2/3 k2 2", "2 2/3 k2 1", "2 2/3 interaction wide apart 1"),
 )

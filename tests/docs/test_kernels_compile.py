@@ -30,7 +30,7 @@ def of_micro_kernel(kernel: str) -> tuple[tuple[str, int], ...]:
 
 
 def of_scan(
-    core: str, order: int = 3, *, interaction: bool = False, trait: bool = False, **given
+    core: str, order: int = 3, *, interaction: bool = False, residuals: bool = False, **given
 ) -> tuple:
     """Definitions of a scan, of triples if nothing else is said."""
     states, wide, apart = given.pop("states", 2), given.get("wide", 0), given.get("apart", 0)
@@ -43,7 +43,7 @@ def of_scan(
         apart=apart,
         states=states,
         interaction=interaction,
-        trait=trait,
+        residuals=residuals,
         x_states=x_states,
         joint=joint,
     )
@@ -56,7 +56,7 @@ def of_form(code: int) -> tuple[tuple[str, int], ...]:
 
 
 APART = {"wide": 1, "apart": 1}
-TRAIT = {"interaction": True, "trait": True, **APART}
+RESIDUALS = {"interaction": True, "residuals": True, **APART}
 WGMMA, MMA = of_micro_kernel("wgmma"), of_micro_kernel("mma")
 #: Files of kernels/, the architecture that each is compiled for here, and one set of definitions as
 #: a launch makes it.
@@ -90,7 +90,7 @@ KERNELS = [
     ),
     ("epistasis/sm90_deep", "90a", of_scan("deep", 2, states=3, interaction=True)),
     *(
-        (scan_plan.CORES[core].file, arch, of_scan(core, 2, states=states, **TRAIT))
+        (scan_plan.CORES[core].file, arch, of_scan(core, 2, states=states, **RESIDUALS))
         for core, arch in (("deep", "90a"), ("mma", "80"), ("popc", "75"))
         for states in (2, 3)
     ),
@@ -120,11 +120,11 @@ KERNELS = [
             "75",
             tuple(
                 scan_plan.scan_defines(
-                    wide=wide, apart=wide, states=2, interaction=True, trait=trait
+                    wide=wide, apart=wide, states=2, interaction=True, residuals=residuals
                 ).items()
             ),
         )
-        for wide, trait in ((0, False), (1, False), (1, True))
+        for wide, residuals in ((0, False), (1, False), (1, True))
     ),
     *(
         ("minplus/minplus", "75", minplus_plan.shape_of(d, HOPPER.shared_bytes).defines)

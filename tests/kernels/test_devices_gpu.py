@@ -8,13 +8,13 @@ from functools import partial
 import numpy as np
 import pytest
 from oracles.epistasis import random_scan
-from oracles.residuals import random_trait
+from oracles.residuals import random_residuals
 from support.operands import draw_weights
 
 from popdesic.core.errors import UserError
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.devices import KERNEL_VARIABLE, SHARED_VARIABLE, supported_kernels
-from popdesic.epistasis.scan_sites import scan_pairs, scan_trait_pairs, scan_triples
+from popdesic.epistasis.scan_sites import scan_pairs, scan_residual_pairs, scan_triples
 from popdesic.epistasis.scores import lr_bits, score_tables
 from popdesic.geodesic.closure import close_paths
 
@@ -61,8 +61,8 @@ def test_scans(small, order, n_sites, missing, n_samples, score):
 
 @pytest.mark.parametrize("missing", [0.0, 0.05])
 def test_scans_of_residuals(small, missing):
-    data, _ = random_trait(np.random.default_rng(), 300, 1023, missing=missing, effect=60)
-    found, expected = (scan_trait_pairs(one, data, range(300), 50) for one in (small, CPU))
+    data, _ = random_residuals(np.random.default_rng(), 300, 1023, missing=missing, effect=60)
+    found, expected = (scan_residual_pairs(one, data, range(300), 50) for one in (small, CPU))
     assert found.cost.tolist() == expected.cost.tolist()
     assert found.sites.tolist() == expected.sites.tolist()
 

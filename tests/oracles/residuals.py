@@ -7,13 +7,13 @@ import itertools
 import numpy as np
 
 from oracles import epistasis
-from popdesic.epistasis.scan_data import Hits, TraitData
-from popdesic.epistasis.trait_cpu import trait_costs
+from popdesic.epistasis.residual_cpu import residual_costs
+from popdesic.epistasis.scan_data import Hits, ResidualData
 
 
-def random_trait(
+def random_residuals(
     rng: np.random.Generator, n_sites: int, n_samples: int, *, missing: float = 0.0, effect=0.0
-) -> tuple[TraitData, np.ndarray]:
+) -> tuple[ResidualData, np.ndarray]:
     """Scan data of random genotypes and levels, and the states, int8 (n_sites, n_samples).
 
     `effect`: levels that the product of the two first sites in scan order adds.
@@ -27,7 +27,7 @@ def random_trait(
         spread += effect * ((states[0] == 0) & (states[1] == 0))
     levels = np.clip(np.rint(128 + spread), 1, 255).astype(np.uint8)
     variance = max(float(levels.var()), 1.0)
-    return TraitData(scan.classes[0], levels, variance, scan.rank), states
+    return ResidualData(scan.classes[0], levels, variance, scan.rank), states
 
 
 def cells(states: np.ndarray, levels: np.ndarray, pair) -> tuple[np.ndarray, np.ndarray]:
@@ -61,7 +61,7 @@ def statistic(states: np.ndarray, levels: np.ndarray, pair) -> tuple[float, int]
     return explained[1] - explained[0], rank[1] - rank[0]
 
 
-def scan(data: TraitData, states: np.ndarray, first: range, top: int) -> Hits:
+def scan(data: ResidualData, states: np.ndarray, first: range, top: int) -> Hits:
     """All pairs of a scan, table by table."""
     found = []
     for pair in itertools.combinations(range(data.n_sites), 2):
@@ -70,7 +70,7 @@ def scan(data: TraitData, states: np.ndarray, first: range, top: int) -> Hits:
         if pair[0] in first and (
             data.partners is None or epistasis.permits(data.partners, people, pair)
         ):
-            cost = int(trait_costs(counts, sums, data.variance)[0])
+            cost = int(residual_costs(counts, sums, data.variance)[0])
             found.append((cost, *sorted(int(data.rank[site]) for site in pair), *pair))
     best = sorted(found)[:top]
     return Hits(

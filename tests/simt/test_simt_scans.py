@@ -11,7 +11,7 @@ from oracles.epistasis import random_partners, random_scan, scan
 
 from popdesic.core.errors import UserError
 from popdesic.epistasis.scan_data import Hits
-from popdesic.epistasis.scan_sites import scan_pairs, scan_trait_pairs, scan_triples
+from popdesic.epistasis.scan_sites import scan_pairs, scan_residual_pairs, scan_triples
 from popdesic.epistasis.scores import lr_bits, score_tables
 
 
@@ -54,10 +54,10 @@ def test_scans_of_a_trait_equal_the_oracle(machine, rng, kernel, missing, n_site
     machine.backward = n_sites == 17
     if kernel == "mma" and missing:  # takes more shared memory than an A100 has
         machine.device = replace(machine.device, capability=90, shared_bytes=232_448)
-    data, states = oracle.random_trait(rng, n_sites, n_samples, missing=missing, effect=40)
+    data, states = oracle.random_residuals(rng, n_sites, n_samples, missing=missing, effect=40)
     expected = oracle.scan(data, states, range(n_sites), 30)
     backend = GpuBackend(kernel=kernel)
-    assert_same(scan_trait_pairs(backend, data, range(n_sites), 30), expected)
+    assert_same(scan_residual_pairs(backend, data, range(n_sites), 30), expected)
 
 
 @pytest.mark.parametrize("kernel", ["mma", "popc"])

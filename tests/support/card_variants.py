@@ -93,7 +93,7 @@ def scans(card: Card) -> Iterator[Compiled]:
             for wide in (0, 1):
                 yield scan(card, name, 2, states, wide=wide, table=1)
             yield scan(card, name, 2, states, wide=1, apart=1, table=1)
-            yield scan(card, name, 2, states, wide=1, apart=1, kind="trait")
+            yield scan(card, name, 2, states, wide=1, apart=1, kind="residuals")
         # counts share a word; no room (`test_scans_fit_every_card`)
         room = (order, states) != (3, 3) or card.shared_bytes >= plans.MMA_APART_BYTES
         if not plans.CORES[name].halves and room:
@@ -114,7 +114,7 @@ def scan(
     joint: int = 1,
     x_states: int = 0,
 ) -> Compiled:
-    """One scan by one core; `kind`: k2, interaction or trait."""
+    """One scan by one core; `kind`: k2, interaction or residuals."""
     core, x_states = plans.CORES[name], x_states or states
     parts = plans.operand_segments(x_states, joint) // 2 if order == 3 else 1
     shape = scan_shape(
@@ -158,7 +158,7 @@ def common_defines(
         states=states,
         joint=joint,
         interaction=kind != "k2",
-        trait=kind == "trait",
+        residuals=kind == "residuals",
     )
 
 
@@ -168,9 +168,9 @@ def scores(card: Card) -> Iterator[Compiled]:
         ((2, 2), (2, 3), (3, 3)),
         ((0, 0), (1, 0), (1, 1)),
         (1, 2),
-        ("k2", "interaction", "trait"),
+        ("k2", "interaction", "residuals"),
     ):
-        known = apart and states == x_states if kind == "trait" else True
+        known = apart and states == x_states if kind == "residuals" else True
         if scan_kernels(card.device()) and known:
             defines = common_defines(states, wide, apart, joint, kind, x_states)
             label = f"scores {states_of(states, x_states)} {wide} {apart} {joint} {kind}"

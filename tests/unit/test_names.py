@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parents[2] / "src" / "popdesic"
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "popdesic"
 #: One thing in two forms: decoders of two formats, a row of tiles of three stages.
 TWO_FORMS = {"decode_records", "row_capacity", "measure_row", "row_work", "write_tile"}
 #: Programs with a command line: `main`, and the commands that call a function of that name.
@@ -57,3 +59,41 @@ def test_a_name_with_two_meanings_is_found():
         "four": ["maps/a_cpu.py", "maps/b_cpu.py"],
     }
     assert doubled(found).keys() == {"two", "three", "four"}
+
+
+#: The glossary's "not": words for which the project has another one, and where they mean something
+#: else. Markers are marks in figures; `individual` is a heading of a user's table.
+NOT_OURS = re.compile(r"(?<![a-z])(individuals?|traits?|markers?)(?![a-z])", re.I)
+ELSEWHERE = {
+    "src/popdesic/report/figures": {"marker", "markers"},
+    "src/popdesic/report/pagedata.py": {"marker", "markers"},
+    "workflow/report": {"marker", "markers"},
+    "src/popdesic/study/init_people.py": {"individual"},
+    "docs/glossary.md": {"individual", "individuals", "marker", "trait"},
+}
+
+
+def forbidden(path: str, text: str) -> set[str]:
+    """Words of the glossary's "not" in a text."""
+    allowed = {
+        word for start, words in ELSEWHERE.items() if path.startswith(start) for word in words
+    }
+    return {word.lower() for word in NOT_OURS.findall(text)} - allowed
+
+
+def test_the_glossary_holds_everywhere():
+    folders = ("src", "workflow", "kernels", "docs", "config")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+    kinds = (".py", ".smk", ".cu", ".cuh", ".md", ".yaml", ".rst", ".j2", ".js")
+    files = [path for path in files if path.suffix in kinds]
+    assert len(files) > 500
+    texts = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files}
+    found = {path: words for path, text in texts.items() if (words := forbidden(path, text))}
+    assert found == {}
+
+
+def test_a_forbidden_word_is_found():
+    assert forbidden("src/a.py", "scan_trait_pairs of TRAITS; portraits, straits") == {
+        "trait",
+        "traits",
+    }

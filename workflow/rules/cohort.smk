@@ -3,8 +3,8 @@
 # needs   the files of the cohort sheet, the sample sheet
 # gives   results/cohorts/{cohort}/*, results/qc/*, results/panel/*
 
-from popdesic.cohort.phenotype import case_control, of_trait
-from popdesic.epistasis.options import traits_of
+from popdesic.cohort.phenotype import case_control, of_phenotype
+from popdesic.epistasis.options import phenotypes_of
 
 # Decode each cohort's files once.
 #
@@ -84,9 +84,9 @@ GENOME = {"build": CONFIG["qc"]["build"], "report": CONFIG["qc"]["assembly_repor
 
 #: Phenotypes of cases and controls; "" stands for `phenotype` alone.
 CASE_CONTROL = [
-    trait
-    for trait in (traits_of(CONFIG["epistasis"]) if CONFIG["epistasis"]["order"] else [""])
-    if case_control(of_trait(STUDY.samples, trait, CONFIG["samples"]), CONFIG["samples"])
+    phenotype
+    for phenotype in (phenotypes_of(CONFIG["epistasis"]) if CONFIG["epistasis"]["order"] else [""])
+    if case_control(of_phenotype(STUDY.samples, phenotype, CONFIG["samples"]), CONFIG["samples"])
     is not None
 ]
 #: Cohorts whose missing calls are compared: newcomers only where they have cases and controls.
@@ -224,11 +224,11 @@ rule compare_missing:
     params:
         sheet=CONFIG["samples"],
         rows=(
-            STUDY.digest_of(None, *(trait or "phenotype" for trait in CASE_CONTROL))
+            STUDY.digest_of(None, *(phenotype or "phenotype" for phenotype in CASE_CONTROL))
             if CASE_CONTROL
             else ""
         ),
-        traits=CASE_CONTROL,
+        phenotypes=CASE_CONTROL,
         cohorts=MISSING_COHORTS,
         founders=STUDY.founders,
         code=code_of("compare_missing"),

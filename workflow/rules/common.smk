@@ -9,7 +9,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
-from popdesic.epistasis.options import folder_of_trait
+from popdesic.epistasis.options import folder_of_phenotype
 from popdesic.core.errors import UserError
 from popdesic.distance.rows import other_of, study_rows
 from popdesic.geography.coordinates import has_places
@@ -52,7 +52,7 @@ wildcard_constraints:
     row=_either(COHORTS),
     space=_either(SPACES),
     alpha=_either(ALPHAS),
-    trait=_either(CONFIG["epistasis"]["phenotypes"]) or "(?!)",
+    phenotype=_either(CONFIG["epistasis"]["phenotypes"]) or "(?!)",
 
 
 def code_of(script, without=None, always=False):
@@ -104,15 +104,15 @@ LENGTHS = (
 #: Who shares segments with whom, for `geodesic.space: ibd` and `communities.space: ibd`.
 IBD_GRAPH = "results/ibd/graph.npz"
 #: Columns of several phenotypes, and the wildcard of one of them in names of figures and in folders.
-TRAITS = CONFIG["epistasis"]["phenotypes"]
-TRAIT = "{trait}" if TRAITS else ""
-OF_TRAIT = folder_of_trait(TRAIT)
-FIGURES = study_figures(CONFIG, ALPHAS, PLACED, TRAIT)
+PHENOTYPES = CONFIG["epistasis"]["phenotypes"]
+PHENOTYPE = "{phenotype}" if PHENOTYPES else ""
+OF_PHENOTYPE = folder_of_phenotype(PHENOTYPE)
+FIGURES = study_figures(CONFIG, ALPHAS, PLACED, PHENOTYPE)
 
 
-def of_traits(paths):
+def of_phenotypes(paths):
     """Results of all phenotypes."""
-    return expand(list(map(str, paths)), trait=TRAITS) if TRAITS else paths
+    return expand(list(map(str, paths)), phenotype=PHENOTYPES) if PHENOTYPES else paths
 
 
 def figures_by(rule):

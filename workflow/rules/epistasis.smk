@@ -3,8 +3,8 @@
 # needs   results/cohorts/{cohort}/genotypes.bed (or imputed.bed), the sample sheet
 # gives   results/reorder/*, results/epistasis/*
 
-from popdesic.cohort.phenotype import is_quantitative, of_trait
-from popdesic.epistasis.options import traits_of
+from popdesic.cohort.phenotype import is_quantitative, of_phenotype
+from popdesic.epistasis.options import phenotypes_of
 from popdesic.epistasis.options import (
     ASSOCIATION,
     LOCI_NAMES,
@@ -25,16 +25,16 @@ from popdesic.epistasis.options import (
 EPISTASIS = CONFIG["epistasis"]
 #: Whether scans read the phenotypes, which are of one kind, as numbers.
 QUANTITATIVE = bool(EPISTASIS["order"]) and is_quantitative(
-    of_trait(STUDY.samples, traits_of(EPISTASIS)[0], CONFIG["samples"]),
+    of_phenotype(STUDY.samples, phenotypes_of(EPISTASIS)[0], CONFIG["samples"]),
     EPISTASIS["binarize"],
 )
 ORDERS = sorted(EPISTASIS["order"])
-REORDERED = multiext(f"results/reorder{OF_TRAIT}/", "onehot.npy", "sites.tsv", "samples.tsv")
+REORDERED = multiext(f"results/reorder{OF_PHENOTYPE}/", "onehot.npy", "sites.tsv", "samples.tsv")
 
 
 rule reorder:
     input:
-        of_traits(REORDERED) if ORDERS else [],
+        of_phenotypes(REORDERED) if ORDERS else [],
 
 
 rule build_onehot:
@@ -43,13 +43,13 @@ rule build_onehot:
         beds=genotype_files("epistasis.genotypes", COHORTS),
         rest=genotype_files("epistasis.genotypes", COHORTS, "bim", "fam"),
     output:
-        onehot=f"results/reorder{OF_TRAIT}/onehot.npy",
-        sites=f"results/reorder{OF_TRAIT}/sites.tsv",
-        samples=f"results/reorder{OF_TRAIT}/samples.tsv",
+        onehot=f"results/reorder{OF_PHENOTYPE}/onehot.npy",
+        sites=f"results/reorder{OF_PHENOTYPE}/sites.tsv",
+        samples=f"results/reorder{OF_PHENOTYPE}/samples.tsv",
     log:
-        f"logs/build_onehot{OF_TRAIT}.log",
+        f"logs/build_onehot{OF_PHENOTYPE}.log",
     benchmark:
-        f"benchmarks/build_onehot{OF_TRAIT}.tsv"
+        f"benchmarks/build_onehot{OF_PHENOTYPE}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1
@@ -94,8 +94,8 @@ PEDIGREE = {
     "sheet": CONFIG["samples"],
     "pedigree": STUDY.digest_of(None, "father", "mother"),
 }
-NULL_MODEL = f"results/epistasis{OF_TRAIT}/null_model.npz"
-SITE_RESULTS = multiext(f"results/epistasis{OF_TRAIT}/", "sites.tsv", "structure.tsv")
+NULL_MODEL = f"results/epistasis{OF_PHENOTYPE}/null_model.npz"
+SITE_RESULTS = multiext(f"results/epistasis{OF_PHENOTYPE}/", "sites.tsv", "structure.tsv")
 
 
 rule fit_null_model:
@@ -106,11 +106,11 @@ rule fit_null_model:
         kinship=RELATIVES if QUANTITATIVE else [],
     output:
         model=NULL_MODEL,
-        structure=f"results/epistasis{OF_TRAIT}/structure.tsv",
+        structure=f"results/epistasis{OF_PHENOTYPE}/structure.tsv",
     log:
-        f"logs/fit_null_model{OF_TRAIT}.log",
+        f"logs/fit_null_model{OF_PHENOTYPE}.log",
     benchmark:
-        f"benchmarks/fit_null_model{OF_TRAIT}.tsv"
+        f"benchmarks/fit_null_model{OF_PHENOTYPE}.tsv"
     priority: THIRD
     conda:
         "../../envs/popdesic.yaml"
@@ -136,11 +136,11 @@ rule scan_sites:
         null=NULL_MODEL,
         kinship=RELATIVES,
     output:
-        f"results/epistasis{OF_TRAIT}/sites.tsv",
+        f"results/epistasis{OF_PHENOTYPE}/sites.tsv",
     log:
-        f"logs/scan_sites{OF_TRAIT}.log",
+        f"logs/scan_sites{OF_PHENOTYPE}.log",
     benchmark:
-        f"benchmarks/scan_sites{OF_TRAIT}.tsv"
+        f"benchmarks/scan_sites{OF_PHENOTYPE}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1
@@ -159,14 +159,14 @@ rule scan_sites:
 
 rule draw_sites:
     input:
-        f"results/epistasis{OF_TRAIT}/sites.tsv",
+        f"results/epistasis{OF_PHENOTYPE}/sites.tsv",
     output:
         svg=reported("draw_sites"),
         png=expand("results/figures/{name}.png", name=figures_by("draw_sites")),
     log:
-        f"logs/draw_sites{OF_TRAIT}.log",
+        f"logs/draw_sites{OF_PHENOTYPE}.log",
     benchmark:
-        f"benchmarks/draw_sites{OF_TRAIT}.tsv"
+        f"benchmarks/draw_sites{OF_PHENOTYPE}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1
@@ -197,22 +197,22 @@ LIMITS = {name: EPISTASIS[name] for name in ("min_distance_bp", "max_r2")}
 SCAN = LIMITS | {"score": SCORES[3]}
 RANKING = {name: EPISTASIS[name] for name in ("top", "max_per_site")}
 #: Main effects, which decide how many tests a hit's interaction is corrected for.
-SITE_TESTS = [f"results/epistasis{OF_TRAIT}/sites.tsv"]
+SITE_TESTS = [f"results/epistasis{OF_PHENOTYPE}/sites.tsv"]
 MAIN_EFFECTS = {k: SITE_TESTS if s not in ASSOCIATION else [] for k, s in SCORES.items()}
 RANKING |= dict(limits=LIMITS, quantitative=QUANTITATIVE, code=code_of("rank_epistasis"))
 SCAN_LIMITS = CONFIG["device"], EPISTASIS["max_device_hours"]
 UNITS = range(EPISTASIS["units"])
 
 
-HITS = [f"results/epistasis{OF_TRAIT}/{NAMES[order]}.tsv" for order in ORDERS]
-LOCI = [f"results/epistasis{OF_TRAIT}/{LOCI_NAMES[order]}.tsv" for order in ORDERS]
+HITS = [f"results/epistasis{OF_PHENOTYPE}/{NAMES[order]}.tsv" for order in ORDERS]
+LOCI = [f"results/epistasis{OF_PHENOTYPE}/{LOCI_NAMES[order]}.tsv" for order in ORDERS]
 EXTRAS = {
-    name: f"results/epistasis{OF_TRAIT}/{name}.tsv"
+    name: f"results/epistasis{OF_PHENOTYPE}/{name}.tsv"
     for name, key in (("screen", "screen"), ("refit", "covariates"), ("power", "power"))
     if ORDERS and EPISTASIS[key] and not QUANTITATIVE
 }
 if ORDERS and EPISTASIS["replication"] == "half":
-    EXTRAS["replication"] = f"results/epistasis{OF_TRAIT}/replication.tsv"
+    EXTRAS["replication"] = f"results/epistasis{OF_PHENOTYPE}/replication.tsv"
 EPISTASIS_FIGURES = figures_by("draw_epistasis")
 FURTHER_FIGURES = [
     *figures_by("draw_sites"),
@@ -235,21 +235,21 @@ wildcard_constraints:
 
 rule epistasis:
     input:
-        of_traits(HITS),
-        of_traits(SITE_RESULTS if ORDERS else []),
-        of_traits(list(EXTRAS.values())),
-        of_traits(SCAN_FIGURES),
+        of_phenotypes(HITS),
+        of_phenotypes(SITE_RESULTS if ORDERS else []),
+        of_phenotypes(list(EXTRAS.values())),
+        of_phenotypes(SCAN_FIGURES),
 
 
 rule plan_epistasis:
     input:
         REORDERED,
     output:
-        f"results/epistasis{OF_TRAIT}/plan.json",
+        f"results/epistasis{OF_PHENOTYPE}/plan.json",
     log:
-        f"logs/plan_epistasis{OF_TRAIT}.log",
+        f"logs/plan_epistasis{OF_PHENOTYPE}.log",
     benchmark:
-        f"benchmarks/plan_epistasis{OF_TRAIT}.tsv"
+        f"benchmarks/plan_epistasis{OF_PHENOTYPE}.tsv"
     priority: THIRD
     conda:
         GPU_CONDA
@@ -278,13 +278,13 @@ rule scan_epistasis:
     input:
         planes=REORDERED,
         null=lambda wildcards: null_model_of(int(wildcards.order)),
-        plan=f"results/epistasis{OF_TRAIT}/plan.json",
+        plan=f"results/epistasis{OF_PHENOTYPE}/plan.json",
     output:
-        f"results/epistasis{OF_TRAIT}/units/order{{order}}.{{unit}}.npz",
+        f"results/epistasis{OF_PHENOTYPE}/units/order{{order}}.{{unit}}.npz",
     log:
-        f"logs/scan_epistasis{OF_TRAIT}/order{{order}}.{{unit}}.log",
+        f"logs/scan_epistasis{OF_PHENOTYPE}/order{{order}}.{{unit}}.log",
     benchmark:
-        f"benchmarks/scan_epistasis{OF_TRAIT}/order{{order}}.{{unit}}.tsv"
+        f"benchmarks/scan_epistasis{OF_PHENOTYPE}/order{{order}}.{{unit}}.tsv"
     priority: THIRD
     conda:
         GPU_CONDA
@@ -314,15 +314,15 @@ rule rank_pairs:
         main_effects=MAIN_EFFECTS[2],
         kinship=RELATIVES,
         planes=REORDERED,
-        plan=f"results/epistasis{OF_TRAIT}/plan.json",
+        plan=f"results/epistasis{OF_PHENOTYPE}/plan.json",
         units=units_of(2),
     output:
-        table=f"results/epistasis{OF_TRAIT}/pairs.tsv",
-        loci=f"results/epistasis{OF_TRAIT}/loci.tsv",
+        table=f"results/epistasis{OF_PHENOTYPE}/pairs.tsv",
+        loci=f"results/epistasis{OF_PHENOTYPE}/loci.tsv",
     log:
-        f"logs/rank_pairs{OF_TRAIT}.log",
+        f"logs/rank_pairs{OF_PHENOTYPE}.log",
     benchmark:
-        f"benchmarks/rank_pairs{OF_TRAIT}.tsv"
+        f"benchmarks/rank_pairs{OF_PHENOTYPE}.tsv"
     priority: THIRD
     conda:
         "../../envs/popdesic.yaml"
@@ -349,15 +349,15 @@ use rule rank_pairs as rank_triples with:
         main_effects=MAIN_EFFECTS[3],
         kinship=RELATIVES,
         planes=REORDERED,
-        plan=f"results/epistasis{OF_TRAIT}/plan.json",
+        plan=f"results/epistasis{OF_PHENOTYPE}/plan.json",
         units=units_of(3),
     output:
-        table=f"results/epistasis{OF_TRAIT}/triples.tsv",
-        loci=f"results/epistasis{OF_TRAIT}/loci_triples.tsv",
+        table=f"results/epistasis{OF_PHENOTYPE}/triples.tsv",
+        loci=f"results/epistasis{OF_PHENOTYPE}/loci_triples.tsv",
     log:
-        f"logs/rank_triples{OF_TRAIT}.log",
+        f"logs/rank_triples{OF_PHENOTYPE}.log",
     benchmark:
-        f"benchmarks/rank_triples{OF_TRAIT}.tsv"
+        f"benchmarks/rank_triples{OF_PHENOTYPE}.tsv"
     params:
         **RANKING,
         **PEDIGREE,

@@ -17,13 +17,13 @@ rule permute_epistasis:
     input:
         planes=REORDERED,
         kinship=RELATIVES,
-        plan=f"results/epistasis{OF_TRAIT}/plan.json",
+        plan=f"results/epistasis{OF_PHENOTYPE}/plan.json",
     output:
-        f"results/epistasis{OF_TRAIT}/units/null.order{{order}}.{{unit}}.npz",
+        f"results/epistasis{OF_PHENOTYPE}/units/null.order{{order}}.{{unit}}.npz",
     log:
-        f"logs/permute_epistasis{OF_TRAIT}/order{{order}}.{{unit}}.log",
+        f"logs/permute_epistasis{OF_PHENOTYPE}/order{{order}}.{{unit}}.log",
     benchmark:
-        f"benchmarks/permute_epistasis{OF_TRAIT}/order{{order}}.{{unit}}.tsv"
+        f"benchmarks/permute_epistasis{OF_PHENOTYPE}/order{{order}}.{{unit}}.tsv"
     conda:
         GPU_CONDA
     threads: 8
@@ -49,16 +49,16 @@ rule permute_epistasis:
 rule merge_permutations:
     input:
         expand(
-            f"results/epistasis{OF_TRAIT}/units/null.order{{order}}.{{unit}}.npz",
+            f"results/epistasis{OF_PHENOTYPE}/units/null.order{{order}}.{{unit}}.npz",
             unit=PERMUTATION_UNITS,
             allow_missing=True,
         ),
     output:
-        f"results/epistasis{OF_TRAIT}/null.order{{order}}.tsv",
+        f"results/epistasis{OF_PHENOTYPE}/null.order{{order}}.tsv",
     log:
-        f"logs/merge_permutations{OF_TRAIT}/order{{order}}.log",
+        f"logs/merge_permutations{OF_PHENOTYPE}/order{{order}}.log",
     benchmark:
-        f"benchmarks/merge_permutations{OF_TRAIT}/order{{order}}.tsv"
+        f"benchmarks/merge_permutations{OF_PHENOTYPE}/order{{order}}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1
@@ -87,15 +87,15 @@ rule screen_pairs:
     input:
         planes=REORDERED,
         kinship=RELATIVES,
-        plan=f"results/epistasis{OF_TRAIT}/plan.json",
+        plan=f"results/epistasis{OF_PHENOTYPE}/plan.json",
         units=units_of(2),
     output:
-        hits=f"results/epistasis{OF_TRAIT}/units/screen.npz",
-        table=f"results/epistasis{OF_TRAIT}/screen.tsv",
+        hits=f"results/epistasis{OF_PHENOTYPE}/units/screen.npz",
+        table=f"results/epistasis{OF_PHENOTYPE}/screen.tsv",
     log:
-        f"logs/screen_pairs{OF_TRAIT}.log",
+        f"logs/screen_pairs{OF_PHENOTYPE}.log",
     benchmark:
-        f"benchmarks/screen_pairs{OF_TRAIT}.tsv"
+        f"benchmarks/screen_pairs{OF_PHENOTYPE}.tsv"
     priority: THIRD
     conda:
         GPU_CONDA
@@ -123,15 +123,15 @@ rule replicate_hits:
     input:
         hits=HITS,
         loci=LOCI,
-        plan=f"results/epistasis{OF_TRAIT}/plan.json",
+        plan=f"results/epistasis{OF_PHENOTYPE}/plan.json",
         beds=genotype_files("epistasis.genotypes", COHORTS),
         rest=genotype_files("epistasis.genotypes", COHORTS, "bim", "fam"),
     output:
-        f"results/epistasis{OF_TRAIT}/replication.tsv",
+        f"results/epistasis{OF_PHENOTYPE}/replication.tsv",
     log:
-        f"logs/replicate_hits{OF_TRAIT}.log",
+        f"logs/replicate_hits{OF_PHENOTYPE}.log",
     benchmark:
-        f"benchmarks/replicate_hits{OF_TRAIT}.tsv"
+        f"benchmarks/replicate_hits{OF_PHENOTYPE}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1
@@ -158,11 +158,11 @@ rule refit_hits:
         null=NULL_MODEL,
         hits=HITS,
     output:
-        f"results/epistasis{OF_TRAIT}/refit.tsv",
+        f"results/epistasis{OF_PHENOTYPE}/refit.tsv",
     log:
-        f"logs/refit_hits{OF_TRAIT}.log",
+        f"logs/refit_hits{OF_PHENOTYPE}.log",
     benchmark:
-        f"benchmarks/refit_hits{OF_TRAIT}.tsv"
+        f"benchmarks/refit_hits{OF_PHENOTYPE}.tsv"
     priority: THIRD
     conda:
         "../../envs/popdesic.yaml"
@@ -181,15 +181,15 @@ rule refit_hits:
 
 rule estimate_power:
     input:
-        samples=f"results/reorder{OF_TRAIT}/samples.tsv",
-        plan=f"results/epistasis{OF_TRAIT}/plan.json",
+        samples=f"results/reorder{OF_PHENOTYPE}/samples.tsv",
+        plan=f"results/epistasis{OF_PHENOTYPE}/plan.json",
         nulls=NULLS,
     output:
-        f"results/epistasis{OF_TRAIT}/power.tsv",
+        f"results/epistasis{OF_PHENOTYPE}/power.tsv",
     log:
-        f"logs/estimate_power{OF_TRAIT}.log",
+        f"logs/estimate_power{OF_PHENOTYPE}.log",
     benchmark:
-        f"benchmarks/estimate_power{OF_TRAIT}.tsv"
+        f"benchmarks/estimate_power{OF_PHENOTYPE}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1
@@ -213,7 +213,7 @@ rule draw_epistasis:
         planes=REORDERED,
         hits=HITS,
         nulls=NULLS,
-        plan=f"results/epistasis{OF_TRAIT}/plan.json",
+        plan=f"results/epistasis{OF_PHENOTYPE}/plan.json",
         null=NULL_MODEL if QUANTITATIVE else [],
         beds=genotype_files("epistasis.genotypes", COHORTS),
         rest=genotype_files("epistasis.genotypes", COHORTS, "bim", "fam"),
@@ -221,9 +221,9 @@ rule draw_epistasis:
         svg=reported("draw_epistasis"),
         png=expand("results/figures/{name}.png", name=EPISTASIS_FIGURES),
     log:
-        f"logs/draw_epistasis{OF_TRAIT}.log",
+        f"logs/draw_epistasis{OF_PHENOTYPE}.log",
     benchmark:
-        f"benchmarks/draw_epistasis{OF_TRAIT}.tsv"
+        f"benchmarks/draw_epistasis{OF_PHENOTYPE}.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1
@@ -249,9 +249,9 @@ if "power" in EXTRAS:
             svg=reported("draw_power"),
             png=expand("results/figures/{name}.png", name=figures_by("draw_power")),
         log:
-            f"logs/draw_power{OF_TRAIT}.log",
+            f"logs/draw_power{OF_PHENOTYPE}.log",
         benchmark:
-            f"benchmarks/draw_power{OF_TRAIT}.tsv"
+            f"benchmarks/draw_power{OF_PHENOTYPE}.tsv"
         conda:
             "../../envs/popdesic.yaml"
         threads: 1

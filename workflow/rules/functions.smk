@@ -132,7 +132,7 @@ def map_key(wildcards):
 
 def null_of(order):
     """Permuted scans of an order, if any."""
-    return [f"results/epistasis{OF_TRAIT}/null.order{order}.tsv"] if PERMUTATIONS[order] else []
+    return [f"results/epistasis{OF_PHENOTYPE}/null.order{order}.tsv"] if PERMUTATIONS[order] else []
 
 
 def scan_rows(wildcards):
@@ -142,7 +142,7 @@ def scan_rows(wildcards):
     return STUDY.digest_of(
         None,
         *("cohort", "population", "group", "sex", "father", "mother"),
-        wildcards.get("trait", "phenotype"),
+        wildcards.get("phenotype", "phenotype"),
         *(block["strata"], *block["covariates"]),
     )
 
@@ -170,5 +170,5 @@ def permutation_minutes(wildcards, input, attempt):
 
 def units_of(order):
     """Units of a scan."""
-    unit = f"results/epistasis{OF_TRAIT}/units/order{order}.{{unit}}.npz"
+    unit = f"results/epistasis{OF_PHENOTYPE}/units/order{order}.{{unit}}.npz"
     return expand(unit, unit=UNITS, allow_missing=True)

@@ -60,7 +60,7 @@ class Comparison:
 def compare_missing(
     cohorts: dict[str, Path],
     founders: Sequence[str],
-    traits: dict[str, pd.Series],
+    phenotypes: dict[str, pd.Series],
     panel: Path,
     table_out: Path,
     counts_out: Path,
@@ -79,7 +79,7 @@ def compare_missing(
         Stem of each cohort's genotypes on the panel (.bed .bim .fam), called genotypes only.
     founders : names
         Founder cohorts, in sample order.
-    traits : dict
+    phenotypes : dict
         By column of the sample sheet the class of each sample (index): 0 control, 1 case.
     panel : Path
         `panel/sites.tsv`.
@@ -101,8 +101,8 @@ def compare_missing(
     comparisons = _by_cohort(cohorts, founders) if len(founders) > 1 else []
     comparisons += [
         found
-        for trait, classes in traits.items()
-        if (found := _by_class(cohorts, trait, classes, len(sites))) is not None
+        for phenotype, classes in phenotypes.items()
+        if (found := _by_class(cohorts, phenotype, classes, len(sites))) is not None
     ]
     about, table = judge(comparisons, sites)
     write_table(table_out, table)
@@ -151,7 +151,7 @@ def _by_cohort(cohorts: dict[str, Path], founders: Sequence[str]) -> list[Compar
 
 
 def _by_class(
-    cohorts: dict[str, Path], trait: str, classes: pd.Series, n_sites: int
+    cohorts: dict[str, Path], phenotype: str, classes: pd.Series, n_sites: int
 ) -> Comparison | None:
     """Cases with controls of all cohorts; None if one of the classes has no sample."""
     sizes, missing = np.zeros(2, np.int64), np.zeros((n_sites, 2), np.int32)
@@ -161,7 +161,7 @@ def _by_class(
         missing += _count_missing(prefix, own, 2)
     if not sizes.all():
         return None
-    names = [f"{word} of {trait}" for word in ("cases", "controls")]
+    names = [f"{word} of {phenotype}" for word in ("cases", "controls")]
     numbers = int(sizes[1]), int(sizes[0])
     return Comparison("phenotype", *names, *numbers, missing[:, 1], missing[:, 0])
 

@@ -59,23 +59,23 @@ def recode_phenotype(samples: pd.DataFrame, shown: str) -> pd.Series:
     return column.map({text: PLINK_CODES[value] for text, value in number.items()}).fillna(column)
 
 
-def of_trait(samples: pd.DataFrame, trait: str, shown: str) -> pd.DataFrame:
-    """The rows of a sheet with the column `trait` as their phenotype, recoded; "": as they are.
+def of_phenotype(samples: pd.DataFrame, phenotype: str, shown: str) -> pd.DataFrame:
+    """The rows of a sheet with the column `phenotype` as their phenotype, recoded; "": as they are.
 
     Raises
     ------
     UserError
         There is no such column, or as `recode_phenotype`.
     """
-    if not trait:
+    if not phenotype:
         return samples
-    if trait not in samples:
+    if phenotype not in samples:
         raise UserError(
-            f"config/config.yaml: epistasis.phenotypes names '{trait}', which is not a column of "
-            f"{shown}; name columns of phenotypes."
+            f"config/config.yaml: epistasis.phenotypes names '{phenotype}', which is not a column "
+            f"of {shown}; name columns of phenotypes."
         )
-    renamed = samples.assign(phenotype=samples[trait])
-    return renamed.assign(phenotype=recode_phenotype(renamed, f"{shown}, column {trait}"))
+    renamed = samples.assign(phenotype=samples[phenotype])
+    return renamed.assign(phenotype=recode_phenotype(renamed, f"{shown}, column {phenotype}"))
 
 
 def known_numbers(column: pd.Series) -> np.ndarray:

@@ -48,7 +48,7 @@ def _hwe_tests(groups: pd.DataFrame) -> list[tuple[str, int]]:
 
 
 def _identical(table: pd.DataFrame) -> set[tuple[str, str]]:
-    """Return (cohort, sample) of all samples whose best match is the same individual."""
+    """Return (cohort, sample) of all samples whose best match is the same person."""
     same = table[table.verdict == "same"]
     pairs = [("query_cohort", "query"), ("match_cohort", "match")]
     return {row for columns in pairs for row in same[[*columns]].itertuples(index=False, name=None)}

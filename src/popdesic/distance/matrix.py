@@ -43,7 +43,7 @@ def metric_distances(
     ``euclidean``: sqrt(squared * n_sites / called); ``manhattan``: (squared - 2 ibs0) * n_sites /
     called, in allele counts (PLINK 1.9's ``--distance flat-missing``); ``ibs``: (squared - 2 ibs0)
     / (2 called), one minus the share of alleles identical by state; ``normalized``: the Euclidean
-    distance of the two individuals' genotypes, each divided by its own sum over jointly called
+    distance of the two samples' genotypes, each divided by its own sum over jointly called
     sites only. Both then sum to one regardless of missing genotypes, so nothing is scaled.
 
     Parameters

@@ -334,7 +334,7 @@ class GpuMinPlus:
             )
 
     def fits(self, n: int, dtype: np.dtype) -> bool:
-        """Whether the closure of n individuals runs wholly on the device."""
+        """Whether the closure of n samples runs wholly on the device."""
         return minplus_plan.device_closure_bytes(n, PANEL, dtype) <= self.backend.free_bytes()
 
     def spread_matrix(self, w: np.ndarray) -> Spread | None:
@@ -348,7 +348,7 @@ class GpuMinPlus:
             return Spread(w, self.backend.devices[: plan.devices])
 
     def panel(self, w) -> int:
-        """Individuals that become intermediate nodes together.
+        """Samples that become intermediate nodes together.
 
         A matrix in host memory passes through the device once a panel: long ones pay.
         """

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-#: Most individuals that become intermediate nodes together in a closure (of a matrix that is not
+#: Most samples that become intermediate nodes together in a closure (of a matrix that is not
 #: streamed through a device), and the side of the base block that Floyd-Warshall closes.
 PANEL, BASE = 512, 128
 #: Largest weight in fixed point, which stands for infinity: a sum of two does not overflow.
@@ -27,7 +27,7 @@ def infinity(dtype) -> np.generic:
 
 
 def closure_panel(n: int) -> int:
-    """Individuals that become intermediate nodes together in a closure of n.
+    """Samples that become intermediate nodes together in a closure of n.
 
     Closing a panel costs its length squared times n; shorter panels read the matrix more often. The
     length decides how float sums are split, so all backends use the same (measured on a CPU and an
@@ -141,7 +141,7 @@ class MinPlus(Protocol):
     def hold(self, w: np.ndarray) -> np.ndarray:
         """A copy of a square matrix of weights in the memory that this backend computes in.
 
-        It may be padded with individuals that have no edges. A CPU returns `w` itself, as a GPU
+        It may be padded with samples that have no edges. A CPU returns `w` itself, as a GPU
         does with a matrix that is too large for it.
         """
         ...
@@ -158,7 +158,7 @@ class MinPlus(Protocol):
         ...
 
     def panel(self, w: np.ndarray) -> int:
-        """Individuals that become intermediate nodes together in the closure of `w`.
+        """Samples that become intermediate nodes together in the closure of `w`.
 
         `closure_panel`, except for a matrix that is too large for the device: its floats may then
         differ in the last digits.

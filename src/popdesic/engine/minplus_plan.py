@@ -109,11 +109,11 @@ def host_block(depth: int, itemsize: int, free_bytes: int) -> int:
 
 
 def padded(n: int) -> int:
-    """Rows of a square matrix of n individuals in whole tiles."""
+    """Rows of a square matrix of n samples in whole tiles."""
     return divide_up(n, BOUND_TILE) * BOUND_TILE
 
 
 def device_closure_bytes(n: int, panel: int, dtype: np.dtype) -> int:
-    """Device memory of a closure of n individuals: the matrix and three panels."""
+    """Device memory of a closure of n samples: the matrix and three panels."""
     side = padded(n)
     return (side * side + 3 * panel * side) * np.dtype(dtype).itemsize

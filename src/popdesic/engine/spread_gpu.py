@@ -118,7 +118,7 @@ class Spread:
         return [k for k in range(self.plan.panels) if self.plan.owner(k) == part.number]
 
     def _rows(self, w: np.ndarray, panel: int) -> cupy.ndarray:
-        """Rows of a panel on the current device, padded with individuals without edges."""
+        """Rows of a panel on the current device, padded with samples without edges."""
         rows = self.plan.rows(panel)
         held = cupy.full((len(rows), self.plan.n), self.largest, w.dtype)
         given = w[rows.start : rows.stop]

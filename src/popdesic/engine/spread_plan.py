@@ -1,6 +1,6 @@
 """How a symmetric matrix is spread over several GPUs: who owns which panels, and what each updates.
 
-Panels are the blocks of individuals that a closure allows as intermediate nodes one after another.
+Panels are the blocks of samples that a closure allows as intermediate nodes one after another.
 They are dealt to the devices there and back (0 1 2 2 1 0 0 1 ...), so that each device has as many
 tiles of the upper triangle, to within a panel. A device stores the rows of its panels. Columns have
 the order of the devices: first those of the panels of device 0, then of device 1, each in the order
@@ -24,7 +24,7 @@ PANEL_BUFFERS = 3
 
 @dataclass(frozen=True)
 class SpreadPlan:
-    """A matrix of n individuals, in whole tiles, on some devices.
+    """A matrix of n samples, in whole tiles, on some devices.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class SpreadPlan:
 
     @classmethod
     def of(cls, n: int, devices: int) -> SpreadPlan:
-        """Of n individuals: with the panels of one device, so that sums of floats are the same."""
+        """Of n samples: with the panels of one device, so that sums of floats are the same."""
         rows = padded(n)
         panel = closure_panel(rows)
         return cls(rows, panel, max(1, min(devices, -(-rows // panel))))
@@ -52,7 +52,7 @@ class SpreadPlan:
         return -(-self.n // self.panel)
 
     def rows(self, panel: int) -> range:
-        """Individuals of a panel, in the order of the matrix."""
+        """Samples of a panel, in the order of the matrix."""
         return range(panel * self.panel, min(self.n, (panel + 1) * self.panel))
 
     def owner(self, panel: int) -> int:
@@ -74,7 +74,7 @@ class SpreadPlan:
         return [0, *np.cumsum([counts[-1] for counts in self.left]).tolist()]
 
     def columns(self, panel: int) -> slice:
-        """Columns of the individuals of a panel."""
+        """Columns of the samples of a panel."""
         owner = self.owner(panel)
         start = self.offsets[owner] + self.left[owner][panel]
         return slice(start, start + len(self.rows(panel)))
@@ -107,7 +107,7 @@ class SpreadPlan:
 
     @functools.cached_property
     def order(self) -> np.ndarray:
-        """int64 (n,): the individual in each column."""
+        """int64 (n,): the sample in each column."""
         found = np.empty(self.n, np.int64)
         for panel in range(self.panels):
             found[self.columns(panel)] = self.rows(panel)

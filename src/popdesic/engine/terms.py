@@ -87,7 +87,7 @@ ALLELES = _terms(
     alleles=[(2, "z", "v"), (2, "v", "z"), (1, "h", "e"), (1, "e", "h")], called=_CALLED
 )
 #: The same with each sample's sum of genotypes and of their squares, all over jointly called sites:
-#: what distances between individuals divided by their own sum follow from.
+#: what distances between samples divided by their own sum follow from.
 SQUARED_SUMS = _terms(
     squared=_SQUARED,
     called=_CALLED,

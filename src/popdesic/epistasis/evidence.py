@@ -28,7 +28,7 @@ from .partners import far_enough, hardly_correlated, partners_of
 from .phantoms import CIS_BP, CIS_CHI2, CIS_R2
 from .priority import correction_factors, log_tail, ranks_of_main_effects, read_strength
 from .scan import join_classes, make_scan_data, scanner, split_classes
-from .scan_data import Hits, OneHot, ScanData, TraitData
+from .scan_data import Hits, OneHot, ResidualData, ScanData
 from .scores import scale_bits
 
 #: Sites of the strongest main effects all of whose pairs, or triples, are candidates: half a
@@ -135,7 +135,7 @@ def scan_strongest(
         data = make_scan_data(chosen, of_rows, *sizes, "interaction", partners)
     else:
         planes = OneHot(join_classes(chosen, *sizes), sum(sizes))
-        data = TraitData(planes, *prior.levels, of_rows["rank"].to_numpy(np.int32), partners)
+        data = ResidualData(planes, *prior.levels, of_rows["rank"].to_numpy(np.int32), partners)
     scan = scanner(prior.backend, order, residuals=prior.levels is not None)
     kept = max(LEAST_KEPT, math.comb(data.n_sites, order) // ONE_KEPT_OF)
     hits = scan(data, range(data.n_sites), kept)

@@ -1,7 +1,7 @@
 """Relatives: what they share by descent, and how much it widens the distribution of a statistic.
 
-Relatives resemble each other in genotypes and, where the trait is heritable, in phenotype. A table
-counts them as independent people, so its statistic is too large. Under the model without
+Relatives resemble each other in genotypes and, where the phenotype is heritable, in phenotype. A
+table counts them as independent people, so its statistic is too large. Under the model without
 interaction the scores of the interaction, U = sum_i b_i r_i, have the variance
 
     V = sum_i w_i b_i b_i' + sum over related pairs (i, j) of 2 h phi_ij sqrt(w_i w_j) (b_i b_j' +

@@ -13,7 +13,7 @@ from ..engine.layout import COMPACT_ROWS, LIMIT, TRANSPOSED_WORDS, divide_up
 from ..engine.pinned_gpu import read_by_kernel
 from .parts_plan import ScanPart
 from .planes_gpu import ScanPlanes
-from .scan_data import OneHot, ScanData, TraitData
+from .scan_data import OneHot, ResidualData, ScanData
 from .scan_plan import COMPACT_WIDTH, Batch, operand_bytes, padded_sites, scan_defines
 
 #: The file of the kernels that make operands, and score what scans let through.
@@ -64,12 +64,12 @@ class DeviceScan:
     wide = apart = 0
     joint = 1
     known_address = 0
-    interaction = trait = False
+    interaction = residuals = False
     margins: cupy.ndarray
 
     def __init__(
         self,
-        data: ScanData | TraitData,
+        data: ScanData | ResidualData,
         classes: tuple[OneHot, ...],
         device: Device,
         part: ScanPart | None = None,
@@ -100,7 +100,7 @@ class DeviceScan:
             states=self.states,
             joint=defines.get("JOINT", 1),
             interaction=self.interaction,
-            trait=self.trait,
+            residuals=self.residuals,
             x_states=self.x_states,
             planes=self.stored,
         )

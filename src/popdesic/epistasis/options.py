@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.phenotype import is_quantitative, of_trait
+from ..cohort.phenotype import is_quantitative, of_phenotype
 from ..core.errors import UserError, shorten
 from ..core.files import is_file, read_json
 
@@ -92,41 +92,41 @@ def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path
     if not block["order"]:
         return
     kinds = {}
-    for trait in traits_of(block):
-        shown = f"{sheet}, column {trait}" if trait else sheet
-        _check_trait_name(trait, block)
-        of_one = of_trait(samples, trait, sheet)
-        kinds[is_quantitative(of_one, block["binarize"])] = trait
+    for phenotype in phenotypes_of(block):
+        shown = f"{sheet}, column {phenotype}" if phenotype else sheet
+        _check_phenotype_name(phenotype, block)
+        of_one = of_phenotype(samples, phenotype, sheet)
+        kinds[is_quantitative(of_one, block["binarize"])] = phenotype
         if len(kinds) == 2:
             raise UserError(
                 f"{_WHERE}.phenotypes: {sheet} has numbers in '{kinds[True]}' and cases and "
                 f"controls in '{kinds[False]}'; scan them in two studies, or set "
                 "epistasis.binarize to 'median'."
             )
-        _check_trait(block, of_one, shown, folder)
+        _check_phenotype(block, of_one, shown, folder)
 
 
-def folder_of_trait(trait: str) -> str:
+def folder_of_phenotype(phenotype: str) -> str:
     """The folder of a phenotype below `results/epistasis`; nothing for a study of one."""
-    return f"/{trait}" if trait else ""
+    return f"/{phenotype}" if phenotype else ""
 
 
-def traits_of(block: dict) -> list[str]:
+def phenotypes_of(block: dict) -> list[str]:
     """Columns of the phenotypes that are scanned; "" stands for `phenotype` alone."""
     return list(block["phenotypes"]) or [""]
 
 
-def _check_trait_name(trait: str, block: dict) -> None:
+def _check_phenotype_name(phenotype: str, block: dict) -> None:
     """Refuse a phenotype that is a covariate or a stratum of its own scan."""
     for key, names in (("covariates", block["covariates"]), ("strata", [block["strata"]])):
-        if trait and trait in names:
+        if phenotype and phenotype in names:
             raise UserError(
-                f"{_WHERE}.{key} has '{trait}', which is a phenotype of epistasis.phenotypes; "
+                f"{_WHERE}.{key} has '{phenotype}', which is a phenotype of epistasis.phenotypes; "
                 "take it out of one of them."
             )
 
 
-def _check_trait(block: dict, samples: pd.DataFrame, sheet: str, folder: Path) -> None:
+def _check_phenotype(block: dict, samples: pd.DataFrame, sheet: str, folder: Path) -> None:
     """`check_epistasis` of one phenotype; `sheet` also names its column."""
     quantitative = is_quantitative(samples, block["binarize"])
     from .phenotype import MAX_SAMPLES, scan_phenotype  # studies without scans do not need them

@@ -25,7 +25,7 @@ def phenotype_classes(samples: pd.DataFrame, binarize: str, source: str) -> np.n
     Raises
     ------
     UserError
-        No phenotype column, an invalid value, only one class, or a quantitative trait without
+        No phenotype column, an invalid value, only one class, or a quantitative phenotype without
         ``median``.
     """
     if "phenotype" not in samples:

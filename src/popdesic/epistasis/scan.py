@@ -19,8 +19,8 @@ from ..engine.backend import Backend
 from .options import NAMES
 from .partners import partners_of
 from .reorder import pack_states, read_reordered, unpack_states
-from .scan_data import Hits, OneHot, Partners, ScanData, TraitData, merge_hits
-from .scan_sites import scan_pairs, scan_trait_pairs, scan_triples
+from .scan_data import Hits, OneHot, Partners, ResidualData, ScanData, merge_hits
+from .scan_sites import scan_pairs, scan_residual_pairs, scan_triples
 from .scores import lr_bits, score_tables
 from .units import check_spans, read_work, unit_range
 
@@ -114,7 +114,7 @@ def count_tests(n_sites: int, order: int) -> int:
 def scanner(backend: Backend, order: int, *, residuals: bool = False):
     """The scan of this order; of pairs also by residuals."""
     if residuals:
-        return partial(scan_trait_pairs, backend)
+        return partial(scan_residual_pairs, backend)
     return partial(scan_pairs if order == 2 else scan_triples, backend)
 
 
@@ -153,12 +153,12 @@ def thinned(data: ScanData, n: int) -> ScanData:
     return replace(data, partners=None).of_sites(rows)
 
 
-def with_random_residuals(data: ScanData) -> TraitData:
+def with_random_residuals(data: ScanData) -> ResidualData:
     """The same sites and people with residuals at random."""
     words = np.concatenate([one.words for one in data.classes], axis=2)
     planes = OneHot(join_classes(words, *(one.n_samples for one in data.classes)), data.n_samples)
     levels = np.random.default_rng(1).integers(1, 256, data.n_samples).astype(np.uint8)
-    return TraitData(planes, levels, 127**2 / 3, data.rank)
+    return ResidualData(planes, levels, 127**2 / 3, data.rank)
 
 
 def wtccc_shaped(n_sites: int, score: str) -> ScanData:

@@ -143,8 +143,8 @@ class ScanData:
 
 
 @dataclass(frozen=True)
-class TraitData:
-    """What a scan of pairs by residuals reads (`epistasis.trait_cpu`: statistic, costs, bound).
+class ResidualData:
+    """What a scan of pairs by residuals reads (`epistasis.residual_cpu`: statistic, costs, bound).
 
     Attributes
     ----------

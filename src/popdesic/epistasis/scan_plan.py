@@ -391,7 +391,7 @@ def scan_defines(
     apart: int = 0,
     joint: int = 1,
     interaction: bool = False,
-    trait: bool = False,
+    residuals: bool = False,
     x_states: int = 0,
     planes: int = 0,
 ) -> dict[str, int]:
@@ -404,7 +404,7 @@ def scan_defines(
     x_states = x_states or states
     return {
         "INTERACTION": int(interaction),
-        "TRAIT": int(trait),
+        "RESIDUALS": int(residuals),
         "WIDE": wide,
         "APART": apart,
         "STATES": states,
@@ -412,7 +412,7 @@ def scan_defines(
         "X_STATES": x_states,
         "PLANES": planes or x_states,
         "JOINT": joint,
-        "SEGMENTS": 1 + LEVEL_BITS if trait else operand_segments(x_states, joint),
+        "SEGMENTS": 1 + LEVEL_BITS if residuals else operand_segments(x_states, joint),
         "RECORD_WORDS": RECORD_WORDS[wide],
         "MARGINS_Y": of_y,
         "MARGINS_Z": of_z,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine.backend import Backend
-from .scan_data import Hits, ScanData, TraitData
+from .scan_data import Hits, ResidualData, ScanData
 
 
 def scan_pairs(
@@ -42,23 +42,23 @@ def scan_triples(
     return scan_cpu.scan_triples(data, first, top, cutoff, threads=backend.threads)
 
 
-def scan_trait_pairs(
-    backend: Backend, data: TraitData, first: range, top: int, cutoff: int | None = None
+def scan_residual_pairs(
+    backend: Backend, data: ResidualData, first: range, top: int, cutoff: int | None = None
 ) -> Hits:
-    """The best `top` pairs x < y by `trait_cpu`, x in `first`, that `partners` permits.
+    """The best `top` pairs x < y by `residual_cpu`, x in `first`, that `partners` permits.
 
     Costs are -T / 2 in units of 2**-20. Other parameters as in `scan_pairs`.
     """
     if backend.name == "gpu":
         from ..engine.stream_gpu import device_errors
-        from .trait_scan_gpu import scan_trait_pairs as on_gpu
+        from .residual_scan_gpu import scan_residual_pairs as on_gpu
 
         given = backend.device, backend.kernel, backend.threads
         with device_errors(f"the scan of {data.n_sites} sites"):
             return on_gpu(data, first, top, cutoff, *given)
-    from . import trait_scan_cpu
+    from . import residual_scan_cpu
 
-    return trait_scan_cpu.scan_trait_pairs(data, first, top, cutoff, threads=backend.threads)
+    return residual_scan_cpu.scan_residual_pairs(data, first, top, cutoff, threads=backend.threads)
 
 
 def _on_gpu(

@@ -38,7 +38,7 @@ def score_tables(score: str, n_controls: int, n_cases: int) -> tuple[np.ndarray,
     """Tables `total` and `part` of `scan_data.ScanData`, int64 (n_controls + n_cases + 1,).
 
     ``k2``: lnGamma(n + 1) + excess(n) (`k2_null`) and lnGamma(n + 1); ``mutual_information``:
-    n ln n for both, as for ``interaction``, which it bounds, and ``residuals`` (`trait_scan`).
+    n ln n for both, as for ``interaction``, which it bounds, and ``residuals`` (`residual_scan`).
     Every entry is rounded once, so sums are exact in any order and equal on every device.
     """
     from scipy.special import gammaln, xlogy

@@ -10,8 +10,8 @@ of the regression, t^2 = R (f - 1) / (1 - R), R = chi2 / f the partial R2 and f 
 degrees of freedom. The genotypic test has both non-reference genotypes, 2 df. A missing genotype
 counts as the mean of the others.
 
-Relatives resemble each other in genotype and, where the trait is heritable, in phenotype, so that U
-varies more than V says. With G the genotypes that the design leaves over, times the standard
+Relatives resemble each other in genotype and, where the phenotype is heritable, in phenotype, so
+that U varies more than V says. With G the genotypes that the design leaves over, times the standard
 deviations of the residuals, V becomes
 
     G'G + sum over related pairs (i, j) of 4 h phi_ij G_i G_j,

@@ -20,9 +20,9 @@ from .interaction import interaction_test
 from .null_model import NullModel, read_null_model
 from .options import REACH
 from .reorder import read_reordered
+from .residual_scan import residual_tests
 from .scan import genotypes_of_planes, sites_of_hits
 from .significance import hit_tables
-from .trait_scan import trait_tests
 
 #: Most tested sites of a region, and most of the others: those nearest to the lead's.
 MOST_SITES = 400
@@ -33,17 +33,17 @@ def zoom_on_leads(
     results: Path,
     hits: dict[int, pd.DataFrame],
     prefixes: list[Path],
-    trait: str = "",
+    phenotype: str = "",
     *,
     min_distance_bp: int,
 ) -> dict[int, pd.DataFrame]:
-    """`zoom_on_lead` of the finished scans, by order; `trait`: of several, names their folders."""
+    """`zoom_on_lead` of the finished scans, by order; `phenotype`: one of several, or empty."""
     return {
         order: zoom_on_lead(
-            results / "reorder" / trait,
+            results / "reorder" / phenotype,
             table,
             order,
-            results / "epistasis" / trait / "null_model.npz",
+            results / "epistasis" / phenotype / "null_model.npz",
             prefixes,
             min_distance_bp=min_distance_bp,
         )
@@ -158,7 +158,7 @@ def _panel_reader(prefixes: list[Path], people: list[str]):
 def _test(genotypes: np.ndarray, n_controls: int, model: NullModel | None) -> float:
     """p of one combination's interaction, as in tables of hits."""
     if model is not None:
-        return float(trait_tests(genotypes, model)["lr_p"])
+        return float(residual_tests(genotypes, model)["lr_p"])
     return interaction_test(hit_tables(genotypes, n_controls))[2]
 
 

@@ -59,7 +59,7 @@ def export_plink(prefixes: list[Path], sheet: pd.DataFrame, out: Path) -> None:
     ----------
     sheet : DataFrame
         `sample` and, if the study has them, `sex` (M, F), `father`, `mother` and `phenotype`
-        (1 case, 0 control, or a trait), all strings; the .fam has them in PLINK's codes.
+        (1 case, 0 control, or a number), all strings; the .fam has them in PLINK's codes.
     """
     names = sample_names(prefixes)
     write_panel_bed(prefixes, out)
@@ -70,12 +70,12 @@ def export_plink(prefixes: list[Path], sheet: pd.DataFrame, out: Path) -> None:
         fam[column] = stated.replace(["", "NA"], "0").to_numpy()
     sex = rows.get("sex", pd.Series("NA", rows.index))
     fam["sex"] = sex.map({"M": "1", "F": "2"}).fillna("0").to_numpy()
-    trait = rows.get("phenotype", pd.Series("NA", rows.index)).replace("", "NA")
-    # Decide by the whole sheet: after filtering, a trait may have only the values 0 and 1.
+    phenotype = rows.get("phenotype", pd.Series("NA", rows.index)).replace("", "NA")
+    # Decide by the whole sheet: after filtering, numbers may have only the values 0 and 1.
     stated = known_numbers(sheet.phenotype) if "phenotype" in sheet else np.empty(0)
     if np.isin(stated[~np.isnan(stated)], (0, 1)).all():  # PLINK has 1 for controls, 2 for cases
-        trait = trait.map(lambda text: "NA" if text == "NA" else str(int(float(text)) + 1))
-    fam["phenotype"] = trait.replace("NA", "-9").to_numpy()
+        phenotype = phenotype.map(lambda text: "NA" if text == "NA" else str(int(float(text)) + 1))
+    fam["phenotype"] = phenotype.replace("NA", "-9").to_numpy()
     write_fam(out, fam)
 
 

@@ -1,14 +1,14 @@
 """All-pairs shortest paths on a symmetric matrix of weights: closure, insertion, pruning.
 
 R-Kleene's block steps (D'Alberto and Nicolau) for symmetric matrices, in iterative order: one block
-of individuals after another ("panel" below, as in linear algebra) is allowed as intermediate nodes.
+of samples after another ("panel" below, as in linear algebra) is allowed as intermediate nodes.
 Only the upper triangle is computed, n**3 / 2 operations in all. The same code runs on numpy arrays
 with the CPU backend and on device arrays with the GPU backend, in the same panels, so that floats
 are equal on both. Fixed point does not depend on any order.
 
-Exact pruning. No path through the individuals of run K can shorten an entry of tile (I, J) when
+Exact pruning. No path through the samples of run K can shorten an entry of tile (I, J) when
 ``min W[I, K] + min W[K, J] >= max W[I, J]``: the kernels skip such runs. A tile is never touched
-if the smallest weights of any two of its individuals add up to at least the tile's largest weight;
+if the smallest weights of any two of its samples add up to at least the tile's largest weight;
 a panel that consists of such tiles needs no product of its own.
 """
 
@@ -68,7 +68,7 @@ class _Pruning:
         self.used: list[Bounds] = []
 
     def unchanged(self, first: int, last: int) -> bool:
-        """Whether no weight of individuals first ... last - 1 can decrease."""
+        """Whether no weight of samples first ... last - 1 can decrease."""
         return all(self.fixed_rows[first // self.rows : -(-last // self.rows)])
 
     def bounds(self, through: Array) -> Bounds:
@@ -91,7 +91,7 @@ def close_paths(w: Array, backend: Backend, *, prune: bool = True) -> Work:
     ----------
     w : array, (n, n), int32, int64, float32 or float64
         Symmetric, zero diagonal, non-negative; `infinity` of the dtype where there is no edge.
-        Place similar individuals next to each other: pruning then skips more.
+        Place similar samples next to each other: pruning then skips more.
     backend : Backend
         `w` is in the memory that it works on: host or device.
     prune : bool
@@ -135,7 +135,7 @@ def close_matrix(w: np.ndarray, backend: Backend) -> Work:
 
 
 def _allow(w, first: int, last: int, backend: Backend, pruning: _Pruning | None) -> None:
-    """Individuals first ... last - 1 become intermediate nodes of all paths."""
+    """Samples first ... last - 1 become intermediate nodes of all paths."""
     kernels, block = backend.minplus(), w[first:last, first:last]
     unchanged = pruning is not None and pruning.unchanged(first, last)
     if unchanged:
@@ -165,7 +165,7 @@ def _allow(w, first: int, last: int, backend: Backend, pruning: _Pruning | None)
 
 
 def insert_paths(w: Array, closed: int, backend: Backend) -> None:
-    """Close a matrix whose leading `closed` individuals are already closed: O(m n**2) for m new.
+    """Close a matrix whose leading `closed` samples are already closed: O(m n**2) for m new.
 
     R-Kleene's steps for W = [A B'; B D] without the first one: B = B*A; D = min(D, B*B');
     close D; B = D*B; A = min(A, B'*B). Reads A, the upper right block and D; writes all of W.
@@ -189,9 +189,9 @@ def insert_paths(w: Array, closed: int, backend: Backend) -> None:
 
 
 def attach_paths(w: Array, closed: int, backend: Backend) -> None:
-    """Paths to individuals that can only be ends: the first two steps of an insertion.
+    """Paths to samples that can only be ends: the first two steps of an insertion.
 
-    The leading `closed` individuals are already closed. The others are connected to them and to one
+    The leading `closed` samples are already closed. The others are connected to them and to one
     another, but no path runs through them.
     """
     kernels = backend.minplus()
@@ -203,10 +203,10 @@ def attach_paths(w: Array, closed: int, backend: Backend) -> None:
 
 
 def similar_order(w: np.ndarray, threads: int = 1) -> np.ndarray:
-    """An order that places close individuals next to each other, so that bounds are tight.
+    """An order that places close samples next to each other, so that bounds are tight.
 
-    Every individual is linked to its nearest one. The resulting groups (mostly relatives) stay
-    together and are ordered by their weights to two distant individuals.
+    Every sample is linked to its nearest one. The resulting groups (mostly relatives) stay
+    together and are ordered by their weights to two distant samples.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def reordered(matrix: np.ndarray, order: np.ndarray, threads: int) -> np.ndarray
     return out
 
 
-def _far_from(w: np.ndarray, individual: int) -> int:
-    """The individual farthest from this one, among those it can be compared with."""
-    row = w[individual]
+def _far_from(w: np.ndarray, sample: int) -> int:
+    """The sample farthest from this one, among those it can be compared with."""
+    row = w[sample]
     return int(np.where(row >= infinity(w.dtype), 0, row).argmax())

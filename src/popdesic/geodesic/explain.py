@@ -1,7 +1,7 @@
-"""The paths behind a closure, and the individuals that bridge others.
+"""The paths behind a closure, and the samples that bridge others.
 
 The closure holds only lengths. This module recovers the paths with Dijkstra's algorithm from every
-individual on the direct weights (n**3 operations on the CPU, hence optional), in the closure's
+sample on the direct weights (n**3 operations on the CPU, hence optional), in the closure's
 number type: in fixed point the lengths are bit-identical.
 """
 
@@ -45,13 +45,13 @@ def explain_geodesics(
     ends : set of str
         Samples that no path may run through (geodesic.bridges: unrelated).
     parents_out : Path
-        int32 (n, n): row of the individual before j on the path from i; i if the path is direct.
+        int32 (n, n): row of the sample before j on the path from i; i if the path is direct.
     hops_out : Path
         JSON: unordered pairs by number of edges of their path.
     bridges_out : Path
-        TSV: individuals by the number of paths through them between other individuals of different
+        TSV: samples by the number of paths through them between other samples of different
         populations, most first. If several shortest paths exist, one is counted: a direct edge
-        first, then the path through the closer individual, then the earlier in sample order.
+        first, then the path through the closer sample, then the earlier in sample order.
     """
     from .trees_cpu import shortest_trees
 

@@ -204,7 +204,7 @@ class _Half:
 def unbiased_squares(counts: dict[str, np.ndarray], het: np.ndarray, n_sites: int) -> np.ndarray:
     """Squared differences of the allele frequencies where two people come from, summed over sites.
 
-    The f₂ statistic (Patterson et al. 2012) of two individuals taken as samples of two gene copies:
+    The f₂ statistic (Patterson et al. 2012) of two samples taken as samples of two gene copies:
     (a - b)² less one for each heterozygote. The plain sum of (a - b)² also counts each person's own
     heterozygosity, which differs between the middle and the edge of a landscape.
 

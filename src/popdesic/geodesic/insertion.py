@@ -171,7 +171,7 @@ def continue_closure(
     is_new = np.ones(n, bool)
     is_new[earlier.positions] = False
     order = np.concatenate([earlier.positions, np.flatnonzero(is_new)])
-    # pad to whole tiles: individuals without edges between the old and the new ones
+    # pad to whole tiles: samples without edges between the old and the new ones
     gap = -n_old % BASE
     place = np.concatenate([np.arange(n_old), n_old + gap + np.arange(n - n_old)])
     w = np.full((n + gap, n + gap), infinity(direct.dtype), direct.dtype)
@@ -208,7 +208,7 @@ def _displacement(before: np.ndarray, after: np.ndarray) -> dict:
 
 
 def shortest_rows(direct: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Lengths from some individuals to all, by Dijkstra's algorithm: O(n**2) per row.
+    """Lengths from some samples to all, by Dijkstra's algorithm: O(n**2) per row.
 
     int64 or float64; `infinity` of the weights' dtype where there is no path.
     """

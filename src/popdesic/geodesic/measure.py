@@ -1,8 +1,8 @@
 """Fermat geodesics: weights d**alpha, all-pairs shortest paths by R-Kleene.
 
-The sample Fermat distance of two individuals is ``L ** (1 / alpha)``, with L the length of the
+The sample Fermat distance of two samples is ``L ** (1 / alpha)``, with L the length of the
 shortest path between them under edge weights d**alpha (Little, McKenzie and Murphy 2022). A large
-alpha makes paths through many close individuals shorter than one long step. The root brings the
+alpha makes paths through many close samples shorter than one long step. The root brings the
 lengths back to the unit of the distances; without it a few distant pairs would dominate every map.
 The closure keeps L, in fixed point where possible. Weights corrected for density need no root
 (`weights.corrected_weights`).
@@ -186,7 +186,7 @@ def _without_paths(closure: np.ndarray, threads: int) -> np.ndarray:
 def _close_with_ends(
     direct: np.ndarray, ends: np.ndarray, backend: Backend
 ) -> tuple[np.ndarray, Work]:
-    """Closure in which no path runs through the individuals of `ends`, bool (n,)."""
+    """Closure in which no path runs through the samples of `ends`, bool (n,)."""
     inner, outer = np.flatnonzero(~ends), np.flatnonzero(ends)
     closed, work = close_all(direct[np.ix_(inner, inner)], backend)
     gap = -len(inner) % BASE

@@ -1,4 +1,4 @@
-"""Approximate geodesics of very many individuals in the complete graph.
+"""Approximate geodesics of very many samples in the complete graph.
 
 Above `geodesic.dense_limit` the exact closure's n**3 is replaced by shortest paths on the
 k-nearest-neighbour graph (`geodesic.block_paths_cpu`); a pair keeps its direct weight if that is
@@ -14,7 +14,7 @@ from ..io.sites import chunks
 from .edges import Edges
 from .insertion import shortest_rows
 
-#: Neighbours of every individual, see `neighbor_paths`.
+#: Neighbours of every sample, see `neighbor_paths`.
 APPROXIMATE_NEIGHBORS = 50
 #: Rows whose neighbours are searched at a time, and rows compared with exact ones.
 ROWS_A_TASK, CHECKED_ROWS = 64, 16
@@ -28,7 +28,7 @@ def neighbor_paths(weights: np.ndarray, k: int, threads: int = 1) -> tuple[np.nd
     weights : float64 array, (n, n)
         Symmetric direct weights, zero diagonal, infinite where there is no edge.
     k : int
-        Neighbours of every individual; an edge from either end counts for both.
+        Neighbours of every sample; an edge from either end counts for both.
     threads : int
         Changes no length.
 

@@ -83,26 +83,26 @@ def tree_kernel(dtype: np.dtype):
 def shortest_trees(
     direct: np.ndarray, labels: np.ndarray, threads: int, ends: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Shortest path trees from every individual.
+    """Shortest path trees from every sample.
 
     Parameters
     ----------
     direct : array, (n, n), C order
         Direct weights in the number type of the closure.
     labels : int64 array, (n,)
-        Population of each individual.
+        Population of each sample.
     ends : bool array, (n,), optional
-        Individuals that no path runs through.
+        Samples that no path runs through.
 
     Returns
     -------
     parents : int32 array, (n, n)
-        The individual before j on the path from i; i itself where the path is direct, -1 where
+        The sample before j on the path from i; i itself where the path is direct, -1 where
         there is none.
     hops : int64 array
-        Number of ordered pairs by edges of their path, from 0 (an individual and itself).
+        Number of ordered pairs by edges of their path, from 0 (a sample and itself).
     between : int64 array, (n,)
-        Paths between individuals of different populations that run through each, unordered.
+        Paths between samples of different populations that run through each, unordered.
     """
     n = len(direct)
     parents = np.empty((n, n), np.int32)

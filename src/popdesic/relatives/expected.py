@@ -28,7 +28,7 @@ MOST_SITES = 1 << 17
 #: Kinships are rounded to 2**-SQUARE_BITS, and are MOST_KINSHIP at most, where their squares are
 #: added: a tile of 2**14 pairs fits int64.
 SQUARE_BITS, MOST_KINSHIP = 20, 8
-#: Range of individual frequencies that count: outside, the fitted line says little about a
+#: Range of a sample's frequencies that count: outside, the fitted line says little about a
 #: frequency, and small denominators dominate.
 FREQUENCIES = (0.01, 0.99)
 

@@ -183,8 +183,8 @@ def fit_frequencies(genotypes: np.ndarray, ancestry: Ancestry) -> np.ndarray:
     return right
 
 
-def _individual(coefficients: np.ndarray, genotypes: np.ndarray, basis: np.ndarray):
-    """Individual frequencies (n_sites, n) and where they count; frequencies are 1/2 elsewhere."""
+def _sample_frequencies(coefficients: np.ndarray, genotypes: np.ndarray, basis: np.ndarray):
+    """Frequencies (n_sites, n) of each sample, 1/2 where they do not count, and where they do."""
     frequency = coefficients @ basis.T
     with np.errstate(invalid="ignore"):
         counts = (frequency >= FREQUENCIES[0]) & (frequency <= FREQUENCIES[1])
@@ -327,7 +327,7 @@ def count_pairs(
     def count(bounds: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Whole numbers (7, n_pairs), expected opposite homozygotes and heterozygotes."""
         genotypes, fitted = read(*bounds, people), coefficients[slice(*bounds)]
-        frequency, used = _individual(fitted, genotypes, ancestry.basis[people])
+        frequency, used = _sample_frequencies(fitted, genotypes, ancestry.basis[people])
         counts = np.zeros((len(COUNTED), len(rows)), np.int64)
         expected, het = np.zeros(len(rows)), np.zeros(len(rows))
         for one, last in chunks(len(rows), 2_048):

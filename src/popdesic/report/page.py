@@ -167,7 +167,7 @@ def write_report(
         figures={part: [t for t in texts if t.part == part and not t.family] for part in parts},
         families=figure_families(texts),
         sections=[(name, heading) for name, heading, _ in sections],
-        traits=scans_of(sections),
+        phenotypes=scans_of(sections),
         files=file_rows(outcome),
         glossary=read_terms(),
         **{name: content for name, _, content in sections},
@@ -268,8 +268,11 @@ def further_sections(
     """
     analyses = configuration.get("compare", {}).get("analyses", [])
     orders, score = sorted(configuration["epistasis"]["order"]), configuration["epistasis"]["score"]
-    traits = configuration["epistasis"].get("phenotypes") or [""]
-    scans = [epistasis_section(outcome.folder, figures, orders, score, trait) for trait in traits]
+    phenotypes = configuration["epistasis"].get("phenotypes") or [""]
+    scans = [
+        epistasis_section(outcome.folder, figures, orders, score, phenotype)
+        for phenotype in phenotypes
+    ]
     methods = configuration["communities"]["methods"]
     populations = configuration.get("population", {}).get("analyses", [])
     ibd = configuration.get("ibd", {}).get("enable", False)

@@ -161,10 +161,10 @@ def comparison_figures(analyses: Sequence[str]) -> list[Figure]:
     ]
 
 
-def epistasis_figures(orders: Sequence[int], trait: str = "") -> list[Figure]:
+def epistasis_figures(orders: Sequence[int], phenotype: str = "") -> list[Figure]:
     """Figures of `epistasis.order`; `source` is the name of the scan.
 
-    `trait`: of several phenotypes, which is in the names of files and titles.
+    `phenotype`: of several phenotypes, which is in the names of files and titles.
     """
     kinds = {
         "hits": "Ranked {}",
@@ -176,8 +176,8 @@ def epistasis_figures(orders: Sequence[int], trait: str = "") -> list[Figure]:
     sizes = "{n_controls} controls, {n_cases} cases, {n_tests} {scan} tested."
     return [
         Figure(
-            *(_of_trait(f"{kind}.{NAMES[order]}", trait), "draw_epistasis", "Epistasis"),
-            *(_titled(title.format(NAMES[order]), trait), kind, sizes),
+            *(_of_phenotype(f"{kind}.{NAMES[order]}", phenotype), "draw_epistasis", "Epistasis"),
+            *(_titled(title.format(NAMES[order]), phenotype), kind, sizes),
             source=NAMES[order],
         )
         for order in orders
@@ -185,24 +185,27 @@ def epistasis_figures(orders: Sequence[int], trait: str = "") -> list[Figure]:
     ]
 
 
-def power_figures(models: object, trait: str = "") -> list[Figure]:
+def power_figures(models: object, phenotype: str = "") -> list[Figure]:
     """Figure of `epistasis.power`, if it has models; not drawn of phenotypes that are numbers."""
     sizes = "{n_controls} controls, {n_cases} cases."
-    name, title = _of_trait("power", trait), _titled("Power by number of samples", trait)
+    name, title = (
+        _of_phenotype("power", phenotype),
+        _titled("Power by number of samples", phenotype),
+    )
     return [Figure(name, "draw_power", "Epistasis", title, "power", sizes)] if models else []
 
 
-def _of_trait(name: str, trait: str) -> str:
+def _of_phenotype(name: str, phenotype: str) -> str:
     """Stem of a figure's files."""
-    return f"{trait}.{name}" if trait else name
+    return f"{phenotype}.{name}" if phenotype else name
 
 
-def _titled(title: str, trait: str) -> str:
-    return f"{title}, {trait}" if trait else title
+def _titled(title: str, phenotype: str) -> str:
+    return f"{title}, {phenotype}" if phenotype else title
 
 
-def site_scan_figures(orders: Sequence[int], trait: str = "") -> list[Figure]:
-    """Figures of the main effects of the scanned sites; `trait` as in `epistasis_figures`."""
+def site_scan_figures(orders: Sequence[int], phenotype: str = "") -> list[Figure]:
+    """Figures of the main effects of the scanned sites; `phenotype` as in `epistasis_figures`."""
     titles = {
         "manhattan": "Main effects along the genome",
         "qq_sites": "Quantiles of the main effects",
@@ -210,8 +213,8 @@ def site_scan_figures(orders: Sequence[int], trait: str = "") -> list[Figure]:
     sizes = "{n_tested_sites} sites, λ = {lambda_gc}."
     return [
         Figure(
-            *(_of_trait(name, trait), "draw_sites", "Epistasis"),
-            *(_titled(title, trait), name, sizes),
+            *(_of_phenotype(name, phenotype), "draw_sites", "Epistasis"),
+            *(_titled(title, phenotype), name, sizes),
         )
         for name, title in (titles if orders else {}).items()
     ]
@@ -271,7 +274,7 @@ def ibd_figures(enabled: bool) -> list[Figure]:
 
 
 def study_figures(
-    config: dict, alphas: Sequence[str], placed: bool, trait: str = ""
+    config: dict, alphas: Sequence[str], placed: bool, phenotype: str = ""
 ) -> list[Figure]:
     """All figures of a study with this configuration; `alphas` as in file names.
 
@@ -279,7 +282,7 @@ def study_figures(
     ----------
     placed : bool
         Whether its samples come from several places (`geography.coordinates.has_places`).
-    trait : str
+    phenotype : str
         As in `epistasis_figures`; a wildcard stands for all.
     """
     embedding = config["embedding"]
@@ -296,7 +299,7 @@ def study_figures(
         *ibd_figures(config["ibd"]["enable"]),
         *geography_figures(placed),
         *population_figures(config["population"]["analyses"]),
-        *site_scan_figures(config["epistasis"]["order"], trait),
-        *epistasis_figures(config["epistasis"]["order"], trait),
-        *power_figures(config["epistasis"]["order"] and config["epistasis"]["power"], trait),
+        *site_scan_figures(config["epistasis"]["order"], phenotype),
+        *epistasis_figures(config["epistasis"]["order"], phenotype),
+        *power_figures(config["epistasis"]["order"] and config["epistasis"]["power"], phenotype),
     ]

@@ -288,10 +288,10 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
     ]
     named = [row for row in rows if row[0].startswith("epistasis/")]
     for folder in sorted((outcome.folder / "epistasis").glob("*/plan.json")):
-        trait = folder.parent.name
+        phenotype = folder.parent.name
         for path, what in named:
             stem = path.removeprefix("epistasis/")
-            rows.append((f"epistasis/{trait}/{stem}", f"{what}, {trait}"))
+            rows.append((f"epistasis/{phenotype}/{stem}", f"{what}, {phenotype}"))
     for space, alpha in outcome.maps():
         path = f"geodesic/{space}/alpha{alpha}.json"
         rows.append((path, f"Geodesics, {space}, α = {alpha}: file, number type and settings"))

@@ -17,7 +17,7 @@ import pandas as pd
 import yaml
 
 from ..cohort.genotype_choice import describe_genotypes
-from ..cohort.phenotype import is_quantitative, of_trait
+from ..cohort.phenotype import is_quantitative, of_phenotype
 from ..cohort.sources import expand_sources, source_files
 from ..core.errors import UserError
 from ..core.files import read_json
@@ -26,7 +26,7 @@ from ..distance.fill_rows import together
 from ..distance.landmarks import MOST_LANDMARKS
 from ..distance.rows import Pair, study_rows
 from ..distance.tiles import study_matrices
-from ..epistasis.options import permutations_run, scan_score, traits_of
+from ..epistasis.options import permutations_run, phenotypes_of, scan_score
 from ..epistasis.site_list import read_site_list
 from ..io.formats import count_sites
 from .configuration import read_config
@@ -283,7 +283,7 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         scanned = len(read_site_list(study / scan["restrict"]).rows)
     known = False
     if scan["order"]:  # phenotypes are of one kind
-        people = of_trait(sheets.samples, traits_of(scan)[0], config["samples"])
+        people = of_phenotype(sheets.samples, phenotypes_of(scan)[0], config["samples"])
         known = is_quantitative(people, scan["binarize"])
     scores = {order: scan_score(scan["score"], known, order) for order in (2, 3)}
     permutations = permutations_run(scan, scores)

@@ -36,10 +36,10 @@ from ..epistasis import (
     cells_cpu,
     grouped_tables_cpu,
     interaction_cpu,
+    residual_cpu,
+    residual_scan_cpu,
     scan_kernels_cpu,
     site_tables_cpu,
-    trait_cpu,
-    trait_scan_cpu,
 )
 from ..geodesic import block_paths_cpu, spanning_cpu, sparse_paths_cpu, trees_cpu
 from ..ibd import candidates_cpu, segments_cpu
@@ -296,9 +296,9 @@ def scans_of_cases() -> None:
     scan_kernels_cpu.kernels()
 
 
-def scans_of_traits() -> None:
-    trait_scan_cpu._kernel()
-    trait_cpu._compiled()
+def scans_of_residuals() -> None:
+    residual_scan_cpu._kernel()
+    residual_cpu._compiled()
 
 
 def tests_of_interaction() -> None:
@@ -312,7 +312,7 @@ GROUPS: tuple[Callable[[], None], ...] = (
     *(
         scans_of_cases,
         paths_between_points,
-        scans_of_traits,
+        scans_of_residuals,
         products_of_planes,
         tests_of_interaction,
     ),

@@ -26,9 +26,9 @@ from popdesic.epistasis.families import family_model
 from popdesic.epistasis.kin import Relatives
 from popdesic.epistasis.null_model import fit_null, residual_levels
 from popdesic.epistasis.reorder import reorder_sites
-from popdesic.epistasis.scan_data import OneHot, TraitData
-from popdesic.epistasis.scan_sites import scan_trait_pairs
-from popdesic.epistasis.trait_scan import describe_trait_hits
+from popdesic.epistasis.residual_scan import describe_residual_hits
+from popdesic.epistasis.scan_data import OneHot, ResidualData
+from popdesic.epistasis.scan_sites import scan_residual_pairs
 
 from .scenes import PEOPLE, SITES, draw_families, draw_structure, frequencies
 
@@ -106,11 +106,11 @@ def scan_numbers(study: NumberStudy, top: int, transform: str = "normal") -> pd.
         lambda part: study.genotypes.T[part], np.arange(study.genotypes.shape[1]), n
     )
     rank = sites["rank"].to_numpy(np.int32)
-    data = TraitData(OneHot(words, n), levels, variance, rank)
-    hits = scan_trait_pairs(CpuBackend(1), data, range(len(rank)), top)
+    data = ResidualData(OneHot(words, n), levels, variance, rank)
+    hits = scan_residual_pairs(CpuBackend(1), data, range(len(rank)), top)
     tests = math.comb(len(rank), 2)
     sites = sites.assign(site=sites["rank"])
-    return describe_trait_hits(
+    return describe_residual_hits(
         hits, words, sites, null, 2.0**20, tests, named=("site",), families=families
     )
 

@@ -15,7 +15,7 @@ from popdesic.epistasis import families as families_module
 from popdesic.epistasis.families import LEAST_EIGENVALUE, family_model
 from popdesic.epistasis.kin import Relatives
 from popdesic.epistasis.null_model import fit_null
-from popdesic.epistasis.trait_scan import trait_tests
+from popdesic.epistasis.residual_scan import residual_tests
 
 
 def siblings(rng, n: int, size: int, shared: float = 0.5):
@@ -50,7 +50,7 @@ def test_tests_are_those_of_generalised_least_squares():
     null = fit_null(y + np.nan_to_num(x[:, 0]), x, "linear")
     model = family_model(null, relatives)
     assert 0.2 < model.shared < 0.8
-    found = trait_tests(g, null, model)
+    found = residual_tests(g, null, model)
     used = null.used & (g >= 0).all(axis=0)
     v = matrix(model, n, relatives)[np.ix_(used, used)]
     a, b = g[:, used]
@@ -67,7 +67,7 @@ def test_tests_are_those_of_generalised_least_squares():
         (product.params[-1], product.bse[-1], product.pvalues[-1]),
         rtol=1e-8,
     )
-    assert found["lr_p"] != pytest.approx(trait_tests(g, null)["lr_p"], rel=1e-3)
+    assert found["lr_p"] != pytest.approx(residual_tests(g, null)["lr_p"], rel=1e-3)
 
 
 def test_weights_are_the_inverse_of_the_matrix():
@@ -94,15 +94,15 @@ def test_a_measurement_that_is_listed_twice_counts_once(caplog):
     rng = np.random.default_rng(4)
     y, g = rng.normal(size=150), rng.binomial(2, 0.4, (2, 150)).astype(np.int8)
     y += 0.6 * (g[0] == 1) * (g[1] == 1)
-    once = trait_tests(g, fit_null(y, np.empty((150, 0)), "linear"))
+    once = residual_tests(g, fit_null(y, np.empty((150, 0)), "linear"))
     null = fit_null(np.repeat(y, 2), np.empty((300, 0)), "linear")
     pairs = Relatives(np.arange(0, 300, 2), np.arange(1, 300, 2), np.full(150, 0.5))
     with caplog.at_level(logging.WARNING):
         model = family_model(null, pairs)
     assert "150 people are duplicates of others with the same phenotype" in caplog.text
-    twice = trait_tests(np.repeat(g, 2, axis=1), null, model)
+    twice = residual_tests(np.repeat(g, 2, axis=1), null, model)
     assert twice["lr_p"] == pytest.approx(once["lr_p"], rel=1e-9)
-    assert trait_tests(np.repeat(g, 2, axis=1), null)["lr_p"] < once["lr_p"] ** 1.5
+    assert residual_tests(np.repeat(g, 2, axis=1), null)["lr_p"] < once["lr_p"] ** 1.5
 
 
 def test_kinships_that_are_no_covariances_are_mended(caplog, monkeypatch):

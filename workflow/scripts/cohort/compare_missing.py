@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.cohort.missingness import compare_missing
-from popdesic.cohort.phenotype import case_control, of_trait
+from popdesic.cohort.phenotype import case_control, of_phenotype
 from popdesic.cohort.samples import read_samples
 from popdesic.core.log import logged
 
@@ -17,8 +17,10 @@ with logged(snakemake.log[0], snakemake.input) as log:
         },
         params.founders,
         {
-            trait or "phenotype": case_control(of_trait(sheet, trait, params.sheet), params.sheet)
-            for trait in params.traits
+            phenotype or "phenotype": case_control(
+                of_phenotype(sheet, phenotype, params.sheet), params.sheet
+            )
+            for phenotype in params.phenotypes
         },
         Path(given.panel),
         Path(snakemake.output.table),

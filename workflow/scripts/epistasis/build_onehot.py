@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from popdesic.cohort.phenotype import of_trait
+from popdesic.cohort.phenotype import of_phenotype
 from popdesic.cohort.samples import read_samples
 from popdesic.core.log import log_counts, logged
 from popdesic.epistasis.halves import discovery_half
@@ -13,7 +13,9 @@ from popdesic.epistasis.reorder import build_onehot
 
 with logged(snakemake.log[0], snakemake.input) as log:
     sheet, orders = snakemake.params.sheet, snakemake.params.orders
-    samples = of_trait(read_samples(Path(sheet)), snakemake.wildcards.get("trait", ""), sheet)
+    samples = of_phenotype(
+        read_samples(Path(sheet)), snakemake.wildcards.get("phenotype", ""), sheet
+    )
     phenotype = scan_phenotype(samples, source=sheet, orders=orders, **snakemake.params.phenotype)
     classes = phenotype.classes
     if snakemake.params.replication == "half":

@@ -8,10 +8,10 @@ from popdesic.report.figures.epistasis import draw_epistasis, read_tables
 
 with logged(snakemake.log[0], snakemake.input) as log:
     out = Path(snakemake.output[0]).parent
-    trait = snakemake.wildcards.get("trait", "")
+    phenotype = snakemake.wildcards.get("phenotype", "")
     apart = snakemake.params.min_distance_bp
-    hits = read_tables(out.parent, snakemake.params.orders, trait)
+    hits = read_tables(out.parent, snakemake.params.orders, phenotype)
     beds = [Path(bed).with_suffix("") for bed in snakemake.input.beds]
-    zooms = zoom_on_leads(out.parent, hits, beds, trait, min_distance_bp=apart)
-    names = draw_epistasis(out.parent, hits, zooms, out, trait)
+    zooms = zoom_on_leads(out.parent, hits, beds, phenotype, min_distance_bp=apart)
+    names = draw_epistasis(out.parent, hits, zooms, out, phenotype)
     log.info("drawn: %s", ", ".join(names))

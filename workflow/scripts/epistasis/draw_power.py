@@ -10,6 +10,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.input[0]),
         snakemake.params.models,
         Path(snakemake.output[0]).parent,
-        snakemake.wildcards.get("trait", ""),
+        snakemake.wildcards.get("phenotype", ""),
     )
     log.info("drawn: %s", ", ".join(names))

@@ -9,6 +9,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
     names = draw_sites(
         Path(snakemake.input[0]),
         Path(snakemake.output[0]).parent,
-        snakemake.wildcards.get("trait", ""),
+        snakemake.wildcards.get("phenotype", ""),
     )
     log.info("drawn: %s", ", ".join(names))

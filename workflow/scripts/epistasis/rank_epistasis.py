@@ -7,9 +7,9 @@ from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import cpu_backend
 from popdesic.epistasis.kin import read_relatives
 from popdesic.epistasis.null_model import read_levels, read_null_model
+from popdesic.epistasis.residual_scan import rank_residual_hits
 from popdesic.epistasis.scan import NAMES
 from popdesic.epistasis.significance import rank_hits
-from popdesic.epistasis.trait_scan import rank_trait_hits
 
 with logged(snakemake.log[0], snakemake.input) as log:
     order, params = snakemake.params.order, snakemake.params
@@ -29,7 +29,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
     kinship = map(Path, snakemake.input.get("kinship", []))
     ranking |= {"relatives": read_relatives(folder, kinship, Path(params.sheet))}
     if params.quantitative:
-        counts = rank_trait_hits(folder, model, units, out, **ranking)
+        counts = rank_residual_hits(folder, model, units, out, **ranking)
     else:
         ranking |= {"order": order, "score": params.score}
         ranking |= {"levels": read_levels(model) if params.score == "residuals" else None}

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.cohort.phenotype import of_trait
+from popdesic.cohort.phenotype import of_phenotype
 from popdesic.cohort.samples import read_samples
 from popdesic.core.files import read_json
 from popdesic.core.log import log_counts, logged
@@ -12,7 +12,9 @@ from popdesic.epistasis.replication import replicate_hits
 
 with logged(snakemake.log[0], snakemake.input) as log:
     sheet, orders = snakemake.params.sheet, snakemake.params.orders
-    samples = of_trait(read_samples(Path(sheet)), snakemake.wildcards.get("trait", ""), sheet)
+    samples = of_phenotype(
+        read_samples(Path(sheet)), snakemake.wildcards.get("phenotype", ""), sheet
+    )
     plan = read_json(snakemake.input.plan)
     phenotype = scan_phenotype(samples, source=sheet, orders=orders, **snakemake.params.phenotype)
     counts = replicate_hits(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import select_backend
+from popdesic.epistasis.residual_scan import scan_residual_unit
 from popdesic.epistasis.scan import scan_unit
-from popdesic.epistasis.trait_scan import scan_trait_unit
 
 with logged(snakemake.log[0], snakemake.input) as log:
     score = snakemake.params.score
@@ -21,7 +21,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
     )
     if score == "residuals":
         null = Path(snakemake.input.null[0])
-        counts = scan_trait_unit(folder, null, backend, out, **unit)
+        counts = scan_residual_unit(folder, null, backend, out, **unit)
     else:
         order = int(snakemake.wildcards.order)
         counts = scan_unit(folder, backend, out, order=order, score=score, **unit)

@@ -45,7 +45,7 @@ def draw_epistasis(
     hits: dict[int, pd.DataFrame],
     zooms: dict[int, pd.DataFrame],
     out: Path,
-    trait: str = "",
+    phenotype: str = "",
 ) -> list[str]:
     """Draw the hits of these orders and write {out}/{name}.svg and .png.
 
@@ -58,7 +58,7 @@ def draw_epistasis(
         `read_tables`, by order: 2 or 3.
     zooms : dict of DataFrame
         Of `epistasis.zoom.zoom_on_leads`.
-    trait : str
+    phenotype : str
         Of several phenotypes: the name of its folders in reorder/ and epistasis/.
 
     Returns
@@ -66,8 +66,8 @@ def draw_epistasis(
     list of str
         Names of the figures, as in `registry.epistasis_figures`.
     """
-    _, sites, samples = read_reordered(results / "reorder" / trait)
-    folder = results / "epistasis" / trait
+    _, sites, samples = read_reordered(results / "reorder" / phenotype)
+    folder = results / "epistasis" / phenotype
     prevalence = float((samples["class"] == "case").mean())
     drawn = []
     with styled():
@@ -81,7 +81,7 @@ def draw_epistasis(
                 "penetrance": partial(draw_penetrance, table, order, prevalence),
                 "zoom": partial(draw_zoom, zooms[order], table, order, tests),
             }
-            for figure in epistasis_figures([order], trait):
+            for figure in epistasis_figures([order], phenotype):
                 drawing = draw[figure.caption] if len(table) else _draw_nothing
                 save_figure(drawing(), out / figure.name)
                 drawn.append(figure.name)
@@ -97,9 +97,9 @@ def _draw_nothing() -> Figure:
     return figure
 
 
-def read_tables(results: Path, orders: list[int], trait: str = "") -> dict[int, pd.DataFrame]:
+def read_tables(results: Path, orders: list[int], phenotype: str = "") -> dict[int, pd.DataFrame]:
     """`read_hits` of epistasis/pairs.tsv and triples.tsv, by order."""
-    folder = results / "epistasis" / trait
+    folder = results / "epistasis" / phenotype
     return {order: read_hits(folder / f"{NAMES[order]}.tsv") for order in orders}
 
 

@@ -116,12 +116,12 @@ def draw_zoom(zoom: pd.DataFrame, hits: pd.DataFrame, order: int, tests: int) ->
     return figure
 
 
-def draw_power(path: Path, models: list[dict], out: Path, trait: str = "") -> list[str]:
+def draw_power(path: Path, models: list[dict], out: Path, phenotype: str = "") -> list[str]:
     """Draw power by number of people as {out}/power.svg and .png; see `power_curves`.
 
-    `trait`: in the names of files, if there are several phenotypes.
+    `phenotype`: in the names of files, if there are several phenotypes.
     """
-    (name,) = (figure.name for figure in power_figures(True, trait))
+    (name,) = (figure.name for figure in power_figures(True, phenotype))
     with styled():
         save_figure(power_curves(read_table(path), models), out / name)
     return [name]

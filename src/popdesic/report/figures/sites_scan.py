@@ -34,16 +34,16 @@ SMALLEST_P = 1e-300
 MOST_QUANTILES = 4000
 
 
-def draw_sites(path: Path, out: Path, trait: str = "") -> list[str]:
+def draw_sites(path: Path, out: Path, phenotype: str = "") -> list[str]:
     """Draw epistasis/sites.tsv as {out}/manhattan and {out}/qq_sites (.svg, .png).
 
-    `trait`: in the names of files, if there are several phenotypes.
+    `phenotype`: in the names of files, if there are several phenotypes.
     """
     table = pd.read_csv(
         path, sep="\t", usecols=["chrom", "pos", "chi2", "p"], dtype={"chrom": str}, na_values="NA"
     )
     with styled():
-        drawn = [figure.name for figure in site_scan_figures([2], trait)]
+        drawn = [figure.name for figure in site_scan_figures([2], phenotype)]
         for name, figure in zip(drawn, (draw_manhattan(table), draw_quantiles(table)), strict=True):
             save_figure(figure, out / name)
     return drawn

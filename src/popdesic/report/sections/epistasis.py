@@ -32,13 +32,13 @@ LOCI = {NAMES[order]: f"{name}.tsv" for order, name in LOCI_NAMES.items()}
 
 
 def epistasis_section(
-    results: Path, figures: Path, orders: list[int], score: str = SCORES[0], trait: str = ""
+    results: Path, figures: Path, orders: list[int], score: str = SCORES[0], phenotype: str = ""
 ) -> dict[str, Any] | None:
     """Tables and figures of the scans by `score`; None if there was none.
 
     Parameters
     ----------
-    trait : str
+    phenotype : str
         As in `figures.epistasis.draw_epistasis`.
 
     Returns
@@ -55,16 +55,16 @@ def epistasis_section(
         ``power`` and ``refit``: rows, empty if not requested; ``power_figures``: FigureText;
         ``screen``: as a scan, or None.
     """
-    folder = results / "epistasis" / trait
+    folder = results / "epistasis" / phenotype
     if not orders or not (folder / "plan.json").exists():
         return None
     plan = read_json(folder / "plan.json")
-    samples = read_table(results / "reorder" / trait / "samples.tsv")
+    samples = read_table(results / "reorder" / phenotype / "samples.tsv")
     cases = int((samples["class"] == "case").sum())
     section: dict[str, Any] = {
-        "id": f"epistasis-{trait}" if trait else "epistasis",
-        "heading": f"Epistasis: {trait}" if trait else "Epistasis",
-        "path": f"results/epistasis/{trait}" if trait else "results/epistasis",
+        "id": f"epistasis-{phenotype}" if phenotype else "epistasis",
+        "heading": f"Epistasis: {phenotype}" if phenotype else "Epistasis",
+        "path": f"results/epistasis/{phenotype}" if phenotype else "results/epistasis",
         "score": score,
         "controls": len(samples) - cases,
         "cases": cases,
@@ -76,13 +76,13 @@ def epistasis_section(
         "screen": None,
     }
     section["quantitative"] = bool((samples["class"] == "quantitative").all())
-    section["main"] = _main_effects(folder / "sites.tsv", figures, orders, trait)
+    section["main"] = _main_effects(folder / "sites.tsv", figures, orders, phenotype)
     sizes = {"n_controls": number(section["controls"]), "n_cases": number(cases)}
     for order in orders:
         name = NAMES[order]
         scan = _scan(folder, name, order, name, plan[name])
         of_scan = sizes | {"n_tests": number(scan["tests"]), "scan": name}
-        scan["figures"] = describe_drawn(epistasis_figures([order], trait), figures, of_scan)
+        scan["figures"] = describe_drawn(epistasis_figures([order], phenotype), figures, of_scan)
         section["scans"].append(scan)
     if (folder / "screen.tsv").exists():
         section["screen"] = _scan(
@@ -92,7 +92,7 @@ def epistasis_section(
         path = folder / f"{extra}.tsv"
         section[extra] = read_table(path).to_dict("records") if path.exists() else []
     section["power"] = [_rounded(row) for row in section["power"]]
-    section["power_figures"] = describe_drawn(power_figures(True, trait), figures, sizes)
+    section["power_figures"] = describe_drawn(power_figures(True, phenotype), figures, sizes)
     whole = [row for row in section["refit"] if row["kind"] == "interaction"][:MOST_ROWS]
     section["refit"] = [_refit(row, _sites_of(section["scans"], row)) for row in whole]
     path = folder / "replication.tsv"
@@ -103,7 +103,7 @@ def epistasis_section(
 
 
 def _main_effects(
-    path: Path, figures: Path, orders: list[int], trait: str
+    path: Path, figures: Path, orders: list[int], phenotype: str
 ) -> dict[str, Any] | None:
     """Number of tested sites, how many are significant, λ and figures."""
     if not path.exists():
@@ -118,7 +118,7 @@ def _main_effects(
         "tested": tested,
         "significant": int((table.p_adjusted <= SIGNIFICANT).sum()),
         "lambda": factor,
-        "figures": describe_drawn(site_scan_figures(orders, trait), figures, sizes),
+        "figures": describe_drawn(site_scan_figures(orders, phenotype), figures, sizes),
     }
 
 

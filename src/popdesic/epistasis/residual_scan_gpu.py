@@ -1,4 +1,4 @@
-"""Scans of pairs by residuals on a CUDA device (epistasis/trait_cpu.py has the statistic).
+"""Scans of pairs by residuals on a CUDA device (epistasis/residual_cpu.py has the statistic).
 
 The samples are the depth of a product once, and those with each bit of their level once more
 (kernels/epistasis/parts.cuh): about five times the samples instead of nine, since half of them have
@@ -19,12 +19,12 @@ from .best_gpu import INT64_MAX, ROUNDING, Best
 from .interaction_cpu import UNIT_BITS, least_of
 from .launches_gpu import LaunchedScan
 from .operands_gpu import KERNEL, Operands
-from .scan_data import Hits, TraitData
+from .residual_cpu import MAX_SAMPLES, level_planes, residual_costs
+from .scan_data import Hits, ResidualData
 from .scan_plan import FIRST_LAUNCH, LOCKSTEP, Batch, Pace, align, choose_core
-from .trait_cpu import MAX_SAMPLES, level_planes, trait_costs
 
 
-class TraitBest(Best):
+class ResidualBest(Best):
     """Of residuals: records hold people and the sum of their levels in each cell."""
 
     def bits(self) -> int:
@@ -35,7 +35,7 @@ class TraitBest(Best):
 
     def costs(self, records: np.ndarray) -> np.ndarray:
         people, sums = np.moveaxis(self.cells_of(records), 1, 0)
-        return trait_costs(
+        return residual_costs(
             people,
             sums - ZERO_LEVEL * people,
             self.data.variance,
@@ -44,23 +44,23 @@ class TraitBest(Best):
         )
 
 
-class TraitScanner(LaunchedScan):
+class ResidualScanner(LaunchedScan):
     """One scan of residuals on the current device.
 
     Parameters
     ----------
-    data : TraitData
+    data : ResidualData
     top, cutoff, device, kernel, threads
         As in `epistasis.Scanner`.
     """
 
     wide = apart = 1
-    interaction = trait = True
+    interaction = residuals = True
     order = 2
 
     def __init__(
         self,
-        data: TraitData,
+        data: ResidualData,
         top: int,
         cutoff: int | None,
         device: Device,
@@ -70,7 +70,7 @@ class TraitScanner(LaunchedScan):
         if data.n_samples > MAX_SAMPLES:
             raise ValueError(f"{data.n_samples} samples: at most {MAX_SAMPLES} can be scanned")
         super().__init__(data, (data.planes,), device)
-        self.best = TraitBest(self, 2, top, cutoff, threads)
+        self.best = ResidualBest(self, 2, top, cutoff, threads)
         self.core = choose_core(kernel or choose_scan_kernel(device), 2, self.states, 0.0)
         self.lockstep = LOCKSTEP
         self.levels = int(data.levels.sum(dtype=np.int64))
@@ -146,8 +146,8 @@ class TraitScanner(LaunchedScan):
         return self.best.hits
 
 
-def scan_trait_pairs(
-    data: TraitData,
+def scan_residual_pairs(
+    data: ResidualData,
     first: range,
     top: int,
     cutoff: int | None,
@@ -155,5 +155,5 @@ def scan_trait_pairs(
     kernel: str | None = None,
     threads: int = 1,
 ) -> Hits:
-    """See `scan_trait_pairs`."""
-    return TraitScanner(data, top, cutoff, device, kernel, threads).pairs(first)
+    """See `scan_residual_pairs`."""
+    return ResidualScanner(data, top, cutoff, device, kernel, threads).pairs(first)

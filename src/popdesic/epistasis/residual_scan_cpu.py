@@ -1,11 +1,11 @@
-"""Exhaustive scan of pairs by residuals on CPUs (statistic and bound: `epistasis.trait_cpu`).
+"""Exhaustive scan of pairs by residuals on CPUs (statistic and bound: `epistasis.residual_cpu`).
 
     sum[s, t, z] = sum_b 2^b popcount(x's state s & slice b of the levels & z's state t)
 
 As `epistasis_kernels`: the sites z of a block are lanes of vectors. For x, its planes are joined
 with the bit slices of the levels once, so that counts and sums are nine streams of AND and
 popcount. The cells follow from margins, of counts and of sums alike, since both add up. The bound
-is computed in float32; what may enter is computed by `host.trait` from integers.
+is computed in float32; what may enter is computed by `host.phenotype` from integers.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from numba import types
 from ..core.threads import run_tasks
 from ..engine import bitgemm_cpu
 from ..engine.constants import LEVEL_BITS, ZERO_LEVEL
-from . import cells_cpu, hits_cpu, interaction_cpu, trait_cpu
+from . import cells_cpu, hits_cpu, interaction_cpu, residual_cpu
 from .cells_cpu import count_row_of_state, fill_cells
 from .hits_cpu import RULE, Heaps, combination_key, offer, partner_rule, permitted, too_near
 from .interaction_cpu import UNIT_BITS, fixed_cost, least_of
+from .residual_cpu import MAX_SAMPLES, half_residual_statistic, level_planes
 from .scan_cpu import padded_width, word_major
-from .scan_data import Hits, TraitData
+from .scan_data import Hits, ResidualData
 from .scan_kernels_cpu import BLOCK, TILE
-from .trait_cpu import MAX_SAMPLES, half_trait_statistic, level_planes
 
 #: The streams of a state: its plane, and the plane and each slice of the levels.
 STREAMS = 1 + LEVEL_BITS
@@ -146,7 +146,7 @@ def _task(
                     counts[k] = cells[0, k, i]
                     people[0, k, 0] = cells[0, k, i]
                     sums[k] = np.int64(cells[1, k, i]) - ZERO_LEVEL * counts[k]
-                value = half_trait_statistic(counts, sums, variance)
+                value = half_residual_statistic(counts, sums, variance)
                 cost = fixed_cost(value, UNIT_BITS)
                 if cost <= min(state[1], np.int64(0)) and permitted(rule, people, 9, 0, -1, x, z):
                     offer(heap, state, cost, combination_key(rank, x, z, -1), x, z, -1)
@@ -182,17 +182,17 @@ def _stamped(stamp: str):
 
 @functools.cache
 def _kernel():
-    sources = (bitgemm_cpu, cells_cpu, hits_cpu, interaction_cpu, trait_cpu)
+    sources = (bitgemm_cpu, cells_cpu, hits_cpu, interaction_cpu, residual_cpu)
     text = b"".join(Path(module.__file__).read_bytes() for module in sources)
     function = _stamped(hashlib.blake2b(text, digest_size=8).hexdigest())
     signature = types.void(types.Tuple(_SIGNATURE))
     return numba.njit([signature], nogil=True, cache=True)(function)
 
 
-def scan_trait_pairs(
-    data: TraitData, first: range, top: int, cutoff: int | None = None, *, threads: int = 1
+def scan_residual_pairs(
+    data: ResidualData, first: range, top: int, cutoff: int | None = None, *, threads: int = 1
 ) -> Hits:
-    """See `scan_trait_pairs`."""
+    """See `scan_residual_pairs`."""
     if data.n_samples > MAX_SAMPLES:
         raise ValueError(f"{data.n_samples} samples: at most {MAX_SAMPLES} can be scanned")
     width = padded_width(data.n_sites)

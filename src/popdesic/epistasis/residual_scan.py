@@ -1,7 +1,7 @@
 """Scans of pairs by the residuals of the null model, with covariates in the model.
 
 For numbers, and for cases and controls with `epistasis.score: residuals`. The statistic is in
-`epistasis.trait_cpu`; costs are written in the fixed point of the other scans.
+`epistasis.residual_cpu`; costs are written in the fixed point of the other scans.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from .partners import partners_of
 from .phantoms import mark_cis
 from .reorder import read_reordered
 from .scan import genotypes_of_planes, join_classes, merge_units, write_unit
-from .scan_data import Hits, OneHot, TraitData
-from .scan_sites import scan_trait_pairs
+from .scan_data import Hits, OneHot, ResidualData
+from .scan_sites import scan_residual_pairs
 from .scores import scale_bits
 from .units import read_work, unit_range
 
 log = logging.getLogger(__name__)
 
 
-def load_trait(
+def load_residuals(
     folder: Path, null: Path, min_distance_bp: int, max_r2: float
-) -> tuple[TraitData, pd.DataFrame, pd.DataFrame]:
+) -> tuple[ResidualData, pd.DataFrame, pd.DataFrame]:
     """Scan data, sites and samples of results/reorder and a null model, with partners."""
     words, sites, samples = read_reordered(folder)
     n_cases = int((samples["class"] == "case").sum())
@@ -45,10 +45,10 @@ def load_trait(
     partners = partners_of(sites, min_distance_bp, max_r2)
     planes = OneHot(join_classes(words, n_controls, n_cases), len(samples))
     rank = sites["rank"].to_numpy(np.int32)
-    return TraitData(planes, levels, variance, rank, partners), sites, samples
+    return ResidualData(planes, levels, variance, rank, partners), sites, samples
 
 
-def scan_trait_unit(
+def scan_residual_unit(
     folder: Path,
     null: Path,
     backend: Backend,
@@ -62,13 +62,13 @@ def scan_trait_unit(
     device: str = "auto",
 ) -> dict[str, int]:
     """Run one unit of a scan of pairs and write its best `top` hits as npz (`scan.write_unit`)."""
-    data, _, _ = load_trait(folder, null, min_distance_bp, max_r2)
+    data, _, _ = load_residuals(folder, null, min_distance_bp, max_r2)
     first = unit_range(read_work(folder, 2, device), unit, n_units)
-    hits = scan_trait_pairs(backend, data, first, top)
+    hits = scan_residual_pairs(backend, data, first, top)
     return write_unit(out, first, replace(hits, cost=rescaled_cost(hits.cost, data.n_samples)))
 
 
-def rank_trait_hits(
+def rank_residual_hits(
     folder: Path,
     null: Path,
     units: list[Path],
@@ -103,7 +103,9 @@ def rank_trait_hits(
         for warning in kin_warnings(relatives, len(samples), permutations=False):
             log.warning("%s", warning)
     unit = 2.0 ** scale_bits(len(samples))
-    table = describe_trait_hits(hits, words, sites, model, unit, tests, shared, families=families)
+    table = describe_residual_hits(
+        hits, words, sites, model, unit, tests, shared, families=families
+    )
     if len(table):
         table = mark_cis(
             table.assign(locus=listing.locus), hits, words, sites, *sizes,
@@ -115,7 +117,7 @@ def rank_trait_hits(
     return {"tests": tests if len(table) else 0, "hits": len(table)}
 
 
-def describe_trait_hits(
+def describe_residual_hits(
     hits: Hits,
     words: np.ndarray,
     sites: pd.DataFrame,
@@ -128,7 +130,7 @@ def describe_trait_hits(
 ) -> pd.DataFrame:
     """The ranked table of a scan of numbers; see config/README.md.
 
-    Each hit is tested again in float64 by linear regressions with the design: `trait_tests`.
+    Each hit is tested again in float64 by linear regressions with the design: `residual_tests`.
 
     Parameters
     ----------
@@ -153,7 +155,7 @@ def describe_trait_hits(
         row = {"rank": k + 1, "score": hits.cost[k] / unit}
         for number, member in enumerate(members[by_rank], 1):
             row |= {f"{name}{number}": sites.iloc[member][name] for name in named}
-        row |= trait_tests(genotypes[local[k][by_rank]], null, families)
+        row |= residual_tests(genotypes[local[k][by_rank]], null, families)
         row["tests"] = shared[k]
         row["p_interaction"] = min(1.0, shared[k] * row["lr_p"])
         row["p_association"] = min(1.0, tests * row["association_p"])
@@ -161,7 +163,7 @@ def describe_trait_hits(
     return pd.DataFrame(rows) if rows else no_hits(2, named)
 
 
-def trait_tests(
+def residual_tests(
     genotypes: np.ndarray, null: NullModel, families: FamilyModel | None = None
 ) -> dict[str, object]:
     """Linear regressions of one pair with the design of the null model, in float64.

@@ -62,7 +62,7 @@ def level_planes(levels: np.ndarray) -> np.ndarray:
 
 
 @numba.njit(nogil=True)
-def half_trait_statistic(counts, sums, variance):
+def half_residual_statistic(counts, sums, variance):
     """T / 2 of one table; counts, sums: nine numbers each, the first site's state slowest."""
     rest = q0 = q1 = q2 = w01 = w02 = w12 = 0.0
     for a in range(3):
@@ -96,7 +96,7 @@ def half_trait_statistic(counts, sums, variance):
 def _costs(counts, sums, variance, cutoff, first, last, out):
     least = least_of(cutoff, UNIT_BITS)
     for t in range(first, last):
-        value = half_trait_statistic(counts[t], sums[t], variance)
+        value = half_residual_statistic(counts[t], sums[t], variance)
         out[t] = np.iinfo(np.int64).max if value < least else fixed_cost(value, UNIT_BITS)
 
 
@@ -110,7 +110,7 @@ def _compiled():
     return numba.njit([types.void(*signature)], nogil=True, cache=True)(_costs)
 
 
-def trait_costs(
+def residual_costs(
     counts: np.ndarray,
     sums: np.ndarray,
     variance: float,
@@ -126,7 +126,7 @@ def trait_costs(
         People of each combination of genotypes, and the sum of their levels less ZERO_LEVEL; the
         first site's state varies slowest. An empty cell has the sum 0.
     variance : float
-        Of the levels, in squared levels (`TraitData.variance`).
+        Of the levels, in squared levels (`ResidualData.variance`).
     cutoff : int, optional
         Tables that cost more may get the largest int64 instead.
     """

@@ -22,15 +22,15 @@ from popdesic.epistasis.kin import Relatives
 from popdesic.epistasis.null_model import fit_null, read_levels, read_null_model
 from popdesic.epistasis.phenotype import scan_phenotype
 from popdesic.epistasis.reorder import build_onehot, pack_states, read_reordered
+from popdesic.epistasis.residual_scan import (
+    rank_residual_hits,
+    residual_tests,
+    scan_residual_unit,
+)
 from popdesic.epistasis.scan import join_classes, plan_scan
 from popdesic.epistasis.significance import rank_hits
 from popdesic.epistasis.single_sites import scan_single_sites
 from popdesic.epistasis.structure import structure_warnings
-from popdesic.epistasis.trait_scan import (
-    rank_trait_hits,
-    scan_trait_unit,
-    trait_tests,
-)
 
 BACKEND = CpuBackend(2)
 LIMITS = {"min_distance_bp": 0, "max_r2": 1.0}
@@ -74,13 +74,13 @@ def scan(folder, top=50, by_main_effects=False, **ranking):
     """Ranked table of the pairs."""
     reordered, out = folder / "reorder", folder / "epistasis"
     null, unit = out / "null_model.npz", out / "unit.npz"
-    scan_trait_unit(reordered, null, BACKEND, unit, unit=0, n_units=1, top=top, **LIMITS)
+    scan_residual_unit(reordered, null, BACKEND, unit, unit=0, n_units=1, top=top, **LIMITS)
     n = len(read_reordered(reordered)[1])
     tests = n * (n - 1) // 2
     if by_main_effects:
         scan_single_sites(reordered, null, out / "sites.tsv")
         ranking |= {"main_effects": out / "sites.tsv", "backend": BACKEND, **LIMITS}
-    rank_trait_hits(reordered, null, [unit], out / "pairs.tsv", top=top, tests=tests, **ranking)
+    rank_residual_hits(reordered, null, [unit], out / "pairs.tsv", top=top, tests=tests, **ranking)
     return read_table(out / "pairs.tsv")
 
 
@@ -137,7 +137,7 @@ def test_tests_of_a_hit_are_those_of_statsmodels():
     x[9:12, 0] = np.nan
     y = np.nan_to_num(x[:, 0]) + 0.3 * g[0] * g[1] + rng.normal(0, 1, n)
     null = fit_null(y, x, "linear")
-    found = trait_tests(g, null)
+    found = residual_tests(g, null)
     used = null.used & (g >= 0).all(axis=0)
     a, b, y, base = g[0, used], g[1, used], y[used], sm.add_constant(x[used])
     sites = np.column_stack([a == 1, a == 2, b == 1, b == 2]).astype(float)
@@ -168,9 +168,9 @@ def test_pairs_without_four_degrees_of_freedom():
     y = rng.normal(0, 1, 60)
     null = fit_null(y, np.empty((60, 0)), "linear")
     g = np.stack([np.arange(60) % 2, np.arange(60) % 2]).astype(np.int8)
-    found = trait_tests(g, null)
+    found = residual_tests(g, null)
     assert (found["lr_df"], found["lr_p"]) == (0, 1.0) and np.isnan(found["product_p"])
-    found = trait_tests(np.stack([g[0], np.arange(60) // 2 % 2]).astype(np.int8), null)
+    found = residual_tests(np.stack([g[0], np.arange(60) // 2 % 2]).astype(np.int8), null)
     assert found["lr_df"] == 1 and 0 < found["lr_p"] <= 1
 
 
@@ -259,7 +259,7 @@ def test_covariates_are_in_the_model_of_a_scan_of_cases(tmp_path):
             counts, _ = fit(folder, covariates=covariates)
             assert counts["kind"] == "logistic"
             null, unit = folder / "epistasis/null_model.npz", folder / "unit.npz"
-            scan_trait_unit(
+            scan_residual_unit(
                 folder / "reorder", null, BACKEND, unit, unit=0, n_units=1, top=3, **LIMITS
             )
             with np.load(unit) as file:
@@ -275,7 +275,9 @@ def test_cases_that_were_scanned_by_residuals_are_ranked_as_others(tmp_path, cap
     build(tmp_path, g, case.astype(float), population=population)
     fit(tmp_path, covariates=["population"])
     null, unit, out = (tmp_path / name for name in ("epistasis/null_model.npz", "u.npz", "p.tsv"))
-    scan_trait_unit(tmp_path / "reorder", null, BACKEND, unit, unit=0, n_units=1, top=9, **LIMITS)
+    scan_residual_unit(
+        tmp_path / "reorder", null, BACKEND, unit, unit=0, n_units=1, top=9, **LIMITS
+    )
     pairs = np.triu_indices(300, 1)
     family = Relatives(*pairs, np.full(len(pairs[0]), 0.2))
     ranking = {"order": 2, "score": "residuals", "top": 9, "tests": 276, "relatives": family}
