@@ -97,3 +97,61 @@ def test_a_forbidden_word_is_found():
         "trait",
         "traits",
     }
+
+
+#: Most parameters of a function, and those that have more: this list may only become shorter, and
+#: its numbers smaller. What belongs together is one NamedTuple or dataclass.
+MOST_PARAMETERS = 12
+MANY_PARAMETERS = {
+    "cohort/define_panel.build_panel": 14,
+    "communities/partition.find_communities": 17,
+    "components/define_axes.define_axes": 13,
+    "engine/flipped_sums_cpu.standardise": 15,
+    "epistasis/cells_cpu.fill": 15,
+    "epistasis/cells_cpu.fill_cells": 15,
+    "epistasis/permutations.permute_unit": 13,
+    "epistasis/residual_scan.rank_residual_hits": 13,
+    "epistasis/residual_scan_cpu._task": 14,
+    "epistasis/scan_interaction_cpu.collect_interactions": 21,
+    "epistasis/scan_kernels_cpu._collect": 18,
+    "epistasis/scan_kernels_cpu._pair_task": 15,
+    "epistasis/scan_kernels_cpu._triple_task": 24,
+    "epistasis/significance.rank_hits": 18,
+    "geodesic/measure.close_weights": 13,
+    "geodesic/measure.measure_geodesics": 17,
+    "geodesic/near_paths.measure_near_geodesics": 15,
+    "geography/measure.measure_geography": 13,
+    "ibd/candidates_cpu._find": 16,
+    "ibd/segments_cpu._both_alleles": 14,
+    "ibd/segments_cpu.find_segments": 16,
+    "io/bcf_records_cpu.decode_records": 15,
+    "io/vcf_text_cpu.decode_records": 19,
+    "maps/further_maps.compute_further_map": 13,
+    "maps/umap_epoch_cpu._move_points": 13,
+    "maps/umap_maps.compute_umap": 16,
+    "population/ancestry.fit_ancestry": 13,
+    "population/counts.count_cohort": 16,
+    "population/measure.measure_population": 15,
+    "relatives/relatedness.relate_samples": 15,
+    "relatives/resolution.resolve": 14,
+}
+
+
+def parameters() -> dict[str, int]:
+    """Number of parameters of each function that has more than the most."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+                number = sum(one.arg not in ("self", "cls") for one in given)
+                if number > MOST_PARAMETERS:
+                    name = path.relative_to(PACKAGE).with_suffix("").as_posix()
+                    found[f"{name}.{node.name}"] = number
+    return found
+
+
+def test_functions_have_few_parameters():
+    found = parameters()
+    assert {name: n for name, n in found.items() if n > MANY_PARAMETERS.get(name, 0)} == {}
+    assert MANY_PARAMETERS.keys() <= found.keys(), "shorten the list"
