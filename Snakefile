@@ -127,6 +127,7 @@ onstart:
     from popdesic.study.progress import show_progress
 
     settle_place()
+    require_disk()
     show_progress(workflow, logger)
     quiet_interrupts(logger)
 

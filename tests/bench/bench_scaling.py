@@ -27,13 +27,14 @@ import numpy as np
 from timing import print_table
 
 from popdesic.distance.rows import study_rows
+from popdesic.study.configuration import load_config
+from popdesic.study.disk import Genotypes, forecast_disk
 from popdesic.study.forecast import (
     READ_RATE,
     START_SECONDS,
     Job,
     Sizes,
     bytes_read,
-    bytes_written,
     expected_seconds,
     planned_jobs,
     submissions,
@@ -176,18 +177,20 @@ def main() -> None:
     rows: dict[str, list[float]] = {}
     for job, took in zip(jobs, seconds, strict=True):
         if job.outputs:
-            row = rows.setdefault(job.rule, [0, 0, 0, 0, 0])
-            written = sum(bytes_written(path, sizes) for path in job.outputs)
-            for i, value in enumerate((1, took * job.gpu, took, bytes_read(job, sizes), written)):
+            row = rows.setdefault(job.rule, [0, 0, 0, 0])
+            for i, value in enumerate((1, took * job.gpu, took, bytes_read(job, sizes))):
                 row[i] += value
     print_table(
         f"{options.cohorts} cohorts x {options.samples} samples x {options.sites} sites",
-        ("rule", "jobs", "GPU-hours", "job-hours", "TB read", "TB written"),
+        ("rule", "jobs", "GPU-hours", "job-hours", "TB read"),
         [
-            (rule, int(row[0]), *(f"{v:.3g}" for v in np.array(row[1:]) / [3600, 3600, 1e12, 1e12]))
+            (rule, int(row[0]), *(f"{v:.3g}" for v in np.array(row[1:]) / [3600, 3600, 1e12]))
             for rule, row in sorted(rows.items(), key=lambda item: -item[1][2])
         ],
     )
+    genotypes = Genotypes(cohorts, dict.fromkeys(cohorts, options.sites), options.sites)
+    disk = forecast_disk(load_config({}), genotypes, sparse=sparse)
+    print(f"results of all stages: {sum(disk.values()) / 1e12:.3g} TB")
     real = [job for job in jobs if job.outputs]
     ends = simulate(jobs, seconds, options.gpus, options.cores)
     print(f"jobs {len(real)}, on Slurm {submissions(real)}")

@@ -97,6 +97,7 @@ WAYS: dict[str, Way] = {
     ".venv/bin/popdesic init NEW resources/example/atlantic.vcf.gz "
     "west=resources/example/pacific.vcf.gz": WHOLE,
     ".venv/bin/popdesic check STUDY": WHOLE,
+    ".venv/bin/python tests/bench/bench_disk.py STUDY": WHOLE,
     ".venv/bin/popdesic run STUDY -n": WHOLE,
     ".venv/bin/popdesic run STUDY distance": WHOLE,
     ".venv/bin/popdesic run STUDY": WHOLE,

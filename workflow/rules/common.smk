@@ -16,6 +16,7 @@ from popdesic.geography.coordinates import has_places
 from popdesic.study import code as digests
 from popdesic.report.registry import study_figures
 from popdesic.study.resources import Cost, closing_minutes, limit_mb, limit_minutes
+from popdesic.study.disk import cohort_set, count_genotypes, require_room, stages_of
 from popdesic.study.records import exchange_records, forget_record
 from popdesic.study.sheets import cohort_absent, cohort_files, cohort_sources
 from popdesic.cohort.sources import file_key, files_within, names_key, source_key
@@ -40,7 +41,7 @@ COHORTS = STUDY.order
 SPACES = CONFIG["geodesic"]["space"]
 ALPHAS = [f"{a:g}" if isinstance(a, (int, float)) else a for a in CONFIG["geodesic"]["alpha"]]
 #: Digest of the set of cohorts; part of the names of closures that later runs extend.
-COHORT_SET = digest("\n".join(sorted(COHORTS)))
+COHORT_SET = cohort_set(COHORTS)
 
 
 def _either(names):
@@ -156,6 +157,16 @@ def keep_records():
             f"{len(unknown)} results (the first is {unknown[0]}) have no record of their inputs, "
             "neither beside them nor in .snakemake: they are computed again."
         )
+
+
+def require_disk():
+    """Stop a run whose results do not fit into their file system."""
+    wanted = stages_of(str(path) for job in workflow.dag.jobs for path in job.output)
+    try:
+        genotypes = count_genotypes(Path(), STUDY.cohorts, STUDY.counts)
+        require_room(Path(), CONFIG, genotypes, sparse=STUDY.sparse, stages=wanted)
+    except UserError as error:
+        raise WorkflowError(str(error)) from None
 
 
 def make_lost_tiles():

@@ -5,7 +5,9 @@
 
 from popdesic.distance.fill_rows import ROWS_TOGETHER, leader_of, together
 from popdesic.study.sparse import is_compared
+from popdesic.study.disk import MOST_EXPORTED
 from popdesic.distance.tiles import study_matrices
+from popdesic.study.disk import MOST_EXPORTED
 from popdesic.distance.tiles import tile_outputs
 
 # Functions for rules whose jobs compute rows of tiles, and for those that fill several rows.
@@ -167,8 +169,6 @@ ROW_OPTIONS = dict(
 )
 #: Settings that turn integer matrices into distances; rules that depend on them rerun.
 DISTANCE_RULE = {name: CONFIG["distance"][name] for name in ("metric", "min_called")}
-#: Samples up to which `distance.export: auto` writes distances as text: 25 million numbers.
-MOST_EXPORTED = 5_000
 EXPORT = CONFIG["distance"]["export"]
 if EXPORT == "auto":
     EXPORT = n_samples(*COHORTS) <= MOST_EXPORTED

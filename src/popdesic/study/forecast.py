@@ -8,7 +8,6 @@ rule itself expects (`resources.py`).
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,38 +17,36 @@ import yaml
 
 from ..cohort.genotype_choice import describe_genotypes
 from ..cohort.phenotype import is_quantitative, of_phenotype
-from ..cohort.sources import expand_sources, source_files
 from ..core.errors import UserError
-from ..core.files import read_json
 from ..core.places import HOME
 from ..distance.fill_rows import together
-from ..distance.landmarks import MOST_LANDMARKS
 from ..distance.rows import Pair, study_rows
 from ..distance.tiles import study_matrices
 from ..epistasis.options import permutations_run, phenotypes_of, scan_score
 from ..epistasis.site_list import read_site_list
-from ..io.formats import count_sites
 from .configuration import read_config
+from .disk import (
+    bytes_of_lists,
+    count_genotypes,
+    describe_disk,
+    forecast_disk,
+    held_bytes,
+    stages_of,
+)
 from .resources import CORE_RATES, GPU_RATES, READ_RATE, START_SECONDS, expected_minutes
 from .sheets import remark_on_departed
 from .snakemake_internals import Job, planned_jobs
 from .sparse import is_compared, neighbors_kept
 from .validation import validate_study
 
-#: Approximate number of bytes of VCF text per byte of a compressed file.
-COMPRESSION = {".gz": 15.0, ".bcf": 10.0}
 #: Rules whose jobs make a row of tiles, and the stage whose rows they are.
 ROW_RULES = {"measure_distance_row": "distance", "compare_cohorts": "compare"}
 ROW_RULES |= {"find_ibd_row": "ibd", "find_neighbor_row": "distance"}
 #: Stages whose rows are filled together in a study without a matrix of all pairs.
 FILLED_STAGES = "distance", "compare"
-#: Bytes of a neighbour in a list: number, distance, jointly called sites.
-NEIGHBOR_BYTES = 16.0
 #: Most sites that LD pruning leaves for axes, and bytes of a page: reading a row of chosen sites
 #: reads the pages it lies in.
 AXES_SITES, PAGE_BYTES = 500_000, 4096
-#: Bytes per site in text tables.
-SITE_BYTES = {"bim": 30, "sites.tsv": 60}
 #: Hours of the jobs of a scan that are proposed, and first sites a unit that are needed for about
 #: equal work: the first unit has a third of them, and a CPU prepares 32 together.
 UNIT_HOURS, SITES_PER_UNIT = 1.0, 100
@@ -87,6 +84,8 @@ class Sizes:
         Whether tiles of distances and of comparisons are computed together (`fill_rows`).
     founders : tuple of str
         Founder cohorts.
+    disk : dict
+        Bytes of the whole study's results by stage (`disk.forecast_disk`).
     """
 
     samples: dict[str, int]
@@ -105,6 +104,7 @@ class Sizes:
     sparse: bool = False
     filled: bool = False
     founders: tuple[str, ...] = ()
+    disk: dict[str, float] = field(default_factory=dict)
 
     @property
     def n_samples(self) -> int:
@@ -124,15 +124,6 @@ def tiles_of(job: Job, sizes: Sizes) -> list[list[Pair]]:
     if job.rule not in ROW_RULES or (sizes.filled and ROW_RULES[job.rule] in FILLED_STAGES):
         return []
     return [sizes.rows[ROW_RULES[job.rule]][row]]
-
-
-def bytes_of_lists(pairs: list[Pair], sizes: Sizes) -> float:
-    """Size of the lists of nearest samples of these pairs of cohorts in each other."""
-    n, k = sizes.samples, sizes.neighbors
-    numbers = 0
-    for a, b in pairs:
-        numbers += n[a] * min(k, n[b]) + (0 if a == b else n[b] * min(k, n[a]))
-    return NEIGHBOR_BYTES * numbers
 
 
 def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
@@ -174,7 +165,8 @@ def bytes_read(job: Job, sizes: Sizes) -> float:
         )
         return min(rows, sizes.n_sites / 4 * sizes.n_samples)
     if job.rule == "join_neighbors":
-        return sum(bytes_of_lists(pairs, sizes) for pairs in sizes.rows["distance"].values())
+        rows = sizes.rows["distance"].values()
+        return sum(bytes_of_lists(pairs, sizes.samples, sizes.neighbors) for pairs in rows)
     if job.rule in ("close_paths", "assemble_distance"):
         return 4.0 * sizes.matrices * sizes.n_samples**2
     return 0.0
@@ -214,69 +206,14 @@ def propose_units(jobs: list[Job], sizes: Sizes) -> list[str]:
     return lines
 
 
-def bytes_written(path: str, sizes: Sizes) -> float:
-    """Approximate size of a result file in bytes; small tables and figures count as 100 kB."""
-    n, sites = sizes.n_samples, sizes.n_sites
-    cohort = re.search(r"(?:cohorts|qc)/([^/]+?)(?:/|\.s)", path)
-    of_cohort = sizes.samples.get(cohort[1], 0) if cohort else n
-    if path.endswith(".bed"):
-        return sites * (of_cohort + 3) // 4
-    if path.endswith("planes.npy"):
-        return of_cohort * sizes.planes * (sites / 8)
-    if row := re.search(r"distance/tiles/([^/]+)/(row|filled)\.json$", path):
-        pairs = sizes.rows["distance"][row[1]]
-        if sizes.sparse:
-            return bytes_of_lists(pairs, sizes) if (row[2] == "filled") == sizes.filled else 1e5
-        n_pairs = sum(sizes.samples[a] * sizes.samples[b] for a, b in pairs)
-        return 4.0 * sizes.matrices * n_pairs
-    if re.search(r"(/|^)landmarks[^/]*\.npy$", path):
-        return 4.0 * n * min(n, MOST_LANDMARKS)
-    if re.search(r"(/|^)neighbors[^/]*\.npz$", path):
-        return 16.0 * n * sizes.neighbors
-    if re.search(r"distance/\w+\.npy$", path):
-        return 4.0 * n * n
-    if re.search(r"geodesic/.*\.npy$", path):
-        return 4.0 * n * n
-    if path.endswith(("distance.mdist", "distance.tsv.gz", ".phylip", ".mibs", ".king")):
-        return 8.0 * n * n
-    for end, size in SITE_BYTES.items():
-        if path.endswith(end):
-            return float(size * sites)
-    return 1e5
-
-
-def guess_sites(study: Path, config: dict, cohorts: pd.DataFrame, counts: dict[str, int]) -> int:
-    """Estimate the number of panel sites from file sizes: that of the founder with the fewest."""
-    found = []
-    for cohort in cohorts.index[cohorts.founder]:
-        sites = 0.0
-        for source in expand_sources(cohorts.genotypes[cohort], study):
-            path = Path(source_files(study / source)[0])
-            size = path.stat().st_size
-            if path.suffix == ".bed":
-                sites += size / ((counts[cohort] + 3) // 4)
-            elif (exact := count_sites(study / source)) is not None:
-                sites += exact
-            else:
-                sites += size * COMPRESSION.get(path.suffix, 1.0) / (4 * counts[cohort] + 60)
-        found.append(sites)
-    return max(1, int(min(found)))
-
-
 def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
     """Sizes of a study from its sheets, and a phrase that says how the number of sites is known."""
     if not study.is_dir():
         raise UserError(f"{study} is not a folder; a study is a folder with config/config.yaml.")
     config, sheets, _ = validate_study(read_config(study), study)
     counts = sheets.counts
-    panel = study / "results/panel/counts.json"
-    if n_sites is not None:
-        source = "given by --sites"
-    elif panel.is_file():
-        n_sites, source = int(read_json(panel)["n_sites"]), "of the panel"
-    else:
-        n_sites = guess_sites(study, config, sheets.cohorts, counts)
-        source = "guessed from file sizes; set the number with --sites N"
+    genotypes = count_genotypes(study, sheets.cohorts, counts, n_sites)
+    n_sites = genotypes.n_sites
     scan = config["epistasis"]
     scanned = n_sites
     if scan["order"] and scan["restrict"]:
@@ -306,8 +243,9 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         sparse=sheets.sparse,
         filled=sheets.sparse and is_compared(config),
         founders=tuple(sheets.founders),
+        disk=forecast_disk(config, genotypes, sparse=sheets.sparse),
     )
-    return sizes, source
+    return sizes, genotypes.source
 
 
 COLUMNS = [
@@ -319,7 +257,6 @@ COLUMNS = [
     "mem_mb",
     "limit_h",
     "expected_h",
-    "gigabytes",
 ]
 
 
@@ -330,8 +267,7 @@ def tabulate(jobs: list[Job], sizes: Sizes) -> pd.DataFrame:
     -------
     DataFrame
         Numbers of `jobs` to run and of jobs already `done`; largest `threads`, `gpu` and `mem_mb`
-        of a job; sums over jobs of time limits (`limit_h`), of expected hours (`expected_h`) and of
-        `gigabytes` written.
+        of a job; sums over jobs of time limits (`limit_h`) and of expected hours (`expected_h`).
     """
     rows: dict[str, dict] = {}
     for job in jobs:
@@ -346,7 +282,6 @@ def tabulate(jobs: list[Job], sizes: Sizes) -> pd.DataFrame:
             row[name] = max(row[name], getattr(job, name))
         row["limit_h"] += job.runtime / 60
         row["expected_h"] += expected_seconds(job, sizes) / 3600
-        row["gigabytes"] += sum(bytes_written(path, sizes) for path in job.outputs) / 1e9
     table = pd.DataFrame(list(rows.values()), columns=COLUMNS)
     total = {"rule": "all"} | table.sum(numeric_only=True).to_dict()
     for name in ("threads", "gpu", "mem_mb"):
@@ -389,7 +324,7 @@ def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str
         for name, units in work_of(job, sizes).items():
             work[name] = work.get(name, 0) + units
     shown = table[table.jobs > 0].copy()
-    for name in ("limit_h", "expected_h", "gigabytes"):
+    for name in ("limit_h", "expected_h"):
         shown[name] = shown[name].map("{:.3g}".format)
     for name in ("jobs", "done", "threads", "gpu", "mem_mb"):
         shown[name] = shown[name].astype(int)
@@ -400,15 +335,18 @@ def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str
         *sizes.left_out,
         *remark_on_departed(study, sizes.samples, "the sheet of cohorts"),
     ]
+    wanted = stages_of(path for job in jobs for path in job.outputs)
+    disk = {stage: size for stage, size in sizes.disk.items() if stage in wanted}
+    room = describe_disk(study, disk, held_bytes(study, list(sizes.samples)))
     if not needed:
-        return "\n".join([*lines, "Nothing to be done: all results are up to date."])
+        return "\n".join([*lines, room, "Nothing to be done: all results are up to date."])
     lines += [
         shown.to_string(index=False),
         f"jobs: {len(needed)} to run, {int(table.done.iloc[-1])} already done; "
         f"{submissions(needed)} Slurm jobs, because rows of tiles share jobs",
         f"expected hours: {gpu_hours:.3g} GPU hours, {core_hours:.3g} core hours",
         f"largest job: {largest.mem_mb} MB ({largest.rule})",
-        f"disk: {float(table.gigabytes.iloc[-1]):.3g} GB written",
+        room,
     ]
     lines += [f"{name}: {units:.3g}" for name, units in work.items()]
     lines += propose_units(needed, sizes)

@@ -7,7 +7,8 @@ import pytest
 from popdesic.core.errors import UserError
 from popdesic.engine.constants import MOST_NEIGHBORS
 from popdesic.study.configuration import load_config
-from popdesic.study.forecast import Sizes, bytes_read, bytes_written, work_of
+from popdesic.study.disk import Genotypes, forecast_disk
+from popdesic.study.forecast import Sizes, bytes_read, work_of
 from popdesic.study.snakemake_internals import Job
 from popdesic.study.sparse import DENSE_LIMIT, MOST_KEPT, is_sparse, neighbors_kept, without_pairs
 
@@ -86,8 +87,6 @@ def assert_filled_together(rows: dict) -> None:
     for rule in ("find_neighbor_row", "compare_cohorts"):
         job = Job(rule, {"row": "b"}, 8, 0, 0, 1, ("",), True)
         assert (work_of(job, sizes), bytes_read(job, sizes)) == ({"site-pairs": 0}, 0)
-    assert bytes_written("results/distance/tiles/a/filled.json", sizes) == 16 * 100 * 50
-    assert bytes_written("results/distance/tiles/a/row.json", sizes) == 1e5
 
 
 def test_the_forecast_knows_lists_and_landmarks():
@@ -100,15 +99,16 @@ def test_the_forecast_knows_lists_and_landmarks():
     assert work_of(jobs["b"], sizes) == {"site-pairs": (3000 + 465) * 800}
     assert bytes_read(jobs["b"], sizes) == 130 * 2 * 100
     lists = {"a": 16 * 100 * 50, "b": 16 * (100 * 30 + 30 * 50 + 30 * 30)}
-    for row, expected in lists.items():
-        assert bytes_written(f"results/distance/tiles/{row}/row.json", sizes) == expected
-        assert bytes_written(f"results/distance/tiles/{row}/filled.json", sizes) == 1e5
     join = Job("join_neighbors", {}, 2, 0, 0, 0, ("results/distance/neighbors.npz",), True)
     assert bytes_read(join, sizes) == sum(lists.values())
     assert_filled_together(rows | {"compare": rows["distance"]})
-    few, many = (Sizes({"a": n}, 800, planes=2) for n in (10, 2_000_000_000))
-    assert bytes_written("results/distance/neighbors.npz", few) == 16 * 10 * 50
-    assert bytes_written("results/geodesic/pcs/neighbors.alpha2.npz", few) == 16 * 10 * 50
-    assert bytes_written("results/geodesic/pcs/landmarks.alpha2.npy", few) == 4 * 10 * 10
-    assert bytes_written("results/distance/landmarks.npy", many) == 4 * 1000 * 2_000_000_000
-    assert bytes_written("results/distance/squared.npy", few) == 4 * 10 * 10
+    found = forecast_disk(
+        load_config({}), Genotypes({"a": 100, "b": 30}, {"a": 800, "b": 800}, 800), sparse=True
+    )
+    whole = 16 * 130 * 50 + 4 * 130 * 130
+    assert found["geodesic"] == 4 * whole  # two spaces, two alphas
+    assert found["distance"] == sum(lists.values()) + 2 * whole
+    many = Genotypes({"a": 2_000_000_000}, {"a": 800}, 800)
+    assert forecast_disk(load_config({}), many, sparse=True)["geodesic"] == (
+        4 * 2_000_000_000 * (16 * 50 + 4 * 1000)
+    )

@@ -1,0 +1,308 @@
+"""How many bytes a study writes: a forecast by stage, for `popdesic plan`, `check` and runs.
+
+A stage is a folder below `results`. What grows with genotypes or with pairs of samples follows from
+the formats of the files. The rest was measured on studies of 600 to 3 000 samples
+(`tests/bench/bench_disk.py` prints forecast and files beside each other).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from pathlib import Path
+
+import pandas as pd
+
+from ..cohort.sources import expand_sources, source_files
+from ..core.errors import UserError
+from ..core.files import digest, read_json, result_files
+from ..distance.landmarks import MOST_LANDMARKS
+from ..distance.tiles import count_type, study_matrices, tile_outputs
+from ..io.bed import bed_row_bytes
+from ..io.formats import count_sites
+from .sparse import is_compared, neighbors_kept
+
+#: Approximate number of bytes of VCF text per byte of a compressed file.
+COMPRESSION = {".gz": 15.0, ".bcf": 10.0}
+#: Samples up to which `distance.export: auto` writes distances as text: 25 million numbers.
+MOST_EXPORTED = 5_000
+#: Bytes of a neighbour in a list: number, distance, jointly called sites.
+NEIGHBOR_BYTES = 16.0
+#: Bytes of a pair of samples in a text matrix, and of n squared in the gzipped table of pairs.
+SQUARE_TEXT, PAIRS_TEXT = 10.9, 5.0
+#: Bytes of a number of a closure by space: of the types that `geodesic.number: auto` mostly takes.
+CLOSURE_BYTES, OTHER_SPACE = {"genotypes": 4}, 8
+#: Rows of a run in a closure's file (`geodesic/lengths.py`).
+RUN = 256
+#: Bytes of a site in tables: in a .bim, on the panel, in each cohort's quality control, in
+#: comparisons (LD), in loadings, in each cohort's counts of populations.
+BIM, PANEL, QC, LD, LOADINGS, COUNTS = 27, 50, 100, 35, 45, 40
+#: Bytes of figures and page of any study, and of each further part with figures.
+FIGURES, PAGE, FURTHER = 7e6, 3.7e6, 2e6
+
+
+@dataclass(frozen=True)
+class Genotypes:
+    """What the cohorts of a study hold.
+
+    Attributes
+    ----------
+    samples, sites : dict
+        Number of samples, and of sites in its files, of each cohort.
+    n_sites : int
+        Sites of the panel; at most those of the founder that has the fewest.
+    source : str
+        Phrase that says how the number of sites is known.
+    known : bool
+        Whether all numbers of sites were counted rather than guessed.
+    """
+
+    samples: Mapping[str, int]
+    sites: Mapping[str, float]
+    n_sites: int
+    source: str = ""
+    known: bool = True
+
+    @property
+    def n_samples(self) -> int:
+        return sum(self.samples.values())
+
+
+def count_genotypes(
+    folder: Path, cohorts: pd.DataFrame, samples: Mapping[str, int], n_sites: int | None = None
+) -> Genotypes:
+    """Sites of all cohorts: of results, otherwise as their files state them or their sizes hint.
+
+    Parameters
+    ----------
+    folder : Path
+        The study.
+    cohorts : DataFrame
+        `Study.cohorts`.
+    samples : dict
+        Number of samples of each cohort.
+    n_sites : int, optional
+        Sites of the panel, if the user says so.
+    """
+    found = {cohort: _sites_of(folder, cohorts, cohort, samples[cohort]) for cohort in samples}
+    sites = {cohort: number for cohort, (number, _) in found.items()}
+    known = all(exact for _, exact in found.values())
+    panel = folder / "results/panel/counts.json"
+    if n_sites is not None:
+        source = "given by --sites"
+    elif panel.is_file():
+        n_sites, source = int(read_json(panel)["n_sites"]), "of the panel"
+    else:
+        n_sites = max(1, int(min(sites[c] for c in cohorts.index[cohorts.founder])))
+        source = "guessed from file sizes; set the number with --sites N"
+    return Genotypes(samples, sites, n_sites, source, known)
+
+
+def _sites_of(
+    folder: Path, cohorts: pd.DataFrame, cohort: str, n_samples: int
+) -> tuple[float, bool]:
+    """Number of sites of a cohort's files, and whether it was counted."""
+    raw = folder / f"results/cohorts/{cohort}/raw.bed"
+    if raw.is_file() and n_samples:
+        return raw.stat().st_size // bed_row_bytes(n_samples), True
+    sites, known = 0.0, True
+    for source in expand_sources(cohorts.genotypes[cohort], folder):
+        path = Path(source_files(folder / source)[0])
+        size = path.stat().st_size
+        if path.suffix == ".bed":
+            sites += size // bed_row_bytes(n_samples)
+        elif (exact := count_sites(folder / source)) is not None:
+            sites += exact
+        else:
+            sites += size * COMPRESSION.get(path.suffix, 1.0) / (4 * n_samples + 60)
+            known = False
+    return sites, known
+
+
+def forecast_disk(config: dict, genotypes: Genotypes, *, sparse: bool) -> dict[str, float]:
+    """Bytes of a whole study's results at their most, by stage.
+
+    Parameters
+    ----------
+    config : dict
+        With all defaults filled in.
+    genotypes : Genotypes
+    sparse : bool
+        Whether the study has no matrix of all pairs.
+    """
+    n, m, cohorts = genotypes.n_samples, genotypes.n_sites, len(genotypes.samples)
+    maps = len(_geodesics(config))
+    stages = {
+        "cohorts": _cohorts(config, genotypes),
+        "panel": PANEL * m + 20 * n,
+        "qc": QC * sum(genotypes.sites.values()) + 85 * n,
+        "embedding": LOADINGS * m + (420 * maps + 200) * n,
+        "communities": 1100 * n,
+        "figures": FIGURES,
+        "report": PAGE + 220 * n,
+        "export": sum(_export(name, n, m) for name in config["export"]["formats"]),
+    }
+    if is_compared(config):
+        stages["compare"] = LD * m + 250 * n
+    if config["population"]["analyses"]:
+        stages["population"] = COUNTS * m * cohorts + 160 * n
+    for part, asked in (
+        ("epistasis", config["epistasis"]["order"]),
+        ("ibd", config["ibd"]["enable"]),
+    ):
+        if asked:
+            stages[part] = FURTHER
+            stages["figures"] += FURTHER
+    return stages | (_near_pairs if sparse else _all_pairs)(config, genotypes)
+
+
+def _geodesics(config: dict) -> list[str]:
+    """Space of each geodesic."""
+    geodesic = config["geodesic"]
+    return [space for space in geodesic["space"] for _ in geodesic["alpha"]]
+
+
+def _cohorts(config: dict, genotypes: Genotypes) -> float:
+    """Decoded and encoded genotypes, planes and, with Beagle, imputed genotypes."""
+    total, m = 0.0, genotypes.n_sites
+    encoded = 2 if config["impute"]["method"] == "beagle" else 1
+    for cohort, n in genotypes.samples.items():
+        sites, row = genotypes.sites[cohort], bed_row_bytes(n)
+        total += (row + BIM) * (sites + encoded * m)
+        total += n * 3 * 64 * -(-m // 512) + 80 * n
+    return total
+
+
+def _all_pairs(config: dict, genotypes: Genotypes) -> dict[str, float]:
+    """Matrices of all pairs: tiles, assembled distances, closures."""
+    n, distance, geodesic = genotypes.n_samples, config["distance"], config["geodesic"]
+    sizes = list(genotypes.samples.values())
+    number = count_type(genotypes.n_sites)(0).itemsize
+    tile_pairs = sum(a * b for a, b in combinations_with_replacement(sizes, 2))
+    tiles = number * len(tile_outputs(distance["metric"])) * tile_pairs + 64 * n * len(sizes)
+    if distance["site_parts"] > 1:  # parts are there until they are summed
+        tiles *= 1 + distance["site_parts"]
+    text = distance["export"] is True or (distance["export"] == "auto" and n <= MOST_EXPORTED)
+    matrices = number * len(study_matrices(distance["metric"]))
+    closure = {"int32": 4, "float32": 4, "float64": 4, "int64": 8}.get(geodesic["number"])
+    each = [closure or CLOSURE_BYTES.get(space, OTHER_SPACE) for space in _geodesics(config)]
+    triangle = sum(min(RUN, n - first) * (n - first) for first in range(0, n, RUN))
+    paths = triangle * sum(each) + 20 * n * len(each)
+    paths += len(each) * n * n * 4 * (geodesic["explain"] + config["embedding"]["stable"])
+    return {
+        "distance": tiles + n * n * (matrices + text * (SQUARE_TEXT + PAIRS_TEXT)),
+        "geodesic": paths,
+    }
+
+
+def _near_pairs(config: dict, genotypes: Genotypes) -> dict[str, float]:
+    """Lists of nearest samples and rows of landmarks; tiles have the nearest in every cohort."""
+    n, k = genotypes.n_samples, neighbors_kept(config)
+    lists = NEIGHBOR_BYTES * n * k + 4.0 * n * min(n, MOST_LANDMARKS)
+    tiles = bytes_of_lists(
+        combinations_with_replacement(genotypes.samples, 2), genotypes.samples, k
+    )
+    return {"distance": tiles + 2 * lists, "geodesic": len(_geodesics(config)) * lists}
+
+
+def bytes_of_lists(pairs: Iterable[tuple[str, str]], samples: Mapping[str, int], k: int) -> float:
+    """Size of the lists of the k nearest samples of these pairs of cohorts in each other."""
+    numbers = 0
+    for a, b in pairs:
+        numbers += samples[a] * min(k, samples[b])
+        numbers += 0 if a == b else samples[b] * min(k, samples[a])
+    return NEIGHBOR_BYTES * numbers
+
+
+def _export(name: str, n: int, m: int) -> float:
+    """Size of an exported format."""
+    genotypes = {"plink": 0.25, "vcf": 0.33, "zarr": 0.22}
+    if name in genotypes:
+        return genotypes[name] * n * m + BIM * m
+    return SQUARE_TEXT * n * n if name in ("mibs", "king", "phylip") else 100.0 * n
+
+
+def held_bytes(folder: Path, cohorts: Sequence[str]) -> dict[str, int]:
+    """Bytes of the results that are there, by stage; without closures of other sets of cohorts."""
+    results, own = folder / "results", f".{cohort_set(cohorts)}."
+    held: dict[str, int] = {}
+    for path in result_files(results):
+        stage = path.relative_to(results).parts[0]
+        if path.parent.name == "closure" and own not in path.name:
+            continue
+        files = path.rglob("*") if path.is_dir() else [path]
+        size = sum(file.stat().st_size for file in files if file.is_file())
+        held[stage] = held.get(stage, 0) + size
+    return held
+
+
+def cohort_set(cohorts: Sequence[str]) -> str:
+    """Digest of a set of cohorts; part of the names of closures that later runs extend."""
+    return digest("\n".join(sorted(cohorts)))
+
+
+def stages_of(paths: Iterable[str]) -> set[str]:
+    """Stages of some results: their folders below `results`."""
+    return {path.split("/")[1] for path in paths if path.startswith("results/")}
+
+
+def describe_disk(
+    folder: Path, stages: Mapping[str, float], held: Mapping[str, int], named: int = 4
+) -> str:
+    """The forecast as a line of text; its largest stages are named."""
+    largest = sorted(stages, key=lambda stage: -stages[stage])[:named]
+    parts = ", ".join(f"{stage} {stages[stage] / 1e9:.2g}" for stage in largest)
+    there = sum(held.get(stage, 0) for stage in stages)
+    return (
+        f"disk: {sum(stages.values()) / 1e9:.3g} GB at most ({parts}); {there / 1e9:.3g} GB are "
+        f"there, {free_bytes(folder) / 1e9:.3g} GB are free"
+    )
+
+
+def free_bytes(folder: Path) -> float:
+    """Bytes that are left in the file system of the results; infinite if it does not tell."""
+    results = folder / "results"
+    usage = shutil.disk_usage(results if results.is_dir() else folder)
+    return usage.free if usage.total else float("inf")
+
+
+def require_room(
+    folder: Path,
+    config: dict,
+    genotypes: Genotypes,
+    *,
+    sparse: bool,
+    stages: Collection[str] | None = None,
+) -> None:
+    """Refuse a study whose results do not fit into the file system.
+
+    What depends on a guessed number of sites does not count.
+
+    Parameters
+    ----------
+    stages : collection of str, optional
+        Those that are wanted; all by default.
+
+    Raises
+    ------
+    UserError
+        Says how much is needed for what, and how much there is.
+    """
+    forecast = forecast_disk(config, genotypes, sparse=sparse)
+    sure = forecast if genotypes.known else {s: forecast[s] for s in ("distance", "geodesic")}
+    held = held_bytes(folder, list(genotypes.samples))
+    missing = {
+        stage: size - held.get(stage, 0)
+        for stage, size in sure.items()
+        if (stages is None or stage in stages) and size > held.get(stage, 0)
+    }
+    if sum(missing.values()) > (free := free_bytes(folder)):
+        largest = sorted(missing, key=lambda stage: -missing[stage])[:3]
+        parts = ", ".join(f"{stage} {missing[stage] / 1e9:.2g}" for stage in largest)
+        raise UserError(
+            f"{folder / 'results'} needs {sum(missing.values()) / 1e9:.3g} GB more ({parts}), but "
+            f"its file system has {free / 1e9:.3g} GB left; make room, move the study to another "
+            "disk, or lower distance.dense_limit, so that no matrix of all pairs is made."
+        )
