@@ -42,7 +42,7 @@ def check(options: argparse.Namespace) -> None:
     """
     from .cohort.genotype_choice import describe_genotypes
     from .study.configuration import read_config
-    from .study.disk import count_genotypes, require_room
+    from .study.disk import require_disk_space, study_sizes
     from .study.sheets import said_of_absent
     from .study.validation import require_writable_results, validate_study
 
@@ -52,8 +52,8 @@ def check(options: argparse.Namespace) -> None:
     with contextlib.chdir(folder):  # messages then show the same paths as Snakemake's
         config, study, remarks = validate_study(read_config())
         require_writable_results()
-        genotypes = count_genotypes(Path(), study.cohorts, study.counts)
-        require_room(Path(), config, genotypes, sparse=study.sparse)
+        genotypes = study_sizes(Path(), study.cohorts, study.counts)
+        require_disk_space(Path(), config, genotypes, sparse=study.sparse)
     for remark in remarks:
         print(f"Warning: {remark}", file=sys.stderr)
     for cohort in study.order:

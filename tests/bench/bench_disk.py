@@ -14,7 +14,7 @@ import commandline
 from timing import print_table
 
 from popdesic.study.configuration import read_config
-from popdesic.study.disk import Genotypes, count_genotypes, forecast_disk, held_bytes
+from popdesic.study.disk import StudySizes, forecast_disk, held_bytes, study_sizes
 from popdesic.study.validation import validate_study
 
 
@@ -26,12 +26,12 @@ def main() -> None:
     parser.add_argument("--cohorts", type=int, default=4)
     options = parser.parse_args()
     config, study, _ = validate_study(read_config(options.study), options.study)
-    counted = count_genotypes(options.study, study.cohorts, study.counts)
+    counted = study_sizes(options.study, study.cohorts, study.counts)
     expected = forecast_disk(config, counted, sparse=study.sparse)
     found = held_bytes(options.study, study.order)
     names = [f"c{k}" for k in range(options.cohorts)]
     sites = dict.fromkeys(names, options.sites)
-    large = Genotypes(
+    large = StudySizes(
         dict.fromkeys(names, options.samples // options.cohorts), sites, options.sites
     )
     larger = forecast_disk(config, large, sparse=False)

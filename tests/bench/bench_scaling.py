@@ -28,7 +28,7 @@ from timing import print_table
 
 from popdesic.distance.rows import study_rows
 from popdesic.study.configuration import load_config
-from popdesic.study.disk import Genotypes, forecast_disk
+from popdesic.study.disk import StudySizes, forecast_disk
 from popdesic.study.forecast import (
     READ_RATE,
     START_SECONDS,
@@ -42,7 +42,7 @@ from popdesic.study.forecast import (
 from popdesic.study.sparse import DENSE_LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Genotypes per second that one job of a CPU rule processes, approximately.
+#: StudySizes per second that one job of a CPU rule processes, approximately.
 GENOTYPE_RATES = {"ingest_cohort": 2e8, "summarize_cohort": 2e9, "encode_cohort": 2e9}
 #: Pairs per second of CPU rules that read or write matrices of all pairs.
 PAIR_RATES = {"assemble_distance": 1e8, "compute_pcoa": 1e7, "compute_umap": 1e7}
@@ -188,7 +188,7 @@ def main() -> None:
             for rule, row in sorted(rows.items(), key=lambda item: -item[1][2])
         ],
     )
-    genotypes = Genotypes(cohorts, dict.fromkeys(cohorts, options.sites), options.sites)
+    genotypes = StudySizes(cohorts, dict.fromkeys(cohorts, options.sites), options.sites)
     disk = forecast_disk(load_config({}), genotypes, sparse=sparse)
     print(f"results of all stages: {sum(disk.values()) / 1e12:.3g} TB")
     real = [job for job in jobs if job.outputs]

@@ -72,6 +72,15 @@ def test_disk_full(small_disk, undisturbed):
     assert equal
 
 
+def test_a_run_that_cannot_fit_is_refused(small_disk):
+    """Pairs of 300 samples need more than 100 kB."""
+    folder = write_study(small_disk.parent, make_cohorts((300,), n_sites=60))
+    output = snakemake(folder, "geodesic", fails=True)
+    assert "results needs 0.00" in output and "GB left; make room" in output
+    assert "Traceback" not in output and "Finished jobid" not in output
+    assert not list(small_disk.rglob("*.bed"))
+
+
 def test_file_size_limit(tmp_path, undisturbed):
     """As with a quota, a write fails in the middle of a file."""
     folder = make_study(tmp_path / "study")

@@ -16,7 +16,7 @@ from popdesic.geography.coordinates import has_places
 from popdesic.study import code as digests
 from popdesic.report.registry import study_figures
 from popdesic.study.resources import Cost, closing_minutes, limit_mb, limit_minutes
-from popdesic.study.disk import cohort_set, count_genotypes, require_room, stages_of
+from popdesic.study.disk import cohort_set, study_sizes, require_disk_space, stages_of
 from popdesic.study.records import exchange_records, forget_record
 from popdesic.study.sheets import cohort_absent, cohort_files, cohort_sources
 from popdesic.cohort.sources import file_key, files_within, names_key, source_key
@@ -163,8 +163,8 @@ def require_disk():
     """Stop a run whose results do not fit into their file system."""
     wanted = stages_of(str(path) for job in workflow.dag.jobs for path in job.output)
     try:
-        genotypes = count_genotypes(Path(), STUDY.cohorts, STUDY.counts)
-        require_room(Path(), CONFIG, genotypes, sparse=STUDY.sparse, stages=wanted)
+        genotypes = study_sizes(Path(), STUDY.cohorts, STUDY.counts)
+        require_disk_space(Path(), CONFIG, genotypes, sparse=STUDY.sparse, stages=wanted)
     except UserError as error:
         raise WorkflowError(str(error)) from None
 

@@ -44,7 +44,7 @@ FIGURES, PAGE, FURTHER = 7e6, 3.7e6, 2e6
 
 
 @dataclass(frozen=True)
-class Genotypes:
+class StudySizes:
     """What the cohorts of a study hold.
 
     Attributes
@@ -70,9 +70,9 @@ class Genotypes:
         return sum(self.samples.values())
 
 
-def count_genotypes(
+def study_sizes(
     folder: Path, cohorts: pd.DataFrame, samples: Mapping[str, int], n_sites: int | None = None
-) -> Genotypes:
+) -> StudySizes:
     """Sites of all cohorts: of results, otherwise as their files state them or their sizes hint.
 
     Parameters
@@ -97,7 +97,7 @@ def count_genotypes(
     else:
         n_sites = max(1, int(min(sites[c] for c in cohorts.index[cohorts.founder])))
         source = "guessed from file sizes; set the number with --sites N"
-    return Genotypes(samples, sites, n_sites, source, known)
+    return StudySizes(samples, sites, n_sites, source, known)
 
 
 def _sites_of(
@@ -121,14 +121,14 @@ def _sites_of(
     return sites, known
 
 
-def forecast_disk(config: dict, genotypes: Genotypes, *, sparse: bool) -> dict[str, float]:
+def forecast_disk(config: dict, genotypes: StudySizes, *, sparse: bool) -> dict[str, float]:
     """Bytes of a whole study's results at their most, by stage.
 
     Parameters
     ----------
     config : dict
         With all defaults filled in.
-    genotypes : Genotypes
+    genotypes : StudySizes
     sparse : bool
         Whether the study has no matrix of all pairs.
     """
@@ -164,7 +164,7 @@ def _geodesics(config: dict) -> list[str]:
     return [space for space in geodesic["space"] for _ in geodesic["alpha"]]
 
 
-def _cohorts(config: dict, genotypes: Genotypes) -> float:
+def _cohorts(config: dict, genotypes: StudySizes) -> float:
     """Decoded and encoded genotypes, planes and, with Beagle, imputed genotypes."""
     total, m = 0.0, genotypes.n_sites
     encoded = 2 if config["impute"]["method"] == "beagle" else 1
@@ -175,7 +175,7 @@ def _cohorts(config: dict, genotypes: Genotypes) -> float:
     return total
 
 
-def _all_pairs(config: dict, genotypes: Genotypes) -> dict[str, float]:
+def _all_pairs(config: dict, genotypes: StudySizes) -> dict[str, float]:
     """Matrices of all pairs: tiles, assembled distances, closures."""
     n, distance, geodesic = genotypes.n_samples, config["distance"], config["geodesic"]
     sizes = list(genotypes.samples.values())
@@ -197,7 +197,7 @@ def _all_pairs(config: dict, genotypes: Genotypes) -> dict[str, float]:
     }
 
 
-def _near_pairs(config: dict, genotypes: Genotypes) -> dict[str, float]:
+def _near_pairs(config: dict, genotypes: StudySizes) -> dict[str, float]:
     """Lists of nearest samples and rows of landmarks; tiles have the nearest in every cohort."""
     n, k = genotypes.n_samples, neighbors_kept(config)
     lists = NEIGHBOR_BYTES * n * k + 4.0 * n * min(n, MOST_LANDMARKS)
@@ -268,10 +268,10 @@ def free_bytes(folder: Path) -> float:
     return usage.free if usage.total else float("inf")
 
 
-def require_room(
+def require_disk_space(
     folder: Path,
     config: dict,
-    genotypes: Genotypes,
+    genotypes: StudySizes,
     *,
     sparse: bool,
     stages: Collection[str] | None = None,

@@ -27,11 +27,11 @@ from ..epistasis.site_list import read_site_list
 from .configuration import read_config
 from .disk import (
     bytes_of_lists,
-    count_genotypes,
     describe_disk,
     forecast_disk,
     held_bytes,
     stages_of,
+    study_sizes,
 )
 from .resources import CORE_RATES, GPU_RATES, READ_RATE, START_SECONDS, expected_minutes
 from .sheets import remark_on_departed
@@ -212,7 +212,7 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         raise UserError(f"{study} is not a folder; a study is a folder with config/config.yaml.")
     config, sheets, _ = validate_study(read_config(study), study)
     counts = sheets.counts
-    genotypes = count_genotypes(study, sheets.cohorts, counts, n_sites)
+    genotypes = study_sizes(study, sheets.cohorts, counts, n_sites)
     n_sites = genotypes.n_sites
     scan = config["epistasis"]
     scanned = n_sites

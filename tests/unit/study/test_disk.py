@@ -14,12 +14,12 @@ from popdesic.core.errors import UserError
 from popdesic.study import disk
 from popdesic.study.configuration import load_config, read_config
 from popdesic.study.disk import (
-    Genotypes,
+    StudySizes,
     cohort_set,
-    count_genotypes,
     forecast_disk,
     held_bytes,
-    require_room,
+    require_disk_space,
+    study_sizes,
 )
 from popdesic.study.validation import validate_study
 
@@ -36,14 +36,14 @@ def test_a_run_writes_what_was_forecast(tmp_path, n_samples, n_sites):
     folder = write_study(tmp_path / "study", cohorts, options)
     config, study, _ = validate_study(read_config(folder), folder)
     sites = dict.fromkeys(study.order, n_sites)
-    genotypes = Genotypes(study.counts, sites, n_sites)
+    genotypes = StudySizes(study.counts, sites, n_sites)
     forecast = forecast_disk(config, genotypes, sparse=False)
     snakemake(folder, "geodesic", "distance")
     held = held_bytes(folder, study.order)
     found, expected = (sum(of[stage] for stage in STAGES) for of in (held, forecast))
     print(f"{sum(n_samples)} samples x {n_sites} sites: {found} bytes, forecast {expected:.0f}")
     assert expected == pytest.approx(found, rel=0.2)
-    counted = count_genotypes(folder, study.cohorts, study.counts)
+    counted = study_sizes(folder, study.cohorts, study.counts)
     assert counted.known and set(counted.sites.values()) == {n_sites}
     assert (counted.n_sites, counted.source) == (
         len((folder / "results/panel/sites.tsv").read_text().splitlines()) - 2,
@@ -54,12 +54,12 @@ def test_a_run_writes_what_was_forecast(tmp_path, n_samples, n_sites):
 def test_a_large_study():
     """30 000 x 500 000: genotypes 2 x 0.25 and 0.375 bytes, counts and closures 4 or 8 a pair."""
     found = forecast_disk(
-        load_config({}), Genotypes(FOUR, dict.fromkeys(FOUR, 500_000), 500_000), sparse=False
+        load_config({}), StudySizes(FOUR, dict.fromkeys(FOUR, 500_000), 500_000), sparse=False
     )
     assert found["cohorts"] == pytest.approx(0.875 * 30_000 * 500_000, rel=0.02)
     assert found["geodesic"] == pytest.approx(0.9e9 / 2 * (4 + 4 + 8 + 8), rel=0.02)
     corrected = load_config({"geodesic": {"number": "int64", "space": ["pcs"], "alpha": [2]}})
-    one = forecast_disk(corrected, Genotypes(FOUR, FOUR, 500_000), sparse=False)
+    one = forecast_disk(corrected, StudySizes(FOUR, FOUR, 500_000), sparse=False)
     assert one["geodesic"] == pytest.approx(0.9e9 / 2 * 8, rel=0.02)
 
 
@@ -72,25 +72,25 @@ def test_a_study_that_does_not_fit_is_refused(tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "GB more" in said and "distance.dense_limit" in said
     config, study, _ = validate_study(read_config(folder), folder)
-    genotypes = count_genotypes(folder, study.cohorts, study.counts)
+    genotypes = study_sizes(folder, study.cohorts, study.counts)
     assert not genotypes.known
-    require_room(folder, config, genotypes, sparse=False, stages={"panel", "qc"})  # guessed
+    require_disk_space(folder, config, genotypes, sparse=False, stages={"panel", "qc"})  # guessed
     with pytest.raises(UserError, match=r"results needs 5.\d+e-06 GB more \(distance"):
-        require_room(folder, config, genotypes, sparse=False, stages={"distance"})
+        require_disk_space(folder, config, genotypes, sparse=False, stages={"distance"})
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, 0))  # does not tell
     assert main(["check", str(folder)]) == 0
 
 
 def test_results_that_are_there_need_no_room(tmp_path, monkeypatch):
     folder, config = tmp_path, load_config({})
-    genotypes = Genotypes({"a": 100}, {"a": 10}, 10)
+    genotypes = StudySizes({"a": 100}, {"a": 10}, 10)
     need = forecast_disk(config, genotypes, sparse=False)["geodesic"]
     closures = folder / "results/geodesic/pcs/closure"
     closures.mkdir(parents=True)
     monkeypatch.setattr(disk, "free_bytes", lambda folder: need / 2)
 
     def require():
-        require_room(folder, config, genotypes, sparse=False, stages={"geodesic"})
+        require_disk_space(folder, config, genotypes, sparse=False, stages={"geodesic"})
 
     (closures / "alpha2.0123456789ab.npy").write_bytes(bytes(int(need)))  # of other cohorts
     with pytest.raises(UserError, match="geodesic"):

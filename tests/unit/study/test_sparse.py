@@ -7,7 +7,7 @@ import pytest
 from popdesic.core.errors import UserError
 from popdesic.engine.constants import MOST_NEIGHBORS
 from popdesic.study.configuration import load_config
-from popdesic.study.disk import Genotypes, forecast_disk
+from popdesic.study.disk import StudySizes, forecast_disk
 from popdesic.study.forecast import Sizes, bytes_read, work_of
 from popdesic.study.snakemake_internals import Job
 from popdesic.study.sparse import DENSE_LIMIT, MOST_KEPT, is_sparse, neighbors_kept, without_pairs
@@ -103,12 +103,12 @@ def test_the_forecast_knows_lists_and_landmarks():
     assert bytes_read(join, sizes) == sum(lists.values())
     assert_filled_together(rows | {"compare": rows["distance"]})
     found = forecast_disk(
-        load_config({}), Genotypes({"a": 100, "b": 30}, {"a": 800, "b": 800}, 800), sparse=True
+        load_config({}), StudySizes({"a": 100, "b": 30}, {"a": 800, "b": 800}, 800), sparse=True
     )
     whole = 16 * 130 * 50 + 4 * 130 * 130
     assert found["geodesic"] == 4 * whole  # two spaces, two alphas
     assert found["distance"] == sum(lists.values()) + 2 * whole
-    many = Genotypes({"a": 2_000_000_000}, {"a": 800}, 800)
+    many = StudySizes({"a": 2_000_000_000}, {"a": 800}, 800)
     assert forecast_disk(load_config({}), many, sparse=True)["geodesic"] == (
         4 * 2_000_000_000 * (16 * 50 + 4 * 1000)
     )
