@@ -64,7 +64,7 @@
 #include "../types.cuh"
 
 #if !defined(RECORD_SITES) || !defined(LEVEL_BITS) || !defined(ZERO_LEVEL)
-#error "RECORD_SITES, LEVEL_BITS and ZERO_LEVEL come from engine/layout.py"
+#error "RECORD_SITES, LEVEL_BITS and ZERO_LEVEL come from epistasis/layout.py"
 #endif
 #if !defined(INTERACTION) || !defined(RESIDUALS) || (RESIDUALS && !(APART && INTERACTION))
 #error "INTERACTION and RESIDUALS come from epistasis/scan_plan.py"

@@ -17,7 +17,7 @@
 #include "parts.cuh"
 
 #if !defined(STEP_BITS) || !defined(COMPACT_ROWS) || !defined(TRANSPOSED_WORDS)
-#error "STEP_BITS, COMPACT_ROWS and TRANSPOSED_WORDS come from engine/layout.py"
+#error "STEP_BITS, COMPACT_ROWS and TRANSPOSED_WORDS come from epistasis/layout.py"
 #endif
 
 constexpr int STAGE_STEPS = STAGE_BITS / STEP_BITS;

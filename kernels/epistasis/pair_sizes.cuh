@@ -12,7 +12,7 @@
 #pragma once
 
 #if !defined(BLOCK_SITES) || !defined(TILE_SITES)
-#error "BLOCK_SITES and TILE_SITES come from engine/layout.py"
+#error "BLOCK_SITES and TILE_SITES come from epistasis/layout.py"
 #endif
 static_assert(BLOCK_SITES == 32, "a warp has a block of z");
 

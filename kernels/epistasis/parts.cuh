@@ -32,7 +32,7 @@
 #include "../types.cuh"
 
 #if !defined(PARTS_IN_A_ROW) || !defined(PARTS_OF_FIRST) || !defined(PARTS_OF_SECOND)
-#error "PARTS_IN_A_ROW, PARTS_OF_FIRST and PARTS_OF_SECOND come from engine/layout.py"
+#error "PARTS_IN_A_ROW, PARTS_OF_FIRST and PARTS_OF_SECOND come from epistasis/layout.py"
 #endif
 #if !defined(SEGMENTS)
 #error "SEGMENTS comes from epistasis/scan_plan.py"

@@ -22,7 +22,7 @@
 #include "parts.cuh"
 
 #if !defined(TILE_SITES) || !defined(STEP_BITS) || !defined(STAGE_BITS) || !defined(SCAN_BYTES)
-#error "TILE_SITES, STEP_BITS, STAGE_BITS and SCAN_BYTES come from engine/layout.py"
+#error "TILE_SITES, STEP_BITS, STAGE_BITS and SCAN_BYTES come from epistasis/layout.py"
 #endif
 
 struct Scan {
@@ -39,7 +39,7 @@ struct Scan {
     int first_column, end_of_columns;
     const u8* columns;
 };
-static_assert(sizeof(Scan) == SCAN_BYTES, "SCAN in engine/layout.py is laid out like Scan");
+static_assert(sizeof(Scan) == SCAN_BYTES, "SCAN in epistasis/layout.py is laid out like Scan");
 
 __device__ __forceinline__ Count all_samples(const Scan& scan) {
     return count_of(scan.controls, scan.cases);

@@ -31,7 +31,7 @@
 
 #if !defined(IBD_SIDE) || !defined(IBD_WARP_SIDE) || !defined(IBD_QUEUE) || \
     !defined(PART_SITES) || !defined(PACK_THREADS)
-#error "IBD_SIDE ... PACK_THREADS come from engine/layout.py"
+#error "IBD_SIDE ... PACK_THREADS come from ibd/candidates_plan.py"
 #endif
 
 constexpr int WARPS_A_SIDE = IBD_SIDE / IBD_WARP_SIDE, WARPS = WARPS_A_SIDE * WARPS_A_SIDE;

@@ -31,7 +31,7 @@
 #include "../types.cuh"
 
 #if !defined(COUNT_THREADS) || !defined(COUNT_LEVELS) || !defined(COUNT_BYTES)
-#error "COUNT_THREADS ... COUNT_BYTES come from engine/layout.py and the launch"
+#error "COUNT_THREADS ... COUNT_BYTES come from population/group_counts_plan.py and the launch"
 #endif
 
 constexpr u32 ALL = ~0u;

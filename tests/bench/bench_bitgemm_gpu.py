@@ -25,7 +25,6 @@ import numpy as np
 
 from popdesic.engine import (
     bitgemm_gpu,
-    bitgemm_plan,
     devices,
     layout,
     sources,
@@ -135,15 +134,15 @@ def measure_limits(device: devices.Device) -> dict[str, float]:
     for name, (text, blocks, rounds, work) in cases.items():
         if name not in devices.supported_kernels(device):
             continue
-        file = bitgemm_gpu.MICRO_KERNELS[name]
-        source = text if name == "popc" else sources.read_source(file) + text
+        kernel, _ = variants.MICRO_KERNELS[name]
+        source = text if name == "popc" else sources.read_source(kernel.file) + text
         variant = tune_plan.variants_to_measure(device, name)[-1]  # of wgmma: clusters of one
-        defines = variants.defines_of(variant, bitgemm_plan.Pass(()), True)
-        options = layout.compiler_options(file, defines)
+        defines = variants.defines_of(variant, layout.Pass(()), True)
+        options = kernel.options(defines)
         if device.capability == 90:
             options = (*options, "-arch=sm_90a")
         function = cupy.RawModule(code=source, options=options).get_function("limit")
-        shared = layout.SLOT_BYTES + 1024 if name == "wgmma" else 0
+        shared = variants.SLOT_BYTES + 1024 if name == "wgmma" else 0
         if shared:
             function.max_dynamic_shared_size_bytes = shared
         grid = device.multiprocessors * blocks
@@ -307,7 +306,7 @@ def run_cases(
         main = (samples, sites) == (n, n_sites)
         timed = []
         for kernel in reversed(devices.supported_kernels(device)):
-            shape = tune_plan.ShapeClass.of(samples, samples, sites, True, not masked)
+            shape = variants.ShapeClass.of(samples, samples, sites, True, not masked)
             variant = tune_gpu.choose_variant(device, SQUARED, shape, kernel)
             problem = Problem(device, variant, words, sites, SQUARED)
             slow = kernel == "popc"

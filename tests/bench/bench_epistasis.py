@@ -42,15 +42,14 @@ import shares
 from scan_cases import CASES, WTCCC, Case, resized
 
 from popdesic.engine.compile_gpu import current_device
-from popdesic.engine.constants import ZERO_LEVEL
 from popdesic.engine.devices import SHARED_VARIABLE
-from popdesic.engine.layout import STEP_BITS
 from popdesic.epistasis import scan_plan
 from popdesic.epistasis.blocks_gpu import BlockPlanes, scan_blocks
 from popdesic.epistasis.bound import score_scale
 from popdesic.epistasis.interaction_cpu import UNIT_BITS
+from popdesic.epistasis.layout import STEP_BITS
 from popdesic.epistasis.residual_scan_gpu import ResidualScanner
-from popdesic.epistasis.scan_data import OneHot, ResidualData, ScanData
+from popdesic.epistasis.scan_data import ZERO_LEVEL, OneHot, ResidualData, ScanData
 from popdesic.epistasis.scan_gpu import Scanner, scan_parts, scan_step
 from popdesic.epistasis.scan_plan import order_items
 from popdesic.epistasis.scores import SCORES, lr_bits, score_tables

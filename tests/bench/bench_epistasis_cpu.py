@@ -25,10 +25,9 @@ from scenes.interactions.scenes import draw_structure
 from popdesic.engine.select import select_backend
 from popdesic.epistasis import scan_cpu as epistasis_cpu
 from popdesic.epistasis.reorder import reorder_sites
-from popdesic.epistasis.scan import make_scan_data
 from popdesic.epistasis.scan_data import ScanData
 from popdesic.epistasis.scan_sites import scan_pairs, scan_triples
-from popdesic.epistasis.scores import lr_bits, score_tables
+from popdesic.epistasis.scores import lr_bits, make_scan_data, score_tables
 
 BITEPI, TOP = 0.81e6, 1000
 FREQUENCIES = {

@@ -63,8 +63,8 @@ from timing import print_table
 from popdesic.communities.geodesics import density_clusters
 from popdesic.communities.splits import cut_coarse, cut_tree
 from popdesic.communities.study_splits import number_by_size
+from popdesic.components.scaling import principal_coordinates
 from popdesic.geodesic.ways import Choice, choose_way
-from popdesic.maps.pcoa import principal_coordinates
 
 #: Smallest cluster of HDBSCAN, the workflow's default.
 MIN_CLUSTER = 10

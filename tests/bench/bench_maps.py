@@ -33,6 +33,7 @@ from threadpoolctl import threadpool_limits
 from timing import best_of, print_table
 
 from popdesic.components import eigen
+from popdesic.components.scaling import principal_coordinates
 from popdesic.core.threads import usable_cpus
 from popdesic.distance.find_nearest import nearest_points
 from popdesic.engine.select import cpu_backend, select_backend
@@ -40,7 +41,6 @@ from popdesic.maps.densmap import density_of, densmap_layout, draw_densmap
 from popdesic.maps.further_maps import PERPLEXITY, tsne_layout
 from popdesic.maps.fuzzy_graph import fuzzy_graph
 from popdesic.maps.knn import nearest_neighbors
-from popdesic.maps.pcoa import principal_coordinates
 from popdesic.maps.quality import choose_anchors, measure_silhouette
 from popdesic.maps.umap_layout import NearestRows, draw_maps, epochs_of, optimize_layout
 from popdesic.maps.umap_maps import ensemble_members, measure_instability, rows_of_points

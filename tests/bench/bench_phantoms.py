@@ -40,8 +40,9 @@ from popdesic.epistasis.partners import partners_of
 from popdesic.epistasis.phantoms import mark_cis
 from popdesic.epistasis.priority import strength_of
 from popdesic.epistasis.reorder import reorder_sites
-from popdesic.epistasis.scan import count_tests, make_scan_data
+from popdesic.epistasis.scan import count_tests
 from popdesic.epistasis.scan_sites import scan_pairs
+from popdesic.epistasis.scores import make_scan_data
 from popdesic.epistasis.significance import describe_hits, hit_tables
 from popdesic.epistasis.single_sites import SiteTests
 

@@ -18,7 +18,8 @@ import pandas as pd
 from popdesic.core.tables import write_npy, write_table
 from popdesic.engine.select import select_backend
 from popdesic.epistasis.reorder import reorder_sites
-from popdesic.epistasis.scan import load_scan, scanner
+from popdesic.epistasis.scan_sites import scanner
+from popdesic.epistasis.scores import load_scan
 
 FREQUENCIES, TOP = (0.696, 0.237, 0.067), 1000
 #: Controls, and cases of each phenotype.

@@ -17,8 +17,9 @@ from bench_epistasis_cpu import by_interaction
 
 from popdesic.engine.select import select_backend
 from popdesic.epistasis.reorder import reorder_sites
-from popdesic.epistasis.scan import make_scan_data, scanner
+from popdesic.epistasis.scan_sites import scanner
 from popdesic.epistasis.scan_work import first_site_work
+from popdesic.epistasis.scores import make_scan_data
 from popdesic.epistasis.units import count_stored, unit_bounds
 
 TOP, CUTS = 1000, ("work", "number")

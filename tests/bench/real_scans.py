@@ -13,10 +13,9 @@ from pathlib import Path
 import numpy as np
 from scenes.interactions.real_haplotypes import haplotypes, people
 
-from popdesic.epistasis.reorder import pack_states, reorder_sites
-from popdesic.epistasis.scan import make_scan_data, split_classes
+from popdesic.epistasis.reorder import pack_states, reorder_sites, split_classes
 from popdesic.epistasis.scan_data import ScanData
-from popdesic.epistasis.scores import score_tables
+from popdesic.epistasis.scores import make_scan_data, score_tables
 
 GROUP = "EUR"
 

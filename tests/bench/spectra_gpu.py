@@ -15,7 +15,7 @@ import cupy
 import numpy as np
 from bench_bitgemm_gpu import print_row
 
-from popdesic.engine import layout, sources
+from popdesic.engine import layout, sources, variants
 from popdesic.engine.backend_gpu import GpuBackend
 from popdesic.engine.stream_gpu import BitgemmStream
 from popdesic.engine.terms import SQUARED, Planes
@@ -47,8 +47,8 @@ def draw_spectrum(n_samples: int, frequencies: np.ndarray, seed: int) -> cupy.nd
     n_words = layout.divide_up(len(frequencies), 64)
     planes = cupy.empty((n_samples, 2, n_words), np.uint64)
     limits = cupy.asarray(np.minimum(frequencies * 2.0**32, 2.0**32 - 1).astype(np.uint32))
-    source = sources.read_source("bitgemm/pack_finish") + DRAW_BITS
-    options = layout.compiler_options("bitgemm/pack_finish", ())
+    source = sources.read_source(variants.PACK_FINISH.file) + DRAW_BITS
+    options = variants.PACK_FINISH.options()
     function = cupy.RawModule(code=source, options=options).get_function("draw")
     arguments = (planes, limits, np.int64(n_words), np.int64(len(frequencies)), np.uint64(seed))
     function((n_samples * n_words // 256,), (256,), arguments)

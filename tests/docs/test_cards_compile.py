@@ -94,7 +94,7 @@ def check(card: Card, one: Compiled) -> None:
     assert set(one.threads) <= set(found)
     for name, usage in found.items():
         check_fits(card, one, name, usage)
-        assert not one.file.startswith("umap/") or not usage.spilled
+        assert not one.file.startswith("maps/") or not usage.spilled
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from support.compiling import compile_kernel, compile_source, require_compiler
 from support.launches import HOPPER, scan_shape
+from support.sources import SOURCES
 
 from popdesic.core.places import KERNEL_FOLDER
+from popdesic.distance.nearest import SHARES
+from popdesic.distance.nearest_plan import FORMS
 from popdesic.engine import minplus_plan, tune_plan
-from popdesic.engine.bitgemm_plan import Pass
-from popdesic.engine.constants import SHARES
-from popdesic.engine.layout import FORMS, compiler_options
+from popdesic.engine.layout import Pass
 from popdesic.engine.sources import read_source
 from popdesic.engine.variants import defines_of
 from popdesic.epistasis import scan_plan
@@ -61,12 +62,12 @@ WGMMA, MMA = of_micro_kernel("wgmma"), of_micro_kernel("mma")
 #: Files of kernels/, the architecture that each is compiled for here, and one set of definitions as
 #: a launch makes it.
 KERNELS = [
-    ("bitgemm/pack_finish", "75", ()),
-    ("bitgemm/sm90_wgmma", "90a", WGMMA),
-    ("bitgemm/sm90_wgmma", "90a", (*WGMMA, ("R2", 1))),
-    ("bitgemm/sm80_mma", "80", MMA),
-    ("bitgemm/simt_popc", "75", of_micro_kernel("popc")),
-    ("compare/compare", "80", (("N_PLANES", 2),)),
+    ("engine/pack_finish", "75", ()),
+    ("engine/bitgemm_wgmma", "90a", WGMMA),
+    ("engine/bitgemm_wgmma", "90a", (*WGMMA, ("R2", 1))),
+    ("engine/bitgemm_mma", "80", MMA),
+    ("engine/bitgemm_popc", "75", of_micro_kernel("popc")),
+    ("relatives/matches", "80", (("N_PLANES", 2),)),
     (
         "epistasis/compact_score",
         "75",
@@ -78,7 +79,7 @@ KERNELS = [
     ("epistasis/multistage", "80", of_scan("mma")),
     ("epistasis/multistage", "75", of_scan("popc")),
     *(
-        (scan_plan.CORES[core].file, arch, of_scan(core, interaction=True, **given))
+        (scan_plan.CORES[core].source.file, arch, of_scan(core, interaction=True, **given))
         for core, arch in (("deep", "90a"), ("wgmma", "90a"), ("mma", "80"))
         for given in (
             {},
@@ -90,13 +91,13 @@ KERNELS = [
     ),
     ("epistasis/sm90_deep", "90a", of_scan("deep", 2, states=3, interaction=True)),
     *(
-        (scan_plan.CORES[core].file, arch, of_scan(core, 2, states=states, **RESIDUALS))
+        (scan_plan.CORES[core].source.file, arch, of_scan(core, 2, states=states, **RESIDUALS))
         for core, arch in (("deep", "90a"), ("mma", "80"), ("popc", "75"))
         for states in (2, 3)
     ),
     ("epistasis/multistage", "80", of_scan("mma", states=3, bare=True, interaction=True)),
     *(
-        (scan_plan.CORES[core].file, arch, of_scan(core, x_states=3, **given))
+        (scan_plan.CORES[core].source.file, arch, of_scan(core, x_states=3, **given))
         for core, arch, given in (
             *((c, a, {"order": 2}) for c, a in (("deep", "90a"), ("mma", "80"), ("popc", "75"))),
             ("deep", "90a", {"order": 2, "interaction": True, **APART}),
@@ -109,7 +110,7 @@ KERNELS = [
         )
     ),
     *(
-        (scan_plan.CORES[core].file, arch, of_scan(core, states=states, **given, **APART))
+        (scan_plan.CORES[core].source.file, arch, of_scan(core, states=states, **given, **APART))
         for core, arch in (("deep", "90a"), ("mma", "80"), ("popc", "75"))
         for states in (2, 3)
         for given in ({"bare": core != "deep"}, {"order": 2}, {"order": 2, "table": 1})
@@ -127,23 +128,24 @@ KERNELS = [
         for wide, residuals in ((0, False), (1, False), (1, True))
     ),
     *(
-        ("minplus/minplus", "75", minplus_plan.shape_of(d, HOPPER.shared_bytes).defines)
+        ("engine/minplus", "75", minplus_plan.shape_of(d, HOPPER.shared_bytes).defines)
         for d in minplus_plan.SHAPES
     ),
-    ("bitgemm/rare_sites", "75", ()),
-    *(("neighbors/nearest", arch, of_form(f)) for arch in ("75", "90a") for f in FORMS.values()),
-    ("neighbors/screen", "75", (("N_OUTPUTS", 5),)),
-    ("neighbors/points", "75", ()),
-    ("compare/band", "75", ()),
+    ("engine/rare_sites", "75", ()),
+    *(("distance/near_lists", arch, of_form(f)) for arch in ("75", "90a") for f in FORMS.values()),
+    ("relatives/screen", "75", (("N_OUTPUTS", 5),)),
+    ("distance/points", "75", ()),
+    ("engine/band", "75", ()),
+    ("engine/site_pairs", "75", ()),
     *(
-        (f"pca/{file}", arch, (("TILES", tiles),))
-        for file in ("sum_codes", "passes")
+        (f"engine/{file}", arch, (("TILES", tiles),))
+        for file in ("code_sums", "genotype_passes")
         for arch, tiles in (("80", 1), ("90a", 4))
     ),
-    ("pca/columns", "75", ()),
-    *(("kinship/expected", arch, expected_plan.kinship_defines()) for arch in ("80", "90a")),
-    *(("umap/epoch", arch, (("DRAWS", 5),)) for arch in ("75", "80", "90a")),
-    ("umap/density", "75", ()),
+    ("engine/columns", "75", ()),
+    *(("relatives/expected", arch, expected_plan.kinship_defines()) for arch in ("80", "90a")),
+    *(("maps/epoch", arch, (("DRAWS", 5),)) for arch in ("75", "80", "90a")),
+    ("maps/density", "75", ()),
     *(("population/group_counts", "75", (("COUNT_BYTES", size),)) for size in (2, 4)),
     *(
         ("ibd/candidates", arch, candidates_plan.Shape.of(bits).defines)
@@ -165,15 +167,15 @@ def test_kernel_compiles(name, capability, defines):
 @pytest.mark.parametrize(("name", "capability", "defines"), [KERNELS[0], KERNELS[3], KERNELS[7]])
 def test_a_missing_definition_is_named(name, capability, defines):
     """The first of a kernel's common definitions is left out."""
-    options = compiler_options(name, defines)
+    options = SOURCES[name].options(defines)
     with pytest.raises(pytest.fail.Exception, match=r"TILE_ROWS .* come from engine/layout"):
         compile_source(read_source(name), capability, options[:1] + options[2:])
 
 
 def test_a_record_of_another_size_is_refused():
-    options = compiler_options("bitgemm/pack_finish", (("STEP_BYTES", 24),))
+    options = SOURCES["engine/pack_finish"].options((("STEP_BYTES", 24),))
     with pytest.raises(pytest.fail.Exception, match="laid out like Step"):
-        compile_source(read_source("bitgemm/pack_finish"), "75", options)
+        compile_source(read_source("engine/pack_finish"), "75", options)
 
 
 @pytest.mark.parametrize(
@@ -182,8 +184,8 @@ def test_a_record_of_another_size_is_refused():
 def test_a_launch_with_too_little_shared_memory_is_refused(name, capability, defines):
     """Slots, counts, margins and barriers are added up by the kernel itself."""
     shared = dict(defines)["LAUNCH_SHARED"]
-    options = compiler_options(
-        name, tuple((dict(defines) | {"LAUNCH_SHARED": shared - 2048}).items())
+    options = SOURCES[name].options(
+        tuple((dict(defines) | {"LAUNCH_SHARED": shared - 2048}).items())
     )
     with pytest.raises(pytest.fail.Exception, match="is for another kernel"):
         compile_source(read_source(name), capability, options)
@@ -206,12 +208,12 @@ def test_kernels_of_the_benchmarks_compile(monkeypatch):
     import spectra_gpu
 
     def compile_beside(name: str, text: str, capability: str, defines: tuple = ()) -> None:
-        compile_source(read_source(name) + text, capability, compiler_options(name, defines))
+        compile_source(read_source(name) + text, capability, SOURCES[name].options(defines))
 
-    compile_beside("bitgemm/sm90_wgmma", bench_bitgemm_gpu.LIMIT_WGMMA, "90a", WGMMA)
-    compile_beside("bitgemm/sm80_mma", bench_bitgemm_gpu.LIMIT_MMA, "80", MMA)
+    compile_beside("engine/bitgemm_wgmma", bench_bitgemm_gpu.LIMIT_WGMMA, "90a", WGMMA)
+    compile_beside("engine/bitgemm_mma", bench_bitgemm_gpu.LIMIT_MMA, "80", MMA)
     compile_source(bench_bitgemm_gpu.LIMIT_POPC, "75")
     compile_source(bench_epistasis.DRAW, "75")
     compile_source(bench_minplus_gpu.LIMITS, "90")
-    compile_beside("bitgemm/pack_finish", spectra_gpu.DRAW_BITS, "75")
+    compile_beside("engine/pack_finish", spectra_gpu.DRAW_BITS, "75")
     compile_source((BENCH / "mosaics.cu").read_text(), "80")

@@ -14,10 +14,10 @@ import pandas as pd
 from fuzz.damage import ODD, damaged
 
 from popdesic.cohort.beagle import _cut_map, _cut_reference
+from popdesic.cohort.genetic_maps import read_map
 from popdesic.cohort.reference_check import read_fasta
 from popdesic.core.errors import UserError
 from popdesic.epistasis.reorder import read_restriction
-from popdesic.relatives.ld_scan import read_map
 from popdesic.study.configuration import load_config
 from popdesic.study.validation import check_side_files
 

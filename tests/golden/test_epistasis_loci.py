@@ -14,8 +14,8 @@ from popdesic.epistasis.loci import Listing, list_hits
 from popdesic.epistasis.options import MAX_PER_SITE, MAX_R2, MIN_DISTANCE_BP, kept_combinations
 from popdesic.epistasis.partners import partners_of
 from popdesic.epistasis.reorder import reorder_sites
-from popdesic.epistasis.scan import make_scan_data
 from popdesic.epistasis.scan_sites import scan_pairs, scan_triples
+from popdesic.epistasis.scores import make_scan_data
 
 #: Lines of the list.
 TOP = 1000

@@ -19,8 +19,7 @@ from cyvcf2 import VCF
 
 import popdesic
 from popdesic.engine.backend_cpu import CpuBackend
-from popdesic.epistasis.reorder import _rank_genotypes, pack_states
-from popdesic.epistasis.scan import split_classes
+from popdesic.epistasis.reorder import _rank_genotypes, pack_states, split_classes
 from popdesic.epistasis.scan_data import ScanData
 from popdesic.epistasis.scan_sites import scan_pairs, scan_triples
 from popdesic.epistasis.scores import score_tables

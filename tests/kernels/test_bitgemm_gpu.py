@@ -368,7 +368,7 @@ def test_errors_are_one_sentence(gpu_device):
 def test_the_choice_of_kernel_is_cached(gpu_device, measured, monkeypatch, tmp_path):
     """The first use measures; the second reads the user's cache instead."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    shape = tune_plan.ShapeClass.of(500, 500, 50_000, True, True)
+    shape = variants.ShapeClass.of(500, 500, 50_000, True, True)
     first = tune_gpu.choose_variant(gpu_device, SQUARED, shape)
     assert tune_plan.cache_file().is_file()
     monkeypatch.setattr(tune_gpu, "measure_variants", None)

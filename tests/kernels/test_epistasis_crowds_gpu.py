@@ -118,8 +118,8 @@ def test_awkward_sizes_in_two_words(gpu, rng, limit, missing):  # noqa: F811
 
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 def test_largest_counts_of_pairs(gpu, rng, limit, missing, monkeypatch):  # noqa: F811
-    from popdesic.engine.layout import BLOCK_SITES, TILE_SITES
     from popdesic.epistasis import crowds_gpu
+    from popdesic.epistasis.layout import BLOCK_SITES, TILE_SITES
 
     limit(0)
     monkeypatch.setattr(crowds_gpu, "TABLES_SHARE", 0.0)  # in strips

@@ -59,8 +59,8 @@ def test_blocks_of_both_kinds(limit, machine, rng, missing):
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_largest_counts_of_pairs(limit, machine, rng, missing, monkeypatch):
-    from popdesic.engine.layout import BLOCK_SITES, TILE_SITES
     from popdesic.epistasis import crowds_gpu
+    from popdesic.epistasis.layout import BLOCK_SITES, TILE_SITES
     from popdesic.epistasis.scan_gpu import Scanner
 
     limit(0)

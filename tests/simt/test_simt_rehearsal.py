@@ -18,6 +18,7 @@ from popdesic.components.krylov import Krylov
 from popdesic.components.relationship_products import RelationshipProducts
 from popdesic.core.places import HOME, KERNEL_FOLDER
 from popdesic.engine.genotype_products import Calls
+from popdesic.engine.layout import KernelSource
 from popdesic.engine.terms import KINSHIP, SQUARED
 from popdesic.geodesic import closure
 from popdesic.maps.lay_out import lay_out as lay_out_of
@@ -60,8 +61,8 @@ RULES = {
 #: Files of kernels that no default study launches, or that this machine cannot run; those of wgmma
 #: are compiled as variants.
 ELSEWHERE = {
-    *("bitgemm/sm90_wgmma", "bitgemm/simt_popc", "compare/compare", "ibd/candidates"),
-    *("umap/density", "neighbors/nearest", "neighbors/points"),
+    *("engine/bitgemm_wgmma", "engine/bitgemm_popc", "engine/site_pairs", "relatives/matches"),
+    *("ibd/candidates", "maps/density", "distance/near_lists", "distance/points"),
 }
 _KERNEL = re.compile(r'extern "C" __global__ void[^{;]*?(\w+)\((?=[^()]*\)\s*\{)')
 
@@ -70,15 +71,13 @@ class Recorder:
     """What is launched: names, and files with their definitions."""
 
     def __init__(self, monkeypatch) -> None:
-        from popdesic.engine import compile_gpu
+        self.names, self.compiled, options = set(), set(), KernelSource.options
 
-        self.names, self.compiled, options = set(), set(), compile_gpu.compiler_options
+        def recorded(source, defines):
+            self.compiled.add((source.file, tuple(defines)))
+            return options(source, defines)
 
-        def recorded(file, defines):
-            self.compiled.add((file, tuple(defines)))
-            return options(file, defines)
-
-        monkeypatch.setattr(compile_gpu, "compiler_options", recorded)
+        monkeypatch.setattr(KernelSource, "options", recorded)
         start = Kernel.__init__
 
         def named(kernel, machine, library, name):

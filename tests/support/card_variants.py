@@ -9,21 +9,17 @@ from dataclasses import dataclass, field
 from popdesic.engine import genotype_plan, minplus_plan, tune_plan
 from popdesic.engine.columns import WIDTH
 from popdesic.engine.devices import scan_kernels
-from popdesic.engine.layout import (
-    BAND_WARPS,
-    COUNT_THREADS,
-    KEEP_THREADS,
-    PASS_THREADS,
-    SCAN_WARPS,
-    SUM_WARPS,
-    UMAP_THREADS,
-)
+from popdesic.engine.genotype_plan import PASS_THREADS, SUM_WARPS
+from popdesic.engine.site_pairs_plan import BAND_WARPS
 from popdesic.engine.terms import PRODUCT, SQUARED
 from popdesic.engine.variants import MICRO_KERNELS, defines_of, launch_shape
 from popdesic.epistasis import scan_plan as plans
 from popdesic.ibd import candidates_plan
+from popdesic.maps.layouts_plan import UMAP_THREADS
 from popdesic.maps.umap_layout import DRAWS
+from popdesic.population.group_counts_plan import COUNT_THREADS
 from popdesic.relatives import expected_plan, matches_plan
+from popdesic.relatives.matches_plan import KEEP_THREADS, SCAN_WARPS
 from support.cards import Card
 from support.launches import scan_shape
 
@@ -66,7 +62,7 @@ def products(card: Card) -> Iterator[Compiled]:
             for number, one in enumerate(plan.passes):
                 yield Compiled(
                     f"{variant.label} {len(terms.outputs)} {complete} {number}",
-                    MICRO_KERNELS[variant.kernel],
+                    MICRO_KERNELS[variant.kernel][0].file,
                     defines_of(variant, one, complete),
                     {name: shape.threads},
                     {name: shape.shared_bytes},
@@ -135,7 +131,7 @@ def scan(
     label = f"{kind}{' wide' * wide}{' apart' * apart}{' table' * table}"
     return Compiled(
         f"scan {name} {order} {states_of(states, x_states)} {label} {joint}",
-        core.file,
+        core.source.file,
         tuple(sorted((of_all | shape.defines).items())),
         {"epistasis_scan": core.threads},
         {"epistasis_scan": shape.shared_bytes},
@@ -183,7 +179,7 @@ def paths(card: Card) -> Iterator[Compiled]:
         shape = minplus_plan.shape_of(dtype, card.shared_bytes)
         yield Compiled(
             f"minplus {dtype}",
-            "minplus/minplus",
+            "engine/minplus",
             shape.defines,
             {"minplus": minplus_plan.THREADS},
             {"minplus": shape.shared_bytes},
@@ -194,11 +190,11 @@ def paths(card: Card) -> Iterator[Compiled]:
 def others(card: Card) -> Iterator[Compiled]:
     """Planes, rare sites, layouts of maps, populations, searches, sums of genotypes, descent."""
     device = card.device()
-    yield Compiled("pack", "bitgemm/pack_finish", ())
-    yield Compiled("rare", "bitgemm/rare_sites", ())
+    yield Compiled("pack", "engine/pack_finish", ())
+    yield Compiled("rare", "engine/rare_sites", ())
     yield Compiled(
         "umap",
-        "umap/epoch",
+        "maps/epoch",
         (("DRAWS", DRAWS),),
         dict.fromkeys(("add_forces", "move_points"), UMAP_THREADS),
         resident={"add_forces": 2 if device.has(80) else 1},
@@ -206,22 +202,24 @@ def others(card: Card) -> Iterator[Compiled]:
     threads = dict.fromkeys(
         ("sum_spreads", "measure_radii", "weigh_radii", "add_density"), UMAP_THREADS
     )
-    yield Compiled("umap density", "umap/density", (), threads)
+    yield Compiled("umap density", "maps/density", (), threads)
     threads = dict.fromkeys(("sum_samples", "add_sites", "interleave_counts"), COUNT_THREADS)
     for size in (2, 4):
         defines = (("COUNT_BYTES", size),)
         yield Compiled(f"populations {size}", "population/group_counts", defines, threads)
-    yield Compiled("band", "compare/band", (), {"band_r2": 32 * BAND_WARPS})
+    yield Compiled("band", "engine/band", (), {"band_r2": 32 * BAND_WARPS})
     if matches_plan.can_find_matches(device, None):
         threads = {"scan_profiles": 32 * SCAN_WARPS, "keep_best": KEEP_THREADS}
         for planes in (1, 2, 3):
-            yield Compiled(f"search {planes}", "compare/compare", (("N_PLANES", planes),), threads)
+            yield Compiled(
+                f"search {planes}", "relatives/matches", (("N_PLANES", planes),), threads
+            )
     if device.has(80):
         for tiles in range(1, genotype_plan.MOST_TILES + 1):
             launch = genotype_plan.plan_sums(4096, 4096, tiles, device.multiprocessors)
             yield Compiled(
                 f"sums {tiles}",
-                "pca/sum_codes",
+                "engine/code_sums",
                 (("TILES", tiles),),
                 {"sum_codes": 32 * SUM_WARPS},
                 {"sum_codes": launch.shared},
@@ -229,19 +227,19 @@ def others(card: Card) -> Iterator[Compiled]:
             others = ("split_signed", "share_numbers", "standardise_sites", "add_people")
             yield Compiled(
                 f"passes {tiles}",
-                "pca/passes",
+                "engine/genotype_passes",
                 (("TILES", tiles),),
                 dict.fromkeys((*others, "add_spreads"), PASS_THREADS)
                 | {"sum_tiles": 32 * SUM_WARPS},
                 {"sum_tiles": launch.shared},
             )
         names = ("add_products", "add_combination", "add_own_products", "add_own")
-        yield Compiled("columns", "pca/columns", (), dict.fromkeys(names, WIDTH * WIDTH))
+        yield Compiled("columns", "engine/columns", (), dict.fromkeys(names, WIDTH * WIDTH))
     if device.has(expected_plan.LEAST_CAPABILITY):
         pairs = ("subtract_products", "divide_roots", "sum_squares", "list_close")
         yield Compiled(
             "expected kinship",
-            "kinship/expected",
+            "relatives/expected",
             expected_plan.kinship_defines(),
             dict.fromkeys(("expect_genotypes", *pairs), expected_plan.PAIR_THREADS)
             | {"multiply_digits": expected_plan.PRODUCT_THREADS},

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from popdesic.engine.layout import compiler_options
 from popdesic.engine.sources import read_source
+from support.sources import SOURCES
 
 #: Names a library that compiles instead of the installed compiler.
 LIBRARY_VARIABLE = "POPDESIC_NVRTC"
@@ -75,7 +75,7 @@ def compile_kernel(
     name: str, capability: str, defines: tuple[tuple[str, int], ...]
 ) -> dict[str, Usage]:
     """Compile a file of `kernels/` as a launch would."""
-    return compile_source(read_source(name), capability, compiler_options(name, defines))
+    return compile_source(read_source(name), capability, SOURCES[name].options(defines))
 
 
 def _compile(text: str, capability: str, options: tuple[str, ...]) -> tuple[list[str], str]:

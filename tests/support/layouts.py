@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from popdesic.engine.umap_units import BOUND, POINT_BITS, RADIUS_BITS, SHARE_BITS
 from popdesic.maps.densmap import density_tables
-from popdesic.maps.layouts import Density, Layout
+from popdesic.maps.layouts import BOUND, POINT_BITS, RADIUS_BITS, SHARE_BITS, Density, Layout
 from popdesic.maps.umap_layout import force_tables
 
 CURVE = 0.992176, 1.112253

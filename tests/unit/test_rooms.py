@@ -18,7 +18,7 @@ ROOMS = (
     *("api", "study", "report", "__init__", "__main__"),
 )
 #: Longest chain of files that import each other, calls of kernels among them.
-MOST_FLOORS = 14
+MOST_FLOORS = 10
 
 
 @cache

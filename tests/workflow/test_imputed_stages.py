@@ -15,8 +15,7 @@ from support.study import FAST, Cohort, write_sheets, write_study
 
 from popdesic.__main__ import main
 from popdesic.core.files import read_json
-from popdesic.epistasis.reorder import read_reordered
-from popdesic.epistasis.scan import genotypes_of_planes
+from popdesic.epistasis.reorder import genotypes_of_planes, read_reordered
 from popdesic.io.bed import open_bed, read_fam
 from popdesic.io.genotypes import MISSING, unpack_bed
 

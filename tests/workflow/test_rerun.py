@@ -95,7 +95,7 @@ def test_comments_and_docstrings_rerun_nothing(clone, study):
             ("src/popdesic/core/errors.py", '"""', '"""Another docstring. '),
             ("workflow/scripts/cohort/ingest_cohort.py", '"""', '"""Another docstring. '),
             ("workflow/scripts/cohort/ingest_cohort.py", "with logged", "# a remark\nwith logged"),
-            ("kernels/minplus/minplus.cu", "//", "// A remark.\n//"),
+            ("kernels/engine/minplus.cu", "//", "// A remark.\n//"),
             ("kernels/common.cuh", "//", "/* a remark\n over lines */ //"),
         ):
             edits.enter_context(edited(clone / name, old, new))
@@ -150,13 +150,13 @@ def test_an_edit_of_shared_code_reruns_everything(clone, study):
 
 
 def test_an_edit_of_the_min_plus_kernel_reruns_geodesics_and_what_follows(clone, study):
-    with edited(clone / "kernels/minplus/minplus.cu", KERNEL, f"{KERNEL}static "):
+    with edited(clone / "kernels/engine/minplus.cu", KERNEL, f"{KERNEL}static "):
         jobs = plan(clone, study)
     assert jobs == {"close_paths", *AFTER_GEODESICS}
 
 
 def test_an_edit_of_the_bitgemm_kernel_reruns_products_and_what_follows(clone, study):
-    with edited(clone / "kernels/bitgemm/sm90_wgmma.cu", KERNEL, f"{KERNEL}static "):
+    with edited(clone / "kernels/engine/bitgemm_wgmma.cu", KERNEL, f"{KERNEL}static "):
         jobs = plan(clone, study)
     assert jobs >= {"measure_distance_row", "compare_cohorts", "close_paths", "write_report"}
     assert not jobs & BEFORE_DISTANCES

@@ -20,8 +20,10 @@ from ..epistasis.partners import partners_of
 from ..epistasis.phenotype import MAX_SAMPLES
 from ..epistasis.priority import strength_of
 from ..epistasis.reorder import reorder_sites
-from ..epistasis.scan import count_tests, make_scan_data, merge_hits, scanner
-from ..epistasis.scores import SCORES
+from ..epistasis.scan import count_tests
+from ..epistasis.scan_data import merge_hits
+from ..epistasis.scan_sites import scanner
+from ..epistasis.scores import SCORES, make_scan_data
 from ..epistasis.significance import describe_hits
 from ..epistasis.single_sites import CHUNK, SiteTests
 from ..io.sites import chunks

@@ -238,8 +238,9 @@ def prune_founders(
     """
     # Imported here because these compile kernels, which only pruning needs.
     from ..engine.select import cpu_backend
+    from ..io.sites import contig_runs
     from .encode import OnPanel
-    from .prune import contig_runs, pruned
+    from .prune import pruned
     from .site_planes import site_planes
 
     pruning = parse_pruning(values, "panel.ld_prune")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..core.errors import UserError, shorten
-from ..core.text import rows_of
-from ..io.sites import canonical_contig
-from .prune import contig_runs
+from ..core.text import read_text, rows_of
+from ..io.sites import canonical_contig, contig_runs
 
 log = logging.getLogger(__name__)
 
@@ -241,3 +241,20 @@ def _is_word(text: str) -> bool:
     except ValueError:
         return True
     return False
+
+
+def read_map(path: Path, sites: pd.DataFrame) -> np.ndarray:
+    """Genetic positions of the sites, in cM, interpolated in a map: float64 (n_sites,).
+
+    The map is a table with the columns `chrom`, `pos` (bp) and `cm`, optionally gzipped; `chr1` and
+    `1` are the same contig. Beyond its ends its mean rate goes on (`genetic_maps.centimorgans`).
+
+    Raises
+    ------
+    UserError
+        The file is invalid (`genetic_maps.parse_ld_map`), lacks a contig, its values decrease, or
+        it gives no rate beyond its ends.
+    """
+    shown = f"{path} (compare.ld.map)"
+    table = parse_ld_map(read_text(path, "compare.ld.map"), shown)
+    return centimorgans(table, sites, shown)

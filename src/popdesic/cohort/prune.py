@@ -12,6 +12,7 @@ from ..core.files import atomic_path
 from ..engine.backend import Backend
 from ..engine.site_pairs import band_blocks, band_pairs, called_samples, is_narrow, moments
 from ..engine.terms import Planes
+from ..io.sites import contig_runs
 
 
 def prune_windows(
@@ -110,12 +111,6 @@ def pruned(planes: Planes, sites: pd.DataFrame, pruning: tuple, backend: Backend
             correlated[i[above], j[above] - i[above] - 1] = True
     prune(correlated, start, stop, np.maximum(af, 1 - af), removed)
     return removed
-
-
-def contig_runs(chrom: np.ndarray) -> list[tuple[int, int]]:
-    """Return first and end row of each contig of the panel."""
-    bounds = [0, *(np.flatnonzero(chrom[1:] != chrom[:-1]) + 1).tolist(), len(chrom)]
-    return list(itertools.pairwise(bounds))
 
 
 def write_lists(sites: pd.DataFrame, removed: np.ndarray, kept_out: Path, removed_out: Path):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..components.scaling import principal_coordinates, require_finite
 from ..geodesic.edges import Edges
-from ..maps.pcoa import principal_coordinates, require_finite
 from .near import near_others, nearest_to
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def edges_of(graph: csr_array) -> Edges:
 
 
 def _project(lengths: np.ndarray, among: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """`pcoa.project_coordinates` as one product, of the lengths (n_landmarks, m) to others."""
+    """`scaling.project_coordinates` as one product, of the lengths (n_landmarks, m) to others."""
     require_finite(lengths)
     values = (found**2).sum(axis=0)
     axes = found / np.where(values > 0, values, np.inf)

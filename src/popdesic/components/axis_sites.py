@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.long_range_ld import in_regions
-from ..cohort.prune import contig_runs, pruned, widest_window
+from ..cohort.prune import pruned, widest_window
 from ..cohort.site_planes import PlanesReader, contigs_at_once
 from ..core.errors import UserError
 from ..core.threads import run_tasks
 from ..engine.backend import Backend
 from ..engine.site_pairs import NARROW, called_samples, moments, r2_block
 from ..engine.terms import Planes
+from ..io.sites import contig_runs
 
 #: r2 of two sites without LD that one pair in a thousand exceeds is this number over the number of
 #: samples (a chi-square of one degree of freedom).

@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.prune import contig_runs
 from ..core.files import atomic_path
 from ..core.tables import open_lines, write_rows
 from ..core.threads import one_blas_thread
-from ..io.sites import chunks
+from ..io.sites import chunks, contig_runs
 from .relationship import CHUNK_SITES, Reader, standardize
 
 #: A region is sought within windows of this many base pairs.

@@ -18,7 +18,7 @@ def nearest_samples(backend: Backend, planes: PlaneParts, measure: Measure, k: i
     planes : PlaneParts
     measure : Measure
     k : int
-        At most `engine.constants.MOST_NEIGHBORS`; all others where there are fewer.
+        At most `nearest.MOST_NEIGHBORS`; all others where there are fewer.
 
     Returns
     -------

@@ -23,8 +23,6 @@ TEXT_BLOCK, DIGITS = 1 << 18, 9
 PROBE_ROWS = 500
 #: Rows of one task.
 ROWS_A_TASK = 64
-#: Pairs that nothing connects are drawn at least so many times as far apart as all others.
-APART = 2.0
 
 
 def metric_distances(
@@ -293,48 +291,6 @@ def shared_distances(graph: Path) -> np.ndarray:
     for one, two in (edges.T, edges[:, ::-1].T):
         distances[one, two] = lengths
     return distances
-
-
-def lengths_apart(one: np.ndarray, two: np.ndarray, longest: float) -> np.ndarray:
-    """Lengths that `set_apart` gives to pairs that nothing connects, float64.
-
-    one, two : int arrays
-        Numbers of both samples of each pair.
-    """
-    ends = np.sort(np.stack([one, two], axis=1), axis=1).astype(np.uint64)
-    mixed = ends[:, 0] * np.uint64(0x9E3779B97F4A7C15) + ends[:, 1]  # SplitMix64
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    share = ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
-    return longest * (APART + share)
-
-
-def set_apart(distances: np.ndarray) -> tuple[np.ndarray, float]:
-    """Distances of a map in which nobody is infinitely far.
-
-    A pair that nothing connects gets APART to APART + 1 times the longest distance, by the numbers
-    of its two samples. If all such pairs were equally far, whoever has few relatives would have
-    the first samples of the study for neighbours.
-
-    Parameters
-    ----------
-    distances : float64 array, (n, n)
-        Symmetric, zero diagonal.
-
-    Returns
-    -------
-    distances : float64 array, (n, n)
-        `distances` itself where all are finite.
-    apart : float
-        The least distance of such pairs.
-    """
-    finite = np.isfinite(distances)
-    longest = float(distances.max(where=finite, initial=0.0)) or 1.0
-    if finite.all():
-        return distances, APART * longest
-    filled = distances.copy()
-    filled[~finite] = lengths_apart(*np.nonzero(~finite), longest)
-    return filled, APART * longest
 
 
 def study_distances(

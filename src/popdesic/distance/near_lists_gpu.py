@@ -7,15 +7,19 @@ import cupyx
 import numpy as np
 
 from ..engine.compile_gpu import load_function
-from ..engine.constants import NOBODY
 from ..engine.devices import Device
-from ..engine.layout import FILTER_THREADS, FORMS, LIST_ROOM
 from ..engine.tile_plan import Bounds
-from .nearest import Nearest
-from .nearest_plan import LimitForm, TileOfSums, filter_grid
+from .nearest import NOBODY, Nearest
+from .nearest_plan import (
+    FILTER_THREADS,
+    FORMS,
+    LIST_ROOM,
+    LISTS,
+    LimitForm,
+    TileOfSums,
+    filter_grid,
+)
 
-#: The file of these kernels.
-NEAREST = "neighbors/nearest"
 #: The side of a tile whose samples have lists.
 ROWS, COLUMNS, BOTH = 1, 2, 3
 _NULL = np.uint64(0)
@@ -37,7 +41,7 @@ class Lists:
         self.new = [cupy.empty(room, dtype) for dtype in (np.float64, np.int32, used)]
         self.count = cupy.zeros(2 * side, np.uint32)
         self.overflow = cupy.zeros(1, np.int32)
-        self.kernel = load_function(NEAREST, "keep_nearest", form.defines, device.capability)
+        self.kernel = load_function(LISTS, "keep_nearest", form.defines, device.capability)
 
     def arguments(self) -> tuple:
         """Of a kernel that offers candidates: `Lists` of lists.cuh."""
@@ -90,7 +94,7 @@ def _fetch(array: cupy.ndarray) -> np.ndarray:
 
 
 class Offers:
-    """Offers the pairs of tiles of counts to lists (kernels/neighbors/nearest.cu).
+    """Offers the pairs of tiles of counts to lists (kernels/distance/near_lists.cu).
 
     Attributes
     ----------
@@ -109,7 +113,7 @@ class Offers:
         self.lists, self.sides, self.few = lists, sides, cupy.zeros(1, np.uint64)
         self.numbers = (*map(np.float64, numbers), np.int32(least_called))
         defines = lists.form.defines
-        self.kernel = load_function(NEAREST, "filter_counts", defines, device.capability)
+        self.kernel = load_function(LISTS, "filter_counts", defines, device.capability)
 
     def offer(
         self, sums: TileOfSums, rows: Bounds, columns: Bounds, bands: tuple[Bounds, ...]

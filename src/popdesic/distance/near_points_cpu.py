@@ -13,8 +13,7 @@ import numba
 import numpy as np
 
 from ..core.threads import run_tasks
-from ..engine.constants import NOBODY
-from .nearest import SLACK, Scaled
+from .nearest import NOBODY, SLACK, Scaled
 
 #: Points a side of what stays in cache: columns of a strip, rows of a task; columns of a group.
 STRIP, POINTS_A_TASK, GROUP = 1024, 512, 64

@@ -13,9 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.constants import MOST_NEIGHBORS, NOBODY
 from ..engine.terms import Terms
 
+#: Most neighbours of a sample.
+MOST_NEIGHBORS = 256
+#: How a distance follows from counts (`Measure`): square root of a ratio, a ratio, or the distance
+#: of genotypes divided by their sums.
+ROOT, RATIO, SHARES = 0, 1, 2
+#: Number of an entry of a list that holds nobody yet: it comes after everybody at any distance.
+NOBODY = int(np.iinfo(np.int32).max)
+#: Mismatch shares are compared as whole numbers of 2**-20: no rounding decides an order.
+SHARE_BITS = 20
 #: Squared distances are judged in float32 first. Coordinates have norms of at most 1 (`Scaled`), so
 #: two of them, rounded, are SLACK off at most; sums of m squares ROUNDING * (m + 4) of their value.
 SLACK, ROUNDING = 2.0**-21, 2.0**-23

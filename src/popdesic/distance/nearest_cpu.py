@@ -17,11 +17,10 @@ import numpy as np
 
 from ..core.threads import run_tasks
 from ..engine.backend import Backend
-from ..engine.constants import NOBODY, RATIO, ROOT
 from ..engine.plane_parts import PlaneParts
 from ..engine.terms import Planes
 from .near_points_cpu import insert_near, nearest_others
-from .nearest import Measure, Nearest, checked_points, tiles_of_pairs
+from .nearest import NOBODY, RATIO, ROOT, Measure, Nearest, checked_points, tiles_of_pairs
 
 #: Samples a side of one tile of counts, and rows of one task.
 SIDE, ROWS_A_TASK = 1024, 64

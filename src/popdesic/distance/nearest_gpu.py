@@ -1,6 +1,6 @@
 """Nearest samples and nearest points on a GPU: selected on the device, tile by tile.
 
-A tile's sums are read once, where the products left them (kernels/neighbors/); what leaves the
+A tile's sums are read once, where the products left them (kernels/distance/); what leaves the
 device is the result.
 """
 
@@ -11,14 +11,22 @@ import numpy as np
 
 from ..engine.compile_gpu import load_function
 from ..engine.devices import Device
-from ..engine.layout import POINT_SIDE, POINT_TILE, divide_up
+from ..engine.layout import divide_up
 from ..engine.tile_plan import tile_side
 from . import nearest_plan
 from .near_lists_gpu import Lists, Offers
 from .nearest import Measure, Nearest, Scaled, checked_points
-from .nearest_plan import BANDS, WHOLE, LimitForm, Tiles, TilesBetween, ordered_tiles, tiles_between
-
-POINTS = "neighbors/points"
+from .nearest_plan import (
+    BANDS,
+    POINT_SIDE,
+    POINT_TILE,
+    WHOLE,
+    LimitForm,
+    Tiles,
+    TilesBetween,
+    ordered_tiles,
+    tiles_between,
+)
 
 
 def _offers(measure: Measure, lists: Lists, device: Device) -> Offers:
@@ -76,7 +84,7 @@ def nearest_points(points: np.ndarray, k: int, device: Device) -> Nearest:
     scaled = Scaled.of(there, cupy)
     side = tile_side(n, nearest_plan.TILE_POINTS)
     lists = Lists(n, k, side, LimitForm.of_points(scaled.scale, scaled.rounding), device)
-    kernel = load_function(POINTS, "filter_points", (), device.capability)
+    kernel = load_function(nearest_plan.POINTS, "filter_points", (), device.capability)
     for rows, columns in ordered_tiles(n, side):
         own = rows == columns
         grid = tuple(divide_up(last - first, POINT_TILE) for first, last in (columns, rows))

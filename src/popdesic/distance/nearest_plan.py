@@ -1,4 +1,4 @@
-"""Sizes and host arithmetic of neighbours and pairs on a GPU (kernels/neighbors/)."""
+"""Sizes and host arithmetic of neighbours and pairs on a GPU (kernels/distance/)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,51 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..engine.constants import SHARE_BITS
-from ..engine.layout import FILTER_ROWS, FILTER_THREADS, FORMS, divide_up
+from ..engine.layout import KernelSource, divide_up
 from ..engine.plane_parts import PlaneParts
 from ..engine.terms import KINSHIP, Planes, Terms
 from ..engine.tile_plan import Bounds
-from .nearest import SLACK, Measure, tiles_of_pairs
+from .nearest import (
+    MOST_NEIGHBORS,
+    NOBODY,
+    RATIO,
+    ROOT,
+    SHARE_BITS,
+    SHARES,
+    SLACK,
+    Measure,
+    tiles_of_pairs,
+)
 
+#: Entries that one warp sorts, and candidates of a person among them.
+LIST_LENGTH = 1024
+LIST_ROOM = LIST_LENGTH - MOST_NEIGHBORS
+#: Threads of a thread block that looks through counts, 4 columns each, and rows that it walks over.
+FILTER_THREADS, FILTER_ROWS = 256, 64
+#: Points a side of a thread block, threads a side, coordinates in shared memory at a time.
+POINT_TILE, POINT_SIDE, POINT_DEPTH = 128, 16, 16
+#: Code of each form of a distance; the last ones are of points and of matches.
+FORMS = {"ROOT": ROOT, "RATIO": RATIO, "SHARES": SHARES, "POINTS": 3, "MATCHES": 4}
+_LISTS = {
+    "LIST_LENGTH": LIST_LENGTH,
+    "LIST_ROOM": LIST_ROOM,
+    **{f"FORM_{name}": code for name, code in FORMS.items()},
+    "NOBODY": NOBODY,
+}
+LISTS = KernelSource.of(
+    "distance/near_lists",
+    **_LISTS,
+    FILTER_THREADS=FILTER_THREADS,
+    FILTER_ROWS=FILTER_ROWS,
+    SHARE_BITS=SHARE_BITS,
+)
+POINTS = KernelSource.of(
+    "distance/points",
+    **_LISTS,
+    POINT_TILE=POINT_TILE,
+    POINT_SIDE=POINT_SIDE,
+    POINT_DEPTH=POINT_DEPTH,
+)
 #: Most points a side of a tile.
 TILE_POINTS = 1 << 16
 #: Pairs of blocks whose lists are empty are looked at in groups of 2**high samples without those of
@@ -62,7 +100,7 @@ class TilesBetween(Protocol):
 
 @dataclass(frozen=True)
 class LimitForm:
-    """How `keep_nearest` turns the last distance of a list into a limit (kernels/neighbors)."""
+    """How `keep_nearest` turns the last distance of a list into a limit (kernels/distance)."""
 
     code: int
     n_outputs: int

@@ -17,12 +17,11 @@ import pandas as pd
 from ..core.errors import UserError
 from ..core.tables import write_npy, write_npz, write_table
 from ..engine.backend import Backend
-from ..engine.constants import NOBODY
 from ..engine.needs import product_bytes
 from ..engine.plane_parts import PlaneParts
 from .founder_tree import founder_tree
 from .landmarks import choose_landmarks
-from .nearest import Nearest
+from .nearest import NOBODY, Nearest
 from .neighbors import TILE, asked_planes, measure_of
 from .outside_parts import KEPT_BYTES, OutsideParts
 from .rows import Pair, read_tiles

@@ -16,12 +16,11 @@ import numpy as np
 from ..cohort.planes import load_planes
 from ..core.tables import write_npz
 from ..engine.backend import Backend
-from ..engine.constants import RATIO, ROOT, SHARES
 from ..engine.plane_parts import PlaneParts
 from ..engine.terms import ALLELES, SQUARED, SQUARED_SUMS, Planes
 from .fill_rows import RowWork
 from .find_nearest import nearest_between, nearest_samples
-from .nearest import Measure
+from .nearest import RATIO, ROOT, SHARES, Measure
 from .rows import Pair, tile_key
 from .sample_rows import rows_to_block
 from .tiles import require_one_panel, within_panel

@@ -22,9 +22,9 @@ from .backend import on_cpu
 from .compile_gpu import current_device
 from .devices import named_kernel, require_scans, scan_kernels, supported_kernels
 from .genotype_products import Calls, GenotypeProducts
-from .layout import BOUND_RUN, BOUND_TILE
 from .lease import SHARES, is_granted, lease_device, lease_devices, shares_of
 from .minplus import PANEL, Bounds, closure_panel, infinity
+from .minplus_plan import BOUND_RUN, BOUND_TILE
 from .needs import CONTEXT_BYTES, closing_devices
 from .plane_parts import PlaneParts
 from .rare_sites_gpu import RareSites, site_costs
@@ -34,8 +34,8 @@ from .stream_gpu import BitgemmStream, device_errors
 from .stream_plan import COPY_THREADS, DEVICE_SHARE, HOST_BYTES, RESULT_BYTES, largest_block
 from .terms import Planes, Terms
 from .tiles_gpu import upload
-from .tune_plan import ShapeClass
-from .variants import Variant
+from .tune_plan import variants_to_measure
+from .variants import ShapeClass, Variant
 
 if TYPE_CHECKING:
     from .spread_gpu import Spread
@@ -197,7 +197,7 @@ class GpuBackend:
         """The micro-kernel and tiles for a shape class (measured once, see tune_gpu.py)."""
         key = terms, shape
         if not self.measures:
-            return tune_gpu.candidates(self.device, self.kernel)[0]
+            return variants_to_measure(self.device, self.kernel)[0]
         if key not in self._chosen:
             self._chosen[key] = tune_gpu.choose_variant(self.device, terms, shape, self.kernel)
         return self._chosen[key]

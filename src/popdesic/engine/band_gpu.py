@@ -1,4 +1,4 @@
-"""Correlations of sites within narrow windows on a GPU, pair by pair (kernels/compare/band.cu)."""
+"""Correlations of sites within narrow windows on a GPU, pair by pair (kernels/engine/band.cu)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from .compile_gpu import load_function
 from .devices import Device
-from .layout import BAND_WARPS
+from .site_pairs_plan import BAND, BAND_WARPS
 from .terms import Planes
 
 #: Samples up to which sums of one pair fit 31 bits: four for each.
@@ -24,7 +24,7 @@ def band_r2(planes: Planes, ends: np.ndarray, first: int, last: int, device: Dev
     words = cupy.empty(part.shape, np.uint64)
     words.set(part)  # `asarray` would first copy it to pinned memory of its own
     out = cupy.empty((last - first, width), np.float64)
-    load_function("compare/band", "band_r2", (), device.capability)(
+    load_function(BAND, "band_r2", (), device.capability)(
         (last - first,),
         (32 * BAND_WARPS,),
         (

@@ -1,44 +1,38 @@
-"""Launch the bit-GEMM kernels (kernels/bitgemm/) on packed planes."""
+"""Launch the bit-GEMM kernels (`kernels/engine/`) on packed planes."""
 
 from __future__ import annotations
 
-import functools
-import hashlib
 from dataclasses import dataclass
 
 import cupy
 import numpy as np
 
-from .bitgemm_plan import Pass, Plan
+from .bitgemm_plan import Plan
 from .compile_gpu import load_function
 from .devices import Device
 from .layout import (
     BLOCK_ROWS,
     CHUNK_BYTES,
-    PACK_ROWS,
-    PACK_STAGES,
     STAGE_BITS,
     STAGE_WORDS,
     TURN_LINES,
     TURN_SIDE,
-    compiler_options,
+    Pass,
     divide_up,
     layout_tiles,
 )
-from .sources import read_source
 from .terms import PLANE_LETTERS
-from .variants import MICRO_KERNELS, Variant, choose_splits, defines_of, launch_shape, step_table
-
-#: Packs stored planes and finishes sums; adds rare sites (`rare_sites_gpu.py`).
-PACK_FINISH, RARE_SITES = "bitgemm/pack_finish", "bitgemm/rare_sites"
-
-
-@functools.cache
-def source_digest() -> str:
-    """Changes with every kernel and its layout: choices measured before are then measured again."""
-    names = (PACK_FINISH, RARE_SITES, *MICRO_KERNELS.values())
-    texts = (" ".join((read_source(name), *compiler_options(name, ()))) for name in names)
-    return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
+from .variants import (
+    MICRO_KERNELS,
+    PACK_FINISH,
+    PACK_ROWS,
+    PACK_STAGES,
+    Variant,
+    choose_splits,
+    defines_of,
+    launch_shape,
+    step_table,
+)
 
 
 @dataclass(frozen=True)
@@ -61,8 +55,7 @@ class Launch:
 def load_variant(variant: Variant, one: Pass, complete: bool, device: Device) -> cupy.RawKernel:
     """The kernel of a variant for one pass of a plan."""
     return load_function(
-        MICRO_KERNELS[variant.kernel],
-        f"bitgemm_{variant.kernel}",
+        *MICRO_KERNELS[variant.kernel],
         defines_of(variant, one, complete),
         device.capability,
     )

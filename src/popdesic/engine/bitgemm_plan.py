@@ -13,27 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .layout import INT32_MAX
+from .layout import INT32_MAX, Pass, Step
 from .terms import PLANE_BITS, Terms
-
-
-@dataclass(frozen=True)
-class Step:
-    """accumulators = accumulators * multiplier + popcount(a & b); see `Step` in common.cuh."""
-
-    plane_a: int
-    plane_b: int
-    multiplier: int
-    slot: int = -1
-    weight: int = 1
-
-
-@dataclass(frozen=True)
-class Pass:
-    """One launch: a program of steps, or in `xor` form the three weights (w0, w1, w2)."""
-
-    steps: tuple[Step, ...]
-    xor: tuple[int, int, int] | None = None
 
 
 @dataclass(frozen=True)

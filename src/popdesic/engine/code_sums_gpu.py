@@ -1,4 +1,4 @@
-"""Sums of whole numbers over packed genotypes on a GPU (`kernels/pca/sum_codes.cu`)."""
+"""Sums of whole numbers over packed genotypes on a GPU (`kernels/engine/code_sums.cu`)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ import numpy as np
 
 from .compile_gpu import load_function
 from .devices import Device
-from .genotype_plan import MOST_TILES, TILE_COLUMNS, column_tiles, plan_sums, site_words
-from .layout import SUM_DIGITS, TURNED_COLUMNS, TURNED_WORDS, divide_up
+from .genotype_plan import (
+    CODE_SUMS,
+    MOST_TILES,
+    SUM_DIGITS,
+    TILE_COLUMNS,
+    TURNED_COLUMNS,
+    TURNED_WORDS,
+    column_tiles,
+    plan_sums,
+    site_words,
+)
+from .layout import divide_up
 
-#: The file of these kernels.
-KERNEL = "pca/sum_codes"
 #: Threads of one block of `split_digits`.
 THREADS = 256
 
@@ -113,4 +121,4 @@ class CodeSums:
         )
 
     def _load(self, function: str, tiles: int) -> cupy.RawKernel:
-        return load_function(KERNEL, function, (("TILES", tiles),), self.device.capability)
+        return load_function(CODE_SUMS, function, (("TILES", tiles),), self.device.capability)

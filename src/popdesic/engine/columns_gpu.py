@@ -1,4 +1,4 @@
-"""Blocks of columns on a GPU (`kernels/pca/columns.cu`): the CPU's bytes."""
+"""Blocks of columns on a GPU (`kernels/engine/columns.cu`): the CPU's bytes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import numpy as np
 from .columns import GRAM_ROWS, NARROW, WIDTH, Columns
 from .compile_gpu import load_function
 from .devices import Device
+from .genotype_plan import COLUMNS
 from .layout import divide_up
 
-#: The file of these kernels.
-KERNEL = "pca/columns"
 #: Threads of a block of the kernels of narrow blocks.
 THREADS = 256
 
@@ -74,11 +73,11 @@ class GpuColumns(Columns):
 
     def _run_narrow(self, function: str, n_threads: int, arguments: tuple) -> None:
         if n_threads:
-            kernel = load_function(KERNEL, function, (), self.device.capability)
+            kernel = load_function(COLUMNS, function, (), self.device.capability)
             numbers = (*arguments, np.int64(n_threads))
             kernel((divide_up(n_threads, THREADS),), (THREADS,), numbers)
 
     def _run(self, function: str, n: int, arguments: tuple) -> None:
         if n:
-            kernel = load_function(KERNEL, function, (), self.device.capability)
+            kernel = load_function(COLUMNS, function, (), self.device.capability)
             kernel((divide_up(n, GRAM_ROWS),), (WIDTH * WIDTH,), arguments)

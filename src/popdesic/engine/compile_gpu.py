@@ -8,19 +8,19 @@ import functools
 import cupy
 
 from .devices import Device, lowered
-from .layout import compiler_options
+from .layout import KernelSource
 from .sources import read_source
 
 
 @functools.cache
 def load_function(
-    file: str, function: str, defines: tuple[tuple[str, int], ...], capability: int
+    source: KernelSource, function: str, defines: tuple[tuple[str, int], ...], capability: int
 ) -> cupy.RawKernel:
     """Compile one kernel (NVRTC, then CuPy's cache on disk) for the current device."""
-    options = compiler_options(file, defines)
+    options = source.options(defines)
     if capability == 90 and not cupy.cuda.runtime.is_hip:
         options += ("-arch=sm_90a",)
-    module = cupy.RawModule(code=read_source(file), options=options)
+    module = cupy.RawModule(code=read_source(source.file), options=options)
     return module.get_function(function)
 
 

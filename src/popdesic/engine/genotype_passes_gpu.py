@@ -1,4 +1,4 @@
-"""Passes over genotypes on the device in few launches (`kernels/pca/passes.cu`).
+"""Passes over genotypes on the device in few launches (`kernels/engine/genotype_passes.cu`).
 
 A pass of flipped genotypes has a block for each stretch of 10 Mb: launches of each block would take
 longer than all sums. Here a launch works on a group of blocks: on as many as memory holds, of
@@ -22,7 +22,11 @@ from .genotype_plan import (
     GENOTYPES,
     MISSING,
     MOST_SHARERS,
+    PASS_THREADS,
+    PASSES,
     SHARED_PLACES,
+    SUM_DIGITS,
+    SUM_WARPS,
     TILE_COLUMNS,
     PassGroup,
     Room,
@@ -33,9 +37,8 @@ from .genotype_plan import (
     words_before,
 )
 from .genotype_products import BLOCK_SITES, FEW_BITS, Calls, Flips, misses, rounded, site_blocks
-from .layout import PASS_THREADS, SUM_DIGITS, SUM_WARPS, divide_up
+from .layout import divide_up
 
-KERNEL = "pca/passes"
 #: What a kernel gets for an array that there is not.
 NOTHING = np.uint64(0)
 
@@ -279,7 +282,7 @@ class _Pass:
 
     def launch(self, name: str, grid: tuple, arguments: tuple, threads: int = PASS_THREADS) -> None:
         defines = (("TILES", self.tiles),)
-        kernel = load_function(KERNEL, name, defines, self.passes.capability)
+        kernel = load_function(PASSES, name, defines, self.passes.capability)
         shared = 0
         if name == "sum_tiles":
             shared = plan_sums(1, 1, self.tiles, 1).shared

@@ -1,4 +1,4 @@
-"""Launches of the sums over two-bit genotypes (`kernels/pca/sum_codes.cu`); no CuPy."""
+"""Launches of the sums over two-bit genotypes (`kernels/engine/code_sums.cu`); no CuPy."""
 
 from __future__ import annotations
 
@@ -7,8 +7,35 @@ from itertools import pairwise
 
 import numpy as np
 
-from .layout import SUM_DIGITS, SUM_ROWS, SUM_STAGE, SUM_WARPS, divide_up
+from .columns import GRAM_ROWS, NARROW, WIDTH
+from .genotype_products import BITS, SITE_BITS
+from .layout import KernelSource, divide_up
 
+#: Sums over codes of genotypes: words of 16 items of one stage and of one step, warps of a thread
+#: block and rows that it computes, digits of a number; words of people and of sites that are turned
+#: together.
+SUM_STAGE, SUM_STEP, SUM_WARPS, SUM_ROWS, SUM_DIGITS = 32, 16, 4, 128, 3
+TURNED_COLUMNS, TURNED_WORDS = 32, 8
+#: Threads of the thread blocks of genotype_passes.cu that do no products.
+PASS_THREADS = 256
+_SUMS = {
+    "SUM_STAGE": SUM_STAGE,
+    "SUM_STEP": SUM_STEP,
+    "SUM_WARPS": SUM_WARPS,
+    "SUM_ROWS": SUM_ROWS,
+    "SUM_DIGITS": SUM_DIGITS,
+}
+CODE_SUMS = KernelSource.of(
+    "engine/code_sums", **_SUMS, TURNED_COLUMNS=TURNED_COLUMNS, TURNED_WORDS=TURNED_WORDS
+)
+PASSES = KernelSource.of(
+    "engine/genotype_passes",
+    **_SUMS,
+    PASS_THREADS=PASS_THREADS,
+    VECTOR_BITS=BITS,
+    SITE_BITS=SITE_BITS,
+)
+COLUMNS = KernelSource.of("engine/columns", GRAM_WIDTH=WIDTH, GRAM_ROWS=GRAM_ROWS, NARROW=NARROW)
 #: Columns of one tile, and most tiles of one launch.
 TILE_COLUMNS, MOST_TILES = 8, 4
 #: Values of the codes 00, 01, 10 and 11 in the bytes of a word: genotypes; 1 where there is one ALT
@@ -59,7 +86,7 @@ def column_tiles(n_columns: int) -> int:
     return divide_up(n_columns, TILE_COLUMNS)
 
 
-#: Columns of one pass (`kernels/pca/passes.cu`).
+#: Columns of one pass (`kernels/engine/genotype_passes.cu`).
 MOST_COLUMNS = TILE_COLUMNS * MOST_TILES
 #: Device memory of a group of blocks besides their codes, aimed at; less where the device has less.
 GROUP_BYTES = 1 << 30

@@ -11,18 +11,16 @@ import numpy as np
 
 from .compile_gpu import load_function
 from .devices import Device
-from .layout import BOUND_RUN, BOUND_TILE, TURN_SIDE, divide_up
+from .layout import TURN_SIDE, divide_up
 from .minplus import Bounds, infinity
-from .minplus_plan import THREADS, host_block, shape_of
+from .minplus_plan import BOUND_RUN, BOUND_TILE, MINPLUS, THREADS, host_block, shape_of
 
-#: The file of all min-plus kernels.
-KERNEL = "minplus/minplus"
 _NULL = np.uint64(0)
 
 
 def _function(name: str, dtype: np.dtype, device: Device) -> cupy.RawKernel:
     return load_function(
-        KERNEL, name, shape_of(dtype, device.shared_bytes).defines, device.capability
+        MINPLUS, name, shape_of(dtype, device.shared_bytes).defines, device.capability
     )
 
 

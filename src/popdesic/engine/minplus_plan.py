@@ -1,4 +1,4 @@
-"""Tiles of the min-plus kernels (kernels/minplus/), and the blocks that matrices pass in."""
+"""Tiles of the min-plus kernels (kernels/engine/minplus.cu), and blocks that matrices pass in."""
 
 from __future__ import annotations
 
@@ -8,8 +8,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .layout import BOUND_TILE, NUMBERS, THREAD_SIDE, divide_up
+from .layout import TURN_SIDE, KernelSource, divide_up
+from .minplus import BASE, INFINITY_INT32, INFINITY_INT64
 
+#: Rows and columns of the tiles, and length of the runs, that bounds speak of.
+BOUND_TILE, BOUND_RUN = 128, 32
+#: Threads along each side of a thread block.
+THREAD_SIDE = 16
+#: Code of each number type.
+NUMBERS = {"int32": 0, "float32": 1, "float64": 2, "int64": 3}
+MINPLUS = KernelSource.of(
+    "engine/minplus",
+    BOUND_TILE=BOUND_TILE,
+    BOUND_RUN=BOUND_RUN,
+    THREAD_SIDE=THREAD_SIDE,
+    TURN_SIDE=TURN_SIDE,
+    BASE=BASE,
+    **{f"NUMBER_{name.upper()}": code for name, code in NUMBERS.items()},
+    LARGEST_INT32=int(INFINITY_INT32),
+    LARGEST_INT64=int(INFINITY_INT64),
+)
 #: Shared memory that the driver takes of each resident thread block.
 RESERVED_BYTES = 1024
 #: Threads of a thread block.

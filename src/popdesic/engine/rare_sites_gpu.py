@@ -9,7 +9,7 @@ the way that is cheapest by a model whose costs are measured on the device (`sit
   and for each homozygote the carriers of its site, as vectors of bits (symmetric terms alone);
 - dense: the products of the plan, over the gathered planes of these sites.
 
-The integers are those of the dense products (kernels/bitgemm/rare_sites.cu has the formulas).
+The integers are those of the dense products (kernels/engine/rare_sites.cu has the formulas).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from . import tune_gpu
 from .bitgemm_gpu import Launch, launch, pack_range
 from .devices import Device
-from .layout import STAGE_BITS, STATE_SHIFT, TURN_LINES, TURN_SIDE
+from .layout import STAGE_BITS, TURN_LINES, TURN_SIDE
 from .rare_sites_kernels_gpu import (
     FEW_PAIRS,
     SiteMajor,
@@ -39,6 +39,7 @@ from .rare_sites_plan import (
     CARRIED_SHARE,
     LEAST_WORDS,
     PROBE_WORDS,
+    STATE_SHIFT,
     CostModel,
     SideCounts,
     SiteCosts,
@@ -48,8 +49,8 @@ from .rare_sites_plan import (
 )
 from .stream_gpu import BitgemmStream
 from .terms import Terms
-from .tune_plan import ShapeClass, read_cache, write_cache
-from .variants import Variant
+from .tune_plan import read_cache, write_cache
+from .variants import ShapeClass, Variant
 
 log = logging.getLogger(__name__)
 

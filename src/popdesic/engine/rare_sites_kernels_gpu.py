@@ -1,4 +1,4 @@
-"""Launch the kernels of rare sites (bitgemm/rare_sites.cu): transposes, carriers, pairs."""
+"""Launch the kernels of rare sites (engine/rare_sites.cu): transposes, carriers, pairs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import cupy
 import numpy as np
 
-from .bitgemm_gpu import RARE_SITES
 from .compile_gpu import load_function
-from .layout import ADDER_WORDS, ADDERS, SITE_THREADS, SQUARE_SIDE, divide_up
+from .layout import divide_up
+from .rare_sites_plan import ADDER_WORDS, ADDERS, RARE_SITES, SITE_THREADS, SQUARE_SIDE
 
 #: Accumulators that `add_pairs` works on together, so that they stay in L2 (H200, pairs of 60 to
 #: 200 carriers: 11 ps a pair, 49 without bands), and pairs of a site below which reading its list

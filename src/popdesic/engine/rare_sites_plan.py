@@ -8,10 +8,31 @@ from typing import Any
 
 import numpy as np
 
-from .bitgemm_plan import Pass, Plan, Step
-from .layout import INT32_MAX, STAGE_BITS
-from .tune_plan import ShapeClass
+from .bitgemm_plan import Plan
+from .layout import INT32_MAX, PACKED, STAGE_BITS, TURN_LINES, TURN_SIDE, KernelSource, Pass, Step
+from .variants import ShapeClass
 
+#: Square of bits that a thread block of `transpose_bits` turns.
+SQUARE_SIDE = 512
+#: Where the genotype of an entry of a list of carriers stands, and how many genotypes there are: 1,
+#: 2 and missing.
+STATE_SHIFT, CARRIED_GENOTYPES = 30, 3
+#: Threads of a thread block of which each warp takes one site.
+SITE_THREADS = 256
+#: Threads of one thread block of `add_carriers`, and words of each: one 16-byte load.
+ADDERS, ADDER_WORDS = 128, 4
+RARE_SITES = KernelSource.of(
+    "engine/rare_sites",
+    **PACKED,
+    TURN_SIDE=TURN_SIDE,
+    TURN_LINES=TURN_LINES,
+    SQUARE_SIDE=SQUARE_SIDE,
+    STATE_SHIFT=STATE_SHIFT,
+    CARRIED_GENOTYPES=CARRIED_GENOTYPES,
+    SITE_THREADS=SITE_THREADS,
+    ADDERS=ADDERS,
+    ADDER_WORDS=ADDER_WORDS,
+)
 #: Most of the free device memory that the carriers of homozygotes may take.
 CARRIED_SHARE = 0.25
 #: Words in the middle of a range that tell whether it is worth sorting its sites.
@@ -44,7 +65,7 @@ class SiteCosts:
 
 @dataclass(frozen=True)
 class SiteTable:
-    """A plan's slots as sums over carriers and margins (see `kernels/bitgemm/rare_sites.cu`).
+    """A plan's slots as sums over carriers and margins (see `kernels/engine/rare_sites.cu`).
 
     Attributes
     ----------

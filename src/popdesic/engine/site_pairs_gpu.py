@@ -9,23 +9,20 @@ from .bitgemm_gpu import pack_range
 from .bitgemm_plan import plan_products
 from .compile_gpu import load_function
 from .devices import Device
-from .layout import (
-    BLOCK_ROWS,
-    SELECT_COLUMNS,
-    SELECT_ROWS,
+from .layout import BLOCK_ROWS, STAGE_WORDS, divide_up, layout_tiles, packed_bytes
+from .site_pairs_plan import ROUNDING, SELECT, SELECT_COLUMNS, SELECT_ROWS, blocks_of_rows, serves
+from .terms import PRODUCT, Planes
+from .variants import (
+    MICRO_KERNELS,
     SLOT_BYTES,
     SLOT_OVERHEAD,
-    STAGE_WORDS,
-    divide_up,
-    layout_tiles,
-    packed_bytes,
+    Variant,
+    block_order,
+    defines_of,
+    launch_shape,
+    step_table,
 )
-from .site_pairs_plan import ROUNDING, blocks_of_rows, serves
-from .terms import PRODUCT, Planes
-from .variants import MICRO_KERNELS, Variant, block_order, defines_of, launch_shape, step_table
 
-#: The file of these kernels.
-KERNEL = "compare/compare"
 #: Correlations of one square of sites: 1 GiB of float32.
 SQUARE_SITES = 1 << 14
 #: Pairs of sites that one launch has room for at first.
@@ -66,8 +63,7 @@ class R2Squares:
         variant = Variant("wgmma", (("CLUSTER", 2), ("LOCKSTEP", 4), ("STAGES", stages)))
         self.shape = launch_shape(variant)
         self.kernel = load_function(
-            MICRO_KERNELS["wgmma"],
-            "bitgemm_wgmma",
+            *MICRO_KERNELS["wgmma"],
             (*defines_of(variant, self.plan.passes[0], True), ("R2", 1)),
             device.capability,
         )
@@ -118,7 +114,7 @@ class R2Squares:
         every = block_order(padded // BLOCK_ROWS, padded // BLOCK_ROWS, True)
         out = cupy.empty((min(padded, SQUARE_SITES), padded), np.float32)
         defines = (("N_PLANES", 3),)
-        select = load_function(KERNEL, "select_pairs", defines, self.device.capability)
+        select = load_function(SELECT, "select_pairs", defines, self.device.capability)
         capacity = PAIRS_CAPACITY
         found, count = cupy.empty((capacity, 2), np.int32), cupy.zeros(1, np.uint64)
         parts = []

@@ -21,7 +21,7 @@ def read_source(name: str) -> str:
     Parameters
     ----------
     name : str
-        Path below `kernels/` without its suffix, such as ``minplus/minplus``.
+        Path below `kernels/` without its suffix, such as ``engine/minplus``.
 
     Raises
     ------

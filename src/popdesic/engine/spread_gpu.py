@@ -29,9 +29,8 @@ import numpy as np
 
 from . import minplus_gpu
 from .compile_gpu import current_device
-from .layout import BOUND_RUN, BOUND_TILE
 from .minplus import PANEL, Bounds, infinity
-from .minplus_plan import shape_of
+from .minplus_plan import BOUND_RUN, BOUND_TILE, shape_of
 from .spread_plan import SpreadPlan
 
 #: Priority of the stream of the next panel; that of others is 0.

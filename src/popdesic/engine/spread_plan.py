@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .layout import BOUND_TILE
 from .minplus import closure_panel
-from .minplus_plan import padded
+from .minplus_plan import BOUND_TILE, padded
 
 #: Buffers of a panel: as it was, and two of it closed, of which one is in use while the next comes.
 PANEL_BUFFERS = 3

@@ -27,8 +27,8 @@ from .layout import BLOCK_ROWS, STAGE_WORDS, divide_up, packed_bytes
 from .pinned_gpu import is_pinned
 from .stream_plan import COPY_THREADS, range_words, result_rows
 from .terms import Planes, Terms
-from .tune_plan import ShapeClass, plan_for
-from .variants import Variant, block_order
+from .tune_plan import plan_for
+from .variants import ShapeClass, Variant, block_order
 
 
 @contextlib.contextmanager

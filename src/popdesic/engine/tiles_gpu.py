@@ -35,7 +35,7 @@ class TileHost(StreamHost, Protocol):
 
 @dataclass
 class Sums:
-    """Accumulators of a tile and how outputs follow from them (kernels/neighbors/sums.cuh)."""
+    """Accumulators of a tile and how outputs follow from them (kernels/engine/sums.cuh)."""
 
     acc: cupy.ndarray
     total: cupy.ndarray | None

@@ -9,21 +9,21 @@ kernel sources. `usual.tune_usual` does so for the usual classes in advance.
 from __future__ import annotations
 
 import functools
+import hashlib
 import logging
 from collections.abc import Callable
 
 import cupy
 import numpy as np
 
-from .bitgemm_gpu import Launch, launch, source_digest
+from .bitgemm_gpu import Launch, launch
 from .devices import Device, scan_kernels
-from .layout import (
-    BLOCK_ROWS,
-    packed_bytes,
-)
+from .layout import BLOCK_ROWS, packed_bytes
+from .rare_sites_plan import RARE_SITES
+from .sources import read_source
 from .terms import PRODUCT, Terms
-from .tune_plan import ShapeClass, plan_for, read_cache, variants_to_measure, write_cache
-from .variants import Variant, block_order
+from .tune_plan import choice_name, plan_for, read_cache, variants_to_measure, write_cache
+from .variants import MICRO_KERNELS, PACK_FINISH, ShapeClass, Variant, block_order
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +34,14 @@ REPEATS = 3
 
 #: Products that are measured to choose the kernel of scans.
 SCAN_CLASS = ShapeClass.of(2048, 2048, 1 << 16, True, True)
+
+
+@functools.cache
+def source_digest() -> str:
+    """Changes with every kernel and its layout: choices measured before are then measured again."""
+    sources = (PACK_FINISH, RARE_SITES, *(source for source, _ in MICRO_KERNELS.values()))
+    texts = (" ".join((read_source(one.file), *one.options())) for one in sources)
+    return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
 
 
 def measure_variants(
@@ -111,7 +119,7 @@ def choose_variant(
     if len(variants) == 1:
         return variants[0]
     shape = shape.measured
-    key, name = device_key(device), shape.label(terms, kernel)
+    key, name = device_key(device), choice_name(shape, terms, kernel)
     known = read_cache().get(key, {}).get(name)
     if known:
         for variant in variants:

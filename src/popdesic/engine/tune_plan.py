@@ -17,71 +17,26 @@ import json
 import logging
 import os
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from .bitgemm_plan import Plan, plan_products, plan_xor
 from .devices import Device, supported_kernels
-from .layout import BLOCK_ROWS, SLOT_BYTES, SLOT_OVERHEAD, STAGE_BITS, TILE_BYTES, divide_up
+from .layout import STAGE_BITS, TILE_BYTES
 from .terms import Terms
-from .variants import Variant
+from .variants import SLOT_BYTES, SLOT_OVERHEAD, ShapeClass, Variant
 
 log = logging.getLogger(__name__)
 
-#: Largest samples and stages measured: beyond them only the time of the measurement changes.
-MOST_SAMPLES, MOST_STAGES = 16384, 1024
-#: Sides of the square problems that are measured, each with the largest side that it decides for.
-#: A job measures nothing larger than itself, up to half of MOST_SAMPLES.
-MEASURED_SIDES = ((1024, 2048), (4096, 8192), (MOST_SAMPLES, MOST_SAMPLES))
 
-
-@dataclass(frozen=True)
-class ShapeClass:
-    """Problems that share one choice: sizes rounded up to powers of two, and the terms.
-
-    `samples_a`, `samples_b` and `stages` (of 1 024 sites) are capped at what is measured.
-    """
-
-    samples_a: int
-    samples_b: int
-    stages: int
-    symmetric: bool
-    complete: bool
-
-    @classmethod
-    def of(cls, m: int, n: int, n_sites: int, symmetric: bool, complete: bool) -> ShapeClass:
-        def up(value: int, least: int, most: int) -> int:
-            return min(most, max(least, 1 << (value - 1).bit_length()))
-
-        return cls(
-            up(m, BLOCK_ROWS, MOST_SAMPLES),
-            up(n, BLOCK_ROWS, MOST_SAMPLES),
-            up(divide_up(n_sites, STAGE_BITS), 1, MOST_STAGES),
-            symmetric,
-            complete,
-        )
-
-    @property
-    def measured(self) -> ShapeClass:
-        """The class whose measurement decides for this one.
-
-        What variants differ by is how many blocks of the result there are to share out, so that
-        count alone is kept: few classes, which `usual.tune_usual` can measure in advance.
-        """
-        pairs = self.samples_a * self.samples_b // (2 if self.symmetric else 1)
-        sides = (side for side, largest in MEASURED_SIDES if pairs <= largest**2)
-        side = next(sides, MOST_SAMPLES)
-        return ShapeClass(side, side, MOST_STAGES, False, self.complete)
-
-    def label(self, terms: Terms, kernel: str | None) -> str:
-        """The name under which the choice for some terms is kept."""
-        products = plan_products(terms, self.complete)
-        return (
-            f"{kernel or 'any'} {self.samples_a}x{self.samples_b}x{self.stages * STAGE_BITS}"
-            f"{' symmetric' if self.symmetric else ''}{'' if self.complete else ' with missing'}"
-            f" {products.n_products} products"
-            f"{'' if plan_xor(terms, self.complete) is None else ' of |a-b|'}"
-        )
+def choice_name(shape: ShapeClass, terms: Terms, kernel: str | None) -> str:
+    """The name under which the choice for some terms is kept."""
+    products = plan_products(terms, shape.complete)
+    return (
+        f"{kernel or 'any'} {shape.samples_a}x{shape.samples_b}x{shape.stages * STAGE_BITS}"
+        f"{' symmetric' if shape.symmetric else ''}{'' if shape.complete else ' with missing'}"
+        f" {products.n_products} products"
+        f"{'' if plan_xor(terms, shape.complete) is None else ' of |a-b|'}"
+    )
 
 
 def variants_to_measure(device: Device, kernel: str | None = None) -> list[Variant]:

@@ -15,7 +15,8 @@ from .devices import Device, scan_kernels
 from .rare_sites_gpu import site_costs
 from .terms import KINSHIP, LD, PRODUCT, SQUARED
 from .tune_gpu import choose_scan_kernel, choose_variant
-from .tune_plan import MEASURED_SIDES, MOST_SAMPLES, ShapeClass, plan_for, variants_to_measure
+from .tune_plan import plan_for, variants_to_measure
+from .variants import MEASURED_SIDES, MOST_SAMPLES, ShapeClass
 
 #: Sides of the problems that `tune_usual` measures, and their sites.
 SAMPLES, SITES = tuple(side for side, _ in MEASURED_SIDES), 1 << 20

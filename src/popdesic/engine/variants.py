@@ -6,15 +6,48 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .bitgemm_plan import Pass, Step
-from .layout import SLOT_BYTES, SLOT_OVERHEAD, STEP, TILE_BYTES, divide_up
+from .layout import (
+    BLOCK_ROWS,
+    PACKED,
+    STAGE_BITS,
+    STEP,
+    TILE_BYTES,
+    TURN_LINES,
+    TURN_SIDE,
+    KernelSource,
+    Pass,
+    Step,
+    divide_up,
+)
+from .terms import PLANE_LETTERS
 
-#: The file of each micro-kernel of `devices.KERNELS`.
+#: Samples of one thread block of `pack_planes`, stages that it walks, letters whose bits it counts.
+PACK_ROWS, PACK_STAGES, COUNTED_LETTERS = 32, 16, 3
+#: What one thread block of wgmma (and the wider one of mma) keeps in shared memory for one stage,
+#: and what it needs besides its slots (alignment, barriers).
+SLOT_BYTES, SLOT_OVERHEAD = 3 * TILE_BYTES, 1024 + 256
+#: `Moments` of bitgemm_wgmma.cu: sum and scale of a site.
+MOMENTS_BYTES = np.dtype([("sum", np.int32), ("scale", np.float32)]).itemsize
+#: The file and the name of each micro-kernel of `devices.KERNELS`.
 MICRO_KERNELS = {
-    "wgmma": "bitgemm/sm90_wgmma",
-    "mma": "bitgemm/sm80_mma",
-    "popc": "bitgemm/simt_popc",
+    "wgmma": (
+        KernelSource.of("engine/bitgemm_wgmma", **PACKED, MOMENTS_BYTES=MOMENTS_BYTES),
+        "bitgemm_wgmma",
+    ),
+    "mma": (KernelSource.of("engine/bitgemm_mma", **PACKED), "bitgemm_mma"),
+    "popc": (KernelSource.of("engine/bitgemm_popc", **PACKED), "bitgemm_popc"),
 }
+#: Packs stored planes and finishes sums.
+PACK_FINISH = KernelSource.of(
+    "engine/pack_finish",
+    **PACKED,
+    PACK_ROWS=PACK_ROWS,
+    PACK_STAGES=PACK_STAGES,
+    COUNTED_LETTERS=COUNTED_LETTERS,
+    TURN_SIDE=TURN_SIDE,
+    TURN_LINES=TURN_LINES,
+    **{f"LETTER_{letter.upper()}": i for i, letter in enumerate(PLANE_LETTERS)},
+)
 #: Rows of 256 x 256 blocks walked together, so that their planes stay in L2.
 BLOCK_GROUP = 8
 #: What adding one output of a block to global memory costs, in stages of products
@@ -22,6 +55,11 @@ BLOCK_GROUP = 8
 EMIT_STAGES = 12
 #: Most runs that the stages of one range are cut into.
 MAX_SPLITS = 256
+#: Largest samples and stages measured: beyond them only the time of the measurement changes.
+MOST_SAMPLES, MOST_STAGES = 16384, 1024
+#: Sides of the square problems that are measured, each with the largest side that it decides for.
+#: A job measures nothing larger than itself, up to half of MOST_SAMPLES.
+MEASURED_SIDES = ((1024, 2048), (4096, 8192), (MOST_SAMPLES, MOST_SAMPLES))
 
 
 @dataclass(frozen=True)
@@ -39,6 +77,45 @@ class Variant:
     def xor(self) -> bool:
         """Whether it prefers the XOR form of a plan."""
         return self.kernel == "popc"
+
+
+@dataclass(frozen=True)
+class ShapeClass:
+    """Problems that share one choice: sizes rounded up to powers of two, and the terms.
+
+    `samples_a`, `samples_b` and `stages` (of 1 024 sites) are capped at what is measured.
+    """
+
+    samples_a: int
+    samples_b: int
+    stages: int
+    symmetric: bool
+    complete: bool
+
+    @classmethod
+    def of(cls, m: int, n: int, n_sites: int, symmetric: bool, complete: bool) -> ShapeClass:
+        def up(value: int, least: int, most: int) -> int:
+            return min(most, max(least, 1 << (value - 1).bit_length()))
+
+        return cls(
+            up(m, BLOCK_ROWS, MOST_SAMPLES),
+            up(n, BLOCK_ROWS, MOST_SAMPLES),
+            up(divide_up(n_sites, STAGE_BITS), 1, MOST_STAGES),
+            symmetric,
+            complete,
+        )
+
+    @property
+    def measured(self) -> ShapeClass:
+        """The class whose measurement decides for this one.
+
+        What variants differ by is how many blocks of the result there are to share out, so that
+        count alone is kept: few classes, which `usual.tune_usual` can measure in advance.
+        """
+        pairs = self.samples_a * self.samples_b // (2 if self.symmetric else 1)
+        sides = (side for side, largest in MEASURED_SIDES if pairs <= largest**2)
+        side = next(sides, MOST_SAMPLES)
+        return ShapeClass(side, side, MOST_STAGES, False, self.complete)
 
 
 @dataclass(frozen=True)

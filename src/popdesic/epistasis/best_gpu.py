@@ -5,16 +5,16 @@ from __future__ import annotations
 import cupy
 import numpy as np
 
-from ..engine.layout import RECORD_SITES, divide_up
+from ..engine.layout import divide_up
 from .interaction_cpu import least_of
-from .operands_gpu import KERNEL, DeviceScan
+from .launches_gpu import DeviceScan
+from .layout import COMPACT_SCORE, RECORD_SITES
 from .scan_data import Hits, merge_hits
 
 #: The largest cost: nothing is ruled out.
 INT64_MAX = np.iinfo(np.int64).max
-#: What a filter looks up is rounded down by this share of it, which also covers the rounding of a
-#: kernel's sums.
-ROUNDING = 2.0**-20
+
+
 #: Tables that the host fits first, and how many times as many each time after that.
 FITTED, FITTED_GROWTH = 2048, 4
 
@@ -80,7 +80,7 @@ class Best:
     def launch(self, name: str, records: cupy.ndarray, *arguments) -> None:
         """A kernel with one thread for each record."""
         n, limit = len(records), self.scan.limit()
-        self.scan.load(KERNEL, name)(
+        self.scan.load(COMPACT_SCORE, name)(
             (divide_up(max(1, n), 128),),
             (128,),
             (records, np.int64(n), limit, np.int32(self.n_cells), *arguments),

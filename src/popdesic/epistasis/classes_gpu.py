@@ -7,12 +7,10 @@ import numpy as np
 
 from ..core.errors import UserError
 from ..engine.devices import Device
-from ..engine.layout import RECORD_SITES, STAGE_BITS, STEP_BITS, TILE_SITES, divide_up
+from ..engine.layout import STAGE_BITS, divide_up
 from ..engine.pinned_gpu import read_by_kernel
-from .best_gpu import INT64_MAX, ROUNDING, Best
-from .interaction_cpu import interaction_costs
-from .launches_gpu import LaunchedScan
-from .operands_gpu import KERNEL, Operands
+from .launches_gpu import LaunchedScan, Operands
+from .layout import COMPACT_SCORE, STEP_BITS, TILE_SITES
 from .parts_plan import ScanPart
 from .planes_gpu import ScanPlanes
 from .scan_data import ScanData
@@ -20,15 +18,13 @@ from .scan_plan import (
     MAX_CLASS,
     MAX_GRID,
     MAX_SHARED,
+    ROUNDING,
     Batch,
     joins,
     joint_depths,
     operand_bytes,
     operand_segments,
 )
-
-#: Records up to which the best are picked out on the host, where a step costs less than a launch.
-FEW_RECORDS = 1 << 15
 
 
 class ClassScan(LaunchedScan):
@@ -81,7 +77,7 @@ class ClassScan(LaunchedScan):
         """Wait (on the stream) for the planes of some sites, and count their states."""
         cupy.cuda.get_current_stream().wait_event(arrival)
         self.missing = None  # that of the sites so far
-        count = self.load(KERNEL, "count_states")
+        count = self.load(COMPACT_SCORE, "count_states")
         for c, words in enumerate(self.planes.words):
             count(
                 (divide_up(max(1, len(sites)) * self.stored * 32, 256),),
@@ -136,7 +132,7 @@ class ClassScan(LaunchedScan):
         first_row, n = first_site // TILE_SITES * TILE_SITES, self.data.n_sites
         self.known = cupy.empty((self.padded - first_row, self.padded), np.float32)
         self.known_address = self.known.data.ptr - first_row * self.padded * 4
-        function = self.load(self.core.file, "pair_information", **self.shape_of(2, 1).defines)
+        function = self.load(self.core.source, "pair_information", **self.shape_of(2, 1).defines)
         function(
             (divide_up(self.padded, 256), min(MAX_GRID, max(1, n - first_site))),
             (256,),
@@ -168,7 +164,7 @@ class ClassScan(LaunchedScan):
             return
         both = cupy.empty((n, 2, 2, 2), np.int32)
         for c, words in enumerate(self.planes.words):
-            self.load(KERNEL, "count_neighbours")(
+            self.load(COMPACT_SCORE, "count_neighbours")(
                 (divide_up(n * 4 * 32, 256),),
                 (256,),
                 (words, both, np.int32(n), self.planes.n_words[c], np.int32(c)),
@@ -197,7 +193,7 @@ class ClassScan(LaunchedScan):
 
     def pack(self, operands: Operands, sites: range) -> None:
         """Pack the planes of some sites, whole groups of 8, into operands of all samples."""
-        self.load(KERNEL, "pack_rows")(
+        self.load(COMPACT_SCORE, "pack_rows")(
             (8 * self.device.multiprocessors,),
             (256,),
             (
@@ -224,7 +220,7 @@ class ClassScan(LaunchedScan):
         if not total:
             return operands
         carriers = cupy.empty(total * STAGE_BITS, np.int32)
-        self.load(KERNEL, "list_carriers", JOINT=self.joint)(
+        self.load(COMPACT_SCORE, "list_carriers", JOINT=self.joint)(
             (n, operand_segments(self.x_states, self.joint)),
             (256,),
             (
@@ -238,40 +234,3 @@ class ClassScan(LaunchedScan):
         )
         self.gather(samples, carriers, operands)
         return operands
-
-
-class ClassBest(Best):
-    """Of cases and controls."""
-
-    scan: ClassScan
-
-    def bits(self) -> int:
-        return self.data.lr_bits
-
-    def arguments(self) -> tuple:
-        return self.scan.total, self.scan.part, np.float64(2.0**-self.data.lr_bits)
-
-    def costs(self, records: np.ndarray) -> np.ndarray:
-        tables = self.cells_of(records)
-        return interaction_costs(tables, self.bits(), self.cutoff, threads=self.threads)
-
-    def merge(self, records: cupy.ndarray) -> None:
-        """Scores other than the interaction are sums of table entries, exact on the device."""
-        if self.scan.interaction:
-            super().merge(records)
-            return
-        costs = cupy.empty(len(records), np.int64)
-        self.launch("score_records", records, self.scan.total, self.scan.part, costs)
-        sites = records[:, RECORD_SITES - self.order : RECORD_SITES]
-        if len(records) > FEW_RECORDS:
-            costs, sites = self._below(cupy, costs, sites)
-        costs, sites = self._below(np, costs.get(), cupy.ascontiguousarray(sites).get())
-        self.keep(costs, sites.view(np.int32))
-
-    def _below(self, xp, costs, sites):
-        """Those that cost no more than the worst hit and the K-th best of them."""
-        limit = min(self.cutoff, INT64_MAX - 1)  # the largest cost: not permitted
-        if len(costs) > self.top:
-            limit = min(limit, int(xp.partition(costs, self.top - 1)[self.top - 1]))
-        good = xp.flatnonzero(costs <= limit)
-        return costs[good], sites[good]

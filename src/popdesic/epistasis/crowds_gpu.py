@@ -11,10 +11,10 @@ from __future__ import annotations
 import cupy
 import numpy as np
 
-from ..engine.layout import BLOCK_SITES, TILE_SITES, divide_up
+from ..engine.layout import divide_up
 from ..engine.pinned_gpu import read_by_kernel
-from .launches_gpu import LaunchedScan
-from .operands_gpu import Operands
+from .launches_gpu import LaunchedScan, Operands
+from .layout import BLOCK_SITES, TILE_SITES
 from .scan_plan import (
     MANY_CROWDED,
     MAX_GRID,
@@ -80,7 +80,7 @@ class CrowdScan(LaunchedScan):
         for first in range(0, n, rows):
             strip = range(first, min(n, first + rows))
             tables, base = self.pair_tables(operands, strip)
-            kernel = self.load(self.core.file, "pair_sizes", **self.shape_of(2, 1).defines)
+            kernel = self.load(self.core.source, "pair_sizes", **self.shape_of(2, 1).defines)
             kernel(
                 (divide_up(self.padded, 256), min(MAX_GRID, len(strip))),
                 (256,),

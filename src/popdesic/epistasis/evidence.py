@@ -27,9 +27,10 @@ from .interaction import degrees_of_freedom
 from .partners import far_enough, hardly_correlated, partners_of
 from .phantoms import CIS_BP, CIS_CHI2, CIS_R2
 from .priority import correction_factors, log_tail, ranks_of_main_effects, read_strength
-from .scan import join_classes, make_scan_data, scanner, split_classes
+from .reorder import join_classes, split_classes
 from .scan_data import Hits, OneHot, ResidualData, ScanData
-from .scores import scale_bits
+from .scan_sites import scanner
+from .scores import make_scan_data, scale_bits
 
 #: Sites of the strongest main effects all of whose pairs, or triples, are candidates: half a
 #: million combinations. One core of a CPU takes 0.1 s (triples: 1 to 3 s) for 5 000 people and 2.5

@@ -18,9 +18,9 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 
-from .options import LOCUS_BP, LOCUS_R2, NAMES
-from .scan import split_classes
-from .scan_data import Hits, ScanData
+from .options import LOCUS_BP, LOCUS_R2
+from .reorder import split_classes
+from .scan_data import NAMES, Hits, ScanData
 
 log = logging.getLogger(__name__)
 

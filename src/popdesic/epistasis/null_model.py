@@ -14,8 +14,8 @@ import numpy as np
 
 from ..core.errors import UserError
 from ..core.tables import write_npz
-from ..engine.constants import ZERO_LEVEL
 from ..engine.ranks import average_ranks
+from .scan_data import ZERO_LEVEL
 
 #: Steps of Newton's method, and the decrement at which it has converged.
 STEPS, TOLERANCE = 50, 1e-10

@@ -10,10 +10,12 @@ import pandas as pd
 from ..cohort.phenotype import is_quantitative, of_phenotype
 from ..core.errors import UserError, shorten
 from ..core.files import is_file, read_json
+from .scan_data import NAMES
 
 #: Scores of association, which permutations test.
 ASSOCIATION = ("k2", "mutual_information")
-NAMES = {2: "pairs", 3: "triples"}
+
+
 #: Table of the loci of each order.
 LOCI_NAMES = {2: "loci", 3: "loci_triples"}
 #: Defaults of the limits for partners, chosen by tests/bench/bench_phantoms.py.

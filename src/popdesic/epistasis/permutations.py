@@ -15,7 +15,9 @@ from ..core.tables import write_npz, write_table
 from ..engine.backend import Backend
 from .kin import Relatives, kin_warnings, permutation_groups
 from .reorder import read_reordered
-from .scan import load_scan, permuted, scanner
+from .scan import permuted
+from .scan_sites import scanner
+from .scores import load_scan
 from .structure import strata_warnings
 from .units import check_spans, read_work, unit_spans
 

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from .design import independent_columns
-from .scan import genotypes_of_planes
+from .reorder import genotypes_of_planes
 from .scan_data import Hits
 
 #: Sites of one chromosome closer than this are in cis, and so are sites of a larger r2 ...

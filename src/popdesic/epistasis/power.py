@@ -26,8 +26,9 @@ from .expected_power import (
     interaction_power,
 )
 from .interaction import interaction_test
-from .options import ASSOCIATION, NAMES
+from .options import ASSOCIATION
 from .priority import SHARE
+from .scan_data import NAMES
 from .scores import lr_bits, score_tables, table_cost
 from .significance import permutation_p
 

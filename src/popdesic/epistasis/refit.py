@@ -21,9 +21,8 @@ from ..core.tables import read_table, write_table
 from .adjusted import cells_of
 from .design import independent_columns
 from .null_model import read_null_model
-from .options import NAMES
-from .reorder import read_reordered
-from .scan import genotypes_of_planes, sites_of_hits
+from .reorder import genotypes_of_planes, read_reordered, sites_of_hits
+from .scan_data import NAMES
 
 #: Best hits of each scan that are refitted.
 REFIT_HITS = 100

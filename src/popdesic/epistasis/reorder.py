@@ -22,6 +22,7 @@ from ..io.bed import open_bed, read_bim, read_fam
 from ..io.genotypes import unpack_bed
 from ..io.sites import canonical_contig, chunks
 from .phenotype import MAX_SAMPLES
+from .scan_data import OneHot
 from .site_list import SiteList, read_site_list
 
 logger = logging.getLogger("popdesic")
@@ -323,3 +324,47 @@ def read_reordered(folder: Path) -> tuple[np.ndarray, pd.DataFrame, pd.DataFrame
         sites.astype(dict.fromkeys(numbers, np.int64)),
         read_table(folder / "samples.tsv"),
     )
+
+
+def split_classes(words: np.ndarray, n_controls: int, n_cases: int) -> tuple[OneHot, OneHot]:
+    """Split the array of onehot.npy into the two phenotype classes."""
+    split = -(-n_controls // 64)
+    return (
+        OneHot(np.ascontiguousarray(words[:, :, :split]), n_controls),
+        OneHot(np.ascontiguousarray(words[:, :, split:]), n_cases),
+    )
+
+
+def join_classes(words: np.ndarray, n_controls: int, n_cases: int) -> np.ndarray:
+    """The planes of onehot.npy with controls and cases as one class, without the gap between."""
+    controls, cases = (one.words for one in split_classes(words, n_controls, n_cases))
+    shift, n_words = n_controls % 64, -(-(n_controls + n_cases) // 64)
+    if not shift:
+        return np.concatenate([controls, cases], axis=2)
+    out = np.zeros((*words.shape[:2], controls.shape[2] + cases.shape[2]), np.uint64)
+    out[:, :, : controls.shape[2]] = controls
+    first = controls.shape[2] - 1
+    out[:, :, first : first + cases.shape[2]] |= cases << np.uint64(shift)
+    out[:, :, first + 1 : first + 1 + cases.shape[2]] |= cases >> np.uint64(64 - shift)
+    return np.ascontiguousarray(out[:, :, :n_words])
+
+
+def genotypes_of_planes(words, sites: pd.DataFrame, n_controls: int, n_cases: int) -> np.ndarray:
+    """ALT counts of the planes' sites, int8 (n_sites, n_samples), -1 missing; controls first."""
+    labels = sites[["state0", "state1", "other"]].to_numpy(np.int8)
+    labels = np.insert(labels, 2, -1, axis=1)  # states: stored, stored, missing, other
+    states = unpack_states(words, n_controls, n_cases)
+    return np.take_along_axis(labels, states.astype(np.int64), axis=1)
+
+
+def sites_of_hits(hits: pd.DataFrame, sites: pd.DataFrame, order: int) -> np.ndarray:
+    """Rows in `sites` of the sites of each hit: int64 (n_hits, order)."""
+    keys = ["chrom", "pos", "ref", "alt"]
+
+    def names(table: pd.DataFrame, columns: list[str]) -> list[tuple[str, ...]]:
+        return list(table[columns].astype(str).itertuples(index=False, name=None))
+
+    place = {name: row for row, name in enumerate(names(sites, keys))}
+    columns = [[f"{key}{k}" for key in keys] for k in range(1, order + 1)]
+    found = [[place[name] for name in names(hits, chosen)] for chosen in columns]
+    return np.array(found, np.int64).reshape(order, len(hits)).T

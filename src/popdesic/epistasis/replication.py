@@ -17,10 +17,10 @@ from ..core.tables import read_table, write_table
 from ..io.bed import open_bed, read_bim, read_fam
 from ..io.genotypes import unpack_bed
 from .halves import discovery_half
-from .options import NAMES
 from .p_values import p_of_hits
 from .phantoms import conditional_test
-from .scan import sites_of_hits
+from .reorder import sites_of_hits
+from .scan_data import NAMES
 from .significance import hit_tables
 
 #: Loci of each scan, the best, whose leads are tested in the other half.

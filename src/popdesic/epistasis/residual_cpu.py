@@ -42,8 +42,8 @@ import numpy as np
 from numba import types
 
 from ..core.threads import run_tasks
-from ..engine.constants import LEVEL_BITS
 from .interaction_cpu import UNIT_BITS, fixed_cost, least_of, tasks_of
+from .scan_data import LEVEL_BITS
 
 #: Most samples: the sum of their levels is an int32.
 MAX_SAMPLES = (2**31 - 1) // 255

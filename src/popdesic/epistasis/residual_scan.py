@@ -24,12 +24,11 @@ from .null_model import NullModel, read_levels, read_null_model
 from .options import MAX_PER_SITE, kept_combinations
 from .partners import partners_of
 from .phantoms import mark_cis
-from .reorder import read_reordered
-from .scan import genotypes_of_planes, join_classes, merge_units, write_unit
+from .reorder import genotypes_of_planes, join_classes, read_reordered
 from .scan_data import Hits, OneHot, ResidualData
 from .scan_sites import scan_residual_pairs
 from .scores import scale_bits
-from .units import read_work, unit_range
+from .units import merge_units, read_work, unit_range, write_unit
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +60,7 @@ def scan_residual_unit(
     max_r2: float,
     device: str = "auto",
 ) -> dict[str, int]:
-    """Run one unit of a scan of pairs and write its best `top` hits as npz (`scan.write_unit`)."""
+    """Run one unit of a scan of pairs and write its best `top` hits as npz (`units.write_unit`)."""
     data, _, _ = load_residuals(folder, null, min_distance_bp, max_r2)
     first = unit_range(read_work(folder, 2, device), unit, n_units)
     hits = scan_residual_pairs(backend, data, first, top)

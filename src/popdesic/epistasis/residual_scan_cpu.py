@@ -20,15 +20,13 @@ from numba import types
 
 from ..core.threads import run_tasks
 from ..engine import bitgemm_cpu
-from ..engine.constants import LEVEL_BITS, ZERO_LEVEL
 from . import cells_cpu, hits_cpu, interaction_cpu, residual_cpu
 from .cells_cpu import count_row_of_state, fill_cells
 from .hits_cpu import RULE, Heaps, combination_key, offer, partner_rule, permitted, too_near
 from .interaction_cpu import UNIT_BITS, fixed_cost, least_of
 from .residual_cpu import MAX_SAMPLES, half_residual_statistic, level_planes
-from .scan_cpu import padded_width, word_major
-from .scan_data import Hits, ResidualData
-from .scan_kernels_cpu import BLOCK, TILE
+from .scan_data import LEVEL_BITS, ZERO_LEVEL, Hits, ResidualData
+from .scan_kernels_cpu import BLOCK, TILE, padded_width, word_major
 
 #: The streams of a state: its plane, and the plane and each slice of the levels.
 STREAMS = 1 + LEVEL_BITS

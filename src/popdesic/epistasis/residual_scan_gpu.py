@@ -11,17 +11,16 @@ from __future__ import annotations
 import cupy
 import numpy as np
 
-from ..engine.constants import LEVEL_BITS, ZERO_LEVEL
 from ..engine.devices import Device
-from ..engine.layout import STAGE_BITS, STEP_BITS, divide_up
+from ..engine.layout import STAGE_BITS, divide_up
 from ..engine.tune_gpu import choose_scan_kernel
-from .best_gpu import INT64_MAX, ROUNDING, Best
+from .best_gpu import INT64_MAX, Best
 from .interaction_cpu import UNIT_BITS, least_of
-from .launches_gpu import LaunchedScan
-from .operands_gpu import KERNEL, Operands
+from .launches_gpu import LaunchedScan, Operands
+from .layout import COMPACT_SCORE, STEP_BITS
 from .residual_cpu import MAX_SAMPLES, level_planes, residual_costs
-from .scan_data import Hits, ResidualData
-from .scan_plan import FIRST_LAUNCH, LOCKSTEP, Batch, Pace, align, choose_core
+from .scan_data import LEVEL_BITS, ZERO_LEVEL, Hits, ResidualData
+from .scan_plan import FIRST_LAUNCH, LOCKSTEP, ROUNDING, Batch, Pace, align, choose_core
 
 
 class ResidualBest(Best):
@@ -103,7 +102,7 @@ class ResidualScanner(LaunchedScan):
         ones = cupy.zeros((LEVEL_BITS, n_words), np.uint32)
         ones[0] = 0xFFFFFFFF  # everybody has level 1: counts
         for given, sums in zip((ones, cupy.asarray(slices)), both, strict=True):
-            self.load(KERNEL, "sum_levels")(
+            self.load(COMPACT_SCORE, "sum_levels")(
                 (divide_up(max(1, rows) * 32, 256),),
                 (256,),
                 (words, given, sums, np.int32(rows), np.int32(n_words)),

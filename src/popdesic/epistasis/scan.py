@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +13,12 @@ import pandas as pd
 
 from ..core.errors import UserError
 from ..core.files import write_json
-from ..core.tables import write_npz
 from ..engine.backend import Backend
-from .options import NAMES
-from .partners import partners_of
-from .reorder import pack_states, read_reordered, unpack_states
-from .scan_data import Hits, OneHot, Partners, ResidualData, ScanData, merge_hits
-from .scan_sites import scan_pairs, scan_residual_pairs, scan_triples
-from .scores import lr_bits, score_tables
-from .units import check_spans, read_work, unit_range
+from .reorder import join_classes, pack_states, split_classes, unpack_states
+from .scan_data import NAMES, OneHot, ResidualData, ScanData
+from .scan_sites import scanner
+from .scores import load_scan, lr_bits, score_tables
+from .units import read_work, unit_range, write_unit
 
 #: Sites of the first scan that measures the device's rate, and of the largest. The number doubles
 #: until a scan takes PROBE_SECONDS, so that a GPU's start-up does not dominate.
@@ -33,89 +29,9 @@ PROBE_SECONDS = 0.3
 WTCCC = (500_568, 3004, 2000, (0.067, 0.237, 0.696))
 
 
-def split_classes(words: np.ndarray, n_controls: int, n_cases: int) -> tuple[OneHot, OneHot]:
-    """Split the array of onehot.npy into the two phenotype classes."""
-    split = -(-n_controls // 64)
-    return (
-        OneHot(np.ascontiguousarray(words[:, :, :split]), n_controls),
-        OneHot(np.ascontiguousarray(words[:, :, split:]), n_cases),
-    )
-
-
-def join_classes(words: np.ndarray, n_controls: int, n_cases: int) -> np.ndarray:
-    """The planes of onehot.npy with controls and cases as one class, without the gap between."""
-    controls, cases = (one.words for one in split_classes(words, n_controls, n_cases))
-    shift, n_words = n_controls % 64, -(-(n_controls + n_cases) // 64)
-    if not shift:
-        return np.concatenate([controls, cases], axis=2)
-    out = np.zeros((*words.shape[:2], controls.shape[2] + cases.shape[2]), np.uint64)
-    out[:, :, : controls.shape[2]] = controls
-    first = controls.shape[2] - 1
-    out[:, :, first : first + cases.shape[2]] |= cases << np.uint64(shift)
-    out[:, :, first + 1 : first + 1 + cases.shape[2]] |= cases >> np.uint64(64 - shift)
-    return np.ascontiguousarray(out[:, :, :n_words])
-
-
-def load_scan(
-    folder: Path, score: str, min_distance_bp: int, max_r2: float
-) -> tuple[ScanData, pd.DataFrame, pd.DataFrame]:
-    """Scan data, sites and samples of results/reorder, with the rules for partners."""
-    words, sites, samples = read_reordered(folder)
-    n_cases = int((samples["class"] == "case").sum())
-    n_controls = len(samples) - n_cases
-    partners = partners_of(sites, min_distance_bp, max_r2)
-    return make_scan_data(words, sites, n_controls, n_cases, score, partners), sites, samples
-
-
-def make_scan_data(
-    words: np.ndarray,
-    sites: pd.DataFrame,
-    n_controls: int,
-    n_cases: int,
-    score: str,
-    partners: Partners | None = None,
-) -> ScanData:
-    """Scan data from the planes and sites of `reorder.reorder_sites`."""
-    n_samples = n_controls + n_cases
-    total, part = score_tables(score, n_controls, n_cases)
-    classes = split_classes(words, n_controls, n_cases)
-    rank = sites["rank"].to_numpy(np.int32)
-    incomplete = np.flatnonzero(sites["n_missing"].to_numpy())
-    begin = int(incomplete[-1]) + 1 if len(incomplete) else 0
-    return ScanData(classes, total, part, rank, partners, lr_bits(score, n_samples), begin)
-
-
-def genotypes_of_planes(words, sites: pd.DataFrame, n_controls: int, n_cases: int) -> np.ndarray:
-    """ALT counts of the planes' sites, int8 (n_sites, n_samples), -1 missing; controls first."""
-    labels = sites[["state0", "state1", "other"]].to_numpy(np.int8)
-    labels = np.insert(labels, 2, -1, axis=1)  # states: stored, stored, missing, other
-    states = unpack_states(words, n_controls, n_cases)
-    return np.take_along_axis(labels, states.astype(np.int64), axis=1)
-
-
-def sites_of_hits(hits: pd.DataFrame, sites: pd.DataFrame, order: int) -> np.ndarray:
-    """Rows in `sites` of the sites of each hit: int64 (n_hits, order)."""
-    keys = ["chrom", "pos", "ref", "alt"]
-
-    def names(table: pd.DataFrame, columns: list[str]) -> list[tuple[str, ...]]:
-        return list(table[columns].astype(str).itertuples(index=False, name=None))
-
-    place = {name: row for row, name in enumerate(names(sites, keys))}
-    columns = [[f"{key}{k}" for key in keys] for k in range(1, order + 1)]
-    found = [[place[name] for name in names(hits, chosen)] for chosen in columns]
-    return np.array(found, np.int64).reshape(order, len(hits)).T
-
-
 def count_tests(n_sites: int, order: int) -> int:
     """Combinations of a whole scan, including those that partner limits exclude."""
     return math.comb(n_sites, order)
-
-
-def scanner(backend: Backend, order: int, *, residuals: bool = False):
-    """The scan of this order; of pairs also by residuals."""
-    if residuals:
-        return partial(scan_residual_pairs, backend)
-    return partial(scan_pairs if order == 2 else scan_triples, backend)
 
 
 def measure_rate(
@@ -262,24 +178,6 @@ def scan_unit(
     data, _, _ = load_scan(folder, score, min_distance_bp, max_r2)
     first = unit_range(read_work(folder, order, device), unit, n_units)
     return write_unit(out, first, scanner(backend, order)(data, first, top))
-
-
-def write_unit(out: Path, first: range, hits: Hits) -> dict[str, int]:
-    """Write a unit's hits as npz (cost, sites, first: where its first sites start and stop)."""
-    span = np.array([first.start, first.stop])
-    write_npz(out, cost=hits.cost, sites=hits.sites, first=span)
-    return {"first_sites": len(first), "hits": len(hits.cost)}
-
-
-def merge_units(units: list[Path], rank: np.ndarray, top: int) -> Hits:
-    """The best `top` hits of all units of a scan (`write_unit`), which hold all first sites."""
-    parts, spans = [], []
-    for path in units:
-        with np.load(path) as file:
-            parts.append(Hits(file["cost"], file["sites"]))
-            spans.append(tuple(file["first"].tolist()))
-    check_spans(spans, len(rank), units[0].parent)
-    return merge_hits(parts, rank, top)
 
 
 def permuted(words, samples: pd.DataFrame, data: ScanData, seed: int, index: int) -> ScanData:

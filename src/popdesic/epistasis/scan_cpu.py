@@ -14,10 +14,10 @@ import math
 import numpy as np
 
 from ..core.threads import run_tasks
-from .cells_cpu import GROUP, cost_bound
-from .hits_cpu import RANK_BITS, Heaps, partner_rule
+from .cells_cpu import cost_bound
+from .hits_cpu import Heaps, partner_rule
 from .scan_data import Hits, ScanData
-from .scan_kernels_cpu import BLOCK, SKEW, TILE, kernels
+from .scan_kernels_cpu import TILE, kernels, padded_width, whole_groups, word_major
 from .scan_work import CHUNK, CHUNK_BYTES, require_complete
 
 #: Triples by interaction for each hit kept, up to which a scan of half the sites comes first: there
@@ -27,21 +27,6 @@ PILOT_TESTS = 50_000
 PILOT_EXCESS = 1.5
 #: Least sites of a pilot.
 PILOT_SITES = 40
-
-
-def padded_width(n_sites: int) -> int:
-    """Columns of arrays with one column per site."""
-    if n_sites >= 1 << RANK_BITS:
-        raise ValueError(f"{n_sites} sites: at most {(1 << RANK_BITS) - 1} can be scanned")
-    return -(-n_sites // BLOCK) * BLOCK + SKEW
-
-
-def word_major(words: np.ndarray, width: int) -> np.ndarray:
-    """Planes with sites contiguous, whole groups of words: uint64 (n_states * depth, width)."""
-    n_sites, n_states, n_words = words.shape
-    out = np.zeros((n_states, whole_groups(n_words), width), np.uint64)
-    out[:, :n_words, :n_sites] = np.moveaxis(words, 0, 2)
-    return out.reshape(-1, width)
 
 
 class _Scan:
@@ -171,11 +156,6 @@ def _depths(scan: _Scan, start: int, stop: int) -> np.ndarray:
     """Words of the compacted planes: int64 (x, 2, n_states)."""
     carriers = np.moveaxis(scan.margins[:, :, start:stop], 2, 0).astype(np.int64)
     return whole_groups(-(-carriers // 64))
-
-
-def whole_groups(n_words):
-    """Words of a plane with those of zeros that fill its last group."""
-    return -(-n_words // GROUP) * GROUP
 
 
 def _scan_chunk(scan: _Scan, start: int, depths: np.ndarray) -> None:

@@ -6,6 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+#: Bits of the levels of residuals, and the level that stands for a residual of zero.
+LEVEL_BITS, ZERO_LEVEL = 8, 128
+
+
+NAMES = {2: "pairs", 3: "triples"}
+
 
 @dataclass(frozen=True)
 class OneHot:

@@ -22,12 +22,13 @@ import numpy as np
 from ..engine.devices import Device
 from ..engine.pinned_gpu import read_by_kernel
 from ..engine.tune_gpu import choose_scan_kernel
-from .best_gpu import INT64_MAX
+from .best_gpu import INT64_MAX, Best
 from .bound import Bound, K2Terms, is_k2, need_of, score_scale, share_of_cases
-from .classes_gpu import ClassBest, ClassScan
+from .classes_gpu import ClassScan
 from .crowds_gpu import CrowdScan
-from .interaction_cpu import UNIT
-from .operands_gpu import KERNEL, Operands
+from .interaction_cpu import UNIT, interaction_costs
+from .launches_gpu import Operands
+from .layout import COMPACT_SCORE, RECORD_SITES
 from .parts_plan import ScanPart, both, parts_of
 from .planes_gpu import ScanPlanes
 from .scan_data import Hits, ScanData
@@ -53,9 +54,49 @@ from .scan_plan import (
 )
 from .scan_work import require_complete
 
+#: Records up to which the best are picked out on the host, where a step costs less than a launch.
+FEW_RECORDS = 1 << 15
+
 
 def _nothing() -> None:
     pass
+
+
+class ClassBest(Best):
+    """Of cases and controls."""
+
+    scan: ClassScan
+
+    def bits(self) -> int:
+        return self.data.lr_bits
+
+    def arguments(self) -> tuple:
+        return self.scan.total, self.scan.part, np.float64(2.0**-self.data.lr_bits)
+
+    def costs(self, records: np.ndarray) -> np.ndarray:
+        tables = self.cells_of(records)
+        return interaction_costs(tables, self.bits(), self.cutoff, threads=self.threads)
+
+    def merge(self, records: cupy.ndarray) -> None:
+        """Scores other than the interaction are sums of table entries, exact on the device."""
+        if self.scan.interaction:
+            super().merge(records)
+            return
+        costs = cupy.empty(len(records), np.int64)
+        self.launch("score_records", records, self.scan.total, self.scan.part, costs)
+        sites = records[:, RECORD_SITES - self.order : RECORD_SITES]
+        if len(records) > FEW_RECORDS:
+            costs, sites = self._below(cupy, costs, sites)
+        costs, sites = self._below(np, costs.get(), cupy.ascontiguousarray(sites).get())
+        self.keep(costs, sites.view(np.int32))
+
+    def _below(self, xp, costs, sites):
+        """Those that cost no more than the worst hit and the K-th best of them."""
+        limit = min(self.cutoff, INT64_MAX - 1)  # the largest cost: not permitted
+        if len(costs) > self.top:
+            limit = min(limit, int(xp.partition(costs, self.top - 1)[self.top - 1]))
+        good = xp.flatnonzero(costs <= limit)
+        return costs[good], sites[good]
 
 
 @dataclass
@@ -224,7 +265,7 @@ class Scanner(ClassScan, CrowdScan):
         """See `LaunchedScan.merge`."""
         if self.bare:
             planes = self.planes
-            self.load(KERNEL, "count_records")(
+            self.load(COMPACT_SCORE, "count_records")(
                 (n,),
                 (256,),
                 (self.records, *planes.words, *planes.n_words, *map(np.int32, self.n_classes)),

@@ -24,8 +24,8 @@ from numba.extending import intrinsic
 from ..engine import bitgemm_cpu
 from ..engine.popcount_cpu import popcount
 from . import cells_cpu, hits_cpu, interaction_cpu, products_cpu, scan_interaction_cpu
-from .cells_cpu import count_states, fill_cells, sum_logs
-from .hits_cpu import RULE, combination_key, exact_cost, offer, permitted, too_near
+from .cells_cpu import GROUP, count_states, fill_cells, sum_logs
+from .hits_cpu import RANK_BITS, RULE, combination_key, exact_cost, offer, permitted, too_near
 from .scan_interaction_cpu import collect_interactions
 
 #: Sites z of one block, y of one tile.
@@ -352,3 +352,23 @@ def kernels():
         return lambda *arguments: kernel(arguments)
 
     return tuple(map(compiled, functions, signatures))
+
+
+def padded_width(n_sites: int) -> int:
+    """Columns of arrays with one column per site."""
+    if n_sites >= 1 << RANK_BITS:
+        raise ValueError(f"{n_sites} sites: at most {(1 << RANK_BITS) - 1} can be scanned")
+    return -(-n_sites // BLOCK) * BLOCK + SKEW
+
+
+def word_major(words: np.ndarray, width: int) -> np.ndarray:
+    """Planes with sites contiguous, whole groups of words: uint64 (n_states * depth, width)."""
+    n_sites, n_states, n_words = words.shape
+    out = np.zeros((n_states, whole_groups(n_words), width), np.uint64)
+    out[:, :n_words, :n_sites] = np.moveaxis(words, 0, 2)
+    return out.reshape(-1, width)
+
+
+def whole_groups(n_words):
+    """Words of a plane with those of zeros that fill its last group."""
+    return -(-n_words // GROUP) * GROUP

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.errors import UserError
-from ..engine.constants import LEVEL_BITS
 from ..engine.devices import Device
-from ..engine.layout import BLOCK_SITES, COMPACT_ROWS, PARTS, STAGE_BITS, STEP_BITS, TILE_SITES
+from ..engine.layout import STAGE_BITS, KernelSource
 from .forms_plan import SPARE_BYTES, Needs, choose_form
+from .layout import BLOCK_SITES, COMPACT_ROWS, DEEP, FUSED, MULTISTAGE, PARTS, STEP_BITS, TILE_SITES
+from .scan_data import LEVEL_BITS
 
 #: How many sites the padded number is a multiple of, by stored states: rows are made in whole
 #: blocks of COMPACT_ROWS.
@@ -68,9 +69,14 @@ COMBINATIONS = {2: 16, 3: 8}
 MARGINS = {2: (12, 8), 3: (20, 12)}
 
 
+#: What a filter looks up is rounded down by this share of it, which also covers the rounding of a
+#: kernel's sums.
+ROUNDING = 2.0**-20
+
+
 @dataclass(frozen=True)
 class Core:
-    """One way to count: its kernel file and how it cuts the work.
+    """One way to count: its kernel file (`source`) and how it cuts the work.
 
     Parameters
     ----------
@@ -84,7 +90,7 @@ class Core:
     z_of_triples : sites of z of one item, with `halves`: fewer leave room for more operands.
     """
 
-    file: str
+    source: KernelSource
     defines: tuple[tuple[str, int], ...]
     threads: int
     cluster: int = 1
@@ -145,11 +151,11 @@ class Core:
 
 #: The cores: of the kernels, and `middle` and `deep`, wgmma for more samples.
 CORES = {
-    "deep": Core("epistasis/sm90_deep", (), 512, 2, relay=True),
-    "middle": Core("epistasis/sm90_fused", (), 896, 2, halves=2, z_of_triples=32),
-    "wgmma": Core("epistasis/sm90_fused", (), 896, 2, halves=2),
-    "mma": Core("epistasis/multistage", (("UNROLL", 2), ("POPC", 0)), 256),
-    "popc": Core("epistasis/multistage", (("UNROLL", 2), ("POPC", 1)), 256),
+    "deep": Core(DEEP, (), 512, 2, relay=True),
+    "middle": Core(FUSED, (), 896, 2, halves=2, z_of_triples=32),
+    "wgmma": Core(FUSED, (), 896, 2, halves=2),
+    "mma": Core(MULTISTAGE, (("UNROLL", 2), ("POPC", 0)), 256),
+    "popc": Core(MULTISTAGE, (("UNROLL", 2), ("POPC", 1)), 256),
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..engine.backend import Backend
 from .scan_data import Hits, ResidualData, ScanData
 
@@ -75,3 +77,10 @@ def _on_gpu(
         if block is None:
             return scan_parts(data, order, [first], *given)
         return scan_blocks(scan_step, data, order, [first], *given, block)
+
+
+def scanner(backend: Backend, order: int, *, residuals: bool = False):
+    """The scan of this order; of pairs also by residuals."""
+    if residuals:
+        return partial(scan_residual_pairs, backend)
+    return partial(scan_pairs if order == 2 else scan_triples, backend)

@@ -9,11 +9,16 @@ scores what the sites say together beyond all fewer sites (`epistasis.interactio
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from .k2_null import excess_of_cells
 from .options import ASSOCIATION
+from .partners import partners_of
+from .reorder import read_reordered, split_classes
+from .scan_data import Partners, ScanData
 
 #: The scores; the first is the default.
 SCORES = ("interaction", *ASSOCIATION)
@@ -74,3 +79,32 @@ def table_cost(
     cells = total[controls + cases] - part[controls] - part[cases]
     n0, n1 = controls.sum(axis=-1), cases.sum(axis=-1)
     return cells.sum(axis=-1) - (total[n0 + n1] - part[n0] - part[n1])
+
+
+def make_scan_data(
+    words: np.ndarray,
+    sites: pd.DataFrame,
+    n_controls: int,
+    n_cases: int,
+    score: str,
+    partners: Partners | None = None,
+) -> ScanData:
+    """Scan data from the planes and sites of `reorder.reorder_sites`."""
+    n_samples = n_controls + n_cases
+    total, part = score_tables(score, n_controls, n_cases)
+    classes = split_classes(words, n_controls, n_cases)
+    rank = sites["rank"].to_numpy(np.int32)
+    incomplete = np.flatnonzero(sites["n_missing"].to_numpy())
+    begin = int(incomplete[-1]) + 1 if len(incomplete) else 0
+    return ScanData(classes, total, part, rank, partners, lr_bits(score, n_samples), begin)
+
+
+def load_scan(
+    folder: Path, score: str, min_distance_bp: int, max_r2: float
+) -> tuple[ScanData, pd.DataFrame, pd.DataFrame]:
+    """Scan data, sites and samples of results/reorder, with the rules for partners."""
+    words, sites, samples = read_reordered(folder)
+    n_cases = int((samples["class"] == "case").sum())
+    n_controls = len(samples) - n_cases
+    partners = partners_of(sites, min_distance_bp, max_r2)
+    return make_scan_data(words, sites, n_controls, n_cases, score, partners), sites, samples

@@ -11,10 +11,10 @@ from ..engine.backend import Backend
 from ..engine.terms import Planes, Product, Terms
 from ..io.sites import chunks
 from .partners import far_enough, hardly_correlated
-from .reorder import read_reordered
-from .scan import genotypes_of_planes, load_scan, merge_hits, merge_units, write_unit
-from .scan_data import Hits
-from .scores import table_cost
+from .reorder import genotypes_of_planes, read_reordered
+from .scan_data import Hits, merge_hits
+from .scores import load_scan, table_cost
+from .units import merge_units, write_unit
 
 #: Pairs and third sites whose tables are computed at once.
 PAIRS, SITES = 32, 2048

@@ -28,10 +28,10 @@ from .kin import Relatives, kin_warnings, no_relatives
 from .loci import describe_loci, list_hits, no_hits
 from .options import MAX_PER_SITE, kept_combinations
 from .phantoms import mark_cis
-from .reorder import read_reordered
-from .scan import genotypes_of_planes, merge_units
+from .reorder import genotypes_of_planes, read_reordered
 from .scan_data import Hits
 from .scores import scale_bits, score_tables, table_cost
+from .units import merge_units
 
 if TYPE_CHECKING:
     from .hit_test import HitTest

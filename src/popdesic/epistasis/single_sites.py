@@ -30,8 +30,7 @@ from ..core.tables import write_table
 from ..io.sites import chunks
 from .kin import LEAST_EIGENVALUE, Relatives, no_relatives, shared_risk
 from .null_model import NullModel, read_null_model
-from .reorder import read_reordered
-from .scan import genotypes_of_planes
+from .reorder import genotypes_of_planes, read_reordered
 
 #: Genotypes of one chunk of sites (times 8 bytes, in three arrays).
 CHUNK = 1 << 23

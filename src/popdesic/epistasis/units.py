@@ -2,7 +2,7 @@
 
 All work of a scan lies on a line, first site by first site, and that of permuted scans one scan
 after the other. A unit is an equal share of the line, rounded to whole first sites. The number of
-units changes no hit: the best hits of all units are merged (`scan.merge_hits`).
+units changes no hit: the best hits of all units are merged (`scan_data.merge_hits`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from ..core.errors import UserError
+from ..core.tables import write_npz
+from .scan_data import Hits, merge_hits
 from .scan_work import device_kind, first_site_work
 
 #: Planes that are counted at once.
@@ -105,3 +107,21 @@ def check_spans(spans: Sequence[tuple[int, int]], n_sites: int, folder: Path) ->
         f"{folder}: the units of a scan do not hold each of its {n_sites} first sites once (place "
         f"{place}); some are of another cut. Remove this folder and run again."
     )
+
+
+def write_unit(out: Path, first: range, hits: Hits) -> dict[str, int]:
+    """Write a unit's hits as npz (cost, sites, first: where its first sites start and stop)."""
+    span = np.array([first.start, first.stop])
+    write_npz(out, cost=hits.cost, sites=hits.sites, first=span)
+    return {"first_sites": len(first), "hits": len(hits.cost)}
+
+
+def merge_units(units: list[Path], rank: np.ndarray, top: int) -> Hits:
+    """The best `top` hits of all units of a scan (`write_unit`), which hold all first sites."""
+    parts, spans = [], []
+    for path in units:
+        with np.load(path) as file:
+            parts.append(Hits(file["cost"], file["sites"]))
+            spans.append(tuple(file["first"].tolist()))
+    check_spans(spans, len(rank), units[0].parent)
+    return merge_hits(parts, rank, top)

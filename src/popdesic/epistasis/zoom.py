@@ -19,9 +19,8 @@ from ..io.genotypes import unpack_bed
 from .interaction import interaction_test
 from .null_model import NullModel, read_null_model
 from .options import REACH
-from .reorder import read_reordered
+from .reorder import genotypes_of_planes, read_reordered, sites_of_hits
 from .residual_scan import residual_tests
-from .scan import genotypes_of_planes, sites_of_hits
 from .significance import hit_tables
 
 #: Most tested sites of a region, and most of the others: those nearest to the lead's.

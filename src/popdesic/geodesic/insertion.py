@@ -19,11 +19,11 @@ import numpy as np
 
 from ..core.files import read_json
 from ..core.threads import run_tasks
+from ..core.triangle import Triangle
 from ..engine.minplus import BASE, infinity
 from ..io.sites import chunks
 from .closure import Backend, insert_paths
 from .graph import Graph
-from .lengths import Triangle
 from .weights import FIXED, Number
 
 log = logging.getLogger(__name__)

@@ -1,96 +1,30 @@
 """Geodesics of a study on disk: each number once, and read as sample Fermat distances.
 
-A closure is symmetric, so its file has the upper triangle: one-dimensional `.npy` of runs of BLOCK
-rows, each from the run's first column to the last one. Rows of the whole matrix are put together
-when they are read. What is stored is the closure in fixed point, which a later run can continue
-(`insertion.py`), and lengths are made of it. Of a closure that is never continued it is the lengths
-themselves, float32. A JSON file beside it says which.
+A closure is symmetric, so its file has the upper triangle (`core.triangle`). What is stored is the
+closure in fixed point, which a later run can continue (`insertion.py`), and lengths are made of it.
+Of a closure that is never continued it is the lengths themselves, float32. A JSON file beside it
+says which.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from ..core.files import atomic_path, read_json, require_space
-from ..distance.matrix import lengths_apart
+from ..core.files import read_json
+from ..core.triangle import Triangle
 from .graph import Graph
 from .weights import Number
 
-#: Rows of a run: of columns that are read as rows, a cache holds the lines.
-BLOCK = 256
+#: Pairs that nothing connects are drawn at least so many times as far apart as all others.
+APART = 2.0
 #: Number type of lengths that are stored as they are.
 LENGTHS = Number("float32", 1.0, 0.0)
 #: Rows of a symmetric matrix, (len(which), n).
 Rows = Callable[[np.ndarray], np.ndarray]
-
-
-def _runs(n: int) -> Iterator[tuple[int, int, int]]:
-    """First and last row of each run, and where its numbers begin in the file."""
-    start = 0
-    for first in range(0, n, BLOCK):
-        last = min(n, first + BLOCK)
-        yield first, last, start
-        start += (last - first) * (n - first)
-
-
-def triangle_size(n: int) -> int:
-    """Numbers in the file of a matrix of so many rows."""
-    return sum((last - first) * (n - first) for first, last, _ in _runs(n))
-
-
-def write_triangle(path: Path, matrix: np.ndarray) -> None:
-    """Write the upper triangle of a symmetric matrix, (n, n), in the matrix's number type."""
-    n = len(matrix)
-    with atomic_path(path) as temporary, open(temporary, "wb") as file:
-        require_space(path, triangle_size(n) * matrix.itemsize)
-        descr = np.lib.format.dtype_to_descr(matrix.dtype)
-        about = {"descr": descr, "fortran_order": False, "shape": (triangle_size(n),)}
-        np.lib.format.write_array_header_1_0(file, about)
-        for first, last, _ in _runs(n):
-            file.write(np.ascontiguousarray(matrix[first:last, first:]).data)
-
-
-class Triangle:
-    """A matrix that `write_triangle` wrote, memory-mapped; `rows` gives rows of the whole."""
-
-    def __init__(self, path: Path, n: int) -> None:
-        stored = np.load(path, mmap_mode="r")
-        if stored.shape != (triangle_size(n),):
-            raise ValueError(f"{path} does not hold a matrix of {n} samples")
-        self.dtype, self._n = stored.dtype, n
-        self._blocks = [
-            stored[start : start + (last - first) * (n - first)].reshape(last - first, n - first)
-            for first, last, start in _runs(n)
-        ]
-
-    def rows(self, which: np.ndarray) -> np.ndarray:
-        """Rows (len(which), n), in the stored number type."""
-        out = np.empty((len(which), self._n), self.dtype)
-        of_run = which // BLOCK
-        for run in np.unique(of_run).tolist():
-            places = _as_slice(np.flatnonzero(of_run == run))
-            rows = _as_slice(which[places] - run * BLOCK)
-            out[places, run * BLOCK :] = self._blocks[run][rows]
-            for earlier, block in enumerate(self._blocks[:run]):
-                first = earlier * BLOCK
-                columns = block[:, (run - earlier) * BLOCK : (run - earlier + 1) * BLOCK]
-                out[places, first : first + BLOCK] = columns[:, rows].T
-        return out
-
-    def whole(self) -> np.ndarray:
-        """The matrix, (n, n)."""
-        return self.rows(np.arange(self._n))
-
-
-def _as_slice(numbers: np.ndarray) -> np.ndarray | slice:
-    """Consecutive numbers as a slice, which copies nothing; others as they are."""
-    if len(numbers) and (np.diff(numbers) == 1).all():
-        return slice(int(numbers[0]), int(numbers[-1]) + 1)
-    return numbers
 
 
 @dataclass(frozen=True)
@@ -108,7 +42,7 @@ class Lengths:
         What the closure was computed with.
     longest : float
         The longest finite length in the graph ``shared``, where pairs that nothing connects are
-        set apart (`distance.matrix.lengths_apart`); 0 elsewhere.
+        set apart (`lengths_apart`); 0 elsewhere.
     """
 
     stored: Rows
@@ -153,3 +87,45 @@ def open_lengths(path: Path) -> Lengths | np.ndarray:
     graph = Graph(**about["graph"])
     rows = Triangle(path, n).rows
     return Lengths(rows, (n, n), number, graph, about["alpha"], about["longest"])
+
+
+def lengths_apart(one: np.ndarray, two: np.ndarray, longest: float) -> np.ndarray:
+    """Lengths that `set_apart` gives to pairs that nothing connects, float64.
+
+    one, two : int arrays
+        Numbers of both samples of each pair.
+    """
+    ends = np.sort(np.stack([one, two], axis=1), axis=1).astype(np.uint64)
+    mixed = ends[:, 0] * np.uint64(0x9E3779B97F4A7C15) + ends[:, 1]  # SplitMix64
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    share = ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+    return longest * (APART + share)
+
+
+def set_apart(distances: np.ndarray) -> tuple[np.ndarray, float]:
+    """Distances of a map in which nobody is infinitely far.
+
+    A pair that nothing connects gets APART to APART + 1 times the longest distance, by the numbers
+    of its two samples. If all such pairs were equally far, whoever has few relatives would have
+    the first samples of the study for neighbours.
+
+    Parameters
+    ----------
+    distances : float64 array, (n, n)
+        Symmetric, zero diagonal.
+
+    Returns
+    -------
+    distances : float64 array, (n, n)
+        `distances` itself where all are finite.
+    apart : float
+        The least distance of such pairs.
+    """
+    finite = np.isfinite(distances)
+    longest = float(distances.max(where=finite, initial=0.0)) or 1.0
+    if finite.all():
+        return distances, APART * longest
+    filled = distances.copy()
+    filled[~finite] = lengths_apart(*np.nonzero(~finite), longest)
+    return filled, APART * longest

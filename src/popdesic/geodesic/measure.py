@@ -20,7 +20,7 @@ import pandas as pd
 from ..core.errors import UserError
 from ..core.files import write_json
 from ..core.threads import run_tasks
-from ..distance.matrix import APART
+from ..core.triangle import write_triangle
 from ..engine.backend import Backend
 from ..engine.minplus import BASE, infinity
 from ..engine.ranks import median_of
@@ -28,7 +28,7 @@ from ..io.sites import chunks
 from .closure import Work, attach_paths, close_matrix, reordered, similar_order
 from .graph import COMPLETE, Graph, longest_paths
 from .insertion import audit_rows, continue_closure, describe_closure, find_earlier, leading_closure
-from .lengths import Lengths, write_triangle
+from .lengths import APART, Lengths
 from .neighbors import APPROXIMATE_NEIGHBORS, neighbor_paths
 from .weights import FIXED, Number, choose_number, fits_float32
 

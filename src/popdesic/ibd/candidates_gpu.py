@@ -13,13 +13,20 @@ import numpy as np
 
 from ..engine.compile_gpu import load_function
 from ..engine.devices import Device
-from ..engine.layout import IBD_SIDE, PACK_THREADS, PART_SITES, divide_up
+from ..engine.layout import divide_up
 from ..engine.terms import Planes
 from .candidates import Candidates, Probes, require_room, search_blocks
-from .candidates_plan import UPLOAD_BYTES, Shape, block_side, probe_table
+from .candidates_plan import (
+    IBD_SIDE,
+    PACK_THREADS,
+    PART_SITES,
+    RUNS,
+    UPLOAD_BYTES,
+    Shape,
+    block_side,
+    probe_table,
+)
 
-#: The file of these kernels.
-FILE = "ibd/candidates"
 #: Runs of two blocks that there is room for at first.
 LEAST_ROOM = 1 << 22
 
@@ -44,7 +51,7 @@ class Search:
         self.probes, self.most = probes, most
         self.shape = Shape.of(probes.bits)
         loaded = [
-            load_function(FILE, name, self.shape.defines, device.capability)
+            load_function(RUNS, name, self.shape.defines, device.capability)
             for name in ("pack_windows", "find_runs")
         ]
         self.pack_kernel, self.kernel = loaded

@@ -7,9 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..engine.devices import Device
-from ..engine.layout import IBD_QUEUE, IBD_SIDE, IBD_WARP_SIDE, PART_SITES, divide_up
+from ..engine.layout import KernelSource, divide_up
 from .candidates import Probes
 
+#: Samples a side of a thread block's and of a warp's pairs; entries of a warp's queue; sites of a
+#: part of a window; threads of a thread block of `pack_windows`.
+IBD_SIDE, IBD_WARP_SIDE, IBD_QUEUE = 256, 64, 64
+PART_SITES, PACK_THREADS = 128, 256
+RUNS = KernelSource.of(
+    "ibd/candidates",
+    IBD_SIDE=IBD_SIDE,
+    IBD_WARP_SIDE=IBD_WARP_SIDE,
+    IBD_QUEUE=IBD_QUEUE,
+    PART_SITES=PART_SITES,
+    PACK_THREADS=PACK_THREADS,
+)
 #: Probes in a row that must be good: pairs that pass a single one would fill the queues.
 DEPTH = 2
 #: Compute capability of `mma.sync` b1 AND + POPC; other devices leave the search to the CPU.

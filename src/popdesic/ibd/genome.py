@@ -81,7 +81,7 @@ def prepare_genome(
     table, _ = load_panel(panel)
     cm = None
     if genetic_map:
-        from ..relatives.ld_scan import read_map
+        from ..cohort.genetic_maps import read_map
 
         cm = read_map(Path(genetic_map), table)
     af = table.af.to_numpy(np.float64)

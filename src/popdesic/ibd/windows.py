@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ..cohort.prune import contig_runs
 from ..core.errors import UserError
+from ..io.sites import contig_runs
 from .candidates import Windows
 from .model import expected_lod
 

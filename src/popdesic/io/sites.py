@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -70,3 +71,9 @@ def contig_lengths(text: str) -> dict[str, int]:
         if (name := re.search(r"(?:^|,)ID=([^,>]+)", line))
         and (length := re.search(r"(?:^|,)length=([0-9]{1,12})(?:,|$)", line))
     }
+
+
+def contig_runs(chrom: np.ndarray) -> list[tuple[int, int]]:
+    """Return first and end row of each contig of the panel."""
+    bounds = [0, *(np.flatnonzero(chrom[1:] != chrom[:-1]) + 1).tolist(), len(chrom)]
+    return list(itertools.pairwise(bounds))

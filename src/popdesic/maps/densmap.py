@@ -11,10 +11,9 @@ import numpy as np
 
 from ..core.errors import UserError
 from ..engine.backend import Backend
-from ..engine.umap_units import FORCE_BITS, RADIUS_BITS, SPREAD_BITS
 from .fuzzy_graph import FuzzyGraph, fuzzy_graph
 from .knn import Rows
-from .layouts import Density, force_positions
+from .layouts import FORCE_BITS, RADIUS_BITS, SPREAD_BITS, Density, force_positions
 from .umap_layout import FEWEST, NearestRows, epochs_of, find_nearest, fit_curve, optimize_layout
 
 #: Epochs in addition to those of a UMAP, and the share of all, the last, that the density takes

@@ -11,13 +11,13 @@ from threadpoolctl import threadpool_limits
 
 from ..cohort.samples import describe_samples
 from ..components.axes import AXES
+from ..components.scaling import require_finite
 from ..components.tables import is_too_small, no_map, write_embedding
 from ..engine.backend import Backend
 from ..geodesic.lengths import open_lengths
 from .densmap import densmap_layout, require_samples
 from .frame import place_among
 from .knn import Rows, nearest_neighbors
-from .pcoa import require_finite
 
 #: t-SNE's perplexity, roughly its number of neighbours; lower in a small study.
 PERPLEXITY = 30

@@ -7,12 +7,9 @@ import numpy as np
 
 from ..engine.compile_gpu import load_function
 from ..engine.devices import Device
-from ..engine.layout import UMAP_THREADS
+from ..engine.layout import KernelSource
 from .layouts import Density, Layout
-from .layouts_plan import blocks_of, plan_epoch
-
-#: The files of these kernels.
-EPOCH, DENSITY = "umap/epoch", "umap/density"
+from .layouts_plan import DENSITY, EPOCH, UMAP_THREADS, blocks_of, plan_epoch
 
 
 class _Map:
@@ -31,12 +28,12 @@ class _Map:
 
     def run(self, function: str, size: int, arguments: tuple) -> None:
         """Launch one thread an item."""
-        file = EPOCH if function == "move_points" else DENSITY
-        kernel = load_function(file, function, self._defines(file), self.capability)
+        source = EPOCH if function == "move_points" else DENSITY
+        kernel = load_function(source, function, self._defines(source), self.capability)
         kernel(blocks_of(size), (UMAP_THREADS,), arguments)
 
-    def _defines(self, file: str) -> tuple[tuple[str, int], ...]:
-        return (("DRAWS", self.layout.draws),) if file == EPOCH else ()
+    def _defines(self, source: KernelSource) -> tuple[tuple[str, int], ...]:
+        return (("DRAWS", self.layout.draws),) if source is EPOCH else ()
 
     def add_forces(self, epoch: int) -> None:
         kernel = load_function(EPOCH, "add_forces", self._defines(EPOCH), self.capability)

@@ -1,15 +1,46 @@
-"""Launches of UMAP's epochs (`kernels/umap/epoch.cu`); no CuPy."""
+"""Launches of UMAP's epochs (`kernels/maps/epoch.cu`); no CuPy."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ..engine.devices import Device
-from ..engine.layout import INT32_MAX, UMAP_THREADS, divide_up
+from ..engine.layout import INT32_MAX, KernelSource, divide_up
 from ..engine.needs import DENSITY_BYTES, EDGE_BYTES, POINT_BYTES
-from ..engine.umap_units import FARTHEST, SHARE_BITS
-from .layouts import Layout
+from .layouts import (
+    BOUND,
+    FARTHEST,
+    FORCE_BITS,
+    INTERVAL_BITS,
+    LEAST_RADIUS,
+    PLACE_BITS,
+    POINT_BITS,
+    RADIUS_BITS,
+    SHARE_BITS,
+    SPREAD_BITS,
+    STEP_BITS,
+    TOP_BIT,
+    Layout,
+)
 
+#: Threads of a thread block: two or three of them and their tables of forces fit any card.
+UMAP_THREADS = 512
+_UNITS = {
+    "UMAP_THREADS": UMAP_THREADS,
+    "POINT_BITS": POINT_BITS,
+    "FORCE_BITS": FORCE_BITS,
+    "SHARE_BITS": SHARE_BITS,
+    "STEP_BITS": STEP_BITS,
+    "SPREAD_BITS": SPREAD_BITS,
+    "RADIUS_BITS": RADIUS_BITS,
+    "INTERVAL_BITS": INTERVAL_BITS,
+    "PLACE_BITS": PLACE_BITS,
+    "TOP_BIT": TOP_BIT,
+    "FARTHEST": FARTHEST,
+    "BOUND": BOUND,
+    "LEAST_RADIUS": LEAST_RADIUS,
+}
+EPOCH, DENSITY = KernelSource.of("maps/epoch", **_UNITS), KernelSource.of("maps/density", **_UNITS)
 #: Most thread blocks of a multiprocessor that are launched, all of them resident on A100 to B200;
 #: each reads the tables once.
 BLOCKS_A_MULTIPROCESSOR = 3

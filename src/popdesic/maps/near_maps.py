@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ..cohort.samples import describe_samples
+from ..components.scaling import principal_coordinates, project_coordinates
 from ..components.tables import write_embedding, write_statistics
 from ..core.tables import read_table, write_npy, write_npz
 from ..core.threads import run_tasks
@@ -21,7 +22,6 @@ from ..distance.matrix import rows_of_points
 from ..engine.backend import Backend
 from ..io.sites import chunks
 from .neighbors import nearest_on_components
-from .pcoa import principal_coordinates, project_coordinates
 
 #: Samples that are placed at a time.
 PLACED_ROWS = 4096

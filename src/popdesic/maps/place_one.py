@@ -17,12 +17,12 @@ import pandas as pd
 from ..cohort.sheet_text import COORDINATE
 from ..components.pca import has_weights, place_by_weights, read_axes
 from ..components.relationship import blocks_of_others, read_cohorts, relationship_to
+from ..components.scaling import principal_coordinates, project_coordinates
 from ..core.tables import read_rows, read_table
 from ..engine.backend import Backend
 from ..engine.ranks import smallest
 from ..io.bed import read_fam
 from .frame import place_among
-from .pcoa import principal_coordinates, project_coordinates
 
 
 def place_on_axes(

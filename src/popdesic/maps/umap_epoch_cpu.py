@@ -45,7 +45,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ..engine.umap_units import (
+from .layouts import (
     BOUND,
     FARTHEST,
     FORCE_BITS,

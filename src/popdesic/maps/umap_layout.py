@@ -18,16 +18,15 @@ from functools import partial
 
 import numpy as np
 
+from ..components.scaling import require_finite
 from ..components.tables import FEWEST
 from ..core.errors import UserError
 from ..core.threads import run_tasks
 from ..engine.backend import Backend
-from ..engine.umap_units import FORCE_BITS, POINT_BITS, SHARE_BITS, STEP_BITS
 from .fuzzy_graph import FuzzyGraph, fuzzy_graph
 from .knn import Rows, nearest_neighbors
 from .lay_out import lay_out
-from .layouts import Density, Layout, force_positions
-from .pcoa import require_finite
+from .layouts import FORCE_BITS, POINT_BITS, SHARE_BITS, STEP_BITS, Density, Layout, force_positions
 
 #: Epochs as in umap-learn: of small studies, and of those above MANY samples.
 EPOCHS, FEWER_EPOCHS, MANY = 500, 200, 10_000

@@ -15,25 +15,19 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.samples import describe_samples
+from ..components.scaling import require_finite
 from ..components.tables import FEWEST, is_too_small, no_map, write_embedding
 from ..core.errors import UserError
 from ..core.files import write_json
 from ..core.tables import write_table
 from ..core.threads import run_tasks
-from ..distance.matrix import (
-    Distances,
-    leading_scores,
-    rows_of_points,
-    set_apart,
-    shared_distances,
-)
+from ..distance.matrix import Distances, leading_scores, rows_of_points, shared_distances
 from ..engine.backend import Backend
 from ..engine.needs import layout_bytes
 from ..engine.select import select_backend
-from ..geodesic.lengths import open_lengths
+from ..geodesic.lengths import open_lengths, set_apart
 from .frame import DISPLACEMENTS, place_among, register
 from .knn import Rows
-from .pcoa import require_finite
 from .umap_layout import NearestRows, draw_maps, find_nearest
 
 log = logging.getLogger("popdesic")

@@ -14,15 +14,12 @@ import numpy as np
 from ..core.threads import run_tasks
 from ..engine.compile_gpu import load_function
 from ..engine.devices import Device
-from ..engine.layout import COUNT_THREADS, divide_up
+from ..engine.layout import divide_up
 from ..engine.pinned_gpu import is_pinned, read_by_kernel
 from ..engine.stream_plan import COPY_THREADS
 from ..io.sites import chunks
 from .group_counts import GroupCounts, Grouping, group_count_type
-from .group_counts_plan import CountPlan, pieces_of, sites_at_once
-
-#: The file of these kernels.
-KERNEL = "population/group_counts"
+from .group_counts_plan import COUNT_THREADS, COUNTS, CountPlan, pieces_of, sites_at_once
 
 
 class GroupStream:
@@ -113,7 +110,7 @@ class GroupStream:
 
     def _launch(self, name: str, grid: tuple[int, ...], arguments: tuple) -> None:
         defines = (("COUNT_BYTES", self.count_bytes),)
-        kernel = load_function(KERNEL, name, defines, self.device.capability)
+        kernel = load_function(COUNTS, name, defines, self.device.capability)
         kernel(grid, (COUNT_THREADS,), arguments)
 
     def _sum(self, raw: cupy.ndarray) -> np.ndarray:

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..engine.devices import Device
-from ..engine.layout import COUNT_LEVELS, COUNT_THREADS, divide_up
+from ..engine.layout import KernelSource, divide_up
 from ..engine.needs import COUNTED_BYTES
 from .group_counts import samples_at_once
 
+#: Threads of a thread block, and bit-sliced counters of each kind of genotype.
+COUNT_THREADS, COUNT_LEVELS = 128, 6
+COUNTS = KernelSource.of(
+    "population/group_counts", COUNT_THREADS=COUNT_THREADS, COUNT_LEVELS=COUNT_LEVELS
+)
 #: Bytes of planes that are sent at a time, of which two parts are under way: long beside the
 #: launches and the grouping of a part (0.1 ms), short beside the host's pinned memory; and bytes of
 #: counts that come back at a time.

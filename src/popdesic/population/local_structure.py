@@ -26,13 +26,13 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.panel import load_panel
-from ..cohort.prune import contig_runs
 from ..core.files import write_json
 from ..core.random_numbers import lots_of
 from ..core.tables import read_table, write_table
 from ..core.threads import one_blas_thread
 from ..io.bed import open_bed, read_fam
 from ..io.genotypes import MISSING
+from ..io.sites import contig_runs
 from .counts import used_sites
 from .local_regions import LEAST_WINDOWS, find_alike_regions
 

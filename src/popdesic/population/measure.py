@@ -87,7 +87,7 @@ def measure_population(
     sites, _ = load_panel(panel)
     cm = None
     if genetic_map:
-        from ..relatives.ld_scan import read_map
+        from ..cohort.genetic_maps import read_map
 
         cm = read_map(Path(genetic_map), sites)
     starts = block_starts(sites, block, cm)

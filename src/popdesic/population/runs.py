@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from ..cohort.prune import contig_runs
 from ..core.threads import run_tasks
+from ..io.sites import contig_runs
 from .blocks import spans
 
 #: Lengths, in Mb, that divide runs into classes: young inbreeding makes long runs.

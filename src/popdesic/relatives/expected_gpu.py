@@ -1,4 +1,4 @@
-"""`ExpectedKinship` on a GPU: digits on tensor cores (`kernels/kinship/expected.cu`)."""
+"""`ExpectedKinship` on a GPU: digits on tensor cores (`kernels/relatives/expected.cu`)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from .expected import FREQUENCIES, UNIT, ExpectedKinship
 from .expected_plan import (
     CLOSE_ROOM,
     EXPECT_BLOCK,
+    EXPECTED,
     PAIR_THREADS,
     PRODUCT_THREADS,
     SHARED_BYTES,
     PaddedSizes,
     kinship_defines,
 )
-
-#: The file of these kernels.
-KERNEL = "kinship/expected"
 
 
 class GpuExpected(ExpectedKinship):
@@ -91,4 +89,4 @@ class GpuExpected(ExpectedKinship):
         self._load(function)(self.sizes.grid, (PAIR_THREADS,), (self.kinship, *arguments))
 
     def _load(self, function: str) -> cupy.RawKernel:
-        return load_function(KERNEL, function, kinship_defines(), self.device.capability)
+        return load_function(EXPECTED, function, kinship_defines(), self.device.capability)

@@ -1,14 +1,19 @@
-"""Launches and memory of kinships beside expected genotypes (`kernels/kinship/`); no CuPy."""
+"""Launches and memory of kinships beside expected genotypes; no CuPy."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ..engine.devices import Device
-from ..engine.layout import PAIR_DEPTH, PAIR_SIDE, PAIR_STAGES, divide_up
+from ..engine.layout import KernelSource, divide_up
 from ..engine.needs import expected_bytes
 from .expected import MOST_KINSHIP, MOST_SITES, RESIDUAL_BITS, SPREAD, SQUARE_BITS
 
+#: People a side of a tile of pairs; sites of a stage, and stages in shared memory.
+PAIR_SIDE, PAIR_DEPTH, PAIR_STAGES = 64, 64, 3
+EXPECTED = KernelSource.of(
+    "relatives/expected", PAIR_SIDE=PAIR_SIDE, PAIR_DEPTH=PAIR_DEPTH, PAIR_STAGES=PAIR_STAGES
+)
 #: Threads of the kernels: persons and rows of a tile of genotypes; of products; of pairs.
 EXPECT_BLOCK, PRODUCT_THREADS, PAIR_THREADS = (32, 8), 128, 256
 #: Sites and people of a tile of genotypes.

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from ..cohort.prune import contig_runs
 from ..cohort.prune_options import parse_window
 from ..core.errors import UserError
 from ..engine.backend import Backend
 from ..engine.site_pairs import BLOCK_SITES, r2_block
 from ..engine.terms import Planes
-from ..io.sites import chunks
+from ..io.sites import chunks, contig_runs
 
 #: Bounds of the distance bins of the decay curve, in bp: five per decade.
 DECAY_BOUNDS = np.unique(np.rint(10 ** np.arange(1, 8.01, 0.2)).astype(np.int64))

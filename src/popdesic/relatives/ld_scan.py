@@ -9,21 +9,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.genetic_maps import centimorgans, parse_ld_map
+from ..cohort.genetic_maps import read_map
 from ..cohort.panel import load_panel
-from ..cohort.prune import contig_runs, pruned, widest_window, write_lists
+from ..cohort.prune import pruned, widest_window, write_lists
 from ..cohort.prune_options import parse_pruning
 from ..cohort.samples import unrelated_founders
 from ..cohort.site_planes import contigs_at_once, read_site_planes, site_planes
 from ..core.errors import UserError
 from ..core.laps import Laps
 from ..core.tables import open_text, write_npz, write_table
-from ..core.text import read_text
 from ..core.threads import run_ordered
 from ..engine.backend import Backend
 from ..engine.site_pairs import NARROW, r2_pairs, tables_of
 from ..engine.terms import Planes
 from ..io.bed import read_fam
+from ..io.sites import contig_runs
 from .disequilibrium import (
     disequilibrium,
     haplotype_frequencies,
@@ -233,20 +233,3 @@ def choose_region(sites: pd.DataFrame, region: str, i: np.ndarray, j: np.ndarray
         if held[at] > most:
             best, most = (at, min(at + REGION_SITES, last)), held[at]
     return np.arange(*best)
-
-
-def read_map(path: Path, sites: pd.DataFrame) -> np.ndarray:
-    """Genetic positions of the sites, in cM, interpolated in a map: float64 (n_sites,).
-
-    The map is a table with the columns `chrom`, `pos` (bp) and `cm`, optionally gzipped; `chr1` and
-    `1` are the same contig. Beyond its ends its mean rate goes on (`genetic_maps.centimorgans`).
-
-    Raises
-    ------
-    UserError
-        The file is invalid (`genetic_maps.parse_ld_map`), lacks a contig, its values decrease, or
-        it gives no rate beyond its ends.
-    """
-    shown = f"{path} (compare.ld.map)"
-    table = parse_ld_map(read_text(path, "compare.ld.map"), shown)
-    return centimorgans(table, sites, shown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..engine.constants import SHARE_BITS
+from ..distance.nearest import SHARE_BITS
 
 #: Rank of a pair with too few jointly called sites.
 NEVER = np.iinfo(np.int64).max

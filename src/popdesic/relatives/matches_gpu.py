@@ -10,19 +10,18 @@ import numpy as np
 
 from ..engine.compile_gpu import load_function
 from ..engine.devices import Device
-from ..engine.layout import (
-    CANDIDATES,
-    INDEX_BITS,
-    KEEP_THREADS,
-    PROFILES_A_STEP,
-    QUERIES,
-    SCAN_WARPS,
-    divide_up,
-)
+from ..engine.layout import divide_up
 from ..engine.terms import Planes
 from .matches import NEVER, TopMatches, rank_key
 from .matches_plan import (
+    CANDIDATES,
+    INDEX_BITS,
+    KEEP_THREADS,
     MOST_MATCHES,
+    PROFILES_A_STEP,
+    QUERIES,
+    SCAN_WARPS,
+    SEARCH,
     count_mismatches,
     part_rows,
     piece_size,
@@ -30,8 +29,6 @@ from .matches_plan import (
     with_planes,
 )
 
-#: The file of these kernels.
-KERNEL = "compare/compare"
 #: Bytes of one part of a database on its way to the device.
 PART_BYTES = 256 << 20
 
@@ -44,8 +41,8 @@ class _Search:
         self.n_queries = queries.n_samples
         self.words = cupy.asarray(query_words(queries))
         defines = (("N_PLANES", queries.words.shape[1]),)
-        self.scan_kernel = load_function(KERNEL, "scan_profiles", defines, device.capability)
-        self.keep_kernel = load_function(KERNEL, "keep_best", defines, device.capability)
+        self.scan_kernel = load_function(SEARCH, "scan_profiles", defines, device.capability)
+        self.keep_kernel = load_function(SEARCH, "keep_best", defines, device.capability)
         self.blocks = device.multiprocessors * 4
         self.candidates = cupy.empty((QUERIES, CANDIDATES), np.uint64)
         self.counts = cupy.empty(QUERIES, np.uint32)

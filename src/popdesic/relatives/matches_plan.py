@@ -1,13 +1,35 @@
-"""Sizes and host arithmetic of the search for best matches on a GPU (kernels/compare/)."""
+"""Sizes and host arithmetic of the search for best matches on a GPU."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..distance.nearest import SHARE_BITS
 from ..engine.devices import Device, supported_kernels
-from ..engine.layout import CANDIDATES, PROFILES_A_STEP, QUERIES, QUERY_BITS, divide_up
+from ..engine.layout import KernelSource, divide_up
 from ..engine.terms import Planes
 
+#: Queries of one launch, and candidates that are kept of each.
+QUERIES, CANDIDATES = 32, 4096
+#: Profiles that a warp compares at a time: pieces of a scan are whole steps.
+PROFILES_A_STEP = 16
+#: Warps of a thread block of `scan_profiles`, and threads of one of `keep_best`.
+SCAN_WARPS, KEEP_THREADS = 8, 1024
+#: Bits of a profile's number in a key; the share of mismatches is above them.
+INDEX_BITS = 40
+#: Rows of query words are whole runs of so many sites.
+QUERY_BITS = 512
+SEARCH = KernelSource.of(
+    "relatives/matches",
+    QUERIES=QUERIES,
+    CANDIDATES=CANDIDATES,
+    PROFILES_A_STEP=PROFILES_A_STEP,
+    SCAN_WARPS=SCAN_WARPS,
+    KEEP_THREADS=KEEP_THREADS,
+    INDEX_BITS=INDEX_BITS,
+    QUERY_BITS=QUERY_BITS,
+    SHARE_BITS=SHARE_BITS,
+)
 #: Most matches of a query that the fused search returns.
 MOST_MATCHES = 256
 

@@ -12,7 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..distance.nearest_plan import FILTER_ROWS, FILTER_THREADS
+from ..engine.layout import KernelSource
 from .matches import TopMatches
+
+#: `Pair` of kernels/relatives/screen.cu: row, column, the counts of KINSHIP.
+PAIR_WORDS, PAIR_BYTES = 8, 32
+SCREEN = KernelSource.of(
+    "relatives/screen",
+    FILTER_THREADS=FILTER_THREADS,
+    FILTER_ROWS=FILTER_ROWS,
+    PAIR_BYTES=PAIR_BYTES,
+)
 
 
 @dataclass(frozen=True)

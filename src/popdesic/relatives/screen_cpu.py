@@ -16,8 +16,8 @@ import numba
 import numpy as np
 
 from ..core.threads import run_tasks
+from ..distance.nearest import SHARE_BITS
 from ..engine.backend import Backend
-from ..engine.constants import SHARE_BITS
 from ..engine.terms import KINSHIP, Planes
 from .matches import TopMatches
 from .screen import Screen, Screened

@@ -1,6 +1,6 @@
 """Pairs that are looked at again, and best matches, on a GPU: selected where sums were left.
 
-A tile's sums are read twice (kernels/neighbors/screen.cu, nearest.cu). What leaves the device is
+A tile's sums are read twice (kernels/relatives/screen.cu, nearest.cu). What leaves the device is
 the result.
 """
 
@@ -12,6 +12,8 @@ import numpy as np
 from ..distance.near_lists_gpu import BOTH, COLUMNS, ROWS, Lists, Offers
 from ..distance.nearest_plan import (
     BANDS,
+    FILTER_ROWS,
+    FILTER_THREADS,
     WHOLE,
     LimitForm,
     TileOfSums,
@@ -23,14 +25,11 @@ from ..distance.nearest_plan import (
 )
 from ..engine.compile_gpu import load_function
 from ..engine.devices import Device
-from ..engine.layout import FILTER_ROWS, FILTER_THREADS, PAIR_WORDS
 from ..engine.terms import KINSHIP
 from ..engine.tile_plan import Bounds
 from .matches import NEVER, TopMatches
-from .screen import Screen, Screened
+from .screen import PAIR_WORDS, SCREEN, Screen, Screened
 
-#: The file of this kernel.
-SCREEN = "neighbors/screen"
 #: Pairs of a tile that there is room for at first, and at most: more come by fewer rows at a time.
 LEAST_PAIRS, MOST_PAIRS = 1 << 16, 1 << 23
 #: Places of `KINSHIP` where rows and columns change places.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..distance.nearest import MOST_NEIGHBORS
 from ..engine.backend import Backend, on_cpu
-from ..engine.constants import MOST_NEIGHBORS
 from ..engine.plane_parts import PlaneParts
 from ..engine.terms import Planes
 from .screen import Screen, Screened

@@ -11,7 +11,7 @@ from ..communities.splits import MIN_DIP, MIN_WIDTH
 from ..components.noise_null import STRETCH
 from ..core.files import read_json
 from ..core.version import __version__
-from ..epistasis.options import NAMES
+from ..epistasis.scan_data import NAMES
 from ..ibd.degrees import surely_close
 from ..relatives.resolution import load_resolution
 from .outcome import Outcome

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..epistasis.options import NAMES
+from ..epistasis.scan_data import NAMES
 from .words import METHODS
 
 

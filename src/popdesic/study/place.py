@@ -37,11 +37,10 @@ from ..relatives.independence import judge_cohort
 from ..relatives.kinship import SAME, UNTOLD, panel_parent_limit
 from ..relatives.queries import place_profiles
 from ..relatives.resolution import Resolution, load_resolution
-from .builds import require_build
 from .configuration import read_config
 from .place_text import NONE_TOLD, describe_place
 from .sheets import Study
-from .validation import validate_study
+from .validation import require_build, validate_study
 
 #: Nearest people that are listed.
 NEAREST = 20

@@ -10,7 +10,7 @@ Three kinds of item have rules of their own:
 - Backend classes. `select_backend` reaches both classes, and each has the methods of all products.
   Only methods whose names the reached code uses are added, so that a tile of distances does not
   depend on the min-plus product.
-- CUDA files. A file that a reached definition names (`"minplus/minplus"`) is added without
+- CUDA files. A file that a reached definition names (`"engine/minplus"`) is added without
   comments, with the headers that it includes.
 - Libraries. If a reached definition uses a library whose version can change the bytes of results
   (`LIBRARIES`), that version is added.

@@ -17,8 +17,7 @@ import numpy as np
 
 from ..core.threads import run_tasks, usable_cpus
 from ..distance.find_nearest import nearest_between, nearest_points, nearest_samples
-from ..distance.nearest import Measure
-from ..engine.constants import ROOT
+from ..distance.nearest import ROOT, Measure
 from ..engine.genotype_products import Calls, Flips
 from ..engine.plane_parts import PlaneParts
 from ..engine.site_pairs import r2_pairs

@@ -26,7 +26,9 @@ from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.null_model import fit_null
 from popdesic.epistasis.priority import strength_of
 from popdesic.epistasis.reorder import reorder_sites
-from popdesic.epistasis.scan import make_scan_data, merge_hits, scanner
+from popdesic.epistasis.scan_data import merge_hits
+from popdesic.epistasis.scan_sites import scanner
+from popdesic.epistasis.scores import make_scan_data
 from popdesic.epistasis.significance import hit_tables
 from popdesic.epistasis.single_sites import SiteTests
 

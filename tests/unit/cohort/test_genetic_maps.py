@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from popdesic.cohort.beagle import _cut_map
+from popdesic.cohort.genetic_maps import read_map
 from popdesic.ibd.windows import genetic_sites
-from popdesic.relatives.ld_scan import read_map
 
 HEAD = "chrom\tpos\tcm\n"
 

@@ -9,7 +9,7 @@ from scenes.landscapes import scene
 
 from popdesic.communities.cline import LEAST_SPREAD, is_cline, measure_spread
 from popdesic.communities.splits import MAX_P, MIN_DIP, split_samples
-from popdesic.communities.within import _components
+from popdesic.communities.study_splits import _components
 
 
 def scores_of(genotypes, chrom, pos):

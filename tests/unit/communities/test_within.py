@@ -6,8 +6,8 @@ import pytest
 from scenes.landscapes import scene
 from scenes.landscapes.splitting import genotypes_of
 
-from popdesic.communities import within
-from popdesic.communities.within import structure_within
+from popdesic.communities import study_splits
+from popdesic.communities.study_splits import structure_within
 from popdesic.report.sections.communities import describe_structure, shown_agreement
 
 
@@ -54,8 +54,8 @@ def test_threads_and_batches_change_nothing(found, monkeypatch):
     ]
     both = place(*scenes)
     assert structure_within(*both, both[1], threads=3) == found
-    monkeypatch.setattr(within, "READ_SAMPLES", 150)
-    assert list(within._batches([120, 100, 120, 0])) == [(0, 1), (1, 2), (2, 4)]
+    monkeypatch.setattr(study_splits, "READ_SAMPLES", 150)
+    assert list(study_splits._batches([120, 100, 120, 0])) == [(0, 1), (1, 2), (2, 4)]
     assert structure_within(*both, both[1], threads=2) == found
 
 

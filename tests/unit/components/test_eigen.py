@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from popdesic.components import eigen
 from popdesic.components.eigen import leading_eigenpairs
-from popdesic.maps.pcoa import principal_coordinates
+from popdesic.components.scaling import principal_coordinates
 
 
 @pytest.fixture

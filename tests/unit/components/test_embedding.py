@@ -16,10 +16,11 @@ from popdesic.components.define_axes import define_axes
 from popdesic.components.pca import axes_of, compute_pca
 from popdesic.components.projection import FURTHER
 from popdesic.components.relationship import read_cohorts, relationship_among, relationship_to
+from popdesic.components.scaling import principal_coordinates
 from popdesic.components.tables import write_embedding
 from popdesic.core.errors import UserError
 from popdesic.engine.backend_cpu import CpuBackend
-from popdesic.maps.pcoa import compute_pcoa, principal_coordinates
+from popdesic.maps.pcoa import compute_pcoa
 
 
 @pytest.fixture

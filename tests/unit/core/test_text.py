@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 
 from popdesic.cohort.beagle import _cut_map, _cut_reference
+from popdesic.cohort.genetic_maps import read_map
 from popdesic.cohort.impute import check_files
 from popdesic.cohort.reference_check import read_fasta
 from popdesic.core.errors import UserError
 from popdesic.core.text import FIRST_BYTES, read_text
 from popdesic.epistasis.reorder import read_restriction
-from popdesic.relatives.ld_scan import read_map
 
 PANEL = pd.DataFrame(
     [

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from popdesic.distance import nearest_plan
-from popdesic.distance.nearest import tiles_of_pairs
+from popdesic.distance.nearest import MOST_NEIGHBORS, tiles_of_pairs
 from popdesic.distance.nearest_plan import BANDS, WHOLE, ordered_tiles, tiles_between
 from popdesic.engine import layout
-from popdesic.engine.constants import MOST_NEIGHBORS
 from popdesic.engine.tile_plan import tile_side
 
 
@@ -43,18 +42,18 @@ def test_bands_hold_every_pair_once():
         seen = sum((groups >> high == 0) & ((low == 0) | (groups >> low != 0))
                    for low, high in bands)  # fmt: skip
         assert (seen == 1).all()
-    assert 2 ** BANDS[0][1] == layout.POINT_TILE  # no other tile of points is in the first
+    assert 2 ** BANDS[0][1] == nearest_plan.POINT_TILE  # no other tile of points is in the first
 
 
 def test_a_list_and_its_candidates_are_sorted_together():
-    assert layout.LIST_ROOM + MOST_NEIGHBORS == layout.LIST_LENGTH
-    assert layout.LIST_LENGTH & (layout.LIST_LENGTH - 1) == 0
+    assert nearest_plan.LIST_ROOM + MOST_NEIGHBORS == nearest_plan.LIST_LENGTH
+    assert nearest_plan.LIST_LENGTH & (nearest_plan.LIST_LENGTH - 1) == 0
 
 
 def test_codes_of_forms():
-    assert sorted(layout.FORMS.values()) == list(range(len(layout.FORMS)))
+    assert sorted(nearest_plan.FORMS.values()) == list(range(len(nearest_plan.FORMS)))
     form = nearest_plan.LimitForm.of_points(0.5, 1e-6)
-    assert dict(form.defines)["FORM"] == layout.FORMS["POINTS"]
+    assert dict(form.defines)["FORM"] == nearest_plan.FORMS["POINTS"]
 
 
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (700, 256), (300, 900)])

@@ -8,6 +8,8 @@ import pytest
 from popdesic.engine.genotype_plan import (
     MOST_ITEMS,
     MOST_TILES,
+    SUM_ROWS,
+    SUM_STAGE,
     Room,
     column_tiles,
     plan_pass,
@@ -16,7 +18,6 @@ from popdesic.engine.genotype_plan import (
     words_before,
 )
 from popdesic.engine.genotype_products import site_blocks
-from popdesic.engine.layout import SUM_ROWS, SUM_STAGE
 
 
 @pytest.mark.parametrize("n_rows", [1, 127, 128, 129, 4096, 1_000_000])

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.launches import HOPPER, scan_shape
+from support.sources import SOURCES, stated
 
 from popdesic.core.places import KERNEL_FOLDER
 from popdesic.engine import layout, tune_plan, variants
-from popdesic.engine.bitgemm_plan import Pass
-from popdesic.engine.layout import DEFINES
+from popdesic.engine.layout import Pass
 from popdesic.engine.minplus import INFINITY_INT32, INFINITY_INT64
 from popdesic.engine.terms import PLANE_LETTERS
+from popdesic.epistasis import layout as scan_layout
 from popdesic.epistasis import scan_plan
 
 KERNELS = sorted([*KERNEL_FOLDER.rglob("*.cu"), *KERNEL_FOLDER.rglob("*.cuh")])
@@ -36,7 +37,7 @@ def launch_defines() -> set[str]:
     return names
 
 
-DEFINED = launch_defines().union(*DEFINES.values())
+DEFINED = launch_defines() | {name for one in SOURCES.values() for name, _ in one.defines}
 
 
 def constants_of_python() -> set[str]:
@@ -44,6 +45,7 @@ def constants_of_python() -> set[str]:
     names = set()
     launching = [*PACKAGE.rglob("*_gpu.py"), *PACKAGE.rglob("*_plan.py")]
     shared = [PACKAGE / f"engine/{name}.py" for name in ("layout", "variants", "devices")]
+    shared += [PACKAGE / f"{module.replace('.', '/')}.py" for module, _ in stated()]
     for path in (*launching, *shared):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.Assign):
@@ -76,59 +78,113 @@ def test_no_constant_is_written_twice(path):
 
 
 def test_constants_are_found():
-    path = KERNEL_FOLDER / "bitgemm" / "rare_sites.cu"
+    path = KERNEL_FOLDER / "engine" / "rare_sites.cu"
     assert {"LEVELS": "14", "LIST": "8192"}.items() <= constants_of_cuda(path).items()
     assert {"TILE_ROWS", "EMIT_STAGES", "CANDIDATES"} <= constants_of_python()
     assert {"STAGES", "LAUNCH_SHARED", "SEGMENTS", "TILE_SITES"} <= DEFINED
 
 
-@pytest.mark.parametrize("path", KERNELS, ids=name_of)
-def test_files_do_not_compile_without_their_definitions(path):
-    """A file, or a header that it includes, checks for every common definition that it uses."""
-
-    def demanded(file: Path) -> set[str]:
-        text = file.read_text()
-        names = set(re.findall(r"!defined\((\w+)\)", text))
-        for other in re.findall(r'^#include "([^"]+)"', text, re.MULTILINE):
-            names |= demanded((file.parent / other).resolve())
-        return names
-
-    family = name_of(path).split("/")[0]
-    common = DEFINES.get(family, {**DEFINES["bitgemm"], **DEFINES["epistasis"]})
-    used = set(re.findall(r"\b[A-Z][A-Z_0-9]+\b", code_of(path))) & set(common)
-    assert used <= demanded(path)
+def with_headers(path: Path) -> set[Path]:
+    """A kernel file and the headers that it includes."""
+    found = {path}
+    for other in re.findall(r'^#include "([^"]+)"', path.read_text(), re.MULTILINE):
+        found |= with_headers((path.parent / other).resolve())
+    return found
 
 
-@pytest.mark.parametrize("family", DEFINES)
-def test_every_definition_is_used(family):
-    text = "".join(code_of(path) for path in KERNELS)
-    unused = {
-        "LETTER_H",
-        "NUMBER_INT64",
-        "FORM_RATIO",
-    }  # defined only so that their sets are complete
-    for name in set(DEFINES[family]) - unused:
+def path_of(file: str) -> Path:
+    return (KERNEL_FOLDER / f"{file}.cu").resolve()
+
+
+def test_every_header_is_included():
+    included = set().union(*(with_headers(path_of(file)) for file in SOURCES))
+    assert included == {path.resolve() for path in KERNELS}
+
+
+@pytest.mark.parametrize("file", SOURCES)
+def test_files_do_not_compile_without_their_definitions(file):
+    """A file, or a header that it includes, checks for every constant of its source."""
+    texts = [path.read_text() for path in with_headers(path_of(file))]
+    demanded = {name for text in texts for name in re.findall(r"!defined\((\w+)\)", text)}
+    used = {
+        name
+        for path in with_headers(path_of(file))
+        for name in re.findall(r"\b[A-Z][A-Z_0-9]+\b", code_of(path))
+    }
+    assert used & {name for name, _ in SOURCES[file].defines} <= demanded
+
+
+@pytest.mark.parametrize("file", SOURCES)
+def test_every_definition_is_used(file):
+    """By the file, or by another one of its room that shares its definitions."""
+    # defined only so that their sets are complete
+    complete = {"LETTER_H", "NUMBER_INT64", "FORM_ROOT", "FORM_RATIO", "FORM_SHARES", "FORM_POINTS"}
+    mine = {name for name, _ in SOURCES[file].defines} - complete
+    sharing = [other for other, one in SOURCES.items() if mine <= {name for name, _ in one.defines}]
+    text = "".join(code_of(path) for other in sharing for path in with_headers(path_of(other)))
+    for name in mine:
         assert re.search(rf"(?<!defined\()\b{name}\b", text), name
+
+
+def test_every_kernel_file_is_stated_once_in_its_room():
+    files = sorted(
+        str(p.relative_to(KERNEL_FOLDER).with_suffix("")) for p in KERNELS if p.suffix == ".cu"
+    )
+    assert sorted(file for _, file in stated()) == files == sorted(SOURCES)
+    for module, file in stated():
+        assert module.split(".")[0] == file.split("/")[0]
+
+
+def launching() -> dict[str, list[ast.Call]]:
+    """Calls by which the rooms' modules load kernels: `load_function` and methods around it."""
+    return {
+        str(path.relative_to(PACKAGE)): [
+            node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
+        ]
+        for path in PACKAGE.rglob("*_gpu.py")
+    }
+
+
+def test_every_kernel_name_is_a_literal():
+    """A search for the name of a kernel finds the line of its room that launches it."""
+    names = re.compile(r'extern "C" __global__ void[^{;]*?(\w+)\((?=[^()]*\)\s*\{)')
+    for path in KERNELS:
+        room = PACKAGE / path.relative_to(KERNEL_FOLDER).parts[0]
+        modules = [*room.glob("*_gpu.py"), room / "variants.py"]
+        text = "".join(one.read_text() for one in modules if one.exists())
+        for name in names.findall(path.read_text()):
+            assert f'"{name}"' in text, f"{path.name}: {name}"
+
+
+def test_no_kernel_name_is_built():
+    for path, calls in launching().items():
+        for call in calls:
+            if ast.unparse(call.func).split(".")[-1] in ("load_function", "load", "_load", "run"):
+                assert not [a for a in call.args if isinstance(a, ast.JoinedStr)], path
 
 
 def test_records_are_laid_out_as_in_c():
     assert layout.STEP_BYTES == 5 * 4
-    assert layout.MOMENTS_BYTES == 2 * 4
-    offsets = [layout.SCAN.fields[name][1] for name in ("min_distance", "weights", "margins")]
+    assert variants.MOMENTS_BYTES == 2 * 4
+    offsets = [scan_layout.SCAN.fields[name][1] for name in ("min_distance", "weights", "margins")]
     assert offsets == [32, 48, 120]
-    assert layout.SCAN.fields["columns"][1] == 152
-    assert layout.SCAN_BYTES == 160
+    assert scan_layout.SCAN.fields["columns"][1] == 152
+    assert scan_layout.SCAN_BYTES == 160
     step = variants.Step(1, 2, 3, 4, 5)
     assert variants.step_table((step,)).tolist() == [[1, 2, 3, 4, 5]]
 
 
 def test_codes_follow_their_tables():
-    letters = sorted(PLANE_LETTERS, key=lambda x: DEFINES["bitgemm"][f"LETTER_{x.upper()}"])
+    packing, products = (
+        dict(SOURCES[f"engine/{name}"].defines) for name in ("pack_finish", "minplus")
+    )
+    letters = sorted(PLANE_LETTERS, key=lambda x: packing[f"LETTER_{x.upper()}"])
     assert "".join(letters) == PLANE_LETTERS
-    assert DEFINES["minplus"]["LARGEST_INT32"] == INFINITY_INT32
-    assert DEFINES["minplus"]["LARGEST_INT64"] == INFINITY_INT64
-    packed = DEFINES["epistasis"]["PARTS_OF_FIRST"], DEFINES["epistasis"]["PARTS_OF_SECOND"]
-    for i, part in enumerate(layout.PARTS):
+    assert products["LARGEST_INT32"] == INFINITY_INT32
+    assert products["LARGEST_INT64"] == INFINITY_INT64
+    scan = dict(scan_layout.COMPACT_SCORE.defines)
+    packed = scan["PARTS_OF_FIRST"], scan["PARTS_OF_SECOND"]
+    for i, part in enumerate(scan_layout.PARTS):
         for which, state in enumerate(part):
             assert packed[which] >> 2 * i & 3 == (3 if state == 2 else state)
 
@@ -145,7 +201,7 @@ def test_segment_counts_equal_those_of_the_depths(states, joint, parts):
 
 
 def test_compiler_options_of_a_file():
-    options = layout.compiler_options("minplus/minplus", (("DEPTH", 8),))
+    options = SOURCES["engine/minplus"].options((("DEPTH", 8),))
     assert options[0] == "-std=c++17"
     assert "-DBOUND_TILE=128" in options
     assert options[-1] == "-DDEPTH=8"

@@ -7,8 +7,7 @@ import pytest
 from support.cards import CARDS
 
 from popdesic.engine import minplus_plan
-from popdesic.engine.layout import BOUND_RUN, BOUND_TILE, NUMBERS
-from popdesic.engine.minplus_plan import SHAPES
+from popdesic.engine.minplus_plan import BOUND_RUN, BOUND_TILE, NUMBERS, SHAPES
 
 DTYPES = tuple(SHAPES)
 LARGE = 232448

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from popdesic.distance import nearest_plan
+from popdesic.distance.nearest import MOST_NEIGHBORS
 from popdesic.engine import layout
-from popdesic.engine.constants import MOST_NEIGHBORS
 from popdesic.engine.needs import CANDIDATE_BYTES, TILE_SIDE, points_bytes
 
 
 def test_the_constants_are_those_of_the_kernels():
-    assert layout.LIST_LENGTH - MOST_NEIGHBORS == CANDIDATE_BYTES // 16
+    assert nearest_plan.LIST_LENGTH - MOST_NEIGHBORS == CANDIDATE_BYTES // 16
     plans = layout.__file__.replace("layout.py", "tile_plan.py")
     with open(plans) as file:
         assert f"TILE_SAMPLES = 1 << {TILE_SIDE.bit_length() - 1}" in file.read()

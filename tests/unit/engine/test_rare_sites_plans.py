@@ -17,7 +17,7 @@ from popdesic.engine.rare_sites_plan import (
     SiteTable,
 )
 from popdesic.engine.terms import PRODUCT, SQUARED
-from popdesic.engine.tune_plan import ShapeClass
+from popdesic.engine.variants import ShapeClass
 
 COSTS = SiteCosts(dense=1e-4, pair=1e-3, row=1e-2, rows=1e-6, move=1e-9)
 

@@ -23,32 +23,26 @@ from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis.design import covariate_columns
 from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.interaction import interaction_test
-from popdesic.epistasis.options import NAMES, check_epistasis, scan_hours
+from popdesic.epistasis.options import check_epistasis, scan_hours
 from popdesic.epistasis.partners import far_enough, hardly_correlated
 from popdesic.epistasis.permutations import merge_permutations, permute_unit
 from popdesic.epistasis.phenotype import phenotype_classes
 from popdesic.epistasis.power import association_power, cell_probabilities, permutation_power
 from popdesic.epistasis.refit import odds_ratio, refit, refit_hits
-from popdesic.epistasis.reorder import build_onehot, read_reordered
+from popdesic.epistasis.reorder import build_onehot, read_reordered, sites_of_hits
 from popdesic.epistasis.scan import (
     count_tests,
-    load_scan,
     measure_rate,
     permuted,
     plan_scan,
     scan_unit,
-    scanner,
-    sites_of_hits,
     wtccc_shaped,
 )
-from popdesic.epistasis.scan_sites import scan_pairs
-from popdesic.epistasis.scores import lr_bits, score_tables, table_cost
+from popdesic.epistasis.scan_data import NAMES
+from popdesic.epistasis.scan_sites import scan_pairs, scanner
+from popdesic.epistasis.scores import load_scan, lr_bits, score_tables, table_cost
 from popdesic.epistasis.screen import extend_pairs
-from popdesic.epistasis.significance import (
-    hit_tables,
-    permutation_p,
-    rank_hits,
-)
+from popdesic.epistasis.significance import hit_tables, permutation_p, rank_hits
 from popdesic.epistasis.single_sites import scan_single_sites
 from popdesic.epistasis.structure import strata_warnings
 from popdesic.epistasis.zoom import zoom_on_leads

@@ -11,9 +11,9 @@ from scenes.interactions.scenes import draw_structure
 from popdesic.epistasis import scan_cpu
 from popdesic.epistasis.partners import partners_of
 from popdesic.epistasis.reorder import reorder_sites
-from popdesic.epistasis.scan import make_scan_data
 from popdesic.epistasis.scan_cpu import scan_triples
 from popdesic.epistasis.scan_data import ScanData
+from popdesic.epistasis.scores import make_scan_data
 
 SITES, TOP = 90, 400
 

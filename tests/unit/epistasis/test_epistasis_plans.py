@@ -11,7 +11,9 @@ from support.launches import HOPPER, scan_shape
 
 from popdesic.core.errors import UserError
 from popdesic.engine.devices import Device, scan_kernels
-from popdesic.engine.layout import (
+from popdesic.epistasis import scan_plan
+from popdesic.epistasis.forms_plan import Needs, choose_form, forms
+from popdesic.epistasis.layout import (
     BLOCK_SITES,
     COMPACT_ROWS,
     PARTS,
@@ -19,8 +21,6 @@ from popdesic.engine.layout import (
     STEP_BITS,
     TILE_SITES,
 )
-from popdesic.epistasis import scan_plan
-from popdesic.epistasis.forms_plan import Needs, choose_form, forms
 from popdesic.epistasis.scan_plan import (
     CORES,
     ITEMS_A_BLOCK,

@@ -19,8 +19,9 @@ from popdesic.epistasis.partners import hardly_correlated
 from popdesic.epistasis.phantoms import CIS_BP, in_cis
 from popdesic.epistasis.priority import SHARE, correction_factors, strength_of
 from popdesic.epistasis.reorder import reorder_sites
-from popdesic.epistasis.scan import make_scan_data, scanner
 from popdesic.epistasis.scan_data import Hits
+from popdesic.epistasis.scan_sites import scanner
+from popdesic.epistasis.scores import make_scan_data
 from popdesic.epistasis.significance import hit_tables
 from popdesic.epistasis.single_sites import SiteTests
 

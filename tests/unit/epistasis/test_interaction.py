@@ -21,10 +21,9 @@ from popdesic.epistasis.interaction import (
 from popdesic.epistasis.interaction_cpu import UNIT, _likelihood, _start, interaction_costs
 from popdesic.epistasis.products_cpu import RELATIVE_ERROR, product_sums
 from popdesic.epistasis.reorder import reorder_sites
-from popdesic.epistasis.scan import make_scan_data
 from popdesic.epistasis.scan_interaction_cpu import MANY, product_excess
 from popdesic.epistasis.scan_sites import scan_pairs, scan_triples
-from popdesic.epistasis.scores import score_tables
+from popdesic.epistasis.scores import make_scan_data, score_tables
 from popdesic.epistasis.site_tables_cpu import count_tables
 
 BITS = 40

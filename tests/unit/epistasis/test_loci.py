@@ -80,7 +80,7 @@ def test_correlations_are_those_of_numpy(missing):
     genotypes[3] = genotypes[1]
     genotypes[rng.random(genotypes.shape) < missing] = -1
     words, sites, at = places(genotypes, ["1"] * 7, range(7), 70)
-    from popdesic.epistasis.scan import make_scan_data
+    from popdesic.epistasis.scores import make_scan_data
 
     data = make_scan_data(words, sites, 70, 60, "k2")
     found = site_correlations(data, sites, int(at[1]), at)

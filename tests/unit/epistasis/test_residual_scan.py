@@ -21,13 +21,9 @@ from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.kin import Relatives
 from popdesic.epistasis.null_model import fit_null, read_levels, read_null_model
 from popdesic.epistasis.phenotype import scan_phenotype
-from popdesic.epistasis.reorder import build_onehot, pack_states, read_reordered
-from popdesic.epistasis.residual_scan import (
-    rank_residual_hits,
-    residual_tests,
-    scan_residual_unit,
-)
-from popdesic.epistasis.scan import join_classes, plan_scan
+from popdesic.epistasis.reorder import build_onehot, join_classes, pack_states, read_reordered
+from popdesic.epistasis.residual_scan import rank_residual_hits, residual_tests, scan_residual_unit
+from popdesic.epistasis.scan import plan_scan
 from popdesic.epistasis.significance import rank_hits
 from popdesic.epistasis.single_sites import scan_single_sites
 from popdesic.epistasis.structure import structure_warnings

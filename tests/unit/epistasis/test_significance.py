@@ -7,7 +7,8 @@ from test_epistasis import build, random_genotypes
 from popdesic.epistasis.kin import Relatives, permutation_groups
 from popdesic.epistasis.options import permutations_run
 from popdesic.epistasis.reorder import read_reordered, unpack_states
-from popdesic.epistasis.scan import load_scan, permuted
+from popdesic.epistasis.scan import permuted
+from popdesic.epistasis.scores import load_scan
 from popdesic.epistasis.significance import strata_columns
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from popdesic.engine.select import cpu_backend
 from popdesic.epistasis import reorder
-from popdesic.epistasis.scan import make_scan_data, scanner
+from popdesic.epistasis.scan_sites import scanner
+from popdesic.epistasis.scores import make_scan_data
 
 CONTROLS, CASES = 130, 110
 

@@ -14,11 +14,12 @@ from popdesic.core.tables import read_table, write_npy, write_npz, write_table
 from popdesic.engine.select import cpu_backend
 from popdesic.epistasis.permutations import merge_permutations, permute_unit
 from popdesic.epistasis.reorder import pack_states, reorder_sites
-from popdesic.epistasis.scan import merge_units, scan_unit
+from popdesic.epistasis.scan import scan_unit
 from popdesic.epistasis.scan_work import BESIDE, BLOCK, FIXED, device_kind, first_site_work
 from popdesic.epistasis.units import (
     check_spans,
     count_stored,
+    merge_units,
     read_work,
     unit_bounds,
     unit_range,

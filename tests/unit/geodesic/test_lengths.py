@@ -3,18 +3,19 @@
 import numpy as np
 import pytest
 
+from popdesic.core import triangle
 from popdesic.core.files import write_json
+from popdesic.core.triangle import Triangle, triangle_size, write_triangle
 from popdesic.engine.minplus import infinity
-from popdesic.geodesic import lengths
 from popdesic.geodesic.graph import COMPLETE, Graph
-from popdesic.geodesic.lengths import Triangle, open_lengths, triangle_size, write_triangle
+from popdesic.geodesic.lengths import open_lengths
 
 SIZES = [1, 2, 7, 8, 9, 16, 17, 30]
 
 
 @pytest.fixture(autouse=True)
 def short_runs(monkeypatch):
-    monkeypatch.setattr(lengths, "BLOCK", 8)
+    monkeypatch.setattr(triangle, "BLOCK", 8)
 
 
 def draw_matrix(n: int, dtype: str) -> np.ndarray:
@@ -39,7 +40,7 @@ def test_rows_are_those_of_the_matrix(tmp_path, n, dtype):
 
 
 def test_a_file_has_about_half_of_the_matrix(monkeypatch):
-    monkeypatch.setattr(lengths, "BLOCK", 512)
+    monkeypatch.setattr(triangle, "BLOCK", 512)
     for n in (10_000, 30_000):
         assert n * n / 2 < triangle_size(n) < 1.06 * n * n / 2
 

@@ -11,9 +11,10 @@ from scipy.sparse.csgraph import shortest_path
 
 import popdesic
 from popdesic.core.tables import write_table
-from popdesic.distance.matrix import APART, set_apart, shared_distances
+from popdesic.distance.matrix import shared_distances
 from popdesic.engine.select import cpu_backend
 from popdesic.geodesic.graph import SHARED, chosen_graph
+from popdesic.geodesic.lengths import APART, set_apart
 from popdesic.geodesic.measure import close_weights
 from popdesic.ibd.degrees import DegreeScale
 from popdesic.ibd.graph import build_graph

@@ -7,10 +7,9 @@ import pytest
 from scenes.ibd import draw_windows
 from support.cards import CARDS
 
-from popdesic.engine.layout import IBD_SIDE
 from popdesic.ibd import candidates_plan
 from popdesic.ibd.candidates import Probes
-from popdesic.ibd.candidates_plan import Shape, block_side, can_find_runs, probe_table
+from popdesic.ibd.candidates_plan import IBD_SIDE, Shape, block_side, can_find_runs, probe_table
 
 
 @pytest.mark.parametrize("bits", [32, 64, 128, 256])

@@ -15,11 +15,11 @@ from popdesic.components.relationship import (
     relationship_to,
     sample_blocks,
 )
+from popdesic.components.scaling import principal_coordinates, project_coordinates
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.geodesic.graph import COMPLETE
 from popdesic.maps.frame import place_among, register
-from popdesic.maps.pcoa import principal_coordinates, project_coordinates
 from popdesic.maps.umap_maps import measure_instability
 
 

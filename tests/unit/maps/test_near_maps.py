@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 from scipy.spatial.distance import pdist, squareform
 
+from popdesic.components.scaling import principal_coordinates
 from popdesic.core.errors import UserError
 from popdesic.core.tables import write_npy, write_npz, write_table
 from popdesic.distance.landmarks import LandmarkRows, read_neighbors
 from popdesic.engine.select import cpu_backend
 from popdesic.geodesic.graph import spanning_tree
 from popdesic.maps.near_maps import place_by_landmarks, write_component_neighbors
-from popdesic.maps.pcoa import principal_coordinates
 from popdesic.maps.umap_maps import compute_umap, load_nearest
 
 N, FOUNDERS = 80, 60

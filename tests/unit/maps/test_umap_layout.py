@@ -15,8 +15,8 @@ from scipy.spatial.distance import pdist, squareform
 from support.one_map import measure_map, umap_layout
 
 from popdesic.core.errors import UserError
-from popdesic.engine import umap_units as units
 from popdesic.maps import fuzzy_graph as fuzzy_graphs
+from popdesic.maps import layouts as units
 from popdesic.maps import layouts_cpu, umap_epoch_cpu
 from popdesic.maps import umap_layout as layouts
 from popdesic.maps.fuzzy_graph import fuzzy_graph, membership_strengths

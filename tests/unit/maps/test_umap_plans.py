@@ -9,10 +9,9 @@ import pytest
 from support.launches import AMPERE
 from support.layouts import draw_layout
 
-from popdesic.engine.layout import UMAP_THREADS
-from popdesic.engine.umap_units import FARTHEST, SHARE_BITS
 from popdesic.maps import layouts_plan
-from popdesic.maps.layouts_plan import blocks_of, fits_layout, plan_epoch
+from popdesic.maps.layouts import FARTHEST, SHARE_BITS
+from popdesic.maps.layouts_plan import UMAP_THREADS, blocks_of, fits_layout, plan_epoch
 from popdesic.maps.umap_layout import DRAWS, EPOCHS
 
 

@@ -8,10 +8,10 @@ from scenes.groups import check_counts
 from support.cards import CARDS
 
 from popdesic.engine.backend_cpu import CpuBackend
-from popdesic.engine.layout import COUNT_LEVELS
 from popdesic.engine.needs import CONTEXT_BYTES, counting_bytes
 from popdesic.population import group_counts
 from popdesic.population import group_counts_plan as plans
+from popdesic.population.group_counts_plan import COUNT_LEVELS
 
 DEVICE = CARDS[90].device()
 

@@ -9,9 +9,9 @@ from support.launches import AMPERE, HOPPER, TURING
 from support.operands import planes_of
 
 from popdesic.engine import site_pairs_plan
-from popdesic.engine.layout import CANDIDATES, PROFILES_A_STEP, QUERIES
 from popdesic.engine.terms import Planes
 from popdesic.relatives import matches_plan
+from popdesic.relatives.matches_plan import CANDIDATES, PROFILES_A_STEP, QUERIES
 
 
 def bits_of(words: np.ndarray, n_sites: int) -> np.ndarray:

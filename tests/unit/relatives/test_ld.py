@@ -14,7 +14,7 @@ from oracles.compare import prune as slow_prune
 from oracles.reference import draw_genotypes
 from support.study import Cohort, make_sites, write_raw
 
-from popdesic.cohort import prune, prune_options
+from popdesic.cohort import genetic_maps, prune, prune_options
 from popdesic.cohort import site_planes as planes_of_sites
 from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
@@ -326,11 +326,11 @@ def test_regions_and_maps(study, tmp_path):
         ld_scan.choose_region(sites, "7-1-9", none, none)
     path = tmp_path / "map.tsv"
     path.write_text("chrom\tpos\tcm\n1\t1000\t0\n1\t3000\t2\n2\t0\t0\n2\t90000\t9\n")
-    cm = ld_scan.read_map(path, sites)
+    cm = genetic_maps.read_map(path, sites)
     assert cm[10] == pytest.approx(1.0)
     path.write_text("chrom\tpos\tcm\n1\t1000\t0\n")
     with pytest.raises(UserError, match="contig '2' of the panel is not in the genetic map"):
-        ld_scan.read_map(path, sites)
+        genetic_maps.read_map(path, sites)
 
 
 def test_panel_is_pruned_like_its_list(study, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from popdesic.core.errors import UserError
-from popdesic.engine.constants import MOST_NEIGHBORS
+from popdesic.distance.nearest import MOST_NEIGHBORS
 from popdesic.study.configuration import load_config
 from popdesic.study.disk import StudySizes, forecast_disk
 from popdesic.study.forecast import Sizes, bytes_read, work_of

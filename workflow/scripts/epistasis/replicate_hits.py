@@ -6,9 +6,9 @@ from popdesic.cohort.phenotype import of_phenotype
 from popdesic.cohort.samples import read_samples
 from popdesic.core.files import read_json
 from popdesic.core.log import log_counts, logged
-from popdesic.epistasis.options import NAMES
 from popdesic.epistasis.phenotype import scan_phenotype
 from popdesic.epistasis.replication import replicate_hits
+from popdesic.epistasis.scan_data import NAMES
 
 with logged(snakemake.log[0], snakemake.input) as log:
     sheet, orders = snakemake.params.sheet, snakemake.params.orders

@@ -12,10 +12,9 @@ from matplotlib.figure import Figure
 
 from ...core.files import read_json
 from ...core.tables import read_table
-from ...epistasis.options import NAMES
 from ...epistasis.p_values import p_of_hits
-from ...epistasis.reorder import read_reordered
-from ...epistasis.scan import sites_of_hits
+from ...epistasis.reorder import read_reordered, sites_of_hits
+from ...epistasis.scan_data import NAMES
 from ...epistasis.scores import scale_bits
 from ..registry import epistasis_figures
 from ..words import number

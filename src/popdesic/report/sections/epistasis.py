@@ -11,9 +11,10 @@ import pandas as pd
 from ...core.files import read_json
 from ...core.tables import read_table
 from ...epistasis.kin import kin_warnings, related_pairs
-from ...epistasis.options import LOCI_NAMES, NAMES
+from ...epistasis.options import LOCI_NAMES
 from ...epistasis.p_values import p_of_hits
 from ...epistasis.reorder import too_few_sites
+from ...epistasis.scan_data import NAMES
 from ...epistasis.scores import SCORES
 from ...epistasis.single_sites import genomic_control, genomic_control_error
 from ...epistasis.structure import strata_warnings, structure_warnings

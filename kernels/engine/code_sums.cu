@@ -28,7 +28,7 @@
 #include "codes.cuh"
 
 #if !defined(TURNED_COLUMNS) || !defined(TURNED_WORDS)
-#error "TURNED_COLUMNS and TURNED_WORDS come from engine/layout.py"
+#error "TURNED_COLUMNS and TURNED_WORDS come from engine/genotype_plan.py"
 #endif
 
 extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS)

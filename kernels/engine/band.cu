@@ -13,7 +13,7 @@
 #include "../types.cuh"
 
 #if !defined(BAND_WARPS)
-#error "BAND_WARPS comes from engine/layout.py"
+#error "BAND_WARPS comes from engine/site_pairs_plan.py"
 #endif
 
 constexpr u32 ALL_LANES = 0xFFFFFFFFu;

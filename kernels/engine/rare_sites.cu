@@ -16,7 +16,7 @@
 #if !defined(SQUARE_SIDE) || !defined(STATE_SHIFT) || !defined(CARRIED_GENOTYPES) || \
     !defined(SITE_THREADS) || !defined(ADDERS) || !defined(ADDER_WORDS) || !defined(TURN_SIDE) || \
     !defined(TURN_LINES)
-#error "SQUARE_SIDE ... TURN_LINES come from engine/layout.py"
+#error "SQUARE_SIDE ... TURN_LINES come from engine/rare_sites_plan.py"
 #endif
 
 constexpr int SIDE_WORDS = SQUARE_SIDE / 32;

@@ -21,12 +21,12 @@
 // Compile with -DFORM=..., -DN_OUTPUTS=...
 
 #include "lists.cuh"
-#include "sums.cuh"
+#include "../engine/sums.cuh"
 
 #if !defined(FORM) || !defined(FORM_ROOT) || !defined(FORM_RATIO) || !defined(FORM_SHARES) || \
     !defined(FORM_POINTS) || !defined(FORM_MATCHES) || !defined(SHARE_BITS) ||                  \
     !defined(FILTER_THREADS) || !defined(FILTER_ROWS)
-#error "FORM comes with the launch, FORM_ROOT ... FILTER_ROWS from engine/layout.py"
+#error "FORM comes with the launch, FORM_ROOT ... FILTER_ROWS from distance/nearest_plan.py"
 #endif
 
 struct Form {

@@ -5,7 +5,7 @@
 // Source    kernels/README.md, "From terms to products".
 //           Instruction mma.sync m16n8k256 .b1 .and.popc (never .xor.popc, which
 //           Hopper emulates at a sixth of the rate).
-// Shapes    as in sm90_wgmma.cu.
+// Shapes    as in bitgemm_wgmma.cu.
 // Threads   2 x 2 B_TILES warps, 64 x 64 results each: 128 accumulators per thread. A thread block
 //           computes 128 x 128 B_TILES results: a half or a quarter of a block of the result.
 //           Persistent.

@@ -13,7 +13,7 @@
 #include "../types.cuh"
 
 #if !defined(GRAM_WIDTH) || !defined(GRAM_ROWS) || !defined(NARROW)
-#error "GRAM_WIDTH, GRAM_ROWS and NARROW come from engine/layout.py"
+#error "GRAM_WIDTH, GRAM_ROWS and NARROW come from engine/genotype_plan.py"
 #endif
 
 constexpr int GRAM_STEP = 64;  // rows in shared memory

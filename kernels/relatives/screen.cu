@@ -14,10 +14,10 @@
 //
 // Compile with -DN_OUTPUTS=5.
 
-#include "sums.cuh"
+#include "../engine/sums.cuh"
 
 #if !defined(FILTER_THREADS) || !defined(FILTER_ROWS) || !defined(PAIR_BYTES)
-#error "FILTER_THREADS ... PAIR_BYTES come from engine/layout.py"
+#error "FILTER_THREADS ... PAIR_BYTES come from relatives/screen.py"
 #endif
 static_assert(N_OUTPUTS == 5, "the counts of KINSHIP");
 
@@ -26,7 +26,7 @@ constexpr double SCREEN_SLACK = 1e-9;
 struct Pair {
     int row, column, counts[N_OUTPUTS], unused;
 };
-static_assert(sizeof(Pair) == PAIR_BYTES, "PAIR of engine/layout.py");
+static_assert(sizeof(Pair) == PAIR_BYTES, "PAIR of relatives/screen.py");
 
 extern "C" __global__ void __launch_bounds__(FILTER_THREADS)
 screen_counts(const int* acc, const i64* total, i64 slot_stride, i64 pitch, const int* plan,

@@ -12,7 +12,7 @@
 #include "lists.cuh"
 
 #if !defined(POINT_TILE) || !defined(POINT_DEPTH) || !defined(POINT_SIDE)
-#error "POINT_TILE ... POINT_SIDE come from engine/layout.py"
+#error "POINT_TILE ... POINT_SIDE come from distance/nearest_plan.py"
 #endif
 
 // pairs of a thread along each side: two runs of 4, half a tile apart

@@ -1,7 +1,7 @@
 // pack_finish: packs stored planes for the bit-GEMM, and finishes its sums.
 //
 // Formula   out[i][j] = sum_k weight_k * popcount(A[i][plane_a(k)] & B[j][plane_b(k)])
-//           The products themselves: sm90_wgmma.cu, sm80_mma.cu, simt_popc.cu.
+//           The products themselves: bitgemm_wgmma.cu, bitgemm_mma.cu, bitgemm_popc.cu.
 // Source    kernels/README.md, "From terms to products";
 //           the planes are those of planes.npy (u = genotype >= 1, v = genotype = 2, c = called).
 // Portable  no inline assembly and no warp shuffles: nothing here is NVIDIA-specific.
@@ -11,7 +11,7 @@
 #if !defined(LETTER_U) || !defined(LETTER_V) || !defined(LETTER_C) || !defined(LETTER_Z) || \
     !defined(LETTER_E) || !defined(PACK_ROWS) || !defined(PACK_STAGES) || \
     !defined(COUNTED_LETTERS) || !defined(TURN_SIDE) || !defined(TURN_LINES)
-#error "LETTER_U ... TURN_LINES come from engine/layout.py"
+#error "LETTER_U ... TURN_LINES come from engine/variants.py"
 #endif
 
 __device__ __forceinline__ u64 derive_letter(int letter, u64 u, u64 v, u64 c) {

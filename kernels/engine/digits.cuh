@@ -1,11 +1,11 @@
-// digits: whole numbers in signed digits of 8 bits, as sum_codes.cu reads them.
+// digits: whole numbers in signed digits of 8 bits, as code_sums.cu reads them.
 
 #pragma once
 
 #include "../types.cuh"
 
 #if !defined(SUM_DIGITS)
-#error "SUM_DIGITS comes from engine/layout.py"
+#error "SUM_DIGITS comes from engine/genotype_plan.py"
 #endif
 
 __device__ __forceinline__ int place_in_word(int item) {

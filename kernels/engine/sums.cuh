@@ -1,7 +1,7 @@
 // sums: outputs of the bit-GEMM read from its accumulators, where they are selected on the device.
 //
 // Formula   out[o][i][j] = scale[o] * (acc[slot][i][j] + total[slot][i][j]) + row_term[o][i] +
-//           column_term[o][j], as `finish_rows` (bitgemm/pack_finish.cu).
+//           column_term[o][j], as `finish_rows` (engine/pack_finish.cu).
 // Shapes    acc (slots, rows, pitch) int32; total the same, int64, or null; plan (2, N_OUTPUTS)
 //           int32: slots (-1: none) and scales; terms (N_OUTPUTS, rows or columns) int32.
 // Overflow  arithmetic is modulo 2^32; results are below 2^31 for up to 2^29 sites (weight 4).

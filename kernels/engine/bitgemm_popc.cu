@@ -7,7 +7,7 @@
 //           FORM_AND, for everything else: the program of common.cuh, one POPC per product.
 // Source    tile parameters after Binder, Low, Popovici, "A Portable GPU
 //           Framework for SNP Comparisons", section V (see engine/tune_plan.py).
-// Shapes    as in sm90_wgmma.cu; in FORM_XOR the planes are u, v and, if MASKED, c, and there is
+// Shapes    as in bitgemm_wgmma.cu; in FORM_XOR the planes are u, v and, if MASKED, c, and there is
 //           one output and no program.
 // Threads   16 x 16, 8 x 8 results each (two groups of four rows and of four columns). A thread
 //           block computes 128 x 128 results, a quarter of a block of the result.

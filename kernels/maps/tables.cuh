@@ -9,7 +9,7 @@
     !defined(SHARE_BITS) || !defined(STEP_BITS) || !defined(SPREAD_BITS) || \
     !defined(RADIUS_BITS) || !defined(INTERVAL_BITS) || !defined(PLACE_BITS) || \
     !defined(TOP_BIT) || !defined(FARTHEST) || !defined(BOUND) || !defined(LEAST_RADIUS)
-#error "UMAP_THREADS ... LEAST_RADIUS come from engine/layout.py"
+#error "UMAP_THREADS ... LEAST_RADIUS come from maps/layouts_plan.py"
 #endif
 
 constexpr int TABLE_LENGTH = (TOP_BIT << INTERVAL_BITS) + 1;

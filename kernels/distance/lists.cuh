@@ -11,7 +11,7 @@
 #include "../types.cuh"
 
 #if !defined(LIST_LENGTH) || !defined(LIST_ROOM) || !defined(NOBODY) || !defined(FORM_MATCHES)
-#error "LIST_LENGTH ... NOBODY come from engine/layout.py"
+#error "LIST_LENGTH ... NOBODY come from distance/nearest_plan.py"
 #endif
 
 // What a list keeps of a pair beside its distance: jointly called sites; of best matches mismatches,

@@ -1,6 +1,6 @@
 // codes: sums of whole numbers over the two-bit genotypes of 128 rows, on tensor cores.
 //
-// `sum_codes.cu` says what is summed and how. A thread block has SUM_WARPS warps; a warp sums 32 rows
+// `code_sums.cu` says what is summed and how. A thread block has SUM_WARPS warps; a warp sums 32 rows
 // x 8 TILES columns x SUM_DIGITS digits, a column of shared memory for each column of a digit.
 
 #pragma once
@@ -11,7 +11,7 @@
 
 #if !defined(SUM_STAGE) || !defined(SUM_STEP) || !defined(SUM_WARPS) || !defined(SUM_ROWS) || \
     !defined(SUM_DIGITS) || !defined(TILES)
-#error "SUM_STAGE ... SUM_DIGITS come from engine/layout.py, TILES from the launch"
+#error "SUM_STAGE ... SUM_DIGITS come from engine/genotype_plan.py, TILES from the launch"
 #endif
 
 constexpr int COLUMNS = 8 * TILES;

@@ -38,7 +38,7 @@
     !defined(TURN_SIDE) || !defined(BASE) || !defined(NUMBER_INT32) || \
     !defined(NUMBER_FLOAT32) || !defined(NUMBER_FLOAT64) || !defined(LARGEST_INT32) || \
     !defined(LARGEST_INT64)
-#error "BOUND_TILE ... LARGEST_INT64 come from engine/layout.py"
+#error "BOUND_TILE ... LARGEST_INT64 come from engine/minplus_plan.py"
 #endif
 #if !defined(MAX_RUNS) || !defined(SLOTS) || !defined(DEPTH)
 #error "MAX_RUNS, SLOTS and DEPTH come from engine/minplus_plan.py"

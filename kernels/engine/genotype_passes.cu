@@ -22,7 +22,7 @@
 #include "codes.cuh"
 
 #if !defined(PASS_THREADS) || !defined(VECTOR_BITS) || !defined(SITE_BITS)
-#error "PASS_THREADS, VECTOR_BITS and SITE_BITS come from engine/layout.py"
+#error "PASS_THREADS, VECTOR_BITS and SITE_BITS come from engine/genotype_plan.py"
 #endif
 
 constexpr int TILE_NUMBERS = 8, BLOCK_NUMBERS = 4;

@@ -23,7 +23,7 @@
 #include "../sm90.cuh"
 
 #if !defined(MOMENTS_BYTES)
-#error "MOMENTS_BYTES comes from engine/layout.py"
+#error "MOMENTS_BYTES comes from engine/variants.py"
 #endif
 
 #if !defined(LAUNCH_THREADS) || !defined(LAUNCH_PARTS) || !defined(LAUNCH_SHARED)

@@ -1,4 +1,4 @@
-// compare: best matches of a few query profiles in a large database; correlated pairs of sites.
+// matches: best matches of a few query profiles in a large database.
 //
 // scan_profiles
 // Formula   matches[q][i] = sum over genotype classes of popcount(Q[q] & D[i]), called likewise;
@@ -25,9 +25,8 @@
 
 #if !defined(QUERIES) || !defined(CANDIDATES) || !defined(PROFILES_A_STEP) || \
     !defined(SCAN_WARPS) || !defined(KEEP_THREADS) || !defined(INDEX_BITS) || \
-    !defined(SHARE_BITS) || !defined(QUERY_BITS) || !defined(SELECT_COLUMNS) || \
-    !defined(SELECT_ROWS)
-#error "QUERIES ... SELECT_ROWS come from engine/layout.py"
+    !defined(SHARE_BITS) || !defined(QUERY_BITS)
+#error "QUERIES ... QUERY_BITS come from relatives/matches_plan.py"
 #endif
 
 constexpr int QUERY_TILES = QUERIES / 8;
@@ -167,25 +166,5 @@ keep_best(u64* __restrict__ candidates, u32* __restrict__ counts, u64* __restric
     if (threadIdx.x == 0) {
         counts[blockIdx.x] = min(count, (u32)k);
         if (count >= (u32)k) limits[blockIdx.x] = keys[k - 1];
-    }
-}
-
-// select_pairs: pairs of a tile of squared correlations that reach a limit, in any order.
-// Shapes    r2 (rows, columns) float32 with `stride`; sites first_row + i and first_column + j,
-//           ends (n_sites): pairs i < j < ends[i] count; pairs (capacity) int2, count.
-// Threads   32 x 8: a thread block covers 32 columns x 8 rows at a time.
-extern "C" __global__ void __launch_bounds__(SELECT_COLUMNS * SELECT_ROWS)
-select_pairs(const float* __restrict__ r2, i64 stride, int n_rows, int n_columns, int first_row,
-             int first_column, const int* __restrict__ ends, float least, int2* __restrict__ pairs,
-             u64* __restrict__ count, u64 capacity) {
-    const int j = blockIdx.x * SELECT_COLUMNS + threadIdx.x % SELECT_COLUMNS;
-    for (int i = blockIdx.y * SELECT_ROWS + threadIdx.x / SELECT_COLUMNS; i < n_rows;
-         i += gridDim.y * SELECT_ROWS) {
-        const int row = first_row + i, column = first_column + j;
-        if (j >= n_columns || column <= row || column >= ends[row]) continue;
-        if (r2[(i64)i * stride + j] >= least) {
-            const u64 place = atomicAdd(count, 1ull);
-            if (place < capacity) pairs[place] = {row, column};
-        }
     }
 }

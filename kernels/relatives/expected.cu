@@ -26,7 +26,7 @@
 
 #if !defined(PAIR_SIDE) || !defined(PAIR_STAGES) || !defined(PAIR_DEPTH) || !defined(RESIDUAL_BITS) || \
     !defined(SPREAD) || !defined(SQUARE_BITS) || !defined(MOST_KINSHIP)
-#error "PAIR_SIDE ... MOST_KINSHIP come from engine/layout.py and the launch"
+#error "PAIR_SIDE ... MOST_KINSHIP come from relatives/expected_plan.py and the launch"
 #endif
 
 constexpr int PITCH = PAIR_DEPTH + 16;              // bytes of a row of a stage
