@@ -12,6 +12,7 @@ from support.study import COLUMNS, FAST, make_cohorts, write_study
 from popdesic.cohort.panel import load_panel
 from popdesic.core.files import read_json
 from popdesic.core.tables import read_table
+from popdesic.core.triangle import open_symmetric
 from popdesic.io.sites import chunks
 
 NAMES = [*(f"LG{k:02d}" for k in range(1, 38)), "NC_012345.1", "scaffold|7;a", "X"]
@@ -46,8 +47,8 @@ def test_forty_chromosomes_and_a_haploid_x_need_only_configuration(tmp_path):
     snakemake(folder, "distance")
     panel, _ = load_panel(folder / "results/panel/sites.tsv")
     assert set(panel.chrom) == set(NAMES)
-    squared = np.load(folder / "results/distance/squared.npy")
-    called = np.load(folder / "results/distance/called.npy")
+    squared = open_symmetric(folder / "results/distance/squared.npy")[:]
+    called = open_symmetric(folder / "results/distance/called.npy")[:]
     genotypes = np.concatenate([c.genotypes for c in cohorts], axis=1).astype(np.int64)
     row_of = {(s[0], s[1]): k for k, s in enumerate(cohorts[0].sites)}
     genotypes = genotypes[[row_of[key] for key in zip(panel.chrom, panel.pos, strict=True)]]

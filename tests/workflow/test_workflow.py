@@ -33,6 +33,7 @@ from support.running import (
 )
 from support.study import FAST, Cohort, make_cohorts, swap_alleles, write_sheets, write_study
 
+from popdesic.core.triangle import open_symmetric
 from popdesic.geodesic.lengths import open_lengths
 from popdesic.report.findings import missing_calls
 from popdesic.study.work import count_work
@@ -232,7 +233,9 @@ def test_results_equal_the_oracle(west_then_east):
     everyone = np.concatenate(genotypes)
     expected = pair_counts(everyone, everyone)
     for name in ("squared", "called"):
-        np.testing.assert_array_equal(np.load(folder / f"distance/{name}.npy"), expected[name])
+        np.testing.assert_array_equal(
+            open_symmetric(folder / f"distance/{name}.npy")[:], expected[name]
+        )
     lengths = open_lengths(folder / "geodesic/genotypes/alpha2.json")[:]
     distances = np.sqrt(expected["squared"] * len(on_panel) / expected["called"])
     # float32 and fixed point: docs/geodesics.md, "Number types"
@@ -288,8 +291,8 @@ def test_replacing_an_earlier_newcomer_computes_its_pairs_alone(west_then_east, 
         "distance/tiles/east/west.npz",
         *(f"distance/tiles/{row}/row.json" for row in ("east", "west")),
     }
-    old = np.load(west_then_east["folder"] / "results/distance/squared.npy")
-    new = np.load(folder / "results/distance/squared.npy")
+    old = open_symmetric(west_then_east["folder"] / "results/distance/squared.npy")[:]
+    new = open_symmetric(folder / "results/distance/squared.npy")[:]
     east, turned = slice(30, 43), slice(43, 55)
     np.testing.assert_array_equal(new[east, turned], old[east, turned][:, ::-1])
 
@@ -307,13 +310,13 @@ def test_removing_an_earlier_newcomer_removes_its_tiles(west_then_east, tmp_path
     for other in ("north", "south", "east"):
         name = f"distance/tiles/east/{other}.npz"
         assert after[name] == before[name]
-    old = np.load(west_then_east["folder"] / "results/distance/squared.npy")
-    new = np.load(folder / "results/distance/squared.npy")
+    old = open_symmetric(west_then_east["folder"] / "results/distance/squared.npy")[:]
+    new = open_symmetric(folder / "results/distance/squared.npy")[:]
     np.testing.assert_array_equal(new, old[:43, :43])
     # It comes back: its own row is as it was, and its pair with the other is computed again.
     write_sheets(folder, all_cohorts())
     snakemake(folder, "distance")
-    np.testing.assert_array_equal(np.load(folder / "results/distance/squared.npy"), old)
+    np.testing.assert_array_equal(open_symmetric(folder / "results/distance/squared.npy")[:], old)
 
 
 def test_a_deleted_tile_is_made_again(west_then_east, tmp_path):

@@ -140,7 +140,7 @@ def group_minutes(fixed=0, **sizes):
 #
 # needs   results/cohorts/{cohort}/planes.npy .json
 # gives   results/distance/tiles/{row}/row.json {other}.npz  integer counts of one cohort with others
-#         results/distance/squared.npy called.npy, ...      int64 (n, n), with samples.tsv
+#         results/distance/squared.npy called.npy, ...      int32, triangles, with samples.tsv
 #         results/distance/distance.mdist .mdist.id, distance.tsv.gz   for other tools
 
 DISTANCE_MATRICES = list(study_matrices(CONFIG["distance"]["metric"]))

@@ -1,11 +1,13 @@
-"""Symmetric matrices on disk by their upper triangle.
+"""Symmetric matrices on disk: the upper triangle alone, read as rows of the whole.
 
-The file is one-dimensional `.npy` of runs of BLOCK rows, each from the run's first column to the
+The file is a one-dimensional `.npy` of runs of BLOCK rows, each from the run's first column to the
 last one. Rows of the whole matrix are put together when they are read.
 """
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,35 +46,41 @@ def write_triangle(path: Path, matrix: np.ndarray) -> None:
 
 
 class Triangle:
-    """A matrix that `write_triangle` wrote, memory-mapped; `rows` gives rows of the whole."""
+    """A matrix that `write_triangle` wrote, memory-mapped; ``triangle[rows]`` are rows of (n, n).
 
-    def __init__(self, path: Path, n: int) -> None:
+    Raises
+    ------
+    ValueError
+        The file holds something else.
+    """
+
+    def __init__(self, path: Path) -> None:
         stored = np.load(path, mmap_mode="r")
-        if stored.shape != (triangle_size(n),):
-            raise ValueError(f"{path} does not hold a matrix of {n} samples")
-        self.dtype, self._n = stored.dtype, n
+        n = bisect_left(range(math.isqrt(2 * stored.size) + 1), stored.size, key=triangle_size)
+        if stored.ndim != 1 or triangle_size(n) != stored.size:
+            raise ValueError(f"{path} does not hold the triangle of a matrix")
+        self.dtype, self.shape, self._n = stored.dtype, (n, n), n
         self._blocks = [
             stored[start : start + (last - first) * (n - first)].reshape(last - first, n - first)
             for first, last, start in _runs(n)
         ]
 
-    def rows(self, which: np.ndarray) -> np.ndarray:
-        """Rows (len(which), n), in the stored number type."""
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        which = np.arange(self._n)[rows]
         out = np.empty((len(which), self._n), self.dtype)
         of_run = which // BLOCK
         for run in np.unique(of_run).tolist():
             places = _as_slice(np.flatnonzero(of_run == run))
-            rows = _as_slice(which[places] - run * BLOCK)
-            out[places, run * BLOCK :] = self._blocks[run][rows]
+            own = _as_slice(which[places] - run * BLOCK)
+            out[places, run * BLOCK :] = self._blocks[run][own]
             for earlier, block in enumerate(self._blocks[:run]):
                 first = earlier * BLOCK
                 columns = block[:, (run - earlier) * BLOCK : (run - earlier + 1) * BLOCK]
-                out[places, first : first + BLOCK] = columns[:, rows].T
+                out[places, first : first + BLOCK] = columns[:, own].T
         return out
-
-    def whole(self) -> np.ndarray:
-        """The matrix, (n, n)."""
-        return self.rows(np.arange(self._n))
 
 
 def _as_slice(numbers: np.ndarray) -> np.ndarray | slice:
@@ -80,3 +88,9 @@ def _as_slice(numbers: np.ndarray) -> np.ndarray | slice:
     if len(numbers) and (np.diff(numbers) == 1).all():
         return slice(int(numbers[0]), int(numbers[-1]) + 1)
     return numbers
+
+
+def open_symmetric(path: Path) -> Triangle | np.ndarray:
+    """A symmetric matrix of a file of its triangle, or of `.npy` (n, n)."""
+    stored = np.load(path, mmap_mode="r")
+    return Triangle(path) if stored.ndim == 1 else stored

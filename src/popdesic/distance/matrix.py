@@ -11,6 +11,7 @@ import numpy as np
 from ..core.files import atomic_path, read_json
 from ..core.tables import read_table
 from ..core.threads import run_tasks
+from ..core.triangle import Triangle, open_symmetric
 from ..io.sites import chunks
 from .tiles import study_matrices, within_panel
 
@@ -151,9 +152,9 @@ class Distances:
     n_sites: int
     min_called: int
 
-    def _matrices(self) -> dict[str, np.ndarray]:
+    def _matrices(self) -> dict[str, Triangle | np.ndarray]:
         names = study_matrices(self.metric)
-        return {name: np.load(self.folder / f"{name}.npy", mmap_mode="r") for name in names}
+        return {name: open_symmetric(self.folder / f"{name}.npy") for name in names}
 
     def __len__(self) -> int:
         return len(self._matrices()["called"])
@@ -221,7 +222,7 @@ def export_distances(
     )
 
     distances = load_distances(folder, metric=metric, n_sites=n_sites, min_called=min_called)
-    called = np.load(folder / "called.npy", mmap_mode="r")
+    called = open_symmetric(folder / "called.npy")[:]
     names = read_table(folder / "samples.tsv")["sample"].tolist()
     write_matrix(folder / "distance.mdist", distances, threads)
     with atomic_path(folder / "distance.mdist.id") as temporary:

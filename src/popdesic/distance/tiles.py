@@ -13,6 +13,7 @@ from ..cohort.planes import load_planes
 from ..core.errors import UserError
 from ..core.tables import write_npy, write_npz, write_table
 from ..core.threads import run_tasks
+from ..core.triangle import write_triangle
 from ..engine.backend import Backend
 from ..engine.plane_parts import PlaneParts
 from ..engine.terms import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Planes
@@ -28,6 +29,8 @@ _TERMS = {
 }
 #: Parts of a tile's site axis start at multiples of this many words: whole vectors everywhere.
 PART_WORDS = 16
+#: Matrices of a study that are symmetric: their files have the triangle.
+SYMMETRIC = ("squared", "called", "ibs0")
 #: Rows of a tile that are turned together, so that a cache holds them; rows of a matrix in which
 #: one task counts pairs.
 TURNED_ROWS, COUNTED_ROWS = 64, 512
@@ -259,7 +262,8 @@ def assemble_tiles(
     tiles : dict
         Tile of each pair (a, b), with a before or equal to b in `order` (`rows.read_tiles`).
     out : Path
-        Folder for the matrices named by `study_matrices`, `.npy`, `count_type` (n, n), and
+        Folder for the matrices named by `study_matrices`, `.npy` of `count_type`: the triangle of
+        those in SYMMETRIC (`triangle.open_symmetric`), (n, n) of others; and
         `samples.tsv` (sample, cohort), which gives the order of rows and columns.
     min_called, on_uncomparable
         Action for pairs with fewer jointly called sites (`within_panel`): ``error``; ``drop`` the
@@ -318,8 +322,11 @@ def assemble_tiles(
         return int(np.triu(few, 1 + first).sum())
 
     counted = run_tasks(infinite, chunks(len(kept), COUNTED_ROWS), threads)
-    tasks = [(out / f"{name}.npy", matrix) for name, matrix in matrices.items()]
-    run_tasks(write_npy, tasks, threads)
+    tasks = [
+        (write_triangle if name in SYMMETRIC else write_npy, out / f"{name}.npy", matrix)
+        for name, matrix in matrices.items()
+    ]
+    run_tasks(lambda write, *given: write(*given), tasks, threads)
     write_table(
         out / "samples.tsv",
         pd.DataFrame({"sample": names, "cohort": cohorts}).iloc[kept],

@@ -11,6 +11,7 @@ from ..cohort.planes import load_planes
 from ..core.errors import UserError
 from ..core.files import atomic_path
 from ..core.tables import read_table
+from ..core.triangle import open_symmetric
 from ..distance.matrix import Distances
 from ..distance.neighbor_joining import neighbor_joining
 from ..distance.tiles import require_one_panel
@@ -27,7 +28,9 @@ def export_mibs(folder: Path, out: Path) -> None:
     folder : Path
         `results/distance`, with a metric that writes `ibs0.npy`.
     """
-    squared, called, ibs0 = (np.load(folder / f"{n}.npy") for n in ("squared", "called", "ibs0"))
+    squared, called, ibs0 = (
+        open_symmetric(folder / f"{n}.npy")[:] for n in ("squared", "called", "ibs0")
+    )
     with np.errstate(invalid="ignore", divide="ignore"):
         shared = 1 - (squared - 2 * ibs0) / (2 * called)
     np.fill_diagonal(shared, 1.0)

@@ -119,14 +119,14 @@ def find_earlier(
             log.info("%s was made from different weights: not used", path)
             continue
         try:
-            triangle = Triangle(path, n_samples)
+            triangle = Triangle(path)
         except (ValueError, OSError, EOFError) as reason:
             log.warning("%s is damaged (%s): not used", path, reason)
             continue
-        if triangle.dtype != number.dtype:
+        if len(triangle) != n_samples or triangle.dtype != number.dtype:
             log.warning("%s does not match its description: not used", path)
             continue
-        return Earlier(path, positions, triangle.whole())
+        return Earlier(path, positions, triangle[:])
     return None
 
 

@@ -83,10 +83,9 @@ def open_lengths(path: Path) -> Lengths | np.ndarray:
         return np.load(path, mmap_mode="r")
     about = read_json(path.with_suffix(".json"))
     number = LENGTHS if about["dtype"] == "float32" else Number(about["dtype"], about["scale"], 0.0)
-    n = about["n_samples"]
-    graph = Graph(**about["graph"])
-    rows = Triangle(path, n).rows
-    return Lengths(rows, (n, n), number, graph, about["alpha"], about["longest"])
+    stored, graph = Triangle(path), Graph(**about["graph"])
+    rows = stored.__getitem__
+    return Lengths(rows, stored.shape, number, graph, about["alpha"], about["longest"])
 
 
 def lengths_apart(one: np.ndarray, two: np.ndarray, longest: float) -> np.ndarray:

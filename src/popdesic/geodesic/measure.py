@@ -381,7 +381,7 @@ def measure_geodesics(
         longest = _longest(found, graph, value)
         about["apart"] = APART * longest
         about["alone"] = int((np.isfinite(distances).sum(axis=1) == 1).sum())
-    about_closure = {"n_samples": len(names), "alpha": value, "longest": longest}
+    about_closure = {"alpha": value, "longest": longest}
     # A closure in which some samples can only be ends must not be continued.
     if found.number.dtype in FIXED and not is_end.any():
         given = found.direct, names, found.number, code, graph, backend.threads

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..core.triangle import open_symmetric
 from ..io.sites import chunks
 
 #: Pairs of people in memory at a time.
@@ -66,8 +67,7 @@ def place_sums(folder: Path, home: np.ndarray, n_places: int, min_called: int):
     pairs : int64 array, (n_places, n_places)
         Both count each pair within a place twice.
     """
-    squared = np.load(folder / "squared.npy", mmap_mode="r")
-    called = np.load(folder / "called.npy", mmap_mode="r")
+    squared, called = (open_symmetric(folder / f"{name}.npy") for name in ("squared", "called"))
     people = np.flatnonzero(home >= 0)
     people = people[np.argsort(home[people], kind="stable")]
     found, starts = np.unique(home[people], return_index=True)

@@ -18,8 +18,9 @@ import pandas as pd
 from ..cohort.sources import expand_sources, source_files
 from ..core.errors import UserError
 from ..core.files import digest, read_json, result_files
+from ..core.triangle import triangle_size
 from ..distance.landmarks import MOST_LANDMARKS
-from ..distance.tiles import count_type, study_matrices, tile_outputs
+from ..distance.tiles import SYMMETRIC, count_type, study_matrices, tile_outputs
 from ..io.bed import bed_row_bytes
 from ..io.formats import count_sites
 from .sparse import is_compared, neighbors_kept
@@ -34,8 +35,6 @@ NEIGHBOR_BYTES = 16.0
 SQUARE_TEXT, PAIRS_TEXT = 10.9, 5.0
 #: Bytes of a number of a closure by space: of the types that `geodesic.number: auto` mostly takes.
 CLOSURE_BYTES, OTHER_SPACE = {"genotypes": 4}, 8
-#: Rows of a run in a closure's file (`geodesic/lengths.py`).
-RUN = 256
 #: Bytes of a site in tables: in a .bim, on the panel, in each cohort's quality control, in
 #: comparisons (LD), in loadings, in each cohort's counts of populations.
 BIM, PANEL, QC, LD, LOADINGS, COUNTS = 27, 50, 100, 35, 45, 40
@@ -182,17 +181,15 @@ def _all_pairs(config: dict, genotypes: StudySizes) -> dict[str, float]:
     number = count_type(genotypes.n_sites)(0).itemsize
     tile_pairs = sum(a * b for a, b in combinations_with_replacement(sizes, 2))
     tiles = number * len(tile_outputs(distance["metric"])) * tile_pairs + 64 * n * len(sizes)
-    if distance["site_parts"] > 1:  # parts are there until they are summed
-        tiles *= 1 + distance["site_parts"]
     text = distance["export"] is True or (distance["export"] == "auto" and n <= MOST_EXPORTED)
-    matrices = number * len(study_matrices(distance["metric"]))
+    named = study_matrices(distance["metric"])
+    matrices = number * sum(triangle_size(n) if name in SYMMETRIC else n * n for name in named)
     closure = {"int32": 4, "float32": 4, "float64": 4, "int64": 8}.get(geodesic["number"])
     each = [closure or CLOSURE_BYTES.get(space, OTHER_SPACE) for space in _geodesics(config)]
-    triangle = sum(min(RUN, n - first) * (n - first) for first in range(0, n, RUN))
-    paths = triangle * sum(each) + 20 * n * len(each)
+    paths = triangle_size(n) * sum(each) + 20 * n * len(each)
     paths += len(each) * n * n * 4 * (geodesic["explain"] + config["embedding"]["stable"])
     return {
-        "distance": tiles + n * n * (matrices + text * (SQUARE_TEXT + PAIRS_TEXT)),
+        "distance": tiles + matrices + text * n * n * (SQUARE_TEXT + PAIRS_TEXT),
         "geodesic": paths,
     }
 

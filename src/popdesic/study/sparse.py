@@ -13,7 +13,7 @@ import copy
 from ..core.errors import UserError
 
 #: Samples up to which a study has matrices of all pairs, with `distance.dense_limit: auto`: at
-#: 30 000 an int32 matrix takes 3.6 GB, and the closure's job 50 GB of memory.
+#: 30 000 the results take 33 GB (`disk.py`), and the closure's job 50 GB of memory.
 DENSE_LIMIT = 30_000
 #: Most samples of the block model, which takes 10 ms a sample and fit.
 BLOCK_MODEL_LIMIT = 100_000

@@ -11,6 +11,7 @@ from oracles.reference import draw_genotypes, make_planes, pair_counts
 
 from popdesic.core.errors import UserError
 from popdesic.core.files import write_json
+from popdesic.core.triangle import open_symmetric
 from popdesic.distance.matrix import (
     export_distances,
     load_distances,
@@ -76,7 +77,7 @@ def assemble(tiles, order, out, *, metric="ibs", min_called=1, on_uncomparable="
     counts = assemble_tiles(
         tiles, order, out, metric=metric, min_called=min_called, on_uncomparable=on_uncomparable
     )
-    matrices = {name: np.load(out / f"{name}.npy") for name in study_matrices(metric)}
+    matrices = {name: open_symmetric(out / f"{name}.npy")[:] for name in study_matrices(metric)}
     return counts, matrices, pd.read_csv(out / "samples.tsv", sep="\t")
 
 
@@ -371,7 +372,7 @@ def test_export(tmp_path, genotypes, backend):
     arguments = {"metric": "manhattan", "n_sites": N_SITES, "min_called": 1}
     export_distances(tmp_path / "out", **arguments)
     distances = load_distances(tmp_path / "out", **arguments)
-    called = np.load(tmp_path / "out/called.npy")
+    called = open_symmetric(tmp_path / "out/called.npy")[:]
     written = np.loadtxt(tmp_path / "out/distance.mdist")
     np.testing.assert_allclose(written, distances, rtol=1e-8)  # nine digits are written
     names = pd.read_csv(tmp_path / "out/samples.tsv", sep="\t")["sample"].tolist()

@@ -5,7 +5,7 @@ import pytest
 
 from popdesic.core import triangle
 from popdesic.core.files import write_json
-from popdesic.core.triangle import Triangle, triangle_size, write_triangle
+from popdesic.core.triangle import Triangle, open_symmetric, triangle_size, write_triangle
 from popdesic.engine.minplus import infinity
 from popdesic.geodesic.graph import COMPLETE, Graph
 from popdesic.geodesic.lengths import open_lengths
@@ -30,13 +30,16 @@ def draw_matrix(n: int, dtype: str) -> np.ndarray:
 def test_rows_are_those_of_the_matrix(tmp_path, n, dtype):
     matrix, rng = draw_matrix(n, dtype), np.random.default_rng(1)
     write_triangle(tmp_path / "w.npy", matrix)
-    found = Triangle(tmp_path / "w.npy", n)
-    assert found.dtype == dtype
-    np.testing.assert_array_equal(found.whole(), matrix)
+    found = Triangle(tmp_path / "w.npy")
+    assert (found.dtype, found.shape, len(found)) == (dtype, (n, n), n)
+    np.testing.assert_array_equal(found[:], matrix)
     for which in (np.arange(n)[n // 3 : n // 2], rng.permutation(n), rng.integers(0, n, 5)):
-        np.testing.assert_array_equal(found.rows(which), matrix[which])
-    with pytest.raises(ValueError, match="does not hold a matrix of"):
-        Triangle(tmp_path / "w.npy", n + 1)
+        np.testing.assert_array_equal(found[which], matrix[which])
+    np.save(tmp_path / "square.npy", matrix)
+    np.testing.assert_array_equal(open_symmetric(tmp_path / "square.npy"), matrix)
+    np.save(tmp_path / "other.npy", np.zeros(len(found) ** 2 + 100 * n + 3))
+    with pytest.raises(ValueError, match="does not hold the triangle of a matrix"):
+        Triangle(tmp_path / "other.npy")
 
 
 def test_a_file_has_about_half_of_the_matrix(monkeypatch):
@@ -52,7 +55,7 @@ def test_lengths_are_roots_of_the_closure(tmp_path, kind, longest, alpha):
     matrix, n, scale = draw_matrix(20, "int32"), 20, 2.0**20
     matrix[3, 15] = matrix[15, 3] = infinity("int32")
     write_triangle(tmp_path / "w.npy", matrix)
-    about = {"n_samples": n, "dtype": "int32", "scale": scale, "alpha": alpha, "longest": longest}
+    about = {"dtype": "int32", "scale": scale, "alpha": alpha, "longest": longest}
     graph = COMPLETE if kind == "complete" else Graph(kind)
     write_json(tmp_path / "w.json", about | {"graph": vars(graph)})
     write_json(tmp_path / "alpha.json", {"closure": "w.npy"})
