@@ -12,7 +12,7 @@ pytest.importorskip("cupy")
 from scenes.awkward_terms import TERMS
 from test_bitgemm_gpu import MISSING, make_planes, oracle, read_genotypes
 
-from popdesic.engine import devices, rare_sites_gpu, tune_gpu
+from popdesic.engine import devices, rare_sites_gpu, rare_sites_kernels_gpu, tune_gpu
 from popdesic.engine.backend_gpu import GpuBackend
 from popdesic.engine.rare_sites_plan import SiteCosts
 from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes
@@ -129,7 +129,9 @@ def test_bits_are_transposed_and_back(gpu_device):
     for n, n_words, planes in itertools.product((1, 33, 513), (1, 8, 17), (2, 3)):
         words = rng.integers(0, 2**64, (n, planes, n_words), np.uint64)
         n_sites = n_words * 64
-        turned = rare_sites_gpu.turn(cupy.asarray(words), 0, n_sites, gpu_device.capability)
+        turned = rare_sites_kernels_gpu.to_site_major(
+            cupy.asarray(words), 0, n_sites, gpu_device.capability
+        )
         bits = np.unpackbits(words.view(np.uint8), axis=2, bitorder="little")
         by_site = np.unpackbits(turned.words.get().view(np.uint8), axis=2, bitorder="little")
         assert np.array_equal(by_site[:, :, :n], bits.transpose(2, 1, 0))
@@ -137,7 +139,9 @@ def test_bits_are_transposed_and_back(gpu_device):
         assert np.array_equal(turned.counts.get(), bits.sum(0))
         sites = np.flatnonzero(rng.random(n_sites) < 0.4).astype(np.int32)
         if len(sites):
-            back = rare_sites_gpu.gather(turned, cupy.asarray(sites), gpu_device.capability).get()
+            back = rare_sites_kernels_gpu.gather(
+                turned, cupy.asarray(sites), gpu_device.capability
+            ).get()
             back = np.unpackbits(back.view(np.uint8), axis=2, bitorder="little")
             assert np.array_equal(back[:, :, : len(sites)], bits[:, :, sites])
             assert not back[:, :, len(sites) :].any()
