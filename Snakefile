@@ -88,23 +88,8 @@ include: "workflow/rules/distance.smk"
 include: "workflow/rules/components.smk"
 include: "workflow/rules/maps.smk"
 include: "workflow/rules/geodesic.smk"
-
-
-if STUDY.sparse:
-
-    include: "workflow/rules/distance_near.smk"
-    include: "workflow/rules/geodesic_near.smk"
-
-
 include: "workflow/rules/communities.smk"
 include: "workflow/rules/relatives.smk"
-
-
-if FILLS:
-
-    include: "workflow/rules/distance_filled.smk"
-
-
 include: "workflow/rules/ibd.smk"
 include: "workflow/rules/geography.smk"
 include: "workflow/rules/population.smk"

@@ -48,7 +48,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ARRIVING, SIZE, TAKEN_FROM = "boreal", 58, "arctic"
 LEFT_OUT = re.compile(r"^Input of jobid \d+ unchanged, not run", re.MULTILINE)
 #: Rules that compute coordinates.
-DRAWING = re.compile(r"compute_(pca|pcoa|umap|further_maps)|place_by_landmarks|draw_\w*umap")
+DRAWING = re.compile(r"compute_(pca|pcoa|umap|further_maps)")
 
 
 def write_example(folder: Path) -> None:

@@ -45,16 +45,10 @@ ROOT = Path(__file__).resolve().parents[2]
 #: StudySizes per second that one job of a CPU rule processes, approximately.
 GENOTYPE_RATES = {"ingest_cohort": 2e8, "summarize_cohort": 2e9, "encode_cohort": 2e9}
 #: Pairs per second of CPU rules that read or write matrices of all pairs.
-PAIR_RATES = {"assemble_distance": 1e8, "compute_pcoa": 1e7, "compute_umap": 1e7}
+PAIR_RATES = {"join_rows": 1e8, "compute_pcoa": 1e7, "compute_umap": 1e7}
 #: Rules whose end is told, where the study has them.
-TOLD = (
-    "measure_distance_row",
-    "fill_rows",
-    "find_neighbor_row",
-    "join_neighbors",
-    "compare_cohorts",
-)
-TOLD += ("close_paths", "find_paths", "define_axes", "compute_pca", "draw_near_umap")
+TOLD = ("measure_row", "join_rows")
+TOLD += ("close_paths", "define_axes", "compute_pca", "compute_umap")
 
 
 def write_study(folder: Path, cohorts: int, samples: int, *, sparse: bool) -> None:

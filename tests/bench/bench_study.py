@@ -21,8 +21,9 @@ read, wrote   MB from and to the disk; `-` for jobs too short for Snakemake to s
 peak      largest memory of a job, MB
 busy      share of the time that the jobs held a GPU in which it worked (nvidia-smi, `-` without)
 
-Below: the whole run's wall and CPU time, Snakemake's own share, and when PCA, first map and report
-were there. PLINK's commands on the same people and sites follow.
+Below: the whole run's wall and CPU time, Snakemake's own share, files and MB of results, and when
+PCA, first map and report were there. Many small cohorts, the way data arrive, are
+`--samples 1000 --sites 20000 --cohorts 200`. PLINK's commands on the same people and sites follow.
 """
 
 from __future__ import annotations
@@ -164,9 +165,22 @@ def run_study(study: Path, options, variables: dict[str, str]) -> None:
         raise SystemExit(f"The run stopped after {wall:.1f} s (exit status {status}):\n{said}")
     own = cpu - sum(row.cpu for row in rows.values())
     print(f"whole run: {wall:.1f} s, {cpu:.1f} CPU-s; of them Snakemake itself: {own:.1f} CPU-s")
+    print(results_said(study / "results"))
     for name, pattern in MILESTONES.items():
         if (seconds := first_time(study, pattern, start)) is not None:
             print(f"{name} after {seconds:.1f} s")
+
+
+def results_said(results: Path) -> str:
+    """Number of files and MB of results, hidden ones too, and of the folders with the most."""
+    sizes: Counter[str] = Counter()
+    files = 0
+    for path in results.rglob("*"):
+        if path.is_file():
+            files += 1
+            sizes[path.relative_to(results).parts[0]] += path.stat().st_size
+    largest = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in sizes.most_common(5))
+    return f"results: {files} files, {sum(sizes.values()) / 1e6:.1f} MB ({largest})"
 
 
 def run_peers(prefix: Path, cores: int) -> None:

@@ -379,7 +379,7 @@ def test_tutorial_adds_one_cohort(tutorial, clone):
     once = Counter({"ingest_cohort": 1, "summarize_cohort": 1, "encode_cohort": 1})
     assert plan & once == once
     assert plan["ingest_cohort"] == 1
-    assert plan["measure_distance_row"] == 1
+    assert plan["measure_row"] == 1
     assert not plan["build_panel"]
     kept = set(json.loads((clone.parent / "kept.json").read_text()))
     for name in ("atlantic", "pacific"):

@@ -33,16 +33,12 @@ from .machine import Kernel
 CLOSURES = [f"closures of {number}" for number in NUMBERS]
 #: Rules that use a GPU, and their rehearsals; none: no default study has such a job.
 RULES = {
-    "measure_distance_row": ["products"],
-    "compare_cohorts": ["products"],
+    "measure_row": ["products"],
     "close_paths": CLOSURES,
     "close_founders": CLOSURES,
-    "find_neighbor_row": ["products"],
-    "fill_rows": ["products"],
     "span_founders": ["products"],
     "find_component_neighbors": ["neighbors"],
     "compute_umap": ["maps"],
-    "draw_near_umap": ["maps"],
     "measure_ld": ["correlations"],
     "define_axes": ["components"],
     "compute_pca": ["components"],
@@ -169,7 +165,7 @@ def lay_out(backend, rng) -> None:
 #: What jobs do, on other sizes than the rehearsals.
 WORK = {
     "close_paths": close,
-    "measure_distance_row": multiply,
+    "measure_row": multiply,
     "measure_ld": correlate,
     "define_axes": project,
     "relate_samples": relate,

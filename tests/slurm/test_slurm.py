@@ -100,7 +100,7 @@ def test_gpu_rules_and_only_they_ask_for_a_gpu_on_its_partition(run):
         on_gpu = rule in PROFILE["set-resources"]
         assert job["Partition"] == ("gpu" if on_gpu else "cpu"), rule
         assert job.get("TresPerJob") == ("gres:gpu:1" if on_gpu else None), rule
-    assert {"measure_distance_row", "ingest_cohort"} <= seen
+    assert {"measure_row", "ingest_cohort"} <= seen
 
 
 def test_slurm_limits_equal_those_of_the_rules(run):
@@ -117,7 +117,7 @@ def test_slurm_limits_equal_those_of_the_rules(run):
 
 
 def test_gpu_rules_report_that_they_run_on_the_cpu_without_a_gpu(run):
-    (log,) = (run["folder"] / "logs/measure_distance_row").glob("*.log")
+    (log,) = (run["folder"] / "logs/measure_row").glob("*.log")
     assert " device: cpu: " in log.read_text()
 
 
@@ -170,10 +170,10 @@ def test_rows_share_a_job_and_its_gpu(slurm: Sandbox, tmp_path):
     """Two rows of tiles share a job: one GPU, the memory of one row, the time of both."""
     config = FAST | {"device": "auto"}
     folder = write_study(tmp_path / "study", make_cohorts((8, 7), n_sites=200), config)
-    stated = [j for j in planned_jobs(folder, ["distance"]) if j.rule == "measure_distance_row"]
+    stated = [j for j in planned_jobs(folder, ["distance"]) if j.rule == "measure_row"]
     on_slurm(folder, slurm, "distance")
     jobs = [job for job in slurm.jobs() if job["WorkDir"] == str(folder)]
-    (job,) = [job for job in jobs if rule_of(job) == "measure_distance_row"]
+    (job,) = [job for job in jobs if rule_of(job) == "measure_row"]
     asked = ask_of(job)
     assert len(stated) == 2
     assert (asked["partition"], asked["gpus"], asked["threads"]) == ("gpu", 1, 8)

@@ -59,7 +59,7 @@ def _backend(device: str, need: int) -> Backend:
 
 
 def near_samples(device: str, folder: Path, out: Path) -> None:
-    """`find_neighbor_row.py`, `span_founders.py` and `join_neighbors.py`, with a newcomer."""
+    """`measure_row.py`, `span_founders.py` and `join_rows.py`, with a newcomer."""
     folders = [folder / "cohorts" / name for name in SIZES]
     planes = load_planes(folders[-1])[0].words.shape
     backend = _backend(device, product_bytes(planes, [planes]))
@@ -87,7 +87,7 @@ def near_points(device: str, folder: Path, out: Path) -> None:
 
 
 def near_umap(device: str, folder: Path, out: Path) -> None:
-    """`draw_near_umap.py`."""
+    """`compute_umap.py` of the nearest."""
     lists = folder / "lists.npz"
     compute_umap(
         {"2": lists},

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from popdesic.cohort.planes import load_planes
-from popdesic.distance.fill_rows import update_row
+from popdesic.distance.fill_rows import update_rows
 from popdesic.distance.landmarks import landmarks_of_cohorts
 from popdesic.distance.neighbor_lists import join_neighbors, span_founders
 from popdesic.distance.neighbors import row_work
@@ -38,7 +38,7 @@ def write_neighbors(
     for row, path in lists.items():
         about = options | {"landmarks": landmarks_of_cohorts(sizes), "code": code}
         work = row_work(path, rows.pairs(row), by_name, **about)
-        counts = update_row(work, by_name, lambda need: backend)
+        counts = update_rows([work], by_name, lambda need: backend)
         sums = {name: sums.get(name, 0) + value for name, value in counts.items()}
     tree = out / "founder_tree.npz"
     made = [lists[name] for name in founders]

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "popdesic"
 #: One thing in two forms: decoders of two formats, a row of tiles of three stages.
-TWO_FORMS = {"decode_records", "row_capacity", "measure_row", "row_work", "write_tile"}
+TWO_FORMS = {"decode_records", "row_capacity", "row_work", "write_tile"}
 #: Programs with a command line: `main`, and the commands that call a function of that name.
 PROGRAMS = {"__main__.py", "communities/block_model_fit.py"}
 

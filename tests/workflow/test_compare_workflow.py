@@ -11,6 +11,7 @@ from support.study import FAST, Cohort, make_cohorts, write_sheets, write_study
 
 from popdesic.cohort.panel import load_panel
 from popdesic.core.tables import read_table
+from popdesic.study.snakemake_internals import planned_jobs
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def study(tmp_path_factory) -> Path:
     write_study(folder, [north, south], config)
     (folder / "data/profiles.vcf").write_text(profiles.vcf())
     ran = finished(snakemake(folder, "compare"))
-    assert ran["compare_cohorts"] == 2
+    assert ran["measure_row"] == 2
     assert ran["measure_ld"] == ran["join_comparisons"] == ran["draw_comparisons"] == 1
     assert ran["place_profiles"] == ran["search_profiles"] == 2
     return folder
@@ -62,7 +63,7 @@ def test_a_newcomer_changes_no_table_of_founders(study):
     write_sheets(study, [north, south, west])
     (study / "config/config.yaml").write_text(config)
     plan = planned(snakemake(study, "compare", "-n"))
-    assert plan["compare_cohorts"] == 1
+    assert plan["measure_row"] == 1
     assert "choose_unrelated" not in plan
     assert "measure_ld" not in plan
     assert "build_panel" not in plan
@@ -73,7 +74,9 @@ def test_no_comparison_is_planned_unless_asked_for(tmp_path):
     config = FAST | {"compare": {"analyses": []}, "embedding": {"max_kinship": 0}}
     write_study(tmp_path, make_cohorts((6, 6)), config)
     plan = planned(snakemake(tmp_path, "-n"))
-    assert not {"compare_cohorts", "measure_ld", "choose_unrelated", "draw_comparisons"} & set(plan)
+    assert not {"measure_ld", "choose_unrelated", "draw_comparisons"} & set(plan)
+    row = planned_jobs(tmp_path, ["results/distance/tiles/north/row.json"])[-1]
+    assert row.outputs == ("results/distance/tiles/north/row.json",)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def study(tmp_path_factory) -> Path:
 
 def test_places_are_measured_and_drawn(study):
     ran = finished(snakemake(study, "geography"))
-    assert set(ran) >= RULES and ran["compare_cohorts"] == 3
+    assert set(ran) >= RULES and ran["measure_row"] == 3
     about = read_json(study / "results/geography/isolation.json")
     assert (about["places"], about["samples"], about["samples_without_place"]) == (6, 40, 4)
     assert about["relatives_known"] and about["all"]["exact"]

@@ -21,8 +21,8 @@ EMBEDDING = "results/embedding"
     ("sizes", "dense_limit", "jobs"),
     [
         ((40, 30), 1000, {"compute_umap": 1}),
-        ((40, 30), 50, {"draw_near_umap": 1}),
-        ((1500, 501), 3000, {"draw_plain_umap": 2, "compute_umap": 2}),
+        ((40, 30), 50, {"compute_umap": 1}),
+        ((1500, 501), 3000, {"compute_umap": 2}),
     ],
 )
 def test_maps_are_those_of_their_files(tmp_path, sizes, dense_limit, jobs):
@@ -43,9 +43,9 @@ def test_maps_are_those_of_their_files(tmp_path, sizes, dense_limit, jobs):
     ran = finished(snakemake(folder, *plain, *tables.values()))
     assert {rule: count for rule, count in ran.items() if "umap" in rule} == jobs
     plan = snakemake(folder, "-n", "results/communities/partition.tsv")
-    assert ("split_samples" in plan) == ("draw_plain_umap" in jobs)
+    assert ("split_samples" in plan) == (sum(sizes) > 2000)
 
-    sparse = "draw_near_umap" in jobs
+    sparse = sum(sizes) > dense_limit
     order = folder / "results/distance/samples.tsv"
     samples = describe_samples(order, folder / "config/samples.tsv")
     scores = folder / EMBEDDING / "pca.npy"

@@ -92,7 +92,7 @@ def test_first_stages_run_as_a_module(python, study, plain, uses, prefix):
     write_snakefile(study, "config", uses)
     output = snakemake(python, study, "mine.txt")
     assert "(Rule: mine)" in output
-    assert f"(Rule: {prefix}measure_distance_row)" in output
+    assert f"(Rule: {prefix}measure_row)" in output
     assert (study / "mine.txt").read_text().strip() == "16"
     assert contents(study) == plain
     assert "Nothing to be done" in snakemake(python, study, "mine.txt")

@@ -128,7 +128,7 @@ def test_a_new_label_of_a_founder_reruns_only_what_reads_it(clone, study, tmp_pa
     ran = finished(run(clone, folder))
     assert ran["summarize_cohort"] == ran["build_panel"] == ran["write_report"] == 1
     assert not set(ran) & {
-        *("measure_distance_row", "define_axes", "close_paths", "compare_cohorts"),
+        *("measure_row", "define_axes", "close_paths"),
         *("compute_pca", "compute_pcoa", "compute_umap", "find_communities"),
     }
     after = contents(folder)
@@ -158,7 +158,7 @@ def test_an_edit_of_the_min_plus_kernel_reruns_geodesics_and_what_follows(clone,
 def test_an_edit_of_the_bitgemm_kernel_reruns_products_and_what_follows(clone, study):
     with edited(clone / "kernels/engine/bitgemm_wgmma.cu", KERNEL, f"{KERNEL}static "):
         jobs = plan(clone, study)
-    assert jobs >= {"measure_distance_row", "compare_cohorts", "close_paths", "write_report"}
+    assert jobs >= {"measure_row", "close_paths", "write_report"}
     assert not jobs & BEFORE_DISTANCES
 
 

@@ -114,13 +114,12 @@ def test_an_unchanged_study_plans_nothing(studies):
 def test_a_newcomer_paid_its_row_and_bytes_are_those_of_scratch(studies, tmp_path):
     sparse, _, (grown, _) = studies
     ran = finished(grown)
-    assert (ran["find_neighbor_row"], ran["join_neighbors"]) == (1, 1)
+    assert (ran["measure_row"], ran["join_rows"]) == (3, 1)  # east, and both groups that it changes
     assert "span_founders" not in ran
     # of neighbours and of comparisons; east fills with north and south, and west has its own group
-    logs = {path.stem: path.read_text() for path in sparse.glob("logs/fill_rows/*.log")}
+    logs = {path.stem: path.read_text() for path in sparse.glob("logs/measure_row/*.log")}
     assert f"tiles computed: {2 * len(SIZES)}" in logs["north"]
     assert "tiles computed: 0" in logs["east"] and "tiles computed: 0" in logs["west"]
-    assert "tiles computed: 0" in (sparse / "logs/find_neighbor_row/east.log").read_text()
     tiles = sorted(path.parent.name for path in sparse.glob("results/distance/tiles/*/*.npz"))
     assert tiles == [*["east"] * 4, "north", *["south"] * 2, *["west"] * 3]
     names = ["distance/neighbors.npz", "distance/landmarks.npy", "distance/founder_tree.npz"]

@@ -88,7 +88,7 @@ def test_a_source_replaced_by_an_older_file_is_decoded_again(study, tmp_path, fo
     if forgotten:
         forget(study)
     jobs = plan(study)
-    assert (jobs["ingest_cohort"], jobs["assemble_distance"]) == (1, 1)
+    assert (jobs["ingest_cohort"], jobs["join_rows"]) == (1, 1)
     if forgotten:
         return
     snakemake(study, *TARGETS)
@@ -150,7 +150,7 @@ def test_a_changed_configuration_changes_copied_results(study):
     write_sheets(study, cohorts(), FAST | {"distance": {"metric": "manhattan", "export": False}})
     forget(study)
     jobs = plan(study)
-    assert jobs["measure_distance_row"] == 2
+    assert jobs["measure_row"] == 2
     assert "ingest_cohort" not in jobs
 
 

@@ -199,7 +199,7 @@ def test_plan(place, study):
 
 def test_a_dry_run_finds_the_profile_of_the_wheel(place, study):
     said = popdesic(place, "run my-study distance --profile slurm --dry-run")
-    assert re.search(r"measure_distance_row +2", said)
+    assert re.search(r"measure_row +2", said)
     assert str(place / "env") in said  # the profile that was used
 
 
@@ -216,7 +216,7 @@ def test_report_prints_its_path(place, study, ran):
     said = popdesic(place, "report my-study -- --cores 2")
     assert said.splitlines()[-1] == "my-study/results/report/report.html"
     assert page.is_file()
-    assert not re.search(r"measure_distance_row +\d", said)  # only what was missing
+    assert not re.search(r"measure_row +\d", said)  # only what was missing
 
 
 def test_path(place, ran):

@@ -68,8 +68,9 @@ def founders(tmp_path_factory) -> Path:
     ran = finished(snakemake(folder, "distance"))
     assert ran == dict.fromkeys(OWN, 2) | {
         "build_panel": 1,
-        "measure_distance_row": 2,
-        "assemble_distance": 1,
+        "measure_resolution": 1,
+        "measure_row": 2,
+        "join_rows": 1,
     }
     return folder
 
@@ -146,17 +147,13 @@ def complete(west_then_east, killed_and_resumed, tmp_path_factory) -> Path:
             },
             {"close_paths": 1, "compute_pca": 1},
         ),
-        (
-            {"distance": {"metric": "normalized", "site_parts": 3}},
-            {"measure_distance_row": 9, "sum_distance_parts": 3},
-        ),
     ],
-    ids=["defaults", "gpu", "manhattan", "ibs", "parts"],
+    ids=["defaults", "gpu", "manhattan", "ibs"],
 )
 def test_plan(tmp_path, config, jobs):
     write_study(tmp_path, all_cohorts()[:3], config)
     plan = planned(snakemake(tmp_path, "-n"))
-    expected = dict.fromkeys(OWN, 3) | {"measure_distance_row": 3, "build_panel": 1} | jobs
+    expected = dict.fromkeys(OWN, 3) | {"measure_row": 3, "build_panel": 1} | jobs
     assert {rule: plan[rule] for rule in expected} == expected
     assert not (tmp_path / "results").exists()
 
@@ -197,19 +194,6 @@ def test_a_stage_target_runs_only_what_it_needs(founders):
     assert not [name for name in written if name.startswith(("geodesic", "embedding", "report"))]
 
 
-def test_tiles_in_parts_are_the_same_bytes(founders, tmp_path):
-    folder = copy_study(founders, tmp_path / "study")
-    write_sheets(folder, all_cohorts()[:2], FAST | {"distance": {"site_parts": 2}})
-    shutil.rmtree(folder / "results/distance")
-    ran = finished(snakemake(folder, "distance"))
-    assert ran == {"measure_distance_row": 4, "sum_distance_parts": 2, "assemble_distance": 1} | (
-        {"export_distance": 1}
-    )
-    before, after = contents(founders), contents(folder)
-    assert {name: after[name] for name in before} == before
-    assert not [path for path in (folder / "results/distance/parts").rglob("*") if path.is_file()]
-
-
 def test_results_equal_the_oracle(west_then_east):
     """Distances and geodesics of the whole study equal those of the drawn genotypes."""
     folder = west_then_east["folder"] / "results"
@@ -247,9 +231,9 @@ def test_results_equal_the_oracle(west_then_east):
 
 def test_a_new_cohort_runs_only_its_own_jobs(west_then_east):
     first, second = (finished(output) for output in west_then_east["outputs"])
-    rest = {"assemble_distance": 1, "close_paths": 1}
-    assert first == dict.fromkeys(OWN, 1) | {"measure_distance_row": 1} | rest
-    assert second == dict.fromkeys(OWN, 1) | {"measure_distance_row": 1} | rest
+    rest = {"join_rows": 1, "close_paths": 1}
+    assert first == dict.fromkeys(OWN, 1) | {"measure_row": 1} | rest
+    assert second == dict.fromkeys(OWN, 1) | {"measure_row": 1} | rest
 
 
 def test_a_new_cohort_keeps_every_old_file(west_then_east):
@@ -270,8 +254,8 @@ def test_a_new_cohort_keeps_every_old_file(west_then_east):
 
 
 def tiles_said(folder: Path, row: str) -> tuple[int, int, int]:
-    """Tiles computed and kept and files removed, from the log of a row's job."""
-    log = (folder / f"logs/measure_distance_row/{row}.log").read_text()
+    """Tiles computed and kept and files removed, of both stages, from the log of a row's job."""
+    log = (folder / f"logs/measure_row/{row}.log").read_text()
     words = ("tiles computed", "tiles kept", "files removed")
     return tuple(int(re.search(rf"{word}: (\d+)", log)[1]) for word in words)
 
@@ -282,10 +266,11 @@ def test_replacing_an_earlier_newcomer_computes_its_pairs_alone(west_then_east, 
     before = snapshot(folder)
     west = all_cohorts()[2]
     (folder / west.path).write_text(replace(west, genotypes=west.genotypes[:, ::-1]).vcf())
-    assert finished(snakemake(folder, "distance"))["measure_distance_row"] == 2
-    assert (tiles_said(folder, "west"), tiles_said(folder, "east")) == ((3, 0, 0), (1, 3, 0))
+    assert finished(snakemake(folder, "distance"))["measure_row"] == 2
+    assert (tiles_said(folder, "west"), tiles_said(folder, "east")) == ((6, 0, 0), (2, 6, 0))
     after = snapshot(folder)
-    changed = {name for name in after if "/tiles/" in name and after[name] != before[name]}
+    tiles = {name for name in after if name.startswith("distance/tiles/")}
+    changed = {name for name in tiles if after[name] != before[name]}
     assert changed == {
         *(f"distance/tiles/west/{other}.npz" for other in ("north", "south", "west")),
         "distance/tiles/east/west.npz",
@@ -303,8 +288,8 @@ def test_removing_an_earlier_newcomer_removes_its_tiles(west_then_east, tmp_path
     north, south, _, east = all_cohorts()
     write_sheets(folder, [north, south, east])
     ran = finished(snakemake(folder, "distance"))
-    assert ran == {"measure_distance_row": 1, "assemble_distance": 1}
-    assert tiles_said(folder, "east") == (0, 3, 1)
+    assert ran == {"measure_row": 1, "join_rows": 1}
+    assert tiles_said(folder, "east") == (0, 6, 4)
     after = snapshot(folder)
     assert "distance/tiles/east/west.npz" not in after
     for other in ("north", "south", "east"):
@@ -324,9 +309,9 @@ def test_a_deleted_tile_is_made_again(west_then_east, tmp_path):
     tile = folder / "results/distance/tiles/east/south.npz"
     before = tile.read_bytes()
     tile.unlink()
-    assert planned(snakemake(folder, "distance", "-n"))["measure_distance_row"] == 1
+    assert planned(snakemake(folder, "distance", "-n"))["measure_row"] == 1
     snakemake(folder, "distance")
-    assert tiles_said(folder, "east") == (1, 3, 0)
+    assert tiles_said(folder, "east") == (1, 7, 0)
     assert tile.read_bytes() == before
     assert "Nothing to be done" in snakemake(folder, "distance")
 
@@ -368,10 +353,13 @@ def by_pair(found: dict[str, str], folder: Path) -> dict[str, str]:
     """Contents of results, with tiles under the names of their pairs: owners may differ."""
     named = {}
     for name, digest in found.items():
-        if match := re.fullmatch(r"distance/tiles/(.+)/(.+)\.npz", name):
-            name = "distance/tiles/{}__{}".format(*sorted(match.groups()))
-        if not name.endswith("/row.json"):
-            named[name] = digest
+        if name.endswith("/row.json"):
+            continue
+        if match := re.fullmatch(r"(\w+/tiles)/(\w+)/(\w+)\.(.+)", name):
+            stage, *pair, ending = match.groups()
+            joint = "__" if stage.startswith("distance") else "--"
+            name = f"{stage}/{joint.join(sorted(pair))}" + (ending if joint == "--" else "")
+        named[name] = digest
     rows = [json.loads(path.read_text()) for path in folder.glob("results/distance/tiles/*/*.json")]
     listed = sorted("__".join(sorted(pair[:2])) for row in rows for pair in row["tiles"])
     assert listed == sorted(name.split("/")[-1] for name in named if "__" in name)
@@ -403,7 +391,7 @@ def test_a_killed_run_resumes(killed_and_resumed):
     ran = finished(killed_and_resumed["output"])
     assert ran["build_panel"] == 0
     assert ran["ingest_cohort"] <= 1  # one job may have been finishing
-    assert 0 < ran["measure_distance_row"] <= 4
+    assert 0 < ran["measure_row"] <= 4
     assert after["panel/sites.tsv"] == state["panel/sites.tsv"]
 
 
@@ -492,7 +480,7 @@ INGEST, COHORT, PANEL, TILES = (
     {"ingest_cohort"},
     {"summarize_cohort"},
     {"build_panel", "encode_cohort"},
-    {"measure_distance_row", "assemble_distance", "export_distance"},
+    {"measure_row", "join_rows", "export_distance"},
 )
 GEODESIC, PCA, MAPS = {"close_paths"}, {"compute_pca"}, {"compute_pcoa", "compute_umap"}
 CHANGES = {
@@ -555,28 +543,26 @@ def test_the_root_of_the_repository_is_a_study():
 
 #: Rules that work on one cohort or one row of tiles.
 HEAVY = {"ingest_cohort", "summarize_cohort", "encode_cohort", "build_panel"} | {
-    "measure_distance_row",
-    "compare_cohorts",
+    "measure_row",
 }
 
 
 def test_removing_a_newcomer_recomputes_no_tile(complete):
     """Matrices, maps and tables are made without it; no job of a cohort runs again.
 
-    Distances of `east`, which arrived last, are in its own row. Comparisons were made when all were
-    there, so that `west` is the later one in the sheet: its row is made without the pair.
+    Pairs of `east`, which arrived last, are in its own row.
     """
     try:
         write_sheets(complete, all_cohorts()[:3], FAST | {"distance": {"metric": "euclidean"}})
         plan = planned(snakemake(complete, "-n"))
     finally:
         write_sheets(complete, all_cohorts(), FAST | {"distance": {"metric": "euclidean"}})
-    assert {rule: plan[rule] for rule in HEAVY if plan[rule]} == {"compare_cohorts": 1}
-    assert {"assemble_distance", "close_paths", "compute_pca", "write_report"} <= set(plan)
+    assert {rule: plan[rule] for rule in HEAVY if plan[rule]} == {}
+    assert {"join_rows", "close_paths", "compute_pca", "write_report"} <= set(plan)
 
 
 def test_replacing_a_newcomer_computes_its_own_row(complete, tmp_path):
-    """Its file is decoded, checked, encoded, and compared in the rows that hold its pairs."""
+    """Its file is decoded, checked, encoded, and compared in the row that holds its pairs."""
     east = all_cohorts()[3]
     write_study(tmp_path, [replace(east, genotypes=east.genotypes[:, ::-1])])
     path = complete / east.path
@@ -588,7 +574,7 @@ def test_replacing_a_newcomer_computes_its_own_row(complete, tmp_path):
         path.write_bytes(before)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     found = {rule: plan[rule] for rule in HEAVY if plan[rule]}
-    assert found == dict.fromkeys(OWN, 1) | {"measure_distance_row": 1, "compare_cohorts": 2}
+    assert found == dict.fromkeys(OWN, 1) | {"measure_row": 1}
 
 
 def test_the_work_of_a_report_is_counted(complete, tmp_path):
@@ -596,7 +582,7 @@ def test_the_work_of_a_report_is_counted(complete, tmp_path):
     table = complete / "results/report/work.tsv"
     first = pd.read_csv(table, sep="\t").set_index("rule")
     assert list(first.columns) == ["jobs_run", "jobs_reused", "seconds"]
-    assert first.jobs_run["measure_distance_row"] == 4
+    assert first.jobs_run["measure_row"] == 4
     assert (first.loc[list(OWN), "jobs_run"] == 4).all()
     assert (first.jobs_reused == 0).all()
     assert (first.seconds > 0).all()
@@ -607,7 +593,7 @@ def test_the_work_of_a_report_is_counted(complete, tmp_path):
     count_work(study, rows, study / "results/report/work.tsv")
     later = pd.read_csv(study / "results/report/work.tsv", sep="\t").set_index("rule")
     assert (later.jobs_run == 0).all()
-    assert later.jobs_reused["measure_distance_row"] == 2
+    assert later.jobs_reused["measure_row"] == 2
     assert later.jobs_reused["encode_cohort"] == 2
     # The panel depends on all founders.
     assert later.jobs_reused["summarize_cohort"] == 2

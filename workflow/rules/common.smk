@@ -171,11 +171,10 @@ def require_disk():
 
 def make_lost_tiles():
     """Let the jobs of rows run again of which a tile was deleted."""
-    distances = "find_neighbor_row" if STUDY.sparse else "measure_distance_row"
-    makers = {distances: DISTANCE_ROWS, "compare_cohorts": COMPARE_ROWS}
+    makers = [("measure_row", rows) for rows in PAIR_ROWS.values()]
     if CONFIG["ibd"]["enable"]:
-        makers["find_ibd_row"] = IBD_ROWS
-    for name, rows in makers.items():
+        makers.append(("find_ibd_row", IBD_ROWS))
+    for name, rows in makers:
         for row in rows.lost():
             forget_record(Path(), f"{rows.folder}/{row}/row.json", name)
 

@@ -4,8 +4,7 @@
 # gives   results/distance/*
 
 from popdesic.distance.fill_rows import ROWS_TOGETHER, leader_of, together
-from popdesic.study.sparse import is_compared
-from popdesic.study.disk import MOST_EXPORTED
+from popdesic.study.sparse import is_compared, neighbors_kept
 from popdesic.distance.tiles import study_matrices
 from popdesic.study.disk import MOST_EXPORTED
 from popdesic.distance.tiles import tile_outputs
@@ -13,16 +12,15 @@ from popdesic.distance.tiles import tile_outputs
 # Functions for rules whose jobs compute rows of tiles, and for those that fill several rows.
 #
 # needs   COHORTS, CONFIG, STUDY; DISTANCE_ROWS, COMPARE_ROWS; RESOLUTION, MAX_KINSHIP when called
-# gives   row_planes(), compared_first(), row_pairs(), row_memory(), row_minutes(), group_planes(),
-#         group_leader(), group_pairs(), group_memory(), group_minutes(), TILES_MADE, ROW_GROUPS,
-#         FILLED_ROWS, FILLS
+# gives   row_planes(), row_pairs(), row_memory(), row_minutes(), group_planes(), group_leader(),
+#         group_pairs(), group_memory(), group_minutes(), COMPARED, PAIR_ROWS, ROW_GROUPS
 
-#: Mark of a row whose tiles of both stages are there (`fill_rows`), and cohorts that fill together,
-#: by the first one: of a study without a matrix of all pairs.
-TILES_MADE = "results/distance/tiles/{row}/filled.json"
-ROW_GROUPS, FILLED_ROWS = together(COHORTS), (DISTANCE_ROWS, COMPARE_ROWS)
-#: Whether the tiles of this study are filled.
-FILLS = STUDY.sparse and is_compared(CONFIG)
+#: Whether samples are compared, and the stages whose tiles one job computes for a row.
+COMPARED = is_compared(CONFIG)
+PAIR_ROWS = {"distance": DISTANCE_ROWS} | ({"compare": COMPARE_ROWS} if COMPARED else {})
+#: Cohorts whose rows are filled together, by the first one: of a study without a matrix of all pairs,
+#: whose planes take longer to read than to compare.
+ROW_GROUPS = together(COHORTS) if STUDY.store == "near" else {}
 
 
 def row_planes(rows):
@@ -36,14 +34,6 @@ def row_planes(rows):
         )
 
     return planes
-
-
-def compared_first(wildcards):
-    """Input of rows of distances on a GPU: what comparisons wait for, so that these come first.
-
-    Relatives decide who defines the axes, for which most of a run waits; distances are needed later.
-    """
-    return [ancient(RESOLUTION)] if CONFIG["device"] == "gpu" and MAX_KINSHIP else []
 
 
 def row_pairs(rows):
@@ -85,30 +75,34 @@ def row_minutes(rows, fixed=0, **sizes):
 
 
 def _group(row):
-    """Cohorts whose tiles a job of `fill_rows` computes."""
+    """Cohorts whose tiles the job of a row computes."""
     return ROW_GROUPS.get(row, [row])
+
+
+def _group_rows(row):
+    """Rows of all stages whose tiles the job of a row computes."""
+    return [(rows, one) for rows in PAIR_ROWS.values() for one in _group(row)]
 
 
 def group_planes(wildcards):
     """Input of a group of rows: planes of the cohorts of all pairs."""
-    groups = [rows.pairs(row) for rows in FILLED_ROWS for row in _group(wildcards.row)]
-    cohorts = dict.fromkeys(cohort for pairs in groups for pair in pairs for cohort in pair)
+    pairs = [pair for rows, row in _group_rows(wildcards.row) for pair in rows.pairs(row)]
+    cohorts = dict.fromkeys(cohort for pair in pairs for cohort in pair)
     return expand("results/cohorts/{cohort}/planes{end}", cohort=cohorts, end=[".npy", ".json"])
 
 
 def group_leader(wildcards):
-    """Input of the rows of a group that another one's job computes: its mark."""
-    leader = leader_of(wildcards.row, COHORTS)
-    return [] if leader == wildcards.row else [ancient(TILES_MADE.format(row=leader))]
+    """Input of the rows of a group that another one's job computes: the list of that one."""
+    leader = leader_of(wildcards.row, COHORTS) if ROW_GROUPS else wildcards.row
+    return [] if leader == wildcards.row else [ancient(ROW_LIST.format(row=leader))]
 
 
-def group_pairs(rows):
-    """Parameter: the pairs of each row of a group."""
-
-    def pairs(wildcards):
-        return {row: rows.pairs(row) for row in _group(wildcards.row)}
-
-    return pairs
+def group_pairs(wildcards):
+    """Parameter: the pairs of each row of a group, by stage."""
+    found = {stage: {} for stage in ("distance", "compare")}
+    for stage, rows in PAIR_ROWS.items():
+        found[stage] = {row: rows.pairs(row) for row in _group(wildcards.row)}
+    return found
 
 
 def group_memory(fixed, **sizes):
@@ -116,8 +110,8 @@ def group_memory(fixed, **sizes):
     cost = Cost(fixed, **sizes)
 
     def mem_mb(wildcards, attempt):
-        found = [_row_sizes(rows, row) for rows in FILLED_ROWS for row in _group(wildcards.row)]
-        own = sum(mb[-1] for _, _, mb in found) / len(FILLED_ROWS)
+        found = [_row_sizes(rows, row) for rows, row in _group_rows(wildcards.row)]
+        own = sum(mb[-1] for _, _, mb in found) / len(PAIR_ROWS)
         most = max(sum(sorted(mb[:-1])[-2:]) for _, _, mb in found)
         n, others = max(n for n, _, _ in found), max(max(others) for _, others, _ in found)
         return limit_mb(cost.of(own + most, n, others), attempt)
@@ -130,7 +124,7 @@ def group_minutes(fixed=0, **sizes):
     cost = Cost(fixed, **sizes)
 
     def runtime(wildcards, attempt):
-        found = [_row_sizes(rows, row) for rows in FILLED_ROWS for row in _group(wildcards.row)]
+        found = [_row_sizes(rows, row) for rows, row in _group_rows(wildcards.row)]
         return limit_minutes(sum(cost.of(mb[-1], n, sum(o)) for n, o, mb in found), attempt)
 
     return runtime
@@ -150,22 +144,24 @@ DISTANCE_FILES = (
     if STUDY.sparse
     else expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES)
 )
-#: Number of jobs that split the sites of one row; partial results are numbered.
-SITE_PARTS = CONFIG["distance"]["site_parts"]
 #: Bytes per pair of samples in a tile: its matrices and one temporary.
 TILE_BYTES = 8 * (len(tile_outputs(CONFIG["distance"]["metric"])) + 1)
 #: Pinned host memory for transfers to the GPU.
 FEED_MB = CONFIG["distance"]["host_memory_mb"] if GPUS else 0
-PART = ".part{part}" if SITE_PARTS > 1 else ""
-#: Lists of the tiles of a row, and of those of one of its parts.
+#: Lists of the tiles of a row.
 ROW_LIST = "results/distance/tiles/{row}/row.json"
-PART_LIST = "results/distance/parts/{part}/{row}/row.json"
-#: What decides the bytes of a row's tiles, besides the planes.
-ROW_OPTIONS = dict(
-    pairs=row_pairs(DISTANCE_ROWS),
-    metric=CONFIG["distance"]["metric"],
-    missing=CONFIG["distance"]["missing"],
-    code=code_of("measure_distance_row", always=True),
+#: Rows of landmarks that take the place of matrices of all pairs.
+ROW_MB = 4e-3  # of a sample: 1 000 landmarks
+#: Neighbours of everyone in a study without such matrices.
+N_NEIGHBORS = neighbors_kept(CONFIG)
+#: What decides a tile of distances besides planes, and megabytes of lists, rows and counts.
+TILE_OPTIONS = {name: CONFIG["distance"][name] for name in ("metric", "missing")}
+if STUDY.store == "near":
+    TILE_OPTIONS |= {"k": N_NEIGHBORS, "min_called": CONFIG["distance"]["min_called"]}
+TILE_COST = (
+    dict(samples=ROW_MB + 4e-5 * N_NEIGHBORS)
+    if STUDY.store == "near"
+    else dict(pairs=TILE_BYTES * 1e-6)
 )
 #: Settings that turn integer matrices into distances; rules that depend on them rerun.
 DISTANCE_RULE = {name: CONFIG["distance"][name] for name in ("metric", "min_called")}
@@ -186,101 +182,84 @@ rule distance:
         (["results/distance/distance.mdist", "results/distance/distance.tsv.gz"] if EXPORT else []),
 
 
-wildcard_constraints:
-    part="[0-9]+",
-
-
-rule measure_distance_row:
+# Reached only by a study without a matrix of all pairs.
+rule span_founders:
     input:
-        planes=row_planes(DISTANCE_ROWS),
-        order=compared_first,
+        rows=expand(ROW_LIST, row=STUDY.founders),
+        planes=[
+            f"results/cohorts/{cohort}/planes{end}"
+            for cohort in STUDY.founders
+            for end in (".npy", ".json")
+        ],
     output:
-        temp(PART_LIST) if SITE_PARTS > 1 else ROW_LIST,
+        "results/distance/founder_tree.npz",
     log:
-        f"logs/measure_distance_row/{{row}}{PART}.log",
+        "logs/span_founders.log",
     benchmark:
-        f"benchmarks/measure_distance_row/{{row}}{PART}.tsv"
+        "benchmarks/span_founders.tsv"
     priority: SECOND
     conda:
         GPU_CONDA
-    threads: row_threads(DISTANCE_ROWS, TILE_BYTES, beside=1)
+    threads: 8
     resources:
-        # The int64 matrices of the largest pair; the planes are memory-mapped.
-        mem_mb=row_memory(DISTANCE_ROWS, 200 + FEED_MB, mb=1 / SITE_PARTS, pairs=TILE_BYTES * 1e-6),
-        runtime=row_minutes(DISTANCE_ROWS, mb_samples=1e-5 / SITE_PARTS),
+        # Lists of the founders, and planes that are gathered (`outside_parts.KEPT_BYTES`).
+        mem_mb=memory(3_500 + FEED_MB, samples=6e-5 * N_NEIGHBORS, mb=0.2),
+        runtime=minutes(1, samples=5e-6),
         gpu=GPUS,
-        # A resource, not a parameter: it changes no result and must not trigger reruns.
         host_memory_mb=CONFIG["distance"]["host_memory_mb"],
     params:
-        **ROW_OPTIONS,
-        part=lambda wildcards: int(wildcards.get("part", 0)),
-        parts=SITE_PARTS,
+        **TILE_OPTIONS,
+        founders=STUDY.founders,
         device=CONFIG["device"],
+        code=code_of("span_founders", always=True),
     message:
-        "Distances of {wildcards.row} with the cohorts of its row"
+        "Minimum spanning tree of the founders"
     script:
-        "../scripts/distance/measure_distance_row.py"
+        "../scripts/distance/span_founders.py"
 
 
-if SITE_PARTS > 1:
-
-    rule sum_distance_parts:
-        input:
-            parts=[PART_LIST.replace("{part}", str(part)) for part in range(SITE_PARTS)],
-            planes=row_planes(DISTANCE_ROWS),
-        output:
-            ROW_LIST,
-        log:
-            "logs/sum_distance_parts/{row}.log",
-        benchmark:
-            "benchmarks/sum_distance_parts/{row}.tsv"
-        priority: SECOND
-        conda:
-            "../../envs/popdesic.yaml"
-        threads: 1
-        resources:
-            mem_mb=row_memory(DISTANCE_ROWS, 200, pairs=2 * TILE_BYTES * 1e-6),
-            runtime=row_minutes(DISTANCE_ROWS, pairs=1e-9 * SITE_PARTS),
-        params:
-            **ROW_OPTIONS,
-            sum_code=code_of("sum_distance_parts"),
-        message:
-            "Sum partial distances of {wildcards.row}"
-        script:
-            "../scripts/distance/sum_distance_parts.py"
-
-
-rule assemble_distance:
+rule join_rows:
     input:
-        expand(ROW_LIST, row=COHORTS),
+        rows=expand(ROW_LIST, row=COHORTS),
+        tree=rules.span_founders.output if STUDY.store == "near" else [],
     output:
-        matrices=expand("results/distance/{matrix}.npy", matrix=DISTANCE_MATRICES),
+        distances=DISTANCE_FILES,
         samples="results/distance/samples.tsv",
     log:
-        "logs/assemble_distance.log",
+        "logs/join_rows.log",
     benchmark:
-        "benchmarks/assemble_distance.tsv"
+        "benchmarks/join_rows.tsv"
     priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(8, 4)  # beside comparisons
+    threads: shared_threads(8, 4)
     resources:
-        mem_mb=memory(pairs=(16 + 8 * len(DISTANCE_MATRICES)) * 1e-6),
-        runtime=minutes(pairs=1e-8),
+        mem_mb=memory(
+            400,
+            pairs=PAIR * (16 + 8 * len(DISTANCE_MATRICES)) * 1e-6,
+            samples=(1 - PAIR) * (ROW_MB + 4e-5 * N_NEIGHBORS),
+        ),
+        # Lists of 50 are read at 2 GB/s, and two million a second merged, one per cohort and sample.
+        runtime=minutes(
+            0.5, pairs=PAIR * 1e-8, samples=(1 - PAIR) * 2e-8 * N_NEIGHBORS / 50 * len(COHORTS)
+        ),
     params:
-        **DISTANCE_RULE,
+        store=STUDY.store,
+        distance=dict(
+            **DISTANCE_RULE, k=N_NEIGHBORS, on_uncomparable=CONFIG["distance"]["on_uncomparable"]
+        ),
         cohorts=COHORTS,
-        on_uncomparable=CONFIG["distance"]["on_uncomparable"],
-        code=code_of("assemble_distance"),
+        founders=STUDY.founders,
+        code=code_of("join_rows"),
     message:
-        "Assemble distance matrices from all tiles"
+        "Join the distances of all rows"
     script:
-        "../scripts/distance/assemble_distance.py"
+        "../scripts/distance/join_rows.py"
 
 
 rule export_distance:
     input:
-        matrices=rules.assemble_distance.output.matrices,
+        matrices=rules.join_rows.output.distances,
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
     output:

@@ -125,7 +125,7 @@ rule export_panel_zarr:
 
 rule export_matrices:
     input:
-        matrices=rules.assemble_distance.output.matrices,
+        matrices=rules.join_rows.output.distances,
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
     output:

@@ -102,6 +102,11 @@ def of_spaces(tables):
     return [path for space in SPACES for path in expand(tables, space=space)]
 
 
+def of_maps(tables):
+    """Tables of the job that draws UMAPs: of all spaces if it draws all, otherwise of one."""
+    return of_spaces(tables) if ONE_MAP_JOB else tables
+
+
 def refit_tables(method):
     """Maps refitted to all samples, if the maps are defined by the founders."""
     return map_tables(method) if method in REFITS else []
@@ -110,6 +115,8 @@ def refit_tables(method):
 def pcoa_minutes(wildcards, attempt):
     """Cost of a dense decomposition per map, or of Lanczos above eigen.DENSE_ROWS."""
     n = n_samples(*COHORTS)
+    if STUDY.store == "near":  # by landmarks
+        return limit_minutes(1 + 1e-6 * n * len(ALPHAS), attempt)
     once = min(1e-11 * n**3, 4e-8 * n**2)
     return limit_minutes(len(ALPHAS) * (1 + STABLE) * once, attempt)
 

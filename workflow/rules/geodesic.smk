@@ -26,6 +26,13 @@ if (GEODESIC_GRAPH["kind"], GEODESIC_GRAPH["density"]) == ("complete", "keep"):
 GEODESIC_CHOICE = "results/geodesic/choice.json"
 #: Whether anything in the study is `auto`.
 GEODESICS_CHOSEN = "auto" in ALPHAS or ("pcs" in SPACES and CONFIG["geodesic"]["pcs"] == "auto")
+#: What holds the paths of a space and alpha: a closure that later runs extend, or the nearest samples
+#: by path and the lengths of landmarks to everyone.
+PATH_FILES = (
+    dict(neighbors=LISTS, landmarks=LENGTHS)
+    if STUDY.store == "near"
+    else dict(closure=LENGTHS, about=LENGTHS.replace(".npy", ".json"))
+)
 #: Input of whatever takes as many components as `geodesic.pcs: auto` says.
 PCS_CHOICE = [GEODESIC_CHOICE] if CONFIG["geodesic"]["pcs"] == "auto" else []
 
@@ -69,6 +76,39 @@ rule choose_geodesics:
         "../scripts/geodesic/choose_geodesics.py"
 
 
+# Reached only by a study without a matrix of all pairs.
+rule find_component_neighbors:
+    input:
+        scores="results/embedding/pca.npy",
+        choice=PCS_CHOICE,
+        samples="results/distance/samples.tsv",
+    output:
+        neighbors="results/embedding/neighbors.npz",
+        landmarks="results/embedding/landmarks.npy",
+    log:
+        "logs/find_component_neighbors.log",
+    benchmark:
+        "benchmarks/find_component_neighbors.tsv"
+    conda:
+        GPU_CONDA
+    threads: 8
+    resources:
+        mem_mb=memory(600, samples=2 * ROW_MB + 0.02 * N_NEIGHBORS / 50),
+        # 1e9 pairs a second on eight cores.
+        runtime=minutes(0.2, pairs=2e-11),
+        gpu=GPUS,
+    params:
+        founders=STUDY.founders,
+        k=N_NEIGHBORS,
+        pcs=CONFIG["geodesic"]["pcs"],
+        device=CONFIG["device"],
+        code=code_of("find_component_neighbors"),
+    message:
+        "Nearest samples of everyone on principal components"
+    script:
+        "../scripts/geodesic/find_component_neighbors.py"
+
+
 rule close_paths:
     input:
         source=distance_source,
@@ -77,10 +117,9 @@ rule close_paths:
         panel="results/panel/counts.json",
         kinship=BRIDGE_ROWS,
     output:
+        **PATH_FILES,
         statistics="results/geodesic/{space}/alpha{alpha}.json",
         record="results/geodesic/{space}/alpha{alpha}.run.json",
-        closure=LENGTHS,
-        about=LENGTHS.replace(".npy", ".json"),
     log:
         "logs/close_paths/{space}.alpha{alpha}.log",
     benchmark:
@@ -90,19 +129,29 @@ rule close_paths:
         GPU_CONDA
     threads: closure_threads(len(SPACES) * len(ALPHAS), 56e-6 * n_samples(*COHORTS) ** 2)
     resources:
-        mem_mb=memory(pairs=56e-6),
+        # Of the near store edges from both ends, lists, and three arrays of rows of landmarks.
+        mem_mb=memory(
+            600 * (1 - PAIR),
+            pairs=56e-6 * PAIR,
+            samples=(1 - PAIR) * (3 * ROW_MB + 0.1 * N_NEIGHBORS / 50),
+        ),
         # n**3 / 2 operations at 10e9 per second on a CPU; a GPU is a thousand times faster.
-        runtime=minutes(pairs=1e-8, triples=closing_minutes(GPUS)),
-        gpu=closing_gpus(),
+        # On eight threads nearest samples of 200 000 took 29 to 36 s.
+        runtime=minutes(
+            0.5 * (1 - PAIR),
+            pairs=1e-8 * PAIR,
+            triples=closing_minutes(GPUS) * PAIR,
+            samples=1e-5 * (1 - PAIR),
+        ),
+        gpu=closing_gpus() * PAIR,
         nodes=1,  # with all of its GPUs
     params:
-        **DISTANCE_RULE,
+        store=STUDY.store,
+        distance=DISTANCE_RULE | {"pcs": CONFIG["geodesic"]["pcs"]},
+        closing={name: CONFIG["geodesic"][name] for name in ("dense_limit", "audit")},
         founders=STUDY.founders,
         number=CONFIG["geodesic"]["number"],
-        pcs=CONFIG["geodesic"]["pcs"],
-        dense_limit=CONFIG["geodesic"]["dense_limit"],
         graph=GEODESIC_GRAPH,
-        audit=CONFIG["geodesic"]["audit"],
         device=CONFIG["device"],
         code=code_of("close_paths"),
         closure_code=closure_code,

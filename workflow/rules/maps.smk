@@ -68,7 +68,7 @@ rule measure_maps:
     params:
         maps=[[space, alpha] for space in SPACES for alpha in ALPHAS],
         distance=DISTANCE_RULE,
-        sparse=STUDY.sparse,
+        store=STUDY.store,
         label=CONFIG["report"]["color_by"],
         refits=STABLE,
         further=FURTHER_MAPS,
@@ -113,7 +113,7 @@ UMAP_OPTIONS = dict(
 JOINED_MAPS = 2_000
 ONE_MAP_JOB = STUDY.sparse or n_samples(*COHORTS) <= JOINED_MAPS
 #: Few points move on the CPU before a GPU has started.
-MAP_POINTS = n_samples(*COHORTS) * (N_UMAPS if ONE_MAP_JOB else N_UMAPS // len(SPACES) - 1)
+MAP_POINTS = n_samples(*COHORTS) * (N_UMAPS if ONE_MAP_JOB else N_UMAPS // len(SPACES))
 MAPS_DEVICE = CONFIG["device"] if MAP_POINTS > MANY_POINTS else "cpu"
 
 
@@ -155,6 +155,7 @@ rule close_founders:
 rule compute_pcoa:
     input:
         lengths=expand(LENGTHS, alpha=ALPHAS, allow_missing=True),
+        lists=expand(LISTS, alpha=ALPHAS, allow_missing=True) if STUDY.store == "near" else [],
         samples="results/distance/samples.tsv",
         frame=FRAME,
     output:
@@ -170,9 +171,10 @@ rule compute_pcoa:
         "../../envs/popdesic.yaml"
     threads: shared_threads(5, 6)
     resources:
-        mem_mb=memory(pairs=32e-6),
+        mem_mb=memory(500 * (1 - PAIR), pairs=32e-6 * PAIR, samples=0.01 * (1 - PAIR)),
         runtime=pcoa_minutes,
     params:
+        store=STUDY.store,
         founders=STUDY.founders,
         components=PCOA_COMPONENTS,
         sheet=CONFIG["samples"],
@@ -235,123 +237,55 @@ rule compute_further_maps:
 #         results/embedding/ensemble/{space}.tsv       with embedding.ensemble
 #         results/embedding/coordinates/umap_refit.*               with embedding.stable
 
-#: Parameters of the job that draws UMAPs of geodesics.
-UMAP_PARAMS = dict(
-    alphas=ALPHAS,
-    umap=UMAP_OPTIONS,
-    device=MAPS_DEVICE,
-    n_samples=n_samples(*COHORTS),
-    pcs=CONFIG["geodesic"]["pcs"],
-    founders=STUDY.founders,
-    sheet=CONFIG["samples"],
-    rows=MAP_ROWS,
-)
+#: Geodesics as UMAP reads them: all lengths, or lists of the nearest.
+NEAR_LENGTHS = LISTS if STUDY.store == "near" else LENGTHS
 
 
-if ONE_MAP_JOB:
-
-    # One job for all spaces: its maps share the start of the interpreter and its threads.
-    rule compute_umap:
-        input:
-            lengths=expand(LENGTHS, space=SPACES, alpha=ALPHAS),
-            source=distance_sources,
-            shared=[IBD_GRAPH] if "ibd" in SPACES else [],
-            scores="results/embedding/pca.npy",
-            panel="results/panel/counts.json",
-            samples="results/distance/samples.tsv",
-            frame=of_spaces(FRAME),
-        output:
-            instability=expand(ENSEMBLE_TABLES, space=SPACES),
-            refits=of_spaces(refit_tables("umap_refit")),
-            tables=of_spaces(map_tables("umap")),
-            plain=expand("results/embedding/coordinates/umap.distance.{space}.tsv", space=SPACES),
-        log:
-            "logs/compute_umap.log",
-        benchmark:
-            "benchmarks/compute_umap.tsv"
-        priority: SECOND
-        conda:
-            GPU_CONDA
-        threads: spare_threads(8)
-        resources:
-            # Matrices are memory-mapped and read in blocks of rows.
-            mem_mb=memory(300, samples=0.1),
-            runtime=minutes(1, samples=2e-5 * N_UMAPS, pairs=1e-9 * N_UMAPS),
-            gpu=GPUS if MAPS_DEVICE != "cpu" else 0,
-        params:
-            **UMAP_PARAMS,
-            spaces=SPACES,
-            distance=DISTANCE_RULE,
-            code=code_of("compute_umap"),
-        message:
-            "UMAP of the geodesics"
-        script:
-            "../scripts/maps/compute_umap.py"
-
-else:
-
-    # The first map waits for the axes alone, not for closures.
-    rule draw_plain_umap:
-        input:
-            source=distance_source,
-            scores="results/embedding/pca.npy",
-            panel="results/panel/counts.json",
-            samples="results/distance/samples.tsv",
-        output:
-            "results/embedding/coordinates/umap.distance.{space}.tsv",
-        log:
-            "logs/draw_plain_umap/{space}.log",
-        benchmark:
-            "benchmarks/draw_plain_umap/{space}.tsv"
-        priority: FIRST + 1  # short, and the first map
-        conda:
-            "../../envs/popdesic.yaml"
-        threads: shared_threads(8, 8)  # beside choose_geodesics and split_samples
-        resources:
-            mem_mb=memory(300, samples=0.1),
-            runtime=minutes(1, samples=2e-5, pairs=1e-9),
-        params:
-            umap=UMAP_OPTIONS | {"ensemble": 0},
-            pcs=CONFIG["geodesic"]["pcs"],
-            distance=DISTANCE_RULE,
-            sheet=CONFIG["samples"],
-            rows=MAP_ROWS,
-            code=code_of("draw_plain_umap"),
-        message:
-            "UMAP of the distances in space {wildcards.space}"
-        script:
-            "../scripts/maps/draw_plain_umap.py"
-
-    rule compute_umap:
-        input:
-            lengths=expand(LENGTHS, alpha=ALPHAS, allow_missing=True),
-            scores="results/embedding/pca.npy",
-            samples="results/distance/samples.tsv",
-            frame=FRAME,
-        output:
-            instability=ENSEMBLE_TABLES,
-            refits=refit_tables("umap_refit"),
-            tables=map_tables("umap"),
-        log:
-            "logs/compute_umap/{space}.log",
-        benchmark:
-            "benchmarks/compute_umap/{space}.tsv"
-        priority: SECOND
-        conda:
-            GPU_CONDA
-        threads: shared_threads(4, 4) if MAPS_DEVICE == "gpu" else spare_threads(8)
-        resources:
-            mem_mb=memory(300, samples=0.1),
-            runtime=minutes(1, samples=2e-5 * N_UMAPS, pairs=1e-9 * N_UMAPS),
-            gpu=GPUS if MAPS_DEVICE != "cpu" else 0,
-        params:
-            **UMAP_PARAMS,
-            spaces=lambda wildcards: [wildcards.space],
-            code=code_of("compute_umap"),
-        message:
-            "UMAP of the geodesics in space {wildcards.space}"
-        script:
-            "../scripts/maps/compute_umap.py"
+# One job for all spaces shares the start of the interpreter and its threads.
+rule compute_umap:
+    input:
+        lengths=of_maps(expand(NEAR_LENGTHS, alpha=ALPHAS, allow_missing=True)),
+        source=distance_sources if ONE_MAP_JOB else distance_source,
+        shared=[IBD_GRAPH] if "ibd" in SPACES else [],
+        scores="results/embedding/pca.npy",
+        panel="results/panel/counts.json",
+        samples="results/distance/samples.tsv",
+        frame=of_maps(FRAME),
+    output:
+        instability=of_maps(ENSEMBLE_TABLES),
+        refits=of_maps(refit_tables("umap_refit")),
+        tables=of_maps(map_tables("umap")),
+        plain=of_maps(["results/embedding/coordinates/umap.distance.{space}.tsv"]),
+    log:
+        "logs/compute_umap" + ("" if ONE_MAP_JOB else "/{space}") + ".log",
+    benchmark:
+        "benchmarks/compute_umap" + ("" if ONE_MAP_JOB else "/{space}") + ".tsv"
+    priority: SECOND
+    conda:
+        GPU_CONDA
+    threads: spare_threads(8) if ONE_MAP_JOB or MAPS_DEVICE != "gpu" else shared_threads(4, 4)
+    resources:
+        # Matrices are memory-mapped and read in blocks of rows.
+        mem_mb=memory(300, samples=0.1),
+        runtime=minutes(1, samples=2e-5 * N_UMAPS, pairs=1e-9 * N_UMAPS * PAIR),
+        gpu=GPUS if MAPS_DEVICE != "cpu" else 0,
+    params:
+        store=STUDY.store,
+        spaces=SPACES if ONE_MAP_JOB else lambda wildcards: [wildcards.space],
+        alphas=ALPHAS,
+        umap=UMAP_OPTIONS,
+        device=MAPS_DEVICE,
+        n_samples=n_samples(*COHORTS),
+        pcs=CONFIG["geodesic"]["pcs"],
+        distance=DISTANCE_RULE,
+        founders=STUDY.founders,
+        sheet=CONFIG["samples"],
+        rows=MAP_ROWS,
+        code=code_of("compute_umap"),
+    message:
+        "UMAP of the geodesics"
+    script:
+        "../scripts/maps/compute_umap.py"
 
 
 # The sheet's labels beside maps and communities, which are made without them.

@@ -78,37 +78,47 @@ rule measure_resolution:
         "../scripts/relatives/measure_resolution.py"
 
 
-rule compare_cohorts:
+# Distances too, so that the planes of two cohorts are read once for all tiles of the pair.
+rule measure_row:
     input:
-        resolution=RESOLUTION,
-        planes=row_planes(COMPARE_ROWS),
+        planes=group_planes,
+        # Landmarks are evenly spaced among all founders.
+        founders=expand("results/cohorts/{cohort}/planes.json", cohort=STUDY.founders),
         panel="results/panel/sites.tsv",
-        # Without a matrix of all pairs the tiles are there already.
-        filled=ancient(TILES_MADE) if FILLS else [],
+        resolution=[RESOLUTION] if COMPARED else [],
+        leader=group_leader,
     output:
-        ROW_COMPARED,
+        **({"compared": ROW_COMPARED} if COMPARED else {}),
+        distance=ROW_LIST,
     log:
-        "logs/compare_cohorts/{row}.log",
+        "logs/measure_row/{row}.log",
     benchmark:
-        "benchmarks/compare_cohorts/{row}.tsv"
+        "benchmarks/measure_row/{row}.tsv"
     priority: FIRST
     conda:
         GPU_CONDA
-    threads: balanced_threads(COMPARE_ROWS)
+    threads: balanced_threads(DISTANCE_ROWS, TILE_BYTES)
     resources:
-        # Counts and kinships of a block of samples; the planes are memory-mapped.
-        mem_mb=row_memory(COMPARE_ROWS, 700, mb=1),
-        runtime=row_minutes(COMPARE_ROWS, mb_samples=2e-5),
+        # Counts and kinships of a block of samples, or a tile; the planes are memory-mapped.
+        mem_mb=group_memory(700 + FEED_MB, mb=1, **TILE_COST),
+        runtime=group_minutes(mb_samples=2e-5),
         gpu=GPUS,
+        # A resource, not a parameter: it changes no result and must not trigger reruns.
+        host_memory_mb=CONFIG["distance"]["host_memory_mb"],
     params:
-        limits=COMPARE_LIMITS,
-        pairs=row_pairs(COMPARE_ROWS),
+        store=STUDY.store,
+        distance=TILE_OPTIONS,
+        limits=COMPARE_LIMITS if COMPARED else None,
+        pairs=group_pairs,
+        founders=STUDY.founders,
         device=CONFIG["device"],
-        code=code_of("compare_cohorts", always=True),
+        code=code_of("measure_row"),
+        tile_code=lambda wildcards: digests.tile_code(STUDY.store),
+        compare_code=lambda wildcards: digests.tile_code("compare") if COMPARED else "",
     message:
-        "Kinship, identity and contamination of {wildcards.row} with the cohorts of its row"
+        "Distances and comparisons of {wildcards.row} with the cohorts of its row"
     script:
-        "../scripts/relatives/compare_cohorts.py"
+        "../scripts/relatives/measure_row.py"
 
 
 rule join_comparisons:

@@ -103,7 +103,7 @@ rule draw_figures:
     params:
         study=OUTCOME_OF,
         distance=DISTANCE_RULE,
-        sparse=STUDY.sparse,
+        store=STUDY.store,
         drawn=dict(
             color_by=CONFIG["report"]["color_by"],
             min_sample_call_rate=CONFIG["qc"]["min_sample_call_rate"],
@@ -153,7 +153,7 @@ rule write_report:
     params:
         study=OUTCOME_OF,
         distance=DISTANCE_RULE,
-        sparse=STUDY.sparse,
+        store=STUDY.store,
         configuration=CONFIG,
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(),

@@ -56,14 +56,14 @@ def row_threads(rows, pair_bytes=0, beside=0):
     return shared_threads(jobs, 8, mb=pair_bytes * 1e-6 * max(map(n_samples, COHORTS)) ** 2)
 
 
-def balanced_threads(rows):
+def balanced_threads(rows, pair_bytes=0):
     """`row_threads` by the pairs of each row, where there are more cores than rows.
 
     The last row of a first run has as many pairs as there are cohorts, the first one only one.
     """
     cores, unmade = _own_cores(), rows.unmade() or COHORTS
     if cores <= len(unmade):
-        return row_threads(rows)
+        return row_threads(rows, pair_bytes)
     total = sum(len(rows.pairs(row)) for row in unmade)
 
     def threads(wildcards):

@@ -65,7 +65,7 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{unique}.tmp")
     try:
         yield temporary
-        with _flushing(temporary) as flushed, checksum_kept(path, temporary):
+        with _flushing(temporary, path) as flushed, checksum_kept(path, temporary):
             flushed()
             temporary.replace(path)
     except OSError as error:
@@ -85,22 +85,48 @@ def require_space(path: Path | str, n_bytes: int) -> None:
         raise OSError(errno.ENOSPC, words, str(path))
 
 
+#: Small files that are flushed at the end of `flushing_together`; None outside.
+_unflushed: list[Path] | None = None
+
+
 @contextmanager
-def _flushing(path: Path) -> Iterator[Callable[[], None]]:
-    """Flush a file to disk, a large one while the block begins; yields a call that waits for it."""
+def flushing_together() -> Iterator[None]:
+    """Flush the small files that are written in the block to disk at its end, not one by one.
 
-    def flush() -> None:
-        with open(path, "rb") as file:
-            os.fsync(file.fileno())
+    For many of which a list that is written afterwards says that they are whole.
+    """
+    global _unflushed  # not thread-local: a job's threads write its results
+    before, _unflushed = _unflushed, []
+    try:
+        yield
+        for path in _unflushed:
+            _flush(path)
+    finally:
+        _unflushed = before
 
+
+def _flush(path: Path) -> None:
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def _flushing(path: Path, final: Path) -> Iterator[Callable[[], None]]:
+    """Flush a file to disk, a large one while the block begins; yields a call that waits for it.
+
+    `final` is the name that it gets.
+    """
     if path.stat().st_size < LARGE_BYTES:
-        flush()
+        if _unflushed is None:
+            _flush(path)
+        else:
+            _unflushed.append(final)
         yield lambda: None
         return
     from concurrent.futures import ThreadPoolExecutor  # not needed for planning
 
     with ThreadPoolExecutor(1) as pool:
-        yield pool.submit(flush).result
+        yield pool.submit(_flush, path).result
 
 
 @contextmanager
@@ -228,11 +254,11 @@ def checksum_of(path: Path) -> str:
 def _remove_orphans(path: Path) -> None:
     """Remove temporary files of `path` that dead processes of this machine left behind."""
     prefix = f".{path.name}.{socket.gethostname()}."
-    for left in path.parent.iterdir():
-        if left.name.startswith(prefix) and left.name.endswith(".tmp"):
-            pid = left.name.removeprefix(prefix).split(".")[0]
+    for name in os.listdir(path.parent):  # noqa: PTH208 - a folder may hold thousands of tiles
+        if name.startswith(prefix) and name.endswith(".tmp"):
+            pid = name.removeprefix(prefix).split(".")[0]
             if pid.isdigit() and not _is_alive(int(pid)):
-                left.unlink(missing_ok=True)
+                path.with_name(name).unlink(missing_ok=True)
 
 
 def _is_alive(pid: int) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..cohort.planes import load_planes
+from ..core.files import flushing_together
 from ..engine.backend import Backend
 from ..engine.needs import product_bytes
 from ..engine.terms import Planes
@@ -216,21 +217,29 @@ def _compute(
         counts[work.label + name] = counts.get(work.label + name, 0) + value
 
 
-def update_row(
-    work: RowWork, folders: Mapping[str, Path], backend: Callable[[int], Backend]
+def update_rows(
+    works: Sequence[RowWork],
+    folders: Mapping[str, Path],
+    backend: Callable[[int], Backend],
+    owner: str | None = None,
 ) -> dict[str, int]:
-    """Make a row: compute the tiles whose key has changed, keep the others, remove what is left.
+    """Make rows: compute the tiles whose key has changed, keep the others, remove what is left.
 
     Parameters
     ----------
-    work, folders, backend
+    works, folders, backend
         See `fill_rows`.
+    owner : str, optional
+        The cohort whose rows are listed; those of other cohorts are filled, and listed by jobs of
+        theirs. By default all are listed.
 
     Returns
     -------
     dict
         As `fill_rows`, and files removed.
     """
-    counts = fill_rows([work], folders, backend)
-    counts["files removed"] = work.row.close(work.keys, work.out)
+    with flushing_together():
+        counts = fill_rows(works, folders, backend)
+    own = [work for work in works if owner in (None, work.row.owner)]
+    counts["files removed"] = sum(work.row.close(work.keys, work.out) for work in own)
     return counts

@@ -27,8 +27,6 @@ _TERMS = {
     "ibs": SQUARED_IBS0,
     "normalized": SQUARED_SUMS,
 }
-#: Parts of a tile's site axis start at multiples of this many words: whole vectors everywhere.
-PART_WORDS = 16
 #: Matrices of a study that are symmetric: their files have the triangle.
 SYMMETRIC = ("squared", "called", "ibs0")
 #: Rows of a tile that are turned together, so that a cache holds them; rows of a matrix in which
@@ -61,14 +59,6 @@ def count_type(n_sites: int) -> type[np.signedinteger]:
     return np.int32 if 4 * n_sites <= np.iinfo(np.int32).max else np.int64
 
 
-def site_part(planes: Planes, part: int, parts: int) -> Planes:
-    """One of `parts` ranges of sites of about equal length; it can be empty."""
-    n_runs = -(-planes.n_sites // (64 * PART_WORDS))
-    first, last = (n_runs * k // parts * PART_WORDS for k in (part, part + 1))
-    n_sites = min(planes.n_sites, last * 64) - min(planes.n_sites, first * 64)
-    return Planes(planes.words[:, :, first:last], n_sites)
-
-
 def measure_tile(
     folder_a: Path,
     folder_b: Path,
@@ -77,8 +67,6 @@ def measure_tile(
     *,
     metric: str,
     missing: str,
-    part: int = 0,
-    parts: int = 1,
     held: Mapping[Path, Planes] | None = None,
 ) -> dict[str, int]:
     """Integer distances between all samples of two cohorts, written as one tile.
@@ -93,8 +81,6 @@ def measure_tile(
         `n_sites`, `panel`.
     missing : str
         ``pairwise``: jointly called sites; ``imputed``: all sites, imputed genotypes included.
-    part, parts : int
-        Measure only range `part` of `parts` ranges of sites; `sum_parts` adds them up.
     held : dict
         Planes of a folder that the backend has at hand (`Backend.keep_planes`).
 
@@ -113,13 +99,7 @@ def measure_tile(
     b, about_b = (a, about_a) if same else load_planes(folder_b)
     require_one_panel(folder_a, about_a, folder_b, about_b)
     a, b = (held or {}).get(folder_a, a), (held or {}).get(folder_b, b)
-    counts = pairwise_counts(
-        site_part(a, part, parts),
-        None if same else site_part(b, part, parts),
-        backend,
-        metric=metric,
-        missing=missing,
-    )
+    counts = pairwise_counts(a, None if same else b, backend, metric=metric, missing=missing)
     narrow = count_type(a.n_sites)
     write_npz(
         out,
@@ -130,12 +110,11 @@ def measure_tile(
         panel=np.array(about_a["panel"]),
     )
     pairs = a.n_samples * (a.n_samples + 1) // 2 if same else a.n_samples * b.n_samples
-    n_sites = site_part(a, part, parts).n_sites
     return {
         "samples_a": a.n_samples,
         "samples_b": b.n_samples,
-        "sites": n_sites,
-        "site_pairs": pairs * n_sites,
+        "sites": a.n_sites,
+        "site_pairs": pairs * a.n_sites,
     }
 
 
@@ -160,46 +139,7 @@ def pairwise_counts(
     if missing == "imputed":
         a, b = a.without_mask(), None if b is None else b.without_mask()
     terms = _TERMS[metric]
-    n = a.n_samples if b is None else b.n_samples
-    if not a.n_sites:  # more parts than ranges of sites
-        return {name: np.zeros((a.n_samples, n), np.int64) for name in terms.outputs}
     return dict(zip(terms.outputs, backend.bitgemm(a, b, terms), strict=True))
-
-
-def sum_parts(parts: list[Path], out: Path) -> dict[str, int]:
-    """Add the parts of one tile: same bytes as the tile measured in one piece.
-
-    Parameters
-    ----------
-    parts : list of Path
-        Files that `measure_tile` wrote, one per range of sites.
-    out : Path
-        The tile.
-
-    Returns
-    -------
-    dict
-        The number of parts.
-
-    Raises
-    ------
-    UserError
-        The parts differ in panel or samples.
-    """
-    with np.load(parts[0]) as first:
-        tile = dict(first)
-    for path in parts[1:]:
-        with np.load(path) as part:
-            for name in ("panel", "samples_a", "samples_b", "n_sites"):
-                if not np.array_equal(part[name], tile[name]):
-                    raise UserError(
-                        f"{path}: its {name} differs from that of {parts[0]}; delete both and "
-                        "rerun."
-                    )
-            for name in tile.keys() - {"panel", "samples_a", "samples_b", "n_sites"}:
-                tile[name] += part[name]
-    write_npz(out, **tile)
-    return {"parts": len(parts)}
 
 
 def require_one_panel(folder_a: Path, about_a: dict, folder_b: Path, about_b: dict) -> None:

@@ -16,7 +16,7 @@ from ..cohort.planes import load_planes
 from ..core.errors import UserError
 from ..core.files import read_json, write_json
 from ..core.tables import open_text, write_rows, write_table
-from ..distance.fill_rows import RowWork, update_row
+from ..distance.fill_rows import RowWork, update_rows
 from ..distance.rows import Pair, content_key, read_tiles, tile_key
 from ..distance.tiles import require_one_panel
 from ..engine.backend import Backend
@@ -88,7 +88,7 @@ def measure_row(
             prepared.append(load_genome(genome, panel, limits))
         return write_tile(a, b, files[0], prepared[0], limits, chosen)
 
-    return update_row(RowWork(out, pairs, (ENDING,), keys, compute), folders, backend)
+    return update_rows([RowWork(out, pairs, (ENDING,), keys, compute)], folders, backend)
 
 
 def write_tile(

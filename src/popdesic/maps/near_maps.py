@@ -8,6 +8,7 @@ axis.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +18,12 @@ from ..components.tables import write_embedding, write_statistics
 from ..core.tables import read_table, write_npy, write_npz
 from ..core.threads import run_tasks
 from ..distance.founder_tree import Outside, neighbors_of_points
-from ..distance.landmarks import LandmarkRows
+from ..distance.landmarks import LandmarkRows, read_landmarks
 from ..distance.matrix import rows_of_points
 from ..engine.backend import Backend
 from ..io.sites import chunks
 from .neighbors import nearest_on_components
+from .pcoa import compute_pcoa
 
 #: Samples that are placed at a time.
 PLACED_ROWS = 4096
@@ -104,6 +106,34 @@ def place_by_landmarks(rows: LandmarkRows, components: int) -> tuple[np.ndarray,
         placed[first:last] = project_coordinates(lengths, among, own)
     placed[rows.landmarks] = own
     return placed, explained
+
+
+def study_pcoa(
+    lengths: Path,
+    lists: Path | None,
+    order: Path,
+    sheet: Path,
+    *,
+    components: int,
+    table_out: Path,
+    statistics_out: Path,
+    **options: Any,
+) -> dict:
+    """PCoA of one geodesic distance of a study: by landmarks if there are lists of neighbours.
+
+    Parameters
+    ----------
+    lengths, lists : Path
+        Lengths between all pairs and None; or of the landmarks that `lists` names to everyone.
+    options
+        Of `pcoa.compute_pcoa`.
+    """
+    written = {"components": components, "table_out": table_out, "statistics_out": statistics_out}
+    if lists is None:
+        return compute_pcoa(lengths, order, sheet, **written, **options)
+    with np.load(lists) as found:
+        rows = read_landmarks(lengths, found["landmarks"])
+    return compute_landmark_pcoa(rows, order, sheet, **written)
 
 
 def compute_landmark_pcoa(

@@ -178,6 +178,7 @@ def of_space(paths: Sequence[str] | None, alphas: Sequence[str], k: int) -> dict
 
 
 def plain_of_space(
+    store: str,
     space: str,
     scores: Path,
     pcs: int | str,
@@ -186,11 +187,13 @@ def plain_of_space(
     graph: Path,
     n_sites: int,
     **distance: Any,
-) -> Distances | np.ndarray | Rows:
+) -> Distances | np.ndarray | Path | Rows:
     """The plain distances of a space, as `compute_umap` takes them.
 
     Parameters
     ----------
+    store : {'dense', 'near'}
+        Near: the lists of the nearest beside the scores or in `folder`.
     space : {'pcs', 'ibd', 'genotypes'}
     scores, pcs
         Of the space ``pcs``: as `matrix.leading_scores` takes them.
@@ -199,6 +202,8 @@ def plain_of_space(
     graph : Path
         Of the space ``ibd``: `ibd/graph.npz`.
     """
+    if store == "near":
+        return (scores.parent if space == "pcs" else folder) / "neighbors.npz"
     if space == "pcs":
         return leading_scores(scores, pcs)
     if space == "ibd":

@@ -18,6 +18,12 @@ from .reach import BACKENDS, LIBRARIES, PACKAGE, Code, Item, digest_of_parts, ve
 SCRIPTS = HOME / "workflow" / "scripts"
 #: Modules that compute closures and insert newcomers into them; see `closure_code`.
 CLOSURE_MODULES = ("geodesic/weights.py", "geodesic/closure.py", "geodesic/insertion.py")
+#: Modules whose `row_work` computes tiles: of distances by store, and of comparisons.
+TILE_WORK = {
+    "dense": "distance/measure_row.py",
+    "near": "distance/neighbors.py",
+    "compare": "relatives/cohorts.py",
+}
 #: Cached digests of a study, relative to the folder in which Snakemake runs.
 CACHE = Path(".snakemake/popdesic.code")
 
@@ -45,6 +51,16 @@ def closure_code() -> str:
     return _cached_digest("", starts, [])
 
 
+def tile_code(stage: str) -> str:
+    """Digest of the code behind tiles of a stage of `TILE_WORK`, part of their keys."""
+    return _cached_digest(f"tiles {stage}", tile_items(stage), [])
+
+
+def tile_items(stage: str) -> list[Item]:
+    starts: list[Item] = [("name", PACKAGE / TILE_WORK[stage], "row_work")]
+    return starts + [("name", PACKAGE / path, name) for path, name in BACKENDS]
+
+
 def script_item(script: str) -> Item:
     return ("module", _script_files()[script])
 
@@ -69,6 +85,8 @@ def share_digests() -> int:
     for script in _script_files():
         code_of(script)
     closure_code()
+    for stage in TILE_WORK:
+        tile_code(stage)
     with contextlib.suppress(OSError):
         shared_cache().parent.mkdir(parents=True, exist_ok=True)
     _write_cache(shared_cache())

@@ -39,11 +39,8 @@ from .snakemake_internals import Job, planned_jobs
 from .sparse import is_compared, neighbors_kept
 from .validation import validate_study
 
-#: Rules whose jobs make a row of tiles, and the stage whose rows they are.
-ROW_RULES = {"measure_distance_row": "distance", "compare_cohorts": "compare"}
-ROW_RULES |= {"find_ibd_row": "ibd", "find_neighbor_row": "distance"}
-#: Stages whose rows are filled together in a study without a matrix of all pairs.
-FILLED_STAGES = "distance", "compare"
+#: Rules whose jobs make a row of tiles, and the stages whose rows they are.
+ROW_RULES = {"measure_row": ("distance", "compare"), "find_ibd_row": ("ibd",)}
 #: Most sites that LD pruning leaves for axes, and bytes of a page: reading a row of chosen sites
 #: reads the pages it lies in.
 AXES_SITES, PAGE_BYTES = 500_000, 4096
@@ -65,8 +62,6 @@ class Sizes:
         Matrices stored per distance tile.
     planes : int
         Bit-planes stored per sample.
-    site_parts : int
-        Jobs that share the sites of a row.
     scanned, units, permutations, permutation_units
         Of the epistasis scans: sites, jobs per scan, number of permuted scans of order 2 and 3,
         jobs that share those of an order.
@@ -80,8 +75,8 @@ class Sizes:
         Sentences on what such a study does without.
     sparse : bool
         Whether the study has no matrix of all pairs.
-    filled : bool
-        Whether tiles of distances and of comparisons are computed together (`fill_rows`).
+    compared : bool
+        Whether samples are compared (`sparse.is_compared`).
     founders : tuple of str
         Founder cohorts.
     disk : dict
@@ -94,7 +89,6 @@ class Sizes:
     planes: int = 3
     scanned: int = 0
     units: int = 1
-    site_parts: int = 1
     permutations: tuple[int, int] = (0, 0)
     permutation_units: int = 1
     rows: dict[str, dict[str, list[Pair]]] = field(default_factory=dict)
@@ -102,7 +96,7 @@ class Sizes:
     neighbors: int = 50
     left_out: tuple[str, ...] = ()
     sparse: bool = False
-    filled: bool = False
+    compared: bool = False
     founders: tuple[str, ...] = ()
     disk: dict[str, float] = field(default_factory=dict)
 
@@ -114,30 +108,28 @@ class Sizes:
 def tiles_of(job: Job, sizes: Sizes) -> list[list[Pair]]:
     """Pairs of cohorts that a job on rows of tiles compares, row by row; none of other jobs.
 
-    Without a matrix of all pairs, the first row of a group computes the tiles of all its rows, of
-    both stages (`distance.fill_rows`).
+    Without a matrix of all pairs, the first row of a group computes the tiles of all its rows
+    (`distance.fill_rows`).
     """
-    row = job.wildcards.get("row")
-    if job.rule == "fill_rows":
-        group = together(list(sizes.rows["distance"])).get(row, [])
-        return [sizes.rows[stage][one] for stage in FILLED_STAGES for one in group]
-    if job.rule not in ROW_RULES or (sizes.filled and ROW_RULES[job.rule] in FILLED_STAGES):
-        return []
-    return [sizes.rows[ROW_RULES[job.rule]][row]]
+    stages, group = ROW_RULES.get(job.rule, ()), [job.wildcards.get("row")]
+    if job.rule == "measure_row":
+        stages = stages if sizes.compared else stages[:1]
+        if sizes.sparse:
+            group = together(list(sizes.rows["distance"])).get(group[0], [])
+    return [sizes.rows[stage][row] for stage in stages for row in group]
 
 
 def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
     """Amount of work in a job, in the units of `GPU_RATES`."""
     n = sizes.samples
-    if job.rule in (*ROW_RULES, "fill_rows"):
+    if job.rule in ROW_RULES:
         pairs = sum(
             n[a] * (n[a] + 1) // 2 if a == b else n[a] * n[b]
             for row in tiles_of(job, sizes)
             for a, b in row
         )
-        parts = sizes.site_parts if "part" in job.wildcards else 1
-        return {"site-pairs": pairs * sizes.n_sites / parts}
-    if job.rule == "close_paths":
+        return {"site-pairs": pairs * sizes.n_sites}
+    if job.rule == "close_paths" and not sizes.sparse:
         return {"min-plus operations": sizes.n_samples**3 / 2}
     if job.rule in ("scan_epistasis", "permute_epistasis"):
         order = int(job.wildcards["order"])
@@ -152,11 +144,10 @@ def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
 def bytes_read(job: Job, sizes: Sizes) -> float:
     """Size of a job's large inputs in bytes."""
     row = sizes.n_sites / 8 * sizes.planes
-    if job.rule in (*ROW_RULES, "fill_rows"):  # the planes of each cohort once
+    if job.rule in ROW_RULES:  # the planes of each cohort once
         rows = tiles_of(job, sizes)
         cohorts = {cohort for row in rows for pair in row for cohort in pair}
-        parts = sizes.site_parts if "part" in job.wildcards else 1
-        return row * sum(sizes.samples[cohort] for cohort in cohorts) / parts
+        return row * sum(sizes.samples[cohort] for cohort in cohorts)
     if job.rule == "define_axes":  # LD pruning looks at all sites of the founders
         return sizes.n_sites / 4 * sum(sizes.samples[cohort] for cohort in sizes.founders)
     if job.rule == "compute_pca":
@@ -164,10 +155,10 @@ def bytes_read(job: Job, sizes: Sizes) -> float:
             sizes.n_samples / 4 + PAGE_BYTES * len(sizes.samples)
         )
         return min(rows, sizes.n_sites / 4 * sizes.n_samples)
-    if job.rule == "join_neighbors":
+    if job.rule == "join_rows" and sizes.sparse:
         rows = sizes.rows["distance"].values()
         return sum(bytes_of_lists(pairs, sizes.samples, sizes.neighbors) for pairs in rows)
-    if job.rule in ("close_paths", "assemble_distance"):
+    if job.rule in ("close_paths", "join_rows") and not sizes.sparse:
         return 4.0 * sizes.matrices * sizes.n_samples**2
     return 0.0
 
@@ -230,7 +221,6 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         len(study_matrices(config["distance"]["metric"])),
         scanned=scanned if scan["order"] else 0,
         units=scan["units"],
-        site_parts=config["distance"]["site_parts"],
         rows={
             stage: rows.by_row
             for stage, rows in study_rows(study, sheets.order, sheets.founders).items()
@@ -241,7 +231,7 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         neighbors=neighbors_kept(config),
         left_out=sheets.left_out,
         sparse=sheets.sparse,
-        filled=sheets.sparse and is_compared(config),
+        compared=is_compared(config),
         founders=tuple(sheets.founders),
         disk=forecast_disk(config, genotypes, sparse=sheets.sparse),
     )

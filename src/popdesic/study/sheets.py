@@ -60,6 +60,11 @@ class Study:
     left_out: tuple[str, ...] = ()
 
     @property
+    def store(self) -> str:
+        """What holds distances: ``dense``, matrices of all pairs, or ``near``, the nearest."""
+        return "near" if self.sparse else "dense"
+
+    @property
     def order(self) -> list[str]:
         """Cohort names in sample order."""
         return list(self.cohorts.index)

@@ -95,10 +95,6 @@ def without_pairs(config: dict, n_samples: int, *, placed: bool) -> tuple[dict, 
         config[stage][key] = off
 
     switch_off("distance", "export", False, "The text of all distances (distance.export)")
-    if config["distance"]["site_parts"] > 1:
-        why = "a row of nearest samples needs all sites"
-        leave_out("The division of sites among jobs (distance.site_parts)", why)
-        config["distance"]["site_parts"] = 1
     switch_off("geodesic", "explain", False, "The ranking of bridges (geodesic.explain)")
     switch_off("geodesic", "audit", False, "The audit of closures (geodesic.audit)")
     if "ibd" in config["geodesic"]["space"]:

@@ -23,14 +23,11 @@ from popdesic.distance.tiles import (
     count_type,
     limit_in_words,
     measure_tile,
-    site_part,
     study_matrices,
-    sum_parts,
     tile_outputs,
     within_panel,
 )
 from popdesic.engine.backend_cpu import CpuBackend
-from popdesic.engine.terms import Planes
 
 N_SITES = 150
 METRICS = ("euclidean", "manhattan", "ibs", "normalized")
@@ -318,52 +315,6 @@ def test_normalized_of_near_duplicates_keeps_its_digits():
     product = (square_a + n - 1) // 2
     exact = square_a * sum_b**2 + n * sum_a**2 - 2 * product * sum_a * sum_b
     np.testing.assert_allclose(found, np.sqrt(exact) / (sum_a * sum_b), rtol=1e-14)
-
-
-# --- parts of the site axis ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("parts", (1, 2, 3, 50))
-def test_parts_cover_the_sites_once(parts):
-    for n_sites in (1, 64, 1024, 1025, 5000):
-        words = np.arange(2 * -(-n_sites // 64), dtype=np.uint64).reshape(1, 2, -1)
-        cut = [site_part(Planes(words, n_sites), part, parts) for part in range(parts)]
-        assert sum(planes.n_sites for planes in cut) == n_sites
-        np.testing.assert_array_equal(np.concatenate([p.words for p in cut], axis=2), words)
-        assert all(p.n_sites <= 64 * p.words.shape[2] for p in cut)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_parts_add_up_to_the_same_bytes(tmp_path, backend, metric):
-    rng = np.random.default_rng(8)
-    folders = []
-    for name, n, missing in (("a", 5, 0.1), ("b", 4, 0.0)):
-        drawn = draw_genotypes(rng, n, 3000, missing)
-        folders.append(write_cohort(tmp_path, name, drawn, n_words=48))
-    for a, b in ((folders[0], folders[0]), (folders[0], folders[1])):
-        arguments = {"metric": metric, "missing": "pairwise"}
-        whole = tmp_path / "whole.npz"
-        measure_tile(a, b, whole, backend, **arguments)
-        for n_parts in (2, 5):
-            parts = [tmp_path / f"{k}.npz" for k in range(n_parts)]
-            counted = [
-                measure_tile(a, b, path, backend, **arguments, part=k, parts=n_parts)["sites"]
-                for k, path in enumerate(parts)
-            ]
-            assert sum(counted) == 3000
-            assert sum_parts(parts, tmp_path / "sum.npz") == {"parts": n_parts}
-            assert (tmp_path / "sum.npz").read_bytes() == whole.read_bytes()
-
-
-def test_parts_of_two_panels(tmp_path, backend):
-    drawn = draw_genotypes(np.random.default_rng(9), 3, N_SITES)
-    for panel in ("p1", "p2"):
-        folder = write_cohort(tmp_path / panel, "a", drawn, panel=panel)
-        out = tmp_path / f"{panel}.npz"
-        measure_tile(folder, folder, out, backend, metric="ibs", missing="pairwise")
-    with pytest.raises(UserError, match=r"p2\.npz: its panel differs from that of .*p1\.npz"):
-        sum_parts([tmp_path / "p1.npz", tmp_path / "p2.npz"], tmp_path / "sum.npz")
-    assert not (tmp_path / "sum.npz").exists()
 
 
 def test_export(tmp_path, genotypes, backend):

@@ -15,7 +15,7 @@ from popdesic.distance.fill_rows import (
     fill_rows,
     leader_of,
     together,
-    update_row,
+    update_rows,
 )
 from popdesic.distance.neighbors import row_work
 from popdesic.distance.rows import Rows
@@ -80,7 +80,7 @@ def apart(tmp_path, folders) -> dict[str, bytes]:
     """Tiles of all rows, one after the other."""
     results = tmp_path / "apart/results"
     for work in works_of(results, folders):
-        update_row(work, folders, lambda _: cpu_backend(1))
+        update_rows([work], folders, lambda _: cpu_backend(1))
     return tiles(results)
 
 
@@ -92,7 +92,7 @@ def test_rows_together_give_the_tiles_of_rows_apart(tmp_path, folders, apart):
     assert tiles(results) == apart
     assert len(apart) == 2 * 15
     for work in works_of(results, folders):
-        assert update_row(work, folders, pytest.fail)["tiles computed"] == 0
+        assert update_rows([work], folders, pytest.fail)["tiles computed"] == 0
         assert work.out.is_file()
     assert fill_rows(works_of(results, folders), folders, pytest.fail)["tiles kept"] == 30
 

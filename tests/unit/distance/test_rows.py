@@ -13,8 +13,8 @@ from popdesic.cohort.encode import write_planes
 from popdesic.core.errors import UserError
 from popdesic.core.files import write_json
 from popdesic.distance import rows as rows_module
-from popdesic.distance.fill_rows import read_ahead
-from popdesic.distance.measure_row import measure_row, sum_row
+from popdesic.distance.fill_rows import read_ahead, update_rows
+from popdesic.distance.measure_row import row_work
 from popdesic.distance.rows import Rows, content_key, other_of, read_tiles
 from popdesic.engine.needs import product_bytes
 from popdesic.engine.select import select_backend
@@ -145,7 +145,8 @@ class Study:
         out = self.results / f"distance/tiles/{row}/row.json"
         out.unlink(missing_ok=True)  # as Snakemake does before a job
         pairs = self.rows.pairs(row) if pairs is None else pairs
-        return measure_row(out, pairs, self.folders, self.backend, **OPTIONS | options)
+        work = row_work(out, pairs, self.folders, **OPTIONS | options)
+        return update_rows([work], self.folders, self.backend)
 
     def files(self, row: str) -> dict[str, tuple[int, bytes]]:
         folder = self.results / f"distance/tiles/{row}"
@@ -168,6 +169,21 @@ def test_a_row_computes_what_is_missing(study):
     with np.load(listed["b", "e"]) as tile:
         assert tile["squared"].shape == (3, 5)
         assert tile["samples_a"].tolist() == ["b0", "b1", "b2"]
+
+
+def test_tiles_are_on_disk_before_their_list(tmp_path, monkeypatch):
+    """They are flushed together; the list, which says that they are whole, comes last."""
+    study, flushed, real = Study(tmp_path), [], os.fsync
+
+    def fsync(handle: int) -> None:
+        flushed.append(Path(f"/proc/self/fd/{handle}").readlink().name)
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    study.run("e")
+    *tiles, last = flushed
+    assert sorted(tiles) == ["b.npz", "d.npz", "e.npz"]
+    assert last.startswith(".row.json.")
 
 
 def test_the_second_run_computes_nothing_and_asks_for_no_device(study):
@@ -254,27 +270,6 @@ def test_a_tile_whose_job_died_is_not_taken_for_the_one_before(study, monkeypatc
     assert study.files("e")["b.npz"][1] != before["b.npz"]
     assert study.run("e")["tiles computed"] == 1
     assert {name: content for name, (_, content) in study.files("e").items()} == before
-
-
-def test_parts_give_the_same_bytes_and_skip_what_is_there(study):
-    whole = {name: content for name, (_, content) in study.files("e").items()}
-    folder = study.results / "distance"
-    lists = [folder / f"parts/{part}/e/row.json" for part in range(3)]
-    make_cohort(study.folders["d"], 4, seed=77)
-    out = folder / "tiles/e/row.json"
-    pairs = study.rows.pairs("e")
-    for part, path in enumerate(lists):
-        measured = measure_row(
-            path, pairs, study.folders, study.backend, **OPTIONS, part=part, parts=3, whole=out
-        )
-        assert measured["tiles computed"] == 1
-    assert sum_row(out, lists, pairs, study.folders, **OPTIONS)["tiles summed"] == 1
-    assert not [path for path in (folder / "parts").rglob("*") if path.name.endswith(".npz")]
-    summed = study.files("e")
-    assert summed["b.npz"][1] == whole["b.npz"]
-    (folder / "tiles/e/.d.key").unlink()
-    study.run("e")
-    assert study.files("e")["d.npz"][1] == summed["d.npz"][1] != whole["d.npz"]
 
 
 @pytest.mark.parametrize("wrong", ["missing", "other key"])

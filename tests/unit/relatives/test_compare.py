@@ -19,7 +19,7 @@ from support.study import Cohort, encode_cohorts, make_cohorts, make_sites, writ
 from popdesic.cohort.panel import load_panel
 from popdesic.core.errors import UserError
 from popdesic.core.tables import read_table
-from popdesic.distance.fill_rows import update_row
+from popdesic.distance.fill_rows import update_rows
 from popdesic.engine.select import select_backend
 from popdesic.engine.terms import KINSHIP
 from popdesic.relatives import find_matches, identity, independence, kinship, mixture, queries
@@ -254,7 +254,7 @@ def test_a_row_holds_the_tables_of_its_pairs(planted, tmp_path):
     def run(limits: Limits) -> dict[str, int]:
         pairs, code = [("north", "south"), ("south", "south")], "1"
         work = row_work(out, pairs, folders, planted["panel"], limits, code)
-        return update_row(work, folders, lambda _: BACKEND)
+        return update_rows([work], folders, lambda _: BACKEND)
 
     counts = run(LIMITS)
     assert (counts["tiles computed"], counts["tiles kept"]) == (2, 0)

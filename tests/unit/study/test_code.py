@@ -10,7 +10,7 @@ import pytest
 
 from popdesic.core.places import KERNEL_FOLDER
 from popdesic.study import code
-from popdesic.study.code import CLOSURE_MODULES, SCRIPTS
+from popdesic.study.code import CLOSURE_MODULES, SCRIPTS, TILE_WORK, tile_items
 from popdesic.study.reach import BACKENDS, PACKAGE, Code, digest_of_parts, plain_cuda
 
 SCRIPT = "from pack.a import f\nf()\n"
@@ -308,7 +308,7 @@ def caches(tmp_path, monkeypatch):
 
 
 def test_a_first_run_reads_the_digests_that_the_set_up_left(caches):
-    assert code.share_digests() == len(list(SCRIPTS.rglob("*.py"))) + 1
+    assert code.share_digests() == len(list(SCRIPTS.rglob("*.py"))) + 1 + len(TILE_WORK)
     kept = json.loads(code.shared_cache().read_text())
     assert kept["digests"]["compute_pca"] == code.code_of("compute_pca")
     assert kept["digests"][""] == code.closure_code()
@@ -349,7 +349,7 @@ def sources(parts: dict[str, str]) -> set[str]:
 
 
 def test_min_plus_and_bitgemm_have_separate_digests(own):
-    tile, closure = own["measure_distance_row"], own["close_paths"]
+    tile, closure = Code().parts(tile_items("dense")), own["close_paths"]
     assert sources(closure) == {"engine/minplus.cu"}
     kernels = ("bitgemm_wgmma", "bitgemm_mma", "bitgemm_popc", "pack_finish", "rare_sites")
     assert sources(tile) == {f"engine/{name}.cu" for name in kernels}

@@ -27,7 +27,8 @@ from popdesic.study.forecast import (
 from popdesic.study.resources import GPU_RATES
 
 #: Rows of two cohorts: the second one's row has the pair.
-ROWS = {stage: {"a": [("a", "a")], "b": [("a", "b"), ("b", "b")]} for stage in ROW_RULES.values()}
+ROWS = {"a": [("a", "a")], "b": [("a", "b"), ("b", "b")]}
+ROWS = {stage: ROWS for stages in ROW_RULES.values() for stage in stages}
 SIZES = Sizes({"a": 10, "b": 7}, n_sites=1000, rows=ROWS)
 
 
@@ -36,9 +37,7 @@ def job(rule: str, gpu: int = 1, **wildcards: str) -> Job:
 
 
 def test_work_counts_each_pair_once():
-    found = {
-        row: work_of(job("measure_distance_row", row=row), SIZES)["site-pairs"] for row in "ab"
-    }
+    found = {row: work_of(job("measure_row", row=row), SIZES)["site-pairs"] for row in "ab"}
     pairs = {"a": 55, "b": 70 + 28}  # 10 * 11 / 2, 10 * 7 + 7 * 8 / 2
     assert found == {row: 1000.0 * count for row, count in pairs.items()}
     assert sum(found.values()) == 1000 * 17 * 18 / 2
@@ -71,16 +70,13 @@ def test_units_are_proposed_by_the_time_of_the_scans():
 
 def test_the_slower_of_reading_and_computing_decides_the_time():
     """A row of few samples spends more time reading; without a GPU the limit is the estimate."""
-    row = job("measure_distance_row", row="b")
+    row = job("measure_row", row="b")
     large = Sizes({"a": 10_000, "b": 10_000}, 10**7, rows=ROWS)
     read = 2 * 10_000 * 3 * (10**7 / 8)
     assert expected_seconds(row, large) == pytest.approx(10 + read / 2e9)
-    part = job("measure_distance_row", row="b", part="1")
-    parts = replace(large, site_parts=4)
-    assert expected_seconds(part, parts) == pytest.approx(10 + read / 4 / 2e9)
     computed = Sizes({"a": 10**6, "b": 10**6}, 10**4, rows=ROWS)
     assert expected_seconds(row, computed) == pytest.approx(10 + 1.5e12 * 1e4 / 2e15, rel=1e-3)
-    cpu = job("measure_distance_row", gpu=0, row="b")
+    cpu = job("measure_row", gpu=0, row="b")
     assert expected_seconds(cpu, SIZES) == pytest.approx(10 + 60, rel=0.01)
     one, two = (expected_seconds(job("close_paths", gpu=gpus), computed) - 10 for gpus in (1, 2))
     assert one == pytest.approx(2 * two)
@@ -110,7 +106,7 @@ def test_the_plan_equals_the_run(tmp_path, capsys):
 
 
 def test_rows_share_slurm_jobs():
-    rows = [job("measure_distance_row", row="a")] * 5
+    rows = [job("measure_row", row="a")] * 5
     assert submissions([*rows, job("close_paths"), job("ingest_cohort")]) == 2 + 2
     assert submissions([]) == 0
 

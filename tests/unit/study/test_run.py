@@ -92,8 +92,8 @@ def test_resume_and_repair_run_snakemake_in_the_users_folder(study, capfd, words
     """They find the user's own `slurm` profile and files relative to the current folder.
 
     The profile is in the current folder, given by its path, or in the user's configuration folder.
-    It stops at the rows of tiles; the configuration file in the current folder splits each of the
-    two into two parts.
+    It stops at the rows of tiles; the configuration file in the current folder asks for kinship,
+    of which they need the resolution.
     """
     folder = write_study(study / "my-study", make_cohorts((16, 14)), FAST)
     damaged = "results/panel/sites.tsv"  # a result without a checksum
@@ -102,16 +102,16 @@ def test_resume_and_repair_run_snakemake_in_the_users_folder(study, capfd, words
     write_record(folder, damaged, record_of("build_panel", []))
     profile = study / own_profile / "config.yaml"
     profile.parent.mkdir(parents=True)
-    profile.write_text(yaml.safe_dump({"cores": 1, "until": ["measure_distance_row"]}))
-    Path("mine.yaml").write_text(yaml.safe_dump({"distance": {"site_parts": 2}}))
+    profile.write_text(yaml.safe_dump({"cores": 1, "until": ["measure_row"]}))
+    Path("mine.yaml").write_text(yaml.safe_dump({"compare": {"analyses": ["kinship"]}}))
     named = ["--profile", own_profile if own_profile[0] == "." else "slurm"]
     status = main([*words, *named, "--dry-run", "--configfile", "mine.yaml"])
     told = capfd.readouterr()
     assert status == 0, told
     plan = planned(told.out + told.err)
     assert plan["build_panel"] == 1
-    assert plan["measure_distance_row"] == 2 * 2
-    assert not plan["assemble_distance"]
+    assert (plan["measure_resolution"], plan["measure_row"]) == (1, 2)
+    assert not plan["join_rows"]
 
 
 @pytest.mark.parametrize(

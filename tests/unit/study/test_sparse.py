@@ -42,7 +42,7 @@ def test_defaults_lose_a_second_opinion_alone():
 def test_everything_that_is_left_out_is_said():
     config = load_config(
         {
-            "distance": {"export": True, "metric": "ibs", "site_parts": 3},
+            "distance": {"export": True, "metric": "ibs"},
             "geodesic": {"explain": True, "audit": True, "space": ["pcs", "ibd"]},
             "ibd": {"enable": True},
             "embedding": {"further_maps": ["tsne"]},
@@ -56,7 +56,6 @@ def test_everything_that_is_left_out_is_said():
         *("distance.export", "geodesic.explain", "geodesic.audit", "embedding.stable"),
         *(
             "further_maps",
-            "distance.site_parts",
             "block model",
             "mibs, king",
             "Geography",
@@ -65,7 +64,6 @@ def test_everything_that_is_left_out_is_said():
     ):
         assert words in text
     assert sparse["export"]["formats"] == ["plink"]
-    assert sparse["distance"]["site_parts"] == 1
     assert "blockmodel" not in sparse["communities"]["methods"]
     assert sparse["embedding"]["further_maps"] == []
     assert sparse["geodesic"]["space"] == ["pcs"]
@@ -79,27 +77,22 @@ def test_dropping_uncomparable_samples_needs_all_pairs():
 
 def assert_filled_together(rows: dict) -> None:
     """The first row of a group has the work of all of its rows, and reads each cohort once."""
-    sizes = Sizes({"a": 100, "b": 30}, 800, planes=2, rows=rows, sparse=True, filled=True)
-    first, second = (Job("fill_rows", {"row": row}, 8, 0, 0, 1, ("",), True) for row in "ab")
+    sizes = Sizes({"a": 100, "b": 30}, 800, planes=2, rows=rows, sparse=True, compared=True)
+    first, second = (Job("measure_row", {"row": row}, 8, 0, 0, 1, ("",), True) for row in "ab")
     assert work_of(first, sizes) == {"site-pairs": 2 * (5050 + 3000 + 465) * 800}
     assert bytes_read(first, sizes) == 130 * 2 * 100
     assert work_of(second, sizes) == {"site-pairs": 0}
-    for rule in ("find_neighbor_row", "compare_cohorts"):
-        job = Job(rule, {"row": "b"}, 8, 0, 0, 1, ("",), True)
-        assert (work_of(job, sizes), bytes_read(job, sizes)) == ({"site-pairs": 0}, 0)
+    assert bytes_read(second, sizes) == 0
 
 
 def test_the_forecast_knows_lists_and_landmarks():
     rows = {"distance": {"a": [("a", "a")], "b": [("a", "b"), ("b", "b")]}}
     sizes = Sizes({"a": 100, "b": 30}, 800, planes=2, rows=rows, sparse=True)
-    jobs = {
-        row: Job("find_neighbor_row", {"row": row}, 8, 0, 0, 1, ("",), True) for row in ("a", "b")
-    }
-    assert work_of(jobs["a"], sizes) == {"site-pairs": 5050 * 800}
-    assert work_of(jobs["b"], sizes) == {"site-pairs": (3000 + 465) * 800}
-    assert bytes_read(jobs["b"], sizes) == 130 * 2 * 100
+    first = Job("measure_row", {"row": "a"}, 8, 0, 0, 1, ("",), True)
+    assert work_of(first, sizes) == {"site-pairs": (5050 + 3000 + 465) * 800}
+    assert bytes_read(first, sizes) == 130 * 2 * 100
     lists = {"a": 16 * 100 * 50, "b": 16 * (100 * 30 + 30 * 50 + 30 * 30)}
-    join = Job("join_neighbors", {}, 2, 0, 0, 0, ("results/distance/neighbors.npz",), True)
+    join = Job("join_rows", {}, 2, 0, 0, 0, ("results/distance/neighbors.npz",), True)
     assert bytes_read(join, sizes) == sum(lists.values())
     assert_filled_together(rows | {"compare": rows["distance"]})
     found = forecast_disk(

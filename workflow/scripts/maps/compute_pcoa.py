@@ -3,17 +3,19 @@
 from pathlib import Path
 
 from popdesic.core.log import log_counts, logged
-from popdesic.maps.pcoa import compute_pcoa
+from popdesic.maps.near_maps import study_pcoa
 
 with logged(snakemake.log[0], snakemake.input) as log:
     files, outputs = snakemake.input, snakemake.output
     frames = list(files.get("frame", [])) or [None] * len(files.lengths)
     refits = list(outputs.get("refits", [])) or [None] * len(files.lengths)
-    for lengths, table, statistics, frame, refit in zip(
-        files.lengths, outputs.tables, outputs.statistics, frames, refits, strict=True
+    lists = list(files.lists) or [None] * len(files.lengths)
+    for lengths, near, table, statistics, frame, refit in zip(
+        files.lengths, lists, outputs.tables, outputs.statistics, frames, refits, strict=True
     ):
-        found = compute_pcoa(
+        found = study_pcoa(
             Path(lengths),
+            Path(near) if near else None,
             Path(files.samples),
             Path(snakemake.params.sheet),
             components=snakemake.params.components,

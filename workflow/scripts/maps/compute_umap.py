@@ -18,6 +18,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         if baselines:
             tables["plain"] = Path(baselines[k])
             plain = plain_of_space(
+                params.store,
                 space,
                 Path(files.scores),
                 params.pcs,

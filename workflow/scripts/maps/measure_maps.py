@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.core.files import read_json
 from popdesic.core.log import logged
-from popdesic.distance.near_distances import open_distances
+from popdesic.distance.store import open_distances
 from popdesic.maps.quality import measure_maps
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -13,9 +13,9 @@ with logged(snakemake.log[0], snakemake.input) as log:
     table = measure_maps(
         out.parent / "coordinates",
         open_distances(
+            params.store,
             out.parents[1] / "distance",
             n_sites=read_json(Path(snakemake.input.panel))["n_sites"],
-            sparse=params.sparse,
             **params.distance,
         ),
         dict(zip(map(tuple, params.maps), map(Path, snakemake.input.lengths), strict=True)),

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.core.log import logged
-from popdesic.distance.near_distances import open_distances
+from popdesic.distance.store import open_distances
 from popdesic.report.figures import draw_figures
 from popdesic.report.outcome import load_outcome
 
@@ -13,8 +13,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
     names = draw_figures(
         outcome,
         open_distances(
+            snakemake.params.store,
             results / "distance",
-            sparse=snakemake.params.sparse,
             n_sites=outcome.panel["n_sites"],
             **snakemake.params.distance,
         ),

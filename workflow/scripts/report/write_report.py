@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.core.log import log_counts, logged
-from popdesic.distance.near_distances import open_distances
+from popdesic.distance.store import open_distances
 from popdesic.report.outcome import load_outcome
 from popdesic.report.page import write_report
 
@@ -14,8 +14,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
     counts = write_report(
         outcome,
         open_distances(
+            snakemake.params.store,
             results / "distance",
-            sparse=snakemake.params.sparse,
             n_sites=outcome.panel["n_sites"],
             **snakemake.params.distance,
         ),
