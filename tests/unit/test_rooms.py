@@ -122,6 +122,27 @@ def test_modules_for_a_gpu_are_imported_when_needed(module):
     assert not {word for word in words if word.endswith("_gpu")} & GPU_MODULES
 
 
+def underscored(module: str) -> set[str]:
+    """Underscored names of other modules that a module imports, or asks one for."""
+    path = modules()[module]
+    tree, aliases, found = ast.parse(path.read_text()), set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.level or "popdesic" in (node.module or "")):
+            names = {alias.asname or alias.name for alias in node.names}
+            aliases |= {name for name in names if any(m.endswith(f".{name}") for m in modules())}
+            found |= {name for name in names if name.startswith("_") and name[:2] != "__"}
+    for node in ast.walk(tree):
+        hidden = isinstance(node, ast.Attribute) and node.attr.startswith("_")
+        if hidden and isinstance(node.value, ast.Name) and node.value.id in aliases:
+            found.add(f"{node.value.id}.{node.attr}")
+    return found
+
+
+@pytest.mark.parametrize("module", sorted(modules()))
+def test_no_module_imports_what_another_keeps_to_itself(module):
+    assert not underscored(module)
+
+
 def test_tests_mirror_the_rooms():
     folders = {path.name for path in (ROOT / "tests" / "unit").iterdir() if any(path.glob("*.py"))}
     assert folders == {name for name in ROOMS if not name.startswith("__")}

@@ -35,7 +35,7 @@ from .absent import (
 )
 from .fixed_sites import HIGH, count_genotypes, count_lost, refuse_lost
 from .impute import fill_words
-from .match import Matched, _no_overlap, count_matched, match, orient, require_one_build
+from .match import Matched, count_matched, match, no_overlap, orient, require_one_build
 from .panel import load_panel
 
 logger = logging.getLogger("popdesic")
@@ -101,7 +101,7 @@ def encode_cohort(
     placed = OnPanel.open(raw, qc_samples, panel, absent)
     found = placed.found
     if not (found.row >= 0).any() and not found.other_build:
-        raise UserError(_no_overlap(cohort, raw, read_bim(raw), panel))
+        raise UserError(no_overlap(cohort, raw, read_bim(raw), panel))
     placed.require_comparable(cohort, raw, absent)
     for line in placed.remarks(cohort):
         logger.info(line)

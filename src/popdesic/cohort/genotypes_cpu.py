@@ -40,14 +40,14 @@ def count_by_group(rows, group, n_groups, threads=1):
 
     def work(first):
         last = first + SITES_A_TASK
-        _count_by_group(_as_words(rows[first:last]), *masks, out[first:last])
+        count_by_group_loop(_as_words(rows[first:last]), *masks, out[first:last])
 
     run_tasks(work, [(first,) for first in range(0, len(rows), SITES_A_TASK)], threads)
     return out
 
 
 @numba.njit(nogil=True, cache=True)
-def _count_by_group(words, group_words, masks, starts, sizes, out):
+def count_by_group_loop(words, group_words, masks, starts, sizes, out):
     """Codes 01, 10 and 11 are counted by popcounts of the words that hold a group's samples."""
     for site in range(words.shape[0]):
         for g in range(out.shape[1]):
@@ -101,7 +101,7 @@ def add_by_sample(rows, out):
     """out[sample, state] += number of sites. rows: uint8 (n_sites < 2**31, row_bytes)."""
     seen = np.zeros((rows.shape[1], 256), np.int32)
     for first in range(0, len(rows), SITES_A_TASK):
-        _count_bytes(rows[first : first + SITES_A_TASK], seen)
+        count_bytes(rows[first : first + SITES_A_TASK], seen)
     for place in range(4):
         of_sample = out[place::4]
         for code, state in enumerate(STATE_OF_CODE):
@@ -114,7 +114,7 @@ BYTES_A_PASS = 64
 
 
 @numba.njit(nogil=True, cache=True)
-def _count_bytes(rows, seen):
+def count_bytes(rows, seen):
     """seen[byte, value] += number of sites; four samples share a byte."""
     for first in range(0, rows.shape[1], BYTES_A_PASS):
         last = min(rows.shape[1], first + BYTES_A_PASS)
@@ -156,13 +156,13 @@ def pack_planes(rows, fill_carrier, fill_hom, out, threads=1):
     def work(first):
         part = slice(first, first + WORDS_A_TASK)
         sites = slice(first * 64, (first + WORDS_A_TASK) * 64)
-        _pack_planes(rows[sites], fill_carrier[part], fill_hom[part], out[:, :, part])
+        pack_planes_loop(rows[sites], fill_carrier[part], fill_hom[part], out[:, :, part])
 
     run_tasks(work, [(first,) for first in range(0, out.shape[2], WORDS_A_TASK)], threads)
 
 
 @numba.njit(nogil=True, cache=True)
-def _pack_planes(rows, fill_carrier, fill_hom, out):
+def pack_planes_loop(rows, fill_carrier, fill_hom, out):
     n_sites = rows.shape[0]
     n_samples, n_planes, n_words = out.shape
     low = np.empty((4, WORDS_A_PASS), np.uint64)
@@ -216,7 +216,7 @@ def fill_site_planes(rows, n_samples, first, out, threads=1):
 
     def work(site):
         part = slice(site, site + SITES_A_TASK)
-        _fill_site_planes(_as_words(rows[part]), n_samples, first, out[part])
+        fill_site_planes_loop(_as_words(rows[part]), n_samples, first, out[part])
 
     run_tasks(work, [(site,) for site in range(0, len(rows), SITES_A_TASK)], threads)
 
@@ -233,7 +233,7 @@ def _even_bits(x):
 
 
 @numba.njit(nogil=True, cache=True)
-def _fill_site_planes(words, n_samples, first, out):
+def fill_site_planes_loop(words, n_samples, first, out):
     for site in range(words.shape[0]):
         for k in range((n_samples + 31) // 32):
             low, high = words[site, k], words[site, k] >> np.uint64(1)

@@ -50,14 +50,14 @@ def hwe_exact(
 
     def work(first: int) -> None:
         last = first + SITES_A_TASK
-        _test_sites(counts[first:last], 0.5 if midp else 1.0, excess, out[first:last])
+        equilibrium_loop(counts[first:last], 0.5 if midp else 1.0, excess, out[first:last])
 
     run_tasks(work, [(first,) for first in range(0, len(counts), SITES_A_TASK)], threads)
     return out
 
 
 @numba.njit(nogil=True, cache=True)
-def _test_sites(counts, weight, excess, out):
+def equilibrium_loop(counts, weight, excess, out):
     for site in range(len(out)):
         n_ref, n_het, n_alt = counts[site]
         n = n_ref + n_het + n_alt

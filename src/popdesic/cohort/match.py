@@ -35,9 +35,9 @@ MAX_SWAPPED = 0.01
 _PLACE_BITS = 33
 #: Bits of A, C, G and T in the set of a site's alleles; the complement is the reverse.
 _BITS = {"A": 1, "C": 2, "G": 4, "T": 8}
-_COMPLEMENT = np.array([int(f"{mask:04b}"[::-1], 2) for mask in range(16)], np.int64)
-_SIZE = np.array([mask.bit_count() for mask in range(16)], np.int64)
-_LETTER = np.array(["", "A", "C", "", "G", "", "", "", "T", *[""] * 7], object)
+COMPLEMENT = np.array([int(f"{mask:04b}"[::-1], 2) for mask in range(16)], np.int64)
+ALLELE_SIZE = np.array([mask.bit_count() for mask in range(16)], np.int64)
+ALLELE_LETTER = np.array(["", "A", "C", "", "G", "", "", "", "T", *[""] * 7], object)
 
 
 @dataclass(frozen=True)
@@ -155,18 +155,18 @@ def match(
     key = here << 4 | mine
     known, first = np.unique(key, return_index=True)
     row = _find(known, first, there << 4 | theirs)
-    row[_SIZE[theirs] < 2] = -1
+    row[ALLELE_SIZE[theirs] < 2] = -1
     flipped, completed, unclear = (np.zeros(n, bool) for _ in range(3))
     listed = row >= 0
     rest = np.flatnonzero(~listed)
     positions = np.unique(here)
     rest = rest[_find(positions, positions, there[rest]) >= 0]
     listed[rest] = True
-    ambiguous_kind = theirs == _COMPLEMENT[theirs]
-    full = _SIZE[theirs] == 2
+    ambiguous_kind = theirs == COMPLEMENT[theirs]
+    full = ALLELE_SIZE[theirs] == 2
     if len(rest):
         turned = rest[full[rest] & ~ambiguous_kind[rest]]
-        other = _find(known, first, there[turned] << 4 | _COMPLEMENT[theirs[turned]])
+        other = _find(known, first, there[turned] << 4 | COMPLEMENT[theirs[turned]])
         used = np.zeros(len(table), bool)
         used[row[row >= 0]] = True
         free = (other >= 0) & ~used[other]
@@ -177,7 +177,7 @@ def match(
     compatible = int((row >= 0).sum())
     rest = rest[row[rest] < 0]
     others = _pairs_at(here, there[rest])
-    other_full = np.bincount(others[1], _SIZE[mine[others[0]]] == 2, minlength=len(rest)) > 0
+    other_full = np.bincount(others[1], ALLELE_SIZE[mine[others[0]]] == 2, minlength=len(rest)) > 0
     n_positions = compatible + int((other_full & full[rest]).sum())
     chance = _chance(mine, theirs)
     if len(rest):
@@ -185,11 +185,11 @@ def match(
             row, flipped, completed, unclear, rest, others, here, there, mine, theirs, flips=flips
         )
     found = row >= 0
-    own_ref = np.where(flipped, _COMPLEMENT[my_ref[row]], my_ref[row]) if len(table) else their_ref
+    own_ref = np.where(flipped, COMPLEMENT[my_ref[row]], my_ref[row]) if len(table) else their_ref
     swapped = found & (own_ref != their_ref)
-    own = np.where(flipped, _COMPLEMENT[mine[row]], mine[row]) if len(table) else theirs
+    own = np.where(flipped, COMPLEMENT[mine[row]], mine[row]) if len(table) else theirs
     pair = np.where(completed, own | theirs, theirs)
-    unsure = found & (_SIZE[pair] == 2) & (pair == _COMPLEMENT[pair])
+    unsure = found & (ALLELE_SIZE[pair] == 2) & (pair == COMPLEMENT[pair])
     ambiguous = unsure & swapped & ~completed
     doubtful = unsure & ~ambiguous & flips
     candidate = np.where((ambiguous | doubtful) & ~completed, row, -1)
@@ -280,13 +280,13 @@ def _complete(row, flipped, completed, unclear, rest, others, here, there, mine,
     a, b = mine[which], theirs[rest[number]]
     used = np.zeros(len(here), bool)
     used[row[row >= 0]] = True
-    single = ((_SIZE[a] == 1) | (_SIZE[b] == 1)) & ~used[which]
-    fits = single & (_SIZE[a | b] <= 2)
-    turned = _COMPLEMENT[a]
-    fits_turned = single & ~fits & (_SIZE[turned | b] <= 2) & flips
+    single = ((ALLELE_SIZE[a] == 1) | (ALLELE_SIZE[b] == 1)) & ~used[which]
+    fits = single & (ALLELE_SIZE[a | b] <= 2)
+    turned = COMPLEMENT[a]
+    fits_turned = single & ~fits & (ALLELE_SIZE[turned | b] <= 2) & flips
     # Two single alleles that are each other's complement may be one allele on two strands, and
     # where strands differ, nothing tells which pair two others are.
-    both = (_SIZE[a] == 1) & (_SIZE[b] == 1)
+    both = (ALLELE_SIZE[a] == 1) & (ALLELE_SIZE[b] == 1)
     fits &= ~(both & ((turned == b) | ((a != b) & flips)))
     fits_turned &= ~both
     usable = fits | fits_turned
@@ -303,10 +303,10 @@ def _complete(row, flipped, completed, unclear, rest, others, here, there, mine,
 
 def _chance(mine: np.ndarray, theirs: np.ndarray) -> float:
     """How often two sites drawn from both tables have the same alleles on either strand."""
-    kinds = np.minimum(np.arange(16), _COMPLEMENT)
+    kinds = np.minimum(np.arange(16), COMPLEMENT)
     shares = []
     for masks in (mine, theirs):
-        count = np.bincount(kinds[masks[_SIZE[masks] == 2]], minlength=16).astype(float)
+        count = np.bincount(kinds[masks[ALLELE_SIZE[masks] == 2]], minlength=16).astype(float)
         shares.append(count / max(count.sum(), 1))
     return float(shares[0] @ shares[1])
 
@@ -369,7 +369,7 @@ def require_one_build(found: Matched, shown: str, other: str) -> None:
         )
 
 
-def _no_overlap(cohort: str, raw: Path, bim: pd.DataFrame, panel: pd.DataFrame) -> str:
+def no_overlap(cohort: str, raw: Path, bim: pd.DataFrame, panel: pd.DataFrame) -> str:
     here, there = list(bim.chrom.unique()), list(panel.chrom.unique())
     shared = set(map(canonical_contig, here)) & set(map(canonical_contig, there))
     if shared:

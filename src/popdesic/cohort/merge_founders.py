@@ -36,9 +36,9 @@ from .absent import (
 from .call_rates import call_rate_bound
 from .fixed_sites import has_fixed, refuse_lost_founder
 from .match import (
-    _COMPLEMENT,
-    _LETTER,
-    _SIZE,
+    ALLELE_LETTER,
+    ALLELE_SIZE,
+    COMPLEMENT,
     MIN_FREQUENCY_SAMPLES,
     Matched,
     SitePositions,
@@ -200,7 +200,7 @@ class Union:
         self._listed = np.ones(len(sites), np.int32)
         founder.listed = _bits(np.ones(len(sites), bool))
         #: Whether a founder knows both alleles, and genotypes that were read as REF where absent.
-        self._paired = _SIZE[allele_sets(sites)[0]] == 2
+        self._paired = ALLELE_SIZE[allele_sets(sites)[0]] == 2
         self._filled = np.zeros(len(sites), np.int64)
 
     def _in_doubt(self, founder: _Founder, sites: pd.DataFrame) -> np.ndarray:
@@ -328,11 +328,11 @@ class Union:
         rows = found.row[which]
         theirs, first = allele_sets(table.iloc[rows])
         other = found.flipped[which]
-        theirs, first = (np.where(other, _COMPLEMENT[one], one) for one in (theirs, first))
-        pair = _SIZE[theirs] == 2
+        theirs, first = (np.where(other, COMPLEMENT[one], one) for one in (theirs, first))
+        pair = ALLELE_SIZE[theirs] == 2
         turned = pair & ~self._paired[which] & (first != ref)
         ref = np.where(turned, first, ref)
-        alt = _LETTER[(theirs | sets) & ~ref]
+        alt = ALLELE_LETTER[(theirs | sets) & ~ref]
         some = (alt != "") & ~self._paired[which]
         column = self._sites.columns.get_loc
         self._sites.iloc[which[some], column("alt")] = alt[some]
@@ -340,7 +340,7 @@ class Union:
         which = which[turned]
         if len(which):
             self._row = None
-            self._sites.iloc[which, column("ref")] = _LETTER[ref[turned]]
+            self._sites.iloc[which, column("ref")] = ALLELE_LETTER[ref[turned]]
             filled = self._filled[which]
             n_ref, n_alt = (self._sites[name].to_numpy()[which] for name in ("n_ref", "n_alt"))
             self._sites.iloc[which, column("n_ref")] = n_alt + filled
@@ -378,7 +378,7 @@ class Union:
         self._sites = pd.concat([self._sites, new[self._sites.columns]], ignore_index=True)
         self._lost = np.concatenate([self._lost, lost])
         self._listed = np.concatenate([self._listed, np.ones(len(new), np.int32)])
-        self._paired = np.concatenate([self._paired, _SIZE[allele_sets(new)[0]] == 2])
+        self._paired = np.concatenate([self._paired, ALLELE_SIZE[allele_sets(new)[0]] == 2])
         self._filled = np.concatenate([self._filled, filled])
         self._row = None
 

@@ -31,7 +31,7 @@ def value_table(af: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def standard_rows(genotypes: np.ndarray, rows: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Values of all samples, float64 (n_rows, n_samples)."""
     out = np.empty((len(rows), genotypes.shape[1]))
-    _fill_rows(np.ascontiguousarray(genotypes, np.int8), rows, table, out)
+    fill_rows_loop(np.ascontiguousarray(genotypes, np.int8), rows, table, out)
     return out
 
 
@@ -43,7 +43,7 @@ def standard_columns(
     That is column-major, as ``values[:, columns]`` of numpy is: the order of sums hangs on it.
     """
     out = np.empty((len(columns), len(rows)))
-    _fill_columns(np.ascontiguousarray(genotypes, np.int8), rows, table, columns, out)
+    fill_columns(np.ascontiguousarray(genotypes, np.int8), rows, table, columns, out)
     return out.T
 
 
@@ -61,14 +61,14 @@ def list_missing(
     genotypes = np.ascontiguousarray(genotypes, np.int8)
     starts, places = np.zeros(len(rows) + 1, np.int64), np.full(genotypes.shape[1], -1, np.int32)
     places[columns] = np.arange(len(columns))
-    _list_missing(genotypes, rows, places, starts, np.empty(0, np.int32))
+    list_missing_loop(genotypes, rows, places, starts, np.empty(0, np.int32))
     items = np.empty(starts[-1], np.int32)
-    _list_missing(genotypes, rows, places, starts, items)
+    list_missing_loop(genotypes, rows, places, starts, items)
     return starts, items
 
 
 @numba.njit(nogil=True, cache=True)
-def _fill_rows(genotypes, rows, table, out):
+def fill_rows_loop(genotypes, rows, table, out):
     for i in range(rows.shape[0]):
         own, values, to = genotypes[rows[i]], table[i], out[i]
         for j in range(own.shape[0]):
@@ -76,7 +76,7 @@ def _fill_rows(genotypes, rows, table, out):
 
 
 @numba.njit(nogil=True, cache=True)
-def _fill_columns(genotypes, rows, table, columns, out):
+def fill_columns(genotypes, rows, table, columns, out):
     n, m = rows.shape[0], columns.shape[0]
     for first in range(0, n, TILE):
         last = min(n, first + TILE)
@@ -88,7 +88,7 @@ def _fill_columns(genotypes, rows, table, columns, out):
 
 
 @numba.njit(nogil=True, cache=True)
-def _list_missing(genotypes, rows, places, starts, items):
+def list_missing_loop(genotypes, rows, places, starts, items):
     """Fill `starts`, and `items` if it has room."""
     fill, total = items.shape[0] > 0, 0
     for i in range(rows.shape[0]):

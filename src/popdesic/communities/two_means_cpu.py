@@ -31,7 +31,7 @@ def two_means(points: np.ndarray) -> np.ndarray:
     centred = np.ascontiguousarray(points - points.mean(axis=0))
     shift = LEAST_SHIFT * float(np.var(centred, axis=0).mean())
     drawn = np.random.RandomState(0).random_sample((STARTS, 3))
-    return _two_means(centred, drawn, MOST_ROUNDS, shift)
+    return two_means_loop(centred, drawn, MOST_ROUNDS, shift)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -108,7 +108,7 @@ def _move_centers(points, side, centers):
 
 
 @numba.njit(nogil=True, cache=True)
-def _two_means(points, drawn, most_rounds, least_shift):
+def two_means_loop(points, drawn, most_rounds, least_shift):
     """Halves of the best of all starts: bool (n,). `drawn`: in [0, 1), (n_starts, 3)."""
     n = len(points)
     best, least = np.zeros(n, np.bool_), np.inf

@@ -27,11 +27,13 @@ def add_signed(
     """
     n = total.shape[1]
     tasks = [(first, min(n, first + ROWS_A_TASK)) for first in range(0, n, ROWS_A_TASK)]
-    run_tasks(lambda first, last: _add_rows(total, matrices, signs, first, last), tasks, threads)
+    run_tasks(
+        lambda first, last: add_rows_loop(total, matrices, signs, first, last), tasks, threads
+    )
 
 
 @numba.njit(nogil=True, cache=True)
-def _add_rows(total, matrices, signs, first, last):
+def add_rows_loop(total, matrices, signs, first, last):
     n = total.shape[1]
     for i in range(first, last):
         for d in range(total.shape[0]):

@@ -67,7 +67,7 @@ def number_fields(values: np.ndarray, digits: int) -> Fields:
     """
     text = np.empty((len(values), digits + 8), np.uint8)
     length = np.zeros(len(values), np.int64)
-    _write_numbers(np.ascontiguousarray(values, np.float64), digits, _POWERS, text, length)
+    write_numbers(np.ascontiguousarray(values, np.float64), digits, _POWERS, text, length)
     for k in np.flatnonzero(length == 0):
         _put(text, length, k, f"{values[k]:.{digits}g}".encode())
     return Fields(text, length, np.arange(len(values)))
@@ -77,7 +77,7 @@ def integer_fields(values: np.ndarray) -> Fields:
     """Integers, int64 (n,)."""
     text = np.empty((len(values), 20), np.uint8)
     length = np.zeros(len(values), np.int64)
-    _write_integers(np.ascontiguousarray(values, np.int64), text, length)
+    write_integers(np.ascontiguousarray(values, np.int64), text, length)
     return Fields(text, length, np.arange(len(values)))
 
 
@@ -100,7 +100,7 @@ def join_fields(columns: Sequence[Fields]) -> bytes:
     at = starts[:-1].copy()
     for k, column in enumerate(columns):
         end = ord("\n" if k == len(columns) - 1 else "\t")
-        _append(column.text, column.length, column.index, end, at, out)
+        append_loop(column.text, column.length, column.index, end, at, out)
     return out.tobytes()
 
 
@@ -110,7 +110,7 @@ def matrix_text(rows: np.ndarray, digits: int) -> bytes:
     sizes = fields.length + 1
     starts = np.concatenate([[0], np.cumsum(sizes)])
     out = np.empty(starts[-1], np.uint8)
-    _append(fields.text, fields.length, fields.index, ord("\t"), starts[:-1].copy(), out)
+    append_loop(fields.text, fields.length, fields.index, ord("\t"), starts[:-1].copy(), out)
     out[starts[rows.shape[1] :: rows.shape[1]] - 1] = ord("\n")
     return out.tobytes()
 
@@ -158,7 +158,7 @@ def _put(text: np.ndarray, length: np.ndarray, k: int, string: bytes) -> None:
 
 
 @numba.njit(nogil=True, cache=True)
-def _append(text, length, index, end, at, out):
+def append_loop(text, length, index, end, at, out):
     for line in range(len(index)):
         k = index[line]
         start = at[line]
@@ -169,7 +169,7 @@ def _append(text, length, index, end, at, out):
 
 
 @numba.njit(nogil=True, cache=True)
-def _write_integers(values, text, length):
+def write_integers(values, text, length):
     for k in range(len(values)):
         x, at = values[k], 0
         if x < 0:
@@ -187,7 +187,7 @@ def _write_integers(values, text, length):
 
 
 @numba.njit(nogil=True, cache=True)
-def _write_numbers(values, digits, powers, text, length):
+def write_numbers(values, digits, powers, text, length):
     """Leaves length 0 where Python must write."""
     limit = powers[digits]
     digit = np.empty(digits, np.uint8)

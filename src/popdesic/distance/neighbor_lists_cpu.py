@@ -19,7 +19,7 @@ ROWS_OF_TASK = 1 << 11
 
 
 @numba.njit(nogil=True, cache=True)
-def _merge(distance, index, called, far, near, sites, start, first, last):
+def merge_loop(distance, index, called, far, near, sites, start, first, last):
     """Merge the lists of others, who are numbered from `start` on, into those of some samples."""
     k, m = index.shape[1], near.shape[1]
     kept, who, used = np.empty(k), np.empty(k, np.int32), np.empty(k, np.int32)
@@ -64,4 +64,4 @@ def merge_lists(found: Nearest, others: Nearest, start: int, threads: int = 1) -
     arrays = found.distance, found.index, found.called
     arrays += others.distance, others.index, others.called
     bounds = [(i, min(i + ROWS_OF_TASK, n)) for i in range(0, n, ROWS_OF_TASK)]
-    run_tasks(functools.partial(_merge, *arrays, start), bounds, threads)
+    run_tasks(functools.partial(merge_loop, *arrays, start), bounds, threads)

@@ -11,7 +11,7 @@ import numpy as np
 
 
 @numba.njit(nogil=True, cache=True)
-def _add_rows(block, first, cell, group, edges, total, count, within, between):
+def add_pair_rows(block, first, cell, group, edges, total, count, within, between):
     n, bars = block.shape[1], len(edges) - 1
     sums, counts = np.empty(len(total)), np.empty(len(total))
     low, high = edges[0], edges[bars]
@@ -74,4 +74,4 @@ def add_rows(
     within, between : float64 arrays, (bars,)
         Pairs of one group and of two, each once.
     """
-    _add_rows(block, first, cell, group, edges, total, count, within, between)
+    add_pair_rows(block, first, cell, group, edges, total, count, within, between)

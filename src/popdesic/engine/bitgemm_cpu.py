@@ -86,7 +86,7 @@ def _times_power_of_two(builder, x, power: int):
     return builder.shl(x, ir.Constant(_VECTOR, [power] * LANES)) if power else x
 
 
-class _Stream:
+class WordStream:
     """Counts the set bits of a stream of vectors: LEVELS carry-save counters and a total."""
 
     def __init__(self, builder):
@@ -223,7 +223,7 @@ def _count_pair(typing_context, a, i, b, j, planes, first, last):
                 [load(address, word, vector) for address in addresses_b],
             )
 
-        counters = [_Stream(builder) for _ in planes]
+        counters = [WordStream(builder) for _ in planes]
         step = _I64(2**LEVELS * LANES)
         groups = builder.sdiv(builder.sub(last, first), step)
         groups_end = builder.add(first, builder.mul(groups, step))

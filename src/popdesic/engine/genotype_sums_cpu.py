@@ -113,7 +113,7 @@ def _fill_table(values, first, pairs, table):
 
 
 @numba.njit(nogil=True, cache=True)
-def _sum_codes(words, start, values, out):
+def sum_codes_loop(words, start, values, out):
     tables = np.empty((4, 256, COLUMNS), np.int32)
     pairs = np.empty((2, 16, COLUMNS), np.int32)
     to, table = out.ctypes.data, tables.ctypes.data
@@ -130,7 +130,7 @@ def sum_values(
     """`sum_codes` of values in the kernel's shape, int32 (16 n_words, 4, 8): int64 (n_rows, 8)."""
     start, end = rows or (0, words.shape[1])
     found = np.zeros((end - start, COLUMNS), np.int64)
-    _sum_codes(words, start, values, found)
+    sum_codes_loop(words, start, values, found)
     return found
 
 
@@ -173,7 +173,7 @@ def sum_codes(
 
 
 @numba.njit(nogil=True, cache=True)
-def _sum_missing(words, numbers, out):
+def sum_missing_loop(words, numbers, out):
     of, to = numbers.ctypes.data, out.ctypes.data
     for w in range(words.shape[0]):
         for row in range(words.shape[1]):
@@ -207,7 +207,7 @@ def sum_missing(words: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         few = min(COLUMNS, k - first)
         padded[: len(numbers), :few] = numbers[:, first : first + few]
         found = np.zeros((words.shape[1], COLUMNS), np.int64)
-        _sum_missing(words, padded, found)
+        sum_missing_loop(words, padded, found)
         out[:, first : first + few] = found[:, :few]
     return out
 
@@ -233,12 +233,12 @@ def by_person(rows: np.ndarray) -> np.ndarray:
     if len(rows) % ITEMS:
         padding = np.full((-len(rows) % ITEMS, rows.shape[1]), 0x55, np.uint8)
         rows = np.concatenate([rows, padding])
-    _transpose_codes(rows, out)
+    transpose_codes(rows, out)
     return out
 
 
 @numba.njit(nogil=True, cache=True)
-def _transpose_codes(rows, out):
+def transpose_codes(rows, out):
     """16 sites x 4 people at a time, in squares of four that two swap steps transpose."""
     for w in range(out.shape[0]):
         for byte in range(rows.shape[1]):

@@ -59,13 +59,13 @@ def _r2_masked(counts, out):
 
 
 @functools.cache
-def _complete_kernel():
+def complete_kernel():
     signature = types.void(_I64, *(_vector(_I64),) * 4, _matrix(_I64), _matrix(_F64))
     return numba.njit([signature], nogil=True, cache=True)(_r2_complete)
 
 
 @functools.cache
-def _masked_kernel():
+def masked_kernel():
     signature = types.void(_matrix(_I64, 3), _matrix(_F64))
     return numba.njit([signature], nogil=True, cache=True)(_r2_masked)
 
@@ -86,7 +86,7 @@ def r2_complete(n, sum_a, square_a, sum_b, square_b, product, threads=1):
     float64 array, (m, n), NaN where a site does not vary.
     """
     out = np.empty(product.shape)
-    kernel = _complete_kernel()
+    kernel = complete_kernel()
 
     def work(first):
         rows = slice(first, first + ROWS_A_TASK)
@@ -99,7 +99,7 @@ def r2_complete(n, sum_a, square_a, sum_b, square_b, product, threads=1):
 def r2_masked(counts, threads=1):
     """Squared correlations from the outputs of `base.LD`, int64 (6, m, n): float64 (m, n)."""
     out = np.empty(counts.shape[1:])
-    kernel = _masked_kernel()
+    kernel = masked_kernel()
 
     def work(first):
         rows = slice(first, first + ROWS_A_TASK)
@@ -143,7 +143,7 @@ def _band_r2(words, n_samples, first, ends, out):
 
 
 @functools.cache
-def _band_kernel():
+def band_kernel():
     words = types.Array(types.uint64, 3, "A", readonly=True)
     signature = types.void(words, _I64, _I64, _vector(_I64), _matrix(_F64))
     return numba.njit([signature], nogil=True, cache=True)(_band_r2)
@@ -170,7 +170,7 @@ def band_r2(words, n_samples, ends, first, last, threads=1):
     """
     width = max(0, int((ends[first:last] - np.arange(first, last)).max(initial=1)) - 1)
     out = np.full((last - first, width), np.nan)
-    kernel = _band_kernel()
+    kernel = band_kernel()
 
     def work(row):
         kernel(words, n_samples, first + row, ends, out[row : row + ROWS_A_TASK])
@@ -197,7 +197,7 @@ def _pair_tables(words, rows, columns, out):
 
 
 @functools.cache
-def _tables_kernel():
+def tables_kernel():
     words = types.Array(types.uint64, 3, "A", readonly=True)
     signature = types.void(words, _vector(_I64), _vector(_I64), _matrix(_I64, 3))
     return numba.njit([signature], nogil=True, cache=True)(_pair_tables)
@@ -218,7 +218,7 @@ def pair_tables(words, rows, columns, threads=1):
         Jointly called entries by the genotypes of both.
     """
     out = np.zeros((len(rows), 3, 3), np.int64)
-    kernel = _tables_kernel()
+    kernel = tables_kernel()
     size = 4096
 
     def work(first):
@@ -261,7 +261,7 @@ def _prune(correlated, start, stop, major, removed):
 
 
 @functools.cache
-def _prune_kernel():
+def prune_kernel():
     flags = types.Array(types.boolean, 2, "A", readonly=True)
     removed = types.Array(types.boolean, 1, "A")
     signature = types.void(flags, _vector(_I64), _vector(_I64), _vector(_F64), removed)
@@ -282,4 +282,4 @@ def prune(correlated, start, stop, major, removed):
     removed : bool array, (n_sites,)
         True from the start for sites that do not vary.
     """
-    _prune_kernel()(correlated, start, stop, major, removed)
+    prune_kernel()(correlated, start, stop, major, removed)

@@ -37,18 +37,18 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from ..engine.bitgemm_cpu import LANES, LEVELS, _Stream
+from ..engine.bitgemm_cpu import LANES, LEVELS, WordStream
 
 #: Words of a plane that are counted together: depths are multiples of it.
 GROUP = 2**LEVELS
 #: Sites of one vector of int32.
 WIDE = 2 * LANES
 
-_I32, _I64, _F32 = ir.IntType(32), ir.IntType(64), ir.FloatType()
-_WORDS = ir.VectorType(_I64, LANES)
+_I32, IR_INT64, _F32 = ir.IntType(32), ir.IntType(64), ir.FloatType()
+_WORDS = ir.VectorType(IR_INT64, LANES)
 _HALF = ir.VectorType(_I32, LANES)
-_COUNTS = ir.VectorType(_I32, WIDE)
-_FLOATS = ir.VectorType(_F32, WIDE)
+COUNT_TYPE = ir.VectorType(_I32, WIDE)
+FLOAT_TYPE = ir.VectorType(_F32, WIDE)
 _ONE_BITS, _MANTISSA = 0x3F800000, 0x007FFFFF
 #: log2(m) - (m - 1) for 1 <= m <= 2, lowest power first.
 _LOG_COEFFICIENTS = (
@@ -65,20 +65,20 @@ BETAS = (
 )
 
 
-def _splat(builder, value, vector):
+def splat(builder, value, vector):
     first = builder.insert_element(ir.Constant(vector, ir.Undefined), value, _I32(0))
     mask = ir.Constant(ir.VectorType(_I32, vector.count), [0] * vector.count)
     return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), mask)
 
 
-class _Rows:
+class RowsOfWords:
     """Addresses in an array that is contiguous along its last axis."""
 
     def __init__(self, context, builder, kind, array):
         self.builder = builder
         struct = context.make_array(kind)(context, builder, array)
         self.strides = cgutils.unpack_tuple(builder, struct.strides)
-        self.base = builder.ptrtoint(struct.data, _I64)
+        self.base = builder.ptrtoint(struct.data, IR_INT64)
 
     def address(self, *index):
         at = self.base
@@ -112,24 +112,24 @@ def _counter(z_states: int):
 
         def codegen(context, builder, signature, arguments):
             left, i, y, array, j, depth, z, counts, s, column = arguments
-            rows_y = _Rows(context, builder, signature.args[0], left)
-            rows = _Rows(context, builder, signature.args[3], array)
-            out = _Rows(context, builder, signature.args[7], counts)
+            rows_y = RowsOfWords(context, builder, signature.args[0], left)
+            rows = RowsOfWords(context, builder, signature.args[3], array)
+            out = RowsOfWords(context, builder, signature.args[7], counts)
             stride_y, stride = rows_y.strides[0], rows.strides[0]
             address_y = rows_y.address(i, y)
             addresses = [
-                rows.address(builder.add(j, builder.mul(depth, _I64(t))), z)
+                rows.address(builder.add(j, builder.mul(depth, IR_INT64(t))), z)
                 for t in range(z_states)
             ]
-            streams = [_Stream(builder) for _ in range(z_states)]
-            with cgutils.for_range_slice(builder, _I64(0), depth, _I64(GROUP)) as (word, _):
+            streams = [WordStream(builder) for _ in range(z_states)]
+            with cgutils.for_range_slice(builder, IR_INT64(0), depth, IR_INT64(GROUP)) as (word, _):
                 found = [[] for _ in streams]
                 for k in range(GROUP):
-                    at = builder.add(word, _I64(k))
+                    at = builder.add(word, IR_INT64(k))
                     offset = builder.mul(at, stride)
                     one = builder.add(address_y, builder.mul(at, stride_y))
-                    one = rows_y.load(one, _I64, 8)
-                    a = _splat(builder, one, _WORDS)
+                    one = rows_y.load(one, IR_INT64, 8)
+                    a = splat(builder, one, _WORDS)
                     for vectors, address in zip(found, addresses, strict=True):
                         b = rows.load(builder.add(address, offset), _WORDS, 8)
                         vectors.append(builder.and_(a, b))
@@ -137,7 +137,7 @@ def _counter(z_states: int):
                     stream.add_group(vectors)
             for t, stream in enumerate(streams):
                 value = builder.trunc(stream.by_lane(), _HALF)
-                out.store(value, out.address(s, _I64(t), column))
+                out.store(value, out.address(s, IR_INT64(t), column))
             return context.get_dummy_value()
 
         return signature, codegen
@@ -163,13 +163,13 @@ def _filler(n_states: int):
 
         def codegen(context, builder, signature, arguments):
             counts, column, y0, y1, y2, margins, z, whole, rest, r, q, cells, c, row = arguments
-            stored = _Rows(context, builder, signature.args[0], counts)
-            margin = _Rows(context, builder, signature.args[5], margins)
-            before = _Rows(context, builder, signature.args[8], rest)
-            out = _Rows(context, builder, signature.args[11], cells)
+            stored = RowsOfWords(context, builder, signature.args[0], counts)
+            margin = RowsOfWords(context, builder, signature.args[5], margins)
+            before = RowsOfWords(context, builder, signature.args[8], rest)
+            out = RowsOfWords(context, builder, signature.args[11], cells)
 
             def spread(value):
-                return _splat(builder, builder.trunc(value, _I32), _COUNTS)
+                return splat(builder, builder.trunc(value, _I32), COUNT_TYPE)
 
             def less(value, *others):
                 for other in others:
@@ -178,10 +178,13 @@ def _filler(n_states: int):
 
             states = range(n_states)
             n = [
-                [stored.load(stored.address(_I64(s), _I64(t), column), _COUNTS) for t in states]
+                [
+                    stored.load(stored.address(IR_INT64(s), IR_INT64(t), column), COUNT_TYPE)
+                    for t in states
+                ]
                 for s in states
             ]
-            of_z = [margin.load(margin.address(_I64(t), z), _COUNTS) for t in states]
+            of_z = [margin.load(margin.address(IR_INT64(t), z), COUNT_TYPE) for t in states]
             of_y = [spread(y) for y in (y0, y1, y2)]
             third_y = [less(of_y[s], *n[s]) for s in range(2)]
             third_z = [less(of_z[t], *(row[t] for row in n)) for t in range(2)]
@@ -191,9 +194,11 @@ def _filler(n_states: int):
                 last = less(last, of_y[2], less(of_z[2], *(row[2] for row in n)))
             found = [*n[0][:2], third_y[0], *n[1][:2], third_y[1], *third_z, last]
             for k, value in enumerate(found):
-                out.store(value, out.address(c, builder.add(row, _I64(k)), column))
-                left = before.load(before.address(r, builder.add(q, _I64(k)), column), _COUNTS)
-                out.store(builder.sub(left, value), out.address(c, _I64(18 + k), column))
+                out.store(value, out.address(c, builder.add(row, IR_INT64(k)), column))
+                left = before.load(
+                    before.address(r, builder.add(q, IR_INT64(k)), column), COUNT_TYPE
+                )
+                out.store(builder.sub(left, value), out.address(c, IR_INT64(18 + k), column))
             return context.get_dummy_value()
 
         return signature, codegen
@@ -244,12 +249,12 @@ def fill_cells(
 
 def _multiply_add(builder, x, y, z):
     function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(_FLOATS, [_FLOATS] * 3), f"llvm.fmuladd.v{WIDE}f32"
+        builder.module, ir.FunctionType(FLOAT_TYPE, [FLOAT_TYPE] * 3), f"llvm.fmuladd.v{WIDE}f32"
     )
     return builder.call(function, [x, y, z])
 
 
-def _constant(value, vector=_FLOATS):
+def ir_constant(value, vector=FLOAT_TYPE):
     return ir.Constant(vector, [value] * WIDE)
 
 
@@ -258,15 +263,17 @@ def _log2(builder, z):
 
     The bits of z, read as an integer, are 2**23 (127 + log2 z) up to a function of the mantissa.
     """
-    bits = builder.bitcast(z, _COUNTS)
-    mantissa = builder.and_(bits, _constant(_MANTISSA, _COUNTS))
-    mantissa = builder.bitcast(builder.or_(mantissa, _constant(_ONE_BITS, _COUNTS)), _FLOATS)
+    bits = builder.bitcast(z, COUNT_TYPE)
+    mantissa = builder.and_(bits, ir_constant(_MANTISSA, COUNT_TYPE))
+    mantissa = builder.bitcast(
+        builder.or_(mantissa, ir_constant(_ONE_BITS, COUNT_TYPE)), FLOAT_TYPE
+    )
     highest, *others = [float(np.float32(value)) for value in _LOG_COEFFICIENTS[::-1]]
-    rest = _constant(highest)
+    rest = ir_constant(highest)
     for coefficient in others:
-        rest = _multiply_add(builder, rest, mantissa, _constant(coefficient))
-    line = builder.sitofp(builder.sub(bits, _constant(_ONE_BITS, _COUNTS)), _FLOATS)
-    return _multiply_add(builder, line, _constant(2.0**-23), rest)
+        rest = _multiply_add(builder, rest, mantissa, ir_constant(coefficient))
+    line = builder.sitofp(builder.sub(bits, ir_constant(_ONE_BITS, COUNT_TYPE)), FLOAT_TYPE)
+    return _multiply_add(builder, line, ir_constant(2.0**-23), rest)
 
 
 @intrinsic
@@ -276,9 +283,9 @@ def _log2_of(typing_context, values, i, out):
 
     def codegen(context, builder, signature, arguments):
         values, i, out = arguments
-        source = _Rows(context, builder, signature.args[0], values)
-        target = _Rows(context, builder, signature.args[2], out)
-        target.store(_log2(builder, source.load(source.address(i), _FLOATS)), target.address(i))
+        source = RowsOfWords(context, builder, signature.args[0], values)
+        target = RowsOfWords(context, builder, signature.args[2], out)
+        target.store(_log2(builder, source.load(source.address(i), FLOAT_TYPE)), target.address(i))
         return context.get_dummy_value()
 
     return signature, codegen
@@ -292,32 +299,34 @@ def _sum_logs(typing_context, cells, n_cells, z, beta_total, beta_part, sums, bo
 
     def codegen(context, builder, signature, arguments):
         cells, n_cells, z, beta_total, beta_part, sums, bounds = arguments
-        rows = _Rows(context, builder, signature.args[0], cells)
-        out_sums = _Rows(context, builder, signature.args[5], sums)
-        out = _Rows(context, builder, signature.args[6], bounds)
-        starts = [rows.address(_I64(c), _I64(0), z) for c in range(2)]
-        beta_total = _splat(builder, beta_total, _FLOATS)
-        beta_part = _splat(builder, beta_part, _FLOATS)
-        slots = [cgutils.alloca_once(builder, kind) for kind in (_FLOATS, _COUNTS, _COUNTS)]
+        rows = RowsOfWords(context, builder, signature.args[0], cells)
+        out_sums = RowsOfWords(context, builder, signature.args[5], sums)
+        out = RowsOfWords(context, builder, signature.args[6], bounds)
+        starts = [rows.address(IR_INT64(c), IR_INT64(0), z) for c in range(2)]
+        beta_total = splat(builder, beta_total, FLOAT_TYPE)
+        beta_part = splat(builder, beta_part, FLOAT_TYPE)
+        slots = [
+            cgutils.alloca_once(builder, kind) for kind in (FLOAT_TYPE, COUNT_TYPE, COUNT_TYPE)
+        ]
         for slot in slots:
             builder.store(ir.Constant(slot.type.pointee, None), slot)
         with cgutils.for_range(builder, n_cells) as loop:
             offset = builder.mul(loop.index, rows.strides[1])
-            counts = [rows.load(builder.add(start, offset), _COUNTS) for start in starts]
+            counts = [rows.load(builder.add(start, offset), COUNT_TYPE) for start in starts]
             for count, slot in zip(counts, slots[1:], strict=True):
                 builder.store(builder.add(builder.load(slot), count), slot)
             total = builder.load(slots[0])
-            whole = builder.sitofp(builder.add(*counts), _FLOATS)
+            whole = builder.sitofp(builder.add(*counts), FLOAT_TYPE)
             whole = builder.fadd(whole, beta_total)
             total = _multiply_add(builder, whole, _log2(builder, whole), total)
             for count in counts:
-                part = builder.fadd(builder.sitofp(count, _FLOATS), beta_part)
-                negative = builder.fsub(_constant(-0.0), part)
+                part = builder.fadd(builder.sitofp(count, FLOAT_TYPE), beta_part)
+                negative = builder.fsub(ir_constant(-0.0), part)
                 total = _multiply_add(builder, negative, _log2(builder, part), total)
             builder.store(total, slots[0])
         out.store(builder.load(slots[0]), out.address(z))
         for c, slot in enumerate(slots[1:]):
-            out_sums.store(builder.load(slot), out_sums.address(_I64(c), z))
+            out_sums.store(builder.load(slot), out_sums.address(IR_INT64(c), z))
         return context.get_dummy_value()
 
     return signature, codegen
@@ -336,7 +345,7 @@ def _log2_all(values, out):
 
 
 @functools.cache
-def _log2_kernel():
+def log2_kernel():
     floats = types.Array(types.float32, 1, "C")
     return numba.njit([types.void(floats, floats)], nogil=True, cache=True)(_log2_all)
 
@@ -380,7 +389,7 @@ def _z_log2_z(n: np.ndarray, beta: float) -> np.ndarray:
     z = np.zeros(-(-len(n) // WIDE) * WIDE, np.float32)
     z[: len(n)] = n.astype(np.float32) + np.float32(beta)
     logs = np.empty_like(z)
-    _log2_kernel()(z, logs)
+    log2_kernel()(z, logs)
     return (z.astype(np.float64) * logs)[: len(n)]
 
 

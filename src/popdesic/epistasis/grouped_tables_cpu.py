@@ -24,13 +24,13 @@ from numba import types
 
 from ..core.threads import run_tasks
 from .interaction_cpu import (
-    _OF_PAIRS,
-    _OF_TRIPLES,
     MOST_STEP,
+    PAIR_TERMS,
     STEPS,
     TOLERANCE,
-    _likelihood,
-    _newton_step,
+    TRIPLE_TERMS,
+    likelihood,
+    newton_step,
     tasks_of,
 )
 
@@ -96,18 +96,18 @@ def half_statistic_of_groups(counts, offsets, terms, least, eta):
     residual, weight = np.empty(n_groups), np.empty(n_groups)
     step, tried = np.empty(n_groups), np.empty(n_groups)
     saturated = _saturated(counts, offsets)
-    value = saturated - _likelihood(counts, n_groups, eta, residual, weight)
+    value = saturated - likelihood(counts, n_groups, eta, residual, weight)
     for _ in range(STEPS):
         if value < least:
             break
-        decrement = _newton_step(design, n_parameters, residual, weight, step)
+        decrement = newton_step(design, n_parameters, residual, weight, step)
         if decrement <= TOLERANCE:
             break
         length, better = min(1.0, MOST_STEP / np.abs(step).max()), False
         for _ in range(HALVINGS):
             for g in range(n_groups):
                 tried[g] = eta[g] + length * step[g]
-            now = saturated - _likelihood(counts, n_groups, tried, residual, weight)
+            now = saturated - likelihood(counts, n_groups, tried, residual, weight)
             if now <= value:
                 better = True
                 break
@@ -121,7 +121,7 @@ def half_statistic_of_groups(counts, offsets, terms, least, eta):
 
 def interaction_terms(n_cells: int) -> np.ndarray:
     """Numbers of the terms of fewer than k sites in each of 9 (27) combinations, -1: none."""
-    return {9: _OF_PAIRS, 27: _OF_TRIPLES}[n_cells]
+    return {9: PAIR_TERMS, 27: TRIPLE_TERMS}[n_cells]
 
 
 def association_terms(n_cells: int) -> np.ndarray:
@@ -149,7 +149,7 @@ _N, _F = types.int64, types.float64
 
 
 @functools.cache
-def _compiled():
+def grouped_kernels():
     real = types.Array(_F, 1, "C")
     tables = types.Array(_N, 3, "C")
     numbers = types.Array(_N, 2, "C")
@@ -185,7 +185,7 @@ def half_statistics(
     tables = np.ascontiguousarray(tables, np.int64)
     offsets = np.ascontiguousarray(offsets, np.float64)
     start, out = np.ascontiguousarray(start, np.float64), np.empty(len(tables))
-    kernel = _compiled()
+    kernel = grouped_kernels()
 
     def work(first: int, last: int) -> None:
         kernel(tables, offsets, terms, least, start, first, last, out)

@@ -91,8 +91,8 @@ def _indicators(order: int) -> np.ndarray:
     return np.array([row + [-1] * (width - len(row)) for row in rows], np.int64)
 
 
-_OF_PAIRS, _OF_TRIPLES = _indicators(2), _indicators(3)
-_N_PARAMETERS = tuple(int(table.max()) + 1 for table in (_OF_PAIRS, _OF_TRIPLES))
+PAIR_TERMS, TRIPLE_TERMS = _indicators(2), _indicators(3)
+_N_PARAMETERS = tuple(int(table.max()) + 1 for table in (PAIR_TERMS, TRIPLE_TERMS))
 
 
 @numba.njit(nogil=True)
@@ -157,7 +157,7 @@ def _start(counts, order, eta):
 
 
 @numba.njit(nogil=True)
-def _likelihood(counts, n_cells, eta, residual, weight):
+def likelihood(counts, n_cells, eta, residual, weight):
     """Log-likelihood of log-odds eta; per combination: cases less fitted cases, their variance."""
     total = 0.0
     for k in range(n_cells):
@@ -175,7 +175,7 @@ def _likelihood(counts, n_cells, eta, residual, weight):
 
 
 @numba.njit(nogil=True)
-def _newton_step(design, n_parameters, residual, weight, step):
+def newton_step(design, n_parameters, residual, weight, step):
     """step[k] = Newton's change of the log-odds of combination k; returns the decrement.
 
     Infinite if the likelihood rises in a direction in which its curvature has vanished.
@@ -270,14 +270,14 @@ def half_statistic(counts, order, least):
     eta = np.empty(n_cells)
     residual, weight = np.empty(n_cells), np.empty(n_cells)
     saturated = _start(counts, order, eta)
-    value = saturated - _likelihood(counts, n_cells, eta, residual, weight)
+    value = saturated - likelihood(counts, n_cells, eta, residual, weight)
     if value < least:
         return value
-    design = _OF_PAIRS if order == 2 else _OF_TRIPLES
+    design = PAIR_TERMS if order == 2 else TRIPLE_TERMS
     n_parameters = _N_PARAMETERS[0] if order == 2 else _N_PARAMETERS[1]
     step, tried = np.empty(n_cells), np.empty(n_cells)
     for _ in range(STEPS):
-        decrement = _newton_step(design, n_parameters, residual, weight, step)
+        decrement = newton_step(design, n_parameters, residual, weight, step)
         if decrement <= TOLERANCE:
             break
         longest = np.abs(step).max()
@@ -285,7 +285,7 @@ def half_statistic(counts, order, least):
         for _ in range(HALVINGS if decrement < np.inf else 0):
             for k in range(n_cells):
                 tried[k] = eta[k] + length * step[k]
-            now = saturated - _likelihood(counts, n_cells, tried, residual, weight)
+            now = saturated - likelihood(counts, n_cells, tried, residual, weight)
             if now <= value:
                 better = True
                 break
@@ -293,7 +293,7 @@ def half_statistic(counts, order, least):
         if not better:  # far from the maximum, or all but there
             tried[:] = eta
             _scale_margins(counts, order, tried)
-            now = saturated - _likelihood(counts, n_cells, tried, residual, weight)
+            now = saturated - likelihood(counts, n_cells, tried, residual, weight)
             if now >= value:
                 break
         eta[:] = tried
@@ -331,7 +331,7 @@ _TABLES = types.Array(_N, 3, "C")
 
 
 @functools.cache
-def _compiled():
+def interaction_kernels():
     signature = _TABLES, _N, _N, _N, _N, _N, types.Array(_N, 1, "C")
     return numba.njit([types.void(*signature)], nogil=True, cache=True)(_costs)
 
@@ -363,7 +363,7 @@ def interaction_costs(
     tables, order = _as_tables(tables)
     out = np.empty(len(tables), np.int64)
     limit = np.iinfo(np.int64).max if cutoff is None else cutoff
-    kernel = _compiled()
+    kernel = interaction_kernels()
 
     def work(first: int, last: int) -> None:
         kernel(tables, order, bits, limit, first, last, out)

@@ -19,7 +19,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
 
-from .cells_cpu import _COUNTS, _FLOATS, _I64, WIDE, _constant, _Rows, _splat
+from .cells_cpu import COUNT_TYPE, FLOAT_TYPE, IR_INT64, WIDE, RowsOfWords, ir_constant, splat
 
 RELATIVE_ERROR = 2.0**-17
 
@@ -33,10 +33,10 @@ def _sums_of(order: int):
 
         def codegen(context, builder, signature, arguments):
             cells, z, *factors, out = arguments
-            rows = _Rows(context, builder, signature.args[0], cells)
-            target = _Rows(context, builder, signature.args[4], out)
+            rows = RowsOfWords(context, builder, signature.args[0], cells)
+            target = RowsOfWords(context, builder, signature.args[4], out)
             totals = _totals(builder, _counts(builder, rows, z), order)
-            factors = [_splat(builder, factor, _FLOATS) for factor in factors]
+            factors = [splat(builder, factor, FLOAT_TYPE) for factor in factors]
             parts = map(builder.fmul, totals, factors)
             target.store(builder.fadd(*parts), target.address(z))
             return context.get_dummy_value()
@@ -47,11 +47,11 @@ def _sums_of(order: int):
         """(class, states of the sites) -> counts."""
         found = {}
         for c in range(2):
-            start = rows.address(_I64(c), _I64(0), z)
+            start = rows.address(IR_INT64(c), IR_INT64(0), z)
             for k in range(3**order):
-                at = builder.add(start, builder.mul(_I64(k), rows.strides[1]))
+                at = builder.add(start, builder.mul(IR_INT64(k), rows.strides[1]))
                 states = tuple(k // 3**place % 3 for place in reversed(range(order)))
-                found[c, states] = rows.load(at, _COUNTS)
+                found[c, states] = rows.load(at, COUNT_TYPE)
         return found
 
     return product_sums
@@ -69,10 +69,10 @@ def _totals(builder, counts, order: int):
             found[key] = builder.add(found[key], count) if key in found else count
         return found
 
-    one = _constant(1.0)
+    one = ir_constant(1.0)
 
     def real(count):
-        return builder.sitofp(count, _FLOATS)
+        return builder.sitofp(count, FLOAT_TYPE)
 
     def positive(value):
         """At least 1: what is divided by 0 is multiplied with 0 later."""
@@ -107,7 +107,7 @@ def _totals(builder, counts, order: int):
                 largest[group][c, states] = value
     totals = []
     for c in range(2):
-        total = _constant(0.0)
+        total = ir_constant(0.0)
         for states in sorted({states for _, states in counts}):
             value = real(builder.add(counts[0, states], counts[1, states]))
             for group, table in largest.items():

@@ -105,7 +105,7 @@ _CELLS = types.Array(_N, 2, "C")
 
 
 @functools.cache
-def _compiled():
+def residual_kernels():
     signature = _CELLS, _CELLS, types.float64, _N, _N, _N, types.Array(_N, 1, "C")
     return numba.njit([types.void(*signature)], nogil=True, cache=True)(_costs)
 
@@ -134,7 +134,7 @@ def residual_costs(
     sums = np.ascontiguousarray(sums, np.int64).reshape(-1, 9)
     out = np.empty(len(counts), np.int64)
     limit = np.iinfo(np.int64).max if cutoff is None else cutoff
-    kernel = _compiled()
+    kernel = residual_kernels()
 
     def work(first: int, last: int) -> None:
         kernel(counts, sums, float(variance), limit, first, last, out)

@@ -179,7 +179,7 @@ def _stamped(stamp: str):
 
 
 @functools.cache
-def _kernel():
+def residual_scan_kernel():
     sources = (bitgemm_cpu, cells_cpu, hits_cpu, interaction_cpu, residual_cpu)
     text = b"".join(Path(module.__file__).read_bytes() for module in sources)
     function = _stamped(hashlib.blake2b(text, digest_size=8).hexdigest())
@@ -206,7 +206,7 @@ def scan_residual_pairs(
     known = _known(margins, sizes) if words.shape[1] == 2 else np.zeros(width, np.float32)
     rule, planes = partner_rule(data.partners), word_major(words, width)
     rank = np.ascontiguousarray(data.rank, np.int32)
-    heaps, kernel = Heaps(top, cutoff, threads), _kernel()
+    heaps, kernel = Heaps(top, cutoff, threads), residual_scan_kernel()
 
     def work(start: int, stop: int) -> None:
         heap, state = heaps.free.get()

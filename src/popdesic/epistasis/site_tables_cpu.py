@@ -57,7 +57,7 @@ def _tables(words, n_samples, sites, class_, first, last, out):
 
 
 @functools.cache
-def _kernel():
+def site_tables_kernel():
     n, words = types.int64, types.Array(types.uint64, 3, "C", readonly=True)
     signature = (words, n, types.Array(types.int32, 2, "C"), n, n, n, types.Array(n, 3, "C"))
     return numba.njit([types.void(*signature)], nogil=True, cache=True)(_tables)
@@ -83,7 +83,7 @@ def count_tables(data: ScanData, sites: np.ndarray, *, threads: int = 1) -> np.n
     sites = np.ascontiguousarray(sites, np.int32)
     out = np.zeros((len(sites), 2, 3 ** sites.shape[1]), np.int64)
     planes = [np.ascontiguousarray(one.words, np.uint64) for one in data.classes]
-    kernel = _kernel()
+    kernel = site_tables_kernel()
 
     def work(first: int, last: int) -> None:
         for c, (words, one) in enumerate(zip(planes, data.classes, strict=True)):

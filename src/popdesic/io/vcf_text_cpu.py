@@ -307,7 +307,7 @@ def _decode_row(
 
 
 @njit(cache=True, nogil=True)
-def _count_columns(text, start):
+def count_columns(text, start):
     """Return (number of tab-separated columns, end) of the line that starts at `start`."""
     n_columns = 1
     p = start
@@ -859,7 +859,7 @@ def decode_records(
             else:
                 kind = SNPS
         if kind != SNPS:
-            n_columns, p = _count_columns(text, start)
+            n_columns, p = count_columns(text, start)
             if n_columns != 9 + n_samples:
                 error[0] = BAD_COLUMNS
                 error[3] = n_columns
@@ -946,7 +946,7 @@ def decode_records(
             text, p, size, n_samples, gt_index, gt_alone, genotype_of, calls, row, kinds, error
         ):
             # A wrong number of columns explains a strange call better than the call does.
-            n_columns, p = _count_columns(text, start)
+            n_columns, p = count_columns(text, start)
             if n_columns != 9 + n_samples:
                 error[0] = BAD_COLUMNS
                 error[3] = n_columns

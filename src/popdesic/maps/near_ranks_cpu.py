@@ -13,7 +13,7 @@ from .nearest_rows_cpu import keep_smallest
 
 
 @numba.njit(nogil=True, cache=True)
-def _ranks_beyond(rows, own, listed, beyond):
+def ranks_beyond_loop(rows, own, listed, beyond):
     t = listed.shape[1]
     values, numbers = np.empty(t), np.empty(t, np.int64)
     before = np.empty(t + 1, np.int64)
@@ -77,5 +77,5 @@ def ranks_beyond(rows: np.ndarray, own: np.ndarray, listed: np.ndarray) -> np.nd
         Different others of each row's sample.
     """
     beyond = np.empty(len(rows), np.int64)
-    _ranks_beyond(rows, own, np.ascontiguousarray(listed), beyond)
+    ranks_beyond_loop(rows, own, np.ascontiguousarray(listed), beyond)
     return beyond

@@ -11,7 +11,7 @@ import numpy as np
 
 
 @numba.njit(nogil=True, cache=True)
-def _keep_smallest(rows, first, near, far):
+def keep_smallest_loop(rows, first, near, far):
     """Lists of samples first, first + 1, ... from their distances to everyone."""
     k = near.shape[1]
     if k == 0:
@@ -48,4 +48,4 @@ def keep_smallest(rows: np.ndarray, first: int, near: np.ndarray, far: np.ndarra
     near, far : int64 and float64 arrays, (m, k)
         Filled; k is at most n - 1.
     """
-    _keep_smallest(rows, first, near, far)
+    keep_smallest_loop(rows, first, near, far)

@@ -23,7 +23,7 @@ ROWS_OF_TASK = 1 << 15
 
 
 @numba.njit(nogil=True, cache=True)
-def _unite(near, weights, united, alone, first, last):
+def unite_loop(near, weights, united, alone, first, last):
     """Weights of the union, and which pairs only this end lists: bool (n, k)."""
     k = near.shape[1]
     for i in range(first, last):
@@ -39,7 +39,7 @@ def _unite(near, weights, united, alone, first, last):
 
 
 @numba.njit(nogil=True, cache=True)
-def _count_edges(near, united, alone, least, own, starts):
+def count_edges(near, united, alone, least, own, starts):
     """Edges of each sample's own list, and after them in starts[1:] those of its row."""
     n, k = near.shape
     for i in range(n):
@@ -54,7 +54,7 @@ def _count_edges(near, united, alone, least, own, starts):
 
 
 @numba.njit(nogil=True, cache=True)
-def _place_back(near, united, alone, least, own, starts, ends, found, first, last):
+def place_back(near, united, alone, least, own, starts, ends, found, first, last):
     """Edges in the rows of samples that do not list them, behind the samples' own.
 
     The rows of some samples, of which every thread looks through all edges.
@@ -71,7 +71,7 @@ def _place_back(near, united, alone, least, own, starts, ends, found, first, las
 
 
 @numba.njit(nogil=True, cache=True)
-def _sort_rows(near, united, least, starts, ends, found, first, last):
+def sort_rows(near, united, least, starts, ends, found, first, last):
     """Each sample's own edges, then its whole row in the order of the ends."""
     k = near.shape[1]
     for i in range(first, last):
@@ -91,7 +91,7 @@ def _sort_rows(near, united, least, starts, ends, found, first, last):
 
 
 @numba.njit(nogil=True, cache=True)
-def _find_lengths(near, far, starts, ends, lengths, first, last):
+def find_lengths(near, far, starts, ends, lengths, first, last):
     """Lengths of edges, the larger one where both ends list the other."""
     k = near.shape[1]
     for i in range(first, last):
@@ -111,7 +111,7 @@ def edge_lengths(
     """Distances between the ends of the edges of `unite_neighbors`, float64 (n_edges,)."""
     near, far = map(np.ascontiguousarray, (near, far))
     lengths = np.empty(len(ends))
-    find = functools.partial(_find_lengths, near, far, starts, ends, lengths)
+    find = functools.partial(find_lengths, near, far, starts, ends, lengths)
     run_tasks(find, _bounds(len(near)), threads)
     return lengths
 
@@ -144,15 +144,15 @@ def unite_neighbors(
     bounds = _bounds(n)
     near, weights = map(np.ascontiguousarray, (near, weights))
     united, alone = np.empty(near.shape), np.empty(near.shape, bool)
-    run_tasks(functools.partial(_unite, near, weights, united, alone), bounds, threads)
+    run_tasks(functools.partial(unite_loop, near, weights, united, alone), bounds, threads)
     least = least * united.max(initial=0.0)
     own, starts = np.zeros(n, np.int64), np.zeros(n + 1, np.int64)
-    _count_edges(near, united, alone, least, own, starts)
+    count_edges(near, united, alone, least, own, starts)
     ends, found = np.empty(starts[-1], np.int64), np.empty(starts[-1])
-    place = functools.partial(_place_back, near, united, alone, least, own, starts, ends, found)
+    place = functools.partial(place_back, near, united, alone, least, own, starts, ends, found)
     edges = np.linspace(0, n, max(threads, 1) + 1).astype(np.int64)
     run_tasks(place, [(int(a), int(b)) for a, b in pairwise(edges)], threads)
     run_tasks(
-        functools.partial(_sort_rows, near, united, least, starts, ends, found), bounds, threads
+        functools.partial(sort_rows, near, united, least, starts, ends, found), bounds, threads
     )
     return starts, ends, found

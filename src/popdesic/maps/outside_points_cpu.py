@@ -20,7 +20,7 @@ SAME_ROOT = 1e-15
 
 
 @numba.njit(nogil=True, cache=True)
-def _search(points, part, number, asked, bounds, far, other, first, last):
+def search_loop(points, part, number, asked, bounds, far, other, first, last):
     """Nearest points of other parts of the points asked[first] ... asked[last - 1].
 
     part, number: of each point; bounds: squared length of each part's shortest edge so far, made
@@ -86,11 +86,11 @@ def nearest_outside(
     asked = place[which]
     fixed = np.ascontiguousarray(points[order]), part[order], order, asked
     few = np.ascontiguousarray(asked[:: max(1, len(asked) // FIRST)])
-    _search(*fixed[:3], few, bounds, far, other, 0, len(few))
+    search_loop(*fixed[:3], few, bounds, far, other, 0, len(few))
     tasks = [(i, min(i + POINTS_OF_TASK, len(asked))) for i in range(0, len(asked), POINTS_OF_TASK)]
 
     def search(first: int, last: int) -> None:
-        _search(*fixed, bounds.copy(), far, other, first, last)
+        search_loop(*fixed, bounds.copy(), far, other, first, last)
 
     run_tasks(search, tasks, threads)
     return far[asked], other[asked]

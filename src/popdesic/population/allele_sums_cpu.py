@@ -52,14 +52,14 @@ def pair_sums(
 
     def work(block: int) -> None:
         part = slice(starts[block], starts[block + 1])
-        _pair_sums(alleles[part], genotypes[part], masked[part], out[block])
+        pair_sums_loop(alleles[part], genotypes[part], masked[part], out[block])
 
     run_tasks(work, tasks, threads)
     return out
 
 
 @numba.njit(nogil=True, cache=True)
-def _pair_sums(alleles, genotypes, masked, out):
+def pair_sums_loop(alleles, genotypes, masked, out):
     n_populations = alleles.shape[1]
     p = np.zeros(n_populations)
     own = np.zeros(n_populations)
@@ -129,12 +129,12 @@ def own_sums(
     out = np.zeros((len(starts) - 1, alleles.shape[1], len(OWN_SUMS)))
     for block in range(len(starts) - 1):
         part = slice(starts[block], starts[block + 1])
-        _own_sums(alleles[part], genotypes[part], masked[part], out[block])
+        own_sums_loop(alleles[part], genotypes[part], masked[part], out[block])
     return out
 
 
 @numba.njit(nogil=True, cache=True)
-def _own_sums(alleles, genotypes, masked, out):
+def own_sums_loop(alleles, genotypes, masked, out):
     n_populations = alleles.shape[1]
     for s in range(alleles.shape[0]):
         with_alt, with_ref, last_alt, last_ref, known = 0, 0, -1, -1, 0

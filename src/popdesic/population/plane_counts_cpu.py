@@ -45,7 +45,7 @@ def count_by_site(
     """
     n_words = words.shape[2]
     tasks = [(k, min(n_words, k + WORDS_A_TASK)) for k in range(0, n_words, WORDS_A_TASK)]
-    run_tasks(lambda a, b: _count_by_site(words, used, rows, a, b, out), tasks, threads)
+    run_tasks(lambda a, b: count_by_site_loop(words, used, rows, a, b, out), tasks, threads)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -91,7 +91,7 @@ def _flush(counters, first, out):
 
 
 @numba.njit(nogil=True, cache=True)
-def _count_by_site(words, used, rows, first, last, out):
+def count_by_site_loop(words, used, rows, first, last, out):
     n_words = last - first
     counters = np.zeros((3, LEVELS, n_words), np.uint64)
     bits = np.zeros((3, FOUR, n_words), np.uint64)

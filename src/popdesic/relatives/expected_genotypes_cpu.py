@@ -46,7 +46,7 @@ def residuals(
     n_sites, n = genotypes.shape
     residual, spread = (np.zeros((padded_samples(n), n_sites), np.int16) for _ in range(2))
     genotypes, axes = np.ascontiguousarray(genotypes, np.int8), np.ascontiguousarray(basis.T)
-    _fill(genotypes, coefficients, axes, *scales, *limits, residual, spread)
+    fill_loop(genotypes, coefficients, axes, *scales, *limits, residual, spread)
     return residual, spread
 
 
@@ -59,7 +59,7 @@ def add_pair_products(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> N
         Whole runs of SIDE people, row-major; sums of products must fit int32.
     out : int64 array, (m, k)
     """
-    _add(left, right, out)
+    add_loop(left, right, out)
 
 
 def subtract_products(block, of_rows, right, shares, of_columns) -> None:
@@ -72,11 +72,13 @@ def subtract_products(block, of_rows, right, shares, of_columns) -> None:
     right, of_columns : float64 arrays, (n_axes, k)
     """
     arrays = (np.ascontiguousarray(one) for one in (of_rows, right, shares, of_columns))
-    _subtract(block, *arrays)
+    subtract_loop(block, *arrays)
 
 
 @numba.njit(nogil=True, cache=True)
-def _fill(genotypes, coefficients, basis, of_residual, of_spread, least, most, residual, spread):
+def fill_loop(
+    genotypes, coefficients, basis, of_residual, of_spread, least, most, residual, spread
+):
     n_sites, n = genotypes.shape
     frequency = np.empty(n)
     apart, wide = np.empty((TILE, n), np.int16), np.empty((TILE, n), np.int16)
@@ -106,7 +108,7 @@ def _fill(genotypes, coefficients, basis, of_residual, of_spread, least, most, r
 
 
 @numba.njit(nogil=True, cache=True)
-def _add(left, right, out):
+def add_loop(left, right, out):
     depth = left.shape[1]
     for i in range(0, left.shape[0], 4):
         a0, a1, a2, a3 = left[i], left[i + 1], left[i + 2], left[i + 3]
@@ -149,7 +151,7 @@ def _add(left, right, out):
 
 
 @numba.njit(nogil=True, cache=True)
-def _subtract(block, of_rows, right, shares, of_columns):
+def subtract_loop(block, of_rows, right, shares, of_columns):
     n_axes, width = right.shape
     less = np.empty(width)
     for i in range(block.shape[0]):

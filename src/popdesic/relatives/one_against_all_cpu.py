@@ -25,7 +25,7 @@ TASK_BYTES = 1 << 22
 
 
 @numba.njit(nogil=True, cache=True)
-def _count(query, words, out, first):
+def count_loop(query, words, out, first):
     """Counts of the samples of `words`, which are numbered from `first` on in `out`."""
     masked = words.shape[1] == 3
     for i in range(words.shape[0]):
@@ -129,7 +129,7 @@ def count_with_all(query: Planes, others: Planes, threads: int = 1) -> np.ndarra
     with _Rows(others.words) as rows:
 
         def work(first: int, last: int) -> None:
-            _count(own, rows.read(first, last), out, first)
+            count_loop(own, rows.read(first, last), out, first)
 
         run_tasks(work, [(i, min(i + step, n)) for i in range(0, n, step)], threads)
     return out

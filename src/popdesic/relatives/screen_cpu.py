@@ -5,8 +5,8 @@ place of a dozen passes of NumPy over temporaries of the block's size.
 
 Kernels
 -------
-`_screen_columns`: loops rows, then a stripe of columns, whose lists of best matches are in one
-thread's hands. `_match_rows`: the same for lists of the rows. Shares of mismatches compare as in
+`screen_columns`: loops rows, then a stripe of columns, whose lists of best matches are in one
+thread's hands. `match_rows`: the same for lists of the rows. Shares of mismatches compare as in
 `matches.rank_key`, in integers: floor(x / y) < k where x < k y, so that no pair costs a division.
 """
 
@@ -59,7 +59,7 @@ def _offer(lists, query, other, differ, sites):
 
 
 @numba.njit(nogil=True, cache=True)
-def _screen_columns(counts, own, limits, least, row0, column0, lists, first, last):
+def screen_columns(counts, own, limits, least, row0, column0, lists, first, last):
     """Pairs of the columns first ... last - 1 that are looked at again, int64 (n_pairs, 2).
 
     counts: int64 (5, m, n) in the order of KINSHIP; own: the block is of samples with themselves,
@@ -103,7 +103,7 @@ def _screen_columns(counts, own, limits, least, row0, column0, lists, first, las
 
 
 @numba.njit(nogil=True, cache=True)
-def _match_rows(counts, least_matched, row0, column0, lists, first, last):
+def match_rows(counts, least_matched, row0, column0, lists, first, last):
     """Best matches of the rows first ... last - 1 among the columns."""
     least = max(least_matched, 1)
     for i in range(first, last):
@@ -158,11 +158,11 @@ def screen_pairs(
 
     def columns(first: int) -> tuple[np.ndarray, int]:
         stripe = first, min(first + STRIPE, n_columns)
-        return _screen_columns(counts, own, limits, least, row0, column0, lists, *stripe)
+        return screen_columns(counts, own, limits, least, row0, column0, lists, *stripe)
 
     def rows(first: int) -> None:
         stripe = first, min(first + STRIPE, n_rows)
-        _match_rows(counts, least[1], row0, column0, lists, *stripe)
+        match_rows(counts, least[1], row0, column0, lists, *stripe)
 
     stripes = [(first,) for first in range(0, n_columns, STRIPE)]
     found = run_tasks(columns, stripes, threads)

@@ -81,7 +81,7 @@ def decoders_of_text() -> None:
         f"(uint8[::1], int64, int64, int64, int8[:, ::1], int64[:, ::1], {counters}, {filters})"
     )
     _compile(vcf_text_cpu.decode_records, decode)
-    _compile(vcf_text_cpu._count_columns, "(uint8[::1], int64)")
+    _compile(vcf_text_cpu.count_columns, "(uint8[::1], int64)")
 
 
 def decoders_of_bcf() -> None:
@@ -103,41 +103,45 @@ def codecs_of_genotypes() -> None:
     for rows in ("uint8[:, ::1]", _ROWS):
         _compile(codecs_cpu.take_samples, f"({rows}, int64[::1])")
         _compile(codecs_cpu.unpack_bed, f"({rows}, int64)")
-        _compile(genotypes_cpu._count_bytes, f"({rows}, int32[:, ::1])")
-        _compile(genotypes_cpu._pack_planes, f"({rows}, uint64[::1], uint64[::1], uint64[:, :, :])")
+        _compile(genotypes_cpu.count_bytes, f"({rows}, int32[:, ::1])")
+        _compile(
+            genotypes_cpu.pack_planes_loop, f"({rows}, uint64[::1], uint64[::1], uint64[:, :, :])"
+        )
     masks = "int64[::1], uint64[::1], int64[::1], int64[::1]"
-    _compile(genotypes_cpu._count_by_group, f"(uint64[:, ::1], {masks}, int64[:, :, ::1])")
-    _compile(genotypes_cpu._fill_site_planes, "(uint64[:, ::1], int64, int64, uint64[:, :, ::1])")
-    _compile(hardy_weinberg_cpu._test_sites, "(int64[:, ::1], float64, boolean, float64[::1])")
+    _compile(genotypes_cpu.count_by_group_loop, f"(uint64[:, ::1], {masks}, int64[:, :, ::1])")
+    _compile(
+        genotypes_cpu.fill_site_planes_loop, "(uint64[:, ::1], int64, int64, uint64[:, :, ::1])"
+    )
+    _compile(hardy_weinberg_cpu.equilibrium_loop, "(int64[:, ::1], float64, boolean, float64[::1])")
 
 
 def sums_of_relationships() -> None:
     matrices = "float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1]"
-    _compile(signed_sums_cpu._add_rows, f"({matrices}, int64, int64)")
+    _compile(signed_sums_cpu.add_rows_loop, f"({matrices}, int64, int64)")
     chosen = "int8[:, ::1], int64[::1]"
     values = "float64[:, ::1], float64[:, ::1]"
-    _compile(standard_genotypes_cpu._fill_rows, f"({chosen}, {values})")
+    _compile(standard_genotypes_cpu.fill_rows_loop, f"({chosen}, {values})")
     square, short = "float64[:, ::1]", "int16[:, ::1]"
     scales = ", ".join(["float64"] * 4)
     _compile(
-        expected_genotypes_cpu._fill,
+        expected_genotypes_cpu.fill_loop,
         f"(int8[:, ::1], {square}, {square}, {scales}, {short}, {short})",
     )
-    _compile(expected_genotypes_cpu._add, f"({short}, {short}, int64[:, ::1])")
-    _compile(expected_genotypes_cpu._subtract, f"({', '.join([square] * 5)})")
+    _compile(expected_genotypes_cpu.add_loop, f"({short}, {short}, int64[:, ::1])")
+    _compile(expected_genotypes_cpu.subtract_loop, f"({', '.join([square] * 5)})")
     columns = "float64[:, ::1], int64[::1], float64[:, ::1]"
-    _compile(standard_genotypes_cpu._fill_columns, f"({chosen}, {columns})")
+    _compile(standard_genotypes_cpu.fill_columns, f"({chosen}, {columns})")
     _compile(
-        standard_genotypes_cpu._list_missing,
+        standard_genotypes_cpu.list_missing_loop,
         f"({chosen}, int32[::1], int64[::1], int32[::1])",
     )
 
 
 def products_of_genotypes() -> None:
     words = "uint32[:, ::1]"
-    _compile(genotype_sums_cpu._sum_codes, f"({words}, int64, int32[:, :, ::1], int64[:, ::1])")
-    _compile(genotype_sums_cpu._sum_missing, f"({words}, int64[:, ::1], int64[:, ::1])")
-    _compile(genotype_sums_cpu._transpose_codes, f"(uint8[:, ::1], {words})")
+    _compile(genotype_sums_cpu.sum_codes_loop, f"({words}, int64, int32[:, :, ::1], int64[:, ::1])")
+    _compile(genotype_sums_cpu.sum_missing_loop, f"({words}, int64[:, ::1], int64[:, ::1])")
+    _compile(genotype_sums_cpu.transpose_codes, f"(uint8[:, ::1], {words})")
     blocks = "float64[:, ::1], float64[:, ::1]"
     _compile(column_sums_cpu.add_products, f"({blocks}, int64, int64, float64[:, :, ::1])")
     _compile(column_sums_cpu.add_combination, f"({blocks}, float64[:, ::1], int64, int64)")
@@ -165,11 +169,11 @@ def products_of_genotypes() -> None:
 
 def sums_of_populations() -> None:
     counts = "int32[:, :, ::1], int32[:, :, ::1], boolean[::1], float64[:, ::1]"
-    _compile(allele_sums_cpu._pair_sums, f"({counts})")
-    _compile(allele_sums_cpu._own_sums, f"({counts})")
+    _compile(allele_sums_cpu.pair_sums_loop, f"({counts})")
+    _compile(allele_sums_cpu.own_sums_loop, f"({counts})")
     planes = "uint64[:, :, ::1], uint64[::1]"
     _compile(
-        plane_counts_cpu._count_by_site,
+        plane_counts_cpu.count_by_site_loop,
         f"({planes}, int64[::1], int64, int64, int32[:, ::1])",
     )
     _compile(plane_counts_cpu.count_by_sample, f"({planes}, int64[::1], int64[:, ::1])")
@@ -192,23 +196,23 @@ def epochs_of_maps() -> None:
     umap_epoch_cpu.density_kernels()
     lists, kept = "int64[:, ::1], float64[:, ::1]", "boolean[:, ::1], float64, int64[::1]"
     graph = "int64[::1], int64[::1], float64[::1]"
-    _compile(nearest_rows_cpu._keep_smallest, f"(float64[:, ::1], int64, {lists})")
+    _compile(nearest_rows_cpu.keep_smallest_loop, f"(float64[:, ::1], int64, {lists})")
     _compile(
-        neighbor_union_cpu._unite,
+        neighbor_union_cpu.unite_loop,
         f"({lists}, float64[:, ::1], boolean[:, ::1], int64, int64)",
     )
-    _compile(neighbor_union_cpu._count_edges, f"({lists}, {kept}, int64[::1])")
-    _compile(neighbor_union_cpu._place_back, f"({lists}, {kept}, {graph}, int64, int64)")
+    _compile(neighbor_union_cpu.count_edges, f"({lists}, {kept}, int64[::1])")
+    _compile(neighbor_union_cpu.place_back, f"({lists}, {kept}, {graph}, int64, int64)")
     lengths = "int64[::1], int64[::1], float64[::1], int64, int64"
-    _compile(neighbor_union_cpu._find_lengths, f"({lists}, {lengths})")
-    _compile(neighbor_union_cpu._sort_rows, f"({lists}, float64, {graph}, int64, int64)")
+    _compile(neighbor_union_cpu.find_lengths, f"({lists}, {lengths})")
+    _compile(neighbor_union_cpu.sort_rows, f"({lists}, float64, {graph}, int64, int64)")
 
 
 def texts_of_numbers() -> None:
     out = "uint8[:, ::1], int64[::1]"
-    _compile(number_text_cpu._write_numbers, f"(float64[::1], int64, float64[::1], {out})")
-    _compile(number_text_cpu._write_integers, f"(int64[::1], {out})")
-    _compile(number_text_cpu._append, f"({out}, int64[::1], int64, int64[::1], uint8[::1])")
+    _compile(number_text_cpu.write_numbers, f"(float64[::1], int64, float64[::1], {out})")
+    _compile(number_text_cpu.write_integers, f"(int64[::1], {out})")
+    _compile(number_text_cpu.append_loop, f"({out}, int64[::1], int64, int64[::1], uint8[::1])")
 
 
 def products_of_planes() -> None:
@@ -223,14 +227,14 @@ def lists_of_neighbors() -> None:
     _compile(nearest_cpu.fill_distances, f"({counts}, {form}, {tile}, int64, int64)")
     side = "int64[:, ::1], boolean, boolean, int64, int64"
     _compile(nearest_cpu.improve_lists, f"({tile}, {side}, {lists}, int64, int64)")
-    _compile(neighbor_lists_cpu._merge, f"({lists}, {lists}, int64, int64, int64)")
+    _compile(neighbor_lists_cpu.merge_loop, f"({lists}, {lists}, int64, int64, int64)")
     points = "float64[:, ::1], float32[:, ::1]"
     sides = f"{points}, {points}, boolean, float64, float64"
     _compile(near_points_cpu.search, f"({sides}, {lists}, UniTuple(int64, 2))")
     points, found = "float64[:, ::1]" + 3 * ", int64[::1]", 2 * "float64[::1], " + "int64[::1]"
-    _compile(outside_points_cpu._search, f"({points}, {found}, int64, int64)")
+    _compile(outside_points_cpu.search_loop, f"({points}, {found}, int64, int64)")
     _compile(
-        one_against_all_cpu._count,
+        one_against_all_cpu.count_loop,
         "(uint64[:, ::1], uint64[:, :, ::1], int64[:, ::1], int64)",
     )
 
@@ -239,8 +243,8 @@ def screens_of_pairs() -> None:
     counts, lists = "int64[:, :, ::1]", "UniTuple(int64[:, ::1], 4)"
     numbers, limits = "int64, int64", "UniTuple(float64, 4), UniTuple(int64, 2)"
     block = f"{counts}, boolean, {limits}, {numbers}, {lists}, {numbers}"
-    _compile(screen_cpu._screen_columns, f"({block})")
-    _compile(screen_cpu._match_rows, f"({counts}, int64, {numbers}, {lists}, {numbers})")
+    _compile(screen_cpu.screen_columns, f"({block})")
+    _compile(screen_cpu.match_rows, f"({counts}, int64, {numbers}, {lists}, {numbers})")
 
 
 def candidates_of_descent() -> None:
@@ -250,11 +254,11 @@ def candidates_of_descent() -> None:
 
 
 def pairs_of_sites() -> None:
-    site_pairs_cpu._band_kernel()
-    site_pairs_cpu._complete_kernel()
-    site_pairs_cpu._masked_kernel()
-    site_pairs_cpu._tables_kernel()
-    site_pairs_cpu._prune_kernel()
+    site_pairs_cpu.band_kernel()
+    site_pairs_cpu.complete_kernel()
+    site_pairs_cpu.masked_kernel()
+    site_pairs_cpu.tables_kernel()
+    site_pairs_cpu.prune_kernel()
 
 
 def paths_between_points() -> None:
@@ -272,13 +276,15 @@ def paths_between_points() -> None:
 
 def ranks_on_maps() -> None:
     rows, lists = "float64[:, ::1], int64[::1]", "int64[:, ::1], int64[::1]"
-    _compile(near_ranks_cpu._ranks_beyond, f"({rows}, {lists})")
+    _compile(near_ranks_cpu.ranks_beyond_loop, f"({rows}, {lists})")
 
 
 def figures_of_pairs() -> None:
     table, numbers = "float64[:, ::1]", "int64[::1], int64[::1], float64[::1]"
     bars = "float64[::1], float64[::1]"
-    _compile(pair_summary_cpu._add_rows, f"({table}, int64, {numbers}, {table}, {table}, {bars})")
+    _compile(
+        pair_summary_cpu.add_pair_rows, f"({table}, int64, {numbers}, {table}, {table}, {bars})"
+    )
 
 
 def splits_of_people() -> None:
@@ -288,23 +294,23 @@ def splits_of_people() -> None:
     numbers = "int64[::1], int64[::1], int64, int64, int64"
     _compile(graph_sides_cpu.sides_of_edges, f"({graph}, {graph}, {numbers})")
     _compile(dip_cpu.twice_dip, "(float64[::1], float64[::1])")
-    _compile(two_means_cpu._two_means, "(float64[:, ::1], float64[:, ::1], int64, float64)")
+    _compile(two_means_cpu.two_means_loop, "(float64[:, ::1], float64[:, ::1], int64, float64)")
 
 
 def scans_of_cases() -> None:
-    cells_cpu._log2_kernel()
+    cells_cpu.log2_kernel()
     scan_kernels_cpu.kernels()
 
 
 def scans_of_residuals() -> None:
-    residual_scan_cpu._kernel()
-    residual_cpu._compiled()
+    residual_scan_cpu.residual_scan_kernel()
+    residual_cpu.residual_kernels()
 
 
 def tests_of_interaction() -> None:
-    interaction_cpu._compiled()
-    grouped_tables_cpu._compiled()
-    site_tables_cpu._kernel()
+    interaction_cpu.interaction_kernels()
+    grouped_tables_cpu.grouped_kernels()
+    site_tables_cpu.site_tables_kernel()
 
 
 #: What is compiled, the longest first: each in a process of its own.

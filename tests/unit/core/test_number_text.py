@@ -44,7 +44,7 @@ def test_few_numbers_are_left_to_python():
 
     text, length = np.empty((50_000, 17), np.uint8), np.zeros(50_000, np.int64)
     values = np.random.default_rng(2).random(50_000) * 300
-    module._write_numbers(values, 9, module._POWERS, text, length)
+    module.write_numbers(values, 9, module._POWERS, text, length)
     assert (length == 0).mean() < 0.01
 
 

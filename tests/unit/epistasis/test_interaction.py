@@ -18,7 +18,7 @@ from popdesic.epistasis.interaction import (
     interaction_statistics,
     interaction_test,
 )
-from popdesic.epistasis.interaction_cpu import UNIT, _likelihood, _start, interaction_costs
+from popdesic.epistasis.interaction_cpu import UNIT, _start, interaction_costs, likelihood
 from popdesic.epistasis.products_cpu import RELATIVE_ERROR, product_sums
 from popdesic.epistasis.reorder import reorder_sites
 from popdesic.epistasis.scan_interaction_cpu import MANY, product_excess
@@ -114,7 +114,7 @@ def kirkwood_bounds(tables: np.ndarray) -> np.ndarray:
 def start_of(counts, order):
     eta, residual, weight = np.empty((3, counts.shape[1]))
     saturated = _start(counts, order, eta)
-    return saturated - _likelihood(counts, counts.shape[1], eta, residual, weight)
+    return saturated - likelihood(counts, counts.shape[1], eta, residual, weight)
 
 
 def product_bounds(tables: np.ndarray) -> np.ndarray:

@@ -403,10 +403,10 @@ def test_sums_of_pairs_are_not_compiled_anew_for_read_only_groups():
     group = np.array([0, 1, 1, 0])
     matrix = MatrixBlocks(np.arange(16.0).reshape(4, 4), 2)
     expected = summarize_pairs(matrix, np.arange(4), group, np.linspace(0, 16, 5))
-    compiled = len(pair_summary_cpu._add_rows.signatures)
+    compiled = len(pair_summary_cpu.add_pair_rows.signatures)
     group.flags.writeable = False
     found = summarize_pairs(matrix, np.arange(4), group, np.linspace(0, 16, 5))
-    assert len(pair_summary_cpu._add_rows.signatures) == compiled
+    assert len(pair_summary_cpu.add_pair_rows.signatures) == compiled
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
 
