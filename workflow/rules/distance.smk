@@ -1,19 +1,19 @@
-# Distances between samples: rows of tiles, then matrices.
+# Distances: a tile per pair of cohorts, a job per row of tiles (`measure_row`, relatives.smk), then
+# the study's matrices or lists of nearest samples.
 #
 # needs   results/cohorts/{cohort}/planes.npy .json
-# gives   results/distance/*
+# gives   results/distance/tiles/{row}/row.json {other}.npz  integer counts of one cohort with others,
+#                                           or nearest samples of both in each other
+#         results/distance/squared.npy called.npy, ...       int32, triangles, with samples.tsv
+#         results/distance/neighbors.npz landmarks.npy       without a matrix of all pairs
+#         results/distance/distance.mdist .mdist.id, distance.tsv.gz   for other tools
+#         COMPARED, PAIR_ROWS, ROW_GROUPS
 
 from popdesic.distance.fill_rows import ROWS_TOGETHER, leader_of, together
 from popdesic.study.sparse import is_compared, neighbors_kept
 from popdesic.distance.tiles import study_matrices
 from popdesic.study.disk import MOST_EXPORTED
 from popdesic.distance.tiles import tile_outputs
-
-# Functions for rules whose jobs compute rows of tiles, and for those that fill several rows.
-#
-# needs   COHORTS, CONFIG, STUDY; DISTANCE_ROWS, COMPARE_ROWS; RESOLUTION, MAX_KINSHIP when called
-# gives   row_planes(), row_pairs(), row_memory(), row_minutes(), group_planes(), group_leader(),
-#         group_pairs(), group_memory(), group_minutes(), COMPARED, PAIR_ROWS, ROW_GROUPS
 
 #: Whether samples are compared, and the stages whose tiles one job computes for a row.
 COMPARED = is_compared(CONFIG)
@@ -22,120 +22,6 @@ PAIR_ROWS = {"distance": DISTANCE_ROWS} | ({"compare": COMPARE_ROWS} if COMPARED
 #: whose planes take longer to read than to compare.
 ROW_GROUPS = together(COHORTS) if STUDY.store == "near" else {}
 
-
-def row_planes(rows):
-    """Input of a row: planes of the cohorts of its pairs, their own cohort's last."""
-
-    def planes(wildcards):
-        return expand(
-            "results/cohorts/{cohort}/planes{end}",
-            cohort=[other_of(wildcards.row, pair) for pair in rows.pairs(wildcards.row)],
-            end=[".npy", ".json"],
-        )
-
-    return planes
-
-
-def row_pairs(rows):
-    """Parameter: the pairs of a row."""
-
-    def pairs(wildcards):
-        return rows.pairs(wildcards.row)
-
-    return pairs
-
-
-def _row_sizes(rows, row):
-    """Samples of a row's cohort, and of those it is compared with; megabytes of their planes."""
-    others = [other_of(row, pair) for pair in rows.pairs(row)]
-    mb = [input_mb([f"results/cohorts/{cohort}/planes.npy"]) for cohort in others]
-    return n_samples(row), [n_samples(cohort) for cohort in others], mb
-
-
-def row_memory(rows, fixed=0, **sizes):
-    """`mem_mb` of a row: its largest pair, and the planes that are read for the next pair."""
-    cost = Cost(fixed, **sizes)
-
-    def mem_mb(wildcards, attempt):
-        own, others, mb = _row_sizes(rows, wildcards.row)
-        return limit_mb(cost.of(mb[-1] + sum(sorted(mb[:-1])[-2:]), own, max(others)), attempt)
-
-    return mem_mb
-
-
-def row_minutes(rows, fixed=0, **sizes):
-    """`runtime` of a row: the sum over its pairs."""
-    cost = Cost(fixed, **sizes)
-
-    def runtime(wildcards, attempt):
-        own, others, mb = _row_sizes(rows, wildcards.row)
-        return limit_minutes(cost.of(mb[-1], own, sum(others)), attempt)
-
-    return runtime
-
-
-def _group(row):
-    """Cohorts whose tiles the job of a row computes."""
-    return ROW_GROUPS.get(row, [row])
-
-
-def _group_rows(row):
-    """Rows of all stages whose tiles the job of a row computes."""
-    return [(rows, one) for rows in PAIR_ROWS.values() for one in _group(row)]
-
-
-def group_planes(wildcards):
-    """Input of a group of rows: planes of the cohorts of all pairs."""
-    pairs = [pair for rows, row in _group_rows(wildcards.row) for pair in rows.pairs(row)]
-    cohorts = dict.fromkeys(cohort for pair in pairs for cohort in pair)
-    return expand("results/cohorts/{cohort}/planes{end}", cohort=cohorts, end=[".npy", ".json"])
-
-
-def group_leader(wildcards):
-    """Input of the rows of a group that another one's job computes: the list of that one."""
-    leader = leader_of(wildcards.row, COHORTS) if ROW_GROUPS else wildcards.row
-    return [] if leader == wildcards.row else [ancient(ROW_LIST.format(row=leader))]
-
-
-def group_pairs(wildcards):
-    """Parameter: the pairs of each row of a group, by stage."""
-    found = {stage: {} for stage in ("distance", "compare")}
-    for stage, rows in PAIR_ROWS.items():
-        found[stage] = {row: rows.pairs(row) for row in _group(wildcards.row)}
-    return found
-
-
-def group_memory(fixed, **sizes):
-    """`mem_mb` of a group: its own planes, those that are compared and those that are read next."""
-    cost = Cost(fixed, **sizes)
-
-    def mem_mb(wildcards, attempt):
-        found = [_row_sizes(rows, row) for rows, row in _group_rows(wildcards.row)]
-        own = sum(mb[-1] for _, _, mb in found) / len(PAIR_ROWS)
-        most = max(sum(sorted(mb[:-1])[-2:]) for _, _, mb in found)
-        n, others = max(n for n, _, _ in found), max(max(others) for _, others, _ in found)
-        return limit_mb(cost.of(own + most, n, others), attempt)
-
-    return mem_mb
-
-
-def group_minutes(fixed=0, **sizes):
-    """`runtime` of a group: the sum over its pairs."""
-    cost = Cost(fixed, **sizes)
-
-    def runtime(wildcards, attempt):
-        found = [_row_sizes(rows, row) for rows, row in _group_rows(wildcards.row)]
-        return limit_minutes(sum(cost.of(mb[-1], n, sum(o)) for n, o, mb in found), attempt)
-
-    return runtime
-
-
-# Distances: a tile per pair of cohorts, a job per row of tiles, then the study's matrices.
-#
-# needs   results/cohorts/{cohort}/planes.npy .json
-# gives   results/distance/tiles/{row}/row.json {other}.npz  integer counts of one cohort with others
-#         results/distance/squared.npy called.npy, ...      int32, triangles, with samples.tsv
-#         results/distance/distance.mdist .mdist.id, distance.tsv.gz   for other tools
 
 DISTANCE_MATRICES = list(study_matrices(CONFIG["distance"]["metric"]))
 #: What holds the distances of the study.

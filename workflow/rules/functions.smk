@@ -1,7 +1,8 @@
 # Functions that rules use for inputs, parameters and resources.
 #
 # needs   CONFIG, STUDY, COHORTS, ALPHAS; constants of the rule files when called
-# gives   distance_source(), rows_of_cohort(), map_tables(), scan_minutes() and the like
+# gives   distance_source(), rows_of_cohort(), map_tables(), scan_minutes(), imputed_windows(), group_planes()
+#         and the like
 
 import subprocess
 
@@ -179,3 +180,187 @@ def units_of(order):
     """Units of a scan."""
     unit = f"results/epistasis{OF_PHENOTYPE}/units/order{order}.{{unit}}.npz"
     return expand(unit, unit=UNITS, allow_missing=True)
+
+
+# Windows, references and genetic maps of the imputation rules.
+
+
+def imputation_windows(wildcards):
+    """Rows of impute/windows.tsv, which depend on the panel."""
+    return read_windows(Path(checkpoints.plan_imputation.get().output[0]))
+
+
+def contig_files(wildcards):
+    """Reference and map of a window's contig, if they exist."""
+    if wildcards.window == "all":
+        return []
+    contig = imputation_windows(wildcards)[int(wildcards.window) - 1].contig
+    found = [find_contig_file(IMPUTE[key], contig) for key in ("reference", "map")]
+    return [path for path in found if path]
+
+
+def contig_key(wildcards):
+    """Digest of those files, which also changes if a new one has an older date."""
+    return file_key(contig_files(wildcards))
+
+
+def window_table(wildcards):
+    return [] if wildcards.window == "all" else ["results/impute/windows.tsv"]
+
+
+def contig_file(key):
+    """Parameter: the file for `key` (reference or map) of a window's contig, '' if none."""
+
+    def find(wildcards, input):
+        if wildcards.window == "all":
+            return ""
+        contig = imputation_windows(wildcards)[int(wildcards.window) - 1].contig
+        return find_contig_file(IMPUTE[key], contig) or ""
+
+    return find
+
+
+def imputed_windows(wildcards):
+    """Beagle's results of a cohort, one per window; none for other methods."""
+    if IMPUTE["method"] != "beagle":
+        return []
+    numbers = range(1, len(imputation_windows(wildcards)) + 1)
+    return [f"results/impute/{wildcards.cohort}/{number}.npy" for number in numbers]
+
+
+def imputation_qualities(wildcards):
+    """r2 of the sites of those windows."""
+    return [
+        path.replace("results/impute/", "results/impute/quality/")
+        for path in imputed_windows(wildcards)
+    ]
+
+
+def all_imputed_windows(wildcards):
+    return [path for c in COHORTS for path in imputed_windows(SimpleNamespace(cohort=c))]
+
+
+def evaluated_windows(cohort):
+    """Parts of a cohort's evaluation: one per window for Beagle, a single one for the mode."""
+    if "beagle" not in IMPUTE["evaluate_methods"]:
+        return [f"results/impute/evaluation/{cohort}.all.npz"]
+    numbers = range(1, len(imputation_windows(SimpleNamespace())) + 1)
+    return [f"results/impute/evaluation/{cohort}.{number}.npz" for number in numbers]
+
+
+def evaluation_parts(wildcards):
+    return [path for cohort in COHORTS for path in evaluated_windows(cohort)]
+
+
+def evaluation_parts_by_cohort(wildcards):
+    return {cohort: evaluated_windows(cohort) for cohort in COHORTS}
+
+
+# Rules whose jobs compute rows of tiles, and those that fill several rows.
+
+
+def row_planes(rows):
+    """Input of a row: planes of the cohorts of its pairs, their own cohort's last."""
+
+    def planes(wildcards):
+        return expand(
+            "results/cohorts/{cohort}/planes{end}",
+            cohort=[other_of(wildcards.row, pair) for pair in rows.pairs(wildcards.row)],
+            end=[".npy", ".json"],
+        )
+
+    return planes
+
+
+def row_pairs(rows):
+    """Parameter: the pairs of a row."""
+
+    def pairs(wildcards):
+        return rows.pairs(wildcards.row)
+
+    return pairs
+
+
+def _row_sizes(rows, row):
+    """Samples of a row's cohort, and of those it is compared with; megabytes of their planes."""
+    others = [other_of(row, pair) for pair in rows.pairs(row)]
+    mb = [input_mb([f"results/cohorts/{cohort}/planes.npy"]) for cohort in others]
+    return n_samples(row), [n_samples(cohort) for cohort in others], mb
+
+
+def row_memory(rows, fixed=0, **sizes):
+    """`mem_mb` of a row: its largest pair, and the planes that are read for the next pair."""
+    cost = Cost(fixed, **sizes)
+
+    def mem_mb(wildcards, attempt):
+        own, others, mb = _row_sizes(rows, wildcards.row)
+        return limit_mb(cost.of(mb[-1] + sum(sorted(mb[:-1])[-2:]), own, max(others)), attempt)
+
+    return mem_mb
+
+
+def row_minutes(rows, fixed=0, **sizes):
+    """`runtime` of a row: the sum over its pairs."""
+    cost = Cost(fixed, **sizes)
+
+    def runtime(wildcards, attempt):
+        own, others, mb = _row_sizes(rows, wildcards.row)
+        return limit_minutes(cost.of(mb[-1], own, sum(others)), attempt)
+
+    return runtime
+
+
+def _group(row):
+    """Cohorts whose tiles the job of a row computes."""
+    return ROW_GROUPS.get(row, [row])
+
+
+def _group_rows(row):
+    """Rows of all stages whose tiles the job of a row computes."""
+    return [(rows, one) for rows in PAIR_ROWS.values() for one in _group(row)]
+
+
+def group_planes(wildcards):
+    """Input of a group of rows: planes of the cohorts of all pairs."""
+    pairs = [pair for rows, row in _group_rows(wildcards.row) for pair in rows.pairs(row)]
+    cohorts = dict.fromkeys(cohort for pair in pairs for cohort in pair)
+    return expand("results/cohorts/{cohort}/planes{end}", cohort=cohorts, end=[".npy", ".json"])
+
+
+def group_leader(wildcards):
+    """Input of the rows of a group that another one's job computes: the list of that one."""
+    leader = leader_of(wildcards.row, COHORTS) if ROW_GROUPS else wildcards.row
+    return [] if leader == wildcards.row else [ancient(ROW_LIST.format(row=leader))]
+
+
+def group_pairs(wildcards):
+    """Parameter: the pairs of each row of a group, by stage."""
+    found = {stage: {} for stage in ("distance", "compare")}
+    for stage, rows in PAIR_ROWS.items():
+        found[stage] = {row: rows.pairs(row) for row in _group(wildcards.row)}
+    return found
+
+
+def group_memory(fixed, **sizes):
+    """`mem_mb` of a group: its own planes, those that are compared and those that are read next."""
+    cost = Cost(fixed, **sizes)
+
+    def mem_mb(wildcards, attempt):
+        found = [_row_sizes(rows, row) for rows, row in _group_rows(wildcards.row)]
+        own = sum(mb[-1] for _, _, mb in found) / len(PAIR_ROWS)
+        most = max(sum(sorted(mb[:-1])[-2:]) for _, _, mb in found)
+        n, others = max(n for n, _, _ in found), max(max(others) for _, others, _ in found)
+        return limit_mb(cost.of(own + most, n, others), attempt)
+
+    return mem_mb
+
+
+def group_minutes(fixed=0, **sizes):
+    """`runtime` of a group: the sum over its pairs."""
+    cost = Cost(fixed, **sizes)
+
+    def runtime(wildcards, attempt):
+        found = [_row_sizes(rows, row) for rows, row in _group_rows(wildcards.row)]
+        return limit_minutes(sum(cost.of(mb[-1], n, sum(o)) for n, o, mb in found), attempt)
+
+    return runtime

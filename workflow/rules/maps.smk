@@ -257,9 +257,9 @@ rule compute_umap:
         tables=of_maps(map_tables("umap")),
         plain=of_maps(["results/embedding/coordinates/umap.distance.{space}.tsv"]),
     log:
-        "logs/compute_umap" + ("" if ONE_MAP_JOB else "/{space}") + ".log",
+        "logs/compute_umap.log" if ONE_MAP_JOB else "logs/compute_umap/{space}.log",
     benchmark:
-        "benchmarks/compute_umap" + ("" if ONE_MAP_JOB else "/{space}") + ".tsv"
+        "benchmarks/compute_umap.tsv" if ONE_MAP_JOB else "benchmarks/compute_umap/{space}.tsv"
     priority: SECOND
     conda:
         GPU_CONDA
