@@ -24,7 +24,14 @@ AFTER_DASHES = "Arguments after -- are passed to Snakemake."
 
 
 def init(options: argparse.Namespace) -> None:
-    """Create the sheets of a study and print the next steps."""
+    """Create the sheets of a study and print the next steps; or rewrite an old configuration."""
+    if options.upgrade:
+        from .study.upgrade import upgrade_study
+
+        if len(options.files) > 1 or options.founder or options.samples:
+            raise UserError("init --upgrade takes the folder of a study alone.")
+        print(upgrade_study(Path(*options.files)))
+        return
     from .study.init import init_study
 
     print(init_study(options.files, options.founder, options.samples))
@@ -279,6 +286,11 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="TABLE",
         help="CSV or TSV with a column of sample names; all other columns (population, sex, "
         "phenotype, ...) are copied into the sheet",
+    )
+    command.add_argument(
+        "--upgrade",
+        action="store_true",
+        help="rewrite config/config.yaml of STUDY with the keys of this version",
     )
 
     add(

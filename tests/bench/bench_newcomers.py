@@ -36,7 +36,6 @@ from timing import print_table
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = {
     "device": "cpu",
-    "distance": {"export": False},
     "geodesic": {"alpha": [2], "space": ["genotypes"]},
 }
 #: The configuration where all is made.

@@ -71,7 +71,7 @@ def write_study(folder: Path, cohorts: int, samples: int, *, sparse: bool) -> No
     (folder / "config/cohorts.tsv").write_text("\n".join(sheet) + "\n")
     (folder / "config/samples.tsv").write_text("\n".join(rows) + "\n")
     limit = 2 if sparse else cohorts * samples
-    text = f"distance: {{export: false, dense_limit: {limit}}}\n"
+    text = f"distance: {{dense_limit: {limit}}}\n"
     text += "geodesic: {alpha: [2], space: [genotypes]}\n"
     (folder / "config/config.yaml").write_text(text)
 

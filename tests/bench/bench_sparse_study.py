@@ -42,7 +42,7 @@ ROUNDING = 1e-12
 def settings(dense_limit: int) -> dict:
     return {
         "device": "cpu",
-        "distance": {"export": False, "dense_limit": dense_limit, "neighbors": NEIGHBORS},
+        "distance": {"dense_limit": dense_limit},
         "geodesic": {"alpha": [2], "graph": "knn", "pcs": PCS, "space": ["genotypes", "pcs"]},
         "compare": {"analyses": ["kinship"]},
     }

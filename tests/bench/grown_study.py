@@ -30,7 +30,7 @@ COHORTS = 4
 TARGETS = ("embedding", "results/compare/kinship.tsv", "results/communities/partition.tsv")
 SETTINGS = {
     "device": "cpu",
-    "distance": {"export": False, "dense_limit": 1000},
+    "distance": {"dense_limit": 1000},
     "embedding": {"ensemble": 0},
     "communities": {"methods": ["tree"]},
     "population": {"analyses": []},

@@ -232,13 +232,11 @@ WAYS: dict[str, Way] = {
 
 #: What makes the tutorial's study quick; nothing that the pages' commands ask for is left out.
 TUTORIAL = {
-    "impute": {"evaluate": 0},
-    "distance": {"export": False},
+    "impute": {"evaluate": []},
     "geodesic": {"alpha": [2], "space": ["pcs"], "explain": True},
-    "embedding": {"ensemble": 0, "max_kinship": 0},
+    "embedding": {"ensemble": 0},
     "communities": {"methods": []},
     "compare": {"analyses": []},
-    "ibd": {"enable": False},
     "export": {"formats": []},
     "epistasis": {"order": [2], "screen": 0, "covariates": [], "power": []},
 }

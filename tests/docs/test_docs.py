@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from popdesic.core.schemas import load_schema
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
+from popdesic.study.environment import CUDA_VERSIONS
+from popdesic.study.old_keys import key_table as old_key_table
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,13 +40,21 @@ def test_config_readme_lists_every_key():
     assert found == key_table()
 
 
+def test_config_readme_says_what_became_of_old_keys():
+    text = (ROOT / "config" / "README.md").read_text()
+    found = re.search(r"<!-- old keys: .*? -->\n(.*)\n<!-- end of old keys -->", text, re.S).group(
+        1
+    )
+    assert found == old_key_table()
+
+
 def test_example_config_spells_out_the_defaults():
     written = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-    defaults = load_config({})
+    defaults = fill_config({})
     # What the example shows although a study that does not ask for it pays nothing.
     shown = {
-        "impute": {"evaluate": 0},
-        "ibd": {"enable": False},
+        "impute": {"evaluate": []},
+        "compare": {"analyses": defaults["compare"]["analyses"]},
         "export": {"formats": []},
         "epistasis": {"order": [], "restrict": "", "screen": 0, "covariates": [], "power": []},
     }
@@ -93,7 +103,7 @@ def test_rules_that_ask_for_a_gpu_take_the_environment_with_cupy():
                 assert (named[1] == "GPU_CONDA") == asks, f"{path.name}: {rule[:40]}"
                 found += asks
     assert found > 8
-    for cuda in load_schema("config")["properties"]["conda_cuda"]["enum"]:
+    for cuda in CUDA_VERSIONS:
         name = "popdesic" if cuda == "none" else f"popdesic-cuda{cuda}"
         assert (ROOT / f"envs/{name}.yaml").is_file()
 

@@ -18,18 +18,19 @@ from fuzz.damage import ODD, damaged
 
 from popdesic.core.errors import UserError
 from popdesic.core.schemas import load_schema
-from popdesic.study.configuration import load_config, read_config
+from popdesic.study.configuration import fill_config, read_config
 
 SCHEMA = load_schema("config")
-DEFAULTS = load_config({})
+DEFAULTS = fill_config({})
 VALIDATOR = jsonschema.Draft7Validator(SCHEMA)
 CONFIG = "config/config.yaml"
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 #: Errors that no schema expresses; for all others, jsonschema must report an error too.
 FURTHER = re.compile(
     "finite number|must be one line|is not a window|ld_prune|prune is|compare.ld.region is|"
-    "geodesic.alpha|compare.ld.window is|communities.space is|distance.missing is|"
-    "export.formats has|encode.haploid has|genotypes is 'imputed'|geodesic.space has 'ibd'|"
+    "geodesic.alpha|compare.ld.window is|communities.space is|"
+    "export.formats has|contigs.haploid has|impute.stages has|is no block|is now|is gone|"
+    "geodesic.space has 'ibd'|"
     "embedding.stable places"
 )
 NUMBERS = [0, 1, 2, -1, 0.5, 2.0, 1e-6, 1e300, -0.0, 10**20, 10**400, math.nan, math.inf]
@@ -70,7 +71,7 @@ class Configuration:
         (folder / CONFIG).write_bytes(case["text"])
         try:
             content = read_config(folder)
-            filled = load_config(content)
+            filled = fill_config(content)
         except UserError as error:
             assert str(error).startswith((CONFIG, "config/")), error
             if case["whole"]:
@@ -83,7 +84,7 @@ class Configuration:
             filled, lambda value: isinstance(value, float) and not math.isfinite(value)
         )
         if len(case["text"]) % 4 == 0:
-            assert load_config(filled) == filled, "a filled configuration is a configuration"
+            assert fill_config(filled) == filled, "a filled configuration is a configuration"
         return "equal"
 
     def _check_refusal(self, raw: bytes, sentence: str) -> None:
@@ -148,9 +149,9 @@ def filled_with_defaults(value: Any, schema: dict) -> Any:
 
 
 def as_text(config: dict) -> dict:
-    """Integer keys of `encode.haploid` as text, because they are contigs."""
+    """Integer keys of `contigs.haploid` as text, because they are contigs."""
     config = copy.deepcopy(config)
-    block = config.get("encode")
+    block = config.get("contigs")
     if isinstance(block, dict) and isinstance(block.get("haploid"), dict):
         block["haploid"] = {str(key): value for key, value in block["haploid"].items()}
     return config

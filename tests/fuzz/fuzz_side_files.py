@@ -141,7 +141,7 @@ class SiteList(SideFile):
 
 
 class LdMap(SideFile):
-    name, key = "ld_map", "compare.ld.map"
+    name, key = "ld_map", "genetic_map"
 
     def generate(self, rng: random.Random) -> dict:
         clean = rng.random() < 0.3
@@ -189,7 +189,7 @@ class LdMap(SideFile):
 
 
 class PlinkMap(SideFile):
-    name, key = "plink_map", "impute.map"
+    name, key = "plink_map", "genetic_map"
 
     def generate(self, rng: random.Random) -> dict:
         clean = rng.random() < 0.3
@@ -209,7 +209,7 @@ class PlinkMap(SideFile):
         return {"raw": packed(rng, text, clean), "clean": clean}
 
     def configuration(self) -> dict:
-        return {"impute": {"method": "beagle", "map": "side"}}
+        return {"genetic_map": "side"}
 
     def read(self, path: Path, folder: Path):
         usable = _cut_map(path, "chr1", folder / "cut")

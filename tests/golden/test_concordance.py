@@ -329,7 +329,6 @@ def test_populations(data, shared_data, tmp_path):
         *(folder, folder / "panel.tsv", tmp_path / "samples.tsv"),
         cohort="one",
         column="population",
-        x="diploid",
         x_contigs=[],
         runs=RunLimits(),
         backend=lambda need: CpuBackend(1),

@@ -16,9 +16,9 @@ from popdesic.io.vcf import stream_sites
 
 pytestmark = pytest.mark.shared
 
-HAPLOID = "is haploid; set encode.haploid"
+HAPLOID = "is haploid; set contigs.haploid"
 #: File: non-zero counts, or words of the error, under the default policy and under
-#: `encode.haploid: diploidize`; one entry if they agree.
+#: `contigs.haploid: diploidize`; one entry if they agree.
 FILES: dict[str, list[dict[str, int] | str]] = {
     "bcftools__test__view.vcf": [
         f"line 41: genotype '0' of sample 'NA00001' {HAPLOID}",

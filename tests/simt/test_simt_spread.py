@@ -81,7 +81,7 @@ def test_a_job_closes_large_matrices_on_all_its_devices(machine, rng, monkeypatc
 
     machine.devices = 2
     monkeypatch.setattr(lease.tempfile, "gettempdir", lambda: str(tmp_path))
-    with pytest.raises(lease.TooFewGpusError, match=r"geodesic.gpus is 3, .* finds 2 GPUs here"):
+    with pytest.raises(lease.TooFewGpusError, match=r"_GPUS is 3, .* finds 2 GPUs here"):
         backend_gpu.GpuBackend.leased(gpus=3)
     both = backend_gpu.GpuBackend.leased(gpus=2)
     assert both.devices == [0, 1] and "GPU 0, with 1: A100" in both.describe()

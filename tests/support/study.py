@@ -13,7 +13,7 @@ from oracles.reference import bed_bytes
 from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.qc import summarize_cohort
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 
 COLUMNS = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"
 CALLS = ("0/0", "0/1", "1/1", "./.")
@@ -104,7 +104,6 @@ def swap_alleles(cohort: Cohort, sites: range | list[int]) -> Cohort:
 #: Settings that make the study of a test fast; everything else has its default.
 FAST = {
     "device": "cpu",
-    "distance": {"export": False},
     "geodesic": {"alpha": [2], "space": ["genotypes"]},
     "embedding": {"ensemble": 0},
     "communities": {"methods": []},
@@ -143,7 +142,7 @@ def write_study(folder: Path, cohorts: list[Cohort], config: dict | None = None)
 
 def read_config(folder: Path) -> dict:
     """The study's configuration, checked, with defaults filled in."""
-    return load_config(yaml.safe_load((folder / "config/config.yaml").read_text()))
+    return fill_config(yaml.safe_load((folder / "config/config.yaml").read_text()))
 
 
 def write_raw(prefix: Path, cohort: Cohort) -> Path:

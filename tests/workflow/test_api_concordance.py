@@ -22,17 +22,16 @@ from popdesic.io.genotypes import unpack_bed
 
 CONFIG = {
     "device": "cpu",
-    "distance": {"metric": "normalized", "export": False},
+    "distance": {"metric": "normalized"},
     "geodesic": {"alpha": [2], "space": ["genotypes"]},
-    "embedding": {"components": 5, "max_kinship": 0, "ld_prune": []},
-    "compare": {"kinship": {"min_kinship": 0}},
+    "close_kinship": 0,
+    "embedding": {"components": 5, "ld_prune": []},
     "epistasis": {
         "order": [2],
         "permutations": 0,
         "top": 40,
         "max_r2": 0.5,
         "min_distance_bp": 0,
-        "max_per_site": 40,
     },
 }
 TARGETS = (
@@ -92,10 +91,13 @@ def test_distances_and_closure(results, samples, genotypes, distances):
 def test_closure_corrected_for_density(results, samples, distances, graph):
     path = results.parent / "config/config.yaml"
     before = path.read_text()
-    options = {"graph": graph, "neighbors": 6, "density": "correct"}
+    options = {"graph": graph, "density": "correct"}
     block = CONFIG["geodesic"] | options | {"explain": True, "alpha": [3]}
+    options["neighbors"] = 6
     try:
-        path.write_text(yaml.safe_dump(yaml.safe_load(before) | {"geodesic": block}))
+        path.write_text(
+            yaml.safe_dump(yaml.safe_load(before) | {"geodesic": block, "neighbors": 6})
+        )
         snakemake(results.parent, "geodesic")
     finally:
         path.write_text(before)

@@ -25,10 +25,10 @@ from popdesic.study.audit import damaged_files
 
 #: All analyses and formats, as small as they can be.
 CONFIG = FAST | {
-    "distance": {"export": True, "metric": "ibs"},
+    "distance": {"metric": "ibs"},
     "geodesic": {"alpha": [2], "space": ["genotypes"], "explain": True},
-    "impute": {"evaluate": 0.1},
-    "communities": {"methods": ["blockmodel", "tree"], "restarts": 1, "draws": 1, "neighbors": 3},
+    "impute": {"evaluate": ["mode"]},
+    "communities": {"methods": ["blockmodel", "tree"]},
     "compare": {"identity": {"query": "data/north.vcf"}, "mixture": {"profiles": "data/north.vcf"}},
     "export": {
         "formats": [

@@ -26,7 +26,7 @@ def study(tmp_path_factory) -> Path:
         "panel": {"ld_prune": ["20 sites", 1, 0.3]},
         "compare": {
             "identity": {"query": "data/profiles.vcf"},
-            "mixture": {"profiles": "data/profiles.vcf", "contributors": 2},
+            "mixture": {"profiles": "data/profiles.vcf"},
         },
     }
     write_study(folder, [north, south], config)
@@ -71,7 +71,7 @@ def test_a_newcomer_changes_no_table_of_founders(study):
 
 
 def test_no_comparison_is_planned_unless_asked_for(tmp_path):
-    config = FAST | {"compare": {"analyses": []}, "embedding": {"max_kinship": 0}}
+    config = FAST | {"compare": {"analyses": []}, "close_kinship": 0}
     write_study(tmp_path, make_cohorts((6, 6)), config)
     plan = planned(snakemake(tmp_path, "-n"))
     assert not {"measure_ld", "choose_unrelated", "draw_comparisons"} & set(plan)
@@ -97,7 +97,7 @@ def test_bad_options_stop_before_any_job(tmp_path, config, words):
 
 def test_pc_relate_is_left_out_of_too_large_studies(tmp_path):
     """Its cost grows with the square of the samples; the plan says that it is left out."""
-    limit = {"compare": {"pc_relate": {"max_samples": 29}}}
+    limit = {"distance": {"dense_limit": 29}}
     write_study(tmp_path, make_cohorts((16, 14)), FAST | limit)
     output = snakemake(tmp_path, "-n", "compare")
     assert "PC-Relate is left out: 30 samples are more than" in output

@@ -31,8 +31,8 @@ def test_forty_chromosomes_and_a_haploid_x_need_only_configuration(tmp_path):
         for cohort in make_cohorts((16, 14))
     ]
     config = FAST | {
-        "panel": {"exclude_contigs": [], "min_hwe_p": 0, "min_call_rate": 0.5},
-        "encode": {"haploid": {"X": "diploidize"}},
+        "panel": {"min_hwe_p": 0, "min_call_rate": 0.5},
+        "contigs": {"exclude": [], "haploid": {"X": "diploidize"}},
     }
     folder = write_study(tmp_path, cohorts, config)
     path = folder / cohorts[0].path  # every second sample of the first cohort is a male

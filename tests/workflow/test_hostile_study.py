@@ -130,7 +130,7 @@ def test_what_programs_would_read_from_the_study_is_refused(hostile, name):
 
 
 def test_a_program_in_the_configuration_is_refused_in_one_sentence():
-    with pytest.raises(UserError, match="names a program, which a study must not; delete the key"):
+    with pytest.raises(UserError, match="a study must not name programs"):
         load_config({"communities": {"graph_tool_python": "./python"}})
 
 

@@ -20,11 +20,12 @@ from popdesic.geodesic.lengths import open_lengths
 
 CONFIG = {
     **FAST,
-    "panel": {"ld_prune": [], "exclude_contigs": []},
+    "panel": {"ld_prune": []},
+    "contigs": {"exclude": []},
     "geodesic": {"alpha": [1], "space": ["pcs", "ibd"], "pcs": 2},
-    "communities": {"methods": ["blockmodel"], "space": "ibd", "subsamples": 2, "draws": 0},
-    "compare": {"analyses": ["kinship"]},
-    "ibd": {"enable": True, "min_cm": 5},
+    "communities": {"methods": ["blockmodel"], "space": "ibd"},
+    "compare": {"analyses": ["kinship", "ibd"]},
+    "ibd": {"min_cm": 5},
 }
 EACH, LENGTHS, PER_CM = 60, (130.0,) * 5, 55
 

@@ -18,9 +18,10 @@ from popdesic.core.tables import read_table
 RULES = {"prepare_ibd", "find_ibd_row", "join_ibd", "draw_ibd"}
 CONFIG = {
     **FAST,
-    "panel": {"exclude_contigs": []},
-    "compare": {"analyses": ["kinship", "identity"]},
-    "ibd": {"enable": True, "export": ["hap-ibd", "ibis"], "min_cm": 6},
+    "contigs": {"exclude": []},
+    "compare": {"analyses": ["kinship", "identity", "ibd"]},
+    "ibd": {"min_cm": 6},
+    "export": {"formats": ["hap-ibd", "ibis"]},
 }
 #: Two contigs of 40 cM, and one that may be haploid.
 CONTIGS, PER_CM = ("1", "2", "X"), 60
@@ -142,7 +143,7 @@ def test_other_formats_and_summary(study):
 
 
 def test_the_block_model_can_take_the_graph_of_segments(tmp_path):
-    config = {**FAST, "ibd": {"enable": True}}
+    config = {**FAST, "compare": {"analyses": ["ibd"]}}
     config |= {"communities": {"methods": ["blockmodel"], "space": "ibd"}}
     folder = write_study(tmp_path, make_cohorts((6, 6)), config)
     jobs = set(planned(snakemake(folder, "communities", "-n")))
@@ -150,7 +151,9 @@ def test_the_block_model_can_take_the_graph_of_segments(tmp_path):
 
 
 def test_a_panel_on_which_nothing_can_be_found_gives_empty_tables(tmp_path):
-    folder: Path = write_study(tmp_path, make_cohorts((6, 6)), {**FAST, "ibd": {"enable": True}})
+    folder: Path = write_study(
+        tmp_path, make_cohorts((6, 6)), {**FAST, "compare": {"analyses": ["ibd"]}}
+    )
     snakemake(folder, "ibd")
     why = read_json(folder / "results/ibd/genome.json")["not_searched"]
     assert "contigs of at most" in why and "ibd.min_cm = 7" in why

@@ -20,16 +20,20 @@ from popdesic.io.bed import open_bed, read_fam
 from popdesic.io.genotypes import MISSING, unpack_bed
 
 N_SITES, SIZES = 120, {"north": 40, "south": 36, "west": 20}
-KEYS = {"genotypes": "imputed"}
 CONFIG = FAST | {
-    "distance": FAST["distance"] | {"min_called": 10},
-    "impute": {"method": "beagle", "threads": 1, "memory_mb": 300, "min_r2": 0.7},
+    "distance": {"min_called": 10},
+    "impute": {
+        "method": "beagle",
+        "min_r2": 0.7,
+        "stages": ["pca", "ld", "export", "epistasis"],
+    },
+    "close_kinship": 0,
     "qc": {"min_sample_call_rate": 0.5},
     "panel": {"min_call_rate": 0.5, "min_maf": 0.02},
-    "embedding": FAST["embedding"] | KEYS | {"max_kinship": 0, "ld_prune": []},
-    "compare": {"analyses": ["ld"], "ld": KEYS | {"window": "2000 kb"}},
-    "export": KEYS | {"formats": ["vcf", "plink", "zarr"]},
-    "epistasis": KEYS | {"order": [2], "permutations": 0, "min_distance_bp": 0, "max_r2": 1},
+    "embedding": FAST["embedding"] | {"ld_prune": []},
+    "compare": {"analyses": ["ld"], "ld": {"window": "2000 kb"}},
+    "export": {"formats": ["vcf", "plink", "zarr"]},
+    "epistasis": {"order": [2], "permutations": 0, "min_distance_bp": 0, "max_r2": 1},
 }
 TARGETS = [
     "results/epistasis/sites.tsv",
@@ -149,9 +153,8 @@ def test_check_and_plan_say_which_genotypes_results_rest_on(study, capsys, monke
 def test_the_key_and_the_limit_rerun_what_they_change_and_nothing_else(study):
     folder, cohorts = study["folder"], study["cohorts"][:2]
     assert not planned(snakemake(folder, *TARGETS, "-n"))
-    write_sheets(
-        folder, cohorts, CONFIG | {"epistasis": CONFIG["epistasis"] | {"genotypes": "called"}}
-    )
+    others = {"stages": ["pca", "ld", "export"]}
+    write_sheets(folder, cohorts, CONFIG | {"impute": CONFIG["impute"] | others})
     plan = planned(snakemake(folder, *TARGETS, "-n"))
     assert plan["build_onehot"] == 1 and plan["scan_sites"] == 1
     assert not plan.keys() & {"measure_ld", "define_axes", "fill_calls", "export_panel"}
@@ -181,9 +184,7 @@ def test_a_newcomer_changes_no_value_of_a_founder(study):
 
 
 def test_a_study_without_imputation_is_refused_before_any_job(tmp_path):
-    folder = write_study(
-        tmp_path, make_cohorts()[0], FAST | {"epistasis": {"genotypes": "imputed"}}
-    )
+    folder = write_study(tmp_path, make_cohorts()[0], FAST | {"impute": {"stages": ["epistasis"]}})
     output = snakemake(folder, "-n", fails=True)
-    assert "epistasis.genotypes is 'imputed', but impute.method is 'mode'" in output
+    assert "impute.stages has 'epistasis', but impute.method is 'mode'" in output
     assert "Job stats" not in output

@@ -27,7 +27,7 @@ EMBEDDING = "results/embedding"
 )
 def test_maps_are_those_of_their_files(tmp_path, sizes, dense_limit, jobs):
     config = FAST | {
-        "distance": {"dense_limit": dense_limit, "export": False, "neighbors": 20},
+        "distance": {"dense_limit": dense_limit},
         "geodesic": {
             "alpha": [float(alpha) for alpha in ALPHAS],
             "space": list(SPACES),

@@ -110,7 +110,7 @@ def test_the_whole_workflow_is_planned_as_a_module(python, study, uses):
 
 def test_a_module_with_a_configuration_of_its_own(python, study, plain):
     """It is part of the other workflow's configuration; the study's own file is not read."""
-    (study / "config/config.yaml").write_text("popdesic: {device: cpu, distance: {export: no}}\n")
+    (study / "config/config.yaml").write_text("popdesic: {device: cpu, seed: 2}\n")
     write_snakefile(study, 'config["popdesic"]', " as popdesic_*")
     snakemake(python, study, "mine.txt")
     assert contents(study) == plain

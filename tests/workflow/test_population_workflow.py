@@ -21,8 +21,7 @@ CONFIG = {
         "analyses": ["diversity", "differentiation", "f_statistics", "runs", "local", "ancestry"],
         "block": "5 kb",
         "roh": {"min_sites": 20, "min_kb": 1},
-        "local": {"sites": 10},
-        "ancestry": {"components": [1, 2], "folds": 2},
+        "ancestry": {"components": [1, 2]},
     },
     "export": {"formats": ["auspice"]},
 }

@@ -16,7 +16,7 @@ from support.clone import copy_repository, make_environment, stranger_environmen
 from support.running import contents, finished, planned
 from support.study import FAST, make_cohorts, write_sheets, write_study
 
-CONFIG = FAST | {"distance": {"export": False}, "epistasis": {"order": []}}
+CONFIG = FAST | {"epistasis": {"order": []}}
 #: Rules that follow from the geodesics.
 AFTER_GEODESICS = {
     *("compute_pcoa", "compute_umap", "label_maps", "measure_maps", "count_work"),

@@ -20,12 +20,14 @@ SIZES = (60, 50, 20, 14)
 CONFIG = FAST | {
     "geodesic": {"alpha": [2], "space": ["genotypes", "pcs"], "pcs": 3, "graph": "knn"},
     "communities": {"methods": ["tree"]},
-    "compare": {"analyses": ["kinship", "identity"], "kinship": {"min_kinship": 0.02}},
+    "compare": {"analyses": ["kinship", "identity"]},
+    "close_kinship": 0.02,
+    "neighbors": 60,
 }
 
 
 def with_limit(limit: int) -> dict:
-    return CONFIG | {"distance": {"dense_limit": limit, "export": False, "neighbors": 60}}
+    return CONFIG | {"distance": {"dense_limit": limit}}
 
 
 @pytest.fixture(scope="module")

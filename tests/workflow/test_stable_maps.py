@@ -16,11 +16,11 @@ CONFIG = FAST | {
         "stable": True,
         "ensemble": 1,
         "components": 4,
-        "max_kinship": 0,
         "further_maps": ["tsne"],
     },
     "geodesic": {"alpha": [2], "space": ["genotypes", "pcs"], "pcs": 3},
     "compare": {"analyses": []},
+    "close_kinship": 0,
 }
 SPACES = ("genotypes", "pcs")
 FIXED = ["pca", *(f"{m}.{s}.alpha2" for m in ("pcoa", "umap", "tsne") for s in SPACES)]

@@ -147,7 +147,7 @@ def test_results_copied_over_others_are_recomputed(done, relabelled, tmp_path):
 
 
 def test_a_changed_configuration_changes_copied_results(study):
-    write_sheets(study, cohorts(), FAST | {"distance": {"metric": "manhattan", "export": False}})
+    write_sheets(study, cohorts(), FAST | {"distance": {"metric": "manhattan"}})
     forget(study)
     jobs = plan(study)
     assert jobs["measure_row"] == 2

@@ -113,7 +113,7 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
     "missing of PLINK with 1 and 2": (phenotypes("1", "2", "-9"), ["'-9'", "write NA"]),
     "missing of PLINK in a trait": (phenotypes("3.5", "4", "-9.0"), ["'-9.0'", "write NA"]),
     "missing of PLINK, to be made binary": (
-        both(scan(binarize="median"), phenotypes("0", "1", "-9")),
+        both(scan(transform="median"), phenotypes("0", "1", "-9")),
         ["'-9'", "write NA"],
     ),
     "0 with 1 and 2": (
@@ -169,16 +169,16 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
     ),
     # --- configuration
     "integer and text for one contig": (
-        put("encode: {haploid: {23: missing, '23': error}}"),
-        ["encode.haploid", "'23' twice"],
+        put("contigs: {haploid: {23: missing, '23': error}}"),
+        ["contigs.haploid", "'23' twice"],
     ),
-    "key that is no name": (put("encode: {haploid: {1.5: missing}}"), ["encode.haploid", "1.5"]),
+    "key that is no name": (put("contigs: {haploid: {1.5: missing}}"), ["contigs.haploid", "1.5"]),
     "nan": (put("panel: {min_maf: .nan}"), ["panel.min_maf is nan", "finite"]),
-    "inf": (put("epistasis: {max_device_hours: .inf}"), ["max_device_hours is inf", "finite"]),
+    "inf": (put("epistasis: {max_r2: .inf}"), ["epistasis.max_r2 is inf", "at most 1"]),
     "number without a point": (put("panel: {min_hwe_p: 1e-6}"), ["1.0e-6"]),
-    "half a job": (put("distance: {site_parts: 2.5}"), ["distance.site_parts is 2.5"]),
-    "huge number": (put("embedding: {seed: 1" + "0" * 400 + "}"), ["embedding.seed", "at most"]),
-    "number of too many digits": (put("embedding: {seed: 1" + "0" * 5000 + "}"), ["YAML"]),
+    "half a job": (put("epistasis: {units: 2.5}"), ["epistasis.units is 2.5"]),
+    "huge number": (put("seed: 1" + "0" * 400), ["seed is", "at most"]),
+    "number of too many digits": (put("seed: 1" + "0" * 5000), ["YAML"]),
     "billions of values": (put(expand_without_bound()), [CONFIG, "aliases"]),
     "alias to itself": (put("qc: &a [*a]"), [f"{CONFIG}, row 1", "'*a'"]),
     "deep": (put("[" * 100_000), [CONFIG, "levels"]),
@@ -213,19 +213,21 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
     ),
     "graph of segments that are not sought": (
         config(communities={"space": "ibd"}),
-        ["communities.space is 'ibd'", "set ibd.enable to true"],
+        ["communities.space is 'ibd'", "add ibd to compare.analyses"],
     ),
     "maps of segments that are not sought": (
         config(geodesic={"space": ["pcs", "ibd"]}),
-        ["geodesic.space has 'ibd'", "set ibd.enable to true"],
+        ["geodesic.space has 'ibd'", "add ibd to compare.analyses"],
     ),
     "maps of segments alone": (
-        config(geodesic={"space": ["ibd"]}, ibd={"enable": True}),
+        config(geodesic={"space": ["ibd"]}, compare={"analyses": ["ibd"]}),
         ["geodesic.space has 'ibd' alone", "add pcs or genotypes"],
     ),
     "founders' frame with maps of segments": (
         config(
-            geodesic={"space": ["pcs", "ibd"]}, ibd={"enable": True}, embedding={"stable": True}
+            geodesic={"space": ["pcs", "ibd"]},
+            compare={"analyses": ["ibd"]},
+            embedding={"stable": True},
         ),
         ["embedding.stable places newcomers", "remove 'ibd' from geodesic.space"],
     ),
@@ -244,20 +246,20 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
     ),
     "folder for a genome": (config(qc={"fasta": "data"}), ["data (qc.fasta) is not a file"]),
     "map without columns": (
-        both(config(compare={"ld": {"map": "m.txt"}}), put("chrom\tpos\n1\t5\n", "m.txt")),
-        ["m.txt (compare.ld.map), row 1", "chrom, pos and cm"],
+        both(config(genetic_map="m.txt"), put("chrom\tpos\n1\t5\n", "m.txt")),
+        ["m.txt (genetic_map), row 1", "chrom, pos and cm"],
     ),
     "map with nan": (
-        both(config(compare={"ld": {"map": "m"}}), put("chrom pos cm\n1 5 nan\n", "m")),
-        ["m (compare.ld.map), row 2", "'nan'"],
+        both(config(genetic_map="m"), put("chrom pos cm\n1 5 nan\n", "m")),
+        ["m (genetic_map), row 2", "'nan'"],
     ),
     "map with half a row": (
-        both(config(compare={"ld": {"map": "m"}}), put("chrom pos cm\n1 5 0\n1 6\n", "m")),
-        ["m (compare.ld.map), row 3", "2 columns"],
+        both(config(genetic_map="m"), put("chrom pos cm\n1 5 0\n1 6\n", "m")),
+        ["m (genetic_map), row 3", "2 columns"],
     ),
     "map in latin-1": (
-        both(config(compare={"ld": {"map": "m"}}), put(b"chrom pos cm\n" + LATIN + b" 5 0", "m")),
-        ["m (compare.ld.map), row 2", "UTF-8"],
+        both(config(genetic_map="m"), put(b"chrom pos cm\n" + LATIN + b" 5 0", "m")),
+        ["m (genetic_map), row 2", "UTF-8"],
     ),
     "BED in latin-1": (
         both(scan(restrict="s.bed"), put(b"1\t5\t9\n" + LATIN, "s.bed")),
@@ -297,16 +299,16 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
         ["r.1.vcf", "not a VCF"],
     ),
     "map for Beagle with three columns": (
-        both(beagle(map="m"), put("1 5 0\n", "m")),
-        ["m (impute.map), row 1", "four columns"],
+        both(config(genetic_map="m"), put("1 5 0\n", "m")),
+        ["m (genetic_map), row 1", "four columns"],
     ),
     "map for Beagle with nan": (
-        both(beagle(map="m"), put("1 . 0 5\n1 . nan 6\n", "m")),
-        ["m (impute.map), row 2", "'nan'"],
+        both(config(genetic_map="m"), put("1 . 0 5\n1 . nan 6\n", "m")),
+        ["m (genetic_map), row 2", "'nan'"],
     ),
     "map for Beagle in latin-1": (
-        both(beagle(map="m"), put(LATIN, "m")),
-        ["m (impute.map), row 1", "UTF-8"],
+        both(config(genetic_map="m"), put(LATIN, "m")),
+        ["m (genetic_map), row 1", "UTF-8"],
     ),
 }
 EARLIER = {
@@ -355,8 +357,8 @@ def test_the_command_line_gives_the_same_error(study, capsys, case):
 
 #: Unusual configurations that are accepted with their intended meaning.
 TAKEN = [
-    "encode: {haploid: {23: diploidize, X: missing}}",
-    "distance: {site_parts: 2.0}",
+    "contigs: {haploid: {23: diploidize, X: missing}}",
+    "epistasis: {units: 2.0}",
     "epistasis: {order: [2.0]}",
     "geodesic: {alpha: [2.0, 4]}",
     "qc: &filters {min_sample_call_rate: 0.5}\n",

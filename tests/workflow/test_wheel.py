@@ -36,7 +36,8 @@ SHARED += ("resources/par.tsv", "resources/long_range_ld.tsv", "resources/assemb
 #: The smallest study with every kind of result that the commands need.
 CONFIG = FAST | {
     "geodesic": {"alpha": [2], "space": ["genotypes"], "explain": True},
-    "embedding": {"ensemble": 0, "max_kinship": 0},
+    "embedding": {"ensemble": 0},
+    "close_kinship": 0,
     "compare": {"analyses": []},
 }
 

@@ -134,15 +134,16 @@ def complete(west_then_east, killed_and_resumed, tmp_path_factory) -> Path:
         ),
         (
             {
-                "distance": {"metric": "manhattan", "export": False},
+                "distance": {"metric": "manhattan"},
                 "geodesic": {"alpha": [1, 2.5, "auto"], "space": ["pcs"]},
             },
-            {"choose_geodesics": 1, "close_paths": 3, "export_distance": 0, "compute_pcoa": 1},
+            {"choose_geodesics": 1, "close_paths": 3, "export_distance": 1, "compute_pcoa": 1},
         ),
         (
             {
                 "device": "cpu",
-                "distance": {"metric": "ibs", "missing": "imputed"},
+                "distance": {"metric": "ibs"},
+                "impute": {"stages": ["distance"]},
                 "geodesic": {"alpha": [1.5], "space": ["genotypes"]},
             },
             {"close_paths": 1, "compute_pca": 1},
@@ -484,12 +485,7 @@ INGEST, COHORT, PANEL, TILES = (
 )
 GEODESIC, PCA, MAPS = {"close_paths"}, {"compute_pca"}, {"compute_pcoa", "compute_umap"}
 CHANGES = {
-    "embedding.seed": ({"embedding": {"seed": 2}}, {"compute_umap"}, MAPS | GEODESIC | PCA | TILES),
-    "geodesic.number": (
-        {"geodesic": FAST["geodesic"] | {"number": "float64"}},
-        GEODESIC | MAPS,
-        PCA | TILES | PANEL,
-    ),
+    "seed": ({"seed": 2}, {"compute_umap"}, MAPS | GEODESIC | PCA | TILES),
     "geodesic.density": (
         {"geodesic": FAST["geodesic"] | {"density": "correct"}},
         GEODESIC | MAPS,

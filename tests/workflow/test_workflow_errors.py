@@ -88,7 +88,7 @@ def test_error_inside_a_job(study, cohorts):
     sheet.write_text(files)
     output = snakemake(study, "ingest", fails=True)
     sentence = (
-        "data/northern.vcf, line 5: genotype '1' of sample 'N05' is haploid; set encode.haploid"
+        "data/northern.vcf, line 5: genotype '1' of sample 'N05' is haploid; set contigs.haploid"
     )
     assert f"Error: {sentence}" in output
     assert "Traceback" not in output
@@ -99,7 +99,7 @@ def test_error_inside_a_job(study, cohorts):
     assert sentence in (study / "logs/ingest_cohort/north.log").read_text()
     folder = study / "results/cohorts/north"
     assert not folder.exists() or not list(folder.iterdir())
-    write_sheets(study, cohorts, FAST | {"encode": {"haploid": "missing"}})
+    write_sheets(study, cohorts, FAST | {"contigs": {"haploid": "missing"}})
     sheet.write_text(files)
     ran = finished(snakemake(study, "ingest"))
     assert ran["ingest_cohort"] >= 1, "the way out that the sentence names works"

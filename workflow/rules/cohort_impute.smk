@@ -206,8 +206,8 @@ rule evaluate_imputation:
     params:
         **BEAGLE_SETTINGS,
         absent=absent_sites,
-        methods=IMPUTE["evaluate_methods"],
-        share=IMPUTE["evaluate"],
+        methods=IMPUTE["evaluate"],
+        share=IMPUTE["hidden_share"],
         reference=contig_file("reference"),
         map=contig_file("map"),
         key=contig_key,
@@ -239,7 +239,7 @@ rule summarize_imputation:
     params:
         cohorts=COHORTS,
         parts=evaluation_parts_by_cohort,
-        methods=IMPUTE["evaluate_methods"],
+        methods=IMPUTE["evaluate"],
         code=code_of("summarize_imputation"),
     message:
         "Summarize the accuracy of the imputation"

@@ -19,6 +19,7 @@ from popdesic.study.resources import Cost, closing_minutes, limit_mb, limit_minu
 from popdesic.study.disk import cohort_set, study_sizes, require_disk_space, stages_of
 from popdesic.study.records import exchange_records, forget_record
 from popdesic.study.sheets import cohort_absent, cohort_files, cohort_sources
+from popdesic.cohort.impute import matching_files
 from popdesic.cohort.sources import file_key, files_within, names_key, source_key
 from popdesic.io.bed import lacking_samples
 from popdesic.core.files import digest
@@ -38,6 +39,8 @@ if workflow.is_main_process:
         logger.warning(remark)
 
 COHORTS = STUDY.order
+#: Files of the genetic map: one, or one a contig.
+MAP_FILES = [str(path) for path in matching_files(CONFIG["genetic_map"])]
 SPACES = CONFIG["geodesic"]["space"]
 ALPHAS = [f"{a:g}" if isinstance(a, (int, float)) else a for a in CONFIG["geodesic"]["alpha"]]
 #: Digest of the set of cohorts; part of the names of closures that later runs extend.

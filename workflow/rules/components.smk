@@ -23,7 +23,7 @@ SCORING_GPUS = GPUS if SCORES_BY_WEIGHTS else 0
 
 rule define_axes:
     input:
-        genotypes=genotype_files("embedding.genotypes", STUDY.founders),
+        genotypes=genotype_files("pca", STUDY.founders),
         panel="results/panel/sites.tsv",
         counts="results/panel/counts.json",
         # Relatives are projected but do not define the axes.
@@ -65,7 +65,7 @@ rule define_axes:
 
 rule compute_pca:
     input:
-        genotypes=genotype_files("embedding.genotypes", COHORTS),
+        genotypes=genotype_files("pca", COHORTS),
         axes="results/embedding/axes.npz",
         about="results/embedding/axes.json",
         samples="results/distance/samples.tsv",

@@ -57,7 +57,7 @@ if EXPORT == "auto":
     if not EXPORT and workflow.is_main_process:
         logger.info(
             f"Distances are not written as text: {n_samples(*COHORTS)} samples are more than "
-            f"{MOST_EXPORTED} (distance.export: true writes them)."
+            f"{MOST_EXPORTED} (mdist in export.formats writes them)."
         )
 
 

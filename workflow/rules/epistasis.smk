@@ -40,8 +40,8 @@ rule reorder:
 rule build_onehot:
     input:
         **({"restrict": EPISTASIS["restrict"]} if EPISTASIS["restrict"] else {}),
-        beds=genotype_files("epistasis.genotypes", COHORTS),
-        rest=genotype_files("epistasis.genotypes", COHORTS, "bim", "fam"),
+        beds=genotype_files("epistasis", COHORTS),
+        rest=genotype_files("epistasis", COHORTS, "bim", "fam"),
     output:
         onehot=f"results/reorder{OF_PHENOTYPE}/onehot.npy",
         sites=f"results/reorder{OF_PHENOTYPE}/sites.tsv",
@@ -102,7 +102,7 @@ rule fit_null_model:
     input:
         planes=REORDERED,
         axes=NULL_AXES,
-        genotypes=genotype_files("embedding.genotypes", COHORTS if NULL_AXES else []),
+        genotypes=genotype_files("pca", COHORTS if NULL_AXES else []),
         kinship=RELATIVES if QUANTITATIVE else [],
     output:
         model=NULL_MODEL,

@@ -124,8 +124,8 @@ rule replicate_hits:
         hits=HITS,
         loci=LOCI,
         plan=f"results/epistasis{OF_PHENOTYPE}/plan.json",
-        beds=genotype_files("epistasis.genotypes", COHORTS),
-        rest=genotype_files("epistasis.genotypes", COHORTS, "bim", "fam"),
+        beds=genotype_files("epistasis", COHORTS),
+        rest=genotype_files("epistasis", COHORTS, "bim", "fam"),
     output:
         f"results/epistasis{OF_PHENOTYPE}/replication.tsv",
     log:
@@ -215,8 +215,8 @@ rule draw_epistasis:
         nulls=NULLS,
         plan=f"results/epistasis{OF_PHENOTYPE}/plan.json",
         null=NULL_MODEL if QUANTITATIVE else [],
-        beds=genotype_files("epistasis.genotypes", COHORTS),
-        rest=genotype_files("epistasis.genotypes", COHORTS, "bim", "fam"),
+        beds=genotype_files("epistasis", COHORTS),
+        rest=genotype_files("epistasis", COHORTS, "bim", "fam"),
     output:
         svg=reported("draw_epistasis"),
         png=expand("results/figures/{name}.png", name=EPISTASIS_FIGURES),

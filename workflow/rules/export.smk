@@ -34,19 +34,19 @@ if len(POPULATION_TREE) == 2:
 else:
     POPULATION_TREE = []
 #: What the files of the panel say of missing genotypes.
-EXPORTED = filled_words("export.genotypes")
+EXPORTED = filled_words("export")
 #: Exports of the distance matrix, written by one job.
 OF_DISTANCES = [name for name in ("mibs", "phylip", "newick") if name in FORMATS]
 
 
 rule export:
     input:
-        [path for name in FORMATS for path in EXPORTS[name]],
+        [path for name in FORMATS if name in EXPORTS for path in EXPORTS[name]],
 
 
 rule export_panel:
     input:
-        genotypes=genotype_files("export.genotypes", COHORTS, "bed", "bim", "fam"),
+        genotypes=genotype_files("export", COHORTS, "bed", "bim", "fam"),
         panel="results/panel/sites.tsv",
     output:
         "results/export/panel.vcf.gz",

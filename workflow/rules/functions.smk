@@ -135,7 +135,7 @@ def phased_sources(wildcards):
 
 
 def map_key(wildcards):
-    return file_key(filter(None, [COMPARE["ld"]["map"]]))
+    return file_key(MAP_FILES)
 
 
 def null_of(order):
@@ -242,7 +242,7 @@ def all_imputed_windows(wildcards):
 
 def evaluated_windows(cohort):
     """Parts of a cohort's evaluation: one per window for Beagle, a single one for the mode."""
-    if "beagle" not in IMPUTE["evaluate_methods"]:
+    if "beagle" not in IMPUTE["evaluate"]:
         return [f"results/impute/evaluation/{cohort}.all.npz"]
     numbers = range(1, len(imputation_windows(SimpleNamespace())) + 1)
     return [f"results/impute/evaluation/{cohort}.{number}.npz" for number in numbers]

@@ -45,7 +45,7 @@ rule geodesic:
 
 rule choose_geodesics:
     input:
-        genotypes=genotype_files("embedding.genotypes", STUDY.founders),
+        genotypes=genotype_files("pca", STUDY.founders),
         axes="results/embedding/axes.npz",
         about="results/embedding/axes.json",
         panel="results/panel/sites.tsv",

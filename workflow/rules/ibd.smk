@@ -1,6 +1,6 @@
-# Segments of identity by descent, if `ibd.enable` is set.
+# Segments of identity by descent, if compare.analyses has `ibd`.
 #
-# needs   results/cohorts/{cohort}/planes.npy .json, genotypes.fam, results/panel/sites.tsv, compare.ld.map
+# needs   results/cohorts/{cohort}/planes.npy .json, genotypes.fam, results/panel/sites.tsv, genetic_map
 # gives   results/ibd/genome.npz .json            what of the panel is searched, by the founders
 #         results/ibd/tiles/{row}/row.json        rows of segments between cohorts
 #         results/ibd/tiles/{row}/{other}.segments.tsv.gz

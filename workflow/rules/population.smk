@@ -59,7 +59,7 @@ SEEKS_RUNS = "runs" in POPULATION_ANALYSES
 GPU_COUNTED_MB = 4000
 #: A genetic map is only read for blocks in cM.
 BLOCK_MAP = CONFIG["compare"]["ld"]["map"] if "cM" in POPULATION["block"] else None
-POPULATION_FILES = [path for path in (BLOCK_MAP, POPULATION["mask"]) if path]
+POPULATION_FILES = [*(MAP_FILES if BLOCK_MAP else []), *filter(None, [POPULATION["mask"]])]
 
 
 rule population:
@@ -97,7 +97,6 @@ if POPULATION_ANALYSES:
         params:
             options=dict(
                 column=POPULATION["column"],
-                x=POPULATION["x"],
             ),
             x_contigs=CONFIG["qc"]["x_contigs"],
             limits={k: v for k, v in POPULATION["roh"].items() if k != "consensus"},
@@ -219,7 +218,6 @@ if LOCAL_TABLES:
         params:
             options=dict(
                 sites=POPULATION["local"]["sites"],
-                x=POPULATION["x"],
                 seed=POPULATION["seed"],
             ),
             x_contigs=CONFIG["qc"]["x_contigs"],
@@ -257,7 +255,6 @@ if ANCESTRY_TABLES:
         params:
             options=dict(
                 **{key: POPULATION["ancestry"][key] for key in ("components", "folds", "starts")},
-                x=POPULATION["x"],
                 seed=POPULATION["seed"],
             ),
             # Reruns if fastmixture is installed later, or another version of it.

@@ -22,13 +22,13 @@ from popdesic.cohort.sources import source_files
 
 COMPARE = CONFIG["compare"]
 MAX_KINSHIP = CONFIG["embedding"]["max_kinship"]
-COMPARISONS = [name for name in COMPARE["analyses"] if name != "ld"]
+COMPARISONS = [name for name in COMPARE["analyses"] if name not in ("ld", "ibd")]
 if "pc_relate" in COMPARISONS and n_samples(*COHORTS) > COMPARE["pc_relate"]["max_samples"]:
     COMPARISONS.remove("pc_relate")
     if workflow.is_main_process:
         logger.warning(
             f"PC-Relate is left out: {n_samples(*COHORTS)} samples are more than "
-            "compare.pc_relate.max_samples."
+            f"{COMPARE['pc_relate']['max_samples']} (distance.dense_limit)."
         )
 #: Lists of the tiles of each row: close pairs, best matches, contamination.
 ROW_COMPARED = "results/compare/tiles/{row}/row.json"
@@ -357,12 +357,12 @@ rule compare:
 
 rule measure_ld:
     input:
-        genotypes=genotype_files("compare.ld.genotypes", STUDY.founders),
+        genotypes=genotype_files("ld", STUDY.founders),
         panel="results/panel/sites.tsv",
         unrelated=["results/panel/unrelated.tsv"] if MAX_KINSHIP else [],
         # Only haplotype LD needs the cohorts' input files and a map.
         phase=[cohort_files(STUDY, cohort) for cohort in PHASED],
-        map=COMPARE["ld"]["map"] or [],
+        map=MAP_FILES,
     output:
         **LD_FILES,
     log:

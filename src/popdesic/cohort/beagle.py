@@ -31,7 +31,7 @@ from ..io.sites import is_ambiguous
 from ..io.vcf_errors import show
 from .absent import UNSTATED, Absent
 from .encode import OnPanel
-from .genetic_maps import parse_plink_map, require_rising
+from .genetic_maps import parse_map, require_rising
 from .impute import NO_BEAGLE, Window, contig_names, find_beagle, read_windows
 from .panel import load_panel
 
@@ -320,10 +320,10 @@ def _cut_reference(path: Path, sites, contig: str, out: Path) -> tuple[np.ndarra
 
 
 def _cut_map(path: Path, contig: str, out: Path) -> bool:
-    """Write a contig's lines of a PLINK map; return whether there are enough for Beagle (two)."""
-    shown = f"{path} (impute.map)"
+    """Write a contig of a map as PLINK has it; return whether Beagle can use it: two rows."""
+    shown = f"{path} (genetic_map)"
     names = set(contig_names(contig))
-    table = parse_plink_map(read_text(path, "impute.map"), shown, names.__contains__)
+    table = parse_map(read_text(path, "genetic_map"), shown, names.__contains__)
     require_rising(table, contig, shown)
     lines = [f"1 . {cm!r} {pos}\n" for cm, pos in zip(table.cm.tolist(), table.pos, strict=True)]
     out.write_text("".join(lines))
@@ -351,8 +351,8 @@ def _call(arguments: list[str], settings: Beagle, contig: str) -> None:
         return
     if "OutOfMemoryError" in text:
         raise UserError(
-            f"Beagle ran out of memory on contig '{contig}'; raise impute.memory_mb (now "
-            f"{settings.memory_mb}) or set impute.window_mb to cut the contig into windows."
+            f"Beagle ran out of {settings.memory_mb} MB on contig '{contig}'; set impute.window_mb "
+            "to cut the contig into windows, or give the rule more mem_mb in a profile."
         )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR") or "Exception" in line]

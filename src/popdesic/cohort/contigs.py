@@ -117,11 +117,11 @@ class Genome:
         return f"The genome is {named.get(self.build, self.build)}: {self.why}."
 
     def x_contigs(self, asked: str | Sequence[str]) -> list[str]:
-        """Contigs that are X; `asked` as `qc.x_contigs`."""
+        """Contigs that are X; `asked` as `contigs.x`."""
         return named_contigs(self.roles, asked, ("X",))
 
     def excluded(self, asked: str | Sequence[str]) -> list[str]:
-        """Contigs that never enter the panel; `asked` as `panel.exclude_contigs`."""
+        """Contigs that never enter the panel; `asked` as `contigs.exclude`."""
         return named_contigs(self.roles, asked, NOT_AUTOSOMAL)
 
     def regions_build(self) -> str:
@@ -140,16 +140,16 @@ def haploid_policies(
 ) -> dict[str, str]:
     """How haploid calls of each contig are read, where `error` is the default.
 
-    A call that cannot enter the panel stops no run: on contigs that `panel.exclude_contigs` keeps
+    A call that cannot enter the panel stops no run: on contigs that `contigs.exclude` keeps
     out, haploid calls are homozygous, which is what the check of sex compares. They are counted
     with all others (`haploid_calls`).
 
     Parameters
     ----------
     haploid
-        `encode.haploid`; what it says of a contig holds.
+        `contigs.haploid`; what it says of a contig holds.
     excluded
-        `panel.exclude_contigs`; of ``auto``, the letters of sex chromosomes and mitochondria, and
+        `contigs.exclude`; of ``auto``, the letters of sex chromosomes and mitochondria, and
         the contigs with such a role.
     contigs
         `io.formats.header_contigs` of the files that are read, which tell the roles: of ``23``, of

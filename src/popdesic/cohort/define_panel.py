@@ -81,7 +81,7 @@ def build_panel(
     union = _merge(site_tables, genotypes or {}, absent or {}, threads)
     merged, steps = union.finished(exclude_contigs), union.steps
     merged = merged[~merged.chrom.isin(exclude_contigs)]
-    steps.append(PanelStep("filter", "panel.exclude_contigs", len(merged)))
+    steps.append(PanelStep("filter", "contigs.exclude", len(merged)))
     for key, path in (("include", include), ("exclude", exclude)):
         if path:
             regions = read_bed(Path(path), f"panel.{key}")

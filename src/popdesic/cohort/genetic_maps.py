@@ -1,4 +1,4 @@
-"""Genetic maps: tables for LD windows in cM, and PLINK maps for Beagle."""
+"""Genetic maps: a table with a header, or PLINK's four columns; one file, or one a contig."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import pandas as pd
 from ..core.errors import UserError, shorten
 from ..core.text import read_text, rows_of
 from ..io.sites import canonical_contig, contig_runs
+from .impute import CONTIG_HOLE, find_contig_file
 
 log = logging.getLogger(__name__)
 
-#: Required columns of a table for `compare.ld.map`, in any order.
+#: Required columns of a map that is a table, in any order.
 LD_COLUMNS = ("chrom", "pos", "cm")
 #: Contigs that a sentence names.
 SHOWN = 5
@@ -24,8 +25,33 @@ SHOWN = 5
 MOST_POSITION = 2**31 - 1
 
 
+def parse_map(
+    text: str, shown: str, wanted: Callable[[str], bool] = lambda contig: True
+) -> pd.DataFrame:
+    """Parse a genetic map of either form, told by its first line.
+
+    A table has a header with the columns `chrom`, `pos` and `cm` (`parse_ld_map`); else the map has
+    PLINK's columns (`parse_plink_map`).
+
+    Parameters
+    ----------
+    wanted : callable
+        Whether to return a contig.
+
+    Returns
+    -------
+    DataFrame
+        `chrom`, `pos`, `cm`, `row` in the file.
+    """
+    first = next((words for _, words in rows_of(text)), [])
+    if "chrom" in first:
+        table = parse_ld_map(text, shown)
+        return table[table.chrom.map(wanted)].reset_index(drop=True)
+    return parse_plink_map(text, shown, wanted)
+
+
 def parse_ld_map(text: str, shown: str) -> pd.DataFrame:
-    """Parse the table of `compare.ld.map`: whitespace-separated columns with a header.
+    """Parse a map that is a table: whitespace-separated columns with a header.
 
     Returns
     -------
@@ -52,7 +78,7 @@ def parse_ld_map(text: str, shown: str) -> pd.DataFrame:
                 "correct the row."
             )
     if len(rows) < 2:
-        raise UserError(f"{shown} has a header but no rows; give the map or set it to null.")
+        raise UserError(f"{shown} has a header but no rows; give the map or set it to ''.")
     numbers = [number for number, _ in rows[1:]]
     columns = dict(zip(header, zip(*(words for _, words in rows[1:]), strict=True), strict=True))
     return pd.DataFrame(
@@ -94,7 +120,7 @@ def centimorgans(table: pd.DataFrame, sites: pd.DataFrame, shown: str) -> np.nda
     Parameters
     ----------
     table : DataFrame
-        A map, as from `parse_ld_map`. ``chr1`` and ``1`` are the same contig.
+        A map, as from `parse_map`. ``chr1`` and ``1`` are the same contig.
     sites : DataFrame
         `chrom`, `pos`, contig by contig.
     shown : str
@@ -189,8 +215,9 @@ def parse_plink_map(
             continue
         if len(words) != 4:
             raise UserError(
-                f"{shown}, row {number}: a PLINK map has four columns (chromosome, identifier, "
-                f"centimorgans, position), this row has {len(words)}; correct it."
+                f"{shown}, row {number}: a genetic map without a header has PLINK's four columns "
+                f"(chromosome, identifier, centimorgans, position), this row has {len(words)}; "
+                "correct it, or write a header with chrom, pos and cm."
             )
         if number == 1 and _is_word(words[2]) and _is_word(words[3]):
             continue  # the header
@@ -246,15 +273,21 @@ def _is_word(text: str) -> bool:
 def read_map(path: Path, sites: pd.DataFrame) -> np.ndarray:
     """Genetic positions of the sites, in cM, interpolated in a map: float64 (n_sites,).
 
-    The map is a table with the columns `chrom`, `pos` (bp) and `cm`, optionally gzipped; `chr1` and
-    `1` are the same contig. Beyond its ends its mean rate goes on (`genetic_maps.centimorgans`).
+    The map has either form of `genetic_maps.parse_map`, optionally gzipped; `{contig}` in the path
+    stands for the contig if each has its own file. `chr1` and `1` are the same contig. Beyond its
+    ends its mean rate goes on (`genetic_maps.centimorgans`).
 
     Raises
     ------
     UserError
-        The file is invalid (`genetic_maps.parse_ld_map`), lacks a contig, its values decrease, or
+        The file is invalid (`genetic_maps.parse_map`), lacks a contig, its values decrease, or
         it gives no rate beyond its ends.
     """
-    shown = f"{path} (compare.ld.map)"
-    table = parse_ld_map(read_text(path, "compare.ld.map"), shown)
+    shown = f"{path} (genetic_map)"
+    files = [path]
+    if CONTIG_HOLE in str(path):
+        found = (find_contig_file(str(path), contig) for contig in sites.chrom.unique())
+        files = [Path(name) for name in found if name]
+    parts = [parse_map(read_text(one, "genetic_map"), f"{one} (genetic_map)") for one in files]
+    table = pd.concat(parts, ignore_index=True) if parts else parse_map("", shown)
     return centimorgans(table, sites, shown)

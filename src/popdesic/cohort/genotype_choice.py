@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from ..core.errors import UserError
 
-#: Configuration key -> what rests on it, as a sentence calls it.
+#: Name of a stage in `impute.stages` -> what rests on it, as a sentence calls it. Distances, too,
+#: are in that list, but they count imputed genotypes of any quality.
 STAGES = {
-    "epistasis.genotypes": "epistasis scans",
-    "compare.ld.genotypes": "LD",
-    "embedding.genotypes": "PCA",
-    "export.genotypes": "exports of the panel",
+    "epistasis": "epistasis scans",
+    "ld": "LD",
+    "pca": "PCA",
+    "export": "exports of the panel",
 }
 #: Values of `export.formats` that hold genotypes.
 PANEL_FORMATS = {"plink", "vcf", "zarr"}
@@ -19,56 +20,51 @@ STEMS = {CALLED: "genotypes", IMPUTED: "imputed"}
 
 
 def chosen_genotypes(config: dict) -> dict[str, str]:
-    """``called`` or ``imputed`` for each key of `STAGES`; a block without the key has called."""
-    chosen = {}
-    for key in STAGES:
-        value = config
-        for part in key.split("."):
-            value = value.get(part, {})
-        chosen[key] = value or CALLED
-    return chosen
+    """``called`` or ``imputed`` for each of `STAGES`."""
+    asking = config.get("impute", {}).get("stages", [])
+    return {stage: IMPUTED if stage in asking else CALLED for stage in STAGES}
 
 
 def genotype_stems(config: dict) -> dict[str, str]:
-    """Stem of the PLINK files that each key of `STAGES` reads."""
-    return {key: STEMS[value] for key, value in chosen_genotypes(config).items()}
+    """Stem of the PLINK files that each of `STAGES` reads."""
+    return {stage: STEMS[value] for stage, value in chosen_genotypes(config).items()}
 
 
 def running_stages(config: dict) -> list[str]:
-    """The keys of `STAGES` that some job of the study obeys."""
+    """Those of `STAGES` that some job of the study belongs to."""
     runs = {
-        "epistasis.genotypes": bool(config["epistasis"]["order"]),
-        "compare.ld.genotypes": "ld" in config["compare"]["analyses"],
-        "embedding.genotypes": True,
-        "export.genotypes": not PANEL_FORMATS.isdisjoint(config["export"]["formats"]),
+        "epistasis": bool(config["epistasis"]["order"]),
+        "ld": "ld" in config["compare"]["analyses"],
+        "pca": True,
+        "export": not PANEL_FORMATS.isdisjoint(config["export"]["formats"]),
     }
-    return [key for key in STAGES if runs[key]]
+    return [stage for stage in STAGES if runs[stage]]
 
 
 def imputed_cohorts(config: dict, cohorts: list[str], founders: list[str]) -> list[str]:
     """Cohorts whose missing calls some stage reads as imputed: LD reads founders alone."""
     chosen = chosen_genotypes(config)
-    asking = {key for key in running_stages(config) if chosen[key] == IMPUTED}
-    if asking - {"compare.ld.genotypes"}:
+    asking = {stage for stage in running_stages(config) if chosen[stage] == IMPUTED}
+    if asking - {"ld"}:
         return list(cohorts)
     return [cohort for cohort in cohorts if asking and cohort in founders]
 
 
 def check_genotypes(config: dict, source: str) -> None:
     """Raise a `UserError` if a stage reads imputed genotypes that the study does not impute."""
-    asking = [key for key, value in chosen_genotypes(config).items() if value == IMPUTED]
-    method = config["impute"]["method"]
-    if asking and method != "beagle":
+    asking, method = config["impute"]["stages"], config["impute"]["method"]
+    refused = [stage for stage in asking if stage != "distance" or method == "none"]
+    if refused and method != "beagle":
         why = "imputes nothing" if method == "none" else "only repeats the most frequent genotype"
         raise UserError(
-            f"{source}: {asking[0]} is 'imputed', but impute.method is '{method}', which {why}; "
-            f"set impute.method to 'beagle' or {asking[0]} to 'called'."
+            f"{source}: impute.stages has '{refused[0]}', but impute.method is '{method}', which "
+            f"{why}; set impute.method to 'beagle' or remove '{refused[0]}'."
         )
-    if "compare.ld.genotypes" in asking and config["compare"]["ld"]["phase"] == "phased":
+    if "ld" in asking and config["compare"]["ld"]["phase"] == "phased":
         raise UserError(
-            f"{source}: compare.ld.genotypes is 'imputed', but compare.ld.phase is 'phased', which "
-            "reads the haplotypes of the founders' files, where nothing is imputed; set "
-            "compare.ld.phase to 'em' or compare.ld.genotypes to 'called'."
+            f"{source}: impute.stages has 'ld', but compare.ld.phase is 'phased', which reads the "
+            "haplotypes of the founders' files, where nothing is imputed; set compare.ld.phase to "
+            "'em' or remove 'ld'."
         )
 
 
@@ -76,8 +72,8 @@ def describe_genotypes(config: dict) -> str:
     """One sentence: which stages of the study read called and which imputed genotypes."""
     chosen = chosen_genotypes(config)
     by_value: dict[str, list[str]] = {CALLED: [], IMPUTED: []}
-    for key in running_stages(config):
-        by_value[chosen[key]].append(STAGES[key])
+    for stage in running_stages(config):
+        by_value[chosen[stage]].append(STAGES[stage])
     limit = config["impute"]["min_r2"]
     parts = []
     if by_value[CALLED]:
@@ -95,6 +91,6 @@ def _listed(names: list[str]) -> str:
 
 
 def haploid_contigs(config: dict) -> list[str]:
-    """Contigs of which some people have one copy by `encode.haploid`; X is `qc.x_contigs`."""
+    """Contigs of which some people have one copy by `contigs.haploid`; X is `contigs.x`."""
     rule = config["encode"]["haploid"]
     return [name for name in rule if name != "default"] if isinstance(rule, dict) else []

@@ -24,9 +24,11 @@ from ..core.tables import write_table
 
 #: Sentence in the log and the report if the command is missing.
 NO_BEAGLE = (
-    "There is no command 'beagle' on PATH, although impute.method or impute.evaluate_methods asks "
+    "There is no command 'beagle' on PATH, although impute.method or impute.evaluate asks "
     "for it; install it (apt-get install beagle, or bioconda's beagle) and run again."
 )
+#: In a path: the name of a contig, if each has its own file.
+CONTIG_HOLE = "{contig}"
 WINDOW_COLUMNS = ["window", "contig", "start", "end", "first", "last", "from", "to"]
 
 
@@ -185,27 +187,27 @@ def check_files(settings: dict, folder: Path, source: str) -> dict[str, list[Pat
     Raises
     ------
     UserError
-        No file matches `impute.reference` or `impute.map`.
+        No file matches `impute.reference` or `genetic_map`.
     """
     matching = {}
-    for key in ("reference", "map"):
+    for key, shown in (("reference", "impute.reference"), ("map", "genetic_map")):
         pattern = settings[key]
-        found = []
-        if pattern and is_file(folder / pattern):
-            found = [folder / pattern]
-        elif "{contig}" in pattern:
-            found = _matching(pattern, folder)
+        found = matching_files(pattern, folder)
         if pattern and not found:
             raise UserError(
-                f"{source}: impute.{key} is '{shorten(pattern)}', but there is no such file in the "
+                f"{source}: {shown} is '{shorten(pattern)}', but there is no such file in the "
                 "study folder; correct the path ('{contig}' in it stands for a chromosome name)."
             )
         matching[key] = found
     return matching
 
 
-def _matching(pattern: str, folder: Path) -> list[Path]:
-    """Find files that match the pattern with one name for every `{contig}`."""
+def matching_files(pattern: str, folder: Path = Path()) -> list[Path]:
+    """The file of this path, or those that match it with one name for every `{contig}`."""
+    if pattern and is_file(folder / pattern):
+        return [folder / pattern]
+    if CONTIG_HOLE not in pattern:
+        return []
     text, hole = re.escape(pattern), re.escape("{contig}")
     whole = re.compile(text.replace(hole, "(?P<contig>[^/]+)", 1).replace(hole, "(?P=contig)"))
     tried = glob.escape(pattern).replace("{contig}", "*")

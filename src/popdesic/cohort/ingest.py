@@ -300,8 +300,8 @@ def _remarks_on_counts(decode: DecodeCounts) -> list[str]:
     if decode.odd_block_calls:
         remarks.append(
             f"{decode.odd_block_calls} calls in reference blocks of a gVCF have one allele or more "
-            "than two, so sites within these blocks are missing in their samples; encode.haploid = "
-            "diploidize reads those of one allele."
+            "than two, so sites within these blocks are missing in their samples; contigs.haploid "
+            "= diploidize reads those of one allele."
         )
     return remarks
 

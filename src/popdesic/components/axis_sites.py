@@ -111,7 +111,7 @@ def choose_sites(
             f"results/panel/sites.tsv: none of the {len(sites)} sites is left for the PCA "
             f"({lost['monomorphic']} do not vary among the unrelated founders, "
             f"{lost['long_range_ld']} are in regions of long-range LD); add samples or sites, or "
-            "set embedding.long_range_ld to keep."
+            "set long_range_ld to keep."
         )
     rows = np.flatnonzero(used)
     beyond = np.concatenate([one.beyond for one in found])

@@ -92,7 +92,7 @@ class TooFewGpusError(UserError):
 
     def __init__(self, wanted: int, count: int) -> None:
         super().__init__(
-            f"config.yaml: geodesic.gpus is {wanted}, but the job finds {count} GPU"
+            f"POPDESIC_CLOSURE_GPUS is {wanted}, but the job finds {count} GPU"
             f"{'s' * (count != 1)} here; set it to {count}, or run on a machine with {wanted}."
         )
 

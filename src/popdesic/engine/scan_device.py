@@ -39,7 +39,7 @@ def require_gpus(device: str, wanted: int, environment: Mapping[str, str] = os.e
         count = len(visible_devices(environment))
     if 0 < count < wanted:
         raise UserError(
-            f"config.yaml: geodesic.gpus is {wanted}, but this machine has {count}; set it to "
+            f"POPDESIC_CLOSURE_GPUS is {wanted}, but this machine has {count}; set it to "
             f"{count} (if the jobs run elsewhere, hide what is here: CUDA_VISIBLE_DEVICES=)."
         )
 

@@ -52,7 +52,8 @@ def permutations_run(block: dict, scores: dict[int, str]) -> dict[int, int]:
     scores : dict
         `scan_score` of each order.
     """
-    asked = {2: block["permutations"], 3: block["permutations_triples"]}
+    given = block["permutations"]
+    asked = dict(zip((2, 3), given if isinstance(given, list) else (given, 0), strict=True))
     return {order: asked[order] if score in ASSOCIATION else 0 for order, score in scores.items()}
 
 
@@ -103,7 +104,7 @@ def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path
             raise UserError(
                 f"{_WHERE}.phenotypes: {sheet} has numbers in '{kinds[True]}' and cases and "
                 f"controls in '{kinds[False]}'; scan them in two studies, or set "
-                "epistasis.binarize to 'median'."
+                "epistasis.transform to 'median'."
             )
         _check_phenotype(block, of_one, shown, folder)
 
@@ -178,14 +179,14 @@ def _check_phenotype(block: dict, samples: pd.DataFrame, sheet: str, folder: Pat
         if quantitative:
             raise UserError(
                 f"{_WHERE}.replication needs cases and controls, and the phenotype of {sheet} has "
-                "more than two values; set it to 'none' or epistasis.binarize to 'median'."
+                "more than two values; set it to 'none' or epistasis.transform to 'median'."
             )
         discovery_half(samples, classes, block["strata"], block["seed"])
     for key in ("screen", "power") if quantitative else ():
         if block[key]:
             raise UserError(
                 f"{_WHERE}.{key} needs cases and controls, and the phenotype of {sheet} has more "
-                f"than two values; leave {key} out or set epistasis.binarize to 'median'."
+                f"than two values; leave {key} out or set epistasis.transform to 'median'."
             )
     _check_design(block, samples, sheet, classes, quantitative)
     for number, model in enumerate(block["power"]):

@@ -39,7 +39,7 @@ def phenotype_classes(samples: pd.DataFrame, binarize: str, source: str) -> np.n
         if binarize != "median":
             raise UserError(
                 f"{source}: the phenotype has values other than 0 and 1, and this scan needs cases "
-                "and controls; set epistasis.binarize to 'median' or give a binary column."
+                "and controls; set epistasis.transform to 'median' or give a binary column."
             )
         values = np.where(known, values > np.median(values[known]), values)
     classes = np.where(known, values, -1).astype(np.int8)
@@ -78,14 +78,14 @@ def scan_phenotype(
     if 3 in orders:
         raise UserError(
             f"{_WHERE}.order has 3, but triples are scanned in cases and controls alone, and the "
-            f"phenotype of {source} has more than two values; set epistasis.binarize to 'median' "
+            f"phenotype of {source} has more than two values; set epistasis.transform to 'median' "
             "or epistasis.order to [2]."
         )
     if score in BINARY_SCORES:
         raise UserError(
             f"{_WHERE}.score is '{score}', which needs cases and controls, and the phenotype of "
             f"{source} has more than two values; set epistasis.score to 'interaction' or "
-            "epistasis.binarize to 'median'."
+            "epistasis.transform to 'median'."
         )
     values = known_numbers(recode_phenotype(samples, source))
     return Phenotype(np.where(np.isnan(values), -1, 0).astype(np.int8), True)

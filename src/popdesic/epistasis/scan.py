@@ -137,7 +137,7 @@ def plan_scan(
         lines["screen"] = f"{plan['screen']['tests']} tests, not exhaustive"
     planes = sum(one.words.nbytes for one in data.classes)
     lines["memory"] = f"{planes / 1e6:.0f} MB of planes"
-    lines["device_hours"] = f"{hours:.3g} (epistasis.max_device_hours: {max_device_hours:g})"
+    lines["device_hours"] = f"{hours:.3g} (at most {max_device_hours:g})"
     for order in orders:
         of_residuals = {"residuals": residuals and order == 2}
         rate = measure_rate(
@@ -150,8 +150,9 @@ def plan_scan(
         raise UserError(
             f"config/config.yaml: the epistasis scans of {data.n_sites} sites and "
             f"{data.n_samples} samples would take about {hours:.3g} device-hours at the rate "
-            f"measured here, above epistasis.max_device_hours = {max_device_hours:g}; raise it, "
-            "or take fewer sites (epistasis.restrict), orders or permutations."
+            f"measured here, above {max_device_hours:g} (24 for each of epistasis.units); "
+            "raise epistasis.units, or take fewer sites (epistasis.restrict), orders or "
+            "permutations."
         )
     write_json(plan_out, plan)
     return lines

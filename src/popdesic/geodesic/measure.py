@@ -138,8 +138,7 @@ def close_weights(
     direct = _stored(chosen, weights, backend.threads)
     if chosen.dtype == "float32" and not fits_float32(weights):
         raise UserError(
-            f"config/config.yaml: geodesic.number is float32, which cannot hold the weights at "
-            f"alpha = {alpha:g}; set it to auto or float64."
+            f"float32 cannot hold the weights at alpha = {alpha:g}; take auto or float64."
         )
     del weights
     with_ends = ends is not None and ends.any()

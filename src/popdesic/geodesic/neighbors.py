@@ -1,6 +1,6 @@
 """Approximate geodesics of very many samples in the complete graph.
 
-Above `geodesic.dense_limit` the exact closure's n**3 is replaced by shortest paths on the
+Above a limit of 100 000 samples the exact closure's n**3 is replaced by shortest paths on the
 k-nearest-neighbour graph (`geodesic.block_paths_cpu`); a pair keeps its direct weight if that is
 shorter. Lengths are never too short. Their excess is measured on some rows.
 """

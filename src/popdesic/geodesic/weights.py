@@ -306,7 +306,7 @@ def fitting_number(
         if bound <= FIXED_TOLERANCE:
             return Number(dtype, scale, bound, rescaled)
         if dtype == wanted:
-            log.warning("geodesic.number %s: relative error of lengths up to %.1e", dtype, bound)
+            log.warning("closure in %s: relative error of lengths up to %.1e", dtype, bound)
             return Number(dtype, scale, bound, rescaled)
         log.info("%s: relative error of lengths up to %.1e: trying a wider type", dtype, bound)
     return floating("float64", n)

@@ -188,9 +188,8 @@ def require_room(n_found: int, most: int, probes: Probes, n_pairs: int) -> None:
         min_cm = probes.min_length / UNITS_PER_CENTIMORGAN
         raise UserError(
             f"{n_found} or more runs of {min_cm:g} cM without opposite homozygotes were found "
-            f"in {n_pairs} pairs of samples, more than ibd.max_candidates = {most}; raise "
-            "ibd.min_cm or ibd.max_candidates, or leave out cohorts of clones, isolates or very "
-            "few sites."
+            f"in {n_pairs} pairs of samples, more than the {most} that can be judged; raise "
+            "ibd.min_cm, or leave out cohorts of clones, isolates or very few sites."
         )
 
 

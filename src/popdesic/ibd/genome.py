@@ -30,7 +30,7 @@ from .windows import FEWEST_SAMPLES, GeneticSites, genetic_sites, require_densit
 
 log = logging.getLogger(__name__)
 
-#: Contigs without recombination or haploid in some people, beside the X of `qc.x_contigs`.
+#: Contigs without recombination or haploid in some people, beside the X of `contigs.x`.
 HAPLOID = frozenset({"Y", "M", "MT", "W", "Z"})
 #: Founders among whom an excess of sharing is sought, spread evenly.
 MOST_FOUNDERS = 1000
@@ -62,9 +62,9 @@ def prepare_genome(
     out, summary : Path
         `ibd/genome.npz` (`cm`, `used`) and `ibd/genome.json`.
     genetic_map : str or None
-        `compare.ld.map`; None: one centimorgan a megabase.
+        `genetic_map`; None: one centimorgan a megabase.
     x_contigs : list of str
-        `qc.x_contigs`.
+        `contigs.x`.
     regions : list
         Regions that are left out (`long_range_ld.regions_of`).
     max_sharing : float
@@ -95,7 +95,7 @@ def prepare_genome(
         if haploid.all():
             raise UserError(
                 "ibd: all contigs of the panel are sex chromosomes or mitochondrial, which are "
-                "left out; set ibd.enable to false."
+                "left out; remove ibd from compare.analyses."
             )
         lod = require_density(sites, af, limits.error_rate, limits.min_cm)
     except UserError as error:

@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-#: File of each format of `ibd.export`.
+#: File of each format of `export.formats`.
 EXPORTS = {"hap-ibd": "hap-ibd.ibd.gz", "ibis": "ibis.seg.gz"}

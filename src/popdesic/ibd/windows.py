@@ -140,7 +140,11 @@ def require_density(
     used = int(sites.used.sum())
     who, key, out = "the sites", "min_cm", ""
     if study:
-        who, key, out = "ibd: the panel's sites", "ibd.min_cm", ", or set ibd.enable to false"
+        who, key, out = (
+            "ibd: the panel's sites",
+            "ibd.min_cm",
+            ", or remove ibd from compare.analyses",
+        )
     if length <= 0 or not used:
         raise UserError(
             f"{who} span no genetic length, so segments of IBD cannot be measured; give sites that "

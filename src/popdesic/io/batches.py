@@ -27,7 +27,7 @@ class HaploidPolicies:
 
     @classmethod
     def parse(cls, haploid: str | Mapping[str, str]) -> "HaploidPolicies":
-        """Parse the configuration's `encode.haploid`; ValueError for an unknown policy."""
+        """Parse the configuration's `contigs.haploid`; ValueError for an unknown policy."""
         given = {OTHER_CONTIGS: haploid} if isinstance(haploid, str) else dict(haploid)
         for policy in given.values():
             if policy not in HAPLOID_POLICIES:

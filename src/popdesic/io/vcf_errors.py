@@ -93,7 +93,7 @@ def _call_error(where: str, code: int, value: bytes | str, sample: str) -> UserE
     start = f"{where}: genotype {show(value)} of sample {show(sample)}"
     if code in (kernel.HAPLOID_REF, kernel.HAPLOID_ALT):
         return UserError(
-            f"{start} is haploid; set encode.haploid to 'diploidize' (counts its allele twice) "
+            f"{start} is haploid; set contigs.haploid to 'diploidize' (counts its allele twice) "
             "or 'missing' in the configuration to accept such calls."
         )
     if code == kernel.POLYPLOID:

@@ -112,7 +112,7 @@ def load_nearest(lists: Path, neighbors: int) -> NearestRows:
     k = max(2, min(neighbors, len(index))) - 1
     if k > index.shape[1]:
         raise UserError(
-            f"{lists}: {neighbors} neighbours are asked for (embedding.umap_neighbors; "
+            f"{lists}: {neighbors} neighbours are asked for (neighbors; "
             f"embedding.ensemble doubles it), and {index.shape[1]} are listed; lower it."
         )
     require_finite(distance[:, :k])

@@ -176,7 +176,6 @@ def fit_ancestry(
     components: int | Sequence[int],
     folds: int,
     starts: int,
-    x: str,
     x_contigs: list[str],
     seed: int,
     model_out: Path,
@@ -198,7 +197,7 @@ def fit_ancestry(
         K, or the first and last one of the range to choose from.
     folds, starts : int
         Parts of the cross-validation; fits of the chosen K from different seeds.
-    x, x_contigs : str, list of str
+    x_contigs : list of str
         As in `counts.count_cohort`.
     model_out : Path
         .npz: `samples`, `proportions`, `sites` (rows of the panel, which has `panel_sites`),
@@ -217,7 +216,7 @@ def fit_ancestry(
     with np.load(axes) as arrays:
         names, rows = arrays["samples"], arrays["sites"]
     sites, _ = load_panel(panel)
-    rows = rows[used_sites(sites, x, x_contigs)[rows]]
+    rows = rows[used_sites(sites, x_contigs)[rows]]
     low, high = (components, components) if isinstance(components, int) else components
     about: dict[str, Any] = {"people": len(names), "sites": len(rows), "range": [low, high]}
     about |= {"folds": folds, "seed": seed}

@@ -23,7 +23,7 @@ from ..engine.needs import counting_bytes
 from ..relatives.kinship import kinship_tiles, related_newcomers
 from .count_groups import count_groups
 from .group_counts import VALUE_BITS, fixed_point
-from .options import require_no_x, x_names
+from .options import x_names
 from .runs import (
     RunLimits,
     SiteDensity,
@@ -46,7 +46,6 @@ def count_cohort(
     *,
     cohort: str,
     column: str,
-    x: str,
     x_contigs: list[str],
     runs: RunLimits | None,
     backend: Callable[[int], Backend],
@@ -69,9 +68,8 @@ def count_cohort(
         `panel/sites.tsv`; the sample sheet.
     column : str
         Column of the populations; samples without a label count for themselves alone.
-    x : str
-        ``exclude`` leaves sites on `x_contigs` out, ``diploid`` counts them as autosomes, ``error``
-        refuses them.
+    x_contigs : list of str
+        Contigs whose sites do not count: males have one copy.
     runs : RunLimits, optional
         Without it no runs of homozygosity are sought. The CPU seeks them, whatever counts.
     backend : function
@@ -90,7 +88,7 @@ def count_cohort(
         Runs of homozygosity, if sought.
     unrelated, row, max_kinship : Path, Path, float, optional
         `panel/unrelated.tsv`; of a newcomer cohort also `compare/tiles/{cohort}/row.json` and
-        `embedding.max_kinship`. Relatives (`relatives_of`) count for themselves alone. Without
+        `close_kinship`. Relatives (`relatives_of`) count for themselves alone. Without
         `unrelated` everybody counts.
     threads : int
         CPU threads that seek runs.
@@ -101,16 +99,13 @@ def count_cohort(
         Counts for the log.
     """
     sites, _ = load_panel(panel)
-    if x == "error":
-        # Headers do not always name contigs, so that this is not known before any job.
-        require_no_x(sites.chrom.unique(), x_names(x_contigs))
     planes, described = load_planes(folder)
     names = list(described["samples"])
     labels = labels_of(read_samples(sheet), names, column)
     relatives = relatives_of(names, unrelated, row, max_kinship)
     counted_as = ["" if n in relatives else x for n, x in zip(names, labels, strict=True)]
     n_bits = 64 * planes.words.shape[2]
-    used = used_sites(sites, x, x_contigs)
+    used = used_sites(sites, x_contigs)
     mask = np.packbits(np.pad(used, (0, n_bits - len(used))), bitorder="little").view(np.uint64)
     expected = expected_heterozygosity(sites.af.to_numpy(), sites.n_called.to_numpy())
     # Integers, so that sums over the sites of a sample do not depend on their order.
@@ -217,10 +212,8 @@ def _is_haploid(sums: np.ndarray, in_all: np.int64) -> np.ndarray:
     return (sums[:, 1] == 0) & (in_all - sums[:, 2] >= least)
 
 
-def used_sites(sites: pd.DataFrame, x: str, x_contigs: list[str]) -> np.ndarray:
-    """Sites that count: bool (n_sites,); all, unless X is to be excluded."""
-    if x != "exclude":
-        return np.ones(len(sites), bool)
+def used_sites(sites: pd.DataFrame, x_contigs: list[str]) -> np.ndarray:
+    """Sites that count: bool (n_sites,); not those on X, of which males have one copy."""
     return ~sites.chrom.isin(x_names(x_contigs)).to_numpy()
 
 

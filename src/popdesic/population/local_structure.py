@@ -214,10 +214,7 @@ def _too_few(people: int, windows: int) -> str:
     """Why nothing can be said."""
     if people < LEAST_PEOPLE:
         return f"{people} unrelated founders are too few (at least {LEAST_PEOPLE} are needed)"
-    return (
-        f"{windows} windows are too few (at least {LEAST_WINDOWS} are needed; a smaller "
-        "population.local.sites gives more)"
-    )
+    return f"{windows} windows are too few (at least {LEAST_WINDOWS} are needed)"
 
 
 def measure_local_structure(
@@ -226,7 +223,6 @@ def measure_local_structure(
     unrelated: Path | None,
     *,
     sites: int,
-    x: str,
     x_contigs: list[str],
     seed: int,
     table_out: Path,
@@ -246,7 +242,7 @@ def measure_local_structure(
         `panel/unrelated.tsv`; without it all founders count.
     sites : int
         Sites of a window.
-    x, x_contigs : str, list of str
+    x_contigs : list of str
         As in `counts.count_cohort`.
 
     Returns
@@ -255,7 +251,7 @@ def measure_local_structure(
         `local_table`'s summary.
     """
     all_sites, _ = load_panel(panel)
-    used = np.flatnonzero(used_sites(all_sites, x, x_contigs))
+    used = np.flatnonzero(used_sites(all_sites, x_contigs))
     names = [read_fam(prefix)["sample"] for prefix in prefixes]
     chosen = {name for own in names for name in own}
     if unrelated is not None:

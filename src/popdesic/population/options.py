@@ -75,12 +75,11 @@ def check_population(
     if not block["analyses"]:
         return []
     _, unit = parse_block(block["block"])
-    if unit == "cM" and not config["compare"]["ld"]["map"]:
+    if unit == "cM" and not config["genetic_map"]:
         raise UserError(
             f"{_WHERE}.block is '{block['block']}', which needs a genetic map; give one in "
-            "compare.ld.map, or a block in Mb."
+            "genetic_map, or a block in Mb."
         )
-    require_no_x(contigs, x_on_panel(config, contigs))
     _check_mask(config, folder)
     sheet, column = config["samples"], block["column"]
     if column not in samples:
@@ -90,24 +89,29 @@ def check_population(
                 f"{suggestion(column, [name for name in samples.columns if name != 'row'])}"
             )
         return []
+    remarks = [
+        f"config/config.yaml: contigs.exclude may leave sites of '{shorten(contig)}' on the panel, "
+        "of which males have one copy; statistics of populations do without them. Set contigs.x to "
+        "[] if it is no sex chromosome here."
+        for contig in contigs
+        if contig in x_on_panel(config, contigs)
+    ]
     sizes = sizes_of(samples, column)
     enough = [name for name, n in sizes.items() if n >= block["min_size"]]
     for row, names in enumerate(block["f4"], start=1):
         _check_test(names, row, sizes, enough, block["min_size"], sheet)
-    return [
+    return remarks + [
         f"{sheet}: population '{shorten(name)}' has {n} "
-        f"{'person' if n == 1 else 'people'}, fewer than population.min_size "
-        f"({block['min_size']}), so it is left out of all statistics of populations; give these "
-        "people another label or lower population.min_size."
+        f"{'person' if n == 1 else 'people'}, fewer than "
+        f"{block['min_size']}, so it is left out of all statistics of populations; give these "
+        "people another label."
         for name, n in sizes.items()
         if n < block["min_size"]
     ]
 
 
 def x_on_panel(config: dict, contigs: Mapping[str, int]) -> set[str]:
-    """Those of the contigs that are X and on the panel without a rule for males; often none."""
-    if config["population"]["x"] != "error" or not config["population"]["analyses"]:
-        return set()
+    """Those of the contigs that are X and may have sites on the panel; often none."""
     genome = genome_of(dict.fromkeys(contigs, 0), contigs)
     on_x = set(genome.x_contigs(config["qc"]["x_contigs"]))
     return on_x.difference(genome.excluded(config["panel"]["exclude_contigs"]))
@@ -117,17 +121,6 @@ def x_names(contigs: Iterable[str]) -> set[str]:
     """Names of X chromosomes: those given, and with `chr` in front unless they are a number."""
     given = set(contigs)
     return given | {f"chr{name}" for name in given if not name.isdigit()}
-
-
-def require_no_x(contigs: Iterable[str], named: set[str]) -> None:
-    """Refuse X chromosomes on the panel without a rule for the one copy of males."""
-    for contig in contigs:
-        if contig in named:
-            raise UserError(
-                f"{_WHERE}.x is 'error', but the panel may hold sites of '{shorten(contig)}', of "
-                "which males have one copy; list it in panel.exclude_contigs, or set population.x "
-                "to 'exclude' (statistics without it) or 'diploid' (it is no sex chromosome here)."
-            )
 
 
 def _check_mask(config: dict, folder: Path) -> None:
@@ -165,6 +158,5 @@ def _check_test(
         if name not in enough:
             raise UserError(
                 f"{_WHERE}.f4, test {row} names '{shorten(name)}', which has {sizes[name]} people "
-                f"in {sheet}, fewer than population.min_size ({least}); lower it or leave the test "
-                "out."
+                f"in {sheet}, fewer than {least}; leave the test out."
             )

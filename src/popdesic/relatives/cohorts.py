@@ -61,7 +61,7 @@ class Limits:
     min_called : int
         Pairs with fewer jointly called sites are not judged.
     resolution : Resolution
-        What the panel can distinguish, and `compare.identity.max_mismatch`.
+        What the panel can distinguish, and how far samples of one person may differ.
     """
 
     min_kinship: float

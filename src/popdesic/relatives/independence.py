@@ -71,7 +71,7 @@ def measure_resolution(
     out : Path
         `compare/kinship.json`: the fields of `Resolution`.
     max_mismatch, max_absent : float
-        `compare.identity.max_mismatch` and `compare.mixture.max_absent`.
+        Shares of sites up to which samples are of one person, or one holds the other's alleles.
     """
     sites, digest = load_panel(panel, ["chrom", "pos", "af"])
     loaded = [load_planes(folder) for folder in folders]

@@ -311,7 +311,7 @@ def choose_unrelated(
     if len(kept) < 2:
         raise UserError(
             f"results/panel/unrelated.tsv: at most {len(kept)} of the {len(samples)} founder "
-            f"samples is unrelated (kinship below embedding.max_kinship = {max_kinship}), but PCA "
+            f"samples is unrelated (kinship below close_kinship = {max_kinship}), but PCA "
             "axes need two; raise it, or set it to 0 for axes from all founders."
         )
     degree = np.bincount(np.array(edges, np.int64).ravel(), minlength=len(samples))
@@ -327,7 +327,7 @@ def choose_unrelated(
         "founders": len(samples),
         "unrelated": len(kept),
         "pairs of relatives": len(edges),
-        "kinship limit asked for (embedding.max_kinship)": max_kinship,
+        "kinship limit asked for (close_kinship)": max_kinship,
         "kinship limit in use (what the panel's sites tell)": (
             "none, only duplicates" if smallest is None else max(max_kinship, smallest)
         ),

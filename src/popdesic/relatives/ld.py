@@ -88,7 +88,7 @@ def window_ends(sites: pd.DataFrame, window: str, cm: np.ndarray | None = None) 
         if unit == "cM" and cm is None:
             raise UserError(
                 f"config/config.yaml: a window of '{window}' needs a genetic map; name it in "
-                "compare.ld.map or give the window in bp, kb or sites."
+                "genetic_map or give the window in bp, kb or sites."
             )
         place = cm[here] if unit == "cM" else sites.pos.to_numpy()[here]
         ends[here] = first + np.searchsorted(place, place + amount, "right")

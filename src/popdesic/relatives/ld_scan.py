@@ -46,7 +46,7 @@ HOW = {
 
 @dataclass(frozen=True)
 class LdOptions:
-    """Configuration keys `compare.ld.*`; `pruning` is `compare.ld.prune`."""
+    """Configuration keys `compare.ld.*`; `prune` is `embedding.ld_prune`."""
 
     window: str
     min_r2: float
@@ -93,7 +93,7 @@ def measure_ld(
     """
     laps = Laps()
     sites, digest = load_panel(panel)
-    pruning = parse_pruning(options.prune, "compare.ld.prune")
+    pruning = parse_pruning(options.prune, "embedding.ld_prune")
     cm = read_map(Path(options.map), sites) if options.map else None
     names = [read_fam(prefix)["sample"] for prefix in prefixes]
     keep = unrelated_founders(names, unrelated)

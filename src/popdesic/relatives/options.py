@@ -25,12 +25,11 @@ def check_options(config: dict) -> None:
     """Raise a `UserError` if windows, pruning or region of a configuration are invalid."""
     ld = config["compare"]["ld"]
     _, unit = parse_window(ld["window"])
-    if unit == "cM" and not ld["map"]:
+    if unit == "cM" and not config["genetic_map"]:
         raise UserError(
-            f"config/config.yaml: compare.ld.window is '{ld['window']}', but compare.ld.map names "
+            f"config/config.yaml: compare.ld.window is '{ld['window']}', but genetic_map names "
             "no genetic map; name one or give the window in bp, kb or sites."
         )
-    parse_pruning(ld["prune"], "compare.ld.prune")
     parse_region(ld["region"])
     for stage in ("panel", "embedding"):
         if config[stage]["ld_prune"]:

@@ -133,7 +133,7 @@ def search_queries(
     out : Path
         `compare/identity.query.tsv`, `top` rows per query, best first.
     resolution : Resolution
-        What the panel can distinguish, and `compare.identity.max_mismatch`.
+        What the panel can distinguish, and how far samples of one person may differ.
 
     Raises
     ------

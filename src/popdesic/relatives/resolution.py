@@ -50,7 +50,7 @@ class Resolution:
         people called at all sites. Relatives closer than `smallest_kinship` are listed even if
         their degree as a whole cannot be distinguished.
     max_mismatch : float
-        `compare.identity.max_mismatch`.
+        Largest share of sites at which two samples of one person may differ.
     mean_mismatch, mismatch_sites : float or None
         Share of mismatching genotypes of unrelated people, and the effective number of independent
         sites for mismatches.
@@ -61,7 +61,7 @@ class Resolution:
         Sites of the panel at which contamination is sought (`mixture.COMMON`).
     least_common : int or None
         With at least this many jointly called common sites, no unrelated sample has the alleles of
-        another by chance, up to `compare.mixture.max_absent`; None if there are too few.
+        another by chance, up to `max_absent`; None if there are too few.
     siblings_alike : float
         Approximate share of full siblings who inherited the same haplotypes at every panel site
         (at one centimorgan per megabase): small unless the panel covers little of the genome.
@@ -160,7 +160,7 @@ def resolve(
     `fault`: why the variance of kinship is None. `shift`: by how much missing calls raise kinship,
     by which its limit is raised, and `lowered` by how much they lower it in any cohort. `common`
     sites are common, and unrelated samples lack alleles of each other at a share `absent` of them;
-    the limit `max_absent` is `compare.mixture.max_absent`.
+    `max_absent` is the limit of that share.
     """
     people = max(founders, LEAST_PEOPLE)
     surprise = math.log(people * (people - 1) / 2 / ERROR_RATE)

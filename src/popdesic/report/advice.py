@@ -43,7 +43,7 @@ ADVICE = {
     "Imputation": "Follow the sentence above, then run again: only what depends on it is computed.",
     "No IBD segments": "Change what the sentence above names, then run again.",
     "Unreachable pairs": "Lower distance.min_called, or exclude samples with few genotypes.",
-    "Approximate geodesics": "Raise geodesic.dense_limit if the node has the memory.",
+    "Approximate geodesics": "Read them with the measured error; plain distances are exact.",
     "Map dominated by outliers": "Look at the outliers first, and exclude them if they are errors.",
     "Map of one split": "Read it as one division, and run each group as a separate study.",
     "Too few samples": "Add samples, or read the PCA and the PCoA instead.",

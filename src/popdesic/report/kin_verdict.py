@@ -46,7 +46,7 @@ def kin_verdict(results: Path, min_kinship: float) -> str | None:
     Parameters
     ----------
     min_kinship : float
-        `compare.kinship.min_kinship`: pairs with less are not listed.
+        `close_kinship`: pairs with less are not listed.
     """
     path = results / "compare/kinship.tsv"
     if not path.exists():

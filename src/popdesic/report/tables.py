@@ -71,19 +71,9 @@ def summarize(outcome: Outcome, configuration: dict) -> list[tuple[str, str]]:
             f"α = {', '.join(map(str, geodesic['alpha']))} on "
             f"{' and on '.join(SPACES[space] for space in geodesic['space'])}",
         ),
-        ("Seeds", _seeds(configuration)),
+        ("Seed", f"{configuration['seed']} (everything else is deterministic)"),
         ("Software", ", ".join(f"{name} {release}" for name, release in software_versions())),
     ]
-
-
-def _seeds(configuration: dict) -> str:
-    """Every seed of the configuration, by stage."""
-    seeds = [
-        f"{stage}.seed {block['seed']}"
-        for stage, block in configuration.items()
-        if isinstance(block, dict) and "seed" in block
-    ]
-    return f"{', '.join(seeds)} (everything else is deterministic)"
 
 
 def cohort_rows(outcome: Outcome) -> list[dict[str, Any]]:

@@ -172,7 +172,7 @@ SPACES = {
 }
 
 _FILTERS = {
-    "panel.exclude_contigs": "on included contigs",
+    "contigs.exclude": "on included contigs",
     "panel.include": "within",
     "panel.exclude": "outside",
     "panel.min_call_rate": "call rate at least",

@@ -19,7 +19,8 @@ from ..core.errors import CONTROL, UserError, shorten, suggestion
 from ..core.files import is_file, path_exists
 from ..core.schemas import load_schema
 from ..relatives.options import check_options
-from .trust import GRAPH_TOOL_PYTHON
+from .old_keys import OLD_BLOCKS, refuse_old
+from .settings import SEGMENT_FORMATS, settings_of
 
 #: Where a study keeps its configuration, relative to its folder.
 CONFIG_PATH = Path("config/config.yaml")
@@ -27,15 +28,6 @@ CONFIG_PATH = Path("config/config.yaml")
 MAX_BYTES, MAX_VALUES, MAX_LEVELS = 1 << 18, 100_000, 50
 #: Largest number accepted: larger integers are not exact as floats, and no setting needs them.
 MAX_NUMBER = 1 << 53
-#: Keys of earlier versions, and what to do about them.
-REMOVED = {
-    "communities.graph_tool_python": "names a program, which a study must not; delete the key, and "
-    f"set the environment variable {GRAPH_TOOL_PYTHON} if graph-tool's Python is not "
-    "/usr/bin/python3.",
-    "epistasis.count_once": "is gone: each phenotype is scanned by itself, with the same results; "
-    "delete the key.",
-}
-
 #: The loader Snakemake uses; libyaml's accepts tabs and other text that this one refuses.
 _LOADER = yaml.SafeLoader
 
@@ -208,15 +200,27 @@ def _check_keys(root: yaml.Node, loader: Any, shown: str) -> None:
 
 
 def load_config(config: dict, source: str = "config/config.yaml") -> dict:
+    """Settings of all stages by a study's configuration (`fill_config`, `settings_of`).
+
+    Raises
+    ------
+    UserError
+        As `fill_config`.
+    """
+    return settings_of(fill_config(config, source))
+
+
+def fill_config(config: dict, source: str = "config/config.yaml") -> dict:
     """Fill in all defaults of `config` and check it.
 
     Raises
     ------
     UserError
-        An unknown key (with the closest known one), a value out of range, or two contradictory
-        values.
+        A key of an earlier version, with what became of it; an unknown key (with the closest known
+        one), a value out of range, or two contradictory values.
     """
     schema = load_schema("config")
+    refuse_old(config or {}, source)
     filled = _with_text_keys(_with_defaults(config or {}, schema), source)
     for error in sorted(jsonschema.Draft7Validator(schema).iter_errors(filled), key=_error_order):
         raise UserError(_config_sentence(error, source))
@@ -228,12 +232,6 @@ def load_config(config: dict, source: str = "config/config.yaml") -> dict:
                 f"{source}: geodesic.alpha[{index}] is {alpha}, but must be a finite number of at "
                 "most six significant digits."
             )
-    if filled["distance"]["missing"] == "imputed" and filled["impute"]["method"] == "none":
-        raise UserError(
-            f"{source}: distance.missing is 'imputed', but impute.method is 'none', so missing "
-            "genotypes would count as homozygous REF; set impute.method to 'mode' or "
-            "distance.missing to 'pairwise'."
-        )
     check_genotypes(filled, source)
     check_options(filled)
     if "mibs" in filled["export"]["formats"] and filled["distance"]["metric"] not in (
@@ -246,15 +244,22 @@ def load_config(config: dict, source: str = "config/config.yaml") -> dict:
             "set distance.metric to 'ibs' or 'manhattan'."
         )
     spaces, space = filled["geodesic"]["space"], filled["communities"]["space"]
-    if filled["communities"]["methods"] and space == "ibd" and not filled["ibd"]["enable"]:
+    sought = "ibd" in filled["compare"]["analyses"]
+    if filled["communities"]["methods"] and space == "ibd" and not sought:
         raise UserError(
-            f"{source}: communities.space is 'ibd', but no segments are sought; set ibd.enable to "
-            "true or communities.space to auto."
+            f"{source}: communities.space is 'ibd', but no segments are sought; add ibd to "
+            "compare.analyses or set communities.space to auto."
         )
-    if "ibd" in spaces and not filled["ibd"]["enable"]:
+    if "ibd" in spaces and not sought:
         raise UserError(
-            f"{source}: geodesic.space has 'ibd', but no segments are sought; set ibd.enable to "
-            "true or remove it."
+            f"{source}: geodesic.space has 'ibd', but no segments are sought; add ibd to "
+            "compare.analyses or remove it."
+        )
+    segments = [name for name in filled["export"]["formats"] if name in SEGMENT_FORMATS]
+    if segments and not sought:
+        raise UserError(
+            f"{source}: export.formats has '{segments[0]}', but no segments are sought; add ibd to "
+            "compare.analyses or remove it."
         )
     if spaces == ["ibd"]:
         raise UserError(
@@ -275,8 +280,8 @@ def load_config(config: dict, source: str = "config/config.yaml") -> dict:
 
 
 def _with_text_keys(config: dict, source: str) -> dict:
-    """Convert contigs of `encode.haploid` to text: YAML reads `{23: …}` as an integer key."""
-    block = config.get("encode")
+    """Convert contigs of `contigs.haploid` to text: YAML reads `{23: …}` as an integer key."""
+    block = config.get("contigs")
     haploid = block.get("haploid") if isinstance(block, dict) else None
     if not isinstance(haploid, dict):
         return config
@@ -284,13 +289,13 @@ def _with_text_keys(config: dict, source: str) -> dict:
     for key, value in haploid.items():
         if not isinstance(key, (int, str)) or isinstance(key, bool):
             raise UserError(
-                f"{source}: encode.haploid has the key {shorten(repr(key))}, which is not a contig "
-                "name; write it in quotes."
+                f"{source}: contigs.haploid has the key {shorten(repr(key))}, which is not a "
+                "contig name; write it in quotes."
             )
         if str(key) in named:
-            raise UserError(f"{source}: encode.haploid has the contig '{key}' twice; keep one.")
+            raise UserError(f"{source}: contigs.haploid has the contig '{key}' twice; keep one.")
         named[str(key)] = value
-    return config | {"encode": block | {"haploid": named}}
+    return config | {"contigs": block | {"haploid": named}}
 
 
 def _plain(value: Any, schema: dict, source: str, path: list) -> Any:
@@ -358,8 +363,10 @@ def _config_sentence(error: jsonschema.ValidationError, source: str) -> str:
     if error.validator == "additionalProperties":
         known = list(error.schema["properties"])
         unknown = str(next(key for key in error.instance if key not in known))
-        if (dotted := _dotted([*path, unknown])) in REMOVED:
-            return f"{source}: {dotted} {REMOVED[dotted]}"
+        if (dotted := _dotted([*path, unknown])) in OLD_BLOCKS:
+            new = OLD_BLOCKS[dotted]
+            where = f"; its keys are in '{new}'" if new else ", nor are its keys"
+            return f"{source}: '{dotted}' is no block of the configuration any more{where}."
         return (
             f"{source}: '{_dotted([*path, shorten(unknown)])}' is not a configuration key"
             f"{suggestion(unknown, known)}"

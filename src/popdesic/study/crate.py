@@ -24,7 +24,7 @@ from ..core.errors import UserError
 from ..core.files import result_files
 from ..core.version import __version__
 from .audit import damaged_files
-from .configuration import load_config, read_config
+from .configuration import fill_config, read_config
 from .records import read_kept_record
 
 CRATE = "ro-crate-metadata.json"
@@ -81,7 +81,7 @@ def write_crate(study: Path, license_url: str = "", author: str = "") -> str:
         )
     results = [_entity(study, path) for path in records]
     inputs = [_entity(study, path) for path in _inputs(study, records)]
-    config = load_config(read_config(study))
+    config = fill_config(read_config(study))
     parameters = list(_parameters(config))
     programs = _programs()
     made = [record for record in records.values() if record.get("endtime")]

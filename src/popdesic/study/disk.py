@@ -27,13 +27,13 @@ from .sparse import is_compared, neighbors_kept
 
 #: Approximate number of bytes of VCF text per byte of a compressed file.
 COMPRESSION = {".gz": 15.0, ".bcf": 10.0}
-#: Samples up to which `distance.export: auto` writes distances as text: 25 million numbers.
+#: Samples up to which distances are written as text unasked: 25 million numbers.
 MOST_EXPORTED = 5_000
 #: Bytes of a neighbour in a list: number, distance, jointly called sites.
 NEIGHBOR_BYTES = 16.0
 #: Bytes of a pair of samples in a text matrix, and of n squared in the gzipped table of pairs.
 SQUARE_TEXT, PAIRS_TEXT = 10.9, 5.0
-#: Bytes of a number of a closure by space: of the types that `geodesic.number: auto` mostly takes.
+#: Bytes of a number of a closure by space: of the types that are mostly taken.
 CLOSURE_BYTES, OTHER_SPACE = {"genotypes": 4}, 8
 #: Bytes of a site in tables: in a .bim, on the panel, in each cohort's quality control, in
 #: comparisons (LD), in loadings, in each cohort's counts of populations.

@@ -62,9 +62,9 @@ class Sizes:
         Matrices stored per distance tile.
     planes : int
         Bit-planes stored per sample.
-    scanned, units, permutations, permutation_units
-        Of the epistasis scans: sites, jobs per scan, number of permuted scans of order 2 and 3,
-        jobs that share those of an order.
+    scanned, units, permutations
+        Of the epistasis scans: sites, jobs per scan and per set of permuted scans, number of
+        permuted scans of order 2 and 3.
     rows : dict
         Pairs of cohorts of each row, by stage (`ROW_RULES`) and cohort.
     genotypes : str
@@ -90,7 +90,6 @@ class Sizes:
     scanned: int = 0
     units: int = 1
     permutations: tuple[int, int] = (0, 0)
-    permutation_units: int = 1
     rows: dict[str, dict[str, list[Pair]]] = field(default_factory=dict)
     genotypes: str = ""
     neighbors: int = 50
@@ -136,7 +135,7 @@ def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
         tests = float(math.comb(sizes.scanned, order)) * sizes.n_samples
         share = 1 / sizes.units
         if "permute" in job.rule:
-            share = sizes.permutations[order - 2] / sizes.permutation_units
+            share = sizes.permutations[order - 2] / sizes.units
         return {f"{('pair', 'triple')[order - 2]} tests": tests * share}
     return {}
 
@@ -178,23 +177,20 @@ def expected_seconds(job: Job, sizes: Sizes) -> float:
 
 
 def propose_units(jobs: list[Job], sizes: Sizes) -> list[str]:
-    """Lines of text: numbers of units with which the longest jobs of scans take UNIT_HOURS."""
-    lines = []
-    for key, rule in (("units", "scan_epistasis"), ("permutation_units", "permute_epistasis")):
-        now, choices = getattr(sizes, key), []
-        for job in jobs:
-            if job.rule == rule:
-                hours = (expected_seconds(job, sizes) - START_SECONDS) * now / 3600
-                order = int(job.wildcards["order"])
-                scans = 1 if key == "units" else sizes.permutations[order - 2]
-                most = max(1, scans * sizes.scanned // SITES_PER_UNIT)
-                choices.append((min(most, max(1, math.ceil(hours / UNIT_HOURS))), hours))
-        if choices:
-            units, hours = max(choices)[0], max(hours for _, hours in choices)
-            lines.append(
-                f"epistasis.{key}: {units} proposed, {hours / units:.2g} hours a job (now {now})"
-            )
-    return lines
+    """A line of text: the number of units with which the longest job of scans takes UNIT_HOURS."""
+    hours = [
+        (expected_seconds(job, sizes) - START_SECONDS) * sizes.units / 3600
+        for job in jobs
+        if job.rule in ("scan_epistasis", "permute_epistasis")
+    ]
+    if not hours:
+        return []
+    most = max(1, sizes.scanned // SITES_PER_UNIT)
+    units = min(most, max(1, math.ceil(max(hours) / UNIT_HOURS)))
+    return [
+        f"epistasis.units: {units} proposed, {max(hours) / units:.2g} hours a job "
+        f"(now {sizes.units})"
+    ]
 
 
 def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
@@ -227,7 +223,6 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         },
         permutations=(permutations[2], permutations[3]),
         genotypes=describe_genotypes(config),
-        permutation_units=scan["permutation_units"],
         neighbors=neighbors_kept(config),
         left_out=sheets.left_out,
         sparse=sheets.sparse,

@@ -57,7 +57,7 @@ def place_on_maps(
             "The study has no principal components yet, so there is no place on them or on maps."
         ]
     remarks = []
-    if genotype_stems(config)["embedding.genotypes"] != "genotypes":
+    if genotype_stems(config)["pca"] != "genotypes":
         remarks.append(
             "The study's components are of imputed genotypes; missing genotypes of this person are "
             "not imputed."

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 
 from ..core.errors import UserError
+from .settings import DISTANCE_TEXT
 
 #: Samples up to which a study has matrices of all pairs, with `distance.dense_limit: auto`: at
 #: 30 000 the results take 33 GB (`disk.py`), and the closure's job 50 GB of memory.
@@ -46,7 +47,9 @@ def is_compared(config: dict) -> bool:
 
     Then a sparse one computes neighbours and comparisons from planes that are read once.
     """
-    return bool(config["embedding"]["max_kinship"] or set(config["compare"]["analyses"]) - {"ld"})
+    return bool(
+        config["embedding"]["max_kinship"] or set(config["compare"]["analyses"]) - {"ld", "ibd"}
+    )
 
 
 def without_pairs(config: dict, n_samples: int, *, placed: bool) -> tuple[dict, list[str]]:
@@ -94,9 +97,8 @@ def without_pairs(config: dict, n_samples: int, *, placed: bool) -> tuple[dict, 
             leave_out(what)
         config[stage][key] = off
 
-    switch_off("distance", "export", False, "The text of all distances (distance.export)")
+    switch_off("distance", "export", False, "The text of all distances (export.formats: mdist)")
     switch_off("geodesic", "explain", False, "The ranking of bridges (geodesic.explain)")
-    switch_off("geodesic", "audit", False, "The audit of closures (geodesic.audit)")
     if "ibd" in config["geodesic"]["space"]:
         leave_out("The space of shared segments (geodesic.space: ibd)")
         config["geodesic"]["space"].remove("ibd")
@@ -112,7 +114,9 @@ def without_pairs(config: dict, n_samples: int, *, placed: bool) -> tuple[dict, 
     formats = [name for name in config["export"]["formats"] if name in PAIR_FORMATS]
     if formats:
         leave_out(f"The export as {', '.join(formats)} (export.formats)")
-    config["export"]["formats"] = [f for f in config["export"]["formats"] if f not in formats]
+    config["export"]["formats"] = [
+        name for name in config["export"]["formats"] if name not in (*formats, DISTANCE_TEXT)
+    ]
     if placed:
         leave_out("Geography", "distances between places are means over all pairs of people")
     return config, left_out

@@ -29,7 +29,7 @@ from ..cohort.first_records import (
     remark_on_mask,
     remarks_on_records,
 )
-from ..cohort.genetic_maps import parse_ld_map, parse_plink_map, require_rising
+from ..cohort.genetic_maps import parse_map, require_rising
 from ..cohort.impute import check_files
 from ..cohort.parents import remark_on_absent
 from ..cohort.sheet_text import unrecognised_columns
@@ -220,9 +220,7 @@ def require_writable_results(folder: Path = Path()) -> None:
 
 def uses_beagle(impute: dict) -> bool:
     """Whether a job of the study runs Beagle; `impute` is that block of the configuration."""
-    return impute["method"] == "beagle" or (
-        impute["evaluate"] > 0 and "beagle" in impute["evaluate_methods"]
-    )
+    return "beagle" in (impute["method"], *impute["evaluate"])
 
 
 def check_side_files(config: dict, folder: Path) -> None:
@@ -241,28 +239,23 @@ def check_side_files(config: dict, folder: Path) -> None:
             read_bed(folder / path, f"panel.{key}", beginning=True)
     if path := config["qc"]["assembly_report"]:
         read_assembly_report(folder / path, f"{path} (qc.assembly_report)")
-    if path := compare["ld"]["map"]:
-        text = read_text(folder / path, "compare.ld.map", beginning=True)
-        table = parse_ld_map(text, shown := f"{path} (compare.ld.map)")
-        for contig, part in table.groupby("chrom", sort=False):
-            require_rising(part, str(contig), shown)
     for key, path in (
         ("compare.identity.query", compare["identity"]["query"]),
         ("compare.mixture.profiles", compare["mixture"]["profiles"]),
     ):
         if path:
             _check_profiles(folder, path, key)
-    if uses_beagle(config["impute"]):
-        found = check_files(config["impute"], folder, str(CONFIG_PATH))
-        for path in found["reference"]:
-            _check_reference(path)
-        for path in found["map"]:
-            shown = f"{path} (impute.map)"
-            table = parse_plink_map(read_text(path, "impute.map", beginning=True), shown)
-            if table.empty:
-                raise UserError(f"{shown} has no rows; give a genetic map or set it to ''.")
-            for contig, part in table.groupby("chrom", sort=False):
-                require_rising(part, str(contig), shown)
+    beagle = config["impute"] if uses_beagle(config["impute"]) else {"reference": ""}
+    found = check_files(beagle | {"map": config["genetic_map"]}, folder, str(CONFIG_PATH))
+    for path in found["reference"]:
+        _check_reference(path)
+    for path in found["map"]:
+        shown = f"{path} (genetic_map)"
+        table = parse_map(read_text(path, "genetic_map", beginning=True), shown)
+        if table.empty:
+            raise UserError(f"{shown} has no rows; give a genetic map or set it to ''.")
+        for contig, part in table.groupby("chrom", sort=False):
+            require_rising(part, str(contig), shown)
 
 
 def _check_fasta(folder: Path, path: str) -> None:

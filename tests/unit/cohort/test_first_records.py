@@ -33,7 +33,7 @@ def remarks(*paths, haploid="error", least=2, filters=CallFilters()):  # noqa: B
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("A C . PASS . GT 0 1/1", "line 4.*is haploid; set encode.haploid"),
+        ("A C . PASS . GT 0 1/1", "line 4.*is haploid; set contigs.haploid"),
         ("A C . PASS . GT 0/1 0/0/1/1", "line 4.*more than two alleles"),
         ("A C . PASS . DP 3 4", "line 4: FORMAT 'DP' has no genotypes"),
     ],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 import pytest
 
 from popdesic.cohort.genotype_choice import (
@@ -17,16 +15,9 @@ from popdesic.core.errors import UserError
 from popdesic.study.configuration import load_config
 
 
-def config_of(*keys: str, **blocks) -> dict:
-    """A configuration, not checked, in which these keys are `imputed`."""
-    given = deepcopy(blocks)
-    for key in keys:
-        *path, last = key.split(".")
-        block = given
-        for part in path:
-            block = block.setdefault(part, {})
-        block[last] = "imputed"
-    return given
+def config_of(*stages: str, impute: dict | None = None, **blocks) -> dict:
+    """A configuration, not checked, in which these stages read imputed genotypes."""
+    return blocks | {"impute": (impute or {}) | {"stages": list(stages)}}
 
 
 BEAGLE = {"method": "beagle"}
@@ -42,7 +33,7 @@ def test_called_is_the_default_everywhere():
 @pytest.mark.parametrize("key", STAGES)
 @pytest.mark.parametrize("method", ["mode", "none"])
 def test_a_study_that_does_not_impute_is_refused(key, method):
-    with pytest.raises(UserError, match=f"{key} is 'imputed', but impute.method is '{method}'"):
+    with pytest.raises(UserError, match=f"has '{key}', but impute.method is '{method}'"):
         load_config(config_of(key, impute={"method": method}))
     config = load_config(config_of(key, impute=BEAGLE))
     assert [name for name, stem in genotype_stems(config).items() if stem == "imputed"] == [key]
@@ -51,19 +42,19 @@ def test_a_study_that_does_not_impute_is_refused(key, method):
 def test_phased_haplotypes_are_not_imputed():
     ld = {"ld": {"phase": "phased"}}
     with pytest.raises(UserError, match=r"set compare.ld.phase to 'em'"):
-        load_config(config_of("compare.ld.genotypes", compare=ld, impute=BEAGLE))
-    load_config(config_of("embedding.genotypes", compare=ld, impute=BEAGLE))
+        load_config(config_of("ld", compare=ld, impute=BEAGLE))
+    load_config(config_of("pca", compare=ld, impute=BEAGLE))
 
 
 def test_the_sentence_names_the_stages_that_run():
     blocks = {"epistasis": {"order": [2]}, "export": {"formats": ["vcf"]}}
-    keys = "epistasis.genotypes", "export.genotypes"
+    keys = "epistasis", "export"
     config = load_config(config_of(*keys, impute=BEAGLE | {"min_r2": 0.5}, **blocks))
     assert describe_genotypes(config) == (
         "Called genotypes are used for LD and PCA. Missing calls are imputed for epistasis scans "
         "and exports of the panel, where r² is at least 0.5."
     )
-    config = load_config(config_of("embedding.genotypes", impute=BEAGLE, compare={"analyses": []}))
+    config = load_config(config_of("pca", impute=BEAGLE, compare={"analyses": []}))
     assert describe_genotypes(config) == (
         "Missing calls are imputed for PCA, where r² is at least 0.8."
     )
@@ -72,13 +63,13 @@ def test_the_sentence_names_the_stages_that_run():
 def test_only_cohorts_that_a_stage_reads_are_imputed():
     cohorts, founders = ["a", "b", "c"], ["a", "c"]
     for keys, blocks, expected in (
-        (["compare.ld.genotypes"], {}, founders),
-        (["compare.ld.genotypes"], {"compare": {"analyses": []}}, []),
-        (["epistasis.genotypes"], {}, []),
-        (["epistasis.genotypes"], {"epistasis": {"order": [3]}}, cohorts),
-        (["export.genotypes"], {"export": {"formats": ["king"]}}, []),
-        (["export.genotypes"], {"export": {"formats": ["zarr"]}}, cohorts),
-        (["embedding.genotypes", "compare.ld.genotypes"], {}, cohorts),
+        (["ld"], {}, founders),
+        (["ld"], {"compare": {"analyses": []}}, []),
+        (["epistasis"], {}, []),
+        (["epistasis"], {"epistasis": {"order": [3]}}, cohorts),
+        (["export"], {"export": {"formats": ["king"]}}, []),
+        (["export"], {"export": {"formats": ["zarr"]}}, cohorts),
+        (["pca", "ld"], {}, cohorts),
     ):
         config = load_config(config_of(*keys, impute=BEAGLE, **blocks))
         assert imputed_cohorts(config, cohorts, founders) == expected, keys
@@ -86,5 +77,5 @@ def test_only_cohorts_that_a_stage_reads_are_imputed():
 
 def test_contigs_of_which_some_people_have_one_copy():
     assert haploid_contigs(load_config({})) == []
-    rule = {"encode": {"haploid": {"MT": "missing", "default": "error"}}}
-    assert haploid_contigs(load_config(rule | {"qc": {"x_contigs": []}})) == ["MT"]
+    rule = {"haploid": {"MT": "missing", "default": "error"}, "x": []}
+    assert haploid_contigs(load_config({"contigs": rule})) == ["MT"]

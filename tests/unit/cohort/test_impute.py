@@ -55,7 +55,7 @@ def test_files_of_contigs_are_found_under_either_name(tmp_path):
     assert find_contig_file("ref.{contig}.vcf", "21", tmp_path) is None
     assert find_contig_file("all.vcf", "21", tmp_path) == "all.vcf"
     check_files({"reference": "ref.{contig}.vcf", "map": ""}, tmp_path, "c")
-    with pytest.raises(UserError, match=r"impute\.map is 'm\.txt'"):
+    with pytest.raises(UserError, match=r"genetic_map is 'm\.txt'"):
         check_files({"reference": "", "map": "m.txt"}, tmp_path, "c")
 
 

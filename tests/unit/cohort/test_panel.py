@@ -91,7 +91,8 @@ def test_each_filter(tmp_path, filters, gone):
     assert set(panel.id) == {site[2] for site in SITES} - gone
     if gone:
         name = next(iter(filters))
-        step = next(step for step in steps if step.startswith(f"after panel.{name}"))
+        name = "contigs.exclude" if "contigs" in name else f"panel.{name}"
+        step = next(step for step in steps if step.startswith(f"after {name}"))
         assert steps[step] == len(SITES) - len(gone)
 
 
@@ -189,7 +190,7 @@ def test_same_bytes_twice(tmp_path):
 @pytest.mark.parametrize(
     ("filters", "founders", "step", "before"),
     [
-        ({"exclude_contigs": ["2", "X", "10"]}, {"a": SITES}, "panel.exclude_contigs", 6),
+        ({"exclude_contigs": ["2", "X", "10"]}, {"a": SITES}, "contigs.exclude", 6),
         ({"min_call_rate": 1.0}, {"a": SITES[2:3]}, "panel.min_call_rate = 1.0", 1),
         ({"min_maf": 0.5}, {"a": SITES[1:3]}, "panel.min_maf = 0.5", 2),
         ({"min_hwe_p": 0.1}, {"a": SITES[4:5]}, "panel.min_hwe_p = 0.1", 1),

@@ -134,8 +134,8 @@ def test_genetic_map_of_either_naming(tmp_path):
         (b"chrom pos cm\n1 5\n", "row 2: 2 columns where the header has 3"),
         (b"chrom pos cm\n1 5 0 7\n", "row 2: 4 columns"),
         (b"chrom pos cm\n", "a header but no rows"),
-        (b"1 5 0\n", "row 1: a genetic map needs the columns chrom, pos and cm; found: 1, 5, 0"),
-        (b"\n\n", "needs the columns chrom, pos and cm; found: none"),
+        (b"chrom pos\n", "row 1: a genetic map needs the columns chrom, pos and cm; found: chrom"),
+        (b"\n\n", "contig '1' of the panel is not in the genetic map"),
         (b"chrom pos cm\n7 5 0\n", "contig '1' of the panel is not in the genetic map"),
         (b"chrom pos cm\n1 5 0\n\xe9 5 0", "row 3: not UTF-8 text"),
         (b"", "is empty"),
@@ -146,7 +146,7 @@ def test_unusable_genetic_maps_are_refused(tmp_path, content, words):
     sites = pd.DataFrame({"chrom": ["1"], "pos": [100]})
     with pytest.raises(UserError, match=re.escape(words)) as error:
         read_map(tmp_path / "map", sites)
-    assert "map (compare.ld.map)" in str(error.value)
+    assert "map (genetic_map)" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_unusable_genetic_maps_are_refused(tmp_path, content, words):
         (b"1 . 0 5\n1 . nan 6\n", "row 2: centimorgans is 'nan'"),
         (b"1 . 0 5\n1 . 1 6.5\n", "row 2: position is '6.5'"),
         (b"1 . 0 x\n1 . 1 9\n", "row 1: position is 'x'"),
-        (b"1 . 0 5\n1 . 1\n", "row 2: a PLINK map has four columns"),
+        (b"1 . 0 5\n1 . 1\n", "row 2: a genetic map without a header has PLINK's four columns"),
         (b"1 . 2 5\nchr1 . 1 6\n", "row 2: cm of contig '1' is 1 after 2"),
         (b"1 . 2 5\n1 . 2 5\n", "row 2: pos of contig '1' is 5 as in the row before"),
         (b"1 . -2 5\n1 . 2 9\n", "row 1: centimorgans is '-2', but must be a finite number of 0"),
@@ -167,7 +167,7 @@ def test_maps_unusable_for_beagle_are_refused(tmp_path, content, words):
     (tmp_path / "map").write_bytes(content)
     with pytest.raises(UserError, match=re.escape(words)) as error:
         _cut_map(tmp_path / "map", "1", tmp_path / "out")
-    assert "map (impute.map)" in str(error.value)
+    assert "map (genetic_map)" in str(error.value)
 
 
 def test_maps_keep_their_numbers(tmp_path):

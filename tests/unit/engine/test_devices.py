@@ -120,7 +120,7 @@ def test_more_gpus_than_there_are(tmp_path, monkeypatch):
     for name in ("0000:17:00.0", "0000:2a:00.0"):
         (tmp_path / name).mkdir()
     scan_device.require_gpus("auto", 2, {})
-    with pytest.raises(UserError, match=r"geodesic.gpus is 3, but this machine has 2; set it to 2"):
+    with pytest.raises(UserError, match=r"_GPUS is 3, but this machine has 2; set it to 2"):
         scan_device.require_gpus("auto", 3, {})
     with pytest.raises(UserError, match="has 1; set it to 1"):
         scan_device.require_gpus("gpu", 2, {"CUDA_VISIBLE_DEVICES": "1"})
@@ -162,7 +162,7 @@ def test_auto_scans_on_the_cpu_and_says_why(pascal_backend, caplog):
 
 @pytest.mark.parametrize("device", ["auto", "gpu"])
 def test_too_few_gpus_are_no_reason_to_use_the_cpu(pascal_backend, device):
-    with pytest.raises(TooFewGpusError, match=r"geodesic.gpus is 2, but the job finds 1 GPU here"):
+    with pytest.raises(TooFewGpusError, match=r"_GPUS is 2, but the job finds 1 GPU here"):
         select.select_backend(device, gpus=2)
     assert select.select_backend("cpu", gpus=2).name == "cpu"
 

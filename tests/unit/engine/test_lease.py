@@ -118,7 +118,7 @@ def test_fewer_devices_than_asked_for(tmp_path):
     granted = {"SLURM_JOB_ID": "1", "CUDA_VISIBLE_DEVICES": "4"}
     for environment in ({}, granted):
         with pytest.raises(
-            TooFewGpusError, match=r"geodesic.gpus is 2, .* finds 1 GPU here"
+            TooFewGpusError, match=r"POPDESIC_CLOSURE_GPUS is 2, .* finds 1 GPU here"
         ) as error:
             lease_devices(1, 2, folder=tmp_path, environment=environment)
         assert "\n" not in str(error.value)

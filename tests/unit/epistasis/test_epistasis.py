@@ -539,7 +539,10 @@ def test_a_scan_that_would_take_too_long_is_refused(tmp_path, monkeypatch):
     with pytest.raises(UserError) as error:
         plan_scan(folder, BACKEND, tmp_path / "p", orders=[2], max_device_hours=1e-12, **PLAN)
     assert "12 sites and 60 samples would take about" in str(error.value)
-    assert "above epistasis.max_device_hours = 1e-12; raise it, or take fewer" in str(error.value)
+    assert (
+        "above 1e-12 (24 for each of epistasis.units); raise epistasis.units, or take fewer"
+        in str(error.value)
+    )
     assert not (tmp_path / "p").exists()
 
 
@@ -596,7 +599,7 @@ REFUSED = {
     "triples of numbers": (
         {"order": [2, 3]},
         {"phenotype": [str(k) for k in range(40)]},
-        ["triples are scanned in cases and controls", "set epistasis.binarize to 'median' or"],
+        ["triples are scanned in cases and controls", "set epistasis.transform to 'median' or"],
     ),
     "association of numbers": (
         {"score": "k2"},
@@ -611,7 +614,7 @@ REFUSED = {
     "two other values": (
         {},
         {"phenotype": ["3", "5"] * 20},
-        ["values other than 0 and 1", "set epistasis.binarize to 'median'"],
+        ["values other than 0 and 1", "set epistasis.transform to 'median'"],
     ),
     "phenotype without a column": (
         {"phenotypes": ["phenotype", "gout"]},
@@ -722,7 +725,7 @@ def test_valid_settings_are_accepted(tmp_path):
     numbers = SHEET.assign(phenotype=[str(k) for k in range(40)])
     for block, sheet in (
         ({"order": []}, SHEET.drop(columns="phenotype")),
-        ({"order": [2], "binarize": "median"}, numbers),
+        ({"order": [2], "transform": "median"}, numbers),
         ({"order": [2], "covariates": ["age"], "power": [MODEL], "screen": 3}, SHEET),
         ({"order": [2], "phenotypes": ["phenotype", "gout"]}, SHEET.assign(gout=["1", "2"] * 20)),
         ({"order": [2], "phenotypes": ["age"]}, SHEET.drop(columns="phenotype")),

@@ -13,9 +13,10 @@ from popdesic.epistasis.significance import strata_columns
 
 
 def test_permutations_are_run_for_association_scores_alone():
-    block = {"permutations": 200, "permutations_triples": 5}
+    block = {"permutations": [200, 5]}
     assert permutations_run(block, {2: "k2", 3: "mutual_information"}) == {2: 200, 3: 5}
     assert permutations_run(block, {2: "interaction", 3: "k2"}) == {2: 0, 3: 5}
+    assert permutations_run({"permutations": 9}, {2: "k2", 3: "k2"}) == {2: 9, 3: 0}
     assert permutations_run(block, {2: "residuals", 3: "interaction"}) == {2: 0, 3: 0}
 
 

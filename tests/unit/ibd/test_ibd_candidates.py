@@ -106,7 +106,7 @@ def test_lengths_are_whole_numbers_of_a_millionth_of_a_centimorgan():
 def test_too_many_candidates_are_refused_in_one_sentence():
     planes = planes_of(np.ones((40, 30), np.int8))
     windows = draw_windows(np.random.default_rng(1), 30, 10, masked=0, contigs=1)
-    words = r"780 or more runs .* ibd\.max_candidates = 779; raise ibd\.min_cm"
+    words = r"780 or more runs .* the 779 that can be judged; raise ibd\.min_cm"
     with pytest.raises(UserError, match=words):
         find_candidates(CpuBackend(1), planes, None, windows, tolerance=1, min_length=0.1, most=779)
     found = find_candidates(

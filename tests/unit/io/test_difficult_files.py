@@ -83,7 +83,7 @@ CASES = {
     "single dots": Case(
         plus("1 11 . C T GT . ."), HALF | {"half_calls": 0}, [[0, 1], [-1, -1]]
     ),
-    "haploid, default": Case(plus(ON_X), words=("line 8", "'1'", "'S0'", "encode.haploid")),
+    "haploid, default": Case(plus(ON_X), words=("line 8", "'1'", "'S0'", "contigs.haploid")),
     "haploid, diploidize": Case(plus(ON_X), HAPLOID, [[0, 1], [2, 1]], haploid="diploidize"),
     "haploid, missing": Case(
         plus(ON_X), HAPLOID | {"missing": 1}, [[0, 1], [-1, 1]], haploid="missing"

@@ -436,7 +436,7 @@ def test_truncated_files(tmp_path):
 
 
 RECORD_ERRORS = {
-    "haploid": ("X 5 . A C GT 0/1 1", ["line 8", "'1'", "'S1'", "encode.haploid", "diploidize"]),
+    "haploid": ("X 5 . A C GT 0/1 1", ["line 8", "'1'", "'S1'", "contigs.haploid", "diploidize"]),
     "triploid": ("1 5 . A C GT:DP 0/1:3 0/1/1:4", ["'0/1/1'", "'S1'", "more than two alleles"]),
     "unknown_tetraploid": ("1 5 . A C GT ./././. 0/1", ["'./././.'", "more than two"]),
     "allele": ("1 5 . A C GT 0/1 1/2", ["'1/2'", "'S1'", "one ALT"]),

@@ -122,7 +122,7 @@ def test_zarr_format_3(tmp_path):
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        ("1", "genotype '1' of sample 'drei' is haploid; set encode.haploid"),
+        ("1", "genotype '1' of sample 'drei' is haploid; set contigs.haploid"),
         ("0|1|1", r"genotype '0\|1\|1' of sample 'drei' has more than two alleles"),
         ("0/2", "genotype '0/2' of sample 'drei' names an allele that the record does not have"),
     ],

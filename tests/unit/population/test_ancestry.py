@@ -146,7 +146,7 @@ def study(tmp_path):
 
 
 def run_fit(folder, prefixes, **changes):
-    options = {"components": 2, "folds": 3, "starts": 2, "seed": 1, "x": "exclude"}
+    options = {"components": 2, "folds": 3, "starts": 2, "seed": 1}
     return fit_ancestry(
         [prefixes["a"], prefixes["b"]],
         folder / "sites.tsv",

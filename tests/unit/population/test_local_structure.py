@@ -265,7 +265,7 @@ def write_cohorts(folder: Path, genotypes: np.ndarray, sites: pd.DataFrame, size
 def measured(folder: Path, prefixes: list[Path], unrelated: Path | None = None, **options):
     about = measure_local_structure(
         *(prefixes, folder / "sites.tsv", unrelated),
-        **{"sites": 50, "x": "error", "x_contigs": ["X"], "seed": 1} | options,
+        **{"sites": 50, "x_contigs": ["X"], "seed": 1} | options,
         table_out=folder / "local_pca.tsv",
         summary_out=folder / "local_pca.json",
     )
@@ -303,13 +303,13 @@ def test_many_people_are_a_part_that_names_decide(tmp_path, monkeypatch):
     )
 
 
-def test_x_is_left_out_where_asked(tmp_path):
+def test_x_is_left_out(tmp_path):
     scene = genome_with_inversion(4)
     sites = scene.sites.assign(chrom=scene.sites.chrom.replace("4", "X"))
     prefixes = write_cohorts(tmp_path, scene.genotypes, sites, (100,))
-    table, _ = measured(tmp_path, prefixes, x="exclude")
+    table, _ = measured(tmp_path, prefixes)
     assert table.chrom.unique().tolist() == ["1", "2", "3"]
-    assert len(measured(tmp_path, prefixes, x="diploid")[0]) == 80
+    assert len(measured(tmp_path, prefixes, x_contigs=[])[0]) == 80
 
 
 @pytest.mark.parametrize(

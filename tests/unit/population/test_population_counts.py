@@ -13,7 +13,6 @@ from scenes.people import encode_alone
 from support.study import Cohort, make_sites, write_raw
 
 from popdesic.cohort.panel import load_panel
-from popdesic.core.errors import UserError
 from popdesic.core.tables import read_table
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.population.allele_counts import load_counts
@@ -23,7 +22,7 @@ from popdesic.population.plane_counts_cpu import count_by_sample, count_by_site
 from popdesic.population.runs import RunLimits
 
 OPTIONS = {
-    **{"column": "population", "x": "error", "x_contigs": ["X"]},
+    **{"column": "population", "x_contigs": ["X"]},
     "backend": lambda need: CpuBackend(2),
 }
 LIMITS = RunLimits(window_sites=10, min_sites=15, min_kb=1)
@@ -156,17 +155,15 @@ def test_few_sites_make_nobody_pseudo_haploid(tmp_path):
     assert about["pseudo-haploid samples"] == 0
 
 
-def test_x_needs_a_rule(tmp_path):
+def test_x_is_left_out(tmp_path):
     cohort = make_cohort(np.random.default_rng(4), 60, 6, 0.0)
     named = [("X" if k > 40 else "1", *rest) for k, (_, *rest) in enumerate(cohort.sites)]
     cohort.sites[:] = named
-    with pytest.raises(UserError, match=r"population\.x is 'error'.*'X'.*'exclude'"):
-        count(tmp_path, cohort, ["A"] * 6)
-    about, table = count(tmp_path, cohort, ["A"] * 6, x="exclude")
+    about, table = count(tmp_path, cohort, ["A"] * 6)
     assert about["sites"] == 41 and set(table.called) == {"41"}
     assert not load_counts([tmp_path / "one.npz"]).alleles[41:].any()
     assert "X" not in set(read_table(tmp_path / "one.runs.tsv").chrom)
-    about, table = count(tmp_path, cohort, ["A"] * 6, x="diploid")
+    about, table = count(tmp_path, cohort, ["A"] * 6, x_contigs=[])
     assert about["sites"] == 60
 
 

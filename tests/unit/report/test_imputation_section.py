@@ -26,7 +26,7 @@ def test_the_page_has_the_section(tmp_path):
     cohorts = {"one": [f"a{i}" for i in range(6)], "new": [f"b{i}" for i in range(4)]}
     outcome, distances = make_results(tmp_path, cohorts, ["one"], {"population": ["P", "Q"] * 5})
     config = configuration()
-    config["embedding"]["genotypes"], config["impute"]["method"] = "imputed", "beagle"
+    config["impute"] |= {"stages": ["pca"], "method": "beagle"}
     counts = dict.fromkeys(("missing", "filled", "left_missing", "sites_with_missing"), 1234)
     counts |= {"sites_below_min_r2": 9, "sites_haploid": 1}
     for cohort in cohorts:
@@ -63,7 +63,7 @@ def test_imputation_is_told_by_cohort_and_frequency(outcome):
 
 
 def test_the_page_says_which_genotypes_results_rest_on(outcome):
-    asked = {"compare": {"ld": {"genotypes": "imputed"}}, "impute": {"method": "beagle"}}
+    asked = {"impute": {"method": "beagle", "stages": ["ld"]}}
     counts = {"missing": 100, "filled": 60, "left_missing": 40, "sites_with_missing": 30}
     counts |= {"sites_below_min_r2": 9, "sites_haploid": 1}
     for cohort in outcome.founders:

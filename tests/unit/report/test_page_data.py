@@ -424,14 +424,14 @@ def test_what_kinship_cannot_tell_is_said(tmp_path):
     assert "2\u202f457 sites, many of them in LD, amount to 1\u202f875 independent" in finding.text
     assert "Pairs with a kinship of at least 0.120 count as relatives" in finding.text
     assert "Not fully resolved: second degree and third degree." in finding.text
-    assert "embedding.max_kinship = 0.0884 was raised to 0.120" in finding.text
+    assert "close_kinship = 0.0884 was raised to 0.120" in finding.text
     assert "raised" not in relatives_findings(tmp_path, 0.0)[0].text
     assert "raised" not in relatives_findings(tmp_path, 0.2)[0].text
     resolved(tmp_path, 0.009, 1e-3, siblings=0.002)
     kinship, identity = relatives_findings(tmp_path, 0.0884)
     assert (kinship.level, identity.level) == ("warning", "note")
     assert "so relatives cannot be identified" in kinship.text
-    assert "embedding.max_kinship = 0.0884 cannot be applied" in kinship.text
+    assert "close_kinship = 0.0884 cannot be applied" in kinship.text
     assert "about 0.2 % of full siblings" in identity.text
     resolved(tmp_path, 0.02, 0.02)
     assert "too few sites to tell a duplicate from another sample" in (

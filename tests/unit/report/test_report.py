@@ -205,7 +205,7 @@ def test_page_tells_counts_digest_parameters_and_versions(page):
         "popdesic 0.",
         "numpy ",
         "scikit-learn ",
-        "impute.seed 1, embedding.seed 1",
+        "seed 1",
         "geodesic.alpha",
         "Lowest minor allele frequency over all founder samples.",
         "minor allele frequency at least 0.01",

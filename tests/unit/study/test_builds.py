@@ -81,7 +81,7 @@ def test_numbers_of_autosomes_are_said(study):
 
 
 def test_configuration_may_turn_sites_and_number_off_and_on(tmp_path):
-    given = {"embedding": {"ld_prune": [], "components": 7, "long_range_ld": "keep"}}
+    given = {"embedding": {"ld_prune": [], "components": 7}, "long_range_ld": "keep"}
     folder = write_study(tmp_path, make_cohorts((6, 5, 4)), FAST | given)
     config = validate_study(read_config(folder), folder)[0]
     assert config["embedding"]["ld_prune"] == [] and config["geodesic"]["pcs"] == "auto"

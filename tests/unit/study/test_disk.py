@@ -58,7 +58,8 @@ def test_a_large_study():
     )
     assert found["cohorts"] == pytest.approx(0.875 * 30_000 * 500_000, rel=0.02)
     assert found["geodesic"] == pytest.approx(0.9e9 / 2 * (4 + 4 + 8 + 8), rel=0.02)
-    corrected = load_config({"geodesic": {"number": "int64", "space": ["pcs"], "alpha": [2]}})
+    corrected = load_config({"geodesic": {"space": ["pcs"], "alpha": [2]}})
+    corrected["geodesic"]["number"] = "int64"
     one = forecast_disk(corrected, StudySizes(FOUR, FOUR, 500_000), sparse=False)
     assert one["geodesic"] == pytest.approx(0.9e9 / 2 * 8, rel=0.02)
 
@@ -75,7 +76,7 @@ def test_a_study_that_does_not_fit_is_refused(tmp_path, monkeypatch, capsys):
     genotypes = study_sizes(folder, study.cohorts, study.counts)
     assert not genotypes.known
     require_disk_space(folder, config, genotypes, sparse=False, stages={"panel", "qc"})  # guessed
-    with pytest.raises(UserError, match=r"results needs 5.\d+e-06 GB more \(distance"):
+    with pytest.raises(UserError, match=r"results needs 8.\d+e-06 GB more \(distance"):
         require_disk_space(folder, config, genotypes, sparse=False, stages={"distance"})
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, 0))  # does not tell
     assert main(["check", str(folder)]) == 0

@@ -44,9 +44,7 @@ def test_work_counts_each_pair_once():
     assert work_of(job("close_paths"), SIZES) == {"min-plus operations": 17**3 / 2}
     scanned = Sizes({"a": 5}, 100, scanned=4, units=2, permutations=(10, 0))
     assert work_of(job("scan_epistasis", order="2"), scanned) == {"pair tests": 6 * 5 / 2}
-    assert work_of(job("permute_epistasis", order="2"), scanned) == {"pair tests": 6 * 5 * 10}
-    shared = replace(scanned, permutation_units=4)
-    assert work_of(job("permute_epistasis", order="2"), shared) == {"pair tests": 6 * 5 * 10 / 4}
+    assert work_of(job("permute_epistasis", order="2"), scanned) == {"pair tests": 6 * 5 * 10 / 2}
 
 
 def test_units_are_proposed_by_the_time_of_the_scans():
@@ -54,15 +52,15 @@ def test_units_are_proposed_by_the_time_of_the_scans():
     sizes = Sizes({"a": 5000}, 10**6, scanned=20_000, permutations=(0, 10))
     seconds = 20_000 * 19_999 * 19_998 / 6 * 5000 / GPU_RATES["triple tests"]
     for now in (1, 7):
-        scans = replace(sizes, units=now, permutation_units=now)
+        scans = replace(sizes, units=now)
         jobs = [job("scan_epistasis", order="2"), job("scan_epistasis", order="3")]
         jobs.append(job("permute_epistasis", order="3"))
-        units, permuted = propose_units(jobs, scans)
-        wanted = math.ceil(seconds / 3600)
-        assert units == f"epistasis.units: {wanted} proposed, {seconds / 3600 / wanted:.2g} " + (
-            f"hours a job (now {now})"
-        )
-        assert f"epistasis.permutation_units: {math.ceil(10 * seconds / 3600)} proposed" in permuted
+        for count, some in ((1, jobs[:2]), (10, jobs)):
+            (units,), hours = propose_units(some, scans), count * seconds / 3600
+            wanted = math.ceil(hours)
+            assert units == f"epistasis.units: {wanted} proposed, {hours / wanted:.2g} " + (
+                f"hours a job (now {now})"
+            )
     few = replace(sizes, scanned=300, samples={"a": 10**13})
     assert "epistasis.units: 3 proposed" in propose_units(jobs[:2], few)[0]
     assert propose_units([job("close_paths")], sizes) == []

@@ -76,7 +76,7 @@ def test_geodesics_are_chosen_by_default():
     """α = 8, where few distant pairs decide, is no default; a number stays what was asked for."""
     geodesic = load_config({})["geodesic"]
     assert (geodesic["alpha"], geodesic["pcs"]) == ([2, "auto"], "auto")
-    given = {"alpha": ["auto", 1, 8], "pcs": 3, "graph": "knn", "neighbors": 7}
+    given = {"alpha": ["auto", 1, 8], "pcs": 3, "graph": "knn"}
     assert load_config({"geodesic": given})["geodesic"] == geodesic | given
     with pytest.raises(UserError, match=r"geodesic\.graph is 'auto', but must be one of"):
         load_config({"geodesic": {"graph": "auto"}})
@@ -86,8 +86,10 @@ def test_the_example_is_a_valid_study_with_the_defaults(pytestconfig):
     text = (pytestconfig.rootpath / "config/config.yaml").read_text()
     config = load_config(yaml.safe_load(text))
     defaults = load_config({})
-    config["impute"]["evaluate"] = 0  # enabled in the example, off by default because of their cost
-    for block in ("qc", "panel", "impute", "encode", "distance", "geodesic", "embedding"):
+    config["impute"][
+        "evaluate"
+    ] = []  # enabled in the example, off by default because of their cost
+    for block in ("qc", "panel", "impute", "contigs", "distance", "geodesic", "embedding"):
         assert config[block] == defaults[block], block
 
 
@@ -101,8 +103,8 @@ def test_the_example_is_a_valid_study_with_the_defaults(pytestconfig):
         ),
         (
             {"epistasis": {"count_once": True}},
-            "epistasis.count_once is gone: each phenotype is scanned by itself, with the same "
-            "results; delete the key.",
+            "'epistasis.count_once' is gone: each phenotype is scanned by itself; correct it, or "
+            "let popdesic init --upgrade rewrite the file.",
         ),
         ({"qc": {"zzz": 1}}, "'qc.zzz' is not a configuration key; known are: min_sample_call"),
         ({"geodesic": {"alpha": [2, 0.5]}}, "geodesic.alpha[1] is 0.5, but must be a number of"),
@@ -120,8 +122,8 @@ def test_the_example_is_a_valid_study_with_the_defaults(pytestconfig):
         ({"distance": 3}, "distance is 3, but must be of type object."),
         ({"device": "tpu"}, "device is 'tpu', but must be one of ['auto', 'cpu', 'gpu']."),
         (
-            {"distance": {"missing": "imputed"}, "impute": {"method": "none"}},
-            "distance.missing is 'imputed', but impute.method is 'none'",
+            {"impute": {"method": "none", "stages": ["distance"]}},
+            "impute.stages has 'distance', but impute.method is 'none'",
         ),
     ],
     ids=lambda value: str(value)[:45] if isinstance(value, dict) else "",

@@ -42,18 +42,18 @@ def test_defaults_lose_a_second_opinion_alone():
 def test_everything_that_is_left_out_is_said():
     config = load_config(
         {
-            "distance": {"export": True, "metric": "ibs"},
-            "geodesic": {"explain": True, "audit": True, "space": ["pcs", "ibd"]},
-            "ibd": {"enable": True},
+            "distance": {"metric": "ibs"},
+            "geodesic": {"explain": True, "space": ["pcs", "ibd"]},
+            "compare": {"analyses": ["ibd"]},
             "embedding": {"further_maps": ["tsne"]},
-            "export": {"formats": ["plink", "mibs", "king"]},
+            "export": {"formats": ["plink", "mdist", "mibs", "king"]},
         }
     )
     config["embedding"]["stable"] = True  # not together with `ibd`, which is refused before
     sparse, left_out = without_pairs(config, 200_000, placed=True)
     text = " ".join(left_out)
     for words in (
-        *("distance.export", "geodesic.explain", "geodesic.audit", "embedding.stable"),
+        *("mdist", "geodesic.explain", "embedding.stable"),
         *(
             "further_maps",
             "block model",

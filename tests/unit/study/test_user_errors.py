@@ -35,6 +35,7 @@ from popdesic.geodesic.lengths import open_lengths
 from popdesic.geodesic.measure import measure_geodesics
 from popdesic.io.bgzf import BGZF_END
 from popdesic.maps.pcoa import compute_pcoa
+from popdesic.study.configuration import load_config
 from popdesic.study.sheets import load_study
 
 RESULTS = Path("results")
@@ -47,7 +48,7 @@ def run_study() -> tuple[str, str]:
     """
     stage = "sheets"
     try:
-        config = read_config(Path())
+        config = load_config(read_config(Path()))
         study = load_study(config)
         cohorts = {name: RESULTS / "cohorts" / name for name in study.order}
         backend = CpuBackend(2)
@@ -312,9 +313,9 @@ CASES: dict[str, tuple[Callable, str, list[str]]] = {
         ["config/config.yaml", "'popluation'", SAMPLES, "did you mean 'population'"],
     ),
     "imputed distances without imputation": (
-        config(distance={"missing": "imputed"}, impute={"method": "none"}),
+        config(impute={"method": "none", "stages": ["distance"]}),
         "sheets",
-        ["config/config.yaml", "distance.missing", "impute.method"],
+        ["config/config.yaml", "impute.stages", "impute.method"],
     ),
     # --- cohorts.tsv
     "export that ends a name at a space": (
@@ -536,7 +537,7 @@ CASES: dict[str, tuple[Callable, str, list[str]]] = {
             re.sub(r"(\t)[01.]/[01.]\n", r"\g<1>1\n", cohorts[0].vcf(), count=1)
         ),
         "ingest",
-        [NORTH, "line 3", "'1'", "'N07'", "haploid", "encode.haploid"],
+        [NORTH, "line 3", "'1'", "'N07'", "haploid", "contigs.haploid"],
     ),
     "allele that is not there": (
         lambda cohorts: Path(NORTH).write_text(
@@ -579,9 +580,9 @@ CASES: dict[str, tuple[Callable, str, list[str]]] = {
         ["results/panel/sites.tsv", "the step 'panel.min_hwe_p = 1.0', 0 after it); relax that"],
     ),
     "zero sites after exclude_contigs": (
-        config(panel={"exclude_contigs": ["1", "2"]}),
+        config(contigs={"exclude": ["1", "2"]}),
         "panel",
-        ["150 before the step 'panel.exclude_contigs', 0 after"],
+        ["150 before the step 'contigs.exclude', 0 after"],
     ),
     "contigs that do not overlap the panel": (
         move_sites(2, contig="scaffold"),
@@ -679,7 +680,7 @@ def test_swapped_cohort_is_handled_and_counted(study, cohorts):
 @pytest.mark.parametrize("policy", ["diploidize", "missing"])
 def test_haploid_calls_pass_where_a_policy_says_so(study, cohorts, policy):
     CASES["haploid call"][0](cohorts)
-    write_sheets(study, cohorts, FAST | {"encode": {"haploid": policy}})
+    write_sheets(study, cohorts, FAST | {"contigs": {"haploid": policy}})
     assert run_study() == ("", "")
     counts = yaml.safe_load(Path("results/cohorts/north/raw.json").read_text())["counts"]
     assert counts["haploid_calls"] == 1

@@ -15,7 +15,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
     genome = genome_of_panel(Path(snakemake.input.counts))
     exclude = params.long_range_ld == "exclude"
     if not options["genetic_map"]:
-        log.info("no genetic map (compare.ld.map): one centimorgan a megabase")
+        log.info("no genetic map (genetic_map): one centimorgan a megabase")
     about = prepare_genome(
         [Path(path).parent for path in snakemake.input.planes],
         Path(snakemake.input.panel),

@@ -58,7 +58,7 @@ def _shown(row: dict[str, str]) -> dict[str, str]:
 
 
 def _ld_founders(results: Path) -> str:
-    """Who LD is measured on; all founders if `embedding.max_kinship` is 0."""
+    """Who LD is measured on; all founders if `close_kinship` is 0."""
     path = results / "panel/unrelated.tsv"
     if not path.exists():
         return "All founder samples"

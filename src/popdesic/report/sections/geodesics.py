@@ -26,7 +26,7 @@ def geodesic_findings(outcome: Outcome, number_type: str) -> list[Finding]:
     Parameters
     ----------
     number_type : str
-        `geodesic.number` as requested.
+        The number type as requested.
     """
     found = [_choice(space, choice, outcome) for space, choice in outcome.choice.items()]
     floats: list[str] = []
@@ -84,7 +84,7 @@ def _computation(about: dict, name: str) -> list[Finding]:
         if about["short_lists"]:
             text += (
                 f" {plural(about['short_lists'], 'sample')} may lack edges, because lists of "
-                "neighbours end before the radius of the graph: raise distance.neighbors."
+                "neighbours end before the radius of the graph: lower neighbors."
             )
         found.append(Finding("note", "Geodesics among nearest neighbours", text))
     record = about["record"]

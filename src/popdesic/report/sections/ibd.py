@@ -126,7 +126,7 @@ def _notes(about: dict[str, Any]) -> list[str]:
             f"what they share looks common. At least {FEWEST_SAMPLES} founders are needed."
         )
     if not about["map"]:
-        notes.append("There is no genetic map (compare.ld.map), so 1 Mb counts as 1 cM.")
+        notes.append("There is no genetic map (genetic_map), so 1 Mb counts as 1 cM.")
     if names := about["haploid_contigs"]:
         notes.append(f"Contigs that may be haploid were left out: {join(names)}.")
     if count := about["sites_in_regions"]:

@@ -49,7 +49,7 @@ def beagle_findings(results: Path, impute: dict[str, Any]) -> list[Finding]:
             text = "Missing genotypes were filled with the panel's most frequent genotype"
             found.append(Finding("warning", "Imputation", f"{text}: {NO_BEAGLE}"))
     path = results / "impute/evaluation.tsv"
-    if impute["evaluate"] and "beagle" in impute["evaluate_methods"] and path.exists():
+    if "beagle" in impute["evaluate"] and path.exists():
         table = read_table(path)
         hidden = table[table.by == "all"].hidden.astype(int).groupby(table.method).sum()
         if hidden["beagle"] == 0 and (hidden.max() > 0 or len(hidden) == 1):

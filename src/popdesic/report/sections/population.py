@@ -144,12 +144,12 @@ def runs_density(density: dict[str, float | None], too_sparse: bool) -> list[str
     apart = f"(usually {density['kb_per_site'] or 0:.3g} kb apart)"
     if too_sparse:
         return [
-            "Runs of homozygosity as population.roh defines them could be found in only "
+            "Runs of homozygosity as plink1.9 --homozyg defines them could be found in only "
             f"{percent(density['searched'], 0)} of the genome, so F_ROH is not given. Sites "
             f"{apart} are too sparse, or their stretches too short. Half of the genome should lie "
             "in stretches of at least population.roh.min_kb and population.roh.min_sites sites. "
-            "There, sites are at most population.roh.kb_per_site apart on average, with no gap "
-            "above population.roh.max_gap_kb. Loosen these limits, or give more sites."
+            "There, sites are at most 50 kb apart on average, with no gap above 1 Mb. Loosen these "
+            "limits, or give more sites."
         ]
     if density["searched"] < MOST_SEARCHED:
         return [
@@ -234,7 +234,7 @@ def _notes(about: dict[str, Any]) -> list[str]:
     if count := about["relatives_left_out"]:
         notes.append(
             f"{plural(count, 'sample is', 'samples are')} left out of the estimates of "
-            "populations, because others are closely related to them (population.relatives)."
+            "populations, because others are closely related to them (close_kinship)."
         )
     if count := about["pseudo_haploid"]:
         notes.append(

@@ -22,7 +22,7 @@ def relatives_findings(results: Path, max_kinship: float = 0.0) -> list[Finding]
     Parameters
     ----------
     max_kinship : float
-        `embedding.max_kinship`.
+        `close_kinship`.
     """
     found = []
     path = results / "compare/kinship.json"
@@ -200,16 +200,16 @@ def amount_of_sites(found: Resolution) -> str:
 
 
 def _limit_in_use(found: Resolution, max_kinship: float) -> str:
-    """How the resolution affects embedding.max_kinship."""
+    """How the resolution affects close_kinship."""
     if not max_kinship or max_kinship >= (found.smallest_kinship or 1.0):
         return ""
     if found.smallest_kinship is None:
         return (
-            f" embedding.max_kinship = {max_kinship:g} cannot be applied: when the axes of the PCA "
+            f" close_kinship = {max_kinship:g} cannot be applied: when the axes of the PCA "
             "are defined, only duplicates of other founders are left out."
         )
     return (
-        f" embedding.max_kinship = {max_kinship:g} was raised to {found.smallest_kinship:.3f}: "
+        f" close_kinship = {max_kinship:g} was raised to {found.smallest_kinship:.3f}: "
         "founders with a lower kinship can define the axes of the PCA together."
     )
 
@@ -254,7 +254,7 @@ def _resolution_findings(found: Resolution, max_kinship: float) -> list[Finding]
                 "Identity",
                 "The panel has too few sites to tell a duplicate from another sample. "
                 f"Among {number(found.people)} unrelated samples, two may differ at no more "
-                f"than {percent(found.max_mismatch)} of the sites (compare.identity.max_mismatch) "
+                f"than {percent(found.max_mismatch)} of the sites "
                 "by chance. No duplicates are reported.",
             )
         )
