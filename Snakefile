@@ -95,7 +95,6 @@ include: "workflow/rules/geography.smk"
 include: "workflow/rules/population.smk"
 include: "workflow/rules/export.smk"
 include: "workflow/rules/epistasis.smk"
-include: "workflow/rules/epistasis_hits.smk"
 include: "workflow/rules/report.smk"
 
 
@@ -127,21 +126,20 @@ onerror:
     say_failure_last(STARTED)
 
 
+# `snakemake STAGE` makes the files of a stage.
+for stage, files in TARGETS.items():
+
+    rule:
+        name:
+            stage
+        input:
+            files,
+
+
 rule all:
     default_target: True
     input:
-        rules.qc.input,
         EVALUATION,
-        rules.distance.input,
-        rules.geodesic.input,
-        rules.embedding.input,
-        rules.communities.input,
-        rules.compare.input,
-        rules.ibd.input,
-        rules.geography.input,
-        rules.population.input,
-        rules.export.input,
-        rules.epistasis.input,
-        rules.report.input,
+        [files for stage, files in TARGETS.items() if stage != "impute"],
     message:
         "All results are there"

@@ -26,6 +26,7 @@ import commandline
 import numpy as np
 from timing import print_table
 
+from popdesic.core.limits import DENSE_LIMIT
 from popdesic.distance.rows import study_rows
 from popdesic.study.configuration import load_config
 from popdesic.study.disk import StudySizes, forecast_disk
@@ -39,7 +40,6 @@ from popdesic.study.forecast import (
     planned_jobs,
     submissions,
 )
-from popdesic.study.sparse import DENSE_LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
 #: StudySizes per second that one job of a CPU rule processes, approximately.

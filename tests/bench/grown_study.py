@@ -18,8 +18,8 @@ from commandline import ROOT
 from drawn_study import write_study
 
 from popdesic.core.files import read_json, write_json
+from popdesic.core.limits import MOST_EXACT
 from popdesic.core.tables import read_table, write_npy, write_npz, write_table
-from popdesic.engine.needs import MOST_EXACT
 from popdesic.io.bed import open_bed
 from popdesic.io.genotypes import BED_MAGIC, pack_bed, unpack_bed
 

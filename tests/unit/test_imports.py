@@ -28,9 +28,7 @@ SLOW = {
     *("matplotlib", "jinja2", "zarr", "bio2zarr", "cyvcf2", "cupy"),
 }
 #: Scripts of jobs that draw.
-DRAWING = {path for path in SCRIPTS if path.stem.startswith("draw_")} | {
-    path for path in SCRIPTS if path.stem == "summarize_imputation"
-}
+DRAWING = {path for path in SCRIPTS if "popdesic.report.figures" in path.read_text()}
 PAGE = {path for path in SCRIPTS if path.stem == "write_report"}
 
 

@@ -33,7 +33,7 @@ def study(tmp_path_factory) -> Path:
     (folder / "data/profiles.vcf").write_text(profiles.vcf())
     ran = finished(snakemake(folder, "compare"))
     assert ran["measure_row"] == 2
-    assert ran["measure_ld"] == ran["join_comparisons"] == ran["draw_comparisons"] == 1
+    assert ran["measure_ld"] == ran["join_comparisons"] == 1
     assert ran["place_profiles"] == ran["search_profiles"] == 2
     return folder
 
@@ -74,7 +74,7 @@ def test_no_comparison_is_planned_unless_asked_for(tmp_path):
     config = FAST | {"compare": {"analyses": []}, "close_kinship": 0}
     write_study(tmp_path, make_cohorts((6, 6)), config)
     plan = planned(snakemake(tmp_path, "-n"))
-    assert not {"measure_ld", "choose_unrelated", "draw_comparisons"} & set(plan)
+    assert not {"measure_ld", "choose_unrelated", "join_comparisons"} & set(plan)
     row = planned_jobs(tmp_path, ["results/distance/tiles/north/row.json"])[-1]
     assert row.outputs == ("results/distance/tiles/north/row.json",)
 

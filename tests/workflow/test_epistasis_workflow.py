@@ -163,10 +163,10 @@ def test_a_number_is_scanned_with_its_covariates(study, tmp_path):
     sheet["phenotype"] = (sheet.phenotype.astype(int) + 0.1 * sheet.age + noise).round(4)
     sheet.to_csv(path, sep="\t", index=False)
     ran = finished(snakemake(folder, "epistasis"))
-    assert ran["fit_null_model"] == ran["scan_sites"] == ran["draw_sites"] == 1
+    assert ran["scan_sites"] == ran["rank_epistasis"] == 1
     pairs = hits(folder, "pairs")
     assert pairs.sites[0] == set(PAIR) and pairs.p_interaction[0] < 1e-4
-    text = (folder / "logs/fit_null_model.log").read_text()
+    text = (folder / "logs/scan_sites.log").read_text()
     assert "linear" in text and "stratum=south, age" in text
     sites = pd.read_csv(folder / "results/epistasis/sites.tsv", sep="\t")
     assert len(sites) == N_SITES and sites.p.between(0, 1).all()

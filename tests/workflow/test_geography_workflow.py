@@ -11,7 +11,7 @@ from support.study import FAST, make_cohorts, write_study
 from popdesic.core.files import read_json
 from popdesic.core.tables import read_table
 
-RULES = {"measure_geography", "draw_geography"}
+RULES = {"measure_geography"}
 
 
 def add_coordinates(folder: Path, columns: tuple[str, str], n_places: int) -> None:

@@ -15,7 +15,7 @@ from support.study import FAST, Cohort, make_cohorts, write_sheets, write_study
 from popdesic.core.files import read_json
 from popdesic.core.tables import read_table
 
-RULES = {"prepare_ibd", "find_ibd_row", "join_ibd", "draw_ibd"}
+RULES = {"prepare_ibd", "find_ibd_row", "join_ibd"}
 CONFIG = {
     **FAST,
     "contigs": {"exclude": []},
@@ -69,7 +69,7 @@ def study(tmp_path_factory):
     cohorts, shared, chrom = family_cohorts()
     folder = write_study(tmp_path_factory.mktemp("ibd"), cohorts[:2], CONFIG)
     ran = finished(snakemake(folder, "ibd", "compare"))
-    assert ran["find_ibd_row"] == 2 and set(ran) >= RULES | {"export_ibd"}
+    assert ran["find_ibd_row"] == 2 and set(ran) >= RULES
     return folder, cohorts, shared, chrom
 
 
@@ -147,7 +147,7 @@ def test_the_block_model_can_take_the_graph_of_segments(tmp_path):
     config |= {"communities": {"methods": ["blockmodel"], "space": "ibd"}}
     folder = write_study(tmp_path, make_cohorts((6, 6)), config)
     jobs = set(planned(snakemake(folder, "communities", "-n")))
-    assert {"build_ibd_graph", "join_ibd", "fit_blocks"} <= jobs and "build_graph" not in jobs
+    assert {"join_ibd", "fit_blocks"} <= jobs and "build_graph" not in jobs
 
 
 def test_a_panel_on_which_nothing_can_be_found_gives_empty_tables(tmp_path):

@@ -156,7 +156,7 @@ def test_the_key_and_the_limit_rerun_what_they_change_and_nothing_else(study):
     others = {"stages": ["pca", "ld", "export"]}
     write_sheets(folder, cohorts, CONFIG | {"impute": CONFIG["impute"] | others})
     plan = planned(snakemake(folder, *TARGETS, "-n"))
-    assert plan["build_onehot"] == 1 and plan["scan_sites"] == 1
+    assert plan["plan_epistasis"] == 1 and plan["scan_sites"] == 1
     assert not plan.keys() & {"measure_ld", "define_axes", "fill_calls", "export_panel"}
     write_sheets(folder, cohorts, CONFIG | {"impute": CONFIG["impute"] | {"min_r2": 0.9}})
     plan = planned(snakemake(folder, *TARGETS, "-n"))

@@ -104,7 +104,7 @@ def test_the_whole_workflow_is_planned_as_a_module(python, study, uses):
     config = FAST | {"epistasis": {"order": [2, 3]}, "communities": {"methods": ["hdbscan"]}}
     write_study(study, make_cohorts((8, 7), n_sites=220), config)
     output = snakemake(python, study, "--dry-run", "popdesic_all" if uses else "all")
-    assert "rank_triples" in output and "write_report" in output
+    assert "rank_epistasis" in output and "write_report" in output
     assert "localrules" not in output
 
 

@@ -12,8 +12,8 @@ from popdesic.core.files import read_json
 from popdesic.core.tables import read_table
 
 RULES = {
-    *("count_population", "measure_population", "draw_population"),
-    *("measure_local_structure", "fit_ancestry", "project_ancestry", "join_ancestry"),
+    *("count_population", "measure_population"),
+    *("measure_local_structure", "fit_ancestry", "project_ancestry"),
 }
 CONFIG = {
     **FAST,

@@ -19,7 +19,7 @@ from support.study import FAST, make_cohorts, write_sheets, write_study
 CONFIG = FAST | {"epistasis": {"order": []}}
 #: Rules that follow from the geodesics.
 AFTER_GEODESICS = {
-    *("compute_pcoa", "compute_umap", "label_maps", "measure_maps", "count_work"),
+    *("compute_pcoa", "compute_umap", "label_maps", "measure_maps"),
     *("draw_figures", "write_report"),
 }
 #: Start of a kernel's definition, outside of comments.
@@ -165,7 +165,7 @@ def test_an_edit_of_the_bitgemm_kernel_reruns_products_and_what_follows(clone, s
 def test_an_edit_of_a_figure_reruns_its_drawing_and_the_report(clone, study):
     with edited(clone / "src/popdesic/report/figures/quality.py", "height=0.7", "height=0.8"):
         jobs = plan(clone, study)
-    assert jobs == {"draw_figures", "write_report", "count_work"}
+    assert jobs == {"draw_figures", "write_report"}
 
 
 def test_an_edit_of_a_template_reruns_the_report(clone, study):

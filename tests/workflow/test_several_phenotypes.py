@@ -48,7 +48,7 @@ def study(tmp_path_factory) -> tuple[Path, str]:
 
 def test_what_phenotypes_share_is_computed_once(study):
     ran = finished(study[1])
-    assert ran["scan_epistasis"] == ran["build_onehot"] == ran["rank_pairs"] == 2
+    assert ran["scan_epistasis"] == ran["plan_epistasis"] == ran["rank_epistasis"] == 2
     assert ran["ingest_cohort"] == 2
     for rule in ("build_panel", "define_axes", "join_comparisons"):
         assert ran[rule] == 1, rule

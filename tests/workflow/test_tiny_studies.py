@@ -148,7 +148,7 @@ def check_no_pair(results: Path) -> None:
     pairs = read_table(results / "epistasis/pairs.tsv")
     assert len(pairs) == 0
     assert {"rank", "score", "p_interaction", "id1", "id2"} <= set(pairs)
-    log = (results.parent / "logs/rank_pairs.log").read_text("utf-8")
+    log = (results.parent / "logs/rank_epistasis.log").read_text("utf-8")
     assert "none of the pairs of sites was eligible" in log
     assert " tests: 0\n" in log
     found = json.loads((results / "report/summary.json").read_text("utf-8"))["findings"]

@@ -166,12 +166,12 @@ def test_missing_calls_are_compared_where_there_are_groups(tmp_path):
     sheet = tmp_path / "config/samples.tsv"
     with_classes = sheet.read_text()
     assert planned(snakemake(tmp_path, "-n", "qc"))["encode_cohort"] == 2
-    assert planned(snakemake(tmp_path, "-n", "qc"))["compare_missing"] == 1
+    assert planned(snakemake(tmp_path, "-n", "qc"))["summarize_quality"] == 1
     sheet.write_text(re.sub(r"\t[01]$", "\tNA", with_classes, flags=re.MULTILINE))
-    assert planned(snakemake(tmp_path, "-n"))["compare_missing"] == 0
+    assert "differential_missing" not in snakemake(tmp_path, "-n")
     write_sheets(tmp_path, [north, replace(west, founder=True)])
     sheet.write_text(re.sub(r"\t[01]$", "\tNA", sheet.read_text(), flags=re.MULTILINE))
-    assert planned(snakemake(tmp_path, "-n"))["compare_missing"] == 1
+    assert "results/qc/differential_missing.tsv" in snakemake(tmp_path, "-n")
 
 
 def test_lint():

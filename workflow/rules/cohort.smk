@@ -20,9 +20,9 @@ from popdesic.epistasis.options import phenotypes_of
 GENOME_FILES = [CONFIG["qc"]["fasta"]] if CONFIG["qc"]["fasta"] else []
 
 
-rule ingest:
-    input:
-        expand("results/cohorts/{cohort}/raw.bed", cohort=COHORTS),
+TARGETS["ingest"] = [
+    expand("results/cohorts/{cohort}/raw.bed", cohort=COHORTS),
+]
 
 
 rule ingest_cohort:
@@ -38,7 +38,7 @@ rule ingest_cohort:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(len(COHORTS), 2)
+    threads: PER_COHORT
     resources:
         # Decoding streams: memory does not grow with the number of sites.
         # With a genome, one contig of it and the alleles of all sites besides.
@@ -91,21 +91,25 @@ CASE_CONTROL = [
 ]
 #: Cohorts whose missing calls are compared: newcomers only where they have cases and controls.
 MISSING_COHORTS = COHORTS if CASE_CONTROL else STUDY.founders
-#: Comparisons of missing calls, if there are groups to compare.
-MISSING = multiext("results/qc/differential_missing", ".tsv", ".json")
-MISSING_COMPARED = MISSING if CASE_CONTROL or len(STUDY.founders) > 1 else []
+#: Comparisons of missing calls, if there are groups to compare, and their cohorts.
+MISSING_COMPARED = (
+    multiext("results/qc/differential_missing", ".tsv", ".json")
+    if CASE_CONTROL or len(STUDY.founders) > 1
+    else []
+)
+MISSING_OF = MISSING_COHORTS if MISSING_COMPARED else []
 
 
-rule qc:
-    input:
-        expand(
-            "results/qc/{cohort}.{table}.tsv",
-            cohort=COHORTS,
-            table=["sites", "samples", "populations"],
-        ),
-        "results/qc/summary.tsv",
-        "results/qc/drift.tsv",
-        MISSING_COMPARED,
+TARGETS["qc"] = [
+    expand(
+        "results/qc/{cohort}.{table}.tsv",
+        cohort=COHORTS,
+        table=["sites", "samples", "populations"],
+    ),
+    "results/qc/summary.tsv",
+    "results/qc/drift.tsv",
+    MISSING_COMPARED,
+]
 
 
 rule summarize_cohort:
@@ -122,7 +126,7 @@ rule summarize_cohort:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(len(COHORTS), 4)
+    threads: PER_COHORT
     resources:
         # Counts of a chunk of sites in each of its processes; the .bim is read into memory.
         mem_mb=memory(400, mb=2),
@@ -142,85 +146,35 @@ rule summarize_cohort:
         "../scripts/cohort/summarize_cohort.py"
 
 
-rule summarize_filters:
+rule summarize_quality:
     input:
         identity=IDENTITY,
+        sites=expand("results/qc/{cohort}.sites.tsv", cohort=COHORTS),
         ingest=expand("results/cohorts/{cohort}/raw.json", cohort=COHORTS),
         samples=expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
         populations=expand("results/qc/{cohort}.populations.tsv", cohort=COHORTS),
         encode=expand("results/cohorts/{cohort}/planes.json", cohort=COHORTS),
-        panel="results/panel/counts.json",
-    output:
-        "results/qc/summary.tsv",
-    log:
-        "logs/summarize_filters.log",
-    benchmark:
-        "benchmarks/summarize_filters.tsv"
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 1
-    resources:
-        mem_mb=memory(100),
-        runtime=minutes(1),
-    params:
-        cohorts=COHORTS,
-        code=code_of("summarize_filters"),
-    message:
-        "Summarize the counts of all filters"
-    script:
-        "../scripts/cohort/summarize_filters.py"
-
-
-rule measure_drift:
-    input:
-        sites=expand("results/qc/{cohort}.sites.tsv", cohort=COHORTS),
+        counts="results/panel/counts.json",
         panel="results/panel/sites.tsv",
-        raw=expand("results/cohorts/{cohort}/raw.json", cohort=COHORTS),
-        samples=expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
-    output:
-        "results/qc/drift.tsv",
-    log:
-        "logs/measure_drift.log",
-    benchmark:
-        "benchmarks/measure_drift.tsv"
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 1
-    resources:
-        mem_mb=memory(300, mb=6),
-        runtime=minutes(mb=1 / 200),
-    params:
-        cohorts=COHORTS,
-        founders=STUDY.founders,
-        absent=[cohort_absent(STUDY, cohort) for cohort in COHORTS],
-        code=code_of("measure_drift"),
-    message:
-        "Measure the drift of the cohorts from the panel"
-    script:
-        "../scripts/cohort/measure_drift.py"
-
-
-rule compare_missing:
-    input:
-        beds=expand("results/cohorts/{cohort}/genotypes.bed", cohort=MISSING_COHORTS),
+        beds=expand("results/cohorts/{cohort}/genotypes.bed", cohort=MISSING_OF),
         rest=expand(
-            "results/cohorts/{cohort}/genotypes.{end}", cohort=MISSING_COHORTS, end=["bim", "fam"]
+            "results/cohorts/{cohort}/genotypes.{end}", cohort=MISSING_OF, end=["bim", "fam"]
         ),
-        panel="results/panel/sites.tsv",
     output:
-        table=MISSING[0],
-        counts=MISSING[1],
+        summary="results/qc/summary.tsv",
+        drift="results/qc/drift.tsv",
+        missing=MISSING_COMPARED,
     log:
-        "logs/compare_missing.log",
+        "logs/summarize_quality.log",
     benchmark:
-        "benchmarks/compare_missing.tsv"
+        "benchmarks/summarize_quality.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
         # Counts of every site and cohort; the panel is read into memory.
-        mem_mb=memory(400, mb=4),
-        runtime=minutes(mb=1 / 1000),
+        mem_mb=memory(500, mb=6),
+        runtime=minutes(1, mb=1 / 150),
     params:
         sheet=CONFIG["samples"],
         rows=(
@@ -229,13 +183,15 @@ rule compare_missing:
             else ""
         ),
         phenotypes=CASE_CONTROL,
-        cohorts=MISSING_COHORTS,
+        cohorts=COHORTS,
+        compared=MISSING_OF,
         founders=STUDY.founders,
-        code=code_of("compare_missing"),
+        absent=[cohort_absent(STUDY, cohort) for cohort in COHORTS],
+        code=code_of("summarize_quality"),
     message:
-        "Compare missing calls of cohorts, and of cases and controls"
+        "Summarize filters, drift from the panel, and missing calls of cohorts, cases and controls"
     script:
-        "../scripts/cohort/compare_missing.py"
+        "../scripts/cohort/summarize_quality.py"
 
 
 # The panel: the frozen list of sites, defined by the founders only.
@@ -248,9 +204,9 @@ LD_PRUNE = CONFIG["panel"]["ld_prune"]
 PANEL_REGIONS = [path for key in ("include", "exclude") if (path := CONFIG["panel"][key])]
 
 
-rule panel:
-    input:
-        "results/panel/sites.tsv",
+TARGETS["panel"] = [
+    "results/panel/sites.tsv",
+]
 
 
 rule build_panel:
@@ -270,7 +226,7 @@ rule build_panel:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(1, 8)  # nothing else can run
+    threads: 8  # nothing else can run
     resources:
         mem_mb=memory(mb=6),
         runtime=minutes(mb=1 / 200),
@@ -301,9 +257,9 @@ rule build_panel:
 #                                                            as homozygous REF; if there are any
 
 
-rule encode:
-    input:
-        expand("results/cohorts/{cohort}/planes.npy", cohort=COHORTS),
+TARGETS["encode"] = [
+    expand("results/cohorts/{cohort}/planes.npy", cohort=COHORTS),
+]
 
 
 rule encode_cohort:
@@ -322,7 +278,7 @@ rule encode_cohort:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(len(COHORTS), 4)
+    threads: PER_COHORT
     resources:
         # Planes are written through a memory map; the panel and the .bim are read into memory.
         mem_mb=memory(300, mb=2),

@@ -33,12 +33,10 @@ FILLED = expand(
     "results/cohorts/{cohort}/imputed.json",
     cohort=imputed_cohorts(CONFIG, COHORTS, STUDY.founders),
 )
-#: Minutes of an evaluation with Beagle, or with the mode only.
-EVALUATION_MINUTES = dict(fixed=5, mb=3) if BEAGLE else dict(mb=1 / 50)
 
 
 wildcard_constraints:
-    window=r"all|\d+",
+    window=r"\d+",
 
 
 # Imputation by Beagle, and the accuracy of any method. `mode` and `none` need no rule of their own:
@@ -52,15 +50,16 @@ wildcard_constraints:
 #         results/cohorts/{cohort}/imputed.bed .bim .fam .json
 #                                                       called genotypes, missing ones imputed where
 #                                                       r2 allows; for the keys `genotypes`
-#         results/impute/evaluation.tsv                 accuracy at hidden genotypes
+#         results/impute/evaluation.tsv                 accuracy at hidden genotypes; of the mode
+#                                                       measured by summarize_imputation
 #         results/figures/imputation.svg .png
 
 
-rule impute:
-    input:
-        all_imputed_windows,
-        FILLED,
-        EVALUATION,
+TARGETS["impute"] = [
+    all_imputed_windows,
+    FILLED,
+    EVALUATION,
+]
 
 
 checkpoint plan_imputation:
@@ -189,7 +188,7 @@ rule evaluate_imputation:
         raw=multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam"),
         samples="results/qc/{cohort}.samples.tsv",
         panel="results/panel/sites.tsv",
-        windows=window_table,
+        windows="results/impute/windows.tsv",
         files=contig_files,
     output:
         "results/impute/evaluation/{cohort}.{window}.npz",
@@ -198,11 +197,11 @@ rule evaluate_imputation:
     benchmark:
         "benchmarks/evaluate_imputation/{cohort}.{window}.tsv"
     conda:
-        "../../envs/{}.yaml".format("beagle" if BEAGLE else "popdesic")
-    threads: IMPUTE["threads"] if BEAGLE else 1
+        "../../envs/beagle.yaml"
+    threads: IMPUTE["threads"]
     resources:
-        mem_mb=memory(300 + (IMPUTE["memory_mb"] if BEAGLE else 0), mb=16, files="raw"),
-        runtime=minutes(**EVALUATION_MINUTES, files="raw"),
+        mem_mb=memory(300 + IMPUTE["memory_mb"], mb=16, files="raw"),
+        runtime=minutes(5, mb=3, files="raw"),
     params:
         **BEAGLE_SETTINGS,
         absent=absent_sites,
@@ -221,6 +220,8 @@ rule evaluate_imputation:
 rule summarize_imputation:
     input:
         parts=evaluation_parts,
+        raw=expand("results/cohorts/{cohort}/raw.{end}", cohort=COHORTS, end=["bed", "bim", "fam"]),
+        panel="results/panel/sites.tsv",
         samples=expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
     output:
         table="results/impute/evaluation.tsv",
@@ -232,16 +233,18 @@ rule summarize_imputation:
         "benchmarks/summarize_imputation.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 1
+    threads: 4  # a cohort each
     resources:
-        mem_mb=memory(300, mb=3),
-        runtime=minutes(1),
+        mem_mb=memory(300, mb=16, files="raw"),
+        runtime=minutes(1, mb=1 / 50, files="raw"),
     params:
         cohorts=COHORTS,
-        parts=evaluation_parts_by_cohort,
+        absent=[cohort_absent(STUDY, cohort) for cohort in COHORTS],
         methods=IMPUTE["evaluate"],
+        share=IMPUTE["hidden_share"],
+        seed=IMPUTE["seed"],
         code=code_of("summarize_imputation"),
     message:
-        "Summarize the accuracy of the imputation"
+        "Measure the accuracy of the imputation"
     script:
         "../scripts/cohort/summarize_imputation.py"

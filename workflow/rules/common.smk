@@ -1,7 +1,7 @@
 # Shared by all rules: the validated study, wildcard patterns, code digests, sizes for resources.
 #
 # needs   config (config/config.yaml), config/cohorts.tsv, config/samples.tsv, the VCF headers
-# gives   CONFIG, STUDY, PLACED, wildcard constraints, code_of(), n_samples(), memory(), minutes(),
+# gives   CONFIG, STUDY, PLACED, TARGETS, wildcard constraints, code_of(), n_samples(), memory(), minutes(),
 #         FIRST, SECOND, THIRD
 
 from pathlib import Path
@@ -135,6 +135,8 @@ def reported(rule):
     return [flag(figure) for figure in figures_by(rule).values()]
 
 
+#: Files of each stage, by the name under which a run can be told to stop after it.
+TARGETS = {}
 #: Which cohort's row each pair of cohorts belongs to (`popdesic.distance.rows`).
 DISTANCE_ROWS, COMPARE_ROWS, IBD_ROWS = study_rows(Path(), COHORTS, STUDY.founders).values()
 #: Rows of kinship are inputs if relatives must not act as bridges of geodesics.

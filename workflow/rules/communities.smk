@@ -8,6 +8,7 @@
 #         results/communities/partition.tsv   sample, community, stability, f_st, fine,
 #                                             level0 ..., hdbscan
 #         results/communities/communities.json, tree.nwk
+#         results/communities/agreement.tsv   ARI and AMI with every label column
 #
 # fit_blocks runs the Python interpreter that has graph-tool; if none has, it warns in one sentence,
 # and the columns level0 ... are left out.
@@ -40,11 +41,8 @@ SPLIT_PARAMS = dict(
     subsamples=CONFIG["communities"]["subsamples"],
     seed=CONFIG["communities"]["seed"],
 )
-#: Samples up to which communities are found by one job, and the file of splits of more.
-JOINED_SPLITS = 2_000
-SPLITS = "results/communities/splits.npz" if n_samples(*COHORTS) > JOINED_SPLITS else ""
-#: Half of many cores: the report waits for it. Splits are found beside choose_geodesics and a map.
-SPLIT_THREADS = max(rest_threads(8), shared_threads(2, 8) - (1 if SPLITS else 0))
+#: The file of splits, in studies where one job does not find all of the communities.
+SPLITS = "results/communities/splits.npz" if n_samples(*COHORTS) > MOST_JOINED else ""
 
 
 #: Results of this stage; empty if the study selects no method.
@@ -57,9 +55,9 @@ COMMUNITY_TARGETS = [
 FIT_MINUTES = 3e-4 * CONFIG["communities"]["restarts"] + 1e-6 * CONFIG["communities"]["draws"]
 
 
-rule communities:
-    input:
-        COMMUNITY_TARGETS if COMMUNITY_METHODS else [],
+TARGETS["communities"] = [
+    COMMUNITY_TARGETS if COMMUNITY_METHODS else [],
+]
 
 
 rule build_graph:
@@ -133,7 +131,7 @@ if SPLITS:
         priority: FIRST
         conda:
             "../../envs/popdesic.yaml"
-        threads: SPLIT_THREADS
+        threads: 8
         resources:
             mem_mb=memory(1500, samples=0.05),
             runtime=minutes(1, samples=1e-4),
@@ -164,7 +162,7 @@ rule find_communities:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: 2 if SPLITS else SPLIT_THREADS  # HDBSCAN, and the tree
+    threads: 2 if SPLITS else 8  # HDBSCAN, and the tree
     resources:
         mem_mb=memory(
             500,
@@ -184,6 +182,7 @@ rule find_communities:
         "../scripts/communities/find_communities.py"
 
 
+# What reads the sheet's labels, without which communities are found.
 rule draw_communities:
     input:
         lengths=COMMUNITY_LENGTHS,
@@ -192,6 +191,7 @@ rule draw_communities:
         samples="results/distance/samples.tsv",
         tree=COMMUNITY_TREE,
     output:
+        agreement="results/communities/agreement.tsv",
         svg=reported("draw_communities"),
         png=expand("results/figures/{name}.png", name=COMMUNITY_FIGURES),
     log:
@@ -200,17 +200,17 @@ rule draw_communities:
         "benchmarks/draw_communities.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(2, 3)  # a figure each, beside one core of another job
+    threads: SOME  # a figure each
     resources:
-        mem_mb=memory(600, samples=0.02),
-        runtime=minutes(1, pairs=PAIR * 2e-9),
+        mem_mb=memory(600, samples=0.025),
+        runtime=minutes(1.5, samples=1e-5, pairs=PAIR * 2e-9),
     params:
         color_by=CONFIG["report"]["color_by"],
         title=f"space {COMMUNITY_SPACE}, α = {ALPHAS[0]}",
         sheet=CONFIG["samples"],
-        rows=LABELS_DRAWN,
+        rows=STUDY.digest_of(),
         code=code_of("draw_communities"),
     message:
-        "Draw figures of the communities"
+        "Compare communities with labels, and draw them"
     script:
         "../scripts/communities/draw_communities.py"

@@ -6,7 +6,7 @@
 #         results/embedding/coordinates/pca.tsv, embedding/pca.npy (full precision), pca.json
 #                                            (variance explained)
 
-from popdesic.components.axes import MOST_DENSE, MOST_MATRIX
+from popdesic.core.limits import MOST_DENSE, MOST_MATRIX
 from popdesic.engine.needs import by_weights
 
 #: What maps read of the sheet: who is in which cohort.
@@ -19,6 +19,8 @@ FEW_FOUNDERS = n_samples(*STUDY.founders) <= MOST_MATRIX
 #: sites.
 SCORES_BY_WEIGHTS = by_weights(n_samples(*STUDY.founders))
 SCORING_GPUS = GPUS if SCORES_BY_WEIGHTS else 0
+#: Components for other programs, if `export.formats` lists them.
+EIGENVEC = "results/export/pca.eigenvec"
 
 
 rule define_axes:
@@ -39,7 +41,7 @@ rule define_axes:
     priority: FIRST
     conda:
         GPU_CONDA
-    threads: axes_threads()  # beside measure_ld
+    threads: MANY if GPUS else WIDE  # beside measure_ld
     resources:
         # LD pruning reads the founders' genotypes contig by contig. Of MOST_MATRIX founders at most
         # a matrix of all pairs may be made; of more, passes over the genotypes, which keep 512 MiB.
@@ -73,6 +75,7 @@ rule compute_pca:
         table="results/embedding/coordinates/pca.tsv",
         scores="results/embedding/pca.npy",
         statistics="results/embedding/pca.json",
+        eigenvec=[EIGENVEC] if "eigenvec" in CONFIG["export"]["formats"] else [],
     log:
         "logs/compute_pca.log",
     benchmark:
@@ -80,7 +83,7 @@ rule compute_pca:
     priority: FIRST
     conda:
         GPU_CONDA
-    threads: pair_threads(8)  # beside choose_geodesics
+    threads: SOME
     resources:
         # Passes made ahead; 2 GB for a group of samples with those that define the axes, or what
         # small studies take of it: 24 bytes for a quarter of all pairs.

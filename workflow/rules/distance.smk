@@ -9,10 +9,10 @@
 #         results/distance/distance.mdist .mdist.id, distance.tsv.gz   for other tools
 #         COMPARED, PAIR_ROWS, ROW_GROUPS
 
-from popdesic.distance.fill_rows import ROWS_TOGETHER, leader_of, together
+from popdesic.core.limits import MOST_EXPORTED
+from popdesic.distance.fill_rows import leader_of, together
 from popdesic.study.sparse import is_compared, neighbors_kept
 from popdesic.distance.tiles import study_matrices
-from popdesic.study.disk import MOST_EXPORTED
 from popdesic.distance.tiles import tile_outputs
 
 #: Whether samples are compared, and the stages whose tiles one job computes for a row.
@@ -61,11 +61,20 @@ if EXPORT == "auto":
         )
 
 
-rule distance:
-    input:
-        DISTANCE_FILES,
-        "results/distance/samples.tsv",
-        (["results/distance/distance.mdist", "results/distance/distance.tsv.gz"] if EXPORT else []),
+#: Exports of distances for other programs, as `export.formats` lists them.
+DISTANCE_EXPORTS = {
+    "mibs": ["results/export/distance.mibs", "results/export/distance.mibs.id"],
+    "phylip": ["results/export/distance.phylip"],
+    "newick": ["results/export/distance.nwk"],
+}
+OF_DISTANCES = [name for name in DISTANCE_EXPORTS if name in CONFIG["export"]["formats"]]
+
+
+TARGETS["distance"] = [
+    DISTANCE_FILES,
+    "results/distance/samples.tsv",
+    (["results/distance/distance.mdist", "results/distance/distance.tsv.gz"] if EXPORT else []),
+]
 
 
 # Reached only by a study without a matrix of all pairs.
@@ -118,7 +127,7 @@ rule join_rows:
     priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(8, 4)
+    threads: SOME
     resources:
         mem_mb=memory(
             400,
@@ -143,29 +152,36 @@ rule join_rows:
         "../scripts/distance/join_rows.py"
 
 
-rule export_distance:
-    input:
-        matrices=rules.join_rows.output.distances,
-        samples="results/distance/samples.tsv",
-        panel="results/panel/counts.json",
-    output:
-        "results/distance/distance.mdist",
-        "results/distance/distance.mdist.id",
-        "results/distance/distance.tsv.gz",
-    log:
-        "logs/export_distance.log",
-    benchmark:
-        "benchmarks/export_distance.tsv"
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: aside_threads(4)  # before define_axes
-    resources:
-        mem_mb=memory(pairs=24e-6),
-        runtime=minutes(pairs=5e-8),
-    params:
-        **DISTANCE_RULE,
-        code=code_of("export_distance"),
-    message:
-        "Export distances as text"
-    script:
-        "../scripts/distance/export_distance.py"
+if EXPORT or OF_DISTANCES:
+
+    rule export_distance:
+        input:
+            matrices=rules.join_rows.output.distances,
+            samples="results/distance/samples.tsv",
+            panel="results/panel/counts.json",
+        output:
+            text=(
+                multiext("results/distance/distance", ".mdist", ".mdist.id", ".tsv.gz")
+                if EXPORT
+                else []
+            ),
+            exports=[path for name in OF_DISTANCES for path in DISTANCE_EXPORTS[name]],
+        log:
+            "logs/export_distance.log",
+        benchmark:
+            "benchmarks/export_distance.tsv"
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: SOME
+        resources:
+            mem_mb=memory(pairs=40e-6),
+            # Neighbour joining takes n**3 / 3 steps, at 0.3e9 per second.
+            runtime=minutes(pairs=5e-8, triples=2e-11 if OF_DISTANCES else 0),
+        params:
+            **DISTANCE_RULE,
+            formats=OF_DISTANCES,
+            code=code_of("export_distance"),
+        message:
+            "Export distances: text and {params.formats}"
+        script:
+            "../scripts/distance/export_distance.py"

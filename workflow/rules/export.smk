@@ -15,14 +15,12 @@
 
 FORMATS = CONFIG["export"]["formats"]
 EXPORTS = {
+    **DISTANCE_EXPORTS,
+    "eigenvec": [EIGENVEC],
     "plink": [f"results/export/panel{end}" for end in (".bed", ".bim", ".fam")],
     "vcf": ["results/export/panel.vcf.gz"],
     "zarr": ["results/export/panel.vcz"],
-    "mibs": ["results/export/distance.mibs", "results/export/distance.mibs.id"],
     "king": ["results/export/kinship.king", "results/export/kinship.king.id"],
-    "phylip": ["results/export/distance.phylip"],
-    "newick": ["results/export/distance.nwk"],
-    "eigenvec": ["results/export/pca.eigenvec"],
     "auspice": ["results/export/auspice/samples.json"],
 }
 #: The tree of the populations, where the study has one.
@@ -35,143 +33,49 @@ else:
     POPULATION_TREE = []
 #: What the files of the panel say of missing genotypes.
 EXPORTED = filled_words("export")
-#: Exports of the distance matrix, written by one job.
-OF_DISTANCES = [name for name in ("mibs", "phylip", "newick") if name in FORMATS]
+#: Formats of genotypes, written by one job. Those of distances and components are written where
+#: these are made.
+OF_PANEL = [name for name in ("plink", "vcf", "zarr") if name in FORMATS]
 
 
-rule export:
-    input:
-        [path for name in FORMATS if name in EXPORTS for path in EXPORTS[name]],
+TARGETS["export"] = [
+    [path for name in FORMATS if name in EXPORTS for path in EXPORTS[name]],
+]
 
 
-rule export_panel:
-    input:
-        genotypes=genotype_files("export", COHORTS, "bed", "bim", "fam"),
-        panel="results/panel/sites.tsv",
-    output:
-        "results/export/panel.vcf.gz",
-    log:
-        "logs/export_panel.log",
-    benchmark:
-        "benchmarks/export_panel.tsv"
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 1
-    resources:
-        mem_mb=memory(300, mb=6, samples=0.01, files="panel"),
-        runtime=minutes(mb=1 / 20),
-    params:
-        cohorts=COHORTS,
-        missing=EXPORTED,
-        code=code_of("export_panel"),
-    message:
-        "Export the panel as VCF"
-    script:
-        "../scripts/export/export_panel.py"
+if OF_PANEL:
 
-
-rule export_panel_plink:
-    input:
-        rules.export_panel.input.genotypes,
-    output:
-        EXPORTS["plink"],
-    log:
-        "logs/export_panel_plink.log",
-    benchmark:
-        "benchmarks/export_panel_plink.tsv"
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 1
-    resources:
-        # One thousand sites of all samples at a time.
-        mem_mb=memory(200, samples=0.005),
-        runtime=minutes(mb=1 / 100),
-    params:
-        cohorts=COHORTS,
-        sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(None, "sex", "father", "mother", "phenotype"),
-        code=code_of("export_panel_plink"),
-    message:
-        "Export the panel as PLINK files"
-    script:
-        "../scripts/export/export_panel_plink.py"
-
-
-rule export_panel_zarr:
-    input:
-        genotypes=rules.export_panel.input.genotypes,
-        panel="results/panel/sites.tsv",
-    output:
-        directory("results/export/panel.vcz"),
-    log:
-        "logs/export_panel_zarr.log",
-    benchmark:
-        "benchmarks/export_panel_zarr.tsv"
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 1
-    resources:
-        mem_mb=memory(300, mb=6, samples=0.02, files="panel"),
-        runtime=minutes(mb=1 / 20),
-    params:
-        cohorts=COHORTS,
-        missing=EXPORTED,
-        code=code_of("export_panel_zarr"),
-    message:
-        "Export the panel as VCF-Zarr"
-    script:
-        "../scripts/export/export_panel_zarr.py"
-
-
-rule export_matrices:
-    input:
-        matrices=rules.join_rows.output.distances,
-        samples="results/distance/samples.tsv",
-        panel="results/panel/counts.json",
-    output:
-        [path for name in OF_DISTANCES for path in EXPORTS[name]],
-    log:
-        "logs/export_matrices.log",
-    benchmark:
-        "benchmarks/export_matrices.tsv"
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 1
-    resources:
-        mem_mb=memory(pairs=40e-6),
-        # Neighbour joining takes n**3 / 3 steps, at 0.3e9 per second.
-        runtime=minutes(triples=2e-11),
-    params:
-        **DISTANCE_RULE,
-        formats=OF_DISTANCES,
-        code=code_of("export_matrices"),
-    message:
-        "Export distances: {params.formats}"
-    script:
-        "../scripts/export/export_matrices.py"
-
-
-rule export_components:
-    input:
-        "results/embedding/coordinates/pca.tsv",
-    output:
-        "results/export/pca.eigenvec",
-    log:
-        "logs/export_components.log",
-    benchmark:
-        "benchmarks/export_components.tsv"
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 1
-    resources:
-        mem_mb=memory(mb=5),
-        runtime=minutes(1),
-    params:
-        code=code_of("export_components"),
-    message:
-        "Export principal components as .eigenvec"
-    script:
-        "../scripts/export/export_components.py"
+    rule export_panel:
+        input:
+            genotypes=genotype_files("export", COHORTS, "bed", "bim", "fam"),
+            panel="results/panel/sites.tsv",
+        output:
+            **{
+                name: directory(EXPORTS[name][0]) if name == "zarr" else EXPORTS[name]
+                for name in OF_PANEL
+            },
+        log:
+            "logs/export_panel.log",
+        benchmark:
+            "benchmarks/export_panel.tsv"
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: 3  # a format each
+        resources:
+            # One thousand sites of all samples at a time.
+            mem_mb=memory(800, mb=18, samples=0.035, files="panel"),
+            runtime=minutes(mb=1 / 10),
+        params:
+            formats=OF_PANEL,
+            cohorts=COHORTS,
+            missing=EXPORTED,
+            sheet=CONFIG["samples"],
+            rows=STUDY.digest_of(None, "sex", "father", "mother", "phenotype"),
+            code=code_of("export_panel"),
+        message:
+            "Export the panel: {params.formats}"
+        script:
+            "../scripts/export/export_panel.py"
 
 
 rule export_kinship:
@@ -214,7 +118,7 @@ rule export_kinship:
 
 rule export_auspice:
     input:
-        matrices=rules.export_matrices.input.matrices,
+        matrices=rules.join_rows.output.distances,
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
         populations=POPULATION_TREE,

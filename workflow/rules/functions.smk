@@ -138,11 +138,6 @@ def map_key(wildcards):
     return file_key(MAP_FILES)
 
 
-def null_of(order):
-    """Permuted scans of an order, if any."""
-    return [f"results/epistasis{OF_PHENOTYPE}/null.order{order}.tsv"] if PERMUTATIONS[order] else []
-
-
 def scan_rows(wildcards):
     """Digest of what scans of one phenotype read of the sheet: that phenotype, strata, covariates,
     labels and pedigree."""
@@ -192,8 +187,6 @@ def imputation_windows(wildcards):
 
 def contig_files(wildcards):
     """Reference and map of a window's contig, if they exist."""
-    if wildcards.window == "all":
-        return []
     contig = imputation_windows(wildcards)[int(wildcards.window) - 1].contig
     found = [find_contig_file(IMPUTE[key], contig) for key in ("reference", "map")]
     return [path for path in found if path]
@@ -204,16 +197,10 @@ def contig_key(wildcards):
     return file_key(contig_files(wildcards))
 
 
-def window_table(wildcards):
-    return [] if wildcards.window == "all" else ["results/impute/windows.tsv"]
-
-
 def contig_file(key):
     """Parameter: the file for `key` (reference or map) of a window's contig, '' if none."""
 
     def find(wildcards, input):
-        if wildcards.window == "all":
-            return ""
         contig = imputation_windows(wildcards)[int(wildcards.window) - 1].contig
         return find_contig_file(IMPUTE[key], contig) or ""
 
@@ -241,19 +228,15 @@ def all_imputed_windows(wildcards):
 
 
 def evaluated_windows(cohort):
-    """Parts of a cohort's evaluation: one per window for Beagle, a single one for the mode."""
-    if "beagle" not in IMPUTE["evaluate"]:
-        return [f"results/impute/evaluation/{cohort}.all.npz"]
+    """Parts of a cohort's evaluation with Beagle: one per window."""
     numbers = range(1, len(imputation_windows(SimpleNamespace())) + 1)
     return [f"results/impute/evaluation/{cohort}.{number}.npz" for number in numbers]
 
 
 def evaluation_parts(wildcards):
-    return [path for cohort in COHORTS for path in evaluated_windows(cohort)]
-
-
-def evaluation_parts_by_cohort(wildcards):
-    return {cohort: evaluated_windows(cohort) for cohort in COHORTS}
+    """The parts of all cohorts; none where only the mode is evaluated."""
+    by_beagle = "beagle" in IMPUTE["evaluate"]
+    return [path for cohort in COHORTS for path in (evaluated_windows(cohort) if by_beagle else [])]
 
 
 # Rules whose jobs compute rows of tiles, and those that fill several rows.

@@ -37,10 +37,10 @@ PATH_FILES = (
 PCS_CHOICE = [GEODESIC_CHOICE] if CONFIG["geodesic"]["pcs"] == "auto" else []
 
 
-rule geodesic:
-    input:
-        expand(LENGTHS, space=SPACES, alpha=ALPHAS),
-        "results/geodesic/bridges.tsv" if CONFIG["geodesic"]["explain"] else [],
+TARGETS["geodesic"] = [
+    expand(LENGTHS, space=SPACES, alpha=ALPHAS),
+    "results/geodesic/bridges.tsv" if CONFIG["geodesic"]["explain"] else [],
+]
 
 
 rule choose_geodesics:
@@ -58,7 +58,7 @@ rule choose_geodesics:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: pair_threads(12)  # beside compute_pca
+    threads: MANY
     resources:
         # At most 1 000 samples take part; half of the sites are read at a time.
         mem_mb=memory(900, mb=1, samples=0.05),
@@ -127,7 +127,7 @@ rule close_paths:
     priority: FIRST
     conda:
         GPU_CONDA
-    threads: closure_threads(len(SPACES) * len(ALPHAS), 56e-6 * n_samples(*COHORTS) ** 2)
+    threads: MANY
     resources:
         # Of the near store edges from both ends, lists, and three arrays of rows of landmarks.
         mem_mb=memory(

@@ -11,25 +11,25 @@
 from popdesic.geography.coordinates import PLANE, SPHERE
 
 GEOGRAPHY = CONFIG["geography"]
-GEOGRAPHY_FIGURES = figures_by("draw_geography")
+GEOGRAPHY_FIGURES = figures_by("measure_geography")
 #: Partition that colours places and divides pairs, if it is made.
 PLACE_PARTITION = ["results/communities/partition.tsv"] if COMMUNITY_METHODS else []
 #: Close pairs of people, where another analysis finds them anyway.
 PLACE_RELATIVES = expand(ROW_COMPARED, row=COHORTS) if COMPARISONS else []
-#: What places read of the sheet.
-PLACE_ROWS = STUDY.digest_of(None, "cohort", *SPHERE, *PLANE)
+#: What places and their figures read of the sheet.
+PLACE_ROWS = STUDY.digest_of(
+    None, "cohort", "population", CONFIG["report"]["color_by"], *SPHERE, *PLANE
+)
 
 
-rule geography:
-    input:
-        (
-            multiext(
-                "results/geography/", "places.tsv", "edges.tsv", "pairs.tsv", "isolation.json"
-            )
-            if PLACED
-            else []
-        ),
-        expand("results/figures/{name}.{end}", name=GEOGRAPHY_FIGURES, end=["svg", "png"]),
+TARGETS["geography"] = [
+    (
+        multiext("results/geography/", "places.tsv", "edges.tsv", "pairs.tsv", "isolation.json")
+        if PLACED
+        else []
+    ),
+    expand("results/figures/{name}.{end}", name=GEOGRAPHY_FIGURES, end=["svg", "png"]),
+]
 
 
 if PLACED:
@@ -46,6 +46,8 @@ if PLACED:
             edges="results/geography/edges.tsv",
             pairs="results/geography/pairs.tsv",
             summary="results/geography/isolation.json",
+            svg=reported("measure_geography"),
+            png=expand("results/figures/{name}.png", name=GEOGRAPHY_FIGURES),
         log:
             "logs/measure_geography.log",
         benchmark:
@@ -61,40 +63,11 @@ if PLACED:
             founders=STUDY.founders,
             min_called=CONFIG["distance"]["min_called"],
             options=GEOGRAPHY,
+            color_by=CONFIG["report"]["color_by"],
             sheet=CONFIG["samples"],
             rows=PLACE_ROWS,
             code=code_of("measure_geography"),
         message:
-            "Measure isolation by distance and barriers"
+            "Measure isolation by distance and barriers, and draw them"
         script:
             "../scripts/geography/measure_geography.py"
-
-    rule draw_geography:
-        input:
-            places="results/geography/places.tsv",
-            edges="results/geography/edges.tsv",
-            pairs="results/geography/pairs.tsv",
-            summary="results/geography/isolation.json",
-            samples="results/distance/samples.tsv",
-        output:
-            svg=reported("draw_geography"),
-            png=expand("results/figures/{name}.png", name=GEOGRAPHY_FIGURES),
-        log:
-            "logs/draw_geography.log",
-        benchmark:
-            "benchmarks/draw_geography.tsv"
-        conda:
-            "../../envs/popdesic.yaml"
-        threads: 1
-        resources:
-            mem_mb=memory(800, samples=0.02),
-            runtime=minutes(2),
-        params:
-            color_by=CONFIG["report"]["color_by"],
-            sheet=CONFIG["samples"],
-            rows=[PLACE_ROWS, STUDY.digest_of(None, CONFIG["report"]["color_by"], "population")],
-            code=code_of("draw_geography"),
-        message:
-            "Draw maps of the places, isolation by distance and barriers"
-        script:
-            "../scripts/geography/draw_geography.py"

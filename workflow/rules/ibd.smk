@@ -13,10 +13,12 @@
 from popdesic.ibd.options import EXPORTS as IBD_FILES
 
 IBD = CONFIG["ibd"]
-IBD_FIGURES = figures_by("draw_ibd")
+IBD_FIGURES = figures_by("join_ibd")
 ROW_OF_SEGMENTS = "results/ibd/tiles/{row}/row.json"
 IBD_TABLES = ["results/ibd/segments.tsv.gz", "results/ibd/pairs.tsv", "results/ibd/summary.json"]
 IBD_EXPORTS = {name: f"results/ibd/export/{IBD_FILES[name]}" for name in IBD["export"]}
+#: Whether geodesics or communities are of shared segments.
+IBD_IS_SPACE = "ibd" in (*SPACES, CONFIG["communities"]["space"])
 IBD_LIMITS = dict(
     **{key: IBD[key] for key in ("min_cm", "min_ibd2_cm", "min_lod", "error_rate")},
     **{key: IBD[key] for key in ("tolerance", "window")},
@@ -24,10 +26,10 @@ IBD_LIMITS = dict(
 )
 
 
-rule ibd:
-    input:
-        [*IBD_TABLES, *IBD_EXPORTS.values()] if IBD["enable"] else [],
-        expand("results/figures/{name}.{end}", name=IBD_FIGURES, end=["svg", "png"]),
+TARGETS["ibd"] = [
+    [*IBD_TABLES, *IBD_EXPORTS.values()] if IBD["enable"] else [],
+    expand("results/figures/{name}.{end}", name=IBD_FIGURES, end=["svg", "png"]),
+]
 
 
 if IBD["enable"]:
@@ -106,104 +108,34 @@ if IBD["enable"]:
             genome=rules.prepare_ibd.output.genome,
             about=rules.prepare_ibd.output.summary,
             panel="results/panel/sites.tsv",
+            # The graph has its samples in the order of distances.
+            samples=["results/distance/samples.tsv"] if IBD_IS_SPACE else [],
         output:
             segments=IBD_TABLES[0],
             pairs=IBD_TABLES[1],
             summary=IBD_TABLES[2],
+            graph=[IBD_GRAPH] if IBD_IS_SPACE else [],
+            exports=list(IBD_EXPORTS.values()),
+            svg=reported("join_ibd"),
+            png=expand("results/figures/{name}.png", name=IBD_FIGURES),
         log:
             "logs/join_ibd.log",
         benchmark:
             "benchmarks/join_ibd.tsv"
+        priority: FIRST if IBD_IS_SPACE else 0
         conda:
             "../../envs/popdesic.yaml"
         threads: 1
         resources:
-            # Totals of all pairs with segments.
-            mem_mb=memory(500, samples=0.05, pairs=1e-5),
-            runtime=minutes(1, pairs=1e-7),
+            # Totals of all pairs with segments; segments are read and written in parts.
+            mem_mb=memory(800, samples=0.05, pairs=2e-5),
+            runtime=minutes(3, pairs=3e-7),
         params:
             min_cm=IBD["min_cm"],
+            formats=list(IBD_EXPORTS),
             order=COHORTS,
             code=code_of("join_ibd"),
         message:
-            "Join segments, and estimate degrees of pairs"
+            "Join segments, estimate degrees of pairs, and draw them"
         script:
             "../scripts/ibd/join_ibd.py"
-
-    rule build_ibd_graph:
-        input:
-            pairs=IBD_TABLES[1],
-            samples="results/distance/samples.tsv",
-        output:
-            IBD_GRAPH,
-        log:
-            "logs/build_ibd_graph.log",
-        benchmark:
-            "benchmarks/build_ibd_graph.tsv"
-        priority: FIRST
-        conda:
-            "../../envs/popdesic.yaml"
-        threads: 1
-        resources:
-            mem_mb=memory(300, samples=0.01, pairs=1e-5),
-            runtime=minutes(1, pairs=1e-7),
-        params:
-            min_cm=IBD["min_cm"],
-            code=code_of("build_ibd_graph"),
-        message:
-            "Graph of people who share segments"
-        script:
-            "../scripts/ibd/build_ibd_graph.py"
-
-    rule draw_ibd:
-        input:
-            pairs=IBD_TABLES[1],
-            summary=IBD_TABLES[2],
-        output:
-            svg=reported("draw_ibd"),
-            png=expand("results/figures/{name}.png", name=IBD_FIGURES),
-        log:
-            "logs/draw_ibd.log",
-        benchmark:
-            "benchmarks/draw_ibd.tsv"
-        conda:
-            "../../envs/popdesic.yaml"
-        threads: 1
-        resources:
-            mem_mb=memory(800, pairs=1e-5),
-            runtime=minutes(2),
-        params:
-            code=code_of("draw_ibd"),
-        message:
-            "Draw pairs by shared length and number of segments"
-        script:
-            "../scripts/ibd/draw_ibd.py"
-
-
-if IBD["enable"] and IBD_EXPORTS:
-
-    rule export_ibd:
-        input:
-            segments=IBD_TABLES[0],
-            genome=rules.prepare_ibd.output.genome,
-            panel="results/panel/sites.tsv",
-        output:
-            list(IBD_EXPORTS.values()),
-        log:
-            "logs/export_ibd.log",
-        benchmark:
-            "benchmarks/export_ibd.tsv"
-        conda:
-            "../../envs/popdesic.yaml"
-        threads: 1
-        resources:
-            # Segments are read and written in parts.
-            mem_mb=memory(700, files="panel", mb=4),
-            runtime=minutes(1, files="segments", mb=1 / 10),
-        params:
-            formats=list(IBD_EXPORTS),
-            code=code_of("export_ibd"),
-        message:
-            "Write segments in formats of other programs"
-        script:
-            "../scripts/ibd/export_ibd.py"

@@ -3,7 +3,7 @@
 # needs   results/distance/*, results/embedding/pca.npy, results/geodesic/*, the sample sheet
 # gives   results/embedding/*
 
-from popdesic.components.axes import MANY_POINTS
+from popdesic.core.limits import MOST_JOINED, MANY_POINTS
 
 # Maps of the samples, and how well they preserve distances.
 #
@@ -35,11 +35,11 @@ LABELLED_MAPS = expand("results/embedding/{map}.tsv", map=MAPS)
 LABELS_DRAWN = STUDY.digest_of(None, "cohort", CONFIG["report"]["color_by"], "population")
 
 
-rule embedding:
-    input:
-        LABELLED_MAPS,
-        "results/embedding/quality.tsv",
-        INSTABILITY,
+TARGETS["embedding"] = [
+    LABELLED_MAPS,
+    "results/embedding/quality.tsv",
+    INSTABILITY,
+]
 
 
 rule measure_maps:
@@ -60,7 +60,7 @@ rule measure_maps:
     priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
-    threads: wide_threads()
+    threads: WIDE
     resources:
         # At most 2 000 rows of the memory-mapped matrices are compared, a few at a time.
         mem_mb=memory(500, samples=0.05),
@@ -108,10 +108,8 @@ UMAP_OPTIONS = dict(
     ensemble=ENSEMBLE,
 )
 
-#: Samples up to which one job draws all UMAPs. In larger studies each job draws what it has the input
-#: of, so that some maps do not wait for the last closure.
-JOINED_MAPS = 2_000
-ONE_MAP_JOB = STUDY.sparse or n_samples(*COHORTS) <= JOINED_MAPS
+#: Whether one job draws all UMAPs.
+ONE_MAP_JOB = STUDY.sparse or n_samples(*COHORTS) <= MOST_JOINED
 #: Few points move on the CPU before a GPU has started.
 MAP_POINTS = n_samples(*COHORTS) * (N_UMAPS if ONE_MAP_JOB else N_UMAPS // len(SPACES))
 MAPS_DEVICE = CONFIG["device"] if MAP_POINTS > MANY_POINTS else "cpu"
@@ -169,7 +167,7 @@ rule compute_pcoa:
     priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(5, 6)
+    threads: SOME
     resources:
         mem_mb=memory(500 * (1 - PAIR), pairs=32e-6 * PAIR, samples=0.01 * (1 - PAIR)),
         runtime=pcoa_minutes,
@@ -203,8 +201,7 @@ rule compute_further_maps:
         method="densmap|tsne",
     conda:
         GPU_CONDA
-    # t-SNE takes one.
-    threads: further_threads
+    threads: MANY
     resources:
         # t-SNE keeps 91 neighbours per sample; matrices are memory-mapped and read in blocks.
         mem_mb=memory(900, samples=0.05),
@@ -263,7 +260,7 @@ rule compute_umap:
     priority: SECOND
     conda:
         GPU_CONDA
-    threads: spare_threads(8) if ONE_MAP_JOB or MAPS_DEVICE != "gpu" else shared_threads(4, 4)
+    threads: MANY
     resources:
         # Matrices are memory-mapped and read in blocks of rows.
         mem_mb=memory(300, samples=0.1),
@@ -288,11 +285,10 @@ rule compute_umap:
         "../scripts/maps/compute_umap.py"
 
 
-# The sheet's labels beside maps and communities, which are made without them.
+# The sheet's labels beside maps, which are made without them.
 #
-# needs   results/embedding/coordinates/{map}.tsv, results/communities/partition.tsv, sample sheet
+# needs   results/embedding/coordinates/{map}.tsv, sample sheet
 # gives   results/embedding/{map}.tsv           coordinates with the columns of the sheet
-#         results/communities/agreement.tsv     ARI and AMI with every label column
 
 
 rule label_maps:
@@ -319,29 +315,3 @@ rule label_maps:
         "Join the columns of the sheet to the maps"
     script:
         "../scripts/maps/label_maps.py"
-
-
-rule measure_agreement:
-    input:
-        partition="results/communities/partition.tsv",
-        samples="results/distance/samples.tsv",
-    output:
-        "results/communities/agreement.tsv",
-    log:
-        "logs/measure_agreement.log",
-    benchmark:
-        "benchmarks/measure_agreement.tsv"
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 1
-    resources:
-        mem_mb=memory(300, samples=0.005),
-        runtime=minutes(0.5, samples=1e-5),
-    params:
-        sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
-        code=code_of("measure_agreement"),
-    message:
-        "Compare communities with labels"
-    script:
-        "../scripts/maps/measure_agreement.py"

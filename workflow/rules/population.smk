@@ -22,7 +22,7 @@ from popdesic.population.options import sizes_of
 
 POPULATION = CONFIG["population"]
 POPULATION_ANALYSES = POPULATION["analyses"]
-POPULATION_FIGURES = figures_by("draw_population")
+POPULATION_FIGURES = figures_by("measure_population")
 #: Tables of each analysis; those of diversity are part of every other.
 POPULATION_TABLES = [
     f"results/population/{name}"
@@ -62,12 +62,12 @@ BLOCK_MAP = CONFIG["compare"]["ld"]["map"] if "cM" in POPULATION["block"] else N
 POPULATION_FILES = [*(MAP_FILES if BLOCK_MAP else []), *filter(None, [POPULATION["mask"]])]
 
 
-rule population:
-    input:
-        POPULATION_TABLES,
-        LOCAL_TABLES,
-        ANCESTRY_TABLES,
-        expand("results/figures/{name}.{end}", name=POPULATION_FIGURES, end=["svg", "png"]),
+TARGETS["population"] = [
+    POPULATION_TABLES,
+    LOCAL_TABLES,
+    ANCESTRY_TABLES,
+    expand("results/figures/{name}.{end}", name=POPULATION_FIGURES, end=["svg", "png"]),
+]
 
 
 if POPULATION_ANALYSES:
@@ -88,7 +88,7 @@ if POPULATION_ANALYSES:
             "benchmarks/count_population/{cohort}.tsv"
         conda:
             GPU_CONDA
-        threads: shared_threads(len(COHORTS), 2)
+        threads: PER_COHORT
         resources:
             # The panel, 18 bytes a site and population, and a part of the memory-mapped planes.
             mem_mb=memory(800, mb=4 + 0.5 * N_POPULATIONS, files="panel"),
@@ -120,8 +120,21 @@ if POPULATION_ANALYSES:
                 else []
             ),
             panel="results/panel/sites.tsv",
+            # What figures show besides.
+            windows=LOCAL_TABLES,
+            fitted=ANCESTRY_TABLES[1:],
+            ancestry=(
+                expand("results/population/ancestry/cohorts/{cohort}.tsv", cohort=COHORTS)
+                if ANCESTRY_TABLES
+                else []
+            ),
+            # Bars stand beside the PCA.
+            pca=["results/embedding/coordinates/pca.tsv"] if ANCESTRY_TABLES else [],
         output:
             **{Path(path).stem: path for path in POPULATION_TABLES},
+            ancestry=ANCESTRY_TABLES[:1],
+            svg=reported("measure_population"),
+            png=expand("results/figures/{name}.png", name=POPULATION_FIGURES),
         log:
             "logs/measure_population.log",
         benchmark:
@@ -131,9 +144,10 @@ if POPULATION_ANALYSES:
         threads: 2
         resources:
             # Counts of all cohorts at once, as int32.
-            mem_mb=memory(500, mb=8),
-            runtime=minutes(1, mb=1 / 20),
+            mem_mb=memory(800, samples=0.02, mb=8),
+            runtime=minutes(3, mb=1 / 20),
         params:
+            figures=list(POPULATION_FIGURES),
             options=dict(
                 analyses=[
                     name for name in POPULATION_ANALYSES if name not in ("local", "ancestry")
@@ -146,37 +160,9 @@ if POPULATION_ANALYSES:
             files=population_key,
             code=code_of("measure_population"),
         message:
-            "Estimate diversity and differentiation of populations"
+            "Estimate diversity and differentiation of populations, and draw them"
         script:
             "../scripts/population/measure_population.py"
-
-    rule draw_population:
-        input:
-            tables=POPULATION_TABLES,
-            windows=LOCAL_TABLES,
-            ancestry=ANCESTRY_TABLES,
-            # Bars stand beside the PCA.
-            pca=["results/embedding/coordinates/pca.tsv"] if ANCESTRY_TABLES else [],
-        output:
-            svg=reported("draw_population"),
-            png=expand("results/figures/{name}.png", name=POPULATION_FIGURES),
-        log:
-            "logs/draw_population.log",
-        benchmark:
-            "benchmarks/draw_population.tsv"
-        conda:
-            "../../envs/popdesic.yaml"
-        threads: 1
-        resources:
-            mem_mb=memory(800, samples=0.02),
-            runtime=minutes(2),
-        params:
-            names=list(POPULATION_FIGURES),
-            code=code_of("draw_population"),
-        message:
-            "Draw statistics of populations"
-        script:
-            "../scripts/population/draw_population.py"
 
 
 # Structure that is fitted to the founders alone: windows of the genome, ancestry proportions.
@@ -291,25 +277,3 @@ if ANCESTRY_TABLES:
             "Ancestry proportions of {wildcards.cohort}"
         script:
             "../scripts/population/project_ancestry.py"
-
-    rule join_ancestry:
-        input:
-            expand("results/population/ancestry/cohorts/{cohort}.tsv", cohort=COHORTS),
-        output:
-            ANCESTRY_TABLES[0],
-        log:
-            "logs/join_ancestry.log",
-        benchmark:
-            "benchmarks/join_ancestry.tsv"
-        conda:
-            "../../envs/popdesic.yaml"
-        threads: 1
-        resources:
-            mem_mb=memory(300, mb=10),
-            runtime=minutes(1),
-        params:
-            code=code_of("join_ancestry"),
-        message:
-            "Join ancestry proportions of all cohorts"
-        script:
-            "../scripts/population/join_ancestry.py"

@@ -4,7 +4,7 @@
 # gives   results/compare/*, results/panel/unrelated.tsv
 
 from popdesic.relatives.kinship import FIRST as FIRST_DEGREE
-from popdesic.engine.needs import FEW_RELATED
+from popdesic.core.limits import FEW_RELATED
 from popdesic.cohort.sources import source_files
 
 # Comparisons of samples: kinship, identity, contamination. LD, queries and PC-Relate below.
@@ -63,7 +63,7 @@ rule measure_resolution:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: shared_threads(2, 4)
+    threads: SOME
     resources:
         # At most 300 founders: their planes, and counts of all pairs in 64 blocks of sites.
         mem_mb=memory(700, mb=1, files="panel"),
@@ -97,7 +97,7 @@ rule measure_row:
     priority: FIRST
     conda:
         GPU_CONDA
-    threads: balanced_threads(DISTANCE_ROWS, TILE_BYTES)
+    threads: MANY
     resources:
         # Counts and kinships of a block of samples, or a tile; the planes are memory-mapped.
         mem_mb=group_memory(700 + FEED_MB, mb=1, **TILE_COST),
@@ -129,6 +129,8 @@ rule join_comparisons:
         untold="results/compare/kinship_untold.tsv",
         identity="results/compare/identity.tsv",
         mixture="results/compare/mixture.tsv",
+        svg=reported("join_comparisons"),
+        png=expand("results/figures/{name}.png", name=figures_by("join_comparisons")),
     log:
         "logs/join_comparisons.log",
     benchmark:
@@ -137,8 +139,8 @@ rule join_comparisons:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        mem_mb=memory(200, mb=10),
-        runtime=minutes(mb=1 / 50),
+        mem_mb=memory(500, mb=20),
+        runtime=minutes(1, mb=1 / 50),
     params:
         min_kinship=COMPARE["kinship"]["min_kinship"],
         top=COMPARE["identity"]["top"],
@@ -211,7 +213,7 @@ rule relate_samples:
         "benchmarks/relate_samples.tsv"
     conda:
         GPU_CONDA
-    threads: shared_threads(4, 8)  # a long job beside the chain that the report waits for
+    threads: SOME  # a long job beside the chain that the report waits for
     resources:
         # Two sums of each pair; genotypes of passes that are made ahead.
         mem_mb=memory(650, samples=0.05, pairs=10e-6),
@@ -318,7 +320,7 @@ rule search_profiles:
         "../scripts/relatives/search_profiles.py"
 
 
-# LD between sites, and the figures of all comparisons.
+# LD between sites.
 #
 # needs   results/cohorts/{cohort}/genotypes.bed (or imputed.bed) of the founders,
 #         results/panel/*; for haplotypes
@@ -326,7 +328,7 @@ rule search_profiles:
 # gives   results/compare/ld.tsv.gz              pairs of sites in LD: r2, D, D'
 #         results/compare/decay.tsv, region.npz  mean r2 by distance, r2 of one region
 #         results/compare/prune.in, prune.out    sites that LD pruning keeps and removes
-#         results/figures/kinship.*, ld_decay.*, ld_region.*
+#         results/figures/ld_decay.*, ld_region.*
 
 LD_FILES = dict(
     pairs="results/compare/ld.tsv.gz",
@@ -337,22 +339,16 @@ LD_FILES = dict(
 )
 #: Founders whose phased input files are needed, for LD between haplotypes.
 PHASED = STUDY.founders if COMPARE["ld"]["phase"] == "phased" else []
-COMPARE_FIGURES = figures_by("draw_comparisons")
-#: Inputs of each figure, by its `source`.
-COMPARE_TABLES = {
-    "kinship": "results/compare/kinship.tsv",
-    "decay": LD_FILES["decay"],
-    "region": LD_FILES["region"],
-}
+COMPARE_FIGURES = figures_by("join_comparisons") | figures_by("measure_ld")
 
 
-rule compare:
-    input:
-        expand("results/compare/{kind}.tsv", kind=COMPARISONS),
-        RESOLUTION if COMPARISONS or MAX_KINSHIP else [],
-        LD_FILES.values() if "ld" in COMPARE["analyses"] else [],
-        [f"results/compare/{kind}.query.tsv" for kind in PROFILES],
-        [f"results/figures/{name}.{end}" for name in COMPARE_FIGURES for end in ["svg", "png"]],
+TARGETS["compare"] = [
+    expand("results/compare/{kind}.tsv", kind=COMPARISONS),
+    RESOLUTION if COMPARISONS or MAX_KINSHIP else [],
+    LD_FILES.values() if "ld" in COMPARE["analyses"] else [],
+    [f"results/compare/{kind}.query.tsv" for kind in PROFILES],
+    [f"results/figures/{name}.{end}" for name in COMPARE_FIGURES for end in ["svg", "png"]],
+]
 
 
 rule measure_ld:
@@ -365,13 +361,15 @@ rule measure_ld:
         map=MAP_FILES,
     output:
         **LD_FILES,
+        svg=reported("measure_ld"),
+        png=expand("results/figures/{name}.png", name=figures_by("measure_ld")),
     log:
         "logs/measure_ld.log",
     benchmark:
         "benchmarks/measure_ld.tsv"
     conda:
         GPU_CONDA
-    threads: ld_threads()
+    threads: SOME
     resources:
         # Genotypes of one contig as bytes (four times the .bed) and as planes.
         mem_mb=memory(700, mb=8),
@@ -387,27 +385,3 @@ rule measure_ld:
         "Measure LD between panel sites"
     script:
         "../scripts/relatives/measure_ld.py"
-
-
-rule draw_comparisons:
-    input:
-        **{figure.source: COMPARE_TABLES[figure.source] for figure in COMPARE_FIGURES.values()},
-    output:
-        svg=reported("draw_comparisons"),
-        png=expand("results/figures/{name}.png", name=COMPARE_FIGURES),
-    log:
-        "logs/draw_comparisons.log",
-    benchmark:
-        "benchmarks/draw_comparisons.tsv"
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 1
-    resources:
-        mem_mb=memory(500, mb=20),
-        runtime=minutes(1),
-    params:
-        code=code_of("draw_comparisons"),
-    message:
-        "Draw figures of kinship and LD"
-    script:
-        "../scripts/relatives/draw_comparisons.py"

@@ -72,14 +72,14 @@ PAGE = digest(
 )
 
 
-rule report:
-    input:
-        "results/report/report.html",
-        "results/report/summary.json",
-        "results/report/methods.md",
-        MULTIQC,
-        "results/report/work.tsv",
-        expand("results/figures/{figure}.{end}", figure=MAIN_FIGURES, end=["svg", "png"]),
+TARGETS["report"] = [
+    "results/report/report.html",
+    "results/report/summary.json",
+    "results/report/methods.md",
+    MULTIQC,
+    "results/report/work.tsv",
+    expand("results/figures/{figure}.{end}", figure=MAIN_FIGURES, end=["svg", "png"]),
+]
 
 
 rule draw_figures:
@@ -95,7 +95,7 @@ rule draw_figures:
     priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
-    threads: wide_threads()
+    threads: WIDE
     resources:
         # The matrices are memory-mapped and read in blocks; the panel is read into memory.
         mem_mb=memory(1200, mb=3, samples=0.03, pairs=PAIR * 16e-6, files="results/panel/sites.tsv"),
@@ -122,23 +122,24 @@ rule write_report:
     input:
         OUTCOME,
         figures=rules.draw_figures.output,
-        comparisons=rules.compare.input,
-        ibd=rules.ibd.input,
-        communities=rules.communities.input,
-        geography=rules.geography.input,
-        population=rules.population.input,
-        epistasis=rules.epistasis.input,
+        comparisons=TARGETS["compare"],
+        ibd=TARGETS["ibd"],
+        communities=TARGETS["communities"],
+        geography=TARGETS["geography"],
+        population=TARGETS["population"],
+        epistasis=TARGETS["epistasis"],
         imputation=[*EVALUATION, *FILLED],
         maps=INTERACTIVE_MAPS,
         labelled=LABELLED_MAPS,  # the page lists them
         tables=SAMPLE_TABLES,
         missing=MISSING_COMPARED,
-        work="results/report/work.tsv",
+        export=TARGETS["export"],  # their jobs are counted
     output:
         "results/report/report.html",
         "results/report/summary.json",
         "results/report/methods.md",
         MULTIQC,
+        work="results/report/work.tsv",
     log:
         "logs/write_report.log",
     benchmark:
@@ -147,9 +148,9 @@ rule write_report:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        # Closest pairs are sought in blocks of the memory-mapped matrices.
-        mem_mb=memory(700, samples=0.03, pairs=PAIR * 16e-6),
-        runtime=minutes(0.2, pairs=PAIR * 1e-8),
+        # Closest pairs are sought in blocks of the memory-mapped matrices; records of all jobs.
+        mem_mb=memory(700 + 0.02 * len(COHORTS) ** 2, samples=0.03, pairs=PAIR * 16e-6),
+        runtime=minutes(0.2 + 1e-4 * len(COHORTS) ** 2, pairs=PAIR * 1e-8),
     params:
         study=OUTCOME_OF,
         distance=DISTANCE_RULE,
@@ -163,37 +164,3 @@ rule write_report:
         "Write the report"
     script:
         "../scripts/report/write_report.py"
-
-
-rule count_work:
-    input:
-        OUTCOME,
-        rules.draw_figures.output,
-        rules.compare.input,
-        rules.ibd.input,
-        rules.geography.input,
-        rules.population.input,
-        rules.export.input,
-        rules.epistasis.input,
-        EVALUATION,
-        INTERACTIVE_MAPS,
-        SAMPLE_TABLES,
-    output:
-        "results/report/work.tsv",
-    log:
-        "logs/count_work.log",
-    benchmark:
-        "benchmarks/count_work.tsv"
-    localrule: True
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 1
-    resources:
-        mem_mb=memory(100 + 0.02 * len(COHORTS) ** 2),
-        runtime=minutes(1e-4 * len(COHORTS) ** 2),
-    params:
-        code=code_of("count_work"),
-    message:
-        "Count jobs run and results reused"
-    script:
-        "../scripts/report/count_work.py"

@@ -14,12 +14,12 @@ from ..cohort.samples import unrelated_founders
 from ..cohort.site_planes import read_site_planes
 from ..core.files import write_json
 from ..core.laps import Laps
+from ..core.limits import MOST_DENSE
 from ..core.tables import write_npz
 from ..engine.backend import Backend
 from ..engine.needs import by_weights
 from ..engine.select import cpu_backend
 from ..io.bed import read_fam
-from .axes import MOST_DENSE
 from .axis_sites import choose_sites
 from .large_pca import (
     loadings_of_many,

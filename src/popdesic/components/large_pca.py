@@ -22,13 +22,13 @@ import pandas as pd
 
 from ..core.errors import UserError
 from ..core.laps import Laps
+from ..core.limits import MOST_MATRIX
 from ..core.random_numbers import columns_of_signs, lots_of, mix
 from ..core.threads import one_blas_thread, run_tasks
 from ..engine.backend import Backend
 from ..engine.columns import NARROW, Bases, own_lengths
 from ..engine.genotype_products import Calls, Flips, GenotypeProducts
 from ..io.sites import chunks
-from .axes import MOST_MATRIX
 from .krylov import COLUMNS, Krylov
 from .noise_null import ROUNDS, deviation_of, stretches
 from .pca import FEWEST, Axes, choose_components, with_signs

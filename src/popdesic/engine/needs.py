@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ..core.limits import MOST_EXACT, SPREAD_LEAST
+
 #: The driver's own memory for a process with all kernels of a job loaded, and buffers of results.
 CONTEXT_BYTES = 2 << 30
 #: Accumulators and totals of a pair of samples: 12 bytes for each of at most eight outputs; larger
@@ -21,14 +23,9 @@ GENOTYPE_BYTES = 1 << 18
 PASS_BYTES = 2 << 30
 #: Planes that are counted at a time, and counts that come back at a time.
 COUNTED_BYTES = 64 << 20
-#: Fewest points whose shortest paths several devices find: two were measured to be 1.9 times as
-#: fast as one for so many; fewer were not measured (`tests/bench/bench_spread_gpu.py`).
-SPREAD_LEAST = 16384
 #: Of a point of a map (coordinates, sums of forces), and of an edge of its graph in the row of one
 #: end (both ends, share); of a point of a densMAP besides.
 POINT_BYTES, EDGE_BYTES, DENSITY_BYTES = 8 + 16, 12, 16 + 4 * 8 + 16
-#: People up to whom PC-Relate is done on a CPU before a GPU has started.
-FEW_RELATED = 2_000
 #: Sites of genotypes on their way to a device at a time, and lists of pairs that are close.
 CHUNK_SITES, LIST_BYTES = 1024, 64 << 20
 #: Samples of a block are padded to this many.
@@ -36,9 +33,6 @@ PADDED = 256
 #: Of a search for nearest points: largest side of a tile (`tile_plan.py`), room of a list
 #: of candidates in bytes.
 TILE_SIDE, CANDIDATE_BYTES = 1 << 15, 16 * 768
-#: Samples that define axes up to which others are placed by float64 relationships to them, which
-#: took 10 s beside 8 000 at 500 000 sites and 89 s beside 30 000.
-MOST_EXACT = 5_000
 
 
 def product_bytes(own: tuple[int, int, int], others: Sequence[tuple[int, int, int]] = ()) -> int:

@@ -25,6 +25,7 @@ from .expected_power import (
     expected_interaction,
     interaction_power,
 )
+from .finished import Scans
 from .interaction import interaction_test
 from .options import ASSOCIATION
 from .priority import SHARE
@@ -150,3 +151,16 @@ def estimate_power(
         )
     write_table(out, pd.DataFrame(rows))
     return {row["model"]: row["power_interaction"] for row in rows}
+
+
+def power_of_scans(
+    scans: Scans, models: list[dict], out: Path, *, score: str, seed: int
+) -> dict[str, float]:
+    """`estimate_power` of finished scans."""
+    nulls = {order: scans.null(order) for order in scans.permutations}
+    return estimate_power(
+        *(scans.reorder / "samples.tsv", scans.folder / "plan.json"),
+        *(nulls, models, out),
+        score=score,
+        seed=seed,
+    )

@@ -16,9 +16,11 @@ import pandas as pd
 from ..core.tables import read_table, write_table
 from ..io.bed import open_bed, read_bim, read_fam
 from ..io.genotypes import unpack_bed
+from .finished import Scans
 from .halves import discovery_half
 from .p_values import p_of_hits
 from .phantoms import conditional_test
+from .phenotype import scan_phenotype
 from .reorder import sites_of_hits
 from .scan_data import NAMES
 from .significance import hit_tables
@@ -97,3 +99,35 @@ def replicate_hits(
     write_table(out, pd.DataFrame(found))
     confirmed = sum(row["p_replication"] <= 0.05 for row in found)
     return {"people": len(kept), "leads": len(found), "confirmed": confirmed}
+
+
+def replicate_scans(
+    scans: Scans,
+    prefixes: list[Path],
+    samples: pd.DataFrame,
+    phenotype: dict[str, str],
+    *,
+    source: str,
+    strata: str,
+    seed: int,
+) -> dict[str, int]:
+    """`replicate_hits` of all orders, to replication.tsv.
+
+    Parameters
+    ----------
+    samples, source
+        The sample sheet with this phenotype, and its path.
+    phenotype : dict
+        `binarize` and `score` of `phenotype.scan_phenotype`.
+    """
+    orders = list(scans.orders)
+    return replicate_hits(
+        {order: (scans.hits(order), scans.loci(order)) for order in orders},
+        prefixes,
+        samples,
+        scan_phenotype(samples, source=source, orders=orders, **phenotype).classes,
+        scans.folder / "replication.tsv",
+        strata=strata,
+        seed=seed,
+        tests=scans.tests,
+    )

@@ -34,8 +34,6 @@ class Figure:
         Sample sizes and other counts, with names in braces that the page fills in.
     space, alpha : str
         Geodesics that a map is made from; empty for other figures.
-    source : str
-        Table that the figure is drawn from, if there are several.
     """
 
     name: str
@@ -46,7 +44,6 @@ class Figure:
     sizes: str = ""
     space: str = ""
     alpha: str = ""
-    source: str = ""
 
     @property
     def kind(self) -> str:
@@ -147,22 +144,22 @@ def community_figures(methods: Sequence[str]) -> list[Figure]:
 
 
 def comparison_figures(analyses: Sequence[str]) -> list[Figure]:
-    """Figures of `compare.analyses`; `source` names the table of each."""
+    """Figures of `compare.analyses`."""
     founders = "{ld_founders}."
     figures = [
-        ("kinship", "Kinship of close pairs", "{n_close} pairs.", "kinship", "kinship"),
-        ("ld_decay", "LD decay", founders, "decay", "ld"),
-        ("ld_region", "LD in one region", founders, "region", "ld"),
+        ("kinship", "join_comparisons", "Kinship of close pairs", "{n_close} pairs.", "kinship"),
+        ("ld_decay", "measure_ld", "LD decay", founders, "ld"),
+        ("ld_region", "measure_ld", "LD in one region", founders, "ld"),
     ]
     return [
-        Figure(name, "draw_comparisons", "Comparisons", title, name, sizes, source=source)
-        for name, title, sizes, source, analysis in figures
+        Figure(name, rule, "Comparisons", title, name, sizes)
+        for name, rule, title, sizes, analysis in figures
         if analysis in analyses
     ]
 
 
 def epistasis_figures(orders: Sequence[int], phenotype: str = "") -> list[Figure]:
-    """Figures of `epistasis.order`; `source` is the name of the scan.
+    """Figures of `epistasis.order`.
 
     `phenotype`: of several phenotypes, which is in the names of files and titles.
     """
@@ -176,9 +173,8 @@ def epistasis_figures(orders: Sequence[int], phenotype: str = "") -> list[Figure
     sizes = "{n_controls} controls, {n_cases} cases, {n_tests} {scan} tested."
     return [
         Figure(
-            *(_of_phenotype(f"{kind}.{NAMES[order]}", phenotype), "draw_epistasis", "Epistasis"),
+            *(_of_phenotype(f"{kind}.{NAMES[order]}", phenotype), "rank_epistasis", "Epistasis"),
             *(_titled(title.format(NAMES[order]), phenotype), kind, sizes),
-            source=NAMES[order],
         )
         for order in orders
         for kind, title in kinds.items()
@@ -192,7 +188,7 @@ def power_figures(models: object, phenotype: str = "") -> list[Figure]:
         _of_phenotype("power", phenotype),
         _titled("Power by number of samples", phenotype),
     )
-    return [Figure(name, "draw_power", "Epistasis", title, "power", sizes)] if models else []
+    return [Figure(name, "rank_epistasis", "Epistasis", title, "power", sizes)] if models else []
 
 
 def _of_phenotype(name: str, phenotype: str) -> str:
@@ -213,7 +209,7 @@ def site_scan_figures(orders: Sequence[int], phenotype: str = "") -> list[Figure
     sizes = "{n_tested_sites} sites, λ = {lambda_gc}."
     return [
         Figure(
-            *(_of_phenotype(name, phenotype), "draw_sites", "Epistasis"),
+            *(_of_phenotype(name, phenotype), "rank_epistasis", "Epistasis"),
             *(_titled(title, phenotype), name, sizes),
         )
         for name, title in (titles if orders else {}).items()
@@ -229,7 +225,7 @@ def geography_figures(placed: bool) -> list[Figure]:
         ("barriers", "Barriers and corridors", "{n_edges} pairs of neighbouring places."),
     ]
     return [
-        Figure(name, "draw_geography", "Geography", title, name, sizes)
+        Figure(name, "measure_geography", "Geography", title, name, sizes)
         for name, title, sizes in (figures if placed else [])
     ]
 
@@ -250,7 +246,7 @@ def population_figures(analyses: Sequence[str]) -> list[Figure]:
         ("population_ancestry", "Ancestry components", components, "ancestry"),
     ]
     return [
-        Figure(name, "draw_population", "Populations", title, name, sizes)
+        Figure(name, "measure_population", "Populations", title, name, sizes)
         for name, title, sizes, analysis in figures
         if analysis in analyses or (analyses and analysis == "diversity")
     ]
@@ -267,7 +263,7 @@ def ibd_figures(enabled: bool) -> list[Figure]:
         ("families", "Families", "{n_ibd_close}."),
     )
     figures = [
-        Figure(name, "draw_ibd", "Identity by descent", title, name, sizes)
+        Figure(name, "join_ibd", "Identity by descent", title, name, sizes)
         for name, title, sizes in drawn
     ]
     return figures if enabled else []

@@ -18,6 +18,7 @@ import pandas as pd
 from ..cohort.sources import expand_sources, source_files
 from ..core.errors import UserError
 from ..core.files import digest, read_json, result_files
+from ..core.limits import MOST_EXPORTED
 from ..core.triangle import triangle_size
 from ..distance.landmarks import MOST_LANDMARKS
 from ..distance.tiles import SYMMETRIC, count_type, study_matrices, tile_outputs
@@ -27,8 +28,6 @@ from .sparse import is_compared, neighbors_kept
 
 #: Approximate number of bytes of VCF text per byte of a compressed file.
 COMPRESSION = {".gz": 15.0, ".bcf": 10.0}
-#: Samples up to which distances are written as text unasked: 25 million numbers.
-MOST_EXPORTED = 5_000
 #: Bytes of a neighbour in a list: number, distance, jointly called sites.
 NEIGHBOR_BYTES = 16.0
 #: Bytes of a pair of samples in a text matrix, and of n squared in the gzipped table of pairs.

@@ -22,7 +22,8 @@ from pathlib import Path
 import yaml
 
 from ..core.errors import UserError
-from .resources import ONE_JOB_CORE_HOURS, ONE_JOB_PEOPLE, START_MB, limit_minutes
+from ..core.limits import ONE_JOB_SAMPLES
+from .resources import ONE_JOB_CORE_HOURS, START_MB, limit_minutes
 from .run import (
     NO_CORES,
     find_profile,
@@ -88,7 +89,7 @@ def run_where_told(
         Those of `run_study`.
     one_job : bool, optional
         Whether Slurm gets one job. By default it does where `arguments` name a profile of Slurm and
-        no option that changes the jobs, and the study is small: at most `ONE_JOB_PEOPLE` people and
+        no option that changes the jobs, and the study is small: at most `ONE_JOB_SAMPLES` and
         `ONE_JOB_CORE_HOURS` expected core hours.
     expect : function
         `forecast.expect`.
@@ -115,7 +116,7 @@ def run_where_told(
     require_study(study)
     people, jobs, seconds = expect(study, targets)
     hours = sum(s * job.threads for s, job in zip(seconds, jobs, strict=True)) / 3600
-    small = people <= ONE_JOB_PEOPLE and hours <= ONE_JOB_CORE_HOURS
+    small = people <= ONE_JOB_SAMPLES and hours <= ONE_JOB_CORE_HOURS
     if not jobs or not (one_job or small):
         return run_study(study, targets, _within_nodes(profile, arguments, jobs))
     given = value_of(arguments, "--cores", "-c")

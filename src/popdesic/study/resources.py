@@ -33,9 +33,8 @@ CPU_MIN_PLUS = 8e9
 READ_RATE = 2e9
 #: Seconds before a job's first instruction: two Snakemake start-ups and the imports.
 START_SECONDS = 10.0
-#: A study of at most so many people and expected core hours (an hour of 16 cores) is small: on
-#: Slurm `popdesic run` submits it as one job.
-ONE_JOB_PEOPLE, ONE_JOB_CORE_HOURS = 5_000, 16.0
+#: Expected core hours (an hour of 16 cores) up to which a study is small; also `ONE_JOB_SAMPLES`.
+ONE_JOB_CORE_HOURS = 16.0
 
 
 @dataclass(frozen=True)

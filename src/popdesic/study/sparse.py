@@ -11,13 +11,9 @@ from __future__ import annotations
 import copy
 
 from ..core.errors import UserError
+from ..core.limits import BLOCK_MODEL_LIMIT, DENSE_LIMIT
 from .settings import DISTANCE_TEXT
 
-#: Samples up to which a study has matrices of all pairs, with `distance.dense_limit: auto`: at
-#: 30 000 the results take 33 GB (`disk.py`), and the closure's job 50 GB of memory.
-DENSE_LIMIT = 30_000
-#: Most samples of the block model, which takes 10 ms a sample and fit.
-BLOCK_MODEL_LIMIT = 100_000
 #: Most nearest samples that the kernels keep of each sample.
 MOST_KEPT = 256
 #: Exports of all pairs.

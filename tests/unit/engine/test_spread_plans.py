@@ -7,9 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
+from popdesic.core.limits import SPREAD_LEAST
 from popdesic.engine.minplus import closure_panel
 from popdesic.engine.minplus_plan import padded
-from popdesic.engine.needs import SPREAD_LEAST, closing_devices
+from popdesic.engine.needs import closing_devices
 from popdesic.engine.spread_plan import SpreadPlan
 
 SIZES = [1, 2, 63, 64, 65, 128, 129, 257, 500, 1000, 4097, 5000]

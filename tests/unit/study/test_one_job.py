@@ -9,9 +9,10 @@ import pytest
 
 from popdesic.__main__ import parse
 from popdesic.core.errors import UserError
+from popdesic.core.limits import ONE_JOB_SAMPLES
 from popdesic.study import one_job
 from popdesic.study.one_job import ask, job_name, minutes_of, read_profile, run_where_told, value_of
-from popdesic.study.resources import ONE_JOB_CORE_HOURS, ONE_JOB_PEOPLE, START_MB
+from popdesic.study.resources import ONE_JOB_CORE_HOURS, START_MB
 from popdesic.study.resume import cancel_jobs
 from popdesic.study.snakemake_internals import Job
 
@@ -92,10 +93,10 @@ def test_a_small_study_is_one_job_whose_output_and_status_are_those_of_the_run(c
     "whole, told",
     [
         (True, {}),
-        (True, {"people": ONE_JOB_PEOPLE, "hours": ONE_JOB_CORE_HOURS}),
-        (False, {"people": ONE_JOB_PEOPLE + 1}),
+        (True, {"people": ONE_JOB_SAMPLES, "hours": ONE_JOB_CORE_HOURS}),
+        (False, {"people": ONE_JOB_SAMPLES + 1}),
         (False, {"hours": ONE_JOB_CORE_HOURS * 1.01}),
-        (True, {"people": ONE_JOB_PEOPLE + 1, "one": True}),
+        (True, {"people": ONE_JOB_SAMPLES + 1, "one": True}),
         (False, {"one": False}),
         (False, {"mem_mb": 64_000}),
     ],

@@ -34,7 +34,7 @@ def test_rules_have_no_long_lambdas(path: Path):
 
 
 def test_rule_files_and_scripts_bear_the_names_of_rooms():
-    """`epistasis.smk` and `epistasis_hits.smk` run the scripts of `scripts/epistasis`."""
+    """`epistasis.smk` runs the scripts of `scripts/epistasis`."""
     for path in FILES:
         if path.stem not in SHARED:
             room = path.stem.split("_")[0]

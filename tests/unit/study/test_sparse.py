@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from popdesic.core.errors import UserError
+from popdesic.core.limits import DENSE_LIMIT
 from popdesic.distance.nearest import MOST_NEIGHBORS
 from popdesic.study.configuration import load_config
 from popdesic.study.disk import StudySizes, forecast_disk
 from popdesic.study.forecast import Sizes, bytes_read, work_of
 from popdesic.study.snakemake_internals import Job
-from popdesic.study.sparse import DENSE_LIMIT, MOST_KEPT, is_sparse, neighbors_kept, without_pairs
+from popdesic.study.sparse import MOST_KEPT, is_sparse, neighbors_kept, without_pairs
 
 
 def test_the_limit_is_that_of_the_configuration():

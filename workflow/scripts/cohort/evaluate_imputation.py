@@ -9,13 +9,12 @@ from popdesic.core.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params, wildcards = snakemake.params, snakemake.wildcards
-    whole = wildcards.window == "all"
     counts = evaluate_window(
         Path(snakemake.input.raw[0]).with_suffix(""),
         Path(snakemake.input.samples),
         Path(snakemake.input.panel),
-        None if whole else Path(snakemake.input.windows[0]),
-        None if whole else int(wildcards.window),
+        Path(snakemake.input.windows),
+        int(wildcards.window),
         Path(snakemake.output[0]),
         cohort=wildcards.cohort,
         share=params.share,

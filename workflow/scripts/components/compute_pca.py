@@ -6,6 +6,7 @@ from popdesic.components.pca import compute_pca
 from popdesic.core.log import log_counts, logged
 from popdesic.engine.needs import genotype_bytes
 from popdesic.engine.select import select_backend
+from popdesic.export.matrices import export_eigenvec
 from popdesic.io.bed import open_bed, read_fam
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -27,3 +28,5 @@ with logged(snakemake.log[0], snakemake.input) as log:
         backend=backend,
     )
     log_counts(log, statistics)
+    for path in snakemake.output.get("eigenvec", []):
+        export_eigenvec(Path(snakemake.output.table), Path(path))

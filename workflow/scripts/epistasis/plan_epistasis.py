@@ -1,26 +1,44 @@
-"""Forecast the epistasis scans and refuse those that would take too long."""
+"""Build one-hot planes of the scanned sites; forecast their scans, refuse any that is too long."""
 
 from pathlib import Path
 
+import numpy as np
+
+from popdesic.cohort.phenotype import of_phenotype
+from popdesic.cohort.samples import read_samples
 from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import select_backend
+from popdesic.epistasis.halves import discovery_half
+from popdesic.epistasis.phenotype import scan_phenotype
+from popdesic.epistasis.reorder import build_onehot
 from popdesic.epistasis.scan import plan_scan
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    scores = snakemake.params.scores
-    residuals = scores[2] == "residuals" and 2 in snakemake.params.orders
-    backend = select_backend(snakemake.params.device, snakemake.threads, scans=True)
-    log.info("device: %s", backend.describe())
-    forecast = plan_scan(
-        Path(snakemake.input[0]).parent,
-        backend,
-        Path(snakemake.output[0]),
-        orders=snakemake.params.orders,
-        score=scores[3],
-        residuals=residuals,
-        permutations=snakemake.params.permutations,
-        screen=snakemake.params.screen,
-        top=snakemake.params.top,
-        max_device_hours=snakemake.params.max_device_hours,
+    params, outputs = snakemake.params, snakemake.output
+    sheet, orders = params.sheet, params.orders
+    samples = of_phenotype(
+        read_samples(Path(sheet)), snakemake.wildcards.get("phenotype", ""), sheet
     )
-    log_counts(log, forecast)
+    phenotype = scan_phenotype(samples, source=sheet, orders=orders, **params.phenotype)
+    classes = phenotype.classes
+    if params.replication == "half":
+        half = discovery_half(samples, classes, params.strata, params.seed)
+        classes = np.where(half, classes, -1)
+    restrict = snakemake.input.get("restrict")
+    counts = build_onehot(
+        [Path(path).with_suffix("") for path in snakemake.input.beds],
+        samples,
+        classes,
+        quantitative=phenotype.quantitative,
+        strata=params.strata,
+        restrict=Path(restrict) if restrict else None,
+        least=max(orders),
+        onehot_out=Path(outputs.onehot),
+        sites_out=Path(outputs.sites),
+        samples_out=Path(outputs.samples),
+    )
+    log_counts(log, counts)
+    backend = select_backend(params.device, snakemake.threads, scans=True)
+    log.info("device: %s", backend.describe())
+    folder = Path(outputs.onehot).parent
+    log_counts(log, plan_scan(folder, backend, Path(outputs.plan), orders=orders, **params.scan))

@@ -1,14 +1,26 @@
-"""Export the panel of all cohorts as VCF."""
+"""Export the panel's genotypes as PLINK files, VCF and VCF-Zarr, side by side."""
 
 from pathlib import Path
 
+from popdesic.cohort.samples import samples_in_order
 from popdesic.core.log import logged
-from popdesic.export.panel import export_vcf
+from popdesic.core.threads import run_forked
+from popdesic.export.panel import export_plink, export_vcf
+from popdesic.export.zarr import export_zarr
 
-with logged(snakemake.log[0], snakemake.input):
-    export_vcf(
-        [Path(path).with_suffix("") for path in snakemake.input.genotypes if path.endswith(".bed")],
-        Path(snakemake.input.panel),
-        Path(snakemake.output[0]),
-        missing=snakemake.params.missing,
-    )
+with logged(snakemake.log[0], snakemake.input) as log:
+    params, panel = snakemake.params, Path(snakemake.input.panel)
+    stems = [Path(bed).with_suffix("") for bed in snakemake.input.genotypes if bed.endswith(".bed")]
+
+    def export(name: str) -> None:
+        first = snakemake.output[name]
+        out = Path(first if isinstance(first, str) else first[0])
+        if name == "plink":
+            samples = samples_in_order(Path(params.sheet), params.cohorts)
+            export_plink(stems, samples, out.with_suffix(""))
+        else:
+            write = export_zarr if name == "zarr" else export_vcf
+            write(stems, panel, out, missing=params.missing)
+
+    run_forked(export, [(name,) for name in params.formats], snakemake.threads)
+    log.info("written: %s", ", ".join(params.formats))

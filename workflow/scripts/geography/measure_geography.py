@@ -6,6 +6,7 @@ from popdesic.core.files import read_json
 from popdesic.core.log import log_counts, logged
 from popdesic.geography.measure import measure_geography
 from popdesic.relatives.kinship import kinship_tiles
+from popdesic.report.figures.geography import draw_geography
 
 with logged(snakemake.log[0], snakemake.input) as log:
     about = measure_geography(
@@ -23,3 +24,12 @@ with logged(snakemake.log[0], snakemake.input) as log:
         summary_out=Path(snakemake.output.summary),
     )
     log_counts(log, about)
+    summary = Path(snakemake.output.summary)
+    names = draw_geography(
+        summary.parent,
+        Path(snakemake.input.samples),
+        Path(snakemake.params.sheet),
+        summary.parents[1] / "figures",
+        color_by=snakemake.params.color_by,
+    )
+    log.info("drawn: %s", ", ".join(names))

@@ -1,4 +1,4 @@
-"""Join relatives, identical samples and contamination of the whole study."""
+"""Join relatives, identical samples and contamination of the whole study, and draw kinship."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ from popdesic.core.log import log_counts, logged
 from popdesic.distance.rows import read_tiles
 from popdesic.relatives.cohorts import ENDINGS, TABLES, join_identity, join_mixture
 from popdesic.relatives.kinship import join_pairs, untold_pairs
+from popdesic.report.figures.compare import draw_comparisons
 
 with logged(snakemake.log[0], snakemake.input) as log:
     sheet = samples_in_order(Path(snakemake.params.sheet), snakemake.params.order)
@@ -14,7 +15,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
         name: list(read_tiles(snakemake.input, ending).values())
         for name, ending in zip(TABLES, ENDINGS, strict=True)
     }
-    out = {name: Path(path) for name, path in snakemake.output.items()}
+    names = ("kinship", "untold", "identity", "mixture")
+    out = {name: Path(snakemake.output[name]) for name in names}
     pairs = join_pairs(tiles["kinship"], out["kinship"], min_kinship=snakemake.params.min_kinship)
     untold = untold_pairs(tiles["kinship"], out["untold"])
     matches = join_identity(tiles["identity"], sheet, out["identity"], top=snakemake.params.top)
@@ -25,3 +27,5 @@ with logged(snakemake.log[0], snakemake.input) as log:
     )
     same = matches[matches.verdict == "same"]
     log_counts(log, {"same person by genotype": len(same), "contamination": len(mixed)})
+    for path in snakemake.output.get("png", []):
+        draw_comparisons({"kinship": out["kinship"]}, Path(path).parent)

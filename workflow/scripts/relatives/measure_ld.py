@@ -1,4 +1,4 @@
-"""Measure LD between panel sites in the founders, and write the lists of LD pruning."""
+"""Measure LD between panel sites in the founders, write lists of LD pruning, draw."""
 
 from pathlib import Path
 
@@ -6,8 +6,13 @@ from popdesic.core.log import log_counts, logged
 from popdesic.engine.needs import LD_BYTES
 from popdesic.engine.select import select_backend
 from popdesic.relatives.ld_scan import LdOptions, measure_ld
+from popdesic.report.figures.compare import draw_comparisons
 
 with logged(snakemake.log[0], snakemake.input) as log:
+    figures = snakemake.output.get("png", [])
+    out = {
+        name: Path(path) for name, path in snakemake.output.items() if name not in ("svg", "png")
+    }
     backend = select_backend(snakemake.params.device, snakemake.threads, device_bytes=LD_BYTES)
     log.info("device: %s", backend.describe())
     counts = measure_ld(
@@ -15,8 +20,11 @@ with logged(snakemake.log[0], snakemake.input) as log:
         snakemake.params.sources,
         Path(snakemake.input.panel),
         next(map(Path, snakemake.input.get("unrelated", [])), None),
-        {name: Path(path) for name, path in snakemake.output.items()},
+        out,
         backend,
         LdOptions(**snakemake.params.options),
     )
     log_counts(log, counts)
+    if figures:
+        tables = {name: out[name] for name in ("decay", "region")}
+        draw_comparisons(tables, Path(figures[0]).parent)

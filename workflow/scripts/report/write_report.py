@@ -1,4 +1,4 @@
-"""Write the report page."""
+"""Count jobs run and results reused, and write the report page."""
 
 from pathlib import Path
 
@@ -6,10 +6,12 @@ from popdesic.core.log import log_counts, logged
 from popdesic.distance.store import open_distances
 from popdesic.report.outcome import load_outcome
 from popdesic.report.page import write_report
+from popdesic.study.work import count_work
 
 with logged(snakemake.log[0], snakemake.input) as log:
     out = Path(snakemake.output[0])
     results = out.parents[1]
+    log_counts(log, count_work(Path(), snakemake.input, Path(snakemake.output.work)))
     outcome = load_outcome(results, Path(snakemake.params.sheet), **snakemake.params.study)
     counts = write_report(
         outcome,
