@@ -2,7 +2,7 @@
 //
 // A list holds the k nearest others that a person has met, by distance, then by number; entries of
 // nobody are (infinity, NOBODY), which comes after everybody. A kernel that looks at pairs appends
-// those that improve a list to the person's candidates; `keep_nearest` (nearest.cu) sorts them in.
+// those that improve a list to the person's candidates; `keep_nearest` (near_lists.cu) sorts them in.
 // More candidates than have room are dropped and counted, and the host looks at the pairs again:
 // the list is better by then, so that fewer improve it.
 

@@ -4,9 +4,9 @@
 // Tables    A site's two rarest genotypes are stored (states 0 and 1), the third follows from
 //           margins (state 2). Counts are packed as controls << 16 | cases: one subtraction derives
 //           a cell in both classes, and because the true cells are non-negative and fit, arithmetic
-//           modulo 2^32 is exact whatever the intermediate values. WIDE = 1 stores the two in words
+//           modulo 2^32 is exact whatever the intermediate values. SPLIT_CELLS = 1 stores the two in words
 //           of their own: for cells of more than 65 535 samples of a class, and for shares of cases
-//           that no ratio of small weights comes close to. APART = 1 also counts the products of
+//           that no ratio of small weights comes close to. SPLIT_ACCUMULATORS = 1 also counts the products of
 //           the two in words of their own: for pairs of sites with more than 65 535 samples of a
 //           class in one pair of stored states. Then a class has at most 2^23 - 1 samples, whose
 //           number a float holds exactly (`exact_float`).
@@ -39,7 +39,7 @@
 //           the table's own cells.
 //
 // Residuals RESIDUALS = 1 (epistasis/residual_cpu.py): a cell holds people and the sum of their levels in the
-//           places of controls and cases (so WIDE = 1), s = sum - ZERO_LEVEL n, and a pair passes if
+//           places of controls and cases (so SPLIT_CELLS = 1), s = sum - ZERO_LEVEL n, and a pair passes if
 //           sum s^2 / n >= need + offset, offset that of the better site alone.
 //
 // Missing   STATES = 3: the third stored state is 'missing'. Its products are counted like those of
@@ -53,8 +53,9 @@
 //           site that is not stored, and a column of the first site its cell with the genotype of the
 //           complete one: both follow from margins; the column 'missing' is left out of the table.
 //
-// Compile with -DINTERACTION=0|1 -DRESIDUALS=0|1 (then INTERACTION = APART = 1) -DWIDE=0|1 -DAPART=0|1
-// (then WIDE = 1) -DSTATES=2|3, -DCOLUMN_STATES=2|3 (of z; others than STATES in pairs alone),
+// Compile with -DINTERACTION=0|1 -DRESIDUALS=0|1 (then INTERACTION = SPLIT_ACCUMULATORS = 1)
+// -DSPLIT_CELLS=0|1 -DSPLIT_ACCUMULATORS=0|1
+// (then SPLIT_CELLS = 1) -DSTATES=2|3, -DCOLUMN_STATES=2|3 (of z; others than STATES in pairs alone),
 // -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared memory of the margins of one site) and
 // -DRECORD_WORDS=...
 
@@ -66,11 +67,11 @@
 #if !defined(RECORD_SITES) || !defined(LEVEL_BITS) || !defined(ZERO_LEVEL)
 #error "RECORD_SITES, LEVEL_BITS and ZERO_LEVEL come from epistasis/layout.py"
 #endif
-#if !defined(INTERACTION) || !defined(RESIDUALS) || (RESIDUALS && !(APART && INTERACTION))
+#if !defined(INTERACTION) || !defined(RESIDUALS) || (RESIDUALS && !(SPLIT_ACCUMULATORS && INTERACTION))
 #error "INTERACTION and RESIDUALS come from epistasis/scan_plan.py"
 #endif
-#if !defined(WIDE) || !defined(APART) || (APART && !WIDE)
-#error "WIDE and APART come from epistasis/scan_plan.py"
+#if !defined(SPLIT_CELLS) || !defined(SPLIT_ACCUMULATORS) || (SPLIT_ACCUMULATORS && !SPLIT_CELLS)
+#error "SPLIT_CELLS and SPLIT_ACCUMULATORS come from epistasis/scan_plan.py"
 #endif
 #if !defined(COLUMN_STATES) || COLUMN_STATES < STATES
 #error "COLUMN_STATES comes from epistasis/scan_plan.py"
@@ -79,7 +80,7 @@
 #error "MARGINS_Y, MARGINS_Z and RECORD_WORDS come from epistasis/scan_plan.py"
 #endif
 
-// A weighted sum of the samples of a cell: bytes of cases, then of controls; WIDE: floats.
+// A weighted sum of the samples of a cell: bytes of cases, then of controls; SPLIT_CELLS: floats.
 struct Line {
     u32 bytes;
     float cases, controls;
@@ -89,13 +90,13 @@ struct Slope {
     float steep, empty;
 };
 struct Lines {
-    u32 weights;  // signed bytes w1, -w0; unused with WIDE
+    u32 weights;  // signed bytes w1, -w0; unused with SPLIT_CELLS
     float r;
     Line whole, low, high;  // of all u; of u <= 0 and u >= 0, each above the other one elsewhere
     Slope of_whole, of_parts;
 };
 
-#if WIDE
+#if SPLIT_CELLS
 struct Count {
     u32 controls, cases;
 };
@@ -145,14 +146,14 @@ __device__ __forceinline__ void write_count(u32* to, Count c) { to[0] = c.packed
 #endif
 // Adds so many controls (phenotype 0) or cases to a count in memory.
 __device__ __forceinline__ void add_count(u32* to, int phenotype, u32 n) {
-    if (WIDE)
+    if (SPLIT_CELLS)
         atomicAdd(to + phenotype, n);
     else
         atomicAdd(to, phenotype ? n : n << 16);
 }
-// Element `index` of an array of counts, in words: whatever their size, WIDE or not.
+// Element `index` of an array of counts, in words: whatever their size, SPLIT_CELLS or not.
 __device__ __forceinline__ Count read_count(const u32* from, i64 index) {
-#if WIDE
+#if SPLIT_CELLS
     return {from[2 * index], from[2 * index + 1]};
 #else
     return {from[index]};
@@ -193,9 +194,9 @@ struct Squares {
     __device__ __forceinline__ float value() const { return sum * (1.0f + 1.0f / (1 << 17)); }
 };
 
-// Counts of a pair of sites: STATES x COLUMN_STATES words, y's state first; APART: of the controls, then of
-// the cases (RESIDUALS: of people, then of levels). Else both classes share a word.
-constexpr int CELLS = STATES * COLUMN_STATES, WORDS = 1 + APART;
+// Counts of a pair of sites: STATES x COLUMN_STATES words, y's state first; SPLIT_ACCUMULATORS: of
+// the controls, then of the cases (RESIDUALS: of people, then of levels). Else both classes share a word.
+constexpr int CELLS = STATES * COLUMN_STATES, WORDS = 1 + SPLIT_ACCUMULATORS;
 struct Counts {
     u32 word[WORDS * CELLS];
 };
@@ -241,7 +242,7 @@ __device__ __forceinline__ void visit_plane(int first,
 __device__ __forceinline__ void unpack(const Counts& from, Count (&cell)[STATES][COLUMN_STATES]) {
     #pragma unroll
     for (int i = 0; i < CELLS; ++i)
-#if APART
+#if SPLIT_ACCUMULATORS
         cell[i / COLUMN_STATES][i % COLUMN_STATES] = {from.word[i], from.word[CELLS + i]};
 #else
         cell[i / COLUMN_STATES][i % COLUMN_STATES] = unpack(from.word[i]);

@@ -102,7 +102,7 @@ extern "C" __global__ void transpose_planes(const u32* words, u32* samples, int 
 __device__ __forceinline__ u32 read_part(const u32* words, int n_words, int x, int part, int w) {
     u32 bits = ~0u;
     #pragma unroll
-    for (int which = 0; which < JOINT; ++which) {
+    for (int which = 0; which < OPERAND_SITES; ++which) {
         const u32* site = words + (i64)(x + which) * PLANES * n_words + w;
         const int state = state_of_part(part, which);
         if (state < X_STATES) bits &= site[state * n_words];
@@ -143,7 +143,7 @@ extern "C" __global__ void list_carriers(const u32* controls, const u32* cases, 
         const int w = first + threadIdx.x;
         u32 bits = 0;
         if (w < n_words)
-            bits = read_part(words, n_words, x_first + operand * JOINT, segment / 2, w);
+            bits = read_part(words, n_words, x_first + operand * OPERAND_SITES, segment / 2, w);
         const int own = __popc(bits);
         int before = own;
         #pragma unroll
@@ -239,7 +239,7 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
     #pragma unroll
     for (int i = 0; i < 2; ++i) {
         const int own = i * 256 + threadIdx.x, row = row_word * 32 + own;
-        u32* counts = xy + (((i64)operand * JOINT * padded_sites + site_of(row))
+        u32* counts = xy + (((i64)operand * OPERAND_SITES * padded_sites + site_of(row))
                                 * (X_STATES * STATES) + state_of(row)) * COUNT_WORDS;
         #pragma unroll
         for (int q = 0; q < STAGE_STEPS / 2; ++q) {
@@ -249,7 +249,7 @@ compact_rows(const u32* controls, const u32* cases, const int* carriers, const i
             for (int w = 0; w < STEP_BITS / 32; ++w) sum += __popc(tile[at(own, q * 8 + w)]);
             if (segment == SEGMENTS || !sum) continue;
             #pragma unroll
-            for (int which = 0; which < JOINT; ++which) {
+            for (int which = 0; which < OPERAND_SITES; ++which) {
                 const int state = state_of_part(segment / 2, which);
                 if (state < X_STATES)
                     add_count(counts + ((i64)which * padded_sites * X_STATES + state) * STATES
@@ -335,7 +335,7 @@ count_records(u32* records, const u32* controls, const u32* cases, int control_w
     __syncthreads();
     if (threadIdx.x < 27) {
         const u32 n0 = cells[0][threadIdx.x], n1 = cells[1][threadIdx.x];
-#if WIDE
+#if SPLIT_CELLS
         record[RECORD_SITES + 2 * threadIdx.x] = n0;
         record[RECORD_SITES + 1 + 2 * threadIdx.x] = n1;
 #else
@@ -349,7 +349,7 @@ struct Cells {
     u32 n[2];
 };
 __device__ __forceinline__ Cells read_cell(const u32* cells, int i) {
-#if WIDE
+#if SPLIT_CELLS
     return {{cells[2 * i], cells[2 * i + 1]}};
 #else
     return {{cells[i] >> 16, cells[i] & 0xFFFF}};

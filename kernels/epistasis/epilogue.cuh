@@ -5,14 +5,14 @@
 //           consecutive fragments.
 // Phases    Two stored states: the counts of both states of x are held and scored together. Three
 //           of x: those with x missing and with x in state 0 are added up in one set of accumulators
-//           (HELD = 1), so that state 0 is scored from another set, then state 1 and the rest
-//           together. Where shared memory is short, or APART: one state after the other, and partial
+//           (RESIDENT_SUMS = 1), so that state 0 is scored from another set, then state 1 and the rest
+//           together. Where shared memory is short, or SPLIT_ACCUMULATORS: one state after the other, and partial
 //           sums of earlier phases wait in `scratch` (shared memory where it fits, else global).
 // Epilogue  A warp stores the counts of CHUNK combinations per thread in shared memory and scores
 //           them in a loop that is not unrolled over all of them: such code would not fit the
 //           instruction cache.
 //
-// Compile with -DUNROLL=.. -DCHUNK=1|2|4 -DHELD=0|1 (1: triples, X_STATES = 3, APART = 0) and the
+// Compile with -DUNROLL=.. -DCHUNK=1|2|4 -DRESIDENT_SUMS=0|1 (1: triples, X_STATES = 3, SPLIT_ACCUMULATORS = 0) and the
 // parameters of scan.cuh.
 
 #pragma once
@@ -20,17 +20,17 @@
 #include "scoring.cuh"
 
 #if !defined(LAUNCH_Z_SITES) || !defined(LAUNCH_THREADS) || !defined(LAUNCH_SHARED) || \
-    !defined(LAUNCH_SCRATCH) || !defined(CHUNK) || !defined(HELD)
+    !defined(LAUNCH_SCRATCH) || !defined(CHUNK) || !defined(RESIDENT_SUMS)
 #error "LAUNCH_Z_SITES ... CHUNK come from epistasis/scan_plan.py"
 #endif
 
 constexpr int WARPS = 8, Z_WARPS = 2, Y_GROUPS = 2;  // groups of 8 sites of y of one warp
 // Triples: one state of x after the other.
-#define BY_STATE (X_STATES == 3 || APART)
+#define BY_STATE (X_STATES == 3 || SPLIT_ACCUMULATORS)
 // Sets of accumulators: states of x, or both words of a count.
-constexpr int PRODUCTS = (ORDER == 3 && (!BY_STATE || HELD)) || APART ? 2 : 1;
+constexpr int PRODUCTS = (ORDER == 3 && (!BY_STATE || RESIDENT_SUMS)) || SPLIT_ACCUMULATORS ? 2 : 1;
 constexpr int N_ACC = MIXED ? 96 : STATES == 3 ? 72 * PRODUCTS : ORDER == 3 ? 64 * PRODUCTS : 128;
-static_assert(!HELD || (ORDER == 3 && X_STATES == 3 && !APART), "nothing to hold");
+static_assert(!RESIDENT_SUMS || (ORDER == 3 && X_STATES == 3 && !SPLIT_ACCUMULATORS), "nothing to hold");
 constexpr int PAIRS = N_ACC / CELLS / PRODUCTS;         // combinations of one thread
 constexpr int Z_GROUPS = PAIRS / 2 / Y_GROUPS;          // groups of 8 sites of z of one warp
 constexpr int Z_SITES = Z_GROUPS * 8 * Z_WARPS;         // of one item
@@ -63,7 +63,7 @@ __device__ __forceinline__ int table_index(int y, int z) {
 }
 
 // Counts of pair number `pair` (group of y * Z_GROUPS + group of z), even or odd site e, from set g
-// (APART: both sets) of the accumulators acc[g][fragment of 16 rows][fragment of 8 columns][4].
+// (SPLIT_ACCUMULATORS: both sets) of the accumulators acc[g][fragment of 16 rows][fragment of 8 columns][4].
 __device__ __forceinline__ Counts counts_of(const int (&acc)[N_ACC], int g, int pair, int e) {
     Counts c;
     #pragma unroll
@@ -163,11 +163,11 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
 #endif
 
 #if ORDER == 3 && BY_STATE
-constexpr int SCRATCH_WORDS = PAIRS * (HELD ? 1 : WORDS * CELLS + 1) * 32;  // of one warp
+constexpr int SCRATCH_WORDS = PAIRS * (RESIDENT_SUMS ? 1 : WORDS * CELLS + 1) * 32;  // of one warp
 static_assert(WARPS * SCRATCH_WORDS == LAUNCH_SCRATCH, "epistasis/scan_plan.py differs");
 #endif
 
-#if ORDER == 3 && HELD
+#if ORDER == 3 && RESIDENT_SUMS
 // Scores x in state 0 of all triples of one warp, from the second set of accumulators.
 __device__ __forceinline__ void score_first_state(const int (&acc)[N_ACC], u32* stash,
                                                   float* values, const Count* margins_y,
@@ -235,7 +235,7 @@ __device__ __forceinline__ void score_other_states(const int (&acc)[N_ACC], u32*
 }
 #endif
 
-#if ORDER == 3 && BY_STATE && !HELD
+#if ORDER == 3 && BY_STATE && !RESIDENT_SUMS
 // What the 9 cells with x in one state add to the bound; y, z: STATES margins each.
 __device__ __forceinline__ float bound_plane(const Counts& counts, const Count* y, Count other,
                                              const Count* z, const Lines& lines) {
@@ -345,7 +345,7 @@ __device__ __forceinline__ void score_pairs(const int (&acc)[N_ACC], u32* stash,
 #if ORDER == 2 && TABLE
 #include "pair_counts.cuh"
 #include "information.cuh"
-#if APART && !RESIDUALS
+#if SPLIT_ACCUMULATORS && !RESIDUALS
 #include "pair_sizes.cuh"
 #endif
 #endif

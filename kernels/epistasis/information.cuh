@@ -30,7 +30,7 @@ extern "C" __global__ void pair_information(const u32* tables, int first_site, i
         }
         i64 information = total[controls + cases] - part[controls] - part[cases];
         visit_plane(0, cell, of_y, other, of_z, [&](int, Count n) {
-#if WIDE
+#if SPLIT_CELLS
             const u32 n0 = n.controls, n1 = n.cases;
 #else
             const u32 n0 = n.packed >> 16, n1 = n.packed & 0xFFFF;

@@ -10,7 +10,7 @@
 // Shared    cp.async pipeline of STAGES slots with the rows of y and z (POPC: one slot, filled
 //           between two barriers, because a stage takes 32 000 cycles to compute); counts of a
 //           chunk of combinations; triples: MARGIN_SETS sets of margins. On devices with little
-//           shared memory (epistasis/forms_plan.py) there is one set, behind another barrier,
+//           shared memory (epistasis/shared_layout_plan.py) there is one set, behind another barrier,
 //           and with STASH_IN_SLOTS the counts lie in slots that are free while a warp scores: all
 //           of them for pairs; for triples the last one, which `start` leaves empty.
 // Overflow  as in sm90_deep.cu.
@@ -179,7 +179,7 @@ struct Mainloop {
     // Controls, then cases: acc = controls << 16 | cases, or a set of each. ends: of the two segments.
     template <int PART>
     __device__ __forceinline__ void count(int (&acc)[N_ACC], const int* ends) {
-#if APART
+#if SPLIT_ACCUMULATORS
         #pragma unroll
         for (int j = 0; j < N_ACC; ++j) acc[j] = 0;
         advance<0>(acc, ends[0]);
@@ -267,7 +267,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             maker.make(x, scan, margins_y, margins_z);
             __syncthreads();
             const int* ends = segments + (i64)(x - x_first) * (SEGMENTS + 1) + 1;
-#if HELD
+#if RESIDENT_SUMS
             float* values = reinterpret_cast<float*>(scratch);
             mainloop.count<0>(acc, ends);
             mainloop.count<1>(acc, ends + 2);

@@ -1,5 +1,5 @@
 // pair_sizes: how many samples pairs of sites have in common, to choose how blocks of them are
-// counted (epistasis/crowds_gpu.py).
+// counted (epistasis/packing_gpu.py).
 //
 // Formula   largest[y / TILE_SITES][z / BLOCK_SITES] = most samples of one class, of all y < z of the
 //           block: in a pair of stored states, and in any of the nine cells.
@@ -7,7 +7,7 @@
 //           `pair_counts` of the including core reads them.
 // Threads   one per pair: x over z, a warp for each block of z, y over rows.
 //
-// Include after `pair_counts`, with -DORDER=2 -DTABLE=1 -DAPART=1.
+// Include after `pair_counts`, with -DORDER=2 -DTABLE=1 -DSPLIT_ACCUMULATORS=1.
 
 #pragma once
 

@@ -8,7 +8,7 @@
 //           triples processes all operands of the range with one item.
 // Columns   COLUMN_STATES = 3, STATES = 2: z are sites before all y, with missing genotypes; their
 //           packed planes lie in `columns`. Of such a pair z is the first site.
-// Depth     An operand is one x, or JOINT of them (parts.cuh): samples sorted by the states of x,
+// Depth     An operand is one x, or OPERAND_SITES of them (parts.cuh): samples sorted by the states of x,
 //           the controls, then the cases of each part, each padded to 256 bits; `segments` holds
 //           their ends in steps of 256. Between controls and cases the accumulators are shifted by
 //           16 bits.

@@ -44,7 +44,7 @@ __device__ __forceinline__ void write_counts(u32* to, int index, int lane, const
     }
 }
 
-#if ORDER == 3 && X_STATES == 2 && !APART
+#if ORDER == 3 && X_STATES == 2 && !SPLIT_ACCUMULATORS
 // Calls visit(index, count) for all 27 cells of a triple. c: counts with x in states 0 and 1, and
 // with x in neither.
 template <class Visit>

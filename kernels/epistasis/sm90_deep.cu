@@ -17,11 +17,11 @@
 //           global memory: the tensor cores keep running during the epilogue, and no thread holds
 //           both accumulators and cells. Persistent.
 // Counts    One tile, of one part of an operand: [8 rows][8 sites of z][lane][state of z][2], in
-//           the order of the accumulators in the lanes; a pair table likewise. APART: a tile of the
+//           the order of the accumulators in the lanes; a pair table likewise. SPLIT_ACCUMULATORS: a tile of the
 //           controls, then one of the cases; two first sites: without running sums.
 // Shared    slots of operands (sm90_mainloop.cuh); triples: two sets of margins.
 // Overflow  counts below 2^16 per class: at most 65 535 samples in a pair of stored states of two
-//           sites. APART: below 2^23, the classes (cells.cuh). RESIDUALS: sums of levels below 2^31: at
+//           sites. SPLIT_ACCUMULATORS: below 2^23, the classes (cells.cuh). RESIDUALS: sums of levels below 2^31: at
 //           most 8 421 504 samples.
 //
 // Compile with the parameters of sm90_mainloop.cuh.
@@ -115,7 +115,7 @@ template <int N>
 struct Number {
     static constexpr int VALUE = N;
 };
-// Counts with site WHICH of an operand in its `index`-th state: APART the sum over the parts with
+// Counts with site WHICH of an operand in its `index`-th state: SPLIT_ACCUMULATORS the sum over the parts with
 // this state, else from the sums of parts.cuh.
 template <int WHICH>
 __device__ __forceinline__ void read_state(const u32* tile, int index, int y_group, int z_group,
@@ -124,8 +124,8 @@ __device__ __forceinline__ void read_state(const u32* tile, int index, int y_gro
         read_tile(tile + part * WORDS * TILE_WORDS, y_group, z_group, lane, to);
     };
     const int state = stored_state(index);
-    if (JOINT == 1) return read(index, c);
-    if (APART) {
+    if (OPERAND_SITES == 1) return read(index, c);
+    if (SPLIT_ACCUMULATORS) {
         bool first = true;
         #pragma unroll
         for (int part = 0; part < PARTS; ++part) {
@@ -167,7 +167,7 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
     const float* of_y = OFFSETS ? scan.known + (i64)(first_y + y) * scan.known_pitch : nullptr;
     const float xy = OFFSETS ? of_x[first_y + y] : 0.0f;
     // Where registers allow, the counts of the next sites are loaded while these are scored.
-    constexpr bool AHEAD = X_STATES == 2 && !APART && (JOINT == 1 || WHICH == 0);
+    constexpr bool AHEAD = X_STATES == 2 && !SPLIT_ACCUMULATORS && (OPERAND_SITES == 1 || WHICH == 0);
     Counts next[X_STATES + 1][2];
     auto read = [&](int group) {
         read_tile(yz, y_group, group, lane, next[X_STATES]);
@@ -299,7 +299,7 @@ __device__ __forceinline__ Counts pair_counts(const u32* tables, int y, int z, i
     return c;
 }
 #include "information.cuh"
-#if APART && !RESIDUALS
+#if SPLIT_ACCUMULATORS && !RESIDUALS
 #include "pair_sizes.cuh"
 #endif
 #endif
@@ -353,10 +353,10 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                             for (int j = 0; j < N_ACC; ++j) acc[j] *= 2;
                             mainloop.advance<0, N_ACC>(acc, ends[s]);
                         }
-                    } else if (APART) {  // a segment
+                    } else if (SPLIT_ACCUMULATORS) {  // a segment
                         mainloop.clear<0, N_ACC>(acc);
                         mainloop.advance<0, N_ACC>(acc, ends[part]);
-                    } else if (JOINT == 1) {
+                    } else if (OPERAND_SITES == 1) {
                         mainloop.count<0, N_ACC>(acc, ends + 2 * part);
                     } else {
                         if (part <= ALONE || part == ALONE + PARTS_IN_A_ROW)
@@ -408,7 +408,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
 #if ORDER == 3
                 auto score = [&](auto which) {
                     constexpr int WHICH = decltype(which)::VALUE;
-                    const int x = operand * JOINT + WHICH;
+                    const int x = operand * OPERAND_SITES + WHICH;
                     Count* margins_y = margins + turn.slot * MARGIN_COUNTS;
                     Count* margins_z = margins_y + TILE_SITES * MARGINS_Y;
                     turn.advance();
@@ -427,7 +427,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                     });
                 };
                 score(Number<0>());
-                if (JOINT == 2) score(Number<JOINT - 1>());
+                if (OPERAND_SITES == 2) score(Number<OPERAND_SITES - 1>());
 #else
                 barrier_wait(counted + 8 * buffer.slot, buffer.parity);
                 each_group([&](int y_group, int z_group, int z_stop) {

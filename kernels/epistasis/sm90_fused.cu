@@ -9,14 +9,14 @@
 // Threads   7 warpgroups: two counters, 32 sites of y each; four that score; a producer. Counts pass
 //           through shared memory, so that sixteen warps score while the next x is counted.
 //           Persistent.
-// Counts    of a half, 32 sites of y: [8 sites of y][8 sites of z][even or odd z][state of x][lane].
-//           Counters hold those of the first part of the next x in registers until the half is free.
+// Counts    of a subtile, 32 sites of y: [8 sites of y][8 sites of z][even or odd z][state of x][lane].
+//           Counters hold those of the first part of the next x in registers until the subtile is free.
 // Scoring   As few registers as possible, so that a warp can have many cells under way: the first
-//           bounds of a half's triples come first, and counts are read again for the few that pass.
-// Shared    slots of operands (sm90_mainloop.cuh); counts of both halves; two sets of margins of each
-//           half, made by its counter: the barriers of its counts also say when they are there, and
+//           bounds of a subtile's triples come first, and counts are read again for the few that pass.
+// Shared    slots of operands (sm90_mainloop.cuh); counts of both subtiles; two sets of margins of each
+//           subtile, made by its counter: the barriers of its counts also say when they are there, and
 //           when they are free.
-// Overflow  as in sm90_deep.cu, with APART = 0 alone.
+// Overflow  as in sm90_deep.cu, with SPLIT_ACCUMULATORS = 0 alone.
 //
 // Compile with the parameters of sm90_mainloop.cuh.
 
@@ -28,24 +28,24 @@
 #error "LAUNCH_Z_SITES ... LAUNCH_SHARED come from epistasis/scan_plan.py"
 #endif
 
-constexpr int HALVES = 2, COUNTER_WARPS = 4 * HALVES, SCORER_WARPS = 16;
+constexpr int SUBTILES = 2, COUNTER_WARPS = 4 * SUBTILES, SCORER_WARPS = 16;
 constexpr int THREADS = 7 * WARPGROUP;
 // Launched with 72 registers a thread, which suffice to score.
 constexpr int PRODUCER_REGISTERS = 24, COUNTER_REGISTERS = 96;
-constexpr int Z_SITES = LAUNCH_Z_SITES, Y_SITES = TILE_SITES / HALVES;
+constexpr int Z_SITES = LAUNCH_Z_SITES, Y_SITES = TILE_SITES / SUBTILES;
 constexpr int N_ACC = Z_SITES;                     // 64 rows x 2 Z_SITES columns / 128 threads
 constexpr int PAIRS = Z_SITES / 4;                 // of a thread that counts
 constexpr int TABLE_Z = 64, TABLE_PAIRS = TABLE_Z / 4;
-constexpr int TRIPLES = 4 * PAIRS / SCORER_WARPS;  // of a thread that scores, in a half
+constexpr int TRIPLES = 4 * PAIRS / SCORER_WARPS;  // of a thread that scores, in a subtile
 static_assert(TRIPLES % 2 == 0, "the first one of each scorer is of an even site of z");
-constexpr int HALF_WORDS = ORDER == 3 ? 4 * PAIRS * 2 * CELLS * 32 : 0;
+constexpr int SUBTILE_WORDS = ORDER == 3 ? 4 * PAIRS * 2 * CELLS * 32 : 0;
 constexpr int MARGIN_COUNTS = ORDER == 3 ? Y_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
-static_assert(!APART && STATES == 2 && X_STATES == 2 && COLUMN_STATES == 2 && (ORDER == 3 || TABLE),
+static_assert(!SPLIT_ACCUMULATORS && STATES == 2 && X_STATES == 2 && COLUMN_STATES == 2 && (ORDER == 3 || TABLE),
               "choose_core in epistasis/scan_plan.py takes another core");
 static_assert(THREADS == LAUNCH_THREADS && (Z_SITES == 64 || (Z_SITES == 32 && ORDER == 3)) &&
-              1023 + STAGES * SLOT_BYTES<Z_SITES> + HALVES * HALF_WORDS * 4 +
-                      2 * HALVES * MARGIN_COUNTS * (int)sizeof(Count) + Slots::BARRIER_BYTES +
-                      2 * HALVES * 8
+              1023 + STAGES * SLOT_BYTES<Z_SITES> + SUBTILES * SUBTILE_WORDS * 4 +
+                      2 * SUBTILES * MARGIN_COUNTS * (int)sizeof(Count) + Slots::BARRIER_BYTES +
+                      2 * SUBTILES * 8
                   <= LAUNCH_SHARED,
               "scan_shape in epistasis/scan_plan.py is for another kernel");
 
@@ -73,36 +73,36 @@ __device__ __forceinline__ int table_index(int y, int z) {
 #include "information.cuh"
 #endif
 
-// Counts and margins of both halves in shared memory, and their mbarriers.
-struct Halves {
+// Counts and margins of both subtiles in shared memory, and their mbarriers.
+struct Subtiles {
     u32* counts;
     Count* margins;
     u32 counted, scored;
 
-    __device__ __forceinline__ Halves(u8* from)
+    __device__ __forceinline__ Subtiles(u8* from)
         : counts(reinterpret_cast<u32*>(from)),
-          margins(reinterpret_cast<Count*>(counts + HALVES * HALF_WORDS)) {
-        counted = (u32)__cvta_generic_to_shared(margins + 2 * HALVES * MARGIN_COUNTS);
-        scored = counted + HALVES * 8;
+          margins(reinterpret_cast<Count*>(counts + SUBTILES * SUBTILE_WORDS)) {
+        counted = (u32)__cvta_generic_to_shared(margins + 2 * SUBTILES * MARGIN_COUNTS);
+        scored = counted + SUBTILES * 8;
     }
-    static constexpr int BARRIER_BYTES = 2 * HALVES * 8;
+    static constexpr int BARRIER_BYTES = 2 * SUBTILES * 8;
     // Called by one thread before cluster_sync.
     __device__ __forceinline__ void init() const {
-        for (int half = 0; half < HALVES; ++half) {
-            barrier_init(counted + 8 * half, COUNTER_WARPS / HALVES);
-            barrier_init(scored + 8 * half, SCORER_WARPS);
+        for (int subtile = 0; subtile < SUBTILES; ++subtile) {
+            barrier_init(counted + 8 * subtile, COUNTER_WARPS / SUBTILES);
+            barrier_init(scored + 8 * subtile, SCORER_WARPS);
         }
     }
-    __device__ __forceinline__ u32* counts_of(int half) const { return counts + half * HALF_WORDS; }
-    __device__ __forceinline__ Count* margins_of(int half, int set) const {
-        return margins + (half * 2 + set) * MARGIN_COUNTS;
+    __device__ __forceinline__ u32* counts_of(int subtile) const { return counts + subtile * SUBTILE_WORDS; }
+    __device__ __forceinline__ Count* margins_of(int subtile, int set) const {
+        return margins + (subtile * 2 + set) * MARGIN_COUNTS;
     }
 };
 
 #if ORDER == 3
-// A counter's warp: counts of one half of an item with all its x, and their margins.
+// A counter's warp: counts of one subtile of an item with all its x, and their margins.
 __device__ __forceinline__ void count_item(Mainloop<Z_SITES>& mainloop, Ring<2>& turn, int& parity,
-                                           const Halves& halves, int half, int warp, int lane,
+                                           const Subtiles& subtiles, int subtile, int warp, int lane,
                                            int rank, int2 range, int first_y, int first_z,
                                            int x_first, int padded_sites, const int* segments,
                                            const u32* xy, const Scan& scan) {
@@ -115,7 +115,7 @@ __device__ __forceinline__ void count_item(Mainloop<Z_SITES>& mainloop, Ring<2>&
     };
     load(range.x);
     for (int x = range.x; x < range.y; ++x) {
-        Count* margins_y = halves.margins_of(half, turn.slot);
+        Count* margins_y = subtiles.margins_of(subtile, turn.slot);
         Count* margins_z = margins_y + Y_SITES * MARGINS_Y;
         turn.advance();
         maker.make(x_first + x, scan, margins_y, margins_z);
@@ -124,12 +124,12 @@ __device__ __forceinline__ void count_item(Mainloop<Z_SITES>& mainloop, Ring<2>&
                                 : margins_z + maker.at * MARGINS_Z + KNOWN_Z) = known;
         if (x + 1 < range.y) load(x + 1);
         const int* ends = segments + (i64)x * (SEGMENTS + 1) + 1;
-        u32* own = halves.counts_of(half) + warp % 4 * (PAIRS * 2 * CELLS * 32);
+        u32* own = subtiles.counts_of(subtile) + warp % 4 * (PAIRS * 2 * CELLS * 32);
         mainloop.start(ends[SEGMENTS - 1]);
         #pragma unroll 1
         for (int part = 0; part < 2; ++part) {
             mainloop.count<0, N_ACC>(acc, ends + 2 * part);
-            if (part == 0) barrier_wait(halves.scored + 8 * half, parity);
+            if (part == 0) barrier_wait(subtiles.scored + 8 * subtile, parity);
             const int g = stored_state(part);
             #pragma unroll
             for (int pair = 0; pair < PAIRS; ++pair)
@@ -137,38 +137,38 @@ __device__ __forceinline__ void count_item(Mainloop<Z_SITES>& mainloop, Ring<2>&
         }
         parity ^= 1;
         __syncwarp();
-        if (lane == 0) barrier_arrive(halves.counted + 8 * half, rank);
+        if (lane == 0) barrier_arrive(subtiles.counted + 8 * subtile, rank);
     }
 }
 
 // A scorer's warp: its triples of an item with all its x.
-__device__ __forceinline__ void score_item(Ring<2>& turn, int& parity, const Halves& halves,
+__device__ __forceinline__ void score_item(Ring<2>& turn, int& parity, const Subtiles& subtiles,
                                            int scorer, int lane, int rank, int2 range, int first_y,
                                            int first_z, int x_first, int padded_sites,
                                            const u32* yz, const Scan& scan) {
-    constexpr int HALF_TABLE = 4 * TABLE_PAIRS * CELLS * 32;  // words of the pair table of a half
+    constexpr int SUBTILE_TABLE = 4 * TABLE_PAIRS * CELLS * 32;  // words of the pair table of a subtile
     const Lines lines = scan.lines;
     const float need = scan.need;
-    const int first = scorer * TRIPLES;  // of its triples in a half
+    const int first = scorer * TRIPLES;  // of its triples in a subtile
     const int y_group = first / PAIRS, first_pair = first % PAIRS;
-    // Sites of a thread within a half and an item: of y, and of z in its k-th triple.
+    // Sites of a thread within a subtile and an item: of y, and of z in its k-th triple.
     const int y = y_group * 8 + lane / 4;
     auto z_of = [&](int k) { return first_pair / 2 * 8 + lane % 4 * 2 + k / 2 * 8 + k % 2; };
-    // Of its first triple in the first half.
+    // Of its first triple in the first subtile.
     const u32* tables =
         yz + table_at(first_y / TILE_SITES, first_z / TABLE_Z * TABLE_Z, padded_sites) +
         (table_index(y_group * 8, first_z % TABLE_Z) + first_pair) * (CELLS * 32);
     Counts next = read_counts(tables, 0, lane);
     for (int x = range.x; x < range.y; ++x) {
         #pragma unroll 1
-        for (int half = 0; half < HALVES; ++half) {
-            const u32* own = halves.counts_of(half);
-            const u32* table = tables + half * HALF_TABLE;
-            const u32* table_after = tables + (half ^ 1) * HALF_TABLE;
-            const Count* margins_y = halves.margins_of(half, turn.slot) + y * MARGINS_Y;
-            const Count* margins_z = halves.margins_of(half, turn.slot) + Y_SITES * MARGINS_Y;
-            const int site_y = first_y + half * Y_SITES + y;
-            barrier_wait(halves.counted + 8 * half, parity);
+        for (int subtile = 0; subtile < SUBTILES; ++subtile) {
+            const u32* own = subtiles.counts_of(subtile);
+            const u32* table = tables + subtile * SUBTILE_TABLE;
+            const u32* table_after = tables + (subtile ^ 1) * SUBTILE_TABLE;
+            const Count* margins_y = subtiles.margins_of(subtile, turn.slot) + y * MARGINS_Y;
+            const Count* margins_z = subtiles.margins_of(subtile, turn.slot) + Y_SITES * MARGINS_Y;
+            const int site_y = first_y + subtile * Y_SITES + y;
+            barrier_wait(subtiles.counted + 8 * subtile, parity);
             const MarginsY my = read_margins_y(margins_y);
             const float known_y = OFFSETS ? known_in(margins_y + KNOWN_Y) : 0.0f;
             const float* known_yz = scan.known;  // of y and z in the first triple
@@ -203,7 +203,7 @@ __device__ __forceinline__ void score_item(Ring<2>& turn, int& parity, const Hal
                             });
             }
             __syncwarp();
-            if (lane == 0) barrier_arrive(halves.scored + 8 * half, rank);
+            if (lane == 0) barrier_arrive(subtiles.scored + 8 * subtile, rank);
         }
         parity ^= 1;
         turn.advance();
@@ -218,11 +218,11 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
                u32* yz, u32*, u32* progress, const Scan* __restrict__ given) {
     extern __shared__ u8 shared[];
     u8* aligned = shared + (-(u32)__cvta_generic_to_shared(shared) & 1023);
-    const Halves halves(aligned + STAGES * SLOT_BYTES<Z_SITES>);
-    const Slots slots((u32)__cvta_generic_to_shared(aligned), halves.counted + Halves::BARRIER_BYTES);
+    const Subtiles subtiles(aligned + STAGES * SLOT_BYTES<Z_SITES>);
+    const Slots slots((u32)__cvta_generic_to_shared(aligned), subtiles.counted + Subtiles::BARRIER_BYTES);
     const int rank = cluster_rank();
     if (threadIdx.x == 0) {
-        halves.init();
+        subtiles.init();
         slots.init(COUNTER_WARPS);
     }
     cluster_sync();
@@ -232,16 +232,16 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
     Ring<2> turn;  // the two sets of margins
     if (warp < COUNTER_WARPS) {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(COUNTER_REGISTERS));
-        const int half = warp / 4;
-        Mainloop<Z_SITES> mainloop(slots, half, lane);
+        const int subtile = warp / 4;
+        Mainloop<Z_SITES> mainloop(slots, subtile, lane);
         int parity = 1;
         for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER) {
             const int tile_y = items[i].x * CLUSTER + rank, first_z = items[i].y * Z_SITES;
 #if ORDER == 3
             const int2 range = operands_of(items[i], x_first);
             if (range.x < range.y)
-                count_item(mainloop, turn, parity, halves, half, warp, lane, rank, range,
-                           tile_y * TILE_SITES + half * Y_SITES, first_z, x_first, padded_sites,
+                count_item(mainloop, turn, parity, subtiles, subtile, warp, lane, rank, range,
+                           tile_y * TILE_SITES + subtile * Y_SITES, first_z, x_first, padded_sites,
                            segments, xy, scan);
 #else
             int acc[N_ACC];
@@ -257,7 +257,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
 #if ORDER == 3
         int parity = 0;
         for (int i = blockIdx.x / CLUSTER; i < n_items; i += gridDim.x / CLUSTER)
-            score_item(turn, parity, halves, warp - COUNTER_WARPS, lane, rank,
+            score_item(turn, parity, subtiles, warp - COUNTER_WARPS, lane, rank,
                        operands_of(items[i], x_first), (items[i].x * CLUSTER + rank) * TILE_SITES,
                        items[i].y * Z_SITES, x_first, padded_sites, yz, scan);
 #endif

@@ -51,7 +51,7 @@ from popdesic.epistasis.layout import STEP_BITS
 from popdesic.epistasis.residual_scan_gpu import ResidualScanner
 from popdesic.epistasis.scan_data import ZERO_LEVEL, OneHot, ResidualData, ScanData
 from popdesic.epistasis.scan_gpu import Scanner, scan_parts, scan_step
-from popdesic.epistasis.scan_plan import order_items
+from popdesic.epistasis.scan_plan import schedule_tiles
 from popdesic.epistasis.scores import SCORES, lr_bits, score_tables
 
 DRAW = r"""
@@ -147,7 +147,7 @@ def products(case: Case, scanner: Scanner) -> float:
     if case.order == 2:
         depth = 5 if case.residuals else 1  # people, and half of them for each of eight bits
         return depth * scanner.states**2 * (case.controls + case.cases)
-    n, depths = case.n_sites, scanner.depths.sum(axis=1) / scanner.joint
+    n, depths = case.n_sites, scanner.depths.sum(axis=1) / scanner.operand_sites
     weight = np.array([math.comb(n - x - 1, 2) for x in range(len(depths))], float)
     return float((depths * weight).sum() / weight.sum()) * scanner.states**2
 
@@ -328,7 +328,7 @@ def measure_phases(
 def useful_share(case: Case, tile: int, width: int) -> float:
     """Share of useful combinations among all those in the blocks of a whole scan."""
     n = case.n_sites
-    items = order_items(range(n), range(n), tile, width)
+    items = schedule_tiles(range(n), range(n), tile, width)
     ends = np.minimum((items[:, 0].astype(np.int64) + 1) * tile - 1, n)
     made = tile * width * (int(ends.sum()) if case.order == 3 else len(items))
     return math.comb(n, case.order) / made
@@ -389,9 +389,9 @@ def main() -> None:
     if arguments.core:
         steps = 0 if arguments.core == "deep" else math.inf
         scan_plan.DEEP_STEPS = dict.fromkeys((2, 3), steps)
-    if arguments.joint:
-        least = math.inf if arguments.joint == 1 else -math.inf
-        scan_plan.JOINT_STEPS = dict.fromkeys((2, 3), least)
+    if arguments.operand_sites:
+        least = math.inf if arguments.operand_sites == 1 else -math.inf
+        scan_plan.SHARED_STEPS = dict.fromkeys((2, 3), least)
     print(f"{current_device().name}: best 1000, planes in pinned host memory, all phases counted")
     for name in arguments.cases:
         case = resized(CASES[name], arguments.sites, arguments.samples)

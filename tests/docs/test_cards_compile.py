@@ -42,13 +42,13 @@ CORES_OF = {75: ("popc",), 86: ("mma",), 90: ("deep", "middle", "wgmma")}
 SCANS = (
     *(
         "2 2 interaction 1",
-        "2 2 residuals wide 1",
-        "2 3 residuals wide 1",
+        "2 2 residuals cells 1",
+        "2 3 residuals cells 1",
         "2 3 k2 1",
         "2 2 k2 table 1",
     ),
-    *("3 2 k2 1", "3 2 interaction wide 1", "3 2 k2 2", "3 3 k2 1", "3 3 interaction wide 1"),
-    *("3 2/3 k2 1", "3 2/3 k2 2", "2 2/3 k2 1", "2 2/3 interaction wide apart 1"),
+    *("3 2 k2 1", "3 2 interaction cells 1", "3 2 k2 2", "3 3 k2 1", "3 3 interaction cells 1"),
+    *("3 2/3 k2 1", "3 2/3 k2 2", "2 2/3 k2 1", "2 2/3 interaction cells accumulators 1"),
 )
 #: Registers are given to warps in such runs.
 REGISTER_RUN = 256

@@ -34,19 +34,23 @@ def of_scan(
     core: str, order: int = 3, *, interaction: bool = False, residuals: bool = False, **given
 ) -> tuple:
     """Definitions of a scan, of triples if nothing else is said."""
-    states, wide, apart = given.pop("states", 2), given.get("wide", 0), given.get("apart", 0)
-    x_states, joint = given.get("x_states", 0), given.get("joint", 1)
-    if joint == 2:
-        given["parts"] = scan_plan.operand_segments(x_states or states, joint) // 2
+    states, split_cells, split_accumulators = (
+        given.pop("states", 2),
+        given.get("split_cells", 0),
+        given.get("split_accumulators", 0),
+    )
+    x_states, operand_sites = given.get("x_states", 0), given.get("operand_sites", 1)
+    if operand_sites == 2:
+        given["parts"] = scan_plan.operand_segments(x_states or states, operand_sites) // 2
     shape = scan_shape(scan_plan.CORES[core], order=order, states=states, **given)
     of_all = scan_plan.scan_defines(
-        wide=wide,
-        apart=apart,
+        split_cells=split_cells,
+        split_accumulators=split_accumulators,
         states=states,
         interaction=interaction,
         residuals=residuals,
         x_states=x_states,
-        joint=joint,
+        operand_sites=operand_sites,
     )
     return tuple((of_all | shape.defines).items())
 
@@ -56,8 +60,8 @@ def of_form(code: int) -> tuple[tuple[str, int], ...]:
     return (("FORM", code), ("N_OUTPUTS", {SHARES: 6, FORMS["MATCHES"]: 5}.get(code, 2)))
 
 
-APART = {"wide": 1, "apart": 1}
-RESIDUALS = {"interaction": True, "residuals": True, **APART}
+SPLIT_ACCUMULATORS = {"split_cells": 1, "split_accumulators": 1}
+RESIDUALS = {"interaction": True, "residuals": True, **SPLIT_ACCUMULATORS}
 WGMMA, MMA = of_micro_kernel("wgmma"), of_micro_kernel("mma")
 #: Files of kernels/, the architecture that each is compiled for here, and one set of definitions as
 #: a launch makes it.
@@ -71,7 +75,7 @@ KERNELS = [
     (
         "epistasis/compact_score",
         "75",
-        tuple(scan_plan.scan_defines(wide=0, states=2).items()),
+        tuple(scan_plan.scan_defines(split_cells=0, states=2).items()),
     ),
     ("epistasis/sm90_deep", "90a", of_scan("deep")),
     ("epistasis/sm90_fused", "90a", of_scan("wgmma")),
@@ -85,7 +89,7 @@ KERNELS = [
             {},
             {"order": 2},
             {"order": 2, "table": 1},
-            {"order": 2, "table": 1, "wide": 1},
+            {"order": 2, "table": 1, "split_cells": 1},
         )
         if core != "wgmma" or given.get("order") != 2 or given.get("table")  # `deep` scores pairs
     ),
@@ -95,25 +99,29 @@ KERNELS = [
         for core, arch in (("deep", "90a"), ("mma", "80"), ("popc", "75"))
         for states in (2, 3)
     ),
-    ("epistasis/multistage", "80", of_scan("mma", states=3, bare=True, interaction=True)),
+    ("epistasis/multistage", "80", of_scan("mma", states=3, sites_only=True, interaction=True)),
     *(
         (scan_plan.CORES[core].source.file, arch, of_scan(core, x_states=3, **given))
         for core, arch, given in (
             *((c, a, {"order": 2}) for c, a in (("deep", "90a"), ("mma", "80"), ("popc", "75"))),
-            ("deep", "90a", {"order": 2, "interaction": True, **APART}),
-            ("mma", "80", {"order": 2, "interaction": True, **APART}),
+            ("deep", "90a", {"order": 2, "interaction": True, **SPLIT_ACCUMULATORS}),
+            ("mma", "80", {"order": 2, "interaction": True, **SPLIT_ACCUMULATORS}),
             ("deep", "90a", {}),
-            ("deep", "90a", {"joint": 2}),
-            ("deep", "90a", {"interaction": True, **APART}),
-            ("mma", "80", {"bare": True}),
-            ("popc", "75", {"bare": True, "interaction": True, **APART}),
+            ("deep", "90a", {"operand_sites": 2}),
+            ("deep", "90a", {"interaction": True, **SPLIT_ACCUMULATORS}),
+            ("mma", "80", {"sites_only": True}),
+            ("popc", "75", {"sites_only": True, "interaction": True, **SPLIT_ACCUMULATORS}),
         )
     ),
     *(
-        (scan_plan.CORES[core].source.file, arch, of_scan(core, states=states, **given, **APART))
+        (
+            scan_plan.CORES[core].source.file,
+            arch,
+            of_scan(core, states=states, **given, **SPLIT_ACCUMULATORS),
+        )
         for core, arch in (("deep", "90a"), ("mma", "80"), ("popc", "75"))
         for states in (2, 3)
-        for given in ({"bare": core != "deep"}, {"order": 2}, {"order": 2, "table": 1})
+        for given in ({"sites_only": core != "deep"}, {"order": 2}, {"order": 2, "table": 1})
     ),
     *(
         (
@@ -121,11 +129,15 @@ KERNELS = [
             "75",
             tuple(
                 scan_plan.scan_defines(
-                    wide=wide, apart=wide, states=2, interaction=True, residuals=residuals
+                    split_cells=split_cells,
+                    split_accumulators=split_cells,
+                    states=2,
+                    interaction=True,
+                    residuals=residuals,
                 ).items()
             ),
         )
-        for wide, residuals in ((0, False), (1, False), (1, True))
+        for split_cells, residuals in ((0, False), (1, False), (1, True))
     ),
     *(
         ("engine/minplus", "75", minplus_plan.shape_of(d, HOPPER.shared_bytes).defines)

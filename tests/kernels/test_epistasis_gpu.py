@@ -35,7 +35,7 @@ def gpu(request, gpu_device, monkeypatch):
     if kernel in ("deep", "single"):
         monkeypatch.setattr(scan_plan, "DEEP_STEPS", {2: 0, 3: 0})
         least = -np.inf if kernel == "deep" else np.inf
-        monkeypatch.setattr(scan_plan, "JOINT_STEPS", {2: least, 3: least})
+        monkeypatch.setattr(scan_plan, "SHARED_STEPS", {2: least, 3: least})
         kernel = "wgmma"
     if kernel == "middle":
         monkeypatch.setattr(scan_plan, "MIDDLE_STEPS", 0)

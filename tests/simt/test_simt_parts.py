@@ -151,14 +151,14 @@ def test_partners_and_cutoffs(two_blocks, rng, order):
     ("most", "many", "score"), [(-1, 0.0, "k2"), (24, math.inf, "interaction")]
 )
 def test_counts_in_two_words(two_blocks, rng, monkeypatch, most, many, score):
-    """All counts, and those of some blocks of pairs (tests/simt/test_simt_crowds.py)."""
+    """All counts, and those of some blocks of pairs (tests/simt/test_simt_packing.py)."""
     from popdesic.engine.backend_gpu import GpuBackend
-    from popdesic.epistasis import classes_gpu, crowds_gpu, scan_gpu
+    from popdesic.epistasis import classes_gpu, packing_gpu, scan_gpu
 
     two_blocks.device = replace(two_blocks.device, capability=90, shared_bytes=107_520)
-    for module in (scan_gpu, classes_gpu, crowds_gpu):
+    for module in (scan_gpu, classes_gpu, packing_gpu):
         monkeypatch.setattr(module, "MAX_SHARED", most)
-    monkeypatch.setattr(crowds_gpu, "MANY_CROWDED", many)
+    monkeypatch.setattr(packing_gpu, "MANY_OVERFLOWING", many)
     data = scan_of_blocks(rng, score, 60, 30, (70, 61))
     first = range(62, 65)
     expected = run(cpu_backend(1), 3, data, first, 40)

@@ -116,8 +116,8 @@ def rehearse(recorder: Recorder, name: str) -> set:
 
 def close(backend, rng) -> None:
     for number in NUMBERS:
-        held = backend.minplus().hold(np.ones((300, 300)).astype(number))
-        closure.close_paths(held, backend)
+        resident = backend.minplus().hold(np.ones((300, 300)).astype(number))
+        closure.close_paths(resident, backend)
 
 
 def multiply(backend, rng) -> None:

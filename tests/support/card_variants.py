@@ -82,19 +82,39 @@ def scans(card: Card) -> Iterator[Compiled]:
     }
     for name, order, states, x_states in sorted(cores):
         of_x = {"x_states": x_states}
-        joints = (1, 2) if plans.CORES[name].relay and order == 3 else (1,)
-        for wide, kind, joint in itertools.product((0, 1), ("k2", "interaction"), joints):
-            yield scan(card, name, order, states, wide=wide, kind=kind, joint=joint, **of_x)
+        joints = (1, 2) if plans.CORES[name].epilogue_workspace and order == 3 else (1,)
+        for split_cells, kind, operand_sites in itertools.product(
+            (0, 1), ("k2", "interaction"), joints
+        ):
+            yield scan(
+                card,
+                name,
+                order,
+                states,
+                split_cells=split_cells,
+                kind=kind,
+                operand_sites=operand_sites,
+                **of_x,
+            )
         if order == 2 and states == x_states:
-            for wide in (0, 1):
-                yield scan(card, name, 2, states, wide=wide, table=1)
-            yield scan(card, name, 2, states, wide=1, apart=1, table=1)
-            yield scan(card, name, 2, states, wide=1, apart=1, kind="residuals")
+            for split_cells in (0, 1):
+                yield scan(card, name, 2, states, split_cells=split_cells, table=1)
+            yield scan(card, name, 2, states, split_cells=1, split_accumulators=1, table=1)
+            yield scan(card, name, 2, states, split_cells=1, split_accumulators=1, kind="residuals")
         # counts share a word; no room (`test_scans_fit_every_card`)
-        room = (order, states) != (3, 3) or card.shared_bytes >= plans.MMA_APART_BYTES
-        if not plans.CORES[name].halves and room:
+        room = (order, states) != (3, 3) or card.shared_bytes >= plans.MMA_SPLIT_BYTES
+        if not plans.CORES[name].epilogue_subtiles and room:
             for kind in ("k2", "interaction"):
-                yield scan(card, name, order, states, wide=1, apart=1, kind=kind, **of_x)
+                yield scan(
+                    card,
+                    name,
+                    order,
+                    states,
+                    split_cells=1,
+                    split_accumulators=1,
+                    kind=kind,
+                    **of_x,
+                )
 
 
 def scan(
@@ -103,34 +123,36 @@ def scan(
     order: int,
     states: int,
     *,
-    wide: int = 0,
-    apart: int = 0,
+    split_cells: int = 0,
+    split_accumulators: int = 0,
     kind: str = "k2",
     table: int = 0,
-    joint: int = 1,
+    operand_sites: int = 1,
     x_states: int = 0,
 ) -> Compiled:
     """One scan by one core; `kind`: k2, interaction or residuals."""
     core, x_states = plans.CORES[name], x_states or states
-    parts = plans.operand_segments(x_states, joint) // 2 if order == 3 else 1
+    parts = plans.operand_segments(x_states, operand_sites) // 2 if order == 3 else 1
     shape = scan_shape(
         core,
         order,
         states,
         table=table,
-        wide=wide,
-        bare=plans.is_bare(core, order, x_states, apart),
+        split_cells=split_cells,
+        sites_only=plans.keeps_sites_only(core, order, x_states, split_accumulators),
         lockstep=plans.LOCKSTEP,
         parts=parts,
-        joint=joint,
-        apart=apart,
+        operand_sites=operand_sites,
+        split_accumulators=split_accumulators,
         x_states=x_states,
         device=card.device(),
     )
-    of_all = common_defines(states, wide, apart, joint, kind, x_states)
-    label = f"{kind}{' wide' * wide}{' apart' * apart}{' table' * table}"
+    of_all = common_defines(states, split_cells, split_accumulators, operand_sites, kind, x_states)
+    label = (
+        f"{kind}{' cells' * split_cells}{' accumulators' * split_accumulators}{' table' * table}"
+    )
     return Compiled(
-        f"scan {name} {order} {states_of(states, x_states)} {label} {joint}",
+        f"scan {name} {order} {states_of(states, x_states)} {label} {operand_sites}",
         core.source.file,
         tuple(sorted((of_all | shape.defines).items())),
         {"epistasis_scan": core.threads},
@@ -144,15 +166,20 @@ def states_of(states: int, x_states: int) -> str:
 
 
 def common_defines(
-    states: int, wide: int, apart: int, joint: int, kind: str, x_states: int = 0
+    states: int,
+    split_cells: int,
+    split_accumulators: int,
+    operand_sites: int,
+    kind: str,
+    x_states: int = 0,
 ) -> dict[str, int]:
     """What all kernels of one scan are compiled with."""
     return plans.scan_defines(
         x_states=x_states,
-        wide=wide,
-        apart=apart,
+        split_cells=split_cells,
+        split_accumulators=split_accumulators,
         states=states,
-        joint=joint,
+        operand_sites=operand_sites,
         interaction=kind != "k2",
         residuals=kind == "residuals",
     )
@@ -160,16 +187,22 @@ def common_defines(
 
 def scores(card: Card) -> Iterator[Compiled]:
     """What makes the operands of scans, and scores their records."""
-    for (states, x_states), (wide, apart), joint, kind in itertools.product(
+    for (states, x_states), (
+        split_cells,
+        split_accumulators,
+    ), operand_sites, kind in itertools.product(
         ((2, 2), (2, 3), (3, 3)),
         ((0, 0), (1, 0), (1, 1)),
         (1, 2),
         ("k2", "interaction", "residuals"),
     ):
-        known = apart and states == x_states if kind == "residuals" else True
+        known = split_accumulators and states == x_states if kind == "residuals" else True
         if scan_kernels(card.device()) and known:
-            defines = common_defines(states, wide, apart, joint, kind, x_states)
-            label = f"scores {states_of(states, x_states)} {wide} {apart} {joint} {kind}"
+            defines = common_defines(
+                states, split_cells, split_accumulators, operand_sites, kind, x_states
+            )
+            numbers = f"{split_cells} {split_accumulators} {operand_sites}"
+            label = f"scores {states_of(states, x_states)} {numbers} {kind}"
             yield Compiled(label, "epistasis/compact_score", tuple(sorted(defines.items())))
 
 

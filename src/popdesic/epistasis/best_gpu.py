@@ -88,9 +88,9 @@ class Best:
 
     def cells_of(self, records: np.ndarray) -> np.ndarray:
         """Both numbers of the cells of records, int64 (n, 2, cells)."""
-        wide = self.scan.wide
-        cells = records[:, RECORD_SITES : RECORD_SITES + (1 + wide) * self.n_cells]
-        parts = (cells[:, ::2], cells[:, 1::2]) if wide else (cells >> 16, cells & 0xFFFF)
+        split_cells = self.scan.split_cells
+        cells = records[:, RECORD_SITES : RECORD_SITES + (1 + split_cells) * self.n_cells]
+        parts = (cells[:, ::2], cells[:, 1::2]) if split_cells else (cells >> 16, cells & 0xFFFF)
         return np.stack(parts, axis=1).astype(np.int64)
 
     def keep(self, costs: np.ndarray, sites: np.ndarray) -> None:

@@ -20,10 +20,10 @@ from .scan_plan import (
     MAX_SHARED,
     ROUNDING,
     Batch,
-    joins,
-    joint_depths,
     operand_bytes,
     operand_segments,
+    shared_depths,
+    shares_operand,
 )
 
 
@@ -34,7 +34,7 @@ class ClassScan(LaunchedScan):
     ----------
     sizes_there : int32 device array, (n_sites, 2, stored)
         Samples of each site, class and stored state; perhaps counted by the scan of another part.
-    margins : uint32 device array, (padded sites, stored), or with `wide` (padded sites, stored, 2)
+    margins : uint32 device array, (padded sites, stored), with `split_cells` (.., stored, 2)
         The same: (controls << 16) + cases, or both.
     depths : int64 array, (operands, segments)
         Samples of each segment of an operand; of triples.
@@ -96,15 +96,15 @@ class ClassScan(LaunchedScan):
         self._fill_margins(sites)
 
     def make_margins(self, sites: range) -> None:
-        """Margins as `wide` says; of `sites`, whose states are counted, and 0."""
-        words = (2,) if self.wide else ()
+        """Margins as `split_cells` says; of `sites`, whose states are counted, and 0."""
+        words = (2,) if self.split_cells else ()
         self.margins = cupy.zeros((self.padded, self.stored, *words), np.uint32)
         self._fill_margins(sites)
 
     def _fill_margins(self, sites: range) -> None:
         sizes = self.sizes_there[sites.start : sites.stop].astype(np.uint32)
         self.margins[sites.start : sites.stop] = (
-            cupy.moveaxis(sizes, 1, 2) if self.wide else (sizes[:, 0] << 16) + sizes[:, 1]
+            cupy.moveaxis(sizes, 1, 2) if self.split_cells else (sizes[:, 0] << 16) + sizes[:, 1]
         )
 
     def _know_sites(self, sites: range) -> None:
@@ -149,7 +149,7 @@ class ClassScan(LaunchedScan):
         # a cell holds at most the samples with its first site in that state; stored states that do
         # not fit: epistasis_crowds
         others = np.array(self.n_classes) - sizes.sum(axis=2)
-        self.wide |= int(others.max(initial=0) > MAX_SHARED)
+        self.split_cells |= int(others.max(initial=0) > MAX_SHARED)
         # an x's segments: states in the order of the depth (`stored_state` in parts.cuh), controls
         # and cases of each
         order_of_states = [1, 0] if self.x_states == 2 else [2, 0, 1]
@@ -169,10 +169,10 @@ class ClassScan(LaunchedScan):
                 (256,),
                 (words, both, np.int32(n), self.planes.n_words[c], np.int32(c)),
             )
-        depths = joint_depths(self.sizes[:, :, : self.x_states], both.get())
+        depths = shared_depths(self.sizes[:, :, : self.x_states], both.get())
         saved = 2 * steps - depths.sum(axis=1).mean() / STEP_BITS
-        if joins(saved, self.states):
-            self.joint, self.depths = 2, depths
+        if shares_operand(saved, self.states):
+            self.operand_sites, self.depths = 2, depths
 
     def operands_of_all(self, first_site: int, end: int | None = None) -> Operands:
         """Operands of all samples at the sites up to `end`, or all, still to be packed."""
@@ -215,13 +215,18 @@ class ClassScan(LaunchedScan):
         """Operands of the x from `first` on, and the pair counts of these with every site."""
         n, total = len(batch), int(batch.stages[-1])
         operands = self._empty_operands(batch)
-        shape = (n * self.joint, self.padded, self.x_states * self.states, 1 + self.wide)
+        shape = (
+            n * self.operand_sites,
+            self.padded,
+            self.x_states * self.states,
+            1 + self.split_cells,
+        )
         operands.xy = cupy.zeros(shape, np.uint32)
         if not total:
             return operands
         carriers = cupy.empty(total * STAGE_BITS, np.int32)
-        self.load(COMPACT_SCORE, "list_carriers", JOINT=self.joint)(
-            (n, operand_segments(self.x_states, self.joint)),
+        self.load(COMPACT_SCORE, "list_carriers", OPERAND_SITES=self.operand_sites)(
+            (n, operand_segments(self.x_states, self.operand_sites)),
             (256,),
             (
                 *self.planes.words,

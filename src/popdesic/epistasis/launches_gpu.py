@@ -24,13 +24,13 @@ from .scan_plan import (
     Core,
     Pace,
     ScanShape,
-    crowded_items,
     cut_runs,
     operand_bytes,
-    order_items,
+    overflowing_items,
     padded_sites,
     scan_defines,
     scan_shape,
+    schedule_tiles,
 )
 
 #: Combinations that one launch may let through.
@@ -75,15 +75,15 @@ class DeviceScan:
         Stored states of y and z, and of x, that are counted.
     stored : int
         States of a site that the planes hold.
-    joint : int
+    operand_sites : int
         First sites of one operand.
     known_address : int
         Of what the filter by interaction looks up (`Scan` of scan.cuh).
     """
 
     #: 1: the cells of both classes do not share a word; nor do the products.
-    wide = apart = 0
-    joint = 1
+    split_cells = split_accumulators = 0
+    operand_sites = 1
     known_address = 0
     interaction = residuals = False
     margins: cupy.ndarray
@@ -116,10 +116,10 @@ class DeviceScan:
     def load(self, source: KernelSource, name: str, **defines) -> cupy.RawKernel:
         """A kernel, compiled for this scan."""
         of_all = scan_defines(
-            wide=self.wide,
-            apart=self.apart,
+            split_cells=self.split_cells,
+            split_accumulators=self.split_accumulators,
             states=self.states,
-            joint=defines.get("JOINT", 1),
+            operand_sites=defines.get("OPERAND_SITES", 1),
             interaction=self.interaction,
             residuals=self.residuals,
             x_states=self.x_states,
@@ -154,7 +154,7 @@ class DeviceScan:
         batch, total = operands.batch, int(operands.batch.stages[-1])
         row_blocks = (self.padded - batch.first_site) * self.states // COMPACT_ROWS
         width = min(row_blocks, COMPACT_WIDTH)
-        self.load(COMPACT_SCORE, "compact_rows", JOINT=self.joint)(
+        self.load(COMPACT_SCORE, "compact_rows", OPERAND_SITES=self.operand_sites)(
             (2 * width, total, divide_up(row_blocks, width)),
             (256,),
             (
@@ -204,18 +204,18 @@ class LaunchedScan(DeviceScan):
     core : Core
     lockstep : int
         Stages after which thread blocks wait for each other; 0: never.
-    bare : bool
-        Whether records hold sites alone (`epistasis_plans.is_bare`).
+    sites_only : bool
+        Whether records hold sites alone (`epistasis_plans.keeps_sites_only`).
     best : epistasis_best.Best
-    crowded : bool array, or None
-        Blocks of y and z that are counted apart, if some are (`epistasis_plans.crowded_items`).
+    overflowing : bool array, or None
+        Blocks of y and z that are counted apart, if some are (`epistasis_plans.overflowing_items`).
     """
 
     order: int
     core: Core
     lockstep: int
-    bare = False
-    crowded: np.ndarray | None = None
+    sites_only = False
+    overflowing: np.ndarray | None = None
     #: Packed planes of the first sites, where they have other states than the second ones.
     columns: Operands | None = None
 
@@ -225,8 +225,8 @@ class LaunchedScan(DeviceScan):
         self.number, self.progress = cupy.zeros(1, np.uint64), cupy.zeros(1, np.uint32)
 
     def prepare_records(self, pace: Pace) -> None:
-        """Allocate records; after `wide` is known."""
-        self.records = cupy.empty((CAPACITY, RECORD_WORDS[self.wide]), np.uint32)
+        """Allocate records; after `split_cells` is known."""
+        self.records = cupy.empty((CAPACITY, RECORD_WORDS[self.split_cells]), np.uint32)
         self.pace = pace
 
     def parts(self, order: int) -> int:
@@ -240,7 +240,7 @@ class LaunchedScan(DeviceScan):
     def z_sites(self, order: int) -> int:
         """Sites of z of one item."""
         columns = self.x_states if self.mixed else self.states
-        return self.core.z_sites(order, self.states, self.apart, columns)
+        return self.core.z_sites(order, self.states, self.split_accumulators, columns)
 
     @property
     def mixed(self) -> bool:
@@ -254,13 +254,13 @@ class LaunchedScan(DeviceScan):
             order=order,
             states=self.states,
             table=table,
-            wide=self.wide,
-            joint=self.joint,
+            split_cells=self.split_cells,
+            operand_sites=self.operand_sites,
             parts=self.parts(order),
-            bare=self.bare,
+            sites_only=self.sites_only,
             lockstep=self.lockstep,
             device=self.device,
-            apart=self.apart,
+            split_accumulators=self.split_accumulators,
             x_states=self.x_states,
         )
 
@@ -293,20 +293,24 @@ class LaunchedScan(DeviceScan):
     def _items(self, order: int, y: range, z: range, operands: int = 1) -> np.ndarray:
         """Items of some sites y, z, int32 (n, 4): row, column, run of the batch's operands.
 
-        Of triples, those that are counted as `apart` says.
+        Of triples, those that are counted as `split_accumulators` says.
         """
         blocks = self.device.multiprocessors // self.core.cluster
         tile = self.core.tile_sites
         width = self.z_sites(order)
         items = (
-            order_items(z, y, tile, width, whole=True)
+            schedule_tiles(z, y, tile, width, whole=True)
             if self.mixed
-            else order_items(y, z, tile, width)
+            else schedule_tiles(y, z, tile, width)
         )
-        if order == 3 and self.crowded is not None:
-            chosen = crowded_items(items, self.crowded, tile, width) == bool(self.apart)
+        if order == 3 and self.overflowing is not None:
+            chosen = overflowing_items(items, self.overflowing, tile, width) == bool(
+                self.split_accumulators
+            )
             items = items[chosen]
-        return cut_runs(items, operands, blocks, LONGEST_RUN if self.core.halves else math.inf)
+        return cut_runs(
+            items, operands, blocks, LONGEST_RUN if self.core.epilogue_subtiles else math.inf
+        )
 
     def _launch(self, order, table, operands: Operands, items, first: int, yz, description) -> None:
         function, shared = self._scan_kernel(order, table)
@@ -331,7 +335,9 @@ class LaunchedScan(DeviceScan):
                 yz,
                 scratch,
                 self.progress,
-                description if core.relay else read_by_kernel(description.view(np.uint8)),
+                description
+                if core.epilogue_workspace
+                else read_by_kernel(description.view(np.uint8)),
             ),
             shared_mem=shared,
         )
@@ -349,7 +355,7 @@ class LaunchedScan(DeviceScan):
         if not len(items):
             meanwhile()
         a_item = self.core.tile_sites * self.z_sites(self.order)
-        a_item *= self.joint * int((items[:, 3] - items[:, 2]).max(initial=1))
+        a_item *= self.operand_sites * int((items[:, 3] - items[:, 2]).max(initial=1))
         done = 0
         while done < len(items):
             budget = self.pace.budget(CAPACITY)

@@ -53,7 +53,7 @@ class ResidualScanner(LaunchedScan):
         As in `epistasis.Scanner`.
     """
 
-    wide = apart = 1
+    split_cells = split_accumulators = 1
     interaction = residuals = True
     order = 2
 

@@ -25,17 +25,17 @@ from ..engine.tune_gpu import choose_scan_kernel
 from .best_gpu import INT64_MAX, Best
 from .bound import Bound, K2Terms, is_k2, need_of, score_scale, share_of_cases
 from .classes_gpu import ClassScan
-from .crowds_gpu import CrowdScan
 from .interaction_cpu import UNIT, interaction_costs
 from .launches_gpu import Operands
 from .layout import COMPACT_SCORE, RECORD_SITES
+from .packing_gpu import PackingScan
 from .parts_plan import ScanPart, both, parts_of
 from .planes_gpu import ScanPlanes
 from .scan_data import Hits, ScanData
 from .scan_plan import (
     BATCH,
-    FIRST_BARE,
     FIRST_LAUNCH,
+    FIRST_SITES_ONLY,
     LOCKSTEP,
     LOCKSTEP_STEPS,
     MAX_GRID,
@@ -45,7 +45,7 @@ from .scan_plan import (
     Pace,
     align,
     choose_core,
-    is_bare,
+    keeps_sites_only,
     missing_samples,
     operand_bytes,
     padded_sites,
@@ -133,7 +133,7 @@ class EarlierParts:
         return replace(self, planes=None, sizes=None, operands=None)
 
 
-class Scanner(ClassScan, CrowdScan):
+class Scanner(ClassScan, PackingScan):
     """One scan on the current device.
 
     Parameters
@@ -181,37 +181,39 @@ class Scanner(ClassScan, CrowdScan):
                 self.k2_terms = K2Terms.of(data.total, data.part, self.scale, self.n_cells)
         # The cells of both classes share a word where every one fits 16 bits and a ratio of small
         # weights is close to the share of cases.
-        weighted, steps, crowded = Bound.weighted(self.n_classes), 0.0, False
-        self.wide = int(weighted is None)
+        weighted, steps, overflowing = Bound.weighted(self.n_classes), 0.0, False
+        self.split_cells = int(weighted is None)
         if order == 2 and max(self.n_classes) > MAX_SHARED:
-            self.wide = self.apart = 1
+            self.split_cells = self.split_accumulators = 1
         counted = prior is not None and prior.sizes is not None
         self.make_margins(range(data.n_sites if counted else 0))
         if order == 3:
             if not counted:
                 self.receive(everyone, self.planes.send(everyone))
             steps = self.measure_depths()
-            crowded = self.sizes.max(initial=0) > MAX_SHARED
+            overflowing = self.sizes.max(initial=0) > MAX_SHARED
         kernel = kernel or choose_scan_kernel(device)
         self.core = choose_core(
             *(kernel, order, self.states, steps),
-            crowded=crowded,
+            overflowing=overflowing,
             shared_bytes=device.shared_bytes,
             x_states=self.x_states,
         )
         self.lockstep = LOCKSTEP if order == 2 or steps >= LOCKSTEP_STEPS else 0
         self.bound = Bound.of(share_of_cases(self.n_classes))
         self.prepare_launches()
-        if crowded:
-            self.choose_counts(weighted is not None)
+        if overflowing:
+            self.choose_packing(weighted is not None)
         elif order == 3:
             self.make_margins(range(data.n_sites))
-        if not self.wide:
+        if not self.split_cells:
             self.bound = weighted
-        if order == 3 and self.core.relay and not self.apart:
+        if order == 3 and self.core.epilogue_workspace and not self.split_accumulators:
             self.join_neighbours(steps)
-        bare = is_bare(self.core, order, self.x_states, self.crowded is not None or self.apart)
-        pace = Pace(order, top, FIRST_BARE if bare else FIRST_LAUNCH)
+        sites_only = keeps_sites_only(
+            self.core, order, self.x_states, self.overflowing is not None or self.split_accumulators
+        )
+        pace = Pace(order, top, FIRST_SITES_ONLY if sites_only else FIRST_LAUNCH)
         #: Packed planes of pairs, from the scan of another part; later those of this one.
         self.packed_planes = prior.operands if prior else None
         # of triples of the same sites, batches limit the launches
@@ -220,9 +222,9 @@ class Scanner(ClassScan, CrowdScan):
         self.prepare_records(pace)
 
     @property
-    def bare(self) -> bool:
+    def sites_only(self) -> bool:
         """See `LaunchedScan`."""
-        return is_bare(self.core, self.order, self.x_states, self.apart)
+        return keeps_sites_only(self.core, self.order, self.x_states, self.split_accumulators)
 
     @property
     def prior(self) -> EarlierParts:
@@ -263,7 +265,7 @@ class Scanner(ClassScan, CrowdScan):
 
     def merge(self, n: int) -> None:
         """See `LaunchedScan.merge`."""
-        if self.bare:
+        if self.sites_only:
             planes = self.planes
             self.load(COMPACT_SCORE, "count_records")(
                 (n,),
@@ -338,29 +340,29 @@ class Scanner(ClassScan, CrowdScan):
         start = align(rows.start, self.states)
         operands = self.operands_of_all(start)
         self.pack(operands, range(start, self.padded))
-        tables, kinds = {}, (0, 1) if self.crowded is not None else (self.apart,)
-        for self.apart in kinds:
-            tables[self.apart] = self.pair_tables(operands, range(start, rows.stop))
+        tables, kinds = {}, (0, 1) if self.overflowing is not None else (self.split_accumulators,)
+        for self.split_accumulators in kinds:
+            tables[self.split_accumulators] = self.pair_tables(operands, range(start, rows.stop))
         if self.offsets:
-            self.know_pairs(tables[self.apart][1], start)
+            self.know_pairs(tables[self.split_accumulators][1], start)
         del operands  # their memory is given to those of a batch
         packed_bytes = int(PACKED_SHARE * cupy.cuda.runtime.memGetInfo()[1])
         x = first.start
         while x < stop:
             first_site = align(max(x + 1, of_y.start), self.states)
-            batch = Batch.of(self.depths[x : min(stop, x + BATCH) : self.joint], first_site)
+            batch = Batch.of(self.depths[x : min(stop, x + BATCH) : self.operand_sites], first_site)
             stage_bytes = operand_bytes(self.padded - first_site, self.states)
             room = min(packed_bytes // stage_bytes, MAX_GRID)
             room = int(np.searchsorted(batch.stages[1:], room, "right"))
             batch = batch.head(max(1, room))
             operands = self.compact(samples, x, batch)
             n = self.data.n_sites
-            end = min(stop, x + self.joint * len(batch))
-            for self.apart in kinds:
+            end = min(stop, x + self.operand_sites * len(batch))
+            for self.split_accumulators in kinds:
                 y = range(max(x + 1, of_y.start), of_y.stop)
                 z = both(range(first_site, n), self.chosen.z)
                 items = self._items(3, y, z, len(batch))
-                yz = tables[self.apart][1]
+                yz = tables[self.split_accumulators][1]
                 self._run(operands, items, cupy.asarray(items), range(x, end), yz)
             x = end
         del tables

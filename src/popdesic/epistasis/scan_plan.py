@@ -11,9 +11,9 @@ import numpy as np
 from ..core.errors import UserError
 from ..engine.devices import Device
 from ..engine.layout import STAGE_BITS, KernelSource
-from .forms_plan import SPARE_BYTES, Needs, choose_form
 from .layout import BLOCK_SITES, COMPACT_ROWS, DEEP, FUSED, MULTISTAGE, PARTS, STEP_BITS, TILE_SITES
 from .scan_data import LEVEL_BITS
+from .shared_layout_plan import SPARE_BYTES, SharedNeeds, choose_layout
 
 #: How many sites the padded number is a multiple of, by stored states: rows are made in whole
 #: blocks of COMPACT_ROWS.
@@ -27,7 +27,7 @@ ROW_GROUP = 8
 LOCKSTEP_STEPS, DEEP_STEPS, MIDDLE_STEPS = 48, {2: 56, 3: 165}, 10
 #: Steps of depth (mean) that two first sites must save by it, by stored states: twice as many
 #: counts pass through memory, and those of three states have few threads to score them.
-JOINT_STEPS = {2: 160, 3: 350}
+SHARED_STEPS = {2: 160, 3: 350}
 #: Items for each thread block that a launch should have: fewer are cut into runs of x.
 ITEMS_A_BLOCK = 12
 #: Most x of a run where scoring dominates: thread blocks then read planes that are still in L2.
@@ -37,7 +37,7 @@ LONGEST_RUN = 32
 #: a kernel turns into a float exactly.
 MAX_SHARED, MAX_CLASS = (1 << 16) - 1, (1 << 23) - 1
 #: Share of the blocks with larger counts from which on all blocks are counted in two words.
-MANY_CROWDED = 1 / 2
+MANY_OVERFLOWING = 1 / 2
 #: By order: the next launch is assumed to let through at most so many times the number of hits,
 #: once a cutoff is known; triples, which cost more, as many as the one before.
 PASSING = {2: 32, 3: math.inf}
@@ -55,13 +55,13 @@ MAX_GRID = 65535
 UPLOADS = (0.06, 0.4, 0.7, 1)
 #: Share of the device's memory for the packed planes of one batch of triples, and most x of one.
 PACKED_SHARE, BATCH = 1 / 8, 512
-#: Words of the record of a combination, by `wide`.
+#: Words of the record of a combination, by `split_cells`.
 RECORD_WORDS = {0: 32, 1: 64}
 #: Combinations of a scan's first launch, before any cost is known; and where a record is counted
 #: from the planes: more of them cost more than another launch.
-FIRST_LAUNCH, FIRST_BARE = 1 << 21, 1 << 18
+FIRST_LAUNCH, FIRST_SITES_ONLY = 1 << 21, 1 << 18
 #: Shared memory of triples of three states by `mma`, counted in two words.
-MMA_APART_BYTES = 107_520
+MMA_SPLIT_BYTES = 107_520
 #: Combinations of a thread where triples are scored in phases, by stored states.
 COMBINATIONS = {2: 16, 3: 8}
 #: Counts that the margins of one site of y and of z take in shared memory, by stored states: padded
@@ -83,19 +83,19 @@ class Core:
     defines : what the file is compiled with in addition to what every core takes.
     threads : of a thread block.
     cluster : tiles of y that share the copies of z.
-    relay : whether counts pass through memory to epilogue warps. Such a kernel takes `Scan` by
-        value; where the same threads count and score, a pointer to it is a tenth faster.
-    halves : into which the sites of y are cut, each with counts and margins of z of its own in
-        shared memory, from threads that count to others that score; 0: the same threads do both.
-    z_of_triples : sites of z of one item, with `halves`: fewer leave room for more operands.
+    epilogue_workspace : whether counts pass through memory to epilogue warps. Such a kernel takes
+        `Scan` by value; where the same threads count and score, a pointer to it is a tenth faster.
+    epilogue_subtiles : into which the sites of y are cut, each with counts and margins of z of its
+        own in shared memory, from threads that count to others that score; 0: the same do both.
+    z_of_triples : sites of z of one item, with `epilogue_subtiles`: fewer leave room for operands.
     """
 
     source: KernelSource
     defines: tuple[tuple[str, int], ...]
     threads: int
     cluster: int = 1
-    relay: bool = False
-    halves: int = 0
+    epilogue_workspace: bool = False
+    epilogue_subtiles: int = 0
     z_of_triples: int = 64
 
     @property
@@ -103,57 +103,66 @@ class Core:
         """Sites of y of one item."""
         return TILE_SITES * self.cluster
 
-    def z_sites(self, order: int, states: int, apart: int = 0, columns: int = 0) -> int:
+    def z_sites(
+        self, order: int, states: int, split_accumulators: int = 0, columns: int = 0
+    ) -> int:
         """Sites of z of one item (Z_SITES in the kernel file).
 
-        `apart` as in `scan_shape`; `columns`: stored states of z, 0: as many as of y.
+        `split_accumulators` as in `scan_shape`; `columns`: stored states of z, 0: as many as of y.
         """
         columns = columns or states
-        if self.relay:
+        if self.epilogue_workspace:
             return {2: 128, 3: 64}[columns]
         if columns != states:
-            return 32 if apart else 64
-        if self.halves:
+            return 32 if split_accumulators else 64
+        if self.epilogue_subtiles:
             return self.z_of_triples if order == 3 else 64
-        return {2: 128 if order == 2 and not apart else 64, 3: 32}[states]
+        return {2: 128 if order == 2 and not split_accumulators else 64, 3: 32}[states]
 
     def stash_bytes(
-        self, order: int, states: int, apart: int = 0, x_states: int = 0, columns: int = 0
+        self,
+        order: int,
+        states: int,
+        split_accumulators: int = 0,
+        x_states: int = 0,
+        columns: int = 0,
     ) -> int:
         """Shared memory of the counts of one combination of each thread that scores."""
-        products = 2 if (order == 3 and (x_states or states) == 2) or apart else 1
-        if self.relay or self.halves:
+        products = 2 if (order == 3 and (x_states or states) == 2) or split_accumulators else 1
+        if self.epilogue_workspace or self.epilogue_subtiles:
             return 0
         return 8 * products * states * (columns or states) * 32 * 4
 
     def counts_bytes(self, order: int) -> int:
         """Shared memory of the counts of one first site, where other threads score them."""
-        return TILE_SITES * self.z_of_triples * 8 * 4 if self.halves and order == 3 else 0
+        return (
+            TILE_SITES * self.z_of_triples * 8 * 4 if self.epilogue_subtiles and order == 3 else 0
+        )
 
     def scratch_words(
         self,
         order: int,
         states: int,
         parts: int,
-        apart: int = 0,
+        split_accumulators: int = 0,
         x_states: int = 0,
         columns: int = 0,
     ) -> int:
         """Words that one thread block keeps of what was counted; `parts` of the depth."""
-        if self.relay:  # two buffers of a tile for each part and word
-            tiles, columns = parts * (1 + apart), columns or states
+        if self.epilogue_workspace:  # two buffers of a tile for each part and word
+            tiles, columns = parts * (1 + split_accumulators), columns or states
             width = self.z_sites(order, states, columns=columns)
             return 2 * tiles * TILE_SITES * width * states * columns
-        if order == 2 or not ((x_states or states) == 3 or apart):
+        if order == 2 or not ((x_states or states) == 3 or split_accumulators):
             return 0
-        return 8 * COMBINATIONS[states] * ((1 + apart) * states**2 + 1) * 32
+        return 8 * COMBINATIONS[states] * ((1 + split_accumulators) * states**2 + 1) * 32
 
 
 #: The cores: of the kernels, and `middle` and `deep`, wgmma for more samples.
 CORES = {
-    "deep": Core(DEEP, (), 512, 2, relay=True),
-    "middle": Core(FUSED, (), 896, 2, halves=2, z_of_triples=32),
-    "wgmma": Core(FUSED, (), 896, 2, halves=2),
+    "deep": Core(DEEP, (), 512, 2, epilogue_workspace=True),
+    "middle": Core(FUSED, (), 896, 2, epilogue_subtiles=2, z_of_triples=32),
+    "wgmma": Core(FUSED, (), 896, 2, epilogue_subtiles=2),
     "mma": Core(MULTISTAGE, (("UNROLL", 2), ("POPC", 0)), 256),
     "popc": Core(MULTISTAGE, (("UNROLL", 2), ("POPC", 1)), 256),
 }
@@ -165,8 +174,8 @@ def choose_core(
     states: int,
     steps: float,
     *,
-    crowded: bool = False,
-    shared_bytes: int = MMA_APART_BYTES,
+    overflowing: bool = False,
+    shared_bytes: int = MMA_SPLIT_BYTES,
     x_states: int = 0,
 ) -> Core:
     """The fastest core of a kernel.
@@ -175,17 +184,22 @@ def choose_core(
     ----------
     steps : mean depth of an x.
     x_states : stored states of x; 0: as many as of y and z.
-    crowded : whether some counts may need words of their own (`apart` of `scan_shape`).
+    overflowing : whether some counts may need words of their own (`split_accumulators`).
     shared_bytes : of the device, for a thread block.
     """
     if kernel == "wgmma":
-        if order == 2 or crowded or steps >= DEEP_STEPS[states]:
+        if order == 2 or overflowing or steps >= DEEP_STEPS[states]:
             kernel = "deep"
         elif (x_states or states) == 3:
             kernel = "mma"  # the counts of three states do not fit the accumulators of wgmma
         elif steps >= MIDDLE_STEPS:
             kernel = "middle"
-    if kernel == "mma" and crowded and (order, states) == (3, 3) and shared_bytes < MMA_APART_BYTES:
+    if (
+        kernel == "mma"
+        and overflowing
+        and (order, states) == (3, 3)
+        and shared_bytes < MMA_SPLIT_BYTES
+    ):
         kernel = "popc"
     return CORES[kernel]
 
@@ -204,7 +218,7 @@ def column_states(order: int, states: int, x_states: int, table: int = 0) -> int
     return (x_states or states) if order == 2 and not table else states
 
 
-def order_items(y: range, z: range, tile: int, width: int, whole: bool = False) -> np.ndarray:
+def schedule_tiles(y: range, z: range, tile: int, width: int, whole: bool = False) -> np.ndarray:
     """Items (row, column) that hold all pairs y < z of these sites, int32 (n, 2).
 
     With `whole`, all pairs of one of y and one of z. Row r stands for `tile` sites of y from
@@ -245,7 +259,7 @@ def cut_runs(
     return out.reshape(-1, 4)
 
 
-def joint_depths(sizes: np.ndarray, both: np.ndarray) -> np.ndarray:
+def shared_depths(sizes: np.ndarray, both: np.ndarray) -> np.ndarray:
     """Samples in each segment of x and the site after it, int64 (n - 1, 2 parts).
 
     Parameters
@@ -316,13 +330,13 @@ def scan_shape(
     order: int,
     states: int,
     table: int,
-    wide: int,
-    joint: int,
+    split_cells: int,
+    operand_sites: int,
     parts: int,
-    bare: bool,
+    sites_only: bool,
     lockstep: int,
     device: Device,
-    apart: int = 0,
+    split_accumulators: int = 0,
     x_states: int = 0,
 ) -> ScanShape:
     """How a core is compiled for pairs or triples.
@@ -333,15 +347,15 @@ def scan_shape(
         Sites of a combination, stored states of a site.
     table : int
         1: counts of pairs are written, nothing is scored.
-    wide : int
+    split_cells : int
         1: the cells of both classes do not share a word.
-    joint, parts : int
+    operand_sites, parts : int
         First sites of one operand, and parts of its depth.
-    bare : bool
-        Of the scan that this launch is part of (`is_bare`).
+    sites_only : bool
+        Of the scan that this launch is part of (`keeps_sites_only`).
     lockstep : int
         Stages after which thread blocks wait for each other; 0: never.
-    apart : int
+    split_accumulators : int
         1: nor do the products: both classes, or people and their levels, are counted in words of
         their own.
     x_states : int
@@ -356,26 +370,32 @@ def scan_shape(
     columns = column_states(order, states, x_states, table)
     defines = {"ORDER": order, "TABLE": table, "COLUMN_STATES": columns, **dict(core.defines)}
     if order == 3:
-        defines["JOINT"] = joint
-    z_sites = core.z_sites(order, states, apart, columns)
+        defines["OPERAND_SITES"] = operand_sites
+    z_sites = core.z_sites(order, states, split_accumulators, columns)
     slot = (TILE_SITES * states + z_sites * columns) * STAGE_BITS // 8
-    stash, margins = core.stash_bytes(order, states, apart, x_states, columns), 0
+    stash, margins = core.stash_bytes(order, states, split_accumulators, x_states, columns), 0
     if order == 3:
         of_y, of_z = MARGINS[states]
-        margins = 4 * (1 + wide) * (TILE_SITES * of_y + max(1, core.halves) * z_sites * of_z)
+        margins = (
+            4
+            * (1 + split_cells)
+            * (TILE_SITES * of_y + max(1, core.epilogue_subtiles) * z_sites * of_z)
+        )
     if core.cluster > 1:
         fixed = SPARE_BYTES + core.counts_bytes(order) + 2 * margins
         stages = max(2, min(6, (device.shared_bytes - fixed) // slot))
         defines |= {"LOCKSTEP": lockstep, "CLUSTER": core.cluster, "STAGES": stages}
         shared = fixed + stages * slot
     else:
-        stages = 1 if defines["POPC"] else 2 if bare else 3
-        scratch = 4 * core.scratch_words(order, states, parts, apart, x_states, columns)
-        phased = order == 3 and (x_states == 3 or bool(apart))
-        in_phases = COMBINATIONS[states] * phased
-        held = 8 * 32 * in_phases * (not apart)
-        needs = Needs(slot, stash, margins, scratch, stages, in_phases, 4 * held)
-        form = choose_form(needs, device.shared_bytes)
+        stages = 1 if defines["POPC"] else 2 if sites_only else 3
+        scratch = 4 * core.scratch_words(
+            order, states, parts, split_accumulators, x_states, columns
+        )
+        overlapped = order == 3 and (x_states == 3 or bool(split_accumulators))
+        in_phases = COMBINATIONS[states] * overlapped
+        resident = 8 * 32 * in_phases * (not split_accumulators)
+        needs = SharedNeeds(slot, stash, margins, scratch, stages, in_phases, 4 * resident)
+        form = choose_layout(needs, device.shared_bytes)
         defines |= form.defines
         shared = form.shared_bytes
     if shared > device.shared_bytes:
@@ -385,17 +405,17 @@ def scan_shape(
         )
     defines |= {"LAUNCH_THREADS": core.threads, "LAUNCH_SHARED": shared}
     defines |= {"LAUNCH_Z_SITES": z_sites}
-    words = core.scratch_words(order, states, parts, apart, x_states, columns)
-    defines["LAUNCH_SCRATCH"] = held if defines.get("HELD") else words
+    words = core.scratch_words(order, states, parts, split_accumulators, x_states, columns)
+    defines["LAUNCH_SCRATCH"] = resident if defines.get("RESIDENT_SUMS") else words
     return ScanShape(defines, shared)
 
 
 def scan_defines(
     *,
-    wide: int,
+    split_cells: int,
     states: int,
-    apart: int = 0,
-    joint: int = 1,
+    split_accumulators: int = 0,
+    operand_sites: int = 1,
     interaction: bool = False,
     residuals: bool = False,
     x_states: int = 0,
@@ -411,50 +431,52 @@ def scan_defines(
     return {
         "INTERACTION": int(interaction),
         "RESIDUALS": int(residuals),
-        "WIDE": wide,
-        "APART": apart,
+        "SPLIT_CELLS": split_cells,
+        "SPLIT_ACCUMULATORS": split_accumulators,
         "STATES": states,
         "COLUMN_STATES": states,
         "X_STATES": x_states,
         "PLANES": planes or x_states,
-        "JOINT": joint,
-        "SEGMENTS": 1 + LEVEL_BITS if residuals else operand_segments(x_states, joint),
-        "RECORD_WORDS": RECORD_WORDS[wide],
+        "OPERAND_SITES": operand_sites,
+        "SEGMENTS": 1 + LEVEL_BITS if residuals else operand_segments(x_states, operand_sites),
+        "RECORD_WORDS": RECORD_WORDS[split_cells],
         "MARGINS_Y": of_y,
         "MARGINS_Z": of_z,
     }
 
 
-def operand_segments(states: int, joint: int) -> int:
+def operand_segments(states: int, operand_sites: int) -> int:
     """Segments of an operand: controls and cases of each part of its depth; `states`: of x."""
     alone = 2 * (states == 3)  # the samples that miss one of two first sites
-    return 2 * (states if joint == 1 else alone + len(PARTS))
+    return 2 * (states if operand_sites == 1 else alone + len(PARTS))
 
 
-def is_bare(core: Core, order: int, states: int, apart: int = 0) -> bool:
+def keeps_sites_only(core: Core, order: int, states: int, split_accumulators: int = 0) -> bool:
     """Whether records hold sites alone: the cells of the first states are gone by then.
 
     `states`: of x.
     """
-    return order == 3 and (states == 3 or bool(apart)) and not core.relay
+    return order == 3 and (states == 3 or bool(split_accumulators)) and not core.epilogue_workspace
 
 
-def joins(saved: float, states: int) -> bool:
+def shares_operand(saved: float, states: int) -> bool:
     """Whether two first sites share an operand: `saved` steps of depth pay for more counts."""
-    return saved >= JOINT_STEPS[states]
+    return saved >= SHARED_STEPS[states]
 
 
-def crowded_items(items: np.ndarray, crowded: np.ndarray, tile: int, width: int) -> np.ndarray:
+def overflowing_items(
+    items: np.ndarray, overflowing: np.ndarray, tile: int, width: int
+) -> np.ndarray:
     """Whether an item holds a crowded block, bool (n_items,).
 
     Parameters
     ----------
-    items : as from `order_items` with `tile` and `width`.
-    crowded : bool (tiles of TILE_SITES sites of y, blocks of BLOCK_SITES sites of z).
+    items : as from `schedule_tiles` with `tile` and `width`.
+    overflowing : bool (tiles of TILE_SITES sites of y, blocks of BLOCK_SITES sites of z).
     """
     rows, columns = tile // TILE_SITES, width // BLOCK_SITES
-    n_rows, n_columns = crowded.shape
-    inside = crowded.reshape(n_rows // rows, rows, n_columns // columns, columns)
+    n_rows, n_columns = overflowing.shape
+    inside = overflowing.reshape(n_rows // rows, rows, n_columns // columns, columns)
     return inside.any(axis=(1, 3))[items[:, 0], items[:, 1]]
 
 

@@ -1,6 +1,6 @@
 """Pairs that are looked at again, and best matches, on a GPU: selected where sums were left.
 
-A tile's sums are read twice (kernels/relatives/screen.cu, nearest.cu). What leaves the device is
+A tile's sums are read twice (kernels/relatives/screen.cu, near_lists.cu). What leaves the device is
 the result.
 """
 

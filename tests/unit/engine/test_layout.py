@@ -29,7 +29,7 @@ def name_of(path: Path) -> str:
 
 def launch_defines() -> set[str]:
     """Names that launches define in addition to the common ones."""
-    names = set(scan_plan.scan_defines(wide=0, states=2))
+    names = set(scan_plan.scan_defines(split_cells=0, states=2))
     for core in scan_plan.CORES.values():
         names |= set(scan_shape(core, order=3, states=2).defines)
     for variant in tune_plan.variants_to_measure(HOPPER):
@@ -196,7 +196,7 @@ def test_segment_counts_equal_those_of_the_depths(states, joint, parts):
     assert scan_plan.operand_segments(states, joint) == 2 * parts
     if joint == 2:
         sizes, both = np.ones((4, 2, states), int), np.zeros((3, 2, 2, 2), int)
-        depths = scan_plan.joint_depths(sizes, both)
+        depths = scan_plan.shared_depths(sizes, both)
         assert depths.shape[1] == 2 * parts
 
 

@@ -12,7 +12,6 @@ from support.launches import HOPPER, scan_shape
 from popdesic.core.errors import UserError
 from popdesic.engine.devices import Device, scan_kernels
 from popdesic.epistasis import scan_plan
-from popdesic.epistasis.forms_plan import Needs, choose_form, forms
 from popdesic.epistasis.layout import (
     BLOCK_SITES,
     COMPACT_ROWS,
@@ -28,11 +27,12 @@ from popdesic.epistasis.scan_plan import (
     Batch,
     Pace,
     choose_core,
-    crowded_items,
     cut_runs,
-    joint_depths,
-    order_items,
+    overflowing_items,
+    schedule_tiles,
+    shared_depths,
 )
+from popdesic.epistasis.shared_layout_plan import SharedNeeds, choose_layout, forms
 
 
 @pytest.mark.parametrize(("tile", "width"), [(64, 32), (64, 64), (128, 64), (128, 128)])
@@ -40,14 +40,14 @@ from popdesic.epistasis.scan_plan import (
     ("y", "z"), [((0, 700), (0, 700)), ((130, 300), (128, 701)), ((5, 6), (0, 9))]
 )
 def test_every_pair_lies_in_one_item(tile, width, y, z):
-    items = order_items(range(*y), range(*z), tile, width)
-    held = np.zeros((y[1] + tile, z[1] + width), int)
+    items = schedule_tiles(range(*y), range(*z), tile, width)
+    resident = np.zeros((y[1] + tile, z[1] + width), int)
     for row, column in items:
-        held[row * tile : (row + 1) * tile, column * width : (column + 1) * width] += 1
-    assert held.max() == 1
+        resident[row * tile : (row + 1) * tile, column * width : (column + 1) * width] += 1
+    assert resident.max() == 1
     first, second = np.triu_indices(z[1], 1)
     wanted = (first >= y[0]) & (first < y[1]) & (second >= z[0])
-    assert (held[first[wanted], second[wanted]] == 1).all()
+    assert (resident[first[wanted], second[wanted]] == 1).all()
     # no item lies entirely below the diagonal
     assert ((items[:, 1] + 1) * width > items[:, 0] * tile).all()
 
@@ -57,12 +57,12 @@ def test_every_pair_lies_in_one_item(tile, width, y, z):
     ("y", "z"), [((128, 700), (0, 128)), ((256, 257), (70, 200)), ((1280, 2400), (0, 1))]
 )
 def test_every_pair_of_two_ranges_lies_in_one_item(tile, width, y, z):
-    items = order_items(range(*y), range(*z), tile, width, whole=True)
-    held = np.zeros((y[1] + tile, z[1] + width), int)
+    items = schedule_tiles(range(*y), range(*z), tile, width, whole=True)
+    resident = np.zeros((y[1] + tile, z[1] + width), int)
     for row, column in items:
-        held[row * tile : (row + 1) * tile, column * width : (column + 1) * width] += 1
-    assert held.max() == 1
-    assert held[y[0] : y[1], z[0] : z[1]].min() == 1
+        resident[row * tile : (row + 1) * tile, column * width : (column + 1) * width] += 1
+    assert resident.max() == 1
+    assert resident[y[0] : y[1], z[0] : z[1]].min() == 1
     # neighbours in the list are close to each other: at most eight rows at a time
     assert np.ptp(items[: scan_plan.ROW_GROUP, 0]) < scan_plan.ROW_GROUP
 
@@ -131,7 +131,7 @@ def test_parts_of_two_sites_make_both_tables(n_states):
     for x, c in np.ndindex(5, 2):
         pair = states[x : x + 2, c, : of_class[c]].clip(max=2)
         np.add.at(table[x, c], tuple(pair), 1)
-    depths = joint_depths(sizes, table[..., :2, :2]).reshape(5, -1, 2)
+    depths = shared_depths(sizes, table[..., :2, :2]).reshape(5, -1, 2)
     for part, (s, t) in enumerate(PARTS):
         assert (depths[:, part - len(PARTS)] == table[:, :, s, t]).all()
     if n_states == 3:
@@ -160,8 +160,8 @@ def test_core_follows_depth_and_states():
     assert choose_core("wgmma", 3, 2, 1e4, x_states=3) is CORES["deep"]
     assert choose_core("popc", 3, 3, 1e4) is CORES["popc"]
     # the core that also counts in two words
-    assert choose_core("wgmma", 3, 2, 8.0, crowded=True) is CORES["deep"]
-    assert choose_core("mma", 3, 2, 8.0, crowded=True) is CORES["mma"]
+    assert choose_core("wgmma", 3, 2, 8.0, overflowing=True) is CORES["deep"]
+    assert choose_core("mma", 3, 2, 8.0, overflowing=True) is CORES["mma"]
 
 
 @pytest.mark.parametrize(
@@ -170,18 +170,24 @@ def test_core_follows_depth_and_states():
         (name, *form)
         for name in CORES
         for form in ((2, 2, 0), (2, 3, 0), (2, 2, 1), (3, 2, 0), (3, 3, 0))
-        if not CORES[name].halves or form[1] == 2  # its accumulators do not hold three states
+        if not CORES[name].epilogue_subtiles
+        or form[1] == 2  # its accumulators do not hold three states
     ],
 )
-@pytest.mark.parametrize(("wide", "apart"), [(0, 0), (1, 0), (1, 1)])
-def test_scans_fit_shared_memory(name, order, states, table, wide, apart):
+@pytest.mark.parametrize(("split_cells", "split_accumulators"), [(0, 0), (1, 0), (1, 1)])
+def test_scans_fit_shared_memory(name, order, states, table, split_cells, split_accumulators):
     core = CORES[name]
-    if apart and core.halves:
+    if split_accumulators and core.epilogue_subtiles:
         pytest.skip("counts share a word")
-    bare = scan_plan.is_bare(core, order, states, apart)
-    given = {"wide": wide, "apart": apart, "bare": bare, "lockstep": 8}
+    sites_only = scan_plan.keeps_sites_only(core, order, states, split_accumulators)
+    given = {
+        "split_cells": split_cells,
+        "split_accumulators": split_accumulators,
+        "sites_only": sites_only,
+        "lockstep": 8,
+    }
     shape = scan_shape(core, order, states, table=table, **given)
-    slot = (TILE_SITES + core.z_sites(order, states, apart)) * states * 128
+    slot = (TILE_SITES + core.z_sites(order, states, split_accumulators)) * states * 128
     assert shape.shared_bytes <= HOPPER.shared_bytes
     assert shape.defines["STAGES"] * slot < shape.shared_bytes
     assert shape.defines["STAGES"] >= (1 if name == "popc" else 2)
@@ -189,28 +195,38 @@ def test_scans_fit_shared_memory(name, order, states, table, wide, apart):
     assert shape.defines.get("CHUNK", 4) == 4  # nothing is scored in smaller parts
     assert not shape.defines.get("STASH_IN_SLOTS")
     assert ("SCRATCH_SHARED" in shape.defines) == (core.cluster == 1)
-    assert ("JOINT" in shape.defines) == (order == 3)
+    assert ("OPERAND_SITES" in shape.defines) == (order == 3)
 
 
-@pytest.mark.parametrize(("wide", "apart"), [(0, 0), (1, 0), (1, 1)])
+@pytest.mark.parametrize(("split_cells", "split_accumulators"), [(0, 0), (1, 0), (1, 1)])
 @pytest.mark.parametrize(
     ("order", "states", "x_states"),
     [(order, *states) for order in (2, 3) for states in ((2, 2), (2, 3), (3, 3))],
 )
 @pytest.mark.parametrize("card", CARDS.values(), ids=lambda card: str(card.capability))
-def test_scans_fit_every_card(card, order, states, x_states, wide, apart):
+def test_scans_fit_every_card(card, order, states, x_states, split_cells, split_accumulators):
     device = card.device()
     for kernel in scan_kernels(device):
         core = choose_core(
             *(kernel, order, states, 0.0),
-            crowded=bool(apart),
+            overflowing=bool(split_accumulators),
             shared_bytes=device.shared_bytes,
             x_states=x_states,
         )
-        bare = scan_plan.is_bare(core, order, x_states, apart)
-        given = {"wide": wide, "apart": apart, "bare": bare, "device": device}
+        sites_only = scan_plan.keeps_sites_only(core, order, x_states, split_accumulators)
+        given = {
+            "split_cells": split_cells,
+            "split_accumulators": split_accumulators,
+            "sites_only": sites_only,
+            "device": device,
+        }
         given["x_states"] = x_states
-        if (card.capability, order, states, apart) == (75, 3, 3, 1):  # the only form without room
+        if (card.capability, order, states, split_accumulators) == (
+            75,
+            3,
+            3,
+            1,
+        ):  # the only form without room
             with pytest.raises(UserError, match="shared memory for a block"):
                 scan_shape(core, order, states, **given)
             continue
@@ -219,13 +235,13 @@ def test_scans_fit_every_card(card, order, states, x_states, wide, apart):
         assert shape.defines["STAGES"] >= (1 if core is CORES["popc"] else 2)
 
 
-@pytest.mark.parametrize(("phased", "held"), [(0, 0), (8, 0), (16, 0), (8, 8192)])
-def test_forms_take_ever_less_memory_and_the_first_that_fits_is_taken(phased, held):
-    needs = Needs(32768, 8192, 5120, 81920 * bool(phased), 3, phased, held)
+@pytest.mark.parametrize(("overlapped", "resident"), [(0, 0), (8, 0), (16, 0), (8, 8192)])
+def test_forms_take_ever_less_memory_and_the_first_that_fits_is_taken(overlapped, resident):
+    needs = SharedNeeds(32768, 8192, 5120, 81920 * bool(overlapped), 3, overlapped, resident)
     every = list(forms(needs))
-    assert [form.held for form in every[:3]] == [int(held > 0)] * 2 + [0]
+    assert [form.resident for form in every[:3]] == [int(resident > 0)] * 2 + [0]
     for kind in (0, 1):  # a form that holds sums may take less than the first one that does not
-        sizes = [form.shared_bytes for form in every if form.held == kind]
+        sizes = [form.shared_bytes for form in every if form.resident == kind]
         assert sizes == sorted(sizes, reverse=True)
     assert every[0].defines == {
         "STAGES": 3,
@@ -233,15 +249,15 @@ def test_forms_take_ever_less_memory_and_the_first_that_fits_is_taken(phased, he
         "MARGIN_SETS": 2,
         "STASH_IN_SLOTS": 0,
         "SCRATCH_SHARED": 1,
-        "HELD": int(held > 0),
+        "RESIDENT_SUMS": int(resident > 0),
     }
     for form in every:
-        chosen = choose_form(needs, form.shared_bytes)
+        chosen = choose_layout(needs, form.shared_bytes)
         assert chosen.shared_bytes <= form.shared_bytes
         assert every.index(chosen) <= every.index(form)
         # counts lie in slots only where none is filled meanwhile
-        assert not (form.stash_in_slots and phased)
-    assert choose_form(needs, 0) == every[-1]
+        assert not (form.stash_in_slots and overlapped)
+    assert choose_layout(needs, 0) == every[-1]
 
 
 def test_a_device_with_too_little_shared_memory_is_named():
@@ -279,13 +295,13 @@ def test_upload_blocks_cover_all_sites_once_in_whole_row_blocks(n, states):
 @pytest.mark.parametrize(("tile", "width"), [(64, 32), (64, 64), (128, 64), (128, 128)])
 def test_an_item_with_a_crowded_block_is_crowded(tile, width):
     rng = np.random.default_rng()
-    crowded = rng.random((8, 16)) < 0.04
-    items = order_items(range(512), range(512), tile, width)
-    found = crowded_items(items, crowded, tile, width)
+    overflowing = rng.random((8, 16)) < 0.04
+    items = schedule_tiles(range(512), range(512), tile, width)
+    found = overflowing_items(items, overflowing, tile, width)
     for (row, column), one in zip(items, found, strict=True):
         y, z = range(row * tile, (row + 1) * tile), range(column * width, (column + 1) * width)
-        held = [crowded[j // TILE_SITES, k // BLOCK_SITES] for j in y for k in z]
-        assert one == any(held)
+        resident = [overflowing[j // TILE_SITES, k // BLOCK_SITES] for j in y for k in z]
+        assert one == any(resident)
 
 
 def test_missing_samples_are_bounded_by_the_worst_site():

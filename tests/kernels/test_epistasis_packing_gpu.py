@@ -49,12 +49,12 @@ def draw(rng, n_sites, n_samples, score, missing=0.0, frequencies=THIRDS, copies
 @pytest.fixture
 def limit(monkeypatch):
     """Sets the largest count of a class that shares a word."""
-    from popdesic.epistasis import classes_gpu, crowds_gpu, scan_gpu
+    from popdesic.epistasis import classes_gpu, packing_gpu, scan_gpu
 
     def change(most: int, many: float = math.inf) -> None:
-        for module in (scan_gpu, classes_gpu, crowds_gpu):
+        for module in (scan_gpu, classes_gpu, packing_gpu):
             monkeypatch.setattr(module, "MAX_SHARED", most)
-        monkeypatch.setattr(crowds_gpu, "MANY_CROWDED", many)
+        monkeypatch.setattr(packing_gpu, "MANY_OVERFLOWING", many)
 
     return change
 
@@ -67,7 +67,7 @@ def test_many_carriers_of_each_genotype(gpu, rng, order, n_samples, missing, sco
     expected = on_cpu(order, data, range(9), 20)
     scanner = scanner_of(gpu, order, data, 20)
     # no two sites have so many samples in common: triples are counted in 16 bits
-    assert (scanner.apart, scanner.crowded) == (int(order == 2), None)
+    assert (scanner.split_accumulators, scanner.overflowing) == (int(order == 2), None)
     assert_same((scanner.pairs if order == 2 else scanner.triples)(range(9)), expected)
 
 
@@ -78,7 +78,7 @@ def test_many_carriers_in_common(gpu, rng, order, missing, score):  # noqa: F811
     data, _ = draw(rng, 9, LARGE, score, missing, copies=[(2, 5), (0, 7), (7, 8)])
     expected = on_cpu(order, data, range(9), 20)
     scanner = scanner_of(gpu, order, data, 20)
-    assert (scanner.apart, scanner.crowded) == (1, None)
+    assert (scanner.split_accumulators, scanner.overflowing) == (1, None)
     assert_same((scanner.pairs if order == 2 else scanner.triples)(range(9)), expected)
 
 
@@ -87,8 +87,8 @@ def test_blocks_of_both_kinds(gpu, rng, missing):  # noqa: F811
     """Copies of a site lie in one block of y and z; the others are counted in 16 bits."""
     data, _ = draw(rng, 270, LARGE, "k2", missing, copies=[(260, 268), (261, 269)])
     scanner = scanner_of(gpu, 3, data, 30)
-    assert scanner.apart == 0
-    assert scanner.crowded.sum() == 1
+    assert scanner.split_accumulators == 0
+    assert scanner.overflowing.sum() == 1
     assert_same(scanner.triples(range(2)), on_cpu(3, data, range(2), 30))
 
 
@@ -101,8 +101,8 @@ def test_every_way_to_count_gives_the_same_hits(gpu, rng, limit, many, missing, 
     data, _ = draw(rng, 230, (700, 577), score, missing, frequencies=None)
     data = replace(data, partners=random_partners(rng, 230, 0.9))
     scanner = scanner_of(gpu, 3, data, 100)
-    assert scanner.apart == int(many == 0)
-    assert (scanner.crowded is None) == (many == 0)
+    assert scanner.split_accumulators == int(many == 0)
+    assert (scanner.overflowing is None) == (many == 0)
     assert_same(scanner.triples(range(230)), on_cpu(3, data, range(230), 100))
 
 
@@ -118,14 +118,14 @@ def test_awkward_sizes_in_two_words(gpu, rng, limit, missing):  # noqa: F811
 
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 def test_largest_counts_of_pairs(gpu, rng, limit, missing, monkeypatch):  # noqa: F811
-    from popdesic.epistasis import crowds_gpu
+    from popdesic.epistasis import packing_gpu
     from popdesic.epistasis.layout import BLOCK_SITES, TILE_SITES
 
     limit(0)
-    monkeypatch.setattr(crowds_gpu, "TABLES_SHARE", 0.0)  # in strips
+    monkeypatch.setattr(packing_gpu, "TABLES_SHARE", 0.0)  # in strips
     data, states = draw(rng, 600, (300, 211), "k2", missing, frequencies=None)
     scanner = scanner_of(gpu, 3, data, 5)
-    scanner.apart = 1
+    scanner.split_accumulators = 1
     found = scanner._measure_pairs()
     stored = np.zeros((600, 600), int)
     cells = np.zeros((600, 600), int)

@@ -18,7 +18,7 @@ SPARE_BYTES = 2048
 
 
 @dataclass(frozen=True)
-class Needs:
+class SharedNeeds:
     """Bytes of shared memory that the parts of one scan kernel take.
 
     Attributes
@@ -33,11 +33,11 @@ class Needs:
         Partial sums, which may also lie in global memory.
     stages : int
         Slots of the pipeline where memory suffices.
-    phased : int
+    overlapped : int
         Combinations of a thread that are scored while stages are on their way; 0 if none are.
-    held : int
-        Bytes of partial sums where other sums stay in accumulators (HELD in the kernels), which
-        doubles `stash`; 0 if they cannot.
+    resident : int
+        Bytes of partial sums where other sums stay in accumulators (RESIDENT_SUMS in the kernels),
+        which doubles `stash`; 0 if they cannot.
     """
 
     slot: int
@@ -45,12 +45,12 @@ class Needs:
     margins: int
     scratch: int
     stages: int
-    phased: int
-    held: int = 0
+    overlapped: int
+    resident: int = 0
 
 
 @dataclass(frozen=True)
-class Form:
+class SharedLayout:
     """One way to lay out the shared memory, with the bytes that it takes."""
 
     stages: int
@@ -59,7 +59,7 @@ class Form:
     stash_in_slots: int
     scratch_shared: int
     shared_bytes: int
-    held: int = 0
+    resident: int = 0
 
     @property
     def defines(self) -> dict[str, int]:
@@ -70,30 +70,30 @@ class Form:
             "MARGIN_SETS": self.margin_sets,
             "STASH_IN_SLOTS": self.stash_in_slots,
             "SCRATCH_SHARED": self.scratch_shared,
-            "HELD": self.held,
+            "RESIDENT_SUMS": self.resident,
         }
 
 
-def forms(needs: Needs) -> Iterator[Form]:
+def forms(needs: SharedNeeds) -> Iterator[SharedLayout]:
     """All forms, the fastest first; the last one takes least."""
     fewer = min(2, needs.stages)
-    if needs.held:
-        held = replace(needs, stash=2 * needs.stash, scratch=needs.held)
+    if needs.resident:
+        resident = replace(needs, stash=2 * needs.stash, scratch=needs.resident)
         for chunk in CHUNKS[:2]:
-            yield replace(_form(held, needs.stages, chunk, 2, 0, 1), held=1)
+            yield replace(_layout(resident, needs.stages, chunk, 2, 0, 1), resident=1)
     for scratch in (1, 0):
-        yield _form(needs, needs.stages, CHUNKS[0], 2, 0, scratch)
-    if needs.phased:  # no slot is free while a thread block scores
+        yield _layout(needs, needs.stages, CHUNKS[0], 2, 0, scratch)
+    if needs.overlapped:  # no slot is free while a thread block scores
         for chunk in CHUNKS:
-            if needs.phased <= MOST_CHUNKS * chunk:
-                yield _form(needs, fewer, chunk, 1, 0, 0)
+            if needs.overlapped <= MOST_CHUNKS * chunk:
+                yield _layout(needs, fewer, chunk, 1, 0, 0)
         return
     for stages in sorted({needs.stages, fewer}, reverse=True):
-        yield _form(needs, stages, CHUNKS[0], 2, 1, 0)
-    yield _form(needs, fewer, CHUNKS[1], 2, 1, 0)
+        yield _layout(needs, stages, CHUNKS[0], 2, 1, 0)
+    yield _layout(needs, fewer, CHUNKS[1], 2, 1, 0)
 
 
-def choose_form(needs: Needs, shared_bytes: int) -> Form:
+def choose_layout(needs: SharedNeeds, shared_bytes: int) -> SharedLayout:
     """The fastest form that fits; if none does, the smallest one, which does not fit."""
     for form in forms(needs):
         if form.shared_bytes <= shared_bytes:
@@ -101,10 +101,12 @@ def choose_form(needs: Needs, shared_bytes: int) -> Form:
     return form
 
 
-def _form(needs: Needs, stages: int, chunk: int, sets: int, in_slots: int, scratch: int) -> Form:
+def _layout(
+    needs: SharedNeeds, stages: int, chunk: int, sets: int, in_slots: int, scratch: int
+) -> SharedLayout:
     slots, stash = stages * needs.slot, chunk * needs.stash
     # pairs lay the counts over all slots, triples over the last one, which they fill
     counted = max(slots, stash) if in_slots else slots + stash
     inside = int(scratch or not needs.scratch)
     shared = SPARE_BYTES + counted + sets * needs.margins + inside * needs.scratch
-    return Form(stages, chunk, sets, in_slots, inside, shared)
+    return SharedLayout(stages, chunk, sets, in_slots, inside, shared)

@@ -15,14 +15,14 @@ from simt.test_simt_scans import assert_same, drawn, run
 @pytest.fixture
 def limit(machine, monkeypatch):
     """Sets the largest count of a class that shares a word; a device with room for every scan."""
-    from popdesic.epistasis import classes_gpu, crowds_gpu, scan_gpu
+    from popdesic.epistasis import classes_gpu, packing_gpu, scan_gpu
 
     machine.device = replace(machine.device, capability=90, shared_bytes=107_520)  # the least
 
     def change(most: int, many: float = math.inf) -> None:
-        for module in (scan_gpu, classes_gpu, crowds_gpu):
+        for module in (scan_gpu, classes_gpu, packing_gpu):
             monkeypatch.setattr(module, "MAX_SHARED", most)
-        monkeypatch.setattr(crowds_gpu, "MANY_CROWDED", many)
+        monkeypatch.setattr(packing_gpu, "MANY_OVERFLOWING", many)
 
     return change
 
@@ -51,24 +51,28 @@ def test_blocks_of_both_kinds(limit, machine, rng, missing):
     for _ in range(9):
         data, states, cases = drawn(rng, "k2", 70, (60, 51), missing)
         scanner = Scanner(data, 3, 30, None, machine.device, "popc")
-        if scanner.crowded is not None:
+        if scanner.overflowing is not None:
             break
-    assert scanner.apart == 0 and scanner.crowded.any() and not scanner.crowded[:, :1].all()
+    assert (
+        scanner.split_accumulators == 0
+        and scanner.overflowing.any()
+        and not scanner.overflowing[:, :1].all()
+    )
     assert_same(scanner.triples(first), scan(data, states, cases, 3, first, 30))
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_largest_counts_of_pairs(limit, machine, rng, missing, monkeypatch):
-    from popdesic.epistasis import crowds_gpu
+    from popdesic.epistasis import packing_gpu
     from popdesic.epistasis.layout import BLOCK_SITES, TILE_SITES
     from popdesic.epistasis.scan_gpu import Scanner
 
     limit(0)
-    monkeypatch.setattr(crowds_gpu, "TABLES_SHARE", 0.0)
+    monkeypatch.setattr(packing_gpu, "TABLES_SHARE", 0.0)
     n = 70
     data, states, cases = drawn(rng, "k2", n, (40, 31), missing)
     scanner = Scanner(data, 3, 5, None, machine.device, "popc")
-    scanner.apart = 1
+    scanner.split_accumulators = 1
     found = scanner._measure_pairs()
     expected = np.zeros(found.shape, int)
     for of_class in (~cases, cases):

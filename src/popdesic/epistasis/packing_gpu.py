@@ -16,20 +16,20 @@ from ..engine.pinned_gpu import read_by_kernel
 from .launches_gpu import LaunchedScan, Operands
 from .layout import BLOCK_SITES, TILE_SITES
 from .scan_plan import (
-    MANY_CROWDED,
+    MANY_OVERFLOWING,
     MAX_GRID,
     MAX_SHARED,
     PADDING,
     align,
-    crowded_items,
-    order_items,
+    overflowing_items,
+    schedule_tiles,
 )
 
 #: Share of the device's memory for tables of pairs that are measured together.
 TABLES_SHARE = 1 / 8
 
 
-class CrowdScan(LaunchedScan):
+class PackingScan(LaunchedScan):
     """A scan of cases and controls that chooses how each block of y and z is counted."""
 
     def make_margins(self, sites: range) -> None:
@@ -42,27 +42,29 @@ class CrowdScan(LaunchedScan):
     def pack(self, operands: Operands, sites: range) -> None:
         raise NotImplementedError
 
-    def choose_counts(self, share_a_word: bool) -> None:
-        """Set `wide`, `apart` and `crowded`, of triples.
+    def choose_packing(self, share_a_word: bool) -> None:
+        """Set `split_cells`, `split_accumulators` and `overflowing`, of triples.
 
         Parameters
         ----------
         share_a_word : whether the bound can take cells of both classes from one word.
         """
         sites = range(self.data.n_sites)
-        self.wide = self.apart = 1
+        self.split_cells = self.split_accumulators = 1
         self.make_margins(sites)
         largest = self._measure_pairs()
-        crowded = largest[:, :, 0] > MAX_SHARED
+        overflowing = largest[:, :, 0] > MAX_SHARED
         tile, width = self.core.tile_sites, self.core.z_sites(3, self.states)
-        share = crowded_items(order_items(sites, sites, tile, width), crowded, tile, width).mean()
-        if share >= MANY_CROWDED:
+        share = overflowing_items(
+            schedule_tiles(sites, sites, tile, width), overflowing, tile, width
+        ).mean()
+        if share >= MANY_OVERFLOWING:
             return
-        self.apart = 0
+        self.split_accumulators = 0
         if share:
-            self.crowded = crowded
+            self.overflowing = overflowing
         else:
-            self.wide = int(not share_a_word or largest.max() > MAX_SHARED)
+            self.split_cells = int(not share_a_word or largest.max() > MAX_SHARED)
             self.make_margins(sites)
 
     def _measure_pairs(self) -> np.ndarray:
@@ -94,7 +96,7 @@ class CrowdScan(LaunchedScan):
 
     def _table_words(self) -> int:
         """Words of the tables of one tile of y and all sites."""
-        return self.padded * TILE_SITES * self.states**2 * (1 + self.apart)
+        return self.padded * TILE_SITES * self.states**2 * (1 + self.split_accumulators)
 
     def pair_tables(self, operands: Operands, rows: range) -> tuple[cupy.ndarray, np.uint64]:
         """Tables of the pairs y < z with y in `rows`, which begins a block of rows.
