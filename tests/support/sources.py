@@ -25,7 +25,7 @@ def stated() -> list[tuple[str, str]]:
 
 def _sources() -> dict[str, KernelSource]:
     found = [source for source, _ in MICRO_KERNELS.values()]
-    for name in {name for name, _ in stated()}:
+    for name in sorted({name for name, _ in stated()}):
         module = importlib.import_module(f"popdesic.{name}")
         found += [one for one in vars(module).values() if isinstance(one, KernelSource)]
     return {one.file: one for one in found}
