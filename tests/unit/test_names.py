@@ -129,7 +129,6 @@ MANY_PARAMETERS = {
     "maps/further_maps.compute_further_map": 13,
     "maps/umap_epoch_cpu._move_points": 13,
     "maps/umap_maps.compute_umap": 16,
-    "population/ancestry.fit_ancestry": 13,
     "population/counts.count_cohort": 16,
     "population/measure.measure_population": 15,
     "relatives/relatedness.relate_samples": 15,

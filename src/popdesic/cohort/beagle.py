@@ -62,7 +62,7 @@ class Beagle:
     map: Path | None = None
 
 
-def settings_of(threads: int, memory_mb: int, seed: int, reference: str, map: str) -> Beagle:
+def beagle_settings(threads: int, memory_mb: int, seed: int, reference: str, map: str) -> Beagle:
     """Settings of a rule, whose paths are '' where there is no such file."""
     files = (Path(path) if path else None for path in (reference, map))
     return Beagle(threads, memory_mb, seed, *files)

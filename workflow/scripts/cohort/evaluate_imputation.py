@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.cohort.absent import Absent
 from popdesic.cohort.accuracy import evaluate_window
-from popdesic.cohort.beagle import settings_of
+from popdesic.cohort.beagle import beagle_settings
 from popdesic.core.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -20,7 +20,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         share=params.share,
         seed=params.seed,
         methods=params.methods,
-        settings=settings_of(
+        settings=beagle_settings(
             params.threads, params.memory_mb, params.seed, params.reference, params.map
         ),
         absent=Absent(*params.absent),

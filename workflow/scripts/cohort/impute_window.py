@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.cohort.absent import Absent
-from popdesic.cohort.beagle import impute_window, settings_of
+from popdesic.cohort.beagle import beagle_settings, impute_window
 from popdesic.core.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -15,7 +15,9 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.input.windows),
         int(snakemake.wildcards.window),
         Path(snakemake.output[0]).with_suffix(""),
-        settings_of(params.threads, params.memory_mb, params.seed, params.reference, params.map),
+        beagle_settings(
+            params.threads, params.memory_mb, params.seed, params.reference, params.map
+        ),
         absent=Absent(*params.absent),
     )
     log_counts(log, counts)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popdesic.cohort.absent import Absent
-from popdesic.cohort.beagle import settings_of
+from popdesic.cohort.beagle import beagle_settings
 from popdesic.cohort.imputation_quality import measure_quality
 from popdesic.core.log import log_counts, logged
 
@@ -17,7 +17,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         int(snakemake.wildcards.window),
         Path(snakemake.output[0]),
         cohort=snakemake.wildcards.cohort,
-        settings=settings_of(
+        settings=beagle_settings(
             params.threads, params.memory_mb, params.seed, params.reference, params.map
         ),
         absent=Absent(*params.absent),
