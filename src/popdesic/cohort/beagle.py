@@ -62,6 +62,11 @@ class Beagle:
     map: Path | None = None
 
 
+def heap_mb(least: int, job_mb: int) -> int:
+    """Megabytes of Java in a job: the default, or more where a profile gives the job more."""
+    return max(least, 3 * job_mb // 4)
+
+
 def beagle_settings(threads: int, memory_mb: int, seed: int, reference: str, map: str) -> Beagle:
     """Settings of a rule, whose paths are '' where there is no such file."""
     files = (Path(path) if path else None for path in (reference, map))

@@ -20,7 +20,7 @@ from ..core.files import is_file, path_exists
 from ..core.schemas import load_schema
 from ..relatives.options import check_options
 from .old_keys import OLD_BLOCKS, refuse_old
-from .settings import SEGMENT_FORMATS, settings_of
+from .settings import SEGMENT_FORMATS, stage_settings
 
 #: Where a study keeps its configuration, relative to its folder.
 CONFIG_PATH = Path("config/config.yaml")
@@ -200,14 +200,14 @@ def _check_keys(root: yaml.Node, loader: Any, shown: str) -> None:
 
 
 def load_config(config: dict, source: str = "config/config.yaml") -> dict:
-    """Settings of all stages by a study's configuration (`fill_config`, `settings_of`).
+    """Settings of all stages by a study's configuration (`fill_config`, `stage_settings`).
 
     Raises
     ------
     UserError
         As `fill_config`.
     """
-    return settings_of(fill_config(config, source))
+    return stage_settings(fill_config(config, source))
 
 
 def fill_config(config: dict, source: str = "config/config.yaml") -> dict:

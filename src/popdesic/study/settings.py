@@ -56,7 +56,7 @@ MOST_HOURS = 24
 DISTANCE_TEXT, SEGMENT_FORMATS = "mdist", ("hap-ibd", "ibis")
 
 
-def settings_of(config: dict) -> dict:
+def stage_settings(config: dict) -> dict:
     """Settings of all stages: a checked configuration, filled with defaults, and `FIXED`.
 
     The keys of the configuration are among them, as they are.

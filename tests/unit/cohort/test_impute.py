@@ -11,7 +11,7 @@ from scenes.mosaics import make_haplotypes, make_sites, make_target, prepare, wr
 from support.study import make_cohorts, write_raw
 
 from popdesic.cohort.accuracy import evaluate_window, hidden, measures, summarize_evaluation
-from popdesic.cohort.beagle import Beagle, fill_window, impute_window
+from popdesic.cohort.beagle import Beagle, fill_window, heap_mb, impute_window
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.impute import check_files, find_contig_file, plan_windows, write_windows
 from popdesic.cohort.panel import load_panel
@@ -288,3 +288,7 @@ def test_a_sample_without_calls_on_the_panel_is_left_out_before_beagle_runs(tmp_
     counts = impute_window(*arguments, tmp_path / "out", Beagle())
     assert counts["filled_by_beagle"] == 0 < counts["filled_with_mode"]
     assert "no command 'beagle'" in read_json(tmp_path / "out.json")["missing"]
+
+
+def test_a_profile_that_gives_a_job_more_gives_java_more():
+    assert [heap_mb(4000, mb) for mb in (4300, 16_000)] == [4000, 12_000]
