@@ -22,7 +22,6 @@ CONFIG = FAST | {
     "communities": {"methods": ["tree"]},
     "compare": {"analyses": ["kinship", "identity"]},
     "close_kinship": 0.02,
-    "neighbors": 60,
 }
 
 
@@ -64,7 +63,7 @@ def test_neighbors_are_those_of_the_matrix(studies):
     points = point_distances(dense / "results/embedding/pca.npy", 3)
     for folder, matrix in (("distance", distances), ("embedding", points)):
         with np.load(sparse / f"results/{folder}/neighbors.npz") as found:
-            index, far = nearest_neighbors(matrix.__getitem__, len(matrix), 60)
+            index, far = nearest_neighbors(matrix.__getitem__, len(matrix), 50)
             np.testing.assert_allclose(found["distance"], far, rtol=1e-12)
             if folder == "distance":
                 np.testing.assert_array_equal(found["index"], index)
@@ -85,7 +84,7 @@ def test_geodesics_are_those_of_all_pairs(studies, space):
     with np.load(folder / "neighbors.alpha2.npz") as found:
         rows = np.load(folder / "landmarks.alpha2.npy")
         np.testing.assert_array_equal(rows, matrix[found["landmarks"]])
-        _, far = nearest_neighbors(matrix.__getitem__, len(matrix), 60)
+        _, far = nearest_neighbors(matrix.__getitem__, len(matrix), 50)
         np.testing.assert_array_equal(found["distance"].astype(np.float32), far.astype(np.float32))
     one, other = (
         read_json(study / "results/geodesic" / space / "alpha2.json") for study in (sparse, dense)
