@@ -4,8 +4,8 @@ By K2 and by interaction; g and G are all pairs of 500 000 sites.
 
     python tests/bench/bench_epistasis.py [--cases abc] [--quick]
 
---phases adds the time of each phase and the waste by blocks and padding; --core, --joint and
---samples compare the cores of wgmma, and one or two first sites per operand, at other depths
+--phases adds the time of each phase and the waste by blocks and padding; --core, --operand-sites,
+and --samples compare the cores of wgmma, and one or two first sites per operand, at other depths
 (--cases c --samples 131072 --core deep); --shared-bytes compares what devices with little shared
 memory run (--cases d --kernel mma --shared-bytes 101376); --devices 2 scans case e with one and
 with two devices, one process each, with --real at the frequencies of chromosome 22; --share 0.05
@@ -316,7 +316,7 @@ def measure_phases(
     print(f"   {'rest':28s} {1000 * rest:9.2f} ms {rest / whole:6.1%}", flush=True)
     if device_bytes:
         return
-    print(f"   core {scanner.core.file}, first sites of an operand {scanner.joint}")
+    print(f"   core {scanner.core.file}, first sites of an operand {scanner.operand_sites}")
     if case.order == 3:
         steps = -(-scanner.depths // STEP_BITS) * STEP_BITS
         print(f"   samples among those of padded depth {scanner.depths.sum() / steps.sum():.1%}")
@@ -364,7 +364,7 @@ def main() -> None:
     parser.add_argument("--kernel", choices=("wgmma", "mma", "popc"))
     parser.add_argument("--shared-bytes", type=int, help="of a thread block, less than there are")
     parser.add_argument("--core", choices=("deep", "registers"), help="of wgmma, at any depth")
-    parser.add_argument("--joint", type=int, choices=(1, 2), help="first sites an operand, in deep")
+    parser.add_argument("--operand-sites", type=int, choices=(1, 2), help="first sites, in deep")
     parser.add_argument("--samples", type=int, help="instead of the case's, half of them cases")
     parser.add_argument("--share", type=float, default=1.0, help="of the combinations to scan")
     parser.add_argument("--phases", action="store_true")
