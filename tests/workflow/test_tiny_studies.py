@@ -94,6 +94,7 @@ STUDIES: dict[str, tuple[Callable[[], list[Cohort]], dict, tuple[str, ...]]] = {
     "one site": (
         one_site,
         {
+            "distance": {},
             "compare": {"analyses": ["kinship", "pc_relate", "identity", "mixture", "ld", "ibd"]},
             "epistasis": {"order": [2, 3], "permutations": 0, "strata": "none", "pcs": 0},
         },
