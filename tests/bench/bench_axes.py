@@ -27,9 +27,9 @@ from drawn_study import draw_people, write_plink
 
 from popdesic.cohort.long_range_ld import regions_of
 from popdesic.components.define_axes import define_axes
-from popdesic.core.places import SCHEMAS
 from popdesic.engine.select import select_backend
 from popdesic.relatives.ld_scan import LdOptions, measure_ld
+from popdesic.study.configuration import load_config
 
 UNRELATED = "unrelated.tsv"
 
@@ -57,7 +57,6 @@ def draw(folder: Path, options) -> tuple[list[Path], Path]:
 
 
 def run_axes(folder: Path, prefixes: list[Path], panel: Path, backend, threads: int) -> list[Path]:
-    defaults = configured("embedding")
     out = [folder / name for name in ("axes.npz", "axes.json", "loadings.tsv")]
     define_axes(
         prefixes,
@@ -65,7 +64,7 @@ def run_axes(folder: Path, prefixes: list[Path], panel: Path, backend, threads: 
         unrelated=panel.parent / UNRELATED,
         components="auto",
         pcs="auto",
-        ld_prune=defaults["ld_prune"]["default"],
+        ld_prune=settings()["embedding"]["ld_prune"],
         regions=regions_of("any"),
         axes_out=out[0],
         about_out=out[1],
@@ -77,22 +76,25 @@ def run_axes(folder: Path, prefixes: list[Path], panel: Path, backend, threads: 
 
 
 def run_ld(folder: Path, prefixes: list[Path], panel: Path, backend, threads: int) -> list[Path]:
-    defaults = configured("compare")["ld"]["properties"]
-    names = ("window", "min_r2", "phase", "map", "region", "prune")
-    given = {name: defaults[name]["default"] for name in names}
     files = ("pairs.tsv.gz", "decay.tsv", "region.npz", "prune.in", "prune.out")
     keys = ("pairs", "decay", "region", "kept", "removed")
     out = {key: folder / name for key, name in zip(keys, files, strict=True)}
-    measure_ld(prefixes, [], panel, panel.parent / UNRELATED, out, backend, LdOptions(**given))
+    measure_ld(
+        prefixes,
+        [],
+        panel,
+        panel.parent / UNRELATED,
+        out,
+        backend,
+        LdOptions(**settings()["compare"]["ld"]),
+    )
     return list(out.values())
 
 
 @functools.cache
-def configured(section: str) -> dict:
-    import yaml
-
-    schema = yaml.safe_load((SCHEMAS / "config.schema.yaml").read_text())
-    return schema["properties"][section]["properties"]
+def settings() -> dict:
+    """Of a study whose configuration has no key."""
+    return load_config({})
 
 
 STAGES = {"axes": run_axes, "ld": run_ld}
@@ -115,8 +117,7 @@ def main() -> None:
         folder = options.folder or Path(temporary)
         folder.mkdir(exist_ok=True)
         prefixes, panel = draw(folder, options)
-        for section in ("embedding", "compare"):
-            configured(section)
+        settings()
         start = time.perf_counter()
         backend = select_backend(options.device, options.threads)
         print(f"{backend.name} ready after {time.perf_counter() - start:.2f} s", flush=True)

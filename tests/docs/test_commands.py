@@ -207,8 +207,12 @@ WAYS: dict[str, Way] = {
     **{
         f"tests/bench/bench_{words}": named("tests/bench/README.md shows it whole")
         for words in (
-            *("slurm.py --repeats 2", "pca.py --device gpu --threads 16 --no-matrix"),
-            "axes.py --stage axes",
+            *(
+                "slurm.py --repeats 2",
+                "disk.py STUDY",
+                "pca.py --device gpu --threads 16 --no-matrix",
+            ),
+            *("axes.py --stage axes", "disk.py STUDY"),
             *("ibd_mosaics.py --exact --threads 12", "ibd.py --ibis PATH --plink"),
             *(
                 "ibd_newcomer.py --people 100 --newcomers 25 --lengths 100",
@@ -220,7 +224,8 @@ WAYS: dict[str, Way] = {
     "python tests/bench/bench_quality.py": named("tests/bench/README.md shows it whole"),
     "scontrol show job": named("what the tests of Slurm read"),
     "snakemake -n": named("what bench_scaling.py times"),
-    "popdesic init": named("shown whole below"),
+    **dict.fromkeys(("popdesic init", "popdesic init --upgrade"), named("shown whole below")),
+    ".venv/bin/popdesic init --upgrade STUDY": named("tests/unit/study/test_upgrade.py"),
     "popdesic run": named("shown whole above"),
     "popdesic COMMAND --help": named("each one's: tests/unit/study/test_run.py"),
     **{

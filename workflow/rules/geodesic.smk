@@ -127,7 +127,7 @@ rule close_paths:
     priority: FIRST
     conda:
         GPU_CONDA
-    threads: MANY
+    threads: BESIDE_GPU
     resources:
         # Of the near store edges from both ends, lists, and three arrays of rows of landmarks.
         mem_mb=memory(

@@ -63,7 +63,7 @@ rule measure_resolution:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: SOME
+    threads: MANY
     resources:
         # At most 300 founders: their planes, and counts of all pairs in 64 blocks of sites.
         mem_mb=memory(700, mb=1, files="panel"),
@@ -97,7 +97,7 @@ rule measure_row:
     priority: FIRST
     conda:
         GPU_CONDA
-    threads: MANY
+    threads: BESIDE_GPU
     resources:
         # Counts and kinships of a block of samples, or a tile; the planes are memory-mapped.
         mem_mb=group_memory(700 + FEED_MB, mb=1, **TILE_COST),

@@ -1,8 +1,8 @@
 # Threads, GPUs and memory of jobs.
 #
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
-# gives   MANY, SOME, WIDE, PER_COHORT, pca_memory(), pca_minutes(), further_gpus(), counting_gpus(),
-#         closing_gpus(), settle_place()
+# gives   MANY, SOME, WIDE, PER_COHORT, BESIDE_GPU, pca_memory(), pca_minutes(), further_gpus(),
+#         counting_gpus(), closing_gpus(), settle_place()
 
 import os
 
@@ -29,6 +29,8 @@ if cores := _cores():
     MANY, SOME = max(1, min(8, cores // 2)), max(1, min(4, cores // 3))
     WIDE = max(1, min(16, cores * 3 // 4))
     PER_COHORT = max(1, min(4, cores // len(COHORTS)))
+#: Of jobs whose work a GPU does, where the study has one: several of them share it.
+BESIDE_GPU = SOME if CONFIG["device"] == "gpu" else MANY
 
 
 def settle_place():

@@ -13,7 +13,7 @@ from popdesic.engine import needs
 RULES = sorted((ROOT / "workflow/rules").glob("*.smk"))
 TEXT = (ROOT / "workflow/rules/resources.smk").read_text()
 #: What the threads of a rule are: numbers, constants, and the configured number of Beagle.
-CONSTANTS = {"MANY", "SOME", "WIDE", "PER_COHORT", 'IMPUTE["threads"]'}
+CONSTANTS = {"MANY", "SOME", "WIDE", "PER_COHORT", "BESIDE_GPU", 'IMPUTE["threads"]'}
 
 
 def resources(cores: int | None, *, cohorts: int = 4, nodes=None, device="cpu"):
