@@ -22,11 +22,8 @@ from popdesic.report.sections.imputation import beagle_findings
 
 SETTINGS = {
     "method": "beagle",
-    "evaluate": 0.05,
-    "evaluate_methods": ["mode", "beagle"],
+    "evaluate": ["mode", "beagle"],
     "window_mb": 0.03,
-    "threads": 1,
-    "memory_mb": 300,
 }
 
 
@@ -40,7 +37,7 @@ def beagle_by_hand(prefix: Path, contigs: list[str], folder: Path) -> np.ndarray
             fixed = [site.chrom, str(site.pos), site.id, site.ref, site.alt, ".", "PASS", ".", "GT"]
             lines.append("\t".join([*fixed, *(CALLS[g] for g in row)]))
     (folder / "hand.vcf").write_text("\n".join(lines) + "\n")
-    command = ["beagle", "gt=hand.vcf", "out=hand", "seed=1", "nthreads=1"]
+    command = ["beagle", "gt=hand.vcf", "out=hand", "seed=1", "nthreads=4"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     with gzip.open(folder / "hand.vcf.gz", "rt") as file:
         rows = [line.split("\t")[9:] for line in file if not line.startswith("#")]
