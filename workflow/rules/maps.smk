@@ -260,7 +260,7 @@ rule compute_umap:
     priority: SECOND
     conda:
         GPU_CONDA
-    threads: MANY
+    threads: BESIDE_GPU
     resources:
         # Matrices are memory-mapped and read in blocks of rows.
         mem_mb=memory(300, samples=0.1),

@@ -239,10 +239,12 @@ def kinship_shift(planes: Planes, af: np.ndarray, backend: Backend) -> float:
 def _missing_of(planes: Planes, af: np.ndarray) -> tuple[MissingPattern | None, np.ndarray, Planes]:
     """Pattern of a cohort's missing calls (None without any), sites with calls, its subset."""
     subset = _founder_subset([planes])
-    totals = np.zeros((3, len(af)), np.int64)
+    if planes.complete:
+        return None, np.ones(len(af), bool), subset
+    counted = np.zeros((3, len(af)), np.uint16)  # of at most MOST_FOUNDERS
     for row in subset.words:
-        totals += np.unpackbits(row.view(np.uint8), axis=1, count=len(af), bitorder="little")
-    carriers, alt, called = totals
+        counted += np.unpackbits(row.view(np.uint8), axis=1, count=len(af), bitorder="little")
+    carriers, alt, called = counted.astype(np.int64)
     seen = called > 0
     if called[seen].sum() == subset.n_samples * seen.sum():
         return None, seen, subset
