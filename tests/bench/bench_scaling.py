@@ -165,7 +165,7 @@ def main() -> None:
     rows = study_rows(Path("a new study"), list(cohorts), cohorts)
     by_row = {stage: found.by_row for stage, found in rows.items()}
     founders = tuple(cohorts)[: options.cohorts // 2]
-    about = {"sparse": sparse, "filled": sparse, "founders": founders}
+    about = {"sparse": sparse, "compared": True, "founders": founders}
     sizes = Sizes(cohorts, options.sites, rows=by_row, **about)
     seconds = [seconds_at_size(job, sizes) for job in jobs]
     rows: dict[str, list[float]] = {}

@@ -86,9 +86,8 @@ class SideFile:
         return load_config(self.configuration())
 
     def configuration(self) -> dict:
-        block, key = self.key.rsplit(".", 1)
-        inner = {key: "side"}
-        for name in reversed(block.split(".")):
+        inner = "side"
+        for name in reversed(self.key.split(".")):
             inner = {name: inner}
         return inner
 
