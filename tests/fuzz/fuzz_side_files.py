@@ -168,7 +168,9 @@ class LdMap(SideFile):
 
     def compare(self, found, raw: bytes) -> None:
         header, *rows = lines_of(raw)
-        chrom, pos, cm = (header.index(name) for name in ("chrom", "pos", "cm"))
+        chrom, pos, cm = 0, 3, 2  # PLINK's, whatever stands above the first
+        if "chrom" in header:
+            chrom, pos, cm = (header.index(name) for name in ("chrom", "pos", "cm"))
         assert np.isfinite(found).all()
         of = {
             name: [row for row in rows if bare(row[chrom]) == name] for name in map(bare, CONTIGS)

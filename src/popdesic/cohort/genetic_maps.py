@@ -44,7 +44,8 @@ def parse_map(
         `chrom`, `pos`, `cm`, `row` in the file.
     """
     first = next((words for _, words in rows_of(text)), [])
-    if "chrom" in first:
+    named = not set(LD_COLUMNS).isdisjoint(first)
+    if "chrom" in first or (named and first[2:] != ["cm", "pos"]):  # PLINK's map may have a header
         table = parse_ld_map(text, shown)
         return table[table.chrom.map(wanted)].reset_index(drop=True)
     return parse_plink_map(text, shown, wanted)

@@ -134,6 +134,10 @@ def test_genetic_map_of_either_naming(tmp_path):
         (b"chrom pos cm\n1 5\n", "row 2: 2 columns where the header has 3"),
         (b"chrom pos cm\n1 5 0 7\n", "row 2: 4 columns"),
         (b"chrom pos cm\n", "a header but no rows"),
+        (
+            b"contig pos cm rate\n1 1 0 5\n",
+            "row 1: a genetic map needs the columns chrom, pos and cm",
+        ),
         (b"chrom pos\n", "row 1: a genetic map needs the columns chrom, pos and cm; found: chrom"),
         (b"\n\n", "contig '1' of the panel is not in the genetic map"),
         (b"chrom pos cm\n7 5 0\n", "contig '1' of the panel is not in the genetic map"),
