@@ -168,9 +168,11 @@ class LdMap(SideFile):
 
     def compare(self, found, raw: bytes) -> None:
         header, *rows = lines_of(raw)
-        chrom, pos, cm = 0, 3, 2  # PLINK's, whatever stands above the first
         if "chrom" in header:
             chrom, pos, cm = (header.index(name) for name in ("chrom", "pos", "cm"))
+        else:  # PLINK's columns
+            chrom, pos, cm = 0, 3, 2
+            rows = rows if header[2:] == ["cm", "pos"] else [header, *rows]
         assert np.isfinite(found).all()
         of = {
             name: [row for row in rows if bare(row[chrom]) == name] for name in map(bare, CONTIGS)
