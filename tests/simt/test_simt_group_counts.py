@@ -87,7 +87,7 @@ def test_files_of_a_cohort_have_the_bytes_of_the_cpu(machine, rng, tmp_path, mon
     for name, backend in (("cpu", CpuBackend(2)), ("gpu", GpuBackend())):
         about = count_cohort(
             *(tmp_path, tmp_path / "panel.tsv", sheet),
-            **{"cohort": "one", "column": "population", "x": "error", "x_contigs": ["X"]},
+            **{"cohort": "one", "column": "population", "x_contigs": ["X"]},
             runs=RunLimits(window_sites=10, min_sites=15, min_kb=1),
             backend=lambda need, backend=backend: backend,
             counts_out=tmp_path / f"{name}.npz",
