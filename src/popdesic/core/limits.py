@@ -7,7 +7,7 @@
 | `MOST_EXACT` | 5 000 | samples that define axes | others by relationships, above it by weights |
 | `FEW_RELATED` | 2 000 | samples | PC-Relate on a CPU, above it on a GPU |
 | `MOST_JOINED` | 2 000 | samples | one job draws all maps, one finds communities |
-| `MOST_EXPORTED` | 5 000 | samples | distances as text with `distance.export: auto` |
+| `MOST_EXPORTED` | 5 000 | samples | distances as text, by default |
 | `ONE_JOB_SAMPLES` | 5 000 | samples | on Slurm the whole study is one job |
 | `SPREAD_LEAST` | 16 384 | samples | from here several GPUs share a closure |
 | `DENSE_LIMIT` | 30 000 | samples | matrices of all pairs, above it nearest samples |
@@ -35,7 +35,7 @@ FEW_RELATED = 2_000
 #: Samples up to which one job draws all UMAPs and one finds communities. In larger studies each job
 #: makes what it has the input of, so that some results do not wait for the last closure.
 MOST_JOINED = 2_000
-#: Samples up to which `distance.export: auto` writes distances as text: 25 million numbers.
+#: Samples up to which distances are written as text by default: 25 million numbers.
 MOST_EXPORTED = 5_000
 #: A study of at most so many samples (and core hours, `study.resources`) is small: on Slurm
 #: `popdesic run` submits it as one job.

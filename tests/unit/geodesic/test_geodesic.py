@@ -413,7 +413,7 @@ def test_weights_beyond_float32_have_distances_within_it(tmp_path, backend, fact
 @pytest.mark.parametrize("factor", [1000.0, 1e-6])
 def test_weights_beyond_float32_are_refused(backend, factor):
     distances = factor * draw_distances(np.random.default_rng(17), 40)
-    with pytest.raises(UserError, match=r"geodesic\.number is float32, .* alpha = 16;"):
+    with pytest.raises(UserError, match=r"float32 cannot hold .* alpha = 16; take auto"):
         close(distances, backend, alpha=16.0, number="float32")
 
 

@@ -177,7 +177,7 @@ def test_haploid_policy_by_contig(tmp_path, kind, n_samples):
     genotypes, counts = collect(path, haploid=policy, threads=2)[2:]
     assert genotypes[:, :2].tolist() == [[2, 1], [-1, 1], [2, 1], [-1, 1]]
     assert (counts.haploid_calls, counts.missing) == (4, 2)
-    with pytest.raises(UserError, match=r"haploid; set encode\.haploid"):
+    with pytest.raises(UserError, match=r"haploid; set contigs\.haploid"):
         collect(path, haploid=policy | {"default": "error"})
     del policy["default"]
     with pytest.raises(UserError, match=r"haploid"):
