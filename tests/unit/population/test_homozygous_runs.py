@@ -189,7 +189,7 @@ def test_a_sparse_panel_has_no_share_in_runs_and_says_what_it_needs():
     assert table.f_roh.isna().all() and table.f_roh_16mb.isna().all() and density.searched == 0
     assert 150 < density.kb_per_site < 210
     (note,) = runs_density(vars(density), too_sparse=True)
-    assert "in only 0 % of the genome, so F_ROH is not given" in note and "kb_per_site" in note
+    assert "in only 0 % of the genome, so F_ROH is not given" in note and "roh.min_sites" in note
     # With limits that fit its density the planted run is found: half of the genome.
     table, density = f_roh(genotypes, sites, RunLimits(kb_per_site=250))
     assert density.searched == 1 and runs_density(vars(density), too_sparse=False) == []
