@@ -10,6 +10,7 @@
 #         COMPARED, PAIR_ROWS, ROW_GROUPS
 
 from popdesic.core.limits import MOST_EXPORTED
+from popdesic.study.disk import writes_text
 from popdesic.distance.fill_rows import leader_of, together
 from popdesic.study.sparse import is_compared, neighbors_kept
 from popdesic.distance.tiles import study_matrices
@@ -51,14 +52,12 @@ TILE_COST = (
 )
 #: Settings that turn integer matrices into distances; rules that depend on them rerun.
 DISTANCE_RULE = {name: CONFIG["distance"][name] for name in ("metric", "min_called")}
-EXPORT = CONFIG["distance"]["export"]
-if EXPORT == "auto":
-    EXPORT = n_samples(*COHORTS) <= MOST_EXPORTED
-    if not EXPORT and workflow.is_main_process:
-        logger.info(
-            f"Distances are not written as text: {n_samples(*COHORTS)} samples are more than "
-            f"{MOST_EXPORTED} (mdist in export.formats writes them)."
-        )
+EXPORT = writes_text(CONFIG, n_samples(*COHORTS))
+if not EXPORT and workflow.is_main_process:
+    logger.info(
+        f"Distances are not written as text: {n_samples(*COHORTS)} samples are more than "
+        f"{MOST_EXPORTED} (mdist in export.formats writes them)."
+    )
 
 
 #: Exports of distances for other programs, as `export.formats` lists them.

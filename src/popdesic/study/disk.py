@@ -180,7 +180,7 @@ def _all_pairs(config: dict, genotypes: StudySizes) -> dict[str, float]:
     number = count_type(genotypes.n_sites)(0).itemsize
     tile_pairs = sum(a * b for a, b in combinations_with_replacement(sizes, 2))
     tiles = number * len(tile_outputs(distance["metric"])) * tile_pairs + 64 * n * len(sizes)
-    text = distance["export"] is True or (distance["export"] == "auto" and n <= MOST_EXPORTED)
+    text = writes_text(config, n)
     named = study_matrices(distance["metric"])
     matrices = number * sum(triangle_size(n) if name in SYMMETRIC else n * n for name in named)
     closure = {"int32": 4, "float32": 4, "float64": 4, "int64": 8}.get(geodesic["number"])
@@ -191,6 +191,11 @@ def _all_pairs(config: dict, genotypes: StudySizes) -> dict[str, float]:
         "distance": tiles + matrices + text * n * n * (SQUARE_TEXT + PAIRS_TEXT),
         "geodesic": paths,
     }
+
+
+def writes_text(config: dict, n_samples: int) -> bool:
+    """Whether a study with all pairs writes its distances as text."""
+    return config["distance"]["export"] is True or n_samples <= MOST_EXPORTED
 
 
 def _near_pairs(config: dict, genotypes: StudySizes) -> dict[str, float]:
@@ -288,13 +293,16 @@ def require_disk_space(
     """
     forecast = forecast_disk(config, genotypes, sparse=sparse)
     sure = forecast if genotypes.known else {s: forecast[s] for s in ("distance", "geodesic")}
+    free = free_bytes(folder)
+    if sum(sure.values()) <= free:
+        return  # whatever is there: not looked at, which takes time with many files
     held = held_bytes(folder, list(genotypes.samples))
     missing = {
         stage: size - held.get(stage, 0)
         for stage, size in sure.items()
         if (stages is None or stage in stages) and size > held.get(stage, 0)
     }
-    if sum(missing.values()) > (free := free_bytes(folder)):
+    if sum(missing.values()) > free:
         largest = sorted(missing, key=lambda stage: -missing[stage])[:3]
         parts = ", ".join(f"{stage} {missing[stage] / 1e9:.2g}" for stage in largest)
         raise UserError(

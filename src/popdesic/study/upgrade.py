@@ -79,11 +79,10 @@ def upgraded(config: dict) -> tuple[dict, list[str]]:
         Old keys that are one now have different values.
     """
     new, changes = copy.deepcopy(config), []
-    old = dict(given_old(config))
+    old = {key: _was(key) if value is None else value for key, value in given_old(config)}
     shared: dict[str, dict[str, Any]] = {}
     for key, value in old.items():
         _remove(new, key)
-        value = _was(key) if value is None else value
         if key in STAGES or key in _CONVERTED:
             continue
         if target := OLD[key].new:
@@ -139,10 +138,9 @@ def _only(target: str, values: dict[str, Any]) -> Any:
     return value
 
 
-def _convert(new: dict, config: dict, old: dict[str, Any]) -> list[str]:
-    """Turn the old keys of `STAGES` and `_CONVERTED` into values of new keys."""
+def _convert(new: dict, config: dict, values: dict[str, Any]) -> list[str]:
+    """Turn the old keys of `STAGES` and `_CONVERTED`, with `values`, into values of new keys."""
     changes = []
-    values = {key: _was(key) if value is None else value for key, value in old.items()}
 
     def say(key: str, result: str) -> None:
         changes.append(f"{key}: {_shown(values[key])} → {result}")
