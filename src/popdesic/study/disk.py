@@ -195,7 +195,8 @@ def _all_pairs(config: dict, genotypes: StudySizes) -> dict[str, float]:
 
 def writes_text(config: dict, n_samples: int) -> bool:
     """Whether a study with all pairs writes its distances as text."""
-    return config["distance"]["export"] is True or n_samples <= MOST_EXPORTED
+    wanted = config["distance"]["export"]
+    return wanted is True or (wanted == "auto" and n_samples <= MOST_EXPORTED)
 
 
 def _near_pairs(config: dict, genotypes: StudySizes) -> dict[str, float]:
