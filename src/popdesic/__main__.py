@@ -210,8 +210,8 @@ def tune(options: argparse.Namespace) -> None:
     print(f"digests of the code of {share_digests()} scripts, which a study's first run reads")
     backend = select_backend("auto")
     if backend.name == "gpu":
+        from .engine.precompile_gpu import tune_usual
         from .engine.tune_plan import variants_to_measure
-        from .engine.usual_gpu import tune_usual
         from .study.rehearsal import rehearse_all
 
         print(backend.describe())

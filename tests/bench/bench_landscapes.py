@@ -10,7 +10,7 @@ The scenes are those of tests/landscapes. Every figure is a mean over --seeds dr
 - Rank correlation of distances with the true ones, over all pairs. The order of distances is all
   that counts, so Σd^α and its root are one column. Then what is gained over the two peers, and the
   least gain of any draw; the same with other numbers of components; and what is gained by the way
-  that is chosen without the truth, by sites that were held out (`popdesic.geodesic.ways`), also
+  that is chosen without the truth, by sites that were held out (`popdesic.geodesic.metrics`), also
   over the best geodesics of the same number of components: what is lost where plain distances are
   taken instead. Agreement is the rank correlation of these geodesics with plain distances.
 - Share of the 15 nearest that are among the true 15 nearest.
@@ -64,7 +64,7 @@ from popdesic.communities.geodesics import density_clusters
 from popdesic.communities.splits import cut_coarse, cut_tree
 from popdesic.communities.study_splits import number_by_size
 from popdesic.components.scaling import principal_coordinates
-from popdesic.geodesic.ways import Choice, choose_way
+from popdesic.geodesic.metrics import Choice, choose_way
 
 #: Smallest cluster of HDBSCAN, the workflow's default.
 MIN_CLUSTER = 10

@@ -23,9 +23,9 @@ from popdesic.engine import (
     bitgemm_plan,
     devices,
     layout,
+    precompile_gpu,
     tune_gpu,
     tune_plan,
-    usual_gpu,
     variants,
 )
 from popdesic.engine.backend_gpu import GpuBackend
@@ -377,7 +377,7 @@ def test_the_choice_of_kernel_is_cached(gpu_device, measured, monkeypatch, tmp_p
 
 @pytest.mark.gpu
 def test_usual_problem_classes_are_measured(gpu_device, measured):
-    *lines, scans = usual_gpu.tune_usual(gpu_device, (1024,))
+    *lines, scans = precompile_gpu.tune_usual(gpu_device, (1024,))
     assert len(lines) == 6
     assert all(", 1024 x 1024: " in line for line in lines)
     assert "comparisons, with missing" in lines[3]

@@ -13,12 +13,12 @@ from ..engine.select import backend_for
 from ..epistasis.design import evened, independent_columns
 from ..epistasis.evidence import Prior, candidates_of
 from ..epistasis.hit_test import hit_test
-from ..epistasis.kin import LEAST_KINSHIP, Relatives
 from ..epistasis.null_model import fit_null
 from ..epistasis.options import ASSOCIATION, MAX_R2, kept_combinations
 from ..epistasis.partners import partners_of
 from ..epistasis.phenotype import MAX_SAMPLES
 from ..epistasis.priority import strength_of
+from ..epistasis.relatedness import LEAST_KINSHIP, Relatives
 from ..epistasis.reorder import reorder_sites
 from ..epistasis.scan import count_tests
 from ..epistasis.scan_data import merge_hits

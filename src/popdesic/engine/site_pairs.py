@@ -117,8 +117,8 @@ def band_r2(
         the window, and where a site does not vary. The same bytes from every backend.
     """
     if backend.name == "gpu":
-        from .band_gpu import MOST_SAMPLES
-        from .band_gpu import band_r2 as on_gpu
+        from .band_r2_gpu import MOST_SAMPLES
+        from .band_r2_gpu import band_r2 as on_gpu
         from .stream_gpu import device_errors
 
         if planes.n_sites <= MOST_SAMPLES:

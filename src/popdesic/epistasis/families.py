@@ -1,10 +1,10 @@
 """Numbers of relatives: generalised least squares with the correlation within families.
 
 Residuals of a heritable number are correlated among relatives: corr(r_i, r_j) = 2 h phi_ij, h and
-phi as in `kin`. With V the matrix of these correlations, V = L L', the rows of L^-1 y = L^-1 X b +
-error are independent, so that the tests of ordinary least squares hold for them (Aitken 1936; as
-the mixed model of a polygenic background, Kang et al. 2008, Genetics 178:1709). V has one block for
-each family, and L one too, so a family of m people costs m^3.
+phi as in `relatedness`. With V the matrix of these correlations, V = L L', the rows of L^-1 y =
+L^-1 X b + error are independent, so that the tests of ordinary least squares hold for them (Aitken
+1936; as the mixed model of a polygenic background, Kang et al. 2008, Genetics 178:1709). V has one
+block for each family, and L one too, so a family of m people costs m^3.
 
 The score of a combination of genotypes is the sum of V^-1 r over its people: this is what a scan
 ranks by (as GRAMMAR-Gamma, Svishcheva et al. 2012, Nat Genet 44:1166).
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .kin import Relatives, shared_risk
 from .null_model import NullModel
+from .relatedness import Relatives, shared_risk
 
 log = logging.getLogger(__name__)
 #: Most people of a family; of a larger one, pairs below these kinships are not used.

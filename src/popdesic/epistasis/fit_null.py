@@ -16,8 +16,8 @@ from ..core.tables import read_table, write_table
 from ..engine.backend import Backend
 from .design import MOST_PCS, PEOPLE_A_COLUMN, ComponentScores, Design, check_size, design_matrix
 from .families import family_model
-from .kin import Relatives
 from .null_model import NullModel, fit_null, residual_levels, write_null_model
+from .relatedness import Relatives
 from .structure import structure_table, structure_warnings
 
 log = logging.getLogger(__name__)

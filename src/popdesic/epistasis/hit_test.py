@@ -9,8 +9,7 @@ from scipy.special import expit
 
 from .adjusted import cells_of, fit_offsets, grouped_table, offset_classes
 from .grouped_tables_cpu import association_terms, indicators, interaction_terms
-from .kin import Relatives, no_relatives, score_variance, shared_risk
-from .tail import (
+from .importance_sampling import (
     DRAWS,
     FIRST_DRAWS,
     TableNull,
@@ -19,9 +18,10 @@ from .tail import (
     free_directions,
     tail_p,
 )
+from .relatedness import Relatives, no_relatives, score_variance, shared_risk
 
 #: Hits with more than this by chi-square, after correction, are not drawn: no table is 600 times
-#: rarer than chi-square says (tests/unit/epistasis/test_tail.py).
+#: rarer than chi-square says (tests/unit/epistasis/test_importance_sampling.py).
 WORTH_DRAWING = 30.0
 #: Hits with more than this, after correction, by `FIRST_DRAWS` draws and by offsets that do not
 #: depend on the hit, are not drawn again: their p is no evidence.
@@ -34,7 +34,8 @@ class HitTest:
 
     The model without interaction is a logistic regression on the columns of `design`, on all
     terms of fewer than k of the sites and on a constant. p is the share of people drawn from it
-    (`tail`) whose likelihood ratio is as large; relatives widen the distribution (`kin`).
+    (`importance_sampling`) whose likelihood ratio is as large; relatives widen the
+    distribution (`relatedness`).
 
     Attributes
     ----------
@@ -46,7 +47,7 @@ class HitTest:
         nothing is adjusted.
     relatives : Relatives
     risk : float
-        Part of the variance of the phenotype that relatives share (`kin.shared_risk`).
+        Part of the variance of the phenotype that relatives share (`relatedness.shared_risk`).
     tests : int
         Combinations of the scan, by which p is multiplied (Bonferroni) unless `p_interaction` is
         given another number.

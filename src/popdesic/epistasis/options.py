@@ -174,7 +174,7 @@ def _check_phenotype(block: dict, samples: pd.DataFrame, sheet: str, folder: Pat
             f"{block['order']}; add 2 to it or set epistasis.score to 'interaction'."
         )
     if block["replication"] == "half":
-        from .halves import discovery_half  # as above
+        from .discovery import discovery_half  # as above
 
         if quantitative:
             raise UserError(

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..core.tables import write_npz, write_table
 from ..engine.backend import Backend
-from .kin import Relatives, kin_warnings, permutation_groups
+from .relatedness import Relatives, kin_warnings, permutation_groups
 from .reorder import read_reordered
 from .scan import permuted
 from .scan_sites import scanner

@@ -7,10 +7,10 @@ from typing import Any
 from ..core.threads import run_forked
 from ..engine.select import cpu_backend
 from .finished import Scans
-from .kin import Relatives
 from .null_model import read_levels, read_null_model
 from .options import NAMES
 from .permutations import merge_permutations
+from .relatedness import Relatives
 from .residual_scan import rank_residual_hits
 from .significance import rank_hits
 

@@ -16,8 +16,8 @@ import pandas as pd
 from ..core.tables import read_table, write_table
 from ..io.bed import open_bed, read_bim, read_fam
 from ..io.genotypes import unpack_bed
+from .discovery import discovery_half
 from .finished import Scans
-from .halves import discovery_half
 from .p_values import p_of_hits
 from .phantoms import conditional_test
 from .phenotype import scan_phenotype

@@ -18,12 +18,12 @@ from ..engine.backend import Backend
 from .design import independent_columns
 from .evidence import candidates_of, read_prior, rescaled_cost
 from .families import FamilyModel, family_model
-from .kin import Relatives, kin_warnings
 from .loci import describe_loci, list_hits, no_hits
 from .null_model import NullModel, read_levels, read_null_model
 from .options import MAX_PER_SITE, kept_combinations
 from .partners import partners_of
 from .phantoms import mark_cis
+from .relatedness import Relatives, kin_warnings
 from .reorder import genotypes_of_planes, join_classes, read_reordered
 from .scan_data import Hits, OneHot, ResidualData
 from .scan_sites import scan_residual_pairs

@@ -24,10 +24,10 @@ from ..engine.backend import Backend
 from .adjusted import cells_of
 from .evidence import candidates_of, read_prior
 from .interaction import interaction_test
-from .kin import Relatives, kin_warnings, no_relatives
 from .loci import describe_loci, list_hits, no_hits
 from .options import MAX_PER_SITE, kept_combinations
 from .phantoms import mark_cis
+from .relatedness import Relatives, kin_warnings, no_relatives
 from .reorder import genotypes_of_planes, read_reordered
 from .scan_data import Hits
 from .scores import scale_bits, score_tables, table_cost

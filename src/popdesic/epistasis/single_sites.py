@@ -16,7 +16,8 @@ deviations of the residuals, V becomes
 
     G'G + sum over related pairs (i, j) of 4 h phi_ij G_i G_j,
 
-h and phi as in `kin` (Thornton & McPeek 2010, Am J Hum Genet 86:172, for cases and controls).
+h and phi as in `relatedness` (Thornton & McPeek 2010, Am J Hum Genet 86:172, for cases and
+controls).
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ import pandas as pd
 
 from ..core.tables import write_table
 from ..io.sites import chunks
-from .kin import LEAST_EIGENVALUE, Relatives, no_relatives, shared_risk
 from .null_model import NullModel, read_null_model
+from .relatedness import LEAST_EIGENVALUE, Relatives, no_relatives, shared_risk
 from .reorder import genotypes_of_planes, read_reordered
 
 #: Genotypes of one chunk of sites (times 8 bytes, in three arrays).

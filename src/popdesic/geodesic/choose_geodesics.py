@@ -15,7 +15,7 @@ from ..core.files import read_json, write_json
 from ..engine.select import cpu_backend
 from ..io.bed import read_fam
 from .held_out import SEED, genome_parts, weigh_ways
-from .ways import COMPONENTS, PLAIN, Choice, Evidence, Way, choose_way, name_of_way
+from .metrics import COMPONENTS, PLAIN, Choice, Evidence, Way, choose_way, name_of_way
 
 #: People who judge: more would take longer and change little.
 MOST_PEOPLE = 1_000
@@ -59,7 +59,7 @@ def choose_geodesics(
     -------
     dict
         By space: `graph`, `neighbors`, `alpha` and `pcs` (None for genotypes) of the chosen way;
-        `reason` (`ways.Choice`, or ``too few`` people or sites) and a sentence, `why`;
+        `reason` (`metrics.Choice`, or ``too few`` people or sites) and a sentence, `why`;
         `rank_correlation` at held-out sites, `plain` that of plain distances of the same
         components, `best` that of the best geodesics of these, `agreement` of these geodesics with
         plain distances, and `chance`, the most that any way reaches after people changed places;

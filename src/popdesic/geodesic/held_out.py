@@ -25,7 +25,7 @@ from ..engine.backend import Backend
 from ..engine.ranks import average_ranks
 from ..io.genotypes import pack_bed, unpack_bed
 from ..io.sites import chunks
-from .ways import Evidence, Way, ways_of
+from .metrics import Evidence, Way, ways_of
 
 #: Genotypes of these sites, ascending row numbers: a `Reader` of them.
 ReadSites = Callable[[np.ndarray], Reader]

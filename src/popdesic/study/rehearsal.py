@@ -200,7 +200,7 @@ def rehearsals() -> dict[str, Callable[[GpuBackend], None]]:
 def _timed(index: int, name: str) -> float:
     """Rehearse one kind of work, or compile one variant, on a device; CPU seconds that it took."""
     from ..engine.backend_gpu import GpuBackend
-    from ..engine.usual_gpu import compile_variant
+    from ..engine.precompile_gpu import compile_variant
 
     start = time.process_time()
     backend, works = GpuBackend.unmeasured(index), rehearsals()

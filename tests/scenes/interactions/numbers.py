@@ -23,8 +23,8 @@ import pandas as pd
 
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis.families import family_model
-from popdesic.epistasis.kin import Relatives
 from popdesic.epistasis.null_model import fit_null, residual_levels
+from popdesic.epistasis.relatedness import Relatives
 from popdesic.epistasis.reorder import reorder_sites
 from popdesic.epistasis.residual_scan import describe_residual_hits
 from popdesic.epistasis.scan_data import OneHot, ResidualData

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from popdesic.engine.select import cpu_backend
-from popdesic.geodesic import ways
+from popdesic.geodesic import metrics
 from scenes.landscapes import scene
 from scenes.landscapes.blind import choose_on, evidence_of, named
 from scenes.landscapes.methods import NEAREST, PLAIN, People, Way, significant_scores
@@ -12,14 +12,14 @@ from scenes.landscapes.scores import rank_correlation
 
 
 def test_ways_are_named_as_in_the_benchmark():
-    assert named(ways.Way("knn", 1.0, 15, 8)) == NEAREST
-    assert named(ways.Way(pcs=8)) == PLAIN
-    assert named(ways.Way("complete", 2.0, 0, 4)) == Way("Fermat", 2.0, components=4)
+    assert named(metrics.Way("knn", 1.0, 15, 8)) == NEAREST
+    assert named(metrics.Way(pcs=8)) == PLAIN
+    assert named(metrics.Way("complete", 2.0, 0, 4)) == Way("Fermat", 2.0, components=4)
 
 
 def test_lengths_of_the_package_are_those_that_are_scored():
     people = People(scene("chain", 1).genotypes)
-    for way in ways.ways_of([4]):
+    for way in metrics.ways_of([4]):
         found = way.lengths(people.plain(4), cpu_backend(2))
         np.testing.assert_array_equal(found, named(way).lengths(people))
 
@@ -85,11 +85,12 @@ def test_distances_of_genotypes_are_chosen_by_the_same_rule():
     """Behind a wall few pairs of people are so close that a path through a third is shorter."""
     evidence = evidence_of(scene("wall", 1), splits=1, metric="euclidean")
     assert [way.pcs for way in evidence.held_out] == 4 * [None]
-    assert ways.choose_way(evidence).way.graph == "knn"
+    assert metrics.choose_way(evidence).way.graph == "knn"
 
 
 def test_an_inversion_is_not_seen_from_other_chromosomes():
     there, islands = (
-        evidence_of(scene(name, 1)).held_out[ways.Way(pcs=8)] for name in ("inversion", "islands")
+        evidence_of(scene(name, 1)).held_out[metrics.Way(pcs=8)]
+        for name in ("inversion", "islands")
     )
-    assert abs(there) < ways.LEAST_EVIDENCE < islands / 2
+    assert abs(there) < metrics.LEAST_EVIDENCE < islands / 2

@@ -23,6 +23,7 @@ from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis.design import covariate_columns
 from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.interaction import interaction_test
+from popdesic.epistasis.lead_regions import zoom_on_leads
 from popdesic.epistasis.options import check_epistasis, scan_hours
 from popdesic.epistasis.partners import far_enough, hardly_correlated
 from popdesic.epistasis.permutations import merge_permutations, permute_unit
@@ -45,7 +46,6 @@ from popdesic.epistasis.screen import extend_pairs
 from popdesic.epistasis.significance import hit_tables, permutation_p, rank_hits
 from popdesic.epistasis.single_sites import scan_single_sites
 from popdesic.epistasis.structure import strata_warnings
-from popdesic.epistasis.zoom import zoom_on_leads
 from popdesic.report.figures.epistasis import draw_epistasis, draw_qq, read_tables
 from popdesic.report.figures.sites_scan import draw_sites
 from popdesic.report.page import write_report

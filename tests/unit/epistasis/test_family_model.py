@@ -13,8 +13,8 @@ from scipy import stats
 
 from popdesic.epistasis import families as families_module
 from popdesic.epistasis.families import LEAST_EIGENVALUE, family_model
-from popdesic.epistasis.kin import Relatives
 from popdesic.epistasis.null_model import fit_null
+from popdesic.epistasis.relatedness import Relatives
 from popdesic.epistasis.residual_scan import residual_tests
 
 

@@ -13,7 +13,8 @@ from scenes.interactions.scenes import draw_study, related
 import popdesic
 from popdesic.epistasis.adjusted import MOST_OFFSETS, fit_offsets, offset_classes
 from popdesic.epistasis.hit_test import hit_test
-from popdesic.epistasis.kin import (
+from popdesic.epistasis.importance_sampling import fit_table_null, tail_p
+from popdesic.epistasis.relatedness import (
     Relatives,
     kin_warnings,
     no_relatives,
@@ -21,7 +22,6 @@ from popdesic.epistasis.kin import (
     related_pairs,
     score_variance,
 )
-from popdesic.epistasis.tail import fit_table_null, tail_p
 
 
 def crossing(rng, n: int, strength: float = 2.0) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ from support.study import Cohort, make_sites, write_raw
 
 from popdesic.core.errors import UserError
 from popdesic.core.tables import read_table, write_table
-from popdesic.epistasis.halves import discovery_half, families
+from popdesic.epistasis.discovery import discovery_half, families
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.options import check_epistasis
 from popdesic.epistasis.replication import replicate_hits

@@ -18,9 +18,9 @@ from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis import evidence
 from popdesic.epistasis.design import ComponentScores
 from popdesic.epistasis.fit_null import fit_null_model
-from popdesic.epistasis.kin import Relatives
 from popdesic.epistasis.null_model import fit_null, read_levels, read_null_model
 from popdesic.epistasis.phenotype import scan_phenotype
+from popdesic.epistasis.relatedness import Relatives
 from popdesic.epistasis.reorder import build_onehot, join_classes, pack_states, read_reordered
 from popdesic.epistasis.residual_scan import rank_residual_hits, residual_tests, scan_residual_unit
 from popdesic.epistasis.scan import plan_scan

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 from test_epistasis import build, random_genotypes
 
-from popdesic.epistasis.kin import Relatives, permutation_groups
 from popdesic.epistasis.options import permutations_run
+from popdesic.epistasis.relatedness import Relatives, permutation_groups
 from popdesic.epistasis.reorder import read_reordered, unpack_states
 from popdesic.epistasis.scan import permuted
 from popdesic.epistasis.scores import load_scan

@@ -5,8 +5,8 @@ import pytest
 from scenes.interactions.scenes import draw_families
 
 import popdesic
-from popdesic.epistasis.kin import LEAST_KINSHIP, Relatives, shared_risk
 from popdesic.epistasis.null_model import fit_null
+from popdesic.epistasis.relatedness import LEAST_KINSHIP, Relatives, shared_risk
 from popdesic.epistasis.single_sites import SiteTests
 
 

@@ -20,7 +20,7 @@ from popdesic.geodesic.choose_geodesics import (
     draw_people,
 )
 from popdesic.geodesic.held_out import _Cell, _Half, genome_parts, random_half, unbiased_squares
-from popdesic.geodesic.ways import (
+from popdesic.geodesic.metrics import (
     MARGIN,
     NEAREST,
     PLAIN,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from popdesic.core.log import logged
 from popdesic.engine.select import select_backend
-from popdesic.epistasis.kin import read_relatives
 from popdesic.epistasis.permutations import permute_unit
+from popdesic.epistasis.relatedness import read_relatives
 
 with logged(snakemake.log[0], snakemake.input) as log:
     score = snakemake.params.score

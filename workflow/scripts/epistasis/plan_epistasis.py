@@ -8,7 +8,7 @@ from popdesic.cohort.phenotype import of_phenotype
 from popdesic.cohort.samples import read_samples
 from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import select_backend
-from popdesic.epistasis.halves import discovery_half
+from popdesic.epistasis.discovery import discovery_half
 from popdesic.epistasis.phenotype import scan_phenotype
 from popdesic.epistasis.reorder import build_onehot
 from popdesic.epistasis.scan import plan_scan

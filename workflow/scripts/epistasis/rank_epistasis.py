@@ -6,12 +6,12 @@ from popdesic.cohort.phenotype import of_phenotype
 from popdesic.cohort.samples import read_samples
 from popdesic.core.log import log_counts, logged
 from popdesic.epistasis.finished import Scans
-from popdesic.epistasis.kin import read_relatives
+from popdesic.epistasis.lead_regions import zoom_on_leads
 from popdesic.epistasis.power import power_of_scans
 from popdesic.epistasis.ranking import rank_scans
 from popdesic.epistasis.refit import refit_hits
+from popdesic.epistasis.relatedness import read_relatives
 from popdesic.epistasis.replication import replicate_scans
-from popdesic.epistasis.zoom import zoom_on_leads
 from popdesic.report.figures.epistasis import draw_epistasis, read_tables
 from popdesic.report.figures.epistasis_zoom import draw_power
 from popdesic.report.figures.sites_scan import draw_sites

@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import cpu_backend
 from popdesic.epistasis.fit_null import fit_null_model, place_cohorts
-from popdesic.epistasis.kin import read_relatives
+from popdesic.epistasis.relatedness import read_relatives
 from popdesic.epistasis.single_sites import scan_single_sites
 
 with logged(snakemake.log[0], snakemake.input) as log:

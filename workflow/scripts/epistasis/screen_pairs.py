@@ -5,8 +5,8 @@ from pathlib import Path
 from popdesic.core.files import read_json
 from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import select_backend
-from popdesic.epistasis.kin import read_relatives
 from popdesic.epistasis.options import kept_combinations
+from popdesic.epistasis.relatedness import read_relatives
 from popdesic.epistasis.screen import extend_pairs
 from popdesic.epistasis.significance import rank_hits
 

@@ -56,7 +56,7 @@ def draw_epistasis(
     hits : dict of DataFrame
         `read_tables`, by order: 2 or 3.
     zooms : dict of DataFrame
-        Of `epistasis.zoom.zoom_on_leads`.
+        Of `epistasis.lead_regions.zoom_on_leads`.
     phenotype : str
         Of several phenotypes: the name of its folders in reorder/ and epistasis/.
 

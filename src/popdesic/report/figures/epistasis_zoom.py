@@ -47,7 +47,7 @@ def draw_zoom(zoom: pd.DataFrame, hits: pd.DataFrame, order: int, tests: int) ->
     Parameters
     ----------
     zoom : DataFrame
-        Of `epistasis.zoom.zoom_on_lead`.
+        Of `epistasis.lead_regions.zoom_on_lead`.
     hits : DataFrame
         The hits that it was made from.
     tests : int

@@ -10,9 +10,9 @@ import pandas as pd
 
 from ...core.files import read_json
 from ...core.tables import read_table
-from ...epistasis.kin import kin_warnings, related_pairs
 from ...epistasis.options import LOCI_NAMES
 from ...epistasis.p_values import p_of_hits
+from ...epistasis.relatedness import kin_warnings, related_pairs
 from ...epistasis.reorder import too_few_sites
 from ...epistasis.scan_data import NAMES
 from ...epistasis.scores import SCORES

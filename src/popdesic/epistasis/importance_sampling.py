@@ -202,7 +202,7 @@ def tail_p(
         In nats; `null.half`.
     draws : int
     variance : float64 array, (d, d), optional
-        Of the `free_directions` among relatives (`kin.score_variance`).
+        Of the `free_directions` among relatives (`relatedness.score_variance`).
     """
     directions = free_directions(null)
     if least <= EQUAL or not directions.shape[1]:

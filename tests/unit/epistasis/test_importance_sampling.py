@@ -17,9 +17,9 @@ from popdesic.epistasis.grouped_tables_cpu import (
     indicators,
     interaction_terms,
 )
+from popdesic.epistasis.importance_sampling import DRAWS, chi_square_p, fit_table_null, tail_p
 from popdesic.epistasis.interaction import degrees_of_freedom
 from popdesic.epistasis.interaction_cpu import UNIT, interaction_costs
-from popdesic.epistasis.tail import DRAWS, chi_square_p, fit_table_null, tail_p
 
 BITS = 40
 

@@ -16,7 +16,7 @@ V instead of with ones. It is divided by their mean, the first-order correction 
 above all in triples: among nuclear families the mean is 1.01 and the largest of eight 1.09, so that
 p at 1e-6 is a fifth too small by the mean alone. A weighted sum of chi-squares is no way out. It
 lets combinations of few people have any statistic, so that p of pairs among siblings was three
-times too large. So `tail` gives its draws of tables the weights of V.
+times too large. So `importance_sampling` gives its draws of tables the weights of V.
 """
 
 from __future__ import annotations

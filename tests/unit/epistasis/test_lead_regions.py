@@ -10,11 +10,11 @@ from test_epistasis import CROSSING, build, random_genotypes
 from popdesic.core.tables import write_table
 from popdesic.epistasis.expected_power import cell_probabilities, interaction_power, power_curve
 from popdesic.epistasis.interaction import interaction_test
+from popdesic.epistasis.lead_regions import r2_of_sites, zoom_on_lead
 from popdesic.epistasis.null_model import fit_null, residual_levels, write_null_model
 from popdesic.epistasis.options import REACH
 from popdesic.epistasis.reorder import read_reordered
 from popdesic.epistasis.significance import hit_tables
-from popdesic.epistasis.zoom import r2_of_sites, zoom_on_lead
 from popdesic.report.figures.epistasis_zoom import draw_power, draw_zoom, power_curves
 from popdesic.report.figures.style import save_figure, styled
 
@@ -92,7 +92,7 @@ def test_ld_is_shown_with_sites_that_were_not_scanned(study, monkeypatch):
     genotypes, _, folder, sites, hits = study
     words, table, people = read_reordered(folder)
     kept = table["rank"].isin([2, 9, 0, 5]).to_numpy()
-    from popdesic.epistasis import zoom as module
+    from popdesic.epistasis import lead_regions as module
 
     scanned = words[kept], table[kept].reset_index(drop=True), people
     monkeypatch.setattr(module, "read_reordered", lambda _: scanned)
@@ -132,7 +132,7 @@ def test_numbers_are_tested_as_their_hits_are(study, monkeypatch):
     n_controls = int((people["class"] == "control").sum())
     assert n_controls == PEOPLE // 2 == 100 and len(samples) == PEOPLE
     plain = people.assign(**{"class": "quantitative"})
-    from popdesic.epistasis import zoom as module
+    from popdesic.epistasis import lead_regions as module
 
     genotypes_of = module.genotypes_of_planes
     monkeypatch.setattr(module, "read_reordered", lambda _: (words, table, plain))
