@@ -12,7 +12,7 @@ import yaml
 from popdesic.core.schemas import load_schema
 from popdesic.study.configuration import fill_config
 from popdesic.study.environment import CUDA_VERSIONS
-from popdesic.study.old_keys import key_table as old_key_table
+from popdesic.study.old_keys import OLD, instead
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,6 +38,15 @@ def test_config_readme_lists_every_key():
     text = (ROOT / "config" / "README.md").read_text()
     found = re.search(r"<!-- keys: .*? -->\n(.*)\n<!-- end of keys -->", text, re.S).group(1)
     assert found == key_table()
+
+
+def old_key_table() -> str:
+    """The table of keys of earlier versions."""
+    lines = ["| key of an earlier version | now |", "|---|---|"]
+    for key, (new, said, _) in OLD.items():
+        now = f"`{new}`" + (f": {said}" if said else "") if new else instead(key)
+        lines.append(f"| `{key}` | {now} |")
+    return "\n".join(lines)
 
 
 def test_config_readme_says_what_became_of_old_keys():

@@ -150,9 +150,7 @@ def test_newcomers_in_a_frame_find_their_neighbors_as_in_a_refit(study, tmp_path
         people.names,
         select_backend("cpu", 2),
         alpha=2.0,
-        number="auto",
         ends=np.zeros(n, bool),
-        dense_limit=10_000,
         graph=COMPLETE,
         out=tmp_path / "f.npy",
     )

@@ -148,9 +148,7 @@ rule close_paths:
     params:
         store=STUDY.store,
         distance=DISTANCE_RULE | {"pcs": CONFIG["geodesic"]["pcs"]},
-        closing={name: CONFIG["geodesic"][name] for name in ("dense_limit", "audit")},
         founders=STUDY.founders,
-        number=CONFIG["geodesic"]["number"],
         graph=GEODESIC_GRAPH,
         device=CONFIG["device"],
         code=code_of("close_paths"),

@@ -138,9 +138,7 @@ rule close_founders:
     params:
         **DISTANCE_RULE,
         founders=STUDY.founders,
-        number=CONFIG["geodesic"]["number"],
         pcs=CONFIG["geodesic"]["pcs"],
-        dense_limit=CONFIG["geodesic"]["dense_limit"],
         device=CONFIG["device"],
         code=code_of("close_founders"),
     message:

@@ -11,6 +11,7 @@
 | `ONE_JOB_SAMPLES` | 5 000 | samples | on Slurm the whole study is one job |
 | `SPREAD_LEAST` | 16 384 | samples | from here several GPUs share a closure |
 | `DENSE_LIMIT` | 30 000 | samples | matrices of all pairs, above it nearest samples |
+| `MOST_CLOSED` | 100 000 | samples | paths of all pairs, above it approximate ones |
 | `BLOCK_MODEL_LIMIT` | 100 000 | samples | the block model, above it none |
 | `MANY_POINTS` | 20 000 | points of all UMAPs of a job | laid out on a CPU, above it on a GPU |
 
@@ -46,6 +47,9 @@ SPREAD_LEAST = 16_384
 #: Samples up to which a study has matrices of all pairs, with `distance.dense_limit: auto`: at
 #: 30 000 the results take 33 GB (`study.disk`), and the closure's job 50 GB of memory.
 DENSE_LIMIT = 30_000
+#: Samples up to which geodesics of the complete graph are exact; the closure of more would take
+#: hours of a GPU.
+MOST_CLOSED = 100_000
 #: Most samples of the block model, which takes 10 ms a sample and fit.
 BLOCK_MODEL_LIMIT = 100_000
 #: Points of all UMAPs of a job above which they are laid out on a GPU. Six maps of 8 000 points

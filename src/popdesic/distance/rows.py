@@ -105,10 +105,6 @@ class Rows:
         """Pairs of a row, in sample order, the owner with itself last."""
         return self.by_row[row]
 
-    def unmade(self) -> list[str]:
-        """Rows that were not made yet, by name."""
-        return [row for row in self.order if ROW not in self._held[row]]
-
     def lost(self) -> list[str]:
         """Rows that are listed as made but lack a tile, by name; their jobs have to run again."""
         return [

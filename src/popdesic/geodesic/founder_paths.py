@@ -20,10 +20,8 @@ def founder_lengths(
     backend: Backend,
     *,
     alpha: float,
-    number: str,
     ends: np.ndarray,
     graph: Graph,
-    dense_limit: int,
     of_points: bool = False,
     out: Path,
 ) -> np.ndarray:
@@ -35,7 +33,7 @@ def founder_lengths(
     founders, ends : bool arrays, (n,)
         Samples of the frame, and samples that no path may run through.
     alpha : float
-    number, graph, dense_limit, of_points
+    graph, of_points
         See `measure.close_weights`.
     out : Path
         float32 (n, n_founders), in the unit of the distances (`Graph.distances`). Rows of founders
@@ -49,10 +47,8 @@ def founder_lengths(
         [name for name, is_founder in zip(names, founders, strict=True) if is_founder],
         backend,
         alpha=alpha,
-        number=number,
         ends=ends[founders],
         graph=graph,
-        dense_limit=dense_limit,
         of_points=of_points,
     )
     closure = np.ascontiguousarray(found.number.value(found.lengths))

@@ -225,27 +225,3 @@ def shortest_rows(direct: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
             settled[nearest] = True
             np.minimum(lengths, lengths[nearest] + direct[nearest].astype(wide), out=lengths)
         yield np.minimum(lengths, top)
-
-
-def audit_rows(lengths: np.ndarray, direct: np.ndarray, rows: np.ndarray) -> float:
-    """Largest relative difference of lengths from Dijkstra's on the direct weights.
-
-    Independent of all kernels. Exact if both are in the same fixed point: 0.0 if they are right.
-
-    Parameters
-    ----------
-    lengths : array, (n_rows, n)
-        Lengths from the samples in `rows`, in the unit of `direct`.
-    direct : array, (n, n)
-    rows : int array, (n_rows,)
-    """
-    largest = 0.0
-    for own, found in zip(lengths, shortest_rows(direct, rows), strict=True):
-        with np.errstate(invalid="ignore"):
-            difference = np.abs(found.astype(np.float64) - own.astype(np.float64))
-        difference[found == own] = 0  # infinities too
-        scale = np.maximum(found.astype(np.float64), np.finfo(np.float64).tiny)
-        with np.errstate(invalid="ignore"):
-            share = np.where(np.isinf(difference), np.inf, difference / scale)
-        largest = max(largest, float(share.max()))
-    return largest

@@ -19,6 +19,7 @@ import pandas as pd
 
 from ..core.errors import UserError
 from ..core.files import write_json
+from ..core.limits import MOST_CLOSED
 from ..core.threads import run_tasks
 from ..core.triangle import write_triangle
 from ..engine.backend import Backend
@@ -27,7 +28,7 @@ from ..engine.ranks import median_of
 from ..io.sites import chunks
 from .closure import Work, attach_paths, close_matrix, reordered, similar_order
 from .graph import COMPLETE, Graph, longest_paths
-from .insertion import audit_rows, continue_closure, describe_closure, find_earlier, leading_closure
+from .insertion import continue_closure, describe_closure, find_earlier, leading_closure
 from .lengths import APART, Lengths
 from .neighbors import APPROXIMATE_NEIGHBORS, neighbor_paths
 from .weights import FIXED, Number, choose_number, fits_float32
@@ -37,8 +38,6 @@ log = logging.getLogger(__name__)
 #: Largest share of pairs with an edge at which paths along edges are found faster than by the dense
 #: closure on a CPU, by number type (tests/bench/bench_sparse_paths.py).
 SPARSE_SHARE = {"int32": 0.0075, "int64": 0.015}
-#: Rows that an audit recomputes.
-AUDIT_ROWS = 8
 #: Rows of the matrices that one task works on.
 ROWS_A_TASK = 256
 #: Number type of distances that are kept as they are.
@@ -81,10 +80,9 @@ def close_weights(
     backend: Backend,
     *,
     alpha: float,
-    number: str,
+    number: str = "auto",
     graph: Graph = COMPLETE,
     ends: np.ndarray | None = None,
-    dense_limit: int | None = None,
     of_points: bool = False,
     store: Path | None = None,
     code: str = "",
@@ -98,12 +96,13 @@ def close_weights(
         Zero diagonal; infinite for pairs that cannot be compared.
     founders : bool array, (n,)
     names : list of str
+    number : str
+        See `weights.choose_number`; float64 where geodesics are approximate.
     graph : Graph
-        The edges that paths may use, and their weights.
+        The edges that paths may use, and their weights. With more samples than MOST_CLOSED,
+        geodesics of the complete graph are approximate.
     ends : bool array, (n,), optional
         Samples that no path may run through.
-    dense_limit : int
-        With more samples than this, geodesics of the complete graph are approximate.
     of_points : bool
         Whether these are Euclidean distances of points. Nothing shortens them in the complete graph
         at alpha = 1, so that nothing is closed.
@@ -127,7 +126,7 @@ def close_weights(
             distances, distances, EXACT, statistics, {"continued": None}, plain=True
         )
     weights = graph.edge_weights(distances, founders, alpha, backend.threads)
-    approximate = graph.kind == "complete" and dense_limit is not None and len(names) > dense_limit
+    approximate = graph.kind == "complete" and len(names) > MOST_CLOSED
     chosen = choose_number(
         weights,
         founders,
@@ -294,12 +293,9 @@ def measure_geodesics(
     *,
     alpha: str,
     value: float,
-    number: str,
     ends: set[str],
     graph: Graph,
-    dense_limit: int,
     of_points: bool = False,
-    audit: bool,
     code: str,
     statistics_out: Path,
     record_out: Path,
@@ -321,12 +317,8 @@ def measure_geodesics(
         The number.
     ends : set of str
         Samples that no path may run through (geodesic.bridges: unrelated).
-    graph, dense_limit, of_points
+    graph, of_points
         See `close_weights`.
-    audit : bool
-        Check AUDIT_ROWS random rows against Dijkstra's algorithm before anything is written: on the
-        weights as the number type stores them, and on the float64 weights, from which no length
-        may differ by more than the bound of the number type.
     code : str
         Digest of the code, see `close_weights`.
     closure_out, closure_about_out : Path
@@ -341,7 +333,7 @@ def measure_geodesics(
     Raises
     ------
     UserError
-        As in `close_weights`; or the audit found a difference.
+        As in `close_weights`.
     """
     among = samples.cohort.isin(founders).to_numpy()
     names = samples["sample"].tolist()
@@ -353,10 +345,8 @@ def measure_geodesics(
         names,
         backend,
         alpha=value,
-        number=number,
         ends=is_end,
         graph=graph,
-        dense_limit=dense_limit,
         of_points=of_points,
         store=closure_out,
         code=code,
@@ -371,10 +361,6 @@ def measure_geodesics(
         "approximate": found.approximate,
     }
     record = found.record | {"backend": backend.name}
-    if audit and not found.approximate and not found.plain and not is_end.any():
-        weights = graph.edge_weights(distances, among, value, backend.threads)
-        record["audit"] = _audit(found, weights, names)
-        del weights
     longest = 0.0
     if graph.kind == "shared":
         longest = _longest(found, graph, value)
@@ -396,29 +382,3 @@ def measure_geodesics(
     write_json(record_out, record)
     write_json(statistics_out, about)
     return about | record
-
-
-def _audit(found: StudyClosure, weights: np.ndarray, names: list[str]) -> dict:
-    """Differences from Dijkstra's lengths on stored weights, and on the float64 weights."""
-    rows = np.random.default_rng(len(names)).permutation(len(names))[:AUDIT_ROWS]
-    number, lengths = found.number, found.lengths[rows]
-    rounding = np.finfo(np.float64).eps * len(names)  # of Dijkstra's own sums
-    fixed = number.dtype in FIXED
-    pairs = (
-        (audit_rows(lengths, found.direct, rows), 0.0 if fixed else number.error_bound + rounding),
-        (audit_rows(number.value(lengths), weights, rows), number.error_bound + rounding),
-    )
-    for difference, allowed in pairs:
-        log.info("audit of %d rows: largest relative difference %.1e", len(rows), difference)
-        if difference > allowed:
-            raise UserError(
-                f"results/geodesic: the audit found lengths that differ by {difference:.1e} from "
-                f"Dijkstra's (allowed: {allowed:.0e}); nothing was written: remove the folder "
-                "results/geodesic/*/closure, run again, and report the error if it recurs."
-            )
-    (difference, _), (error, _) = pairs
-    return {
-        "rows": len(rows),
-        "largest_relative_difference": difference,
-        "largest_relative_error": error,
-    }

@@ -14,7 +14,7 @@ import numpy as np
 from ..distance.landmarks import Neighbors
 from .edges import Edges
 from .graph import Graph, longest_paths_of
-from .weights import Number, corrected_edges, fitting_number, floating, power_weights
+from .weights import Number, corrected_edges, fitting_number, power_weights
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,9 @@ class NearGraph:
     radii: np.ndarray
     short: int
 
-    def number(self, founders: np.ndarray, wanted: str) -> Number:
-        """The number type of these weights, see `weights.choose_number`."""
+    def number(self, founders: np.ndarray) -> Number:
+        """The number type ``auto`` of these weights, see `weights.choose_number`."""
         finite = self.weights[self.weights > 0]
-        if wanted in ("float32", "float64"):
-            return floating(wanted, self.n)
         if not finite.size:
             return Number("float64", 1.0, 0.0)
         inner = founders[self.ends].all(axis=1)
@@ -53,7 +51,7 @@ class NearGraph:
         everyone = among
         if not founders.all():
             everyone = longest_paths_of(self.n, self.ends, self.weights)
-        return fitting_number([finite], among, everyone, wanted, self.n)
+        return fitting_number([finite], among, everyone, "auto", self.n)
 
     def edges(self, number: Number, blocked: np.ndarray) -> Edges:
         """Both directions of every edge, with weights as this type stores them."""

@@ -39,7 +39,6 @@ def measure_near_geodesics(
     *,
     alpha: str,
     value: float,
-    number: str,
     ends: set[str],
     graph: Graph,
     of_points: bool,
@@ -59,7 +58,7 @@ def measure_near_geodesics(
         Distances of the landmarks to everyone.
     samples : DataFrame
         `sample` and `cohort`, in sample order.
-    founders, alpha, value, number, ends, graph, of_points
+    founders, alpha, value, ends, graph, of_points
         See `measure.measure_geodesics` and `measure.close_weights`.
     neighbors_out : Path
         `index` int32 (n, k) and `distance` float64 (n, k), sample Fermat distances: the nearest by
@@ -89,7 +88,7 @@ def measure_near_geodesics(
     else:
         found = build_near_graph(lists, among, graph, value)
         _require_edges(found, samples)
-        chosen = found.number(among, number)
+        chosen = found.number(among)
         edges = found.edges(chosen, blocked)
         near, far = _nearest(edges, chosen, lists.index.shape[1], threads)
         far = graph.distances(far, value)

@@ -28,7 +28,7 @@ def measure_paths(
     backend: Callable[[int], Backend],
     *,
     distance: Mapping[str, Any],
-    closing: Mapping[str, Any],
+    code: str,
     out: Mapping[str, Path],
     threads: int = 1,
     **options: Any,
@@ -48,13 +48,15 @@ def measure_paths(
         Names of the founder cohorts.
     backend : function
         Gives the backend of a closure for the bytes that it needs on a device.
-    distance, closing : dict
-        Of the dense store: options of `matrix.study_distances` and `measure.measure_geodesics`.
+    distance : dict
+        Of the dense store: options of `matrix.study_distances`.
+    code : str
+        Of the dense store: see `measure.measure_geodesics`.
     out : dict
         ``statistics`` and ``record``, and ``closure`` and ``about`` or ``neighbors`` and
         ``landmarks``.
     options
-        What both stores take: alpha, value, number, ends, graph (`measure.measure_geodesics`).
+        What both stores take: alpha, value, ends, graph (`measure.measure_geodesics`).
 
     Returns
     -------
@@ -74,4 +76,4 @@ def measure_paths(
     log.info("device: %s", device.describe())
     distances = study_distances(source[0], space, **distance, threads=threads)
     files = {"closure_out": out["closure"], "closure_about_out": out["about"]}
-    return measure_geodesics(distances, samples, founders, device, **options, **closing, **files)
+    return measure_geodesics(distances, samples, founders, device, code=code, **options, **files)

@@ -238,7 +238,7 @@ def study_findings(
         ),
         *_departed(outcome),
         *newcomer_findings(outcome, configuration["report"]["color_by"]),
-        *geodesic_findings(outcome, configuration["geodesic"]["number"]),
+        *geodesic_findings(outcome),
         *map_findings(outcome),
         *checks,
         *relatives_findings(outcome.folder, configuration["embedding"]["max_kinship"]),

@@ -193,12 +193,3 @@ def instead(key: str) -> str:
     """What holds in place of a key that is gone: its former default, or what the table says."""
     _, said, was = OLD[key]
     return said or f"it is always {json.dumps(was)}"
-
-
-def key_table() -> str:
-    """The table as Markdown, for config/README.md."""
-    lines = ["| key of an earlier version | now |", "|---|---|"]
-    for key, (new, said, _) in OLD.items():
-        now = f"`{new}`" + (f": {said}" if said else "") if new else instead(key)
-        lines.append(f"| `{key}` | {now} |")
-    return "\n".join(lines)

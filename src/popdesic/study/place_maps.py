@@ -149,7 +149,6 @@ class _Places:
 
     def _close(self, space: str, alpha: str) -> np.ndarray:
         """`founder_lengths` of the founders and the person, who comes last: (n + 1, n)."""
-        geodesic = self.config["geodesic"]
         statistics = read_json(f"results/geodesic/{space}/alpha{alpha}.json")
         names = pd.Series(self.samples, dtype=str)[self.founders]
         distances = self._distances_in_frame(space)
@@ -160,10 +159,8 @@ class _Places:
                 [*names, ""],
                 self.backend,
                 alpha=statistics["value"],
-                number=geodesic["number"],
                 ends=np.append(self._ends(names), False),
                 graph=Graph(**statistics["graph"]),
-                dense_limit=geodesic["dense_limit"],
                 of_points=space == "pcs",
                 out=Path(scratch) / "lengths.npy",
             ).astype(np.float64)

@@ -14,7 +14,6 @@ from .environment import closure_gpus, conda_cuda
 FIXED = {
     "impute": {"hidden_share": 0.02, "overlap_mb": 2, "threads": 4, "memory_mb": 4000},
     "distance": {"host_memory_mb": 1024, "neighbors": 50},
-    "geodesic": {"number": "auto", "dense_limit": 100_000, "audit": False},
     "embedding": {"umap_min_dist": 0.3},
     "communities": {"restarts": 1, "draws": 50, "subsamples": 20, "min_cluster_size": 10},
     "compare": {

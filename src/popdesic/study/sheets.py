@@ -28,7 +28,6 @@ from ..core.schemas import load_schema
 from ..geography.coordinates import check_coordinates
 
 #: JSON schema keywords allowed for a column; `_violating` implements only these.
-SCHEMA_KEYWORDS = {"type", "description", "minLength", "maxLength", "enum", "pattern"}
 #: Export formats whose readers split names at spaces.
 SPACELESS_FORMATS = ("plink", "mibs", "king", "phylip", "eigenvec")
 
@@ -213,7 +212,7 @@ def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
 
 
 def _violating(values: set[str], rule: dict) -> list[str]:
-    """The texts that violate their column's schema, which uses only `SCHEMA_KEYWORDS`."""
+    """The texts that violate their column's schema, by its lengths, `enum` and `pattern`."""
     least, most = rule.get("minLength", 0), rule.get("maxLength", sys.maxsize)
     bad = [value for value in values if not least <= len(value) <= most]
     if "enum" in rule:

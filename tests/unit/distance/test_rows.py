@@ -346,12 +346,3 @@ def test_the_memory_asked_for_grows_with_the_largest_pair():
     # 10 000 people at 10 million sites: 37.5 GB that stay on the device, and room to stream others
     huge = (10_000, 3, 156_250)
     assert 37.5e9 + 24 * 2**30 < product_bytes(huge, [huge]) < 80e9
-
-
-def test_a_row_without_its_list_is_not_made_yet(tmp_path):
-    write_rows(rows_of(tmp_path, "bdag"))
-    assert rows_of(tmp_path, "bdag").unmade() == ["b", "d", "a", "g"]
-    for row in "bdg":
-        (tmp_path / row / "row.json").touch()
-    assert rows_of(tmp_path, "bdag").unmade() == ["a"]
-    assert rows_of(tmp_path, "bdg").unmade() == []

@@ -292,11 +292,8 @@ def arrive(folder, distances, n, backend, graph, *, key="all") -> dict:
         backend,
         alpha="2",
         value=2.0,
-        number="auto",
         ends=set(),
         graph=graph,
-        dense_limit=1000,
-        audit=True,
         code="1",
         statistics_out=folder / "alpha.json",
         record_out=folder / "alpha.run.json",
@@ -382,10 +379,8 @@ def test_lengths_to_founders_use_the_same_weights(rng, tmp_path, backend):
         names(40),
         backend,
         alpha=3.0,
-        number="float64",
         ends=np.zeros(40, bool),
         graph=corrected(),
-        dense_limit=1000,
         out=tmp_path / "l.npy",
     )
     weights = slow_weights(distances, founders, 5, 3.0)

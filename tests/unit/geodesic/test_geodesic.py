@@ -13,10 +13,10 @@ from popdesic.core.errors import UserError
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.minplus import BASE, INFINITY_INT32, infinity
 from popdesic.engine.minplus_cpu import CpuMinPlus
+from popdesic.geodesic import measure
 from popdesic.geodesic import weights as weights_module
 from popdesic.geodesic.closure import close_paths, insert_paths, similar_order
 from popdesic.geodesic.graph import COMPLETE, Graph
-from popdesic.geodesic.insertion import audit_rows
 from popdesic.geodesic.lengths import open_lengths
 from popdesic.geodesic.measure import close_weights, measure_geodesics
 from popdesic.geodesic.neighbors import neighbor_paths
@@ -348,7 +348,6 @@ def write(
     *,
     alpha="2",
     value=None,
-    number="auto",
     key="all",
     code="1",
     graph=COMPLETE,
@@ -364,12 +363,9 @@ def write(
         backend,
         alpha=alpha,
         value=float(alpha) if value is None else value,
-        number=number,
         ends=set(),
         graph=graph,
-        dense_limit=1000,
         of_points=of_points,
-        audit=True,
         code=code,
         statistics_out=tmp_path / "alpha.json",
         record_out=tmp_path / "alpha.run.json",
@@ -387,7 +383,6 @@ def test_files(tmp_path, backend, alpha, value):
     stored = json.loads((tmp_path / "alpha.json").read_text())
     stored |= json.loads((tmp_path / "alpha.run.json").read_text())
     assert stored == about
-    assert about["audit"]["largest_relative_difference"] == 0
     assert about["alpha"] == alpha
     assert about["value"] == value and about["plain"] is False
     assert lengths.dtype == np.float32
@@ -405,7 +400,7 @@ def test_files(tmp_path, backend, alpha, value):
 def test_weights_beyond_float32_have_distances_within_it(tmp_path, backend, factor):
     """A Manhattan distance of 20 000 alleles to the 16th power exceeds float32; its root is."""
     distances = factor * draw_distances(np.random.default_rng(17), 40)
-    _, lengths, _ = write(tmp_path, distances, backend, alpha="16", number="float64")
+    _, lengths, _ = write(tmp_path, distances, backend, alpha="16")
     assert lengths.dtype == np.float32
     np.testing.assert_allclose(lengths, shortest(distances**16) ** (1 / 16), rtol=1e-6)
 
@@ -490,12 +485,9 @@ def arrive(
         backend,
         alpha=alpha,
         value=float(alpha) if value is None else value,
-        number="auto",
         ends=set(),
         graph=graph,
-        dense_limit=1000,
         of_points=of_points,
-        audit=False,
         code=code,
         statistics_out=folder / "alpha.json",
         record_out=folder / "alpha.run.json",
@@ -623,31 +615,6 @@ def test_only_plain_distances_of_points_are_kept(tmp_path, backend):
     assert not about["plain"] and lengths[3, 4] < 1.1
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_audit_finds_a_wrong_length(backend, dtype):
-    direct = draw_weights(np.random.default_rng(22), 60, dtype, 0.2)
-    closure = direct.copy()
-    close_paths(closure, backend)
-    rows = np.arange(60)
-    assert audit_rows(closure[rows], direct, rows) <= (0 if dtype.startswith("int") else 1e-6)
-    closure[5, 6] += 1 if closure[5, 6] < infinity(dtype) else -1
-    if dtype != "float32":
-        assert audit_rows(closure[rows], direct, rows) > 1e-9
-
-
-def test_a_wrong_closure_is_not_written(tmp_path, monkeypatch):
-    class Broken(CpuMinPlus):
-        def close_block(self, w):
-            super().close_block(w)
-            w[w > 0] += 1
-
-    monkeypatch.setattr(CpuBackend, "minplus", lambda self: Broken(self.threads))
-    distances = draw_distances(np.random.default_rng(23), 20)
-    with pytest.raises(UserError, match=r"the audit found .*nothing was written"):
-        write(tmp_path, distances, CpuBackend(1))
-    assert not list(tmp_path.iterdir())
-
-
 # --- very many samples --------------------------------------------------------------------------
 
 
@@ -693,7 +660,8 @@ def test_neighbour_paths_are_those_of_dijkstra():
         np.testing.assert_array_equal(neighbor_paths(weights, k, threads)[0], expected)
 
 
-def test_above_the_limit_geodesics_are_called_approximate(backend):
+def test_above_the_limit_geodesics_are_called_approximate(backend, monkeypatch):
+    monkeypatch.setattr(measure, "MOST_CLOSED", 79)
     distances = draw_distances(np.random.default_rng(25), 80, 3)
     names = [f"S{k}" for k in range(80)]
     found = close_weights(
@@ -702,14 +670,10 @@ def test_above_the_limit_geodesics_are_called_approximate(backend):
         names,
         backend,
         alpha=4,
-        number="auto",
-        dense_limit=79,
     )
     assert found.number.dtype == "float64"
     assert found.approximate["neighbors"] == 50
-    exact = close_weights(
-        distances, everyone(80), names, backend, alpha=4, number="auto", dense_limit=80
-    )
+    exact = close_weights(distances[:79, :79], everyone(79), names[:79], backend, alpha=4)
     assert exact.approximate is None
 
 

@@ -46,7 +46,7 @@ def measured(tmp_path, lists: Neighbors, rows, people, graph, **options):
         "statistics_out": tmp_path / "s.json",
         "record_out": tmp_path / "r.json",
     }
-    settings = {"alpha": "x", "value": 2.0, "number": "auto", "ends": set(), "of_points": False}
+    settings = {"alpha": "x", "value": 2.0, "ends": set(), "of_points": False}
     about = measure_near_geodesics(
         lists, rows, people, {"a"}, graph=graph, **(settings | options), **out
     )

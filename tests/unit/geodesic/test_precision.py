@@ -116,7 +116,7 @@ def near_number(distances: np.ndarray, alpha: float) -> weights_module.Number:
     ends = np.argwhere(np.triu(np.ones((n, n), bool), 1))
     far = distances[ends[:, 0], ends[:, 1]]
     graph = NearGraph(n, ends, far, far**alpha, np.empty(0), 0)
-    return graph.number(np.ones(n, bool), "auto")
+    return graph.number(np.ones(n, bool))
 
 
 def test_distances_whose_weights_vanish_are_refused():

@@ -47,9 +47,7 @@ def test_paths_to_founders_run_through_founders_alone(rng, tmp_path, with_ends):
         [f"s{i}" for i in range(31)],
         select_backend("cpu", 1),
         alpha=3.0,
-        number="float64",
         ends=ends,
-        dense_limit=1000,
         graph=COMPLETE,
         out=tmp_path / "l.npy",
     )
@@ -68,7 +66,7 @@ def test_places_of_newcomers_do_not_depend_on_each_other(rng, tmp_path):
     points = rng.normal(size=(40, 3))
     founders = np.arange(40) < 25
     names = [f"s{i}" for i in range(40)]
-    options = {"alpha": 2.0, "number": "auto", "dense_limit": 99, "graph": COMPLETE}
+    options = {"alpha": 2.0, "graph": COMPLETE}
 
     def place(keep):
         lengths = founder_lengths(
@@ -193,9 +191,7 @@ def test_an_arrival_changes_no_coordinates_of_others(tmp_path):
             [f"s{i}" for i in range(n)],
             select_backend("cpu", 1),
             alpha=2.0,
-            number="auto",
             ends=np.zeros(n, bool),
-            dense_limit=1000,
             graph=COMPLETE,
             out=tmp_path / "l.npy",
         )

@@ -316,7 +316,7 @@ def test_captions_say_what_how_and_what_not(name):
 # --- findings ---------------------------------------------------------------------------------
 
 
-def findings(tmp_path, cohorts=None, founders=None, columns=None, number_type="auto", **further):
+def findings(tmp_path, cohorts=None, founders=None, columns=None, **further):
     cohorts = cohorts or {"one": [f"a{i}" for i in range(25)], "new": [f"b{i}" for i in range(3)]}
     outcome, distances = make_results(tmp_path, cohorts, founders or ["one"], columns, **further)
     close = closest_pairs(distances, list(outcome.samples["sample"]), 10)
@@ -329,7 +329,7 @@ def findings(tmp_path, cohorts=None, founders=None, columns=None, number_type="a
             min_call_rate=0.95,
             min_called=1,
         ),
-        *geodesic_findings(outcome, number_type),
+        *geodesic_findings(outcome),
         *map_findings(outcome),
     ]
     return {finding.topic: finding for finding in found}
@@ -527,7 +527,7 @@ def test_a_closure_of_two_alphas_is_told_once(tmp_path, listed, times):
     record |= {"old_pairs_shortened": 7, "median_shortening": 0.01, "largest_shortening": 0.1}
     ways = {"geodesic": {"value": 2.0, "record": record}, "listed": {"value": listed}}
     outcome, _ = make_results(tmp_path, {"one": list("abcd")}, ["one"], **ways)
-    found = [finding.topic for finding in geodesic_findings(outcome, "auto")]
+    found = [finding.topic for finding in geodesic_findings(outcome)]
     assert found.count("Shorter paths through newcomers") == times * len(SPACES)
 
 
@@ -606,12 +606,6 @@ def test_plain_distances_are_no_fallback(tmp_path):
     plain = {"number": number, "plain": True, "value": 1.0, "indirect_pairs": 0}
     found = findings(tmp_path, geodesic=plain, columns={"population": ["P"] * 28})
     assert set(found) == CHOICES
-
-
-def test_a_number_type_that_was_asked_for_is_no_fallback(tmp_path):
-    number = {"dtype": "float64", "scale": 1.0, "error_bound": 1e-15, "rescaled": False}
-    found = findings(tmp_path, geodesic={"number": number}, number_type="float64")
-    assert "Number type" not in found
 
 
 def duplicates(tmp_path, same: pd.DataFrame | None) -> list:

@@ -26,10 +26,9 @@ with logged(snakemake.log[0], snakemake.input) as log:
         alpha=alpha,
         value=value,
         graph=graph,
-        number=params.number,
         ends=relatives_but_one(kinship_tiles(files.kinship)),
         distance=params.distance | {"n_sites": read_json(files.panel)["n_sites"]},
-        closing=params.closing | {"code": params.closure_code},
+        code=params.closure_code,
         out={name: Path(path) for name, path in snakemake.output.items()},
         threads=snakemake.threads,
     )

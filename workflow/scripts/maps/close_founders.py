@@ -31,12 +31,10 @@ with logged(snakemake.log[0], snakemake.input) as log:
         list(samples["sample"]),
         backend,
         alpha=statistics["value"],
-        number=params.number,
         ends=samples["sample"]
         .isin(relatives_but_one(kinship_tiles(snakemake.input.kinship)))
         .to_numpy(),
         graph=Graph(**statistics["graph"]),
-        dense_limit=params.dense_limit,
         of_points=snakemake.wildcards.space == "pcs",
         out=Path(snakemake.output[0]),
     )

@@ -20,14 +20,8 @@ DOMINANT = 0.9
 MOST_OUTLIERS = 0.05
 
 
-def geodesic_findings(outcome: Outcome, number_type: str) -> list[Finding]:
-    """Choice of geodesics, unreachable pairs, approximations, shortened paths, few bridges, types.
-
-    Parameters
-    ----------
-    number_type : str
-        The number type as requested.
-    """
+def geodesic_findings(outcome: Outcome) -> list[Finding]:
+    """Choice of geodesics, unreachable pairs, approximations, shorter paths, few bridges, types."""
     found = [_choice(space, choice, outcome) for space, choice in outcome.choice.items()]
     floats: list[str] = []
     for space, alpha in outcome.maps():
@@ -36,7 +30,7 @@ def geodesic_findings(outcome: Outcome, number_type: str) -> list[Finding]:
         if outcome.is_repeated(space, alpha):  # the same closure, listed under the number
             continue
         found += _computation(about, name) + _bridges(about, name, len(outcome.samples))
-        if number_type == "auto" and about["number"]["dtype"] == "float64" and not about["plain"]:
+        if about["number"]["dtype"] == "float64" and not about["plain"]:
             floats.append(name)
     if floats:
         found.append(
