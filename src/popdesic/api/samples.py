@@ -252,8 +252,8 @@ def pca(
     A genotype g at a site with ALT frequency p is standardised to (g - 2p) / sqrt(2p (1 - p))
     (Patterson, Price and Reich 2006). The axes are the eigenvectors of the founders' relationship
     matrix. All other samples are projected onto them by OADP (Zhang, Dey and Lee 2020), which does
-    not shrink, and change neither the axes nor the scores of other samples. All sites count: leave
-    out those in LD first.
+    not shrink, and change neither the axes nor the scores of other samples; what they have from
+    relatives among the founders lies where these lie. All sites count: leave out those in LD first.
 
     Parameters
     ----------

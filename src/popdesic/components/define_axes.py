@@ -70,9 +70,9 @@ def define_axes(
     regions : list
         Regions of long-range LD to leave out (`long_range_ld.regions_of`).
     axes_out : Path
-        .npz with `values` (q,), `vectors` (n, q), `trace`, `k` (components to store); `samples`
-        (n,); `sites` (rows of the panel) and their `af`; of very many samples (`by_weights`)
-        `weights` (`site_weights`).
+        .npz with `values` (q,), `vectors` (n, q), `trace`, `k` (components to store), `own` (n,)
+        and `significant` (`Axes`); `samples` (n,); `sites` (rows of the panel) and their `af`; of
+        very many samples (`by_weights`) `weights` (`site_weights`).
     about_out : Path
         JSON that is returned too.
     loadings_out : Path
@@ -158,6 +158,8 @@ def define_axes(
         vectors=axes.vectors,
         trace=np.array(axes.trace),
         k=np.array(stored),
+        own=axes.own,
+        significant=np.array(axes.significant),
         samples=np.array(defining, str),
         sites=chosen_sites.rows,
         af=chosen_sites.af,

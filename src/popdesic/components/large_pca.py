@@ -205,7 +205,8 @@ def significant_axes_of_many(
     laps.end("further passes")
     positive = values > 1e-9 * values[:1]
     vectors = with_signs(vectors[:, positive])
-    axes = Axes(values[positive], vectors, relationship.trace, len(vectors))
+    own = relationship.squares / np.maximum(relationship.called, 1)
+    axes = Axes(values[positive], vectors, relationship.trace, len(vectors), own)
     draws, squares = _refined(draws, space, relationship, lots, backend)
     squares += float((axes.values[: draws.known] ** 2).sum())
     axes, tests = choose_components(axes, squares, n, *components, noise=draws.noise)

@@ -17,7 +17,7 @@ from ..io.bed import read_fam
 from .cohort_shifts import find_cohort_shifts
 from .eigen import leading_eigenpairs
 from .loading_scores import score_by_weights
-from .projection import FURTHER, project
+from .projection import FURTHER, project, relatives_in
 from .relationship import (
     calls_of,
     groups_of_others,
@@ -50,12 +50,18 @@ class Axes:
         Sum of all eigenvalues.
     k : int
         Number of components.
+    own : float64 array, (n,), optional
+        Relationship of each to itself: it tells relatives among the samples that are projected.
+    significant : int, optional
+        Components that show structure, where it is known.
     """
 
     values: np.ndarray
     vectors: np.ndarray
     trace: float
     k: int
+    own: np.ndarray | None = None
+    significant: int | None = None
 
     @property
     def explained(self) -> np.ndarray:
@@ -83,7 +89,13 @@ class Axes:
 
     def project(self, rows: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Scores of samples that do not define the axes (`projection.project`)."""
-        return project(rows, own, self.values, self.vectors, self.trace, self.k)
+        axes = self.values, self.vectors, self.trace, self.k
+        return project(rows, own, *axes, self.own, self.significant)
+
+    def has_relatives(self, rows: np.ndarray) -> np.ndarray:
+        """Which samples are relatives of those who define the axes, bool (m,); rows as above."""
+        axes = self.values, self.vectors, self.k, self.own
+        return np.array([len(relatives_in(row, *axes)[0]) > 0 for row in rows], bool)
 
 
 @one_blas_thread
@@ -126,7 +138,8 @@ def decompose(relationship: np.ndarray, *components: int | str) -> Axes:
             "(PCA needs two that differ); add samples or sites."
         )
     values, vectors = values[positive], vectors[:, positive]
-    return Axes(values, with_signs(vectors), float(np.trace(relationship)), len(values))
+    own = np.diag(relationship).copy()
+    return Axes(values, with_signs(vectors), float(own.sum()), len(values), own)
 
 
 def with_signs(vectors: np.ndarray) -> np.ndarray:
@@ -141,12 +154,13 @@ def choose_components(
     """`axes_of` where the axes of n samples and the sum of all squared eigenvalues are known."""
     tests = assess_components(axes.values, axes.trace, squares, n, noise)
     asked = [max(tests.count, FEWEST) if size == "auto" else int(size) for size in components]
-    return replace(axes, k=min(max(asked), len(axes.values))), tests
+    k = min(max(asked), len(axes.values))
+    return replace(axes, k=k, significant=tests.count), tests
 
 
 def place_everyone(
     prefixes: list[Path], definition: Path, backend: Backend
-) -> tuple[list[str], np.ndarray, np.ndarray, Axes]:
+) -> tuple[list[str], np.ndarray, np.ndarray, Axes, np.ndarray]:
     """Scores of all samples of some cohorts on a study's axes.
 
     Parameters
@@ -165,24 +179,28 @@ def place_everyone(
         Those who define the axes.
     scores : float64 array, (n, k)
     axes : Axes
+    related : bool array, (n,)
+        Those who were placed as relatives of who defines the axes; none by weights of sites.
     """
     stored, axes = read_axes(definition)
     names = [read_fam(prefix)["sample"].tolist() for prefix in prefixes]
     everyone = [name for own in names for name in own]
     defining = set(stored["samples"].tolist())
     founders = np.array([name in defining for name in everyone], bool)
+    related = np.zeros(len(everyone), bool)
     if has_weights(definition):
         keep = np.split(~founders, np.cumsum([len(own) for own in names])[:-1])
         others = place_by_weights(prefixes, keep, definition, backend)
     else:  # group by group, so that memory does not grow with all pairs
         read, sizes = read_cohorts(prefixes, stored["sites"])
         given = read, sizes, founders, stored["af"]
-        groups = [
-            axes.project(*relationship_to(*given, backend.threads, blocks))
-            for blocks in groups_of_others(sizes, founders)
-        ]
-        others = np.concatenate([np.empty((0, axes.k)), *groups])
-    return everyone, founders, axes.with_scores(founders, others), axes
+        groups, told = [np.empty((0, axes.k))], [np.zeros(0, bool)]
+        for blocks in groups_of_others(sizes, founders):
+            rows, own = relationship_to(*given, backend.threads, blocks)
+            groups.append(axes.project(rows, own))
+            told.append(axes.has_relatives(rows))
+        others, related[~founders] = np.concatenate(groups), np.concatenate(told)
+    return everyone, founders, axes.with_scores(founders, others), axes, related
 
 
 def place_by_weights(
@@ -217,7 +235,10 @@ def read_axes(definition: Path) -> tuple[dict[str, np.ndarray], Axes]:
     with np.load(definition) as found:
         stored = {name: found[name] for name in found.files if name != WEIGHTS}
     values, vectors = stored["values"], stored["vectors"]
-    return stored, Axes(values, vectors, float(stored["trace"]), int(stored["k"]))
+    known = stored.get("own"), stored.get("significant")
+    of_structure = None if known[1] is None else int(known[1])
+    axes = Axes(values, vectors, float(stored["trace"]), int(stored["k"]), known[0], of_structure)
+    return stored, axes
 
 
 def compute_pca(
@@ -250,10 +271,11 @@ def compute_pca(
     Returns
     -------
     dict
-        `about` with `samples`, `variance_explained` of each component, and `shifts`
+        `about` with `samples`, `variance_explained` of each component, `related` (samples that
+        were placed as relatives of those who define the axes), and `shifts`
         (`find_cohort_shifts` of those who define the axes).
     """
-    everyone, founders, scores, axes = place_everyone(prefixes, definition, backend)
+    everyone, founders, scores, axes, related = place_everyone(prefixes, definition, backend)
     samples = describe_samples(order, sheet)
     place = {name: i for i, name in enumerate(everyone)}
     kept = np.array([place[name] for name in samples["sample"]])
@@ -267,6 +289,7 @@ def compute_pca(
     statistics = {
         **described,
         "samples": len(samples),
+        "related": int(related[kept].sum()),
         "variance_explained": [round(float(x), 8) for x in axes.explained[:shown]],
         "shifts": find_cohort_shifts(scores[on_axes], samples[on_axes]),
     }

@@ -39,7 +39,7 @@ def place_cohorts(
         embedding/axes.npz and axes.json.
     backend : Backend
     """
-    names, _, scores, _ = place_everyone(genotypes, definition, backend)
+    names, _, scores, *_ = place_everyone(genotypes, definition, backend)
     return ComponentScores(names, scores, int(read_json(about)["significant"]))
 
 

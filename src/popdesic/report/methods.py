@@ -265,10 +265,11 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
     if axes["sites"]["long_range_ld"]:
         left_out.append("without regions of long-range LD")
     chosen = f" ({', '.join(left_out)})" if left_out else ""
+    related = _related(axes.get("related", 0))
     text = (
         f"Principal components were computed from {number(axes['axis_samples'])} founders"
         f" at {number(axes['sites']['used'])} sites{chosen}, and all other samples were projected "
-        f"onto them {cite('oadp')}.{_unrelated(outcome, embedding['max_kinship'], cite)} "
+        f"onto them {cite('oadp')}.{related}{_unrelated(outcome, embedding['max_kinship'], cite)} "
         "Components were tested with the Tracy-Widom statistic at a level of "
         f"{axes['level']:g} {cite('axes')}"
     )
@@ -303,6 +304,18 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
         if "tree" in methods:
             text += f" A tree was built by neighbour joining {cite('nj')}."
     return text
+
+
+def _related(samples: int) -> str:
+    """How relatives of those who define the axes were placed; empty if there are none."""
+    if not samples:
+        return ""
+    return (
+        f" Of these, {plural(samples, 'sample')} "
+        f"{'has' if samples == 1 else 'have'} relatives among the founders of the axes: what "
+        "they share with relatives was placed where these lie, and shrinkage was corrected for "
+        "the rest alone."
+    )
 
 
 def _unrelated(outcome: Outcome, max_kinship: float, cite: _Citations) -> str:

@@ -141,7 +141,7 @@ def add_weights(people, definition):
 def test_a_study_above_the_limit_has_nearly_the_scores_of_one_below(people, study):
     """Through files, as `compute_pca` reads them; founders keep their bytes."""
     (_, axes, _), (prefixes, definition) = people, study
-    _, founders, exact, _ = place_everyone(prefixes, definition, cpu_backend())
+    _, founders, exact, *_ = place_everyone(prefixes, definition, cpu_backend())
     np.testing.assert_array_equal(founders, axes)
     add_weights(people, definition)
     scores = place_everyone(prefixes, definition, cpu_backend(2))[2]
@@ -181,3 +181,19 @@ def test_cohorts_of_which_few_count_give_the_same_bytes(people, study):
     assert one.combine(weights).tobytes() == other.combine(weights).tobytes()
     for name, own in vars(other.sample_sums()).items():
         assert vars(one.sample_sums())[name].tobytes() == own.tobytes(), name
+
+
+def test_relatives_are_told_through_files(people, study):
+    """A newcomer who is a double of a sample that defines the axes lies on it, and is counted."""
+    (genotypes, axes, _), (prefixes, definition) = people, study
+    found, _ = axes_of(relationship_among(reader(genotypes[axes]), [150], people[2]), 2)
+    with np.load(definition) as stored:
+        np.savez(definition, **stored, own=found.own, significant=np.array(2))
+    double = genotypes.copy()
+    double[-1] = genotypes[0]
+    packed = pack_bed(np.ascontiguousarray(double[-SIZES[2] :].T))
+    prefixes[2].with_suffix(".bed").write_bytes(BED_MAGIC + packed.tobytes())
+    _, _, scores, placed, related = place_everyone(prefixes, definition, cpu_backend())
+    assert placed.significant == 2
+    np.testing.assert_array_equal(np.flatnonzero(related), [len(genotypes) - 1])
+    assert np.abs(scores[-1] - scores[0]).max() < 0.1 * scores[axes].std()

@@ -1,14 +1,22 @@
 """Newcomers on the axes: where their populations are, each by itself, not among themselves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from oracles.reference import augmented_scores
 from scenes.newcomers import newcomer_neighbors, plain_scores, population_slopes
 from scenes.populations import populations, relationship_of
+from scenes.relatives import KINDS, draw_relatives
 
+from popdesic.components.noise_null import significant_axes
 from popdesic.components.pca import axes_of
 from popdesic.components.projection import project
-from popdesic.components.relationship import alt_frequency, relationship_to
+from popdesic.components.relationship import (
+    alt_frequency,
+    relationship_among,
+    relationship_to,
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +45,36 @@ def test_newcomers_lie_where_their_populations_lie(scene):
     assert (np.abs(slopes - 1) <= 0.05).all()
     assert (shrunk < 0.9).all() and crowded > 0.6, "a scene in which a plain projection shrinks"
     assert abs(share - 1 / 3) < 0.05
+
+
+@pytest.mark.parametrize("demography", ["admixed", "island", "panmictic"])
+def test_relatives_of_those_who_define_axes_lie_where_they_belong(demography):
+    """And strangers keep their bytes."""
+    drawn = draw_relatives(demography, 301, axis=140, each=6, strangers=30, sites=8_000)
+    genotypes, axis = drawn.genotypes, drawn.axis
+    af = alt_frequency(genotypes[axis].T)
+    given = lambda a, b: np.ascontiguousarray(genotypes[axis, a:b].T), [int(axis.sum())], af
+    axes, *_ = significant_axes(relationship_among(*given), *given, drawn.sites, "auto")
+    rows, own = relationship_to(
+        lambda a, b: np.ascontiguousarray(genotypes[:, a:b].T), [len(genotypes)], axis, af
+    )
+    strangers = drawn.kind[~axis] == "stranger"
+    np.testing.assert_array_equal(axes.has_relatives(rows), ~strangers)
+    scores = axes.place(axis, rows, own)
+    before = replace(axes, own=None).place(axis, rows, own)
+    who = drawn.kind == "stranger"
+    assert scores[who].tobytes() == before[who].tobytes()
+    places, spread = drawn.places(scores), scores[axis].std(axis=0)
+
+    def error(found: np.ndarray, kind: str) -> float:
+        off = (found - places)[drawn.kind == kind] / spread
+        return float(np.sqrt((off**2).mean(axis=0)).max())
+
+    errors = {kind: round(error(scores, kind), 2) for kind in KINDS}
+    then = {kind: round(error(before, kind), 2) for kind in KINDS}
+    print(f"\n{demography}, {axes.significant} of {axes.k}: {errors}; blind {then}")
+    assert max(errors.values()) <= 0.25
+    assert max(then.values()) > 0.5, "a scene in which relatives matter"
 
 
 def test_a_newcomer_is_bit_identical_whoever_else_is_there(scene):

@@ -61,6 +61,15 @@ def test_counts_and_limits_are_those_of_the_study(tmp_path):
     )
 
 
+def test_relatives_on_axes_are_counted(tmp_path):
+    (tmp_path / "none").mkdir(), (tmp_path / "some").mkdir()
+    assert "relatives among the founders of the axes" not in methods(tmp_path / "none").text()
+    outcome, _ = make_results(tmp_path / "some", COHORTS, ["old"], matrices=False)
+    outcome.axes["related"] = 3
+    text = describe_methods(outcome, configuration(), SECTIONS).text()
+    assert "Of these, 3 samples have relatives among the founders of the axes" in text
+
+
 @pytest.mark.parametrize(
     ("key", "names", "blocks"),
     [
