@@ -47,6 +47,15 @@ def alpha_choice(wildcards):
     return [GEODESIC_CHOICE] if wildcards.alpha == "auto" and wildcards.space != "ibd" else []
 
 
+def listed_closures(wildcards):
+    """Input of a closure at `auto`: those at listed alphas, one of which may be the same."""
+    if wildcards.alpha != "auto" or STUDY.store == "near":
+        return []
+    ends = [LENGTHS, "results/geodesic/{space}/alpha{alpha}.json"]
+    alphas = [alpha for alpha in ALPHAS if alpha != "auto"]
+    return expand(ends, space=wildcards.space, alpha=alphas)
+
+
 def genotype_files(key, cohorts, *ends):
     """PLINK files (.bed by default) of the genotypes that a configuration key asks for."""
     stem = GENOTYPE_STEMS[key]

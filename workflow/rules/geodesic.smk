@@ -113,6 +113,7 @@ rule close_paths:
     input:
         source=distance_source,
         choice=alpha_choice,
+        listed=listed_closures,
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
         kinship=BRIDGE_ROWS,

@@ -200,6 +200,15 @@ def kept_checksum(path: Path) -> list[str]:
     return words if len(words) in (2, 3) and text.endswith("\n") else []
 
 
+def content_key(path: Path) -> str:
+    """CRC-32 and size of a result: those kept beside it, if they are not older than the file."""
+    kept, now = kept_checksum(path), path.stat()
+    same = bool(kept) and kept[1] == str(now.st_size)
+    if same and checksum_path(path).stat().st_mtime_ns >= now.st_mtime_ns:
+        return " ".join(kept[:2])
+    return checksum_of(path)
+
+
 def record_path(path: Path) -> Path:
     """Path of the record of a result's inputs (`popdesic.study.records`)."""
     return path.with_name(f".{path.name}.record")

@@ -45,8 +45,18 @@ def write_triangle(path: Path, matrix: np.ndarray) -> None:
             file.write(np.ascontiguousarray(matrix[first:last, first:]).data)
 
 
+def upper_triangle(matrix: np.ndarray) -> np.ndarray:
+    """What `write_triangle` writes of a matrix, (n, n), as a 1-D array."""
+    return np.concatenate([matrix[a:b, a:].reshape(-1) for a, b, _ in _runs(len(matrix))])
+
+
 class Triangle:
     """A matrix that `write_triangle` wrote, memory-mapped; ``triangle[rows]`` are rows of (n, n).
+
+    Parameters
+    ----------
+    source : Path or 1-D array
+        The file, or an `upper_triangle`.
 
     Raises
     ------
@@ -54,11 +64,11 @@ class Triangle:
         The file holds something else.
     """
 
-    def __init__(self, path: Path) -> None:
-        stored = np.load(path, mmap_mode="r")
+    def __init__(self, source: Path | np.ndarray) -> None:
+        stored = np.load(source, mmap_mode="r") if isinstance(source, Path) else source
         n = bisect_left(range(math.isqrt(2 * stored.size) + 1), stored.size, key=triangle_size)
         if stored.ndim != 1 or triangle_size(n) != stored.size:
-            raise ValueError(f"{path} does not hold the triangle of a matrix")
+            raise ValueError(f"{source} does not hold the triangle of a matrix")
         self.dtype, self.shape, self._n = stored.dtype, (n, n), n
         self._blocks = [
             stored[start : start + (last - first) * (n - first)].reshape(last - first, n - first)
@@ -94,3 +104,8 @@ def open_symmetric(path: Path) -> Triangle | np.ndarray:
     """A symmetric matrix of a file of its triangle, or of `.npy` (n, n)."""
     stored = np.load(path, mmap_mode="r")
     return Triangle(path) if stored.ndim == 1 else stored
+
+
+def whole(stored: np.ndarray) -> np.ndarray:
+    """The matrix of an `upper_triangle`; a matrix as it is."""
+    return Triangle(stored)[:] if stored.ndim == 1 else stored

@@ -269,15 +269,20 @@ def rows_of_points(points: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     return rows
 
 
-def point_distances(scores: Path, pcs: int | str, threads: int = 1) -> np.ndarray:
-    """Euclidean distances between all samples over their leading components, float64 (n, n)."""
+def rows_between(points: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """The rows that `point_distances` has of some points, (n, k), to the last bit."""
     from scipy.spatial.distance import cdist
 
+    return lambda which: cdist(points[which], points)
+
+
+def point_distances(scores: Path, pcs: int | str, threads: int = 1) -> np.ndarray:
+    """Euclidean distances between all samples over their leading components, float64 (n, n)."""
     points = leading_scores(scores, pcs)
-    distances = np.empty((len(points), len(points)))
+    distances, rows = np.empty((len(points), len(points))), rows_between(points)
 
     def work(first: int, last: int) -> None:
-        distances[first:last] = cdist(points[first:last], points)
+        distances[first:last] = rows(np.arange(first, last))
 
     run_tasks(work, chunks(len(points), ROWS_A_TASK), threads)
     return distances

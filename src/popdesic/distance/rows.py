@@ -20,6 +20,7 @@ from ..core.errors import UserError
 from ..core.files import (
     checksum_of,
     checksum_path,
+    content_key,
     digest,
     kept_checksum,
     read_json,
@@ -219,15 +220,6 @@ def is_intact(path: Path) -> bool:
     """Whether a result has the checksum with which it was written."""
     kept = kept_checksum(path)
     return bool(kept) and path.is_file() and kept[:2] == checksum_of(path).split()
-
-
-def content_key(path: Path) -> str:
-    """CRC-32 and size of a result: those kept beside it, if they are not older than the file."""
-    kept, now = kept_checksum(path), path.stat()
-    same = bool(kept) and kept[1] == str(now.st_size)
-    if same and checksum_path(path).stat().st_mtime_ns >= now.st_mtime_ns:
-        return " ".join(kept[:2])
-    return checksum_of(path)
 
 
 def tile_key(pair: Pair, folders: Mapping[str, Path], *rest: object) -> str:

@@ -13,7 +13,7 @@ from ..cohort.planes import load_planes
 from ..core.errors import UserError
 from ..core.tables import write_npy, write_npz, write_table
 from ..core.threads import run_tasks
-from ..core.triangle import write_triangle
+from ..core.triangle import upper_triangle, whole, write_triangle
 from ..engine.backend import Backend
 from ..engine.plane_parts import PlaneParts
 from ..engine.terms import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Planes
@@ -78,7 +78,7 @@ def measure_tile(
     out : Path
         `.npz` with (n_a, n_b) `squared`, `called` (over jointly called sites) and the other
         matrices that `metric` needs (`tile_outputs`), of `count_type`; `samples_a`, `samples_b`,
-        `n_sites`, `panel`.
+        `n_sites`, `panel`. The diagonal tile has the triangle of those in SYMMETRIC.
     missing : str
         ``pairwise``: jointly called sites; ``imputed``: all sites, imputed genotypes included.
     held : dict
@@ -101,9 +101,12 @@ def measure_tile(
     a, b = (held or {}).get(folder_a, a), (held or {}).get(folder_b, b)
     counts = pairwise_counts(a, None if same else b, backend, metric=metric, missing=missing)
     narrow = count_type(a.n_sites)
+    counts = {name: matrix.astype(narrow) for name, matrix in counts.items()}
+    if same:
+        counts |= {name: upper_triangle(counts[name]) for name in SYMMETRIC if name in counts}
     write_npz(
         out,
-        **{name: matrix.astype(narrow) for name, matrix in counts.items()},
+        **counts,
         samples_a=np.array(about_a["samples"]),
         samples_b=np.array(about_b["samples"]),
         n_sites=np.int64(a.n_sites),
@@ -242,7 +245,7 @@ def assemble_tiles(
                 )
             for name, matrix in matrices.items():
                 mine, other = (name, name) if name in tile else (f"{name}_a", f"{name}_b")
-                found = tile[mine]
+                found = whole(tile[mine])
                 rows, columns = (
                     slice(start[cohort], start[cohort] + size)
                     for cohort, size in zip((a, b), found.shape, strict=True)

@@ -108,7 +108,7 @@ def find_earlier(
                 code,
                 asdict(graph),
             ]
-            samples = about["samples"]
+            samples = about.get("samples", [])
             if same and samples and all(sample in position for sample in samples):
                 found.append((len(samples), path, about))
         except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as reason:

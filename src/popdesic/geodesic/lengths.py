@@ -2,8 +2,9 @@
 
 A closure is symmetric, so its file has the upper triangle (`core.triangle`). What is stored is the
 closure in fixed point, which a later run can continue (`insertion.py`), and lengths are made of it.
-Of a closure that is never continued it is the lengths themselves, float32. A JSON file beside it
-says which.
+Of a closure that is never continued it is the lengths themselves, float32. Nothing is stored of
+plain distances between points, nor of a closure that another alpha of the study has too: the file
+then names the one that has the numbers. A JSON file beside it says which.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..core.files import read_json
+from ..core.files import content_key, read_json
+from ..core.tables import write_npy
 from ..core.triangle import Triangle
+from ..distance.matrix import rows_between
 from .graph import Graph
 from .weights import Number
 
@@ -23,6 +26,8 @@ from .weights import Number
 APART = 2.0
 #: Number type of lengths that are stored as they are.
 LENGTHS = Number("float32", 1.0, 0.0)
+#: Number type of distances that are kept as they are.
+EXACT = Number("float64", 1.0, 0.0)
 #: Rows of a symmetric matrix, (len(which), n).
 Rows = Callable[[np.ndarray], np.ndarray]
 
@@ -82,10 +87,22 @@ def open_lengths(path: Path) -> Lengths | np.ndarray:
     if not path.with_suffix(".json").is_file():
         return np.load(path, mmap_mode="r")
     about = read_json(path.with_suffix(".json"))
+    if "same_as" in about:
+        return open_lengths(path.with_name(about["same_as"]))
+    if "points" in about:
+        points = np.load(path.parent / about["points"])[:, : about["pcs"]]
+        shape, graph = (len(points), len(points)), Graph(**about["graph"])
+        return Lengths(rows_between(points), shape, EXACT, graph, about["alpha"])
     number = LENGTHS if about["dtype"] == "float32" else Number(about["dtype"], about["scale"], 0.0)
     stored, graph = Triangle(path), Graph(**about["graph"])
     rows = stored.__getitem__
     return Lengths(rows, stored.shape, number, graph, about["alpha"], about["longest"])
+
+
+def refer_to(path: Path, other: Path) -> None:
+    """Write a closure's file without numbers: name and content of the one that has them."""
+    text = f"{other.name} {content_key(other)}\n"
+    write_npy(path, np.frombuffer(text.encode(), np.uint8))
 
 
 def lengths_apart(one: np.ndarray, two: np.ndarray, longest: float) -> np.ndarray:

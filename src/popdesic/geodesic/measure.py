@@ -11,8 +11,11 @@ The closure keeps L, in fixed point where possible. Weights corrected for densit
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,7 +32,7 @@ from ..io.sites import chunks
 from .closure import Work, attach_paths, close_matrix, reordered, similar_order
 from .graph import COMPLETE, Graph, longest_paths
 from .insertion import continue_closure, describe_closure, find_earlier, leading_closure
-from .lengths import APART, Lengths
+from .lengths import APART, EXACT, Lengths, refer_to
 from .neighbors import APPROXIMATE_NEIGHBORS, neighbor_paths
 from .weights import FIXED, Number, choose_number, fits_float32
 
@@ -40,8 +43,6 @@ log = logging.getLogger(__name__)
 SPARSE_SHARE = {"int32": 0.0075, "int64": 0.015}
 #: Rows of the matrices that one task works on.
 ROWS_A_TASK = 256
-#: Number type of distances that are kept as they are.
-EXACT = Number("float64", 1.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -295,7 +296,7 @@ def measure_geodesics(
     value: float,
     ends: set[str],
     graph: Graph,
-    of_points: bool = False,
+    points: Mapping[str, Any] | None = None,
     code: str,
     statistics_out: Path,
     record_out: Path,
@@ -317,13 +318,17 @@ def measure_geodesics(
         The number.
     ends : set of str
         Samples that no path may run through (geodesic.bridges: unrelated).
-    graph, of_points
+    graph
         See `close_weights`.
+    points : dict
+        Where these are Euclidean distances of points: ``file`` of their coordinates, ``pcs``, the
+        number of leading columns that count.
     code : str
         Digest of the code, see `close_weights`.
     closure_out, closure_about_out : Path
         What `lengths.open_lengths` reads: the closure (lengths before the root) in fixed point,
-        with a description for later insertions; or the lengths, if it cannot be continued.
+        with a description for later insertions; or the lengths, if it cannot be continued; or of
+        plain distances of points a reference to these.
     statistics_out : Path
         JSON: alpha, number type with its error bound, share of indirect pairs. Does not depend on
         how the closure was computed.
@@ -347,7 +352,7 @@ def measure_geodesics(
         alpha=value,
         ends=is_end,
         graph=graph,
-        of_points=of_points,
+        of_points=points is not None,
         store=closure_out,
         code=code,
     )
@@ -373,6 +378,10 @@ def measure_geodesics(
         tasks = [(describe_closure, *given), (write_triangle, closure_out, found.lengths)]
         described, _ = run_tasks(lambda work, *rest: work(*rest), tasks, backend.threads)
         about_closure |= described
+    elif found.plain:
+        refer_to(closure_out, points["file"])
+        named = os.path.relpath(points["file"], closure_out.parent)
+        about_closure |= {"points": named, "pcs": points["pcs"], "graph": asdict(graph)}
     else:
         rows = found.lengths.__getitem__
         lengths = Lengths(rows, found.lengths.shape, found.number, graph, value, longest)

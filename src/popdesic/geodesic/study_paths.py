@@ -9,10 +9,13 @@ from typing import Any
 
 import pandas as pd
 
+from ..core.files import read_json, write_json
 from ..distance.landmarks import read_landmarks, read_neighbors
-from ..distance.matrix import study_distances
+from ..distance.matrix import leading_scores, study_distances
 from ..engine.backend import Backend
 from ..engine.needs import closure_bytes
+from .graph import Graph
+from .lengths import refer_to
 from .measure import measure_geodesics
 from .near_paths import measure_near_geodesics
 
@@ -27,6 +30,7 @@ def measure_paths(
     founders: set[str],
     backend: Callable[[int], Backend],
     *,
+    listed: Sequence[Path] = (),
     distance: Mapping[str, Any],
     code: str,
     out: Mapping[str, Path],
@@ -48,6 +52,9 @@ def measure_paths(
         Names of the founder cohorts.
     backend : function
         Gives the backend of a closure for the bytes that it needs on a device.
+    listed : list of Path
+        Of the dense store: ``alpha{alpha}.json`` of further alphas. If one has the exponent and
+        graph, its closure is not computed and stored again.
     distance : dict
         Of the dense store: options of `matrix.study_distances`.
     code : str
@@ -63,17 +70,41 @@ def measure_paths(
     dict
         Statistics.
     """
-    options |= {"of_points": space == "pcs"}
     options |= {"statistics_out": out["statistics"], "record_out": out["record"]}
     if store == "near":
         lists = read_neighbors(source[0])
         rows = read_landmarks(source[1], lists.landmarks)
         files = {"neighbors_out": out["neighbors"], "landmarks_out": out["landmarks"]}
         return measure_near_geodesics(
-            lists, rows, samples, founders, **options, **files, threads=threads
+            lists,
+            rows,
+            samples,
+            founders,
+            of_points=space == "pcs",
+            **options,
+            **files,
+            threads=threads,
         )
+    for path in listed:
+        about = read_json(path)
+        if (about["value"], Graph(**about["graph"])) == (options["value"], options["graph"]):
+            return _repeat(path, about, options["alpha"], out)
     device = backend(closure_bytes(len(samples)))
     log.info("device: %s", device.describe())
     distances = study_distances(source[0], space, **distance, threads=threads)
     files = {"closure_out": out["closure"], "closure_about_out": out["about"]}
+    if space == "pcs":
+        pcs = leading_scores(source[0], distance["pcs"]).shape[1]
+        options["points"] = {"file": source[0], "pcs": pcs}
     return measure_geodesics(distances, samples, founders, device, code=code, **options, **files)
+
+
+def _repeat(listed: Path, about: Mapping[str, Any], alpha: str, out: Mapping[str, Path]) -> dict:
+    """Write that the geodesics at `alpha` are those of another one; return their statistics."""
+    closure = listed.parent / about["closure"]
+    refer_to(out["closure"], closure)
+    write_json(out["about"], {"same_as": closure.name})
+    record = {"continued": None, "same_as": listed.name}
+    write_json(out["record"], record)
+    write_json(out["statistics"], {**about, "alpha": alpha})
+    return {**about, "alpha": alpha, **record}

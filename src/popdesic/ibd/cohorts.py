@@ -14,10 +14,10 @@ import pandas as pd
 
 from ..cohort.planes import load_planes
 from ..core.errors import UserError
-from ..core.files import read_json, write_json
+from ..core.files import content_key, read_json, write_json
 from ..core.tables import open_text, write_rows, write_table
 from ..distance.fill_rows import RowWork, update_rows
-from ..distance.rows import Pair, content_key, read_tiles, tile_key
+from ..distance.rows import Pair, read_tiles, tile_key
 from ..distance.tiles import require_one_panel
 from ..engine.backend import Backend
 from ..engine.terms import Planes

@@ -18,9 +18,10 @@ import pandas as pd
 
 from ..cohort.panel import load_panel
 from ..cohort.planes import load_planes
+from ..core.files import content_key
 from ..core.tables import read_table, write_table
 from ..distance.fill_rows import RowWork
-from ..distance.rows import Pair, content_key, tile_key
+from ..distance.rows import Pair, tile_key
 from ..distance.tiles import require_one_panel
 from ..engine.backend import Backend
 from ..engine.terms import KINSHIP, Planes

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from dataclasses import dataclass, field
+from itertools import combinations, combinations_with_replacement
 from pathlib import Path
 
 import pandas as pd
@@ -55,6 +55,8 @@ class StudySizes:
         Phrase that says how the number of sites is known.
     known : bool
         Whether all numbers of sites were counted rather than guessed.
+    choice : dict
+        `geodesic/choice.json`, once it is there: what alpha `auto` stands for in each space.
     """
 
     samples: Mapping[str, int]
@@ -62,6 +64,7 @@ class StudySizes:
     n_sites: int
     source: str = ""
     known: bool = True
+    choice: Mapping[str, Mapping] = field(default_factory=dict)
 
     @property
     def n_samples(self) -> int:
@@ -95,7 +98,9 @@ def study_sizes(
     else:
         n_sites = max(1, int(min(sites[c] for c in cohorts.index[cohorts.founder])))
         source = "guessed from file sizes; set the number with --sites N"
-    return StudySizes(samples, sites, n_sites, source, known)
+    chosen = folder / "results/geodesic/choice.json"
+    choice = read_json(chosen) if chosen.is_file() else {}
+    return StudySizes(samples, sites, n_sites, source, known, choice)
 
 
 def _sites_of(
@@ -162,6 +167,24 @@ def _geodesics(config: dict) -> list[str]:
     return [space for space in geodesic["space"] for _ in geodesic["alpha"]]
 
 
+def _closures(config: dict, choice: Mapping[str, Mapping]) -> list[str]:
+    """Space of each closure whose numbers are stored.
+
+    Not of plain distances between components, and not where `auto` stands for a listed alpha.
+    """
+    alphas, graph = config["geodesic"]["alpha"], config["geodesic"]["graph"]
+    stored = []
+    for space in config["geodesic"]["space"]:
+        unknown = {"alpha": "auto", "graph": ""}
+        auto = {"alpha": 1, "graph": graph} if space == "ibd" else choice.get(space, unknown)
+        for alpha in alphas:
+            value, kind = (auto["alpha"], auto["graph"]) if alpha == "auto" else (alpha, graph)
+            plain = space == "pcs" and (value, kind) == (1, "complete")
+            repeated = alpha == "auto" and kind == graph and value in alphas
+            stored += [] if plain or repeated else [space]
+    return stored
+
+
 def _cohorts(config: dict, genotypes: StudySizes) -> float:
     """Decoded and encoded genotypes, planes and, with Beagle, imputed genotypes."""
     total, m = 0.0, genotypes.n_sites
@@ -178,15 +201,18 @@ def _all_pairs(config: dict, genotypes: StudySizes) -> dict[str, float]:
     n, distance, geodesic = genotypes.n_samples, config["distance"], config["geodesic"]
     sizes = list(genotypes.samples.values())
     number = count_type(genotypes.n_sites)(0).itemsize
-    tile_pairs = sum(a * b for a, b in combinations_with_replacement(sizes, 2))
-    tiles = number * len(tile_outputs(distance["metric"])) * tile_pairs + 64 * n * len(sizes)
+    tile_pairs = sum(a * b for a, b in combinations(sizes, 2))
+    outputs = tile_outputs(distance["metric"])
+    own = [triangle_size(a) if name in SYMMETRIC else a * a for a in sizes for name in outputs]
+    tiles = number * (len(outputs) * tile_pairs + sum(own)) + 64 * n * len(sizes)
     text = writes_text(config, n)
     named = study_matrices(distance["metric"])
     matrices = number * sum(triangle_size(n) if name in SYMMETRIC else n * n for name in named)
     closure = {"int32": 4, "float32": 4, "float64": 4, "int64": 8}.get(geodesic["number"])
-    each = [closure or CLOSURE_BYTES.get(space, OTHER_SPACE) for space in _geodesics(config)]
-    paths = triangle_size(n) * sum(each) + 20 * n * len(each)
-    paths += len(each) * n * n * 4 * (geodesic["explain"] + config["embedding"]["stable"])
+    stored, maps = _closures(config, genotypes.choice), len(_geodesics(config))
+    each = [closure or CLOSURE_BYTES.get(space, OTHER_SPACE) for space in stored]
+    paths = triangle_size(n) * sum(each) + 20 * n * maps
+    paths += maps * n * n * 4 * (geodesic["explain"] + config["embedding"]["stable"])
     return {
         "distance": tiles + matrices + text * n * n * (SQUARE_TEXT + PAIRS_TEXT),
         "geodesic": paths,

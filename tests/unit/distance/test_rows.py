@@ -11,11 +11,11 @@ import pytest
 
 from popdesic.cohort.encode import write_planes
 from popdesic.core.errors import UserError
-from popdesic.core.files import write_json
+from popdesic.core.files import content_key, write_json
 from popdesic.distance import rows as rows_module
 from popdesic.distance.fill_rows import read_ahead, update_rows
 from popdesic.distance.measure_row import row_work
-from popdesic.distance.rows import Rows, content_key, other_of, read_tiles
+from popdesic.distance.rows import Rows, other_of, read_tiles
 from popdesic.engine.needs import product_bytes
 from popdesic.engine.select import select_backend
 from popdesic.io.genotypes import pack_bed

@@ -1,6 +1,7 @@
 """Fermat geodesics equal Floyd-Warshall: exactly in integers, within a bound in floats."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -351,7 +352,7 @@ def write(
     key="all",
     code="1",
     graph=COMPLETE,
-    of_points=False,
+    points=None,
 ):
     n = len(distances)
     samples = pd.DataFrame({"sample": [f"S{k}" for k in range(n)], "cohort": "a"})
@@ -365,7 +366,7 @@ def write(
         value=float(alpha) if value is None else value,
         ends=set(),
         graph=graph,
-        of_points=of_points,
+        points=points,
         code=code,
         statistics_out=tmp_path / "alpha.json",
         record_out=tmp_path / "alpha.run.json",
@@ -472,7 +473,7 @@ def arrive(
     key="all",
     code="1",
     graph=COMPLETE,
-    of_points=False,
+    points=None,
 ) -> dict:
     """Run on some of the samples; S0 ... S29 are the founders."""
     chosen = np.array(chosen)
@@ -487,7 +488,7 @@ def arrive(
         value=float(alpha) if value is None else value,
         ends=set(),
         graph=graph,
-        of_points=of_points,
+        points=points,
         code=code,
         statistics_out=folder / "alpha.json",
         record_out=folder / "alpha.run.json",
@@ -579,19 +580,22 @@ def test_another_choice_is_closed_anew(tmp_path, backend, value, graph):
     assert found.read_bytes() == expected.read_bytes()
 
 
-def points_on_a_line(n: int) -> np.ndarray:
+def points_on_a_line(folder: Path, n: int) -> tuple[np.ndarray, dict]:
+    """Distances between points, and where their coordinates are."""
     x = np.random.default_rng(26).uniform(0, 1, n)
-    return np.abs(x[:, None] - x)
+    np.save(folder / "pca.npy", np.stack([x, 7 * x], axis=1))
+    return np.abs(x[:, None] - x), {"file": folder / "pca.npy", "pcs": 1}
 
 
 def test_plain_distances_of_points_are_kept(tmp_path, monkeypatch):
     """On a line every pair has ties, which rounding would break; and nothing is closed."""
     monkeypatch.setattr(CpuMinPlus, "close_block", None)
     monkeypatch.setattr(CpuBackend, "minplus", None)
-    distances = points_on_a_line(60)
-    plain = {"alpha": "auto", "value": 1.0, "of_points": True}
+    distances, points = points_on_a_line(tmp_path, 60)
+    plain = {"alpha": "auto", "value": 1.0, "points": points}
     about, lengths, closure = write(tmp_path, distances, CpuBackend(1), **plain)
-    np.testing.assert_array_equal(closure, distances.astype(np.float32))
+    np.testing.assert_array_equal(closure, distances)
+    assert (tmp_path / "closure.all.npy").stat().st_size < 200  # nothing is stored twice
     np.testing.assert_array_equal(lengths, distances.astype(np.float32))
     assert about["plain"] and about["indirect_pairs"] == 0
     assert about["number"]["dtype"] == "float64" and about["number"]["error_bound"] == 0
@@ -604,11 +608,11 @@ def test_plain_distances_of_points_are_kept(tmp_path, monkeypatch):
 
 def test_only_plain_distances_of_points_are_kept(tmp_path, backend):
     """Distances at jointly called sites need not be a metric: they are closed as well."""
-    distances = points_on_a_line(40)
-    about, _, _ = write(tmp_path, distances, backend, alpha="2", of_points=True)
+    distances, points = points_on_a_line(tmp_path, 40)
+    about, _, _ = write(tmp_path, distances, backend, alpha="2", points=points)
     assert not about["plain"] and about["indirect_share"] > 0.8
     graph = Graph("knn", 3)
-    about, _, _ = write(tmp_path, distances, backend, alpha="1", graph=graph, of_points=True)
+    about, _, _ = write(tmp_path, distances, backend, alpha="1", graph=graph, points=points)
     assert not about["plain"] and about["indirect_share"] > 0.5
     distances[3, 4] = distances[4, 3] = 5.0
     about, lengths, _ = write(tmp_path, distances, backend, alpha="1")

@@ -1,14 +1,26 @@
 """Closures on disk: the upper triangle alone, read as rows of lengths."""
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from popdesic.core import triangle
 from popdesic.core.files import write_json
-from popdesic.core.triangle import Triangle, open_symmetric, triangle_size, write_triangle
+from popdesic.core.triangle import (
+    Triangle,
+    open_symmetric,
+    triangle_size,
+    upper_triangle,
+    whole,
+    write_triangle,
+)
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.minplus import infinity
 from popdesic.geodesic.graph import COMPLETE, Graph
 from popdesic.geodesic.lengths import open_lengths
+from popdesic.geodesic.study_paths import measure_paths
 
 SIZES = [1, 2, 7, 8, 9, 16, 17, 30]
 
@@ -33,6 +45,8 @@ def test_rows_are_those_of_the_matrix(tmp_path, n, dtype):
     found = Triangle(tmp_path / "w.npy")
     assert (found.dtype, found.shape, len(found)) == (dtype, (n, n), n)
     np.testing.assert_array_equal(found[:], matrix)
+    np.testing.assert_array_equal(upper_triangle(matrix), np.load(tmp_path / "w.npy"))
+    np.testing.assert_array_equal(whole(upper_triangle(matrix)), matrix)
     for which in (np.arange(n)[n // 3 : n // 2], rng.permutation(n), rng.integers(0, n, 5)):
         np.testing.assert_array_equal(found[which], matrix[which])
     np.save(tmp_path / "square.npy", matrix)
@@ -72,3 +86,45 @@ def test_lengths_are_roots_of_the_closure(tmp_path, kind, longest, alpha):
         far = found[:][3, 15]
         assert far == found[:][15, 3]
         assert np.isinf(far) if kind == "complete" else 2 * longest <= far <= 3 * longest
+
+
+def test_a_closure_of_two_alphas_is_stored_once(tmp_path, monkeypatch):
+    """What `auto` stands for is listed too: the second file names the first, and its content."""
+    scores = tmp_path / "embedding/pca.npy"
+    scores.parent.mkdir()
+    np.save(scores, np.random.default_rng(3).normal(size=(40, 4)))
+    samples = pd.DataFrame({"sample": [f"S{k}" for k in range(40)], "cohort": "a"})
+    folder = tmp_path / "geodesic/pcs"
+
+    def measure(alpha: str, value: float, listed=()) -> tuple[dict, Path]:
+        ends = {"closure": "npy", "about": "json"}
+        out = {name: folder / f"closure/alpha{alpha}.set.{end}" for name, end in ends.items()}
+        out |= {"statistics": folder / f"alpha{alpha}.json"}
+        out |= {"record": folder / f"alpha{alpha}.run.json"}
+        options = {"ends": set(), "graph": COMPLETE, "listed": listed, "code": "1"}
+        distance = {"pcs": 2, "metric": "euclidean", "n_sites": 1, "min_called": 1}
+        about = measure_paths(
+            *("dense", [scores], "pcs", samples, {"a"}, lambda need: CpuBackend(1)),
+            **{"alpha": alpha, "value": value, "distance": distance, "out": out, **options},
+        )
+        return about, out["closure"]
+
+    about, closure = measure("2", 2.0)
+    lengths, listed = open_lengths(closure)[:], [folder / "alpha2.json"]
+    _, other = measure("3", 1.5, listed)
+    assert other.stat().st_size == closure.stat().st_size
+    again, record = measure("auto", 2.0, listed)
+    assert again["alpha"] == "auto" and again["same_as"] == "alpha2.json"
+    assert again["indirect_share"] == about["indirect_share"] > 0
+    assert record.stat().st_size < 200 < closure.stat().st_size
+    for path in (record, folder / "alphaauto.json"):
+        np.testing.assert_array_equal(open_lengths(path)[:], lengths)
+    before = record.read_bytes()
+    np.save(scores, np.load(scores)[::-1])
+    measure("2", 2.0)
+    measure("auto", 2.0, listed)
+    assert record.read_bytes() != before  # whoever read the first is told that it has changed
+    _, plain = measure("1", 1.0)
+    assert plain.stat().st_size < 200
+    expected = np.sqrt(((np.load(scores)[:, None, :2] - np.load(scores)[:, :2]) ** 2).sum(-1))
+    np.testing.assert_allclose(open_lengths(plain)[:], expected, rtol=1e-6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import namedtuple
+from dataclasses import replace
 
 import pytest
 from support.running import snakemake
@@ -58,6 +59,12 @@ def test_a_large_study():
     )
     assert found["cohorts"] == pytest.approx(0.875 * 30_000 * 500_000, rel=0.02)
     assert found["geodesic"] == pytest.approx(0.9e9 / 2 * (4 + 4 + 8 + 8), rel=0.02)
+    sizes = StudySizes(FOUR, dict.fromkeys(FOUR, 500_000), 500_000)
+    listed = {"alpha": 2, "graph": "complete"}
+    for alpha, graph, further in ((1, "complete", 0), (2, "complete", 0), (1, "knn", 8)):
+        choice = {"genotypes": listed, "pcs": {"alpha": alpha, "graph": graph}}
+        known = forecast_disk(load_config({}), replace(sizes, choice=choice), sparse=False)
+        assert known["geodesic"] == pytest.approx(0.9e9 / 2 * (4 + 8 + further), rel=0.02)
     corrected = load_config({"geodesic": {"space": ["pcs"], "alpha": [2]}})
     corrected["geodesic"]["number"] = "int64"
     one = forecast_disk(corrected, StudySizes(FOUR, FOUR, 500_000), sparse=False)

@@ -26,6 +26,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         alpha=alpha,
         value=value,
         graph=graph,
+        listed=[Path(path) for path in files.listed if path.endswith(".json")],
         ends=relatives_but_one(kinship_tiles(files.kinship)),
         distance=params.distance | {"n_sites": read_json(files.panel)["n_sites"]},
         code=params.closure_code,
