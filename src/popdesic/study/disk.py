@@ -208,9 +208,8 @@ def _all_pairs(config: dict, genotypes: StudySizes) -> dict[str, float]:
     text = writes_text(config, n)
     named = study_matrices(distance["metric"])
     matrices = number * sum(triangle_size(n) if name in SYMMETRIC else n * n for name in named)
-    closure = {"int32": 4, "float32": 4, "float64": 4, "int64": 8}.get(geodesic["number"])
     stored, maps = _closures(config, genotypes.choice), len(_geodesics(config))
-    each = [closure or CLOSURE_BYTES.get(space, OTHER_SPACE) for space in stored]
+    each = [CLOSURE_BYTES.get(space, OTHER_SPACE) for space in stored]
     paths = triangle_size(n) * sum(each) + 20 * n * maps
     paths += maps * n * n * 4 * (geodesic["explain"] + config["embedding"]["stable"])
     return {

@@ -65,9 +65,8 @@ def test_a_large_study():
         choice = {"genotypes": listed, "pcs": {"alpha": alpha, "graph": graph}}
         known = forecast_disk(load_config({}), replace(sizes, choice=choice), sparse=False)
         assert known["geodesic"] == pytest.approx(0.9e9 / 2 * (4 + 8 + further), rel=0.02)
-    corrected = load_config({"geodesic": {"space": ["pcs"], "alpha": [2]}})
-    corrected["geodesic"]["number"] = "int64"
-    one = forecast_disk(corrected, StudySizes(FOUR, FOUR, 500_000), sparse=False)
+    only = load_config({"geodesic": {"space": ["pcs"], "alpha": [2]}})
+    one = forecast_disk(only, StudySizes(FOUR, FOUR, 500_000), sparse=False)
     assert one["geodesic"] == pytest.approx(0.9e9 / 2 * 8, rel=0.02)
 
 
