@@ -75,7 +75,7 @@ class Stage:
         path = self.out / "tiles" / owner / "row.json"
         measure_row(
             *(path, [(other, owner) for other in others], self.folders, self.genome, self.panel),
-            *(lambda _: cpu_backend(self.threads), LIMITS, "code"),
+            *(lambda _: cpu_backend(self.threads), "code"),
         )
         return path
 

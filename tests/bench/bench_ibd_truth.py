@@ -5,10 +5,11 @@
                                           [--lengths 80 60] [--sites-per-cm 150] [--isolate 1500]
                                           [--unrelated 6000] [--unrelated-lengths 50 50]
                                           [--unrelated-least 7] [--families 40]
-                                          [--tables segments speed false families]
+                                          [--tables segments speed false families errors]
+                                          [--error-rates 0.001 0.005 …]
                                           [--threads 2] [--quick]
 
-Genotypes have 0.1 % errors and 1 % missing calls. Four tables:
+Genotypes have 0.1 % errors and 1 % missing calls. Five tables:
 
 - Segments of an isolate (so many people for 30 generations, 8 000 before; msprime, the last 50
   generations by the discrete Wright-Fisher model). The truth is where two people have haplotypes
@@ -28,6 +29,10 @@ Genotypes have 0.1 % errors and 1 % missing calls. Four tables:
   (`tests/scenes/ibd_pedigrees.py`: direct lines, full and half relatives), over the human
   autosomes; the share whose interval holds the true degree; and beside it the share that totals of
   the true segments get right, which is what segments can tell at best.
+- The isolates of the first table, whose genotypes are read with more and more errors: what is
+  measured inside their long segments (`ibd/genotype_errors.py`), and recall with a rate of 0.001
+  and with the measured one, whole and of true segments of 10 to 15 cM; and precision. The large
+  population has too few long segments: there nothing may be measured.
 """
 
 from __future__ import annotations
@@ -35,6 +40,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import commandline
 import numpy as np
@@ -46,6 +52,7 @@ from scenes.ibd_people import (
     isolated,
     joined,
     overlap,
+    read_with_errors,
     true_among,
     true_of,
 )
@@ -64,6 +71,7 @@ from timing import print_table
 from popdesic.engine.select import cpu_backend
 from popdesic.ibd.degrees import DISTANT, DegreeScale
 from popdesic.ibd.find_candidates import find_candidates
+from popdesic.ibd.genotype_errors import measure_errors, tolerance_of
 from popdesic.ibd.segments import SearchGenome, SegmentLimits, least_run, segments_between
 from popdesic.ibd.windows import GeneticSites, genetic_sites
 
@@ -265,12 +273,53 @@ def speed_table(options) -> None:
     print_table("The exact pass", header, [row])
 
 
+def errors_table(options) -> None:
+    rows = []
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
+        for history in (isolated(options.isolate), grown()):
+            people = draw_people(
+                *(options.people, tuple(options.lengths)), seed=seed, history=history,
+                sites_per_cm=options.sites_per_cm, error_rate=0, missing=0,
+            )  # fmt: skip
+            true = (people.haplotypes[::2] + people.haplotypes[1::2]).astype(np.int8)
+            for rate in options.error_rates:
+                rng = np.random.default_rng([seed, round(1e6 * rate)])
+                people.genotypes = read_with_errors(true.copy(), rng, rate, MISSING)
+                who = "isolate" if history.populations[0].initial_size < 1e5 else "large"
+                rows.append((seed, who, f"{rate:g}", *_with_errors(people, options.threads)))
+    header = ["seed", "people", "errors", "measured", "segments", "contradictions"]
+    header += [f"{word}, {rate}" for rate in ("0.001", "measured") for word in SCORED]
+    print_table("Genotyping errors", header, rows)
+
+
+#: Columns of scores of the table of errors.
+SCORED = ("recall", "10 to 15 cM", "precision")
+
+
+def _with_errors(people, threads: int) -> Iterator[str]:
+    """What was measured of errors, and scores without and with it."""
+    sites, limits = genetic_sites(people.sites, None), SegmentLimits()
+    found = measure_errors(people.planes, sites, people.alt, limits, cpu_backend(threads))
+    yield "" if found.rate is None else f"{found.rate:g}"
+    yield from (str(found.segments), str(found.contradictions))
+    rate = found.rate or limits.error_rate
+    measured = replace(
+        limits, error_rate=rate, tolerance=tolerance_of(sites, people.alt, limits, rate)
+    )
+    for own in (limits, measured):
+        one = score(people, call_people(people, own, threads), own.min_cm)
+        some = (one.lengths >= 10) & (one.lengths < 15)
+        here = f"{one.covered[some].mean():.4f}" if some.any() else ""
+        yield from (f"{one.recall:.4f}" if one.true else "", here, f"{one.precision:.4f}")
+
+
 #: Tables of --tables.
 TABLES = {
     "segments": segments_table,
     "speed": speed_table,
     "false": false_table,
     "families": degrees_table,
+    "errors": errors_table,
 }
 
 
@@ -288,11 +337,15 @@ def main() -> None:
     parser.add_argument("--unrelated-least", type=float, nargs="+", default=[7.0], help="cM")
     parser.add_argument("--families", type=int, default=40)
     parser.add_argument("--family-sites", type=float, default=60, help="sites a cM of families")
+    parser.add_argument(
+        "--error-rates", type=float, nargs="+", default=[0.0005, 0.001, 0.002, 0.005, 0.01, 0.02]
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     options = commandline.parse(
         parser,
         **{"seeds": 1, "people": 30, "lengths": [25.0], "unrelated": 40, "families": 1},
+        error_rates=[0.005],
         **{"sites_per_cm": 80, "family_sites": 40, "unrelated_lengths": [25.0]},
     )
     for name in options.tables:

@@ -92,7 +92,6 @@ if IBD["enable"]:
             runtime=row_minutes(IBD_ROWS, 1, mb_samples=2e-5),
             gpu=GPUS,
         params:
-            limits=IBD_LIMITS,
             pairs=row_pairs(IBD_ROWS),
             device=CONFIG["device"],
             code=code_of("find_ibd_row", always=True),

@@ -23,7 +23,7 @@ from ..engine.backend import Backend
 from ..engine.terms import Planes
 from ..io.sites import chunks
 from .degrees import DegreeScale, degree_words
-from .genome import load_genome, load_sites
+from .genome import load_genome, load_limits, load_sites
 from .segments import (
     SearchGenome,
     SegmentLimits,
@@ -54,7 +54,6 @@ def measure_row(
     genome: Path,
     panel: Path,
     backend: Callable[[int], Backend],
-    limits: SegmentLimits,
     code: str,
 ) -> dict[str, int]:
     """Find the segments between a cohort and others: what is missing or changed of a row of tiles.
@@ -68,7 +67,7 @@ def measure_row(
     folders : dict
         Folder of `planes.npy` of each cohort of the row.
     genome, panel : Path
-        `ibd/genome.npz`, `panel/sites.tsv`.
+        `ibd/genome.npz`, with the limits of segments beside it, and `panel/sites.tsv`.
     backend : function
         See `distance.fill_rows.fill_rows`.
     code : str
@@ -79,6 +78,7 @@ def measure_row(
     dict
         Counts for the log.
     """
+    limits = load_limits(genome)
     about = content_key(genome), content_key(panel), repr(asdict(limits)), code
     keys = {pair: tile_key(pair, folders, *about) for pair in pairs}
     prepared: list = []

@@ -25,6 +25,7 @@ from ..core.tables import write_npz
 from ..engine.backend import Backend
 from ..engine.terms import Planes
 from ..io.sites import canonical_contig
+from .genotype_errors import ErrorRate, measure_errors, tolerance_of
 from .segments import SearchGenome, SegmentLimits, segments_between
 from .windows import FEWEST_SAMPLES, GeneticSites, genetic_sites, require_density
 
@@ -50,8 +51,9 @@ def prepare_genome(
     x_contigs: Sequence[str],
     regions: list[tuple[str, int, int, str]],
     max_sharing: float,
+    measure: bool = False,
 ) -> dict[str, Any]:
-    """Write genetic positions and used sites of a panel, and what was left out.
+    """Write genetic positions and used sites of a panel, what was left out, and the limits.
 
     Parameters
     ----------
@@ -69,6 +71,9 @@ def prepare_genome(
         Regions that are left out (`long_range_ld.regions_of`).
     max_sharing : float
         Windows in which founders share more than so many times the median are left out; 0: none.
+    measure : bool
+        Measure the error rate inside the founders' long segments (`genotype_errors`); that of
+        `limits` is taken where they have too few.
 
     Returns
     -------
@@ -91,6 +96,7 @@ def prepare_genome(
     left_out = haploid | in_region
     sites = genetic_sites(table, cm, left_out)
     lod, reason = None, ""
+    errors, founders = ErrorRate(None, 0, 0, 0), _founders(folders)
     try:
         if haploid.all():
             raise UserError(
@@ -98,6 +104,12 @@ def prepare_genome(
                 "left out; remove ibd from compare.analyses."
             )
         lod = require_density(sites, af, limits.error_rate, limits.min_cm)
+        if measure:
+            errors = measure_errors(founders, sites, af, limits, backend)
+        if errors.rate:
+            tolerance = tolerance_of(sites, af, limits, errors.rate)
+            limits = replace(limits, error_rate=errors.rate, tolerance=tolerance)
+            lod = require_density(sites, af, limits.error_rate, limits.min_cm)
     except UserError as error:
         reason = str(error)
         log.warning("no segments are sought; %s", reason)
@@ -106,7 +118,7 @@ def prepare_genome(
     genome = SearchGenome.of(sites, af, limits)
     excess = np.zeros(len(genome.windows), bool)
     if max_sharing and not reason:
-        excess = _excess(_founders(folders), genome, limits, max_sharing, backend)
+        excess = _excess(founders, genome, limits, max_sharing, backend)
         windows = genome.windows
         for k in np.flatnonzero(excess):
             left_out[windows.first[k] : windows.first[k] + windows.sites[k]] = True
@@ -130,11 +142,18 @@ def prepare_genome(
         "haploid_contigs": sorted(set(table.chrom[haploid])),
         "sites_in_regions": int(in_region.sum()),
         "shared_too_often": _stretches(table, genome, excess),
+        "errors": errors._asdict() if measure else None,
         "limits": asdict(limits),
     }
     write_npz(out, cm=sites.cm, used=sites.used)
     write_json(summary, about)
     return about
+
+
+def load_limits(path: Path) -> SegmentLimits:
+    """The limits with which `prepare_genome` wrote this genome."""
+    about = read_json(path.with_suffix(".json"))
+    return replace(SegmentLimits(**about["limits"]), window=about["window_sites"])
 
 
 def load_genome(path: Path, panel: Path, limits: SegmentLimits) -> SearchGenome:

@@ -122,6 +122,29 @@ def end_scores(
     return table
 
 
+def contradictions(af: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Chance of a contradiction at the error rate e, ``linear * e + square * e**2``.
+
+    Returns
+    -------
+    linear, square : float64 arrays, (n_sites, 2)
+        Of opposite homozygotes with one shared allele, and of different genotypes with two; 0 where
+        `af` is NaN.
+    """
+    af = np.asarray(af, np.float64)
+    steps = np.abs(np.subtract.outer(np.arange(3), np.arange(3)))
+    at = []
+    for rate in (0.25, 0.5):  # a polynomial of degree two without a constant
+        seen = [_seen_pairs(af, rate, shared) for shared in (1, 2)]
+        at.append(
+            np.stack([(seen[0] * (steps > 1)).sum((1, 2)), (seen[1] * (steps > 0)).sum((1, 2))], 1)
+        )
+    square = 8 * (at[1] - 2 * at[0])
+    linear = 4 * at[0] - square / 4
+    linear[np.isnan(af)] = square[np.isnan(af)] = 0
+    return linear, square
+
+
 def expected_lod(af: np.ndarray, error_rate: float) -> np.ndarray:
     """Mean log10 ratio that a site adds between two people who share one allele: (n_sites,)."""
     table = log_ratios(af, error_rate, 1).reshape(-1, 4, 4)[:, :3, :3] / SCALE

@@ -43,8 +43,8 @@ FIXED = {
 }
 #: Samples up to which PC-Relate runs, and kinship of listed pairs where all founders define axes.
 MOST_RELATED, SECOND_DEGREE = 30_000, 0.0884
-#: Error rates of genotypes that identity and segments expect, if the study gives none.
-IDENTITY_ERRORS, SEGMENT_ERRORS = 0.005, 0.001
+#: Error rate of genotypes that identity expects, if the study gives none; segments measure it.
+IDENTITY_ERRORS = 0.005
 #: Least share of sites at which two samples of one person may differ.
 LEAST_MISMATCH = 0.02
 #: Pruning of the lists for other tools where the PCA takes all sites.
@@ -88,7 +88,7 @@ def stage_settings(config: dict) -> dict:
     compare["pc_relate"]["max_samples"] = MOST_RELATED if limit == "auto" else limit
     compare["identity"]["error_rate"] = IDENTITY_ERRORS if rate == "auto" else rate
     compare["identity"]["max_mismatch"] = max(LEAST_MISMATCH, 4 * compare["identity"]["error_rate"])
-    own["ibd"]["error_rate"] = SEGMENT_ERRORS if rate == "auto" else rate
+    own["ibd"]["error_rate"] = rate
     compare["ld"]["genotypes"] = "imputed" if "ld" in stages else "called"
     compare["ld"]["map"] = config["genetic_map"] or None
     compare["ld"]["prune"] = own["embedding"]["ld_prune"] or LISTED_PRUNING

@@ -118,7 +118,7 @@ def test_pairs_are_summed_in_parts(study, tmp_path, monkeypatch, rows):
     lists = [tmp_path / name / "row.json" for name in named]
     rows_of_pairs = [("north", "north")], [("north", "south"), ("south", "south")]
     for out, pairs in zip(lists, rows_of_pairs, strict=True):
-        measure_row(out, pairs, named, genome, panel, lambda _: cpu_backend(1), LIMITS, "code")
+        measure_row(out, pairs, named, genome, panel, lambda _: cpu_backend(1), "code")
     cohorts = {f"{name}{k}": name for name in named for k in range(25)}
     out = [tmp_path / name for name in ("all.tsv.gz", "pairs.tsv", "summary.json")]
     tables = []
@@ -176,9 +176,7 @@ def test_a_panel_that_allows_no_segment_gives_empty_tables(tmp_path, caplog, kin
     assert why in about["not_searched"] and why in caplog.text and about["used"] == 0
     row = tmp_path / "north/row.json"
     pairs = [("north", "north")]
-    measure_row(
-        *(row, pairs, {"north": folders[0]}, genome, panel, lambda _: cpu_backend(1)), limits, "x"
-    )
+    measure_row(*(row, pairs, {"north": folders[0]}, genome, panel, lambda _: cpu_backend(1)), "x")
     out = [tmp_path / name for name in ("all.tsv.gz", "pairs.tsv", "summary.json")]
     cohorts = {f"north{k}": "north" for k in range(9)}
     found = join_tiles([row], genome, panel, cohorts, *out, limits.min_cm)

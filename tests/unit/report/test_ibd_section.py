@@ -17,6 +17,7 @@ from popdesic.report.figures.ibd import draw_ibd
 from popdesic.report.sections.ibd import ibd_findings, ibd_section
 
 ABOUT = {
+    "errors": None,
     "map": None,
     "sites": 19000,
     "used": 19000,

@@ -6,7 +6,6 @@ from popdesic.core.log import log_counts, logged
 from popdesic.distance.rows import folders_of
 from popdesic.engine.select import select_backend
 from popdesic.ibd.cohorts import measure_row
-from popdesic.ibd.segments import SegmentLimits
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params
@@ -17,7 +16,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.input.genome),
         Path(snakemake.input.panel),
         lambda need: select_backend(params.device, snakemake.threads, device_bytes=need),
-        SegmentLimits(**params.limits),
         params.code,
     )
     log_counts(log, counts)

@@ -13,6 +13,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params
     options = dict(params.options)
     genome = genome_of_panel(Path(snakemake.input.counts))
+    limits = {name: value for name, value in params.limits.items() if value != "auto"}
     exclude = params.long_range_ld == "exclude"
     if not options["genetic_map"]:
         log.info("no genetic map (genetic_map): one centimorgan a megabase")
@@ -22,7 +23,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.output.genome),
         Path(snakemake.output.summary),
         select_backend(params.device, snakemake.threads),
-        limits=SegmentLimits(**params.limits),
+        limits=SegmentLimits(**limits),
+        measure="error_rate" not in limits,
         x_contigs=genome.x_contigs(params.x_contigs),
         regions=regions_of(genome.regions_build()) if exclude else [],
         **options,

@@ -8,6 +8,7 @@ from typing import Any
 from ...core.files import read_json
 from ...core.tables import read_table
 from ...ibd.degrees import LEAST_SEARCHED, surely_close
+from ...ibd.genotype_errors import LEAST_RATE
 from ...ibd.windows import FEWEST_SAMPLES
 from ..findings import Finding
 from ..inline import describe_drawn
@@ -90,6 +91,25 @@ def _words(about: dict[str, Any]) -> list[str]:
     ]
 
 
+def error_words(about: dict[str, Any]) -> list[str]:
+    """What was measured of genotyping errors; nothing where the configuration states their rate."""
+    errors, rate = about["errors"], percent(about["limits"]["error_rate"], 1)
+    if errors is None:
+        return []
+    if errors["rate"]:
+        least = errors["rate"] <= LEAST_RATE
+        return [
+            f"{rate}{' or fewer' if least else ''} of the founders' genotypes are wrong. So tell "
+            f"{number(errors['contradictions'])} contradictions among {number(errors['called'])} "
+            f"compared genotypes inside {plural(errors['segments'], 'long segment')}; most errors "
+            "contradict nothing."
+        ]
+    return [
+        f"{rate} of the genotypes are taken to be wrong: founders share too few long segments to "
+        "measure it (error_rate). If more are wrong, segments are missed."
+    ]
+
+
 def close_words(about: dict[str, Any]) -> str:
     """How many pairs are surely close relatives, or that it cannot be told."""
     sure = surely_close(about)
@@ -120,6 +140,7 @@ def _notes(about: dict[str, Any]) -> list[str]:
         f"of {about['window_sites']} sites. The shortest segment allowed has a mean LOD of "
         f"{about['lod_of_shortest']:.0f}."
     ]
+    notes += error_words(about)
     if about["founders"] < FEWEST_SAMPLES:
         notes.append(
             f"Segments may have been missed: with frequencies from {about['founders']} founders, "
