@@ -93,9 +93,10 @@ def _words(about: dict[str, Any]) -> list[str]:
 
 def error_words(about: dict[str, Any]) -> list[str]:
     """What was measured of genotyping errors; nothing where the configuration states their rate."""
-    errors, rate = about["errors"], percent(about["limits"]["error_rate"], 1)
+    errors = about["errors"]
     if errors is None:
         return []
+    rate = percent(about["limits"]["error_rate"], 1)
     if errors["rate"]:
         least = errors["rate"] <= LEAST_RATE
         return [
