@@ -45,8 +45,9 @@ from popdesic.engine.terms import Planes
 from popdesic.ibd import candidates_cpu
 from popdesic.ibd.candidates import Candidates, Windows
 from popdesic.ibd.cohorts import segments_table
+from popdesic.ibd.definition import SegmentLimits, Segments
 from popdesic.ibd.find_candidates import find_candidates
-from popdesic.ibd.segments import SearchGenome, SegmentLimits, Segments, segments_between
+from popdesic.ibd.segments import SearchGenome, segments_between
 from popdesic.ibd.windows import GeneticSites
 from popdesic.io.bed import open_bed
 from popdesic.io.genotypes import BED_MAGIC, pack_bed

@@ -36,8 +36,8 @@ import popdesic
 from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_geodesic_graph as nearest_graph
 from popdesic.core.tables import write_npy, write_table
+from popdesic.ibd.definition import SegmentLimits
 from popdesic.ibd.graph import build_graph as shared_graph
-from popdesic.ibd.segments import SegmentLimits
 
 LEAST_CM = 7.0
 #: Components of which neighbours are taken where none is significant.

@@ -47,7 +47,8 @@ from timing import print_table
 from popdesic.engine.select import cpu_backend, select_backend
 from popdesic.engine.terms import Planes
 from popdesic.ibd.candidates import Candidates
-from popdesic.ibd.segments import SegmentLimits, segments_of
+from popdesic.ibd.definition import SegmentLimits
+from popdesic.ibd.segments import segments_of
 
 CONTIG_SITES, THREADS = SITES_A_CM * CONTIG_CM, 256
 #: Share of the device's free memory for planes; the rest is for packed windows and candidates.

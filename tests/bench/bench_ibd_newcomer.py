@@ -29,8 +29,8 @@ from timing import print_table
 
 from popdesic.engine.select import cpu_backend
 from popdesic.ibd.cohorts import ENDING, join_tiles, measure_row
+from popdesic.ibd.definition import SegmentLimits
 from popdesic.ibd.genome import prepare_genome
-from popdesic.ibd.segments import SegmentLimits
 
 LIMITS = SegmentLimits()
 

@@ -69,10 +69,12 @@ from scipy.stats import chi2
 from timing import print_table
 
 from popdesic.engine.select import cpu_backend
+from popdesic.ibd.definition import SegmentLimits
 from popdesic.ibd.degrees import DISTANT, DegreeScale
 from popdesic.ibd.find_candidates import find_candidates
-from popdesic.ibd.genotype_errors import measure_errors, tolerance_of
-from popdesic.ibd.segments import SearchGenome, SegmentLimits, least_run, segments_between
+from popdesic.ibd.genome import founders_errors
+from popdesic.ibd.genotype_errors import tolerance_of
+from popdesic.ibd.segments import SearchGenome, least_run, segments_between
 from popdesic.ibd.windows import GeneticSites, genetic_sites
 
 #: Lengths at which segments are sought; the first has its precision in the table of goals.
@@ -299,7 +301,7 @@ SCORED = ("recall", "10 to 15 cM", "precision")
 def _with_errors(people, threads: int) -> Iterator[str]:
     """What was measured of errors, and scores without and with it."""
     sites, limits = genetic_sites(people.sites, None), SegmentLimits()
-    found = measure_errors(people.planes, sites, people.alt, limits, cpu_backend(threads))
+    found = founders_errors(people.planes, sites, people.alt, limits, cpu_backend(threads))
     yield "" if found.rate is None else f"{found.rate:g}"
     yield from (str(found.segments), str(found.contradictions))
     rate = found.rate or limits.error_rate

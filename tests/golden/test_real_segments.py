@@ -16,9 +16,9 @@ from scenes.people import encode_alone
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.engine.select import select_backend
 from popdesic.ibd.cohorts import read_segments, segment_pairs, segment_sums, write_tile
+from popdesic.ibd.definition import SegmentLimits
 from popdesic.ibd.degrees import DegreeScale
 from popdesic.ibd.genome import load_genome, prepare_genome
-from popdesic.ibd.segments import SegmentLimits
 
 pytestmark = pytest.mark.shared
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from popdesic.cohort.encode import planes_in_memory
 from popdesic.engine.select import cpu_backend
+from popdesic.ibd.definition import SegmentLimits, Segments
 from popdesic.ibd.degrees import DegreeScale
-from popdesic.ibd.segments import SearchGenome, SegmentLimits, Segments, segments_between
+from popdesic.ibd.segments import SearchGenome, segments_between
 from popdesic.ibd.windows import genetic_sites
 from popdesic.io.genotypes import pack_bed
 from scenes.ibd_pedigrees import Family, drop_genes, founder_haplotypes

@@ -10,7 +10,8 @@ from ..core.threads import usable_cpus
 from ..engine.select import cpu_backend
 from ..engine.terms import Planes
 from ..ibd.cohorts import segments_table
-from ..ibd.segments import SearchGenome, SegmentLimits, segments_between
+from ..ibd.definition import SegmentLimits
+from ..ibd.segments import SearchGenome, segments_between
 from ..ibd.windows import FEWEST_SAMPLES, genetic_sites, require_density
 from .arrays import (
     ArrayLike,

@@ -22,16 +22,10 @@ from ..distance.tiles import require_one_panel
 from ..engine.backend import Backend
 from ..engine.terms import Planes
 from ..io.sites import chunks
+from .definition import SegmentLimits, Segments
 from .degrees import DegreeScale, degree_words
 from .genome import load_genome, load_limits, load_sites
-from .segments import (
-    SearchGenome,
-    SegmentLimits,
-    Segments,
-    candidate_parts,
-    candidates_between,
-    segments_of,
-)
+from .segments import SearchGenome, candidate_parts, candidates_between, segments_of
 from .windows import GeneticSites
 
 #: Ending of the file of a tile.

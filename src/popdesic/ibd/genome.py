@@ -25,8 +25,9 @@ from ..core.tables import write_npz
 from ..engine.backend import Backend
 from ..engine.terms import Planes
 from ..io.sites import canonical_contig
-from .genotype_errors import ErrorRate, measure_errors, tolerance_of
-from .segments import SearchGenome, SegmentLimits, segments_between
+from .definition import SegmentLimits
+from .genotype_errors import ErrorRate, limits_before, measure_errors, tolerance_of
+from .segments import SearchGenome, segments_between
 from .windows import FEWEST_SAMPLES, GeneticSites, genetic_sites, require_density
 
 log = logging.getLogger(__name__)
@@ -105,7 +106,7 @@ def prepare_genome(
             )
         lod = require_density(sites, af, limits.error_rate, limits.min_cm)
         if measure:
-            errors = measure_errors(founders, sites, af, limits, backend)
+            errors = founders_errors(founders, sites, af, limits, backend)
         if errors.rate:
             tolerance = tolerance_of(sites, af, limits, errors.rate)
             limits = replace(limits, error_rate=errors.rate, tolerance=tolerance)
@@ -148,6 +149,15 @@ def prepare_genome(
     write_npz(out, cm=sites.cm, used=sites.used)
     write_json(summary, about)
     return about
+
+
+def founders_errors(
+    founders: Planes, sites: GeneticSites, af: np.ndarray, limits: SegmentLimits, backend: Backend
+) -> ErrorRate:
+    """The error rate inside the segments of founders, the same from every backend."""
+    before = limits_before(limits)
+    found = segments_between(founders, None, SearchGenome.of(sites, af, before), before, backend)
+    return measure_errors(founders, found, sites, af)
 
 
 def load_limits(path: Path) -> SegmentLimits:

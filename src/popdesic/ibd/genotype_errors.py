@@ -16,10 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..engine.backend import Backend
 from ..engine.terms import Planes
+from .definition import SegmentLimits, Segments
 from .model import contradictions
-from .segments import SearchGenome, SegmentLimits, Segments, segments_between
 from .windows import GeneticSites, sites_per_window
 
 #: Rate with which segments are sought before their errors are known.
@@ -58,32 +57,33 @@ class ErrorRate(NamedTuple):
     contradictions: int
 
 
+def limits_before(limits: SegmentLimits) -> SegmentLimits:
+    """Limits with which segments are sought before the error rate is known."""
+    least = max(limits.min_cm, LEAST_CM + 2 * END_CM)
+    return replace(limits, error_rate=FIRST_RATE, tolerance=2, min_cm=least)
+
+
 def measure_errors(
-    founders: Planes, sites: GeneticSites, af: np.ndarray, limits: SegmentLimits, backend: Backend
+    founders: Planes, found: Segments, sites: GeneticSites, af: np.ndarray
 ) -> ErrorRate:
     """Measure the error rate of the founders' genotypes.
 
     Parameters
     ----------
     founders : Planes
+    found : Segments
+        Of all pairs of founders, by `limits_before`.
     sites : GeneticSites
         Only those that are used count.
     af : float64 array, (n_sites,)
         Frequency of ALT.
-    limits : SegmentLimits
-        Of the study; its error rate does not count.
 
     Returns
     -------
     ErrorRate
-        The same from every backend; the rate has one digit, so that little changes no segment.
+        The rate has one digit, so that little changes no segment.
     """
-    limits = replace(
-        limits, error_rate=FIRST_RATE, tolerance=2, min_cm=max(limits.min_cm, LEAST_CM + 2 * END_CM)
-    )
-    genome = SearchGenome.of(sites, af, limits)
-    found = segments_between(founders, None, genome, limits, backend)
-    pieces = _insides(found, genome)
+    pieces = _insides(found, sites.cm)
     if len(pieces) > MOST_SEGMENTS:
         pieces = pieces[np.linspace(0, len(pieces) - 1, MOST_SEGMENTS).round().astype(int)]
     counts = np.array([_count(founders, *row) for row in pieces.tolist()], np.int64)
@@ -128,13 +128,12 @@ def _rate(sums: np.ndarray, counted: int) -> float:
     return float(2 * counted / (linear + root))
 
 
-def _insides(found: Segments, genome: SearchGenome) -> np.ndarray:
+def _insides(found: Segments, cm: np.ndarray) -> np.ndarray:
     """Long stretches without their ends: int64 (n, 5) of a, b, first, last site, shared alleles.
 
     Of pairs with a stretch of both alleles only those stretches count: inside them there are hardly
     any opposite homozygotes, even by errors.
     """
-    cm = genome.sites.cm
     both = np.unique(np.column_stack([found.a, found.b])[found.shared == 2], axis=0)
     of_both = {tuple(pair) for pair in both.tolist()}
     rows = []

@@ -14,9 +14,9 @@ from popdesic.cohort.encode import planes_in_memory
 from popdesic.core.files import read_json
 from popdesic.engine.select import cpu_backend
 from popdesic.ibd import model
-from popdesic.ibd.genome import load_limits, prepare_genome
-from popdesic.ibd.genotype_errors import LEAST_RATE, measure_errors, tolerance_of
-from popdesic.ibd.segments import SegmentLimits
+from popdesic.ibd.definition import SegmentLimits
+from popdesic.ibd.genome import founders_errors, load_limits, prepare_genome
+from popdesic.ibd.genotype_errors import LEAST_RATE, tolerance_of
 from popdesic.ibd.windows import genetic_sites, sites_per_window
 from popdesic.io.genotypes import pack_bed
 from popdesic.report.sections.ibd import error_words
@@ -47,7 +47,7 @@ def family(kind: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]
 def measured(genotypes: np.ndarray, af: np.ndarray):
     planes = planes_in_memory(pack_bed(np.ascontiguousarray(genotypes.T)), len(genotypes))
     sites = genetic_sites(SITES, None)
-    return measure_errors(planes, sites, af, SegmentLimits(), cpu_backend(1))
+    return founders_errors(planes, sites, af, SegmentLimits(), cpu_backend(1))
 
 
 @pytest.mark.parametrize("af", [0.02, 0.5, 0.8])

@@ -16,9 +16,9 @@ from popdesic.engine.select import cpu_backend
 from popdesic.geodesic.graph import SHARED, chosen_graph
 from popdesic.geodesic.lengths import APART, set_apart
 from popdesic.geodesic.measure import close_weights
+from popdesic.ibd.definition import SegmentLimits
 from popdesic.ibd.degrees import DegreeScale
 from popdesic.ibd.graph import build_graph
-from popdesic.ibd.segments import SegmentLimits
 from popdesic.maps.umap_maps import draw_matrix
 
 LEAST_CM, LENGTHS = 5.0, (130.0,) * 5

@@ -10,14 +10,9 @@ from support.operands import planes_of
 
 from popdesic.engine.select import cpu_backend
 from popdesic.ibd import model, ratios_cpu, segments_cpu
+from popdesic.ibd.definition import SegmentLimits
 from popdesic.ibd.find_candidates import find_candidates
-from popdesic.ibd.segments import (
-    LIKELY_SHARE,
-    SearchGenome,
-    SegmentLimits,
-    least_run,
-    segments_between,
-)
+from popdesic.ibd.segments import LIKELY_SHARE, SearchGenome, least_run, segments_between
 from popdesic.ibd.windows import genetic_sites
 
 

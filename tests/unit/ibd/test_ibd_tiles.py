@@ -16,13 +16,9 @@ from popdesic.core.tables import read_table
 from popdesic.engine.select import cpu_backend
 from popdesic.ibd import cohorts as ibd_cohorts
 from popdesic.ibd.cohorts import cut_parts, join_tiles, measure_row, read_segments, write_tile
+from popdesic.ibd.definition import SegmentLimits
 from popdesic.ibd.genome import load_genome, prepare_genome
-from popdesic.ibd.segments import (
-    SegmentLimits,
-    candidate_parts,
-    candidates_between,
-    segments_between,
-)
+from popdesic.ibd.segments import candidate_parts, candidates_between, segments_between
 
 LIMITS = SegmentLimits(min_cm=4.0, min_ibd2_cm=1.0)
 N_SITES, PER_CM = 1200, 60

@@ -63,7 +63,8 @@ from popdesic.distance.nearest import PlaneParts
 from popdesic.epistasis.scores import score_tables
 from popdesic.geodesic.closure import close_paths
 from popdesic.geodesic.graph import spanning_tree
-from popdesic.ibd.segments import SearchGenome, SegmentLimits, segments_between
+from popdesic.ibd.definition import SegmentLimits
+from popdesic.ibd.segments import SearchGenome, segments_between
 from popdesic.ibd.windows import genetic_sites
 from popdesic.io.genotypes import pack_bed
 from popdesic.population.runs import RunLimits, find_all_runs

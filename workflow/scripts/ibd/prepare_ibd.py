@@ -6,8 +6,8 @@ from popdesic.cohort.contigs import genome_of_panel
 from popdesic.cohort.long_range_ld import regions_of
 from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import select_backend
+from popdesic.ibd.definition import SegmentLimits
 from popdesic.ibd.genome import prepare_genome
-from popdesic.ibd.segments import SegmentLimits
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params
