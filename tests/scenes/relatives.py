@@ -7,9 +7,18 @@ dropping on 22 chromosomes of 1.6 Morgan. Populations have uneven sizes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from support.operands import planes_of
+
+from popdesic.components.define_axes import define_axes
+from popdesic.components.relationship import alt_frequency
+from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.io.genotypes import BED_MAGIC, pack_bed
+from popdesic.relatives.kinship import king_robust, kinship_counts, unrelated_set
+from popdesic.relatives.resolution import SECOND
 
 CHROMOSOMES, MORGANS = 22, 1.6
 #: Number of populations and the drift of each, from a common one or from that before it.
@@ -207,3 +216,65 @@ def draw_relatives(
     for _ in range(strangers):
         draw.keep(draw.founder(), "stranger")
     return draw.scene()
+
+
+def draw_inbred(
+    seed: int, *, n: int = 120, families: int = 2, sites: int = 8_000
+) -> tuple[Scene, list[list[int]]]:
+    """Strangers of one population, and families of three siblings whose parents are siblings.
+
+    In every other family their parents' parents are siblings as well. Also the families' numbers.
+    """
+    draw = Drawing("panmictic", seed, sites)
+    for _ in range(n):
+        draw.keep(draw.founder(), "axis")
+    found = []
+    for family in range(families):
+        father, mother = draw.founder(), draw.founder()
+        for _ in range(1 + (seed + family) % 2):
+            father, mother = draw.child(father, mother), draw.child(father, mother)
+        found.append([draw.keep(draw.child(father, mother), "axis") for _ in range(3)])
+    return draw.scene(), found
+
+
+def draw_outliers(seed: int, *, n: int = 120, few: int = 4, sites: int = 8_000) -> Scene:
+    """Strangers of one population and a few of each of two others."""
+    draw = Drawing("island", seed, sites)
+    for home, size in ((0, n), (1, few), (2, few)):
+        for _ in range(size):
+            draw.keep(draw.founder(home), "axis")
+    return draw.scene()
+
+
+def define_axes_of(scene: Scene, folder: Path) -> dict:
+    """`define_axes` of all samples whom KING-robust tells no relatives, through files."""
+    genotypes, n = scene.genotypes, len(scene.genotypes)
+    names = [f"s{i}" for i in range(n)]
+    prefix = folder / "genotypes"
+    packed = pack_bed(np.ascontiguousarray(genotypes.T))
+    prefix.with_suffix(".bed").write_bytes(BED_MAGIC + packed.tobytes())
+    prefix.with_suffix(".fam").write_text("".join(f"0 {name} 0 0 0 -9\n" for name in names))
+    places = list(zip(scene.sites.chrom, scene.sites.pos, strict=True))
+    lines = [f"{c}\ts{k}\t0\t{pos}\tG\tA\n" for k, (c, pos) in enumerate(places)]
+    prefix.with_suffix(".bim").write_text("".join(lines))
+    af = alt_frequency(genotypes.T).tolist()
+    rows = [f"{c}\t{pos}\ts{k}\tA\tG\t{af[k]:.17g}\t0\t{n}\n" for k, (c, pos) in enumerate(places)]
+    header = f"# panel x, {len(af)} sites\nchrom\tpos\tid\tref\talt\taf\tmode\tn_called\n"
+    (folder / "sites.tsv").write_text(header + "".join(rows))
+    king = king_robust(kinship_counts(planes_of(genotypes), None, CpuBackend(1)))
+    close = np.argwhere(np.triu(king >= SECOND, 1)).tolist()
+    kept = set(unrelated_set(n, [tuple(pair) for pair in close]))
+    listed = [f"{name}\tc\t{'yes' if i in kept else 'no'}\n" for i, name in enumerate(names)]
+    (folder / "unrelated.tsv").write_text("sample\tcohort\tunrelated\n" + "".join(listed))
+    return define_axes(
+        [prefix],
+        folder / "sites.tsv",
+        unrelated=folder / "unrelated.tsv",
+        components="auto",
+        pcs=2,
+        ld_prune=[],
+        regions=[],
+        axes_out=folder / "axes.npz",
+        about_out=folder / "axes.json",
+        loadings_out=folder / "loadings.tsv",
+    )

@@ -29,6 +29,7 @@ from .large_pca import (
 from .loading_scores import site_weights
 from .loadings import find_regions, site_loadings, write_loadings
 from .noise_null import significant_axes
+from .one_family import axes_of_families, drop_families
 from .pca import STORED, WEIGHTS
 from .relationship import calls_of, read_cohorts, relationship_among
 from .significance import LEVEL
@@ -36,6 +37,8 @@ from .significance import LEVEL
 log = logging.getLogger(__name__)
 #: Components that the scree figure shows.
 SHOWN = 20
+#: Samples that define axes are not left out for their family if fewer than this many would be left.
+FEWEST_LEFT = 20
 
 
 def define_axes(
@@ -89,7 +92,8 @@ def define_axes(
         `ld_beyond` (`AxisSites.r2_beyond`); `significant`
         components, `level`, `noise` (`Noise`) and `components`; of the leading SHOWN
         `scree` and `threshold` (shares of the variance; None where none can be given) and `p`;
-        `regions` (`find_regions`).
+        `regions` (`find_regions`); `families`: axes of one family that were found on the way
+        (`one_family.drop_families`), whose samples no longer define axes.
     """
     laps = Laps()
     sites, _ = load_panel(panel)
@@ -97,50 +101,71 @@ def define_axes(
     names = [read_fam(prefix)["sample"] for prefix in prefixes]
     keep = unrelated_founders(names, unrelated)
     backend = backend or cpu_backend(threads)
-    chosen_sites = choose_sites(
-        read_site_planes(prefixes, keep, threads),
-        sites,
-        backend,
-        n_samples=sum(int(who.sum()) for who in keep),
-        read_alone=read_site_planes(prefixes, keep),
-        pruning=parse_pruning(ld_prune, "embedding.ld_prune") if ld_prune else None,
-        regions=regions,
-    )
-    laps.end("choosing sites")
-    used = sites.iloc[chosen_sites.rows]
-    defining = [s for own, who in zip(names, keep, strict=True) for s in own[who]]
     stored = STORED if pcs == "auto" else 0
-    many = None
-    given = prefixes, chosen_sites.rows, keep, chosen_sites.af
-    if len(defining) > most_dense:
-        many = products_of_many(calls_of(*given), defining, backend)
-        laps.end("genotypes and their sums")
-    if many is not None:
-        axes, tests, noise = significant_axes_of_many(
-            many,
-            used,
-            components,
-            pcs,
-            names=defining,
-            backend=cpu_backend(threads),
-            stored=stored,
+    families: list[dict] = []
+    while True:
+        chosen_sites = choose_sites(
+            read_site_planes(prefixes, keep, threads),
+            sites,
+            backend,
+            n_samples=sum(int(who.sum()) for who in keep),
+            read_alone=read_site_planes(prefixes, keep),
+            pruning=parse_pruning(ld_prune, "embedding.ld_prune") if ld_prune else None,
+            regions=regions,
         )
-        laps.end("axes")
+        laps.end("choosing sites")
+        used = sites.iloc[chosen_sites.rows]
+        defining = [s for own, who in zip(names, keep, strict=True) for s in own[who]]
+        many = None
+        given = prefixes, chosen_sites.rows, keep, chosen_sites.af
+        if len(defining) > most_dense:
+            many = products_of_many(calls_of(*given), defining, backend)
+            laps.end("genotypes and their sums")
+        if many is not None:
+            axes, tests, noise = significant_axes_of_many(
+                many,
+                used,
+                components,
+                pcs,
+                names=defining,
+                backend=cpu_backend(threads),
+                stored=stored,
+            )
+            laps.end("axes")
+        else:
+            read, sizes = read_cohorts(prefixes, chosen_sites.rows, keep)
+            axes, tests, noise = significant_axes(
+                relationship_among(read, sizes, chosen_sites.af, threads),
+                read,
+                sizes,
+                chosen_sites.af,
+                used,
+                components,
+                pcs,
+                threads=threads,
+                names=defining,
+            )
+            laps.end("axes")
+        found = (
+            []
+            if unrelated is None
+            else axes_of_families(
+                axes.vectors[:, : tests.count],
+                prefixes,
+                chosen_sites.rows,
+                keep,
+                chosen_sites.af,
+                used,
+            )
+        )
+        laps.end("families")
+        left, told = drop_families(keep, defining, found)
+        if not found or sum(int(who.sum()) for who in left) < FEWEST_LEFT:
+            break
+        keep, families = left, families + told
+    if many is not None:
         loadings = loadings_of_many(many, axes)
     else:
-        read, sizes = read_cohorts(prefixes, chosen_sites.rows, keep)
-        axes, tests, noise = significant_axes(
-            relationship_among(read, sizes, chosen_sites.af, threads),
-            read,
-            sizes,
-            chosen_sites.af,
-            used,
-            components,
-            pcs,
-            threads=threads,
-            names=defining,
-        )
-        laps.end("axes")
         leading = axes.values[: axes.k], axes.vectors[:, : axes.k]
         loadings = site_loadings(read, chosen_sites.af, *leading)
     laps.end("loadings")
@@ -179,6 +204,7 @@ def define_axes(
         "scree": _rounded(axes.explained[:SHOWN]),
         "threshold": _rounded(tests.threshold[:SHOWN] / axes.trace),
         "p": _rounded(tests.p[:SHOWN]),
+        "families": families,
         "regions": find_regions(used.reset_index(drop=True), loadings),
     }
     write_json(about_out, about)

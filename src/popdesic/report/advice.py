@@ -32,6 +32,7 @@ ADVICE = {
         "Widen the window of embedding.ld_prune, for example to 5 Mb, and raise "
         "epistasis.min_distance_bp."
     ),
+    "An axis of one family": "Check the parents of these samples; no axis that is shown is theirs.",
     "An axis of one region": "Do not read this axis as ancestry; read the others.",
     "Relatives": "Read their kinships as upper limits, or add founders of their ancestry.",
     "Kinship fails": "Ignore kinship there; duplicates are still found.",

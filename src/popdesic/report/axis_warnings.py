@@ -30,6 +30,7 @@ def axis_warnings(axes: dict) -> list[tuple[str, str]]:
                 "haplotypes.",
             )
         )
+    found += [("An axis of one family", _family(one)) for one in axes.get("families", [])]
     for region in axes["regions"]:
         place = f"{region['chrom']}:{region['start'] / 1e6:.1f}-{region['end'] / 1e6:.1f} Mb"
         found.append(
@@ -52,3 +53,24 @@ def axis_warnings(axes: dict) -> list[tuple[str, str]]:
         for shift in axes["shifts"]
     ]
     return found
+
+
+def _family(one: dict) -> str:
+    """What was found about an axis of one family, and what was done."""
+    samples, left_out = one["samples"], one["left_out"]
+    share = percent(one["share"], 0)
+    if len(samples) == 1:
+        return (
+            f"PC{one['axis']} was that of one inbred sample, {samples[0]} ({share} of its "
+            "variance). The sample no longer defines axes, and was projected onto those of the "
+            "others."
+        )
+    words = "was" if len(left_out) == 1 else "were"
+    kept = join([name for name in samples if name not in left_out])
+    return (
+        f"PC{one['axis']} was that of one family, {join(samples)} ({share} of its variance). They "
+        "share long stretches of the genome, although KING-robust does not tell them as "
+        "relatives, as happens where samples are inbred. "
+        + (f"Of these, {kept} still defines axes; " if kept else "")
+        + f"{join(left_out)} {words} projected onto the axes of the others."
+    )
