@@ -15,8 +15,7 @@ from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
-from popdesic.core.triangle import whole
-from popdesic.distance.tiles import measure_tile, tile_outputs
+from popdesic.distance.tiles import measure_tile, tile_counts, tile_outputs
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.measure import close_weights
 from popdesic.io.bed import read_fam
@@ -64,7 +63,7 @@ def measure_alone(folder: Path, metric: str) -> dict[str, np.ndarray]:
     out = folder / f"{metric}.npz"
     measure_tile(folder, folder, out, select_backend("cpu", 2), metric=metric, missing="pairwise")
     with np.load(out) as arrays:
-        return {name: whole(arrays[name]) for name in tile_outputs(metric)}
+        return {name: tile_counts(arrays, name) for name in tile_outputs(metric)}
 
 
 def load_people(data: Path, name: str, folder: Path) -> People:

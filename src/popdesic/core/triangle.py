@@ -1,7 +1,9 @@
 """Symmetric matrices on disk: the upper triangle alone, read as rows of the whole.
 
 The file is a one-dimensional `.npy` of runs of BLOCK rows, each from the run's first column to the
-last one. Rows of the whole matrix are put together when they are read.
+last one. Rows of the whole matrix are put together when they are read. Of int32 numbers that lie
+within a range of 16 bits (`narrow`), the file has uint16 and, in its last four entries, the int64
+that is added to them.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from .files import atomic_path, require_space
 
 #: Rows of a run: of columns that are read as rows, a cache holds the lines.
 BLOCK = 256
+#: Entries of uint16 that hold an int64.
+TAIL = 4
 
 
 def _runs(n: int) -> Iterator[tuple[int, int, int]]:
@@ -35,18 +39,36 @@ def triangle_size(n: int) -> int:
 
 def write_triangle(path: Path, matrix: np.ndarray) -> None:
     """Write the upper triangle of a symmetric matrix, (n, n), in the matrix's number type."""
-    n = len(matrix)
+    n, least = len(matrix), least_of_narrow(matrix)
+    dtype = matrix.dtype if least is None else np.dtype(np.uint16)
+    size = triangle_size(n) + (0 if least is None else TAIL)
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
-        require_space(path, triangle_size(n) * matrix.itemsize)
-        descr = np.lib.format.dtype_to_descr(matrix.dtype)
-        about = {"descr": descr, "fortran_order": False, "shape": (triangle_size(n),)}
+        require_space(path, size * dtype.itemsize)
+        descr = np.lib.format.dtype_to_descr(dtype)
+        about = {"descr": descr, "fortran_order": False, "shape": (size,)}
         np.lib.format.write_array_header_1_0(file, about)
         for first, last, _ in _runs(n):
-            file.write(np.ascontiguousarray(matrix[first:last, first:]).data)
+            part = matrix[first:last, first:]
+            file.write(np.ascontiguousarray(narrow(part, least)).data)
+        if least is not None:
+            file.write(np.int64(least).tobytes())
+
+
+def least_of_narrow(matrix: np.ndarray) -> int | None:
+    """The least of int32 numbers that lie within a range of 16 bits; None for others."""
+    if matrix.dtype != np.int32 or not matrix.size:
+        return None
+    least = int(matrix.min())
+    return least if int(matrix.max()) - least <= np.iinfo(np.uint16).max else None
+
+
+def narrow(matrix: np.ndarray, least: int | None) -> np.ndarray:
+    """Numbers less `least`, as uint16; as they are if it is None."""
+    return matrix if least is None else (matrix - np.int32(least)).astype(np.uint16)
 
 
 def upper_triangle(matrix: np.ndarray) -> np.ndarray:
-    """What `write_triangle` writes of a matrix, (n, n), as a 1-D array."""
+    """The runs of a matrix, (n, n), that `write_triangle` writes, as a 1-D array."""
     return np.concatenate([matrix[a:b, a:].reshape(-1) for a, b, _ in _runs(len(matrix))])
 
 
@@ -66,10 +88,14 @@ class Triangle:
 
     def __init__(self, source: Path | np.ndarray) -> None:
         stored = np.load(source, mmap_mode="r") if isinstance(source, Path) else source
+        self.dtype, self._least = stored.dtype, 0
+        if stored.dtype == np.uint16:
+            self._least = int.from_bytes(stored[-TAIL:].tobytes(), "little", signed=True)
+            self.dtype, stored = np.dtype(np.int32), stored[:-TAIL]
         n = bisect_left(range(math.isqrt(2 * stored.size) + 1), stored.size, key=triangle_size)
         if stored.ndim != 1 or triangle_size(n) != stored.size:
             raise ValueError(f"{source} does not hold the triangle of a matrix")
-        self.dtype, self.shape, self._n = stored.dtype, (n, n), n
+        self.shape, self._n = (n, n), n
         self._blocks = [
             stored[start : start + (last - first) * (n - first)].reshape(last - first, n - first)
             for first, last, start in _runs(n)
@@ -90,6 +116,8 @@ class Triangle:
                 first = earlier * BLOCK
                 columns = block[:, (run - earlier) * BLOCK : (run - earlier + 1) * BLOCK]
                 out[places, first : first + BLOCK] = columns[:, own].T
+        if self._least:
+            out += self.dtype.type(self._least)
         return out
 
 

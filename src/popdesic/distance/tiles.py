@@ -13,7 +13,7 @@ from ..cohort.planes import load_planes
 from ..core.errors import UserError
 from ..core.tables import write_npy, write_npz, write_table
 from ..core.threads import run_tasks
-from ..core.triangle import upper_triangle, whole, write_triangle
+from ..core.triangle import least_of_narrow, narrow, upper_triangle, whole, write_triangle
 from ..engine.backend import Backend
 from ..engine.plane_parts import PlaneParts
 from ..engine.terms import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Planes
@@ -78,7 +78,8 @@ def measure_tile(
     out : Path
         `.npz` with (n_a, n_b) `squared`, `called` (over jointly called sites) and the other
         matrices that `metric` needs (`tile_outputs`), of `count_type`; `samples_a`, `samples_b`,
-        `n_sites`, `panel`. The diagonal tile has the triangle of those in SYMMETRIC.
+        `n_sites`, `panel`. The diagonal tile has the triangle of those in SYMMETRIC. Numbers within
+        a range of 16 bits are uint16, and `{name}_least` is added to them. `tile_counts` reads it.
     missing : str
         ``pairwise``: jointly called sites; ``imputed``: all sites, imputed genotypes included.
     held : dict
@@ -100,10 +101,13 @@ def measure_tile(
     require_one_panel(folder_a, about_a, folder_b, about_b)
     a, b = (held or {}).get(folder_a, a), (held or {}).get(folder_b, b)
     counts = pairwise_counts(a, None if same else b, backend, metric=metric, missing=missing)
-    narrow = count_type(a.n_sites)
-    counts = {name: matrix.astype(narrow) for name, matrix in counts.items()}
+    dtype = count_type(a.n_sites)
+    counts = {name: matrix.astype(dtype) for name, matrix in counts.items()}
     if same:
         counts |= {name: upper_triangle(counts[name]) for name in SYMMETRIC if name in counts}
+    for name, matrix in list(counts.items()):
+        if (least := least_of_narrow(matrix)) is not None:
+            counts |= {name: narrow(matrix, least), f"{name}_least": np.int32(least)}
     write_npz(
         out,
         **counts,
@@ -119,6 +123,14 @@ def measure_tile(
         "sites": a.n_sites,
         "site_pairs": pairs * a.n_sites,
     }
+
+
+def tile_counts(tile: Mapping[str, np.ndarray], name: str) -> np.ndarray:
+    """A matrix of a tile, (n_a, n_b)."""
+    stored = tile[name]
+    if f"{name}_least" in tile:
+        stored = stored.astype(np.int32) + tile[f"{name}_least"]
+    return whole(stored)
 
 
 def pairwise_counts(
@@ -245,13 +257,13 @@ def assemble_tiles(
                 )
             for name, matrix in matrices.items():
                 mine, other = (name, name) if name in tile else (f"{name}_a", f"{name}_b")
-                found = whole(tile[mine])
+                found = tile_counts(tile, mine)
                 rows, columns = (
                     slice(start[cohort], start[cohort] + size)
                     for cohort, size in zip((a, b), found.shape, strict=True)
                 )
                 matrix[rows, columns] = found
-                found = found if other == mine else tile[other]
+                found = found if other == mine else tile_counts(tile, other)
                 for first, last in chunks(len(found), TURNED_ROWS):  # what a cache holds
                     matrix[columns, rows][:, first:last] = found[first:last].T
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, combinations_with_replacement
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from ..cohort.sources import expand_sources, source_files
@@ -200,14 +201,21 @@ def _all_pairs(config: dict, genotypes: StudySizes) -> dict[str, float]:
     """Matrices of all pairs: tiles, assembled distances, closures."""
     n, distance, geodesic = genotypes.n_samples, config["distance"], config["geodesic"]
     sizes = list(genotypes.samples.values())
-    number = count_type(genotypes.n_sites)(0).itemsize
-    tile_pairs = sum(a * b for a, b in combinations(sizes, 2))
     outputs = tile_outputs(distance["metric"])
-    own = [triangle_size(a) if name in SYMMETRIC else a * a for a in sizes for name in outputs]
-    tiles = number * (len(outputs) * tile_pairs + sum(own)) + 64 * n * len(sizes)
+    tile_pairs = sum(a * b for a, b in combinations(sizes, 2))
+    number = {name: _count_bytes(name, genotypes.n_sites) for name in outputs}
+    tiles = tile_pairs * sum(number.values()) + 64.0 * n * len(sizes)
+    for name in outputs:
+        own = [triangle_size(a) if name in SYMMETRIC else a * a for a in sizes]
+        tiles += number[name] * sum(own)
     text = writes_text(config, n)
     named = study_matrices(distance["metric"])
-    matrices = number * sum(triangle_size(n) if name in SYMMETRIC else n * n for name in named)
+    matrices = sum(
+        _count_bytes(name, genotypes.n_sites) * triangle_size(n)
+        if name in SYMMETRIC
+        else count_type(genotypes.n_sites)(0).itemsize * n * n
+        for name in named
+    )
     stored, maps = _closures(config, genotypes.choice), len(_geodesics(config))
     each = [CLOSURE_BYTES.get(space, OTHER_SPACE) for space in stored]
     paths = triangle_size(n) * sum(each) + 20 * n * maps
@@ -216,6 +224,12 @@ def _all_pairs(config: dict, genotypes: StudySizes) -> dict[str, float]:
         "distance": tiles + matrices + text * n * n * (SQUARE_TEXT + PAIRS_TEXT),
         "geodesic": paths,
     }
+
+
+def _count_bytes(name: str, n_sites: int) -> int:
+    """Bytes of a count in a tile or triangle, at most: 16 bits where no two can differ by more."""
+    most = (1 if name in ("called", "ibs0") else 4) * n_sites
+    return 2 if most <= np.iinfo(np.uint16).max else count_type(n_sites)(0).itemsize
 
 
 def writes_text(config: dict, n_samples: int) -> bool:

@@ -45,7 +45,14 @@ def test_rows_are_those_of_the_matrix(tmp_path, n, dtype):
     found = Triangle(tmp_path / "w.npy")
     assert (found.dtype, found.shape, len(found)) == (dtype, (n, n), n)
     np.testing.assert_array_equal(found[:], matrix)
-    np.testing.assert_array_equal(upper_triangle(matrix), np.load(tmp_path / "w.npy"))
+    assert upper_triangle(matrix).shape == (triangle_size(n),)
+    few = (matrix % 50_000).astype(np.int32) - 3
+    few[few == -3] = 49_999  # the diagonal too: no zero
+    write_triangle(tmp_path / "few.npy", few)
+    short = Triangle(tmp_path / "few.npy")
+    assert np.load(tmp_path / "few.npy").dtype == np.uint16 and short.dtype == np.int32
+    np.testing.assert_array_equal(short[:], few)
+    np.testing.assert_array_equal(short[n // 2 :], few[n // 2 :])
     np.testing.assert_array_equal(whole(upper_triangle(matrix)), matrix)
     for which in (np.arange(n)[n // 3 : n // 2], rng.permutation(n), rng.integers(0, n, 5)):
         np.testing.assert_array_equal(found[which], matrix[which])

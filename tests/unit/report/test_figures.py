@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from support.outcomes import ALPHAS, N_SITES, SPACES, make_results
 from support.readable import assert_readable
 
+from popdesic.core.triangle import open_symmetric
 from popdesic.distance import pair_summary_cpu
 from popdesic.distance.matrix import Distances
 from popdesic.report.figures import draw_figures, plan_figures
@@ -419,7 +420,7 @@ def test_closest_pairs_of_one_sample_are_none(tmp_path):
 def test_distances_of_the_other_metrics_use_ibs0(tmp_path):
     make_results(tmp_path, {"one": ["a", "b", "c"]}, ["one"])
     folder = tmp_path / "results/distance"
-    squared = np.load(folder / "squared.npy")
+    squared, called = (open_symmetric(folder / f"{name}.npy")[:] for name in ("squared", "called"))
     np.save(folder / "ibs0.npy", squared // 8)
     n_sites = 40
     alleles = (squared - 2 * (squared // 8)).astype(float)
@@ -427,7 +428,7 @@ def test_distances_of_the_other_metrics_use_ibs0(tmp_path):
     np.testing.assert_allclose(manhattan, alleles)
     ibs = Distances(folder, "ibs", n_sites, 1).rows(np.array([2]))
     np.testing.assert_allclose(ibs, alleles[[2]] / (2 * n_sites))
-    np.save(folder / "called.npy", np.load(folder / "called.npy") - 1)
+    np.save(folder / "called.npy", called - 1)
     far = Distances(folder, "euclidean", n_sites, n_sites)
     assert np.isinf(far.rows(np.array([0]))[0, 1:]).all()
     assert far.probe().size == 0

@@ -82,7 +82,7 @@ def test_a_study_that_does_not_fit_is_refused(tmp_path, monkeypatch, capsys):
     genotypes = study_sizes(folder, study.cohorts, study.counts)
     assert not genotypes.known
     require_disk_space(folder, config, genotypes, sparse=False, stages={"panel", "qc"})  # guessed
-    with pytest.raises(UserError, match=r"results needs 8.\d+e-06 GB more \(distance"):
+    with pytest.raises(UserError, match=r"results needs 7.\d+e-06 GB more \(distance"):
         require_disk_space(folder, config, genotypes, sparse=False, stages={"distance"})
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, 0))  # does not tell
     assert main(["check", str(folder)]) == 0
