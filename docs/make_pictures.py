@@ -17,7 +17,7 @@ from support.browser import Browser
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "docs/pictures"
 #: Figures that the documentation shows, by their names there.
-FIGURES = {"umap": "umap.pcs.alpha2"}
+FIGURES = {"umap": "umap.genotypes.alpha2"}
 READY = "document.documentElement?.dataset.ready === 'yes'"
 #: Windows of a desk and of a phone, in pixels; places of the page that are shown in both.
 WINDOWS = ((1440, 900), (390, 844))

@@ -31,7 +31,7 @@ def test_maps_are_those_of_their_files(tmp_path, sizes, dense_limit, jobs):
         "geodesic": {
             "alpha": [float(alpha) for alpha in ALPHAS],
             "space": list(SPACES),
-            "pcs": 2,
+            "pcs": 5,
             "graph": "knn",
         },
     }
@@ -63,7 +63,7 @@ def test_maps_are_those_of_their_files(tmp_path, sizes, dense_limit, jobs):
     sites = read_json(folder / "results/panel/counts.json")["n_sites"]
     sources = [
         Distances(order.parent, "euclidean", sites, 100).rows,
-        rows_of_points(leading_scores(scores, 2)),
+        rows_of_points(leading_scores(scores, 5)),
     ]
     if sparse:
         sources = [order.parent / "neighbors.npz", folder / EMBEDDING / "neighbors.npz"]

@@ -18,7 +18,7 @@ CONFIG = FAST | {
         "components": 4,
         "further_maps": ["tsne"],
     },
-    "geodesic": {"alpha": [2], "space": ["genotypes", "pcs"], "pcs": 3},
+    "geodesic": {"alpha": [2], "space": ["genotypes", "pcs"], "pcs": 5},
     "compare": {"analyses": []},
     "close_kinship": 0,
 }

@@ -19,6 +19,9 @@ log = logging.getLogger("popdesic")
 
 #: Fewest samples of which neighbours say anything: UMAP, densMAP and t-SNE.
 FEWEST = 5
+#: Fewest components of whose distances a UMAP is drawn: it bends fewer, which a plane shows as they
+#: are, into rings and threads that are no structure.
+FEWEST_COMPONENTS = 5
 
 
 def is_too_small(method: str, n: int) -> bool:
@@ -30,6 +33,17 @@ def is_too_small(method: str, n: int) -> bool:
             *(method, FEWEST, n),
         )
     return n < FEWEST
+
+
+def is_too_flat(method: str, components: int | None) -> bool:
+    """Whether so few components have no map of neighbours; the log then says so. None: no limit."""
+    flat = components is not None and components < FEWEST_COMPONENTS
+    if flat:
+        log.info(
+            "%s of %d components is not drawn: they are shown as they are. Its coordinates are NA.",
+            *(method, components),
+        )
+    return flat
 
 
 def no_map(n: int) -> np.ndarray:

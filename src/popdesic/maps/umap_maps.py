@@ -16,7 +16,13 @@ import pandas as pd
 
 from ..cohort.samples import describe_samples
 from ..components.scaling import require_finite
-from ..components.tables import FEWEST, is_too_small, no_map, write_embedding
+from ..components.tables import (
+    FEWEST,
+    is_too_flat,
+    is_too_small,
+    no_map,
+    write_embedding,
+)
 from ..core.errors import UserError
 from ..core.files import write_json
 from ..core.tables import write_table
@@ -223,6 +229,7 @@ def compute_umap(
     seed: int,
     ensemble: int,
     tables: dict[str, Path],
+    components: int | None = None,
     instability_out: Path | None = None,
     frame: dict[str, Path] | None = None,
     founders: set[str] | None = None,
@@ -245,6 +252,8 @@ def compute_umap(
         Extra maps per geodesic for `instability_out`, a table of `sample` and one column per alpha.
     tables : dict
         Output paths, by alpha and ``plain``.
+    components : int, optional
+        Components whose distances these are, in the space of components.
     frame, founders, refits : optional
         In stable mode: lengths to the founders (n, n_founders) by alpha, the founder cohorts, and
         output paths of the maps of everyone (each with a JSON of the displacements beside it).
@@ -253,13 +262,14 @@ def compute_umap(
     backend : Backend, optional
         Moves the points. By default the CPU; the bytes are the same from every backend.
 
-    A map that fewer than FEWEST samples define has missing coordinates, and the log says so.
+    A map that fewer than FEWEST samples or FEWEST_COMPONENTS components define has missing
+    coordinates, and the log says so.
     """
     samples = describe_samples(order, sheet)
     start = np.load(scores)[:, :2]
     n = len(samples)
     among = samples.cohort.isin(founders or ()).to_numpy()
-    if is_too_small("UMAP", among.sum() if frame else n):
+    if is_too_small("UMAP", among.sum() if frame else n) or is_too_flat("UMAP", components):
         return _write_undrawn(
             samples, lengths, tables, instability_out if ensemble else None, refits
         )

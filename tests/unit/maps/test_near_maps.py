@@ -9,7 +9,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from popdesic.components.scaling import principal_coordinates
 from popdesic.core.errors import UserError
-from popdesic.core.tables import write_npy, write_npz, write_table
+from popdesic.core.tables import read_table, write_npy, write_npz, write_table
 from popdesic.distance.landmarks import LandmarkRows, read_neighbors
 from popdesic.engine.select import cpu_backend
 from popdesic.geodesic.graph import spanning_tree
@@ -88,6 +88,24 @@ def test_umap_of_lists_is_that_of_the_matrix(points, people, tmp_path):
         compute_umap(lengths, plain, *files, tables=tables, instability_out=unstable, **options)
         found[name] = [path.read_text() for path in (*tables.values(), unstable)]
     assert found["near"] == found["dense"]
+
+
+@pytest.mark.parametrize("components", [2, 4, 5, None])
+def test_a_umap_of_few_components_is_not_drawn(points, people, tmp_path, caplog, components):
+    caplog.set_level("INFO")
+    write_npy(tmp_path / "scores.npy", points)
+    write_npy(tmp_path / "lengths.npy", squareform(pdist(points)))
+    files = [tmp_path / name for name in ("scores.npy", "samples.tsv", "sheet.tsv")]
+    tables = {"2": tmp_path / "umap.tsv", "plain": tmp_path / "plain.tsv"}
+    options = {"neighbors": 6, "min_dist": 0.1, "seed": 4, "ensemble": 2}
+    unstable = {"instability_out": tmp_path / "unstable.tsv"}
+    given = {"2": tmp_path / "lengths.npy"}, points, *files
+    compute_umap(*given, tables=tables, components=components, **unstable, **options)
+    left_out = components in (2, 4)
+    for path in tables.values():
+        assert (read_table(path)["UMAP1"] == "NA").all() == left_out
+    assert (read_table(tmp_path / "unstable.tsv")["alpha2"] == "NA").all() == left_out
+    assert (f"UMAP of {components} components is not drawn" in caplog.text) == left_out
 
 
 def test_unreachable_and_missing_neighbors_and_few_samples_are_refused(tmp_path):

@@ -584,6 +584,22 @@ def test_a_map_of_one_coordinate_shows_outliers_or_a_split(tmp_path, apart, topi
     assert ("20 samples lie apart from the other 40" in found.text) == (apart == 20)
 
 
+def test_a_umap_of_few_components_is_left_out_with_a_reason(tmp_path):
+    """Read from the tables: all coordinates of the space of components are missing."""
+    outcome, _ = make_results(tmp_path, {"one": [f"a{k}" for k in range(60)]}, ["one"])
+    topics = {finding.topic for finding in map_findings(outcome)}
+    assert not {"UMAP of few components", "Too few samples"} & topics
+    for space, alpha in outcome.maps():
+        name = f"umap.{space}.alpha{alpha}"
+        if space == "pcs":
+            table = outcome.embedding(name).assign(UMAP1="NA", UMAP2="NA")
+            write_table(outcome.folder / f"embedding/coordinates/{name}.tsv", table)
+    found = {finding.topic: finding for finding in map_findings(outcome)}
+    assert "Too few samples" not in found
+    assert found["UMAP of few components"].level == "note"
+    assert "fewer than 5 components" in found["UMAP of few components"].text
+
+
 @pytest.mark.parametrize("structure", ["continuous", "one", "discrete"])
 def test_half_of_a_gradient_is_no_split(tmp_path, structure):
     outcome, _ = make_results(tmp_path, {"one": [f"a{k}" for k in range(60)]}, ["one"])

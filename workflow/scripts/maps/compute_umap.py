@@ -4,6 +4,7 @@ from pathlib import Path
 
 from popdesic.core.files import read_json
 from popdesic.core.log import logged
+from popdesic.distance.matrix import leading_scores
 from popdesic.maps.umap_maps import compute_umap, layout_backend, of_space, plain_of_space
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -12,6 +13,10 @@ with logged(snakemake.log[0], snakemake.input) as log:
     size = params.n_samples, params.umap["neighbors"]
     backend = layout_backend(params.device, snakemake.threads, *size)
     unstable = list(outputs.get("instability", []))
+
+    components = None
+    if "pcs" in params.spaces:
+        components = leading_scores(Path(files.scores), params.pcs).shape[1]
 
     for k, space in enumerate(params.spaces):
         tables, plain = of_space(outputs.tables, alphas, k), None
@@ -35,6 +40,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
             Path(params.sheet),
             **params.umap,
             tables=tables,
+            components=components if space == "pcs" else None,
             instability_out=Path(unstable[k]) if unstable else None,
             frame=of_space(files.get("frame"), alphas, k),
             founders=set(params.founders),

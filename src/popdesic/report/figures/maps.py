@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ...components.tables import FEWEST
+from ...components.tables import FEWEST, FEWEST_COMPONENTS
 from ..outcome import Outcome
 from ..words import describe_way, percent
 from .labels import name_groups
@@ -121,8 +121,9 @@ def draw_instability(outcome: Outcome, colouring: Colouring) -> Figure:
 
 
 def _say_undrawn(axes: mpl.axes.Axes) -> None:
-    """Say in place of a map that too few samples define it."""
+    """Say in place of a map why it is not drawn."""
     text = f"not drawn: it needs\nat least {FEWEST} samples"
+    text += f"\nand {FEWEST_COMPONENTS} components"
     axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes)
     axes.set(xticks=[], yticks=[])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...components.tables import FEWEST
+from ...components.tables import FEWEST, FEWEST_COMPONENTS
 from ...core.files import read_json
 from ..findings import Finding
 from ..outcome import UNSTABLE_SHARE, Outcome
@@ -215,24 +215,37 @@ def _one_coordinate(outcome: Outcome, name: str, words: str) -> Finding:
 
 
 def _undrawn(outcome: Outcome) -> list[Finding]:
-    """Maps that were left out because too few samples define them."""
+    """Maps that were left out because too few samples or components define them."""
     folder, keys = outcome.folder / "embedding/coordinates", outcome.maps()
-    left_out = [
-        METHODS[method]
+    undrawn = {
+        method: {s for s, a in keys if not is_drawn(folder / f"{method}.{s}.alpha{a}.tsv")}
         for method in ("umap", *outcome.further)
-        if any(not is_drawn(folder / f"{method}.{s}.alpha{a}.tsv") for s, a in keys)
-    ]
-    if not left_out:
-        return []
-    return [
-        Finding(
-            "warning",
-            "Too few samples",
-            f"{join(left_out)} {'is' if len(left_out) == 1 else 'are'} left out: a map of "
-            f"neighbours needs at least {FEWEST} samples that define it. Everything else was "
-            "computed.",
+    }
+    found = []
+    enough = outcome.samples.cohort.isin(outcome.founders).sum() >= FEWEST
+    if enough and undrawn["umap"] == {"pcs"}:
+        undrawn["umap"] = set()
+        found.append(
+            Finding(
+                "note",
+                "UMAP of few components",
+                f"The UMAP of the {SPACES['pcs']} is left out: these are of fewer than "
+                f"{FEWEST_COMPONENTS} components, which the PCA shows as they are, and which UMAP "
+                "would bend into rings and threads.",
+            )
         )
-    ]
+    left_out = [METHODS[method] for method, spaces in undrawn.items() if spaces]
+    if left_out:
+        found.append(
+            Finding(
+                "warning",
+                "Too few samples",
+                f"{join(left_out)} {'is' if len(left_out) == 1 else 'are'} left out: a map of "
+                f"neighbours needs at least {FEWEST} samples that define it. Everything else was "
+                "computed.",
+            )
+        )
+    return found
 
 
 def _instability(outcome: Outcome) -> list[Finding]:
