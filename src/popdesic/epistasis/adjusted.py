@@ -32,15 +32,15 @@ def centred_basis(design: np.ndarray) -> np.ndarray:
 
 
 def fit_offsets(
-    case: np.ndarray, design: np.ndarray, cell: np.ndarray, terms: np.ndarray
+    case: np.ndarray, columns: np.ndarray, cell: np.ndarray, terms: np.ndarray
 ) -> np.ndarray:
     """Each person's part of the log-odds that the columns explain: float64 (n,).
 
     Parameters
     ----------
     case : bool array, (n,)
-    design : float64 array, (n, n_columns)
-        Without a constant; no NaN. Collinear columns do no harm.
+    columns : float64 array, (n, n_columns)
+        `centred_basis` of a design, or some rows of it; no NaN.
     cell : int64 array, (n,)
         Combination of genotypes of each person.
     terms : float64 array, (n_cells, n_terms)
@@ -48,7 +48,6 @@ def fit_offsets(
     """
     from scipy.special import expit
 
-    columns = centred_basis(design)
     if not columns.shape[1]:
         return np.zeros(len(case))
     n_columns, n_cells = columns.shape[1], len(terms)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from .adjusted import cells_of, fit_offsets, grouped_table, offset_classes
+from .adjusted import cells_of, centred_basis, fit_offsets, grouped_table, offset_classes
 from .grouped_tables_cpu import association_terms, indicators, interaction_terms
 from .importance_sampling import (
     DRAWS,
@@ -26,6 +26,8 @@ WORTH_DRAWING = 30.0
 #: Hits with more than this, after correction, by `FIRST_DRAWS` draws and by offsets that do not
 #: depend on the hit, are not drawn again: their p is no evidence.
 WORTH_MORE = 3.0
+#: Nor are those with less: their first draws are within a factor of 2, and no decision is so near.
+CERTAIN = 1e-4
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class HitTest:
     offset : float64 array, (n_samples,)
         The columns' part of the log-odds, without sites; NaN where a column is unknown.
     design : float64 array, (n_samples, n_columns)
-        Without a constant, NaN where unknown: such people are left out of the test. No columns:
-        nothing is adjusted.
+        `centred_basis` of the known columns, NaN where one is unknown: such people are left out of
+        the test. No columns: nothing is adjusted.
     relatives : Relatives
     risk : float
         Part of the variance of the phenotype that relatives share (`relatedness.shared_risk`).
@@ -60,7 +62,9 @@ class HitTest:
     risk: float
     tests: int
 
-    def p_interaction(self, genotypes: np.ndarray, tests: float | None = None) -> float:
+    def p_interaction(
+        self, genotypes: np.ndarray, tests: float | None = None, *, rough: bool = False
+    ) -> float:
         """p of the interaction of all sites, corrected for all tests: 0 < p <= 1.
 
         Parameters
@@ -69,15 +73,18 @@ class HitTest:
             ALT counts of k = 2 or 3 sites, -1 missing.
         tests : float, optional
             What p is multiplied by (`priority.correction_factors`); all tests by default.
+        rough : bool
+            Draw `FIRST_DRAWS` alone, with offsets that do not depend on the hit: for hits that
+            another one of their locus speaks for.
         """
         tests = self.tests if tests is None else tests
-        return self._p(genotypes, interaction_terms(3 ** len(genotypes)), tests)
+        return self._p(genotypes, interaction_terms(3 ** len(genotypes)), tests, rough)
 
-    def p_association(self, genotypes: np.ndarray) -> float:
+    def p_association(self, genotypes: np.ndarray, *, rough: bool = False) -> float:
         """The same of any association of the sites with the phenotype, main effects included."""
-        return self._p(genotypes, association_terms(3 ** len(genotypes)), self.tests)
+        return self._p(genotypes, association_terms(3 ** len(genotypes)), self.tests, rough)
 
-    def _p(self, genotypes: np.ndarray, terms: np.ndarray, tests: float) -> float:
+    def _p(self, genotypes: np.ndarray, terms: np.ndarray, tests: float, rough: bool) -> float:
         used = (genotypes >= 0).all(axis=0) & np.isfinite(self.offset)
         case, cell = self.case[used], cells_of(genotypes[:, used])
         if case.all() or not case.any():
@@ -86,25 +93,29 @@ class HitTest:
         if chi_square_p(table, offsets, terms) * tests > WORTH_DRAWING:
             return 1.0
         null = fit_table_null(table, offsets, terms)
-        relatives = self.relatives.among(used) if self.risk > 0 else no_relatives()
-        variance = self._variance(null, cell, which, relatives)
-        if tail_p(null, null.half, FIRST_DRAWS, variance=variance) * tests > WORTH_MORE:
+        variance = self._variance(null, cell, which, used)
+        p = tail_p(null, null.half, FIRST_DRAWS, variance=variance) * tests
+        if p > WORTH_MORE:
             return 1.0
-        if self.design.shape[1]:
+        if self.design.shape[1] and not rough:
             offset = fit_offsets(case, self.design[used], cell, indicators(terms))
             table, offsets, which = _grouped(cell, case, offset, terms)
             null = fit_table_null(table, offsets, terms)
-            variance = self._variance(null, cell, which, relatives)
-        p = min(1.0, tail_p(null, null.half, DRAWS, variance=variance) * tests)
-        return float(f"{p:.4g}")  # so that rounding errors of a machine do not show
+            variance = self._variance(null, cell, which, used)
+            if p < CERTAIN:
+                p = tail_p(null, null.half, FIRST_DRAWS, variance=variance) * tests
+        if p >= CERTAIN and not rough:
+            p = tail_p(null, null.half, DRAWS, variance=variance) * tests
+        return float(f"{min(1.0, p):.4g}")  # so that rounding errors of a machine do not show
 
-    def _variance(self, null: TableNull, cell, which, relatives: Relatives) -> np.ndarray | None:
+    def _variance(self, null: TableNull, cell, which, used: np.ndarray) -> np.ndarray | None:
         """Variance of the table's free directions among relatives; None if nobody is related."""
-        if not len(relatives):
+        if not (self.risk > 0 and len(self.relatives)):
             return None
-        risk = expit(null.log_odds)[cell, which]
-        deviation = np.sqrt(risk * (1 - risk))
-        return score_variance(relatives, free_directions(null)[cell], deviation, self.risk)
+        directions, risk = free_directions(null), expit(null.log_odds)[cell, which]
+        scores, deviation = np.zeros((len(used), directions.shape[1])), np.zeros(len(used))
+        scores[used], deviation[used] = directions[cell], np.sqrt(risk * (1 - risk))
+        return score_variance(self.relatives, scores, deviation, self.risk)
 
 
 def _grouped(cell, case, offset, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -119,20 +130,27 @@ def hit_test(
     design: np.ndarray | None = None,
     relatives: Relatives | None = None,
 ) -> HitTest:
-    """Prepare the test of a scan's hits; parameters as in `HitTest`."""
+    """Prepare the test of a scan's hits.
+
+    Parameters as in `HitTest`; `design`: any columns, without a constant, NaN where unknown.
+    """
     case = np.asarray(case, bool)
     design = np.zeros((len(case), 0)) if design is None else np.asarray(design, np.float64)
     relatives = no_relatives() if relatives is None else relatives
     known = np.isfinite(design).all(axis=1)
     offset, residual = np.full(len(case), np.nan), np.zeros(len(case))
+    columns = np.full((len(case), 0), np.nan)
     one = np.ones((1, 1))
     if case[known].any() and not case[known].all():
         everyone = np.zeros(int(known.sum()), np.int64)
-        fitted = fit_offsets(case[known], design[known], everyone, one)
+        basis = centred_basis(design[known])
+        columns = np.full((len(case), basis.shape[1]), np.nan)
+        columns[known] = basis
+        fitted = fit_offsets(case[known], basis, everyone, one)
         share = case[known].mean()
         eta = fitted - fitted.mean() + np.log(share / (1 - share))
         p = np.clip(expit(eta), 1e-6, 1 - 1e-6)
         offset[known] = fitted
         residual[known] = (case[known] - p) / np.sqrt(p * (1 - p))
     risk = shared_risk(relatives.among(known), residual[known])
-    return HitTest(case, offset, design, relatives, risk, tests)
+    return HitTest(case, offset, columns, relatives, risk, tests)

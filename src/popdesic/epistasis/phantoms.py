@@ -13,16 +13,27 @@ site with the best score test, given the hit's own effects, is added, and up to 
 while the next one passes Bonferroni's limit within the region. Measured on real haplotypes
 (tests/bench/bench_phantoms.py), this removes most phantoms, not all, so near partners are not
 scanned at all by default (`epistasis.min_distance_bp`).
+
+Families make phantoms in trans as well. A typed site tells the causal genotype in some families and
+not in others, and sites of other chromosomes tell the families apart. So every significant hit, in
+cis or in trans, is also tested given the sites that explain the phenotype best together, of all
+that were scanned (`leading_sites`), and its statistic is divided by what relatives add to its
+variance (`relatedness`), with the resemblance that is left given all these sites
+(tests/bench/bench_one_locus.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
+from ..io.sites import chunks
 from .design import independent_columns
+from .priority import ranks_of_main_effects
+from .relatedness import Relatives, score_variance
 from .reorder import genotypes_of_planes
 from .scan_data import Hits
 
@@ -34,6 +45,14 @@ CIS_CHI2 = 15.1
 REGION_BP = 500_000
 #: Sites of the region that enter the model, at most.
 MOST_GIVEN = 3
+#: Sites of the strongest main effects among which the best ones of the genome are sought, how many
+#: of them enter the model at most, and people of the smaller class for each of their columns.
+STRONGEST, MOST_LEADING, PEOPLE_A_COLUMN = 1000, 5, 10
+#: A model that leaves less of the phenotype open, in people, takes no further site: what is left is
+#: a handful of people, whom any rare site may seem to explain.
+LEAST_OPEN = 10.0
+#: Genotypes that are looked at at once.
+CHUNK = 1 << 24
 #: Level of a further site in the region, and of the hits that are tested again.
 LEVEL = 0.05
 #: Newton's steps, and the gain in log-likelihood below which they end.
@@ -51,8 +70,13 @@ def mark_cis(
     tests: float | np.ndarray,
     covariates: np.ndarray | None = None,
     response: np.ndarray | None = None,
+    strength: np.ndarray | None = None,
+    relatives: Relatives | None = None,
 ) -> pd.DataFrame:
     """The ranked table with the columns `cis` (yes, no) and `p_conditional`.
+
+    If the table has a column `locus`, only the first significant hit of a locus is tested, and p of
+    the others is at least that of their lead: they are the same signal.
 
     Parameters
     ----------
@@ -62,11 +86,15 @@ def mark_cis(
         Of `reorder.read_reordered`: `sites` has `chrom` and `pos`.
     tests : float or float64 array, (n_hits,)
         What p of each hit is multiplied by for `p_conditional`, as for `p_interaction`. It is never
-        below that, and is computed where that is at most LEVEL; elsewhere and in trans NaN.
+        below that, and is computed where that is at most LEVEL; elsewhere NaN.
     covariates : float64 array, (n_samples, n_columns), optional
         As `NullModel.design`: no constant, NaN where unknown, controls first.
     response : float64 array, (n_samples,), optional
         Numbers, which are tested in linear models; by default cases and controls.
+    strength : float64 array, (n_sites,), optional
+        Of main effects (`priority.strength_of`). Without it, as with scores of association, hits in
+        cis alone are tested, given their region.
+    relatives : Relatives, optional
     """
     chosen = hits.sites
     tests = np.broadcast_to(tests, len(chosen))
@@ -77,19 +105,31 @@ def mark_cis(
     further = np.zeros((len(case), 0)) if covariates is None else covariates
     chrom, pos = sites.chrom.to_numpy(), sites.pos.to_numpy(np.int64)
     cis, conditional = np.zeros(len(chosen), bool), np.full(len(chosen), np.nan)
+    locus = table["locus"].to_numpy() if "locus" in table else np.arange(len(chosen))
+    leads: dict[int, float] = {}
+
+    def read(rows: np.ndarray) -> np.ndarray:
+        return genotypes_of_planes(words[rows], sites.iloc[rows], n_controls, n_cases)
+
+    best = np.zeros(0, np.int64)
+    if strength is not None and (p_scan <= LEVEL).any():
+        best = leading_sites(read, strength, case, further)
+    leading = read(best)
     for k, members in enumerate(chosen):
-        genotypes = genotypes_of_planes(words[members], sites.iloc[members], n_controls, n_cases)
+        genotypes = read(members)
         cis[k] = in_cis(chrom[members], pos[members], genotypes)
-        if not (cis[k] and p_scan[k] <= LEVEL):
+        if not ((cis[k] or strength is not None) and p_scan[k] <= LEVEL):
             continue
-        near = np.zeros(len(sites), bool)
-        for member in members:
-            near |= (chrom == chrom[member]) & (np.abs(pos - pos[member]) <= REGION_BP)
-        near[members] = False
-        rows = np.flatnonzero(near)
-        region = genotypes_of_planes(words[rows], sites.iloc[rows], n_controls, n_cases)
-        p, _ = conditional_test(genotypes, region, case, further)
-        conditional[k] = min(1.0, max(p * tests[k], p_scan[k]))
+        if locus[k] not in leads:
+            near = np.zeros(len(sites), bool)
+            for member in members if cis[k] else []:
+                near |= (chrom == chrom[member]) & (np.abs(pos - pos[member]) <= REGION_BP)
+            near[members] = False
+            given = leading[~np.isin(best, members)]
+            region = read(np.flatnonzero(near))
+            p, _ = conditional_test(genotypes, region, case, further, given, relatives)
+            leads[locus[k]] = min(1.0, p * tests[k])
+        conditional[k] = max(leads[locus[k]], p_scan[k])
     return table.assign(cis=np.where(cis, "yes", "no"), p_conditional=conditional)
 
 
@@ -108,12 +148,17 @@ def in_cis(chrom: np.ndarray, pos: np.ndarray, genotypes: np.ndarray) -> bool:
 
 
 def conditional_test(
-    genotypes: np.ndarray, region: np.ndarray, phenotype: np.ndarray, covariates: np.ndarray
+    genotypes: np.ndarray,
+    region: np.ndarray,
+    phenotype: np.ndarray,
+    covariates: np.ndarray,
+    leading: np.ndarray | None = None,
+    relatives: Relatives | None = None,
 ) -> tuple[float, list[int]]:
     """p of the interaction given the best sites of the region, and which these are.
 
     Likelihood-ratio test of all combinations of genotypes against all of fewer sites, both with the
-    covariates and each chosen site's genotypes: in a logistic model, of numbers in a linear one.
+    covariates and each given site's genotypes: in a logistic model, of numbers in a linear one.
 
     Parameters
     ----------
@@ -125,6 +170,9 @@ def conditional_test(
         Whether a case; or a number.
     covariates : float64 array, (n_samples, n_columns)
         People with an unknown one (NaN) are left out.
+    leading : int8 array, (n_leading, n_samples), optional
+        Sites that are given in any case, as those of `region` otherwise.
+    relatives : Relatives, optional
     """
     from scipy.special import chdtrc
 
@@ -134,11 +182,10 @@ def conditional_test(
     order = len(sites)
     smaller = [_classes(sites[list(group)]) for group in combinations(range(order), order - 1)]
     base = [np.ones((len(y), 1)), covariates[used], *smaller]
+    given_sites = region[:0] if leading is None else leading
+    base += [_classes(row[None, used].astype(np.int64) + 1) for row in given_sites]
     others = region[:, used]
-    dosage = np.where(others < 0, np.nan, others.astype(float))
-    known = np.isfinite(dosage)
-    mean = np.where(known, dosage, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    dosage = np.where(known, dosage, mean[:, None])
+    dosage = _filled(others)
     given: list[int] = []
     while len(given) < min(MOST_GIVEN, len(others)):
         design = _independent(np.concatenate(base, axis=1))
@@ -154,8 +201,99 @@ def conditional_test(
     freedom = whole.shape[1] - reduced.shape[1]
     if not freedom:
         return 1.0, given
-    chi2 = 2 * (fit(whole, y)[0] - fit(reduced, y)[0])
+    value, residuals, weights = fit(reduced, y)
+    chi2 = 2 * (fit(whole, y)[0] - value)
+    if relatives is not None and len(relatives):
+        related = relatives if used.all() else relatives.among(used)
+        added = whole[:, reduced.shape[1] :]
+        chi2 /= _widening(related, reduced, added, residuals, weights)
     return float(chdtrc(freedom, max(chi2, 0.0))), given
+
+
+def leading_sites(
+    read: Callable[[np.ndarray], np.ndarray],
+    strength: np.ndarray,
+    phenotype: np.ndarray,
+    covariates: np.ndarray,
+) -> np.ndarray:
+    """Rows of the sites of a scan that explain the phenotype best together, the best first.
+
+    Stepwise: the site of the best score test given the covariates and the genotypes of those before
+    it, as long as it passes Bonferroni's limit for all sites.
+
+    Parameters
+    ----------
+    read : callable
+        Genotypes int8 (n, n_samples) of rows, -1 missing.
+    strength : float64 array, (n_sites,)
+        Of main effects; the `STRONGEST` sites are looked at.
+    phenotype, covariates
+        As of `conditional_test`.
+    """
+    from scipy.special import chdtrc
+
+    used = np.isfinite(covariates).all(axis=1)
+    fit = fit_logistic if phenotype.dtype == bool else fit_linear
+    y = phenotype[used].astype(float)
+    strong = np.flatnonzero(ranks_of_main_effects(strength) <= STRONGEST)
+    smaller = min(y.sum(), len(y) - y.sum()) if phenotype.dtype == bool else len(y)
+    parts = [slice(*ends) for ends in chunks(len(strong), max(CHUNK // max(len(y), 1), 1))]
+    base, found = [np.ones((len(y), 1)), covariates[used]], []
+    while len(strong) and len(found) < min(MOST_LEADING, smaller // (2 * PEOPLE_A_COLUMN)):
+        design = _independent(np.concatenate(base, axis=1))
+        _, residuals, weights = fit(design, y)
+        if phenotype.dtype == bool and weights.sum() < LEAST_OPEN:
+            break
+        chi2 = [
+            score_statistics(_filled(read(strong[part])[:, used]), design, residuals, weights)
+            for part in parts
+        ]
+        chi2 = np.concatenate(chi2)
+        chi2[np.isin(strong, found)] = 0
+        best = int(chi2.argmax())
+        if chdtrc(1, chi2[best]) * len(strength) > LEVEL:
+            break
+        found.append(int(strong[best]))
+        base.append(_classes(read(strong[best : best + 1])[:, used].astype(np.int64) + 1))
+    return np.array(found, np.int64)
+
+
+def _widening(
+    relatives: Relatives,
+    reduced: np.ndarray,
+    added: np.ndarray,
+    residuals: np.ndarray,
+    weights: np.ndarray,
+) -> float:
+    """What relatives multiply the statistic of the added columns with on average, at least 1.
+
+    The share that relatives have in common is that of the residuals of the reduced model.
+    """
+    root = np.sqrt(weights)
+    twice = 2 * relatives.kinship
+    expected = twice * root[relatives.first] * root[relatives.second]
+    products = residuals[relatives.first] * residuals[relatives.second]
+    squares = float(expected @ expected)
+    shared = float(np.clip((expected @ products) / squares, 0.0, 1.0)) if squares > 0 else 0.0
+    weighted = root[:, None] * reduced
+    basis, sizes, _ = np.linalg.svd(weighted, full_matrices=False)
+    basis = basis[:, sizes > 1e-9 * sizes[0]]
+    rest = root[:, None] * added
+    rest = rest - basis @ (basis.T @ rest)
+    scores, sizes, _ = np.linalg.svd(rest, full_matrices=False)
+    scores = scores[:, sizes > 1e-9 * max(sizes[0], 1e-300)]
+    if not scores.shape[1]:
+        return 1.0
+    variance = score_variance(relatives, scores, np.ones(len(root)), shared)
+    return max(1.0, float(np.trace(variance)) / len(variance))
+
+
+def _filled(genotypes: np.ndarray) -> np.ndarray:
+    """ALT counts, a missing one as the mean of the others: float64 (n_sites, n_samples)."""
+    known = genotypes >= 0
+    dosage = np.where(known, genotypes, 0).astype(float)
+    mean = dosage.sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    return np.where(known, dosage, mean[:, None])
 
 
 def _classes(genotypes: np.ndarray) -> np.ndarray:

@@ -21,9 +21,11 @@ times too large. So `importance_sampling` gives its draws of tables the weights 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -31,6 +33,9 @@ import pandas as pd
 from ..cohort.parents import NOBODY
 from ..cohort.samples import read_samples
 from ..core.tables import read_table
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 #: Least kinship of relatives: third degree.
 LEAST_KINSHIP = 0.0442
@@ -70,6 +75,14 @@ class Relatives:
     def of(self, kept: np.ndarray) -> Relatives:
         """Some of the pairs, by a bool array (n_pairs,)."""
         return Relatives(self.first[kept], self.second[kept], self.kinship[kept])
+
+    @functools.cached_property
+    def twice_kinship(self) -> csr_array:
+        """2 phi of each pair, one triangle of the matrix, up to the last row of a pair."""
+        from scipy.sparse import csr_array
+
+        n = int(self.second.max(initial=-1)) + 1
+        return csr_array((2 * self.kinship, (self.first, self.second)), shape=(n, n))
 
     def blocks(self, n: int) -> np.ndarray:
         """Number of each person's block of relatives, int64 (n,): connected by related pairs."""
@@ -235,8 +248,8 @@ def score_variance(
     risk : float
         h of `shared_risk`.
     """
-    weighted = scores * deviation[:, None]
-    shared = 2 * risk * relatives.kinship[:, None] * weighted[relatives.first]
-    between = shared.T @ weighted[relatives.second]
+    related = relatives.twice_kinship
+    weighted = (scores * deviation[:, None])[: related.shape[0]]
+    between = risk * (weighted.T @ (related @ weighted))
     values, ways = np.linalg.eigh(np.eye(scores.shape[1]) + between + between.T)
     return (ways * np.maximum(values, LEAST_EIGENVALUE)) @ ways.T

@@ -109,6 +109,7 @@ def rank_residual_hits(
         table = mark_cis(
             table.assign(locus=listing.locus), hits, words, sites, *sizes,
             tests=shared, covariates=model.design, response=model.response,
+            strength=None if prior is None else prior.strength, relatives=relatives,
         )  # fmt: skip
     write_table(out, table)
     if loci_out is not None:

@@ -133,10 +133,14 @@ def rank_hits(
     if null is not None:
         drawn = read_table(null)["cost"].to_numpy(np.int64)
     described = {"order": order, "score": score, "drawn": drawn, "tests": shared}
+    described |= {"locus": listing.locus}
     table = describe_hits(hits, words, sites, test, **described)
     if len(table):
         table = table.assign(locus=listing.locus)
-        table = mark_cis(table, hits, words, sites, *sizes, tests=shared, covariates=design)
+        table = mark_cis(
+            table, hits, words, sites, *sizes, tests=shared, covariates=design,
+            strength=None if prior is None else prior.strength, relatives=relatives,
+        )  # fmt: skip
         table = table.assign(**labels or {})
     write_table(out, table)
     if loci_out is not None:
@@ -157,6 +161,7 @@ def describe_hits(
     drawn: np.ndarray,
     tests: np.ndarray,
     named: Sequence[str] = ("id", "chrom", "pos", "ref", "alt"),
+    locus: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """The ranked table of a scan (columns: config/README.md).
 
@@ -173,6 +178,9 @@ def describe_hits(
         What p of each hit's interaction is multiplied by.
     named : sequence of str
         Columns of `sites` that are written for each site of a hit.
+    locus : int array, (n_hits,), optional
+        Number of each hit's locus. The first hit of a locus is drawn fully. The others are drawn
+        roughly, and their p is at least that of the first: they are the same signal.
 
     Returns
     -------
@@ -192,15 +200,20 @@ def describe_hits(
         return float(table_cost(table.reshape(2, -1), total, part)) / unit
 
     ranks, rows = sites["rank"].to_numpy(), []
+    locus = np.arange(len(hits.sites)) if locus is None else locus
+    leads: dict[int, float] = {}
     for k, members in enumerate(hits.sites):
         by_rank = np.argsort(ranks[members])
         members_genotypes = genotypes[local[k][by_rank]]
         table = hit_tables(members_genotypes, n_controls)
         row = {"rank": k + 1, "score": hits.cost[k] / unit}
+        rough = locus[k] in leads
+        p_interaction = test.p_interaction(members_genotypes, tests[k], rough=rough)
+        least = leads.setdefault(locus[k], p_interaction)
         row |= {
             "tests": tests[k],
-            "p_interaction": test.p_interaction(members_genotypes, tests[k]),
-            "p_association": test.p_association(members_genotypes),
+            "p_interaction": max(p_interaction, least),
+            "p_association": test.p_association(members_genotypes, rough=rough),
             "p_permutation": p[k],
         }
         for number, member in enumerate(members[by_rank], 1):

@@ -11,7 +11,7 @@ import pytest
 from scenes.interactions.scenes import draw_study, related
 
 import popdesic
-from popdesic.epistasis.adjusted import MOST_OFFSETS, fit_offsets, offset_classes
+from popdesic.epistasis.adjusted import MOST_OFFSETS, centred_basis, fit_offsets, offset_classes
 from popdesic.epistasis.hit_test import hit_test
 from popdesic.epistasis.importance_sampling import fit_table_null, tail_p
 from popdesic.epistasis.relatedness import (
@@ -92,7 +92,7 @@ def test_offsets_are_those_of_logistic_regression():
     want = design @ beta[9:]
     collinear = np.column_stack([design, design.sum(axis=1), np.ones(800)])
     for columns in (design, collinear):
-        found = fit_offsets(case, columns, cell, terms)
+        found = fit_offsets(case, centred_basis(columns), cell, terms)
         np.testing.assert_allclose(found - found.mean(), want - want.mean(), atol=1e-5)
     which, values = offset_classes(found)
     assert len(values) == MOST_OFFSETS and np.bincount(which).min() >= 95
@@ -205,6 +205,16 @@ def test_found_by_chance_among_relatives_no_more_often_than_stated():
             )
             found[known] += hits.p_interaction.min() <= 0.05
     assert found[True] <= 4 and found[False] >= 10, found
+
+
+def test_rough_draws_say_the_same_within_a_factor_of_two():
+    genotypes, case = crossing(np.random.default_rng(1), 400, 0.9)
+    age = np.random.default_rng(2).normal(size=(400, 1))
+    test = hit_test(case, 1, age)
+    whole = test.p_interaction(genotypes)
+    assert 1e-6 < whole < 0.05
+    rough = test.p_interaction(genotypes, rough=True)
+    assert rough != whole and 0.5 < rough / whole < 2
 
 
 def test_columns_of_the_public_scan():

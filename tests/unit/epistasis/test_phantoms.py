@@ -12,10 +12,20 @@ from statsmodels.genmod.generalized_linear_model import GLM
 
 from popdesic.epistasis import phantoms
 from popdesic.epistasis.interaction import interaction_test
-from popdesic.epistasis.phantoms import conditional_test, fit_logistic, in_cis, mark_cis
+from popdesic.epistasis.null_model import fit_null
+from popdesic.epistasis.phantoms import (
+    conditional_test,
+    fit_logistic,
+    in_cis,
+    leading_sites,
+    mark_cis,
+)
+from popdesic.epistasis.priority import strength_of
+from popdesic.epistasis.relatedness import Relatives
 from popdesic.epistasis.reorder import reorder_sites
 from popdesic.epistasis.scan_data import Hits
 from popdesic.epistasis.significance import hit_tables
+from popdesic.epistasis.single_sites import SiteTests
 
 N = 3000
 NONE = np.zeros((N, 0))
@@ -91,6 +101,82 @@ def test_numbers_are_tested_in_linear_models():
     fits = [ols(f"y ~ {terms} + C(c)", frame).fit().llf for terms in ("C(a) + C(b)", "C(a)*C(b)")]
     assert given == [30]
     assert p == pytest.approx(stats.chi2.sf(2 * (fits[1] - fits[0]), 4), rel=1e-6)
+
+
+def scanned(genotypes, case, chrom):
+    """Planes, sites, rows of the hits' sites by number, and strength of main effects."""
+    n_controls, n = int((~case).sum()), len(genotypes)
+    words, sites, _ = reorder_sites(lambda part: genotypes[part], np.arange(n), n_controls)
+    place = {"chrom": chrom, "pos": np.arange(n) * 10_000_000}
+    sites = sites.join(pd.DataFrame(place), on="rank")
+    null = fit_null(case.astype(float), np.empty((len(case), 0)), "logistic")
+    strength = strength_of(SiteTests(null).test(genotypes[sites["rank"]]))
+    return words, sites, np.argsort(sites["rank"]).to_numpy(), strength
+
+
+def test_one_untyped_site_makes_no_pair_on_two_chromosomes():
+    """Given the best site of the genome; a true pair on two chromosomes stays."""
+    rng = np.random.default_rng(1)
+    genotypes, case = phantom(rng)
+    noise = rng.binomial(2, 0.4, (20, N)).astype(np.int8)
+    genotypes = np.concatenate([genotypes, noise])
+    sizes = int((~case).sum()), int(case.sum())
+    chrom = [str(k) for k in range(len(genotypes))]
+    words, sites, at, strength = scanned(genotypes, case, chrom)
+    assert sites["rank"].iloc[np.argmax(strength)] == 2
+    members = np.sort(at[[[0, 1], [0, 1], [1, 7]]], axis=1)
+    hits = Hits(np.zeros(3, np.int64), members)
+    table = pd.DataFrame({"lr_p": 1e-9, "p_interaction": [1e-6, 0.01, 0.2], "locus": [1, 1, 2]})
+    rules = {"tests": 300, "strength": strength}
+    marked = mark_cis(table, hits, words, sites, *sizes, **rules)
+    assert marked.cis.tolist() == ["no"] * 3
+    assert marked.p_conditional[0] > 0.05 and np.isnan(marked.p_conditional[2])
+    assert marked.p_conditional[1] == marked.p_conditional[0], "one signal"
+    alone = mark_cis(table, hits, words, sites, *sizes, tests=300)
+    assert alone.p_conditional.isna().all(), "in trans, nothing was given before"
+    # A true pair of these sites, beside a third one with an effect of its own.
+    a, b, c = genotypes[[3, 4, 5]].astype(int)
+    logit = 1.5 * ((a == 1) ^ (b == 1)) + 0.8 * c
+    case = rng.random(N) < 1 / (1 + np.exp(logit.mean() - logit))
+    order = np.argsort(case, kind="stable")
+    words, sites, at, strength = scanned(genotypes[:, order], case[order], chrom)
+    hits = Hits(np.zeros(1, np.int64), np.sort(at[[[3, 4]]], axis=1))
+    sizes = int((~case).sum()), int(case.sum())
+    marked = mark_cis(table[:1], hits, words, sites, *sizes, tests=300, strength=strength)
+    assert marked.p_conditional[0] < 1e-5
+
+
+def test_leading_sites_are_those_of_effects_and_end_where_nothing_is_left():
+    rng = np.random.default_rng(6)
+    genotypes = rng.binomial(2, 0.4, (30, 1000)).astype(np.int8)
+    genotypes[8, :30] = -1
+    logit = 1.2 * genotypes[8] + 0.9 * genotypes[21]
+    case = rng.random(1000) < 1 / (1 + np.exp(logit.mean() - logit))
+    strength = np.zeros(30)
+    found = leading_sites(lambda rows: genotypes[rows], strength, case, np.zeros((1000, 0)))
+    assert found.tolist() == [8, 21]
+    known = genotypes[8].astype(float)[:, None]
+    assert leading_sites(lambda rows: genotypes[rows], strength, case, known).tolist() == [21]
+    certain = genotypes[3] == 2
+    found = leading_sites(lambda rows: genotypes[rows], strength, certain, np.zeros((1000, 0)))
+    assert found.tolist() == [3], "nothing is open"
+    few = np.arange(1000) < 15
+    found = leading_sites(lambda rows: genotypes[rows], strength, few, np.zeros((1000, 0)))
+    assert found.tolist() == [], "15 cases are too few for the columns of a site"
+
+
+def test_the_conditional_test_counts_duplicates_once():
+    rng = np.random.default_rng(7)
+    once = rng.binomial(2, 0.4, (2, 600)).astype(np.int8)
+    logit = 0.9 * ((once[0] == 1) ^ (once[1] == 1))
+    case = rng.random(600) < 1 / (1 + np.exp(logit.mean() - logit))
+    region, none = np.zeros((0, 600), np.int8), np.zeros((600, 0))
+    p, _ = conditional_test(once, region, case, none)
+    twice = np.repeat(once, 2, axis=1), np.repeat(region, 2, axis=1), np.repeat(case, 2)
+    pairs = Relatives(np.arange(0, 1200, 2), np.arange(1, 1200, 2), np.full(600, 0.5))
+    both = np.zeros((1200, 0))
+    assert conditional_test(*twice, both)[0] < p**1.5
+    assert conditional_test(*twice, both, relatives=pairs)[0] == pytest.approx(p, rel=0.2)
 
 
 def test_newton_ends_where_a_combination_has_only_cases():

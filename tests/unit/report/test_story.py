@@ -19,7 +19,7 @@ from popdesic.core.tables import read_table, write_table
 from popdesic.relatives.resolution import load_resolution, resolve
 from popdesic.report.outcome import Outcome
 from popdesic.report.page import story_rows
-from popdesic.report.sections.epistasis import epistasis_section
+from popdesic.report.sections.epistasis import epistasis_findings, epistasis_section
 from popdesic.report.sections.newcomers import newcomer_findings
 from popdesic.report.story import Sentence, facts, last_facts, tell
 
@@ -308,6 +308,9 @@ def test_the_interaction_that_is_named_is_significant(tmp_path):
     people = outcome.samples[["sample"]].assign(**{"class": "control", "stratum": "all"})
     write_table(outcome.folder / "reorder/samples.tsv", people)
     section = epistasis_section(outcome.folder, tmp_path, [2])
+    (finding,) = [f for f in epistasis_findings(section) if f.topic.endswith("single sites")]
+    explained = ((hits.p_interaction <= 0.05) & (hits.p_conditional > 0.05)).sum()
+    assert finding.text.startswith(f"{explained} of the {len(hits)} listed pairs are significant")
     text = told(outcome, {"epistasis": section})["Epistasis"]
     product = hits.lr_p[1] * hits.tests[1]
     assert text.startswith(

@@ -167,6 +167,21 @@ def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
                 "given the best sites of their region.",
             )
         )
+    explained = [
+        f"{number(scan['explained'])} of the {number(scan['hits'])} listed {scan['name']}"
+        for scan in section["scans"]
+        if scan["explained"]
+    ]
+    if explained:
+        found.append(
+            Finding(
+                "note",
+                f"{section['heading']}: explained by single sites",
+                f"{join(explained)} are significant by their table alone, but not given the single "
+                "sites of the genome that explain the phenotype best: imperfect tags of one locus "
+                "look like an interaction, above all in families.",
+            )
+        )
     return found
 
 
@@ -206,6 +221,7 @@ def _scan(folder: Path, stem: str, order: int, name: str, plan: dict[str, int]) 
         "associated": int((_column(hits, "p_association") <= SIGNIFICANT).sum()),
         "permuted": int((_column(hits, "p_permutation") <= SIGNIFICANT).sum()),
         "cis": int((hits.cis == "yes").sum()) if "cis" in hits else 0,
+        "explained": int(((_column(hits, "p_interaction") <= SIGNIFICANT) & ~good).sum()),
         "rows": rows,
         "n_loci": len(loci),
         "loci": [_locus(row, order, tests) for _, row in loci.head(MOST_ROWS).iterrows()],
