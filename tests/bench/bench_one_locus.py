@@ -1,4 +1,4 @@
-"""Traits of one locus in families: false pairs of sites, and the power to find a true pair.
+"""Phenotypes of one locus in families: false pairs of sites, and the power to find a true pair.
 
     python tests/bench/bench_one_locus.py [--replicates 100] [--first-seed 0] [--quick]
     python tests/bench/bench_one_locus.py --mice ../shared/data --coats coats.tsv

@@ -177,9 +177,9 @@ def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
             Finding(
                 "note",
                 f"{section['heading']}: explained by single sites",
-                f"{join(explained)} are significant by their table alone, but not given the single "
-                "sites of the genome that explain the phenotype best: imperfect tags of one locus "
-                "look like an interaction, above all in families.",
+                f"{join(explained)} are significant by their table alone. They are not, given the "
+                "sites that explain the phenotype best. Imperfect tags of one locus look like an "
+                "interaction, above all in families.",
             )
         )
     return found
