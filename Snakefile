@@ -112,6 +112,7 @@ onstart:
 
     settle_place()
     require_disk()
+    hold_batches(Path(), STUDY.units)
     show_progress(workflow, logger)
     quiet_interrupts(logger)
 

@@ -59,16 +59,17 @@ def check(options: argparse.Namespace) -> None:
     with contextlib.chdir(folder):  # messages then show the same paths as Snakemake's
         config, study, remarks = validate_study(read_config())
         require_writable_results()
-        genotypes = study_sizes(Path(), study.cohorts, study.counts)
+        genotypes = study_sizes(Path(), study)
         require_disk_space(Path(), config, genotypes, sparse=study.sparse)
     for remark in remarks:
         print(f"Warning: {remark}", file=sys.stderr)
-    for cohort in study.order:
-        role = "founder" if cohort in study.founders else "newcomer"
-        words = [cohort, role, f"{len(study.samples_of(cohort))} samples"]
-        print("\t".join([*words, *filter(None, [said_of_absent(study, cohort)])]))
+    for unit, members in study.units.items():
+        role = "founder" if unit in study.founders else "newcomer"
+        words = [unit, role, f"{len(study.samples_of(unit))} samples"]
+        words += [f"{len(members)} cohorts"] if members != [unit] else []
+        print("\t".join([*words, *filter(None, [said_of_absent(study, members[0])])]))
     print(describe_genotypes(config))
-    cohorts = "1 cohort" if len(study.order) == 1 else f"{len(study.order)} cohorts"
+    cohorts = "1 cohort" if len(study.listed) == 1 else f"{len(study.listed)} cohorts"
     print(f"{len(study.samples)} samples in {cohorts}: no problem found.")
 
 

@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--cohorts", type=int, default=4)
     options = parser.parse_args()
     config, study, _ = validate_study(read_config(options.study), options.study)
-    counted = study_sizes(options.study, study.cohorts, study.counts)
+    counted = study_sizes(options.study, study)
     expected = forecast_disk(config, counted, sparse=study.sparse)
     found = held_bytes(options.study, study.order)
     names = [f"c{k}" for k in range(options.cohorts)]

@@ -6,7 +6,8 @@
 from popdesic.cohort.phenotype import case_control, of_phenotype
 from popdesic.epistasis.options import phenotypes_of
 
-# Decode each cohort's files once.
+# Decode each cohort's files once. Many small cohorts are read together, as a few batches, which all
+# later rules treat as cohorts (`study/batches.py`).
 #
 # needs   the genotype files of a cohort: VCF, VCF.gz, BCF, VCF-Zarr,
 #         PLINK .bed .bim .fam or .pgen .pvar .psam
@@ -42,15 +43,25 @@ rule ingest_cohort:
     resources:
         # Decoding streams: memory does not grow with the number of sites.
         # With a genome, one contig of it and the alleles of all sites besides.
-        mem_mb=memory(1500 if GENOME_FILES else 600, samples=0.05),
+        mem_mb=ingest_memory,
         runtime=minutes(mb=1 / 500),
     params:
-        source=lambda wildcards: STUDY.cohorts.genotypes[wildcards.cohort],
-        sources=lambda wildcards: cohort_sources(STUDY, wildcards.cohort),
+        source=lambda wildcards: described_sources(STUDY, wildcards.cohort),
+        # Sources and names of each cohort that is read together with others, or of one alone.
+        cohorts=lambda wildcards: {
+            cohort: (cohort_sources(STUDY, cohort), names_key(STUDY.names_in_files(cohort)))
+            for cohort in STUDY.units[wildcards.cohort]
+        },
+        founder=lambda wildcards: wildcards.cohort in STUDY.founders,
+        absent=absent_if_batch,
         # A replaced file may have an older date, which Snakemake does not notice.
-        key=lambda wildcards: source_key(cohort_sources(STUDY, wildcards.cohort)),
+        key=lambda wildcards: digest(
+            "".join(
+                source_key(cohort_sources(STUDY, cohort))
+                for cohort in STUDY.units[wildcards.cohort]
+            )
+        ),
         genome=lambda wildcards: file_key(GENOME_FILES),
-        names=lambda wildcards: names_key(STUDY.names_in_files(wildcards.cohort)),
         sheet=CONFIG["samples"],
         haploid=CONFIG["encode"]["haploid"],
         excluded_contigs=CONFIG["panel"]["exclude_contigs"],

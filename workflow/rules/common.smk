@@ -18,7 +18,14 @@ from popdesic.report.registry import study_figures
 from popdesic.study.resources import Cost, closing_minutes, limit_mb, limit_minutes
 from popdesic.study.disk import cohort_set, study_sizes, require_disk_space, stages_of
 from popdesic.study.records import exchange_records, forget_record
-from popdesic.study.sheets import cohort_absent, cohort_files, cohort_sources
+from popdesic.study.batches import hold_batches
+from popdesic.study.sheets import (
+    cohort_absent,
+    cohort_files,
+    cohort_sources,
+    described_sources,
+    is_batch,
+)
 from popdesic.cohort.impute import matching_files
 from popdesic.cohort.sources import file_key, files_within, names_key, source_key
 from popdesic.io.bed import lacking_samples
@@ -78,7 +85,7 @@ def closure_code(wildcards):
 
 
 def n_samples(*cohorts):
-    """Number of samples that the sheet lists for these cohorts."""
+    """Number of samples that the sheet lists for these cohorts or batches."""
     return sum(STUDY.counts[cohort] for cohort in set(cohorts))
 
 
@@ -168,7 +175,7 @@ def require_disk():
     """Stop a run whose results do not fit into their file system."""
     wanted = stages_of(str(path) for job in workflow.dag.jobs for path in job.output)
     try:
-        genotypes = study_sizes(Path(), STUDY.cohorts, STUDY.counts)
+        genotypes = study_sizes(Path(), STUDY)
         require_disk_space(Path(), CONFIG, genotypes, sparse=STUDY.sparse, stages=wanted)
     except UserError as error:
         raise WorkflowError(str(error)) from None

@@ -67,7 +67,7 @@ if OF_PANEL:
             runtime=minutes(mb=1 / 10),
         params:
             formats=OF_PANEL,
-            cohorts=COHORTS,
+            cohorts=STUDY.listed,
             missing=EXPORTED,
             sheet=CONFIG["samples"],
             rows=STUDY.digest_of(None, "sex", "father", "mother", "phenotype"),

@@ -71,6 +71,19 @@ def filled_words(key):
     return f"missing calls imputed where r2 is at least {CONFIG['impute']['min_r2']:g}"
 
 
+def absent_if_batch(wildcards):
+    """Parameter: `absent_sites` of cohorts that are merged when they are read; others need none."""
+    return cohort_absent(STUDY, wildcards.cohort) if is_batch(STUDY, wildcards.cohort) else []
+
+
+def ingest_memory(wildcards, input, attempt):
+    """`mem_mb` of decoding; the sites of the cohorts of a batch are in memory, one by one."""
+    mb, n_cohorts = input_mb(input), len(STUDY.units[wildcards.cohort])
+    sites = 25 * mb / n_cohorts if is_batch(STUDY, wildcards.cohort) else 0
+    cost = Cost((1500 if GENOME_FILES else 600) + sites, samples=0.05)
+    return limit_mb(cost.of(mb, n_samples(wildcards.cohort)), attempt)
+
+
 def assembly_key(wildcards):
     """Parameter: digest of the assembly report's size and date."""
     return file_key([GENOME["report"]] if GENOME["report"] else [])

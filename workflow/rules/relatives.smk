@@ -146,7 +146,7 @@ rule join_comparisons:
         top=COMPARE["identity"]["top"],
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(None, "sex", "population"),
-        order=COHORTS,
+        order=STUDY.listed,
         code=code_of("join_comparisons"),
     message:
         "Join tables of relatives, identical samples and contamination"

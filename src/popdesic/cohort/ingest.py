@@ -8,7 +8,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from itertools import compress, islice
+from itertools import compress, groupby, islice
 from pathlib import Path
 
 import numpy as np
@@ -261,11 +261,11 @@ def _open(
 def _noting_reach(batches: Iterator[SiteBatch], reach: dict[str, int]) -> Iterator[SiteBatch]:
     """Yield the batches, and note the largest position of each contig."""
     for batch in batches:
-        names = list(dict.fromkeys(batch.chrom))
-        pos = np.asarray(batch.pos, np.int64)
-        for name in names:
-            own = pos if len(names) == 1 else pos[[chrom == name for chrom in batch.chrom]]
-            reach[name] = max(reach.get(name, 0), int(own.max()))
+        pos, first = np.asarray(batch.pos, np.int64), 0
+        for name, same in groupby(batch.chrom):
+            last = first + sum(1 for _ in same)
+            reach[name] = max(reach.get(name, 0), int(pos[first:last].max()))
+            first = last
         yield batch
 
 

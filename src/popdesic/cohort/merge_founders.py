@@ -8,6 +8,7 @@ these an absent site is missing, so that the sites of the panel are those that a
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -52,6 +53,8 @@ logger = logging.getLogger("popdesic")
 SITE = ["chrom", "pos", "ref", "alt"]
 #: Columns of which the lowest value of all founders counts.
 LEAST = ["call_rate_bound", "hwe_p_min"]
+#: Most founders that a sentence names.
+MOST_NAMED = 5
 
 
 @dataclass
@@ -83,6 +86,8 @@ class _Founder:
 class Union:
     """The founders' sites, added founder by founder.
 
+    Cohorts that are read as a batch are merged in the same way (`batch.py`).
+
     Attributes
     ----------
     steps : list of PanelStep
@@ -90,6 +95,9 @@ class Union:
     flipped : list of str
         Founders that have sites on another strand than those added before.
     """
+
+    #: What an error calls one of them.
+    kind = "founder"
 
     def __init__(
         self,
@@ -126,6 +134,12 @@ class Union:
             self._join(founder, table)
         self._founders.append(founder)
 
+    def _named(self, founders: Sequence[_Founder]) -> str:
+        """Some of the founders, of many the first ones, in words."""
+        names = [one.cohort for one in founders]
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        return f"{self.kind} {', '.join(names[:MOST_NAMED])}{more}"
+
     def samples_of(self, cohorts: list[str]) -> int:
         """Samples of some of the founders."""
         return sum(one.n_samples for one in self._founders if one.cohort in cohorts)
@@ -150,17 +164,22 @@ class Union:
             A founder's file lists variant sites alone, or sites by frequency, and lacks others'; or
             absent sites would be read as REF although they are fixed for ALT.
         """
-        self._refuse_untold(exclude_contigs)
-        sites = self._sites[~self._lost]
-        if self._row is None:  # some file lacks sites of another
-            allowed = ~sites.chrom.isin(exclude_contigs).to_numpy()
-            self._refuse_lost(sites[allowed], self._filled[~self._lost][allowed])
+        sites = self.shared(exclude_contigs)
         # Where no founder knows both alleles, REF may be any of two, and absent is neither.
         untold = (~self._paired & (self._filled > 0))[~self._lost]
         one_allele = sites.alt.isin([".", "0"]).to_numpy() | untold
         if one_allele.any():
             self.steps.append(PanelStep("one_allele", "founders", int((~one_allele).sum())))
             sites = sites[~one_allele]
+        return sites
+
+    def shared(self, exclude_contigs: list[str]) -> pd.DataFrame:
+        """`finished`, with sites of which nobody knows both alleles."""
+        self._refuse_untold(exclude_contigs)
+        sites = self._sites[~self._lost]
+        if self._row is None:  # some file lacks sites of another
+            allowed = ~sites.chrom.isin(exclude_contigs).to_numpy()
+            self._refuse_lost(sites[allowed], self._filled[~self._lost][allowed])
         return sites
 
     def _with_one_spelling(self, table: pd.DataFrame) -> pd.DataFrame:
@@ -255,8 +274,8 @@ class Union:
         )
         if found.has_flips:
             self.flipped.append(cohort)
-        others = ", ".join(one.cohort for one in self._founders)
-        require_one_build(found, f"founder '{cohort}'", f"founder {others}")
+        others = self._named(self._founders)
+        require_one_build(found, f"{self.kind} '{cohort}'", others)
         found = replace(found, completed=found.completed | ((found.row >= 0) & ~self._paired))
         self._require_reference(founder, found)
         here = found.row >= 0
@@ -298,9 +317,10 @@ class Union:
         self._lost[: len(lost)] |= lost
         if n := int((here & found.flipped).sum()):
             logger.info(
-                "%d of %d sites of founder %s are on the opposite strand and were flipped",
+                "%d of %d sites of %s %s are on the opposite strand and were flipped",
                 n,
                 n + found.plain,
+                self.kind,
                 cohort,
             )
 
@@ -310,7 +330,7 @@ class Union:
         if covered and found.reference_differs:
             turned = int(found.swapped.sum()) + int(found.ambiguous.sum())
             raise UserError(
-                f"founder '{founder.cohort}' has REF and ALT swapped at {turned} of "
+                f"{self.kind} '{founder.cohort}' has REF and ALT swapped at {turned} of "
                 f"{int(found.listed.sum())} sites shared with {self._founders[0].cohort}, so "
                 f"absent sites of {covered[0]} cannot be read as homozygous reference; set REF to "
                 "the genome's base (plink2 --ref-from-fa, bcftools +fixref), or write "
@@ -365,15 +385,7 @@ class Union:
         new.insert(2, "id", ".")
         alive = np.flatnonzero(~lost)
         if len(alive):
-            names = pd.read_csv(
-                self._tables[founder.cohort],
-                sep="\t",
-                dtype=str,
-                keep_default_na=False,
-                quoting=3,
-                usecols=["id"],
-            ).id.to_numpy()
-            new.iloc[alive, 2] = names[rows[alive]]
+            new.iloc[alive, 2] = self._ids_of(founder.cohort)[rows[alive]]
             self.steps.append(PanelStep("added", founder.cohort, len(alive)))
         self._sites = pd.concat([self._sites, new[self._sites.columns]], ignore_index=True)
         self._lost = np.concatenate([self._lost, lost])
@@ -382,13 +394,18 @@ class Union:
         self._filled = np.concatenate([self._filled, filled])
         self._row = None
 
-    def _refuse_untold(self, exclude_contigs: list[str]) -> None:
-        """Refuse founders whose files list a choice of sites, and of whose others nothing tells."""
+    def _refuse_untold(self, exclude_contigs: list[str], *, variants_only: bool = False) -> None:
+        """Refuse founders whose files list a choice of sites, and of whose others nothing tells.
+
+        `variants_only`: look at files of variant sites alone.
+        """
         counts = self._sites[COUNTS].to_numpy(np.int64)
         allowed = ~self._sites.chrom.isin(exclude_contigs).to_numpy()
         for founder in self._founders if len(self._founders) > 1 else ():
             absent = self._absent.get(founder.cohort, UNSTATED)
             if absent.rule != "auto" or founder.n_sites < MIN_SITES:
+                continue
+            if variants_only and not founder.variants_only:
                 continue
             listed = founder.lists(len(self._sites))
             wanted = np.flatnonzero((self._listed > listed) & allowed)
@@ -409,11 +426,10 @@ class Union:
             with np.errstate(invalid="ignore"):
                 frequency = (rest[:, 1] + 2 * rest[:, 2]) / (2 * rest.sum(axis=1))
             lack = measure_lack(table, sites, listed[wanted], frequency)
-            others = ", ".join(one.cohort for one in self._founders if one is not founder)
             refuse_lack(
                 founder.cohort,
                 lack,
-                f"founder {others}",
+                self._named([one for one in self._founders if one is not founder]),
                 founder.n_sites,
                 variants_only=founder.variants_only and has_rare(table[COUNTS].to_numpy(np.int64)),
             )
@@ -429,6 +445,17 @@ class Union:
             if coverage.regions is None or not coverage.regions.by_sample:
                 table = self._table_of(founder)
                 refuse_lost_founder(founder.cohort, table, coverage, sites, pooled)
+
+    def _ids_of(self, cohort: str) -> np.ndarray:
+        """Identifiers of a founder's sites."""
+        return pd.read_csv(
+            self._tables[cohort],
+            sep="\t",
+            dtype=str,
+            keep_default_na=False,
+            quoting=3,
+            usecols=["id"],
+        ).id.to_numpy()
 
     def _table_of(self, founder: _Founder) -> pd.DataFrame:
         """A founder's sites, read again: few founders are looked at."""

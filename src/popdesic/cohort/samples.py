@@ -18,6 +18,10 @@ SEX_CODES = {"1": "M", "2": "F", "0": "NA", "": "NA"}
 YES = ("yes", "true", "1")
 
 
+#: Column with the cohort of the sheet, of samples whose column `cohort` names a batch of cohorts.
+SHEET_COHORT = "sheet_cohort"
+
+
 def read_samples(path: Path, shown: str | None = None) -> pd.DataFrame:
     """Read the sample sheet, with `row` and standard codes: sex M, F or NA, phenotype 0 or 1.
 
@@ -106,10 +110,24 @@ def describe_samples(order: Path, sheet: Path) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        `sample`, `cohort`, then the other columns of the sheet, all strings.
+        `sample`, `cohort`, then the other columns of the sheet, all strings; of samples that were
+        read in batches also `sheet_cohort`.
     """
-    described = read_samples(sheet).drop(columns=["row", "cohort"])
-    return read_table(order).merge(described, on="sample", how="left", validate="one_to_one")
+    return join_sheet(read_table(order), read_samples(sheet))
+
+
+def join_sheet(table: pd.DataFrame, sheet: pd.DataFrame) -> pd.DataFrame:
+    """Append the columns of the sheet to a table of samples that has a column `cohort`.
+
+    Where that names a batch of cohorts, the column `sheet_cohort` has the cohort of the sheet.
+    """
+    own = [name for name in table.columns if name != "sample"]
+    described = sheet.rename(columns={"cohort": SHEET_COHORT} if SHEET_COHORT not in sheet else {})
+    described = described.drop(columns=["row", *own], errors="ignore")
+    joined = table.merge(described, on="sample", how="left", validate="one_to_one")
+    if SHEET_COHORT not in sheet and (joined[SHEET_COHORT] == joined.cohort).all():
+        joined = joined.drop(columns=SHEET_COHORT)
+    return joined
 
 
 #: Values for unknown in a sheet.

@@ -77,12 +77,14 @@ def summarize_filters(
     panel : Path
         `panel/counts.json`.
     out : Path
-        Columns `stage`, `cohort`, `step`, `count`.
+        Columns `stage`, `cohort`, `step`, `count`. Of a batch of cohorts, counts of `ingest` are
+        also given by cohort.
     """
     rows: list[tuple[str, str, str, int]] = []
     for cohort, path in zip(cohorts, ingest, strict=True):
-        counts = read_json(path)["counts"]
-        rows += [("ingest", cohort, step, count) for step, count in counts.items()]
+        about = read_json(path)
+        for name, counts in {cohort: about["counts"], **about.get("members", {})}.items():
+            rows += [("ingest", name, step, count) for step, count in counts.items()]
     for cohort, path, groups in zip(cohorts, samples, populations, strict=True):
         table = read_table(path)
         left_out = table.left_out

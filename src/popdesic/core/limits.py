@@ -13,6 +13,9 @@
 | `DENSE_LIMIT` | 30 000 | samples | matrices of all pairs, above it nearest samples |
 | `MOST_CLOSED` | 100 000 | samples | paths of all pairs, above it approximate ones |
 | `BLOCK_MODEL_LIMIT` | 100 000 | samples | the block model, above it none |
+| `SMALL_COHORT` | 50 | samples of a cohort | below it many new cohorts are read as batches |
+| `MANY_COHORTS` | 16 | small cohorts | up to so many that are new are read one by one |
+| `BATCH_SAMPLES` | 500 | samples of a batch | at most so many are read together |
 | `MANY_POINTS` | 20 000 | points of all UMAPs of a job | laid out on a CPU, above it on a GPU |
 
 `tests/unit/core/test_limits.py` compares the table with the values.
@@ -52,6 +55,14 @@ DENSE_LIMIT = 30_000
 MOST_CLOSED = 100_000
 #: Most samples of the block model, which takes 10 ms a sample and fit.
 BLOCK_MODEL_LIMIT = 100_000
+#: Cohorts of fewer samples are small. A cohort costs some six jobs and 60 files, and a tile of two
+#: cohorts 12 ms, however few samples they have.
+SMALL_COHORT = 50
+#: Small cohorts up to which each is read by itself, as few cohorts always were.
+MANY_COHORTS = 16
+#: Samples of a batch of small cohorts at most: a batch is decoded again when one of its cohorts
+#: leaves the sheet.
+BATCH_SAMPLES = 500
 #: Points of all UMAPs of a job above which they are laid out on a GPU. Six maps of 8 000 points
 #: take 3.5 s of eight threads, and 0.8 s with a GPU, of which its driver takes 0.4 to start.
 MANY_POINTS = 20_000

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.panel_steps import PanelStep, steps_of
-from ..cohort.samples import describe_samples, read_samples
+from ..cohort.samples import describe_samples, join_sheet, read_samples
 from ..components.axes import AXES
 from ..core.files import read_json
 from ..core.tables import read_table
@@ -211,9 +211,7 @@ def _quality(folder: Path, sheet: Path, cohorts: list[str]) -> pd.DataFrame:
     table = pd.concat(tables, ignore_index=True)
     for column in ("call_rate", "heterozygosity"):
         table[column] = pd.to_numeric(table[column], errors="coerce")
-    described = read_samples(sheet)
-    further = [c for c in described.columns if c not in ("row", *measured[1:])]
-    return table.merge(described[further], on="sample", how="left", validate="one_to_one")
+    return join_sheet(table, read_samples(sheet))
 
 
 def closest_pairs(

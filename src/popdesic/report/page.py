@@ -12,11 +12,12 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from ..cohort.samples import departed_cohorts
+from ..cohort.samples import SHEET_COHORT, departed_cohorts
 from ..core.files import atomic_path, read_json, write_json
 from ..core.places import TEMPLATES
 from ..distance.landmarks import NearDistances
 from ..distance.matrix import Distances
+from ..study.batches import remark_on_batches
 from ..study.work import work_section
 from .advice import advice_on, rank_warnings
 from .findings import Finding, find_problems, missing_calls
@@ -237,6 +238,7 @@ def study_findings(
             min_called=configuration["distance"]["min_called"],
         ),
         *_departed(outcome),
+        *_batches(outcome),
         *newcomer_findings(outcome, configuration["report"]["color_by"]),
         *geodesic_findings(outcome),
         *map_findings(outcome),
@@ -246,6 +248,16 @@ def study_findings(
         *beagle_findings(outcome.folder, configuration["impute"]),
         *ibd_findings(outcome.folder, configuration.get("ibd", {}).get("enable", False)),
     ]
+
+
+def _batches(outcome: Outcome) -> list[Finding]:
+    """Cohorts of the sheet that were read together."""
+    if SHEET_COHORT not in outcome.qc:
+        return []
+    by_unit = outcome.qc.groupby("cohort", sort=False)[SHEET_COHORT]
+    units = {unit: list(dict.fromkeys(cohorts)) for unit, cohorts in by_unit}
+    said = remark_on_batches(units, by_unit.size().to_dict())
+    return [Finding("note", "Batches of cohorts", text) for text in said]
 
 
 def _departed(outcome: Outcome) -> list[Finding]:

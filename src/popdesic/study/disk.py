@@ -14,7 +14,6 @@ from itertools import combinations, combinations_with_replacement
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from ..cohort.sources import expand_sources, source_files
 from ..core.errors import UserError
@@ -25,6 +24,7 @@ from ..distance.landmarks import MOST_LANDMARKS
 from ..distance.tiles import SYMMETRIC, count_type, study_matrices, tile_outputs
 from ..io.bed import bed_row_bytes
 from ..io.formats import count_sites
+from .sheets import Study
 from .sparse import is_compared, neighbors_kept
 
 #: Approximate number of bytes of VCF text per byte of a compressed file.
@@ -72,23 +72,22 @@ class StudySizes:
         return sum(self.samples.values())
 
 
-def study_sizes(
-    folder: Path, cohorts: pd.DataFrame, samples: Mapping[str, int], n_sites: int | None = None
-) -> StudySizes:
-    """Sites of all cohorts: of results, otherwise as their files state them or their sizes hint.
+def study_sizes(folder: Path, study: Study, n_sites: int | None = None) -> StudySizes:
+    """Sites of all units: of results, otherwise as their files state them or their sizes hint.
+
+    Of a batch the first cohort's files tell.
 
     Parameters
     ----------
     folder : Path
         The study.
-    cohorts : DataFrame
-        `Study.cohorts`.
-    samples : dict
-        Number of samples of each cohort.
+    study : Study
+        Its checked sheets.
     n_sites : int, optional
         Sites of the panel, if the user says so.
     """
-    found = {cohort: _sites_of(folder, cohorts, cohort, samples[cohort]) for cohort in samples}
+    samples = study.counts
+    found = {unit: _sites_of(folder, study, unit) for unit in samples}
     sites = {cohort: number for cohort, (number, _) in found.items()}
     known = all(exact for _, exact in found.values())
     panel = folder / "results/panel/counts.json"
@@ -97,22 +96,23 @@ def study_sizes(
     elif panel.is_file():
         n_sites, source = int(read_json(panel)["n_sites"]), "of the panel"
     else:
-        n_sites = max(1, int(min(sites[c] for c in cohorts.index[cohorts.founder])))
+        n_sites = max(1, int(min(sites[unit] for unit in study.founders)))
         source = "guessed from file sizes; set the number with --sites N"
     chosen = folder / "results/geodesic/choice.json"
     choice = read_json(chosen) if chosen.is_file() else {}
     return StudySizes(samples, sites, n_sites, source, known, choice)
 
 
-def _sites_of(
-    folder: Path, cohorts: pd.DataFrame, cohort: str, n_samples: int
-) -> tuple[float, bool]:
-    """Number of sites of a cohort's files, and whether it was counted."""
-    raw = folder / f"results/cohorts/{cohort}/raw.bed"
+def _sites_of(folder: Path, study: Study, unit: str) -> tuple[float, bool]:
+    """Number of sites of a unit's files, and whether it was counted."""
+    raw = folder / f"results/cohorts/{unit}/raw.bed"
+    n_samples = study.counts[unit]
     if raw.is_file() and n_samples:
         return raw.stat().st_size // bed_row_bytes(n_samples), True
     sites, known = 0.0, True
-    for source in expand_sources(cohorts.genotypes[cohort], folder):
+    cohort = study.units[unit][0]
+    n_samples = len(study.names_in_files(cohort))
+    for source in expand_sources(study.cohorts.genotypes[cohort], folder):
         path = Path(source_files(folder / source)[0])
         size = path.stat().st_size
         if path.suffix == ".bed":

@@ -24,6 +24,7 @@ from ..distance.rows import Pair, study_rows
 from ..distance.tiles import study_matrices
 from ..epistasis.options import permutations_run, phenotypes_of, scan_score
 from ..epistasis.site_list import read_site_list
+from .batches import remark_on_batches
 from .configuration import read_config
 from .disk import (
     bytes_of_lists,
@@ -72,7 +73,7 @@ class Sizes:
     neighbors : int
         Nearest samples that are kept of each, without a matrix of all pairs.
     left_out : tuple of str
-        Sentences on what such a study does without.
+        Sentences on what such a study does without, and on cohorts that are read together.
     sparse : bool
         Whether the study has no matrix of all pairs.
     compared : bool
@@ -81,6 +82,8 @@ class Sizes:
         Founder cohorts.
     disk : dict
         Bytes of the whole study's results by stage (`disk.forecast_disk`).
+    n_cohorts : int
+        Cohorts of the sheet, some of which may be read together; 0: all of `samples`.
     """
 
     samples: dict[str, int]
@@ -98,6 +101,7 @@ class Sizes:
     compared: bool = False
     founders: tuple[str, ...] = ()
     disk: dict[str, float] = field(default_factory=dict)
+    n_cohorts: int = 0
 
     @property
     def n_samples(self) -> int:
@@ -199,7 +203,7 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         raise UserError(f"{study} is not a folder; a study is a folder with config/config.yaml.")
     config, sheets, _ = validate_study(read_config(study), study)
     counts = sheets.counts
-    genotypes = study_sizes(study, sheets.cohorts, counts, n_sites)
+    genotypes = study_sizes(study, sheets, n_sites)
     n_sites = genotypes.n_sites
     scan = config["epistasis"]
     scanned = n_sites
@@ -224,11 +228,12 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         permutations=(permutations[2], permutations[3]),
         genotypes=describe_genotypes(config),
         neighbors=neighbors_kept(config),
-        left_out=sheets.left_out,
+        left_out=(*sheets.left_out, *remark_on_batches(sheets.units, counts)),
         sparse=sheets.sparse,
         compared=is_compared(config),
         founders=tuple(sheets.founders),
         disk=forecast_disk(config, genotypes, sparse=sheets.sparse),
+        n_cohorts=len(sheets.listed),
     )
     return sizes, genotypes.source
 
@@ -314,7 +319,7 @@ def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str
     for name in ("jobs", "done", "threads", "gpu", "mem_mb"):
         shown[name] = shown[name].astype(int)
     lines = [
-        f"{sizes.n_samples} samples in {len(sizes.samples)} cohorts, "
+        f"{sizes.n_samples} samples in {sizes.n_cohorts or len(sizes.samples)} cohorts, "
         f"{sizes.n_sites} sites ({source})",
         sizes.genotypes,
         *sizes.left_out,

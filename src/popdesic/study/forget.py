@@ -25,15 +25,17 @@ from markupsafe import escape
 from ..cohort.callable import BLOCKS, load_beside
 from ..cohort.ingest import digest_files
 from ..cohort.samples import departed_cohorts
+from ..cohort.sources import source_files
 from ..core.errors import UserError, suggestion
 from ..core.files import CHECKSUM_BYTES, atomic_path, beside, read_json, record_path, write_json
 from ..core.tables import read_table
 from ..io.bed import open_cohort, read_fam, write_fam
 from ..io.genotypes import BED_MAGIC
 from ..io.sites import chunks
+from .batches import held_batches, hold_batches
 from .configuration import read_config
 from .crate import CRATE
-from .sheets import Study, cohort_files
+from .sheets import Study, cohort_sources
 from .snakemake_internals import Job, planned_jobs
 from .stale import delete_results, leftovers, outdated_results, stale_results
 from .validation import validate_study
@@ -75,7 +77,8 @@ def forget_sample(study: Path, name: str, *, yes: bool) -> str:
     with contextlib.chdir(study):
         config, sheets, _ = validate_study(read_config(), files=False)
         cohort = _cohort_of(sheets, name, config["samples"])
-        prefix = Path(f"results/cohorts/{cohort}/raw")
+        unit = sheets.unit_of[cohort]
+        prefix = Path(f"results/cohorts/{unit}/raw")
         _require_idle(study)
         held = prefix.with_suffix(".fam").is_file() and name in set(read_fam(prefix)["sample"])
         if held and not prefix.with_suffix(".json").is_file():
@@ -85,7 +88,7 @@ def forget_sample(study: Path, name: str, *, yes: bool) -> str:
             )
         stale = sorted([*stale_results(Path(), jobs), *leftovers(Path())])
         if held or stale:
-            _require_left(cohort, name, study, jobs)
+            _require_left(unit, name, study, jobs)
         if stale and not yes:
             print("\n".join([STALE.format(count=len(stale)), *(f"  {path}" for path in stale)]))
         if held and not yes:
@@ -124,18 +127,26 @@ def forget_cohort(study: Path, name: str, *, yes: bool) -> str:
     with contextlib.chdir(study):
         config, sheets, _ = validate_study(read_config(), files=False)
         shown = config["cohorts"]
-        if name in sheets.order:
+        if name in sheets.listed:
             raise UserError(
                 f"{shown}: cohort '{name}' is part of the study; delete its row there and those of "
                 f"its samples in {config['samples']}, then forget it."
             )
         _require_idle(study)
+        held = held_batches(Path())
+        unit_of = {cohort: unit for unit, cohorts in held.items() for cohort in cohorts}
+        batch = unit_of.get(name, name)
         known = departed_cohorts(Path(), sheets.order)
+        known += sorted(set(unit_of) - {*sheets.listed, *known})
         jobs = planned_jobs(study)
         doomed = stale_results(Path(), jobs)
-        if name not in known and not any(name in Path(path).parts for path in doomed):
+        if (
+            batch == name
+            and name not in known
+            and not any(name in Path(path).parts for path in doomed)
+        ):
             raise UserError(f"results hold no cohort '{name}'{suggestion(name, known)}")
-        others = tuple(f"results/cohorts/{cohort}/" for cohort in sheets.order)
+        others = tuple(f"results/cohorts/{cohort}/" for cohort in sheets.order if cohort != batch)
         doomed += leftovers(Path())
         doomed += [path for path in outdated_results(Path(), jobs) if not path.startswith(others)]
         doomed += [path for path in PAGES if Path(path).is_file()]  # they name the cohort
@@ -147,6 +158,7 @@ def forget_cohort(study: Path, name: str, *, yes: bool) -> str:
                 f"cohort '{name}'; add --yes to do so."
             )
         delete_results(Path(), doomed)
+        hold_batches(Path(), sheets.units)  # without it
         done = (
             f"{len(doomed)} results are deleted, among them all of cohort '{name}'; the next run "
             "makes again what the present sheets ask for."
@@ -232,7 +244,7 @@ def rewrite_without(prefix: Path, name: str) -> None:
 def _remains(sheets: Study, cohort: str, name: str, shown: str) -> Iterator[str]:
     """Sentences about files that still hold the name of a sample."""
     yield from _named(name)
-    sources = ", ".join(cohort_files(sheets, cohort))
+    sources = ", ".join(f for one in cohort_sources(sheets, cohort) for f in source_files(one))
     yield (
         f"Your own files are not changed. {sources} still has the sample: write it again without "
         f"it (bcftools view --samples ^{name}; plink2 --remove), then delete its row in {shown}; "

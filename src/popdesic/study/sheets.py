@@ -10,7 +10,7 @@ import functools
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ from ..core.errors import UserError, shorten, suggestion
 from ..core.files import digest
 from ..core.schemas import load_schema
 from ..geography.coordinates import check_coordinates
+from .batches import batches_of, is_batched
 
 #: JSON schema keywords allowed for a column; `_violating` implements only these.
 #: Export formats whose readers split names at spaces.
@@ -48,6 +49,7 @@ class Study:
     excluded : DataFrame: `sample`, `cohort` of samples that the sheet excludes; not in `samples`
     sparse : bool: no matrix of all pairs is made (`study.sparse`)
     left_out : tuple of str: sentences on what such a study does without
+    batches : dict: cohorts of each unit (`batches.batches_of`); None: each cohort is one
     """
 
     cohorts: pd.DataFrame
@@ -57,34 +59,66 @@ class Study:
     )
     sparse: bool = False
     left_out: tuple[str, ...] = ()
+    batches: dict[str, list[str]] | None = None
 
     @property
     def store(self) -> str:
         """What holds distances: ``dense``, matrices of all pairs, or ``near``, the nearest."""
         return "near" if self.sparse else "dense"
 
+    @functools.cached_property
+    def units(self) -> dict[str, list[str]]:
+        """Cohorts that are read together, by unit, in sample order.
+
+        A unit is a cohort, or a batch of small ones. Results, rules and all else of this class but
+        `cohorts` and the column `cohort` of `samples` and `excluded` speak of units.
+        """
+        return self.batches or {cohort: [cohort] for cohort in self.cohorts.index}
+
+    @functools.cached_property
+    def unit_of(self) -> dict[str, str]:
+        """Unit of each cohort."""
+        return {cohort: unit for unit, members in self.units.items() for cohort in members}
+
     @property
     def order(self) -> list[str]:
-        """Cohort names in sample order."""
-        return list(self.cohorts.index)
+        """Names of units in sample order."""
+        return list(self.units)
+
+    @property
+    def listed(self) -> list[str]:
+        """Cohorts of the sheet in sample order."""
+        return list(self.unit_of)
+
+    @functools.cached_property
+    def _roles(self) -> dict[str, bool]:
+        """Whether each unit is a founder."""
+        founder = self.cohorts.founder
+        return {unit: bool(founder[members[0]]) for unit, members in self.units.items()}
 
     @property
     def founders(self) -> list[str]:
-        return list(self.cohorts.index[self.cohorts.founder])
+        return [unit for unit, founder in self._roles.items() if founder]
 
     @property
     def newcomers(self) -> list[str]:
-        return list(self.cohorts.index[~self.cohorts.founder])
+        return [unit for unit, founder in self._roles.items() if not founder]
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
-        """Number of samples of each cohort."""
-        counted = self.samples.cohort.value_counts()
-        return {cohort: int(counted.get(cohort, 0)) for cohort in self.order}
+        """Number of samples of each unit."""
+        counted = self._unit_column.value_counts()
+        return {unit: int(counted.get(unit, 0)) for unit in self.order}
+
+    @property
+    def _unit_column(self) -> pd.Series:
+        """Unit of each sample."""
+        cohort = self.samples.cohort
+        return cohort if self.batches is None else cohort.map(self.unit_of)
 
     @functools.cached_property
     def _rows(self) -> dict[str, np.ndarray]:
-        return dict(self.samples.groupby("cohort").indices)
+        return dict(self.samples.groupby(self._unit_column).indices)
 
     @functools.cached_property
     def _digests(self) -> dict[tuple, str]:
@@ -99,12 +133,17 @@ class Study:
         return {}
 
     def samples_of(self, cohort: str) -> pd.DataFrame:
+        """Rows of a unit's samples."""
         return self.samples.iloc[self._rows.get(cohort, [])]
 
     def names_in_files(self, cohort: str) -> list[str]:
-        """Names that a cohort's files must have: its samples and those that are excluded."""
+        """Names that a cohort's files must have: its samples and those that are excluded.
+
+        `cohort` is one of the sheet.
+        """
+        rows = self.samples_of(self.unit_of[cohort])
         left = self.excluded["sample"][self.excluded.cohort == cohort]
-        return self.samples_of(cohort)["sample"].tolist() + left.tolist()
+        return rows["sample"][rows.cohort == cohort].tolist() + left.tolist()
 
     def _csv(self, cohort: str | None, columns: list[str]) -> str:
         """These columns as `DataFrame.to_csv` writes them, in a tenth of the time."""
@@ -164,7 +203,7 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
     if check_files:
         everyone = pd.concat([samples, excluded], ignore_index=True)
         rows = everyone.groupby("cohort").indices
-        for cohort in study.order:
+        for cohort in cohorts.index:
             listed = everyone.iloc[rows.get(cohort, [])]
             _check_sample_names(folder, cohort, cohorts, listed, config)
             _check_mask(folder, cohort, cohorts, config)
@@ -175,7 +214,14 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
             "sample in total, but the panel and the PCA axes need at least two; add samples or set "
             f"founder = yes for more cohorts in {config['cohorts']}."
         )
-    return study
+    batches = batches_of(folder, cohorts, study.counts)
+    if not is_batched(batches):
+        return study
+    study = replace(study, batches=batches)
+    # A batch's samples lie together, as those of a cohort do.
+    rank = {cohort: rank for rank, cohort in enumerate(study.listed)}
+    order = np.argsort(study.samples.cohort.map(rank).to_numpy(), kind="stable")
+    return replace(study, samples=study.samples.iloc[order].reset_index(drop=True))
 
 
 def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
@@ -324,8 +370,9 @@ def remark_on_excluded(study: Study, shown: str) -> list[str]:
     counts = study.excluded.cohort.value_counts()
     if counts.empty:
         return []
-    of = [f"{counts[cohort]} of {cohort}" for cohort in study.order if cohort in counts]
-    founders = [cohort for cohort in study.founders if cohort in counts]
+    of = [f"{counts[cohort]} of {cohort}" for cohort in study.cohorts.index if cohort in counts]
+    roles = study.cohorts.founder
+    founders = [cohort for cohort in roles.index[roles] if cohort in counts]
     total = int(counts.sum())
     sentence = f"{shown} excludes {total} sample{'s' * (total > 1)} ({', '.join(of)})"
     if founders:
@@ -407,8 +454,9 @@ def cohort_sources(study: Study, cohort: str) -> list[str]:
     return study._sources[cohort]
 
 
-def cohort_absent(study: Study, cohort: str) -> list[str]:
-    """What the sheet says of a cohort's absent sites: the fields of `cohort.absent.Absent`."""
+def cohort_absent(study: Study, unit: str) -> list[str]:
+    """What the sheet says of a unit's absent sites: the fields of `cohort.absent.Absent`."""
+    cohort = study.units[unit][0]
     rule, mask = study.cohorts.absent[cohort], study.cohorts["callable"][cohort]
     return [rule, mask, file_key([mask]) if mask else ""]
 
@@ -421,6 +469,24 @@ def said_of_absent(study: Study, cohort: str) -> str:
     return "absent sites: " + {"reference": "homozygous reference"}.get(rule, rule)
 
 
-def cohort_files(study: Study, cohort: str) -> list[str]:
-    """Return the files of a cohort's genotypes."""
-    return [path for source in cohort_sources(study, cohort) for path in source_files(source)]
+def is_batch(study: Study, unit: str) -> bool:
+    """Whether a unit is a batch of cohorts."""
+    return study.units[unit] != [unit]
+
+
+def described_sources(study: Study, unit: str) -> str:
+    """A unit's genotypes as the sheet writes them; of a batch the number of its cohorts."""
+    members = study.units[unit]
+    if is_batch(study, unit):
+        return f"{len(members)} cohorts, {members[0]} to {members[-1]}"
+    return study.cohorts.genotypes[unit]
+
+
+def cohort_files(study: Study, unit: str) -> list[str]:
+    """Return the files of the genotypes of a unit's cohorts."""
+    return [
+        path
+        for cohort in study.units[unit]
+        for source in cohort_sources(study, cohort)
+        for path in source_files(source)
+    ]

@@ -53,6 +53,7 @@ from ..io.formats import (
     require_readable,
 )
 from ..population.options import check_population
+from .batches import remark_on_batches
 from .configuration import CONFIG_PATH, load_config
 from .sheets import Study, load_study, remark_on_departed, remark_on_excluded, said_of_absent
 from .sparse import is_sparse, without_pairs
@@ -100,6 +101,8 @@ def validate_study(
     columns = [name for name in study.samples if name not in config["epistasis"]["phenotypes"]]
     remarks = left_out + unrecognised_columns(columns, config["samples"])
     remarks += remark_on_excluded(study, config["samples"])
+    if study.batches:
+        remarks += remark_on_batches(study.batches, study.counts)
     if files:
         remarks += remark_on_absent(study.samples, config["samples"])
         remarks += remark_on_departed(folder, study.order, config["cohorts"])
@@ -127,7 +130,7 @@ def validate_study(
 def _sources(study: Study, folder: Path) -> list[Path]:
     return [
         folder / source
-        for cohort in study.order
+        for cohort in study.listed
         for source in expand_sources(study.cohorts.genotypes[cohort], folder)
     ]
 
@@ -153,9 +156,10 @@ def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
     least = config["distance"]["min_called"]
     sources = {
         c: [folder / one for one in expand_sources(study.cohorts.genotypes[c], folder)]
-        for c in study.order
+        for c in study.listed
     }
-    new = [c for c in study.order if not is_file(folder / f"results/cohorts/{c}/raw.json")]
+    decoded = {u for u in study.order if is_file(folder / f"results/cohorts/{u}/raw.json")}
+    new = [c for c in study.listed if study.unit_of[c] not in decoded]
     filters = CallFilters.parse(config["ingest"])
     n_bytes = bytes_each(sum(len(sources[cohort]) for cohort in new))
 
@@ -177,10 +181,11 @@ def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
             remarks += remark_on_mask(path, first[cohort], folder / mask, mask)
     silent = [cohort for cohort in new if not said_of_absent(study, cohort)]
     if any(first[cohort].variants_only for cohort in silent):
-        for founder in study.founders:
+        founders = [c for unit in study.founders for c in study.units[unit]]
+        for founder in founders:
             if founder not in first:
                 first[founder] = join_records(sources[founder], of_cohort(founder))
-        refuse_variants_only(first, silent, study.founders)
+        refuse_variants_only(first, silent, founders)
     return remarks
 
 
@@ -350,7 +355,7 @@ def require_build(source: Path, study: Study, build: str, folder: Path = Path())
     told = build_of(read_contig_lengths(source))
     known = {build} if build in HUMAN else set()
     if told and not known:
-        for cohort in study.order:
+        for cohort in study.listed:
             with contextlib.suppress(UserError, OSError):  # a cohort's own files may be gone
                 for path in _files_of(study, cohort, folder):
                     found = build_of(read_contig_lengths(path))
@@ -373,7 +378,7 @@ def contigs_of(study: Study, folder: Path = Path()) -> dict[str, int]:
 
 def _files(study: Study, folder: Path) -> list[tuple[Path, str]]:
     """Files of all cohorts, each with its cohort."""
-    return [(path, cohort) for cohort in study.order for path in _files_of(study, cohort, folder)]
+    return [(path, cohort) for cohort in study.listed for path in _files_of(study, cohort, folder)]
 
 
 def _files_of(study: Study, cohort: str, folder: Path) -> list[Path]:

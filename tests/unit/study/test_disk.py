@@ -44,7 +44,7 @@ def test_a_run_writes_what_was_forecast(tmp_path, n_samples, n_sites):
     found, expected = (sum(of[stage] for stage in STAGES) for of in (held, forecast))
     print(f"{sum(n_samples)} samples x {n_sites} sites: {found} bytes, forecast {expected:.0f}")
     assert expected == pytest.approx(found, rel=0.2)
-    counted = study_sizes(folder, study.cohorts, study.counts)
+    counted = study_sizes(folder, study)
     assert counted.known and set(counted.sites.values()) == {n_sites}
     assert (counted.n_sites, counted.source) == (
         len((folder / "results/panel/sites.tsv").read_text().splitlines()) - 2,
@@ -79,7 +79,7 @@ def test_a_study_that_does_not_fit_is_refused(tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "GB more" in said and "distance.dense_limit" in said
     config, study, _ = validate_study(read_config(folder), folder)
-    genotypes = study_sizes(folder, study.cohorts, study.counts)
+    genotypes = study_sizes(folder, study)
     assert not genotypes.known
     require_disk_space(folder, config, genotypes, sparse=False, stages={"panel", "qc"})  # guessed
     with pytest.raises(UserError, match=r"results needs 7.\d+e-06 GB more \(distance"):

@@ -1,7 +1,8 @@
-"""Decode one cohort's genotype files to PLINK files."""
+"""Decode the genotype files of one cohort, or of a batch of small ones, to PLINK files."""
 
 from pathlib import Path
 
+from popdesic.cohort.absent import Absent
 from popdesic.cohort.contigs import haploid_policies
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.samples import excluded_samples
@@ -10,20 +11,33 @@ from popdesic.io.call_filters import CallFilters
 from popdesic.io.formats import header_contigs
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    counts = ingest_cohort(
-        snakemake.params.sources,
-        Path(snakemake.output[0]).with_suffix(""),
-        haploid=haploid_policies(
-            snakemake.params.haploid,
-            snakemake.params.excluded_contigs,
-            header_contigs(snakemake.params.sources),
-        ),
-        filters=CallFilters.parse(snakemake.params.filters),
-        listed=snakemake.params.names,
-        excluded=excluded_samples(Path(snakemake.params.sheet)),
-        fasta=next(map(Path, snakemake.input.get("fasta", [])), None),
-        threads=snakemake.threads,
-    )
-    log_counts(log, counts.as_dict())
-    for remark in counts.remarks:
+    params, prefix = snakemake.params, Path(snakemake.output[0]).with_suffix("")
+    excluded = excluded_samples(Path(params.sheet))
+
+    def decode(cohort: str, out: Path):
+        sources, names = params.cohorts[cohort]
+        return ingest_cohort(
+            sources,
+            out,
+            haploid=haploid_policies(
+                params.haploid, params.excluded_contigs, header_contigs(sources)
+            ),
+            filters=CallFilters.parse(params.filters),
+            listed=names,
+            excluded=excluded,
+            fasta=next(map(Path, snakemake.input.get("fasta", [])), None),
+            threads=snakemake.threads,
+        )
+
+    cohorts = list(params.cohorts)
+    if cohorts == [snakemake.wildcards.cohort]:
+        found = decode(cohorts[0], prefix)
+        counts, remarks = found.as_dict(), found.remarks
+    else:
+        from popdesic.cohort.batch import ingest_batch
+
+        how = {"founders": params.founder, "absent": Absent(*params.absent)}
+        counts, remarks = ingest_batch(cohorts, decode, prefix, **how)
+    log_counts(log, counts)
+    for remark in remarks:
         log.info(remark)
