@@ -126,7 +126,7 @@ def of_spaces(tables):
 
 
 def of_maps(tables):
-    """Tables of the job that draws UMAPs: of all spaces if it draws all, otherwise of one."""
+    """Tables of the job that makes maps: of all spaces if it makes all, otherwise of one."""
     return of_spaces(tables) if ONE_MAP_JOB else tables
 
 
@@ -137,11 +137,11 @@ def refit_tables(method):
 
 def pcoa_minutes(wildcards, attempt):
     """Cost of a dense decomposition per map, or of Lanczos above eigen.DENSE_ROWS."""
-    n = n_samples(*COHORTS)
+    n, maps = n_samples(*COHORTS), len(ALPHAS) * (len(SPACES) if ONE_MAP_JOB else 1)
     if STUDY.store == "near":  # by landmarks
-        return limit_minutes(1 + 1e-6 * n * len(ALPHAS), attempt)
+        return limit_minutes(1 + 1e-6 * n * maps, attempt)
     once = min(1e-11 * n**3, 4e-8 * n**2)
-    return limit_minutes(len(ALPHAS) * (1 + STABLE) * once, attempt)
+    return limit_minutes(maps * (1 + STABLE) * once, attempt)
 
 
 def has_graph_tool(wildcards):
@@ -264,24 +264,27 @@ def evaluation_parts(wildcards):
 # Rules whose jobs compute rows of tiles, and those that fill several rows.
 
 
+def _rows_of_job(wildcards):
+    """Cohorts whose rows of segments a job makes: one, or of few samples all."""
+    return [wildcards.row] if "row" in wildcards.keys() else COHORTS
+
+
 def row_planes(rows):
-    """Input of a row: planes of the cohorts of its pairs, their own cohort's last."""
+    """Input of rows: planes of the cohorts of their pairs."""
 
     def planes(wildcards):
-        return expand(
-            "results/cohorts/{cohort}/planes{end}",
-            cohort=[other_of(wildcards.row, pair) for pair in rows.pairs(wildcards.row)],
-            end=[".npy", ".json"],
-        )
+        pairs = [(row, pair) for row in _rows_of_job(wildcards) for pair in rows.pairs(row)]
+        cohorts = dict.fromkeys(other_of(row, pair) for row, pair in pairs)
+        return expand("results/cohorts/{cohort}/planes{end}", cohort=cohorts, end=[".npy", ".json"])
 
     return planes
 
 
 def row_pairs(rows):
-    """Parameter: the pairs of a row."""
+    """Parameter: the pairs of each row."""
 
     def pairs(wildcards):
-        return rows.pairs(wildcards.row)
+        return {row: rows.pairs(row) for row in _rows_of_job(wildcards)}
 
     return pairs
 
@@ -294,23 +297,24 @@ def _row_sizes(rows, row):
 
 
 def row_memory(rows, fixed=0, **sizes):
-    """`mem_mb` of a row: its largest pair, and the planes that are read for the next pair."""
+    """`mem_mb` of rows: the largest pair, and the planes that are read for the next pair."""
     cost = Cost(fixed, **sizes)
 
     def mem_mb(wildcards, attempt):
-        own, others, mb = _row_sizes(rows, wildcards.row)
-        return limit_mb(cost.of(mb[-1] + sum(sorted(mb[:-1])[-2:]), own, max(others)), attempt)
+        found = [_row_sizes(rows, row) for row in _rows_of_job(wildcards)]
+        most = max(cost.of(mb[-1] + sum(sorted(mb[:-1])[-2:]), n, max(o)) for n, o, mb in found)
+        return limit_mb(most, attempt)
 
     return mem_mb
 
 
 def row_minutes(rows, fixed=0, **sizes):
-    """`runtime` of a row: the sum over its pairs."""
+    """`runtime` of rows: the sum over their pairs."""
     cost = Cost(fixed, **sizes)
 
     def runtime(wildcards, attempt):
-        own, others, mb = _row_sizes(rows, wildcards.row)
-        return limit_minutes(cost.of(mb[-1], own, sum(others)), attempt)
+        found = [_row_sizes(rows, row) for row in _rows_of_job(wildcards)]
+        return limit_minutes(sum(cost.of(mb[-1], n, sum(o)) for n, o, mb in found), attempt)
 
     return runtime
 

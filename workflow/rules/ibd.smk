@@ -10,11 +10,14 @@
 #         results/ibd/graph.npz                   who shares with whom, for communities.space: ibd
 #         results/figures/ibd.*
 
+from popdesic.core.limits import MOST_JOINED
 from popdesic.ibd.options import EXPORTS as IBD_FILES
 
 IBD = CONFIG["ibd"]
 IBD_FIGURES = figures_by("join_ibd")
 ROW_OF_SEGMENTS = "results/ibd/tiles/{row}/row.json"
+#: Whether one job makes all rows, of which it computes the tiles that are new.
+IBD_TOGETHER = n_samples(*COHORTS) <= MOST_JOINED
 IBD_TABLES = ["results/ibd/segments.tsv.gz", "results/ibd/pairs.tsv", "results/ibd/summary.json"]
 IBD_EXPORTS = {name: f"results/ibd/export/{IBD_FILES[name]}" for name in IBD["export"]}
 #: Whether geodesics or communities are of shared segments.
@@ -78,11 +81,11 @@ if IBD["enable"]:
             planes=row_planes(IBD_ROWS),
             panel="results/panel/sites.tsv",
         output:
-            ROW_OF_SEGMENTS,
+            expand(ROW_OF_SEGMENTS, row=COHORTS) if IBD_TOGETHER else ROW_OF_SEGMENTS,
         log:
-            "logs/find_ibd_row/{row}.log",
+            "logs/find_ibd_row.log" if IBD_TOGETHER else "logs/find_ibd_row/{row}.log",
         benchmark:
-            "benchmarks/find_ibd_row/{row}.tsv"
+            "benchmarks/find_ibd_row.tsv" if IBD_TOGETHER else "benchmarks/find_ibd_row/{row}.tsv"
         conda:
             GPU_CONDA
         threads: 8
@@ -96,7 +99,7 @@ if IBD["enable"]:
             device=CONFIG["device"],
             code=code_of("find_ibd_row", always=True),
         message:
-            "Segments shared by {wildcards.row} and the cohorts of its row"
+            "Segments shared within and between cohorts"
         script:
             "../scripts/ibd/find_ibd_row.py"
 

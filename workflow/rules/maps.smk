@@ -108,7 +108,7 @@ UMAP_OPTIONS = dict(
     ensemble=ENSEMBLE,
 )
 
-#: Whether one job draws all UMAPs.
+#: Whether one job makes the maps of all spaces.
 ONE_MAP_JOB = STUDY.sparse or n_samples(*COHORTS) <= MOST_JOINED
 #: Few points move on the CPU before a GPU has started.
 MAP_POINTS = n_samples(*COHORTS) * (N_UMAPS if ONE_MAP_JOB else N_UMAPS // len(SPACES))
@@ -147,21 +147,27 @@ rule close_founders:
         "../scripts/maps/close_founders.py"
 
 
-# One job per space: all alphas share the start of the interpreter and the numba compilation.
+# One job for all alphas, and of few samples for all spaces, shares the start of the interpreter.
 rule compute_pcoa:
     input:
-        lengths=expand(LENGTHS, alpha=ALPHAS, allow_missing=True),
-        lists=expand(LISTS, alpha=ALPHAS, allow_missing=True) if STUDY.store == "near" else [],
+        lengths=of_maps(expand(LENGTHS, alpha=ALPHAS, allow_missing=True)),
+        lists=(
+            of_maps(expand(LISTS, alpha=ALPHAS, allow_missing=True))
+            if STUDY.store == "near"
+            else []
+        ),
         samples="results/distance/samples.tsv",
-        frame=FRAME,
+        frame=of_maps(FRAME),
     output:
-        refits=refit_tables("pcoa_refit"),
-        tables=map_tables("pcoa"),
-        statistics=expand("results/embedding/pcoa.{{space}}.alpha{alpha}.json", alpha=ALPHAS),
+        refits=of_maps(refit_tables("pcoa_refit")),
+        tables=of_maps(map_tables("pcoa")),
+        statistics=of_maps(
+            expand("results/embedding/pcoa.{{space}}.alpha{alpha}.json", alpha=ALPHAS)
+        ),
     log:
-        "logs/compute_pcoa/{space}.log",
+        "logs/compute_pcoa.log" if ONE_MAP_JOB else "logs/compute_pcoa/{space}.log",
     benchmark:
-        "benchmarks/compute_pcoa/{space}.tsv"
+        "benchmarks/compute_pcoa.tsv" if ONE_MAP_JOB else "benchmarks/compute_pcoa/{space}.tsv"
     priority: SECOND
     conda:
         "../../envs/popdesic.yaml"
@@ -177,7 +183,7 @@ rule compute_pcoa:
         rows=MAP_ROWS,
         code=code_of("compute_pcoa"),
     message:
-        "PCoA of the geodesics in space {wildcards.space}"
+        "PCoA of the geodesics"
     script:
         "../scripts/maps/compute_pcoa.py"
 

@@ -114,7 +114,8 @@ def tiles_of(job: Job, sizes: Sizes) -> list[list[Pair]]:
     Without a matrix of all pairs, the first row of a group computes the tiles of all its rows
     (`distance.fill_rows`).
     """
-    stages, group = ROW_RULES.get(job.rule, ()), [job.wildcards.get("row")]
+    stages = ROW_RULES.get(job.rule, ())
+    group = [job.wildcards["row"]] if "row" in job.wildcards else list(sizes.samples)
     if job.rule == "measure_row":
         stages = stages if sizes.compared else stages[:1]
         if sizes.sparse:

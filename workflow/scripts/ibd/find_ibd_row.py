@@ -1,4 +1,4 @@
-"""Find segments of identity by descent between one cohort and others."""
+"""Find segments of identity by descent between one cohort and others, or of all cohorts."""
 
 from pathlib import Path
 
@@ -9,13 +9,14 @@ from popdesic.ibd.cohorts import measure_row
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params
-    counts = measure_row(
-        Path(snakemake.output[0]),
-        list(map(tuple, params.pairs)),
-        folders_of(snakemake.input.planes),
-        Path(snakemake.input.genome),
-        Path(snakemake.input.panel),
-        lambda need: select_backend(params.device, snakemake.threads, device_bytes=need),
-        params.code,
-    )
-    log_counts(log, counts)
+    for out in map(Path, snakemake.output):
+        counts = measure_row(
+            out,
+            list(map(tuple, params.pairs[out.parent.name])),
+            folders_of(snakemake.input.planes),
+            Path(snakemake.input.genome),
+            Path(snakemake.input.panel),
+            lambda need: select_backend(params.device, snakemake.threads, device_bytes=need),
+            params.code,
+        )
+        log_counts(log, {f"{out.parent.name}: {name}": n for name, n in counts.items()})

@@ -1,4 +1,4 @@
-"""Compute the PCoA of the geodesic distances of one space."""
+"""Compute the PCoA of the geodesic distances of some spaces."""
 
 from pathlib import Path
 
