@@ -54,7 +54,7 @@ def measure(name: str, samples: int, sites: int) -> tuple:
         compare_cohorts(planes, planes, af, out, backend, limits)
         wall, cpu = time.perf_counter() - start, time.process_time() - cpu
         rows = len(read_table(out["mixture"]))
-    least = "-" if found.least_common is None else found.least_common
+    least = "-" if found.needed_common is None else found.needed_common
     return name, samples, sites, found.common_sites, least, rows, f"{cpu:.2f}", f"{wall:.2f}"
 
 

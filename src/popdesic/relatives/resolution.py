@@ -62,6 +62,8 @@ class Resolution:
     least_common : int or None
         With at least this many jointly called common sites, no unrelated sample has the alleles of
         another by chance, up to `max_absent`; None if there are too few.
+    needed_common : int or None
+        How many common sites like these would do; None if that cannot be estimated.
     siblings_alike : float
         Approximate share of full siblings who inherited the same haplotypes at every panel site
         (at one centimorgan per megabase): small unless the panel covers little of the genome.
@@ -93,6 +95,7 @@ class Resolution:
     fault: str | None = None
     shift: float = 0.0
     lowered: float = 0.0
+    needed_common: int | None = None
 
     def least_kinship(self, called: np.ndarray) -> np.ndarray:
         """Smallest kinship of relatives among pairs with this many jointly called sites.
@@ -178,7 +181,7 @@ def resolve(
         each = _divergence(max_mismatch, mean_mismatch) * mismatch_sites / sites
         if max_mismatch < mean_mismatch and each > 0 and surprise / each <= sites:
             least_called = math.ceil(surprise / each)
-    least_common = None
+    least_common = needed = None
     if mismatch_sites is not None and max_absent < absent < 1:
         each = _divergence(max_absent, absent) * mismatch_sites / sites
         # either of two may be the mixture
@@ -207,6 +210,7 @@ def resolve(
         fault=fault,
         shift=_rounded(max(shift, 0.0)),
         lowered=_rounded(max(lowered, 0.0)),
+        needed_common=needed,
     )
 
 

@@ -215,6 +215,9 @@ def test_contamination_is_not_sought_where_sites_cannot_tell(tmp_path, common, m
     study = rare_sites(tmp_path, 60, common or 2_000, common=common, seed=3)
     limits = replace(LIMITS, resolution=resolution_of(study, tmp_path / "kinship.json"))
     assert limits.resolution.least_common is None
+    needed = limits.resolution.needed_common
+    assert needed is None or needed > limits.resolution.common_sites
+    assert (needed is not None) == (common > 0), "a page can say how many it takes"
     monkeypatch.setattr(mixture, "likelihood_ratios", None)
     limits = replace(limits, min_called=0)
     assert compare(study, 0, 0, tmp_path, limits)[1]["mixture"].empty
