@@ -1,7 +1,7 @@
 """False interactions: how often a study without any has a hit with p_interaction <= 5 %.
 
     python tests/bench/bench_interactions.py [--replicates 400] [--jobs 1] [--order 2] [--quick]
-        [--scenes NAME ...] [--first-seed 0]
+        [--scenes NAME ...] [--first-seed 0] [--cases N]
 
 Each replicate is a study of about 1 000 people at 60 sites without any interaction, of cases and
 controls on the scale of log-odds (scenes: tests/scenes/interactions/scenes.py), of numbers on their
@@ -10,13 +10,14 @@ by interaction, numbers by residuals, with the covariates and the kinship that t
 'found' is the share of replicates whose best hits have p_interaction <= 0.05, with its 95 %
 interval (Wilson 1927); 'chi-square' the same by lr_p times the number of tests. A test that keeps
 its level has 0.03 to 0.07 in each scene that is not called unadjusted: there the test is not told
-what it needs.
+what it needs. With --cases, so many people are cases at random, whatever the scene of cases says.
 """
 
 from __future__ import annotations
 
 import math
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 import commandline
@@ -34,11 +35,14 @@ TOP = 4
 NUMBERS = {f"number, {name}": name for name in numbers.SCENES}
 
 
-def finds(order: int, scene: str, seed: int) -> tuple[bool, bool]:
+def finds(order: int, scene: str, cases: int, seed: int) -> tuple[bool, bool]:
     """Whether a study has a hit by p_interaction, and by chi-square (of numbers: the F test)."""
     if scene in NUMBERS:
         return (numbers.family_wise(NUMBERS[scene], seed, TOP, LEVEL),) * 2
     study = draw_study(scene, seed)
+    if cases:
+        ranks = np.random.default_rng([seed, cases]).permutation(len(study.case))
+        study = replace(study, case=ranks < cases)
     kinship = None
     if len(study.pairs):
         kinship = np.zeros((len(study.case),) * 2)
@@ -74,6 +78,7 @@ def main() -> None:
     names = [*SCENES, *NUMBERS]
     parser.add_argument("--scenes", nargs="+", choices=names, default=names)
     parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--cases", type=int, default=0)
     options = commandline.parse(parser, replicates=2, jobs=1)
     rows = []
     seeds = range(options.first_seed, options.first_seed + options.replicates)
@@ -81,7 +86,8 @@ def main() -> None:
         for scene in options.scenes:
             if scene in NUMBERS and options.order == 3:
                 continue
-            found = list(pool.map(partial(finds, options.order, scene), seeds, chunksize=2))
+            one_study = partial(finds, options.order, scene, options.cases)
+            found = list(pool.map(one_study, seeds, chunksize=2))
             passed, chi_square = (sum(one[k] for one in found) for k in (0, 1))
             low, high = wilson(passed, len(found))
             rate, interval = f"{passed / len(found):.3f}", f"{low:.3f} to {high:.3f}"
