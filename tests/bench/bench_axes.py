@@ -29,7 +29,7 @@ from popdesic.cohort.long_range_ld import regions_of
 from popdesic.components.define_axes import define_axes
 from popdesic.engine.select import select_backend
 from popdesic.relatives.ld_scan import LdOptions, measure_ld
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 
 UNRELATED = "unrelated.tsv"
 
@@ -94,7 +94,7 @@ def run_ld(folder: Path, prefixes: list[Path], panel: Path, backend, threads: in
 @functools.cache
 def settings() -> dict:
     """Of a study whose configuration has no key."""
-    return load_config({})
+    return fill_config({})
 
 
 STAGES = {"axes": run_axes, "ld": run_ld}

@@ -47,7 +47,7 @@ def measure(name: str, samples: int, sites: int) -> tuple:
         found = measure_resolution(
             [planes], panel, folder / "kinship.json", backend, max_mismatch=0.02
         )
-        limits = Limits(0.0884, 1, 0.005, 0.02, 0.05, 0.01, 1, found)
+        limits = Limits(0.0884, 0.005, 1, found, top=1)
         out = {table: folder / f"x{end}" for table, end in zip(TABLES, ENDINGS, strict=True)}
         af = load_panel(panel)[0].af.to_numpy()
         start, cpu = time.perf_counter(), time.process_time()

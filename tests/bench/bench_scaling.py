@@ -28,7 +28,7 @@ from timing import print_table
 
 from popdesic.core.limits import DENSE_LIMIT
 from popdesic.distance.rows import study_rows
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 from popdesic.study.disk import StudySizes, forecast_disk
 from popdesic.study.forecast import (
     READ_RATE,
@@ -183,7 +183,7 @@ def main() -> None:
         ],
     )
     genotypes = StudySizes(cohorts, dict.fromkeys(cohorts, options.sites), options.sites)
-    disk = forecast_disk(load_config({}), genotypes, sparse=sparse)
+    disk = forecast_disk(fill_config({}), genotypes, sparse=sparse)
     print(f"results of all stages: {sum(disk.values()) / 1e12:.3g} TB")
     real = [job for job in jobs if job.outputs]
     ends = simulate(jobs, seconds, options.gpus, options.cores)

@@ -16,10 +16,10 @@ from popdesic.cohort.samples import describe_samples, pedigree, populations, sam
 from popdesic.cohort.sheet_text import unrecognised_columns
 from popdesic.core.errors import UserError
 from popdesic.core.tables import write_table
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 from popdesic.study.sheets import load_study
 
-CONFIG = load_config({})
+CONFIG = fill_config({})
 COHORTS, SAMPLES = "config/cohorts.tsv", "config/samples.tsv"
 GOOD_COHORTS = ["one", "two", "a_b", "EUR", "x.1", "1000G", "constructor", "c-3", "min"]
 GOOD_LABELS = ["P", "Q", "min", "NA", "", "Côte d'Ivoire", "日本", "a b", "x\u00a0y", "__proto__"]

@@ -18,7 +18,7 @@ from popdesic.cohort.genetic_maps import read_map
 from popdesic.cohort.reference_check import read_fasta
 from popdesic.core.errors import UserError
 from popdesic.epistasis.reorder import read_restriction
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 from popdesic.study.validation import check_side_files
 
 CONTIGS = ["1", "chr1", "2", "chr2", "X", "CHRX", "7", "scaffold_1", "chr"]
@@ -83,7 +83,7 @@ class SideFile:
     @functools.cached_property
     def filled(self) -> dict:
         """The configuration with its defaults; filling them in takes longer than a case."""
-        return load_config(self.configuration())
+        return fill_config(self.configuration())
 
     def configuration(self) -> dict:
         inner = "side"

@@ -7,7 +7,7 @@ from test_maps import write_unrelated
 from popdesic.cohort.long_range_ld import regions_of
 from popdesic.components.define_axes import define_axes
 from popdesic.geodesic.choose_geodesics import choose_geodesics
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from popdesic.study.configuration import load_config
 )
 def test_what_is_chosen_for_real_people(shared_data, tmp_path, name, expected):
     """As docs/geodesics.md says."""
-    people, config = load_people(shared_data, name, tmp_path), load_config({})
+    people, config = load_people(shared_data, name, tmp_path), fill_config({})
     write_unrelated(tmp_path, people.n_sites, tmp_path / "unrelated.tsv")
     axes, about = tmp_path / "axes.npz", tmp_path / "axes.json"
     define_axes(

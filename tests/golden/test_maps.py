@@ -32,7 +32,7 @@ from popdesic.geodesic.graph import COMPLETE
 from popdesic.io.bed import read_fam
 from popdesic.maps.umap_maps import draw_in_frame
 from popdesic.relatives.kinship import unrelated_set
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 from popdesic.study.trust import graph_tool_python
 
 pytestmark = pytest.mark.shared
@@ -67,7 +67,7 @@ def write_unrelated(folder: Path, n_sites: int, out: Path) -> None:
     names = read_fam(prefix)["sample"]
     genotypes = read_cohorts([prefix])[0](0, n_sites)
     related = popdesic.kinship(genotypes.T, device="cpu", threads=2)
-    limit = load_config({})["embedding"]["max_kinship"]
+    limit = fill_config({})["close_kinship"]
     edges = np.argwhere(np.triu(related >= limit, 1)).tolist()
     kept = np.isin(np.arange(len(names)), unrelated_set(len(names), edges))
     write_table(out, pd.DataFrame({"sample": names, "unrelated": np.where(kept, "yes", "no")}))
@@ -75,7 +75,7 @@ def write_unrelated(folder: Path, n_sites: int, out: Path) -> None:
 
 @pytest.mark.parametrize("name", LEAST)
 def test_communities_are_the_continents(study, folder, tmp_path, name):
-    people, config = study(name), load_config({})
+    people, config = study(name), fill_config({})
     write_unrelated(folder(name), people.n_sites, tmp_path / "unrelated.tsv")
     axes = define_axes(
         [folder(name) / "genotypes"],

@@ -58,7 +58,7 @@ def test_a_row_is_the_same_bytes(gpu_device, tmp_path, metric):
 def works_of(results: Path, folders: dict[str, Path], panel: Path) -> list[RowWork]:
     """Neighbours and comparisons of the cohorts c and d with all."""
     resolution = resolve(1e-6, 0.5, 1e-4, panel="P", sites=900, founders=12, max_mismatch=0.02)
-    limits = cohorts.Limits(-0.5, 2, 0.005, 0.02, 0.05, 0.01, 1, resolution)
+    limits = cohorts.Limits(-0.5, 0.005, 1, resolution, top=2)
     options = {"k": 5, "metric": "euclidean", "missing": "pairwise", "min_called": 1}
     works = []
     for row in "cd":

@@ -19,7 +19,7 @@ from popdesic.distance.tiles import measure_tile, tile_counts, tile_outputs
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.measure import close_weights
 from popdesic.io.bed import read_fam
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ def load_people(data: Path, name: str, folder: Path) -> People:
     """Load `data`/`name` from its only VCF and samples.tsv; `folder` takes intermediate files."""
     (vcf,) = (data / name).glob("*.vcf.gz")
     ingest_cohort(vcf, folder / "raw", threads=2)
-    filters = load_config({})["panel"]
+    filters = fill_config({})["panel"]
     filters.pop("ld_prune", None)
     genome = genome_of_cohorts([folder / "raw.json"])
-    filters["exclude_contigs"] = genome.excluded(filters["exclude_contigs"])
+    filters["exclude_contigs"] = genome.excluded(fill_config({})["contigs"]["exclude"])
     sheet = pd.read_csv(data / name / "samples.tsv", sep="\t", dtype=str).set_index("sample_id")
     # As in a study with labels: Hardy-Weinberg proportions are tested within populations.
     encode_alone(folder / "raw", folder, filters, sheet.population.to_dict())

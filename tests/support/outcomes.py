@@ -12,7 +12,7 @@ from popdesic.core.files import write_json
 from popdesic.core.tables import write_npy, write_table
 from popdesic.distance.matrix import Distances
 from popdesic.report.outcome import Outcome, load_outcome
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 
 SPACES = ["genotypes", "pcs"]
 ALPHAS = ["2", "auto"]
@@ -264,4 +264,4 @@ def make_results(
 
 def configuration(**report: str) -> dict:
     """The default configuration with another `report` block."""
-    return load_config({"report": report})
+    return fill_config({"report": report})

@@ -14,7 +14,7 @@ from support.running import ROOT
 from support.study import FAST, make_cohorts, write_study
 
 from popdesic.core.errors import UserError
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 from popdesic.study.trust import REFUSED, refuse_programs, settle_caches, settle_environment
 
 #: Modules of all kinds that a run imports or looks for.
@@ -131,7 +131,7 @@ def test_what_programs_would_read_from_the_study_is_refused(hostile, name):
 
 def test_a_program_in_the_configuration_is_refused_in_one_sentence():
     with pytest.raises(UserError, match="a study must not name programs"):
-        load_config({"communities": {"graph_tool_python": "./python"}})
+        fill_config({"communities": {"graph_tool_python": "./python"}})
 
 
 def test_relative_folders_of_modules_are_left_out():

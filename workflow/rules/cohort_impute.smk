@@ -5,7 +5,13 @@
 
 from types import SimpleNamespace
 from popdesic.cohort.genotype_choice import genotype_stems, haploid_contigs, imputed_cohorts
-from popdesic.cohort.impute import find_beagle, find_contig_file, read_windows
+from popdesic.cohort.impute import (
+    BEAGLE_MB,
+    BEAGLE_THREADS,
+    find_beagle,
+    find_contig_file,
+    read_windows,
+)
 
 # Windows, references and genetic maps of the imputation rules.
 #
@@ -15,9 +21,8 @@ from popdesic.cohort.impute import find_beagle, find_contig_file, read_windows
 IMPUTE = CONFIG["impute"]
 #: Whether any job runs Beagle.
 BEAGLE = uses_beagle(IMPUTE)
-#: Beagle's genotypes can depend on its number of threads: it gets the configured one, even where a
-#: job has fewer cores.
-BEAGLE_SETTINGS = {name: IMPUTE[name] for name in ("memory_mb", "seed", "threads")}
+BEAGLE_SETTINGS = {"seed": CONFIG["seed"]}
+BEAGLE_FILES = {"reference": IMPUTE["reference"], "map": CONFIG["genetic_map"]}
 if BEAGLE:
     # Without the command, jobs continue with the mode; they rerun once it is installed.
     BEAGLE_SETTINGS["found"] = find_beagle() is not None
@@ -79,7 +84,6 @@ checkpoint plan_imputation:
         runtime=minutes(1),
     params:
         window_mb=IMPUTE["window_mb"],
-        overlap_mb=IMPUTE["overlap_mb"],
         code=code_of("plan_imputation"),
     message:
         "Plan the windows of the imputation"
@@ -102,10 +106,10 @@ rule impute_window:
         "benchmarks/impute_window/{cohort}.{window}.tsv"
     conda:
         "../../envs/beagle.yaml"
-    threads: IMPUTE["threads"]
+    threads: BEAGLE_THREADS
     resources:
         # Java's heap, plus the window's genotypes as bytes.
-        mem_mb=memory(300 + IMPUTE["memory_mb"], mb=12, files="raw"),
+        mem_mb=memory(300 + BEAGLE_MB, mb=12, files="raw"),
         # 19 000 sites of 564 samples take 4 minutes on 2 cores.
         runtime=minutes(5, mb=3, files="raw"),
     params:
@@ -136,10 +140,10 @@ rule rate_imputation:
         "benchmarks/rate_imputation/{cohort}.{window}.tsv"
     conda:
         "../../envs/beagle.yaml"
-    threads: IMPUTE["threads"]
+    threads: BEAGLE_THREADS
     resources:
         # As impute_window, with what five runs of Beagle give.
-        mem_mb=memory(300 + IMPUTE["memory_mb"], mb=30, files="raw"),
+        mem_mb=memory(300 + BEAGLE_MB, mb=30, files="raw"),
         runtime=minutes(25, mb=15, files="raw"),
     params:
         **BEAGLE_SETTINGS,
@@ -175,7 +179,7 @@ rule fill_calls:
     params:
         min_r2=IMPUTE["min_r2"],
         haploid=haploid_contigs(CONFIG),
-        x_contigs=CONFIG["qc"]["x_contigs"],
+        x_contigs=CONFIG["contigs"]["x"],
         code=code_of("fill_calls"),
     message:
         "Fill missing genotypes of cohort {wildcards.cohort} with imputed ones of sufficient r2"
@@ -198,15 +202,14 @@ rule evaluate_imputation:
         "benchmarks/evaluate_imputation/{cohort}.{window}.tsv"
     conda:
         "../../envs/beagle.yaml"
-    threads: IMPUTE["threads"]
+    threads: BEAGLE_THREADS
     resources:
-        mem_mb=memory(300 + IMPUTE["memory_mb"], mb=16, files="raw"),
+        mem_mb=memory(300 + BEAGLE_MB, mb=16, files="raw"),
         runtime=minutes(5, mb=3, files="raw"),
     params:
         **BEAGLE_SETTINGS,
         absent=absent_sites,
         methods=IMPUTE["evaluate"],
-        share=IMPUTE["hidden_share"],
         reference=contig_file("reference"),
         map=contig_file("map"),
         key=contig_key,
@@ -241,8 +244,7 @@ rule summarize_imputation:
         cohorts=COHORTS,
         absent=[cohort_absent(STUDY, cohort) for cohort in COHORTS],
         methods=IMPUTE["evaluate"],
-        share=IMPUTE["hidden_share"],
-        seed=IMPUTE["seed"],
+        seed=CONFIG["seed"],
         code=code_of("summarize_imputation"),
     message:
         "Measure the accuracy of the imputation"

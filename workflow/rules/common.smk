@@ -17,6 +17,7 @@ from popdesic.study import code as digests
 from popdesic.report.registry import study_figures
 from popdesic.study.resources import Cost, closing_minutes, limit_mb, limit_minutes
 from popdesic.study.disk import cohort_set, study_sizes, require_disk_space, stages_of
+from popdesic.study.environment import closure_gpus, conda_cuda
 from popdesic.study.records import exchange_records, forget_record
 from popdesic.study.batches import hold_batches
 from popdesic.study.sheets import (
@@ -184,7 +185,7 @@ def require_disk():
 def make_lost_tiles():
     """Let the jobs of rows run again of which a tile was deleted."""
     makers = [("measure_row", rows) for rows in PAIR_ROWS.values()]
-    if CONFIG["ibd"]["enable"]:
+    if "ibd" in CONFIG["compare"]["analyses"]:
         makers.append(("find_ibd_row", IBD_ROWS))
     for name, rows in makers:
         for row in rows.lost():
@@ -231,7 +232,7 @@ def minutes(fixed=0, *, files=None, **sizes):
 #: Jobs that can use a GPU request one unless the study sets device: cpu.
 GPUS = 0 if CONFIG["device"] == "cpu" else 1
 #: Conda environment of these jobs: with CuPy where the study says for which CUDA.
-CUDA = CONFIG["conda_cuda"]
+CUDA = conda_cuda()
 GPU_CONDA = "../../envs/popdesic{}.yaml".format("" if CUDA == "none" else f"-cuda{CUDA}")
 #: Priority of the jobs that the last ones of a run wait for (kinship, axes, geodesics, communities);
 #: of those that they or maps need; and of the jobs of epistasis, which wait for each other and leave

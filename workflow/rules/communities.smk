@@ -13,6 +13,8 @@
 # fit_blocks runs the Python interpreter that has graph-tool; if none has, it warns in one sentence,
 # and the columns level0 ... are left out.
 
+from popdesic.communities.block_model import DRAWS, RESTARTS
+
 COMMUNITY_METHODS = CONFIG["communities"]["methods"]
 COMMUNITY_SPACE = CONFIG["communities"]["space"]
 #: With `ibd` the block model has the graph of segments; the rest is then as with `auto`.
@@ -35,12 +37,9 @@ SPLIT_INPUT = dict(
     axes="results/embedding/axes.json",
     genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
     definition="results/embedding/axes.npz",
-    unrelated=["results/panel/unrelated.tsv"] if CONFIG["embedding"]["max_kinship"] else [],
+    unrelated=["results/panel/unrelated.tsv"] if CONFIG["close_kinship"] else [],
 )
-SPLIT_PARAMS = dict(
-    subsamples=CONFIG["communities"]["subsamples"],
-    seed=CONFIG["communities"]["seed"],
-)
+SPLIT_PARAMS = dict(seed=CONFIG["seed"])
 #: The file of splits, in studies where one job does not find all of the communities.
 SPLITS = "results/communities/splits.npz" if n_samples(*COHORTS) > MOST_JOINED else ""
 
@@ -52,7 +51,7 @@ COMMUNITY_TARGETS = [
     *expand("results/figures/{name}.{end}", name=COMMUNITY_FIGURES, end=["svg", "png"]),
 ]
 #: Minutes per sample: a fit took 5 ms of 10 000 and 20 ms of 100 000, an MCMC draw 0.02 ms.
-FIT_MINUTES = 3e-4 * CONFIG["communities"]["restarts"] + 1e-6 * CONFIG["communities"]["draws"]
+FIT_MINUTES = 3e-4 * RESTARTS + 1e-6 * DRAWS
 
 
 TARGETS["communities"] = [
@@ -77,7 +76,7 @@ rule build_graph:
         mem_mb=memory(300, samples=0.01),
         runtime=minutes(1, pairs=PAIR * 1e-9),
     params:
-        neighbors=CONFIG["communities"]["neighbors"],
+        neighbors=CONFIG["neighbors"],
         code=code_of("build_graph"),
     message:
         "Nearest-neighbour graph by geodesic distance"
@@ -103,9 +102,7 @@ rule fit_blocks:
         runtime=minutes(samples=FIT_MINUTES),
     params:
         python=graph_tool_python(),
-        seed=CONFIG["communities"]["seed"],
-        restarts=CONFIG["communities"]["restarts"],
-        draws=CONFIG["communities"]["draws"],
+        seed=CONFIG["seed"],
         # Reruns if graph-tool is installed later.
         found=has_graph_tool,
         code=code_of("fit_blocks"),
@@ -174,7 +171,6 @@ rule find_communities:
     params:
         **({} if SPLITS else SPLIT_PARAMS),
         methods=COMMUNITY_METHODS,
-        min_cluster_size=CONFIG["communities"]["min_cluster_size"],
         code=code_of("find_communities"),
     message:
         "Find communities"

@@ -29,7 +29,7 @@ rule define_axes:
         panel="results/panel/sites.tsv",
         counts="results/panel/counts.json",
         # Relatives are projected but do not define the axes.
-        unrelated=["results/panel/unrelated.tsv"] if CONFIG["embedding"]["max_kinship"] else [],
+        unrelated=["results/panel/unrelated.tsv"] if CONFIG["close_kinship"] else [],
     output:
         axes="results/embedding/axes.npz",
         about="results/embedding/axes.json",
@@ -57,7 +57,7 @@ rule define_axes:
             pcs=CONFIG["geodesic"]["pcs"],
             ld_prune=CONFIG["embedding"]["ld_prune"],
         ),
-        long_range_ld=CONFIG["embedding"]["long_range_ld"],
+        long_range_ld=CONFIG["long_range_ld"],
         code=code_of("define_axes"),
     message:
         "Axes of the PCA from the founders"

@@ -9,6 +9,7 @@
 #         results/distance/distance.mdist .mdist.id, distance.tsv.gz   for other tools
 #         COMPARED, PAIR_ROWS, ROW_GROUPS
 
+from popdesic.cohort.genotype_choice import missing_rule
 from popdesic.core.limits import MOST_EXPORTED
 from popdesic.study.disk import writes_text
 from popdesic.distance.fill_rows import leader_of, together
@@ -34,7 +35,9 @@ DISTANCE_FILES = (
 #: Bytes per pair of samples in a tile: its matrices and one temporary.
 TILE_BYTES = 8 * (len(tile_outputs(CONFIG["distance"]["metric"])) + 1)
 #: Pinned host memory for transfers to the GPU.
-FEED_MB = CONFIG["distance"]["host_memory_mb"] if GPUS else 0
+#: Memory of the host from which a GPU is fed.
+HOST_MB = 1024
+FEED_MB = HOST_MB if GPUS else 0
 #: Lists of the tiles of a row.
 ROW_LIST = "results/distance/tiles/{row}/row.json"
 #: Rows of landmarks that take the place of matrices of all pairs.
@@ -42,7 +45,7 @@ ROW_MB = 4e-3  # of a sample: 1 000 landmarks
 #: Neighbours of everyone in a study without such matrices.
 N_NEIGHBORS = neighbors_kept(CONFIG)
 #: What decides a tile of distances besides planes, and megabytes of lists, rows and counts.
-TILE_OPTIONS = {name: CONFIG["distance"][name] for name in ("metric", "missing")}
+TILE_OPTIONS = {"metric": CONFIG["distance"]["metric"], "missing": missing_rule(CONFIG)}
 if STUDY.store == "near":
     TILE_OPTIONS |= {"k": N_NEIGHBORS, "min_called": CONFIG["distance"]["min_called"]}
 TILE_COST = (
@@ -52,7 +55,7 @@ TILE_COST = (
 )
 #: Settings that turn integer matrices into distances; rules that depend on them rerun.
 DISTANCE_RULE = {name: CONFIG["distance"][name] for name in ("metric", "min_called")}
-EXPORT = writes_text(CONFIG, n_samples(*COHORTS))
+EXPORT = not STUDY.sparse and writes_text(CONFIG, n_samples(*COHORTS))
 if not EXPORT and workflow.is_main_process:
     logger.info(
         f"Distances are not written as text: {n_samples(*COHORTS)} samples are more than "
@@ -100,7 +103,7 @@ rule span_founders:
         mem_mb=memory(3_500 + FEED_MB, samples=6e-5 * N_NEIGHBORS, mb=0.2),
         runtime=minutes(1, samples=5e-6),
         gpu=GPUS,
-        host_memory_mb=CONFIG["distance"]["host_memory_mb"],
+        host_memory_mb=HOST_MB,
     params:
         **TILE_OPTIONS,
         founders=STUDY.founders,

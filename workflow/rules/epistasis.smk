@@ -27,6 +27,7 @@ from popdesic.epistasis.options import (
     LOCI_NAMES,
     NAMES,
     kept_combinations,
+    MOST_HOURS,
     permutations_run,
     scan_hours,
     scan_score,
@@ -36,7 +37,7 @@ EPISTASIS = CONFIG["epistasis"]
 #: Whether scans read the phenotypes, which are of one kind, as numbers.
 QUANTITATIVE = bool(EPISTASIS["order"]) and is_quantitative(
     of_phenotype(STUDY.samples, phenotypes_of(EPISTASIS)[0], CONFIG["samples"]),
-    EPISTASIS["binarize"],
+    EPISTASIS["transform"],
 )
 ORDERS = sorted(EPISTASIS["order"])
 SCANS = f"results/epistasis{OF_PHENOTYPE}"
@@ -60,8 +61,8 @@ PERMUTATIONS = permutations_run(EPISTASIS, SCORES)
 LIMITS = {name: EPISTASIS[name] for name in ("min_distance_bp", "max_r2")}
 #: Of triples.
 SCAN = LIMITS | {"score": SCORES[3]}
-SCAN_LIMITS = CONFIG["device"], EPISTASIS["max_device_hours"]
-UNITS, PERMUTATION_UNITS = range(EPISTASIS["units"]), range(EPISTASIS["permutation_units"])
+SCAN_LIMITS = CONFIG["device"], MOST_HOURS * EPISTASIS["units"]
+UNITS = PERMUTATION_UNITS = range(EPISTASIS["units"])
 
 HITS = [f"{SCANS}/{NAMES[order]}.tsv" for order in ORDERS]
 LOCI = [f"{SCANS}/{LOCI_NAMES[order]}.tsv" for order in ORDERS]
@@ -129,15 +130,16 @@ if ORDERS:
             sheet=CONFIG["samples"],
             rows=scan_rows,
             strata=EPISTASIS["strata"],
-            phenotype={name: EPISTASIS[name] for name in ("binarize", "score")},
+            phenotype={name: EPISTASIS[name] for name in ("transform", "score")},
             replication=EPISTASIS["replication"],
-            seed=EPISTASIS["seed"],
+            seed=CONFIG["seed"],
             orders=ORDERS,
             scan=dict(
                 score=SCORES[3],
                 residuals=SCORES[2] == "residuals" and 2 in ORDERS,
                 permutations=PERMUTATIONS,
-                **{name: EPISTASIS[name] for name in ("screen", "top", "max_device_hours")},
+                max_device_hours=SCAN_LIMITS[1],
+                **{name: EPISTASIS[name] for name in ("screen", "top")},
             ),
             device=CONFIG["device"],
             key=lambda wildcards: file_key(filter(None, [EPISTASIS["restrict"]])),
@@ -172,7 +174,8 @@ if ORDERS:
             runtime=minutes(1, mb_samples=4e-6, samples=1e-4, mb=1 / 20),
         params:
             **PEDIGREE,
-            model={name: EPISTASIS[name] for name in ("covariates", "pcs", "transform", "seed")},
+            model={name: EPISTASIS[name] for name in ("covariates", "pcs", "transform")}
+            | {"seed": CONFIG["seed"]},
             rows=scan_rows,
             code=code_of("scan_sites"),
         message:
@@ -237,7 +240,7 @@ if ORDERS:
             score=lambda wildcards: SCORES[int(wildcards.order)],
             permutations=permutations_of,
             n_units=len(PERMUTATION_UNITS),
-            seed=EPISTASIS["seed"],
+            seed=CONFIG["seed"],
             device=CONFIG["device"],
             code=code_of("permute_epistasis"),
         message:
@@ -289,14 +292,14 @@ if ORDERS:
             orders={order: (SCORES[order], SCORES[order] not in ASSOCIATION) for order in ORDERS},
             units=(len(UNITS), len(PERMUTATION_UNITS)),
             permutations={order: PERMUTATIONS[order] for order in PERMUTED},
-            ranking=dict(limits=LIMITS, quantitative=QUANTITATIVE)
-            | {name: EPISTASIS[name] for name in ("top", "max_per_site")},
+            ranking=dict(limits=LIMITS, quantitative=QUANTITATIVE, top=EPISTASIS["top"]),
             models=EPISTASIS["power"],
-            power=dict(score=SCORES[3], seed=EPISTASIS["seed"]),
+            power=dict(score=SCORES[3], seed=CONFIG["seed"]),
             replication=dict(
-                phenotype={name: EPISTASIS[name] for name in ("binarize", "score")},
+                phenotype={name: EPISTASIS[name] for name in ("transform", "score")},
                 source=CONFIG["samples"],
-                **{name: EPISTASIS[name] for name in ("strata", "seed")},
+                strata=EPISTASIS["strata"],
+                seed=CONFIG["seed"],
             ),
             code=code_of("rank_epistasis"),
         message:
@@ -331,7 +334,6 @@ if ORDERS:
             scan=SCAN,
             pairs=EPISTASIS["screen"],
             top=EPISTASIS["top"],
-            max_per_site=EPISTASIS["max_per_site"],
             device=CONFIG["device"],
             code=code_of("screen_pairs"),
         message:

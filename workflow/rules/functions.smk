@@ -99,7 +99,7 @@ def rows_of_populations(wildcards):
 
 def relatives_tables(wildcards):
     """Who is left out of populations: unrelated founders, and the row of a newcomer cohort."""
-    if not MAX_KINSHIP or CONFIG["population"]["relatives"] == "keep":
+    if not MAX_KINSHIP:
         return []
     newcomer = wildcards.cohort not in STUDY.founders
     row = [ROW_COMPARED.format(row=wildcards.cohort)] if newcomer else []
@@ -210,7 +210,7 @@ def imputation_windows(wildcards):
 def contig_files(wildcards):
     """Reference and map of a window's contig, if they exist."""
     contig = imputation_windows(wildcards)[int(wildcards.window) - 1].contig
-    found = [find_contig_file(IMPUTE[key], contig) for key in ("reference", "map")]
+    found = [find_contig_file(path, contig) for path in BEAGLE_FILES.values()]
     return [path for path in found if path]
 
 
@@ -224,7 +224,7 @@ def contig_file(key):
 
     def find(wildcards, input):
         contig = imputation_windows(wildcards)[int(wildcards.window) - 1].contig
-        return find_contig_file(IMPUTE[key], contig) or ""
+        return find_contig_file(BEAGLE_FILES[key], contig) or ""
 
     return find
 

@@ -17,7 +17,7 @@
 #: The edges that paths may use and their weights, see `popdesic.geodesic.graph.Graph`.
 GEODESIC_GRAPH = dict(
     kind=CONFIG["geodesic"]["graph"],
-    neighbors=CONFIG["geodesic"]["neighbors"],
+    neighbors=CONFIG["neighbors"],
     density=CONFIG["geodesic"]["density"],
 )
 if (GEODESIC_GRAPH["kind"], GEODESIC_GRAPH["density"]) == ("complete", "keep"):

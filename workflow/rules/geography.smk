@@ -8,9 +8,8 @@
 #         results/geography/isolation.json   isolation by distance
 #         results/figures/geography_map.*, isolation.*, barriers.*
 
-from popdesic.geography.coordinates import PLANE, SPHERE
+from popdesic.geography.coordinates import PERMUTATIONS as PERMUTATIONS_OF_PLACES, PLANE, SPHERE
 
-GEOGRAPHY = CONFIG["geography"]
 GEOGRAPHY_FIGURES = figures_by("measure_geography")
 #: Partition that colours places and divides pairs, if it is made.
 PLACE_PARTITION = ["results/communities/partition.tsv"] if COMMUNITY_METHODS else []
@@ -58,11 +57,11 @@ if PLACED:
         resources:
             # Matrices of at most 1 000 places, and blocks of the memory-mapped ones of people.
             mem_mb=memory(900, samples=0.02),
-            runtime=minutes(1 + 0.012 * GEOGRAPHY["permutations"], pairs=2e-9),
+            runtime=minutes(1 + 0.012 * PERMUTATIONS_OF_PLACES, pairs=2e-9),
         params:
             founders=STUDY.founders,
             min_called=CONFIG["distance"]["min_called"],
-            options=GEOGRAPHY,
+            seed=CONFIG["seed"],
             color_by=CONFIG["report"]["color_by"],
             sheet=CONFIG["samples"],
             rows=PLACE_ROWS,

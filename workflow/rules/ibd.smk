@@ -19,23 +19,25 @@ ROW_OF_SEGMENTS = "results/ibd/tiles/{row}/row.json"
 #: Whether one job makes all rows, of which it computes the tiles that are new.
 IBD_TOGETHER = n_samples(*COHORTS) <= MOST_JOINED
 IBD_TABLES = ["results/ibd/segments.tsv.gz", "results/ibd/pairs.tsv", "results/ibd/summary.json"]
-IBD_EXPORTS = {name: f"results/ibd/export/{IBD_FILES[name]}" for name in IBD["export"]}
+IBD_EXPORTS = {
+    name: f"results/ibd/export/{IBD_FILES[name]}"
+    for name in CONFIG["export"]["formats"]
+    if name in IBD_FILES
+}
+SEEKS_SEGMENTS = "ibd" in COMPARE["analyses"]
 #: Whether geodesics or communities are of shared segments.
 IBD_IS_SPACE = "ibd" in (*SPACES, CONFIG["communities"]["space"])
-IBD_LIMITS = dict(
-    **{key: IBD[key] for key in ("min_cm", "min_ibd2_cm", "min_lod", "error_rate")},
-    **{key: IBD[key] for key in ("tolerance", "window")},
-    most=IBD["max_candidates"],
-)
+#: The further limits are those of `definition.SegmentLimits`.
+IBD_LIMITS = dict(min_cm=IBD["min_cm"], error_rate=CONFIG["error_rate"])
 
 
 TARGETS["ibd"] = [
-    [*IBD_TABLES, *IBD_EXPORTS.values()] if IBD["enable"] else [],
+    [*IBD_TABLES, *IBD_EXPORTS.values()] if SEEKS_SEGMENTS else [],
     expand("results/figures/{name}.{end}", name=IBD_FIGURES, end=["svg", "png"]),
 ]
 
 
-if IBD["enable"]:
+if SEEKS_SEGMENTS:
 
     rule prepare_ibd:
         input:
@@ -60,12 +62,9 @@ if IBD["enable"]:
             gpu=GPUS,
         params:
             limits=IBD_LIMITS,
-            options=dict(
-                genetic_map=CONFIG["compare"]["ld"]["map"],
-                max_sharing=IBD["max_sharing"],
-            ),
-            x_contigs=CONFIG["qc"]["x_contigs"],
-            long_range_ld=IBD["long_range_ld"],
+            genetic_map=CONFIG["genetic_map"],
+            x_contigs=CONFIG["contigs"]["x"],
+            long_range_ld=CONFIG["long_range_ld"],
             files=map_key,
             device=CONFIG["device"],
             code=code_of("prepare_ibd"),

@@ -102,9 +102,8 @@ PCOA_COMPONENTS = 10 if COMPONENTS == "auto" else COMPONENTS
 #: UMAPs: in each space of plain distances, and of geodesics for each alpha.
 N_UMAPS = len(SPACES) * (1 + len(ALPHAS) * (1 + ENSEMBLE + STABLE))
 UMAP_OPTIONS = dict(
-    neighbors=CONFIG["embedding"]["umap_neighbors"],
-    min_dist=CONFIG["embedding"]["umap_min_dist"],
-    seed=CONFIG["embedding"]["seed"],
+    neighbors=CONFIG["neighbors"],
+    seed=CONFIG["seed"],
     ensemble=ENSEMBLE,
 )
 
@@ -215,9 +214,8 @@ rule compute_further_maps:
         device=MAPS_DEVICE,
         n_samples=n_samples(*COHORTS),
         layout=dict(
-            neighbors=CONFIG["embedding"]["umap_neighbors"],
-            min_dist=CONFIG["embedding"]["umap_min_dist"],
-            seed=CONFIG["embedding"]["seed"],
+            neighbors=CONFIG["neighbors"],
+            seed=CONFIG["seed"],
         ),
         founders=STUDY.founders,
         sheet=CONFIG["samples"],

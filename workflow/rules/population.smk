@@ -58,7 +58,7 @@ SEEKS_RUNS = "runs" in POPULATION_ANALYSES
 #: threads 1.5 s (docs/population.md), as long as a job's first use of a GPU.
 GPU_COUNTED_MB = 4000
 #: A genetic map is only read for blocks in cM.
-BLOCK_MAP = CONFIG["compare"]["ld"]["map"] if "cM" in POPULATION["block"] else None
+BLOCK_MAP = CONFIG["genetic_map"] if "cM" in POPULATION["block"] else None
 POPULATION_FILES = [*(MAP_FILES if BLOCK_MAP else []), *filter(None, [POPULATION["mask"]])]
 
 
@@ -95,11 +95,9 @@ if POPULATION_ANALYSES:
             runtime=minutes(mb=1 / 100),
             gpu=counting_gpus,
         params:
-            options=dict(
-                column=POPULATION["column"],
-            ),
-            x_contigs=CONFIG["qc"]["x_contigs"],
-            limits={k: v for k, v in POPULATION["roh"].items() if k != "consensus"},
+            column=POPULATION["column"],
+            x_contigs=CONFIG["contigs"]["x"],
+            limits=POPULATION["roh"],
             sheet=CONFIG["samples"],
             max_kinship=MAX_KINSHIP,
             device=CONFIG["device"],
@@ -152,9 +150,8 @@ if POPULATION_ANALYSES:
                 analyses=[
                     name for name in POPULATION_ANALYSES if name not in ("local", "ancestry")
                 ],
-                **{k: POPULATION[k] for k in ("min_size", "block", "mask", "f4")},
-                **{k: POPULATION[k] for k in ("bootstrap", "seed")},
-                consensus=POPULATION["roh"]["consensus"],
+                **{k: POPULATION[k] for k in ("block", "mask", "f4")},
+                seed=CONFIG["seed"],
                 genetic_map=BLOCK_MAP,
             ),
             files=population_key,
@@ -184,9 +181,7 @@ if LOCAL_TABLES:
             panel="results/panel/sites.tsv",
             counts="results/panel/counts.json",
             # Relatives share long haplotypes, which would be what windows show.
-            unrelated=(
-                ["results/panel/unrelated.tsv"] if CONFIG["embedding"]["max_kinship"] else []
-            ),
+            unrelated=(["results/panel/unrelated.tsv"] if CONFIG["close_kinship"] else []),
         output:
             table=LOCAL_TABLES[0],
             summary=LOCAL_TABLES[1],
@@ -202,11 +197,8 @@ if LOCAL_TABLES:
             mem_mb=memory(600, files="panel"),
             runtime=minutes(2, mb=1 / 20),
         params:
-            options=dict(
-                sites=POPULATION["local"]["sites"],
-                seed=POPULATION["seed"],
-            ),
-            x_contigs=CONFIG["qc"]["x_contigs"],
+            seed=CONFIG["seed"],
+            x_contigs=CONFIG["contigs"]["x"],
             code=code_of("measure_local_structure"),
         message:
             "Compare principal components of windows along the genome"
@@ -239,13 +231,10 @@ if ANCESTRY_TABLES:
             mem_mb=memory(800, mb=60, files="genotypes"),
             runtime=minutes(5, mb=10, files="genotypes"),
         params:
-            options=dict(
-                **{key: POPULATION["ancestry"][key] for key in ("components", "folds", "starts")},
-                seed=POPULATION["seed"],
-            ),
+            options=dict(components=POPULATION["ancestry"]["components"], seed=CONFIG["seed"]),
             # Reruns if fastmixture is installed later, or another version of it.
             version=version_of_fastmixture,
-            x_contigs=CONFIG["qc"]["x_contigs"],
+            x_contigs=CONFIG["contigs"]["x"],
             code=code_of("fit_ancestry"),
         message:
             "Fit ancestry components to the unrelated founders"

@@ -5,6 +5,14 @@
 
 from popdesic.relatives.kinship import FIRST as FIRST_DEGREE
 from popdesic.core.limits import FEW_RELATED
+from popdesic.relatives.options import (
+    MOST_SITES,
+    identity_error,
+    ld_options,
+    least_kinship,
+    most_mismatch,
+    most_related,
+)
 from popdesic.cohort.sources import source_files
 
 # Comparisons of samples: kinship, identity, contamination. LD, queries and PC-Relate below.
@@ -21,14 +29,16 @@ from popdesic.cohort.sources import source_files
 #         results/figures/kinship.*, ld_decay.*, ld_region.*
 
 COMPARE = CONFIG["compare"]
-MAX_KINSHIP = CONFIG["embedding"]["max_kinship"]
+MAX_KINSHIP, MIN_KINSHIP = CONFIG["close_kinship"], least_kinship(CONFIG)
+IDENTITY_ERROR = identity_error(CONFIG["error_rate"])
 COMPARISONS = [name for name in COMPARE["analyses"] if name not in ("ld", "ibd")]
-if "pc_relate" in COMPARISONS and n_samples(*COHORTS) > COMPARE["pc_relate"]["max_samples"]:
+MOST_RELATED = most_related(CONFIG)
+if "pc_relate" in COMPARISONS and n_samples(*COHORTS) > MOST_RELATED:
     COMPARISONS.remove("pc_relate")
     if workflow.is_main_process:
         logger.warning(
             f"PC-Relate is left out: {n_samples(*COHORTS)} samples are more than "
-            f"{COMPARE['pc_relate']['max_samples']} (distance.dense_limit)."
+            f"{MOST_RELATED} (distance.dense_limit)."
         )
 #: Lists of the tiles of each row: close pairs, best matches, contamination.
 ROW_COMPARED = "results/compare/tiles/{row}/row.json"
@@ -39,12 +49,8 @@ FOUNDER_ROWS = expand(ROW_COMPARED, row=STUDY.founders)
 #: Which pairs of samples are written. Tiles feed the study's tables, the choice of unrelated
 #: founders, and geodesics that must not pass through relatives.
 COMPARE_LIMITS = dict(
-    min_kinship=min(COMPARE["kinship"]["min_kinship"], MAX_KINSHIP or 1.0, FIRST_DEGREE),
-    top=COMPARE["identity"]["top"],
-    error_rate=COMPARE["identity"]["error_rate"],
-    max_absent=COMPARE["mixture"]["max_absent"],
-    dropout=COMPARE["mixture"]["dropout"],
-    drop_in=COMPARE["mixture"]["drop_in"],
+    min_kinship=min(MIN_KINSHIP, FIRST_DEGREE),
+    error_rate=IDENTITY_ERROR,
     min_called=CONFIG["distance"]["min_called"],
 )
 
@@ -69,8 +75,7 @@ rule measure_resolution:
         mem_mb=memory(700, mb=1, files="panel"),
         runtime=minutes(0.2),
     params:
-        max_mismatch=COMPARE["identity"]["max_mismatch"],
-        max_absent=COMPARE["mixture"]["max_absent"],
+        max_mismatch=most_mismatch(IDENTITY_ERROR),
         code=code_of("measure_resolution"),
     message:
         "Measure the resolution of kinship and identity on the panel"
@@ -104,7 +109,7 @@ rule measure_row:
         runtime=group_minutes(mb_samples=2e-5),
         gpu=GPUS,
         # A resource, not a parameter: it changes no result and must not trigger reruns.
-        host_memory_mb=CONFIG["distance"]["host_memory_mb"],
+        host_memory_mb=HOST_MB,
     params:
         store=STUDY.store,
         distance=TILE_OPTIONS,
@@ -142,8 +147,7 @@ rule join_comparisons:
         mem_mb=memory(500, mb=20),
         runtime=minutes(1, mb=1 / 50),
     params:
-        min_kinship=COMPARE["kinship"]["min_kinship"],
-        top=COMPARE["identity"]["top"],
+        min_kinship=MIN_KINSHIP,
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(None, "sex", "population"),
         order=STUDY.listed,
@@ -218,15 +222,13 @@ rule relate_samples:
         # Two sums of each pair; genotypes of passes that are made ahead.
         mem_mb=memory(650, samples=0.05, pairs=10e-6),
         # 2 n**2 m operations at 20 Gflop/s on a CPU.
-        runtime=minutes(1, pairs=2 * COMPARE["pc_relate"]["max_sites"] / 20e9 / 60),
+        runtime=minutes(1, pairs=2 * MOST_SITES / 20e9 / 60),
         gpu=GPUS if RELATE_DEVICE != "cpu" else 0,
     params:
         device=RELATE_DEVICE,
         founders=STUDY.founders,
-        components=COMPARE["pc_relate"]["components"],
-        max_sites=COMPARE["pc_relate"]["max_sites"],
-        min_kinship=COMPARE["kinship"]["min_kinship"],
-        error_rate=COMPARE["identity"]["error_rate"],
+        min_kinship=MIN_KINSHIP,
+        error_rate=IDENTITY_ERROR,
         code=code_of("relate_samples"),
     message:
         "PC-Relate: kinship of people of any ancestry"
@@ -267,8 +269,8 @@ rule place_profiles:
     params:
         source=lambda wildcards: PROFILES[wildcards.kind],
         key=lambda wildcards: source_key([PROFILES[wildcards.kind]]),
-        haploid=CONFIG["encode"]["haploid"],
-        excluded_contigs=CONFIG["panel"]["exclude_contigs"],
+        haploid=CONFIG["contigs"]["haploid"],
+        excluded_contigs=CONFIG["contigs"]["exclude"],
         filters=CONFIG["ingest"],
         code=code_of("place_profiles"),
     message:
@@ -301,16 +303,7 @@ rule search_profiles:
         runtime=minutes(mb=1 / 500),
         gpu=GPUS,
     params:
-        identity=dict(
-            top=COMPARE["identity"]["query_top"],
-            error_rate=COMPARE["identity"]["error_rate"],
-        ),
-        mixture=dict(
-            top=COMPARE["mixture"]["top"],
-            contributors=COMPARE["mixture"]["contributors"],
-            dropout=COMPARE["mixture"]["dropout"],
-            drop_in=COMPARE["mixture"]["drop_in"],
-        ),
+        error_rate=IDENTITY_ERROR,
         min_called=CONFIG["distance"]["min_called"],
         device=CONFIG["device"],
         code=code_of("search_profiles"),
@@ -377,7 +370,7 @@ rule measure_ld:
         gpu=GPUS,
     params:
         sources=phased_sources,
-        options=COMPARE["ld"],
+        options=ld_options(CONFIG),
         key=map_key,
         device=CONFIG["device"],
         code=code_of("measure_ld"),

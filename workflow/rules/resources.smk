@@ -48,7 +48,7 @@ def settle_place():
 
 def closing_gpus():
     """GPUs of a closure: several where the study says so and has many samples."""
-    return GPUS and closing_devices(n_samples(*COHORTS), CONFIG["geodesic"]["gpus"])
+    return GPUS and closing_devices(n_samples(*COHORTS), closure_gpus())
 
 
 def pca_memory(wildcards, input, attempt):

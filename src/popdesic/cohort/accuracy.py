@@ -17,6 +17,9 @@ from .beagle import Beagle, fill_window, window_genotypes
 from .impute import NO_BEAGLE, Window, contig_start, find_beagle, plan_windows, read_windows
 from .panel import load_panel
 
+#: Share of the called genotypes that an evaluation hides.
+HIDDEN_SHARE = 0.02
+
 log = logging.getLogger("popdesic")
 
 #: Bounds of the classes of minor allele frequency in the panel.
@@ -57,7 +60,7 @@ def evaluate_window(
     out: Path,
     *,
     cohort: str,
-    share: float,
+    share: float = HIDDEN_SHARE,
     seed: int,
     methods: list[str],
     settings: Beagle,

@@ -32,7 +32,15 @@ from ..io.vcf_errors import show
 from .absent import UNSTATED, Absent
 from .encode import OnPanel
 from .genetic_maps import parse_map, require_rising
-from .impute import NO_BEAGLE, Window, contig_names, find_beagle, read_windows
+from .impute import (
+    BEAGLE_MB,
+    BEAGLE_THREADS,
+    NO_BEAGLE,
+    Window,
+    contig_names,
+    find_beagle,
+    read_windows,
+)
 from .panel import load_panel
 
 logger = logging.getLogger("popdesic")
@@ -56,21 +64,21 @@ class Beagle:
     """Settings of Beagle, with genetic map and phased reference of one contig."""
 
     threads: int = 1
-    memory_mb: int = 4000
+    memory_mb: int = BEAGLE_MB
     seed: int = 1
     reference: Path | None = None
     map: Path | None = None
 
 
-def heap_mb(least: int, job_mb: int) -> int:
+def heap_mb(job_mb: int) -> int:
     """Megabytes of Java in a job: the default, or more where a profile gives the job more."""
-    return max(least, 3 * job_mb // 4)
+    return max(BEAGLE_MB, 3 * job_mb // 4)
 
 
-def beagle_settings(threads: int, memory_mb: int, seed: int, reference: str, map: str) -> Beagle:
+def beagle_settings(job_mb: int, seed: int, reference: str, map: str) -> Beagle:
     """Settings of a rule, whose paths are '' where there is no such file."""
     files = (Path(path) if path else None for path in (reference, map))
-    return Beagle(threads, memory_mb, seed, *files)
+    return Beagle(BEAGLE_THREADS, heap_mb(job_mb), seed, *files)
 
 
 def impute_window(

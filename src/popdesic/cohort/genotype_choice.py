@@ -92,5 +92,10 @@ def _listed(names: list[str]) -> str:
 
 def haploid_contigs(config: dict) -> list[str]:
     """Contigs of which some people have one copy by `contigs.haploid`; X is `contigs.x`."""
-    rule = config["encode"]["haploid"]
+    rule = config["contigs"]["haploid"]
     return [name for name in rule if name != "default"] if isinstance(rule, dict) else []
+
+
+def missing_rule(config: dict) -> str:
+    """How distances take missing genotypes: ``pairwise``, or ``imputed``."""
+    return "imputed" if "distance" in config["impute"]["stages"] else "pairwise"

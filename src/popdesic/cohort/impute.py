@@ -22,6 +22,11 @@ from ..core.errors import UserError, shorten
 from ..core.files import is_file
 from ..core.tables import write_table
 
+#: Megabases that a window shares with the next, as in the manual of Beagle.
+OVERLAP_MB = 2.0
+#: Threads of Beagle, on whose number its genotypes can depend, and megabytes of its Java.
+BEAGLE_THREADS, BEAGLE_MB = 4, 4000
+
 #: Sentence in the log and the report if the command is missing.
 NO_BEAGLE = (
     "There is no command 'beagle' on PATH, although impute.method or impute.evaluate asks "
@@ -124,7 +129,7 @@ def plan_windows(
 
 
 def write_windows(
-    panel: pd.DataFrame, out: Path, *, window_mb: float, overlap_mb: float
+    panel: pd.DataFrame, out: Path, *, window_mb: float, overlap_mb: float = OVERLAP_MB
 ) -> list[Window]:
     """Write `impute/windows.tsv` of `plan_windows`."""
     windows, table = plan_windows(panel, window_mb, overlap_mb)

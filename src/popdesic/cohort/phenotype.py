@@ -83,9 +83,9 @@ def known_numbers(column: pd.Series) -> np.ndarray:
     return pd.to_numeric(column.where(~column.isin(UNKNOWN)), errors="coerce").to_numpy(float)
 
 
-def is_quantitative(samples: pd.DataFrame, binarize: str) -> bool:
-    """Whether scans read the phenotype as a number: more than two values, and ``none``."""
-    if binarize != "none" or "phenotype" not in samples:
+def is_quantitative(samples: pd.DataFrame, transform: str) -> bool:
+    """Whether scans read the phenotype as a number: more than two values, not cut at the median."""
+    if transform == "median" or "phenotype" not in samples:
         return False
     values = known_numbers(recode_phenotype(samples, "the sample sheet"))
     return len(np.unique(values[~np.isnan(values)])) > 2

@@ -14,6 +14,9 @@ from ..core.processes import end_with_parent
 from ..core.tables import write_npz
 from .block_model_fit import MISSING
 
+#: Number of fits, of which the best is kept, and of partitions sampled from the posterior.
+RESTARTS, DRAWS = 1, 50
+
 FIT = Path(__file__).with_name("block_model_fit.py")
 
 
@@ -22,7 +25,14 @@ class NoGraphToolError(Exception):
 
 
 def fit_blocks(
-    graph: Path, out: Path, *, python: str, seed: int, restarts: int, draws: int, threads: int = 1
+    graph: Path,
+    out: Path,
+    *,
+    python: str,
+    seed: int,
+    restarts: int = RESTARTS,
+    draws: int = DRAWS,
+    threads: int = 1,
 ) -> str:
     """Fit the blocks of a graph; without graph-tool, write and return one sentence instead.
 

@@ -24,7 +24,10 @@ from ..core.threads import one_blas_thread, run_tasks
 from ..distance.landmarks import LandmarkRows
 from ..geodesic.lengths import open_lengths
 from .geodesics import density_clusters, write_tree
-from .study_splits import StudySplits, number_by_size, read_splits, split_study
+from .study_splits import SUBSAMPLES, StudySplits, number_by_size, read_splits, split_study
+
+#: Fewest samples of a cluster of HDBSCAN.
+LEAST_CLUSTER = 10
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +44,8 @@ def find_communities(
     definition: Path,
     unrelated: Path | None,
     methods: list[str],
-    min_cluster_size: int,
-    draws: int,
+    min_cluster_size: int = LEAST_CLUSTER,
+    draws: int = SUBSAMPLES,
     seed: int,
     partition_out: Path,
     about_out: Path,
@@ -108,7 +111,7 @@ def join_communities(
     order: Path,
     *,
     methods: list[str],
-    min_cluster_size: int,
+    min_cluster_size: int = LEAST_CLUSTER,
     partition_out: Path,
     about_out: Path,
     tree_out: Path | None = None,

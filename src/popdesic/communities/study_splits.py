@@ -39,6 +39,9 @@ from .splits import (
 )
 from .stability import draw_subsamples, measure_stability
 
+#: Subsamples from which the stability of communities is measured.
+SUBSAMPLES = 20
+
 #: Fewest and most samples of a community in which structure is looked for; of more, so many evenly
 #: spaced.
 FEWEST_SAMPLES, MOST_SAMPLES = 20, 500
@@ -113,7 +116,7 @@ def split_study(
     genotypes: list[Path],
     definition: Path,
     unrelated: Path | None,
-    draws: int,
+    draws: int = SUBSAMPLES,
     seed: int,
     threads: int = 1,
     beside: Sequence[Callable[[], Any]] = (),

@@ -26,6 +26,8 @@ CANDIDATES, MAX_PER_SITE = 10, 10
 LOCUS_BP, LOCUS_R2 = 500_000, 0.2
 #: The sites around a hit are shown so far beyond its own: twice what makes one locus.
 REACH = 2 * LOCUS_BP
+#: Hours that a job of a scan may take.
+MOST_HOURS = 24
 _WHERE = "config/config.yaml: epistasis"
 #: A stratum with one class is refused from this many people on; smaller ones say nothing.
 LEAST_OF_ONE_CLASS = 10
@@ -74,7 +76,9 @@ def kept_combinations(top: int) -> int:
     return CANDIDATES * top
 
 
-def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path) -> None:
+def check_epistasis(
+    block: dict, samples: pd.DataFrame, sheet: str, folder: Path, seed: int = 1
+) -> None:
     """Refuse scans that are impossible with a study's sheets and configuration, before any job.
 
     Parameters
@@ -99,14 +103,14 @@ def check_epistasis(block: dict, samples: pd.DataFrame, sheet: str, folder: Path
         shown = f"{sheet}, column {phenotype}" if phenotype else sheet
         _check_phenotype_name(phenotype, block)
         of_one = of_phenotype(samples, phenotype, sheet)
-        kinds[is_quantitative(of_one, block["binarize"])] = phenotype
+        kinds[is_quantitative(of_one, block["transform"])] = phenotype
         if len(kinds) == 2:
             raise UserError(
                 f"{_WHERE}.phenotypes: {sheet} has numbers in '{kinds[True]}' and cases and "
                 f"controls in '{kinds[False]}'; scan them in two studies, or set "
                 "epistasis.transform to 'median'."
             )
-        _check_phenotype(block, of_one, shown, folder)
+        _check_phenotype(block, of_one, shown, folder, seed)
 
 
 def folder_of_phenotype(phenotype: str) -> str:
@@ -129,12 +133,14 @@ def _check_phenotype_name(phenotype: str, block: dict) -> None:
             )
 
 
-def _check_phenotype(block: dict, samples: pd.DataFrame, sheet: str, folder: Path) -> None:
+def _check_phenotype(
+    block: dict, samples: pd.DataFrame, sheet: str, folder: Path, seed: int
+) -> None:
     """`check_epistasis` of one phenotype; `sheet` also names its column."""
-    quantitative = is_quantitative(samples, block["binarize"])
+    quantitative = is_quantitative(samples, block["transform"])
     from .phenotype import MAX_SAMPLES, scan_phenotype  # studies without scans do not need them
 
-    classes, _ = scan_phenotype(samples, block["binarize"], sheet, block["order"], block["score"])
+    classes, _ = scan_phenotype(samples, block["transform"], sheet, block["order"], block["score"])
     known = int((classes >= 0).sum())
     if known > MAX_SAMPLES:
         raise UserError(
@@ -181,7 +187,7 @@ def _check_phenotype(block: dict, samples: pd.DataFrame, sheet: str, folder: Pat
                 f"{_WHERE}.replication needs cases and controls, and the phenotype of {sheet} has "
                 "more than two values; set it to 'none' or epistasis.transform to 'median'."
             )
-        discovery_half(samples, classes, block["strata"], block["seed"])
+        discovery_half(samples, classes, block["strata"], seed)
     for key in ("screen", "power") if quantitative else ():
         if block[key]:
             raise UserError(

@@ -17,7 +17,7 @@ BINARY_SCORES = ("k2", "mutual_information")
 _WHERE = "config/config.yaml: epistasis"
 
 
-def phenotype_classes(samples: pd.DataFrame, binarize: str, source: str) -> np.ndarray:
+def phenotype_classes(samples: pd.DataFrame, transform: str, source: str) -> np.ndarray:
     """Class of each row of the sample sheet: int8, 0 control, 1 case, -1 unknown.
 
     PLINK's 1 and 2 are controls and cases; its codes for missing are refused (`phenotype`).
@@ -36,7 +36,7 @@ def phenotype_classes(samples: pd.DataFrame, binarize: str, source: str) -> np.n
     values = known_numbers(recode_phenotype(samples, source))
     known = ~np.isnan(values)
     if not np.isin(values[known], (0, 1)).all():
-        if binarize != "median":
+        if transform != "median":
             raise UserError(
                 f"{source}: the phenotype has values other than 0 and 1, and this scan needs cases "
                 "and controls; set epistasis.transform to 'median' or give a binary column."
@@ -64,7 +64,7 @@ class Phenotype(NamedTuple):
 
 
 def scan_phenotype(
-    samples: pd.DataFrame, binarize: str, source: str, orders: list[int], score: str
+    samples: pd.DataFrame, transform: str, source: str, orders: list[int], score: str
 ) -> Phenotype:
     """Read the phenotype for scans of these orders by this score.
 
@@ -73,8 +73,8 @@ def scan_phenotype(
     UserError
         As `phenotype_classes`; or numbers are to be scanned for triples or by an association score.
     """
-    if not is_quantitative(samples, binarize):
-        return Phenotype(phenotype_classes(samples, binarize, source), False)
+    if not is_quantitative(samples, transform):
+        return Phenotype(phenotype_classes(samples, transform, source), False)
     if 3 in orders:
         raise UserError(
             f"{_WHERE}.order has 3, but triples are scanned in cases and controls alone, and the "

@@ -8,7 +8,7 @@ from ..core.threads import run_forked
 from ..engine.select import cpu_backend
 from .finished import Scans
 from .null_model import read_levels, read_null_model
-from .options import NAMES
+from .options import MAX_PER_SITE, NAMES
 from .permutations import merge_permutations
 from .relatedness import Relatives
 from .residual_scan import rank_residual_hits
@@ -22,7 +22,7 @@ def rank_scans(
     limits: dict[str, Any],
     quantitative: bool,
     top: int,
-    max_per_site: int,
+    max_per_site: int = MAX_PER_SITE,
     processes: int = 1,
 ) -> list[dict[str, Any]]:
     """Merge the units of all scans and write null.order{order}.tsv, hits and loci of each order.

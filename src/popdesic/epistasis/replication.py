@@ -118,7 +118,7 @@ def replicate_scans(
     samples, source
         The sample sheet with this phenotype, and its path.
     phenotype : dict
-        `binarize` and `score` of `phenotype.scan_phenotype`.
+        `transform` and `score` of `phenotype.scan_phenotype`.
     """
     orders = list(scans.orders)
     return replicate_hits(

@@ -13,6 +13,9 @@ import pandas as pd
 
 from ..core.errors import UserError, shorten
 
+#: Arrangements of the places, and landscapes drawn without barriers.
+PERMUTATIONS = 999
+
 #: Pairs of columns: degrees (WGS84), and a plane in any unit.
 SPHERE, PLANE = ("latitude", "longitude"), ("x", "y")
 #: Fewest different places that an analysis needs.

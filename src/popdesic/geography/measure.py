@@ -14,7 +14,7 @@ from ..core.tables import read_table, write_table
 from ..distance.tiles import within_panel
 from ..relatives.kinship import relatives_but_one
 from .barriers import Deviations, find_barriers
-from .coordinates import LEAST_PLACES
+from .coordinates import LEAST_PLACES, PERMUTATIONS
 from .genetic import GeneticDistances, genetic_distances, place_sums
 from .isolation import rank_mantel, slope
 from .places import Places, find_places, gabriel_edges
@@ -32,7 +32,7 @@ def measure_geography(
     founders: list[str],
     n_sites: int,
     min_called: int,
-    permutations: int,
+    permutations: int = PERMUTATIONS,
     seed: int,
     places_out: Path,
     edges_out: Path,

@@ -30,6 +30,9 @@ from .genotype_errors import ErrorRate, limits_before, measure_errors, tolerance
 from .segments import SearchGenome, segments_between
 from .windows import FEWEST_SAMPLES, GeneticSites, genetic_sites, require_density
 
+#: Windows in which founders share more than so many times the median are left out.
+MOST_SHARING = 10.0
+
 log = logging.getLogger(__name__)
 
 #: Contigs without recombination or haploid in some people, beside the X of `contigs.x`.
@@ -48,10 +51,10 @@ def prepare_genome(
     backend: Backend,
     *,
     limits: SegmentLimits,
-    genetic_map: str | None,
+    genetic_map: str,
     x_contigs: Sequence[str],
     regions: list[tuple[str, int, int, str]],
-    max_sharing: float,
+    max_sharing: float = MOST_SHARING,
     measure: bool = False,
 ) -> dict[str, Any]:
     """Write genetic positions and used sites of a panel, what was left out, and the limits.
@@ -64,8 +67,8 @@ def prepare_genome(
         `panel/sites.tsv`.
     out, summary : Path
         `ibd/genome.npz` (`cm`, `used`) and `ibd/genome.json`.
-    genetic_map : str or None
-        `genetic_map`; None: one centimorgan a megabase.
+    genetic_map : str
+        `genetic_map`; without, one centimorgan a megabase.
     x_contigs : list of str
         `contigs.x`.
     regions : list

@@ -1,4 +1,4 @@
-"""Names of the stage's files that rules need; cheap to import."""
+"""What rules need of the stage; cheap to import."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from ..geodesic.lengths import open_lengths
 from .densmap import densmap_layout, require_samples
 from .frame import place_among
 from .knn import Rows, nearest_neighbors
+from .umap_layout import MIN_DIST
 
 #: t-SNE's perplexity, roughly its number of neighbours; lower in a small study.
 PERPLEXITY = 30
@@ -103,7 +104,7 @@ def compute_further_map(
     sheet: Path,
     *,
     neighbors: int,
-    min_dist: float,
+    min_dist: float = MIN_DIST,
     seed: int,
     out: Path,
     frame: Path | None = None,

@@ -41,6 +41,9 @@ SIDE = 10.0
 #: The start is moved at random by at most this, so that samples in one place can part.
 JITTER = 0.005
 
+#: Least distance of points in a map, in units of its spread.
+MIN_DIST = 0.3
+
 
 @dataclass(frozen=True)
 class NearestRows:

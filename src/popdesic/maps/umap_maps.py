@@ -34,7 +34,7 @@ from ..engine.select import select_backend
 from ..geodesic.lengths import open_lengths, set_apart
 from .frame import DISPLACEMENTS, place_among, register
 from .knn import Rows
-from .umap_layout import NearestRows, draw_maps, find_nearest
+from .umap_layout import MIN_DIST, NearestRows, draw_maps, find_nearest
 
 log = logging.getLogger("popdesic")
 
@@ -99,7 +99,7 @@ def draw_matrix(
     start: np.ndarray,
     members: Sequence[Member],
     *,
-    min_dist: float,
+    min_dist: float = MIN_DIST,
     threads: int = 1,
     backend: Backend | None = None,
 ) -> list[np.ndarray]:
@@ -144,7 +144,7 @@ def draw_in_frame(
     start: np.ndarray,
     members: Sequence[Member],
     *,
-    min_dist: float,
+    min_dist: float = MIN_DIST,
     threads: int = 1,
     backend: Backend | None = None,
 ) -> list[np.ndarray]:
@@ -225,7 +225,7 @@ def compute_umap(
     sheet: Path,
     *,
     neighbors: int,
-    min_dist: float,
+    min_dist: float = MIN_DIST,
     seed: int,
     ensemble: int,
     tables: dict[str, Path],

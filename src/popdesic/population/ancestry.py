@@ -32,6 +32,9 @@ from .counts import labels_of, used_sites
 from .fastmixture import Fit, fit, why_missing
 from .local_structure import GENOTYPES_OF_BYTE
 
+#: Parts of the cross-validation, and fits of the chosen K from different seeds.
+FOLDS, STARTS = 5, 3
+
 #: Fewer founders or sites say nothing, and fastmixture's first guess needs more than 20 people.
 LEAST_PEOPLE, LEAST_SITES = 40, 500
 #: Frequencies are kept this far from 0 and 1, as fastmixture keeps them.
@@ -174,8 +177,8 @@ def fit_ancestry(
     axes: Path,
     *,
     components: int | Sequence[int],
-    folds: int,
-    starts: int,
+    folds: int = FOLDS,
+    starts: int = STARTS,
     x_contigs: list[str],
     seed: int,
     model_out: Path,

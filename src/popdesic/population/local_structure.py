@@ -36,6 +36,9 @@ from ..io.sites import contig_runs
 from .counts import used_sites
 from .local_regions import LEAST_WINDOWS, find_alike_regions
 
+#: Sites of a window.
+WINDOW_SITES = 200
+
 #: Components of a window, and axes of the map of windows.
 AXES = 2
 #: Most people: a random part of the founders, so that cost does not grow with them.
@@ -222,7 +225,7 @@ def measure_local_structure(
     panel: Path,
     unrelated: Path | None,
     *,
-    sites: int,
+    sites: int = WINDOW_SITES,
     x_contigs: list[str],
     seed: int,
     table_out: Path,

@@ -19,8 +19,13 @@ from .blocks import block_starts, in_mask
 from .differentiation import pair_table, population_tree, track_table
 from .diversity import population_table, spectrum
 from .f_statistics import f2_blocks, f3_screen, f4_tests
+from .options import LEAST_PEOPLE
 from .r_files import write_rds_array
 from .runs import LEAST_SEARCHED, SiteDensity, class_names, consensus_regions
+
+#: Draws of blocks for the support of the tree, and the share of the people who must have a run of
+#: homozygosity in a consensus region.
+BOOTSTRAP, CONSENSUS = 100, 0.2
 
 #: Chance of any false sign of admixture in the screen of all f3.
 FAMILY_WISE = 0.05
@@ -39,13 +44,13 @@ def measure_population(
     out: Path,
     *,
     analyses: Sequence[str],
-    min_size: int,
+    min_size: int = LEAST_PEOPLE,
     block: str,
     genetic_map: str | None = None,
     mask: str = "",
     f4: Sequence[Sequence[str]] = (),
-    bootstrap: int = 100,
-    consensus: float = 0.2,
+    bootstrap: int = BOOTSTRAP,
+    consensus: float = CONSENSUS,
     seed: int = 1,
     threads: int = 1,
 ) -> dict[str, Any]:

@@ -13,6 +13,9 @@ from ..cohort.samples import UNKNOWN
 from ..core.errors import UserError, shorten, suggestion
 from ..core.files import is_file
 
+#: Smaller populations are left out: one person has no diversity between people.
+LEAST_PEOPLE = 2
+
 #: Base pairs of a unit of `population.block`.
 UNITS = {"bp": 1, "kb": 1e3, "mb": 1e6}
 _WHERE = "config/config.yaml: population"
@@ -97,24 +100,24 @@ def check_population(
         if contig in x_on_panel(config, contigs)
     ]
     sizes = sizes_of(samples, column)
-    enough = [name for name, n in sizes.items() if n >= block["min_size"]]
+    enough = [name for name, n in sizes.items() if n >= LEAST_PEOPLE]
     for row, names in enumerate(block["f4"], start=1):
-        _check_test(names, row, sizes, enough, block["min_size"], sheet)
+        _check_test(names, row, sizes, enough, LEAST_PEOPLE, sheet)
     return remarks + [
         f"{sheet}: population '{shorten(name)}' has {n} "
         f"{'person' if n == 1 else 'people'}, fewer than "
         f"{block['min_size']}, so it is left out of all statistics of populations; give these "
         "people another label."
         for name, n in sizes.items()
-        if n < block["min_size"]
+        if n < LEAST_PEOPLE
     ]
 
 
 def x_on_panel(config: dict, contigs: Mapping[str, int]) -> set[str]:
     """Those of the contigs that are X and may have sites on the panel; often none."""
     genome = genome_of(dict.fromkeys(contigs, 0), contigs)
-    on_x = set(genome.x_contigs(config["qc"]["x_contigs"]))
-    return on_x.difference(genome.excluded(config["panel"]["exclude_contigs"]))
+    on_x = set(genome.x_contigs(config["contigs"]["x"]))
+    return on_x.difference(genome.excluded(config["contigs"]["exclude"]))
 
 
 def x_names(contigs: Iterable[str]) -> set[str]:

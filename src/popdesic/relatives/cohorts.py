@@ -28,6 +28,7 @@ from ..engine.terms import KINSHIP, Planes
 from . import identity, kinship, mixture
 from .independence import judge_cohort
 from .matches import TopMatches
+from .mixture import DROP_IN, DROPOUT, MOST_ABSENT
 from .resolution import Resolution
 from .screen import Screen
 from .screen_pairs import screen_pairs
@@ -47,7 +48,7 @@ MIXTURE += ["absent", "absent_share", "log10_lr", "log10_rmne", "random_inclusio
 
 @dataclass(frozen=True)
 class Limits:
-    """Which pairs are written (configuration keys of the same names, except `resolution`).
+    """Which pairs are written.
 
     Attributes
     ----------
@@ -66,13 +67,13 @@ class Limits:
     """
 
     min_kinship: float
-    top: int
     error_rate: float
-    max_absent: float
-    dropout: float
-    drop_in: float
     min_called: int
     resolution: Resolution
+    top: int = 1
+    max_absent: float = MOST_ABSENT
+    dropout: float = DROPOUT
+    drop_in: float = DROP_IN
 
     @property
     def least_called(self) -> int:
@@ -375,7 +376,9 @@ def _best_of(parts: list[pd.DataFrame], order: Mapping[str, int], top: int) -> p
     return table[table["rank"] <= top][IDENTITY].reset_index(drop=True)
 
 
-def join_identity(tiles: list[Path], sheet: pd.DataFrame, out: Path, *, top: int) -> pd.DataFrame:
+def join_identity(
+    tiles: list[Path], sheet: pd.DataFrame, out: Path, *, top: int = 1
+) -> pd.DataFrame:
     """The best matches of each sample among its own and all earlier cohorts.
 
     Parameters

@@ -29,7 +29,7 @@ from ..engine.terms import KINSHIP, Planes
 from ..io.sites import canonical_contigs
 from .kinship import king_robust, mismatching, panel_parent_limit
 from .missing_calls import MissingPattern, largest_shift, measure_missing
-from .mixture import absent_by_chance, common_sites
+from .mixture import MOST_ABSENT, absent_by_chance, common_sites
 from .resolution import DUPLICATE, FIRST, THIRD, Resolution, resolve
 
 #: Most founders whose pairs are measured (evenly spaced), and approximate number of blocks.
@@ -58,7 +58,7 @@ def measure_resolution(
     backend: Backend,
     *,
     max_mismatch: float,
-    max_absent: float = 0.02,
+    max_absent: float = MOST_ABSENT,
 ) -> Resolution:
     """Measure what the panel can resolve, from its founders only, and write it.
 

@@ -28,6 +28,10 @@ COMMON = 0.05
 #: Most references that are listed for a sample, those with the fewest absent alleles: a sample with
 #: heterozygotes at all sites has the alleles of everyone.
 MOST_REFERENCES = 20
+#: Largest share of common sites at which a contributor has an allele that the mixture lacks.
+MOST_ABSENT = 0.02
+#: Chances that an allele of a contributor is not seen, and that an allele of nobody is.
+DROPOUT, DROP_IN = 0.05, 0.01
 #: Most contributors that are tried if their number is not given.
 MOST_CONTRIBUTORS = 6
 #: A reference is included at or above this log10 likelihood ratio, excluded at or below minus it.

@@ -25,6 +25,9 @@ from .find_matches import BLOCK_PROFILES, top_matches
 from .matches import TopMatches
 from .resolution import Resolution
 
+#: Best matches that are listed for a query.
+BEST = 5
+
 QUERY_COLUMNS = ["query", "rank", "match", "match_cohort", "called", "mismatches"]
 QUERY_COLUMNS += ["mismatch_share", "log10_rmp", "log10_lr", "verdict"]
 MIXTURE_COLUMNS = ["mixture", "rank", "reference", "reference_cohort", "contributors", "called"]
@@ -117,7 +120,7 @@ def search_queries(
     out: Path,
     backend: Backend,
     *,
-    top: int,
+    top: int = BEST,
     min_called: int,
     resolution: Resolution,
     error_rate: float,
@@ -169,11 +172,11 @@ def search_mixtures(
     out: Path,
     backend: Backend,
     *,
-    top: int,
+    top: int = mixture.MOST_REFERENCES,
     min_called: int,
-    contributors: int | str,
-    dropout: float,
-    drop_in: float,
+    contributors: int | str = "auto",
+    dropout: float = mixture.DROPOUT,
+    drop_in: float = mixture.DROP_IN,
 ) -> pd.DataFrame:
     """Possible contributors to each mixture: the references with fewest absent alleles.
 

@@ -15,6 +15,7 @@ from ..engine.backend import Backend
 from ..io.bed import open_bed, read_fam
 from ..io.genotypes import take_samples, unpack_bed
 from .kinship import SAME, king_robust, parent_limit, relation
+from .options import MOST_SITES
 from .pc_relate import Kinships, PairCounts, Reader, ancestry_of, count_pairs, pc_relate
 from .resolution import Resolution
 
@@ -73,8 +74,8 @@ def relate_samples(
     founders: set[str],
     unrelated: Path | None,
     resolution: Resolution,
-    components: int | None,
-    max_sites: int,
+    components: int | None = None,
+    max_sites: int = MOST_SITES,
     min_kinship: float,
     error_rate: float,
     backend: Backend,

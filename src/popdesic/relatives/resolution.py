@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from ..core.files import read_json
+from .mixture import MOST_ABSENT
 
 #: Smallest kinship of each degree (Manichaikul et al. 2010, table 1: powers of two).
 DUPLICATE, FIRST, SECOND, THIRD = 2**-1.5, 2**-2.5, 2**-3.5, 2**-4.5
@@ -155,7 +156,7 @@ def resolve(
     lowered: float = 0.0,
     common: int = 0,
     absent: float = 0.0,
-    max_absent: float = 0.02,
+    max_absent: float = MOST_ABSENT,
     siblings: float = 0.0,
 ) -> Resolution:
     """Limits from the measured variances of kinship and of the share of mismatches.

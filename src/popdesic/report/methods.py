@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..cohort.contigs import Genome
+from ..cohort.genotype_choice import missing_rule
 from ..cohort.hwe_groups import LEAST_SAMPLES
 from ..communities.splits import MIN_DIP, MIN_WIDTH
 from ..components.noise_null import STRETCH
@@ -237,7 +238,7 @@ def _genotypes(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
     )
     if impute["method"] == "beagle":
         text += f" Missing genotypes were imputed with Beagle 5 {cite('beagle')}."
-    if configuration["distance"]["missing"] == "pairwise":
+    if missing_rule(configuration) == "pairwise":
         text += " Each pair of samples was compared at its jointly called sites."
     return text
 

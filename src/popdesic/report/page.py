@@ -243,10 +243,10 @@ def study_findings(
         *geodesic_findings(outcome),
         *map_findings(outcome),
         *checks,
-        *relatives_findings(outcome.folder, configuration["embedding"]["max_kinship"]),
+        *relatives_findings(outcome.folder, configuration["close_kinship"]),
         *genotype_findings(outcome, configuration),
         *beagle_findings(outcome.folder, configuration["impute"]),
-        *ibd_findings(outcome.folder, configuration.get("ibd", {}).get("enable", False)),
+        *ibd_findings(outcome.folder, "ibd" in configuration["compare"]["analyses"]),
     ]
 
 
@@ -287,7 +287,7 @@ def further_sections(
     ]
     methods = configuration["communities"]["methods"]
     populations = configuration.get("population", {}).get("analyses", [])
-    ibd = configuration.get("ibd", {}).get("enable", False)
+    ibd = "ibd" in configuration["compare"]["analyses"]
     by_segments = configuration["communities"].get("space") == "ibd"
     linked = configuration["ibd"]["min_cm"] if by_segments and "blockmodel" in methods else None
     sections = [

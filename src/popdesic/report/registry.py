@@ -292,7 +292,7 @@ def study_figures(
         *imputation_figures(),
         *community_figures(config["communities"]["methods"]),
         *comparison_figures(config["compare"]["analyses"]),
-        *ibd_figures(config["ibd"]["enable"]),
+        *ibd_figures("ibd" in config["compare"]["analyses"]),
         *geography_figures(placed),
         *population_figures(config["population"]["analyses"]),
         *site_scan_figures(config["epistasis"]["order"], phenotype),

@@ -17,6 +17,7 @@ import pandas as pd
 from ..core.files import read_json
 from ..core.tables import read_table
 from ..ibd.degrees import surely_close
+from ..relatives.options import least_kinship
 from .isolation import isolation_words
 from .kin_verdict import kin_verdict
 from .newcomers import describe_newcomer
@@ -75,7 +76,7 @@ def tell(
         *_axes(outcome),
         *_communities(outcome, color_by),
         *_populations(outcome.folder),
-        *_relatives(outcome.folder, configuration["compare"]["kinship"]["min_kinship"]),
+        *_relatives(outcome.folder, least_kinship(configuration)),
         *_segments(outcome.folder),
         *_newcomers(outcome, color_by),
         *_geography(outcome.folder),

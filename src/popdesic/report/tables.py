@@ -11,6 +11,7 @@ import pandas as pd
 import yaml
 from markupsafe import Markup
 
+from ..cohort.genotype_choice import missing_rule
 from ..core.schemas import load_schema
 from ..core.version import __version__
 from .outcome import Outcome
@@ -65,7 +66,7 @@ def summarize(outcome: Outcome, configuration: dict) -> list[tuple[str, str]]:
         ),
         ("Panel digest", outcome.panel["digest"]),
         ("Distance", METRICS[distance["metric"]]),
-        ("Missing genotypes", MISSING[distance["missing"]]),
+        ("Missing genotypes", MISSING[missing_rule(configuration)]),
         (
             "Geodesics",
             f"α = {', '.join(map(str, geodesic['alpha']))} on "

@@ -18,9 +18,9 @@ from ..cohort.genotype_choice import check_genotypes
 from ..core.errors import CONTROL, UserError, shorten, suggestion
 from ..core.files import is_file, path_exists
 from ..core.schemas import load_schema
+from ..ibd.options import EXPORTS as SEGMENT_FORMATS
 from ..relatives.options import check_options
 from .old_keys import OLD_BLOCKS, refuse_old
-from .settings import SEGMENT_FORMATS, stage_settings
 
 #: Where a study keeps its configuration, relative to its folder.
 CONFIG_PATH = Path("config/config.yaml")
@@ -197,17 +197,6 @@ def _check_keys(root: yaml.Node, loader: Any, shown: str) -> None:
                     "keep one."
                 )
             known[key] = row
-
-
-def load_config(config: dict, source: str = "config/config.yaml") -> dict:
-    """Settings of all stages by a study's configuration (`fill_config`, `stage_settings`).
-
-    Raises
-    ------
-    UserError
-        As `fill_config`.
-    """
-    return stage_settings(fill_config(config, source))
 
 
 def fill_config(config: dict, source: str = "config/config.yaml") -> dict:

@@ -25,7 +25,7 @@ from ..distance.tiles import SYMMETRIC, count_type, study_matrices, tile_outputs
 from ..io.bed import bed_row_bytes
 from ..io.formats import count_sites
 from .sheets import Study
-from .sparse import is_compared, neighbors_kept
+from .sparse import DISTANCE_TEXT, is_compared, neighbors_kept
 
 #: Approximate number of bytes of VCF text per byte of a compressed file.
 COMPRESSION = {".gz": 15.0, ".bcf": 10.0}
@@ -154,7 +154,7 @@ def forecast_disk(config: dict, genotypes: StudySizes, *, sparse: bool) -> dict[
         stages["population"] = COUNTS * m * cohorts + 160 * n
     for part, asked in (
         ("epistasis", config["epistasis"]["order"]),
-        ("ibd", config["ibd"]["enable"]),
+        ("ibd", "ibd" in config["compare"]["analyses"]),
     ):
         if asked:
             stages[part] = FURTHER
@@ -234,8 +234,7 @@ def _count_bytes(name: str, n_sites: int) -> int:
 
 def writes_text(config: dict, n_samples: int) -> bool:
     """Whether a study with all pairs writes its distances as text."""
-    wanted = config["distance"]["export"]
-    return wanted is True or (wanted == "auto" and n_samples <= MOST_EXPORTED)
+    return DISTANCE_TEXT in config["export"]["formats"] or n_samples <= MOST_EXPORTED
 
 
 def _near_pairs(config: dict, genotypes: StudySizes) -> dict[str, float]:

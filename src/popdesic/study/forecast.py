@@ -213,7 +213,7 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
     known = False
     if scan["order"]:  # phenotypes are of one kind
         people = of_phenotype(sheets.samples, phenotypes_of(scan)[0], config["samples"])
-        known = is_quantitative(people, scan["binarize"])
+        known = is_quantitative(people, scan["transform"])
     scores = {order: scan_score(scan["score"], known, order) for order in (2, 3)}
     permutations = permutations_run(scan, scores)
     sizes = Sizes(

@@ -14,6 +14,7 @@ import pandas as pd
 
 from ..cohort.contigs import haploid_policies
 from ..cohort.drift import MIN_PRESENT, person_difference
+from ..cohort.genotype_choice import missing_rule
 from ..cohort.match import match_sites
 from ..cohort.panel import load_panel
 from ..cohort.planes import load_planes
@@ -35,6 +36,7 @@ from ..relatives.against_all import (
 from ..relatives.identity import genotypes_of
 from ..relatives.independence import judge_cohort
 from ..relatives.kinship import SAME, UNTOLD, panel_parent_limit
+from ..relatives.options import least_kinship
 from ..relatives.queries import place_profiles
 from ..relatives.resolution import Resolution, load_resolution
 from .configuration import read_config
@@ -169,8 +171,8 @@ def _encode(
             PANEL,
             folder,
             haploid=haploid_policies(
-                config["encode"]["haploid"],
-                config["panel"]["exclude_contigs"],
+                config["contigs"]["haploid"],
+                config["contigs"]["exclude"],
                 header_contigs([source]),
             ),
             filters=CallFilters.parse(config["ingest"]),
@@ -256,7 +258,7 @@ def _remarks(sites: dict, name: str, sheets: Study, method: str, config: dict) -
         )
     if (sheets.samples["sample"] == name).any():
         remarks.append(f"The study has a sample named '{name}' too; names do not show who is who.")
-    if method == "beagle" and config["distance"]["missing"] == "imputed":
+    if method == "beagle" and missing_rule(config) == "imputed":
         remarks.append(
             "The study imputes with Beagle; missing genotypes of this person are filled with the "
             "panel's most frequent genotype instead, so distances differ a little."
@@ -280,12 +282,12 @@ def _measure(
         folders,
         backend,
         metric=distance["metric"],
-        missing=distance["missing"],
+        missing=missing_rule(config),
         min_called=distance["min_called"],
     )
     resolution = load_resolution(RESOLUTION) if RESOLUTION.is_file() else None
     near = nearest_people(against, NEAREST)
-    limit = config["compare"]["kinship"]["min_kinship"]
+    limit = least_kinship(config)
     close = np.zeros(0, np.int64)
     if resolution is not None:
         close = relatives_of_one(

@@ -109,7 +109,7 @@ class _Places:
         path = Path(f"results/embedding/coordinates/{method}.{space}.alpha{alpha}.tsv")
         if not path.is_file():
             return None
-        neighbors, distances = self.config["embedding"]["umap_neighbors"], self.distances(space)
+        neighbors, distances = self.config["neighbors"], self.distances(space)
         stable = self.config["embedding"]["stable"] and self.founders.sum() <= MOST_FRAMED
         projected = bool(stable and np.isfinite(distances[self.founders]).all())
         if projected:

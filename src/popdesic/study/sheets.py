@@ -179,7 +179,7 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
     Parameters
     ----------
     config : dict
-        From `load_config`.
+        From `fill_config`.
     folder : Path
         The study folder; all paths are relative to it.
     check_files : bool

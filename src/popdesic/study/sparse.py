@@ -12,22 +12,20 @@ import copy
 
 from ..core.errors import UserError
 from ..core.limits import BLOCK_MODEL_LIMIT, DENSE_LIMIT
-from .settings import DISTANCE_TEXT
 
 #: Most nearest samples that the kernels keep of each sample.
 MOST_KEPT = 256
+#: Nearest samples that are listed by default, and the format of all distances as text.
+LISTED, DISTANCE_TEXT = 50, "mdist"
 #: Exports of all pairs.
 PAIR_FORMATS = ("mibs", "king", "phylip", "newick", "auspice")
 
 
 def neighbors_kept(config: dict) -> int:
     """Nearest samples of everyone that a sparse study keeps: as many as any stage asks for."""
-    embedding = config["embedding"]
     wanted = (
-        config["distance"]["neighbors"],
-        embedding["umap_neighbors"] * (2 if embedding["ensemble"] else 1),
-        config["communities"]["neighbors"],
-        config["geodesic"]["neighbors"],
+        LISTED,
+        config["neighbors"] * (2 if config["embedding"]["ensemble"] else 1),
     )
     return min(MOST_KEPT, max(wanted))
 
@@ -43,9 +41,7 @@ def is_compared(config: dict) -> bool:
 
     Then a sparse one computes neighbours and comparisons from planes that are read once.
     """
-    return bool(
-        config["embedding"]["max_kinship"] or set(config["compare"]["analyses"]) - {"ld", "ibd"}
-    )
+    return bool(config["close_kinship"] or set(config["compare"]["analyses"]) - {"ld", "ibd"})
 
 
 def without_pairs(config: dict, n_samples: int, *, placed: bool) -> tuple[dict, list[str]]:
@@ -93,7 +89,8 @@ def without_pairs(config: dict, n_samples: int, *, placed: bool) -> tuple[dict, 
             leave_out(what)
         config[stage][key] = off
 
-    switch_off("distance", "export", False, "The text of all distances (export.formats: mdist)")
+    if DISTANCE_TEXT in config["export"]["formats"]:
+        leave_out("The text of all distances (export.formats: mdist)")
     switch_off("geodesic", "explain", False, "The ranking of bridges (geodesic.explain)")
     if "ibd" in config["geodesic"]["space"]:
         leave_out("The space of shared segments (geodesic.space: ibd)")

@@ -54,7 +54,8 @@ from ..io.formats import (
 )
 from ..population.options import check_population
 from .batches import remark_on_batches
-from .configuration import CONFIG_PATH, load_config
+from .configuration import CONFIG_PATH, fill_config
+from .environment import closure_gpus, conda_cuda
 from .sheets import Study, load_study, remark_on_departed, remark_on_excluded, said_of_absent
 from .sparse import is_sparse, without_pairs
 
@@ -87,7 +88,8 @@ def validate_study(
     UserError
         The first problem found.
     """
-    config = load_config(given, str(CONFIG_PATH))
+    config = fill_config(given, str(CONFIG_PATH))
+    gpus, _ = closure_gpus(), conda_cuda()
     study = load_study(config, folder, check_files=files)
     n_samples = sum(study.counts.values())
     left_out: list[str] = []
@@ -96,7 +98,9 @@ def validate_study(
         config, left_out = without_pairs(config, n_samples, placed=placed)
         study = replace(study, sparse=True, left_out=tuple(left_out))
     if files:
-        check_epistasis(config["epistasis"], study.samples, config["samples"], folder)
+        check_epistasis(
+            config["epistasis"], study.samples, config["samples"], folder, config["seed"]
+        )
         check_side_files(config, folder)
     columns = [name for name in study.samples if name not in config["epistasis"]["phenotypes"]]
     remarks = left_out + unrecognised_columns(columns, config["samples"])
@@ -110,8 +114,7 @@ def validate_study(
     if files and config["epistasis"]["order"]:
         remarks += scan_remarks(config["device"])
     if files and not study.sparse:
-        gpus = closing_devices(n_samples, config["geodesic"]["gpus"])
-        require_gpus(config["device"], gpus)
+        require_gpus(config["device"], closing_devices(n_samples, gpus))
     if files:
         filters = CallFilters.parse(config["ingest"])
         for source in _sources(study, folder):
@@ -165,8 +168,8 @@ def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
 
     def of_cohort(cohort: str) -> list[FirstRecords]:
         haploid = haploid_policies(
-            config["encode"]["haploid"],
-            config["panel"]["exclude_contigs"],
+            config["contigs"]["haploid"],
+            config["contigs"]["exclude"],
             header_contigs(sources[cohort]),
         )
         return [first_records(path, haploid, filters, n_bytes) for path in sources[cohort]]

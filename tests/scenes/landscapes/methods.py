@@ -17,7 +17,7 @@ from popdesic.components.axis_sites import choose_sites
 from popdesic.components.noise_null import significant_axes
 from popdesic.components.relationship import relationship_among
 from popdesic.engine.select import cpu_backend
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 
 from .scenes import Scene
 
@@ -101,7 +101,7 @@ def significant_scores(drawn: Scene, threads: int = 2) -> np.ndarray:
     """
     n = drawn.genotypes.shape[1]
     sites = pd.DataFrame({"chrom": drawn.chrom, "pos": drawn.pos})
-    pruning = parse_pruning(load_config({})["embedding"]["ld_prune"], "embedding.ld_prune")
+    pruning = parse_pruning(fill_config({})["embedding"]["ld_prune"], "embedding.ld_prune")
     chosen = choose_sites(
         lambda first, last: site_planes(drawn.genotypes[first:last]),
         sites,

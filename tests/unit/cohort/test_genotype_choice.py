@@ -12,7 +12,7 @@ from popdesic.cohort.genotype_choice import (
     imputed_cohorts,
 )
 from popdesic.core.errors import UserError
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 
 
 def config_of(*stages: str, impute: dict | None = None, **blocks) -> dict:
@@ -24,7 +24,7 @@ BEAGLE = {"method": "beagle"}
 
 
 def test_called_is_the_default_everywhere():
-    config = load_config({})
+    config = fill_config({})
     assert set(genotype_stems(config).values()) == {"genotypes"}
     assert describe_genotypes(config) == "Called genotypes are used for LD and PCA."
     assert imputed_cohorts(config, ["a", "b"], ["a"]) == []
@@ -34,27 +34,27 @@ def test_called_is_the_default_everywhere():
 @pytest.mark.parametrize("method", ["mode", "none"])
 def test_a_study_that_does_not_impute_is_refused(key, method):
     with pytest.raises(UserError, match=f"has '{key}', but impute.method is '{method}'"):
-        load_config(config_of(key, impute={"method": method}))
-    config = load_config(config_of(key, impute=BEAGLE))
+        fill_config(config_of(key, impute={"method": method}))
+    config = fill_config(config_of(key, impute=BEAGLE))
     assert [name for name, stem in genotype_stems(config).items() if stem == "imputed"] == [key]
 
 
 def test_phased_haplotypes_are_not_imputed():
     ld = {"ld": {"phase": "phased"}}
     with pytest.raises(UserError, match=r"set compare.ld.phase to 'em'"):
-        load_config(config_of("ld", compare=ld, impute=BEAGLE))
-    load_config(config_of("pca", compare=ld, impute=BEAGLE))
+        fill_config(config_of("ld", compare=ld, impute=BEAGLE))
+    fill_config(config_of("pca", compare=ld, impute=BEAGLE))
 
 
 def test_the_sentence_names_the_stages_that_run():
     blocks = {"epistasis": {"order": [2]}, "export": {"formats": ["vcf"]}}
     keys = "epistasis", "export"
-    config = load_config(config_of(*keys, impute=BEAGLE | {"min_r2": 0.5}, **blocks))
+    config = fill_config(config_of(*keys, impute=BEAGLE | {"min_r2": 0.5}, **blocks))
     assert describe_genotypes(config) == (
         "Called genotypes are used for LD and PCA. Missing calls are imputed for epistasis scans "
         "and exports of the panel, where r² is at least 0.5."
     )
-    config = load_config(config_of("pca", impute=BEAGLE, compare={"analyses": []}))
+    config = fill_config(config_of("pca", impute=BEAGLE, compare={"analyses": []}))
     assert describe_genotypes(config) == (
         "Missing calls are imputed for PCA, where r² is at least 0.8."
     )
@@ -71,11 +71,11 @@ def test_only_cohorts_that_a_stage_reads_are_imputed():
         (["export"], {"export": {"formats": ["zarr"]}}, cohorts),
         (["pca", "ld"], {}, cohorts),
     ):
-        config = load_config(config_of(*keys, impute=BEAGLE, **blocks))
+        config = fill_config(config_of(*keys, impute=BEAGLE, **blocks))
         assert imputed_cohorts(config, cohorts, founders) == expected, keys
 
 
 def test_contigs_of_which_some_people_have_one_copy():
-    assert haploid_contigs(load_config({})) == []
+    assert haploid_contigs(fill_config({})) == []
     rule = {"haploid": {"MT": "missing", "default": "error"}, "x": []}
-    assert haploid_contigs(load_config({"contigs": rule})) == ["MT"]
+    assert haploid_contigs(fill_config({"contigs": rule})) == ["MT"]

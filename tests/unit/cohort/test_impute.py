@@ -291,4 +291,4 @@ def test_a_sample_without_calls_on_the_panel_is_left_out_before_beagle_runs(tmp_
 
 
 def test_a_profile_that_gives_a_job_more_gives_java_more():
-    assert [heap_mb(4000, mb) for mb in (4300, 16_000)] == [4000, 12_000]
+    assert [heap_mb(mb) for mb in (4300, 16_000)] == [4000, 12_000]

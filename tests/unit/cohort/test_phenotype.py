@@ -56,11 +56,11 @@ def test_codes(given, meant):
         (["1", "nan"], "nan", "a number or NA"),
     ],
 )
-@pytest.mark.parametrize("binarize", ["none", "median"])
-def test_codes_for_missing_are_refused(given, value, way_out, binarize):
+@pytest.mark.parametrize("transform", ["none", "median"])
+def test_codes_for_missing_are_refused(given, value, way_out, transform):
     for read in (
         lambda: recode_phenotype(table(*given), "s.tsv"),
-        lambda: phenotype_classes(table(*given), binarize, "s.tsv"),
+        lambda: phenotype_classes(table(*given), transform, "s.tsv"),
     ):
         with pytest.raises(UserError) as error:
             read()
@@ -75,8 +75,8 @@ def test_a_constant_is_never_made_binary():
 
 def test_cases_and_controls_of_both_codings_are_the_same():
     ours, plinks = table("0", "1", "NA", "1"), table("1", "2", "NA", "2")
-    for binarize in ("none", "median"):
-        found = [phenotype_classes(sheet, binarize, "s.tsv").tolist() for sheet in (ours, plinks)]
+    for transform in ("none", "median"):
+        found = [phenotype_classes(sheet, transform, "s.tsv").tolist() for sheet in (ours, plinks)]
         assert found == [[0, 1, -1, 1]] * 2
 
 

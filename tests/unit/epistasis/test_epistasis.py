@@ -56,7 +56,7 @@ from popdesic.report.sections.epistasis import (
     odds_text,
     p_text,
 )
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 
 BACKEND = CpuBackend(1)
 SCAN = {"score": "k2", "min_distance_bp": 0, "max_r2": 1.0}
@@ -713,7 +713,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused_before_any_job(tmp_path, case):
     block, columns, parts = REFUSED[case]
-    filled = load_config({"epistasis": {"order": [2]} | block})["epistasis"]
+    filled = fill_config({"epistasis": {"order": [2]} | block})["epistasis"]
     with pytest.raises(UserError) as error:
         check_epistasis(filled, SHEET.assign(**columns), "samples.tsv", tmp_path)
     sentence = str(error.value)
@@ -730,7 +730,7 @@ def test_valid_settings_are_accepted(tmp_path):
         ({"order": [2], "phenotypes": ["phenotype", "gout"]}, SHEET.assign(gout=["1", "2"] * 20)),
         ({"order": [2], "phenotypes": ["age"]}, SHEET.drop(columns="phenotype")),
     ):
-        filled = load_config({"epistasis": block})["epistasis"]
+        filled = fill_config({"epistasis": block})["epistasis"]
         check_epistasis(filled, sheet, "samples.tsv", tmp_path)
 
 
@@ -746,7 +746,7 @@ def test_valid_settings_are_accepted(tmp_path):
 def test_too_short_a_list_of_sites(tmp_path, text, sentence):
     """A single range of a BED file may contain any number of sites."""
     (tmp_path / "list.txt").write_text(text)
-    filled = load_config({"epistasis": {"order": [3], "restrict": "list.txt"}})["epistasis"]
+    filled = fill_config({"epistasis": {"order": [3], "restrict": "list.txt"}})["epistasis"]
     if sentence is None:
         check_epistasis(filled, SHEET, "samples.tsv", tmp_path)
         return
@@ -756,7 +756,7 @@ def test_too_short_a_list_of_sites(tmp_path, text, sentence):
 
 def test_more_samples_than_a_scan_counts(tmp_path, monkeypatch):
     monkeypatch.setattr("popdesic.epistasis.phenotype.MAX_SAMPLES", 39)
-    filled = load_config({"epistasis": {"order": [2]}})["epistasis"]
+    filled = fill_config({"epistasis": {"order": [2]}})["epistasis"]
     with pytest.raises(UserError, match="40 samples have a phenotype, more than the 39"):
         check_epistasis(filled, SHEET, "samples.tsv", tmp_path)
 
@@ -926,7 +926,7 @@ def test_the_page_has_a_section_for_each_phenotype(scanned, tmp_path):
         (figures / f"{name}.svg").write_text(EMPTY)
     out = tmp_path / "report.html"
     given = {"epistasis": {"order": [2, 3], "phenotypes": traits}}
-    write_report(outcome, distances, figures, load_config(given), out)
+    write_report(outcome, distances, figures, fill_config(given), out)
     page = out.read_text("utf-8")
     for trait in traits:
         assert page.count(f'<section id="epistasis-{trait}"') == 1
@@ -964,7 +964,7 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     for name in FIGURES:
         (figures / f"{name}.svg").write_text(EMPTY)
     out = tmp_path / "report.html"
-    write_report(outcome, distances, figures, load_config({"epistasis": {"order": [2, 3]}}), out)
+    write_report(outcome, distances, figures, fill_config({"epistasis": {"order": [2, 3]}}), out)
     page = out.read_text("utf-8")
     assert '<section id="epistasis"' in page and 'href="#epistasis"' in page
     for name in [figure.name for figure in epistasis_figures([2, 3])]:
@@ -979,7 +979,7 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     assert "0.012" in page and "0.046" in page
     assert "Logistic refit" in page and "Best triples of the screen" not in page
     assert "45 pairs were tested. Partners" in " ".join(page.split())
-    write_report(outcome, distances, figures, load_config({}), out)
+    write_report(outcome, distances, figures, fill_config({}), out)
     without = out.read_text("utf-8")
     assert "minus half the likelihood-ratio statistic" in page
     assert "It is p times the tests of the hit" in page
@@ -987,7 +987,7 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
         '<th scope="col" class="n more">Tests</th>' in page and '<td class="n more">45</td>' in page
     )
     given = {"epistasis": {"order": [2, 3], "score": "k2"}}
-    write_report(outcome, distances, figures, load_config(given), out)
+    write_report(outcome, distances, figures, fill_config(given), out)
     other = out.read_text("utf-8")
     assert "The score measures association" in other and "likelihood-ratio statistic" not in other
     assert "p times the tests" not in other

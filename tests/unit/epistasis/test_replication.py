@@ -15,7 +15,7 @@ from popdesic.epistasis.options import check_epistasis
 from popdesic.epistasis.replication import replicate_hits
 from popdesic.epistasis.significance import hit_tables
 from popdesic.io.bed import read_bim
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 
 
 def sheet_of(n, **columns):
@@ -54,7 +54,7 @@ def test_too_few_people_are_refused():
 
 
 def test_studies_that_cannot_be_halved_are_refused_before_any_job(tmp_path):
-    block = load_config({"epistasis": {"order": [2], "replication": "half", "strata": "none"}})
+    block = fill_config({"epistasis": {"order": [2], "replication": "half", "strata": "none"}})
     numbers = sheet_of(60, phenotype=[f"{k / 7:.3f}" for k in range(60)])
     with pytest.raises(UserError, match="replication needs cases and controls, and the phenotype"):
         check_epistasis(block["epistasis"], numbers, "samples.tsv", tmp_path)

@@ -9,7 +9,7 @@ import pytest
 from popdesic.core.errors import UserError
 from popdesic.population.blocks import block_starts, in_mask, spans
 from popdesic.population.options import check_population, parse_block, x_on_panel
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 
 SAMPLES = pd.DataFrame(
     {
@@ -21,7 +21,7 @@ SAMPLES = pd.DataFrame(
 
 
 def config(block=None, **others):
-    return load_config({"population": block or {}, **others})
+    return fill_config({"population": block or {}, **others})
 
 
 @pytest.mark.parametrize(

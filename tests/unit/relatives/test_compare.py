@@ -39,7 +39,7 @@ BACKEND = select_backend("cpu", 2)
 #: A panel that resolves all relatives, so that the tables hold everything planted.
 ABOUT = {"panel": "x", "sites": 900, "founders": 12, "max_mismatch": 0.02}
 ALL_TOLD = resolve(1e-6, 0.5, 1e-4, common=800, absent=0.3, **ABOUT)
-LIMITS = Limits(0.0884, 2, 0.005, 0.02, 0.05, 0.01, 20, ALL_TOLD)
+LIMITS = Limits(0.0884, 0.005, 20, ALL_TOLD, top=2)
 
 
 def counts_of(a: np.ndarray, b: np.ndarray | None) -> dict[str, np.ndarray]:
@@ -302,7 +302,7 @@ def test_blocks_of_any_size_give_the_same_bytes(planted, tmp_path, monkeypatch):
 
 
 def test_pairs_with_too_few_jointly_called_sites_are_left_out(planted, tmp_path):
-    limits = Limits(-10.0, 1, 0.005, 0.02, 0.05, 0.01, 901, ALL_TOLD)
+    limits = Limits(-10.0, 0.005, 901, ALL_TOLD, top=1)
     counts, tables, _ = compare(planted, 0, 1, tmp_path, limits)
     assert counts["pairs with too few jointly called sites"] == 12 * 11
     assert all(table.empty for table in tables.values())

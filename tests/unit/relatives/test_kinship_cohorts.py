@@ -168,7 +168,7 @@ def test_a_newcomer_of_clones_is_not_told_and_founders_are(tmp_path):
     folders = encode_cohorts(tmp_path, [founders, clones])
     panel = tmp_path / "panel.tsv"
     found = measure_resolution(folders[:1], panel, tmp_path / "k.json", BACKEND, max_mismatch=0.02)
-    limits = Limits(0.0884, 1, 0.005, 0.02, 0.05, 0.01, 1, found)
+    limits = Limits(0.0884, 0.005, 1, found, top=1)
     af, tables = load_panel(panel)[0].af.to_numpy(), []
     for k, (a, b) in enumerate(((0, 0), (0, 1), (1, 1))):
         out = {table: tmp_path / f"{k}.{table}.tsv" for table in TABLES}

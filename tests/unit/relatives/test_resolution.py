@@ -306,7 +306,7 @@ def scene(tmp_path_factory) -> dict:
 
 
 def tiles_of(scene: dict, out: Path, resolution) -> dict[str, list[Path]]:
-    limits = Limits(0.0884, 3, 0.005, 0.02, 0.05, 0.01, 20, resolution)
+    limits = Limits(0.0884, 0.005, 20, resolution, top=3)
     tiles = {"kinship": [], "identity": [], "mixture": []}
     af = load_panel(scene["panel"])[0].af.to_numpy()
     for a, b in (("old", "old"), ("old", "new"), ("new", "new")):

@@ -14,7 +14,7 @@ from popdesic.report.isolation import isolation_words
 from popdesic.report.page import write_report
 from popdesic.report.registry import geography_figures, study_figures
 from popdesic.report.sections.geography import geography_section
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 
 OPTIONS = {"color_by": "population", "min_sample_call_rate": 0.9, "min_maf": 0.01}
 
@@ -141,7 +141,7 @@ def test_isolation_by_distance_without_a_gap_needs_the_test_for_a_cline(structur
 
 
 def test_figures_exist_only_with_places():
-    config = load_config({})
+    config = fill_config({})
     placed, bare = (
         {f.name for f in study_figures(config, ["2"], placed)} for placed in (True, False)
     )

@@ -13,7 +13,7 @@ from popdesic.report.figures import draw_figures
 from popdesic.report.page import write_report
 from popdesic.report.sections.imputation import genotype_findings, imputation_section
 from popdesic.report.words import number
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_the_page_has_the_section(tmp_path):
 
 
 def test_imputation_is_told_by_cohort_and_frequency(outcome):
-    config = load_config({})
+    config = fill_config({})
     assert imputation_section(outcome, outcome.folder / "figures", config) is None
     rows = [
         ("one", "mode", "all", "all", 100, 0.9, 0.8, 0.7),
@@ -69,14 +69,14 @@ def test_the_page_says_which_genotypes_results_rest_on(outcome):
     for cohort in outcome.founders:
         about = {"cohort": cohort, "min_r2": 0.8, "counts": counts}
         write_json(outcome.folder / "cohorts" / cohort / "imputed.json", about)
-    assert genotype_findings(outcome, load_config({})) == []
-    (finding,) = genotype_findings(outcome, load_config(asked))
+    assert genotype_findings(outcome, fill_config({})) == []
+    (finding,) = genotype_findings(outcome, fill_config(asked))
     assert finding.level == "note"
     assert "Missing calls are imputed for LD, where r² is at least 0.8." in finding.text
     assert "60 of 100 missing genotypes were filled." in finding.text
-    section = imputation_section(outcome, outcome.folder / "figures", load_config(asked))
+    section = imputation_section(outcome, outcome.folder / "figures", fill_config(asked))
     assert section["accuracy"] is None
     assert [row["cohort"] for row in section["filled"]] == outcome.founders
     nothing = {"cohort": "one", "min_r2": 0.8, "counts": counts | {"filled": 0}}
     write_json(outcome.folder / "cohorts/one/imputed.json", nothing)
-    assert genotype_findings(outcome, load_config(asked))[0].level == "warning"
+    assert genotype_findings(outcome, fill_config(asked))[0].level == "warning"

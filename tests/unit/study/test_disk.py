@@ -13,7 +13,7 @@ from support.study import make_cohorts, write_study
 from popdesic.__main__ import main
 from popdesic.core.errors import UserError
 from popdesic.study import disk
-from popdesic.study.configuration import load_config, read_config
+from popdesic.study.configuration import fill_config, read_config
 from popdesic.study.disk import (
     StudySizes,
     cohort_set,
@@ -55,7 +55,7 @@ def test_a_run_writes_what_was_forecast(tmp_path, n_samples, n_sites):
 def test_a_large_study():
     """30 000 x 500 000: genotypes 2 x 0.25 and 0.375 bytes, counts and closures 4 or 8 a pair."""
     found = forecast_disk(
-        load_config({}), StudySizes(FOUR, dict.fromkeys(FOUR, 500_000), 500_000), sparse=False
+        fill_config({}), StudySizes(FOUR, dict.fromkeys(FOUR, 500_000), 500_000), sparse=False
     )
     assert found["cohorts"] == pytest.approx(0.875 * 30_000 * 500_000, rel=0.02)
     assert found["geodesic"] == pytest.approx(0.9e9 / 2 * (4 + 4 + 8 + 8), rel=0.02)
@@ -63,9 +63,9 @@ def test_a_large_study():
     listed = {"alpha": 2, "graph": "complete"}
     for alpha, graph, further in ((1, "complete", 0), (2, "complete", 0), (1, "knn", 8)):
         choice = {"genotypes": listed, "pcs": {"alpha": alpha, "graph": graph}}
-        known = forecast_disk(load_config({}), replace(sizes, choice=choice), sparse=False)
+        known = forecast_disk(fill_config({}), replace(sizes, choice=choice), sparse=False)
         assert known["geodesic"] == pytest.approx(0.9e9 / 2 * (4 + 8 + further), rel=0.02)
-    only = load_config({"geodesic": {"space": ["pcs"], "alpha": [2]}})
+    only = fill_config({"geodesic": {"space": ["pcs"], "alpha": [2]}})
     one = forecast_disk(only, StudySizes(FOUR, FOUR, 500_000), sparse=False)
     assert one["geodesic"] == pytest.approx(0.9e9 / 2 * 8, rel=0.02)
 
@@ -89,7 +89,7 @@ def test_a_study_that_does_not_fit_is_refused(tmp_path, monkeypatch, capsys):
 
 
 def test_results_that_are_there_need_no_room(tmp_path, monkeypatch):
-    folder, config = tmp_path, load_config({})
+    folder, config = tmp_path, fill_config({})
     genotypes = StudySizes({"a": 100}, {"a": 10}, 10)
     need = forecast_disk(config, genotypes, sparse=False)["geodesic"]
     closures = folder / "results/geodesic/pcs/closure"

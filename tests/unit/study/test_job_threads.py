@@ -13,7 +13,7 @@ from popdesic.engine import needs
 RULES = sorted((ROOT / "workflow/rules").glob("*.smk"))
 TEXT = (ROOT / "workflow/rules/resources.smk").read_text()
 #: What the threads of a rule are: numbers, constants, and the configured number of Beagle.
-CONSTANTS = {"MANY", "SOME", "WIDE", "PER_COHORT", "BESIDE_GPU", 'IMPUTE["threads"]'}
+CONSTANTS = {"MANY", "SOME", "WIDE", "PER_COHORT", "BESIDE_GPU", "BEAGLE_THREADS"}
 
 
 def resources(cores: int | None, *, cohorts: int = 4, nodes=None, device="cpu"):
@@ -22,7 +22,10 @@ def resources(cores: int | None, *, cohorts: int = 4, nodes=None, device="cpu"):
         "workflow": SimpleNamespace(cores=cores, nodes=nodes, is_main_process=True),
         "WorkflowError": ValueError,
         "COHORTS": list(range(cohorts)),
-        "CONFIG": {"device": device, "geodesic": {"gpus": 2}},
+        "CONFIG": {
+            "device": device,
+        },
+        "closure_gpus": lambda: 2,
         "GPUS": int(device != "cpu"),
         "n_samples": lambda *cohorts: 1000 * len(cohorts),
     }

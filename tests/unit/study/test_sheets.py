@@ -17,7 +17,7 @@ from popdesic.cohort.samples import (
 )
 from popdesic.core.errors import UserError
 from popdesic.core.schemas import load_schema
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 from popdesic.study.sheets import (
     cohort_absent,
     cohort_files,
@@ -35,7 +35,7 @@ def sheets(folder, cohorts: str, samples: str) -> dict:
     (folder / "config").mkdir(exist_ok=True)
     (folder / "config/cohorts.tsv").write_text(cohorts)
     (folder / "config/samples.tsv").write_text(samples)
-    return load_config({})
+    return fill_config({})
 
 
 # --- configuration ------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def test_every_key_is_described_and_has_a_default():
     schema = load_schema("config")
     blocks = [schema, *(b for b in schema["properties"].values() if b.get("type") == "object")]
     assert all(block["additionalProperties"] is False for block in blocks)
-    filled = load_config({})
+    filled = fill_config({})
     for path, child in every_key(schema):
         assert child["description"], path
         value = filled
@@ -65,27 +65,27 @@ def test_every_key_is_described_and_has_a_default():
 
 def test_given_values_are_kept_and_defaults_filled_in():
     given = {"distance": {"metric": "ibs"}, "geodesic": None, "device": None}
-    filled = load_config(given)
-    assert filled["distance"] == load_config({})["distance"] | {"metric": "ibs"}
-    assert filled["geodesic"] == load_config({})["geodesic"]
+    filled = fill_config(given)
+    assert filled["distance"] == fill_config({})["distance"] | {"metric": "ibs"}
+    assert filled["geodesic"] == fill_config({})["geodesic"]
     assert filled["device"] == "auto"
     assert given == {"distance": {"metric": "ibs"}, "geodesic": None, "device": None}
 
 
 def test_geodesics_are_chosen_by_default():
     """α = 8, where few distant pairs decide, is no default; a number stays what was asked for."""
-    geodesic = load_config({})["geodesic"]
+    geodesic = fill_config({})["geodesic"]
     assert (geodesic["alpha"], geodesic["pcs"]) == ([2, "auto"], "auto")
     given = {"alpha": ["auto", 1, 8], "pcs": 3, "graph": "knn"}
-    assert load_config({"geodesic": given})["geodesic"] == geodesic | given
+    assert fill_config({"geodesic": given})["geodesic"] == geodesic | given
     with pytest.raises(UserError, match=r"geodesic\.graph is 'auto', but must be one of"):
-        load_config({"geodesic": {"graph": "auto"}})
+        fill_config({"geodesic": {"graph": "auto"}})
 
 
 def test_the_example_is_a_valid_study_with_the_defaults(pytestconfig):
     text = (pytestconfig.rootpath / "config/config.yaml").read_text()
-    config = load_config(yaml.safe_load(text))
-    defaults = load_config({})
+    config = fill_config(yaml.safe_load(text))
+    defaults = fill_config({})
     config["impute"][
         "evaluate"
     ] = []  # enabled in the example, off by default because of their cost
@@ -130,7 +130,7 @@ def test_the_example_is_a_valid_study_with_the_defaults(pytestconfig):
 )
 def test_config_errors(given, sentence):
     with pytest.raises(UserError) as error:
-        load_config(given)
+        fill_config(given)
     text = str(error.value)
     assert text.startswith("config/config.yaml: ")
     assert sentence in text
@@ -140,7 +140,7 @@ def test_config_errors(given, sentence):
 
 def test_an_unknown_key_is_reported_first():
     with pytest.raises(UserError, match=r"'distance\.metrik' is not"):
-        load_config({"distance": {"metrik": "x", "metric": "cosine"}, "panel": {"min_maf": 3}})
+        fill_config({"distance": {"metrik": "x", "metric": "cosine"}, "panel": {"min_maf": 3}})
 
 
 # --- sheets -------------------------------------------------------------------------------------

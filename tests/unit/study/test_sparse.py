@@ -7,41 +7,40 @@ import pytest
 from popdesic.core.errors import UserError
 from popdesic.core.limits import DENSE_LIMIT
 from popdesic.distance.nearest import MOST_NEIGHBORS
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 from popdesic.study.disk import StudySizes, forecast_disk
 from popdesic.study.forecast import Sizes, bytes_read, work_of
 from popdesic.study.snakemake_internals import Job
-from popdesic.study.sparse import MOST_KEPT, is_sparse, neighbors_kept, without_pairs
+from popdesic.study.sparse import LISTED, MOST_KEPT, is_sparse, neighbors_kept, without_pairs
 
 
 def test_the_limit_is_that_of_the_configuration():
-    auto, own = load_config({}), load_config({"distance": {"dense_limit": 100}})
+    auto, own = fill_config({}), fill_config({"distance": {"dense_limit": 100}})
     assert [is_sparse(auto, n) for n in (DENSE_LIMIT, DENSE_LIMIT + 1)] == [False, True]
     assert [is_sparse(own, n) for n in (100, 101)] == [False, True]
 
 
 def test_neighbours_are_kept_for_the_stage_that_needs_most():
-    config = load_config({})
-    assert neighbors_kept(config) >= config["distance"]["neighbors"]
-    config["embedding"] |= {"umap_neighbors": 70, "ensemble": 0}
+    config = fill_config({})
+    assert neighbors_kept(config) >= LISTED
+    config["neighbors"], config["embedding"]["ensemble"] = 70, 0
     assert neighbors_kept(config) == 70
     config["embedding"]["ensemble"] = 3
     assert neighbors_kept(config) == 140
-    config["geodesic"]["neighbors"] = 900
+    config["neighbors"] = 900
     assert neighbors_kept(config) == MOST_KEPT == MOST_NEIGHBORS
 
 
 def test_defaults_lose_a_second_opinion_alone():
-    config = load_config({})
-    sparse, left_out = without_pairs(config, 40_000, placed=False)
+    config = fill_config({})
+    _, left_out = without_pairs(config, 40_000, placed=False)
     assert left_out[0].startswith("40000 samples are more than distance.dense_limit = 30000")
     assert [sentence.split(" ")[0] for sentence in left_out[1:]] == ["HDBSCAN"]
-    assert config == load_config({}), "the given configuration is not changed"
-    assert sparse["distance"]["export"] is False
+    assert config == fill_config({}), "the given configuration is not changed"
 
 
 def test_everything_that_is_left_out_is_said():
-    config = load_config(
+    config = fill_config(
         {
             "distance": {"metric": "ibs"},
             "geodesic": {"explain": True, "space": ["pcs", "ibd"]},
@@ -71,7 +70,7 @@ def test_everything_that_is_left_out_is_said():
 
 
 def test_dropping_uncomparable_samples_needs_all_pairs():
-    config = load_config({"distance": {"on_uncomparable": "drop", "dense_limit": 9}})
+    config = fill_config({"distance": {"on_uncomparable": "drop", "dense_limit": 9}})
     with pytest.raises(UserError, match=r"raise distance\.dense_limit"):
         without_pairs(config, 10, placed=False)
 
@@ -97,12 +96,12 @@ def test_the_forecast_knows_lists_and_landmarks():
     assert bytes_read(join, sizes) == sum(lists.values())
     assert_filled_together(rows | {"compare": rows["distance"]})
     found = forecast_disk(
-        load_config({}), StudySizes({"a": 100, "b": 30}, {"a": 800, "b": 800}, 800), sparse=True
+        fill_config({}), StudySizes({"a": 100, "b": 30}, {"a": 800, "b": 800}, 800), sparse=True
     )
     whole = 16 * 130 * 50 + 4 * 130 * 130
     assert found["geodesic"] == 4 * whole  # two spaces, two alphas
     assert found["distance"] == sum(lists.values()) + 2 * whole
     many = StudySizes({"a": 2_000_000_000}, {"a": 800}, 800)
-    assert forecast_disk(load_config({}), many, sparse=True)["geodesic"] == (
+    assert forecast_disk(fill_config({}), many, sparse=True)["geodesic"] == (
         4 * 2_000_000_000 * (16 * 50 + 4 * 1000)
     )

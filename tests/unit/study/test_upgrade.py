@@ -11,7 +11,7 @@ from support.study import make_cohorts, write_study
 from popdesic.__main__ import main
 from popdesic.core.errors import UserError
 from popdesic.core.schemas import load_schema
-from popdesic.study.configuration import fill_config, load_config
+from popdesic.study.configuration import fill_config
 from popdesic.study.old_keys import OLD, OLD_BLOCKS
 from popdesic.study.upgrade import BACKUP, get_key, set_key, upgraded
 
@@ -77,7 +77,7 @@ def test_an_old_key_is_refused_with_what_became_of_it(key):
     config: dict = {}
     set_key(config, key, OLD[key].was)
     with pytest.raises(UserError) as caught:
-        load_config(config)
+        fill_config(config)
     sentence = str(caught.value)
     assert sentence.startswith(f"config/config.yaml: '{key}' is ") and "\n" not in sentence
     assert OLD[key].new in sentence and "init --upgrade" in sentence
@@ -85,12 +85,12 @@ def test_an_old_key_is_refused_with_what_became_of_it(key):
 
 def test_a_share_of_hidden_genotypes_and_empty_blocks_are_refused():
     with pytest.raises(UserError, match=r"impute\.evaluate is now a list of methods"):
-        load_config({"impute": {"evaluate": 0.02}})
+        fill_config({"impute": {"evaluate": 0.02}})
     for block in OLD_BLOCKS:
         config: dict = {}
         set_key(config, block, {})
         with pytest.raises(UserError, match=f"'{block}' is no block of the configuration any more"):
-            load_config(config)
+            fill_config(config)
 
 
 def test_a_file_with_every_old_key_passes_the_check(tmp_path, capsys):

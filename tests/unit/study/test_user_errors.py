@@ -35,7 +35,7 @@ from popdesic.geodesic.lengths import open_lengths
 from popdesic.geodesic.measure import measure_geodesics
 from popdesic.io.bgzf import BGZF_END
 from popdesic.maps.pcoa import compute_pcoa
-from popdesic.study.configuration import load_config
+from popdesic.study.configuration import fill_config
 from popdesic.study.sheets import load_study
 
 RESULTS = Path("results")
@@ -48,7 +48,7 @@ def run_study() -> tuple[str, str]:
     """
     stage = "sheets"
     try:
-        config = load_config(read_config(Path()))
+        config = fill_config(read_config(Path()))
         study = load_study(config)
         cohorts = {name: RESULTS / "cohorts" / name for name in study.order}
         backend = CpuBackend(2)
@@ -57,7 +57,7 @@ def run_study() -> tuple[str, str]:
             ingest_cohort(
                 study.cohorts.genotypes[name],
                 folder / "raw",
-                haploid=config["encode"]["haploid"],
+                haploid=config["contigs"]["haploid"],
             )
         stage = "qc"
         for name, folder in cohorts.items():
@@ -75,8 +75,7 @@ def run_study() -> tuple[str, str]:
             {name: RESULTS / f"qc/{name}.sites.tsv" for name in study.founders},
             panel,
             RESULTS / "panel/counts.json",
-            **config["panel"]
-            | {"exclude_contigs": genome.excluded(config["panel"]["exclude_contigs"])},
+            **config["panel"] | {"exclude_contigs": genome.excluded(config["contigs"]["exclude"])},
         )
         stage = "encode"
         for name, folder in cohorts.items():

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from popdesic.cohort.absent import Absent
 from popdesic.cohort.accuracy import evaluate_window
-from popdesic.cohort.beagle import beagle_settings, heap_mb
+from popdesic.cohort.beagle import beagle_settings
 from popdesic.core.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params, wildcards = snakemake.params, snakemake.wildcards
-    heap = heap_mb(params.memory_mb, snakemake.resources.mem_mb)
+    mem_mb = snakemake.resources.mem_mb
     counts = evaluate_window(
         Path(snakemake.input.raw[0]).with_suffix(""),
         Path(snakemake.input.samples),
@@ -18,10 +18,9 @@ with logged(snakemake.log[0], snakemake.input) as log:
         int(wildcards.window),
         Path(snakemake.output[0]),
         cohort=wildcards.cohort,
-        share=params.share,
         seed=params.seed,
         methods=params.methods,
-        settings=beagle_settings(params.threads, heap, params.seed, params.reference, params.map),
+        settings=beagle_settings(mem_mb, params.seed, params.reference, params.map),
         absent=Absent(*params.absent),
     )
     log_counts(log, counts)

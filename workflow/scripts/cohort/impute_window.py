@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from popdesic.cohort.absent import Absent
-from popdesic.cohort.beagle import beagle_settings, heap_mb, impute_window
+from popdesic.cohort.beagle import beagle_settings, impute_window
 from popdesic.core.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params
-    heap = heap_mb(params.memory_mb, snakemake.resources.mem_mb)
+    mem_mb = snakemake.resources.mem_mb
     counts = impute_window(
         Path(snakemake.input.raw[0]).with_suffix(""),
         Path(snakemake.input.samples),
@@ -16,7 +16,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.input.windows),
         int(snakemake.wildcards.window),
         Path(snakemake.output[0]).with_suffix(""),
-        beagle_settings(params.threads, heap, params.seed, params.reference, params.map),
+        beagle_settings(mem_mb, params.seed, params.reference, params.map),
         absent=Absent(*params.absent),
     )
     log_counts(log, counts)

@@ -11,6 +11,5 @@ with logged(snakemake.log[0], snakemake.input) as log:
         load_panel(Path(snakemake.input.panel))[0],
         Path(snakemake.output[0]),
         window_mb=snakemake.params.window_mb,
-        overlap_mb=snakemake.params.overlap_mb,
     )
     log.info("%d windows", len(windows))

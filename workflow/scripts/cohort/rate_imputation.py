@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from popdesic.cohort.absent import Absent
-from popdesic.cohort.beagle import beagle_settings, heap_mb
+from popdesic.cohort.beagle import beagle_settings
 from popdesic.cohort.imputation_quality import measure_quality
 from popdesic.core.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params
-    heap = heap_mb(params.memory_mb, snakemake.resources.mem_mb)
+    mem_mb = snakemake.resources.mem_mb
     counts = measure_quality(
         Path(snakemake.input.raw[0]).with_suffix(""),
         Path(snakemake.input.samples),
@@ -18,7 +18,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         int(snakemake.wildcards.window),
         Path(snakemake.output[0]),
         cohort=snakemake.wildcards.cohort,
-        settings=beagle_settings(params.threads, heap, params.seed, params.reference, params.map),
+        settings=beagle_settings(mem_mb, params.seed, params.reference, params.map),
         absent=Absent(*params.absent),
     )
     log_counts(log, counts)

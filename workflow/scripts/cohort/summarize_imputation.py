@@ -27,7 +27,6 @@ with logged(snakemake.log[0], snakemake.input), tempfile.TemporaryDirectory() as
             None,
             parts[cohort][0],
             cohort=cohort,
-            share=params.share,
             seed=params.seed,
             methods=params.methods,
             settings=Beagle(),

@@ -19,7 +19,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
     )
     options = {
         "methods": params.methods,
-        "min_cluster_size": params.min_cluster_size,
         "partition_out": Path(outputs.partition),
         "about_out": Path(outputs.about),
         "tree_out": Path(tree[0]) if tree else None,
@@ -36,7 +35,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
             genotypes=[Path(bed).with_suffix("") for bed in files.genotypes],
             definition=Path(files.definition),
             unrelated=next(map(Path, files.get("unrelated", [])), None),
-            draws=params.subsamples,
             seed=params.seed,
             **options,
         )

@@ -11,8 +11,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.output[0]),
         python=snakemake.params.python,
         seed=snakemake.params.seed,
-        restarts=snakemake.params.restarts,
-        draws=snakemake.params.draws,
         threads=snakemake.threads,
     )
     if missing:

@@ -15,7 +15,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         genotypes=[Path(bed).with_suffix("") for bed in files.genotypes],
         definition=Path(files.definition),
         unrelated=next(map(Path, files.get("unrelated", [])), None),
-        draws=params.subsamples,
         seed=params.seed,
         threads=snakemake.threads,
     )

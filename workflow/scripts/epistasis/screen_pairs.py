@@ -32,7 +32,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         order=3,
         score=snakemake.params.scan["score"],
         top=snakemake.params.top,
-        max_per_site=snakemake.params.max_per_site,
         tests=read_json(snakemake.input.plan)["screen"]["tests"],
         relatives=read_relatives(
             folder, map(Path, snakemake.input.get("kinship", [])), Path(snakemake.params.sheet)

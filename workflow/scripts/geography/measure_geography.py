@@ -17,7 +17,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         founders=snakemake.params.founders,
         n_sites=read_json(snakemake.input.panel)["n_sites"],
         min_called=snakemake.params.min_called,
-        **snakemake.params.options,
+        seed=snakemake.params.seed,
         places_out=Path(snakemake.output.places),
         edges_out=Path(snakemake.output.edges),
         pairs_out=Path(snakemake.output.pairs),

@@ -11,11 +11,10 @@ from popdesic.ibd.genome import prepare_genome
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params
-    options = dict(params.options)
     genome = genome_of_panel(Path(snakemake.input.counts))
     limits = {name: value for name, value in params.limits.items() if value != "auto"}
     exclude = params.long_range_ld == "exclude"
-    if not options["genetic_map"]:
+    if not params.genetic_map:
         log.info("no genetic map (genetic_map): one centimorgan a megabase")
     about = prepare_genome(
         [Path(path).parent for path in snakemake.input.planes],
@@ -27,6 +26,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         measure="error_rate" not in limits,
         x_contigs=genome.x_contigs(params.x_contigs),
         regions=regions_of(genome.regions_build()) if exclude else [],
-        **options,
+        genetic_map=params.genetic_map,
     )
     log_counts(log, {key: value for key, value in about.items() if key != "limits"})

@@ -19,7 +19,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.params.sheet),
         cohort=snakemake.wildcards.cohort,
         x_contigs=genome.x_contigs(snakemake.params.x_contigs),
-        **snakemake.params.options,
+        column=snakemake.params.column,
         runs=RunLimits(**snakemake.params.limits) if runs else None,
         counts_out=Path(snakemake.output.counts),
         samples_out=Path(snakemake.output.samples),

@@ -14,7 +14,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.input.panel),
         Path(unrelated[0]) if unrelated else None,
         x_contigs=genome.x_contigs(snakemake.params.x_contigs),
-        **snakemake.params.options,
+        seed=snakemake.params.seed,
         table_out=Path(snakemake.output.table),
         summary_out=Path(snakemake.output.summary),
     )

@@ -19,7 +19,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
     out = {name: Path(snakemake.output[name]) for name in names}
     pairs = join_pairs(tiles["kinship"], out["kinship"], min_kinship=snakemake.params.min_kinship)
     untold = untold_pairs(tiles["kinship"], out["untold"])
-    matches = join_identity(tiles["identity"], sheet, out["identity"], top=snakemake.params.top)
+    matches = join_identity(tiles["identity"], sheet, out["identity"])
     mixed = join_mixture(tiles["mixture"], out["mixture"])
     log_counts(log, pairs.relation.value_counts().sort_index().to_dict())
     log_counts(

@@ -14,6 +14,5 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.output[0]),
         cpu_backend(snakemake.threads),
         max_mismatch=snakemake.params.max_mismatch,
-        max_absent=snakemake.params.max_absent,
     )
     log_counts(log, asdict(found))

@@ -6,6 +6,7 @@ from popdesic.core.log import log_counts, logged
 from popdesic.core.tables import read_table
 from popdesic.engine.needs import expected_bytes
 from popdesic.engine.select import select_backend
+from popdesic.relatives.options import MOST_SITES
 from popdesic.relatives.relatedness import relate_samples
 from popdesic.relatives.resolution import load_resolution
 
@@ -14,10 +15,9 @@ with logged(snakemake.log[0], snakemake.input) as log:
     backend = select_backend(
         snakemake.params.device,
         snakemake.threads,
-        device_bytes=expected_bytes(n_samples, snakemake.params.max_sites),
+        device_bytes=expected_bytes(n_samples, MOST_SITES),
     )
     log.info("device: %s", backend.describe())
-    components = snakemake.params.components
     counts = relate_samples(
         [Path(bed).with_suffix("") for bed in snakemake.input.genotypes],
         Path(snakemake.input.panel),
@@ -29,8 +29,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         founders=set(snakemake.params.founders),
         unrelated=next(map(Path, snakemake.input.get("unrelated", [])), None),
         resolution=load_resolution(Path(snakemake.input.resolution)),
-        components=None if components == "auto" else components,
-        max_sites=snakemake.params.max_sites,
         min_kinship=snakemake.params.min_kinship,
         error_rate=snakemake.params.error_rate,
         backend=backend,

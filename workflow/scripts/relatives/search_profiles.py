@@ -10,10 +10,11 @@ from popdesic.relatives.resolution import load_resolution
 with logged(snakemake.log[0], snakemake.input) as log:
     backend = select_backend(snakemake.params.device, snakemake.threads)
     log.info("device: %s", backend.describe())
-    kind, options = snakemake.wildcards.kind, dict(snakemake.params[snakemake.wildcards.kind])
-    if kind == "identity":
-        options["resolution"] = load_resolution(Path(snakemake.input.resolution))
-    search = {"identity": search_queries, "mixture": search_mixtures}[kind]
+    search, options = search_mixtures, {}
+    if snakemake.wildcards.kind == "identity":
+        resolution = load_resolution(Path(snakemake.input.resolution))
+        options = {"resolution": resolution, "error_rate": snakemake.params.error_rate}
+        search = search_queries
     table = search(
         Path(snakemake.input.profiles[0]).parent,
         [Path(planes).parent for planes in snakemake.input.planes],
