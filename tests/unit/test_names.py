@@ -125,13 +125,11 @@ MANY_PARAMETERS = {
     "ibd/segments_cpu.find_segments": 16,
     "io/bcf_records_cpu.decode_records": 15,
     "io/vcf_text_cpu.decode_records": 19,
-    "maps/further_maps.compute_further_map": 13,
     "maps/umap_epoch_cpu._move_points": 13,
-    "maps/umap_maps.compute_umap": 16,
+    "maps/umap_maps.compute_umap": 15,
     "population/counts.count_cohort": 16,
-    "population/measure.measure_population": 15,
     "relatives/relatedness.relate_samples": 15,
-    "relatives/resolution.resolve": 14,
+    "relatives/resolution.resolve": 13,
 }
 
 

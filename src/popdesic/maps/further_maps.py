@@ -104,7 +104,6 @@ def compute_further_map(
     sheet: Path,
     *,
     neighbors: int,
-    min_dist: float = MIN_DIST,
     seed: int,
     out: Path,
     frame: Path | None = None,
@@ -121,7 +120,7 @@ def compute_further_map(
         Geodesics (n, n).
     scores : Path
         `embedding/pca.npy`, the initial layout.
-    neighbors, min_dist, seed
+    neighbors, seed
         As for UMAP; t-SNE uses only the seed, and `neighbors` to place newcomers.
     frame, founders : optional
         In stable mode: lengths to the founders (n, n_founders), and the founder cohorts.
@@ -141,7 +140,7 @@ def compute_further_map(
         layout = partial(
             densmap_layout,
             neighbors=neighbors,
-            min_dist=min_dist,
+            min_dist=MIN_DIST,
             seed=seed,
             threads=threads,
             backend=backend,

@@ -225,7 +225,6 @@ def compute_umap(
     sheet: Path,
     *,
     neighbors: int,
-    min_dist: float = MIN_DIST,
     seed: int,
     ensemble: int,
     tables: dict[str, Path],
@@ -273,7 +272,7 @@ def compute_umap(
         return _write_undrawn(
             samples, lengths, tables, instability_out if ensemble else None, refits
         )
-    options = {"min_dist": min_dist, "threads": threads, "backend": backend}
+    options = {"threads": threads, "backend": backend}
     first = (seed, neighbors)
     members = [first, *ensemble_members(neighbors=neighbors, seed=seed, size=ensemble)]
     if plain is not None:

@@ -44,13 +44,10 @@ def measure_population(
     out: Path,
     *,
     analyses: Sequence[str],
-    min_size: int = LEAST_PEOPLE,
     block: str,
     genetic_map: str | None = None,
     mask: str = "",
     f4: Sequence[Sequence[str]] = (),
-    bootstrap: int = BOOTSTRAP,
-    consensus: float = CONSENSUS,
     seed: int = 1,
     threads: int = 1,
 ) -> dict[str, Any]:
@@ -67,8 +64,6 @@ def measure_population(
         ``differentiation`` `pairs.tsv`, `blocks.tsv`, `tree.nwk`; with ``f_statistics`` `f3.tsv`,
         `f4.tsv`, `f2_blocks.rds`; with ``runs`` `runs.tsv`, `consensus.tsv`.
     analyses : sequence of str
-    min_size : int
-        Smaller populations are left out.
     block : str
         Size of the blocks of the jackknife.
     genetic_map : str, optional
@@ -77,10 +72,6 @@ def measure_population(
         BED of the positions that could be called, for d_xy and nucleotide diversity.
     f4 : sequence of four names each
         Tests of f4 and D.
-    bootstrap : int
-        Draws of blocks for the support of the tree.
-    consensus : float
-        Share of the people who must have a run of homozygosity in a consensus region.
 
     Returns
     -------
@@ -96,7 +87,7 @@ def measure_population(
 
         cm = read_map(Path(genetic_map), sites)
     starts = block_starts(sites, block, cm)
-    known = load_counts(counts, min_size)
+    known = load_counts(counts, LEAST_PEOPLE)
     masked, base_pairs = np.zeros(len(sites), bool), None
     if mask:
         masked, base_pairs = in_mask(sites, starts, Path(mask))
@@ -112,7 +103,7 @@ def measure_population(
         "people_without_population": int((people.population == "NA").sum()),
         "relatives_left_out": int((people.relative == "yes").sum()),
         "pseudo_haploid": int((people.ploidy == "1").sum()),
-        "too_small": _too_small(counts, min_size),
+        "too_small": _too_small(counts),
         "analyses": list(analyses),
         "pi": bool(mask),
         "callable_bp": None if base_pairs is None else float(base_pairs.sum()),
@@ -123,7 +114,7 @@ def measure_population(
     table.insert(2, "relatives", left_out.reindex(table.population, fill_value=0).to_numpy())
     if "runs" in analyses:
         table = _with_runs(table, people)
-        about |= _write_runs(counts, runs, sites, out, consensus)
+        about |= _write_runs(counts, runs, sites, out)
     write_table(out / "samples.tsv", people)
     write_table(out / "populations.tsv", table)
     write_table(out / "spectrum.tsv", spectrum(known))
@@ -131,23 +122,23 @@ def measure_population(
         sums = pair_sums(known.alleles, known.genotypes, masked, starts, threads)
         pairs = pair_table(known, sums, base_pairs)
         tracks = track_table(known.names, sums, sites, starts)
-        tree = population_tree(known.names, sums, draws=bootstrap, seed=seed)
+        tree = population_tree(known.names, sums, draws=BOOTSTRAP, seed=seed)
         write_table(out / "pairs.tsv", pairs)
         write_table(out / "blocks.tsv", tracks)
         with atomic_path(out / "tree.nwk") as temporary:
             temporary.write_text(f"{tree}\n" if tree else "", "utf-8")
-        about |= {"pairs": len(pairs), "bootstrap": bootstrap}
+        about |= {"pairs": len(pairs), "bootstrap": BOOTSTRAP}
     if "f_statistics" in analyses:
         about |= _write_f_statistics(known, starts, f4, out)
     write_json(out / "summary.json", about)
     return about
 
 
-def _too_small(paths: Sequence[Path], min_size: int) -> dict[str, int]:
-    """Populations with fewer people than `min_size`, and their people."""
+def _too_small(paths: Sequence[Path]) -> dict[str, int]:
+    """Populations with fewer people than LEAST_PEOPLE, and their people."""
     everyone = load_counts(paths)
     pairs = zip(everyone.names, everyone.people.tolist(), strict=True)
-    return {name: n for name, n in pairs if n < min_size}
+    return {name: n for name, n in pairs if n < LEAST_PEOPLE}
 
 
 def _with_runs(table: pd.DataFrame, people: pd.DataFrame) -> pd.DataFrame:
@@ -167,7 +158,6 @@ def _write_runs(
     runs: Sequence[Path],
     sites: pd.DataFrame,
     out: Path,
-    consensus: float,
 ) -> dict[str, Any]:
     """Join the runs of the cohorts, and find the regions that many people share."""
     joined = pd.concat([read_table(path) for path in runs], ignore_index=True)
@@ -178,14 +168,14 @@ def _write_runs(
             within += arrays["in_runs"].sum(axis=1, dtype=np.int64)
             diploid += int(arrays["sizes"][arrays["ploidy"] == 2].sum())
             density = SiteDensity(*arrays["density"].tolist())  # the same in all cohorts
-    regions = consensus_regions(within, max(diploid, 1), sites, consensus)
+    regions = consensus_regions(within, max(diploid, 1), sites, CONSENSUS)
     write_table(out / "consensus.tsv", regions)
     return {
         "runs": len(joined),
         "runs_density": {k: None if np.isnan(v) else v for k, v in asdict(density).items()},
         "runs_too_sparse": bool(density.searched < LEAST_SEARCHED),
         "consensus_regions": len(regions),
-        "consensus_share": consensus,
+        "consensus_share": CONSENSUS,
     }
 
 

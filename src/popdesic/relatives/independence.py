@@ -29,7 +29,7 @@ from ..engine.terms import KINSHIP, Planes
 from ..io.sites import canonical_contigs
 from .kinship import king_robust, mismatching, panel_parent_limit
 from .missing_calls import MissingPattern, largest_shift, measure_missing
-from .mixture import MOST_ABSENT, absent_by_chance, common_sites
+from .mixture import absent_by_chance, common_sites
 from .resolution import DUPLICATE, FIRST, THIRD, Resolution, resolve
 
 #: Most founders whose pairs are measured (evenly spaced), and approximate number of blocks.
@@ -58,7 +58,6 @@ def measure_resolution(
     backend: Backend,
     *,
     max_mismatch: float,
-    max_absent: float = MOST_ABSENT,
 ) -> Resolution:
     """Measure what the panel can resolve, from its founders only, and write it.
 
@@ -70,8 +69,8 @@ def measure_resolution(
         `panel/sites.tsv`.
     out : Path
         `compare/kinship.json`: the fields of `Resolution`.
-    max_mismatch, max_absent : float
-        Shares of sites up to which samples are of one person, or one holds the other's alleles.
+    max_mismatch : float
+        Share of sites up to which samples are of one person.
     """
     sites, digest = load_panel(panel, ["chrom", "pos", "af"])
     loaded = [load_planes(folder) for folder in folders]
@@ -98,7 +97,6 @@ def measure_resolution(
         max_mismatch=max_mismatch,
         common=int(common.sum()),
         absent=_absent_share(af, common, variances[1]),
-        max_absent=max_absent,
         siblings=siblings_alike(contigs, sites.pos.to_numpy()),
     )
     write_json(out, asdict(found))

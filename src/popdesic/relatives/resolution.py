@@ -62,9 +62,9 @@ class Resolution:
         Sites of the panel at which contamination is sought (`mixture.COMMON`).
     least_common : int or None
         With at least this many jointly called common sites, no unrelated sample has the alleles of
-        another by chance, up to `max_absent`; None if there are too few.
-    needed_common : int or None
-        How many common sites like these would do; None if that cannot be estimated.
+    least_common = needed = None
+    if mismatch_sites is not None and MOST_ABSENT < absent < 1:
+        each = _divergence(MOST_ABSENT, absent) * mismatch_sites / sites
     siblings_alike : float
         Approximate share of full siblings who inherited the same haplotypes at every panel site
         (at one centimorgan per megabase): small unless the panel covers little of the genome.
@@ -156,7 +156,6 @@ def resolve(
     lowered: float = 0.0,
     common: int = 0,
     absent: float = 0.0,
-    max_absent: float = MOST_ABSENT,
     siblings: float = 0.0,
 ) -> Resolution:
     """Limits from the measured variances of kinship and of the share of mismatches.
@@ -164,7 +163,7 @@ def resolve(
     `fault`: why the variance of kinship is None. `shift`: by how much missing calls raise kinship,
     by which its limit is raised, and `lowered` by how much they lower it in any cohort. `common`
     sites are common, and unrelated samples lack alleles of each other at a share `absent` of them;
-    `max_absent` is the limit of that share.
+    MOST_ABSENT is the limit of that share.
     """
     people = max(founders, LEAST_PEOPLE)
     surprise = math.log(people * (people - 1) / 2 / ERROR_RATE)
@@ -183,8 +182,8 @@ def resolve(
         if max_mismatch < mean_mismatch and each > 0 and surprise / each <= sites:
             least_called = math.ceil(surprise / each)
     least_common = needed = None
-    if mismatch_sites is not None and max_absent < absent < 1:
-        each = _divergence(max_absent, absent) * mismatch_sites / sites
+    if mismatch_sites is not None and MOST_ABSENT < absent < 1:
+        each = _divergence(MOST_ABSENT, absent) * mismatch_sites / sites
         # either of two may be the mixture
         needed = math.ceil((surprise + math.log(2)) / each)
         least_common = needed if needed <= common else None

@@ -75,7 +75,7 @@ def test_umap_of_lists_is_that_of_the_matrix(points, people, tmp_path):
     order = np.argsort(distances, axis=1, kind="stable")[:, 1:]
     far = np.take_along_axis(distances, order, 1)
     write_npz(tmp_path / "lists.npz", index=order.astype(np.int32), distance=far)
-    options = {"neighbors": 6, "min_dist": 0.1, "seed": 4, "ensemble": 2}
+    options = {"neighbors": 6, "seed": 4, "ensemble": 2}
     files = [tmp_path / name for name in ("scores.npy", "samples.tsv", "sheet.tsv")]
     found = {}
     for name, lengths, plain in (

@@ -208,7 +208,6 @@ def test_a_new_cohort_reads_no_genotype_of_an_old_one(tmp_path):
             first / "panel.tsv",
             out,
             analyses=["diversity", "differentiation", "f_statistics", "runs"],
-            min_size=2,
             block="5 kb",
             f4=[["A", "B", "C", "A"]],
         )

@@ -105,7 +105,6 @@ def measured(
         *([folder / "one.npz"], [folder / "one.tsv"], [folder / "one.runs.tsv"]),
         *(folder / "sites.tsv", folder / "population"),
         analyses=analyses,
-        min_size=2,
         block="100 kb",
         **options,
     )
