@@ -5,6 +5,10 @@ reached code uses, as a syntax tree without comments, docstrings and positions. 
 module it adds the statements that run on import. Where a name cannot be traced to a definition, it
 adds the whole module; where a string names a Python file, it adds that file.
 
+A digest of whole imported modules would be shorter, and an edit would rerun more: 9.2 of the 60
+scripts on average instead of 5.1, of a module of `engine` 28 instead of 10. An edit of the min-plus
+product would rerun 25 scripts, distances among them, instead of the three that close paths.
+
 Three kinds of item have rules of their own:
 
 - Backend classes. `select_backend` reaches both classes, and each has the methods of all products.
