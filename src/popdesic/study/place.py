@@ -36,7 +36,7 @@ from ..relatives.against_all import (
 from ..relatives.identity import genotypes_of
 from ..relatives.independence import judge_cohort
 from ..relatives.kinship import SAME, UNTOLD, panel_parent_limit
-from ..relatives.options import least_kinship
+from ..relatives.options import identity_error, least_kinship
 from ..relatives.queries import place_profiles
 from ..relatives.resolution import Resolution, load_resolution
 from .configuration import read_config
@@ -305,7 +305,7 @@ def _measure(
         "kinship_limit": _limit_in_use(resolution, limit),
         "relatives": len(close) - sum(untold.values()) if resolution is not None else None,
         "untold": untold,
-        "communities": _communities(against, config["communities"]["neighbors"]),
+        "communities": _communities(against, config["neighbors"]),
         **maps,
         "remarks": [*person.remarks, *remarks],
     }, table
@@ -330,7 +330,7 @@ def _table(
     """The nearest people and all relatives, nearest first."""
     which = np.union1d(near, close)
     which = which[np.argsort(against.distances[which], kind="stable")]
-    error_rate = config["compare"]["identity"]["error_rate"]
+    error_rate = identity_error(config["error_rate"])
     parents = panel_parent_limit(load_panel(PANEL)[0].af.to_numpy(), error_rate)
     table = describe_pairs(name, against, which, resolution=resolution, parents=parents)
     if resolution is not None:  # below the limit, a degree could be chance
