@@ -106,7 +106,7 @@ def check_population(
     return remarks + [
         f"{sheet}: population '{shorten(name)}' has {n} "
         f"{'person' if n == 1 else 'people'}, fewer than "
-        f"{block['min_size']}, so it is left out of all statistics of populations; give these "
+        f"{LEAST_PEOPLE}, so it is left out of all statistics of populations; give these "
         "people another label."
         for name, n in sizes.items()
         if n < LEAST_PEOPLE

@@ -13,6 +13,8 @@ from ..components.noise_null import STRETCH
 from ..core.files import read_json
 from ..core.version import __version__
 from ..epistasis.scan_data import NAMES
+from ..geography.coordinates import PERMUTATIONS
+from ..ibd.definition import SegmentLimits
 from ..ibd.degrees import surely_close
 from ..relatives.resolution import load_resolution
 from .outcome import Outcome
@@ -204,7 +206,7 @@ def describe_methods(outcome: Outcome, configuration: dict, names: list[str]) ->
     if "geography" in names:
         paragraphs.append(
             "Isolation by distance was tested by permuting places with all their samples "
-            f"({configuration['geography']['permutations']} permutations) {cite('mantel')}."
+            f"({PERMUTATIONS} permutations) {cite('mantel')}."
         )
     if any(name.split("-")[0] == "epistasis" for name in names):
         paragraphs.append(_interactions(outcome, configuration["epistasis"], cite))
@@ -259,7 +261,7 @@ def _distances(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
 
 
 def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _Citations) -> str:
-    axes, embedding = outcome.axes, configuration["embedding"]
+    axes = outcome.axes
     left_out = []
     if axes["ld_r2"] and axes["ld_r2"] < 1:
         left_out.append(f"LD pruned at r² = {axes['ld_r2']:.3g}")
@@ -267,10 +269,11 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
         left_out.append("without regions of long-range LD")
     chosen = f" ({', '.join(left_out)})" if left_out else ""
     related = _related(axes.get("related", 0))
+    related += _unrelated(outcome, configuration["close_kinship"], cite)
     text = (
         f"Principal components were computed from {number(axes['axis_samples'])} founders"
         f" at {number(axes['sites']['used'])} sites{chosen}, and all other samples were projected "
-        f"onto them {cite('oadp')}.{related}{_unrelated(outcome, embedding['max_kinship'], cite)} "
+        f"onto them {cite('oadp')}.{related} "
         "Components were tested with the Tracy-Widom statistic at a level of "
         f"{axes['level']:g} {cite('axes')}"
     )
@@ -284,7 +287,7 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
         )
     maps = []
     if any(is_drawn(path) for path in (outcome.folder / "embedding").rglob("umap.*.alpha*.tsv")):
-        maps.append(f"UMAP {cite('umap')} ({embedding['umap_neighbors']} neighbours)")
+        maps.append(f"UMAP {cite('umap')} ({configuration['neighbors']} neighbours)")
     maps.append(f"principal coordinates {cite('pcoa')}")
     text += f" The geodesics were mapped by {' and '.join(maps)}."
     methods = configuration["communities"]["methods"]
@@ -360,7 +363,7 @@ def _segments(outcome: Outcome, options: dict[str, Any], cite: _Citations) -> st
     text = (
         f"Segments of identity by descent of at least {options['min_cm']:g} cM were identified in "
         f"unphased genotypes as stretches without opposite homozygotes (compare {cite('ibis')}), "
-        f"with a LOD of at least {options['min_lod']:g}."
+        f"with a LOD of at least {SegmentLimits.min_lod:g}."
     )
     if about and surely_close(about) is None:
         return text
