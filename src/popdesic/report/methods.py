@@ -261,7 +261,7 @@ def _distances(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
 
 
 def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _Citations) -> str:
-    axes = outcome.axes
+    axes, kinship = outcome.axes, configuration["close_kinship"]
     left_out = []
     if axes["ld_r2"] and axes["ld_r2"] < 1:
         left_out.append(f"LD pruned at r² = {axes['ld_r2']:.3g}")
@@ -269,11 +269,10 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
         left_out.append("without regions of long-range LD")
     chosen = f" ({', '.join(left_out)})" if left_out else ""
     related = _related(axes.get("related", 0))
-    related += _unrelated(outcome, configuration["close_kinship"], cite)
     text = (
         f"Principal components were computed from {number(axes['axis_samples'])} founders"
         f" at {number(axes['sites']['used'])} sites{chosen}, and all other samples were projected "
-        f"onto them {cite('oadp')}.{related} "
+        f"onto them {cite('oadp')}.{related}{_unrelated(outcome, kinship, cite)} "
         "Components were tested with the Tracy-Widom statistic at a level of "
         f"{axes['level']:g} {cite('axes')}"
     )

@@ -18,6 +18,7 @@ from support.study import FAST, make_cohorts, read_config, swap_alleles, write_s
 from popdesic.cohort.contigs import genome_of_cohorts
 from popdesic.cohort.define_panel import build_panel
 from popdesic.cohort.encode import encode_cohort
+from popdesic.cohort.genotype_choice import missing_rule
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.long_range_ld import regions_of
 from popdesic.cohort.qc import summarize_cohort
@@ -92,7 +93,7 @@ def run_study() -> tuple[str, str]:
         pairs = list(combinations_with_replacement(study.order, 2))
         tiles = {(a, b): RESULTS / f"distance/tiles/{b}/{a}.npz" for a, b in pairs}
         for (a, b), path in tiles.items():
-            missing = config["distance"]["missing"]
+            missing = missing_rule(config)
             measure_tile(cohorts[a], cohorts[b], path, backend, metric=metric, missing=missing)
         assemble_tiles(
             tiles,
