@@ -126,7 +126,7 @@ MANY_PARAMETERS = {
     "io/bcf_records_cpu.decode_records": 15,
     "io/vcf_text_cpu.decode_records": 19,
     "maps/umap_epoch_cpu._move_points": 13,
-    "maps/umap_maps.compute_umap": 15,
+    "maps/umap_maps.compute_umap": 16,
     "population/counts.count_cohort": 16,
     "relatives/relatedness.relate_samples": 15,
     "relatives/resolution.resolve": 13,
