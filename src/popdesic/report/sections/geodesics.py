@@ -230,8 +230,8 @@ def _undrawn(outcome: Outcome) -> list[Finding]:
                 "note",
                 "UMAP of few components",
                 f"The UMAP of the {SPACES['pcs']} is left out: these are of fewer than "
-                f"{FEWEST_COMPONENTS} components, which the PCA shows as they are, and which UMAP "
-                "would bend into rings and threads.",
+                f"{FEWEST_COMPONENTS} components. The PCA shows them as they are; UMAP would bend "
+                "them into rings and threads.",
             )
         )
     left_out = [METHODS[method] for method, spaces in undrawn.items() if spaces]
