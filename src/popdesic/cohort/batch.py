@@ -122,10 +122,10 @@ class _Members(Union):
         return read_bim(self._stems[cohort]).id.to_numpy()
 
     def _table_of(self, founder) -> pd.DataFrame:
-        return self._with_one_spelling(site_table(self._stems[founder.cohort]))
+        return self._with_one_spelling(member_sites(self._stems[founder.cohort]))
 
 
-def site_table(prefix: Path) -> pd.DataFrame:
+def member_sites(prefix: Path) -> pd.DataFrame:
     """Sites of decoded files with counts of genotypes: `SITE`, `id`, `COUNTS`, `LEAST`."""
     table, n_samples = read_bim(prefix), len(read_fam(prefix))
     bed, counts = open_bed(prefix, n_samples=n_samples, n_sites=len(table)), []
@@ -199,7 +199,7 @@ def _joined(
     """The sites of cohorts that are added in this order."""
     union = _Members(stems, tables, absent)
     for cohort in order:
-        table = site_table(stems[cohort])
+        table = member_sites(stems[cohort])
         union.add(cohort, table if cohort == order[0] else table.drop(columns="id"))
     return union
 
