@@ -12,8 +12,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..cohort.samples import UNKNOWN
+from ..cohort.sheet_text import COORDINATE
 from ..core.files import write_json
-from ..core.tables import write_table
+from ..core.tables import read_table, write_table
 
 log = logging.getLogger("popdesic")
 
@@ -66,3 +68,13 @@ def write_embedding(
     )
     described = samples.reset_index(drop=True)
     write_table(path, pd.concat([described[["sample"]], table, described[["cohort"]]], axis=1))
+
+
+def is_drawn(path: Path) -> bool:
+    """Whether a map has coordinates; a UMAP of too few samples or components has none."""
+    with path.open(encoding="utf-8") as file:
+        names, values = (file.readline().rstrip("\n").split("\t") for _ in range(2))
+    axis = next((k for k, name in enumerate(names) if COORDINATE.fullmatch(name)), None)
+    if axis is None or axis >= len(values) or values[axis] not in UNKNOWN:
+        return True  # most maps: the table is not read
+    return not read_table(path)[names[axis]].isin(UNKNOWN).all()

@@ -10,6 +10,7 @@ from ..cohort.genotype_choice import missing_rule
 from ..cohort.hwe_groups import LEAST_SAMPLES
 from ..communities.splits import MIN_DIP, MIN_WIDTH
 from ..components.noise_null import STRETCH
+from ..components.tables import is_drawn
 from ..core.files import read_json
 from ..core.version import __version__
 from ..epistasis.scan_data import NAMES
@@ -18,7 +19,6 @@ from ..ibd.definition import SegmentLimits
 from ..ibd.degrees import surely_close
 from ..relatives.resolution import load_resolution
 from .outcome import Outcome
-from .pagedata import is_drawn
 from .words import join, number, plural
 
 #: What to cite, by key.

@@ -13,6 +13,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from ..cohort.samples import SHEET_COHORT, departed_cohorts
+from ..components.tables import is_drawn
 from ..core.files import atomic_path, read_json, write_json
 from ..core.places import TEMPLATES
 from ..distance.landmarks import NearDistances
@@ -28,7 +29,7 @@ from .methods import describe_methods
 from .multiqc import write_multiqc
 from .outcome import Outcome, closest_pairs
 from .packs import elements, store_for
-from .pagedata import is_drawn, map_title, page_data, to_json
+from .pagedata import map_title, page_data, to_json
 from .sections.checks import check_section
 from .sections.communities import community_section
 from .sections.comparisons import comparison_section, same_people

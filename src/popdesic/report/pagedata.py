@@ -142,15 +142,6 @@ def to_json(data: dict[str, Any]) -> Markup:
     return Markup(text)
 
 
-def is_drawn(path: Path) -> bool:
-    """Whether a map has coordinates; UMAP, densMAP and t-SNE of too few samples have none."""
-    with open(path, encoding="utf-8") as file:
-        names, values = (file.readline().rstrip("\n").split("\t") for _ in range(2))
-    missing = {name for name, value in zip(names, values, strict=False) if value in UNKNOWN}
-    axis = next(iter(map_axes(names)), "")
-    return axis not in missing or not read_table(path)[axis].isin(UNKNOWN).all()
-
-
 def is_repeated(stem: str, outcome: Outcome) -> bool:
     """Whether this is a map of geodesics that the study also has for a listed alpha."""
     match = re.match(r"\w+\.(.+?)\.alphaauto(\.|$)", stem)

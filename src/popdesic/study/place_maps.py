@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.genotype_choice import genotype_stems
+from ..components.tables import is_drawn
 from ..core.files import read_json
 from ..core.tables import read_columns
 from ..distance.matrix import leading_scores, study_distances
@@ -105,9 +106,9 @@ class _Places:
         self._frames: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]] = {}
 
     def on(self, method: str, space: str, alpha: str) -> dict | None:
-        """Place on one map; None if the study does not have it."""
+        """Place on one map; None if the study does not have it, or it is not drawn."""
         path = Path(f"results/embedding/coordinates/{method}.{space}.alpha{alpha}.tsv")
-        if not path.is_file():
+        if not path.is_file() or not is_drawn(path):
             return None
         neighbors, distances = self.config["neighbors"], self.distances(space)
         stable = self.config["embedding"]["stable"] and self.founders.sum() <= MOST_FRAMED

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ...components.tables import FEWEST, FEWEST_COMPONENTS
+from ...components.tables import FEWEST, FEWEST_COMPONENTS, is_drawn
 from ...core.files import read_json
 from ..findings import Finding
 from ..outcome import UNSTABLE_SHARE, Outcome
-from ..pagedata import is_drawn
 from ..words import METHODS, SPACES, describe_way, join, number, percent, plural
 
 #: A single duplicate can be a bridge between its twin and every other sample. Fewer indirect pairs
