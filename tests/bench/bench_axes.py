@@ -29,6 +29,7 @@ from popdesic.cohort.long_range_ld import regions_of
 from popdesic.components.define_axes import define_axes
 from popdesic.engine.select import select_backend
 from popdesic.relatives.ld_scan import LdOptions, measure_ld
+from popdesic.relatives.options import ld_options
 from popdesic.study.configuration import fill_config
 
 UNRELATED = "unrelated.tsv"
@@ -86,7 +87,7 @@ def run_ld(folder: Path, prefixes: list[Path], panel: Path, backend, threads: in
         panel.parent / UNRELATED,
         out,
         backend,
-        LdOptions(**settings()["compare"]["ld"]),
+        LdOptions(**ld_options(settings())),
     )
     return list(out.values())
 
