@@ -22,7 +22,7 @@ CONFIG = {
     **FAST,
     "panel": {"ld_prune": []},
     "contigs": {"exclude": []},
-    "geodesic": {"alpha": [1], "space": ["pcs", "ibd"], "pcs": 2},
+    "geodesic": {"alpha": [1], "space": ["pcs", "ibd"], "pcs": 5},
     "communities": {"methods": ["blockmodel"], "space": "ibd"},
     "compare": {"analyses": ["kinship", "ibd"]},
     "ibd": {"min_cm": 5},

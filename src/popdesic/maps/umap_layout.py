@@ -97,7 +97,7 @@ def draw_maps(
     start: np.ndarray,
     members: Sequence[tuple[int, int]],
     *,
-    min_dist: float,
+    min_dist: float = MIN_DIST,
     threads: int = 1,
     backend: Backend | None = None,
 ) -> list[np.ndarray]:
