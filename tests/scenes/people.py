@@ -63,7 +63,8 @@ def measure_alone(folder: Path, metric: str) -> dict[str, np.ndarray]:
     out = folder / f"{metric}.npz"
     measure_tile(folder, folder, out, select_backend("cpu", 2), metric=metric, missing="pairwise")
     with np.load(out) as arrays:
-        return {name: tile_counts(arrays, name) for name in tile_outputs(metric)}
+        counts = {name: tile_counts(arrays, name) for name in tile_outputs(metric)}
+        return counts | {"n_sites": arrays["n_sites"]}
 
 
 def load_people(data: Path, name: str, folder: Path) -> People:

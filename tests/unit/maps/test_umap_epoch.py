@@ -9,15 +9,15 @@ import pytest
 from oracles import reference
 from support.layouts import SCENES, draw_layout
 
-from popdesic.maps import layouts, layouts_cpu
+from popdesic.engine import umap_units
 from popdesic.maps import layouts as units
+from popdesic.maps import layouts_cpu
 from popdesic.maps.densmap import density_tables
 from popdesic.maps.fuzzy_graph import FuzzyGraph
 from popdesic.maps.layouts import BOUND, FORCE_BITS, POINT_BITS, Density, Layout
 from popdesic.maps.layouts_cpu import run_epochs
 from popdesic.maps.umap_epoch_cpu import epoch_kernel
 from popdesic.maps.umap_layout import force_tables
-from popdesic.engine import umap_units
 
 NAMES = ("force_bits", "share_bits", "step_bits", "interval_bits", "place_bits")
 NAMES += ("farthest", "bound")
