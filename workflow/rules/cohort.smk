@@ -47,20 +47,11 @@ rule ingest_cohort:
         runtime=minutes(mb=1 / 500),
     params:
         source=lambda wildcards: described_sources(STUDY, wildcards.cohort),
-        # Sources and names of each cohort that is read together with others, or of one alone.
-        cohorts=lambda wildcards: {
-            cohort: (cohort_sources(STUDY, cohort), names_key(STUDY.names_in_files(cohort)))
-            for cohort in STUDY.units[wildcards.cohort]
-        },
+        cohorts=sources_of_unit,
         founder=lambda wildcards: wildcards.cohort in STUDY.founders,
         absent=absent_if_batch,
         # A replaced file may have an older date, which Snakemake does not notice.
-        key=lambda wildcards: digest(
-            "".join(
-                source_key(cohort_sources(STUDY, cohort))
-                for cohort in STUDY.units[wildcards.cohort]
-            )
-        ),
+        key=key_of_unit,
         genome=lambda wildcards: file_key(GENOME_FILES),
         sheet=CONFIG["samples"],
         haploid=CONFIG["contigs"]["haploid"],

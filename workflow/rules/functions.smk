@@ -89,6 +89,20 @@ def assembly_key(wildcards):
     return file_key([GENOME["report"]] if GENOME["report"] else [])
 
 
+def sources_of_unit(wildcards):
+    """Sources and names of each cohort that is read together with others, or of one alone."""
+    return {
+        cohort: (cohort_sources(STUDY, cohort), names_key(STUDY.names_in_files(cohort)))
+        for cohort in STUDY.units[wildcards.cohort]
+    }
+
+
+def key_of_unit(wildcards):
+    """Digest of the files of these cohorts."""
+    members = STUDY.units[wildcards.cohort]
+    return digest("".join(source_key(cohort_sources(STUDY, cohort)) for cohort in members))
+
+
 def rows_of_cohort(wildcards):
     return STUDY.digest_of(wildcards.cohort, "population", "sex", "father", "mother")
 

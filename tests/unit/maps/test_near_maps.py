@@ -97,7 +97,7 @@ def test_a_umap_of_few_components_is_not_drawn(points, people, tmp_path, caplog,
     write_npy(tmp_path / "lengths.npy", squareform(pdist(points)))
     files = [tmp_path / name for name in ("scores.npy", "samples.tsv", "sheet.tsv")]
     tables = {"2": tmp_path / "umap.tsv", "plain": tmp_path / "plain.tsv"}
-    options = {"neighbors": 6, "min_dist": 0.1, "seed": 4, "ensemble": 2}
+    options = {"neighbors": 6, "seed": 4, "ensemble": 2}
     unstable = {"instability_out": tmp_path / "unstable.tsv"}
     given = {"2": tmp_path / "lengths.npy"}, points, *files
     compute_umap(*given, tables=tables, components=components, **unstable, **options)
