@@ -9,9 +9,8 @@ import pytest
 from oracles import reference
 from support.layouts import SCENES, draw_layout
 
-from popdesic.engine import umap_units
+from popdesic.maps import layouts, layouts_cpu
 from popdesic.maps import layouts as units
-from popdesic.maps import layouts_cpu
 from popdesic.maps.densmap import density_tables
 from popdesic.maps.fuzzy_graph import FuzzyGraph
 from popdesic.maps.layouts import BOUND, FORCE_BITS, POINT_BITS, Density, Layout
@@ -50,7 +49,7 @@ def test_an_epoch_equals_the_oracle(n, spread):
     graph = draw_graph(rng, n, 0.3)
     points = rng.integers(-spread, spread, (n, 2), endpoint=True)
     points[n // 2] = points[0]  # one place
-    shares = np.rint(graph.weights * (1 << umap_units.SHARE_BITS)).astype(np.int64)
+    shares = np.rint(graph.weights * (1 << layouts.SHARE_BITS)).astype(np.int64)
     tables = force_tables(*CURVE)
     edges = list(
         zip(
@@ -73,9 +72,9 @@ def test_points_stay_within_the_bound():
     points = np.array([[BOUND, BOUND], [BOUND - 40_000, BOUND - 40_000]])
     for corner in (points, -points):
         graph = FuzzyGraph(np.array([0, 1, 2]), np.array([1, 0]), np.ones(2))
-        shares = np.full(2, 1 << umap_units.SHARE_BITS)
+        shares = np.full(2, 1 << layouts.SHARE_BITS)
         tables = force_tables(*CURVE)
-        step = 1 << umap_units.STEP_BITS
+        step = 1 << layouts.STEP_BITS
         found = run_kernel(corner, graph, shares, tables, 0, step, 5, 1, [0, 2])
         expected = reference.umap_epoch(
             corner.tolist(), [[0, 1], [1, 0]], shares.tolist(), tables, 0, step, 1, draws=5, **SIZES
@@ -89,8 +88,8 @@ def test_pulls_of_an_epoch_cancel():
     rng = np.random.default_rng(1)
     graph = draw_graph(rng, 30, 0.4)
     points = rng.integers(-(5 << POINT_BITS), 5 << POINT_BITS, (30, 2))
-    shares = np.full(len(graph.ends), 1 << umap_units.SHARE_BITS)
-    step = 1 << umap_units.STEP_BITS  # nothing is rounded
+    shares = np.full(len(graph.ends), 1 << layouts.SHARE_BITS)
+    step = 1 << layouts.STEP_BITS  # nothing is rounded
     found = run_kernel(points, graph, shares, force_tables(*CURVE), 3, step, 0, 1, [0, 30])
     assert (found != points).any()
     assert found.sum(axis=0).tolist() == points.sum(axis=0).tolist()
@@ -113,14 +112,14 @@ def test_tables_hold_the_forces_of_umap(curve):
 
 def test_active_edges_are_spread_over_epochs():
     """An edge of share s is active in s of all epochs, one of weight 1 in each."""
-    one = 1 << umap_units.SHARE_BITS
+    one = 1 << layouts.SHARE_BITS
     graph = FuzzyGraph(np.array([0, 1, 2]), np.array([1, 0]), np.ones(2))
     points = np.array([[0, 0], [1 << POINT_BITS, 0]])
     for share, expected in ((one, 100), (one // 4, 25), (one // 100 + 1, 1)):
         moves = 0
         for epoch in range(100):
             shares = np.full(2, share)
-            step = 1 << umap_units.STEP_BITS
+            step = 1 << layouts.STEP_BITS
             moved = run_kernel(
                 points, graph, shares, force_tables(*CURVE), epoch, step, 0, 1, [0, 2]
             )
@@ -183,13 +182,13 @@ def test_the_density_term_is_the_gradient_of_a_correlation(curve):
     whole = np.rint(points * (1 << POINT_BITS)).astype(np.int64)
     starts = np.searchsorted([i for i, _ in pairs], np.arange(n + 1))
     term = Density(
-        np.rint(wanted * (1 << umap_units.RADIUS_BITS)).astype(np.int64),
+        np.rint(wanted * (1 << layouts.RADIUS_BITS)).astype(np.int64),
         *density_tables(a, b),
         strength,
         0,
     )
     zeros = np.zeros(2000, np.int64)
-    shares = np.full(len(pairs), 1 << umap_units.SHARE_BITS)
+    shares = np.full(len(pairs), 1 << layouts.SHARE_BITS)
     ends = np.array([j for _, j in pairs])
     layout = Layout(whole, starts, ends, shares, zeros, zeros, np.array([step]), 0, 1, term)
     moves = (run_epochs(layout) - whole) / (1 << POINT_BITS)
