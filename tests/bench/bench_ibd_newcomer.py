@@ -28,7 +28,7 @@ from support.study import Cohort, encode_cohorts
 from timing import print_table
 
 from popdesic.engine.select import cpu_backend
-from popdesic.ibd.cohorts import ENDING, join_tiles, measure_row
+from popdesic.ibd.cohorts import ENDING, join_tiles, measure_rows
 from popdesic.ibd.definition import SegmentLimits
 from popdesic.ibd.genome import prepare_genome
 
@@ -73,8 +73,8 @@ class Stage:
         """Segments of a cohort with itself and with those before it."""
         others = names[: names.index(owner) + 1]
         path = self.out / "tiles" / owner / "row.json"
-        measure_row(
-            *(path, [(other, owner) for other in others], self.folders, self.genome, self.panel),
+        measure_rows(
+            *({path: [(other, owner) for other in others]}, self.folders, self.genome, self.panel),
             *(lambda _: cpu_backend(self.threads), "code"),
         )
         return path

@@ -39,7 +39,7 @@ def related_pairs(data: Path, folder: Path) -> tuple[pd.DataFrame, pd.DataFrame,
         **{"limits": limits, "genetic_map": None, "x_contigs": ["X"], "regions": []},
         max_sharing=0,
     )
-    genome = load_genome(out, panel, limits)
+    genome = load_genome(out, panel)
     tile = folder / "only.segments.tsv.gz"
     write_tile(folder, folder, tile, genome, limits, backend)
     lengths = genome.sites.lengths()

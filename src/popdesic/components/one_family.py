@@ -168,19 +168,12 @@ def stretches_of(expected: np.ndarray, sites: pd.DataFrame) -> np.ndarray:
 
 def _groups(who: np.ndarray, shared: np.ndarray) -> list[list[int]]:
     """Groups of samples that relatives join, and inbred samples alone; of `who`, (m,)."""
+    from scipy.sparse.csgraph import connected_components
+
     pairs = shared[np.triu_indices(len(who), 1)]
     usual = float(np.median(pairs)) if len(pairs) else 0.0
     near = shared - usual >= LEAST_SHARED
     inbred = np.diag(shared) - np.median(np.diag(shared)) >= LEAST_INBRED
-    left, found = set(range(len(who))), []
-    while left:
-        group, frontier = set(), [min(left)]
-        while frontier:
-            one = frontier.pop()
-            if one not in group:
-                group.add(one)
-                frontier += [x for x in left - group if near[one, x]]
-        left -= group
-        if len(group) > 1 or inbred[min(group)]:
-            found.append([int(who[x]) for x in sorted(group)])
-    return found
+    n_groups, number = connected_components(near, directed=False)
+    groups = [np.flatnonzero(number == k) for k in range(n_groups)]
+    return [who[group].tolist() for group in groups if len(group) > 1 or inbred[group[0]]]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,25 +43,23 @@ CANDIDATES_AT_ONCE = 1 << 20
 READ_ROWS = 1 << 18
 
 
-def measure_row(
-    out: Path,
-    pairs: Sequence[Pair],
+def measure_rows(
+    rows: Mapping[Path, Sequence[Pair]],
     folders: Mapping[str, Path],
     genome: Path,
     panel: Path,
     backend: Callable[[int], Backend],
     code: str,
 ) -> dict[str, int]:
-    """Find the segments between a cohort and others: what is missing or changed of a row of tiles.
+    """Find the segments between cohorts and others: what is missing or changed of rows of tiles.
 
     Parameters
     ----------
-    out : Path
-        ``ibd/tiles/{owner}/row.json``; the segments of a pair of cohorts lie beside it (ENDING).
-    pairs : list of pairs
-        The row's pairs, each in sample order.
+    rows : dict
+        Pairs, each in sample order, of each row by its list, ``ibd/tiles/{owner}/row.json``; the
+        segments of a pair of cohorts lie beside it (ENDING).
     folders : dict
-        Folder of `planes.npy` of each cohort of the row.
+        Folder of `planes.npy` of each cohort of the rows.
     genome, panel : Path
         `ibd/genome.npz`, with the limits of segments beside it, and `panel/sites.tsv`.
     backend : function
@@ -74,15 +74,20 @@ def measure_row(
     """
     limits = load_limits(genome)
     about = content_key(genome), content_key(panel), repr(asdict(limits)), code
-    keys = {pair: tile_key(pair, folders, *about) for pair in pairs}
-    prepared: list = []
+
+    def keys_of(pairs: Sequence[Pair]) -> dict[Pair, str]:
+        return {pair: tile_key(pair, folders, *about) for pair in pairs}
+
+    prepared = functools.cache(partial(load_genome, genome, panel))  # read if a tile is computed
 
     def compute(a, b, files, chosen, held) -> dict[str, int]:
-        if not prepared:
-            prepared.append(load_genome(genome, panel, limits))
-        return write_tile(a, b, files[0], prepared[0], limits, chosen)
+        return write_tile(a, b, files[0], prepared(), limits, chosen)
 
-    return update_rows([RowWork(out, pairs, (ENDING,), keys, compute)], folders, backend)
+    works = [
+        RowWork(out, pairs, (ENDING,), keys_of(pairs), compute, label=f"{out.parent.name}: ")
+        for out, pairs in rows.items()
+    ]
+    return update_rows(works, folders, backend)
 
 
 def write_tile(

@@ -7,9 +7,11 @@ ancestors. A newcomer changes none of it.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,30 +101,23 @@ def prepare_genome(
     in_region = in_regions(table, regions) & ~haploid
     left_out = haploid | in_region
     sites = genetic_sites(table, cm, left_out)
-    lod, reason = None, ""
-    errors, founders = ErrorRate(None, 0, 0, 0), _founders(folders)
-    try:
-        if haploid.all():
-            raise UserError(
-                "ibd: all contigs of the panel are sex chromosomes or mitochondrial, which are "
-                "left out; remove ibd from compare.analyses."
-            )
-        lod = require_density(sites, af, limits.error_rate, limits.min_cm)
-        if measure:
-            errors = founders_errors(founders, sites, af, limits, backend)
-        if errors.rate:
-            tolerance = tolerance_of(sites, af, limits, errors.rate)
-            limits = replace(limits, error_rate=errors.rate, tolerance=tolerance)
-            lod = require_density(sites, af, limits.error_rate, limits.min_cm)
-    except UserError as error:
-        reason = str(error)
+    founders = functools.cache(partial(_founders, folders))  # read if they are needed
+    errors = ErrorRate(None, 0, 0, 0)
+    lod, reason = _lod_or_reason(sites, af, haploid, limits)
+    if measure and not reason:
+        errors = founders_errors(founders(), sites, af, limits, backend)
+    if errors.rate:
+        tolerance = tolerance_of(sites, af, limits, errors.rate)
+        limits = replace(limits, error_rate=errors.rate, tolerance=tolerance)
+        lod, reason = _lod_or_reason(sites, af, haploid, limits)
+    if reason:
         log.warning("no segments are sought; %s", reason)
         left_out[:] = True
         sites = genetic_sites(table, cm, left_out)
     genome = SearchGenome.of(sites, af, limits)
     excess = np.zeros(len(genome.windows), bool)
     if max_sharing and not reason:
-        excess = _excess(founders, genome, limits, max_sharing, backend)
+        excess = _excess(founders(), genome, limits, max_sharing, backend)
         windows = genome.windows
         for k in np.flatnonzero(excess):
             left_out[windows.first[k] : windows.first[k] + windows.sites[k]] = True
@@ -154,6 +149,21 @@ def prepare_genome(
     return about
 
 
+def _lod_or_reason(
+    sites: GeneticSites, af: np.ndarray, haploid: np.ndarray, limits: SegmentLimits
+) -> tuple[float | None, str]:
+    """LOD of the shortest segment, and an empty reason; or why no segments can be sought."""
+    try:
+        if haploid.all():
+            raise UserError(
+                "ibd: all contigs of the panel are sex chromosomes or mitochondrial, which are "
+                "left out; remove ibd from compare.analyses."
+            )
+        return require_density(sites, af, limits.error_rate, limits.min_cm), ""
+    except UserError as error:
+        return None, str(error)
+
+
 def founders_errors(
     founders: Planes, sites: GeneticSites, af: np.ndarray, limits: SegmentLimits, backend: Backend
 ) -> ErrorRate:
@@ -169,11 +179,10 @@ def load_limits(path: Path) -> SegmentLimits:
     return replace(SegmentLimits(**about["limits"]), window=about["window_sites"])
 
 
-def load_genome(path: Path, panel: Path, limits: SegmentLimits) -> SearchGenome:
+def load_genome(path: Path, panel: Path) -> SearchGenome:
     """The genome that `prepare_genome` wrote for a panel."""
     sites, table = load_sites(path, panel)
-    window = read_json(path.with_suffix(".json"))["window_sites"]
-    return SearchGenome.of(sites, table.af.to_numpy(np.float64), replace(limits, window=window))
+    return SearchGenome.of(sites, table.af.to_numpy(np.float64), load_limits(path))
 
 
 def load_sites(path: Path, panel: Path) -> tuple[GeneticSites, pd.DataFrame]:

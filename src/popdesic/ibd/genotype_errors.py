@@ -83,11 +83,14 @@ def measure_errors(
     ErrorRate
         The rate has one digit, so that little changes no segment.
     """
+    from .segments_cpu import count_contradictions, readable
+
     pieces = _insides(found, sites.cm)
     if len(pieces) > MOST_SEGMENTS:
         pieces = pieces[np.linspace(0, len(pieces) - 1, MOST_SEGMENTS).round().astype(int)]
-    counts = np.array([_count(founders, *row) for row in pieces.tolist()], np.int64)
-    counts = counts.reshape(len(pieces), 2)
+    words, rows = readable(founders), pieces.tolist()
+    counts = [count_contradictions(words[i], words[j], shared, a, b) for i, j, a, b, shared in rows]
+    counts = np.array(counts, np.int64).reshape(len(pieces), 2)
     linear, square = contradictions(np.where(sites.used, af, np.nan))
     before = np.concatenate([np.zeros((1, 2, 2)), np.cumsum([linear.T, square.T], 2).T])
     kind = pieces[:, 4] - 1
@@ -148,17 +151,3 @@ def _insides(found: Segments, cm: np.ndarray) -> np.ndarray:
         high = first + int(np.searchsorted(inside, cm[last] - END_CM, "right")) - 1
         rows.append((a, b, low, high, shared))
     return np.array(rows, np.int64).reshape(-1, 5)
-
-
-def _count(founders: Planes, i: int, j: int, first: int, last: int, shared: int) -> tuple[int, int]:
-    """Sites first ... last at which both are called, and those of them that contradict."""
-    words = slice(first >> 6, (last >> 6) + 1)
-    a, b = founders.words[i, :, words], founders.words[j, :, words]
-    here = np.full(a.shape[1], ~np.uint64(0))
-    here[0] &= ~np.uint64(0) << np.uint64(first & 63)
-    here[-1] &= ~np.uint64(0) >> np.uint64(63 - (last & 63))
-    if not founders.complete:
-        here &= a[2] & b[2]
-    opposite, different = (~a[0] & b[1]) | (a[1] & ~b[0]), (a[0] ^ b[0]) | (a[1] ^ b[1])
-    against = opposite if shared == 1 else different
-    return int(np.bitwise_count(here).sum()), int(np.bitwise_count(against & here).sum())

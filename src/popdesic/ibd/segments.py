@@ -126,7 +126,7 @@ def segments_of(
     threads : int
         Do not change the result.
     """
-    from .segments_cpu import FIELDS, find_segments
+    from .segments_cpu import FIELDS, find_segments, readable
 
     windows = genome.windows
     i, j, first, last = found
@@ -136,7 +136,7 @@ def segments_of(
     listed = np.column_stack(
         [pair, i, j, windows.first[first], windows.first[last] + windows.sites[last], bounds]
     ).astype(np.int64)
-    words = _readable(a), _readable(b)
+    words = readable(a), readable(b)
     least_lod = limits.min_lod, limits.min_lod
     scores = np.rint(SCALE * np.array([limits.drop, *least_lod, limits.trim, limits.split]))
     least = [limits.min_cm, limits.min_ibd2_cm, LIKELY_SHARE * limits.min_cm]
@@ -164,10 +164,3 @@ def segments_of(
         *(i[own], j[own], rows[:, 1], rows[:, 2], cm[rows[:, 2]] - cm[rows[:, 1]]),
         *(rows[:, 3] / SCALE, *rows[:, 4:].T),
     )
-
-
-def _readable(planes: Planes) -> np.ndarray:
-    """Words of planes as the kernel is compiled for: contiguous, not to be written."""
-    words = np.ascontiguousarray(planes.words).view(np.ndarray)
-    words.flags.writeable = False
-    return words

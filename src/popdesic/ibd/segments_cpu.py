@@ -27,6 +27,7 @@ import numba
 import numpy as np
 
 from ..engine.popcount_cpu import popcount
+from ..engine.terms import Planes
 from .ratios_cpu import bit_range, called_sites, likely_end, next_part, sum_ratios, trimmed
 
 #: Columns of a found segment.
@@ -35,6 +36,13 @@ FIELDS = ("pair", "first", "last", "score", "called", "errors", "shared")
 CHUNK = 32
 
 _ONE = np.uint64(1)
+
+
+def readable(planes: Planes) -> np.ndarray:
+    """Words of planes as the kernel is compiled for: contiguous, not to be written."""
+    words = np.ascontiguousarray(planes.words).view(np.ndarray)
+    words.flags.writeable = False
+    return words
 
 
 def running_sums(ends: np.ndarray) -> np.ndarray:
@@ -165,7 +173,7 @@ def _stretch(a, b, shared, ends, sums, cm, least, start, until, bound, drop):
 
 
 @numba.njit(nogil=True, cache=True)
-def _count(a, b, shared, first, last):
+def count_contradictions(a, b, shared, first, last):
     """Numbers of called sites of first ... last, and of those that contradict."""
     called, errors = 0, 0
     for word in range(first >> 6, (last >> 6) + 1):
@@ -285,7 +293,7 @@ def _both_alleles(a, b, pair, ends, sums, losses, ratios, cm, limits, least, fir
             total = sum_ratios(a, b, ratios, one, two)[0]
             if total >= limits[2]:
                 if n < len(out):
-                    called, errors = _count(a, b, 2, one, two)
+                    called, errors = count_contradictions(a, b, 2, one, two)
                     out[n, 0], out[n, 1], out[n, 2], out[n, 3] = pair, one, two, total
                     out[n, 4], out[n, 5], out[n, 6] = called, errors, 2
                 n += 1
@@ -347,7 +355,7 @@ def find_segments(
                 if cm[last] - cm[first] < least[2]:
                     continue
                 if n < len(out):
-                    called, errors = _count(one, two, 1, first, last)
+                    called, errors = count_contradictions(one, two, 1, first, last)
                     out[n, 0], out[n, 1], out[n, 2], out[n, 3] = pair, first, last, total
                     out[n, 4], out[n, 5], out[n, 6] = called, errors, 1
                 n += 1

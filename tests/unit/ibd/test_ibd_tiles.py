@@ -15,7 +15,7 @@ from popdesic.core.errors import UserError
 from popdesic.core.tables import read_table
 from popdesic.engine.select import cpu_backend
 from popdesic.ibd import cohorts as ibd_cohorts
-from popdesic.ibd.cohorts import cut_parts, join_tiles, measure_row, read_segments, write_tile
+from popdesic.ibd.cohorts import cut_parts, join_tiles, measure_rows, read_segments, write_tile
 from popdesic.ibd.definition import SegmentLimits
 from popdesic.ibd.genome import load_genome, prepare_genome
 from popdesic.ibd.segments import candidate_parts, candidates_between, segments_between
@@ -56,7 +56,7 @@ def study(tmp_path_factory):
 def tiles(study, out, **sizes) -> list[bytes]:
     """Segments within and between the two cohorts, uncompressed."""
     _, (north, south), panel, genome = study
-    loaded = load_genome(genome, panel, LIMITS)
+    loaded = load_genome(genome, panel)
     texts = []
     for a, b in ((north, north), (north, south)):
         write_tile(a, b, out / "tile.segments.tsv.gz", loaded, LIMITS, cpu_backend(2))
@@ -80,7 +80,7 @@ def test_an_isolate_is_refused_whatever_the_blocks(study, tmp_path, monkeypatch,
     """All blocks of two cohorts count together; nothing is left behind."""
     _, (north, south), panel, genome = study
     monkeypatch.setattr(ibd_cohorts, "BLOCK_SAMPLES", block)
-    loaded, out = load_genome(genome, panel, LIMITS), tmp_path / "tile.segments.tsv.gz"
+    loaded, out = load_genome(genome, panel), tmp_path / "tile.segments.tsv.gz"
     n = write_tile(north, south, out, loaded, LIMITS, cpu_backend(1))["candidates"]
     out.unlink()
     for most, fits in ((n, True), (n - 1, False)):
@@ -97,7 +97,7 @@ def test_an_isolate_is_refused_whatever_the_blocks(study, tmp_path, monkeypatch,
 @pytest.mark.parametrize("size", [1, 5, 1000])
 def test_parts_hold_whole_pairs(study, size):
     _, (north, _), panel, genome = study
-    planes, loaded = load_planes(north)[0], load_genome(genome, panel, LIMITS)
+    planes, loaded = load_planes(north)[0], load_genome(genome, panel)
     found = candidates_between(planes, None, loaded, LIMITS, cpu_backend(1))
     parts = list(candidate_parts(found, size))
     assert np.array_equal(np.concatenate([np.stack(part) for part in parts], axis=1), found)
@@ -114,7 +114,7 @@ def test_pairs_are_summed_in_parts(study, tmp_path, monkeypatch, rows):
     lists = [tmp_path / name / "row.json" for name in named]
     rows_of_pairs = [("north", "north")], [("north", "south"), ("south", "south")]
     for out, pairs in zip(lists, rows_of_pairs, strict=True):
-        measure_row(out, pairs, named, genome, panel, lambda _: cpu_backend(1), "code")
+        measure_rows({out: pairs}, named, genome, panel, lambda _: cpu_backend(1), "code")
     cohorts = {f"{name}{k}": name for name in named for k in range(25)}
     out = [tmp_path / name for name in ("all.tsv.gz", "pairs.tsv", "summary.json")]
     tables = []
@@ -128,7 +128,7 @@ def test_pairs_are_summed_in_parts(study, tmp_path, monkeypatch, rows):
 def test_parts_begin_where_they_may(study, tmp_path):
     _, (north, south), panel, genome = study
     tile = tmp_path / "tile.segments.tsv.gz"
-    write_tile(north, south, tile, load_genome(genome, panel, LIMITS), LIMITS, cpu_backend(1))
+    write_tile(north, south, tile, load_genome(genome, panel), LIMITS, cpu_backend(1))
     (whole,) = read_segments(tile)
     pieces = (whole.iloc[k : k + 4] for k in range(0, len(whole), 4))
     parts = list(
@@ -172,7 +172,9 @@ def test_a_panel_that_allows_no_segment_gives_empty_tables(tmp_path, caplog, kin
     assert why in about["not_searched"] and why in caplog.text and about["used"] == 0
     row = tmp_path / "north/row.json"
     pairs = [("north", "north")]
-    measure_row(*(row, pairs, {"north": folders[0]}, genome, panel, lambda _: cpu_backend(1)), "x")
+    measure_rows(
+        *({row: pairs}, {"north": folders[0]}, genome, panel, lambda _: cpu_backend(1)), "x"
+    )
     out = [tmp_path / name for name in ("all.tsv.gz", "pairs.tsv", "summary.json")]
     cohorts = {f"north{k}": "north" for k in range(9)}
     found = join_tiles([row], genome, panel, cohorts, *out, limits.min_cm)

@@ -5,18 +5,17 @@ from pathlib import Path
 from popdesic.core.log import log_counts, logged
 from popdesic.distance.rows import folders_of
 from popdesic.engine.select import select_backend
-from popdesic.ibd.cohorts import measure_row
+from popdesic.ibd.cohorts import measure_rows
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params
-    for out in map(Path, snakemake.output):
-        counts = measure_row(
-            out,
-            list(map(tuple, params.pairs[out.parent.name])),
-            folders_of(snakemake.input.planes),
-            Path(snakemake.input.genome),
-            Path(snakemake.input.panel),
-            lambda need: select_backend(params.device, snakemake.threads, device_bytes=need),
-            params.code,
-        )
-        log_counts(log, {f"{out.parent.name}: {name}": n for name, n in counts.items()})
+    rows = {out: params.pairs[out.parent.name] for out in map(Path, snakemake.output)}
+    counts = measure_rows(
+        {out: list(map(tuple, pairs)) for out, pairs in rows.items()},
+        folders_of(snakemake.input.planes),
+        Path(snakemake.input.genome),
+        Path(snakemake.input.panel),
+        lambda need: select_backend(params.device, snakemake.threads, device_bytes=need),
+        params.code,
+    )
+    log_counts(log, counts)

@@ -152,12 +152,7 @@ def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
         Finding("warning", f"{section['heading']}: relatives", f"{sentence}.")
         for sentence in section["relatives"]
     ]
-    cis = [
-        f"{number(scan['cis'])} of the {number(scan['hits'])} listed {scan['name']}"
-        for scan in section["scans"]
-        if scan["cis"]
-    ]
-    if cis:
+    if cis := _shares(section["scans"], "cis"):
         found.append(
             Finding(
                 "note",
@@ -167,12 +162,7 @@ def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
                 "given the best sites of their region.",
             )
         )
-    explained = [
-        f"{number(scan['explained'])} of the {number(scan['hits'])} listed {scan['name']}"
-        for scan in section["scans"]
-        if scan["explained"]
-    ]
-    if explained:
+    if explained := _shares(section["scans"], "explained"):
         found.append(
             Finding(
                 "note",
@@ -183,6 +173,15 @@ def epistasis_findings(section: dict[str, Any] | None) -> list[Finding]:
             )
         )
     return found
+
+
+def _shares(scans: list[dict[str, Any]], key: str) -> list[str]:
+    """How many of the listed hits of each scan `key` counts; nothing of scans without any."""
+    return [
+        f"{number(scan[key])} of the {number(scan['hits'])} listed {scan['name']}"
+        for scan in scans
+        if scan[key]
+    ]
 
 
 def _relatives(results: Path, samples: pd.DataFrame, permutations: bool) -> list[str]:
