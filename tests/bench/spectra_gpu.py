@@ -95,8 +95,8 @@ def profile(path, planes: Planes) -> None:
     """Milliseconds of each step of the path for rare sites."""
     from popdesic.engine import rare_sites_gpu
 
-    steps = ("turn", "gather", "list_carriers", "add_pairs", "add_carriers", "launch")
-    steps += ("pack_planes",)
+    steps = ("to_site_major", "gather", "list_carriers", "add_pairs", "add_carriers", "launch")
+    steps += ("pack_range",)
     kept = {name: getattr(rare_sites_gpu, name) for name in steps}
     spent = dict.fromkeys(steps, 0.0)
 
