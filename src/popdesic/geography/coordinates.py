@@ -20,6 +20,8 @@ PERMUTATIONS = 999
 SPHERE, PLANE = ("latitude", "longitude"), ("x", "y")
 #: Fewest different places that an analysis needs.
 LEAST_PLACES = 3
+#: Fewest places of a test of isolation by distance; fewer are described.
+LEAST_TESTED = 10
 #: Values for unknown in a sheet.
 UNKNOWN = ("", "NA")
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")

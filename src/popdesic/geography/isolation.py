@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -16,39 +16,70 @@ from ..engine.ranks import average_ranks
 
 
 def rank_mantel(
-    genetic: np.ndarray,
-    ground: np.ndarray,
+    strata: Sequence[tuple[np.ndarray, np.ndarray]],
     *,
     permutations: int,
     rng: np.random.Generator,
-    among: np.ndarray | None = None,
-    groups: np.ndarray | None = None,
-) -> dict[str, float | int | bool] | None:
+) -> dict[str, float | int | bool | None] | None:
     """Rank correlation of two distances between places, with a one-sided p by permutation.
+
+    Several strata are one test: distances are ranked within each, places are exchanged within each
+    by itself, and the correlation is that of all deviations from the means of their strata.
 
     Parameters
     ----------
-    genetic, ground : float64 arrays, (n, n)
-        Symmetric. Pairs whose genetic distance is NaN are left out.
+    strata : list of pairs of float64 arrays (n, n)
+        Genetic distances, and distances on the ground, of the places of each stratum; symmetric.
+        Pairs whose genetic distance is NaN are left out, and strata of fewer than three pairs, or
+        in which a distance is the same in all pairs.
     permutations : int
-        If there are no more arrangements than this, all of them are counted.
-    among : bool array (n, n), optional
-        Pairs that count; it must not change if places of one group are exchanged.
-    groups : int array (n,), optional
-        Places are exchanged within groups only.
+        If there are no more arrangements than this, all of them are counted. 0: no test.
 
     Returns
     -------
     dict or None
         `correlation`; `p`: share of arrangements, the observed one included, with at least this
-        correlation; `permutations`; `exact`: whether these are all arrangements; `pairs`. None
-        with fewer than three pairs, or if a distance is the same in all pairs.
+        correlation (None without a test); `permutations`; `exact`: whether these are all
+        arrangements; `pairs`; `strata`, how many count. None if none does.
     """
+    counted = [found for found in map(_deviations, *zip(*strata, strict=True)) if found]
+    if not counted:
+        return None
+    ranks = np.concatenate([ranks for ranks, *_ in counted])
+    ranks /= np.sqrt((ranks**2).sum())
+
+    def correlate(orders: Sequence[np.ndarray]) -> float:
+        moved = []
+        for order, (_, other, rows, columns) in zip(orders, counted, strict=True):
+            values = other[order[rows], order[columns]]
+            moved.append((values - values.mean()) / len(rows))
+        joined = np.concatenate(moved)
+        size = np.sqrt((joined**2).sum())
+        return float(ranks @ joined / size) if size > 0 else 0.0
+
+    sizes = [len(other) for _, other, *_ in counted]
+    arrangements = math.prod(map(math.factorial, sizes))
+    exact = arrangements <= permutations
+    observed = correlate([np.arange(size) for size in sizes])
+    orders = _all_orders(sizes) if exact else _orders(sizes, permutations, rng)
+    as_high = sum(correlate(order) >= observed - 1e-12 for order in orders)
+    p = as_high / arrangements if exact else (as_high + 1) / (permutations + 1)
+    return {
+        "correlation": observed,
+        "p": p if permutations else None,
+        "permutations": arrangements if exact else permutations,
+        "exact": exact,
+        "pairs": len(ranks),
+        "strata": len(counted),
+    }
+
+
+def _deviations(
+    genetic: np.ndarray, ground: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    """Ranks of genetic distances of a stratum about their mean; ranks on the ground; pairs."""
     n = len(genetic)
-    counted = np.triu(np.isfinite(genetic), 1)
-    if among is not None:
-        counted &= among
-    rows, columns = np.nonzero(counted)
+    rows, columns = np.nonzero(np.triu(np.isfinite(genetic), 1))
     if len(rows) < 3:
         return None
     ranks = average_ranks(genetic[rows, columns])
@@ -59,48 +90,17 @@ def rank_mantel(
     other += other.T
     if np.ptp(ranks) == 0 or np.ptp(other[rows, columns]) == 0:
         return None
-    ranks = ranks - ranks.mean()
-    ranks /= np.sqrt((ranks**2).sum())
-
-    def correlate(order: np.ndarray) -> float:
-        moved = other[order[rows], order[columns]]
-        moved = moved - moved.mean()
-        size = np.sqrt((moved**2).sum())
-        return float(ranks @ moved / size) if size > 0 else 0.0
-
-    groups = np.zeros(n, np.int64) if groups is None else groups
-    members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
-    arrangements = math.prod(math.factorial(len(some)) for some in members)
-    exact = arrangements <= permutations
-    observed = correlate(np.arange(n))
-    orders = _all_orders(members, n) if exact else _orders(members, n, permutations, rng)
-    as_high = sum(correlate(order) >= observed - 1e-12 for order in orders)
-    tried = arrangements if exact else permutations
-    return {
-        "correlation": observed,
-        "p": as_high / arrangements if exact else (as_high + 1) / (permutations + 1),
-        "permutations": tried,
-        "exact": exact,
-        "pairs": len(rows),
-    }
+    return (ranks - ranks.mean()) / len(rows), other, rows, columns
 
 
-def _all_orders(members: list[np.ndarray], n: int) -> Iterator[np.ndarray]:
-    for chosen in itertools.product(*(itertools.permutations(some) for some in members)):
-        order = np.empty(n, np.int64)
-        for some, moved in zip(members, chosen, strict=True):
-            order[some] = moved
-        yield order
+def _all_orders(sizes: list[int]) -> Iterator[tuple[np.ndarray, ...]]:
+    every = (map(np.array, itertools.permutations(range(size))) for size in sizes)
+    return itertools.product(*every)
 
 
-def _orders(
-    members: list[np.ndarray], n: int, count: int, rng: np.random.Generator
-) -> Iterator[np.ndarray]:
+def _orders(sizes: list[int], count: int, rng: np.random.Generator) -> Iterator[list[np.ndarray]]:
     for _ in range(count):
-        order = np.empty(n, np.int64)
-        for some in members:
-            order[some] = rng.permutation(some)
-        yield order
+        yield [rng.permutation(size) for size in sizes]
 
 
 def slope(genetic: np.ndarray, distance: np.ndarray) -> dict[str, float] | None:

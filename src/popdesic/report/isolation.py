@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .words import number, plural
+from ..geography.coordinates import LEAST_TESTED
 
 #: Largest p that the page calls isolation by distance.
 LIMIT = 0.05
@@ -27,23 +27,23 @@ def isolation_words(about: dict[str, Any], structure: dict[str, Any] | None = No
     found = about.get("all")
     if not found:
         return "Isolation by distance was not measured: too few pairs of places can be compared."
-    shown = f"rank correlation {found['correlation']:.2f}, p = {found['p']:.2g}"
-    if found["exact"] and 1 / found["permutations"] > LIMIT:
+    correlation = f"rank correlation {found['correlation']:.2f}"
+    if found["p"] is None:
         return (
-            f"With {plural(about['places'], 'place')} there are only {found['permutations']} "
-            f"arrangements, so no p can be below {1 / found['permutations']:.2g}: isolation by "
-            f"distance cannot be shown ({shown})."
+            f"{_places(found)} ({correlation}). Fewer than {LEAST_TESTED} places are described, "
+            "not tested: this is not called isolation by distance."
         )
+    shown = f"{correlation}, p = {found['p']:.2g}"
     if found["p"] > LIMIT or found["correlation"] <= 0:
         return f"There is no evidence of isolation by distance ({shown})."
-    text = f"Places that are farther apart differ more ({shown})"
+    text = f"{_places(found)} ({shown})"
     within, communities = about.get("within"), about["communities"]
     if within and within["p"] <= LIMIT:
         return f"{text}, within communities too: isolation by distance."
     if within:
         return (
             f"{text}, but within communities there is no evidence of it (p = {within['p']:.2g}): "
-            "it may only reflect that communities live in different regions."
+            "it may only reflect where communities live, and in which shares."
         )
     if communities is None:
         return (
@@ -58,9 +58,13 @@ def isolation_words(about: dict[str, Any], structure: dict[str, Any] | None = No
         )
     if communities == 1:
         return f"{text}: isolation by distance."
-    mixed = about["places_without_community"]
     return (
-        f"{text}. It is not called isolation by distance: the test within communities did not run. "
-        f"In {number(mixed)} of {plural(about['places'], 'place')} no community has a majority, "
-        "and admixture that differs by place gives the same pattern."
+        f"{text}. It is not called isolation by distance: no community has samples in three places "
+        "that can be compared, and groups that live apart give the same pattern."
     )
+
+
+def _places(found: dict[str, Any]) -> str:
+    """What the correlation over all pairs says."""
+    more = "differ more" if found["correlation"] > 0 else "do not differ more"
+    return f"Places that are farther apart {more}"

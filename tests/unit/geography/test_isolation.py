@@ -6,11 +6,13 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.stats import kstest, linregress, spearmanr
+from scenes.mixtures import draw_mixtures
+from scipy.stats import kstest, linregress, rankdata, spearmanr
 
 from popdesic.geography.genetic import genetic_distances, place_sums
 from popdesic.geography.isolation import rank_mantel, slope
-from popdesic.geography.measure import isolation
+from popdesic.geography.measure import equally_many, isolation, measure_isolation
+from popdesic.geography.places import Places
 
 
 def symmetric(n: int, rng: np.random.Generator) -> np.ndarray:
@@ -99,7 +101,7 @@ def test_rank_correlation_is_spearmans():
     genetic[2, 3] = genetic[3, 2] = np.nan
     upper = np.triu_indices(9, 1)
     known = np.isfinite(genetic[upper])
-    found = rank_mantel(genetic, ground, permutations=99, rng=rng)
+    found = rank_mantel([(genetic, ground)], permutations=99, rng=rng)
     # The ranks of the missing pair's distance are left out, not closed up.
     expected = spearmanr(genetic[upper][known], ground[upper][known]).statistic
     assert found["correlation"] == pytest.approx(expected, abs=0.01)
@@ -114,11 +116,11 @@ def test_few_places_are_arranged_in_all_ways():
         spearmanr(genetic[upper], ground[np.ix_(order, order)][upper]).statistic
         for order in itertools.permutations(range(4))
     ]
-    found = rank_mantel(genetic, ground, permutations=999, rng=rng)
+    found = rank_mantel([(genetic, ground)], permutations=999, rng=rng)
     assert (found["permutations"], found["exact"]) == (24, True)
     assert found["p"] == pytest.approx(np.mean(np.array(all_of_them) >= all_of_them[0] - 1e-9))
-    assert rank_mantel(genetic[:2, :2], ground[:2, :2], permutations=9, rng=rng) is None
-    assert rank_mantel(np.ones((4, 4)), ground, permutations=9, rng=rng) is None
+    assert rank_mantel([(genetic[:2, :2], ground[:2, :2])], permutations=9, rng=rng) is None
+    assert rank_mantel([(np.ones((4, 4)), ground)], permutations=9, rng=rng) is None
 
 
 def test_p_is_uniform_where_geography_means_nothing():
@@ -128,24 +130,33 @@ def test_p_is_uniform_where_geography_means_nothing():
     for _ in range(200):
         genetic = distances_of(rng.normal(size=(12, 2)))
         ground = distances_of(rng.normal(size=(12, 2)))
-        found.append(rank_mantel(genetic, ground, permutations=199, rng=rng)["p"])
+        found.append(rank_mantel([(genetic, ground)], permutations=199, rng=rng)["p"])
     assert kstest(found, "uniform").pvalue > 0.01
     assert np.mean(np.array(found) <= 0.05) <= 0.09  # 0.05 and 2.6 standard errors
 
 
+def strata_of(genetic, ground, community):
+    """Places of each community, which lives in no place of another."""
+    groups = [np.flatnonzero(community == k) for k in np.unique(community[community > 0])]
+    return [tuple(m[np.ix_(own, own)] for m in (genetic, ground)) for own in groups]
+
+
 def test_communities_are_not_isolation_by_distance():
-    """Two communities far apart, nothing within: the stratified tests stay silent."""
+    """Two communities far apart, nothing within: the stratified test stays silent."""
     rng = np.random.default_rng(9)
     silent, plain = [], []
     for _ in range(100):
         community = np.repeat([1, 2], 7)
         points = rng.normal(size=(14, 2)) + 20 * community[:, None]
-        genetic = distances_of(np.column_stack([rng.normal(size=(14, 2)), 9 * community]))
-        found = isolation(genetic, distances_of(points), community, permutations=99, rng=rng)
-        plain.append(found["all"]["p"] <= 0.05)
-        silent.append([found[name]["p"] <= 0.05 for name in ("within", "between")])
+        both = (
+            distances_of(np.column_stack([rng.normal(size=(14, 2)), 9 * community])),
+            distances_of(points),
+        )
+        plain.append(rank_mantel([both], permutations=99, rng=rng)["p"] <= 0.05)
+        strata = strata_of(*both, community)
+        silent.append(rank_mantel(strata, permutations=99, rng=rng)["p"] <= 0.05)
     assert np.mean(plain) > 0.9
-    assert (np.mean(silent, axis=0) <= 0.12).all()
+    assert np.mean(silent) <= 0.12
 
 
 def test_isolation_within_communities_is_found():
@@ -154,10 +165,48 @@ def test_isolation_within_communities_is_found():
     points = rng.normal(size=(17, 2)) + 5 * community[:, None]
     ground = distances_of(points)
     genetic = ground + 0.3 * symmetric(17, rng)
-    found = isolation(genetic, ground, community, permutations=199, rng=rng)
-    assert found["within"]["p"] == 0.005 and found["within"]["pairs"] == 56
-    assert found["between"]["pairs"] == 64
-    assert "within" not in isolation(genetic, ground, community > 0, permutations=9, rng=rng)
+    strata = strata_of(genetic, ground, community)
+    found = isolation(strata, permutations=199, rng=rng)
+    assert found["p"] == 0.005 and (found["pairs"], found["strata"]) == (56, 2)
+    # The correlation is that of ranks about the means of their strata.
+    upper = np.triu_indices(8, 1)
+    ranks = [
+        np.concatenate([rankdata(stratum[k][upper]) - 14.5 for stratum in strata]) for k in (0, 1)
+    ]
+    assert found["correlation"] == pytest.approx(np.corrcoef(*ranks)[0, 1])
+    # A stratum in which nothing varies says nothing.
+    same = isolation([*strata, (np.ones((4, 4)), ground[:4, :4])], permutations=0, rng=rng)
+    assert same["correlation"] == found["correlation"] and same["p"] is None
+    assert isolation([], permutations=9, rng=rng) is None
+
+
+def test_equal_numbers_of_samples():
+    home = np.array([*range(12), -1, *range(10), *range(10), 0])
+    # Ten places of three samples are worth more than twelve of one; no place need be full.
+    expected = np.array([*range(10), -1, -1, -1, *range(10), *range(10), -1])
+    np.testing.assert_array_equal(equally_many(home), expected)
+    # Nine places of four would be worth most, but would not be tested.
+    more = np.concatenate([home, np.repeat(range(9), 9)])
+    np.testing.assert_array_equal(equally_many(more)[: len(home)], expected)
+    alone = np.arange(5)
+    np.testing.assert_array_equal(equally_many(alone), alone)
+    np.testing.assert_array_equal(equally_many(np.full(3, -1)), np.full(3, -1))
+
+
+def test_more_samples_along_a_line_are_no_isolation(tmp_path):
+    """One population; unequal numbers give 0.09 for 0.05."""
+    found = []
+    for seed in range(120):
+        sizes = list(range(1, 24, 2))
+        genotypes, home, _ = draw_mixtures(seed, groups=1, per_place=sizes, sites=200)
+        write_matrices(tmp_path, genotypes.T)
+        places = Places("plane", np.column_stack([np.arange(12.0), np.zeros(12)]), home)
+        about = measure_isolation(
+            *(tmp_path, home, places, None), min_called=1, permutations=99, seed=seed
+        )
+        found.append(about["all"]["p"] <= 0.05)
+    assert (about["all"]["places"], about["all"]["samples"]) == (10, 5)
+    assert sum(found) <= 12  # 6, and 2.5 standard errors
 
 
 def test_slope_and_its_jackknife():

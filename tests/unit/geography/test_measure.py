@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scenes.landscapes import scene
+from scenes.mixtures import draw_mixtures
 from support.readable import checked
 
 from popdesic.core.tables import read_table, write_table
 from popdesic.geography.measure import measure_geography
 from popdesic.report.figures.geography import draw_geography
+from popdesic.report.isolation import isolation_words
 
 RELATIVES = ["sample_a", "sample_b", "kinship", "relation"]
 
@@ -84,7 +86,7 @@ def test_a_wall_through_a_grid(tmp_path):
     )
     assert (about["places"], about["samples"], about["edges"]) == (64, 320, 112)
     assert about["all"]["p"] == about["within"]["p"] == 0.01 and not about["missing"]
-    assert about["within"]["pairs"] == 2 * 32 * 31 // 2 and about["between"]["pairs"] == 32 * 32
+    assert about["within"]["pairs"] == 2 * 32 * 31 // 2 and about["within"]["strata"] == 2
     column = places.set_index("place").x.astype(float)
     crossing = (edges.place_a.map(column) < 3.5) != (edges.place_b.map(column) < 3.5)
     assert (edges.kind[crossing] == "barrier").sum() >= 7
@@ -136,7 +138,21 @@ def test_majority_community(tmp_path):
     about, places, _ = run(tmp_path, genotypes, sheet, communities=communities)
     assert places.community.tolist() == ["1", "0", "2"]
     assert places.community_share.tolist() == ["0.666667", "NA", "0.6"]
-    assert about["within"] is None and about["barriers"] is None
+    assert about["within"]["strata"] == 1 and about["barriers"] is None
+    # Three places are described; only community 2 has samples in all of them.
+    assert about["all"]["p"] is None and about["within"]["pairs"] == 3
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_mixtures_that_differ_by_place(tmp_path, isolated):
+    """Two communities everywhere, in shares that grow along a line: no isolation by distance."""
+    genotypes, home, community = draw_mixtures(12, isolation=0.03 * isolated)
+    sheet = {"x": home.tolist(), "y": [0] * 120}
+    about, _, _ = run(tmp_path, genotypes, sheet, communities=community.tolist())
+    assert about["all"]["p"] == 0.01 and about["all"]["correlation"] > 0.5
+    assert (about["within"]["p"] <= 0.05) == isolated and about["within"]["strata"] == 2
+    words = isolation_words(about)
+    assert words.endswith(": isolation by distance.") == isolated, words
 
 
 @pytest.mark.parametrize("case", ["two places", "nobody", "one each", "on a line"])

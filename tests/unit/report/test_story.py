@@ -331,7 +331,7 @@ def test_populations_and_places(tmp_path):
     rows = [("P", "Q", "0.1234", "0.01"), ("P", "M", "0.01", "0.0002")]
     table = pd.DataFrame(rows, columns=FST)
     write_table(outcome.folder / "population/pairs.tsv", table)
-    found = {"places": 9, "communities": 1, "places_without_community": 0}
+    found = {"places": 9, "communities": 1}
     found["all"] = {"p": 0.5, "correlation": 0.1, "exact": False, "permutations": 999}
     write_json(outcome.folder / "geography/isolation.json", found)
     texts = told(outcome)

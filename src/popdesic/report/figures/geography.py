@@ -233,7 +233,7 @@ def draw_isolation(pairs: pd.DataFrame, about: dict[str, Any]) -> Figure:
         return _empty(about["missing"] or "No two places can be compared.")
     kinds = pairs.communities.to_numpy() if "communities" in pairs else np.full(len(pairs), "")
     # The colours say nothing where there is only one community.
-    divided = about.get("within") is not None or about.get("between") is not None
+    divided = (about["communities"] or 0) > 1
     figure, (axes,) = new_figure(1)
     for kind, colour, label in (
         (("NA", ""), OTHER_COLOUR, "no community"),
@@ -262,8 +262,8 @@ def draw_isolation(pairs: pd.DataFrame, about: dict[str, Any]) -> Figure:
         line = found["slope_log"]
         axes.plot(x, line["intercept"] + line["slope"] * np.log(x), color=INK, linewidth=1)
     if found:
-        p = found["p"]
-        axes.set_title(f"rank correlation {found['correlation']:.2f}, p = {p:.2g}")
+        tested = "" if found["p"] is None else f", p = {found['p']:.2g}"
+        axes.set_title(f"rank correlation {found['correlation']:.2f}{tested}")
     if divided:
         axes.legend(markerscale=2, loc="best")
     unit = "km" if about["unit"] == "km" else "unit of x and y"

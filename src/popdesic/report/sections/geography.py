@@ -16,7 +16,6 @@ from ..words import join, number, percent, plural
 KINDS = {
     "all": "all pairs",
     "within": "within communities",
-    "between": "between communities",
 }
 
 
@@ -82,6 +81,11 @@ def _notes(about: dict[str, Any]) -> list[str]:
         notes.append(
             "Relatives were not sought (compare.analyses), so families of one place count in full."
         )
+    if found := about.get("all"):
+        notes.append(
+            f"The test takes {plural(found['samples'], 'sample')} of each of "
+            f"{plural(found['places'], 'place')}: with unequal numbers its error rate would grow."
+        )
     if count := about["places_of_newcomers_only"]:
         notes.append(
             f"{plural(count, 'place has', 'places have')} no founder samples. Sites were chosen "
@@ -104,7 +108,7 @@ def _row(name: str, found: dict[str, Any]) -> dict[str, str]:
         "name": name,
         "pairs": number(found["pairs"]),
         "correlation": f"{found['correlation']:.3f}",
-        "p": f"{found['p']:.2g}",
+        "p": "NA" if found["p"] is None else f"{found['p']:.2g}",
         "arrangements": number(found["permutations"]) + (" (all)" if found["exact"] else ""),
         "slope": "NA" if line is None else f"{line['slope']:.3g}",
         "error": "NA" if line is None else f"{line['standard_error']:.2g}",
