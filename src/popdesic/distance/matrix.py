@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from ..core.files import atomic_path, read_json
 from ..core.tables import read_table
 from ..core.threads import run_tasks
-from ..core.triangle import Triangle, open_symmetric
+from ..core.triangle import Tiled, Triangle, open_symmetric
 from ..io.sites import chunks
 from .tiles import study_matrices, within_panel
 
@@ -152,17 +153,18 @@ class Distances:
     n_sites: int
     min_called: int
 
-    def _matrices(self) -> dict[str, Triangle | np.ndarray]:
+    @functools.cached_property
+    def _matrices(self) -> dict[str, Triangle | Tiled | np.ndarray]:
         names = study_matrices(self.metric)
         return {name: open_symmetric(self.folder / f"{name}.npy") for name in names}
 
     def __len__(self) -> int:
-        return len(self._matrices()["called"])
+        return len(self._matrices["called"])
 
     def rows(self, which: np.ndarray) -> np.ndarray:
         """float64 (len(which), n): distances of these samples to all, zero to themselves."""
         counts = {}
-        for name, matrix in self._matrices().items():
+        for name, matrix in self._matrices.items():
             counts[name] = matrix[which]
             if name in ("sums", "squares"):
                 counts[f"{name}_a"], counts[f"{name}_b"] = counts[name], matrix[:, which].T

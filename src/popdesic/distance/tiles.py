@@ -13,7 +13,7 @@ from ..cohort.planes import load_planes
 from ..core.errors import UserError
 from ..core.tables import write_npy, write_npz, write_table
 from ..core.threads import run_tasks
-from ..core.triangle import least_of_narrow, narrow, upper_triangle, whole, write_triangle
+from ..core.triangle import PackedCounts, Tiled, pack_counts, upper_triangle, write_triangle
 from ..engine.backend import Backend
 from ..engine.plane_parts import PlaneParts
 from ..engine.terms import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Planes
@@ -27,8 +27,11 @@ _TERMS = {
     "ibs": SQUARED_IBS0,
     "normalized": SQUARED_SUMS,
 }
-#: Matrices of a study that are symmetric: their files have the triangle.
+#: Matrices of a study that are symmetric: their files have the triangle, or name the tiles.
 SYMMETRIC = ("squared", "called", "ibs0")
+#: Numbers of a tile on average from which on a study's matrices are not written beside the tiles:
+#: of smaller ones every reader would open too many files.
+TILE_NUMBERS = 1 << 16
 #: Rows of a tile that are turned together, so that a cache holds them; rows of a matrix in which
 #: one task counts pairs.
 TURNED_ROWS, COUNTED_ROWS = 64, 512
@@ -78,8 +81,9 @@ def measure_tile(
     out : Path
         `.npz` with (n_a, n_b) `squared`, `called` (over jointly called sites) and the other
         matrices that `metric` needs (`tile_outputs`), of `count_type`; `samples_a`, `samples_b`,
-        `n_sites`, `panel`. The diagonal tile has the triangle of those in SYMMETRIC. Numbers within
-        a range of 16 bits are uint16, and `{name}_least` is added to them. `tile_counts` reads it.
+        `n_sites`, `panel`. The diagonal tile has the triangle of those in SYMMETRIC. Numbers take
+        two or three bytes above the least where they can (`triangle.pack_counts`). `tile_counts`
+        reads it.
     missing : str
         ``pairwise``: jointly called sites; ``imputed``: all sites, imputed genotypes included.
     held : dict
@@ -105,12 +109,10 @@ def measure_tile(
     counts = {name: matrix.astype(dtype) for name, matrix in counts.items()}
     if same:
         counts |= {name: upper_triangle(counts[name]) for name in SYMMETRIC if name in counts}
-    for name, matrix in list(counts.items()):
-        if (least := least_of_narrow(matrix)) is not None:
-            counts |= {name: narrow(matrix, least), f"{name}_least": np.int32(least)}
+    packed = [pack_counts(name, matrix) for name, matrix in counts.items()]
     write_npz(
         out,
-        **counts,
+        **{name: part for parts in packed for name, part in parts.items()},
         samples_a=np.array(about_a["samples"]),
         samples_b=np.array(about_b["samples"]),
         n_sites=np.int64(a.n_sites),
@@ -127,10 +129,14 @@ def measure_tile(
 
 def tile_counts(tile: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     """A matrix of a tile, (n_a, n_b)."""
-    stored = tile[name]
-    if f"{name}_least" in tile:
-        stored = stored.astype(np.int32) + tile[f"{name}_least"]
-    return whole(stored)
+    return PackedCounts.of(tile, name)[:]
+
+
+def refers_to_tiles(metric: str, sizes: Sequence[int]) -> bool:
+    """Whether the matrices of a study name its tiles instead of having their numbers again."""
+    tiles = len(sizes) * (len(sizes) + 1) // 2
+    large = sum(sizes) ** 2 // 2 >= TILE_NUMBERS * tiles
+    return large and set(study_matrices(metric)) <= set(SYMMETRIC)
 
 
 def pairwise_counts(
@@ -218,8 +224,9 @@ def assemble_tiles(
         Tile of each pair (a, b), with a before or equal to b in `order` (`rows.read_tiles`).
     out : Path
         Folder for the matrices named by `study_matrices`, `.npy` of `count_type`: the triangle of
-        those in SYMMETRIC (`triangle.open_symmetric`), (n, n) of others; and
-        `samples.tsv` (sample, cohort), which gives the order of rows and columns.
+        those in SYMMETRIC, (n, n) of others; or, of large tiles, their names (`refers_to_tiles`).
+        `triangle.open_symmetric` reads all. And `samples.tsv` (sample, cohort), which gives the
+        order of rows and columns.
     min_called, on_uncomparable
         Action for pairs with fewer jointly called sites (`within_panel`): ``error``; ``drop`` the
         sample with more missing genotypes until no such pair is left; or ``keep`` (an infinite
@@ -235,26 +242,41 @@ def assemble_tiles(
     UserError
         Tiles of different panels, a pair below `min_called` with ``error``, or no comparable pair.
     """
-    names, cohorts, start, panels, sites = [], [], {}, {}, {}
+    names, cohorts, start, sizes, panels, sites = [], [], {}, {}, {}, {}
     for cohort in order:
         with np.load(tiles[cohort, cohort]) as tile:
-            start[cohort] = len(names)
+            start[cohort], sizes[cohort] = len(names), len(tile["samples_a"])
             names += tile["samples_a"].tolist()
             cohorts += [cohort] * len(tile["samples_a"])
             panels[cohort], sites[cohort] = str(tile["panel"]), int(tile["n_sites"])
     n = len(names)
     least = within_panel(min_called, sites[order[0]])
     limit = limit_in_words(min_called, sites[order[0]])
-    narrow = count_type(sites[order[0]])
-    matrices = {name: np.zeros((n, n), narrow) for name in study_matrices(metric)}
+    dtype = count_type(sites[order[0]])
+    table = pd.DataFrame({"sample": names, "cohort": cohorts})
+
+    def require_panel(tile: Mapping[str, np.ndarray], path: Path) -> None:
+        if str(tile["panel"]) != panels[order[0]]:
+            raise UserError(
+                f"{path}: made on panel {tile['panel']}, other tiles on {panels[order[0]]}; "
+                "delete it and rerun."
+            )
+
+    if refers_to_tiles(metric, list(sizes.values())):
+        for path in tiles.values():
+            with np.load(path) as tile:
+                require_panel(tile, path)
+        few = _count_few(Tiled.of(out, "called", sizes, tiles, dtype), least, threads)
+        if not few or on_uncomparable == "keep":
+            for name in study_matrices(metric):
+                Tiled.of(out, name, sizes, tiles, dtype).write()
+            write_table(out / "samples.tsv", table)
+            return {"samples": n, "samples_dropped": 0, "pairs_at_infinity": few}
+    matrices = {name: np.zeros((n, n), dtype) for name in study_matrices(metric)}
 
     def place(a: str, b: str, path: Path) -> None:
         with np.load(path) as tile:
-            if str(tile["panel"]) != panels[order[0]]:
-                raise UserError(
-                    f"{path}: made on panel {tile['panel']}, other tiles on {panels[order[0]]}; "
-                    "delete it and rerun."
-                )
+            require_panel(tile, path)
             for name, matrix in matrices.items():
                 mine, other = (name, name) if name in tile else (f"{name}_a", f"{name}_b")
                 found = tile_counts(tile, mine)
@@ -272,25 +294,26 @@ def assemble_tiles(
     if len(kept) < n:
         matrices = {name: matrix[np.ix_(kept, kept)] for name, matrix in matrices.items()}
 
-    def infinite(first: int, last: int) -> int:
-        few = matrices["called"][first:last] < least
-        return int(np.triu(few, 1 + first).sum())
-
-    counted = run_tasks(infinite, chunks(len(kept), COUNTED_ROWS), threads)
     tasks = [
         (write_triangle if name in SYMMETRIC else write_npy, out / f"{name}.npy", matrix)
         for name, matrix in matrices.items()
     ]
     run_tasks(lambda write, *given: write(*given), tasks, threads)
-    write_table(
-        out / "samples.tsv",
-        pd.DataFrame({"sample": names, "cohort": cohorts}).iloc[kept],
-    )
+    write_table(out / "samples.tsv", table.iloc[kept])
     return {
         "samples": len(kept),
         "samples_dropped": n - len(kept),
-        "pairs_at_infinity": sum(counted),
+        "pairs_at_infinity": _count_few(matrices["called"], least, threads),
     }
+
+
+def _count_few(called: np.ndarray | Tiled, least: int, threads: int) -> int:
+    """Pairs of different samples with fewer than `least` jointly called sites."""
+
+    def count(first: int, last: int) -> int:
+        return int(np.triu(called[first:last] < least, 1 + first).sum())
+
+    return sum(run_tasks(count, chunks(len(called), COUNTED_ROWS), threads))
 
 
 def _comparable(

@@ -13,15 +13,19 @@ from dataclasses import dataclass, field
 from itertools import combinations, combinations_with_replacement
 from pathlib import Path
 
-import numpy as np
-
 from ..cohort.sources import expand_sources, source_files
 from ..core.errors import UserError
 from ..core.files import digest, read_json, result_files
 from ..core.limits import MOST_EXPORTED
 from ..core.triangle import triangle_size
 from ..distance.landmarks import MOST_LANDMARKS
-from ..distance.tiles import SYMMETRIC, count_type, study_matrices, tile_outputs
+from ..distance.tiles import (
+    SYMMETRIC,
+    count_type,
+    refers_to_tiles,
+    study_matrices,
+    tile_outputs,
+)
 from ..io.bed import bed_row_bytes
 from ..io.formats import count_sites
 from .sheets import Study
@@ -198,20 +202,21 @@ def _cohorts(config: dict, genotypes: StudySizes) -> float:
 
 
 def _all_pairs(config: dict, genotypes: StudySizes) -> dict[str, float]:
-    """Matrices of all pairs: tiles, assembled distances, closures."""
+    """Matrices of all pairs: tiles, assembled distances if tiles are small, closures."""
     n, distance, geodesic = genotypes.n_samples, config["distance"], config["geodesic"]
     sizes = list(genotypes.samples.values())
     outputs = tile_outputs(distance["metric"])
     tile_pairs = sum(a * b for a, b in combinations(sizes, 2))
-    number = {name: _count_bytes(name, genotypes.n_sites) for name in outputs}
+    number = {name: _count_bytes(name, genotypes.n_sites, 3) for name in outputs}
     tiles = tile_pairs * sum(number.values()) + 64.0 * n * len(sizes)
     for name in outputs:
         own = [triangle_size(a) if name in SYMMETRIC else a * a for a in sizes]
         tiles += number[name] * sum(own)
     text = writes_text(config, n)
-    named = study_matrices(distance["metric"])
+    repeated = not refers_to_tiles(distance["metric"], sizes)
+    named = study_matrices(distance["metric"]) if repeated else ()
     matrices = sum(
-        _count_bytes(name, genotypes.n_sites) * triangle_size(n)
+        _count_bytes(name, genotypes.n_sites, 2) * triangle_size(n)
         if name in SYMMETRIC
         else count_type(genotypes.n_sites)(0).itemsize * n * n
         for name in named
@@ -226,10 +231,11 @@ def _all_pairs(config: dict, genotypes: StudySizes) -> dict[str, float]:
     }
 
 
-def _count_bytes(name: str, n_sites: int) -> int:
-    """Bytes of a count in a tile or triangle, at most: 16 bits where no two can differ by more."""
+def _count_bytes(name: str, n_sites: int, fewest: int) -> int:
+    """Bytes of a count at most: two or `fewest` where no two counts can differ by more."""
     most = (1 if name in ("called", "ibs0") else 4) * n_sites
-    return 2 if most <= np.iinfo(np.uint16).max else count_type(n_sites)(0).itemsize
+    fitting = (n for n in (2, fewest) if most < 1 << 8 * n)
+    return next(fitting, count_type(n_sites)(0).itemsize)
 
 
 def writes_text(config: dict, n_samples: int) -> bool:

@@ -11,7 +11,9 @@ from oracles.reference import draw_genotypes, make_planes, pair_counts
 
 from popdesic.core.errors import UserError
 from popdesic.core.files import write_json
-from popdesic.core.triangle import open_symmetric
+from popdesic.core.tables import write_npz
+from popdesic.core.triangle import Tiled, open_symmetric, pack_counts, upper_triangle
+from popdesic.distance import tiles as tiles_module
 from popdesic.distance.matrix import (
     export_distances,
     load_distances,
@@ -80,6 +82,14 @@ def assemble(tiles, order, out, *, metric="ibs", min_called=1, on_uncomparable="
     return counts, matrices, pd.read_csv(out / "samples.tsv", sep="\t")
 
 
+@pytest.fixture(params=["numbers", "names"])
+def written(request, monkeypatch):
+    """The study's matrices have the numbers, or name the tiles that have them."""
+    if request.param == "names":
+        monkeypatch.setattr(tiles_module, "TILE_NUMBERS", 1)
+    return request.param
+
+
 # --- tiles --------------------------------------------------------------------------------------
 
 
@@ -102,6 +112,44 @@ def test_tiles(tmp_path, genotypes, backend, metric):
             assert tile["samples_a"].tolist() == [f"{a}{k}" for k in range(len(genotypes[a]))]
             assert tile["samples_b"].tolist() == [f"{b}{k}" for k in range(len(genotypes[b]))]
             assert (int(tile["n_sites"]), str(tile["panel"])) == (N_SITES, "p1")
+
+
+@pytest.mark.parametrize(("most", "n_bytes"), [(60_000, 2), (2**24, 3), (2**24 + 2, 4)])
+def test_rows_come_from_tiles_of_two_to_four_bytes(tmp_path, most, n_bytes):
+    rng, sizes = np.random.default_rng(most), {"a": 9, "b": 1, "c": 300}
+    ends = np.cumsum([0, *sizes.values()])
+    matrix = rng.integers(-5, most - 5, (ends[-1],) * 2).astype(np.int32)
+    matrix = np.maximum(matrix, matrix.T)
+    matrix[:, 0] = matrix[0] = -5
+    matrix[1] = matrix[:, 1] = most - 6
+    parts, tiles = {name: slice(*ends[k : k + 2]) for k, name in enumerate(sizes)}, {}
+    for i, a in enumerate(sizes):
+        for b in list(sizes)[i:]:
+            block = matrix[parts[a], parts[b]]
+            tiles[a, b] = tmp_path / f"tiles/{b}/{a}.npz"
+            write_npz(tiles[a, b], **pack_counts("x", upper_triangle(block) if a == b else block))
+    Tiled.of(tmp_path, "x", sizes, tiles, matrix.dtype).write()
+    found = open_symmetric(tmp_path / "x.npy")
+    assert isinstance(found, Tiled) and found.shape == matrix.shape and found.dtype == np.int32
+    np.testing.assert_array_equal(found[:], matrix)
+    for which in (np.arange(7, 40), rng.permutation(310), np.array([309, 9, 9, 0])):
+        np.testing.assert_array_equal(found[which], matrix[which])
+    size = tiles["a", "c"].stat().st_size
+    assert n_bytes * 2700 <= size < n_bytes * 2700 + 1000
+
+
+def test_a_tile_that_is_not_the_one_that_was_named_is_refused(tmp_path):
+    folder, matrix = tmp_path / "results/distance", np.arange(9, dtype=np.int32).reshape(3, 3)
+    tile = folder / "tiles/a/a.npz"
+    write_npz(tile, **pack_counts("x", upper_triangle(matrix)))
+    Tiled.of(folder, "x", {"a": 3}, {("a", "a"): tile}, matrix.dtype).write()
+    open_symmetric(folder / "x.npy")[:]
+    write_npz(tile, **pack_counts("x", upper_triangle(matrix + matrix)))
+    with pytest.raises(UserError, match=r"x.npy names the tile .*a.npz, which is another one now"):
+        open_symmetric(folder / "x.npy")[:]
+    tile.unlink()
+    with pytest.raises(UserError, match=r"a.npz, which is missing; run again"):
+        open_symmetric(folder / "x.npy")[:]
 
 
 def test_imputed_tiles(tmp_path, backend):
@@ -148,6 +196,7 @@ def test_counts_that_32_bits_hold():
 
 
 @pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.usefixtures("written")
 def test_assembled_matrices(tmp_path, genotypes, backend, metric):
     tiles = make_tiles(tmp_path, genotypes, backend, metric=metric)
     counts, matrices, samples = assemble(tiles, list(genotypes), tmp_path / "out", metric=metric)
@@ -162,6 +211,7 @@ def test_assembled_matrices(tmp_path, genotypes, backend, metric):
     assert counts == {"samples": 15, "samples_dropped": 0, "pairs_at_infinity": 0}
 
 
+@pytest.mark.usefixtures("written")
 def test_mixed_panels_do_not_assemble(tmp_path, genotypes, backend):
     tiles = make_tiles(tmp_path, genotypes, backend)
     with np.load(tiles["b", "a"]) as tile:
@@ -182,6 +232,7 @@ def sparse(tmp_path, backend):
     return drawn, make_tiles(tmp_path, drawn, backend)
 
 
+@pytest.mark.usefixtures("written")
 def test_uncomparable_pair_is_an_error(tmp_path, sparse):
     with pytest.raises(UserError) as error:
         assemble(sparse[1], ["a", "b"], tmp_path / "out", min_called=20)
@@ -192,6 +243,7 @@ def test_uncomparable_pair_is_an_error(tmp_path, sparse):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("written")
 def test_uncomparable_sample_is_dropped(tmp_path, sparse):
     drawn, tiles = sparse
     counts, matrices, samples = assemble(
@@ -205,6 +257,7 @@ def test_uncomparable_sample_is_dropped(tmp_path, sparse):
     assert counts == {"samples": 4, "samples_dropped": 1, "pairs_at_infinity": 0}
 
 
+@pytest.mark.usefixtures("written")
 def test_dropping_goes_on_until_all_pairs_are_comparable(tmp_path, sparse):
     _, _, samples = assemble(
         sparse[1], ["a", "b"], tmp_path / "out", min_called=100, on_uncomparable="drop"
@@ -212,6 +265,7 @@ def test_dropping_goes_on_until_all_pairs_are_comparable(tmp_path, sparse):
     assert samples["sample"].tolist() == ["a0", "a2", "b1"]
 
 
+@pytest.mark.usefixtures("written")
 def test_dropping_everyone_is_an_error(tmp_path, backend):
     rng = np.random.default_rng(4)
     drawn = {"a": draw_genotypes(rng, 3, N_SITES), "b": draw_genotypes(rng, 2, N_SITES)}
@@ -224,6 +278,7 @@ def test_dropping_everyone_is_an_error(tmp_path, backend):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("written")
 def test_uncomparable_pair_is_kept_at_infinity(tmp_path, sparse):
     counts, _, _ = assemble(
         sparse[1], ["a", "b"], tmp_path / "out", min_called=20, on_uncomparable="keep"
@@ -251,6 +306,7 @@ def one_metric(a, b, metric: str) -> float:
 
 
 @pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.usefixtures("written")
 def test_metrics(tmp_path, genotypes, backend, metric):
     tiles = make_tiles(tmp_path, genotypes, backend, metric=metric)
     assemble(tiles, list(genotypes), tmp_path / "out", metric=metric)
@@ -289,6 +345,7 @@ def test_pairs_below_the_limit_are_infinite():
         assert found.tolist() == [[np.inf, np.inf, 0.0]]
 
 
+@pytest.mark.usefixtures("written")
 def test_normalized_individuals(tmp_path, backend):
     """Doubled genotypes at every site are at distance 0; without ALT there is no profile."""
     rng = np.random.default_rng(6)
@@ -321,6 +378,7 @@ def test_normalized_of_near_duplicates_keeps_its_digits():
     np.testing.assert_allclose(found, np.sqrt(exact) / (sum_a * sum_b), rtol=1e-14)
 
 
+@pytest.mark.usefixtures("written")
 def test_export(tmp_path, genotypes, backend):
     tiles = make_tiles(tmp_path, genotypes, backend)
     assemble(tiles, list(genotypes), tmp_path / "out")

@@ -30,7 +30,9 @@ STAGES = {"cohorts", "panel", "qc", "distance", "geodesic"}
 FOUR = dict.fromkeys("abcd", 7500)
 
 
-@pytest.mark.parametrize(("n_samples", "n_sites"), [((120, 100), 1500), ((260, 180, 60), 4000)])
+@pytest.mark.parametrize(
+    ("n_samples", "n_sites"), [((120, 100), 1500), ((260, 180, 60), 4000), ((300, 280), 9000)]
+)
 def test_a_run_writes_what_was_forecast(tmp_path, n_samples, n_sites):
     cohorts = make_cohorts(n_samples, n_sites=n_sites, missing=0.01)
     options = {"geodesic": {"space": ["genotypes"]}, "compare": {"analyses": ["kinship"]}}
@@ -53,11 +55,12 @@ def test_a_run_writes_what_was_forecast(tmp_path, n_samples, n_sites):
 
 
 def test_a_large_study():
-    """30 000 x 500 000: genotypes 2 x 0.25 and 0.375 bytes, counts and closures 4 or 8 a pair."""
+    """30 000 x 500 000: genotypes 2 x 0.25 and 0.375 bytes, counts 3, closures 4 or 8 a pair."""
     found = forecast_disk(
         fill_config({}), StudySizes(FOUR, dict.fromkeys(FOUR, 500_000), 500_000), sparse=False
     )
     assert found["cohorts"] == pytest.approx(0.875 * 30_000 * 500_000, rel=0.02)
+    assert found["distance"] == pytest.approx(0.9e9 / 2 * (3 + 3), rel=0.02)
     assert found["geodesic"] == pytest.approx(0.9e9 / 2 * (4 + 4 + 8 + 8), rel=0.02)
     sizes = StudySizes(FOUR, dict.fromkeys(FOUR, 500_000), 500_000)
     listed = {"alpha": 2, "graph": "complete"}
