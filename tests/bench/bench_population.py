@@ -128,7 +128,8 @@ def ours(rows: np.ndarray, labels: np.ndarray, sites: pd.DataFrame, table: list)
     masked = np.zeros(len(sites), bool)
 
     def within(counts: PopulationCounts) -> None:
-        population_table(counts, own_sums(counts.alleles, counts.genotypes, masked, starts))
+        own = own_sums(counts.alleles, counts.genotypes, masked, starts)
+        population_table(counts, own, starts)
         spectrum(counts)
 
     def between(counts: PopulationCounts) -> None:

@@ -52,7 +52,9 @@ def diversity(
         One row a population, by name: `people`, `pseudo_haploid`, `sites` with two alleles,
         `call_rate`, `observed` and `expected` heterozygosity (means over the sites given, the
         latter unbiased: Nei 1978), `f` = 1 - observed / expected, each with its block jackknife
-        error; `polymorphic` sites, `private` alleles, `blocks`.
+        error; `polymorphic` sites; `private` alleles a site with their error, expected among
+        `private_alleles` alleles drawn from each population (rarefaction: Kalinowski 2004);
+        `blocks`.
 
     Raises
     ------
@@ -66,14 +68,15 @@ def diversity(
     >>> table = popdesic.diversity(genotypes, ["A", "A", "B", "B"], blocks=2)
     >>> table[["population", "people", "observed", "expected", "private"]].round(3)
       population  people  observed  expected  private
-    0          A       2     0.375     0.292        1
-    1          B       2     0.375     0.375        2
+    0          A       2     0.375     0.292     0.25
+    1          B       2     0.375     0.375     0.50
     """
     counts, starts, _ = _counts(genotypes, populations, blocks, pseudo_haploid, threads)
     from ..population.allele_sums_cpu import own_sums
 
     masked = np.zeros(len(counts.alleles), bool)
-    table = population_table(counts, own_sums(counts.alleles, counts.genotypes, masked, starts))
+    own = own_sums(counts.alleles, counts.genotypes, masked, starts)
+    table = population_table(counts, own, starts)
     return table.drop(columns=["pi", "pi_error"])
 
 

@@ -122,8 +122,7 @@ def own_sums(
     `sites` with two alleles or more, `called` alleles; `ho` sums the shares of heterozygotes over
     `ho_sites` with anyone diploid, `he` the unbiased 2 p (1 - p) n / (n - 1) over `sites`,
     `he_diploid` that of the diploid people over `ho_sites`; `polymorphic` sites have both alleles
-    in the population; `private` alleles are in it alone, at sites where another population is
-    called.
+    in the population.
     Parameters as in `pair_sums`.
     """
     out = np.zeros((len(starts) - 1, alleles.shape[1], len(OWN_SUMS)))
@@ -137,18 +136,10 @@ def own_sums(
 def own_sums_loop(alleles, genotypes, masked, out):
     n_populations = alleles.shape[1]
     for s in range(alleles.shape[0]):
-        with_alt, with_ref, last_alt, last_ref, known = 0, 0, -1, -1, 0
         for k in range(n_populations):
             n, alt = alleles[s, k, 0], alleles[s, k, 1]
             out[k, 1] += n
             out[k, 5] += alt
-            known += n > 0
-            if alt > 0:
-                with_alt += 1
-                last_alt = k
-            if alt < n:
-                with_ref += 1
-                last_ref = k
             if 0 < alt < n:
                 out[k, 6] += 1.0
             if n > 1:
@@ -156,15 +147,78 @@ def own_sums_loop(alleles, genotypes, masked, out):
                 out[k, 0] += 1.0
                 out[k, 4] += he
                 if masked[s]:
-                    out[k, 8] += he
+                    out[k, 7] += he
             m = genotypes[s, k, 0] + genotypes[s, k, 1] + genotypes[s, k, 2]
             if m > 0:
                 out[k, 2] += 1.0
                 out[k, 3] += genotypes[s, k, 1] / m
                 own = genotypes[s, k, 1] + 2.0 * genotypes[s, k, 2]
-                out[k, 9] += own * (2.0 * m - own) / (m * (2.0 * m - 1.0))
-        if known > 1:
-            if with_alt == 1:
-                out[last_alt, 7] += 1.0
-            if with_ref == 1:
-                out[last_ref, 7] += 1.0
+                out[k, 8] += own * (2.0 * m - own) / (m * (2.0 * m - 1.0))
+
+
+def private_sums(
+    alleles: np.ndarray, starts: np.ndarray, drawn: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Private alleles expected among as many alleles of each population, by rarefaction.
+
+    Of g alleles drawn from each population, without replacement from the n called there, an allele
+    with count c is not among those of a population with the chance (Kalinowski 2004, Conservation
+    Genetics 5; ADZE: Szpiech et al. 2008, Bioinformatics 24)
+
+        Q = C(n - c, g) / C(n, g),
+
+    so that population j has the sum over both alleles of (1 - Q_j) times the product of the Q of
+    all others.
+
+    Parameters
+    ----------
+    alleles, starts
+        As in `pair_sums`.
+    drawn : int
+        g. Sites where a population has fewer alleles are left out.
+
+    Returns
+    -------
+    private : float64 array, (n_blocks, n_populations)
+    sites : float64 array, (n_blocks,)
+    """
+    most = int(alleles[..., 0].max(initial=1))
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, most + 1)))])
+    out = np.zeros((len(starts) - 1, alleles.shape[1]))
+    sites = np.zeros(len(out))
+    for block in range(len(out)):
+        sites[block] = private_sums_loop(
+            alleles[starts[block] : starts[block + 1]], drawn, logs, out[block]
+        )
+    return out, sites
+
+
+@numba.njit(nogil=True, cache=True)
+def private_sums_loop(alleles, drawn, logs, out):
+    n_populations = alleles.shape[1]
+    absent = np.ones(n_populations)
+    before = np.ones(n_populations + 1)
+    used = 0
+    for s in range(alleles.shape[0]):
+        least = alleles[s, 0, 0] if n_populations else 0
+        for k in range(1, n_populations):
+            least = min(least, alleles[s, k, 0])
+        if least < drawn:
+            continue
+        used += 1
+        for ref in range(2):
+            for k in range(n_populations):
+                n, alt = alleles[s, k, 0], alleles[s, k, 1]
+                rest = alt if ref else n - alt  # alleles of the other kind
+                if rest == n:
+                    absent[k] = 1.0
+                elif rest < drawn:
+                    absent[k] = 0.0
+                else:
+                    absent[k] = np.exp(logs[rest] - logs[rest - drawn] - logs[n] + logs[n - drawn])
+                before[k + 1] = before[k] * absent[k]
+            behind = 1.0
+            for k in range(n_populations - 1, -1, -1):
+                out[k] += (1.0 - absent[k]) * before[k] * behind
+                behind *= absent[k]
+    return used

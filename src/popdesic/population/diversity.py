@@ -11,13 +11,14 @@ from .sum_names import OWN_SUMS
 
 #: Most alleles that spectra are projected to.
 MOST_ALLELES = 40
-#: Share of the sites of a population that may have too few alleles for its spectrum.
+#: Share of the sites of a population that may have too few alleles for spectra and private alleles.
 LEFT_OUT = 0.05
 
 
 def population_table(
     counts: PopulationCounts,
     own: np.ndarray,
+    starts: np.ndarray,
     base_pairs: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """One row a population.
@@ -26,6 +27,8 @@ def population_table(
     ----------
     own : float64 array, (n_blocks, n_populations, len(OWN_SUMS))
         `allele_sums.own_sums`.
+    starts : int64 array, (n_blocks + 1,)
+        `blocks.block_starts`.
     base_pairs : float64 array, (n_blocks,), optional
         Callable positions (`population.mask`); nucleotide diversity is only given with them.
 
@@ -35,8 +38,17 @@ def population_table(
         `population`, `people`, `pseudo_haploid`, `sites` (with two alleles), `call_rate`,
         `observed` and `expected` heterozygosity (means over sites, the latter unbiased) with their
         block jackknife errors, `f` = 1 - observed / expected with its error (diploid people),
-        `polymorphic` sites, `private` alleles, `pi`, `pi_error`, `blocks`.
+        `polymorphic` sites; `private` alleles a site with their error, expected among as many
+        alleles of each population (`private_alleles`, see `alleles_reached`; NA of a population
+        alone); `pi`, `pi_error`, `blocks`.
     """
+    from .allele_sums_cpu import private_sums
+
+    drawn = max(alleles_reached(counts), 2)
+    found, compared = private_sums(counts.alleles, starts, drawn)
+    if len(counts.names) < 2:
+        compared = np.zeros(len(compared))
+    private = jackknife(found, compared[:, None], compared[:, None])
     sums = {name: own[..., k] for k, name in enumerate(OWN_SUMS)}
     expected = jackknife(sums["he"], sums["sites"], sums["sites"])
     observed = jackknife(sums["ho"], sums["ho_sites"], sums["ho_sites"])
@@ -57,7 +69,9 @@ def population_table(
             "f": 1 - share.value,
             "f_error": share.error,
             "polymorphic": sums["polymorphic"].sum(axis=0).astype(np.int64),
-            "private": sums["private"].sum(axis=0).astype(np.int64),
+            "private": private.value,
+            "private_error": private.error,
+            "private_alleles": drawn,
             "pi": np.nan,
             "pi_error": np.nan,
             "blocks": expected.blocks,
@@ -67,6 +81,15 @@ def population_table(
         found = jackknife(sums["masked_he"], base_pairs[:, None], base_pairs[:, None])
         table["pi"], table["pi_error"] = found.value, found.error
     return table
+
+
+def alleles_reached(counts: PopulationCounts) -> int:
+    """The most alleles that 1 - LEFT_OUT of the sites of every population have; 0 without any."""
+    called = counts.alleles[..., 0]
+    if not called.size:
+        return 0
+    last = int(LEFT_OUT * (len(called) - 1))
+    return int(min(np.partition(called[:, k], last)[last] for k in range(called.shape[1])))
 
 
 def spectrum(counts: PopulationCounts) -> pd.DataFrame:
@@ -85,11 +108,7 @@ def spectrum(counts: PopulationCounts) -> pd.DataFrame:
     """
     called, alt = counts.alleles[..., 0], counts.alleles[..., 1]
     columns = ["population", "alleles", "count", "sites", "folded", "sites_used"]
-    if not called.size:
-        return pd.DataFrame(columns=columns)
-    last = int(LEFT_OUT * (len(called) - 1))
-    reach = min(np.partition(called[:, k], last)[last] for k in range(called.shape[1]))
-    m = min(int(reach) // 2 * 2, MOST_ALLELES)
+    m = min(alleles_reached(counts) // 2 * 2, MOST_ALLELES)
     if m < 2:
         return pd.DataFrame(columns=columns)
     parts = []

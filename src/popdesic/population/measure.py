@@ -109,7 +109,7 @@ def measure_population(
         "callable_bp": None if base_pairs is None else float(base_pairs.sum()),
         "seed": seed,
     }
-    table = population_table(known, own, base_pairs)
+    table = population_table(known, own, starts, base_pairs)
     left_out = people.population[people.relative == "yes"].value_counts()
     table.insert(2, "relatives", left_out.reindex(table.population, fill_value=0).to_numpy())
     if "runs" in analyses:

@@ -7,6 +7,5 @@ PAIR_SUMS = (
 )
 #: Sums of one population in a block, last axis of `own_sums`.
 OWN_SUMS = (
-    *("sites", "called", "ho_sites", "ho", "he", "alt", "polymorphic", "private", "masked_he"),
-    *("he_diploid",),
+    *("sites", "called", "ho_sites", "ho", "he", "alt", "polymorphic", "masked_he", "he_diploid"),
 )

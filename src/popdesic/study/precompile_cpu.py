@@ -171,6 +171,8 @@ def sums_of_populations() -> None:
     counts = "int32[:, :, ::1], int32[:, :, ::1], boolean[::1], float64[:, ::1]"
     _compile(allele_sums_cpu.pair_sums_loop, f"({counts})")
     _compile(allele_sums_cpu.own_sums_loop, f"({counts})")
+    values = "int32[:, :, ::1], int64, float64[::1], float64[::1]"
+    _compile(allele_sums_cpu.private_sums_loop, f"({values})")
     planes = "uint64[:, :, ::1], uint64[::1]"
     _compile(
         plane_counts_cpu.count_by_site_loop,

@@ -15,7 +15,7 @@ from oracles import population as reference
 from support.plink_files import write_plink
 
 from popdesic.population.allele_counts import PopulationCounts
-from popdesic.population.allele_sums_cpu import own_sums, pair_sums
+from popdesic.population.allele_sums_cpu import own_sums, pair_sums, private_sums
 from popdesic.population.differentiation import (
     _splits,
     pair_table,
@@ -91,7 +91,7 @@ def test_everyone_missing_and_monomorphic(make_counts):
         assert np.isnan(table.fst[0]) and np.isnan(table.weir_cockerham[0])
         assert table.sites[0] == (0 if state < 0 else 20)
         own = own_sums(counts.alleles, counts.genotypes, np.ones(20, bool), np.array([0, 20]))
-        assert not own[..., [3, 4, 6, 7, 8, 9]].any()
+        assert not own[..., [3, 4, 6, 7, 8]].any()
 
 
 def test_own_sums(make_counts):
@@ -99,7 +99,6 @@ def test_own_sums(make_counts):
     counts = make_counts(genotypes, labels)
     own = own_sums(counts.alleles, counts.genotypes, np.zeros(300, bool), np.array([0, 100, 300]))
     found = dict(zip(OWN_SUMS, own.sum(axis=0).T, strict=True))
-    seen = {}
     for k, name in enumerate("ABCD"):
         x = genotypes[:, labels == name]
         called = (x >= 0).sum(axis=1)
@@ -112,18 +111,54 @@ def test_own_sums(make_counts):
             if (row >= 0).sum() > 1
         ]
         np.testing.assert_allclose([found["he"][k], found["he_diploid"][k]], [sum(pairs)] * 2)
-        rows = alleles_of(x)
-        seen[name] = [set(row[row >= 0].tolist()) for row in rows]
-    for k, name in enumerate("ABCD"):
-        others = [seen[other] for other in "ABCD" if other != name]
-        private = 0
-        for s in range(300):
-            rest = set().union(*(other[s] for other in others))
-            private += len(seen[name][s] - rest) if rest else 0
-        assert found["private"][k] == private
-    table = population_table(counts, own)
+    table = population_table(counts, own, np.array([0, 100, 300]))
     assert (table.population == list("ABCD")).all() and table.pi.isna().all()
     np.testing.assert_allclose(table.f, 1 - found["ho"] / found["he_diploid"])
+
+
+@pytest.mark.parametrize("drawn", [1, 2, 4])
+def test_private_alleles_are_those_of_all_draws(make_counts, drawn):
+    """Every set of so many alleles of each population, one by one."""
+    genotypes, labels = scene(17, 40, (4, 3, 2), missing=0.1)
+    counts, starts = make_counts(genotypes, labels), np.array([0, 15, 40])
+    found, sites = private_sums(counts.alleles, starts, drawn)
+    wanted, compared = np.zeros((2, 3)), np.zeros(2)
+    for s in range(40):
+        own = [alleles_of(genotypes[s : s + 1, labels == name])[0] for name in "ABC"]
+        own = [row[row >= 0] for row in own]
+        if min(map(len, own)) < drawn:
+            continue
+        compared[int(s >= 15)] += 1
+        draws = [[set(map(int, d)) for d in combinations(row, drawn)] for row in own]
+        for k in range(3):
+            for allele in (0, 1):
+                without = [np.mean([allele not in d for d in each]) for each in draws]
+                others = np.prod([without[j] for j in range(3) if j != k])
+                wanted[int(s >= 15), k] += (1 - without[k]) * others
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    np.testing.assert_array_equal(sites, compared)
+    assert (sites.sum() < 40) == (drawn == 4) and (found.sum(axis=0) > 0.05).all()
+
+
+def test_private_alleles_do_not_count_samples(make_counts):
+    """Alike populations of 5 and 80 samples have as many of them, with honest errors."""
+    draws, z = 60, []
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        p = rng.beta(0.3, 0.9, 2000)
+        genotypes = [rng.binomial(2, np.repeat(p[:, None], n, axis=1)) for n in (5, 80, 20)]
+        genotypes = np.concatenate(genotypes, axis=1)
+        counts = make_counts(genotypes.astype(np.int8), np.repeat(list("ABC"), (5, 80, 20)))
+        starts = np.arange(0, 2001, 50)
+        own = own_sums(counts.alleles, counts.genotypes, np.zeros(2000, bool), starts)
+        table = population_table(counts, own, starts)
+        assert set(table.private_alleles) == {10}
+        z.append((table.private[1] - table.private[0]) / np.hypot(*table.private_error[:2]))
+    # Errors of both as if they were independent: the z of 60 draws lie within four of their own.
+    assert abs(np.mean(z)) < 4 / np.sqrt(draws) and 0.5 < np.std(z) < 1.5
+    alone = make_counts(genotypes[:, :5].astype(np.int8), np.repeat(["A"], 5))
+    own = own_sums(alone.alleles, alone.genotypes, np.zeros(2000, bool), starts)
+    assert population_table(alone, own, starts).private.isna().all()
 
 
 def own_difference(counts: PopulationCounts) -> np.ndarray:
@@ -220,7 +255,7 @@ def test_estimates_are_those_of_scikit_allel(make_counts):
     own = own_sums(counts.alleles, counts.genotypes, np.ones(len(genotypes), bool), starts)
     pos = np.arange(1, len(genotypes) + 1)
     base_pairs = np.diff(starts).astype(float)
-    diversity = population_table(counts, own, base_pairs)
+    diversity = population_table(counts, own, starts, base_pairs)
     for k in range(4):
         pi = allel.sequence_diversity(pos, ac[k], start=1, stop=len(genotypes))
         np.testing.assert_allclose(diversity.pi[k], pi, atol=ROUNDING)
@@ -429,6 +464,6 @@ def test_no_population_at_all():
     counts, starts = empty_counts(), np.array([0, 9])
     assert pair_table(counts, sums_of(counts, starts)).empty
     own = own_sums(counts.alleles, counts.genotypes, np.zeros(9, bool), starts)
-    assert population_table(counts, own).empty
+    assert population_table(counts, own, starts).empty
     assert f3_screen(counts, starts).empty and f4_tests(counts, starts, []).empty
     assert spectrum(counts).empty

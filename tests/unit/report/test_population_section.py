@@ -140,6 +140,8 @@ def test_tables_and_figures(tmp_path):
     )
     assert "Nucleotide diversity and d_xy are not given" in " ".join(section["notes"])
     text = page_of(section)
+    assert "expected among 24 alleles drawn from" in text
+    assert all(" ± " in row["private"] for row in section["populations"])
     assert "<b>$" not in text and "&lt;b&gt;" in text and "nan" not in text.lower()
     drawn = (tmp_path / "figures/population_fst.svg").read_text()
     assert "$x_1$" in drawn

@@ -31,8 +31,8 @@ def population_section(
     -------
     dict
         ``words`` and ``notes`` (lists of sentences), ``populations`` and ``pairs`` (rows of
-        text), ``more_populations``, ``more_pairs``: rows that are left out, ``runs``, ``pi``,
-        ``figures``: list of FigureText.
+        text), ``private_alleles`` (how many are drawn), ``more_populations``, ``more_pairs``:
+        rows that are left out, ``runs``, ``pi``, ``figures``: list of FigureText.
     """
     path = folder / "population/summary.json"
     if not analyses or not path.exists():
@@ -80,6 +80,7 @@ def population_section(
     return {
         "words": [*_words(about, table, pairs, path.parent), *local_words, *ancestry_words],
         "notes": [*_notes(about), *local_notes, *ancestry_notes],
+        "private_alleles": table.private_alleles[0] if len(table) > 1 else "",
         "populations": [_population_row(row) for row in table.head(ROWS).itertuples()],
         "more_populations": max(len(table) - ROWS, 0),
         "pairs": [_pair_row(row) for row in pairs.head(ROWS).itertuples()],
@@ -264,6 +265,10 @@ def _number(text: str, digits: int = 4) -> str:
     return f"{round(float(text), digits) + 0.0:.{digits}f}"  # + 0.0: no minus before a zero
 
 
+def _per_thousand(text: str) -> str:
+    return text if text == "NA" else str(1000 * float(text))
+
+
 def _with_error(text: str, error: str, digits: int = 4) -> str:
     """A number with its standard error, or the words that its blocks allow none."""
     shown = _number(text, digits)
@@ -281,7 +286,7 @@ def _population_row(row: Any) -> dict[str, str]:
         "observed": _with_error(row.observed, row.observed_error),
         "expected": _with_error(row.expected, row.expected_error),
         "f": _with_error(row.f, row.f_error, 3),
-        "private": number(int(row.private)),
+        "private": _with_error(*map(_per_thousand, (row.private, row.private_error)), 2),
         "f_roh": _number(getattr(row, "mean_f_roh", "NA")),
         "pi": _number(row.pi, 6),
     }
