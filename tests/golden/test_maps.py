@@ -22,6 +22,7 @@ from popdesic.communities.agreement import compare_labels
 from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_geodesic_graph
 from popdesic.communities.partition import find_communities
+from popdesic.communities.study_splits import SplitSource
 from popdesic.components.define_axes import define_axes
 from popdesic.components.pca import compute_pca
 from popdesic.components.relationship import read_cohorts
@@ -109,15 +110,12 @@ def test_communities_are_the_continents(study, folder, tmp_path, name):
     build_geodesic_graph(tmp_path / "l.npy", 15, tmp_path / "g.npz")
     python = graph_tool_python()
     fit_blocks(tmp_path / "g.npz", tmp_path / "b.npz", python=python, seed=1, restarts=1, draws=10)
+    files = tmp_path / "pca.npy", tmp_path / "axes.json", [folder(name) / "genotypes"]
     about = find_communities(
-        tmp_path / "pca.npy",
-        tmp_path / "axes.json",
+        SplitSource(*files, tmp_path / "axes.npz", tmp_path / "unrelated.tsv"),
         tmp_path / "l.npy",
         tmp_path / "b.npz",
         tmp_path / "order.tsv",
-        genotypes=[folder(name) / "genotypes"],
-        definition=tmp_path / "axes.npz",
-        unrelated=tmp_path / "unrelated.tsv",
         methods=["blockmodel", "hdbscan"],
         min_cluster_size=10,
         draws=5,

@@ -104,7 +104,7 @@ def test_a_forbidden_word_is_found():
 MOST_PARAMETERS = 12
 MANY_PARAMETERS = {
     "cohort/define_panel.build_panel": 14,
-    "communities/partition.find_communities": 17,
+    "communities/partition.find_communities": 14,
     "components/define_axes.define_axes": 13,
     "engine/flipped_sums_cpu.standardise": 15,
     "epistasis/cells_cpu.fill": 15,

@@ -39,7 +39,7 @@ SPLIT_INPUT = dict(
     definition="results/embedding/axes.npz",
     unrelated=["results/panel/unrelated.tsv"] if CONFIG["close_kinship"] else [],
 )
-SPLIT_PARAMS = dict(seed=CONFIG["seed"])
+SPLIT_PARAMS = dict(seed=CONFIG["seed"], founders=STUDY.founders)
 #: The file of splits, in studies where one job does not find all of the communities.
 SPLITS = "results/communities/splits.npz" if n_samples(*COHORTS) > MOST_JOINED else ""
 
@@ -134,7 +134,7 @@ if SPLITS:
             runtime=minutes(1, samples=1e-4),
         params:
             **SPLIT_PARAMS,
-            code=code_of("split_samples"),
+            code=code_of("split_samples", always=True),  # of what is kept
         message:
             "Find splits of the samples"
         script:
@@ -171,7 +171,7 @@ rule find_communities:
     params:
         **({} if SPLITS else SPLIT_PARAMS),
         methods=COMMUNITY_METHODS,
-        code=code_of("find_communities"),
+        code=code_of("find_communities", always=not SPLITS),  # of what is kept
     message:
         "Find communities"
     script:

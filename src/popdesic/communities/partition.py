@@ -23,8 +23,16 @@ from ..core.tables import read_table, write_table
 from ..core.threads import one_blas_thread, run_tasks
 from ..distance.landmarks import LandmarkRows
 from ..geodesic.lengths import open_lengths
+from .founders import Founders
 from .geodesics import density_clusters, write_tree
-from .study_splits import SUBSAMPLES, StudySplits, number_by_size, read_splits, split_study
+from .study_splits import (
+    SUBSAMPLES,
+    SplitSource,
+    StudySplits,
+    number_by_size,
+    read_splits,
+    split_study,
+)
 
 #: Fewest samples of a cluster of HDBSCAN.
 LEAST_CLUSTER = 10
@@ -34,16 +42,13 @@ log = logging.getLogger(__name__)
 
 @one_blas_thread  # here, so that what runs side by side cannot lift another's limit
 def find_communities(
-    scores: Path,
-    axes: Path,
+    source: SplitSource,
     lengths: Path | None,
     blocks: Path | None,
     order: Path,
     *,
-    genotypes: list[Path],
-    definition: Path,
-    unrelated: Path | None,
     methods: list[str],
+    founders: Founders | None = None,
     min_cluster_size: int = LEAST_CLUSTER,
     draws: int = SUBSAMPLES,
     seed: int,
@@ -57,18 +62,15 @@ def find_communities(
 
     Parameters
     ----------
-    scores, axes : Path
-        `embedding/pca.npy`, and `embedding/axes.json`, which says how many components are
-        `significant`. The scores may have more components, or fewer if the study asks for few: the
-        first MOST_COMPONENTS of the significant ones among them define the communities.
+    source : SplitSource
     lengths : Path, optional
         Geodesics, (n, n), of HDBSCAN and the tree. Without, HDBSCAN is left out.
     blocks : Path, optional
         Written by `block_model.fit_blocks`; may state that graph-tool is missing.
-    genotypes, definition, unrelated
-        As in `depth.open_genotypes`: F_ST tells which splits are deep.
     methods : list of str
         This function handles ``hdbscan`` and ``tree``.
+    founders
+        As in `study_splits.split_study`.
     draws, seed : int
         Subsamples from which the stability is measured.
     landmarks : LandmarkRows, optional
@@ -88,12 +90,9 @@ def find_communities(
     samples = read_table(order)
     views = _views(lengths, landmarks, samples, methods, min_cluster_size, tree_out)
     splits, (clusters, _) = split_study(
-        scores,
-        axes,
+        source,
         samples["sample"],
-        genotypes=genotypes,
-        definition=definition,
-        unrelated=unrelated,
+        founders=founders,
         draws=draws,
         seed=seed,
         threads=threads,

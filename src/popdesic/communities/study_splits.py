@@ -2,6 +2,8 @@
 
 Components of the whole study show what parts its communities. Within one, the components of its own
 samples are tested, as those of a study are, and the samples are looked at for a gap on them.
+Newcomers take part in the splits. How stable these are, and what is within, founders tell alone
+(`founders`): to add a cohort costs one tree of splits, not one for each subsample.
 
 They need the components alone, so that in a large study they are found while geodesics are closed.
 """
@@ -12,8 +14,9 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,12 +24,13 @@ import pandas as pd
 from ..components.noise_null import significant_axes
 from ..components.relationship import CHUNK_SITES, alt_frequency, relationship_among
 from ..core.errors import UserError
-from ..core.files import read_json
+from ..core.files import content_key, read_json
 from ..core.tables import write_npz
 from ..core.threads import one_blas_thread, run_forked, run_tasks
 from ..io.sites import chunks
 from .cline import is_cline, measure_spread
 from .depth import Genotypes, measure_depths, open_genotypes
+from .founders import Founders, Seen, genotype_keys, group_key
 from .splits import (
     MOST_COMPONENTS,
     Split,
@@ -56,6 +60,26 @@ FORKED = 2_000
 ALONE = 20_000
 #: Samples that are split before copies are made, so that these need not load the code.
 LOADED_ON = 60
+
+
+class SplitSource(NamedTuple):
+    """Files that splits are found from.
+
+    Attributes
+    ----------
+    scores, axes : Path
+        `embedding/pca.npy`, and `embedding/axes.json`, which says how many components are
+        `significant`. The scores may have more components, or fewer if the study asks for few: the
+        first MOST_COMPONENTS of the significant ones among them define the communities.
+    genotypes, definition, unrelated
+        As in `depth.open_genotypes`: F_ST tells which splits are deep.
+    """
+
+    scores: Path
+    axes: Path
+    genotypes: list[Path]
+    definition: Path
+    unrelated: Path | None
 
 
 @dataclass(frozen=True)
@@ -109,13 +133,10 @@ def number_by_size(labels: np.ndarray) -> np.ndarray:
 
 @one_blas_thread
 def split_study(
-    scores: Path,
-    axes: Path,
+    source: SplitSource,
     names: pd.Series,
     *,
-    genotypes: list[Path],
-    definition: Path,
-    unrelated: Path | None,
+    founders: Founders | None = None,
     draws: int = SUBSAMPLES,
     seed: int,
     threads: int = 1,
@@ -127,6 +148,8 @@ def split_study(
     ----------
     names : Series of str, (n,)
         Samples in the order of the scores.
+    founders : Founders, optional
+        By default everyone is a founder, and nothing is kept.
     threads : int
         Or processes, each of which splits some of the sets; changes no byte.
     beside : sequence of callables
@@ -138,12 +161,18 @@ def split_study(
     found : list
         What `beside` returned.
     """
+    scores, axes, genotypes, definition, unrelated = source
     significant = int(read_json(axes)["significant"])
     points = np.load(scores)[:, : min(significant, MOST_COMPONENTS)]
     n = len(names)
     opened = open_genotypes(genotypes, definition, unrelated, names)
-    drawn = draw_subsamples(n, draws, seed)
-    sets = [np.arange(n), *drawn]
+    known = founders or Founders(np.ones(n, bool))
+    among = known.among
+    beds = genotype_keys(genotypes, set(names[among]))
+    known.recall(points[among], opened.unrelated[among], beds, content_key(definition), draws, seed)
+    first = np.flatnonzero(among)
+    drawn = [first[own] for own in draw_subsamples(len(first), draws, seed)]
+    sets = [np.arange(n), *(drawn if known.labels is None else [])]
     alone = n > ALONE
     together = sets[1:] if alone else sets
     tasks = [*beside, *(partial(split_samples, points[own]) for own in together)]
@@ -163,9 +192,11 @@ def split_study(
     # The whole says it already where there is one community.
     about["within"] = []
     if community.max() > 1:
-        about["within"] = structure_within(opened, community, fine, threads)
-    found = [cut_coarse(tree) for tree in others]
-    stability = measure_stability(points, community, drawn, found, threads)
+        about["within"] = structure_within(opened, community, fine, threads, known)
+    if known.labels is None:
+        known.labels = [cut_coarse(tree) for tree in others]
+    stability = measure_stability(points, community, drawn, known.labels, threads, among)
+    known.keep()
     splits = StudySplits(community, fine, stability, join_depths(root).round(5), about)
     return splits, done[: len(beside)]
 
@@ -202,7 +233,11 @@ def describe_splits(root: Split, significant: int) -> dict[str, Any]:
 
 @one_blas_thread
 def structure_within(
-    genotypes: Genotypes, community: np.ndarray, fine: np.ndarray, threads: int = 1
+    genotypes: Genotypes,
+    community: np.ndarray,
+    fine: np.ndarray,
+    threads: int = 1,
+    known: Founders | None = None,
 ) -> list[dict[str, Any]]:
     """What is known of each community, in their order.
 
@@ -222,36 +257,46 @@ def structure_within(
         ``continuous`` where components are significant and show none, ``one`` where none is, and
         ``unknown`` for too few samples.
     """
+    known = known or Founders(np.ones(len(community), bool))
     members = [np.flatnonzero(community == k) for k in range(1, int(community.max()) + 1)]
-    drawn = [_drawn(genotypes, own) for own in members]
+    finer = [len(np.unique(fine[own])) for own in members]
+    drawn = [_drawn(genotypes, own, known.among) for own in members]
+    keys = [group_key(own, number > 1) for own, number in zip(drawn, finer, strict=True)]
+    earlier = {key: known.within[key] for key in keys if key in known.within}
 
-    def look(number: int, values: np.ndarray | None, threads: int) -> dict[str, Any]:
-        finer = len(np.unique(fine[members[number]]))
-        scores = None if values is None else _components(values, genotypes.sites, threads)
-        significant = None if scores is None else scores.shape[1]
-        kind = "unknown" if scores is None else "continuous" if significant else "one"
-        if finer > 1 or (significant and split_samples(scores).halves):
-            kind = "discrete"
-        return {
-            "community": number + 1,
-            "samples": len(members[number]),
-            "fine": finer,
-            "significant": significant,
-            "structure": kind,
-        }
+    def look(number: int, values: np.ndarray | None, threads: int) -> Seen:
+        if values is None:
+            return earlier.get(keys[number], (None, finer[number] > 1))
+        scores = _components(values, genotypes.sites, threads)
+        gap = finer[number] > 1 or (scores.shape[1] and split_samples(scores).halves)
+        return scores.shape[1], bool(gap)
 
-    found = []
-    for first, last in _batches([len(own) for own in drawn]):
-        there = _read(genotypes, drawn[first:last])
+    seen: list[Seen] = []
+    unseen = [own[:0] if key in earlier else own for own, key in zip(drawn, keys, strict=True)]
+    for first, last in _batches([len(own) for own in unseen]):
+        there = _read(genotypes, unseen[first:last])
         share = max(1, threads // len(there))
         tasks = [(number, values, share) for number, values in enumerate(there, first)]
-        found += run_tasks(look, tasks, threads)
+        seen += run_tasks(look, tasks, threads)
+    of_founders = (known.among[own].all() for own in drawn)
+    known.within = dict(compress(zip(keys, seen, strict=True), of_founders))
+    found = []
+    for own, number, (significant, gap) in zip(members, finer, seen, strict=True):
+        kind = "unknown" if significant is None else "continuous" if significant else "one"
+        about = {"community": len(found) + 1, "samples": len(own), "fine": number}
+        found.append(about | {"significant": significant, "structure": "discrete" if gap else kind})
     return found
 
 
-def _drawn(genotypes: Genotypes, members: np.ndarray) -> np.ndarray:
-    """The unrelated of some samples, at most MOST_SAMPLES; none of fewer than FEWEST_SAMPLES."""
+def _drawn(genotypes: Genotypes, members: np.ndarray, founders: np.ndarray) -> np.ndarray:
+    """The unrelated of some samples, at most MOST_SAMPLES; none of fewer than FEWEST_SAMPLES.
+
+    Of the founders, if these are enough and at least half of them.
+    """
     own = members[genotypes.unrelated[members]]
+    first = own[founders[own]]
+    if len(first) >= max(FEWEST_SAMPLES, len(own) / 2):
+        own = first
     if len(own) < FEWEST_SAMPLES:
         return own[:0]
     return evenly_spaced(own, MOST_SAMPLES)

@@ -17,7 +17,7 @@ from popdesic.communities.agreement import agreement, compare_labels, load_parti
 from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_geodesic_graph, density_clusters
 from popdesic.communities.partition import find_communities, join_communities
-from popdesic.communities.study_splits import number_by_size, split_study, write_splits
+from popdesic.communities.study_splits import SplitSource, number_by_size, split_study, write_splits
 from popdesic.core.files import write_json
 from popdesic.core.tables import read_table, write_npy, write_npz
 from popdesic.distance.neighbor_joining import neighbor_joining, read_newick
@@ -161,23 +161,18 @@ def make_study(folder, rng, sizes=(45, 40, 50), significant=2, components=30):
 def run_study(folder, blocks, threads=1, apart=False):
     """Find communities; `apart`: splits in a job of their own."""
     out = {f"{name}_out": folder / name for name in ("partition", "about", "tree")}
-    scores, axes = folder / "pca.npy", folder / "axes.json"
-    source = {
-        "genotypes": [folder / "genotypes"],
-        "definition": folder / "axes.npz",
-        "unrelated": None,
-        "draws": 4,
-        "seed": 1,
-    }
+    files = folder / "pca.npy", folder / "axes.json", [folder / "genotypes"]
+    source = SplitSource(*files, folder / "axes.npz", None)
+    options = {"draws": 4, "seed": 1}
     common = folder / "l.npy", blocks, folder / "order.tsv"
     out |= {"methods": ["blockmodel", "hdbscan", "tree"], "min_cluster_size": 5, "threads": threads}
     if apart:
         names = read_table(folder / "order.tsv")["sample"]
-        splits, _ = split_study(scores, axes, names, **source, threads=threads)
+        splits, _ = split_study(source, names, **options, threads=threads)
         write_splits(splits, folder / "splits.npz")
         about = join_communities(folder / "splits.npz", *common, **out)
     else:
-        about = find_communities(scores, axes, *common, **source, **out)
+        about = find_communities(source, *common, **options, **out)
     compare_labels(
         *(folder / name for name in ("partition", "order.tsv", "sheet.tsv", "agreement"))
     )

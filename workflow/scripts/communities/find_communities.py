@@ -4,7 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
+from popdesic.communities.founders import founders_of
 from popdesic.communities.partition import find_communities, join_communities
+from popdesic.communities.study_splits import SplitSource
 from popdesic.core.log import log_counts, logged
 from popdesic.distance.landmarks import read_landmarks
 
@@ -28,14 +30,15 @@ with logged(snakemake.log[0], snakemake.input) as log:
     if files.get("splits"):
         about = join_communities(Path(files.splits), *common, **options)
     else:
-        about = find_communities(
+        source = SplitSource(
             Path(files.scores),
             Path(files.axes),
-            *common,
-            genotypes=[Path(bed).with_suffix("") for bed in files.genotypes],
-            definition=Path(files.definition),
-            unrelated=next(map(Path, files.get("unrelated", [])), None),
-            seed=params.seed,
-            **options,
+            [Path(bed).with_suffix("") for bed in files.genotypes],
+            Path(files.definition),
+            next(map(Path, files.get("unrelated", [])), None),
+        )
+        kept = Path(files.samples), params.founders, Path(outputs.partition), params.code
+        about = find_communities(
+            source, *common, founders=founders_of(*kept), seed=params.seed, **options
         )
     log_counts(log, about)
