@@ -76,6 +76,26 @@ def hudson(a: np.ndarray, b: np.ndarray) -> tuple[float, float, int]:
     return top, bottom, sites
 
 
+def f2_of_samples(a: list[np.ndarray], b: list[np.ndarray]) -> tuple[float, int]:
+    """Sum over sites of f2 from alleles of different samples alone, and sites.
+
+    a, b: samples of a population, each its alleles, int (n_sites, 1 or 2), -1 missing. The mean
+    over pairs of different samples of the product of their alleles is p^2, without bias.
+    """
+    total, sites = 0.0, 0
+    for s in range(len(a[0])):
+        squares = []
+        for samples in (a, b):
+            called = [[x for x in sample[s] if x >= 0] for sample in samples]
+            pairs = [x * y for u, v in combinations(called, 2) for x in u for y in v]
+            squares.append(np.mean(pairs) if pairs else np.nan)
+        p = [np.mean([x for sample in g for x in sample[s] if x >= 0] or [np.nan]) for g in (a, b)]
+        if np.isfinite(squares).all():
+            total += squares[0] + squares[1] - 2 * p[0] * p[1]
+            sites += 1
+    return total, sites
+
+
 def weir_cockerham(groups: list[np.ndarray]) -> np.ndarray:
     """Components a, b, c of one site (Weir and Cockerham 1984), by their equations 2 to 4.
 

@@ -3,7 +3,7 @@
 # needs   results/cohorts/{cohort}/genotypes.bed, results/panel/*, the sample sheet
 # gives   results/population/*
 
-from popdesic.population.options import sizes_of
+from popdesic.population.options import block_of, sizes_of
 
 # Statistics of populations: diversity, differentiation, f-statistics, runs of homozygosity.
 #
@@ -58,7 +58,8 @@ SEEKS_RUNS = "runs" in POPULATION_ANALYSES
 #: threads 1.5 s (docs/population.md), as long as a job's first use of a GPU.
 GPU_COUNTED_MB = 4000
 #: A genetic map is only read for blocks in cM.
-BLOCK_MAP = CONFIG["genetic_map"] if "cM" in POPULATION["block"] else None
+BLOCK = block_of(CONFIG)
+BLOCK_MAP = CONFIG["genetic_map"] if BLOCK.lower().endswith("cm") else None
 POPULATION_FILES = [*(MAP_FILES if BLOCK_MAP else []), *filter(None, [POPULATION["mask"]])]
 
 
@@ -150,7 +151,8 @@ if POPULATION_ANALYSES:
                 analyses=[
                     name for name in POPULATION_ANALYSES if name not in ("local", "ancestry")
                 ],
-                **{k: POPULATION[k] for k in ("block", "mask", "f4")},
+                block=BLOCK,
+                **{k: POPULATION[k] for k in ("mask", "f4")},
                 seed=CONFIG["seed"],
                 genetic_map=BLOCK_MAP,
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -86,6 +87,7 @@ def f_st(
     *,
     blocks: int | ArrayLike = BLOCKS,
     pseudo_haploid: ArrayLike | None = None,
+    inbred: Sequence[str] = (),
     threads: int | None = None,
 ) -> pd.DataFrame:
     """F_ST of all pairs of populations: Hudson's, and that of Weir and Cockerham.
@@ -99,6 +101,8 @@ def f_st(
         Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing (see `pack`).
     populations, blocks, pseudo_haploid, threads
         As in `diversity`.
+    inbred : sequence of str
+        Populations whose samples are inbred: heterozygosity is taken between samples, not within.
 
     Returns
     -------
@@ -122,7 +126,7 @@ def f_st(
       population1 population2    fst  sites
     0           A           B  0.439      4
     """
-    table = _pairs(genotypes, populations, blocks, pseudo_haploid, threads)
+    table = _pairs(genotypes, populations, blocks, pseudo_haploid, threads, inbred)
     return table.drop(columns=["f2", "f2_error", "d_xy", "d_xy_error"])
 
 
@@ -132,6 +136,7 @@ def f2(
     *,
     blocks: int | ArrayLike = BLOCKS,
     pseudo_haploid: ArrayLike | None = None,
+    inbred: Sequence[str] = (),
     threads: int | None = None,
 ) -> pd.DataFrame:
     """f2 of all pairs of populations: the mean squared difference of frequencies, unbiased.
@@ -144,6 +149,8 @@ def f2(
         Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing (see `pack`).
     populations, blocks, pseudo_haploid, threads
         As in `diversity`.
+    inbred : sequence of str
+        Populations whose samples are inbred: heterozygosity is taken between samples, not within.
 
     Returns
     -------
@@ -164,7 +171,7 @@ def f2(
       population1    f2
     0           A  0.26
     """
-    table = _pairs(genotypes, populations, blocks, pseudo_haploid, threads)
+    table = _pairs(genotypes, populations, blocks, pseudo_haploid, threads, inbred)
     with np.errstate(invalid="ignore", divide="ignore"):
         z = np.where(table.f2_error > 0, table.f2 / table.f2_error, np.nan)
     found = table[["population1", "population2", "f2", "f2_error", "sites", "blocks"]]
@@ -179,6 +186,7 @@ def f3(
     *,
     blocks: int | ArrayLike = BLOCKS,
     pseudo_haploid: ArrayLike | None = None,
+    inbred: Sequence[str] = (),
     threads: int | None = None,
 ) -> pd.DataFrame:
     """f3 of every population as target and every pair of others as sources.
@@ -192,6 +200,8 @@ def f3(
         Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing (see `pack`).
     populations, blocks, pseudo_haploid, threads
         As in `diversity`.
+    inbred : sequence of str
+        Populations whose samples are inbred: heterozygosity is taken between samples, not within.
 
     Returns
     -------
@@ -215,7 +225,7 @@ def f3(
     0      B       A       C -0.306
     """
     counts, starts, _ = _counts(genotypes, populations, blocks, pseudo_haploid, threads, 3)
-    return f3_screen(counts, starts)
+    return f3_screen(_with_inbred(counts, inbred), starts)
 
 
 def f4(
@@ -282,12 +292,23 @@ def _pairs(
     blocks: int | ArrayLike,
     pseudo_haploid: ArrayLike | None,
     threads: int | None,
+    inbred: Sequence[str],
 ) -> pd.DataFrame:
     from ..population.allele_sums_cpu import pair_sums
 
     counts, starts, threads = _counts(genotypes, populations, blocks, pseudo_haploid, threads, 2)
+    counts = _with_inbred(counts, inbred)
     masked = np.zeros(len(counts.alleles), bool)
-    return pair_table(counts, pair_sums(counts.alleles, counts.genotypes, masked, starts, threads))
+    sums = pair_sums(counts.alleles, counts.genotypes, masked, starts, threads, counts.inbred)
+    return pair_table(counts, sums)
+
+
+def _with_inbred(counts: PopulationCounts, inbred: Sequence[str]) -> PopulationCounts:
+    if isinstance(inbred, str) or not set(inbred) <= set(counts.names):
+        raise ValueError(
+            f"inbred is {inbred!r}; give a list of some of {', '.join(counts.names[:10])}."
+        )
+    return replace(counts, inbred=np.isin(counts.names, list(inbred)))
 
 
 def _counts(

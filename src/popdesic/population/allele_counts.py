@@ -27,6 +27,8 @@ class PopulationCounts:
         genotype is one read of one chromosome, counted twice.
     genotypes : int32 array, (n_sites, n_populations, 3)
         Diploid people with 0, 1, 2 ALT alleles.
+    inbred : bool array, (n_populations,), optional
+        Populations whose samples are inbred: the two alleles of a sample are not independent.
     """
 
     names: list[str]
@@ -34,6 +36,7 @@ class PopulationCounts:
     pseudo_haploid: np.ndarray
     alleles: np.ndarray
     genotypes: np.ndarray
+    inbred: np.ndarray | None = None
 
     @property
     def frequencies(self) -> np.ndarray:
@@ -41,6 +44,26 @@ class PopulationCounts:
         called = self.alleles[..., 0]
         with np.errstate(invalid="ignore"):
             return np.where(called > 0, self.alleles[..., 1] / np.maximum(called, 1), np.nan)
+
+    def sampling(self, sites: np.ndarray) -> np.ndarray:
+        """What sampling adds to p^2, without bias: float64 (n, n_populations).
+
+        NaN without two alleles that are independent: of inbred populations of two samples. For n
+        alleles it is p (1 - p) / (n - 1). Of inbred populations, as ADMIXTOOLS' `inbreed: YES`,
+        p^2 less the share of pairs of alleles of different samples that are both ALT: with m
+        diploid samples, of which v have two ALT alleles, and a ALT alleles in all,
+
+            p^2 - (a (a - 1) - 2 v) / (n (n - 1) - 2 m).
+        """
+        n, alt = self.alleles[sites, :, 0].astype(np.float64), self.alleles[sites, :, 1]
+        p = alt / np.maximum(n, 1)
+        found = np.where(n > 1, p * (1 - p) / np.maximum(n - 1, 1), np.nan)
+        for k in np.flatnonzero(self.inbred) if self.inbred is not None else ():
+            states = self.genotypes[sites, k]
+            pairs = n[:, k] * (n[:, k] - 1) - 2 * states.sum(axis=1)
+            both = (alt[:, k] * (alt[:, k] - 1.0) - 2 * states[:, 2]) / np.maximum(pairs, 1)
+            found[:, k] = np.where(pairs > 0, p[:, k] ** 2 - both, np.nan)
+        return found
 
 
 def load_counts(paths: Sequence[Path], min_size: int = 1) -> PopulationCounts:

@@ -7,6 +7,8 @@ form of Bhatia et al. 2013, Genome Research 23, equation 10):
     f2  = (p_a - p_b)^2 - p_a (1 - p_a) / (n_a - 1) - p_b (1 - p_b) / (n_b - 1)
     d   = p_a (1 - p_b) + p_b (1 - p_a)            F_ST = sum of f2 / sum of d
 
+(of inbred populations what `PopulationCounts.sampling` says in place of p (1 - p) / (n - 1)),
+
 the components of variance a (between populations), b (between people within populations) and c
 (within people) of Weir and Cockerham (1984, equations 2 to 4) for two populations, over people
 called, and the allele-sharing distance: sum over pairs of people of |g - g'| and number of pairs.
@@ -27,6 +29,7 @@ def pair_sums(
     masked: np.ndarray,
     starts: np.ndarray,
     threads: int = 1,
+    inbred: np.ndarray | None = None,
 ) -> np.ndarray:
     """Sums of all pairs of populations in each block of sites.
 
@@ -40,6 +43,8 @@ def pair_sums(
         Whether a site lies in the mask.
     starts : int64 array, (n_blocks + 1,)
         First site of each block.
+    inbred : bool array, (n_populations,), optional
+        Populations whose samples are inbred.
 
     Returns
     -------
@@ -49,38 +54,46 @@ def pair_sums(
     n = alleles.shape[1]
     out = np.zeros((len(starts) - 1, n * (n - 1) // 2, len(PAIR_SUMS)))
     tasks = [(block,) for block in range(len(starts) - 1)]
+    inbred = np.zeros(n, bool) if inbred is None else inbred
 
     def work(block: int) -> None:
         part = slice(starts[block], starts[block + 1])
-        pair_sums_loop(alleles[part], genotypes[part], masked[part], out[block])
+        pair_sums_loop(alleles[part], genotypes[part], masked[part], inbred, out[block])
 
     run_tasks(work, tasks, threads)
     return out
 
 
 @numba.njit(nogil=True, cache=True)
-def pair_sums_loop(alleles, genotypes, masked, out):
+def pair_sums_loop(alleles, genotypes, masked, inbred, out):
     n_populations = alleles.shape[1]
     p = np.zeros(n_populations)
     own = np.zeros(n_populations)
+    known = np.zeros(n_populations, np.bool_)
     people = np.zeros(n_populations)
     q = np.zeros(n_populations)
     h = np.zeros(n_populations)
     for s in range(alleles.shape[0]):
         for k in range(n_populations):
-            n = alleles[s, k, 0]
-            if n > 1:
-                p[k] = alleles[s, k, 1] / n
-                own[k] = p[k] * (1.0 - p[k]) / (n - 1.0)
+            n, alt = alleles[s, k, 0], alleles[s, k, 1]
             m = genotypes[s, k, 0] + genotypes[s, k, 1] + genotypes[s, k, 2]
             people[k] = m
+            known[k] = n > 1
+            if n > 1:
+                p[k] = alt / n
+                own[k] = p[k] * (1.0 - p[k]) / (n - 1.0)
+                if inbred[k]:
+                    among = n * (n - 1.0) - 2.0 * m  # pairs of alleles of different samples
+                    known[k] = among > 0.0
+                    if known[k]:
+                        own[k] = p[k] ** 2 - (alt * (alt - 1.0) - 2.0 * genotypes[s, k, 2]) / among
             if m > 0:
                 q[k] = (genotypes[s, k, 1] + 2 * genotypes[s, k, 2]) / (2.0 * m)
                 h[k] = genotypes[s, k, 1] / m
         pair = 0
         for a in range(n_populations):
             for b in range(a + 1, n_populations):
-                if alleles[s, a, 0] > 1 and alleles[s, b, 0] > 1:
+                if known[a] and known[b]:
                     d = p[a] * (1.0 - p[b]) + p[b] * (1.0 - p[a])
                     out[pair, 0] += 1.0
                     out[pair, 1] += (p[a] - p[b]) ** 2 - own[a] - own[b]

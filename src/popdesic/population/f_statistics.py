@@ -1,7 +1,7 @@
 """f3, f4 and D of populations (Patterson et al. 2012, Genetics 192), with block jackknife.
 
-With p the frequencies of ALT at a site and v = p (1 - p) / (n - 1) the variance of that of the
-target, of which n alleles are called:
+With p the frequencies of ALT at a site and v what sampling adds to the square of that of the target
+(`PopulationCounts.sampling`: p (1 - p) / (n - 1) of n alleles called, unless samples are inbred):
 
     f3(c; a, b) = mean over sites of (p_c - p_a) (p_c - p_b) - v_c
     f4(a, b; c, d) = mean over sites of (p_a - p_b) (p_c - p_d)
@@ -24,7 +24,7 @@ from .jackknife import Estimate, jackknife
 
 
 class _Complete(NamedTuple):
-    """Sums over the sites of each block where every population has two alleles or more.
+    """Sums over the sites of each block where v is known of every population.
 
     With q = p - the mean of all populations, f2, f3 and f4 are sums of products q_a q_b.
 
@@ -35,7 +35,7 @@ class _Complete(NamedTuple):
     products : float64 array, (n_blocks, n_populations, n_populations)
         Sums of q_a q_b.
     excess : float64 array, (n_blocks, n_populations)
-        Sums of v, NaN below two alleles.
+        Sums of v.
     sites : int64 array, (n_blocks,)
     """
 
@@ -46,13 +46,12 @@ class _Complete(NamedTuple):
 
 
 def _complete_sites(counts: PopulationCounts, starts: np.ndarray) -> _Complete:
-    called, alt = counts.alleles[..., 0], counts.alleles[..., 1]
     n_blocks, k = len(starts) - 1, len(counts.names)
-    complete = (called > 1).all(axis=1)
+    own = counts.sampling(np.arange(len(counts.alleles)))
+    complete = np.isfinite(own).all(axis=1)
     bounds = np.concatenate([[0], np.cumsum(complete)])[starts]
-    n = called[complete].astype(np.float64)
-    p = alt[complete] / n
-    own = p * (1 - p) / (n - 1)
+    own = own[complete]
+    p = counts.alleles[complete, :, 1] / counts.alleles[complete, :, 0].astype(np.float64)
     p -= p.mean(axis=1, keepdims=True) if k else 0.0
     products, excess = np.zeros((n_blocks, k, k)), np.zeros((n_blocks, k))
     for block, (first, last) in enumerate(pairwise(bounds)):
@@ -92,10 +91,10 @@ def f3_of_target(
         part = rest[bounds[block] : bounds[block + 1]]
         called = counts.alleles[part, :, 0]
         p = counts.alleles[part, :, 1] / np.maximum(called, 1)
-        n, own = called[:, target].astype(np.float64), p[:, target]
-        known = (called[:, others] > 0) & (n > 1)[:, None]
+        own, excess = p[:, target], counts.sampling(part)[:, target]
+        known = (called[:, others] > 0) & np.isfinite(excess)[:, None]
         difference = np.where(known, own[:, None] - p[:, others], 0.0)
-        excess = np.where(n > 1, own * (1 - own) / np.maximum(n - 1, 1), 0.0)
+        excess = np.nan_to_num(excess)
         marks = known.astype(np.float64)
         products = difference.T @ difference - (marks.T * excess) @ marks
         top[block] += products[first, second]

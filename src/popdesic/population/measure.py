@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,10 @@ def measure_population(
         "seed": seed,
     }
     table = population_table(known, own, starts, base_pairs)
+    inbred = inbred_populations(table)
+    known = replace(known, inbred=inbred)
+    table.insert(table.columns.get_loc("polymorphic"), "inbred", np.where(inbred, "yes", "no"))
+    about["inbred"] = table.population[inbred].tolist()
     left_out = people.population[people.relative == "yes"].value_counts()
     table.insert(2, "relatives", left_out.reindex(table.population, fill_value=0).to_numpy())
     if "runs" in analyses:
@@ -119,7 +123,7 @@ def measure_population(
     write_table(out / "populations.tsv", table)
     write_table(out / "spectrum.tsv", spectrum(known))
     if "differentiation" in analyses:
-        sums = pair_sums(known.alleles, known.genotypes, masked, starts, threads)
+        sums = pair_sums(known.alleles, known.genotypes, masked, starts, threads, inbred)
         pairs = pair_table(known, sums, base_pairs)
         tracks = track_table(known.names, sums, sites, starts)
         tree = population_tree(known.names, sums, draws=BOOTSTRAP, seed=seed)
@@ -132,6 +136,21 @@ def measure_population(
         about |= _write_f_statistics(known, starts, f4, out)
     write_json(out / "summary.json", about)
     return about
+
+
+def inbred_populations(table: pd.DataFrame) -> np.ndarray:
+    """Populations whose F is significantly above zero: bool (n_populations,).
+
+    Among random samples, any population passes with the chance FAMILY_WISE (`f3_limit`).
+
+    Parameters
+    ----------
+    table : DataFrame
+        `diversity.population_table`.
+    """
+    tested = (table.f_error > 0).to_numpy()
+    limits = np.array([-f3_limit(int(tested.sum()), blocks) for blocks in table.blocks])
+    return tested & (table.f > limits * table.f_error).to_numpy(bool)
 
 
 def _too_small(paths: Sequence[Path]) -> dict[str, int]:

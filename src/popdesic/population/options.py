@@ -32,12 +32,24 @@ def parse_block(text: str) -> tuple[float, str]:
     words = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(bp|kb|mb|cm)\s*", text, re.IGNORECASE)
     if words is None or float(words[1]) <= 0:
         raise UserError(
-            f"{_WHERE}.block is '{shorten(text)}'; give a positive number and bp, kb, Mb or cM, "
-            "such as '2 Mb'."
+            f"{_WHERE}.block is '{shorten(text)}'; give auto, or a positive number and bp, kb, Mb "
+            "or cM, such as '2 Mb'."
         )
     size = float(words[1])
     unit = words[2].lower()
     return (size, "cM") if unit == "cm" else (size * UNITS[unit], "bp")
+
+
+def block_of(config: Mapping) -> str:
+    """The size of blocks that a study asks for: `population.block`, `auto` filled in.
+
+    LD reaches over genetic, not physical distances, so blocks are 5 cM where a map is given, as
+    ADMIXTOOLS has them.
+    """
+    block = config["population"]["block"]
+    if block != "auto":
+        return block
+    return "5 cM" if config["genetic_map"] else "2 Mb"
 
 
 def sizes_of(samples: pd.DataFrame, column: str) -> dict[str, int]:
@@ -77,7 +89,7 @@ def check_population(
     block = config["population"]
     if not block["analyses"]:
         return []
-    _, unit = parse_block(block["block"])
+    _, unit = parse_block(block_of(config))
     if unit == "cM" and not config["genetic_map"]:
         raise UserError(
             f"{_WHERE}.block is '{block['block']}', which needs a genetic map; give one in "

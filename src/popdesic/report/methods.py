@@ -386,7 +386,7 @@ def _populations(
         verb = "was" if len(measured) == 1 else "were"
         said.append(f"{join(measured)} {verb} estimated as in {cite('f')}.")
     if said and about["blocks"] > 1:
-        said.append(f"Standard errors are from a jackknife over blocks of {options['block']}.")
+        said.append(f"Standard errors are from a jackknife over blocks of {about['block']}.")
     if "runs" in analyses and not about.get("runs_too_sparse"):
         said.append(
             f"Runs of homozygosity were found by sliding windows as in PLINK {cite('runs')}."

@@ -168,9 +168,9 @@ def products_of_genotypes() -> None:
 
 
 def sums_of_populations() -> None:
-    counts = "int32[:, :, ::1], int32[:, :, ::1], boolean[::1], float64[:, ::1]"
-    _compile(allele_sums_cpu.pair_sums_loop, f"({counts})")
-    _compile(allele_sums_cpu.own_sums_loop, f"({counts})")
+    counts, values = "int32[:, :, ::1], int32[:, :, ::1], boolean[::1]", "float64[:, ::1]"
+    _compile(allele_sums_cpu.own_sums_loop, f"({counts}, {values})")
+    _compile(allele_sums_cpu.pair_sums_loop, f"({counts}, boolean[::1], {values})")
     values = "int32[:, :, ::1], int64, float64[::1], float64[::1]"
     _compile(allele_sums_cpu.private_sums_loop, f"({values})")
     planes = "uint64[:, :, ::1], uint64[::1]"

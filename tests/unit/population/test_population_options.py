@@ -8,7 +8,7 @@ import pytest
 
 from popdesic.core.errors import UserError
 from popdesic.population.blocks import block_starts, in_mask, spans
-from popdesic.population.options import check_population, parse_block, x_on_panel
+from popdesic.population.options import block_of, check_population, parse_block, x_on_panel
 from popdesic.study.configuration import fill_config
 
 SAMPLES = pd.DataFrame(
@@ -66,6 +66,8 @@ def test_small_populations_are_named_and_left_out():
 
 def test_blocks():
     assert parse_block("2 Mb") == (2e6, "bp") and parse_block("0.5cM") == (0.5, "cM")
+    assert block_of(config()) == "2 Mb" and block_of(config(genetic_map="m.tsv")) == "5 cM"
+    assert block_of(config({"block": "1 Mb"}, genetic_map="m.tsv")) == "1 Mb"
     sites = pd.DataFrame({"chrom": ["1"] * 6 + ["2"] * 2, "pos": [5, 9, 14, 15, 100, 104, 3, 4]})
     assert block_starts(sites, "10 bp").tolist() == [0, 3, 4, 6, 8]
     assert block_starts(sites, "1 kb").tolist() == [0, 6, 8]

@@ -18,6 +18,7 @@ MEASURED = {
     "populations": 3,
     "pairs": 3,
     "blocks": 31,
+    "block": "2 Mb",
     "f2_sites": 40,
     "f3_tests": 3,
     "f4_tests": 0,
@@ -182,7 +183,11 @@ def test_mixture_components_are_described_where_some_were_fitted(tmp_path):
         (MEASURED | {"populations": 0, "pairs": 0}, "Runs of homozygosity were found", "f2"),
         (MEASURED | {"blocks": 1}, "F_ST was estimated", "Standard errors"),
         ({"blocks": 31}, "Runs of homozygosity were found", "F_ST"),
-        ({"blocks": 31, "runs_too_sparse": True, "pairs": 1}, "F_ST was est", "homozygosity"),
+        (
+            {"blocks": 31, "block": "5 cM", "runs_too_sparse": True, "pairs": 1},
+            "F_ST was est",
+            "homozygosity",
+        ),
     ],
 )
 def test_only_what_was_estimated_of_populations_is_described(tmp_path, about, words, absent):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from support.readable import checked
 
-from popdesic.core.files import write_json
+from popdesic.core.files import read_json, write_json
 from popdesic.core.places import TEMPLATES
 from popdesic.core.tables import write_npz, write_table
 from popdesic.population.measure import measure_population
@@ -147,6 +147,15 @@ def test_tables_and_figures(tmp_path):
     assert "$x_1$" in drawn
     leaves = _leaves((tmp_path / "population/tree.nwk").read_text())
     assert sorted(leaves) == sorted(names)
+
+
+def test_inbred_populations_are_named(tmp_path):
+    section = measured(tmp_path, ["A", "B", "C"])
+    assert "F is above zero" not in " ".join(section["words"])
+    path = tmp_path / "population/summary.json"
+    write_json(path, read_json(path) | {"inbred": ["A", "C"]})
+    section = population_section(tmp_path, tmp_path / "figures", ANALYSES)
+    assert "F is above zero in A and C, so f2, F_ST (Hudson) and f3" in " ".join(section["words"])
 
 
 def test_sites_that_are_too_sparse_for_runs_are_said(tmp_path):

@@ -116,6 +116,11 @@ def _words(
             if len(pairs) == 1
             else f"{names[0]} and {names[1]} differ most (F_ST {shown})."
         )
+    if inbred := about.get("inbred"):
+        words.append(
+            f"F is above zero in {join(inbred)}, so f2, F_ST (Hudson) and f3 take heterozygosity "
+            "there between samples, not within."
+        )
     if about.get("f3_tests"):
         found = about["admixed"]
         chance = (
