@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.threads import run_forked
+from ..core.threads import one_blas_thread, run_forked
 from ..engine.select import cpu_backend
 from .finished import Scans
 from .null_model import read_levels, read_null_model
@@ -15,6 +15,7 @@ from .residual_scan import rank_residual_hits
 from .significance import rank_hits
 
 
+@one_blas_thread
 def rank_scans(
     scans: Scans,
     relatives: Relatives,

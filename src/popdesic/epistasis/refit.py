@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ..core.tables import read_table, write_table
+from ..core.threads import one_blas_thread
 from .adjusted import cells_of
 from .design import independent_columns
 from .null_model import read_null_model
@@ -32,6 +33,7 @@ LARGEST_LOG_ODDS, LARGEST_SE = 15.0, 100.0
 _WIDTH = 1.9599639845400545
 
 
+@one_blas_thread
 def refit_hits(folder: Path, tables: dict[int, Path], null: Path, out: Path) -> dict[str, int]:
     """Refit the best `REFIT_HITS` hits of each scan.
 

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ..core.tables import read_table, write_table
+from ..core.threads import one_blas_thread
 from ..engine.backend import Backend
 from .adjusted import cells_of
 from .evidence import candidates_of, read_prior
@@ -150,6 +151,7 @@ def rank_hits(
     return counts | {"permutations": len(drawn)}
 
 
+@one_blas_thread
 def describe_hits(
     hits: Hits,
     words: np.ndarray,

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -33,31 +33,42 @@ HERITABILITY = 0.5
 
 @dataclass(frozen=True)
 class Study:
-    """Genotypes int8 (n_people, n_sites), case bool (n_people,), and what a test may know.
+    """Genotypes int8 (n_people, n_sites), liability of each person, and what a test may know.
 
-    design: columns to adjust for, float64 (n_people, n_columns). pairs: relatives (first, second,
+    People whose liability is above 0 are cases; `with_cases` takes those of the largest. design: columns to adjust for, float64 (n_people, n_columns). pairs: relatives (first, second,
     kinship), float64 (n_pairs, 3).
     """
 
     genotypes: np.ndarray
-    case: np.ndarray
+    liability: np.ndarray
     design: np.ndarray = field(default_factory=lambda: np.zeros((PEOPLE, 0)))
     pairs: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
+    least: float = 0.0
+
+    @property
+    def case(self) -> np.ndarray:
+        return self.liability > self.least
+
+    def with_cases(self, n: int) -> Study:
+        """The same people, of whom n are cases."""
+        return replace(self, least=float(np.sort(self.liability)[-n - 1]))
 
 
 def frequencies(rng: np.random.Generator, n_sites: int = SITES) -> np.ndarray:
     return rng.uniform(0.05, 0.5, n_sites)
 
 
-def draw_case(rng: np.random.Generator, odds: np.ndarray) -> np.ndarray:
-    """Cases of log-odds `odds`, shifted so that half of the people are cases on average."""
-    return rng.random(len(odds)) < 1 / (1 + np.exp(odds.mean() - odds))
+def logistic(rng: np.random.Generator, odds: np.ndarray) -> np.ndarray:
+    """Liabilities above 0 with the log-odds `odds`, for the same uniform numbers."""
+    uniform = rng.random(len(odds))
+    return odds - np.log(uniform / (1 - uniform))
 
 
 def additive(rng: np.random.Generator, effects: int) -> Study:
     """Independent sites, the first few of which double the odds per allele."""
     genotypes = rng.binomial(2, frequencies(rng), (PEOPLE, SITES)).astype(np.int8)
-    return Study(genotypes, draw_case(rng, math.log(2) * genotypes[:, :effects].sum(axis=1)))
+    odds = math.log(2) * genotypes[:, :effects].sum(axis=1)
+    return Study(genotypes, logistic(rng, odds - odds.mean()))
 
 
 def draw_structure(
@@ -76,7 +87,8 @@ def draw_structure(
 
 def structured(rng: np.random.Generator, known: str) -> Study:
     """People of `draw_structure`."""
-    genotypes, case, population = draw_structure(rng, PEOPLE, SITES + FURTHER_SITES)
+    genotypes, _, population = draw_structure(rng, PEOPLE, SITES + FURTHER_SITES)
+    liability = logistic(rng, np.where(population, 1, -1) * math.log(7 / 3))
     design = np.zeros((PEOPLE, 0))
     if known == "strata":
         design = population[:, None].astype(float)
@@ -84,7 +96,7 @@ def structured(rng: np.random.Generator, known: str) -> Study:
         further = genotypes[:, SITES:].astype(float)
         further = (further - further.mean(axis=0)) / np.maximum(further.std(axis=0), 0.01)
         design = np.linalg.svd(further, full_matrices=False)[0][:, :2]
-    return Study(genotypes[:, :SITES], case, design)
+    return Study(genotypes[:, :SITES], liability, design)
 
 
 def draw_families(
@@ -126,7 +138,7 @@ def related(rng: np.random.Generator, parents: bool, children: int, known: bool 
     """Families of `draw_families`, half of whose members are cases."""
     genotypes, liability, pairs = draw_families(rng, parents, children)
     empty = np.zeros((len(genotypes), 0))
-    return Study(genotypes, liability > 0, empty, pairs if known else np.zeros((0, 3)))
+    return Study(genotypes, liability, empty, pairs if known else np.zeros((0, 3)))
 
 
 SCENES: dict[str, Callable[[np.random.Generator], Study]] = {
