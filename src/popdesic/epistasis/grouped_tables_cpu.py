@@ -47,13 +47,15 @@ def _saturated(counts, offsets):
     total = 0.0
     for k in range(counts.shape[1] // n_offsets):
         first = k * n_offsets
-        cases, people = 0.0, 0.0
+        cases, people, centre = 0.0, 0.0, 0.0
         for b in range(n_offsets):
+            n = counts[0, first + b] + counts[1, first + b]
             cases += counts[1, first + b]
-            people += counts[0, first + b] + counts[1, first + b]
+            people += n
+            centre += n * offsets[b]
         if cases == 0.0 or cases == people:
             continue  # certain
-        term = np.log(cases / (people - cases))
+        term = np.log(cases / (people - cases)) - centre / people
         if n_offsets > 1:
             low, high = -MOST_TERM, MOST_TERM
             for _ in range(100):
@@ -90,23 +92,27 @@ def half_statistic_of_groups(counts, offsets, terms, least, eta):
     """
     n_offsets, n_groups = len(offsets), len(eta)
     n_parameters = terms.max() + 1
-    design = np.empty((n_groups, terms.shape[1]), np.int64)
-    for g in range(n_groups):
-        design[g] = terms[g // n_offsets]
+    n_cells = n_groups // n_offsets
     residual, weight = np.empty(n_groups), np.empty(n_groups)
-    step, tried = np.empty(n_groups), np.empty(n_groups)
+    gradient, curvature, step = np.empty(n_cells), np.empty(n_cells), np.empty(n_cells)
+    tried = np.empty(n_groups)
     saturated = _saturated(counts, offsets)
     value = saturated - likelihood(counts, n_groups, eta, residual, weight)
     for _ in range(STEPS):
         if value < least:
             break
-        decrement = newton_step(design, n_parameters, residual, weight, step)
+        for k in range(n_cells):  # groups of one combination have the same terms
+            gradient[k] = curvature[k] = 0.0
+            for g in range(k * n_offsets, (k + 1) * n_offsets):
+                gradient[k] += residual[g]
+                curvature[k] += weight[g]
+        decrement = newton_step(terms, n_parameters, gradient, curvature, step)
         if decrement <= TOLERANCE:
             break
         length, better = min(1.0, MOST_STEP / np.abs(step).max()), False
         for _ in range(HALVINGS):
             for g in range(n_groups):
-                tried[g] = eta[g] + length * step[g]
+                tried[g] = eta[g] + length * step[g // n_offsets]
             now = saturated - likelihood(counts, n_groups, tried, residual, weight)
             if now <= value:
                 better = True

@@ -10,6 +10,7 @@ PLINK's `--clump`. Listed are, from the best on, combinations of whose sites non
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from .reorder import split_classes
 from .scan_data import NAMES, Hits, ScanData
 
 log = logging.getLogger(__name__)
+#: Sites of leads whose correlations are kept in memory.
+SITES_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,11 @@ def list_hits(
     times = np.zeros(len(used), np.int64)
     ranks = of_sites["rank"].to_numpy()
     n_listed = 0
+
+    @functools.lru_cache(SITES_AT_ONCE)  # a site is of many leads
+    def near(site: int) -> tuple[np.ndarray, np.ndarray]:
+        return _near(data, of_sites, site)
+
     for k in range(n):
         full = n_listed == top or (times[members[k]] >= max_per_site).any()
         if not locus[k]:
@@ -89,7 +97,7 @@ def list_hits(
             leads.append(k)
             lead = members[k][np.argsort(ranks[members[k]])]
             rest = k + np.flatnonzero(locus[k:] == 0)
-            inside, r2, side = _members(data, of_sites, lead, members[rest])
+            inside, r2, side = _members([near(site) for site in lead.tolist()], members[rest])
             chosen = rest[inside]
             locus[chosen] = len(leads)
             r2_to_lead[chosen], sides[chosen] = r2[inside], side[inside]
@@ -146,32 +154,42 @@ def describe_loci(listing: Listing, table: pd.DataFrame, order: int) -> pd.DataF
     return pd.concat([listing.loci, leads], axis=1)
 
 
+def _near(data: ScanData, sites: pd.DataFrame, site: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which sites are of one locus with a site, bool (n_sites,), and their r2, float64 (n_sites,).
+
+    r2 is -1 on other chromosomes and where it is undefined.
+    """
+    r2 = np.full(data.n_sites, -1.0)
+    chrom, pos = sites.chrom.to_numpy(), sites.pos.to_numpy()
+    beside = np.flatnonzero(chrom == chrom[site])
+    r2[beside] = site_correlations(data, sites, site, beside)
+    close = r2 >= LOCUS_R2
+    close[beside] |= np.abs(pos[beside] - pos[site]) <= LOCUS_BP
+    return close, r2
+
+
 def _members(
-    data: ScanData, sites: pd.DataFrame, lead: np.ndarray, members: np.ndarray
+    near: list[tuple[np.ndarray, np.ndarray]], members: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Which combinations belong to a lead, their r2 to it, and their sites in the lead's order.
 
     bool (n,), float64 (n,), int64 (n, order). Of several ways to match the sites with those of the
-    lead, the one of the largest r2 counts.
+    lead, the one of the largest r2 counts. near: `_near` of each site of the lead.
     """
-    order = len(lead)
-    close = np.zeros((order, data.n_sites), bool)
-    r2 = np.full((order, data.n_sites), -1.0)
-    chrom, pos = sites.chrom.to_numpy(), sites.pos.to_numpy()
-    for place, site in enumerate(lead):
-        beside = np.flatnonzero(chrom == chrom[site])
-        r2[place, beside] = site_correlations(data, sites, int(site), beside)
-        close[place, beside] = np.abs(pos[beside] - pos[site]) <= LOCUS_BP
-        close[place] |= r2[place] >= LOCUS_R2
+    order = len(near)
     inside, best = np.zeros(len(members), bool), np.full(len(members), -2.0)
     side = members.astype(np.int64)
+    matches = np.ones(len(members), bool)
+    for close, _ in near:
+        matches &= close[members].any(axis=1)
+    rows = np.flatnonzero(matches)
     for way in permutations(range(order)):
-        matched = members[:, list(way)]
-        fits = np.all([close[place, matched[:, place]] for place in range(order)], axis=0)
-        value = np.min([r2[place, matched[:, place]] for place in range(order)], axis=0)
-        better = fits & (value > best)
-        best[better], side[better] = value[better], matched[better]
-        inside |= fits
+        matched = members[rows][:, list(way)]
+        fits = np.all([near[place][0][matched[:, place]] for place in range(order)], axis=0)
+        value = np.min([near[place][1][matched[:, place]] for place in range(order)], axis=0)
+        better = fits & (value > best[rows])
+        best[rows[better]], side[rows[better]] = value[better], matched[better]
+        inside[rows] |= fits
     return inside, np.where(best >= 0, best, np.nan), side
 
 
