@@ -10,14 +10,13 @@ by interaction, numbers by residuals, with the covariates and the kinship that t
 'found' is the share of replicates whose best hits have p_interaction <= 0.05, with its 95 %
 interval (Wilson 1927); 'chi-square' the same by lr_p times the number of tests. A test that keeps
 its level has 0.03 to 0.07 in each scene that is not called unadjusted: there the test is not told
-what it needs. With --cases, so many people are cases at random, whatever the scene of cases says.
+what it needs. With --cases, so many people are cases: those of the largest liability.
 """
 
 from __future__ import annotations
 
 import math
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from functools import partial
 
 import commandline
@@ -41,8 +40,7 @@ def finds(order: int, scene: str, cases: int, seed: int) -> tuple[bool, bool]:
         return (numbers.family_wise(NUMBERS[scene], seed, TOP, LEVEL),) * 2
     study = draw_study(scene, seed)
     if cases:
-        ranks = np.random.default_rng([seed, cases]).permutation(len(study.case))
-        study = replace(study, case=ranks < cases)
+        study = study.with_cases(cases)
     kinship = None
     if len(study.pairs):
         kinship = np.zeros((len(study.case),) * 2)

@@ -35,7 +35,8 @@ HERITABILITY = 0.5
 class Study:
     """Genotypes int8 (n_people, n_sites), liability of each person, and what a test may know.
 
-    People whose liability is above 0 are cases; `with_cases` takes those of the largest. design: columns to adjust for, float64 (n_people, n_columns). pairs: relatives (first, second,
+    People whose liability is above `least` are cases; `with_cases` takes those of the largest.
+    design: columns to adjust for, float64 (n_people, n_columns). pairs: relatives (first, second,
     kinship), float64 (n_pairs, 3).
     """
 
