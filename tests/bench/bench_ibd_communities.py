@@ -34,8 +34,8 @@ from timing import print_table
 
 import popdesic
 from popdesic.communities.block_model import fit_blocks
-from popdesic.communities.geodesics import build_geodesic_graph as nearest_graph
-from popdesic.core.tables import write_npy, write_table
+from popdesic.communities.geodesics import build_neighbor_graph
+from popdesic.core.tables import write_table
 from popdesic.ibd.definition import SegmentLimits
 from popdesic.ibd.graph import build_graph as shared_graph
 
@@ -84,9 +84,8 @@ def compare(options, populations: int, generations: float, seed: int, folder: Pa
     if not significant:
         scores = popdesic.pca(people.genotypes, n_components=FEWEST_COMPONENTS).scores
     far = np.linalg.norm(scores[:, None] - scores[None], axis=2)
-    write_npy(folder / "lengths.npy", far)
     nearest = folder / "nearest.npz"
-    nearest_graph(folder / "lengths.npy", options.neighbors, nearest)
+    build_neighbor_graph(far.__getitem__, options.neighbors, nearest, np.ones(len(far), bool))
     other = blocks_of(nearest, options.python, seed)
     same = truth[pairs[:, 0]] == truth[pairs[:, 1]]
     return (

@@ -14,19 +14,21 @@ import pytest
 from oracles.components import principal_components
 from scenes.people import load_people
 from scipy.spatial.distance import pdist, squareform
+from sklearn.metrics import adjusted_mutual_info_score
 from support.one_map import measure_map, umap_layout
 
 import popdesic
 from popdesic.cohort.long_range_ld import regions_of
 from popdesic.communities.agreement import compare_labels
 from popdesic.communities.block_model import fit_blocks
-from popdesic.communities.geodesics import build_geodesic_graph
-from popdesic.communities.partition import find_communities
+from popdesic.communities.geodesics import build_neighbor_graph, place_in_blocks
+from popdesic.communities.partition import PLACED_BY, find_communities
 from popdesic.communities.study_splits import SplitSource
 from popdesic.components.define_axes import define_axes
 from popdesic.components.pca import compute_pca
 from popdesic.components.relationship import read_cohorts
 from popdesic.core.tables import read_table, write_npy, write_table
+from popdesic.distance.matrix import rows_of_points
 from popdesic.engine.select import cpu_backend, select_backend
 from popdesic.geodesic.founder_paths import founder_lengths
 from popdesic.geodesic.graph import COMPLETE
@@ -107,7 +109,8 @@ def test_communities_are_the_continents(study, folder, tmp_path, name):
     )
     scores = np.load(tmp_path / "pca.npy")[:, : axes["components"]]
     write_npy(tmp_path / "l.npy", people.geodesics(squareform(pdist(scores))))
-    build_geodesic_graph(tmp_path / "l.npy", 15, tmp_path / "g.npz")
+    everyone = np.ones(len(scores), bool)
+    build_neighbor_graph(rows_of_points(scores), 15, tmp_path / "g.npz", everyone)
     python = graph_tool_python()
     fit_blocks(tmp_path / "g.npz", tmp_path / "b.npz", python=python, seed=1, restarts=1, draws=10)
     files = tmp_path / "pca.npy", tmp_path / "axes.json", [folder(name) / "genotypes"]
@@ -163,3 +166,32 @@ def test_newcomers_in_a_frame_find_their_neighbors_as_in_a_refit(study, tmp_path
     print(pd.DataFrame(found).round(3).to_string())
     for recall in ("recall_15", "recall_50"):
         assert found["frame"][recall] >= found["refit"][recall] - MARGIN[space]
+
+
+def test_newcomers_lie_in_the_founders_blocks_as_well_as_in_blocks_of_everyone(study, tmp_path):
+    people = study("hapmap3_957")
+    n = len(people.names)
+    founders = np.ones(n, bool)
+    founders[np.random.default_rng(0).permutation(n)[: n // 3]] = False
+    order = np.argsort(~founders, kind="stable")  # founders come first
+    scores, _ = principal_components(people.relationship, founders, 8)
+    points, n_founders = scores[order], founders.sum()
+    lengths = people.geodesics(squareform(pdist(points)))
+    label = people.labels.population.to_numpy()[order][n_founders:]
+    found = {}
+    for name, rows, among in (
+        ("everyone", lengths.__getitem__, np.ones(n, bool)),
+        ("founders", rows_of_points(points), np.arange(n) < n_founders),
+    ):
+        build_neighbor_graph(rows, 15, tmp_path / "g.npz", among)
+        fit_blocks(tmp_path / "g.npz", tmp_path / "b.npz", python=graph_tool_python(), seed=1)
+        with np.load(tmp_path / "b.npz") as model:
+            levels = model["levels"]
+        placed = levels[:, n_founders:]
+        if name == "founders":
+            placed = place_in_blocks(levels, lengths[n_founders:, :n_founders], PLACED_BY)
+        scored = [adjusted_mutual_info_score(label, level) for level in placed]
+        found[name] = [*map("{:.3f}".format, scored)]
+    print(f"\n{len(label)} newcomers of {n}, AMI of populations with blocks, finest first: {found}")
+    best = {name: max(map(float, scores)) for name, scores in found.items()}
+    assert best["founders"] >= best["everyone"] - 0.05

@@ -4,6 +4,7 @@
 #         results/embedding/pca.npy, axes.npz, results/cohorts/{cohort}/genotypes.bed
 #         results/ibd/graph.npz in place of graph.npz with communities.space: ibd
 # gives   results/communities/graph.npz       k nearest neighbours, blocks.npz  nested block model
+#                                             (of founders, but for the near store)
 #         results/communities/splits.npz      splits of the samples, in larger studies
 #         results/communities/partition.tsv   sample, community, stability, f_st, fine,
 #                                             level0 ..., hdbscan
@@ -61,7 +62,10 @@ TARGETS["communities"] = [
 
 rule build_graph:
     input:
-        lengths=COMMUNITY_LENGTHS,
+        lists=COMMUNITY_LENGTHS if STUDY.sparse else [],
+        source=[] if STUDY.sparse else source_of(COMMUNITY_SPACE),
+        panel="results/panel/counts.json",
+        samples="results/distance/samples.tsv",
     output:
         "results/communities/graph.npz",
     log:
@@ -77,9 +81,13 @@ rule build_graph:
         runtime=minutes(1, pairs=PAIR * 1e-9),
     params:
         neighbors=CONFIG["neighbors"],
+        space=COMMUNITY_SPACE,
+        founders=STUDY.founders,
+        pcs=CONFIG["geodesic"]["pcs"],
+        distance=DISTANCE_RULE,
         code=code_of("build_graph"),
     message:
-        "Nearest-neighbour graph by geodesic distance"
+        "Graph of nearest neighbours"
     script:
         "../scripts/communities/build_graph.py"
 

@@ -39,7 +39,7 @@ def fit_blocks(
     Parameters
     ----------
     graph : Path
-        npz of `geodesics.build_geodesic_graph` (`edges` int64 (n_edges, 2), `n`), or of
+        npz of `geodesics.build_neighbor_graph` (`edges` int64 (n_edges, 2), `n`), or of
         `ibd.graph.build_graph`, which has `weights` too.
     out : Path
         npz as described in `block_model_fit.py`. Without graph-tool it holds only `missing`, the

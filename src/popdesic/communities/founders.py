@@ -77,7 +77,12 @@ class Founders:
 
 
 def founders_of(order: Path, cohorts: Sequence[str], out: Path, code: str) -> Founders:
-    """The founders of a study, of which a job keeps a file beside its result `out`.
+    """The founders of a study (`is_founder`), of which a job keeps a file beside its result."""
+    return Founders(is_founder(order, cohorts), out.with_name(KEPT), code)
+
+
+def is_founder(order: Path, cohorts: Sequence[str]) -> np.ndarray:
+    """The samples that show the communities of all, bool (n,).
 
     Where fewer than half of the samples are founders everyone counts as one: few founders cannot
     show the communities of many others.
@@ -91,7 +96,7 @@ def founders_of(order: Path, cohorts: Sequence[str], out: Path, code: str) -> Fo
     """
     among = read_table(order).cohort.isin(cohorts).to_numpy()
     few = 2 * np.count_nonzero(among) < len(among)
-    return Founders(np.ones_like(among) if few else among, out.with_name(KEPT), code)
+    return np.ones_like(among) if few else among
 
 
 def _digest(*parts: Any) -> str:

@@ -1,4 +1,4 @@
-"""From a matrix of geodesics: neighbour graph, density clusters, neighbour-joining tree."""
+"""Graph of neighbours and its blocks, and of geodesics density clusters and a tree."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pandas as pd
 from ..core.files import atomic_path
 from ..core.tables import write_npz
 from ..distance.neighbor_joining import neighbor_joining
-from ..geodesic.lengths import Lengths, open_lengths
+from ..geodesic.lengths import Lengths
 from ..io.sites import chunks
-from ..maps.knn import nearest_neighbors
+from ..maps.knn import Rows, nearest_neighbors
 
 log = logging.getLogger(__name__)
 
@@ -26,26 +26,61 @@ BLOCK_NUMBERS = 1 << 20
 TREE_LEAVES = 600
 
 
-def build_geodesic_graph(lengths: Path, k: int, out: Path) -> int:
-    """Write the k-nearest-neighbour graph of the geodesics; return its number of edges.
+def build_neighbor_graph(
+    source: Path | Rows, k: int, out: Path, among: np.ndarray | None = None
+) -> int:
+    """Write the graph of k nearest neighbours; return its number of edges.
 
-    `lengths` is the matrix of geodesics, `.npy`, or the nearest by geodesic of everyone, `.npz`.
     An edge found from both ends counts once. npz with `edges` int64 (n_edges, 2), each row
     ascending, rows sorted, and `n`.
+
+    Parameters
+    ----------
+    source : callable or Path
+        Distances of some samples to all, as of `knn.nearest_neighbors`; or `.npz` of the nearest of
+        everyone.
+    among : bool array, (n,), optional
+        The samples of the graph, which is that of a study without others; needs rows.
     """
-    if lengths.suffix == ".npz":
-        with np.load(lengths) as found:
+    if isinstance(source, Path):
+        with np.load(source) as found:
             neighbors, distances = found["index"][:, :k], found["distance"][:, :k]
-        n = len(neighbors)
     else:
-        matrix = open_lengths(lengths)
-        n = len(matrix)
-        neighbors, distances = nearest_neighbors(matrix.__getitem__, n, k)
+        which = np.flatnonzero(among)
+        neighbors, distances = nearest_neighbors(
+            lambda own: source(which[own])[:, which], len(which), k
+        )
+    n = len(neighbors)
     ends = np.stack([np.repeat(np.arange(n), neighbors.shape[1]), neighbors.ravel()], axis=1)
     ends = np.sort(ends[np.isfinite(distances.ravel())], axis=1)
     edges = np.unique(ends, axis=0)
     write_npz(out, edges=edges, n=np.int64(n))
     return len(edges)
+
+
+def place_in_blocks(levels: np.ndarray, lengths: np.ndarray, k: int) -> np.ndarray:
+    """Blocks of further samples: that of most of their k nearest among those of the model.
+
+    Those that cannot be reached do not count; ties go to the block of the nearest. A sample is in the blocks at all levels that its finest is
+    in.
+
+    Parameters
+    ----------
+    levels : int array, (n_levels, n_founders)
+        Finest first.
+    lengths : array, (m, n_founders)
+
+    Returns
+    -------
+    int array, (n_levels, m)
+    """
+    found = np.empty((len(levels), len(lengths)), levels.dtype)
+    for sample, far in enumerate(lengths):
+        near = np.argsort(far, kind="stable")[:k]
+        near = near[: max(1, np.isfinite(far[near]).sum())]
+        own = levels[0, near]
+        found[:, sample] = levels[:, near[np.argmax((own[:, None] == own).sum(axis=1))]]
+    return found
 
 
 def _blocks(matrix: Lengths | np.ndarray) -> Iterator[np.ndarray]:

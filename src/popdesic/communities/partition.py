@@ -24,7 +24,7 @@ from ..core.threads import one_blas_thread, run_tasks
 from ..distance.landmarks import LandmarkRows
 from ..geodesic.lengths import open_lengths
 from .founders import Founders
-from .geodesics import density_clusters, write_tree
+from .geodesics import density_clusters, place_in_blocks, write_tree
 from .study_splits import (
     SUBSAMPLES,
     SplitSource,
@@ -34,6 +34,8 @@ from .study_splits import (
     split_study,
 )
 
+#: Nearest founders that tell the block of a newcomer.
+PLACED_BY = 15
 #: Fewest samples of a cluster of HDBSCAN.
 LEAST_CLUSTER = 10
 
@@ -98,7 +100,7 @@ def find_communities(
         threads=threads,
         beside=views,
     )
-    views = other_views(blocks, clusters, "hdbscan" in methods)
+    views = other_views(blocks, lengths, clusters, "hdbscan" in methods)
     return _write(splits, *views, samples, partition_out, about_out)
 
 
@@ -121,7 +123,7 @@ def join_communities(
     samples = read_table(order)
     views = _views(lengths, landmarks, samples, methods, min_cluster_size, tree_out)
     clusters, _ = run_tasks(lambda k: views[k](), zip(range(len(views))), threads)
-    views = other_views(blocks, clusters, "hdbscan" in methods)
+    views = other_views(blocks, lengths, clusters, "hdbscan" in methods)
     return _write(read_splits(splits), *views, samples, partition_out, about_out)
 
 
@@ -166,11 +168,12 @@ def _write(
 
 
 def other_views(
-    blocks: Path | None, clusters: np.ndarray | None, hdbscan: bool
+    blocks: Path | None, lengths: Path | None, clusters: np.ndarray | None, hdbscan: bool
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What the block model and HDBSCAN found: entries of `about_out`, and partitions.
 
-    `hdbscan`: whether the study asks for it; it may have no `clusters` still.
+    `hdbscan`: whether the study asks for it; it may have no `clusters` still. Where the block model
+    is that of the founders, newcomers are placed in its blocks by their geodesics (`lengths`).
     """
     about: dict[str, Any] = {}
     found: dict[str, np.ndarray] = {}
@@ -182,8 +185,12 @@ def other_views(
             log.warning("%s", about["missing"])
         else:
             about["block_model"] = describe_model(model)
-            for level, partition in enumerate(model["levels"]):
-                found[f"level{level}"] = number_by_size(partition)
+            levels = np.array([number_by_size(partition) for partition in model["levels"]])
+            first = levels.shape[1]  # founders come first
+            if lengths and len(matrix := open_lengths(lengths)) > first:
+                placed = place_in_blocks(levels, matrix[first:][:, :first], PLACED_BY)
+                levels = np.hstack([levels, placed])
+            found = {f"level{number}": level for number, level in enumerate(levels)}
     if hdbscan:
         about["hdbscan"] = None if clusters is None else int(clusters.max()) + 1
     if clusters is not None:

@@ -15,7 +15,7 @@ from support.readable import checked
 
 from popdesic.communities.agreement import agreement, compare_labels, load_partition
 from popdesic.communities.block_model import fit_blocks
-from popdesic.communities.geodesics import build_geodesic_graph, density_clusters
+from popdesic.communities.geodesics import build_neighbor_graph, density_clusters, place_in_blocks
 from popdesic.communities.partition import find_communities, join_communities
 from popdesic.communities.study_splits import SplitSource, number_by_size, split_study, write_splits
 from popdesic.core.files import write_json
@@ -76,12 +76,35 @@ def test_undefined_distances_are_infinite():
 def test_graph_has_each_edge_once_and_none_to_the_unreachable(tmp_path, rng):
     far = squareform(pdist(clouds(rng, [6, 5])[0]))
     far[:6, 6:] = far[6:, :6] = np.inf
-    write_npy(tmp_path / "l.npy", far)
-    build_geodesic_graph(tmp_path / "l.npy", 8, tmp_path / "g.npz")
+    build_neighbor_graph(far.__getitem__, 8, tmp_path / "g.npz", np.ones(11, bool))
     with np.load(tmp_path / "g.npz") as graph:
         edges, n = graph["edges"].tolist(), int(graph["n"])
     expected = [[i, j] for i in range(11) for j in range(i + 1, 11) if (i < 6) == (j < 6)]
     assert n == 11 and edges == expected
+
+
+def test_the_graph_of_founders_has_no_newcomer(tmp_path, rng):
+    """Newcomers between founders change no byte of it."""
+    points = rng.normal(size=(30, 2))
+    far = squareform(pdist(points))
+    written = []
+    for n in (20, 30):
+        path = tmp_path / f"{n}.npz"
+        build_neighbor_graph(far[:n, :n].__getitem__, 5, path, np.arange(n) < 20)
+        written.append(path.read_bytes())
+    assert written[0] == written[1]
+
+
+def test_newcomers_are_in_the_blocks_of_most_of_their_neighbours():
+    levels = np.array([[1, 1, 2, 2, 3], [1, 1, 1, 1, 2]])
+    lengths = np.array(
+        [
+            [9, 9, 2, 3, 1],  # two of three nearest
+            [1, 9, 2, 9, 3],  # each another block: the nearest
+            [np.inf, np.inf, np.inf, 1, np.inf],
+        ]
+    )
+    assert place_in_blocks(levels, lengths, 3).tolist() == [[2, 1, 2], [1, 1, 1]]
 
 
 def test_communities_are_numbered_by_size_and_noise_is_zero():
@@ -154,7 +177,8 @@ def make_study(folder, rng, sizes=(45, 40, 50), significant=2, components=30):
     (folder / "order.tsv").write_text(f"sample\tcohort\n{cohort}\n")
     rows = "\n".join(f"{s}\tone\tp{g}" for s, g in zip(names, group, strict=True))
     (folder / "sheet.tsv").write_text(f"sample\tcohort\tpopulation\n{rows}\n")
-    build_geodesic_graph(folder / "l.npy", 12, folder / "g.npz")
+    far = squareform(pdist(points))
+    build_neighbor_graph(far.__getitem__, 12, folder / "g.npz", np.ones(len(points), bool))
     return group
 
 
