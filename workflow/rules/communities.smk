@@ -11,7 +11,7 @@
 #         results/communities/communities.json, tree.nwk
 #         results/communities/agreement.tsv   ARI and AMI with every label column
 #
-# fit_blocks runs the Python interpreter that has graph-tool; if none has, it warns in one sentence,
+# fit_blocks fits with the Python interpreter that has graph-tool; if none has, it warns in one sentence,
 # and the columns level0 ... are left out.
 
 from popdesic.communities.block_model import DRAWS, RESTARTS
@@ -19,13 +19,15 @@ from popdesic.communities.block_model import DRAWS, RESTARTS
 COMMUNITY_METHODS = CONFIG["communities"]["methods"]
 COMMUNITY_SPACE = CONFIG["communities"]["space"]
 #: With `ibd` the block model has the graph of segments; the rest is then as with `auto`.
-BLOCK_GRAPH = IBD_GRAPH if COMMUNITY_SPACE == "ibd" else "results/communities/graph.npz"
+OF_SEGMENTS = COMMUNITY_SPACE == "ibd"
 if COMMUNITY_SPACE in ("auto", "ibd"):
     COMMUNITY_SPACE = "pcs" if "pcs" in SPACES else "genotypes"
 #: Geodesics that define the nearest neighbours: the first alpha of the study.
 COMMUNITY_LENGTHS = (LISTS if STUDY.sparse else LENGTHS).format(
     space=COMMUNITY_SPACE, alpha=ALPHAS[0]
 )
+#: What the block model's graph is, or is made of.
+BLOCKS_OF = [COMMUNITY_LENGTHS] if STUDY.sparse else source_of(COMMUNITY_SPACE)
 #: Rows of landmarks, of a study without matrices of all pairs.
 COMMUNITY_ROWS = [LENGTHS.format(space=COMMUNITY_SPACE, alpha=ALPHAS[0])] if STUDY.sparse else []
 COMMUNITY_TREE = ["results/communities/tree.nwk"] if "tree" in COMMUNITY_METHODS else []
@@ -60,43 +62,14 @@ TARGETS["communities"] = [
 ]
 
 
-rule build_graph:
+rule fit_blocks:
     input:
-        lists=COMMUNITY_LENGTHS if STUDY.sparse else [],
-        source=[] if STUDY.sparse else source_of(COMMUNITY_SPACE),
+        source=[IBD_GRAPH] if OF_SEGMENTS else BLOCKS_OF,
         panel="results/panel/counts.json",
         samples="results/distance/samples.tsv",
     output:
-        "results/communities/graph.npz",
-    log:
-        "logs/build_graph.log",
-    benchmark:
-        "benchmarks/build_graph.tsv"
-    priority: FIRST
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 1
-    resources:
-        mem_mb=memory(300, samples=0.01),
-        runtime=minutes(1, pairs=PAIR * 1e-9),
-    params:
-        neighbors=CONFIG["neighbors"],
-        space=COMMUNITY_SPACE,
-        founders=STUDY.founders,
-        pcs=CONFIG["geodesic"]["pcs"],
-        distance=DISTANCE_RULE,
-        code=code_of("build_graph"),
-    message:
-        "Graph of nearest neighbours"
-    script:
-        "../scripts/communities/build_graph.py"
-
-
-rule fit_blocks:
-    input:
-        BLOCK_GRAPH,
-    output:
-        "results/communities/blocks.npz",
+        blocks="results/communities/blocks.npz",
+        graph=[] if OF_SEGMENTS else ["results/communities/graph.npz"],
     log:
         "logs/fit_blocks.log",
     benchmark:
@@ -107,13 +80,19 @@ rule fit_blocks:
     threads: 1
     resources:
         mem_mb=memory(1200, samples=0.04),
-        runtime=minutes(samples=FIT_MINUTES),
+        runtime=minutes(1, samples=FIT_MINUTES, pairs=PAIR * 1e-9),
     params:
+        store=STUDY.store,
+        space=COMMUNITY_SPACE,
+        founders=STUDY.founders,
+        neighbors=CONFIG["neighbors"],
+        pcs=CONFIG["geodesic"]["pcs"],
+        distance=DISTANCE_RULE,
         python=graph_tool_python(),
         seed=CONFIG["seed"],
         # Reruns if graph-tool is installed later.
         found=has_graph_tool,
-        code=code_of("fit_blocks"),
+        code=code_of("fit_blocks", always=True),  # of what is kept
     message:
         "Fit the nested stochastic block model"
     script:

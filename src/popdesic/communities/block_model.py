@@ -6,17 +6,21 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from shutil import copyfile
 
 import numpy as np
 
-from ..core.files import atomic_path
+from ..core.files import atomic_path, content_key
 from ..core.processes import end_with_parent
 from ..core.tables import write_npz
+from ..distance.rows import is_intact
 from .block_model_fit import MISSING
 
 #: Number of fits, of which the best is kept, and of partitions sampled from the posterior.
 RESTARTS, DRAWS = 1, 50
 
+#: What is kept of a fit, beside it; hidden, as what founders tell is.
+KEPT = ".blocks.npz"
 FIT = Path(__file__).with_name("block_model_fit.py")
 
 
@@ -32,9 +36,13 @@ def fit_blocks(
     seed: int,
     restarts: int = RESTARTS,
     draws: int = DRAWS,
+    code: str | None = None,
     threads: int = 1,
 ) -> str:
     """Fit the blocks of a graph; without graph-tool, write and return one sentence instead.
+
+    The blocks are kept beside `out`: a run that has the same graph again, as where a cohort of
+    newcomers arrives, does not fit it again.
 
     Parameters
     ----------
@@ -50,6 +58,8 @@ def fit_blocks(
     seed, restarts, draws : int
         Seed of graph-tool's generator; number of fits, of which the best is kept; number of
         partitions sampled from the posterior.
+    code : str, optional
+        Digest of the code; None keeps nothing.
 
     Returns
     -------
@@ -61,13 +71,20 @@ def fit_blocks(
     RuntimeError
         graph-tool is installed but failed.
     """
+    numbers = [str(number) for number in (seed, restarts, draws)]
+    kept, key = out.with_name(KEPT), " ".join([content_key(graph), python, *numbers, str(code)])
+    if code is not None and is_intact(kept) and _read(kept) == key:
+        with atomic_path(out) as temporary:
+            copyfile(kept, temporary)
+        return ""
     reasons = []
     for interpreter in dict.fromkeys([python, sys.executable]):
         try:
             with atomic_path(out) as temporary:
-                numbers = [str(number) for number in (seed, restarts, draws)]
                 _fit(interpreter, [str(graph), str(temporary), *numbers], threads)
-                return ""
+            if code is not None:
+                _keep(out, kept, key)
+            return ""
         except NoGraphToolError as reason:
             reasons.append(f"{interpreter} ({reason})")
     sentence = (
@@ -77,6 +94,22 @@ def fit_blocks(
     )
     write_npz(out, missing=np.array(sentence))
     return sentence
+
+
+def _key_of(kept: Path) -> Path:
+    return kept.with_suffix(".key")
+
+
+def _read(kept: Path) -> str:
+    return _key_of(kept).read_text("utf-8") if _key_of(kept).is_file() else ""
+
+
+def _keep(out: Path, kept: Path, key: str) -> None:
+    """Keep a result under another name; the key comes last, when all is there."""
+    _key_of(kept).unlink(missing_ok=True)
+    with atomic_path(kept) as temporary:
+        copyfile(out, temporary)
+    _key_of(kept).write_text(key, "utf-8")
 
 
 def _fit(interpreter: str, arguments: list[str], threads: int) -> None:

@@ -61,8 +61,8 @@ def build_neighbor_graph(
 def place_in_blocks(levels: np.ndarray, lengths: np.ndarray, k: int) -> np.ndarray:
     """Blocks of further samples: that of most of their k nearest among those of the model.
 
-    Those that cannot be reached do not count; ties go to the block of the nearest. A sample is in the blocks at all levels that its finest is
-    in.
+    Those that cannot be reached do not count, and ties go to the block of the nearest. A sample is
+    in the blocks at all levels that its finest is in.
 
     Parameters
     ----------

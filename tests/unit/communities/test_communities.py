@@ -13,6 +13,7 @@ from scipy.spatial.distance import pdist, squareform
 from support.plink_files import write_plink
 from support.readable import checked
 
+from popdesic.communities import block_model
 from popdesic.communities.agreement import agreement, compare_labels, load_partition
 from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_neighbor_graph, density_clusters, place_in_blocks
@@ -228,6 +229,32 @@ def test_block_model_of_a_study_is_found_and_the_same_twice(tmp_path, rng, graph
     )
     scores = read_table(tmp_path / "agreement").set_index(["label", "partition"])
     assert float(scores.ari["population", "fine"]) == 1
+
+
+def test_the_same_graph_is_not_fitted_again(tmp_path, rng, graph_tool, monkeypatch):
+    """Nor one whose kept blocks are damaged trusted."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    make_study(folder, rng)
+    options = {"python": SYSTEM_PYTHON, "seed": 1, "draws": 2, "code": "1"}
+    fits = []
+    fit = block_model._fit
+    monkeypatch.setattr(block_model, "_fit", lambda *a: fits.append(a) or fit(*a))
+
+    def run(**changed):
+        (folder / "b.npz").unlink(missing_ok=True)
+        fits.clear()
+        assert fit_blocks(folder / "g.npz", folder / "b.npz", **options | changed) == ""
+        return len(fits), (folder / "b.npz").read_bytes()
+
+    first = run()
+    assert first[0] == 1 and run() == (0, first[1])
+    assert run(code="2")[0] == 1 and run(seed=2)[0] == 1 and run(seed=2)[0] == 0
+    kept = folder / block_model.KEPT
+    kept.write_bytes(kept.read_bytes()[:-1] + b"x")
+    assert run(seed=2)[0] == 1
+    make_study(folder, rng, sizes=(40, 40, 50))
+    assert run(seed=2)[0] == 1
 
 
 @pytest.fixture(scope="module")
