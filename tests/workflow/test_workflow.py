@@ -422,6 +422,8 @@ CONTRACT = [
     "distance/tiles/{cohort}/row.json",
     "distance/squared.npy",
     "distance/called.npy",
+    "qc/artefacts.tsv",
+    "qc/artefacts.json",
     "qc/differential_missing.tsv",
     "qc/differential_missing.json",
     "distance/samples.tsv",

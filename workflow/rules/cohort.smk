@@ -72,6 +72,7 @@ rule ingest_cohort:
 #         results/qc/{cohort}.populations.tsv  groups tested for Hardy-Weinberg, and for what
 #         results/qc/summary.tsv            counts at each step, all cohorts and the panel
 #         results/qc/drift.tsv              drift of each cohort from the panel
+#         results/qc/artefacts.tsv .json    sites at which one cohort was genotyped otherwise
 #         results/qc/differential_missing.tsv .json  sites where missing calls differ between founder
 #                                           cohorts, or cases and controls; if the study has them
 
@@ -110,6 +111,7 @@ TARGETS["qc"] = [
     ),
     "results/qc/summary.tsv",
     "results/qc/drift.tsv",
+    multiext("results/qc/artefacts", ".tsv", ".json"),
     MISSING_COMPARED,
 ]
 
@@ -158,13 +160,12 @@ rule summarize_quality:
         encode=expand("results/cohorts/{cohort}/planes.json", cohort=COHORTS),
         counts="results/panel/counts.json",
         panel="results/panel/sites.tsv",
-        beds=expand("results/cohorts/{cohort}/genotypes.bed", cohort=MISSING_OF),
-        rest=expand(
-            "results/cohorts/{cohort}/genotypes.{end}", cohort=MISSING_OF, end=["bim", "fam"]
-        ),
+        beds=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
+        rest=expand("results/cohorts/{cohort}/genotypes.{end}", cohort=COHORTS, end=["bim", "fam"]),
     output:
         summary="results/qc/summary.tsv",
         drift="results/qc/drift.tsv",
+        artefacts=multiext("results/qc/artefacts", ".tsv", ".json"),
         missing=MISSING_COMPARED,
     log:
         "logs/summarize_quality.log",
@@ -174,9 +175,10 @@ rule summarize_quality:
         "../../envs/popdesic.yaml"
     threads: 1
     resources:
-        # Counts of every site and cohort; the panel is read into memory.
-        mem_mb=memory(500, mb=6),
-        runtime=minutes(1, mb=1 / 150),
+        # Counts of every site and cohort, genotypes of sites that tell ancestry; the panel is read
+        # into memory.
+        mem_mb=memory(1000, mb=8),
+        runtime=minutes(1, mb=1 / 30),
     params:
         sheet=CONFIG["samples"],
         rows=(
@@ -191,7 +193,7 @@ rule summarize_quality:
         absent=[cohort_absent(STUDY, cohort) for cohort in COHORTS],
         code=code_of("summarize_quality"),
     message:
-        "Summarize filters, drift from the panel, and missing calls of cohorts, cases and controls"
+        "Summarize filters, drift from the panel, artefacts and missing calls of cohorts"
     script:
         "../scripts/cohort/summarize_quality.py"
 

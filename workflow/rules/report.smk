@@ -16,6 +16,7 @@ OUTCOME = [
     *expand("results/qc/{cohort}.populations.tsv", cohort=COHORTS),
     "results/qc/summary.tsv",
     "results/qc/drift.tsv",
+    "results/qc/artefacts.json",
     "results/panel/sites.tsv",
     "results/panel/counts.json",
     *DISTANCE_FILES,

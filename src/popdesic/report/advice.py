@@ -22,6 +22,7 @@ ADVICE = {
     "Few sites": "Give more sites, or loosen the filters of the panel (results/qc/summary.tsv).",
     "Cohorts apart": "Compare genotyping, strands and labels of these cohorts.",
     "Allele frequencies": "Compare strands, genome build and genotyping with the other cohorts.",
+    "Artefacts": "Genotype or orient these sites again, or name them in the BED of panel.exclude.",
     "Sites absent": "Name a mask (callable), impute these sites, or let this cohort be a founder.",
     "Strand unknown": "Write its alleles on the strand of the founders (bcftools +fixref).",
     "Call rate": "Look for failed samples or sites in this cohort's tables of quality.",

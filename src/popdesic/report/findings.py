@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 
 from ..cohort.drift import MIN_PRESENT
 from ..cohort.hwe_groups import REST
 from ..cohort.samples import UNKNOWN
+from ..core.files import read_json
 from ..core.tables import read_table
 from ..distance.tiles import within_panel
 from ..io.batches import many_failed
@@ -96,6 +98,7 @@ def find_problems(
         *hardy_weinberg(pd.concat(map(read_table, groups), ignore_index=True)),
         *(_alike(close) if same is None else _duplicates(same)),
         *_cohorts(outcome, min_call_rate),
+        *artefacts(outcome.folder),
         *_one_founder_population(outcome, color_by),
         *_swaps(outcome),
         *_strands(outcome),
@@ -319,6 +322,49 @@ def _cohorts(outcome: Outcome, min_call_rate: float) -> list[Finding]:
                 )
             )
     return found
+
+
+def artefacts(results: Path) -> list[Finding]:
+    """Sites at which cohorts were genotyped otherwise than others (`qc/artefacts.json`)."""
+    path = results / "qc/artefacts.json"
+    about = read_json(path) if path.exists() else {"cohorts": []}
+    cohorts, sites = about["cohorts"], about.get("sites", 0)
+    found = [
+        Finding(
+            "warning" if one["departs"] else "note",
+            "Artefacts",
+            f"Cohort {one['cohort']} has {artefact_words(one, sites)}. The file qc/artefacts.tsv "
+            "lists them.",
+        )
+        for one in cohorts
+        if one["sites"]
+    ]
+    alone = [one["cohort"] for one in cohorts if one["own_population"]]
+    if cohorts and not found:
+        text = (
+            f"None of {plural(len(cohorts), 'cohort')} departs from its ancestry at single sites "
+            "as artefacts of genotyping do: by frequencies, too few heterozygotes, or missing "
+            f"calls. Chance alone finds artefacts in at most {percent(about['level'], 0)} of "
+            "studies."
+        )
+        found.append(Finding("note", "Artefacts", text))
+    if alone:
+        text = (
+            f"No other cohort has the ancestry of {join(alone)}: frequencies there cannot be told "
+            "from drift, and of these only swapped alleles were sought."
+        )
+        found.append(Finding("note", "Artefacts", text))
+    return found
+
+
+def artefact_words(one: dict, sites: int) -> str:
+    """What was found in one of the cohorts of `qc/artefacts.json`, of so many sites."""
+    kinds = join([f"{what} ({number(count)})" for what, count in one["named"].items()])
+    beside = f" beside {one['other']}" if one["other"] else ""
+    return (
+        f"{plural(one['sites'], 'site')} ({percent(one['sites'] / sites)} of those tested) that "
+        f"look{'s' if one['sites'] == 1 else ''} like artefacts of genotyping{beside}: {kinds}"
+    )
 
 
 def _one_founder_population(outcome: Outcome, color_by: str) -> list[Finding]:

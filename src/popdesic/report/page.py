@@ -63,7 +63,12 @@ SCRIPTS = (
     *("contents.js", "glossary.js"),
 )
 #: Topics of sentences that stand in the row of another topic: seven rows with one phenotype.
-ROWS = {"Since the last report": "Data", "Groups": "Structure", "Descent": "Relatives"}
+ROWS = {
+    "Since the last report": "Data",
+    "Artefacts": "Data",
+    "Groups": "Structure",
+    "Descent": "Relatives",
+}
 #: Facts of the last report beside the page, which the next one compares itself with.
 LAST = ".last_summary.json"
 

@@ -18,6 +18,7 @@ from ..core.files import read_json
 from ..core.tables import read_table
 from ..ibd.degrees import surely_close
 from ..relatives.options import least_kinship
+from .findings import artefact_words
 from .isolation import isolation_words
 from .kin_verdict import kin_verdict
 from .newcomers import describe_newcomer
@@ -73,6 +74,7 @@ def tell(
     found = [
         _input(outcome),
         *_changes(outcome, before),
+        *_artefacts(outcome.folder),
         *_axes(outcome),
         *_communities(outcome, color_by),
         *_populations(outcome.folder),
@@ -299,6 +301,25 @@ def _counts_of_relatives(results: Path) -> dict[str, int] | None:
 def _relatives(results: Path, min_kinship: float) -> list[Sentence]:
     text = kin_verdict(results, min_kinship)
     return [] if text is None else [Sentence("Relatives", text, "comparisons")]
+
+
+def _artefacts(results: Path) -> list[Sentence]:
+    """Cohorts that were genotyped otherwise than others at some sites, if there are any."""
+    about = _read(results / "qc/artefacts.json")
+    some = [one for one in about.get("cohorts", []) if one["departs"]]
+    if not some:
+        return []
+    words = join(
+        [
+            f"cohort {one['cohort']} has {artefact_words(one, about['sites'])}"
+            for one in some[:MOST_NEWCOMERS]
+        ]
+    )
+    more = len(some) - MOST_NEWCOMERS
+    text = words[0].upper() + words[1:] + "."
+    if more > 0:
+        text += f" So {'has' if more == 1 else 'have'} {plural(more, 'other cohort')}."
+    return [Sentence("Artefacts", text, "quality")]
 
 
 def _segments(results: Path) -> list[Sentence]:

@@ -219,6 +219,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("report/multiqc/popdesic_pca_mqc.json", "PCA, for MultiQC"),
         ("qc/summary.tsv", "Counts of every step in all cohorts"),
         ("qc/drift.tsv", "Differences of each cohort from the panel"),
+        ("qc/artefacts.tsv", "Sites at which one cohort was genotyped otherwise"),
         ("qc/differential_missing.tsv", "Sites where groups miss calls unequally"),
     ]
     for cohort in outcome.cohorts:

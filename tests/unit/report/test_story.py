@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from scenes.artefacts import draw_cohorts, plant
 from sklearn.metrics import adjusted_rand_score
 from support.outcomes import configuration, make_results
 
+from popdesic.cohort.artefacts import LEVEL, find_study_artefacts
 from popdesic.communities.agreement import agreement
 from popdesic.core.files import write_json
 from popdesic.core.places import SCHEMAS
 from popdesic.core.tables import read_table, write_table
 from popdesic.relatives.resolution import load_resolution, resolve
+from popdesic.report.findings import artefacts
 from popdesic.report.outcome import Outcome
 from popdesic.report.page import story_rows
 from popdesic.report.sections.epistasis import epistasis_findings, epistasis_section
 from popdesic.report.sections.newcomers import newcomer_findings
 from popdesic.report.story import Sentence, facts, last_facts, tell
+from popdesic.report.words import join, percent
 
 COHORTS = {"old": [f"o{i}" for i in range(30)], "new": [f"n{i}" for i in range(6)]}
 SCAN = {
@@ -45,6 +50,40 @@ def told(outcome: Outcome, sections: dict | None = None, before: dict | None = N
     for sentence in tell(outcome, configuration(), sections or {}, before):
         found[sentence.topic] = f"{found.get(sentence.topic, '')} {sentence.text}".strip()
     return found
+
+
+def test_artefacts_are_counted_as_in_their_table(tmp_path):
+    """What the page says of a cohort that was genotyped otherwise, recomputed from the table."""
+    planted = plant(draw_cohorts("one", 391, 3_000, [60, 50, 40]), "strand", 0.05, 5, newcomer=True)
+
+    def reader(names):
+        columns = np.concatenate([np.arange(*planted.columns(n).indices(10**9)) for n in names])
+        return lambda first, last: planted.genotypes[first:last][:, columns]
+
+    outcome = study(tmp_path)
+    assert "Artefacts" not in told(outcome)
+    table, found = find_study_artefacts(reader, planted.sites, planted.sizes, planted.founders)
+    write_table(outcome.folder / "qc/artefacts.tsv", table)
+    about = {"level": LEVEL, "sites": len(planted.sites), "cohorts": list(map(asdict, found))}
+    write_json(outcome.folder / "qc/artefacts.json", about)
+    rows = read_table(outcome.folder / "qc/artefacts.tsv")
+    rows = rows[rows.cohort == planted.cohort]
+    several = len(rows[["chrom", "pos", "ref", "alt"]].drop_duplicates())
+    kinds = join([f"{what} ({n})" for what, n in rows.looks_like.value_counts().items()])
+    share = percent(several / len(planted.sites))
+    assert told(outcome)["Artefacts"] == (
+        f"Cohort {planted.cohort} has {several} sites ({share} of those tested) that look like "
+        f"artefacts of genotyping beside the founders: {kinds}."
+    )
+    warned = [one for one in artefacts(outcome.folder) if one.level == "warning"]
+    assert [one.topic for one in warned] == ["Artefacts"] and f"{several} sites" in warned[0].text
+    for one in about["cohorts"]:
+        one |= {"sites": 0, "named": {}, "departs": False, "own_population": True}
+    write_json(outcome.folder / "qc/artefacts.json", about)
+    assert "Artefacts" not in told(outcome)
+    nothing, alone = artefacts(outcome.folder)
+    assert {nothing.level, alone.level} == {"note"} and "at most 1 % of studies" in nothing.text
+    assert "c00, c01 and c02" in alone.text and "drift" in alone.text
 
 
 def write_communities(outcome: Outcome, structure: str, wrong: int = 1, **about) -> pd.DataFrame:

@@ -1,8 +1,9 @@
-"""Summarize the counts of all filters, drift from the panel, and differences of missing calls."""
+"""Summarize the counts of all filters, drift from the panel, artefacts and missing calls."""
 
 from pathlib import Path
 
 from popdesic.cohort.absent import Absent
+from popdesic.cohort.artefacts import write_artefacts
 from popdesic.cohort.drift import measure_drift
 from popdesic.cohort.missingness import compare_missing
 from popdesic.cohort.phenotype import case_control, of_phenotype
@@ -36,21 +37,21 @@ with logged(snakemake.log[0], snakemake.input) as log:
         absent={cohort: Absent(*said) for cohort, said in zip(cohorts, params.absent, strict=True)},
     )
     log.info("\n%s", drift.to_string(index=False))
+    beds = [Path(bed).with_suffix("") for bed in given.beds]
+    stems = dict(zip(cohorts, beds, strict=True))
+    counts, tables = Path(given.counts), map(Path, outputs.artefacts)
+    for sentence in write_artefacts(stems, params.founders, panel, counts, *tables):
+        log.info("%s", sentence)
     if params.compared:
-        sheet, beds = read_samples(Path(params.sheet)), [Path(bed) for bed in given.beds]
-        found = compare_missing(
-            {name: bed.with_suffix("") for name, bed in zip(params.compared, beds, strict=True)},
-            params.founders,
-            {
-                phenotype or "phenotype": case_control(
-                    of_phenotype(sheet, phenotype, params.sheet), params.sheet
-                )
-                for phenotype in params.phenotypes
-            },
-            panel,
-            *map(Path, outputs.missing),
-        )
-        for one in found:
+        sheet = read_samples(Path(params.sheet))
+        classes = {
+            name or "phenotype": case_control(of_phenotype(sheet, name, params.sheet), params.sheet)
+            for name in params.phenotypes
+        }
+        groups = {name: stems[name] for name in params.compared}
+        for one in compare_missing(
+            groups, params.founders, classes, panel, *map(Path, outputs.missing)
+        ):
             log.info(
                 "%s and %s: missing calls differ at %d of %d sites compared",
                 *(one[key] for key in ("group", "other", "different", "compared")),
