@@ -3,7 +3,7 @@
 python tests/bench/bench_disk.py STUDY [--samples N --sites M --cohorts C]
 
 Also prints the forecast of a larger study with the same configuration (by default 30 000 samples x
-500 000 sites in 4 cohorts).
+500 000 sites in 4 cohorts of PLINK 1 files).
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ def main() -> None:
     found = held_bytes(options.study, study.order)
     names = [f"c{k}" for k in range(options.cohorts)]
     sites = dict.fromkeys(names, options.sites)
-    large = StudySizes(
-        dict.fromkeys(names, options.samples // options.cohorts), sites, options.sites
-    )
+    samples = dict.fromkeys(names, options.samples // options.cohorts)
+    large = StudySizes(samples, sites, options.sites, named=names)
     larger = forecast_disk(config, large, sparse=False)
     rows = [
         (stage, *(of.get(stage, 0.0) / 1e6 for of in (found, expected, larger)))

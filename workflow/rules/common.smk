@@ -30,7 +30,7 @@ from popdesic.study.sheets import (
 from popdesic.cohort.impute import matching_files
 from popdesic.cohort.sources import file_key, files_within, names_key, source_key
 from popdesic.io.bed import lacking_samples
-from popdesic.core.files import digest
+from popdesic.core.files import bytes_meant, digest
 from popdesic.core.places import GLOSSARY
 from popdesic.study.validation import uses_beagle, validate_study
 from popdesic.study.snakemake_internals import adapt_snakemake, records_jobs
@@ -98,7 +98,7 @@ def absent_sites(wildcards):
 def input_mb(input):
     """Megabytes of the input files that exist (when planning, some may not exist yet)."""
     found = files_within(path for path in input if Path(path).exists())
-    return sum(Path(path).stat().st_size for path in found) / 1e6
+    return sum(map(bytes_meant, found)) / 1e6
 
 
 #: Whether samples come from several places; without coordinates geography has no job.

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from ..core.errors import UserError
-from ..core.files import atomic_path, beside, write_json
+from ..core.files import atomic_path, beside, is_file, write_json
 from ..io.batches import CHUNK_BYTES, UNKNOWN_ALLELE, DecodeCounts, SiteBatch
+from ..io.bed import LEAST_NAMED, name_rows, open_bed
 from ..io.call_filters import CallFilters
 from ..io.columns import TABLE_ROWS
 from ..io.formats import (
@@ -158,7 +159,11 @@ def ingest_cohort(
             batches = (replace(b, rows=take_samples(b.rows, kept)) for b in batches)
         reach: dict[str, int] = {}
         batches = _noting_reach(batches, reach)
-        in_order, n_sites = _write_sites(batches, bed_path, bim_path)
+        whole = len(paths) == 1 and len(kept) == len(samples) and fasta is None
+        rows = _Rows(bed_path, opened[0].path if whole else None, bed_row_bytes(len(kept)))
+        stack.callback(rows.file.close)
+        in_order, n_sites = _write_sites(batches, rows, bim_path)
+        rows.close(named=in_order)
         if not in_order:
             n_sites = _drop_late_duplicates(bed_path, bim_path, bed_row_bytes(len(kept)))
         if n_sites == 0:
@@ -349,7 +354,43 @@ def _fam_text(samples: list[str], own_sexes: list[str], sexes: dict[str, str]) -
     return "".join(lines)
 
 
-def _write_sites(batches: Iterator[SiteBatch], bed_path: Path, bim_path: Path) -> tuple[bool, int]:
+class _Rows:
+    """Rows of a .bed in writing; or their numbers, while a large source has the same bytes."""
+
+    def __init__(self, path: Path, source: Path | None, row_bytes: int) -> None:
+        kind, prefix = find_format(source) if source else ("", "")
+        self._path, self._row_bytes, self._bed = path, row_bytes, beside(prefix, ".bed")
+        large = kind == PLINK and is_file(self._bed) and self._bed.stat().st_size >= LEAST_NAMED
+        self._same = open_bed(prefix) if large else None
+        self._numbers: list[np.ndarray] = []
+        self.file = open(path, "wb")  # noqa: SIM115 - `close` is its end
+        self.file.write(BED_MAGIC)
+
+    def add(self, rows: np.ndarray, lines: np.ndarray) -> None:
+        """Add rows, uint8 (n, row_bytes), of these lines of the source, from 1."""
+        if self._same is not None:
+            numbers = lines.astype(np.int64) - 1
+            if np.array_equal(self._same[numbers], rows):
+                self._numbers.append(numbers)
+                return
+            self._write_same()
+        self.file.write(rows.data)
+
+    def _write_same(self) -> None:
+        for numbers in self._numbers:
+            self.file.write(self._same[numbers].data)
+        self._same = None
+
+    def close(self, named: bool) -> None:
+        """Write what is left; `named`: the file may name the source's rows."""
+        if self._same is not None and not (named and self._numbers):
+            self._write_same()
+        self.file.close()
+        if self._same is not None:
+            name_rows(self._path, self._bed, np.concatenate(self._numbers), self._row_bytes)
+
+
+def _write_sites(batches: Iterator[SiteBatch], bed: _Rows, bim_path: Path) -> tuple[bool, int]:
     """Write the batches without duplicate sites.
 
     Returns
@@ -361,8 +402,7 @@ def _write_sites(batches: Iterator[SiteBatch], bed_path: Path, bim_path: Path) -
     """
     repeats = RepeatFinder()
     n_sites = 0
-    with open(bed_path, "wb") as bed, open(bim_path, "w", encoding="utf-8", newline="\n") as bim:
-        bed.write(BED_MAGIC)
+    with open(bim_path, "w", encoding="utf-8", newline="\n") as bim:
         for batch in batches:
             alt = batch.alt
             if UNKNOWN_ALLELE in alt:
@@ -370,12 +410,12 @@ def _write_sites(batches: Iterator[SiteBatch], bed_path: Path, bim_path: Path) -
             columns = (batch.chrom, batch.id, batch.pos.tolist(), alt, batch.ref)
             lines = map("{}\t{}\t0\t{}\t{}\t{}\n".format, *columns)
             new = repeats.find_new(batch.chrom, batch.pos, batch.ref, alt)
-            rows = batch.rows
+            rows, numbers = batch.rows, batch.line
             if not new.all():
                 lines = compress(lines, new)
-                rows = rows[new]
+                rows, numbers = rows[new], numbers[new]
             bim.write("".join(lines))
-            bed.write(rows.data)
+            bed.add(rows, numbers)
             n_sites += int(new.sum())
     return repeats.in_order, n_sites
 

@@ -296,6 +296,19 @@ def read_json(path: Path | str) -> Any:
     return json.loads(Path(path).read_text("utf-8"))
 
 
+#: First line of a .bed that names rows of another one (`popdesic.io.bed.name_rows`).
+NAMED_ROWS = b"popdesic rows\n"
+
+
+def bytes_meant(path: Path | str) -> int:
+    """Size of a file; of a .bed that names rows of another one, what these would take."""
+    if Path(path).suffix == ".bed":
+        with open(path, "rb") as file:
+            if file.read(len(NAMED_ROWS)) == NAMED_ROWS:
+                return json.loads(file.readline())["bytes"]
+    return Path(path).stat().st_size
+
+
 #: Kinds of path that are not files, by the file type in the mode.
 _NO_FILES = {stat.S_IFIFO: "a FIFO (a pipe)", stat.S_IFSOCK: "a socket"}
 _NO_FILES |= dict.fromkeys((stat.S_IFCHR, stat.S_IFBLK), "a device")

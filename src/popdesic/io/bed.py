@@ -1,5 +1,11 @@
-"""PLINK 1 files: .bed memory-mapped, .bim and .fam as tables."""
+"""PLINK 1 files: .bed memory-mapped, .bim and .fam as tables.
 
+A .bed of results need not have the rows of a user's .bed again: it can name them (`name_rows`).
+"""
+
+import json
+import os
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -7,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..core.errors import UserError
-from ..core.files import atomic_path, beside, open_regular
+from ..core.files import NAMED_ROWS, atomic_path, beside, checksum_of, open_regular
 from .alleles import FIRST_ROWS, are_numbered
 from .columns import (
     FAM_COLUMNS,
@@ -19,6 +25,8 @@ from .columns import (
 )
 from .genotypes import BED_MAGIC, bed_row_bytes, take_samples
 
+#: Bytes of a user's .bed from which on results name its rows: a copy of a smaller one is cheap.
+LEAST_NAMED = 1 << 20
 BIM_COLUMNS = ["chrom", "id", "cm", "pos", "alt", "ref"]
 
 
@@ -117,8 +125,8 @@ def read_plink_samples(prefix: Path | str) -> tuple[list[str], list[str]]:
 
 def open_bed(
     prefix: Path | str, *, n_samples: int | None = None, n_sites: int | None = None
-) -> np.ndarray:
-    """Memory-map the genotypes of {prefix}.bed, read-only.
+) -> "np.ndarray | ChosenRows":
+    """Memory-map the genotypes of {prefix}.bed, or of the one whose rows it names, read-only.
 
     Parameters
     ----------
@@ -133,7 +141,8 @@ def open_bed(
     Raises
     ------
     UserError
-        A file is missing, or the .bed has a wrong magic number or size.
+        A file is missing, the .bed has a wrong magic number or size, or the one whose rows it names
+        is another one now.
     """
     path = beside(prefix, ".bed")
     n_samples = _count(beside(prefix, ".fam")) if n_samples is None else n_samples
@@ -144,6 +153,8 @@ def open_bed(
             size = file.seek(0, 2)
     except FileNotFoundError:
         raise _missing_file(path) from None
+    if magic == NAMED_ROWS[: len(BED_MAGIC)]:
+        return _open_named(path, n_sites, bed_row_bytes(n_samples))
     if magic == BED_MAGIC[:2] + b"\x00":
         raise UserError(f"{path} is in sample-major order; write it again with plink --make-bed.")
     if magic != BED_MAGIC:
@@ -163,6 +174,68 @@ def open_bed(
     return np.memmap(path, np.uint8, "r", offset=len(BED_MAGIC), shape=shape)
 
 
+def name_rows(path: Path, bed: Path, rows: np.ndarray, row_bytes: int) -> None:
+    """Write a .bed that names rows of another one, which has to stay as it is.
+
+    Two lines, NAMED_ROWS and JSON, then the numbers of the rows.
+
+    Parameters
+    ----------
+    rows : int64 array, (n_sites,)
+        Rising row numbers in `bed`, from 0.
+    """
+    found = os.path.relpath(bed.resolve(), path.parent.resolve())
+    content, size = checksum_of(bed).split()
+    n_bytes = len(BED_MAGIC) + len(rows) * row_bytes
+    about = {"bed": found, "size": int(size), "content": content, "bytes": n_bytes}
+    path.write_bytes(NAMED_ROWS + f"{json.dumps(about)}\n".encode() + rows.tobytes())
+
+
+def _open_named(path: Path, n_sites: int, row_bytes: int) -> "np.ndarray | ChosenRows":
+    with open(path, "rb") as file:
+        file.seek(len(NAMED_ROWS))
+        about, chosen = json.loads(file.readline()), np.frombuffer(file.read(), np.int64)
+    bed, made = path.parent.resolve() / about["bed"], path.stat().st_mtime_ns
+    now = bed.stat() if bed.is_file() else None
+    if now is None or now.st_size != about["size"] or made < now.st_mtime_ns <= time.time_ns():
+        wrong = "was changed since" if now else "does not exist"
+        raise UserError(
+            f"{path} names rows of {os.path.normpath(bed)}, which {wrong}; put it back, or delete "
+            f"{path} and run again."
+        )
+    n_rows = (about["size"] - len(BED_MAGIC)) // row_bytes
+    if len(chosen) != n_sites or about["bytes"] != len(BED_MAGIC) + n_sites * row_bytes:
+        raise UserError(
+            f"{path} names {len(chosen)} rows, but its .bim has {n_sites}; delete it and run again."
+        )
+    rows = np.memmap(bed, np.uint8, "r", offset=len(BED_MAGIC), shape=(n_rows, row_bytes))
+    if chosen[-1] - chosen[0] == n_sites - 1:
+        return rows[chosen[0] : chosen[-1] + 1]
+    return ChosenRows(rows, chosen)
+
+
+class ChosenRows:
+    """Some rows of a .bed; made when they are read.
+
+    Attributes
+    ----------
+    shape : (n_sites, row_bytes)
+        As an array of these rows would have it.
+    """
+
+    def __init__(self, rows: np.ndarray, chosen: np.ndarray):
+        """`rows`: uint8 (n, row_bytes); `chosen`: int64 (n_sites,), numbers of rows."""
+        self._rows, self._chosen = rows, chosen
+        self.shape = (len(chosen), rows.shape[1])
+
+    def __len__(self) -> int:
+        return len(self._chosen)
+
+    def __getitem__(self, which) -> np.ndarray:
+        """Rows `which`, a slice or an array: uint8 (n, row_bytes)."""
+        return self._rows[self._chosen[which]]
+
+
 class ChosenSamples:
     """Rows of a .bed that hold only some of its samples; made when they are read.
 
@@ -175,7 +248,7 @@ class ChosenSamples:
         As an array of the chosen samples would have it.
     """
 
-    def __init__(self, rows: np.ndarray, chosen: np.ndarray):
+    def __init__(self, rows: np.ndarray | ChosenRows, chosen: np.ndarray):
         """`rows`: uint8 (n_sites, row_bytes); `chosen`: int64 sample numbers, rising."""
         self._rows, self._chosen = rows, chosen
         self.shape = (len(rows), bed_row_bytes(len(chosen)))
@@ -190,7 +263,7 @@ class ChosenSamples:
 
 def open_cohort(
     prefix: Path, names: Sequence[str]
-) -> tuple[np.ndarray | ChosenSamples, pd.DataFrame]:
+) -> tuple[np.ndarray | ChosenRows | ChosenSamples, pd.DataFrame]:
     """Open the genotypes of these samples of a cohort.
 
     Parameters
@@ -202,7 +275,7 @@ def open_cohort(
 
     Returns
     -------
-    rows : array or ChosenSamples, (n_sites, row_bytes) uint8
+    rows : array, ChosenRows or ChosenSamples, (n_sites, row_bytes) uint8
         PLINK 1 codes of these samples: memory-mapped if they are all of the file.
     fam : DataFrame
         Their lines of the .fam.

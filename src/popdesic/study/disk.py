@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..cohort.sources import expand_sources, source_files
 from ..core.errors import UserError
-from ..core.files import digest, read_json, result_files
+from ..core.files import bytes_meant, digest, read_json, result_files
 from ..core.limits import MOST_EXPORTED
 from ..core.triangle import triangle_size
 from ..distance.landmarks import MOST_LANDMARKS
@@ -26,7 +26,7 @@ from ..distance.tiles import (
     study_matrices,
     tile_outputs,
 )
-from ..io.bed import bed_row_bytes
+from ..io.bed import LEAST_NAMED, bed_row_bytes
 from ..io.formats import count_sites
 from .sheets import Study
 from .sparse import DISTANCE_TEXT, is_compared, neighbors_kept
@@ -60,6 +60,8 @@ class StudySizes:
         Phrase that says how the number of sites is known.
     known : bool
         Whether all numbers of sites were counted rather than guessed.
+    named : collection of str
+        Cohorts of large PLINK 1 files, which are not copied: `raw.bed` names their rows.
     choice : dict
         `geodesic/choice.json`, once it is there: what alpha `auto` stands for in each space.
     """
@@ -70,6 +72,7 @@ class StudySizes:
     source: str = ""
     known: bool = True
     choice: Mapping[str, Mapping] = field(default_factory=dict)
+    named: Collection[str] = ()
 
     @property
     def n_samples(self) -> int:
@@ -104,7 +107,22 @@ def study_sizes(folder: Path, study: Study, n_sites: int | None = None) -> Study
         source = "guessed from file sizes; set the number with --sites N"
     chosen = folder / "results/geodesic/choice.json"
     choice = read_json(chosen) if chosen.is_file() else {}
-    return StudySizes(samples, sites, n_sites, source, known, choice)
+    named = [unit for unit in samples if _is_named(folder, study, unit)]
+    return StudySizes(samples, sites, n_sites, source, known, choice, named)
+
+
+def _is_named(folder: Path, study: Study, unit: str) -> bool:
+    """Whether a unit's `raw.bed` names rows, or will, as far as sheets tell."""
+    raw = folder / f"results/cohorts/{unit}/raw.bed"
+    if raw.is_file():
+        return bytes_meant(raw) > raw.stat().st_size
+    cohort, *more = study.units[unit]
+    sources = expand_sources(study.cohorts.genotypes[cohort], folder)
+    names = study.names_in_files(cohort)
+    if more or len(sources) > 1 or len(names) > study.counts[unit]:
+        return False
+    path = Path(source_files(folder / sources[0])[0])
+    return path.suffix == ".bed" and path.stat().st_size >= LEAST_NAMED
 
 
 def _sites_of(folder: Path, study: Study, unit: str) -> tuple[float, bool]:
@@ -112,7 +130,7 @@ def _sites_of(folder: Path, study: Study, unit: str) -> tuple[float, bool]:
     raw = folder / f"results/cohorts/{unit}/raw.bed"
     n_samples = study.counts[unit]
     if raw.is_file() and n_samples:
-        return raw.stat().st_size // bed_row_bytes(n_samples), True
+        return bytes_meant(raw) // bed_row_bytes(n_samples), True
     sites, known = 0.0, True
     cohort = study.units[unit][0]
     n_samples = len(study.names_in_files(cohort))
@@ -196,7 +214,8 @@ def _cohorts(config: dict, genotypes: StudySizes) -> float:
     encoded = 2 if config["impute"]["method"] == "beagle" else 1
     for cohort, n in genotypes.samples.items():
         sites, row = genotypes.sites[cohort], bed_row_bytes(n)
-        total += (row + BIM) * (sites + encoded * m)
+        named = cohort in genotypes.named and not config["qc"]["fasta"]
+        total += (8 if named else row) * sites + encoded * row * m + BIM * (sites + encoded * m)
         total += n * 3 * 64 * -(-m // 512) + 80 * n
     return total
 

@@ -1,6 +1,7 @@
 """Decoding a cohort to PLINK files, with its byte codecs and file helpers."""
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from oracles.reference import parse_vcf_text
 
+from popdesic.cohort import ingest
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.core.errors import UserError
-from popdesic.core.files import atomic_path, beside, read_json, write_json
+from popdesic.core.files import atomic_path, beside, bytes_meant, read_json, write_json
+from popdesic.io import plink
 from popdesic.io.batches import DecodeCounts
 from popdesic.io.bed import iterate_bim, open_bed, read_bim, read_fam, write_fam
 from popdesic.io.call_filters import CallFilters
@@ -524,3 +527,77 @@ def test_taking_samples_equals_unpacking(n_samples):
     ):
         expected = pack_bed(np.ascontiguousarray(genotypes[:, kept]))
         np.testing.assert_array_equal(take_samples(packed, kept), expected)
+
+
+def compare_with_copy(folder: Path, monkeypatch, bim: list[str]) -> Path:
+    """Decode files of nine samples and these sites by naming their rows, too; return the prefix."""
+    genotypes = np.random.default_rng(len(bim)).integers(-1, 3, (len(bim), 9)).astype(np.int8)
+    source = folder / "data/in"
+    source.parent.mkdir(exist_ok=True)
+    write_coded(source, ["C A"] * len(bim), genotypes)
+    beside(source, ".bim").write_text("".join(f"{line}\n" for line in bim))
+    ingest_cohort(source, folder / "copied")
+    monkeypatch.setattr(ingest, "LEAST_NAMED", 0)
+    ingest_cohort(source, folder / "results/raw")
+    for end in (".bim", ".fam"):
+        one, other = (beside(folder / name, end).read_bytes() for name in ("copied", "results/raw"))
+        assert one == other
+    copied, named = open_bed(folder / "copied"), open_bed(folder / "results/raw")
+    assert (len(named), named.shape) == (len(copied), copied.shape)
+    n = len(copied)
+    for which in (slice(None), slice(1, n - 1), np.arange(n)[::-1], np.array([0, 0, n - 1])):
+        np.testing.assert_array_equal(named[which], copied[which])
+    assert bytes_meant(folder / "results/raw.bed") == (folder / "copied.bed").stat().st_size
+    return folder / "results/raw"
+
+
+SITES = [f"1 s{k} 0 {k + 1} C A" for k in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("bim", "named"),
+    [
+        (SITES, True),
+        (["0 x 0 0 C A", *SITES], True),  # the first is unplaced: consecutive rows
+        ([*SITES[:9], "1 indel 0 9 CA A", SITES[8], *SITES[9:]], True),
+        ([*SITES, "1 later 0 3 C A"], False),  # a repeated site far away
+    ],
+)
+def test_rows_of_a_large_bed_are_named_not_copied(tmp_path, monkeypatch, bim, named):
+    raw = compare_with_copy(tmp_path, monkeypatch, bim)
+    assert (beside(raw, ".bed").read_bytes()[:8] == b"popdesic") == named
+    shutil.copytree(tmp_path, tmp_path / "moved")  # a study is moved as a whole
+    if named:
+        shutil.rmtree(tmp_path / "data")
+        with pytest.raises(
+            UserError, match=r"raw.bed names rows of .*in.bed, which does not exist"
+        ):
+            open_bed(raw)
+    assert len(open_bed(tmp_path / "moved/results/raw")) == 40
+
+
+def test_a_bed_whose_rows_are_not_kept_as_they_are_is_copied(tmp_path, monkeypatch):
+    monkeypatch.setattr(ingest, "LEAST_NAMED", 0)
+    monkeypatch.setattr(plink, "CHUNK_BYTES", 1)
+    genotypes = np.array([[0, 1, 2], [0, -1, 1], [2, 1, 0]], np.int8)
+    write_coded(tmp_path / "in", ["C A", "0 G", "C A"], genotypes)  # a call of an unknown allele
+    ingest_cohort(tmp_path / "in", tmp_path / "raw")
+    np.testing.assert_array_equal(
+        read_back(tmp_path / "raw")[1], [*genotypes[:1], [0, -1, -1], genotypes[2]]
+    )
+    ingest_cohort(tmp_path / "in", tmp_path / "few", excluded=["S1"])
+    assert len(read_fam(tmp_path / "few")) == 2 and open_bed(tmp_path / "few").shape == (3, 1)
+
+
+def test_a_bed_that_changed_after_its_rows_were_named_is_refused(tmp_path, monkeypatch):
+    raw = compare_with_copy(tmp_path, monkeypatch, SITES)
+    bed, named = tmp_path / "data/in.bed", beside(raw, ".bed")
+    os.utime(named, ns=(0, bed.stat().st_mtime_ns - 1))
+    with pytest.raises(UserError, match=r"raw.bed names rows of .*in.bed, which was changed since"):
+        open_bed(raw)
+    os.utime(named)
+    open_bed(raw)
+    bed.write_bytes(bed.read_bytes() + b"\0")
+    os.utime(bed, ns=(0, 0))
+    with pytest.raises(UserError, match="was changed since; put it back, or delete"):
+        open_bed(raw)

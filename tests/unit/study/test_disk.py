@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from support.running import snakemake
-from support.study import make_cohorts, write_study
+from support.study import make_cohorts, write_raw, write_study
 
 from popdesic.__main__ import main
 from popdesic.core.errors import UserError
@@ -31,15 +31,25 @@ FOUR = dict.fromkeys("abcd", 7500)
 
 
 @pytest.mark.parametrize(
-    ("n_samples", "n_sites"), [((120, 100), 1500), ((260, 180, 60), 4000), ((300, 280), 9000)]
+    ("n_samples", "n_sites", "plink"),
+    [
+        ((120, 100), 1500, False),
+        ((260, 180, 60), 4000, False),
+        ((520, 480), 9000, True),  # large tiles, and files whose rows are named
+    ],
 )
-def test_a_run_writes_what_was_forecast(tmp_path, n_samples, n_sites):
+def test_a_run_writes_what_was_forecast(tmp_path, n_samples, n_sites, plink):
     cohorts = make_cohorts(n_samples, n_sites=n_sites, missing=0.01)
     options = {"geodesic": {"space": ["genotypes"]}, "compare": {"analyses": ["kinship"]}}
     folder = write_study(tmp_path / "study", cohorts, options)
+    for cohort in cohorts if plink else ():
+        write_raw(folder / "data" / cohort.name, cohort)
+        sheet = folder / "config/cohorts.tsv"
+        sheet.write_text(sheet.read_text().replace(cohort.path, f"data/{cohort.name}.bed"))
     config, study, _ = validate_study(read_config(folder), folder)
     sites = dict.fromkeys(study.order, n_sites)
-    genotypes = StudySizes(study.counts, sites, n_sites)
+    genotypes = StudySizes(study.counts, sites, n_sites, named=study_sizes(folder, study).named)
+    assert list(genotypes.named) == (study.order if plink else [])
     forecast = forecast_disk(config, genotypes, sparse=False)
     snakemake(folder, "geodesic", "distance")
     held = held_bytes(folder, study.order)
@@ -47,6 +57,7 @@ def test_a_run_writes_what_was_forecast(tmp_path, n_samples, n_sites):
     print(f"{sum(n_samples)} samples x {n_sites} sites: {found} bytes, forecast {expected:.0f}")
     assert expected == pytest.approx(found, rel=0.2)
     counted = study_sizes(folder, study)
+    assert counted.named == genotypes.named
     assert counted.known and set(counted.sites.values()) == {n_sites}
     assert (counted.n_sites, counted.source) == (
         len((folder / "results/panel/sites.tsv").read_text().splitlines()) - 2,
@@ -63,6 +74,9 @@ def test_a_large_study():
     assert found["distance"] == pytest.approx(0.9e9 / 2 * (3 + 3), rel=0.02)
     assert found["geodesic"] == pytest.approx(0.9e9 / 2 * (4 + 4 + 8 + 8), rel=0.02)
     sizes = StudySizes(FOUR, dict.fromkeys(FOUR, 500_000), 500_000)
+    known = forecast_disk(fill_config({}), replace(sizes, named=FOUR), sparse=False)
+    assert known["cohorts"] == pytest.approx(0.625 * 30_000 * 500_000, rel=0.02)
+    assert sum(known.values()) < 25e9
     listed = {"alpha": 2, "graph": "complete"}
     for alpha, graph, further in ((1, "complete", 0), (2, "complete", 0), (1, "knn", 8)):
         choice = {"genotypes": listed, "pcs": {"alpha": alpha, "graph": graph}}
