@@ -28,6 +28,7 @@ from .runs import (
     RunLimits,
     SiteDensity,
     count_in_runs,
+    fitting_windows,
     runs_of_words,
     runs_table,
     search_density,
@@ -71,7 +72,8 @@ def count_cohort(
     x_contigs : list of str
         Contigs whose sites do not count: males have one copy.
     runs : RunLimits, optional
-        Without it no runs of homozygosity are sought. The CPU seeks them, whatever counts.
+        Without it no runs of homozygosity are sought. The CPU seeks them, whatever counts. Without
+        `min_sites` each sample has its own (`run_windows`).
     backend : function
         Given the device memory that the counts need, returns the backend that counts. The bytes are
         the same from every backend.
@@ -83,7 +85,7 @@ def count_cohort(
         By sample: `population`, `relative` (yes: does not count), `ploidy`, called and heterozygous
         sites, the heterozygosity that Hardy-Weinberg proportions with the panel's allele
         frequencies give (`expected`, at the sample's called sites, Nei's correction), F = 1 -
-        observed / expected; runs of homozygosity.
+        observed / expected; runs of homozygosity, and `roh_min_sites` where each has its own.
     runs_out : Path, optional
         Runs of homozygosity, if sought.
     unrelated, row, max_kinship : Path, Path, float, optional
@@ -116,6 +118,8 @@ def count_cohort(
     label = np.array([number.get(name, -1) for name in counted_as], np.int64)
     group = np.empty(len(names), np.int64)
     found = [np.empty((0, 5), np.int64)]
+    windows = None if runs is None or runs.min_sites else np.zeros((len(names), 2), np.int64)
+    n_founders = int(sites.n_called.max()) if len(sites) else 0
 
     def group_part(begin: int, words: np.ndarray, sums: np.ndarray) -> np.ndarray:
         """Groups of a part of the samples: 2 label + ploidy - 1; its runs as well."""
@@ -124,7 +128,11 @@ def count_cohort(
         own = label[begin:end]
         group[begin:end] = np.where(own < 0, -1, 2 * own + ploidy - 1)
         if runs is not None:
-            part = runs_of_words(words, mask, ploidy, sites, runs, threads)
+            if windows is not None:
+                n = max(n_founders, len(names))
+                windows[begin:end] = run_windows(sums, in_all, int(used.sum()), n)
+            own_windows = None if windows is None else windows[begin:end]
+            part = runs_of_words(words, mask, ploidy, sites, runs, threads, own_windows)
             part[:, 0] += begin
             found.append(part)
         return group[begin:end]
@@ -169,6 +177,12 @@ def count_cohort(
         all_runs = np.concatenate(found)
         place = np.full(2 * len(known) + 1, -1, np.int64)  # its last entry is that of no group
         place[counted.groups] = np.arange(len(counted.groups))
+        if windows is not None:
+            own = windows[~haploid]
+            typical = np.sort(own, axis=0)[len(own) // 2] if len(own) else (len(sites) + 1, 1)
+            runs = runs.with_window(*map(int, typical))
+            table["roh_min_sites"] = pd.array(windows[:, 0], "Int64")
+            table.loc[haploid, "roh_min_sites"] = pd.NA
         density = search_density(sites, used, runs)
         table = with_runs(table, all_runs, sites, used, runs, density)
         in_runs = count_in_runs(all_runs, place[group], len(counted.groups), len(sites))
@@ -201,6 +215,25 @@ def relatives_of(
     if row is None:
         return set(names) & set(table["sample"][table.unrelated != "yes"])
     return related_newcomers(kinship_tiles([row], closed=False), names, table, max_kinship)
+
+
+def run_windows(sums: np.ndarray, in_all: np.int64, n_sites: int, n_samples: int) -> np.ndarray:
+    """`runs.fitting_windows` by the samples' own heterozygosity: int64 (n_samples, 2).
+
+    So they fit in every population, whatever its diversity. Inbreeding lowers heterozygosity too,
+    which makes windows longer than they need be. Half of the heterozygosity expected by the
+    frequencies of the panel is the least that is taken: inbred lines have hardly any of their own.
+
+    Parameters
+    ----------
+    sums, in_all
+        As `_is_haploid` has them.
+    n_sites, n_samples : int
+        Sites that count, and samples of the founders or of the cohort, whichever are more.
+    """
+    expected = np.ldexp((in_all - sums[:, 2]).astype(np.float64), -VALUE_BITS)
+    hets = np.maximum(sums[:, 1], 0.5 * expected) / max(n_sites, 1)
+    return np.column_stack(fitting_windows(hets, n_sites, n_samples))
 
 
 def _is_haploid(sums: np.ndarray, in_all: np.int64) -> np.ndarray:

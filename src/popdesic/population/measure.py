@@ -118,7 +118,7 @@ def measure_population(
     table.insert(2, "relatives", left_out.reindex(table.population, fill_value=0).to_numpy())
     if "runs" in analyses:
         table = _with_runs(table, people)
-        about |= _write_runs(counts, runs, sites, out)
+        about |= _write_runs(counts, runs, sites, people, out)
     write_table(out / "samples.tsv", people)
     write_table(out / "populations.tsv", table)
     write_table(out / "spectrum.tsv", spectrum(known))
@@ -176,23 +176,28 @@ def _write_runs(
     counts: Sequence[Path],
     runs: Sequence[Path],
     sites: pd.DataFrame,
+    people: pd.DataFrame,
     out: Path,
 ) -> dict[str, Any]:
     """Join the runs of the cohorts, and find the regions that many people share."""
     joined = pd.concat([read_table(path) for path in runs], ignore_index=True)
     write_table(out / "runs.tsv", joined)
-    within, diploid = np.zeros(len(sites), np.int64), 0
+    within, diploid, densities = np.zeros(len(sites), np.int64), 0, []
     for path in counts:
         with np.load(path) as arrays:
             within += arrays["in_runs"].sum(axis=1, dtype=np.int64)
             diploid += int(arrays["sizes"][arrays["ploidy"] == 2].sum())
-            density = SiteDensity(*arrays["density"].tolist())  # the same in all cohorts
+            densities.append(SiteDensity(*arrays["density"].tolist()))
+    # By the samples' own limits, so that cohorts may differ; the least is what is sure.
+    density = min(densities, key=lambda one: one.searched)
+    least = [int(n) for n in people.get("roh_min_sites", []) if n != "NA"]
     regions = consensus_regions(within, max(diploid, 1), sites, CONSENSUS)
     write_table(out / "consensus.tsv", regions)
     return {
         "runs": len(joined),
         "runs_density": {k: None if np.isnan(v) else v for k, v in asdict(density).items()},
-        "runs_too_sparse": bool(density.searched < LEAST_SEARCHED),
+        "runs_too_sparse": all(one.searched < LEAST_SEARCHED for one in densities),
+        "runs_min_sites": [min(least), max(least)] if least else None,
         "consensus_regions": len(regions),
         "consensus_share": CONSENSUS,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,11 +16,17 @@ from .blocks import spans
 CLASSES_MB = (2, 4, 8, 16)
 #: Share of the genome in which a run could be found, below which F_ROH is not given: too low.
 LEAST_SEARCHED = 0.5
+#: Chance of any run among the samples of a random-mating study, where sites are independent.
+FALSE_RUNS = 0.05
+#: Sites for each heterozygous and each missing genotype of a window, as in a window of PLINK.
+SITES_PER_HET, SITES_PER_MISSING = 50, 10
+#: Most heterozygous genotypes of a window, in all and as a share of those that chance gives.
+MOST_HETS, MOST_SHARE = 5, 0.1
 
 
 @dataclass(frozen=True)
 class RunLimits:
-    """What a run of homozygosity is (`population.roh`); the defaults are those of PLINK 1.9.
+    """What a run of homozygosity is (`population.roh`); the numbers are those of PLINK 1.9.
 
     Attributes
     ----------
@@ -29,7 +35,8 @@ class RunLimits:
     threshold : float
         Share of the windows over a site that must be homozygous.
     min_sites, min_kb : int, float
-        Least sites and length of a run.
+        Least sites and length of a run. Without `min_sites` each sample has windows and least
+        sites of its own (`fitting_windows`).
     kb_per_site : float
         Most kilobases a site, on average over a run.
     max_gap_kb : float
@@ -42,11 +49,16 @@ class RunLimits:
     window_hets: int = 1
     window_missing: int = 5
     threshold: float = 0.05
-    min_sites: int = 100
+    min_sites: int | None = 100
     min_kb: float = 1000
     kb_per_site: float = 50
     max_gap_kb: float = 1000
     max_hets: int = -1
+
+    def with_window(self, sites: int, hets: int) -> RunLimits:
+        """The same limits, with such windows, and runs of no fewer sites."""
+        own = {"window_sites": sites, "window_hets": hets, "min_sites": sites}
+        return replace(self, **own, window_missing=sites // SITES_PER_MISSING)
 
     def for_kernel(self) -> tuple[np.ndarray, np.ndarray]:
         """Integers and numbers as `population.homozygous_runs_cpu` takes them."""
@@ -58,6 +70,55 @@ class RunLimits:
         ]
         limits = [self.threshold, self.kb_per_site * 1000 + EPSILON]
         return np.array(counts, np.int64), np.array(limits)
+
+
+def fitting_windows(
+    heterozygosity: np.ndarray, n_sites: int, n_samples: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sites of a window and of a run, so that chance gives hardly any, and hets of a window.
+
+    The smallest L for which random mating gives any of n_i samples a window of L sites with at most
+    k heterozygous ones with a chance of at most FALSE_RUNS. With heterozygosity h and n_s sites, by
+    the sum of the chances of all windows,
+
+        n_s n_i sum over j <= k of C(L, j) h^j (1 - h)^(L - j) <= FALSE_RUNS.
+
+    For k = 0 this is L = ln(FALSE_RUNS / (n_s n_i)) / ln(1 - h) (Lencz et al. 2007, PNAS 104;
+    Meyermans et al. 2020, BMC Genomics 21). k, for wrong genotypes, is 1, or the most that are no
+    more than one in SITES_PER_HET sites, and no more than a share MOST_SHARE of those expected.
+
+    Parameters
+    ----------
+    heterozygosity : float64 array, (n,)
+        Of each sample.
+
+    Returns
+    -------
+    sites : int64 array, (n,)
+        At most n_sites + 1: no window has so many.
+    hets : int64 array, (n,)
+    """
+    h = np.clip(heterozygosity, 1e-6, 0.9)
+    odds, scale = h / (1 - h), float(max(n_sites, 1) * max(n_samples, 1))
+    sites, hets = np.zeros(len(h)), np.ones(len(h), np.int64)
+    for k in range(1, MOST_HETS + 1):
+        own = sites
+        for _ in range(200):  # rises to the solution
+            ways, term = np.ones(len(h)), np.ones(len(h))
+            for j in range(1, k + 1):
+                term = term * np.maximum(own - j + 1, 0) / j * odds
+                ways += term
+            step = np.log(FALSE_RUNS / (scale * ways)) / np.log1p(-h)
+            close = np.abs(step - own).max(initial=0) < 1e-6
+            own = step
+            if close:
+                break
+        own = np.ceil(own - 1e-5)
+        better = (own * np.minimum(1 / SITES_PER_HET, MOST_SHARE * h) >= k) | (k == 1)
+        sites, hets = np.where(better, own, sites), np.where(better, k, hets)
+        if not better.any():
+            break
+    return np.clip(sites, hets + 1, n_sites + 1).astype(np.int64), hets
 
 
 def class_names() -> list[str]:
@@ -132,6 +193,7 @@ def find_all_runs(
     sites: pd.DataFrame,
     limits: RunLimits,
     threads: int = 1,
+    windows: np.ndarray | None = None,
 ) -> np.ndarray:
     """Runs of all samples.
 
@@ -141,6 +203,9 @@ def find_all_runs(
         One bit a site; None: nothing is missing.
     sites : DataFrame
         `chrom`, `pos`.
+    windows : int64 array, (n_samples, 2), optional
+        Of each sample the sites of a window, which are also the least of a run, and its most
+        heterozygous sites (`fitting_windows`).
 
     Returns
     -------
@@ -149,14 +214,18 @@ def find_all_runs(
     """
     from .homozygous_runs_cpu import find_runs
 
-    counts, numbers = limits.for_kernel()
+    if windows is None:
+        kernel = [limits.for_kernel()] * len(het)
+    else:
+        kernel = [limits.with_window(*map(int, own)).for_kernel() for own in windows]
     pos = np.array(sites.pos, np.int64)  # writeable, for which the kernel is compiled in advance
     contigs = list(contig_runs(sites.chrom.to_numpy()))
     nothing = np.empty(0, np.uint64)
 
     def work(sample: int) -> np.ndarray:
+        counts, numbers = kernel[sample]
         hits = np.zeros(len(pos), np.uint8)
-        rooms = np.empty((len(pos) // max(limits.min_sites, 1) + 1, 4), np.int64)
+        rooms = np.empty((len(pos) // max(int(counts[3]), 1) + 1, 4), np.int64)
         own_het = np.ascontiguousarray(het[sample])
         own_missing = nothing if missing is None else np.ascontiguousarray(missing[sample])
         found = []
@@ -177,6 +246,7 @@ def runs_of_words(
     sites: pd.DataFrame,
     limits: RunLimits,
     threads: int,
+    windows: np.ndarray | None = None,
 ) -> np.ndarray:
     """`find_all_runs` of planes (n_samples, 2 or 3, n_words).
 
@@ -190,7 +260,7 @@ def runs_of_words(
         missing = ~words[:, 2]
     het |= ~used
     het[ploidy == 1] = ~np.uint64(0)
-    return find_all_runs(het, missing, sites, limits, threads)
+    return find_all_runs(het, missing, sites, limits, threads, windows)
 
 
 def runs_table(found: np.ndarray, samples: pd.DataFrame, sites: pd.DataFrame) -> pd.DataFrame:

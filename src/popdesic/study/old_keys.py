@@ -127,7 +127,9 @@ OLD: dict[str, Old] = {
     "population.ancestry.folds": _gone(5),
     "population.ancestry.starts": _gone(3),
     "population.local.sites": _gone(200),
-    "population.roh.window_sites": _gone(50),
+    "population.roh.window_sites": _gone(
+        50, "windows have as many sites as runs, or 50 where population.roh.min_sites is given"
+    ),
     "population.roh.window_hets": _gone(1),
     "population.roh.window_missing": _gone(5),
     "population.roh.threshold": _gone(0.05),

@@ -15,6 +15,7 @@ from popdesic.population.runs import (
     RunLimits,
     consensus_regions,
     find_all_runs,
+    fitting_windows,
     search_density,
     with_runs,
 )
@@ -235,3 +236,61 @@ def test_stretches_shorter_than_a_run_are_not_searched(kb, searched):
     assert found == pytest.approx(searched * 2 * 745 / (5000 + 745))
     alone = search_density(sites[:150], np.ones(150, bool), limits).searched
     assert alone == searched
+
+
+def test_windows_are_the_smallest_that_chance_leaves_alone():
+    """Every number of sites and of heterozygous ones, by SciPy's binomial distribution."""
+    from scipy.stats import binom
+
+    h = np.array([0.02, 0.05, 0.11, 0.2, 0.29, 0.38, 0.5])
+    lengths = np.arange(1, 5000)
+    for n_sites, n_samples in ((20_000, 60), (1_000_000, 3000)):
+        sites, hets = fitting_windows(h, n_sites, n_samples)
+        for own, length, most in zip(h, sites, hets, strict=True):
+            fits = {}
+            for k in range(6):
+                chance = n_sites * n_samples * binom.cdf(k, lengths, own)
+                fits[k] = int(lengths[np.argmax(chance <= 0.05)])
+            meyermans = np.log(0.05 / (n_sites * n_samples)) / np.log(1 - own)
+            assert fits[0] == np.ceil(meyermans)
+            allowed = [k for k in range(2, 6) if k <= fits[k] * min(0.02, 0.1 * own)]
+            assert most == max([1, *allowed]) and length == fits[most]
+    sites, _ = fitting_windows(np.array([0.0, 0.3]), 500, 20)
+    assert sites[0] == 501 and sites[1] < 60  # no window tells without any diversity
+
+
+def random_mating(rng, low, high, n_sites=8000, n=40):
+    """Unlinked sites of two populations apart, 20 kb from each other."""
+    p = rng.uniform(low, high, n_sites)
+    q = np.clip(p + rng.normal(0, 0.3 * (high - low), n_sites), 0.5 * low, 1)
+    chosen = np.where(np.arange(n) < n // 2, p[:, None], q[:, None])
+    sites = pd.DataFrame({"chrom": "1", "pos": np.arange(1, n_sites + 1) * 20_000})
+    return rng.binomial(2, chosen).astype(np.int8), sites
+
+
+def by_heterozygosity(genotypes, sites):
+    windows = np.column_stack(fitting_windows((genotypes == 1).mean(axis=0), *genotypes.shape))
+    limits = RunLimits(min_sites=None, min_kb=100)
+    return find_all_runs(bits(genotypes == 1), None, sites, limits, 1, windows), windows
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.01, 0.05), (0.01, 0.2), (0.05, 0.5)])
+def test_random_mating_has_no_runs_and_inbreeding_has(low, high):
+    """At most 5 % of studies have a false run; by PLINK's defaults all, where hets are few."""
+    wrong, defaults = 0, 0
+    for seed in range(40):
+        rng = np.random.default_rng([47, seed])
+        genotypes, sites = random_mating(rng, low, high)
+        runs, windows = by_heterozygosity(genotypes, sites)
+        wrong += len(runs) > 0
+        defaults += len(found(genotypes, sites, RunLimits(min_kb=100))) > 0
+    assert wrong <= 6  # 2 expected at 5 %; more than 6 has a chance of 0.3 %
+    assert (defaults > 30) == (high == 0.05)
+    # Autozygous over twice a window: always found, with 1 wrong genotype in 500.
+    for sample in range(40):
+        first = 150 * sample
+        part = genotypes[first : first + 2 * windows[sample, 0], sample]
+        part[part == 1] = 0
+        part[rng.random(len(part)) < 0.002] = 1
+    runs, windows = by_heterozygosity(genotypes, sites)
+    assert len(set(runs[:, 0].tolist())) >= 38

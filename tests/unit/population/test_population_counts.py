@@ -16,7 +16,8 @@ from popdesic.cohort.panel import load_panel
 from popdesic.core.tables import read_table
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.population.allele_counts import load_counts
-from popdesic.population.counts import count_cohort, expected_heterozygosity
+from popdesic.population.counts import count_cohort, expected_heterozygosity, run_windows
+from popdesic.population.group_counts import VALUE_BITS
 from popdesic.population.measure import measure_population
 from popdesic.population.plane_counts_cpu import count_by_sample, count_by_site
 from popdesic.population.runs import RunLimits
@@ -146,6 +147,38 @@ def test_pseudo_haploid_samples_are_recognised(tmp_path):
     assert most.tolist() == [9, 9]
     runs = read_table(tmp_path / "one.runs.tsv")
     assert not set(runs["sample"]) & {"s0", "s5"}
+
+
+def test_runs_by_the_heterozygosity_of_the_samples(tmp_path, monkeypatch):
+    """Each sample has windows of its own; those of lines without heterozygotes are not endless."""
+    monkeypatch.setattr("popdesic.population.group_counts.PART_BYTES", 3 * 8 * 20 * 5)
+    rng = np.random.default_rng(12)
+    cohort = make_cohort(rng, 1200, 14, 0.02, haploid=[13])
+    cohort.genotypes[:, 12] = np.where(cohort.genotypes[:, 12] == 1, 0, cohort.genotypes[:, 12])
+    cohort.genotypes[::300, 12] = 1  # a line: four heterozygotes
+    limits = RunLimits(min_sites=None, min_kb=1)
+    about, table = count(tmp_path, cohort, ["A"] * 14, runs=limits)
+    assert table.roh_min_sites[13] == "NA" and about["runs: searched"] > 0.99
+    own = table.roh_min_sites[:13].astype(int)
+    assert own[:12].between(25, 60).all()
+    assert own[12] < 110 and float(table.f_roh[12]) > 0.8
+    sums = table[["called", "heterozygous"]].astype(int).to_numpy()[:13]
+    expected = table.expected.astype(float).to_numpy()[:13]
+    missing = np.rint(np.ldexp(expected.max() - expected, VALUE_BITS)).astype(np.int64)
+    in_all = np.int64(np.ldexp(expected.max(), VALUE_BITS))
+    wanted = run_windows(np.column_stack([sums, missing]), in_all, 1200, 14)
+    np.testing.assert_array_equal(own, wanted[:, 0])
+    runs = read_table(tmp_path / "one.runs.tsv")
+    assert set(runs["sample"]) >= {"s3", "s12"}
+    least = runs["sample"].map(dict(zip(table["sample"], table.roh_min_sites, strict=True)))
+    assert (runs.sites.astype(int) >= least.astype(int)).all()
+    measured = measure_population(
+        *([tmp_path / "one.npz"], [tmp_path / "one.tsv"], [tmp_path / "one.runs.tsv"]),
+        *(tmp_path / "panel.tsv", tmp_path / "out"),
+        analyses=["diversity", "runs"],
+        block="5 kb",
+    )
+    assert measured["runs_min_sites"] == [own.min(), own.max()]
 
 
 def test_few_sites_make_nobody_pseudo_haploid(tmp_path):

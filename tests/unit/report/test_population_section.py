@@ -158,6 +158,15 @@ def test_inbred_populations_are_named(tmp_path):
     assert "F is above zero in A and C, so f2, F_ST (Hudson) and f3" in " ".join(section["words"])
 
 
+def test_the_search_for_runs_is_said(tmp_path):
+    section = measured(tmp_path, ["A", "B"], searched=0.93)
+    assert "sought in" not in " ".join(section["words"])  # population.roh.min_sites was given
+    path = tmp_path / "population/summary.json"
+    write_json(path, read_json(path) | {"runs_min_sites": [52, 61]})
+    words = " ".join(population_section(tmp_path, tmp_path / "figures", ANALYSES)["words"])
+    assert "sought in 93 % of the genome, have at least 52 to 61 sites, by" in words
+
+
 def test_sites_that_are_too_sparse_for_runs_are_said(tmp_path):
     section = measured(tmp_path, ["A", "B"], searched=0.2)
     (note,) = [

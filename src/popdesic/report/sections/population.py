@@ -10,6 +10,7 @@ import pandas as pd
 
 from ...core.files import read_json
 from ...core.tables import read_table
+from ...population.runs import LEAST_SEARCHED
 from ..inline import describe_drawn
 from ..registry import population_figures
 from ..words import join, number, percent, plural
@@ -134,6 +135,15 @@ def _words(
             )
         else:
             words.append(f"No f3 indicates admixture ({chance}).")
+    if about.get("runs_min_sites") and not about["runs_too_sparse"]:
+        low, high = map(number, about["runs_min_sites"])
+        sites = low if low == high else f"{low} to {high}"
+        words.append(
+            "Runs of homozygosity, sought in "
+            f"{percent(about['runs_density']['searched'], 0)} of the genome, have at least {sites} "
+            "sites, by the heterozygosity of the sample: by chance at most 5 % of cohorts would "
+            "have any."
+        )
     if about.get("consensus_regions"):
         regions = read_table(folder / "consensus.tsv").head(NAMED)
         named = join([f"{r.chrom}:{r.start}-{r.end}" for r in regions.itertuples()])
@@ -161,7 +171,8 @@ def runs_density(density: dict[str, float | None], too_sparse: bool) -> list[str
         return [
             f"Runs of homozygosity could be found in {percent(density['searched'], 0)} of the "
             f"genome only, where sites {apart} are dense enough; F_ROH is the share of the "
-            "whole genome that lies in them, so it can be too low."
+            "whole genome that lies in them, so it can be too low, and it is not given below "
+            f"{percent(LEAST_SEARCHED, 0)}."
         ]
     return []
 
