@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +14,6 @@ from support.plink_files import write_plink
 
 from popdesic.cohort.artefacts import (
     ABSENT,
-    APART,
     DEFICIT,
     LEAST_PLACES,
     MANY_MISSED,
@@ -21,11 +24,13 @@ from popdesic.cohort.artefacts import (
     steady_components,
     write_artefacts,
 )
+from popdesic.cohort.callable import read_bed
 from popdesic.core.files import read_json, write_json
 from popdesic.core.tables import read_table
 from popdesic.io.sites import is_ambiguous
 
 SIZES = [60, 90, 50, 40]
+ROOT = Path(__file__).parents[3]
 
 
 def search(study: Cohorts):
@@ -94,7 +99,7 @@ def test_ancestry_alone_explains_cohorts_of_other_frequencies():
 
 
 def test_a_population_of_its_own_is_not_judged_by_its_frequencies():
-    study = draw_cohorts("own", 341, 4_000, SIZES)
+    study = draw_cohorts("own", 348, 4_000, [200, 200, 150])
     study = plant(study, "array", 0.05, 3, newcomer=False)
     table, found = search(study)
     assert all(one.own_population for one in found)
@@ -116,7 +121,7 @@ def test_artefacts_make_no_component():
 def test_one_place_is_no_artefact():
     """Neighbours that all differ in one cohort, as by selection, are one place."""
     study = draw_cohorts("one", 361, 4_000, SIZES)
-    part = study.genotypes[1000 : 1000 + 2 * APART, study.columns("c01")]
+    part = study.genotypes[1000:1040, study.columns("c01")]
     part[part >= 0] = 2 - part[part >= 0]
     assert search(study)[0].empty
     far = 200 * np.arange(1, 3 * LEAST_PLACES)
@@ -139,6 +144,15 @@ def test_missed_calls_alone_are_artefacts_where_they_are_many():
         assert [one.departs for one in found if one.cohort == "c03"] == [departs]
 
 
+def test_newcomers_are_not_blamed_for_founders():
+    """Most founders are of the cohort that is spoiled, so newcomers differ from the founders."""
+    study = draw_cohorts("one", 342, 4_000, [40, 200, 60])
+    study = plant(study, "strand", 0.05, 2, newcomer=False)
+    table, _ = search(study)
+    assert study.cohort == "c01" and study.founders == ["c00", "c01"]
+    assert set(table.cohort) == {"c00", "c01"}, "of two founders either may be wrong"
+
+
 def test_founders_keep_their_rows_when_a_cohort_arrives():
     study = plant(draw_cohorts("admixed", 381, 4_000, SIZES), "strand", 0.03, 5, newcomer=False)
     before, _ = search(study)
@@ -155,6 +169,7 @@ def test_founders_keep_their_rows_when_a_cohort_arrives():
 
 
 def test_files_hold_the_sites_of_autosomes(tmp_path):
+    """And the command of config/README.md makes a BED file of them."""
     study = plant(draw_cohorts("one", 391, 3_000, [60, 50]), "strand", 0.05, 5, newcomer=False)
     study.sites.loc[study.sites.chrom == "22", "chrom"] = "X"
     stems, panel = {}, tmp_path / "panel.tsv"
@@ -183,3 +198,12 @@ def test_files_hold_the_sites_of_autosomes(tmp_path):
         mine = table[table.cohort == one["cohort"]]
         assert one["sites"] == len(mine[["chrom", "pos"]].drop_duplicates())
         assert str(one["sites"]) in sentence or not one["sites"]
+    (command,) = re.findall(r"^awk .*", (ROOT / "config/README.md").read_text(), re.M)
+    command = command.replace("results/qc/artefacts.tsv", "a.tsv").replace("config/", "")
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    covered = read_bed(tmp_path / "artefacts.bed", "panel.exclude").covers(
+        study.sites.chrom.to_numpy(), study.sites.pos.to_numpy()
+    )
+    named = set(zip(table.chrom, table.pos.astype(int), strict=True))
+    places = zip(study.sites.chrom, study.sites.pos, strict=True)
+    assert covered.tolist() == [place in named for place in places]
