@@ -270,7 +270,7 @@ def _notes(about: dict[str, Any]) -> list[str]:
         notes.append("There are too many populations to compute f3 of all triples.")
     notes.append(
         "Sites were chosen in the founders, and rare variants may be left out (panel.min_maf): "
-        "heterozygosity and spectra describe these sites, not genomes."
+        "heterozygosity, private alleles and spectra describe these sites, not genomes."
     )
     return notes
 
