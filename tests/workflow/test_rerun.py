@@ -19,7 +19,7 @@ from support.study import FAST, make_cohorts, write_sheets, write_study
 CONFIG = FAST | {"epistasis": {"order": []}}
 #: Rules that follow from the geodesics.
 AFTER_GEODESICS = {
-    *("compute_pcoa", "compute_umap", "label_maps", "measure_maps"),
+    *("compute_pcoa", "compute_umap", "measure_maps"),
     *("draw_figures", "write_report"),
 }
 #: Start of a kernel's definition, outside of comments.
@@ -114,7 +114,7 @@ def test_a_new_column_of_the_sheet_reruns_only_what_reads_it(clone, study):
         sheet.write_text(text)
     # The tables of maps for users have all columns, and the page lists them. No map and no figure
     # is made again. Where there are communities, they are compared with every column.
-    assert jobs == {"label_maps", "write_report"}
+    assert jobs == {"write_report"}
 
 
 def test_a_new_label_of_a_founder_reruns_only_what_reads_it(clone, study, tmp_path):

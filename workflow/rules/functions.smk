@@ -42,14 +42,30 @@ def distance_sources(wildcards):
     return [path for space in SPACES for path in source_of(space)]
 
 
+def of_paths(path):
+    """Output of a job of geodesics: for each space and alpha where it makes all."""
+    return [path.format(space=s, alpha=a) for s, a in PATHS] if ONE_PATHS_JOB else path
+
+
+def _paths_of(wildcards):
+    """Spaces and alphas of a job of geodesics."""
+    return PATHS if ONE_PATHS_JOB else [(wildcards.space, wildcards.alpha)]
+
+
+def paths_of_job(wildcards):
+    """Parameter: space and alpha of each closure of a job, and the files of the space."""
+    return [(space, alpha, source_of(space)) for space, alpha in _paths_of(wildcards)]
+
+
 def alpha_choice(wildcards):
-    """Input of a geodesic: the choice where its alpha is `auto`."""
-    return [GEODESIC_CHOICE] if wildcards.alpha == "auto" and wildcards.space != "ibd" else []
+    """Input of geodesics: the choice where an alpha is `auto`."""
+    chosen = any(a == "auto" and space != "ibd" for space, a in _paths_of(wildcards))
+    return [GEODESIC_CHOICE] if chosen else []
 
 
 def listed_closures(wildcards):
     """Input of a closure at `auto`: those at listed alphas, one of which may be the same."""
-    if wildcards.alpha != "auto" or STUDY.store == "near":
+    if ONE_PATHS_JOB or wildcards.alpha != "auto" or STUDY.store == "near":
         return []
     ends = [LENGTHS, "results/geodesic/{space}/alpha{alpha}.json"]
     alphas = [alpha for alpha in ALPHAS if alpha != "auto"]

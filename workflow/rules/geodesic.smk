@@ -32,7 +32,15 @@ PATH_FILES = (
     dict(neighbors=LISTS, landmarks=LENGTHS)
     if STUDY.store == "near"
     else dict(closure=LENGTHS, about=LENGTHS.replace(".npy", ".json"))
-)
+) | {
+    "statistics": "results/geodesic/{space}/alpha{alpha}.json",
+    "record": "results/geodesic/{space}/alpha{alpha}.run.json",
+}
+#: Spaces and alphas of the geodesics; one that is chosen may repeat a listed one, so it comes last.
+PATHS = [(space, alpha) for space in SPACES for alpha in sorted(ALPHAS, key="auto".__eq__)]
+#: Whether one job makes them all. Where shared segments are a space, others do not wait for it.
+ONE_PATHS_JOB = n_samples(*COHORTS) <= MOST_JOINED and "ibd" not in SPACES
+N_CLOSED = len(PATHS) if ONE_PATHS_JOB else 1
 #: Input of whatever takes as many components as `geodesic.pcs: auto` says.
 PCS_CHOICE = [GEODESIC_CHOICE] if CONFIG["geodesic"]["pcs"] == "auto" else []
 
@@ -111,20 +119,22 @@ rule find_component_neighbors:
 
 rule close_paths:
     input:
-        source=distance_source,
+        source=distance_sources if ONE_PATHS_JOB else distance_source,
         choice=alpha_choice,
         listed=listed_closures,
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
         kinship=BRIDGE_ROWS,
     output:
-        **PATH_FILES,
-        statistics="results/geodesic/{space}/alpha{alpha}.json",
-        record="results/geodesic/{space}/alpha{alpha}.run.json",
+        **{name: of_paths(path) for name, path in PATH_FILES.items()},
     log:
-        "logs/close_paths/{space}.alpha{alpha}.log",
+        "logs/close_paths.log" if ONE_PATHS_JOB else "logs/close_paths/{space}.alpha{alpha}.log",
     benchmark:
-        "benchmarks/close_paths/{space}.alpha{alpha}.tsv"
+        (
+            "benchmarks/close_paths.tsv"
+            if ONE_PATHS_JOB
+            else "benchmarks/close_paths/{space}.alpha{alpha}.tsv"
+        )
     priority: FIRST
     conda:
         GPU_CONDA
@@ -140,13 +150,14 @@ rule close_paths:
         # On eight threads nearest samples of 200 000 took 29 to 36 s.
         runtime=minutes(
             0.5 * (1 - PAIR),
-            pairs=1e-8 * PAIR,
-            triples=closing_minutes(GPUS) * PAIR,
-            samples=1e-5 * (1 - PAIR),
+            pairs=1e-8 * PAIR * N_CLOSED,
+            triples=closing_minutes(GPUS) * PAIR * N_CLOSED,
+            samples=1e-5 * (1 - PAIR) * N_CLOSED,
         ),
         gpu=closing_gpus() * PAIR,
         nodes=1,  # with all of its GPUs
     params:
+        paths=paths_of_job,
         store=STUDY.store,
         distance=DISTANCE_RULE | {"pcs": CONFIG["geodesic"]["pcs"]},
         founders=STUDY.founders,
@@ -155,7 +166,11 @@ rule close_paths:
         code=code_of("close_paths"),
         closure_code=closure_code,
     message:
-        "Geodesics in space {wildcards.space}, alpha = {wildcards.alpha}"
+        (
+            "Geodesics in all spaces"
+            if ONE_PATHS_JOB
+            else "Geodesics in space {wildcards.space}, alpha = {wildcards.alpha}"
+        )
     script:
         "../scripts/geodesic/close_paths.py"
 

@@ -1,4 +1,4 @@
-# Maps of the samples: PCoA, UMAP, densMAP, t-SNE, their quality and labels.
+# Maps of the samples: PCoA, UMAP, densMAP, t-SNE, and their quality.
 #
 # needs   results/distance/*, results/embedding/pca.npy, results/geodesic/*, the sample sheet
 # gives   results/embedding/*
@@ -28,7 +28,7 @@ MAPS = [
 ]
 #: What jobs read of maps: a label that changes changes none of it.
 COORDINATES = expand("results/embedding/coordinates/{map}.tsv", map=MAPS)
-#: The same with the columns of the sheet.
+#: The same with the columns of the sheet, which the report's job joins to them.
 LABELLED_MAPS = expand("results/embedding/{map}.tsv", map=MAPS)
 
 #: Labels that figures show.
@@ -36,7 +36,7 @@ LABELS_DRAWN = STUDY.digest_of(None, "cohort", CONFIG["report"]["color_by"], "po
 
 
 TARGETS["embedding"] = [
-    LABELLED_MAPS,
+    COORDINATES,
     "results/embedding/quality.tsv",
     INSTABILITY,
 ]
@@ -285,35 +285,3 @@ rule compute_umap:
         "UMAP of the geodesics"
     script:
         "../scripts/maps/compute_umap.py"
-
-
-# The sheet's labels beside maps, which are made without them.
-#
-# needs   results/embedding/coordinates/{map}.tsv, sample sheet
-# gives   results/embedding/{map}.tsv           coordinates with the columns of the sheet
-
-
-rule label_maps:
-    input:
-        maps=COORDINATES,
-        samples="results/distance/samples.tsv",
-    output:
-        LABELLED_MAPS,
-    log:
-        "logs/label_maps.log",
-    benchmark:
-        "benchmarks/label_maps.tsv"
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 1
-    resources:
-        mem_mb=memory(300, samples=0.005),
-        runtime=minutes(0.2, samples=1e-7 * len(MAPS)),
-    params:
-        sheet=CONFIG["samples"],
-        rows=STUDY.digest_of(),
-        code=code_of("label_maps"),
-    message:
-        "Join the columns of the sheet to the maps"
-    script:
-        "../scripts/maps/label_maps.py"

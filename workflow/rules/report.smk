@@ -3,6 +3,7 @@
 # needs   results/qc/*, results/panel/*, results/distance/*.npy samples.tsv,
 #         results/geodesic/{space}/alpha{alpha}.json, results/embedding/*
 # gives   results/figures/*.svg *.png
+#         results/embedding/{map}.tsv  coordinates with the columns of the sheet
 #         results/report/report.html   one self-contained page
 #         results/report/summary.json  what it found, for other tools
 #         results/report/methods.md    text for a paper, with references
@@ -74,6 +75,7 @@ PAGE = digest(
 
 
 TARGETS["report"] = [
+    LABELLED_MAPS,
     "results/report/report.html",
     "results/report/summary.json",
     "results/report/methods.md",
@@ -131,7 +133,7 @@ rule write_report:
         epistasis=TARGETS["epistasis"],
         imputation=[*EVALUATION, *FILLED],
         maps=INTERACTIVE_MAPS,
-        labelled=LABELLED_MAPS,  # the page lists them
+        coordinates=COORDINATES,
         tables=SAMPLE_TABLES,
         missing=MISSING_COMPARED,
         export=TARGETS["export"],  # their jobs are counted
@@ -141,6 +143,7 @@ rule write_report:
         "results/report/methods.md",
         MULTIQC,
         work="results/report/work.tsv",
+        labelled=LABELLED_MAPS,  # the page lists them
     log:
         "logs/write_report.log",
     benchmark:

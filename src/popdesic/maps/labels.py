@@ -1,4 +1,4 @@
-"""Tables of maps with the columns of the sample sheet, for users."""
+"""Tables of maps with the columns of the sample sheet, for users, which the report's job writes."""
 
 from __future__ import annotations
 

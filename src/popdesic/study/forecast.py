@@ -134,7 +134,8 @@ def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
         )
         return {"site-pairs": pairs * sizes.n_sites}
     if job.rule == "close_paths" and not sizes.sparse:
-        return {"min-plus operations": sizes.n_samples**3 / 2}
+        closures = sum(path.endswith(".run.json") for path in job.outputs)
+        return {"min-plus operations": max(1, closures) * sizes.n_samples**3 / 2}
     if job.rule in ("scan_epistasis", "permute_epistasis"):
         order = int(job.wildcards["order"])
         tests = float(math.comb(sizes.scanned, order)) * sizes.n_samples

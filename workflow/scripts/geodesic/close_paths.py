@@ -1,4 +1,4 @@
-"""Compute the Fermat geodesics of the study in one space at one alpha."""
+"""Compute the Fermat geodesics of the study, in one space at one alpha or in all."""
 
 from pathlib import Path
 
@@ -11,26 +11,36 @@ from popdesic.geodesic.study_paths import measure_paths
 from popdesic.relatives.kinship import kinship_tiles, relatives_but_one
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    files, params = snakemake.input, snakemake.params
+    files, params, outputs = snakemake.input, snakemake.params, snakemake.output
     gpus = snakemake.resources.get("gpu", 1)
-    space, alpha = snakemake.wildcards.space, snakemake.wildcards.alpha
     choice = next(map(Path, files.choice), None)
-    value, graph = chosen_graph(params.graph, alpha, choice, space)
-    statistics = measure_paths(
-        params.store,
-        list(map(Path, files.source)),
-        space,
-        read_table(files.samples),
-        set(params.founders),
-        lambda need: select_backend(params.device, snakemake.threads, device_bytes=need, gpus=gpus),
-        alpha=alpha,
-        value=value,
-        graph=graph,
-        listed=[Path(path) for path in files.listed if path.endswith(".json")],
-        ends=relatives_but_one(kinship_tiles(files.kinship)),
-        distance=params.distance | {"n_sites": read_json(files.panel)["n_sites"]},
-        code=params.closure_code,
-        out={name: Path(path) for name, path in snakemake.output.items()},
-        threads=snakemake.threads,
-    )
-    log_counts(log, statistics)
+    listed = [Path(path) for path in files.listed if path.endswith(".json")]
+    for k, (space, alpha, source) in enumerate(params.paths):
+        out = {
+            name: Path(paths if isinstance(paths, str) else paths[k])
+            for name, paths in outputs.items()
+        }
+        value, graph = chosen_graph(params.graph, alpha, choice, space)
+        statistics = measure_paths(
+            params.store,
+            list(map(Path, source)),
+            space,
+            read_table(files.samples),
+            set(params.founders),
+            lambda need: select_backend(
+                params.device, snakemake.threads, device_bytes=need, gpus=gpus
+            ),
+            alpha=alpha,
+            value=value,
+            graph=graph,
+            listed=[path for path in listed if path.parent == out["statistics"].parent],
+            ends=relatives_but_one(kinship_tiles(files.kinship)),
+            distance=params.distance | {"n_sites": read_json(files.panel)["n_sites"]},
+            code=params.closure_code,
+            out=out,
+            threads=snakemake.threads,
+        )
+        log.info("space %s, alpha = %s", space, alpha)
+        log_counts(log, statistics)
+        if params.store == "dense" and alpha != "auto":
+            listed.append(out["statistics"])
