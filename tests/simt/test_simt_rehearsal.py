@@ -43,7 +43,7 @@ RULES = {
     "define_axes": ["components"],
     "compute_pca": ["components"],
     "relate_samples": ["kinships"],
-    "count_population": ["counts"],
+    "measure_population": ["counts"],
     "plan_epistasis": [],
     "scan_epistasis": [],
     "permute_epistasis": [],
@@ -53,6 +53,7 @@ RULES = {
     "export_kinship": [],
     "prepare_ibd": [],
     "find_ibd_row": [],
+    "join_ibd": [],
 }
 #: Files of kernels that no default study launches, or that this machine cannot run; those of wgmma
 #: are compiled as variants.

@@ -186,7 +186,7 @@ def make_lost_tiles():
     """Let the jobs of rows run again of which a tile was deleted."""
     makers = [("measure_row", rows) for rows in PAIR_ROWS.values()]
     if "ibd" in CONFIG["compare"]["analyses"]:
-        makers.append(("find_ibd_row", IBD_ROWS))
+        makers.append(("join_ibd" if IBD_TOGETHER else "find_ibd_row", IBD_ROWS))
     for name, rows in makers:
         for row in rows.lost():
             forget_record(Path(), f"{rows.folder}/{row}/row.json", name)

@@ -127,15 +127,6 @@ def rows_of_populations(wildcards):
     return STUDY.digest_of(wildcards.cohort, CONFIG["population"]["column"])
 
 
-def relatives_tables(wildcards):
-    """Who is left out of populations: unrelated founders, and the row of a newcomer cohort."""
-    if not MAX_KINSHIP:
-        return []
-    newcomer = wildcards.cohort not in STUDY.founders
-    row = [ROW_COMPARED.format(row=wildcards.cohort)] if newcomer else []
-    return ["results/panel/unrelated.tsv", *row]
-
-
 def population_key(wildcards):
     return file_key(POPULATION_FILES)
 
@@ -289,6 +280,11 @@ def evaluation_parts(wildcards):
     """The parts of all cohorts; none where only the mode is evaluated."""
     by_beagle = "beagle" in IMPUTE["evaluate"]
     return [path for cohort in COHORTS for path in (evaluated_windows(cohort) if by_beagle else [])]
+
+
+def segment_code(wildcards):
+    """Parameter: digest of the code that finds segments, part of the keys of their tiles."""
+    return digests.tile_code("ibd")
 
 
 # Rules whose jobs compute rows of tiles, and those that fill several rows.

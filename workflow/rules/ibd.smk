@@ -16,7 +16,8 @@ from popdesic.ibd.options import EXPORTS as IBD_FILES
 IBD = CONFIG["ibd"]
 IBD_FIGURES = figures_by("join_ibd")
 ROW_OF_SEGMENTS = "results/ibd/tiles/{row}/row.json"
-#: Whether one job makes all rows, of which it computes the tiles that are new.
+SEGMENT_ROWS = expand(ROW_OF_SEGMENTS, row=COHORTS)
+#: Whether the job that joins all rows makes them, of which it computes the tiles that are new.
 IBD_TOGETHER = n_samples(*COHORTS) <= MOST_JOINED
 IBD_TABLES = ["results/ibd/segments.tsv.gz", "results/ibd/pairs.tsv", "results/ibd/summary.json"]
 IBD_EXPORTS = {
@@ -73,38 +74,42 @@ if SEEKS_SEGMENTS:
         script:
             "../scripts/ibd/prepare_ibd.py"
 
-    rule find_ibd_row:
-        input:
-            genome=rules.prepare_ibd.output.genome,
-            about=rules.prepare_ibd.output.summary,
-            planes=row_planes(IBD_ROWS),
-            panel="results/panel/sites.tsv",
-        output:
-            expand(ROW_OF_SEGMENTS, row=COHORTS) if IBD_TOGETHER else ROW_OF_SEGMENTS,
-        log:
-            "logs/find_ibd_row.log" if IBD_TOGETHER else "logs/find_ibd_row/{row}.log",
-        benchmark:
-            "benchmarks/find_ibd_row.tsv" if IBD_TOGETHER else "benchmarks/find_ibd_row/{row}.tsv"
-        conda:
-            GPU_CONDA
-        threads: 8
-        resources:
-            # Ratios of all sites, candidates and segments of a block of pairs.
-            mem_mb=row_memory(IBD_ROWS, 1500, mb=2, pairs=1e-5),
-            runtime=row_minutes(IBD_ROWS, 1, mb_samples=2e-5),
-            gpu=GPUS,
-        params:
-            pairs=row_pairs(IBD_ROWS),
-            device=CONFIG["device"],
-            code=code_of("find_ibd_row", always=True),
-        message:
-            "Segments shared within and between cohorts"
-        script:
-            "../scripts/ibd/find_ibd_row.py"
+    if not IBD_TOGETHER:
+
+        rule find_ibd_row:
+            input:
+                genome=rules.prepare_ibd.output.genome,
+                about=rules.prepare_ibd.output.summary,
+                planes=row_planes(IBD_ROWS),
+                panel="results/panel/sites.tsv",
+            output:
+                ROW_OF_SEGMENTS,
+            log:
+                "logs/find_ibd_row/{row}.log",
+            benchmark:
+                "benchmarks/find_ibd_row/{row}.tsv"
+            conda:
+                GPU_CONDA
+            threads: 8
+            resources:
+                # Ratios of all sites, candidates and segments of a block of pairs.
+                mem_mb=row_memory(IBD_ROWS, 1500, mb=2, pairs=1e-5),
+                runtime=row_minutes(IBD_ROWS, 1, mb_samples=2e-5),
+                gpu=GPUS,
+            params:
+                pairs=row_pairs(IBD_ROWS),
+                device=CONFIG["device"],
+                tile_code=segment_code,
+                code=code_of("find_ibd_row"),
+            message:
+                "Segments shared within and between {wildcards.row} and others"
+            script:
+                "../scripts/ibd/find_ibd_row.py"
 
     rule join_ibd:
         input:
-            rows=expand(ROW_OF_SEGMENTS, row=COHORTS),
+            rows=[] if IBD_TOGETHER else SEGMENT_ROWS,
+            planes=row_planes(IBD_ROWS) if IBD_TOGETHER else [],
             fams=expand("results/cohorts/{cohort}/genotypes.fam", cohort=COHORTS),
             genome=rules.prepare_ibd.output.genome,
             about=rules.prepare_ibd.output.summary,
@@ -112,6 +117,7 @@ if SEEKS_SEGMENTS:
             # The graph has its samples in the order of distances.
             samples=["results/distance/samples.tsv"] if IBD_IS_SPACE else [],
         output:
+            rows=SEGMENT_ROWS if IBD_TOGETHER else [],
             segments=IBD_TABLES[0],
             pairs=IBD_TABLES[1],
             summary=IBD_TABLES[2],
@@ -125,18 +131,30 @@ if SEEKS_SEGMENTS:
             "benchmarks/join_ibd.tsv"
         priority: FIRST if IBD_IS_SPACE else 0
         conda:
-            "../../envs/popdesic.yaml"
-        threads: 1
+            GPU_CONDA
+        threads: MANY if IBD_TOGETHER else 1
         resources:
-            # Totals of all pairs with segments; segments are read and written in parts.
-            mem_mb=memory(800, samples=0.05, pairs=2e-5),
-            runtime=minutes(3, pairs=3e-7),
+            # Totals of all pairs with segments; segments are read and written in parts. Rows as above.
+            mem_mb=(
+                row_memory(IBD_ROWS, 1500, mb=2, pairs=3e-5)
+                if IBD_TOGETHER
+                else memory(800, samples=0.05, pairs=2e-5)
+            ),
+            runtime=(
+                row_minutes(IBD_ROWS, 4, mb_samples=2e-5)
+                if IBD_TOGETHER
+                else minutes(3, pairs=3e-7)
+            ),
+            gpu=GPUS if IBD_TOGETHER else 0,
         params:
+            row_pairs=row_pairs(IBD_ROWS) if IBD_TOGETHER else {},
+            device=CONFIG["device"],
+            tile_code=segment_code if IBD_TOGETHER else "",
             min_cm=IBD["min_cm"],
             formats=list(IBD_EXPORTS),
             order=COHORTS,
             code=code_of("join_ibd"),
         message:
-            "Join segments, estimate degrees of pairs, and draw them"
+            "Find and join segments, estimate degrees of pairs, and draw them"
         script:
             "../scripts/ibd/join_ibd.py"

@@ -9,7 +9,8 @@ from popdesic.population.options import block_of, sizes_of
 #
 # needs   results/cohorts/{cohort}/planes.npy .json, results/panel/sites.tsv, unrelated.tsv,
 #         results/compare/tiles/{cohort}/row.json of newcomers, the sample sheet
-# gives   results/population/cohorts/{cohort}.npz .tsv .runs.tsv   counts of one cohort
+# gives   results/population/cohorts/row.json   list of the counts of each cohort, which lie beside
+#                                               it and stay when others arrive
 #         results/population/samples.tsv        heterozygosity, F and F_ROH of every sample
 #         results/population/populations.tsv, spectrum.tsv, summary.json
 #         results/population/pairs.tsv, blocks.tsv, tree.nwk         between populations
@@ -54,7 +55,7 @@ ANCESTRY_TABLES = (
     else []
 )
 SEEKS_RUNS = "runs" in POPULATION_ANALYSES
-#: Megabytes of planes from which a GPU counts a cohort: 11 G genotypes, which take the job's two
+#: Megabytes of planes from which a GPU counts: 11 G genotypes, which take the job's two
 #: threads 1.5 s (docs/population.md), as long as a job's first use of a GPU.
 GPU_COUNTED_MB = 4000
 #: A genetic map is only read for blocks in cM.
@@ -73,52 +74,15 @@ TARGETS["population"] = [
 
 if POPULATION_ANALYSES:
 
-    rule count_population:
-        input:
-            planes=multiext("results/cohorts/{cohort}/planes", ".npy", ".json"),
-            panel="results/panel/sites.tsv",
-            panel_counts="results/panel/counts.json",
-            relatives=relatives_tables,
-        output:
-            **({"runs": "results/population/cohorts/{cohort}.runs.tsv"} if SEEKS_RUNS else {}),
-            counts="results/population/cohorts/{cohort}.npz",
-            samples="results/population/cohorts/{cohort}.tsv",
-        log:
-            "logs/count_population/{cohort}.log",
-        benchmark:
-            "benchmarks/count_population/{cohort}.tsv"
-        conda:
-            GPU_CONDA
-        threads: PER_COHORT
-        resources:
-            # The panel, 18 bytes a site and population, and a part of the memory-mapped planes.
-            mem_mb=memory(800, mb=4 + 0.5 * N_POPULATIONS, files="panel"),
-            runtime=minutes(mb=1 / 100),
-            gpu=counting_gpus,
-        params:
-            column=POPULATION["column"],
-            x_contigs=CONFIG["contigs"]["x"],
-            limits=POPULATION["roh"],
-            sheet=CONFIG["samples"],
-            max_kinship=MAX_KINSHIP,
-            device=CONFIG["device"],
-            rows=rows_of_populations,
-            code=code_of("count_population"),
-        message:
-            "Count genotypes of {wildcards.cohort} by population"
-        script:
-            "../scripts/population/count_population.py"
-
     rule measure_population:
         input:
-            counts=expand("results/population/cohorts/{cohort}.npz", cohort=COHORTS),
-            samples=expand("results/population/cohorts/{cohort}.tsv", cohort=COHORTS),
-            runs=(
-                expand("results/population/cohorts/{cohort}.runs.tsv", cohort=COHORTS)
-                if SEEKS_RUNS
-                else []
-            ),
+            planes=expand("results/cohorts/{cohort}/planes.npy", cohort=COHORTS),
+            about=expand("results/cohorts/{cohort}/planes.json", cohort=COHORTS),
             panel="results/panel/sites.tsv",
+            panel_counts="results/panel/counts.json",
+            # Relatives of others are left out of populations.
+            unrelated=["results/panel/unrelated.tsv"] if MAX_KINSHIP else [],
+            rows=expand(ROW_COMPARED, row=STUDY.newcomers if MAX_KINSHIP else []),
             # What figures show besides.
             windows=LOCAL_TABLES,
             fitted=ANCESTRY_TABLES[1:],
@@ -130,6 +94,7 @@ if POPULATION_ANALYSES:
             # Bars stand beside the PCA.
             pca=["results/embedding/coordinates/pca.tsv"] if ANCESTRY_TABLES else [],
         output:
+            "results/population/cohorts/row.json",
             **{Path(path).stem: path for path in POPULATION_TABLES},
             ancestry=ANCESTRY_TABLES[:1],
             svg=reported("measure_population"),
@@ -139,13 +104,24 @@ if POPULATION_ANALYSES:
         benchmark:
             "benchmarks/measure_population.tsv"
         conda:
-            "../../envs/popdesic.yaml"
-        threads: 2
+            GPU_CONDA
+        threads: SOME
         resources:
-            # Counts of all cohorts at once, as int32.
-            mem_mb=memory(800, samples=0.02, mb=8),
-            runtime=minutes(3, mb=1 / 20),
+            # Counts of all cohorts at once, as int32; a part of the memory-mapped planes.
+            mem_mb=memory(900, samples=0.02, mb=4 + 2 * N_POPULATIONS, files="panel"),
+            runtime=minutes(3, mb=1 / 100),
+            gpu=counting_gpus,
         params:
+            counted=dict(
+                column=POPULATION["column"],
+                x_contigs=CONFIG["contigs"]["x"],
+                max_kinship=MAX_KINSHIP,
+            ),
+            runs=POPULATION["roh"] if SEEKS_RUNS else None,
+            sheet=CONFIG["samples"],
+            labels={cohort: STUDY.digest_of(cohort, POPULATION["column"]) for cohort in COHORTS},
+            device=CONFIG["device"],
+            tile_code=lambda wildcards: digests.tile_code("population"),
             figures=list(POPULATION_FIGURES),
             options=dict(
                 analyses=[
@@ -159,7 +135,7 @@ if POPULATION_ANALYSES:
             files=population_key,
             code=code_of("measure_population"),
         message:
-            "Estimate diversity and differentiation of populations, and draw them"
+            "Count genotypes by population, estimate diversity and differentiation, and draw them"
         script:
             "../scripts/population/measure_population.py"
 

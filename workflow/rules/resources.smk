@@ -74,7 +74,7 @@ def further_gpus(wildcards):
 
 
 def counting_gpus(wildcards, input):
-    """GPUs of a count: none if it is short, or if runs are sought, which the CPU does.
+    """GPUs of counts: none if they are short, or if runs are sought, which the CPU does.
 
     Runs take five times as long as all counts, so a GPU would wait for the CPU.
     """

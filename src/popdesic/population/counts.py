@@ -6,7 +6,7 @@ cohort arrives.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ import pandas as pd
 from ..cohort.panel import load_panel
 from ..cohort.planes import load_planes
 from ..cohort.samples import UNKNOWN, read_samples
+from ..core.files import content_key, digest
 from ..core.tables import read_table, write_npz, write_table
+from ..distance.rows import Row
 from ..engine.backend import Backend
 from ..engine.needs import counting_bytes
 from ..relatives.kinship import kinship_tiles, related_newcomers
@@ -35,9 +37,81 @@ from .runs import (
     with_runs,
 )
 
+#: Endings of the files of a cohort's counts: by population, by sample, runs if they are sought.
+ENDINGS = (".npz", ".tsv", ".runs.tsv")
 #: A sample without heterozygotes is pseudo-haploid if at least this many were expected: in a
 #: diploid sample the chance of that is below exp(-20).
 LEAST_EXPECTED_HETS = 20.0
+
+
+def count_cohorts(
+    folders: Mapping[str, Path],
+    out: Path,
+    *,
+    panel: Path,
+    sheet: Path,
+    labels: Mapping[str, str],
+    unrelated: Path | None,
+    rows: Mapping[str, Path],
+    runs: RunLimits | None,
+    code: str,
+    backend: Callable[[int], Backend],
+    threads: int = 1,
+    **options: Any,
+) -> dict[str, Any]:
+    """Count cohorts, as `count_cohort` does, of which something has changed; keep other counts.
+
+    Parameters
+    ----------
+    folders : dict
+        Folder of the planes of each cohort.
+    out : Path
+        ``row.json`` in the folder of the counts (ENDINGS), which lists their keys.
+    labels : dict
+        Digest of each cohort's labels in the sheet.
+    rows : dict
+        ``compare/tiles/{cohort}/row.json`` of newcomer cohorts, where relatives are left out.
+    code : str
+        Digest of the code that counts.
+    unrelated, runs, backend, threads, options
+        See `count_cohort`.
+
+    Returns
+    -------
+    dict
+        Counts for the log.
+    """
+    row = Row(out.parent, ENDINGS if runs else ENDINGS[:2])
+    row.folder.mkdir(parents=True, exist_ok=True)
+    keys, about = {}, {"cohorts kept": 0}
+    for cohort, folder in folders.items():
+        relatives = [path for path in (unrelated, rows.get(cohort)) if path]
+        files = [folder / "planes.npy", folder / "planes.json", panel, *relatives]
+        decided = [cohort, labels[cohort], runs and astuple(runs), sorted(options.items()), code]
+        pair = cohort, row.owner
+        keys[pair] = digest(repr([*decided, *map(content_key, files)]))
+        if row.is_fresh(pair, keys[pair]):
+            about["cohorts kept"] += 1
+            continue
+        row.begin(pair)
+        counts_out, samples_out, *runs_out = row.paths(pair)
+        found = count_cohort(
+            *(folder, panel, sheet),
+            cohort=cohort,
+            runs=runs,
+            backend=backend,
+            counts_out=counts_out,
+            samples_out=samples_out,
+            runs_out=next(iter(runs_out), None),
+            unrelated=unrelated,
+            row=rows.get(cohort),
+            threads=threads,
+            **options,
+        )
+        row.finish(pair, keys[pair])
+        about |= {f"{cohort}: {name}": value for name, value in found.items()}
+    row.close(keys, out)
+    return about
 
 
 def count_cohort(

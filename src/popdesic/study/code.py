@@ -18,11 +18,13 @@ from .reach import BACKENDS, LIBRARIES, PACKAGE, Code, Item, digest_of_parts, ve
 SCRIPTS = HOME / "workflow" / "scripts"
 #: Modules that compute closures and insert newcomers into them; see `closure_code`.
 CLOSURE_MODULES = ("geodesic/weights.py", "geodesic/closure.py", "geodesic/insertion.py")
-#: Modules whose `row_work` computes tiles: of distances by store, and of comparisons.
+#: Functions that compute tiles: of distances by store, of comparisons, segments and counts.
 TILE_WORK = {
-    "dense": "distance/measure_row.py",
-    "near": "distance/neighbors.py",
-    "compare": "relatives/cohorts.py",
+    "dense": ("distance/measure_row.py", "row_work"),
+    "near": ("distance/neighbors.py", "row_work"),
+    "compare": ("relatives/cohorts.py", "row_work"),
+    "ibd": ("ibd/cohorts.py", "measure_rows"),
+    "population": ("population/counts.py", "count_cohorts"),
 }
 #: Cached digests of a study, relative to the folder in which Snakemake runs.
 CACHE = Path(".snakemake/popdesic.code")
@@ -57,7 +59,8 @@ def tile_code(stage: str) -> str:
 
 
 def tile_items(stage: str) -> list[Item]:
-    starts: list[Item] = [("name", PACKAGE / TILE_WORK[stage], "row_work")]
+    path, function = TILE_WORK[stage]
+    starts: list[Item] = [("name", PACKAGE / path, function)]
     return starts + [("name", PACKAGE / path, name) for path, name in BACKENDS]
 
 

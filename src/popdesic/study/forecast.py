@@ -115,7 +115,7 @@ def tiles_of(job: Job, sizes: Sizes) -> list[list[Pair]]:
     (`distance.fill_rows`).
     """
     stages = ROW_RULES.get(job.rule, ())
-    group = [job.wildcards["row"]] if "row" in job.wildcards else list(sizes.samples)
+    group = [job.wildcards.get("row", "")]
     if job.rule == "measure_row":
         stages = stages if sizes.compared else stages[:1]
         if sizes.sparse:

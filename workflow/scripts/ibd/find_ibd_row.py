@@ -1,4 +1,4 @@
-"""Find segments of identity by descent between one cohort and others, or of all cohorts."""
+"""Find segments of identity by descent between one cohort and others."""
 
 from pathlib import Path
 
@@ -9,13 +9,13 @@ from popdesic.ibd.cohorts import measure_rows
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params
-    rows = {out: params.pairs[out.parent.name] for out in map(Path, snakemake.output)}
+    out = Path(snakemake.output[0])
     counts = measure_rows(
-        {out: list(map(tuple, pairs)) for out, pairs in rows.items()},
+        {out: list(map(tuple, params.pairs[out.parent.name]))},
         folders_of(snakemake.input.planes),
         Path(snakemake.input.genome),
         Path(snakemake.input.panel),
         lambda need: select_backend(params.device, snakemake.threads, device_bytes=need),
-        params.code,
+        params.tile_code,
     )
     log_counts(log, counts)

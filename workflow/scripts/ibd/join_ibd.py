@@ -1,9 +1,11 @@
-"""Join the segments of the study, estimate degrees of pairs, draw and export what was found."""
+"""Join the segments of the study, of few samples find them; degrees of pairs, drawing, exports."""
 
 from pathlib import Path
 
 from popdesic.core.log import log_counts, logged
-from popdesic.ibd.cohorts import join_tiles
+from popdesic.distance.rows import folders_of
+from popdesic.engine.select import select_backend
+from popdesic.ibd.cohorts import join_tiles, measure_rows
 from popdesic.ibd.formats import export_segments
 from popdesic.ibd.graph import build_graph
 from popdesic.io.bed import read_fam
@@ -15,8 +17,18 @@ with logged(snakemake.log[0], snakemake.input) as log:
     prefixes = [(cohort, Path(fam).with_suffix("")) for cohort, fam in cohorts]
     genome, panel = Path(files.genome), Path(files.panel)
     segments, pairs, summary = map(Path, (outputs.segments, outputs.pairs, outputs.summary))
+    if made := [Path(path) for path in outputs.get("rows", [])]:
+        counts = measure_rows(
+            {out: list(map(tuple, params.row_pairs[out.parent.name])) for out in made},
+            folders_of(files.planes),
+            genome,
+            panel,
+            lambda need: select_backend(params.device, snakemake.threads, device_bytes=need),
+            params.tile_code,
+        )
+        log_counts(log, counts)
     about = join_tiles(
-        [Path(path) for path in files.rows],
+        made or [Path(path) for path in files.rows],
         genome,
         panel,
         {name: cohort for cohort, prefix in prefixes for name in read_fam(prefix)["sample"]},

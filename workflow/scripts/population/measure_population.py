@@ -1,20 +1,45 @@
-"""Estimate statistics of populations from counts of cohorts, join ancestry, and draw both."""
+"""Count the genotypes of cohorts, estimate statistics of populations, join ancestry, and draw."""
 
 from pathlib import Path
 
+from popdesic.cohort.contigs import genome_of_panel
 from popdesic.core.log import log_counts, logged
+from popdesic.distance.rows import folders_of
+from popdesic.engine.select import select_backend
 from popdesic.population.ancestry import join_cohorts
+from popdesic.population.counts import ENDINGS, count_cohorts
 from popdesic.population.measure import measure_population
+from popdesic.population.runs import RunLimits
 from popdesic.report.figures.population import draw_population
 
 with logged(snakemake.log[0], snakemake.input) as log:
+    params, files, counted = snakemake.params, snakemake.input, Path(snakemake.output[0])
+    folders, options = folders_of(files.planes), dict(params.counted)
+    genome = genome_of_panel(Path(files.panel_counts))
+    options["x_contigs"] = genome.x_contigs(options["x_contigs"])
+    device = params.device if snakemake.resources.get("gpu") else "cpu"
+    counts = count_cohorts(
+        folders,
+        counted,
+        panel=Path(files.panel),
+        sheet=Path(params.sheet),
+        labels=params.labels,
+        unrelated=next(map(Path, files.get("unrelated", [])), None),
+        rows={path.parent.name: path for path in map(Path, files.get("rows", []))},
+        runs=RunLimits(**params.runs) if params.runs else None,
+        code=params.tile_code,
+        backend=lambda need: select_backend(device, snakemake.threads, device_bytes=need),
+        threads=snakemake.threads,
+        **options,
+    )
+    log_counts(log, counts)
+    by_ending = [[counted.parent / f"{name}{end}" for name in folders] for end in ENDINGS]
     about = measure_population(
-        [Path(path) for path in snakemake.input.counts],
-        [Path(path) for path in snakemake.input.samples],
-        [Path(path) for path in snakemake.input.get("runs", [])],
-        Path(snakemake.input.panel),
+        *by_ending[:2],
+        by_ending[2] if params.runs else [],
+        Path(files.panel),
         Path(snakemake.output.summary).parent,
-        **snakemake.params.options,
+        **params.options,
         threads=snakemake.threads,
     )
     log_counts(log, about)
