@@ -76,7 +76,7 @@ def _grow(folder: Path, copies: int) -> None:
     order = _grow_table(results / "distance/samples.tsv", copies)
     scores = results / "embedding/pca.npy"
     write_npy(scores, np.load(scores)[order])
-    for path in sorted(results.glob("embedding/*.tsv")):
+    for path in sorted(results.glob("embedding/coordinates/*.tsv")):
         if "sample" in path.read_text("utf-8").split("\n", 1)[0].split("\t"):
             _grow_table(path, copies)
     _grow_table(results / "communities/partition.tsv", copies)

@@ -132,7 +132,7 @@ def test_the_place_is_that_of_a_new_cohort(placed, tmp_path):
     assert [(found["method"], found["space"]) for found in about["maps"]] == drawn
     for found in about["maps"]:
         name = "{method}.{space}.alpha{alpha}.tsv".format(**found)
-        there = rows(study / "results/embedding" / name).loc[NEW]
+        there = rows(study / "results/embedding/coordinates" / name).loc[NEW]
         assert found["projected"]
         for axis, value in found.items():
             if isinstance(value, float):

@@ -28,7 +28,7 @@ FIXED = ["pca", *(f"{m}.{s}.alpha2" for m in ("pcoa", "umap", "tsne") for s in S
 
 def rows(folder: Path, name: str) -> dict[str, str]:
     """Line of every sample in a map's table, as written."""
-    lines = (folder / f"results/embedding/{name}.tsv").read_text().splitlines()
+    lines = (folder / f"results/embedding/coordinates/{name}.tsv").read_text().splitlines()
     return {line.split("\t")[0]: line for line in lines[1:]}
 
 
