@@ -94,10 +94,13 @@ def main() -> None:
                     f"a second run, with one thread, gives {'the same' if same else 'OTHER'} bytes"
                 )
             if options.out:
-                from popdesic.report.figures.imputation import save_accuracy
+                from popdesic.report.figures.imputation import draw_accuracy
+                from popdesic.report.figures.style import save_figure, styled
 
                 options.out.mkdir(parents=True, exist_ok=True)
-                save_accuracy(table, options.out / f"imputation.{share}")
+                with styled():
+                    figure = draw_accuracy(folder / f"{share}.tsv")
+                    save_figure(figure, options.out / f"imputation.{share}")
 
 
 if __name__ == "__main__":

@@ -75,6 +75,7 @@ rule ingest_cohort:
 #         results/qc/artefacts.tsv .json    sites at which one cohort was genotyped otherwise
 #         results/qc/differential_missing.tsv .json  sites where missing calls differ between founder
 #                                           cohorts, or cases and controls; if the study has them
+#         results/impute/evaluation.tsv     accuracy of the imputation at hidden genotypes
 
 #: Identical samples, if the study requests the search.
 IDENTITY = ["results/compare/identity.tsv"] if "identity" in CONFIG["compare"]["analyses"] else []
@@ -162,22 +163,30 @@ rule summarize_quality:
         panel="results/panel/sites.tsv",
         beds=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
         rest=expand("results/cohorts/{cohort}/genotypes.{end}", cohort=COHORTS, end=["bim", "fam"]),
+        imputed=evaluation_parts,
+        raw=expand(
+            "results/cohorts/{cohort}/raw.{end}",
+            cohort=COHORTS if EVALUATES_MODE else [],
+            end=["bed", "bim", "fam"],
+        ),
     output:
         summary="results/qc/summary.tsv",
         drift="results/qc/drift.tsv",
         artefacts=multiext("results/qc/artefacts", ".tsv", ".json"),
         missing=MISSING_COMPARED,
+        accuracy=EVALUATION,
+        evaluated=["results/impute/evaluation/row.json"] if EVALUATES_MODE else [],
     log:
         "logs/summarize_quality.log",
     benchmark:
         "benchmarks/summarize_quality.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 1
+    threads: SOME if EVALUATES_MODE else 1  # a cohort each
     resources:
         # Counts of every site and cohort, genotypes of sites that tell ancestry; the panel is read
-        # into memory.
-        mem_mb=memory(1000, mb=8),
+        # into memory. Where the mode is evaluated, genotypes of a contig too.
+        mem_mb=memory(1000, mb=12 if EVALUATES_MODE else 8),
         runtime=minutes(1, mb=1 / 30),
     params:
         sheet=CONFIG["samples"],
@@ -191,9 +200,15 @@ rule summarize_quality:
         compared=MISSING_OF,
         founders=STUDY.founders,
         absent=[cohort_absent(STUDY, cohort) for cohort in COHORTS],
+        evaluation=dict(methods=IMPUTE["evaluate"], seed=CONFIG["seed"]),
+        tile_code=lambda wildcards: digests.tile_code("evaluation") if EVALUATES_MODE else "",
         code=code_of("summarize_quality"),
     message:
-        "Summarize filters, drift from the panel, artefacts and missing calls of cohorts"
+        (
+            "Summarize filters, drift, artefacts, missing calls, and accuracy of the imputation"
+            if EVALUATION
+            else "Summarize filters, drift from the panel, artefacts and missing calls of cohorts"
+        )
     script:
         "../scripts/cohort/summarize_quality.py"
 

@@ -26,11 +26,9 @@ BEAGLE_FILES = {"reference": IMPUTE["reference"], "map": CONFIG["genetic_map"]}
 if BEAGLE:
     # Without the command, jobs continue with the mode; they rerun once it is installed.
     BEAGLE_SETTINGS["found"] = find_beagle() is not None
-EVALUATION = (
-    ["results/impute/evaluation.tsv", *multiext("results/figures/imputation", ".svg", ".png")]
-    if IMPUTE["evaluate"]
-    else []
-)
+#: Accuracy of the imputation, which summarize_quality writes; of the mode alone it measures it, too.
+EVALUATION = ["results/impute/evaluation.tsv"] if IMPUTE["evaluate"] else []
+EVALUATES_MODE = IMPUTE["evaluate"] == ["mode"]
 #: Called or imputed PLINK files of a cohort, by the configuration key of what reads them.
 GENOTYPE_STEMS = genotype_stems(CONFIG)
 #: What became of missing genotypes in cohorts that some stage reads as imputed.
@@ -56,8 +54,7 @@ wildcard_constraints:
 #                                                       called genotypes, missing ones imputed where
 #                                                       r2 allows; for the keys `genotypes`
 #         results/impute/evaluation.tsv                 accuracy at hidden genotypes; of the mode
-#                                                       measured by summarize_imputation
-#         results/figures/imputation.svg .png
+#                                                       measured by summarize_quality
 
 
 TARGETS["impute"] = [
@@ -218,35 +215,3 @@ rule evaluate_imputation:
         "Measure imputation accuracy in window {wildcards.window} of cohort {wildcards.cohort}"
     script:
         "../scripts/cohort/evaluate_imputation.py"
-
-
-rule summarize_imputation:
-    input:
-        parts=evaluation_parts,
-        raw=expand("results/cohorts/{cohort}/raw.{end}", cohort=COHORTS, end=["bed", "bim", "fam"]),
-        panel="results/panel/sites.tsv",
-        samples=expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
-    output:
-        table="results/impute/evaluation.tsv",
-        svg=reported("summarize_imputation"),
-        png="results/figures/imputation.png",
-    log:
-        "logs/summarize_imputation.log",
-    benchmark:
-        "benchmarks/summarize_imputation.tsv"
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 4  # a cohort each
-    resources:
-        mem_mb=memory(300, mb=16, files="raw"),
-        runtime=minutes(1, mb=1 / 50, files="raw"),
-    params:
-        cohorts=COHORTS,
-        absent=[cohort_absent(STUDY, cohort) for cohort in COHORTS],
-        methods=IMPUTE["evaluate"],
-        seed=CONFIG["seed"],
-        code=code_of("summarize_imputation"),
-    message:
-        "Measure the accuracy of the imputation"
-    script:
-        "../scripts/cohort/summarize_imputation.py"

@@ -88,6 +88,7 @@ TARGETS["report"] = [
 rule draw_figures:
     input:
         OUTCOME,
+        accuracy=EVALUATION,
     output:
         svg=reported("draw_figures"),
         png=expand("results/figures/{figure}.png", figure=MAIN_FIGURES),

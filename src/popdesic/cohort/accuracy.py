@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import logging
 import zlib
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from ..core.files import content_key, digest
+from ..core.row import Row
 from ..core.tables import read_table, write_npz, write_table
+from ..core.threads import run_forked
 from ..io.genotypes import MISSING
 from .absent import UNSTATED, Absent
 from .beagle import Beagle, fill_window, window_genotypes
@@ -110,6 +114,94 @@ def evaluate_window(
     write_npz(out, maf=by_maf, samples=by_sample)
     hidden_genotypes = int(by_maf[:, :, 0].sum(axis=1).max())
     return {"sites": sum(w.last - w.first for w in chosen), "hidden": hidden_genotypes}
+
+
+def measure_accuracy(
+    out: Path,
+    windows: Sequence[Path],
+    kept: Path | None,
+    raws: Mapping[str, Path],
+    samples: Mapping[str, Path],
+    panel: Path,
+    *,
+    absent: Mapping[str, Absent],
+    methods: list[str],
+    seed: int,
+    code: str,
+    threads: int = 1,
+) -> None:
+    """Write `impute/evaluation.tsv` (`summarize_evaluation`).
+
+    Parameters
+    ----------
+    windows : list of Path
+        What `evaluate_window` wrote, ``{cohort}.{window}.npz``, where methods include Beagle.
+    kept : Path, optional
+        Otherwise where the mode is evaluated (`evaluate_mode`, which has the other parameters).
+    """
+    if kept:
+        how = {"absent": absent, "seed": seed, "code": code, "threads": threads}
+        parts = evaluate_mode(kept, raws, samples, panel, **how)
+    else:
+        parts = {cohort: [] for cohort in raws}
+        for path in windows:
+            parts[path.name.rsplit(".", 2)[0]].append(path)
+    summarize_evaluation(parts, samples, methods, out)
+
+
+def evaluate_mode(
+    out: Path,
+    raws: Mapping[str, Path],
+    samples: Mapping[str, Path],
+    panel: Path,
+    *,
+    absent: Mapping[str, Absent],
+    seed: int,
+    code: str,
+    threads: int = 1,
+) -> dict[str, list[Path]]:
+    """Evaluate the mode in cohorts of which something has changed; keep what is known of others.
+
+    Parameters
+    ----------
+    out : Path
+        ``impute/evaluation/row.json``, which lists the cohorts; their sums lie beside it.
+    raws, samples : dict
+        Prefix of the decoded files and `qc/{cohort}.samples.tsv` of each cohort.
+    code : str
+        Digest of the code that evaluates.
+    threads : int
+        Cohorts at a time.
+
+    Returns
+    -------
+    dict
+        The file of each cohort, as `summarize_evaluation` takes them.
+    """
+    row, keys = Row(out.parent, (".npz",)), {}
+    row.folder.mkdir(parents=True, exist_ok=True)
+    for cohort, raw in raws.items():
+        files = [raw.with_suffix(end) for end in (".bed", ".bim", ".fam", ".json")]
+        about = [content_key(path) for path in (*files, samples[cohort], panel)]
+        keys[cohort, row.owner] = digest(repr([cohort, absent[cohort], seed, code, *about]))
+
+    def evaluate(cohort: str) -> None:
+        pair = cohort, row.owner
+        row.begin(pair)
+        evaluate_window(
+            *(raws[cohort], samples[cohort], panel, None, None, row.paths(pair)[0]),
+            cohort=cohort,
+            seed=seed,
+            methods=["mode"],
+            settings=Beagle(),
+            absent=absent[cohort],
+        )
+        row.finish(pair, keys[pair])
+
+    stale = [pair[0] for pair, key in keys.items() if not row.is_fresh(pair, key)]
+    run_forked(evaluate, [(cohort,) for cohort in stale], threads)
+    row.close(keys, out)
+    return {pair[0]: row.paths(pair) for pair in keys}
 
 
 def _impute(shown, sites, method: str, window: Window, settings: Beagle, folder: Path):

@@ -18,8 +18,8 @@ from ..cohort.panel import load_panel
 from ..cohort.planes import load_planes
 from ..cohort.samples import UNKNOWN, read_samples
 from ..core.files import content_key, digest
+from ..core.row import Row
 from ..core.tables import read_table, write_npz, write_table
-from ..distance.rows import Row
 from ..engine.backend import Backend
 from ..engine.needs import counting_bytes
 from ..relatives.kinship import kinship_tiles, related_newcomers

@@ -123,7 +123,7 @@ def imputation_figures() -> list[Figure]:
     """Figures of `impute.evaluate`."""
     return [
         Figure(
-            *("imputation", "summarize_imputation", "Imputation", "Accuracy of imputation"),
+            *("imputation", "draw_figures", "Imputation", "Accuracy of imputation"),
             *("imputation", "{n_hidden} genotypes masked in total."),
         )
     ]

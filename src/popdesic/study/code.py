@@ -18,11 +18,12 @@ from .reach import BACKENDS, LIBRARIES, PACKAGE, Code, Item, digest_of_parts, ve
 SCRIPTS = HOME / "workflow" / "scripts"
 #: Modules that compute closures and insert newcomers into them; see `closure_code`.
 CLOSURE_MODULES = ("geodesic/weights.py", "geodesic/closure.py", "geodesic/insertion.py")
-#: Functions that compute tiles: of distances by store, of comparisons, segments and counts.
+#: Functions that compute tiles: of distances by store, of comparisons, of what else a job keeps.
 TILE_WORK = {
     "dense": ("distance/measure_row.py", "row_work"),
     "near": ("distance/neighbors.py", "row_work"),
     "compare": ("relatives/cohorts.py", "row_work"),
+    "evaluation": ("cohort/accuracy.py", "evaluate_mode"),
     "ibd": ("ibd/cohorts.py", "measure_rows"),
     "population": ("population/counts.py", "count_cohorts"),
 }

@@ -1,12 +1,13 @@
-"""Summarize the counts of all filters, drift from the panel, artefacts and missing calls."""
+"""Summarize filters, drift, artefacts, missing calls, and the accuracy of the imputation."""
 
 from pathlib import Path
 
 from popdesic.cohort.absent import Absent
+from popdesic.cohort.accuracy import measure_accuracy
 from popdesic.cohort.artefacts import write_artefacts
 from popdesic.cohort.drift import measure_drift
 from popdesic.cohort.missingness import compare_missing
-from popdesic.cohort.phenotype import case_control, of_phenotype
+from popdesic.cohort.phenotype import case_controls
 from popdesic.cohort.samples import read_samples
 from popdesic.cohort.summary import summarize_filters
 from popdesic.core.log import logged
@@ -15,6 +16,9 @@ with logged(snakemake.log[0], snakemake.input) as log:
     params, given, outputs = snakemake.params, snakemake.input, snakemake.output
     cohorts, panel = params.cohorts, Path(given.panel)
     ingest, samples = [Path(path) for path in given.ingest], [Path(path) for path in given.samples]
+    raws = {c: path.with_suffix("") for c, path in zip(cohorts, ingest, strict=True)}
+    kept = dict(zip(cohorts, samples, strict=True))
+    absent = {c: Absent(*said) for c, said in zip(cohorts, params.absent, strict=True)}
     summarize_filters(
         cohorts,
         ingest=ingest,
@@ -25,34 +29,25 @@ with logged(snakemake.log[0], snakemake.input) as log:
         identity=next(map(Path, given.get("identity", [])), None),
         out=Path(outputs.summary),
     )
-    drift = measure_drift(
-        dict(zip(cohorts, map(Path, given.sites), strict=True)),
-        panel,
-        set(params.founders),
-        Path(outputs.drift),
-        genotypes={
-            cohort: (file.with_suffix(""), table)
-            for cohort, file, table in zip(cohorts, ingest, samples, strict=True)
-        },
-        absent={cohort: Absent(*said) for cohort, said in zip(cohorts, params.absent, strict=True)},
-    )
+    sites = dict(zip(cohorts, map(Path, given.sites), strict=True))
+    genotypes = {cohort: (raws[cohort], kept[cohort]) for cohort in cohorts}
+    founders, out = params.founders, Path(outputs.drift)
+    drift = measure_drift(sites, panel, set(founders), out, genotypes=genotypes, absent=absent)
     log.info("\n%s", drift.to_string(index=False))
     beds = [Path(bed).with_suffix("") for bed in given.beds]
     stems = dict(zip(cohorts, beds, strict=True))
     counts, tables = Path(given.counts), map(Path, outputs.artefacts)
-    for sentence in write_artefacts(stems, params.founders, panel, counts, *tables):
+    for sentence in write_artefacts(stems, founders, panel, counts, *tables):
         log.info("%s", sentence)
     if params.compared:
-        sheet = read_samples(Path(params.sheet))
-        classes = {
-            name or "phenotype": case_control(of_phenotype(sheet, name, params.sheet), params.sheet)
-            for name in params.phenotypes
-        }
+        classes = case_controls(read_samples(Path(params.sheet)), params.phenotypes, params.sheet)
         groups = {name: stems[name] for name in params.compared}
-        for one in compare_missing(
-            groups, params.founders, classes, panel, *map(Path, outputs.missing)
-        ):
-            log.info(
-                "%s and %s: missing calls differ at %d of %d sites compared",
-                *(one[key] for key in ("group", "other", "different", "compared")),
-            )
+        missing = map(Path, outputs.missing)
+        for one in compare_missing(groups, founders, classes, panel, *missing):
+            words = (one[key] for key in ("group", "other", "different", "compared"))
+            log.info("%s and %s: missing calls differ at %d of %d sites compared", *words)
+    for table in map(Path, outputs.get("accuracy", [])):
+        windows = [Path(path) for path in given.get("imputed", [])]
+        row = next(map(Path, outputs.get("evaluated", [])), None)
+        options = params.evaluation | {"code": params.tile_code, "threads": snakemake.threads}
+        measure_accuracy(table, windows, row, raws, kept, panel, absent=absent, **options)

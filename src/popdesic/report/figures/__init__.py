@@ -16,6 +16,7 @@ from ...distance.matrix import Distances
 from .. import registry
 from ..outcome import Outcome
 from ..words import describe_way
+from .imputation import draw_accuracy
 from .loadings import draw_loadings
 from .maps import draw_beside, draw_components, draw_instability, draw_scree
 from .pca_pairs import draw_component_pairs
@@ -32,6 +33,7 @@ def draw_figures(
     color_by: str,
     min_sample_call_rate: float,
     min_maf: float,
+    accuracy: Path | None = None,
     processes: int = 1,
 ) -> list[str]:
     """Draw every figure of a study and write {out}/{name}.svg and .png.
@@ -42,6 +44,8 @@ def draw_figures(
         Column of the sample sheet that colours the figures; `cohort` if the sheet does not have it.
     min_sample_call_rate, min_maf : float
         Limits that are drawn as lines.
+    accuracy : Path, optional
+        `impute/evaluation.tsv`, if it was measured.
     processes : int
         Draw side by side; changes no byte.
 
@@ -63,6 +67,8 @@ def draw_figures(
             min_sample_call_rate=min_sample_call_rate,
             min_maf=min_maf,
         )
+        if accuracy:
+            figures.append(("imputation", lambda: draw_accuracy(accuracy)))
         return run_forked(lambda k: draw(*figures[k]), zip(range(len(figures))), processes)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from .style import MARKERS, PALETTE, Entry, new_figure, save_figure, shorten_label, styled
+from ...core.tables import read_table
+from .style import MARKERS, PALETTE, Entry, new_figure, shorten_label
 
 _PANELS = (
     ("nonref_error", "Non-reference discordance (%)"),
@@ -16,14 +17,14 @@ _PANELS = (
 )
 
 
-def save_accuracy(table: pd.DataFrame, stem: Path) -> None:
-    """Draw the table of `accuracy.summarize_evaluation`; write {stem}.svg and .png."""
-    with styled():
-        save_figure(draw_accuracy(table), stem)
+def draw_accuracy(path: Path) -> Figure:
+    """Non-reference discordance and dosage r2 by MAF, one line per method and cohort.
 
-
-def draw_accuracy(table: pd.DataFrame) -> Figure:
-    """Non-reference discordance and dosage r2 by MAF, one line per method and cohort."""
+    `path`: the table of `accuracy.summarize_evaluation`.
+    """
+    table = read_table(path)
+    measured = ["nonref_concordance", "dosage_r2"]
+    table[measured] = table[measured].apply(pd.to_numeric, errors="coerce")
     by_maf = table[table.by == "maf"].assign(
         nonref_error=lambda rows: 100 * (1 - rows.nonref_concordance)
     )

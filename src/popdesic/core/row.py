@@ -1,0 +1,113 @@
+"""A row of tiles on disk: parts of a result that a job keeps for its next run.
+
+Beside every tile lies its key: a digest of all that decides its bytes. A job that runs again makes
+only tiles whose key has changed. Tiles are of pairs of cohorts; where they are of one cohort each,
+the row is named by its folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .files import checksum_of, checksum_path, kept_checksum, record_path, write_json
+
+#: Name of the list of a row's tiles.
+ROW = "row.json"
+
+#: Two cohorts, the first one earlier in sample order; or one cohort twice.
+Pair = tuple[str, str]
+
+
+def other_of(row: str, pair: Pair) -> str:
+    """The cohort that is not the row's; the row's own of the pair with itself."""
+    a, b = pair
+    return a if b == row else b
+
+
+@dataclass(frozen=True)
+class Row:
+    """The tiles of one row on disk.
+
+    Attributes
+    ----------
+    folder : Path
+        The owner's folder.
+    endings : tuple of str
+        Endings of the files of one tile.
+    """
+
+    folder: Path
+    endings: tuple[str, ...]
+
+    @property
+    def owner(self) -> str:
+        return self.folder.name
+
+    def paths(self, pair: Pair) -> list[Path]:
+        """Files of a tile, one for each ending."""
+        other = other_of(self.owner, pair)
+        return [self.folder / f"{other}{ending}" for ending in self.endings]
+
+    def _key_path(self, other: str) -> Path:
+        return self.folder / f".{other}.key"
+
+    def is_fresh(self, pair: Pair, key: str) -> bool:
+        """Whether the tile was made with this key and is as it was written."""
+        kept = read_key(self, pair)
+        return kept == key and all(map(is_intact, self.paths(pair)))
+
+    def begin(self, pair: Pair) -> None:
+        """A tile is about to be written: its key is valid no more."""
+        self._key_path(other_of(self.owner, pair)).unlink(missing_ok=True)
+
+    def finish(self, pair: Pair, key: str) -> None:
+        """All files of a tile were written with this key."""
+        path = self._key_path(other_of(self.owner, pair))
+        temporary = path.with_name(f"{path.name}.tmp")
+        temporary.write_text(key, "utf-8")
+        temporary.replace(path)
+
+    def close(self, keys: Mapping[Pair, str], out: Path) -> int:
+        """Remove tiles of cohorts that are not in the row any more, and write `out`, its list.
+
+        Returns
+        -------
+        int
+            Files removed.
+        """
+        removed = self.remove_all_but(keys)
+        write_json(out, {"cohort": self.owner, "tiles": [[*p, key] for p, key in keys.items()]})
+        return removed
+
+    def remove_all_but(self, pairs: Iterable[Pair]) -> int:
+        """Remove all tiles but those of some pairs; return the number of files removed."""
+        pairs = list(pairs)
+        kept = {path for pair in pairs for path in self.paths(pair)}
+        others = {other_of(self.owner, pair) for pair in pairs}
+        removed = 0
+        for path in list(self.folder.iterdir()):
+            name = path.name
+            if name.startswith("."):
+                if name.endswith(".key") and name[1:-4] not in others:
+                    path.unlink(missing_ok=True)
+            elif name.endswith(self.endings) and path not in kept:
+                for left in (path, checksum_path(path), record_path(path)):
+                    left.unlink(missing_ok=True)
+                removed += 1
+        return removed
+
+
+def read_key(row: Row, pair: Pair) -> str:
+    """The key that lies beside a tile; empty if there is none."""
+    try:
+        return row._key_path(other_of(row.owner, pair)).read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def is_intact(path: Path) -> bool:
+    """Whether a result has the checksum with which it was written."""
+    kept = kept_checksum(path)
+    return bool(kept) and path.is_file() and kept[:2] == checksum_of(path).split()
