@@ -7,6 +7,7 @@ for missing are refused, because they would count as values.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -106,6 +107,16 @@ def case_control(samples: pd.DataFrame, shown: str) -> pd.Series | None:
     values = pd.Series(known_numbers(recode_phenotype(samples, shown)), samples["sample"])
     known = values.dropna()
     return known.astype(np.int64) if set(known) == {0.0, 1.0} else None
+
+
+def case_controls(
+    samples: pd.DataFrame, phenotypes: Sequence[str], shown: str
+) -> dict[str, pd.Series | None]:
+    """`case_control` of each of some phenotypes; "" stands for `phenotype` alone."""
+    return {
+        name or "phenotype": case_control(of_phenotype(samples, name, shown), shown)
+        for name in phenotypes
+    }
 
 
 def _number(text: str) -> float:
