@@ -55,7 +55,7 @@ class Row:
 
     def is_fresh(self, pair: Pair, key: str) -> bool:
         """Whether the tile was made with this key and is as it was written."""
-        kept = read_key(self, pair)
+        kept = kept_key(self, pair)
         return kept == key and all(map(is_intact, self.paths(pair)))
 
     def begin(self, pair: Pair) -> None:
@@ -99,7 +99,7 @@ class Row:
         return removed
 
 
-def read_key(row: Row, pair: Pair) -> str:
+def kept_key(row: Row, pair: Pair) -> str:
     """The key that lies beside a tile; empty if there is none."""
     try:
         return row._key_path(other_of(row.owner, pair)).read_text("utf-8", "replace")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..core.errors import UserError
 from ..core.files import content_key, digest, read_json
-from ..core.row import ROW, Pair, Row, other_of, read_key
+from ..core.row import ROW, Pair, Row, other_of, kept_key
 
 
 class Rows:
@@ -148,7 +148,7 @@ def read_tiles(rows: Iterable[Path | str], ending: str, *, closed: bool = True) 
         row = Row(path.parent, (ending,))
         for a, b, key in read_json(path)["tiles"]:
             (tile,) = row.paths((a, b))
-            if not tile.is_file() or read_key(row, (a, b)) != key:
+            if not tile.is_file() or kept_key(row, (a, b)) != key:
                 wrong = "is missing" if not tile.is_file() else "is not the one that the row lists"
                 raise UserError(f"{tile} {wrong}; delete {path} and run again.")
             if closed and (a not in lists or b not in lists):
