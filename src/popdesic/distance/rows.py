@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..core.errors import UserError
 from ..core.files import content_key, digest, read_json
-from ..core.row import ROW, Pair, Row, other_of, kept_key
+from ..core.row import ROW, Pair, Row, kept_key, other_of
 
 
 class Rows:
