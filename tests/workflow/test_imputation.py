@@ -82,7 +82,6 @@ def test_windows_equal_one_run_and_the_called_mask_is_kept(tmp_path):
     assert set(table.method) == {"mode", "beagle"}
     hidden = table.hidden[table.by == "all"].tolist()
     assert hidden[0] == hidden[1] > 50
-    assert (results / "figures/imputation.svg").stat().st_size > 1000
 
 
 def test_without_beagle_the_run_goes_on(tmp_path, monkeypatch):

@@ -47,6 +47,11 @@ def of_paths(path):
     return [path.format(space=s, alpha=a) for s, a in PATHS] if ONE_PATHS_JOB else path
 
 
+def of_explained(name):
+    """Files of all spaces and alphas, in the order of `EXPLAINED`."""
+    return [f"results/geodesic/{space}/{name}".format(alpha=alpha) for space, alpha in EXPLAINED]
+
+
 def _paths_of(wildcards):
     """Spaces and alphas of a job of geodesics."""
     return PATHS if ONE_PATHS_JOB else [(wildcards.space, wildcards.alpha)]

@@ -38,6 +38,8 @@ PATH_FILES = (
 }
 #: Spaces and alphas of the geodesics; one that is chosen may repeat a listed one, so it comes last.
 PATHS = [(space, alpha) for space in SPACES for alpha in sorted(ALPHAS, key="auto".__eq__)]
+#: The same as the table of bridges lists them.
+EXPLAINED = [(space, alpha) for space in SPACES for alpha in ALPHAS]
 #: Whether one job makes them all. Where shared segments are a space, others do not wait for it.
 ONE_PATHS_JOB = n_samples(*COHORTS) <= MOST_JOINED and "ibd" not in SPACES
 N_CLOSED = len(PATHS) if ONE_PATHS_JOB else 1
@@ -177,58 +179,35 @@ rule close_paths:
 
 rule explain_paths:
     input:
-        source=distance_source,
+        source=distance_sources,
         samples="results/distance/samples.tsv",
         panel="results/panel/counts.json",
-        statistics="results/geodesic/{space}/alpha{alpha}.json",
+        statistics=of_explained("alpha{alpha}.json"),
         kinship=BRIDGE_ROWS,
     output:
-        parents="results/geodesic/{space}/parents.alpha{alpha}.npy",
-        hops="results/geodesic/{space}/hops.alpha{alpha}.json",
-        bridges="results/geodesic/{space}/bridges.alpha{alpha}.tsv",
+        "results/geodesic/bridges.tsv",
+        parents=of_explained("parents.alpha{alpha}.npy"),
+        hops=of_explained("hops.alpha{alpha}.json"),
+        bridges=of_explained("bridges.alpha{alpha}.tsv"),
     log:
-        "logs/explain_paths/{space}.alpha{alpha}.log",
+        "logs/explain_paths.log",
     benchmark:
-        "benchmarks/explain_paths/{space}.alpha{alpha}.tsv"
+        "benchmarks/explain_paths.tsv"
     conda:
         "../../envs/popdesic.yaml"
     threads: 8
     resources:
         mem_mb=memory(pairs=44e-6),
         # n**3 steps of Dijkstra's algorithm at 1e9 per second.
-        runtime=minutes(triples=1.7e-11),
+        runtime=minutes(triples=1.7e-11 * len(EXPLAINED)),
     params:
-        **DISTANCE_RULE,
-        pcs=CONFIG["geodesic"]["pcs"],
+        distance=DISTANCE_RULE | {"pcs": CONFIG["geodesic"]["pcs"]},
+        paths=[(space, alpha, source_of(space)) for space, alpha in EXPLAINED],
         founders=STUDY.founders,
         sheet=CONFIG["samples"],
         rows=STUDY.digest_of(None, "population"),
         code=code_of("explain_paths"),
     message:
-        "Paths of the geodesics in space {wildcards.space}, alpha = {wildcards.alpha}"
+        "Paths of the geodesics, and samples that bridge others"
     script:
         "../scripts/geodesic/explain_paths.py"
-
-
-rule rank_bridges:
-    input:
-        expand("results/geodesic/{space}/bridges.alpha{alpha}.tsv", space=SPACES, alpha=ALPHAS),
-    output:
-        "results/geodesic/bridges.tsv",
-    log:
-        "logs/rank_bridges.log",
-    benchmark:
-        "benchmarks/rank_bridges.tsv"
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 1
-    resources:
-        mem_mb=memory(100),
-        runtime=minutes(0.1),
-    params:
-        tables=[(space, alpha) for space in SPACES for alpha in ALPHAS],
-        code=code_of("rank_bridges"),
-    message:
-        "Rank samples that bridge others"
-    script:
-        "../scripts/geodesic/rank_bridges.py"

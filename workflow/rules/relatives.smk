@@ -248,46 +248,16 @@ PROFILES = {"identity": COMPARE["identity"]["query"], "mixture": COMPARE["mixtur
 PROFILES = {kind: path for kind, path in PROFILES.items() if path}
 
 
-rule place_profiles:
-    input:
-        source=lambda wildcards: source_files(PROFILES[wildcards.kind]),
-        panel="results/panel/sites.tsv",
-    output:
-        multiext("results/compare/{kind}/planes", ".npy", ".json"),
-    log:
-        "logs/place_profiles/{kind}.log",
-    benchmark:
-        "benchmarks/place_profiles/{kind}.tsv"
-    wildcard_constraints:
-        kind="identity|mixture",
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: 2
-    resources:
-        mem_mb=memory(600, mb=4),
-        runtime=minutes(mb=1 / 100),
-    params:
-        source=lambda wildcards: PROFILES[wildcards.kind],
-        key=lambda wildcards: source_key([PROFILES[wildcards.kind]]),
-        haploid=CONFIG["contigs"]["haploid"],
-        excluded_contigs=CONFIG["contigs"]["exclude"],
-        filters=CONFIG["ingest"],
-        code=code_of("place_profiles"),
-    message:
-        "Encode the profiles of {params.source} on the panel"
-    script:
-        "../scripts/relatives/place_profiles.py"
-
-
 rule search_profiles:
     input:
-        profiles=multiext("results/compare/{kind}/planes", ".npy", ".json"),
+        source=lambda wildcards: source_files(PROFILES[wildcards.kind]),
         resolution=RESOLUTION,
         planes=expand("results/cohorts/{cohort}/planes.npy", cohort=COHORTS),
         about=expand("results/cohorts/{cohort}/planes.json", cohort=COHORTS),
         panel="results/panel/sites.tsv",
     output:
-        "results/compare/{kind}.query.tsv",
+        table="results/compare/{kind}.query.tsv",
+        profiles=multiext("results/compare/{kind}/planes", ".npy", ".json"),
     log:
         "logs/search_profiles/{kind}.log",
     benchmark:
@@ -299,16 +269,23 @@ rule search_profiles:
     threads: 8
     resources:
         # The planes are memory-mapped and read in blocks.
-        mem_mb=memory(1000, mb=1, files="profiles"),
-        runtime=minutes(mb=1 / 500),
+        mem_mb=memory(1000, mb=4, files="source"),
+        runtime=minutes(1, mb=1 / 100),
         gpu=GPUS,
     params:
+        placed=dict(
+            haploid=CONFIG["contigs"]["haploid"],
+            excluded_contigs=CONFIG["contigs"]["exclude"],
+            filters=CONFIG["ingest"],
+        ),
+        source=lambda wildcards: PROFILES[wildcards.kind],
+        key=lambda wildcards: source_key([PROFILES[wildcards.kind]]),
         error_rate=IDENTITY_ERROR,
         min_called=CONFIG["distance"]["min_called"],
         device=CONFIG["device"],
         code=code_of("search_profiles"),
     message:
-        "Search the profiles ({wildcards.kind}) in all cohorts"
+        "Search the profiles of {params.source} in all cohorts"
     script:
         "../scripts/relatives/search_profiles.py"
 

@@ -10,6 +10,8 @@ from support.outcomes import configuration, make_results
 from popdesic.core.files import write_json
 from popdesic.core.tables import write_table
 from popdesic.report.figures import draw_figures
+from popdesic.report.figures.imputation import draw_accuracy
+from popdesic.report.figures.style import styled
 from popdesic.report.page import write_report
 from popdesic.report.sections.imputation import genotype_findings, imputation_section
 from popdesic.report.words import number
@@ -60,6 +62,10 @@ def test_imputation_is_told_by_cohort_and_frequency(outcome):
     accuracy = section["accuracy"]
     assert [row["which"] for row in accuracy["rows"]] == ["all sites", "MAF 0.1-0.2"]
     assert accuracy["figures"] == [] and section["genotypes"] is None
+    with styled():
+        panels = draw_accuracy(outcome.folder / "impute/evaluation.tsv").axes[:2]
+    drawn = [panel.lines[0].get_ydata().tolist() for panel in panels]
+    assert np.allclose(drawn, [[np.nan, 20.0], [np.nan, 0.7]], equal_nan=True)
 
 
 def test_the_page_says_which_genotypes_results_rest_on(outcome):

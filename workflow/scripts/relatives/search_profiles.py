@@ -1,27 +1,43 @@
-"""Search query profiles or mixtures among the samples of all cohorts."""
+"""Encode query profiles or mixtures on the panel, and search them in all cohorts."""
 
 from pathlib import Path
 
-from popdesic.core.log import logged
+from popdesic.cohort.contigs import haploid_policies
+from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import select_backend
-from popdesic.relatives.queries import search_mixtures, search_queries
+from popdesic.io.call_filters import CallFilters
+from popdesic.io.formats import header_contigs
+from popdesic.relatives.queries import place_profiles, search_mixtures, search_queries
 from popdesic.relatives.resolution import load_resolution
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    backend = select_backend(snakemake.params.device, snakemake.threads)
+    files, params, placed = snakemake.input, snakemake.params, snakemake.params.placed
+    profiles, panel = Path(snakemake.output.profiles[0]).parent, Path(files.panel)
+    counts = place_profiles(
+        Path(params.source),
+        panel,
+        profiles,
+        haploid=haploid_policies(
+            placed["haploid"], placed["excluded_contigs"], header_contigs([params.source])
+        ),
+        filters=CallFilters.parse(placed["filters"]),
+        threads=snakemake.threads,
+    )
+    log_counts(log, counts)
+    backend = select_backend(params.device, snakemake.threads)
     log.info("device: %s", backend.describe())
     search, options = search_mixtures, {}
     if snakemake.wildcards.kind == "identity":
-        resolution = load_resolution(Path(snakemake.input.resolution))
-        options = {"resolution": resolution, "error_rate": snakemake.params.error_rate}
+        resolution = load_resolution(Path(files.resolution))
+        options = {"resolution": resolution, "error_rate": params.error_rate}
         search = search_queries
     table = search(
-        Path(snakemake.input.profiles[0]).parent,
-        [Path(planes).parent for planes in snakemake.input.planes],
-        Path(snakemake.input.panel),
-        Path(snakemake.output[0]),
+        profiles,
+        [Path(planes).parent for planes in files.planes],
+        panel,
+        Path(snakemake.output.table),
         backend,
-        min_called=snakemake.params.min_called,
+        min_called=params.min_called,
         **options,
     )
     log.info("verdicts: %s", table.verdict.value_counts().to_dict())
