@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..core.files import beside, content_key
+from ..core.row import is_intact
 from ..core.tables import read_table, write_npz
-from ..distance.rows import is_intact
 from ..io.bed import read_fam
 
 #: What was seen in some samples: the count of significant components (None for too few samples),
