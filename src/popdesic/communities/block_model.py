@@ -12,8 +12,8 @@ import numpy as np
 
 from ..core.files import atomic_path, content_key
 from ..core.processes import end_with_parent
+from ..core.row import is_intact
 from ..core.tables import write_npz
-from ..distance.rows import is_intact
 from .block_model_fit import MISSING
 
 #: Number of fits, of which the best is kept, and of partitions sampled from the posterior.
