@@ -289,7 +289,7 @@ def study_figures(
             embedding["further_maps"],
             bool(embedding["ensemble"]),
         ),
-        *imputation_figures(),
+        *(imputation_figures() if config["impute"]["evaluate"] else []),
         *community_figures(config["communities"]["methods"]),
         *comparison_figures(config["compare"]["analyses"]),
         *ibd_figures("ibd" in config["compare"]["analyses"]),
