@@ -179,7 +179,8 @@ def write_artefacts(
     rows = np.flatnonzero(~sites.chrom.isin(outside).to_numpy())
     sites = sites.iloc[rows].reset_index(drop=True)
     sizes = {name: len(read_fam(stem)["sample"]) for name, stem in cohorts.items()}
-    beds = {name: open_bed(stem, n_samples=sizes[name]) for name, stem in cohorts.items()}
+    sizes = {name: size for name, size in sizes.items() if size}
+    beds = {name: open_bed(cohorts[name], n_samples=size) for name, size in sizes.items()}
 
     def reader(names: Sequence[str]) -> Reader:
         def read(first: int, last: int) -> np.ndarray:

@@ -16,6 +16,7 @@ from popdesic.cohort.artefacts import (
     ABSENT,
     DEFICIT,
     LEAST_PLACES,
+    LEAST_SAMPLES,
     MANY_MISSED,
     OTHER_STRAND,
     SHIFTED,
@@ -207,3 +208,22 @@ def test_files_hold_the_sites_of_autosomes(tmp_path):
     named = set(zip(table.chrom, table.pos.astype(int), strict=True))
     places = zip(study.sites.chrom, study.sites.pos, strict=True)
     assert covered.tolist() == [place in named for place in places]
+
+
+@pytest.mark.parametrize("sizes", [[1], [12], [10, 1], [11, 10, 12], [40, 3, 30]], ids=str)
+@pytest.mark.parametrize("n_sites", [1, 17, 300])
+def test_few_samples_and_odd_sites_are_no_artefacts(sizes, n_sites):
+    """Sites without a call, of one genotype, and called in one cohort alone, among others."""
+    rng = np.random.default_rng(n_sites)
+    genotypes = rng.binomial(2, 0.3, (n_sites, sum(sizes))).astype(np.int8)
+    genotypes[::7], genotypes[1::7], genotypes[2::7, : sizes[0]] = -1, 0, -1
+    genotypes[3::7] = 2
+    names = [f"c{k}" for k in range(len(sizes))]
+    about = {"chrom": "1", "pos": np.arange(n_sites), "id": ".", "ref": "A", "alt": "C"}
+    sites = pd.DataFrame(about)
+    with np.errstate(all="raise", under="ignore"):
+        table, found = search(
+            Cohorts(genotypes, dict(zip(names, sizes, strict=True)), sites, names[:2])
+        )
+    assert [one.samples for one in found] == [size for size in sizes if size >= LEAST_SAMPLES]
+    assert table.empty and not any(one.departs for one in found)
