@@ -10,7 +10,7 @@ others), or the islands themselves, with an adjusted Rand index of at least 0.95
 those of Clopper and Pearson at 95 %. The same seeds give the same numbers with any --jobs.
 
 --worlds N: how well the communities shown first agree with the continents of N simulated worlds,
-with the rule in use (coarse splits end at the widest gap between depths) and with fixed shares of
+with the rule in use (coarse splits are the deeper of two classes) and with fixed shares of
 the deepest F_ST below which splits count as fine, by the number of components used. In the second
 table the sites were filtered by Hardy-Weinberg proportions over everyone, which takes away those at
 which continents differ most. There are families in the third and fourth table; in the third, as by
@@ -166,7 +166,10 @@ def show_worlds(worlds: int, first: int, run: Callable) -> None:
             ("components", "as in use", *(f"{share:g}" for share in SHARES)),
             rows,
         )
-    print("In use: at the widest gap between {:g} and {:g}".format(*COARSE_BETWEEN), end=" ")
+    print(
+        "In use: the deeper class, which ends between {:g} and {:g}".format(*COARSE_BETWEEN),
+        end=" ",
+    )
     print(f"of the deepest F_ST, and at most {MOST_COMPONENTS} components.")
 
 

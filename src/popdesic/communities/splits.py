@@ -1,10 +1,13 @@
 """Communities as splits that a gap in the data supports, found from the top down.
 
-A set of samples is split in two only if the samples leave a gap between the halves. The gap is
-tested by Hartigan's dip (Hartigan and Hartigan 1985) on the line between the halves' centres, as in
-projected dip-means (Kalogeratos and Likas 2012; Chamalis and Likas 2018), in coordinates where
-curved continua are straight (`straighten`). An even continuum has no gap wherever it is cut, and
-panmictic samples have no coordinates that mean anything: neither is split.
+A set of samples is split in two only if the samples leave a gap between the halves, or a valley: a
+few mixed samples between two groups must not join them. The gap is tested by Hartigan's dip
+(Hartigan and Hartigan 1985) on the line between the halves' centres, as in projected dip-means
+(Kalogeratos and Likas 2012; Chamalis and Likas 2018), in coordinates where curved continua are
+straight (`straighten`). That the dip spans a good part of the way between the halves, and is not
+the space between two demes of a chain, is seen by counting: a stretch of that way must hold at most
+half as many samples as each stretch of the same length beside it. An even continuum has no valley
+wherever it is cut, and panmictic samples have no coordinates that mean anything: neither is split.
 
 Testing from the top down matters. The demes of a stepping-stone model are groups of their own if
 two neighbours are looked at alone; seen whole they are a continuum, and they are called one.
@@ -13,44 +16,41 @@ two neighbours are looked at alone; seen whole they are a continuum, and they ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..core.threads import one_blas_thread, run_tasks
 from .dip import dip, dip_probability
-from .near import nearest_to
 from .straighten import neighbor_graph, straight_coordinates
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-#: Smallest dip of a gap, largest probability of so large a dip without one, and smallest width of
-#: a gap as a share of the mean distance within the wider half. In simulations (stepping-stone
-#: chains and grids with demes sampled evenly or not, gradients) dips of cuts reach 0.066 and widths
-#: 0.42, never both; four islands at F_ST 0.01 have at least 0.083 and 0.66
-#: (tests/bench/bench_landscapes.py).
-MIN_DIP, MAX_P, MIN_WIDTH = 0.07, 1e-3, 0.45
-#: Share of the smaller half that may lie in a gap.
-IN_GAP = 0.05
+#: Smallest dip of a gap: that of seven equally spaced demes, fewer of which are no continuum.
+#: Largest probability of so large a dip, and of so few samples in a valley, without a gap.
+MIN_DIP, MAX_P = 0.07, 1e-3
+#: Most samples in a valley, as a share of those in the emptier of the two stretches beside it.
+#: Along a continuum it is about 1 however densely parts of it are sampled.
+MOST_IN_VALLEY = 0.5
+#: Lengths of valleys, as shares of the way between the medians of two halves, and places of each.
+#: Half of it is a quarter of a continuum; a third still spans seven demes' spaces.
+VALLEYS, PLACES = (1 / 2, 1 / 3), 21
 #: Fewest samples of a community.
 FEWEST = 10
 #: Longest edges of the spanning tree that are tried as places of a cut, and most that are judged.
 MAX_EDGES, MAX_CUTS = 50, 8
 #: Most rounds in which samples move to their neighbours' half.
 MAX_ROUNDS = 10
-#: Samples from which mean distances are computed, evenly spaced.
-MAX_SAMPLED = 1_000
-#: Most samples of the smaller half from which the width of a gap is measured, evenly spaced.
-MAX_ACROSS = 5_000
-#: Where the widest gap between depths is looked for, as shares of the deepest: splits deeper than
-#: the second are always coarse, those less deep than the first never. Chosen on simulated worlds
-#: with continents (tests/bench/bench_communities.py --worlds 16).
+#: Shares of the deepest F_ST between which the coarse level ends: splits of at least the second are
+#: always coarse, those below the first never. Chosen on simulated worlds with continents
+#: (tests/bench/bench_communities.py --worlds 16).
 COARSE_BETWEEN = (0.1, 0.4)
-#: Keeps a ratio finite where no split has any depth.
-TINY = 1e-12
+#: Share of subsamples that support a coarse split. Without a split so stable, all count.
+LEAST_SUPPORT = 0.95
+#: Smallest depth as a share of the deepest, where logarithms are compared.
+SHALLOWEST = 1e-3
 #: Most significant components that communities are found on. Chosen on the same worlds: unrelated
 #: people had at most 11, and all of them did no harm; families that define axes add dozens.
 MOST_COMPONENTS = 20
@@ -67,19 +67,22 @@ class Gap:
         at most 0.25.
     p : float
         Probability of a dip at least as large under an even spread.
-    width : float
-        Distance to the larger half that all but IN_GAP of the smaller half exceed, as a share of
-        the mean distance within the wider half.
+    valley : float
+        Samples in the emptiest stretch between the halves, as a share of those in the emptier of
+        the stretches beside it; 1 where no stretch is significantly emptier.
+    gain : float
+        Sum of squares between the halves' centres: of two gaps the larger one splits.
     """
 
     dip: float
     p: float
-    width: float
+    valley: float
+    gain: float = 0.0
 
     @property
     def supported(self) -> bool:
         """Whether the halves are communities of their own."""
-        return self.dip >= MIN_DIP and self.p < MAX_P and self.width >= MIN_WIDTH
+        return self.dip >= MIN_DIP and self.p < MAX_P and self.valley <= MOST_IN_VALLEY
 
 
 @dataclass(frozen=True)
@@ -97,12 +100,15 @@ class Split:
         Two further nodes, or none.
     depth : float
         Hudson's F_ST between the halves, from `depth.with_depths`; 0 for a leaf, and before.
+    support : float
+        Share of subsamples that part the halves as well, from `stability.with_support`.
     """
 
     members: np.ndarray
     gap: Gap | None
     halves: tuple[Split, ...] = ()
     depth: float = 0.0
+    support: float = 1.0
 
     def walk(self) -> Iterator[Split]:
         """This node and all below it."""
@@ -112,8 +118,8 @@ class Split:
 
     @property
     def deepest(self) -> float:
-        """Largest depth of this node and all below it."""
-        return max(node.depth for node in self.walk())
+        """Largest depth of this node and all below it whose split subsamples support."""
+        return max(node.depth * (node.support >= LEAST_SUPPORT) for node in self.walk())
 
 
 def split_samples(scores: np.ndarray, threads: int = 1) -> Split:
@@ -153,8 +159,8 @@ def _split(members: np.ndarray, scores: np.ndarray, threads: int, whole: bool = 
     cuts = list(_cuts(points, graph))
     if not cuts:
         return Split(members, None)
-    gaps = _judge_each(coordinates, cuts, every_width=whole, threads=threads)
-    best = max(range(len(gaps)), key=lambda i: (gaps[i].supported, gaps[i].width))
+    gaps = _judge_each(coordinates, cuts)
+    best = max(range(len(gaps)), key=lambda i: (gaps[i].supported, gaps[i].gain))
     if not gaps[best].supported:
         return Split(members, gaps[best] if whole else None)
     side = cuts[best]
@@ -190,9 +196,7 @@ def _neighbors_of(graph: csr_array) -> tuple[np.ndarray, np.ndarray]:
     return graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
 
 
-def _judge_each(
-    points: np.ndarray, cuts: list[np.ndarray], every_width: bool, threads: int = 1
-) -> list[Gap]:
+def _judge_each(points: np.ndarray, cuts: list[np.ndarray]) -> list[Gap]:
     """`judge_cut` of every cut; about half of them repeat others, perhaps with halves swapped."""
     known: dict[bytes, Gap] = {}
     gaps = []
@@ -201,43 +205,47 @@ def _judge_each(
         smaller = side if 2 * np.count_nonzero(side) <= len(side) else ~side
         key = smaller.tobytes()
         if key not in known:
-            known[key] = judge_cut(points, smaller, every_width, threads)
+            known[key] = judge_cut(points, smaller)
         gaps.append(known[key])
     return gaps
 
 
-def judge_cut(
-    points: np.ndarray, side: np.ndarray, every_width: bool = True, threads: int = 1
-) -> Gap:
+def judge_cut(points: np.ndarray, side: np.ndarray) -> Gap:
     """The gap between two halves of some samples.
 
     Parameters
     ----------
     points : float64 array, (n, k)
     side : bool array, (n,)
-    every_width : bool
-        Else the width is left out, as 0, of gaps whose dip does not support a split.
     """
     one, other = points[side], points[~side]
     if len(one) > len(other):
         one, other = other, one
     line = one.mean(axis=0) - other.mean(axis=0)
-    near = np.concatenate([one @ line, np.sort(other @ line)[-len(one) :]])
+    along, beyond = np.sort(one @ line), np.sort(other @ line)
+    near = np.concatenate([along, beyond[-len(one) :]])
     found = dip(near)
-    gap = Gap(found, dip_probability(found, len(near)), 0.0)
-    if not every_width and not replace(gap, width=np.inf).supported:
-        return gap
-    _, across = nearest_to(evenly_spaced(one, MAX_ACROSS), other, threads)
-    widest = max(_mean_distance(one), _mean_distance(other))
-    return replace(gap, width=float(np.quantile(across, IN_GAP)) / widest if widest else 0.0)
+    gain = float(line @ line) * len(one) * len(other) / len(points)
+    return Gap(found, dip_probability(found, len(near)), _valley(along, beyond), gain)
 
 
-def _mean_distance(points: np.ndarray) -> float:
-    """Mean distance of pairs of at most MAX_SAMPLED evenly spaced points."""
-    from scipy.spatial.distance import pdist
+def _valley(one: np.ndarray, other: np.ndarray) -> float:
+    """`Gap.valley` of two halves on a line, ascending, on which the first lies above the other."""
+    from scipy.special import bdtr
 
-    chosen = evenly_spaced(points, MAX_SAMPLED)
-    return float(pdist(chosen).mean()) if len(chosen) > 1 else 0.0
+    low, high = np.median(other), np.median(one)
+    if high <= low:
+        return 1.0
+    both, least = np.sort(np.concatenate([one, other])), 1.0
+    for length in (high - low) * np.array(VALLEYS):
+        first = np.linspace(low, high - length, PLACES)
+        ends = np.searchsorted(both, first + length * np.arange(-1, 3)[:, None])
+        before, inside, after = np.diff(ends, axis=0)
+        beside = np.minimum(before, after)
+        # As likely in the valley as beside it, if there is none.
+        rare = bdtr(inside, inside + beside, 0.5) < MAX_P
+        least = min(least, float((inside[rare] / beside[rare]).min(initial=1.0)))
+    return least
 
 
 def evenly_spaced(points: np.ndarray, most: int) -> np.ndarray:
@@ -258,19 +266,30 @@ def cut_tree(root: Split, least: float = 0.0) -> np.ndarray:
 
 
 def least_coarse_depth(root: Split) -> float:
-    """Depth from which on splits are coarse: the first above the widest gap between depths.
+    """Depth from which on splits are coarse: the break that leaves two classes of like depths.
 
-    Depths compare as ratios, because filters of sites and who was sampled change all F_ST. Only the
-    part of a gap within COARSE_BETWEEN counts. 0 for a tree without splits.
+    Of the breaks that COARSE_BETWEEN allows, that with the smallest sum of squares within both
+    classes; one depth below the second bound makes no class, and the middle of the bounds decides.
+    Splits that subsamples do not support are never coarse by themselves.
+    Depths compare as ratios, because filters of sites and who was sampled change all F_ST. 0 for a
+    tree without splits.
     """
-    low, high = (share * root.deepest for share in COARSE_BETWEEN)
-    depths = sorted({node.depth for node in root.walk() if node.halves}, reverse=True)
-    widest, least = 0.0, root.deepest
-    for depth, following in pairwise([*depths, 0.0]):
-        ratio = min(depth, high) / max(following, low, TINY)
-        if ratio > widest:
-            widest, least = ratio, depth
-    return least
+    splits = [node for node in root.walk() if node.halves and node.support >= LEAST_SUPPORT]
+    depths = sorted({node.depth for node in splits}, reverse=True)
+    if not depths or not root.deepest:
+        return root.deepest
+    shares = np.array(depths) / root.deepest
+    logs = np.log(np.maximum(shares, SHALLOWEST))
+    low, high = COARSE_BETWEEN
+    if (shares < high).sum() < 2:
+        return depths[int((shares >= np.sqrt(low * high)).sum()) - 1]
+    ends = range(int((shares >= high).sum()), int((shares >= low).sum()) + 1)
+    return depths[min(ends, key=lambda end: _spread(logs[:end]) + _spread(logs[end:])) - 1]
+
+
+def _spread(values: np.ndarray) -> float:
+    """Sum of squares about the mean, 0 of none."""
+    return float(((values - values.mean()) ** 2).sum()) if len(values) else 0.0
 
 
 def cut_coarse(root: Split) -> np.ndarray:

@@ -41,7 +41,7 @@ from .splits import (
     least_coarse_depth,
     split_samples,
 )
-from .stability import draw_subsamples, measure_stability
+from .stability import draw_subsamples, measure_stability, with_support
 
 #: Subsamples from which the stability of communities is measured.
 SUBSAMPLES = 20
@@ -184,6 +184,10 @@ def split_study(
     if alone:
         trees.insert(0, split_samples(points, threads))
     root, *others = measure_depths(trees, opened, sets, threads)
+    if known.labels is None:
+        known.labels = [cut_coarse(tree) for tree in others]
+        known.groups = [cut_tree(tree) for tree in others]
+    root = with_support(root, drawn, known.groups)
     community, fine = number_by_size(cut_coarse(root)), number_by_size(cut_tree(root))
     about = {"significant": significant, "components": points.shape[1]}
     about |= describe_splits(root, significant)
@@ -193,8 +197,6 @@ def split_study(
     about["within"] = []
     if community.max() > 1:
         about["within"] = structure_within(opened, community, fine, threads, known)
-    if known.labels is None:
-        known.labels = [cut_coarse(tree) for tree in others]
     stability = measure_stability(points, community, drawn, known.labels, threads, among)
     known.keep()
     splits = StudySplits(community, fine, stability, join_depths(root).round(5), about)
@@ -224,7 +226,8 @@ def describe_splits(root: Split, significant: int) -> dict[str, Any]:
                 "f_st": round(node.depth, 5) if splits else None,
                 "dip": round(node.gap.dip, 5),
                 "p": round(node.gap.p, 6),
-                "width": round(node.gap.width, 4),
+                "valley": round(node.gap.valley, 4),
+                "support": round(node.support, 4),
             }
             for node in shown
         ],

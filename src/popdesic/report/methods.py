@@ -8,7 +8,7 @@ from typing import Any
 from ..cohort.contigs import Genome
 from ..cohort.genotype_choice import missing_rule
 from ..cohort.hwe_groups import LEAST_SAMPLES
-from ..communities.splits import MIN_DIP, MIN_WIDTH
+from ..communities.splits import MIN_DIP, MOST_IN_VALLEY
 from ..components.noise_null import STRETCH
 from ..components.tables import is_drawn
 from ..core.files import read_json
@@ -293,9 +293,9 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
     if "communities" in names and methods:
         text += (
             " Samples were divided into communities where gaps separate them (Hartigan's dip test "
-            f"{cite('dip')}). The dip had to be at least {MIN_DIP:g}, and the gap at least "
-            f"{MIN_WIDTH:g} times as wide as the mean distance within a half, limits that were "
-            "chosen by simulation."
+            f"{cite('dip')}). The dip had to be at least {MIN_DIP:g}, and a stretch between the "
+            f"halves had to hold at most {MOST_IN_VALLEY:g} times as many samples as those beside "
+            "it."
         )
         if "blockmodel" in methods:
             graph = "the nearest-neighbour graph"

@@ -137,9 +137,10 @@ def tree_of(*depths):
     ("depths", "least"),
     [
         ((1.0,), 1.0),
-        ((1.0, 0.9, 0.3, 0.21), 0.21),  # 0.21 / 0.1 is wider than 0.3 / 0.21 and 0.4 / 0.3
-        ((1.0, 0.9, 0.3, 0.14, 0.12), 0.3),
-        ((1.0, 0.25, 0.2, 0.15, 0.13), 1.0),  # 0.4 / 0.25
+        ((1.0, 0.9, 0.3, 0.21), 0.9),
+        ((1.0, 0.9, 0.7, 0.25, 0.02, 0.03), 0.25),  # nearer to the deep ones
+        ((1.0, 0.9, 0.7, 0.35, 0.2, 0.15), 0.7),  # nearer to the others
+        ((1.0, 0.09, 0.002, 0.001), 1.0),  # below the first bound: never coarse
         ((1.0, 0.19), 1.0),  # alone, 0.2 decides: as far from 0.1 as from 0.4
         ((1.0, 0.21), 0.21),
         ((1.0, 0.05), 1.0),
@@ -147,7 +148,7 @@ def tree_of(*depths):
         ((0.0, 0.0), 0.0),
     ],
 )
-def test_splits_are_coarse_above_the_widest_gap_between_depths(depths, least):
+def test_coarse_splits_are_the_class_of_the_deepest(depths, least):
     root = tree_of(*(0.1 * f_st for f_st in depths))
     assert least_coarse_depth(root) == pytest.approx(0.1 * least)
     assert cut_coarse(root).max() == sum(f_st >= least for f_st in depths)

@@ -8,8 +8,15 @@ from sklearn.manifold import Isomap
 from sklearn.metrics import adjusted_rand_score
 
 from popdesic.communities import straighten
-from popdesic.communities.splits import _judge_each, cut_tree, judge_cut, split_samples
-from popdesic.communities.stability import draw_subsamples, measure_stability
+from popdesic.communities.splits import (
+    Split,
+    _judge_each,
+    cut_coarse,
+    cut_tree,
+    judge_cut,
+    split_samples,
+)
+from popdesic.communities.stability import draw_subsamples, measure_stability, with_support
 from popdesic.communities.straighten import neighbor_graph, straight_coordinates
 
 
@@ -103,22 +110,34 @@ def test_equal_samples_are_no_gap():
     assert not root.halves
 
 
-def test_a_gap_is_judged_by_its_dip_and_its_width():
+def test_a_gap_is_judged_by_its_dip_and_its_valley():
     rng = np.random.default_rng(13)
     even = rng.random((300, 1))
     gap = judge_cut(even, even[:, 0] > 0.5)
-    assert not gap.supported and gap.p > 0.01
-    # a twentieth of half the line, as a share of a sixth of the line
-    assert gap.width == pytest.approx(0.15, abs=0.05)
+    assert not gap.supported and gap.p > 0.01 and gap.valley == 1
     split = np.concatenate([even[:150], even[150:] + 2])
-    upper = np.arange(300) >= 150
-    gap = judge_cut(split, upper)
-    assert gap.supported and gap.p < 1e-3
-    within = max(pdist(split[:150]).mean(), pdist(split[150:]).mean())
-    smaller = [abs(x - split[:150]).min() for x in split[150:]]
-    larger = [abs(x - split[150:]).min() for x in split[:150]]
-    expected = {np.quantile(smaller, 0.05) / within, np.quantile(larger, 0.05) / within}
-    assert any(gap.width == pytest.approx(value) for value in expected)
+    gap = judge_cut(split, np.arange(300) >= 150)
+    assert gap.supported and gap.p < 1e-3 and gap.valley == 0
+    assert gap.gain == pytest.approx(75 * (split[150:].mean() - split[:150].mean()) ** 2)
+
+
+def test_mixed_samples_between_groups_do_not_join_them():
+    """Half as many as a group has leave a valley; ten times as many as both fill it."""
+    rng = np.random.default_rng(14)
+    groups = np.repeat([0.0, 1.0], 100) + rng.normal(scale=0.03, size=200)
+    for mixed, parted in ((50, True), (2_000, False)):
+        line = np.concatenate([groups, rng.random(mixed)])
+        points = np.column_stack([line, rng.normal(scale=0.03, size=len(line))])
+        gap = judge_cut(points, line > 0.5)
+        assert gap.supported == parted
+        assert (gap.valley < 0.5) == parted
+
+
+def test_unevenly_sampled_chains_have_no_valley():
+    """A space between two demes is no valley: it is short beside the way between the halves."""
+    line = np.repeat(np.arange(24.0), [40] * 12 + [10] * 12)[:, None]
+    for cut in range(1, 23):
+        assert judge_cut(line, line[:, 0] > cut).valley == 1
 
 
 # --- straight coordinates ------------------------------------------------------------------------
@@ -188,8 +207,11 @@ def test_parts_in_a_row_stay_a_row():
 def test_many_equally_distant_groups_are_found(monkeypatch):
     points, group = groups(np.random.default_rng(22), [30] * 16, 12)
     assert adjusted_rand_score(group, cut_tree(split_samples(points))) == 1
-    monkeypatch.setattr(straighten, "SLACK", 1.0)  # a tree of parts
-    assert adjusted_rand_score(group, cut_tree(split_samples(points))) < 0.9
+    starts, ends = neighbor_graph(points).nonzero()
+    joined = (group[starts] != group[ends]).sum() // 2
+    monkeypatch.setattr(straighten, "SLACK", 1.0)
+    starts, ends = neighbor_graph(points).nonzero()
+    assert (group[starts] != group[ends]).sum() // 2 == 15 < joined  # a tree of parts
 
 
 def test_equal_points_keep_their_edges():
@@ -239,6 +261,21 @@ def test_repeated_and_swapped_cuts_have_the_gap_of_each():
     points = rng.normal(size=(40, 3))
     cuts = [rng.permutation(40) < size for size in (10, 20, 31)]
     cuts = [side for cut in cuts for side in (cut, ~cut, cut.copy())]
-    for every_width in (True, False):
-        expected = [judge_cut(points, cut, every_width) for cut in cuts]
-        assert _judge_each(points, cuts, every_width) == expected
+    assert _judge_each(points, cuts) == [judge_cut(points, cut) for cut in cuts]
+
+
+def test_splits_that_subsamples_do_not_repeat_are_no_coarse_ones():
+    def leaf(first, last):
+        return Split(np.arange(first, last), None)
+
+    lower = Split(np.arange(40), None, (leaf(0, 20), leaf(20, 40)), 0.09)
+    root = Split(np.arange(60), None, (lower, leaf(40, 60)), 0.1)
+    drawn = draw_subsamples(60, 4, 1)
+    groups = [own // 20 for own in drawn]
+    groups[0] = np.where(groups[0] == 1, 0, groups[0])  # does not part the lower split
+    found = with_support(root, drawn, groups)
+    assert found.support == 1 and found.halves[0].support == 0.75
+    assert cut_coarse(found).max() == 1 and cut_coarse(root).max() == 2
+    assert cut_tree(found).max() == 2
+    # Where no split is stable, all count.
+    assert with_support(root, drawn, [np.zeros_like(own) for own in drawn]) is root

@@ -60,7 +60,15 @@ def test_threads_and_batches_change_nothing(found, monkeypatch):
 
 
 def test_the_page_says_so(found):
-    split = {"samples": 352, "halves": [120, 232], "f_st": 0.1, "dip": 0.2, "p": 0.0, "width": 1.0}
+    split = {
+        "samples": 352,
+        "halves": [120, 232],
+        "f_st": 0.1,
+        "dip": 0.2,
+        "p": 0.0,
+        "valley": 0.0,
+        "support": 1.0,
+    }
     about = {"samples": 352, "significant": 4, "components": 4, "structure": "discrete"}
     about |= {"splits": [split], "communities": 4, "fine": 4, "within": found}
     text = describe_structure(about)

@@ -9,12 +9,12 @@ import pandas as pd
 
 from ...communities.cline import LEAST_SPREAD
 from ...communities.geodesics import HDBSCAN_SAMPLES
-from ...communities.splits import MAX_P, MIN_DIP, MIN_WIDTH
+from ...communities.splits import LEAST_SUPPORT, MAX_P, MIN_DIP, MOST_IN_VALLEY
 from ...core.files import read_json
 from ...core.tables import read_table
 from ..inline import describe_drawn
 from ..registry import community_figures
-from ..words import number
+from ..words import number, percent
 
 #: Most values of a label whose agreement with communities is on the page.
 MOST_LABELS = 20
@@ -82,7 +82,8 @@ def split_rows(about: dict[str, Any]) -> list[dict[str, str]]:
             "halves": " + ".join(map(number, split["halves"])),
             "f_st": f"{split['f_st']:.4f}",
             "dip": f"{split['dip']:.3f}",
-            "width": f"{split['width']:.2f}",
+            "valley": f"{split['valley']:.2f}",
+            "support": percent(split["support"], 0),
         }
         for split in sorted(about["splits"], key=lambda split: -split["f_st"])
     ]
@@ -107,9 +108,10 @@ def describe_structure(about: dict[str, Any]) -> str:
         )
         if gaps:
             text += (
-                f" The widest gap that was found is {gaps[0]['width']:.2f} of the mean distance "
-                f"within a half, with a dip of {gaps[0]['dip']:.3f} (p = {gaps[0]['p']:.2g}); a "
-                f"split needs {MIN_WIDTH:g}, {MIN_DIP:g} and p < {MAX_P:g}."
+                f" The emptiest stretch between the best halves holds {gaps[0]['valley']:.2f} of "
+                f"the samples beside it, with a dip of {gaps[0]['dip']:.3f} (p = "
+                f"{gaps[0]['p']:.2g}). A split needs at most {MOST_IN_VALLEY:g}, at least "
+                f"{MIN_DIP:g} and p < {MAX_P:g}."
             )
         return text + _hdbscan(about)
     weakest = min(gaps, key=lambda gap: gap["dip"])
@@ -123,8 +125,9 @@ def describe_structure(about: dict[str, Any]) -> str:
     if about["fine"] > about["communities"]:
         text += (
             f". Splits with an F_ST below {about['coarse_f_st']:.3f} divide these into "
-            f"{about['fine']} finer communities; the limit is the widest gap between the depths of "
-            "splits"
+            f"{about['fine']} finer communities, as do those that fewer than "
+            f"{percent(LEAST_SUPPORT, 0)} of subsamples repeat; the limit parts depths of splits "
+            "into two classes of like depths"
         )
     text += (
         f". The weakest gap has a dip of {weakest['dip']:.3f} (p < {max(weakest['p'], 1e-3):.2g}, "
@@ -145,8 +148,8 @@ def _spread(cline: dict[str, Any] | None) -> str:
         return f"They spread as along a gradient, or with isolation by distance: {shown}."
     if cline["spread"] >= LEAST_SPREAD:
         return (
-            "This does not show a gradient: the widest gap is deep but too narrow for a split, as "
-            "between groups that admixed samples connect."
+            "This does not show a gradient: there is a deep gap, but it holds too many samples for "
+            "a split, as between groups that many admixed samples connect."
         )
     return (
         f"They do not spread as along a gradient: {shown}. Families, or a few samples of another "
