@@ -16,6 +16,7 @@ from ..epistasis.hit_test import hit_test
 from ..epistasis.null_model import fit_null
 from ..epistasis.options import ASSOCIATION, MAX_R2, kept_combinations
 from ..epistasis.partners import partners_of
+from ..epistasis.phantoms import mark_cis
 from ..epistasis.phenotype import MAX_SAMPLES
 from ..epistasis.priority import strength_of
 from ..epistasis.relatedness import LEAST_KINSHIP, Relatives
@@ -148,6 +149,10 @@ def scan(
           interaction by chance (p of the combination's likelihood ratio, drawn under the model
           without interaction, times ``tests``, at most 1); ``p_association``: the same for any
           association with the phenotype, main effects included, times all combinations;
+        - ``p_conditional``, with ``interaction``, of hits whose ``p_interaction`` is at most 0.05:
+          the same by a likelihood-ratio test given up to five sites that explain the phenotype
+          best together. Judge by it where it is given: in families and near an untyped causal site,
+          one locus can look like an interaction;
         - ``site1``, ``site2`` (and ``site3``): columns of `genotypes`;
         - ``main1``, …: scores of the single sites (for ``interaction``, their mutual information);
           for triples also ``best_pair`` and ``best_pair_score``;
@@ -238,7 +243,14 @@ def scan(
         tests=best.tests,
         named=("site",),
     )
-    return table.drop(columns="p_permutation", errors="ignore")
+    if prior is not None and len(table):
+        apart = sites.assign(chrom=np.arange(len(sites)), pos=0)  # places are not known
+        table = mark_cis(
+            table, best.hits, words, apart, n_controls, n_cases, tests=best.tests,
+            covariates=design[samples], strength=prior.strength, relatives=test.relatives,
+        )  # fmt: skip
+        table.insert(4, "p_conditional", table.pop("p_conditional"))
+    return table.drop(columns=["p_permutation", "cis"], errors="ignore")
 
 
 def _covariates(given: ArrayLike | None, known: np.ndarray) -> np.ndarray:

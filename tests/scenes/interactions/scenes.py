@@ -13,6 +13,11 @@ Each has 1 000 people at 60 unlinked sites with minor alleles from 5 to 50 %.
     siblings                 250 families of four siblings; half of the liability is inherited
     families                 200 families of two parents and three children, with the same
     siblings, unadjusted     as siblings, but the test takes people for unrelated
+
+Two further ones have an interaction, of minor alleles of 30 % (`PLANTED`):
+
+    planted pair, triple     the odds of people who are heterozygous at one of the first two sites
+                             (or at all three, or at one of them) are `PLANTED_ODDS` times as high
 """
 
 from __future__ import annotations
@@ -27,6 +32,8 @@ import numpy as np
 PEOPLE, SITES = 1000, 60
 #: Sites of which components are computed.
 FURTHER_SITES = 500
+#: Odds ratios of planted interactions.
+PLANTED_ODDS = {2: 2.5, 3: 3.5}
 #: Share of the liability that is inherited.
 HERITABILITY = 0.5
 
@@ -69,6 +76,16 @@ def additive(rng: np.random.Generator, effects: int) -> Study:
     """Independent sites, the first few of which double the odds per allele."""
     genotypes = rng.binomial(2, frequencies(rng), (PEOPLE, SITES)).astype(np.int8)
     odds = math.log(2) * genotypes[:, :effects].sum(axis=1)
+    return Study(genotypes, logistic(rng, odds - odds.mean()))
+
+
+def planted(rng: np.random.Generator, order: int) -> Study:
+    """Independent sites, the first two or three of which interact."""
+    p = frequencies(rng)
+    p[:order] = 0.3
+    genotypes = rng.binomial(2, p, (PEOPLE, SITES)).astype(np.int8)
+    odd = (genotypes[:, :order] == 1).sum(axis=1) % 2
+    odds = math.log(PLANTED_ODDS[order]) * odd
     return Study(genotypes, logistic(rng, odds - odds.mean()))
 
 
@@ -153,7 +170,10 @@ SCENES: dict[str, Callable[[np.random.Generator], Study]] = {
     "siblings": partial(related, parents=False, children=4),
     "families": partial(related, parents=True, children=3),
     "siblings, unadjusted": partial(related, parents=False, children=4, known=False),
+    "planted pair": partial(planted, order=2),
+    "planted triple": partial(planted, order=3),
 }
+PLANTED = ("planted pair", "planted triple")
 #: Scenes in which the test is not told what it needs: it may find too much.
 UNADJUSTED = tuple(name for name in SCENES if "unadjusted" in name)
 

@@ -14,6 +14,7 @@ import popdesic
 from popdesic.epistasis.adjusted import MOST_OFFSETS, centred_basis, fit_offsets, offset_classes
 from popdesic.epistasis.hit_test import hit_test
 from popdesic.epistasis.importance_sampling import fit_table_null, tail_p
+from popdesic.epistasis.phantoms import conditional_test
 from popdesic.epistasis.relatedness import (
     Relatives,
     kin_warnings,
@@ -240,3 +241,24 @@ def test_siblings_of_absent_parents_are_related_and_the_parents_are_no_rows():
     found = pedigree_pairs(sheet)
     values = {(row.sample_a, row.sample_b): row.kinship for row in found.itertuples()}
     assert values == {("a", "b"): 0.25, ("a", "c"): 0.375, ("b", "c"): 0.25}
+
+
+def test_the_public_scan_tests_hits_given_the_site_that_explains_them():
+    """Two imperfect tags of a recessive locus look like an interaction; a real one stays."""
+    rng = np.random.default_rng(11)
+    genotypes = rng.binomial(2, 0.4, (6000, 20)).astype(np.int8)
+    causal, crossed = genotypes[:, 0], (genotypes[:, 5] == 1) ^ (genotypes[:, 6] == 1)
+    for tag in (1, 2):
+        genotypes[:, tag] = np.where(rng.random(6000) < 0.3, genotypes[:, tag], causal)
+    case = rng.random(6000) < np.where(causal == 2, 0.95, 0.02 + 0.3 * crossed)
+    hits = popdesic.scan(genotypes, case, top=20, max_r2=1, device="cpu")
+    tags = hits[(hits.site1 == 1) & (hits.site2 == 2)].iloc[0]
+    assert tags.p_interaction < 0.01 and tags.p_conditional > 0.5
+    real = hits[(hits.site1 == 5) & (hits.site2 == 6)].iloc[0]
+    given = genotypes[:, [0]].T
+    p, _ = conditional_test(
+        genotypes[:, [5, 6]].T, given[:0], case, np.zeros((6000, 0)), leading=given
+    )
+    assert real.p_conditional == max(real.p_interaction, p * real.tests) < 0.05
+    assert (hits.p_conditional.isna() == (hits.p_interaction > 0.05)).all()
+    assert "p_conditional" not in popdesic.scan(genotypes, case, score="k2", top=3, device="cpu")
