@@ -67,9 +67,7 @@ def run_axes(folder: Path, prefixes: list[Path], panel: Path, backend, threads: 
         pcs="auto",
         ld_prune=settings()["embedding"]["ld_prune"],
         regions=regions_of("any"),
-        axes_out=out[0],
-        about_out=out[1],
-        loadings_out=out[2],
+        out={"axes": out[0], "about": out[1], "loadings": out[2]},
         threads=threads,
         backend=backend,
     )

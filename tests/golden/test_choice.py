@@ -30,9 +30,7 @@ def test_what_is_chosen_for_real_people(shared_data, tmp_path, name, expected):
         pcs="auto",
         ld_prune=config["embedding"]["ld_prune"],
         regions=regions_of(config["qc"]["build"]),
-        axes_out=axes,
-        about_out=about,
-        loadings_out=tmp_path / "loadings.tsv",
+        out={"axes": axes, "about": about, "loadings": tmp_path / "loadings.tsv"},
         threads=2,
     )
     found = choose_geodesics(

@@ -88,9 +88,11 @@ def test_communities_are_the_continents(study, folder, tmp_path, name):
         pcs="auto",
         ld_prune=config["embedding"]["ld_prune"],
         regions=regions_of(config["qc"]["build"]),
-        axes_out=tmp_path / "axes.npz",
-        about_out=tmp_path / "axes.json",
-        loadings_out=tmp_path / "loadings.tsv",
+        out={
+            "axes": tmp_path / "axes.npz",
+            "about": tmp_path / "axes.json",
+            "loadings": tmp_path / "loadings.tsv",
+        },
         threads=2,
     )
     table = people.labels.reset_index(names="sample").assign(cohort="only")

@@ -274,7 +274,9 @@ def define_axes_of(scene: Scene, folder: Path) -> dict:
         pcs=2,
         ld_prune=[],
         regions=[],
-        axes_out=folder / "axes.npz",
-        about_out=folder / "axes.json",
-        loadings_out=folder / "loadings.tsv",
+        out={
+            "axes": folder / "axes.npz",
+            "about": folder / "axes.json",
+            "loadings": folder / "loadings.tsv",
+        },
     )

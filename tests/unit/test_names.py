@@ -105,7 +105,6 @@ MOST_PARAMETERS = 12
 MANY_PARAMETERS = {
     "cohort/define_panel.build_panel": 14,
     "communities/partition.find_communities": 14,
-    "components/define_axes.define_axes": 13,
     "engine/flipped_sums_cpu.standardise": 15,
     "epistasis/cells_cpu.fill": 15,
     "epistasis/cells_cpu.fill_cells": 15,
@@ -117,9 +116,6 @@ MANY_PARAMETERS = {
     "epistasis/scan_kernels_cpu._pair_task": 15,
     "epistasis/scan_kernels_cpu._triple_task": 24,
     "epistasis/significance.rank_hits": 18,
-    "geodesic/measure.measure_geodesics": 14,
-    "geodesic/near_paths.measure_near_geodesics": 14,
-    "geography/measure.measure_geography": 13,
     "ibd/candidates_cpu._find": 16,
     "ibd/segments_cpu._both_alleles": 14,
     "ibd/segments_cpu.find_segments": 16,
@@ -128,7 +124,6 @@ MANY_PARAMETERS = {
     "maps/umap_epoch_cpu._move_points": 13,
     "maps/umap_maps.compute_umap": 16,
     "population/counts.count_cohort": 16,
-    "relatives/relatedness.relate_samples": 15,
     "relatives/resolution.resolve": 13,
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -50,9 +51,7 @@ def define_axes(
     pcs: int | str,
     ld_prune: list,
     regions: list,
-    axes_out: Path,
-    about_out: Path,
-    loadings_out: Path,
+    out: Mapping[str, Path],
     threads: int = 1,
     backend: Backend | None = None,
     most_dense: int = MOST_DENSE,
@@ -72,14 +71,11 @@ def define_axes(
         `embedding.ld_prune`; empty for none.
     regions : list
         Regions of long-range LD to leave out (`long_range_ld.regions_of`).
-    axes_out : Path
-        .npz with `values` (q,), `vectors` (n, q), `trace`, `k` (components to store), `own` (n,)
-        and `significant` (`Axes`); `samples` (n,); `sites` (rows of the panel) and their `af`; of
-        very many samples (`by_weights`) `weights` (`site_weights`).
-    about_out : Path
-        JSON that is returned too.
-    loadings_out : Path
-        `loadings.write_loadings`.
+    out : dict
+        ``axes``, .npz with `values` (q,), `vectors` (n, q), `trace`, `k` (components to store),
+        `own` (n,) and `significant` (`Axes`); `samples` (n,); `sites` (rows of the panel) and their
+        `af`; of very many samples (`by_weights`) `weights` (`site_weights`). ``about``, JSON that
+        is returned too. ``loadings`` (`loadings.write_loadings`).
     backend : Backend, optional
         The CPU by default. The bytes are the same from every backend.
     most_dense : int
@@ -176,9 +172,9 @@ def define_axes(
         weights[WEIGHTS] = site_weights(products, called, defining, axes.vectors)
         laps.end("weights")
     stored = min(max(axes.k, stored), len(axes.values))
-    write_loadings(loadings_out, used, loadings)
+    write_loadings(out["loadings"], used, loadings)
     write_npz(
-        axes_out,
+        out["axes"],
         values=axes.values,
         vectors=axes.vectors,
         trace=np.array(axes.trace),
@@ -207,7 +203,7 @@ def define_axes(
         "families": families,
         "regions": find_regions(used.reset_index(drop=True), loadings),
     }
-    write_json(about_out, about)
+    write_json(out["about"], about)
     laps.end("regions")
     laps.log(log, "axes")
     return about

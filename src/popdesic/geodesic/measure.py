@@ -298,10 +298,7 @@ def measure_geodesics(
     graph: Graph,
     points: Mapping[str, Any] | None = None,
     code: str,
-    statistics_out: Path,
-    record_out: Path,
-    closure_out: Path,
-    closure_about_out: Path,
+    out: Mapping[str, Path],
 ) -> dict:
     """Close a study's distances at one alpha and write what later stages read.
 
@@ -325,15 +322,13 @@ def measure_geodesics(
         number of leading columns that count.
     code : str
         Digest of the code, see `close_weights`.
-    closure_out, closure_about_out : Path
-        What `lengths.open_lengths` reads: the closure (lengths before the root) in fixed point,
-        with a description for later insertions; or the lengths, if it cannot be continued; or of
-        plain distances of points a reference to these.
-    statistics_out : Path
-        JSON: alpha, number type with its error bound, share of indirect pairs. Does not depend on
-        how the closure was computed.
-    record_out : Path
-        JSON: whether it was computed from scratch or from an earlier closure.
+    out : dict
+        ``closure`` and ``about``, JSON: what `lengths.open_lengths` reads, the closure (lengths
+        before the root) in fixed point, with a description for later insertions; or the lengths,
+        if it cannot be continued; or of plain distances of points a reference to these.
+        ``statistics``, JSON: alpha, number type with its error bound, share of indirect pairs. Does
+        not depend on how the closure was computed.
+        ``record``, JSON: whether it was computed from scratch or from an earlier closure.
 
     Raises
     ------
@@ -344,6 +339,7 @@ def measure_geodesics(
     names = samples["sample"].tolist()
     is_end = samples["sample"].isin(ends).to_numpy()
     about: dict = {"alpha": alpha, "ends": int(is_end.sum())}
+    closure = out["closure"]
     found = close_weights(
         distances,
         among,
@@ -353,12 +349,12 @@ def measure_geodesics(
         ends=is_end,
         graph=graph,
         of_points=points is not None,
-        store=closure_out,
+        store=closure,
         code=code,
     )
     about |= {
         "value": value,
-        "closure": closure_out.relative_to(statistics_out.parent).as_posix(),
+        "closure": closure.relative_to(out["statistics"].parent).as_posix(),
         "graph": asdict(graph),
         "plain": found.plain,
         "number": asdict(found.number),
@@ -375,19 +371,19 @@ def measure_geodesics(
     # A closure in which some samples can only be ends must not be continued.
     if found.number.dtype in FIXED and not is_end.any():
         given = found.direct, names, found.number, code, graph, backend.threads
-        tasks = [(describe_closure, *given), (write_triangle, closure_out, found.lengths)]
+        tasks = [(describe_closure, *given), (write_triangle, closure, found.lengths)]
         described, _ = run_tasks(lambda work, *rest: work(*rest), tasks, backend.threads)
         about_closure |= described
     elif found.plain:
-        refer_to(closure_out, points["file"])
-        named = os.path.relpath(points["file"], closure_out.parent)
+        refer_to(closure, points["file"])
+        named = os.path.relpath(points["file"], closure.parent)
         about_closure |= {"points": named, "pcs": points["pcs"], "graph": asdict(graph)}
     else:
         rows = found.lengths.__getitem__
         lengths = Lengths(rows, found.lengths.shape, found.number, graph, value, longest)
-        write_triangle(closure_out, _lengths(lengths, backend.threads))
+        write_triangle(closure, _lengths(lengths, backend.threads))
         about_closure |= {"samples": [], "dtype": "float32", "graph": asdict(graph)}
-    write_json(closure_about_out, about_closure)
-    write_json(record_out, record)
-    write_json(statistics_out, about)
+    write_json(out["about"], about_closure)
+    write_json(out["record"], record)
+    write_json(out["statistics"], about)
     return about | record

@@ -9,6 +9,7 @@ are never too short.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -42,10 +43,7 @@ def measure_near_geodesics(
     ends: set[str],
     graph: Graph,
     of_points: bool,
-    neighbors_out: Path,
-    landmarks_out: Path,
-    statistics_out: Path,
-    record_out: Path,
+    out: Mapping[str, Path],
     threads: int = 1,
 ) -> dict:
     """Write the geodesics of a study at one alpha.
@@ -60,15 +58,13 @@ def measure_near_geodesics(
         `sample` and `cohort`, in sample order.
     founders, alpha, value, ends, graph, of_points
         See `measure.measure_geodesics` and `measure.close_weights`.
-    neighbors_out : Path
-        `index` int32 (n, k) and `distance` float64 (n, k), sample Fermat distances: the nearest by
-        path of everyone, as many as `lists` has; -1 and infinite where fewer can be reached.
-        `landmarks` int64 (L,).
-    landmarks_out : Path
-        float32 (L, n): sample Fermat distances of the landmarks to everyone.
-    statistics_out, record_out : Path
-        As in `measure.measure_geodesics`; pairs are those of a landmark (`sampled_rows`) and
-        another sample.
+    out : dict
+        ``neighbors``: `index` int32 (n, k) and `distance` float64 (n, k), sample Fermat distances:
+        the nearest by path of everyone, as many as `lists` has; -1 and infinite where fewer can be
+        reached. `landmarks` int64 (L,).
+        ``landmarks``: float32 (L, n), sample Fermat distances of the landmarks to everyone.
+        ``statistics``, ``record``: as in `measure.measure_geodesics`; pairs are those of a landmark
+        (`sampled_rows`) and another sample.
     threads : int
         Changes no byte.
 
@@ -98,11 +94,11 @@ def measure_near_geodesics(
         about |= {"plain": False, "number": asdict(chosen), "edges": len(found.ends)}
         about |= {"short_lists": found.short, "parts": int(found.parts().max()) + 1}
         about |= _statistics(lengths, direct, lists.landmarks, among, rows, threads)
-    write_npz(neighbors_out, index=near, distance=far, landmarks=lists.landmarks)
-    write_npy(landmarks_out, lengths.astype(np.float32))
+    write_npz(out["neighbors"], index=near, distance=far, landmarks=lists.landmarks)
+    write_npy(out["landmarks"], lengths.astype(np.float32))
     record = {"continued": None}
-    write_json(record_out, record)
-    write_json(statistics_out, about)
+    write_json(out["record"], record)
+    write_json(out["statistics"], about)
     return about | record
 
 

@@ -70,11 +70,9 @@ def measure_paths(
     dict
         Statistics.
     """
-    options |= {"statistics_out": out["statistics"], "record_out": out["record"]}
     if store == "near":
         lists = read_neighbors(source[0])
         rows = read_landmarks(source[1], lists.landmarks)
-        files = {"neighbors_out": out["neighbors"], "landmarks_out": out["landmarks"]}
         return measure_near_geodesics(
             lists,
             rows,
@@ -82,7 +80,7 @@ def measure_paths(
             founders,
             of_points=space == "pcs",
             **options,
-            **files,
+            out=out,
             threads=threads,
         )
     for path in listed:
@@ -92,11 +90,10 @@ def measure_paths(
     device = backend(closure_bytes(len(samples)))
     log.info("device: %s", device.describe())
     distances = study_distances(source[0], space, **distance, threads=threads)
-    files = {"closure_out": out["closure"], "closure_about_out": out["about"]}
     if space == "pcs":
         pcs = leading_scores(source[0], distance["pcs"]).shape[1]
         options["points"] = {"file": source[0], "pcs": pcs}
-    return measure_geodesics(distances, samples, founders, device, code=code, **options, **files)
+    return measure_geodesics(distances, samples, founders, device, code=code, **options, out=out)
 
 
 def _repeat(listed: Path, about: Mapping[str, Any], alpha: str, out: Mapping[str, Path]) -> dict:

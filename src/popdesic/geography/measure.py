@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,7 @@ def measure_geography(
     min_called: int,
     permutations: int = PERMUTATIONS,
     seed: int,
-    places_out: Path,
-    edges_out: Path,
-    pairs_out: Path,
-    summary_out: Path,
+    out: Mapping[str, Path],
 ) -> dict[str, Any]:
     """Measure isolation by distance and barriers between the places of a study.
 
@@ -60,8 +58,8 @@ def measure_geography(
         Pairs of people with fewer jointly called sites (`tiles.within_panel`) are left out.
     permutations : int
         Arrangements of the places, and landscapes drawn without barriers.
-    places_out, edges_out, pairs_out, summary_out : Path
-        `geography/places.tsv`, `edges.tsv`, `pairs.tsv` and `isolation.json`.
+    out : dict
+        Paths of ``places``, ``edges``, ``pairs`` (tables) and ``summary`` (JSON).
 
     Returns
     -------
@@ -143,10 +141,10 @@ def measure_geography(
                 )
     about |= _barrier_counts(deviations, len(edges))
     numbers = table.place.to_numpy()[measured]
-    write_table(places_out, table)
-    write_table(edges_out, _edges_table(edges, numbers, differences, ground, deviations))
-    write_table(pairs_out, _pairs_table(numbers, values, ground, major))
-    write_json(summary_out, about)
+    write_table(out["places"], table)
+    write_table(out["edges"], _edges_table(edges, numbers, differences, ground, deviations))
+    write_table(out["pairs"], _pairs_table(numbers, values, ground, major))
+    write_json(out["summary"], about)
     return about
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -64,11 +65,7 @@ def genotype_reader(prefixes: list[Path], chosen: np.ndarray, kept: np.ndarray) 
 
 def relate_samples(
     prefixes: list[Path],
-    panel: Path,
-    samples: Path,
-    scores: Path,
-    axes: Path,
-    king: Path,
+    files: Mapping[str, Path],
     out: dict[str, Path],
     *,
     founders: set[str],
@@ -86,14 +83,11 @@ def relate_samples(
     ----------
     prefixes : list of Path
         Stems of the cohorts' genotypes on the panel, in sample order.
-    samples : Path
-        `distance/samples.tsv`: samples of the scores.
-    scores : Path
-        `embedding/pca.npy`.
-    axes : Path
-        `embedding/axes.json`, which says how many components are significant.
-    king : Path
-        `compare/kinship.tsv`; its pairs are listed too, and its duplicates are duplicates here.
+    files : dict
+        ``panel`` (`panel/sites.tsv`); ``scores`` (`embedding/pca.npy`) and their ``samples``
+        (`distance/samples.tsv`); ``axes`` (`embedding/axes.json`), which says how many components
+        are significant; ``king`` (`compare/kinship.tsv`), whose pairs are listed too, and whose
+        duplicates are duplicates here.
     out : dict
         Paths of ``pairs`` (`compare/pc_relate.tsv`), ``samples`` (`compare/pc_relate.samples.tsv`)
         and ``about`` (`compare/pc_relate.json`).
@@ -123,10 +117,10 @@ def relate_samples(
     UserError
         Fewer than two unrelated founders.
     """
-    n_panel = len(load_panel(panel, ["pos"])[0])
+    n_panel = len(load_panel(files["panel"], ["pos"])[0])
     n_sites = min(n_panel, max_sites)
     chosen = np.arange(n_sites) * n_panel // max(n_sites, 1)
-    people = read_table(samples)
+    people = read_table(files["samples"])
     everyone = [name for prefix in prefixes for name in read_fam(prefix)["sample"]]
     place = {name: i for i, name in enumerate(everyone)}
     read = genotype_reader(prefixes, chosen, people["sample"].map(place).to_numpy())
@@ -135,10 +129,10 @@ def relate_samples(
         table = read_table(unrelated)
         kept = people["sample"].isin(table["sample"][table.unrelated == "yes"]).to_numpy()
         training = training & kept
-    significant = int(read_json(axes)["significant"])
+    significant = int(read_json(files["axes"])["significant"])
     try:
         ancestry = ancestry_of(
-            np.load(scores), training, significant if components is None else components
+            np.load(files["scores"]), training, significant if components is None else components
         )
     except ValueError as error:
         raise UserError(f"results/compare/pc_relate.tsv: {error}") from None
@@ -147,7 +141,7 @@ def relate_samples(
 
     limit = float(resolution.least_pc_relate(np.array(n_sites)))
     rows, columns, values = found.close(max(min_kinship, limit))
-    listed = read_table(king)
+    listed = read_table(files["king"])
     rows, columns, values, same = _with_listed(rows, columns, values, listed, people, found)
     counts = count_pairs(read, ancestry, found.coefficients, rows, columns, backend.threads)
     least = resolution.least_pc_relate(counts.sites)

@@ -91,9 +91,11 @@ def define(folder, genotypes: np.ndarray, sites: pd.DataFrame, **asked) -> dict:
         [prefix],
         folder / "sites.tsv",
         **PLAIN | asked,
-        axes_out=folder / "axes.npz",
-        about_out=folder / "axes.json",
-        loadings_out=folder / "loadings.tsv",
+        out={
+            "axes": folder / "axes.npz",
+            "about": folder / "axes.json",
+            "loadings": folder / "loadings.tsv",
+        },
     )
 
 

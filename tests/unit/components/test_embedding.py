@@ -171,9 +171,11 @@ def pca(study, tmp_path):
         pcs="auto",
         ld_prune=[],
         regions=[],
-        axes_out=tmp_path / "axes.npz",
-        about_out=tmp_path / "axes.json",
-        loadings_out=tmp_path / "loadings.tsv",
+        out={
+            "axes": tmp_path / "axes.npz",
+            "about": tmp_path / "axes.json",
+            "loadings": tmp_path / "loadings.tsv",
+        },
     )
     statistics = compute_pca(
         prefixes,

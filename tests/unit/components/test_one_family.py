@@ -51,10 +51,10 @@ def test_all_founders_define_axes_where_that_is_asked_for(inbred, tmp_path):
     from popdesic.components.define_axes import define_axes
 
     folder, scene, _, _ = inbred
-    paths = {name: tmp_path / name for name in ("axes_out", "about_out", "loadings_out")}
+    paths = {name: tmp_path / name for name in ("axes", "about", "loadings")}
     options = {"components": "auto", "pcs": 2, "ld_prune": [], "regions": []}
     given = [folder / "genotypes"], folder / "sites.tsv"
-    about = define_axes(*given, unrelated=None, **options, **paths)
+    about = define_axes(*given, unrelated=None, **options, out=paths)
     assert about["axis_samples"] == len(scene.kind) and about["families"] == []
 
 

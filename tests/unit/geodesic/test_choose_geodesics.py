@@ -245,9 +245,11 @@ class Study:
             self.prefixes,
             folder / "sites.tsv",
             **options | {"regions": []} | asked,
-            axes_out=folder / "axes.npz",
-            about_out=folder / "axes.json",
-            loadings_out=folder / "loadings.tsv",
+            out={
+                "axes": folder / "axes.npz",
+                "about": folder / "axes.json",
+                "loadings": folder / "loadings.tsv",
+            },
         )
 
     def choose(self, prefixes=None, **asked) -> dict:

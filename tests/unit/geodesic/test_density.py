@@ -295,10 +295,12 @@ def arrive(folder, distances, n, backend, graph, *, key="all") -> dict:
         ends=set(),
         graph=graph,
         code="1",
-        statistics_out=folder / "alpha.json",
-        record_out=folder / "alpha.run.json",
-        closure_out=folder / f"closure.{key}.npy",
-        closure_about_out=folder / f"closure.{key}.json",
+        out={
+            "statistics": folder / "alpha.json",
+            "record": folder / "alpha.run.json",
+            "closure": folder / f"closure.{key}.npy",
+            "about": folder / f"closure.{key}.json",
+        },
     )
 
 

@@ -368,10 +368,12 @@ def write(
         graph=graph,
         points=points,
         code=code,
-        statistics_out=tmp_path / "alpha.json",
-        record_out=tmp_path / "alpha.run.json",
-        closure_out=tmp_path / f"closure.{key}.npy",
-        closure_about_out=tmp_path / f"closure.{key}.json",
+        out={
+            "statistics": tmp_path / "alpha.json",
+            "record": tmp_path / "alpha.run.json",
+            "closure": tmp_path / f"closure.{key}.npy",
+            "about": tmp_path / f"closure.{key}.json",
+        },
     )
     found = open_lengths(tmp_path / f"closure.{key}.npy")
     return about, found[:], found.stored(np.arange(n))
@@ -490,10 +492,12 @@ def arrive(
         graph=graph,
         points=points,
         code=code,
-        statistics_out=folder / "alpha.json",
-        record_out=folder / "alpha.run.json",
-        closure_out=folder / f"closure.{key}.npy",
-        closure_about_out=folder / f"closure.{key}.json",
+        out={
+            "statistics": folder / "alpha.json",
+            "record": folder / "alpha.run.json",
+            "closure": folder / f"closure.{key}.npy",
+            "about": folder / f"closure.{key}.json",
+        },
     )
 
 

@@ -41,19 +41,19 @@ def study_of(distances: np.ndarray, k: int, founders: int):
 
 def measured(tmp_path, lists: Neighbors, rows, people, graph, **options):
     out = {
-        "neighbors_out": tmp_path / "n.npz",
-        "landmarks_out": tmp_path / "l.npy",
-        "statistics_out": tmp_path / "s.json",
-        "record_out": tmp_path / "r.json",
+        "neighbors": tmp_path / "n.npz",
+        "landmarks": tmp_path / "l.npy",
+        "statistics": tmp_path / "s.json",
+        "record": tmp_path / "r.json",
     }
     settings = {"alpha": "x", "value": 2.0, "ends": set(), "of_points": False}
     about = measure_near_geodesics(
-        lists, rows, people, {"a"}, graph=graph, **(settings | options), **out
+        lists, rows, people, {"a"}, graph=graph, **(settings | options), out=out
     )
-    with np.load(out["neighbors_out"]) as found:
+    with np.load(out["neighbors"]) as found:
         lists = found["index"], found["distance"]
-    assert read_json(out["statistics_out"]).items() <= about.items()
-    return about, *lists, np.load(out["landmarks_out"])
+    assert read_json(out["statistics"]).items() <= about.items()
+    return about, *lists, np.load(out["landmarks"])
 
 
 @pytest.mark.parametrize("seed", range(3))

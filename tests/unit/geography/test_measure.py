@@ -48,7 +48,7 @@ def run(
     if relatives:
         tiles = [folder / "tile.tsv"]
         write_table(tiles[0], pd.DataFrame(relatives, columns=RELATIVES))
-    outputs = [f"{stem}_out" for stem in ("places", "edges", "pairs")]
+    out = {name: folder / f"{name}.tsv" for name in ("places", "edges", "pairs")}
     about = measure_geography(
         folder,
         folder / "sheet.tsv",
@@ -59,8 +59,7 @@ def run(
         min_called=1,
         permutations=99,
         seed=1,
-        **{name: folder / f"{name.removesuffix('_out')}.tsv" for name in outputs},
-        summary_out=folder / "isolation.json",
+        out=out | {"summary": folder / "isolation.json"},
     )
     with checked():
         drawn = draw_geography(

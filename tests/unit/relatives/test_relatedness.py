@@ -286,10 +286,11 @@ def relate(folder, **options) -> dict:
         "error_rate": ERROR_RATE,
         "backend": CpuBackend(2),
     }
-    inputs = ("panel.tsv", "samples.tsv", "pca.npy", "axes.json", "kinship.tsv")
+    names = ("panel.tsv", "samples.tsv", "pca.npy", "axes.json", "kinship.tsv")
+    files = ("panel", "samples", "scores", "axes", "king")
     return relate_samples(
         [folder / name / "genotypes" for name in ("old", "new")],
-        *(folder / name for name in inputs),
+        {file: folder / name for file, name in zip(files, names, strict=True)},
         out,
         **chosen | options,
     )

@@ -43,10 +43,12 @@ def study(tmp_path_factory):
         min_called=1,
         permutations=99,
         seed=1,
-        places_out=results / "geography/places.tsv",
-        edges_out=results / "geography/edges.tsv",
-        pairs_out=results / "geography/pairs.tsv",
-        summary_out=results / "geography/isolation.json",
+        out={
+            "places": results / "geography/places.tsv",
+            "edges": results / "geography/edges.tsv",
+            "pairs": results / "geography/pairs.tsv",
+            "summary": results / "geography/isolation.json",
+        },
     )
     with checked():
         draw_geography(

@@ -117,10 +117,12 @@ def run_study() -> tuple[str, str]:
             ends=set(),
             graph=COMPLETE,
             code="",
-            statistics_out=RESULTS / "geodesic/alpha.json",
-            record_out=RESULTS / "geodesic/alpha.run.json",
-            closure_out=lengths,
-            closure_about_out=lengths.with_suffix(".json"),
+            out={
+                "statistics": RESULTS / "geodesic/alpha.json",
+                "record": RESULTS / "geodesic/alpha.run.json",
+                "closure": lengths,
+                "about": lengths.with_suffix(".json"),
+            },
         )
         stage = "embedding"
         sheet = Path(config["samples"])
@@ -133,9 +135,11 @@ def run_study() -> tuple[str, str]:
             pcs=config["geodesic"]["pcs"],
             ld_prune=config["embedding"]["ld_prune"],
             regions=regions_of(config["qc"]["build"]),
-            axes_out=axes[0],
-            about_out=axes[1],
-            loadings_out=RESULTS / "embedding/loadings.tsv",
+            out={
+                "axes": axes[0],
+                "about": axes[1],
+                "loadings": RESULTS / "embedding/loadings.tsv",
+            },
         )
         compute_pca(
             [folder / "genotypes" for folder in cohorts.values()],

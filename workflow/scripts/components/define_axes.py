@@ -25,9 +25,11 @@ with logged(snakemake.log[0], snakemake.input) as log:
         unrelated=next(map(Path, snakemake.input.get("unrelated", [])), None),
         **snakemake.params.axes,
         regions=regions_of(genome.regions_build()) if exclude else [],
-        axes_out=Path(snakemake.output.axes),
-        about_out=Path(snakemake.output.about),
-        loadings_out=Path(snakemake.output.loadings),
+        out={
+            "axes": Path(snakemake.output.axes),
+            "about": Path(snakemake.output.about),
+            "loadings": Path(snakemake.output.loadings),
+        },
         threads=snakemake.threads,
         backend=backend,
     )

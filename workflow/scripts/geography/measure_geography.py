@@ -8,6 +8,8 @@ from popdesic.geography.measure import measure_geography
 from popdesic.relatives.kinship import kinship_tiles
 from popdesic.report.figures.geography import draw_geography
 
+OUTPUTS = ("places", "edges", "pairs", "summary")
+
 with logged(snakemake.log[0], snakemake.input) as log:
     about = measure_geography(
         Path(snakemake.input.samples).parent,
@@ -18,10 +20,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         n_sites=read_json(snakemake.input.panel)["n_sites"],
         min_called=snakemake.params.min_called,
         seed=snakemake.params.seed,
-        places_out=Path(snakemake.output.places),
-        edges_out=Path(snakemake.output.edges),
-        pairs_out=Path(snakemake.output.pairs),
-        summary_out=Path(snakemake.output.summary),
+        out={name: Path(snakemake.output[name]) for name in OUTPUTS},
     )
     log_counts(log, about)
     summary = Path(snakemake.output.summary)

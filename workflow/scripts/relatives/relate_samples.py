@@ -10,6 +10,8 @@ from popdesic.relatives.options import MOST_SITES
 from popdesic.relatives.relatedness import relate_samples
 from popdesic.relatives.resolution import load_resolution
 
+FILES = ("panel", "samples", "scores", "axes", "king")
+
 with logged(snakemake.log[0], snakemake.input) as log:
     n_samples = len(read_table(snakemake.input.samples))
     backend = select_backend(
@@ -20,11 +22,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
     log.info("device: %s", backend.describe())
     counts = relate_samples(
         [Path(bed).with_suffix("") for bed in snakemake.input.genotypes],
-        Path(snakemake.input.panel),
-        Path(snakemake.input.samples),
-        Path(snakemake.input.scores),
-        Path(snakemake.input.axes),
-        Path(snakemake.input.king),
+        {name: Path(snakemake.input[name]) for name in FILES},
         {name: Path(path) for name, path in snakemake.output.items()},
         founders=set(snakemake.params.founders),
         unrelated=next(map(Path, snakemake.input.get("unrelated", [])), None),
