@@ -55,3 +55,42 @@ def unreached(code: Code, first: list[tuple]) -> set[str]:
 
 def test_no_function_is_for_tests_alone():
     assert unreached(Code(), starts()) == BY_STRING
+
+
+#: Methods that others call by their name: a handler of the log, and nodes of syntax by kind.
+CALLED_BY_OTHERS = re.compile(r"emit|_read_\w+")
+
+
+def unasked(modules: list[str], others: list[str]) -> set[str]:
+    """Methods of classes in `modules` whose name nothing asks an object for, in these or `others`.
+
+    A name of another class's method hides one, and so does a text of this name (`getattr`).
+    """
+    defined, asked = set(), set()
+    for node in (node for text in modules for node in ast.walk(ast.parse(text))):
+        if isinstance(node, ast.ClassDef):
+            defined |= {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+        elif isinstance(node, ast.Attribute):
+            asked.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            asked.add(node.value)
+    asked |= {name for text in others for name in re.findall(r"\.(\w+)", text)}
+    return {
+        name
+        for name in defined - asked
+        if name[:2] != "__" and not CALLED_BY_OTHERS.fullmatch(name)
+    }
+
+
+def test_no_method_is_for_tests_alone():
+    modules = [path.read_text("utf-8") for path in PACKAGE.rglob("*.py")]
+    files = [ROOT / "Snakefile", *(ROOT / "workflow").rglob("*.*")]
+    others = [
+        path.read_text("utf-8") for path in files if path.suffix in (".py", ".smk", ".j2", "")
+    ]
+    assert unasked(modules, others) == set()
+
+
+def test_a_method_that_nothing_asks_for_is_found():
+    text = "class A:\n def used(self): ...\n def kept(self): ...\n def lost(self): self.kept()\n"
+    assert unasked([text], ["{{ a.used() }}"]) == {"lost"}
