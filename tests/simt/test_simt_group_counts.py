@@ -13,8 +13,6 @@ from popdesic.population.count_groups import count_groups
 from popdesic.population.counts import count_cohort
 from popdesic.population.runs import RunLimits
 
-ENDS = {"counts": ".npz", "samples": ".tsv", "runs": ".runs.tsv"}
-
 
 @pytest.mark.parametrize("n_sites", [1, 15, 16, 17, 33, 63, 64, 65, 700])
 @pytest.mark.parametrize("missing", [0.0, 0.15, 1.0])
@@ -92,10 +90,13 @@ def test_files_of_a_cohort_have_the_bytes_of_the_cpu(machine, rng, tmp_path, mon
             **{"cohort": "one", "column": "population", "x_contigs": ["X"]},
             runs=RunLimits(window_sites=10, min_sites=15, min_kb=1),
             backend=lambda need, backend=backend: backend,
-            out={kind: tmp_path / f"{name}{end}" for kind, end in ENDS.items()},
+            counts_out=tmp_path / f"{name}.npz",
+            samples_out=tmp_path / f"{name}.tsv",
+            runs_out=tmp_path / f"{name}.runs.tsv",
         )
         assert about["pseudo-haploid samples"] == 3 and about["groups"] == 6
         assert about["runs of homozygosity"] > 0
-        files[name] = [(tmp_path / f"{name}{end}").read_bytes() for end in ENDS.values()]
+        ends = (".npz", ".tsv", ".runs.tsv")
+        files[name] = [(tmp_path / f"{name}{end}").read_bytes() for end in ends]
     assert files["cpu"] == files["gpu"]
     assert machine.launched.count("sum_samples") > 3
