@@ -164,7 +164,7 @@ WAYS: dict[str, Way] = {
             *("newcomers.py example", "imputation.py ../shared/data", "kinship_null.py"),
             "imputed_stages.py ../shared/data",
             *("number_formats.py ../shared", "pca.py", "projection.py", "landscapes.py"),
-            *("relatives.py", "family_axes.py", "one_locus.py"),
+            *("relatives.py", "family_axes.py", "one_locus.py", "artefacts.py"),
             *("relatedness.py", "merging.py"),
             *("ibd_truth.py", "ibd_communities.py"),
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),

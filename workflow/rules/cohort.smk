@@ -182,7 +182,7 @@ rule summarize_quality:
         "benchmarks/summarize_quality.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: SOME if EVALUATES_MODE else 1  # a cohort each
+    threads: SOME
     resources:
         # Counts of every site and cohort, genotypes of sites that tell ancestry; the panel is read
         # into memory. Where the mode is evaluated, genotypes of a contig too.

@@ -16,7 +16,7 @@ import pandas as pd
 
 from ..core.files import write_json
 from ..core.tables import write_table
-from ..core.threads import one_blas_thread
+from ..core.threads import one_blas_thread, run_tasks
 from ..io.bed import open_bed, read_fam
 from ..io.genotypes import unpack_bed
 from ..io.sites import chunks, is_ambiguous
@@ -25,6 +25,9 @@ from .panel import load_panel
 
 #: Fewest samples of a cohort that is tested, and of the others that it is compared with.
 LEAST_SAMPLES = 10
+#: Samples of a cohort that are looked at, evenly spaced: 252, fewer if there are more than eight
+#: founder cohorts. More add cost, and with these nearly all artefacts are found.
+MOST_SAMPLES, LEAST_OF_MANY, ALL_SAMPLES = 252, 48, 2016
 #: Family-wise error of a study. A cohort has artefacts if more sites pass at PASSING in one test
 #: than is likely: with this probability, for all tests of all cohorts, if INFLATION times as many
 #: pass as chance lets, a Poisson number. Sites count once within APART panel sites, and at least
@@ -48,7 +51,7 @@ LEAST_LEFT = 0.1
 #: Sites with a rarer allele do not say how inflated statistics are.
 COMMON = 0.05
 #: Genotypes that are read at once.
-CHUNK_VALUES = 4_000_000
+CHUNK_VALUES = 1_000_000
 
 TESTS = ("frequency", "heterozygotes", "missing")
 SWAPPED = "alleles swapped"
@@ -152,11 +155,13 @@ def write_artefacts(
     counts: Path,
     table_out: Path,
     about_out: Path,
+    *,
+    threads: int = 1,
 ) -> list[str]:
     """Name artefacts between cohorts at the panel's autosomal sites; what was found, as sentences.
 
     Founders are compared among themselves, so that later cohorts change nothing of theirs; each
-    newcomer is compared with the founders.
+    newcomer is compared with the founders. Of a large cohort, some samples are looked at.
 
     Parameters
     ----------
@@ -181,20 +186,36 @@ def write_artefacts(
     sizes = {name: len(read_fam(stem)["sample"]) for name, stem in cohorts.items()}
     sizes = {name: size for name, size in sizes.items() if size}
     beds = {name: open_bed(cohorts[name], n_samples=size) for name, size in sizes.items()}
+    n_founders = sum(name in sizes for name in founders)
+    columns, sizes = _looked_at(sizes, n_founders)
 
     def reader(names: Sequence[str]) -> Reader:
         def read(first: int, last: int) -> np.ndarray:
             which = rows[first:last]
-            parts = [unpack_bed(np.ascontiguousarray(beds[n][which]), sizes[n]) for n in names]
+            parts = [unpack_bed(beds[n][which][:, columns[n]], sizes[n]) for n in names]
             return np.concatenate(parts, axis=1)
 
         return read
 
-    table, found = find_study_artefacts(reader, sites, sizes, founders)
+    table, found = find_study_artefacts(reader, sites, sizes, founders, threads)
     write_table(table_out, table)
     about = {"level": LEVEL, "sites": len(sites), "cohorts": list(map(asdict, found))}
     write_json(about_out, about)
     return [one.sentence(len(sites)) for one in found]
+
+
+def _looked_at(
+    sizes: dict[str, int], n_founders: int
+) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+    """Bytes of a .bed row, and samples in them, that are looked at of each cohort."""
+    most = min(MOST_SAMPLES, max(LEAST_OF_MANY, ALL_SAMPLES // max(n_founders, 1)))
+    columns, kept = {}, {}
+    for name, size in sizes.items():
+        whole = -(-size // 4)
+        wanted = min(whole, most // 4)
+        columns[name] = np.arange(wanted) * whole // wanted
+        kept[name] = size if wanted == whole else 4 * wanted
+    return columns, kept
 
 
 def find_study_artefacts(
@@ -202,6 +223,7 @@ def find_study_artefacts(
     sites: pd.DataFrame,
     sizes: dict[str, int],
     founders: Sequence[str],
+    threads: int = 1,
 ) -> tuple[pd.DataFrame, list[CohortArtefacts]]:
     """`find_artefacts` of the founders, then of newcomers beside them.
 
@@ -212,12 +234,15 @@ def find_study_artefacts(
     """
     founders = [name for name in sizes if name in set(founders)]
     alone = {name: sizes[name] for name in founders}
-    table, found = find_artefacts(reader(founders), sites, alone, founders, founders)
+    table, found = find_artefacts(
+        reader(founders), sites, alone, founders, founders, threads=threads
+    )
     newcomers = [name for name in sizes if name not in alone]
     if newcomers:
         known = table[table.test == TESTS[0]].index.unique().to_numpy(np.int64)
         more, others = find_artefacts(
-            reader(list(sizes)), sites, sizes, founders, newcomers, known=known
+            *(reader(list(sizes)), sites, sizes, founders, newcomers),
+            **{"known": known, "threads": threads},
         )
         table, found = (pd.concat([table, more]) if len(more) else table), found + others
     return table, found
@@ -231,6 +256,7 @@ def find_artefacts(
     reference: Sequence[str],
     tested: Sequence[str],
     known: np.ndarray | None = None,
+    threads: int = 1,
 ) -> tuple[pd.DataFrame, list[CohortArtefacts]]:
     """Name the sites at which a cohort departs from what its samples' ancestry lets expect.
 
@@ -268,9 +294,9 @@ def find_artefacts(
     if not tested or not len(sites):
         return empty, []
     label = np.repeat(np.arange(len(names)), counts)
-    components = steady_components(read, len(sites), len(label))
+    components = steady_components(read, len(sites), len(label), threads)
     weights, left, alone = _contrasts(components, label, names, reference, tested)
-    sums = _sum_sites(read, len(sites), counts, components, weights)
+    sums = _sum_sites(read, len(sites), counts, components, weights, threads)
     results: dict[str, dict[str, Tested]] = {}
     others: dict[str, str] = {}
     own = dict.fromkeys(tested, False)
@@ -340,7 +366,7 @@ def _blame(results: dict[str, dict[str, Tested]], reference: Sequence[str]) -> N
             results[name]["frequency"].p[most != k] = 1
 
 
-def steady_components(read: Reader, n_sites: int, n_samples: int) -> np.ndarray:
+def steady_components(read: Reader, n_sites: int, n_samples: int, threads: int = 1) -> np.ndarray:
     """Components of ancestry that few sites do not make: float32 (n_samples, k), orthonormal.
 
     Sites at equal steps. Sites that stand out on a component are left out, and the components are
@@ -351,12 +377,12 @@ def steady_components(read: Reader, n_sites: int, n_samples: int) -> np.ndarray:
     if k < 1 or count < 10 * k:
         return np.zeros((n_samples, 0), np.float32)
     chosen = np.arange(count) * n_sites // count
-    parts = []
-    for first, last in chunks(n_sites, _chunk(n_samples)):
-        here = chosen[(chosen >= first) & (chosen < last)] - first
-        if len(here):
-            parts.append(_standard(read(first, last)[here]))
-    values = np.concatenate(parts)
+
+    def standard(first: int, last: int) -> np.ndarray:
+        begin, end = np.searchsorted(chosen, (first, last))
+        return _standard(read(first, last)[chosen[begin:end] - first])
+
+    values = np.concatenate(run_tasks(standard, chunks(n_sites, _chunk(n_samples)), threads))
     start = np.random.default_rng(1).standard_normal((n_samples, k + 4)).astype(np.float32)
     for _ in range(4):
         basis = start
@@ -433,7 +459,12 @@ def _contrasts(
 
 
 def _sum_sites(
-    read: Reader, n_sites: int, sizes: np.ndarray, components: np.ndarray, weights: np.ndarray
+    read: Reader,
+    n_sites: int,
+    sizes: np.ndarray,
+    components: np.ndarray,
+    weights: np.ndarray,
+    threads: int,
 ) -> SiteSums:
     """One pass over the genotypes."""
     n, k = int(sizes.sum()), len(sizes)
@@ -447,7 +478,8 @@ def _sum_sites(
     leverage = (q**2).sum(axis=1) + 1 / sizes[label]
     unbiased = (1 / (1 - np.minimum(leverage / 2, 0.5))).astype(np.float32)
     out = {name: np.zeros((n_sites, k)) for name in SiteSums.__dataclass_fields__}
-    for first, last in chunks(n_sites, _chunk(n)):
+
+    def add(first: int, last: int) -> None:
         genotypes = read(first, last)
         values = genotypes.astype(np.float32)
         called = np.broadcast_to(sizes, (last - first, k)).astype(np.float64)
@@ -475,6 +507,8 @@ def _sum_sites(
         out["expected_het"][here] = (fitted @ member) * share
         fitted *= fitted
         out["squared_het"][here] = (fitted @ member) * share
+
+    run_tasks(add, chunks(n_sites, _chunk(n)), threads)
     return SiteSums(**out)
 
 

@@ -107,7 +107,7 @@ COUNTS: dict[tuple[str, str], tuple[str, str]] = {
     ),
     ("encode", "swapped_turned"): ("Panel sites with REF and ALT swapped (corrected)", "sites"),
     ("encode", "swapped_ambiguous_dropped"): (
-        "Panel sites swapped and strand-ambiguous, A/T or C/G (set to missing)",
+        "Panel sites swapped and strand-ambiguous (set to missing)",
         "sites",
     ),
     ("encode", "strand_turned"): ("Panel sites on the opposite strand (corrected)", "sites"),

@@ -12,6 +12,7 @@ import pytest
 from scenes.artefacts import Cohorts, draw_cohorts, plant
 from support.plink_files import write_plink
 
+from popdesic.cohort import artefacts
 from popdesic.cohort.artefacts import (
     ABSENT,
     DEFICIT,
@@ -208,6 +209,41 @@ def test_files_hold_the_sites_of_autosomes(tmp_path):
     named = set(zip(table.chrom, table.pos.astype(int), strict=True))
     places = zip(study.sites.chrom, study.sites.pos, strict=True)
     assert covered.tolist() == [place in named for place in places]
+
+
+def test_of_large_cohorts_some_samples_are_looked_at(tmp_path, monkeypatch):
+    """Those of evenly spaced bytes: the same as in a study of these alone, by any threads."""
+    monkeypatch.setattr(artefacts, "MOST_SAMPLES", 40)
+    monkeypatch.setattr(artefacts, "CHUNK_VALUES", 7_000)  # many chunks
+    study = plant(draw_cohorts("one", 392, 2_000, [101, 40]), "strand", 0.05, 5, newcomer=False)
+    columns = {name: np.arange(*study.columns(name).indices(10**9)) for name in study.sizes}
+    first, second = study.sizes
+    bytes_of = np.arange(10) * 26 // 10  # of the 26 of a row
+    kept = (4 * bytes_of[:, None] + np.arange(4)).ravel()
+    chosen = {first: columns[first][kept], second: columns[second]}
+    panel = tmp_path / "panel.tsv"
+    text = study.sites.assign(af=0.5, mode=0, n_called=1).to_csv(sep="\t", index=False)
+    panel.write_text(f"# panel abc, {len(study.sites)} sites\n{text}")
+    roles = dict.fromkeys(study.sites.chrom.unique(), "autosome")
+    genome = {"build": "none", "why": "", "roles": roles, "notes": []}
+    write_json(tmp_path / "counts.json", {"genome": genome})
+
+    def written(name: str, of: dict, threads: int) -> tuple[bytes, bytes]:
+        stems = {}
+        for cohort, own in of.items():
+            stems[cohort] = tmp_path / f"{name}-{cohort}"
+            places = study.sites.chrom.tolist(), study.sites.pos.tolist()
+            samples = [f"s{k}" for k in own]
+            write_plink(stems[cohort], study.genotypes[:, own], samples, *places)
+        outputs = tmp_path / f"{name}.tsv", tmp_path / f"{name}.json"
+        counts = tmp_path / "counts.json"
+        write_artefacts(stems, study.founders, panel, counts, *outputs, threads=threads)
+        return tuple(path.read_bytes() for path in outputs)
+
+    whole = written("whole", columns, 1)
+    assert whole == written("threads", columns, 3) == written("chosen", chosen, 1)
+    assert read_json(tmp_path / "whole.json")["cohorts"][0]["samples"] == 40
+    assert b"swapped" in whole[0] or b"strand" in whole[0]
 
 
 @pytest.mark.parametrize("sizes", [[1], [12], [10, 1], [11, 10, 12], [40, 3, 30]], ids=str)

@@ -37,7 +37,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
     beds = [Path(bed).with_suffix("") for bed in given.beds]
     stems = dict(zip(cohorts, beds, strict=True))
     counts, tables = Path(given.counts), map(Path, outputs.artefacts)
-    for sentence in write_artefacts(stems, founders, panel, counts, *tables):
+    threads = snakemake.threads
+    for sentence in write_artefacts(stems, founders, panel, counts, *tables, threads=threads):
         log.info("%s", sentence)
     if params.compared:
         classes = case_controls(read_samples(Path(params.sheet)), params.phenotypes, params.sheet)
@@ -49,5 +50,5 @@ with logged(snakemake.log[0], snakemake.input) as log:
     for table in map(Path, outputs.get("accuracy", [])):
         windows = [Path(path) for path in given.get("imputed", [])]
         row = next(map(Path, outputs.get("evaluated", [])), None)
-        options = params.evaluation | {"code": params.tile_code, "threads": snakemake.threads}
+        options = params.evaluation | {"code": params.tile_code, "threads": threads}
         measure_accuracy(table, windows, row, raws, kept, panel, absent=absent, **options)
