@@ -141,7 +141,7 @@ def _words(
         words.append(
             "Runs of homozygosity, sought in "
             f"{percent(about['runs_density']['searched'], 0)} of the genome, have at least {sites} "
-            "sites, by the heterozygosity of the sample: by chance at most 5 % of cohorts would "
+            "sites, by the heterozygosity of the sample. By chance at most 5 % of cohorts would "
             "have any."
         )
     if about.get("consensus_regions"):
