@@ -10,7 +10,7 @@ are named; many have no genotype that changes, or are rare. "false": share of al
 that cohort that are not spoiled. "others": studies in which a further cohort departs, which of two
 founders is not told. Cohorts whose ancestry no other has (`own_population`) have rows of their own.
 
-The constants of `cohort/artefacts.py` were chosen on seeds 0 to 3 and 5000 to 5003. --cost: CPU
+The constants of `cohort/artefacts.py` were chosen on seeds 0 to 5 and 5000 to 5007. --cost: CPU
 seconds of eight cohorts of 500 samples at 300 000 sites.
 """
 

@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 
 from ..core.files import content_key, digest
-from ..core.row import Row
+from ..core.row import renew_cohorts
 from ..core.tables import read_table, write_npz, write_table
-from ..core.threads import run_forked
 from ..io.genotypes import MISSING
 from .absent import UNSTATED, Absent
 from .beagle import Beagle, fill_window, window_genotypes
@@ -178,30 +177,24 @@ def evaluate_mode(
     dict
         The file of each cohort, as `summarize_evaluation` takes them.
     """
-    row, keys = Row(out.parent, (".npz",)), {}
-    row.folder.mkdir(parents=True, exist_ok=True)
+    keys = {}
     for cohort, raw in raws.items():
         files = [raw.with_suffix(end) for end in (".bed", ".bim", ".fam", ".json")]
         about = [content_key(path) for path in (*files, samples[cohort], panel)]
-        keys[cohort, row.owner] = digest(repr([cohort, absent[cohort], seed, code, *about]))
+        keys[cohort] = digest(repr([cohort, absent[cohort], seed, code, *about]))
 
-    def evaluate(cohort: str) -> None:
-        pair = cohort, row.owner
-        row.begin(pair)
+    def evaluate(cohort: str, outputs: list[Path]) -> None:
         evaluate_window(
-            *(raws[cohort], samples[cohort], panel, None, None, row.paths(pair)[0]),
+            *(raws[cohort], samples[cohort], panel, None, None, outputs[0]),
             cohort=cohort,
             seed=seed,
             methods=["mode"],
             settings=Beagle(),
             absent=absent[cohort],
         )
-        row.finish(pair, keys[pair])
 
-    stale = [pair[0] for pair, key in keys.items() if not row.is_fresh(pair, key)]
-    run_forked(evaluate, [(cohort,) for cohort in stale], threads)
-    row.close(keys, out)
-    return {pair[0]: row.paths(pair) for pair in keys}
+    renew_cohorts(out, (".npz",), keys, evaluate, threads)
+    return {cohort: [out.parent / f"{cohort}.npz"] for cohort in keys}
 
 
 def _impute(shown, sites, method: str, window: Window, settings: Beagle, folder: Path):

@@ -67,7 +67,7 @@ Reader = Callable[[int, int], np.ndarray]
 
 @dataclass
 class SiteSums:
-    """SiteSums of a cohort's samples at each site; arrays (n_sites, n_cohorts).
+    """Sums of a cohort's samples at each site; arrays (n_sites, n_cohorts).
 
     Attributes
     ----------

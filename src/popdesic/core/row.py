@@ -7,11 +7,13 @@ the row is named by its folder.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .files import checksum_of, checksum_path, kept_checksum, record_path, write_json
+from .threads import run_forked
 
 #: Name of the list of a row's tiles.
 ROW = "row.json"
@@ -97,6 +99,47 @@ class Row:
                     left.unlink(missing_ok=True)
                 removed += 1
         return removed
+
+
+def renew_cohorts(
+    out: Path,
+    endings: tuple[str, ...],
+    keys: Mapping[str, str],
+    make: Callable[[str, list[Path]], Any],
+    processes: int = 1,
+) -> dict[str, Any]:
+    """Make the tiles of single cohorts whose key has changed, and write the list of their row.
+
+    Parameters
+    ----------
+    out : Path
+        ``row.json`` in the folder of the tiles.
+    keys : dict
+        Of all cohorts of the row.
+    make : callable
+        Given a cohort and the files of its tile, one for each ending, writes them.
+    processes : int
+        Cohorts at a time; copies of this process make them if there are several.
+
+    Returns
+    -------
+    dict
+        What `make` returned, by the cohorts that were made.
+    """
+    row = Row(out.parent, endings)
+    row.folder.mkdir(parents=True, exist_ok=True)
+    pairs = {(cohort, row.owner): key for cohort, key in keys.items()}
+
+    def renew(pair: Pair) -> Any:
+        row.begin(pair)
+        found = make(pair[0], row.paths(pair))
+        row.finish(pair, pairs[pair])
+        return found
+
+    stale = [pair for pair, key in pairs.items() if not row.is_fresh(pair, key)]
+    made = run_forked(renew, [(pair,) for pair in stale], processes)
+    row.close(pairs, out)
+    return {pair[0]: found for pair, found in zip(stale, made, strict=True)}
 
 
 def kept_key(row: Row, pair: Pair) -> str:

@@ -182,22 +182,23 @@ def measure_isolation(
     ground = places.distances()
 
     def stratum(own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        own = equally_many(own)
         there = np.unique(own[own >= 0])
         compact = np.where(own >= 0, np.searchsorted(there, own), -1)
         values = genetic_distances(*place_sums(distances, compact, len(there), min_called)).values
         return values, ground[np.ix_(there, there)]
 
-    whole = stratum(home)
+    equal = equally_many(home)
+    whole = stratum(equal)
     tested = permutations if len(whole[0]) >= LEAST_TESTED else 0
     rng = np.random.default_rng(seed)
     found: dict[str, Any] = {"all": isolation([whole], permutations=tested, rng=rng)}
     if found["all"]:
-        counts = np.bincount(equally_many(home) + 1)[1:]
-        found["all"] |= {"places": len(whole[0]), "samples": int(counts.max())}
+        samples = int(np.bincount(equal[equal >= 0]).max())
+        found["all"] |= {"places": len(whole[0]), "samples": samples}
     if (_number_of(communities) or 0) > 1:
         numbers = np.unique(communities[communities > 0])
-        strata = [stratum(np.where(communities == number, home, -1)) for number in numbers]
+        members = [np.where(communities == number, home, -1) for number in numbers]
+        strata = [stratum(equally_many(own)) for own in members]
         found["within"] = isolation(strata, permutations=tested, rng=rng)
     return found
 

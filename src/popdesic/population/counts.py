@@ -18,7 +18,7 @@ from ..cohort.panel import load_panel
 from ..cohort.planes import load_planes
 from ..cohort.samples import UNKNOWN, read_samples
 from ..core.files import content_key, digest
-from ..core.row import Row
+from ..core.row import renew_cohorts
 from ..core.tables import read_table, write_npz, write_table
 from ..engine.backend import Backend
 from ..engine.needs import counting_bytes
@@ -81,22 +81,17 @@ def count_cohorts(
     dict
         Counts for the log.
     """
-    row = Row(out.parent, ENDINGS if runs else ENDINGS[:2])
-    row.folder.mkdir(parents=True, exist_ok=True)
-    keys, about = {}, {"cohorts kept": 0}
+    keys = {}
     for cohort, folder in folders.items():
         relatives = [path for path in (unrelated, rows.get(cohort)) if path]
         files = [folder / "planes.npy", folder / "planes.json", panel, *relatives]
         decided = [cohort, labels[cohort], runs and astuple(runs), sorted(options.items()), code]
-        pair = cohort, row.owner
-        keys[pair] = digest(repr([*decided, *map(content_key, files)]))
-        if row.is_fresh(pair, keys[pair]):
-            about["cohorts kept"] += 1
-            continue
-        row.begin(pair)
-        counts_out, samples_out, *runs_out = row.paths(pair)
-        found = count_cohort(
-            *(folder, panel, sheet),
+        keys[cohort] = digest(repr([*decided, *map(content_key, files)]))
+
+    def count(cohort: str, outputs: list[Path]) -> dict[str, Any]:
+        counts_out, samples_out, *runs_out = outputs
+        return count_cohort(
+            *(folders[cohort], panel, sheet),
             cohort=cohort,
             runs=runs,
             backend=backend,
@@ -108,9 +103,11 @@ def count_cohorts(
             threads=threads,
             **options,
         )
-        row.finish(pair, keys[pair])
+
+    made = renew_cohorts(out, ENDINGS if runs else ENDINGS[:2], keys, count)
+    about: dict[str, Any] = {"cohorts kept": len(keys) - len(made)}
+    for cohort, found in made.items():
         about |= {f"{cohort}: {name}": value for name, value in found.items()}
-    row.close(keys, out)
     return about
 
 
