@@ -121,7 +121,6 @@ MANY_PARAMETERS = {
     "ibd/segments_cpu.find_segments": 16,
     "io/bcf_records_cpu.decode_records": 15,
     "io/vcf_text_cpu.decode_records": 19,
-    "maps/umap_epoch_cpu._move_points": 13,
     "maps/umap_maps.compute_umap": 16,
     "population/counts.count_cohort": 16,
     "relatives/resolution.resolve": 13,

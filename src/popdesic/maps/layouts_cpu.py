@@ -23,7 +23,8 @@ def run_epochs(layout: Layout, threads: int = 1) -> np.ndarray:
     bounds[0], bounds[-1] = 0, n
     ranges = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
     kernel, barrier = umap_epoch_cpu.epoch_kernel(), Barrier(threads)
-    about = (layout.starts, layout.ends, layout.shares, layout.attraction, layout.repulsion)
+    graph = layout.starts, layout.ends, layout.shares
+    about = graph, (layout.attraction, layout.repulsion)
     now, other = layout.points.copy(), np.empty_like(layout.points)
     add_density = _density_of(layout, ranges, barrier)
 

@@ -31,7 +31,8 @@ mean, without the noise. Sums over edges and points are integers; the rest are s
 IEEE arithmetic on one point or edge.
 
 Shapes: points int64 (n, 2); starts int64 (n + 1) and ends int64 (n_edges), the graph in rows;
-shares int64 (n_edges). Loops: points, then edges, then draws; one thread takes a range of points.
+shares int64 (n_edges). Loops: blocks of edges, then draws, then edges; one thread takes a range of
+points.
 Limits: coordinates stay within BOUND, so that d2 is below 2^62; n < 2^32.
 """
 
@@ -42,7 +43,8 @@ import functools
 import numba
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import carray, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from .layouts import (
@@ -60,6 +62,8 @@ from .layouts import (
     TOP_BIT,
 )
 
+#: Edges whose forces are computed together.
+BLOCK = 512
 #: Units of a squared distance in one of a spread over a nearness.
 RATIO_SCALE = 2.0 ** (2 * POINT_BITS + FORCE_BITS - SPREAD_BITS)
 FORCE_UNIT, RADIUS_UNIT = 2.0**-FORCE_BITS, 2.0**-RADIUS_BITS
@@ -84,8 +88,9 @@ def _force(table, squared):
     place = top << INTERVAL_BITS
     place += (digits >> (TOP_BIT - INTERVAL_BITS)) & ((1 << INTERVAL_BITS) - 1)
     beyond = (digits >> (TOP_BIT - INTERVAL_BITS - PLACE_BITS)) & ((1 << PLACE_BITS) - 1)
+    place = np.uint64(place)  # no negative places, which numba would look for
     low = table[place]
-    return low + (((table[place + 1] - low) * beyond) >> PLACE_BITS)
+    return low + (((table[place + np.uint64(1)] - low) * beyond) >> PLACE_BITS)
 
 
 @numba.njit(nogil=True)
@@ -105,44 +110,67 @@ def _mix(value):
     return value ^ (value >> np.uint64(31))
 
 
-def _move_points(
-    points, moved, starts, ends, shares, attraction, repulsion, epoch, step, draws, seed,
-    first, last,
-):  # fmt: skip
+@intrinsic
+def _block_space(typing_context):
+    """Space for BLOCK numbers on the stack: stores to it cannot change what other loads read."""
+    signature = types.CPointer(types.int64)()
+
+    def codegen(context, builder, signature, arguments):
+        return cgutils.alloca_once(builder, ir.IntType(64), BLOCK)
+
+    return signature, codegen
+
+
+def _move_points(points, moved, graph, forces, epoch, step, draws, seed, first, last):
     """Write to moved[first:last] where these points are after one epoch.
 
-    points, moved: int64 (n, 2), units 2**-POINT_BITS; shares: units 2**-SHARE_BITS; attraction and
-    repulsion: units 2**-FORCE_BITS; step: units 2**-STEP_BITS; draws: points drawn per active edge.
+    points, moved: int64 (n, 2), units 2**-POINT_BITS; graph: starts, ends and shares of `Layout`,
+    forces: its attraction and repulsion; step: units 2**-STEP_BITS; draws: points drawn per active
+    edge.
+
+    Active edges are gathered in blocks, and each loop over a block is compiled to vectors: its
+    places have no sign, and it stores only on the stack.
     """
-    n = np.uint64(points.shape[0])
+    (starts, ends, shares), (attraction, repulsion) = graph, forces
+    n, zero, one = np.uint64(points.shape[0]), np.uint64(0), np.uint64(1)
     drawn_in_epoch = _mix(np.uint64(seed) ^ _mix(np.uint64(epoch)))
+    heads, edges = carray(_block_space(), BLOCK), carray(_block_space(), BLOCK)
+    sums_x, sums_y = carray(_block_space(), BLOCK), carray(_block_space(), BLOCK)
+    numbers = carray(_block_space(), BLOCK)
+    moved[first:last] = 0
+    point, begin = first, starts[first]
+    while begin < starts[last]:
+        until, active = min(begin + BLOCK, starts[last]), 0
+        while begin < until:
+            for edge in range(begin, min(starts[point + 1], until)):
+                heads[active], edges[active] = point, edge
+                before, after = epoch * shares[edge], (epoch + 1) * shares[edge]
+                active += (after >> SHARE_BITS) != (before >> SHARE_BITS)
+            begin = min(starts[point + 1], until)
+            point += begin == starts[point + 1]
+        for k in range(active):
+            i, j = np.uint64(heads[k]), np.uint64(ends[np.uint64(edges[k])])
+            dx, dy = points[i, zero] - points[j, zero], points[i, one] - points[j, one]
+            force = _force(attraction, max(dx * dx + dy * dy, 1))
+            sums_x[k], sums_y[k] = -2 * _clip(force * dx), -2 * _clip(force * dy)
+            numbers[k] = np.int64(_mix(drawn_in_epoch ^ np.uint64(edges[k])))
+        for _ in range(draws):
+            for k in range(active):
+                number = _mix(np.uint64(numbers[k]))
+                i, r = np.uint64(heads[k]), ((number >> np.uint64(32)) * n) >> np.uint64(32)
+                dx, dy = points[i, zero] - points[r, zero], points[i, one] - points[r, one]
+                force = _force(repulsion, max(dx * dx + dy * dy, 1))
+                sums_x[k] += _clip(force * dx)
+                sums_y[k] += _clip(force * dy)
+                numbers[k] = np.int64(number)
+        for k in range(active):
+            moved[heads[k], 0] += sums_x[k]
+            moved[heads[k], 1] += sums_y[k]
+    half = 1 << (STEP_BITS - 1)
     for i in range(first, last):
-        x, y = points[i, 0], points[i, 1]
-        sum_x = sum_y = 0
-        for edge in range(starts[i], starts[i + 1]):
-            share = shares[edge]
-            if ((epoch + 1) * share) >> SHARE_BITS == (epoch * share) >> SHARE_BITS:
-                continue
-            j = ends[edge]
-            dx, dy = x - points[j, 0], y - points[j, 1]
-            squared = dx * dx + dy * dy
-            if squared > 0:
-                force = _force(attraction, squared)
-                sum_x -= 2 * _clip(force * dx)
-                sum_y -= 2 * _clip(force * dy)
-            number = _mix(drawn_in_epoch ^ np.uint64(edge))
-            for _ in range(draws):
-                number = _mix(number)
-                r = np.int64(((number >> np.uint64(32)) * n) >> np.uint64(32))
-                dx, dy = x - points[r, 0], y - points[r, 1]
-                squared = dx * dx + dy * dy
-                if squared > 0:
-                    force = _force(repulsion, squared)
-                    sum_x += _clip(force * dx)
-                    sum_y += _clip(force * dy)
-        half = 1 << (STEP_BITS - 1)
-        moved[i, 0] = min(max(x + ((sum_x * step + half) >> STEP_BITS), -BOUND), BOUND)
-        moved[i, 1] = min(max(y + ((sum_y * step + half) >> STEP_BITS), -BOUND), BOUND)
+        for axis in range(2):
+            move = (moved[i, axis] * step + half) >> STEP_BITS
+            moved[i, axis] = min(max(points[i, axis] + move, -BOUND), BOUND)
 
 
 @functools.cache
@@ -150,7 +178,9 @@ def epoch_kernel():
     """`_move_points`, compiled once for all maps and kept in numba's cache on disk."""
     points = types.Array(types.int64, 2, "C")
     row, number = types.Array(types.int64, 1, "C"), types.int64
-    signature = types.void(points, points, row, row, row, row, row, *[number] * 6)
+    signature = types.void(
+        points, points, types.UniTuple(row, 3), types.UniTuple(row, 2), *[number] * 6
+    )
     return numba.njit([signature], nogil=True, cache=True)(_move_points)
 
 

@@ -15,7 +15,7 @@ from popdesic.maps.densmap import density_tables
 from popdesic.maps.fuzzy_graph import FuzzyGraph
 from popdesic.maps.layouts import BOUND, FORCE_BITS, POINT_BITS, Density, Layout
 from popdesic.maps.layouts_cpu import run_epochs
-from popdesic.maps.umap_epoch_cpu import epoch_kernel
+from popdesic.maps.umap_epoch_cpu import BLOCK, epoch_kernel
 from popdesic.maps.umap_layout import force_tables
 
 NAMES = ("force_bits", "share_bits", "step_bits", "interval_bits", "place_bits")
@@ -37,7 +37,7 @@ def draw_graph(rng, n: int, density: float) -> FuzzyGraph:
 def run_kernel(points, graph, shares, tables, epoch, step, draws, seed, bounds):
     moved = np.empty_like(points)
     for first, last in pairwise(bounds):
-        about = (graph.starts, graph.ends, shares, *tables)
+        about = (graph.starts, graph.ends, shares), tables
         epoch_kernel()(points, moved, *about, epoch, step, draws, seed, first, last)
     return moved
 
@@ -64,6 +64,29 @@ def test_an_epoch_equals_the_oracle(n, spread):
         )
         for bounds in ([0, n], [0, n // 3, n // 2, n]):
             found = run_kernel(points, graph, shares, tables, epoch, step, 5, seed, bounds)
+            assert found.tolist() == expected
+
+
+def test_blocks_of_edges_equal_the_oracle():
+    """A point with more edges than a block, points without any, and blocks that end within one."""
+    rng, n = np.random.default_rng(3), BLOCK + 60
+    linked = np.zeros((n, n), bool)
+    linked[7, 20:] = True
+    linked[10:40, 10:40] = True
+    weights = np.triu(rng.random((n, n)), 1) * (linked | linked.T)
+    weights += weights.T
+    heads, ends = map(np.ascontiguousarray, np.nonzero(weights))
+    graph = FuzzyGraph(np.searchsorted(heads, np.arange(n + 1)), ends, weights[heads, ends])
+    assert np.diff(graph.starts)[7] > BLOCK
+    shares = np.rint(graph.weights * (1 << layouts.SHARE_BITS)).astype(np.int64)
+    points, tables = rng.integers(-(1 << 22), 1 << 22, (n, 2)), force_tables(*CURVE)
+    edges = list(zip(heads.tolist(), ends.tolist(), strict=True))
+    for epoch in (0, 7):
+        expected = reference.umap_epoch(
+            points.tolist(), edges, shares.tolist(), tables, epoch, 19661, 1, draws=5, **SIZES
+        )
+        for bounds in ([0, n], [0, 7, 8, n]):
+            found = run_kernel(points, graph, shares, tables, epoch, 19661, 5, 1, bounds)
             assert found.tolist() == expected
 
 
