@@ -87,7 +87,7 @@ def near_points(device: str, folder: Path, out: Path) -> None:
 
 
 def near_umap(device: str, folder: Path, out: Path) -> None:
-    """`compute_umap.py` of the nearest."""
+    """`compute_maps.py` of the nearest."""
     lists = folder / "lists.npz"
     compute_umap(
         {"2": lists},
@@ -104,7 +104,7 @@ def near_umap(device: str, folder: Path, out: Path) -> None:
 
 
 def densmap(device: str, folder: Path, out: Path) -> None:
-    """`compute_further_maps.py` with densMAP."""
+    """`compute_maps.py` with densMAP."""
     compute_further_map(
         "densmap",
         *(folder / name for name in ("lengths.npy", "scores.npy", "samples.tsv", "sheet.tsv")),

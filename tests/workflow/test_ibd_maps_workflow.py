@@ -73,7 +73,7 @@ def read_maps(folder: Path, space: str):
 
 def test_a_map_of_segments_shows_what_components_do_not(study):
     folder, ran = study
-    assert {"join_ibd", "close_paths", "compute_umap", "write_report"} <= set(ran)
+    assert {"join_ibd", "close_paths", "compute_maps", "write_report"} <= set(ran)
     shared, components = (own_population(*read_maps(folder, space)) for space in ("ibd", "pcs"))
     print(f"\nof one's own population: segments {shared:.2f}, components {components:.2f}")
     assert shared > 0.85 and components < 0.75

@@ -117,7 +117,7 @@ def test_an_empty_configuration_is_all_defaults(tmp_path):
         else:
             (folder / "config/config.yaml").write_text(text)
         plan = planned(snakemake(folder, "-n"))
-        assert plan["ingest_cohort"] == 2 and plan["compute_umap"] == 1
+        assert plan["ingest_cohort"] == 2 and plan["compute_maps"] == 1
     (folder / "config/cohorts.tsv").unlink()
     assert "config/cohorts.tsv does not exist" in snakemake(folder, "-n", fails=True)
 

@@ -15,13 +15,15 @@ from popdesic.maps.umap_maps import draw_lengths
 
 SPACES, ALPHAS = ("genotypes", "pcs"), ("1.5", "3")
 EMBEDDING = "results/embedding"
+#: Jobs that make UMAPs and perhaps other maps.
+NAMES = {"compute_maps", "compute_umap", "compute_pcoa"}
 
 
 @pytest.mark.parametrize(
     ("sizes", "dense_limit", "jobs"),
     [
-        ((40, 30), 1000, {"compute_umap": 1}),
-        ((40, 30), 50, {"compute_umap": 1}),
+        ((40, 30), 1000, {"compute_maps": 1}),
+        ((40, 30), 50, {"compute_maps": 1}),
         ((1500, 501), 3000, {"compute_umap": 2}),
     ],
 )
@@ -41,7 +43,7 @@ def test_maps_are_those_of_their_files(tmp_path, sizes, dense_limit, jobs):
         (s, a): f"{EMBEDDING}/coordinates/umap.{s}.alpha{a}.tsv" for s in SPACES for a in ALPHAS
     }
     ran = finished(snakemake(folder, *plain, *tables.values()))
-    assert {rule: count for rule, count in ran.items() if "umap" in rule} == jobs
+    assert {rule: count for rule, count in ran.items() if rule in NAMES} == jobs
     plan = snakemake(folder, "-n", "results/communities/partition.tsv")
     assert ("split_samples" in plan) == (sum(sizes) > 2000)
 

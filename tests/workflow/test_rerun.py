@@ -19,7 +19,7 @@ from support.study import FAST, make_cohorts, write_sheets, write_study
 CONFIG = FAST | {"epistasis": {"order": []}}
 #: Rules that follow from the geodesics.
 AFTER_GEODESICS = {
-    *("compute_pcoa", "compute_umap", "measure_maps"),
+    *("compute_maps", "measure_maps"),
     *("draw_figures", "write_report"),
 }
 #: Start of a kernel's definition, outside of comments.
@@ -129,7 +129,7 @@ def test_a_new_label_of_a_founder_reruns_only_what_reads_it(clone, study, tmp_pa
     assert ran["summarize_cohort"] == ran["build_panel"] == ran["write_report"] == 1
     assert not set(ran) & {
         *("measure_row", "define_axes", "close_paths"),
-        *("compute_pca", "compute_pcoa", "compute_umap", "find_communities"),
+        *("compute_pca", "compute_maps", "find_communities"),
     }
     after = contents(folder)
     changed = {name for name in after if after[name] != before[name]}

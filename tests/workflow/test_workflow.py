@@ -129,7 +129,7 @@ def complete(west_then_east, killed_and_resumed, tmp_path_factory) -> Path:
 @pytest.mark.parametrize(
     ("config", "jobs"),
     [
-        ({}, {"choose_geodesics": 1, "close_paths": 1, "export_distance": 1, "compute_umap": 1}),
+        ({}, {"choose_geodesics": 1, "close_paths": 1, "export_distance": 1, "compute_maps": 1}),
         (
             {"device": "gpu", "geodesic": {"alpha": [2], "pcs": 2}},
             {"choose_geodesics": 0, "close_paths": 1},
@@ -139,7 +139,7 @@ def complete(west_then_east, killed_and_resumed, tmp_path_factory) -> Path:
                 "distance": {"metric": "manhattan"},
                 "geodesic": {"alpha": [1, 2.5, "auto"], "space": ["pcs"]},
             },
-            {"choose_geodesics": 1, "close_paths": 1, "export_distance": 1, "compute_pcoa": 1},
+            {"choose_geodesics": 1, "close_paths": 1, "export_distance": 1, "compute_maps": 1},
         ),
         (
             {
@@ -495,9 +495,9 @@ INGEST, COHORT, PANEL, TILES = (
     {"build_panel", "encode_cohort"},
     {"measure_row", "join_rows", "export_distance"},
 )
-GEODESIC, PCA, MAPS = {"close_paths"}, {"compute_pca"}, {"compute_pcoa", "compute_umap"}
+GEODESIC, PCA, MAPS = {"close_paths"}, {"compute_pca"}, {"compute_maps"}
 CHANGES = {
-    "seed": ({"seed": 2}, {"compute_umap"}, MAPS | GEODESIC | PCA | TILES),
+    "seed": ({"seed": 2}, MAPS, GEODESIC | PCA | TILES),
     "geodesic.density": (
         {"geodesic": FAST["geodesic"] | {"density": "correct"}},
         GEODESIC | MAPS,

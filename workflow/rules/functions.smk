@@ -156,18 +156,21 @@ def of_maps(tables):
     return of_spaces(tables) if ONE_MAP_JOB else tables
 
 
-def refit_tables(method):
-    """Maps refitted to all samples, if the maps are defined by the founders."""
-    return map_tables(method) if method in REFITS else []
+def map_minutes(methods):
+    """`runtime` of maps, one after the other."""
 
+    def runtime(wildcards, attempt):
+        n, spaces = n_samples(*COHORTS), len(SPACES) if ONE_MAP_JOB else 1
+        # A dense decomposition per map, or Lanczos above eigen.DENSE_ROWS; or landmarks.
+        once = min(1e-11 * n**3, 4e-8 * n**2) * (1 + STABLE) if STUDY.store != "near" else 1e-6 * n
+        costs = {
+            "pcoa": once * len(ALPHAS) * spaces,
+            "umap": 1 + N_UMAPS * (2e-5 * n + 1e-9 * PAIR * n**2),
+        }
+        further = 2 + len(ALPHAS) * spaces * (5e-4 * n + 1e-9 * n**2)
+        return limit_minutes(sum(costs.get(method, further) for method in methods), attempt)
 
-def pcoa_minutes(wildcards, attempt):
-    """Cost of a dense decomposition per map, or of Lanczos above eigen.DENSE_ROWS."""
-    n, maps = n_samples(*COHORTS), len(ALPHAS) * (len(SPACES) if ONE_MAP_JOB else 1)
-    if STUDY.store == "near":  # by landmarks
-        return limit_minutes(1 + 1e-6 * n * maps, attempt)
-    once = min(1e-11 * n**3, 4e-8 * n**2)
-    return limit_minutes(maps * (1 + STABLE) * once, attempt)
+    return runtime
 
 
 def has_graph_tool(wildcards):

@@ -82,14 +82,16 @@ rule measure_maps:
         "../scripts/maps/measure_maps.py"
 
 
-# Maps of each geodesic: PCoA, and optionally densMAP and t-SNE; numbers of UMAPs.
+# Maps of each geodesic: UMAP, PCoA, and optionally densMAP and t-SNE; UMAPs of plain distances.
 #
 # needs   results/geodesic/{space}/closure/* alpha{alpha}.json, results/distance/*,
 #         results/embedding/pca.npy
-# gives   results/embedding/coordinates/pcoa.{space}.alpha{alpha}.tsv
+# gives   results/embedding/coordinates/umap.{space}.alpha{alpha}.tsv, umap.distance.{space}.tsv
+#         results/embedding/ensemble/{space}.tsv   with embedding.ensemble
+#         results/embedding/coordinates/pcoa.{space}.alpha{alpha}.tsv
 #         results/embedding/pcoa.{space}.alpha{alpha}.json
 #         results/embedding/coordinates/densmap.*, tsne.*  with embedding.further_maps
-#         results/geodesic/{space}/founders.alpha{alpha}.npy, embedding/coordinates/pcoa_refit.*
+#         results/geodesic/{space}/founders.alpha{alpha}.npy, embedding/coordinates/*_refit.*
 #                                         with embedding.stable: maps are then defined by the
 #                                         founders, and later samples are projected
 
@@ -101,14 +103,13 @@ COMPONENTS = CONFIG["embedding"]["components"]
 PCOA_COMPONENTS = 10 if COMPONENTS == "auto" else COMPONENTS
 #: UMAPs: in each space of plain distances, and of geodesics for each alpha.
 N_UMAPS = len(SPACES) * (1 + len(ALPHAS) * (1 + ENSEMBLE + STABLE))
-UMAP_OPTIONS = dict(
-    neighbors=CONFIG["neighbors"],
-    seed=CONFIG["seed"],
-    ensemble=ENSEMBLE,
-)
-
 #: Whether one job makes the maps of all spaces.
 ONE_MAP_JOB = STUDY.sparse or n_samples(*COHORTS) <= MOST_JOINED
+OF_SPACE = "" if ONE_MAP_JOB else "/{space}"
+#: Methods of each job by what it makes: of few samples one makes all maps.
+MAP_JOBS = {method: [method] for method in ["umap", "pcoa", *FURTHER_MAPS]}
+if n_samples(*COHORTS) <= MOST_JOINED:
+    MAP_JOBS = {"maps": [*MAP_JOBS]}
 #: Few points move on the CPU before a GPU has started.
 MAP_POINTS = n_samples(*COHORTS) * (N_UMAPS if ONE_MAP_JOB else N_UMAPS // len(SPACES))
 MAPS_DEVICE = CONFIG["device"] if MAP_POINTS > MANY_POINTS else "cpu"
@@ -146,142 +147,90 @@ rule close_founders:
         "../scripts/maps/close_founders.py"
 
 
-# One job for all alphas, and of few samples for all spaces, shares the start of the interpreter.
-rule compute_pcoa:
-    input:
-        lengths=of_maps(expand(LENGTHS, alpha=ALPHAS, allow_missing=True)),
-        lists=(
-            of_maps(expand(LISTS, alpha=ALPHAS, allow_missing=True))
-            if STUDY.store == "near"
-            else []
-        ),
-        samples="results/distance/samples.tsv",
-        frame=of_maps(FRAME),
-    output:
-        refits=of_maps(refit_tables("pcoa_refit")),
-        tables=of_maps(map_tables("pcoa")),
-        statistics=of_maps(
-            expand("results/embedding/pcoa.{{space}}.alpha{alpha}.json", alpha=ALPHAS)
-        ),
-    log:
-        "logs/compute_pcoa.log" if ONE_MAP_JOB else "logs/compute_pcoa/{space}.log",
-    benchmark:
-        "benchmarks/compute_pcoa.tsv" if ONE_MAP_JOB else "benchmarks/compute_pcoa/{space}.tsv"
-    priority: SECOND
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: SOME
-    resources:
-        mem_mb=memory(500 * (1 - PAIR), pairs=32e-6 * PAIR, samples=0.01 * (1 - PAIR)),
-        runtime=pcoa_minutes,
-    params:
-        store=STUDY.store,
-        founders=STUDY.founders,
-        components=PCOA_COMPONENTS,
-        sheet=CONFIG["samples"],
-        rows=MAP_ROWS,
-        code=code_of("compute_pcoa"),
-    message:
-        "PCoA of the geodesics"
-    script:
-        "../scripts/maps/compute_pcoa.py"
+def map_files(methods):
+    """Files of a job of maps by what they are: coordinates by method, and what comes with them."""
+    made = {
+        method: of_maps(map_tables(method))
+        for method in [*methods, *REFITS]
+        if method.removesuffix("_refit") in methods
+    }
+    if "pcoa" in methods:
+        about = expand("results/embedding/pcoa.{{space}}.alpha{alpha}.json", alpha=ALPHAS)
+        made["statistics"] = of_maps(about)
+    if "umap" in methods:
+        made["plain"] = of_maps(["results/embedding/coordinates/umap.distance.{space}.tsv"])
+        made["instability"] = of_maps(ENSEMBLE_TABLES)
+    return made
 
 
-# Runs only if embedding.further_maps lists these maps.
-rule compute_further_maps:
-    input:
-        lengths=expand(LENGTHS, alpha=ALPHAS, allow_missing=True),
-        scores="results/embedding/pca.npy",
-        samples="results/distance/samples.tsv",
-        frame=FRAME,
-    output:
-        tables=map_tables("{{method}}"),
-    log:
-        "logs/compute_further_maps/{method}.{space}.log",
-    benchmark:
-        "benchmarks/compute_further_maps/{method}.{space}.tsv"
-    wildcard_constraints:
-        method="densmap|tsne",
-    conda:
-        GPU_CONDA
-    threads: MANY
-    resources:
-        # t-SNE keeps 91 neighbours per sample; matrices are memory-mapped and read in blocks.
-        mem_mb=memory(900, samples=0.05),
-        runtime=minutes(2, samples=5e-4 * len(ALPHAS), pairs=1e-9 * len(ALPHAS)),
-        gpu=further_gpus,
-    params:
-        device=MAPS_DEVICE,
-        n_samples=n_samples(*COHORTS),
-        layout=dict(
-            neighbors=CONFIG["neighbors"],
-            seed=CONFIG["seed"],
-        ),
-        founders=STUDY.founders,
-        sheet=CONFIG["samples"],
-        rows=MAP_ROWS,
-        code=code_of("compute_further_maps"),
-    message:
-        "{wildcards.method} of the geodesics in space {wildcards.space}"
-    script:
-        "../scripts/maps/compute_further_maps.py"
+def map_memory(methods):
+    """`mem_mb` of maps: matrices are memory-mapped and read in blocks of rows, but for PCoA."""
+    costs = {
+        "pcoa": dict(fixed=500 * (1 - PAIR), pairs=32e-6 * PAIR, samples=0.01 * (1 - PAIR)),
+        "umap": dict(fixed=300, samples=0.1),
+    }
+    further = dict(fixed=900, samples=0.05)  # t-SNE keeps 91 neighbours per sample
+    found = [costs.get(method, further) for method in methods]
+    return memory(
+        **{key: max(one.get(key, 0) for one in found) for key in ("fixed", "samples", "pairs")}
+    )
 
 
-# UMAPs of each geodesic, and of the plain distances of each space.
-#
-# needs   results/geodesic/{space}/closure/*, results/distance/*,
-#         results/embedding/pca.npy; numbers and device of maps
-# gives   results/embedding/coordinates/umap.{space}.alpha{alpha}.tsv
-#         results/embedding/coordinates/umap.distance.{space}.tsv  UMAP of the plain distances
-#         results/embedding/ensemble/{space}.tsv       with embedding.ensemble
-#         results/embedding/coordinates/umap_refit.*               with embedding.stable
+# UMAPs of each geodesic and of the plain distances of each space, PCoA, and densMAP and t-SNE if
+# embedding.further_maps lists them. Of few samples one job, which makes `maps`, shares the start of
+# the interpreter, and its threads; of more each method has jobs: of one
+# space, and without a matrix of all pairs of all spaces.
+for made, methods in MAP_JOBS.items():
 
-#: Geodesics as UMAP reads them: all lengths, or lists of the nearest.
-NEAR_LENGTHS = LISTS if STUDY.store == "near" else LENGTHS
-
-
-# One job for all spaces shares the start of the interpreter and its threads.
-rule compute_umap:
-    input:
-        lengths=of_maps(expand(NEAR_LENGTHS, alpha=ALPHAS, allow_missing=True)),
-        source=distance_sources if ONE_MAP_JOB else distance_source,
-        shared=[IBD_GRAPH] if "ibd" in SPACES else [],
-        scores="results/embedding/pca.npy",
-        panel="results/panel/counts.json",
-        samples="results/distance/samples.tsv",
-        frame=of_maps(FRAME),
-    output:
-        instability=of_maps(ENSEMBLE_TABLES),
-        refits=of_maps(refit_tables("umap_refit")),
-        tables=of_maps(map_tables("umap")),
-        plain=of_maps(["results/embedding/coordinates/umap.distance.{space}.tsv"]),
-    log:
-        "logs/compute_umap.log" if ONE_MAP_JOB else "logs/compute_umap/{space}.log",
-    benchmark:
-        "benchmarks/compute_umap.tsv" if ONE_MAP_JOB else "benchmarks/compute_umap/{space}.tsv"
-    priority: SECOND
-    conda:
-        GPU_CONDA
-    threads: BESIDE_GPU
-    resources:
-        # Matrices are memory-mapped and read in blocks of rows.
-        mem_mb=memory(300, samples=0.1),
-        runtime=minutes(1, samples=2e-5 * N_UMAPS, pairs=1e-9 * N_UMAPS * PAIR),
-        gpu=GPUS if MAPS_DEVICE != "cpu" else 0,
-    params:
-        store=STUDY.store,
-        spaces=SPACES if ONE_MAP_JOB else lambda wildcards: [wildcards.space],
-        alphas=ALPHAS,
-        umap=UMAP_OPTIONS,
-        device=MAPS_DEVICE,
-        n_samples=n_samples(*COHORTS),
-        pcs=CONFIG["geodesic"]["pcs"],
-        distance=DISTANCE_RULE,
-        founders=STUDY.founders,
-        sheet=CONFIG["samples"],
-        rows=MAP_ROWS,
-        code=code_of("compute_umap"),
-    message:
-        "UMAP of the geodesics"
-    script:
-        "../scripts/maps/compute_umap.py"
+    rule:
+        name:
+            f"compute_{made}"
+        input:
+            lengths=of_maps(expand(LENGTHS, alpha=ALPHAS, allow_missing=True)),
+            lists=(
+                of_maps(expand(LISTS, alpha=ALPHAS, allow_missing=True))
+                if STUDY.store == "near"
+                else []
+            ),
+            source=(
+                (distance_sources if ONE_MAP_JOB else distance_source) if "umap" in methods else []
+            ),
+            shared=[IBD_GRAPH] if "ibd" in SPACES and "umap" in methods else [],
+            scores=["results/embedding/pca.npy"] if methods != ["pcoa"] else [],
+            panel=["results/panel/counts.json"] if "umap" in methods else [],
+            samples="results/distance/samples.tsv",
+            frame=of_maps(FRAME),
+        output:
+            **map_files(methods),
+        log:
+            f"logs/compute_{made}{OF_SPACE}.log",
+        benchmark:
+            f"benchmarks/compute_{made}{OF_SPACE}.tsv"
+        priority: SECOND
+        conda:
+            GPU_CONDA
+        threads: SOME if methods == ["pcoa"] else BESIDE_GPU
+        resources:
+            mem_mb=map_memory(methods),
+            runtime=map_minutes(methods),
+            gpu=GPUS if MAPS_DEVICE != "cpu" and {"umap", "densmap"} & {*methods} else 0,
+        params:
+            methods=methods,
+            store=STUDY.store,
+            spaces=SPACES if ONE_MAP_JOB else lambda wildcards: [wildcards.space],
+            alphas=ALPHAS,
+            components=PCOA_COMPONENTS,
+            layout=dict(neighbors=CONFIG["neighbors"], seed=CONFIG["seed"]),
+            ensemble=ENSEMBLE,
+            device=MAPS_DEVICE,
+            n_samples=n_samples(*COHORTS),
+            pcs=CONFIG["geodesic"]["pcs"],
+            distance=DISTANCE_RULE,
+            founders=STUDY.founders,
+            sheet=CONFIG["samples"],
+            rows=MAP_ROWS,
+            code=code_of("compute_maps"),
+        message:
+            f"Maps of the geodesics: {', '.join(methods)}"
+        script:
+            "../scripts/maps/compute_maps.py"

@@ -1,7 +1,7 @@
 # Threads, GPUs and memory of jobs.
 #
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
-# gives   MANY, SOME, WIDE, PER_COHORT, BESIDE_GPU, pca_memory(), pca_minutes(), further_gpus(),
+# gives   MANY, SOME, WIDE, PER_COHORT, BESIDE_GPU, pca_memory(), pca_minutes(),
 #         counting_gpus(), closing_gpus(), settle_place()
 
 import os
@@ -66,11 +66,6 @@ def pca_minutes(wildcards, input, attempt):
     if SCORES_BY_WEIGHTS:
         return limit_minutes(0.5 + 1e-4 * mb + 5e-6 * n, attempt)
     return limit_minutes(4e-6 * mb * n + 5e-5 * n, attempt)
-
-
-def further_gpus(wildcards):
-    """densMAP moves many points on a GPU, as UMAP does; t-SNE has no kernel."""
-    return GPUS if wildcards.method == "densmap" and MAPS_DEVICE != "cpu" else 0
 
 
 def counting_gpus(wildcards, input):

@@ -36,7 +36,7 @@ MOST_MATRIX = 10_000
 MOST_EXACT = 5_000
 #: Samples up to which PC-Relate is done on a CPU before a GPU has started.
 FEW_RELATED = 2_000
-#: Samples up to which one job draws all UMAPs and one finds communities. In larger studies each job
+#: Samples up to which one job makes all maps and one finds communities. In larger studies each job
 #: makes what it has the input of, so that some results do not wait for the last closure.
 MOST_JOINED = 2_000
 #: Samples up to which distances are written as text by default: 25 million numbers.
