@@ -302,11 +302,23 @@ NAMED_ROWS = b"popdesic rows\n"
 
 def bytes_meant(path: Path | str) -> int:
     """Size of a file; of a .bed that names rows of another one, what these would take."""
-    if Path(path).suffix == ".bed":
-        with open(path, "rb") as file:
-            if file.read(len(NAMED_ROWS)) == NAMED_ROWS:
-                return json.loads(file.readline())["bytes"]
-    return Path(path).stat().st_size
+    about = named_rows(path) if Path(path).suffix == ".bed" else None
+    return (about or {}).get("bytes", Path(path).stat().st_size)
+
+
+def named_rows(path: Path | str) -> dict[str, Any] | None:
+    """What a .bed that names rows of another one says of it.
+
+    None of other files; nothing of one that is cut or damaged.
+    """
+    with open(path, "rb") as file:
+        if file.read(len(NAMED_ROWS)) != NAMED_ROWS:
+            return None
+        try:
+            about = json.loads(file.readline())
+        except ValueError:
+            return {}
+    return about if isinstance(about, dict) else {}
 
 
 #: Kinds of path that are not files, by the file type in the mode.

@@ -231,11 +231,15 @@ class Tiled:
         opened, name = {}, self._about["name"]
         for one, other, path, key in self._about["tiles"]:
             tile = Path(os.path.normpath(self._folder / path))
-            kept = " ".join(kept_checksum(tile)[:2])
+            kept, wrong = " ".join(kept_checksum(tile)[:2]), ""
+            npy = at_fault = self._folder / f"{name}.npy"
             if not tile.is_file() or kept not in ("", key):
                 wrong = "is another one now" if tile.is_file() else "is missing"
+            elif key.split()[1] != str(tile.stat().st_size):
+                wrong, at_fault = "was cut or edited", tile
+            if wrong:
                 raise UserError(
-                    f"{self._folder / name}.npy names the tile {tile}, which {wrong}; run again."
+                    f"{npy} names the tile {tile}, which {wrong}; delete {at_fault} and run again."
                 )
             opened[one, other] = PackedCounts.of(map_npz(tile, name), name)
         return opened

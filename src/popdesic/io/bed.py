@@ -5,15 +5,23 @@ A .bed of results need not have the rows of a user's .bed again: it can name the
 
 import json
 import os
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..core.errors import UserError
-from ..core.files import NAMED_ROWS, atomic_path, beside, checksum_of, open_regular
+from ..core.files import (
+    NAMED_ROWS,
+    atomic_path,
+    beside,
+    checksum_of,
+    checksum_path,
+    named_rows,
+    open_regular,
+)
 from .alleles import FIRST_ROWS, are_numbered
 from .columns import (
     FAM_COLUMNS,
@@ -184,34 +192,59 @@ def name_rows(path: Path, bed: Path, rows: np.ndarray, row_bytes: int) -> None:
     rows : int64 array, (n_sites,)
         Rising row numbers in `bed`, from 0.
     """
-    found = os.path.relpath(bed.resolve(), path.parent.resolve())
+    found = bed.resolve()
+    if not bed.is_absolute():  # it moves with the study
+        found = os.path.relpath(found, path.parent.resolve())
     content, size = checksum_of(bed).split()
     n_bytes = len(BED_MAGIC) + len(rows) * row_bytes
-    about = {"bed": found, "size": int(size), "content": content, "bytes": n_bytes}
+    about = {"bed": str(found), "size": int(size), "content": content, "bytes": n_bytes}
     path.write_bytes(NAMED_ROWS + f"{json.dumps(about)}\n".encode() + rows.tobytes())
 
 
 def _open_named(path: Path, n_sites: int, row_bytes: int) -> "np.ndarray | ChosenRows":
+    about = named_rows(path) or {}
     with open(path, "rb") as file:
         file.seek(len(NAMED_ROWS))
-        about, chosen = json.loads(file.readline()), np.frombuffer(file.read(), np.int64)
-    bed, made = path.parent.resolve() / about["bed"], path.stat().st_mtime_ns
-    now = bed.stat() if bed.is_file() else None
-    if now is None or now.st_size != about["size"] or made < now.st_mtime_ns <= time.time_ns():
-        wrong = "was changed since" if now else "does not exist"
+        file.readline()
+        numbers = file.read()
+    meant = len(BED_MAGIC) + n_sites * row_bytes
+    if about.get("bytes") != meant or len(numbers) != 8 * n_sites:
         raise UserError(
-            f"{path} names rows of {os.path.normpath(bed)}, which {wrong}; put it back, or delete "
-            f"{path} and run again."
+            f"{path} does not name the {n_sites} rows of its .bim; delete it and run again."
         )
+    if wrong := changed_source(path):
+        raise UserError(f"{path} {wrong}; put it back, or delete {path} and run again.")
+    bed, chosen = _source_of(path, about), np.frombuffer(numbers, np.int64)
     n_rows = (about["size"] - len(BED_MAGIC)) // row_bytes
-    if len(chosen) != n_sites or about["bytes"] != len(BED_MAGIC) + n_sites * row_bytes:
-        raise UserError(
-            f"{path} names {len(chosen)} rows, but its .bim has {n_sites}; delete it and run again."
-        )
     rows = np.memmap(bed, np.uint8, "r", offset=len(BED_MAGIC), shape=(n_rows, row_bytes))
     if chosen[-1] - chosen[0] == n_sites - 1:
         return rows[chosen[0] : chosen[-1] + 1]
     return ChosenRows(rows, chosen)
+
+
+def _source_of(path: Path, about: Mapping[str, Any]) -> Path:
+    return Path(os.path.normpath(path.parent.resolve() / about["bed"]))
+
+
+def changed_source(path: Path, *, read: bool = False) -> str:
+    """What is wrong with the .bed whose rows a .bed names; "" if nothing is, or it names none.
+
+    Its content is read if it or its inode is younger than the names, or if `read`: an edit can
+    leave size and date as they were.
+    """
+    about = named_rows(path)
+    if not about:
+        return ""
+    bed = _source_of(path, about)
+    if not bed.is_file():
+        return f"names rows of {bed}, which does not exist"
+    now, kept = bed.stat(), checksum_path(path)
+    made = (kept if kept.is_file() else path).stat().st_mtime_ns  # later runs may touch `path`
+    if now.st_size == about["size"] and not read and made > max(now.st_mtime_ns, now.st_ctime_ns):
+        return ""
+    if now.st_size == about["size"] and checksum_of(bed) == f"{about['content']} {now.st_size}":
+        return ""
+    return f"names rows of {bed}, which was changed since"
 
 
 class ChosenRows:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ..core.errors import UserError
 from ..core.files import checksum_of, checksum_path, kept_checksum, record_path, result_files
+from ..io.bed import changed_source
 from .records import read_kept_record
 from .run import run_study
 from .snakemake_internals import read_record
@@ -68,6 +69,8 @@ def _damage(path: Path, panel: str) -> str:
         return f"it was made with the panel {written[2]}, but the study has the panel {panel}"
     if record_path(path).exists() and read_kept_record(path) is None:
         return f"its record, {record_path(path).name}, is damaged"
+    if path.suffix == ".bed" and (wrong := changed_source(path, read=True)):
+        return f"it {wrong}"
     return ""
 
 

@@ -31,6 +31,7 @@ from popdesic.io.genotypes import (
     unpack_bed,
 )
 from popdesic.io.plink import stream_plink
+from popdesic.study.audit import damaged_files
 
 COLUMNS = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"
 
@@ -532,7 +533,8 @@ def test_taking_samples_equals_unpacking(n_samples):
 def compare_with_copy(folder: Path, monkeypatch, bim: list[str]) -> Path:
     """Decode files of nine samples and these sites by naming their rows, too; return the prefix."""
     genotypes = np.random.default_rng(len(bim)).integers(-1, 3, (len(bim), 9)).astype(np.int8)
-    source = folder / "data/in"
+    monkeypatch.chdir(folder)  # as jobs do
+    source = Path("data/in")
     source.parent.mkdir(exist_ok=True)
     write_coded(source, ["C A"] * len(bim), genotypes)
     beside(source, ".bim").write_text("".join(f"{line}\n" for line in bim))
@@ -589,15 +591,57 @@ def test_a_bed_whose_rows_are_not_kept_as_they_are_is_copied(tmp_path, monkeypat
     assert len(read_fam(tmp_path / "few")) == 2 and open_bed(tmp_path / "few").shape == (3, 1)
 
 
+def edit_in_place(bed: Path) -> None:
+    """Another genotype, at the size and date that the file had."""
+    dates, content = (bed.stat().st_atime_ns, bed.stat().st_mtime_ns), bytearray(bed.read_bytes())
+    content[-1] ^= 1
+    bed.write_bytes(content)
+    os.utime(bed, ns=dates)
+
+
 def test_a_bed_that_changed_after_its_rows_were_named_is_refused(tmp_path, monkeypatch):
     raw = compare_with_copy(tmp_path, monkeypatch, SITES)
-    bed, named = tmp_path / "data/in.bed", beside(raw, ".bed")
-    os.utime(named, ns=(0, bed.stat().st_mtime_ns - 1))
-    with pytest.raises(UserError, match=r"raw.bed names rows of .*in.bed, which was changed since"):
+    bed, changed = tmp_path / "data/in.bed", "raw.bed names rows of .*in.bed, which was changed"
+    before = bed.read_bytes()
+    edit_in_place(bed)
+    os.utime(beside(raw, ".bed"))  # as --touch does
+    with pytest.raises(UserError, match=changed):
         open_bed(raw)
-    os.utime(named)
+    bed.write_bytes(before)  # put back, with a date of its own
     open_bed(raw)
-    bed.write_bytes(bed.read_bytes() + b"\0")
-    os.utime(bed, ns=(0, 0))
+    assert damaged_files(tmp_path)[0] == []
+    bed.unlink()
+    bed.write_bytes(before)
+    edit_in_place(bed)
+    os.utime(bed, ns=(0, 0))  # an older file of the same size
+    ((name, wrong),) = damaged_files(tmp_path)[0]
+    assert name == "results/raw.bed" and "it names rows of" in wrong
+    with pytest.raises(UserError, match=changed):
+        open_bed(raw)
+    bed.write_bytes(before + b"\0")
     with pytest.raises(UserError, match="was changed since; put it back, or delete"):
         open_bed(raw)
+
+
+def test_a_bed_outside_of_a_study_that_is_moved_is_found(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ingest, "LEAST_NAMED", 0)
+    (tmp_path / "data").mkdir()
+    genotypes = np.array([[0, 1, 2], [2, 1, 0]], np.int8)
+    write_coded(tmp_path / "data/in", ["C A", "C A"], genotypes)
+    ingest_cohort(tmp_path / "data/in", Path("study/results/raw"))
+    assert (tmp_path / "study/results/raw.bed").read_bytes()[:8] == b"popdesic"
+    shutil.copytree(tmp_path / "study", tmp_path / "else/where/study")
+    found, expected = (
+        open_bed(prefix)[:] for prefix in (Path("else/where/study/results/raw"), Path("data/in"))
+    )
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("size", [14, 60, -1])
+def test_names_of_rows_that_were_cut_are_one_sentence(tmp_path, monkeypatch, size):
+    bed = beside(compare_with_copy(tmp_path, monkeypatch, SITES), ".bed")
+    os.truncate(bed, size if size > 0 else bed.stat().st_size + size)
+    with pytest.raises(UserError, match=r"raw.bed does not name the 40 rows of its .bim; delete"):
+        open_bed(tmp_path / "results/raw")
+    assert bytes_meant(bed) in (bed.stat().st_size, 3 + 40 * 3)

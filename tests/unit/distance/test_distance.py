@@ -1,6 +1,7 @@
 """Tiles, assembly, metrics and export equal counts made pair by pair."""
 
 import gzip
+import os
 from pathlib import Path
 
 import numpy as np
@@ -147,8 +148,13 @@ def test_a_tile_that_is_not_the_one_that_was_named_is_refused(tmp_path):
     write_npz(tile, **pack_counts("x", upper_triangle(matrix + matrix)))
     with pytest.raises(UserError, match=r"x.npy names the tile .*a.npz, which is another one now"):
         open_symmetric(folder / "x.npy")[:]
+    write_npz(tile, **pack_counts("x", upper_triangle(matrix)))
+    open_symmetric(folder / "x.npy")[:]
+    os.truncate(tile, 99)
+    with pytest.raises(UserError, match=r"which was cut or edited; delete .*/a.npz and run again"):
+        open_symmetric(folder / "x.npy")[:]
     tile.unlink()
-    with pytest.raises(UserError, match=r"a.npz, which is missing; run again"):
+    with pytest.raises(UserError, match=r"a.npz, which is missing; delete .*/x.npy and run again"):
         open_symmetric(folder / "x.npy")[:]
 
 
