@@ -1,7 +1,7 @@
 """How often communities are right where the truth is known, against the goals set for them.
 
     python tests/bench/bench_communities.py [--draws 100] [--jobs 2] [--first-seed 1001] [--quick]
-    python tests/bench/bench_communities.py --worlds 16     # and how the coarse level was chosen
+    python tests/bench/bench_communities.py --scenes --worlds 16     # the coarse level
 
 Every draw of a scene (tests/scenes/landscapes) goes through what the workflow does by default:
 pruned axes, components by test, splits, their F_ST. What has to be said of it: one community
@@ -10,8 +10,8 @@ others), or the islands themselves, with an adjusted Rand index of at least 0.95
 those of Clopper and Pearson at 95 %. The same seeds give the same numbers with any --jobs.
 
 --worlds N: how well the communities shown first agree with the continents of N simulated worlds,
-with the rule in use (coarse splits are the deeper of two classes) and with fixed shares of
-the deepest F_ST below which splits count as fine, by the number of components used. In the second
+with the rule in use (an F_ST of 0.02, within shares of the deepest) and with fixed shares of the
+deepest F_ST below which splits count as fine, by the number of components used. In the second
 table the sites were filtered by Hardy-Weinberg proportions over everyone, which takes away those at
 which continents differ most. There are families in the third and fourth table; in the third, as by
 default, they do not define the axes.
@@ -35,7 +35,13 @@ from scipy.stats import beta
 from threadpoolctl import threadpool_limits
 from timing import print_table
 
-from popdesic.communities.splits import COARSE_BETWEEN, MOST_COMPONENTS, cut_coarse, cut_tree
+from popdesic.communities.splits import (
+    COARSE_BETWEEN,
+    COARSE_F_ST,
+    MOST_COMPONENTS,
+    cut_coarse,
+    cut_tree,
+)
 from popdesic.communities.study_splits import describe_splits
 
 MANY = {"islands": 16, "per_island": 30, "f_st": 0.02}
@@ -162,15 +168,14 @@ def show_worlds(worlds: int, first: int, run: Callable) -> None:
             for k, *two in zip(COMPONENTS, found.mean(axis=0), found.min(axis=0), strict=True)
         ]
         print_table(
-            f"ARI with the continents of {worlds} worlds, mean (least), {title}",
+            f"ARI with the continents, {worlds} worlds from seed {first} on, mean (least), {title}",
             ("components", "as in use", *(f"{share:g}" for share in SHARES)),
             rows,
         )
     print(
-        "In use: the deeper class, which ends between {:g} and {:g}".format(*COARSE_BETWEEN),
-        end=" ",
+        f"In use: F_ST of at least {COARSE_F_ST:g}, which stays between {COARSE_BETWEEN[0]:g} and "
+        f"{COARSE_BETWEEN[1]:g} of the deepest, and at most {MOST_COMPONENTS} components."
     )
-    print(f"of the deepest F_ST, and at most {MOST_COMPONENTS} components.")
 
 
 def start() -> None:
@@ -207,7 +212,7 @@ def main() -> None:
         if rows:
             print_table(f"communities, seeds {seeds[0]} to {seeds[-1]}", HEAD, rows)
         if options.worlds:
-            show_worlds(options.worlds, 1, run)
+            show_worlds(options.worlds, options.first_seed, run)
         print(f"{time.perf_counter() - started:.0f} s")
 
 

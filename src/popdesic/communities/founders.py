@@ -41,8 +41,8 @@ class Founders:
         Digest of the code that finds it.
     key : str
         Digest of all that decides it.
-    labels, groups : list of int arrays, optional
-        Coarse groups of each subsample, and all that it parts.
+    labels : list of int arrays, optional
+        Coarse groups of each subsample.
     within : dict
         What was seen in some samples, by `group_key`.
     """
@@ -52,7 +52,6 @@ class Founders:
     code: str = ""
     key: str = ""
     labels: list[np.ndarray] | None = None
-    groups: list[np.ndarray] | None = None
     within: dict[str, Seen] = field(default_factory=dict)
 
     def recall(self, *decide: Any) -> None:
@@ -63,7 +62,7 @@ class Founders:
         if is_intact(self.path):
             with np.load(self.path) as kept:
                 if str(kept["key"]) == self.key:
-                    self.labels, self.groups = list(kept["labels"]), list(kept["groups"])
+                    self.labels = list(kept["labels"])
                     self.within = json.loads(str(kept["within"]))
 
     def keep(self) -> None:
@@ -73,7 +72,6 @@ class Founders:
                 self.path,
                 key=np.array(self.key),
                 labels=np.array(self.labels, np.int32),
-                groups=np.array(self.groups, np.int32),
                 within=np.array(json.dumps(self.within, sort_keys=True)),
             )
 

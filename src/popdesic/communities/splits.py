@@ -43,14 +43,9 @@ FEWEST = 10
 MAX_EDGES, MAX_CUTS = 50, 8
 #: Most rounds in which samples move to their neighbours' half.
 MAX_ROUNDS = 10
-#: Shares of the deepest F_ST between which the coarse level ends: splits of at least the second are
-#: always coarse, those below the first never. Chosen on simulated worlds with continents
-#: (tests/bench/bench_communities.py --worlds 16).
-COARSE_BETWEEN = (0.1, 0.4)
-#: Share of subsamples that support a coarse split. Without a split so stable, all count.
-LEAST_SUPPORT = 0.95
-#: Smallest depth as a share of the deepest, where logarithms are compared.
-SHALLOWEST = 1e-3
+#: F_ST from which on a split is coarse, and shares of the deepest F_ST between which that limit
+#: stays. Chosen on simulated worlds with continents (tests/bench/bench_communities.py --worlds 16).
+COARSE_F_ST, COARSE_BETWEEN = 0.02, (0.1, 0.4)
 #: Most significant components that communities are found on. Chosen on the same worlds: unrelated
 #: people had at most 11, and all of them did no harm; families that define axes add dozens.
 MOST_COMPONENTS = 20
@@ -100,15 +95,12 @@ class Split:
         Two further nodes, or none.
     depth : float
         Hudson's F_ST between the halves, from `depth.with_depths`; 0 for a leaf, and before.
-    support : float
-        Share of subsamples that part the halves as well, from `stability.with_support`.
     """
 
     members: np.ndarray
     gap: Gap | None
     halves: tuple[Split, ...] = ()
     depth: float = 0.0
-    support: float = 1.0
 
     def walk(self) -> Iterator[Split]:
         """This node and all below it."""
@@ -118,8 +110,8 @@ class Split:
 
     @property
     def deepest(self) -> float:
-        """Largest depth of this node and all below it whose split subsamples support."""
-        return max(node.depth * (node.support >= LEAST_SUPPORT) for node in self.walk())
+        """Largest depth of this node and all below it."""
+        return max(node.depth for node in self.walk())
 
 
 def split_samples(scores: np.ndarray, threads: int = 1) -> Split:
@@ -266,30 +258,13 @@ def cut_tree(root: Split, least: float = 0.0) -> np.ndarray:
 
 
 def least_coarse_depth(root: Split) -> float:
-    """Depth from which on splits are coarse: the break that leaves two classes of like depths.
+    """Depth from which on splits are coarse: COARSE_F_ST, within COARSE_BETWEEN of the deepest.
 
-    Of the breaks that COARSE_BETWEEN allows, that with the smallest sum of squares within both
-    classes; one depth below the second bound makes no class, and the middle of the bounds decides.
-    Splits that subsamples do not support are never coarse by themselves.
-    Depths compare as ratios, because filters of sites and who was sampled change all F_ST. 0 for a
-    tree without splits.
+    The shares are for filters of sites that make all F_ST smaller, and for studies whose groups
+    differ less, or much more, than continents do. 0 for a tree without splits.
     """
-    splits = [node for node in root.walk() if node.halves and node.support >= LEAST_SUPPORT]
-    depths = sorted({node.depth for node in splits}, reverse=True)
-    if not depths or not root.deepest:
-        return root.deepest
-    shares = np.array(depths) / root.deepest
-    logs = np.log(np.maximum(shares, SHALLOWEST))
-    low, high = COARSE_BETWEEN
-    if (shares < high).sum() < 2:
-        return depths[int((shares >= np.sqrt(low * high)).sum()) - 1]
-    ends = range(int((shares >= high).sum()), int((shares >= low).sum()) + 1)
-    return depths[min(ends, key=lambda end: _spread(logs[:end]) + _spread(logs[end:])) - 1]
-
-
-def _spread(values: np.ndarray) -> float:
-    """Sum of squares about the mean, 0 of none."""
-    return float(((values - values.mean()) ** 2).sum()) if len(values) else 0.0
+    low, high = (share * root.deepest for share in COARSE_BETWEEN)
+    return float(np.clip(COARSE_F_ST, low, high))
 
 
 def cut_coarse(root: Split) -> np.ndarray:

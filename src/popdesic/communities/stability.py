@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 import numpy as np
 
 from .near import nearest_to
-from .splits import LEAST_SUPPORT, Split
 
 #: Share of the samples in a subsample, and most samples in one.
 SHARE, MAX_SAMPLES = 0.8, 3_000
-#: Share of the smaller half that groups of a subsample may mix with the other half.
-MIXED = 0.05
 
 
 def draw_subsamples(n: int, draws: int, seed: int) -> list[np.ndarray]:
@@ -21,42 +15,6 @@ def draw_subsamples(n: int, draws: int, seed: int) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     size = min(int(np.ceil(SHARE * n)), MAX_SAMPLES)
     return [np.sort(rng.permutation(n)[:size]) for _ in range(draws)]
-
-
-def with_support(root: Split, drawn: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> Split:
-    """The tree with the support of every split: the share of subsamples that part its halves.
-
-    A subsample does if all but MIXED of its samples of the smaller half lie in groups that hold
-    hardly any of the other. The tree as it is, if it has no split with LEAST_SUPPORT.
-
-    Parameters
-    ----------
-    drawn : sequence of int64 arrays
-        From `draw_subsamples`.
-    found : sequence of int arrays
-        The finest groups of each of them.
-    """
-
-    def measure(node: Split) -> Split:
-        if not node.halves:
-            return node
-        side = np.full(len(root.members), -1)
-        for number, half in enumerate(node.halves):
-            side[half.members] = number
-        parted = 0
-        for own, groups in zip(drawn, found, strict=True):
-            one, other = (
-                np.bincount(groups[side[own] == number], minlength=groups.max() + 1)
-                for number in range(2)
-            )
-            parted += np.minimum(one, other).sum() <= MIXED * min(one.sum(), other.sum())
-        return replace(
-            node, halves=tuple(map(measure, node.halves)), support=float(parted) / len(drawn)
-        )
-
-    measured = measure(root) if drawn else root
-    stable = any(node.halves and node.support >= LEAST_SUPPORT for node in measured.walk())
-    return measured if stable else root
 
 
 def measure_stability(

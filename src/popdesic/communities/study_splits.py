@@ -41,7 +41,7 @@ from .splits import (
     least_coarse_depth,
     split_samples,
 )
-from .stability import draw_subsamples, measure_stability, with_support
+from .stability import draw_subsamples, measure_stability
 
 #: Subsamples from which the stability of communities is measured.
 SUBSAMPLES = 20
@@ -186,8 +186,6 @@ def split_study(
     root, *others = measure_depths(trees, opened, sets, threads)
     if known.labels is None:
         known.labels = [cut_coarse(tree) for tree in others]
-        known.groups = [cut_tree(tree) for tree in others]
-    root = with_support(root, drawn, known.groups)
     community, fine = number_by_size(cut_coarse(root)), number_by_size(cut_tree(root))
     about = {"significant": significant, "components": points.shape[1]}
     about |= describe_splits(root, significant)
@@ -227,7 +225,6 @@ def describe_splits(root: Split, significant: int) -> dict[str, Any]:
                 "dip": round(node.gap.dip, 5),
                 "p": round(node.gap.p, 6),
                 "valley": round(node.gap.valley, 4),
-                "support": round(node.support, 4),
             }
             for node in shown
         ],

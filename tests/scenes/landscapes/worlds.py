@@ -1,6 +1,6 @@
 """Worlds of continents and their populations, on which the level of communities was chosen.
 
-The rule that decides which splits are continents (`communities.splits.COARSE_DEPTH`) and how many
+The rule that decides which splits are continents (`communities.splits.COARSE_F_ST`) and how many
 components it sees were chosen on these worlds, never on real people. `bench_communities.py
 --worlds` measures the choice again. Frequencies drift from an ancestor to its descendants as in
 Balding and Nichols (1995), by amounts that give F_ST as published for human continents and for

@@ -134,24 +134,20 @@ def tree_of(*depths):
 
 
 @pytest.mark.parametrize(
-    ("depths", "least"),
+    ("depths", "least", "coarse"),
     [
-        ((1.0,), 1.0),
-        ((1.0, 0.9, 0.3, 0.21), 0.9),
-        ((1.0, 0.9, 0.7, 0.25, 0.02, 0.03), 0.25),  # nearer to the deep ones
-        ((1.0, 0.9, 0.7, 0.35, 0.2, 0.15), 0.7),  # nearer to the others
-        ((1.0, 0.09, 0.002, 0.001), 1.0),  # below the first bound: never coarse
-        ((1.0, 0.19), 1.0),  # alone, 0.2 decides: as far from 0.1 as from 0.4
-        ((1.0, 0.21), 0.21),
-        ((1.0, 0.05), 1.0),
-        ((1.0, 0.6, 0.5), 0.5),  # above both bounds: a gap from 0.4 down
-        ((0.0, 0.0), 0.0),
+        ((0.15, 0.035, 0.021, 0.019, 0.002), 0.02, 3),  # continents
+        ((0.04, 0.025, 0.0135, 0.006), 0.016, 2),  # the same after a filter: two fifths
+        ((0.01, 0.009, 0.0041, 0.0039), 0.004, 3),
+        ((0.5, 0.06, 0.04), 0.05, 2),  # a tenth
+        ((0.03,), 0.012, 1),
+        ((0.0, 0.0), 0.0, 2),
     ],
 )
-def test_coarse_splits_are_the_class_of_the_deepest(depths, least):
-    root = tree_of(*(0.1 * f_st for f_st in depths))
-    assert least_coarse_depth(root) == pytest.approx(0.1 * least)
-    assert cut_coarse(root).max() == sum(f_st >= least for f_st in depths)
+def test_coarse_splits_have_an_f_st_of_continents(depths, least, coarse):
+    root = tree_of(*depths)
+    assert least_coarse_depth(root) == pytest.approx(least)
+    assert cut_coarse(root).max() == coarse
 
 
 def test_a_node_with_a_deep_split_below_it_is_split():

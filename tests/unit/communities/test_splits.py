@@ -9,14 +9,12 @@ from sklearn.metrics import adjusted_rand_score
 
 from popdesic.communities import straighten
 from popdesic.communities.splits import (
-    Split,
     _judge_each,
-    cut_coarse,
     cut_tree,
     judge_cut,
     split_samples,
 )
-from popdesic.communities.stability import draw_subsamples, measure_stability, with_support
+from popdesic.communities.stability import draw_subsamples, measure_stability
 from popdesic.communities.straighten import neighbor_graph, straight_coordinates
 
 
@@ -262,20 +260,3 @@ def test_repeated_and_swapped_cuts_have_the_gap_of_each():
     cuts = [rng.permutation(40) < size for size in (10, 20, 31)]
     cuts = [side for cut in cuts for side in (cut, ~cut, cut.copy())]
     assert _judge_each(points, cuts) == [judge_cut(points, cut) for cut in cuts]
-
-
-def test_splits_that_subsamples_do_not_repeat_are_no_coarse_ones():
-    def leaf(first, last):
-        return Split(np.arange(first, last), None)
-
-    lower = Split(np.arange(40), None, (leaf(0, 20), leaf(20, 40)), 0.09)
-    root = Split(np.arange(60), None, (lower, leaf(40, 60)), 0.1)
-    drawn = draw_subsamples(60, 4, 1)
-    groups = [own // 20 for own in drawn]
-    groups[0] = np.where(groups[0] == 1, 0, groups[0])  # does not part the lower split
-    found = with_support(root, drawn, groups)
-    assert found.support == 1 and found.halves[0].support == 0.75
-    assert cut_coarse(found).max() == 1 and cut_coarse(root).max() == 2
-    assert cut_tree(found).max() == 2
-    # Where no split is stable, all count.
-    assert with_support(root, drawn, [np.zeros_like(own) for own in drawn]) is root

@@ -67,7 +67,6 @@ def test_the_page_says_so(found):
         "dip": 0.2,
         "p": 0.0,
         "valley": 0.0,
-        "support": 1.0,
     }
     about = {"samples": 352, "significant": 4, "components": 4, "structure": "discrete"}
     about |= {"splits": [split], "communities": 4, "fine": 4, "within": found}

@@ -9,12 +9,12 @@ import pandas as pd
 
 from ...communities.cline import LEAST_SPREAD
 from ...communities.geodesics import HDBSCAN_SAMPLES
-from ...communities.splits import LEAST_SUPPORT, MAX_P, MIN_DIP, MOST_IN_VALLEY
+from ...communities.splits import MAX_P, MIN_DIP, MOST_IN_VALLEY
 from ...core.files import read_json
 from ...core.tables import read_table
 from ..inline import describe_drawn
 from ..registry import community_figures
-from ..words import number, percent
+from ..words import number
 
 #: Most values of a label whose agreement with communities is on the page.
 MOST_LABELS = 20
@@ -83,7 +83,6 @@ def split_rows(about: dict[str, Any]) -> list[dict[str, str]]:
             "f_st": f"{split['f_st']:.4f}",
             "dip": f"{split['dip']:.3f}",
             "valley": f"{split['valley']:.2f}",
-            "support": percent(split["support"], 0),
         }
         for split in sorted(about["splits"], key=lambda split: -split["f_st"])
     ]
@@ -125,9 +124,7 @@ def describe_structure(about: dict[str, Any]) -> str:
     if about["fine"] > about["communities"]:
         text += (
             f". Splits with an F_ST below {about['coarse_f_st']:.3f} divide these into "
-            f"{about['fine']} finer communities, as do those that fewer than "
-            f"{percent(LEAST_SUPPORT, 0)} of subsamples repeat; the limit parts depths of splits "
-            "into two classes of like depths"
+            f"{about['fine']} finer communities"
         )
     text += (
         f". The weakest gap has a dip of {weakest['dip']:.3f} (p < {max(weakest['p'], 1e-3):.2g}, "
