@@ -9,7 +9,7 @@ from support.operands import draw_lengths, draw_weights, wide
 
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.minplus import infinity
-from popdesic.geodesic.closure import close_paths, insert_paths
+from popdesic.geodesic.closure import close_matrix, close_paths, insert_paths
 
 pytestmark = pytest.mark.gpu
 
@@ -74,6 +74,26 @@ def test_closure_has_the_bytes_of_the_cpu(backend, dtype, n):
         np.testing.assert_allclose(
             wide(theirs), reference.floyd_warshall(wide(weights)), rtol=1e-14
         )
+
+
+@pytest.mark.parametrize("staged", [1, 100_000, 32 << 20])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_matrix_goes_and_comes_in_another_order(backend, monkeypatch, dtype, staged):
+    """In ranges of one row, of some and of all; random orders, and what was sent is closed."""
+    from popdesic.engine import matrix_copy_gpu
+
+    monkeypatch.setattr(matrix_copy_gpu, "STAGED_BYTES", staged)
+    rng, kernels = np.random.default_rng(3), backend.minplus()
+    for n in (1, 130, 777):
+        weights, order = draw_weights(rng, n, dtype, 0.3), rng.permutation(n)
+        held, found = kernels.hold(weights, order), np.full_like(weights, 7)
+        assert held.get()[:n, :n].tobytes() == weights[np.ix_(order, order)].tobytes()
+        kernels.fetch(held, found, order)
+        assert found.tobytes() == weights.tobytes()
+        if dtype.startswith("int"):  # sums of floats depend on the order of panels
+            closed, _ = close_matrix(weights, order, backend)
+            close_paths(weights, CPU)
+            assert closed.tobytes() == weights.tobytes()
 
 
 @pytest.mark.parametrize("new", [1, 128, 300])

@@ -60,6 +60,33 @@ def test_closure_has_the_bytes_of_the_cpu(machine, rng, dtype, n):
     assert n < 300 or "transpose" in machine.launched
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32"])
+@pytest.mark.parametrize(("n", "staged"), [(1, 1), (70, 2000), (129, 1 << 20)])
+def test_a_matrix_goes_and_comes_in_another_order(machine, rng, monkeypatch, dtype, n, staged):
+    """In ranges of one row, of some and of all, by several threads; also a view."""
+    from popdesic.engine import matrix_copy_gpu
+    from popdesic.engine.backend_gpu import GpuBackend
+
+    monkeypatch.setattr(matrix_copy_gpu, "STAGED_BYTES", staged)
+    whole, order = draw(rng, (n + 3, n + 5), dtype), rng.permutation(n)
+    weights = whole[2 : n + 2, 3 : n + 3]
+    np.fill_diagonal(weights, 0)
+    kernels, before = GpuBackend(threads=3).minplus(), weights.copy()
+    held, found = kernels.hold(weights, order), np.full_like(before, 7)
+    assert held.get()[:n, :n].tobytes() == before[np.ix_(order, order)].tobytes()
+    kernels.fetch(held, found, order)
+    assert found.tobytes() == before.tobytes()
+    held = kernels.hold(weights)
+    assert held.get()[:n, :n].tobytes() == before.tobytes()
+    weights[:] = 7
+    kernels.fetch(held, weights)
+    assert weights.tobytes() == before.tobytes()
+    placed = CPU.minplus().hold(weights, order)
+    assert placed.tobytes() == before[np.ix_(order, order)].tobytes()
+    CPU.minplus().fetch(placed, weights, order)
+    assert weights.tobytes() == before.tobytes()
+
+
 def test_pruning_skips_work_and_changes_nothing(machine, rng, monkeypatch):
     """Four groups of individuals that are far from each other."""
     from popdesic.engine.backend_gpu import GpuBackend

@@ -85,14 +85,15 @@ def test_a_job_closes_large_matrices_on_all_its_devices(machine, rng, monkeypatc
         backend_gpu.GpuBackend.leased(gpus=3)
     both = backend_gpu.GpuBackend.leased(gpus=2)
     assert both.devices == [0, 1] and "GPU 0, with 1: A100" in both.describe()
-    weights = draw_weights(rng, 300, "int32", 0.3)
-    assert both.minplus().spread_matrix(weights) is None
+    weights, order = draw_weights(rng, 300, "int32", 0.3), rng.permutation(300)
+    assert both.minplus().spread_matrix(weights, order) is None
     monkeypatch.setattr(needs, "SPREAD_LEAST", 300)
     mine = weights.copy()
     close_paths(mine, CPU)
-    work = close_matrix(weights, both)
-    assert weights.tobytes() == mine.tobytes()
+    before = weights.copy()
+    found, work = close_matrix(weights, order, both)
+    assert found.tobytes() == mine.tobytes() and weights.tobytes() == before.tobytes()
     assert work.possible == 384**3 // 2
     both.device_bytes = 100_000
-    assert both.minplus().spread_matrix(weights) is None
-    assert backend_gpu.GpuBackend().minplus().spread_matrix(weights) is None
+    assert both.minplus().spread_matrix(weights, order) is None
+    assert backend_gpu.GpuBackend().minplus().spread_matrix(weights, order) is None

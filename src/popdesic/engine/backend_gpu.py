@@ -23,12 +23,14 @@ from .compile_gpu import current_device
 from .devices import named_kernel, require_scans, scan_kernels, supported_kernels
 from .genotype_products import Calls, GenotypeProducts
 from .lease import SHARES, is_granted, lease_device, lease_devices, shares_of
+from .matrix_copy_gpu import fetch_matrix, send_matrix
 from .minplus import PANEL, Bounds, closure_panel, infinity
 from .minplus_plan import BOUND_RUN, BOUND_TILE
 from .needs import CONTEXT_BYTES, closing_devices
 from .plane_parts import PlaneParts
 from .rare_sites_gpu import RareSites, site_costs
 from .rare_sites_plan import SiteCosts, pays
+from .reordered import reordered
 from .spread_plan import SpreadPlan
 from .stream_gpu import BitgemmStream, device_errors
 from .stream_plan import COPY_THREADS, DEVICE_SHARE, HOST_BYTES, RESULT_BYTES, largest_block
@@ -337,7 +339,7 @@ class GpuMinPlus:
         """Whether the closure of n samples runs wholly on the device."""
         return minplus_plan.device_closure_bytes(n, PANEL, dtype) <= self.backend.free_bytes()
 
-    def spread_matrix(self, w: np.ndarray) -> Spread | None:
+    def spread_matrix(self, w: np.ndarray, order: np.ndarray) -> Spread | None:
         devices = closing_devices(len(w), len(self.backend.devices))
         plan = SpreadPlan.of(len(w), devices)
         if plan.devices < 2 or plan.device_bytes(w.itemsize) > self.backend.free_bytes():
@@ -345,7 +347,8 @@ class GpuMinPlus:
         from .spread_gpu import Spread
 
         with device_errors(f"the distances of {len(w)} samples"):
-            return Spread(w, self.backend.devices[: plan.devices])
+            placed = reordered(w, order, self.backend.threads)
+            return Spread(placed, self.backend.devices[: plan.devices])
 
     def panel(self, w) -> int:
         """Samples that become intermediate nodes together.
@@ -372,20 +375,23 @@ class GpuMinPlus:
     def tile_maxima(self, x, height: int, width: int) -> cupy.ndarray:
         return minplus_gpu.tile_extremes(x, height, True, self.device)
 
-    def hold(self, w: np.ndarray) -> np.ndarray | cupy.ndarray:
+    def hold(self, w: np.ndarray, order: np.ndarray | None = None) -> np.ndarray | cupy.ndarray:
         if not self.fits(len(w), w.dtype):
-            return w
+            return w if order is None else reordered(w, order, self.backend.threads)
         with device_errors(f"the distances of {len(w)} samples"):
             side = minplus_plan.padded(len(w))
             held = cupy.full((side, side), infinity(w.dtype), w.dtype)
-            held[: len(w), : len(w)] = cupy.asarray(w)
+            send_matrix(w, held, order, self.backend.threads)
             cupy.fill_diagonal(held, 0)
             return held
 
-    def fetch(self, held: np.ndarray | cupy.ndarray, w: np.ndarray) -> None:
-        if not isinstance(held, cupy.ndarray):
-            if held is not w:
-                np.copyto(w, held)
-            return
-        with device_errors(f"the distances of {len(w)} samples"):
-            np.copyto(w, held[: len(w), : len(w)].get())
+    def fetch(
+        self, held: np.ndarray | cupy.ndarray, w: np.ndarray, order: np.ndarray | None = None
+    ) -> None:
+        if isinstance(held, cupy.ndarray):
+            with device_errors(f"the distances of {len(w)} samples"):
+                fetch_matrix(held, w, order, self.backend.threads)
+        elif order is not None:
+            reordered(held, np.argsort(order), self.backend.threads, w)
+        elif held is not w:
+            np.copyto(w, held)

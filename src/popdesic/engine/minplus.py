@@ -138,20 +138,21 @@ class MinPlus(Protocol):
         """The largest entry of each height x width block of `x`."""
         ...
 
-    def hold(self, w: np.ndarray) -> np.ndarray:
+    def hold(self, w: np.ndarray, order: np.ndarray | None = None) -> np.ndarray:
         """A copy of a square matrix of weights in the memory that this backend computes in.
 
-        It may be padded with samples that have no edges. A CPU returns `w` itself, as a GPU
-        does with a matrix that is too large for it.
+        Rows and columns are in `order`, if given. It may be padded with samples that have no
+        edges. Without an order a CPU returns `w` itself, as a GPU does with a matrix that is too
+        large for it.
         """
         ...
 
-    def fetch(self, held: np.ndarray, w: np.ndarray) -> None:
-        """Copy the matrix that `hold` returned for `w` back into `w`."""
+    def fetch(self, held: np.ndarray, w: np.ndarray, order: np.ndarray | None = None) -> None:
+        """Copy the matrix that `hold` returned into `w`, out of its order."""
         ...
 
-    def spread_matrix(self, w: np.ndarray) -> SpreadMatrix | None:
-        """A copy of a square matrix of weights on all devices that the job has.
+    def spread_matrix(self, w: np.ndarray, order: np.ndarray) -> SpreadMatrix | None:
+        """A copy of a square matrix of weights, in `order`, on all devices that the job has.
 
         None where it has one, or one closes the matrix as fast.
         """

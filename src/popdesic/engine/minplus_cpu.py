@@ -21,6 +21,7 @@ from numba.extending import intrinsic
 
 from ..core.threads import run_tasks
 from .minplus import Bounds, closure_panel, infinity
+from .reordered import reordered
 
 _FEATURES = binding.get_host_cpu_features()
 _REGISTER_BYTES = 64 if _FEATURES.get("avx512f") else 32 if _FEATURES.get("avx2") else 16
@@ -299,17 +300,19 @@ class CpuMinPlus:
     def mirror(self, w: np.ndarray) -> None:
         mirror_upper(w)
 
-    def hold(self, w: np.ndarray) -> np.ndarray:
-        return w
+    def hold(self, w: np.ndarray, order: np.ndarray | None = None) -> np.ndarray:
+        return w if order is None else reordered(w, order, self.threads)
 
-    def spread_matrix(self, w: np.ndarray) -> None:
+    def spread_matrix(self, w: np.ndarray, order: np.ndarray) -> None:
         return None
 
     def panel(self, w: np.ndarray) -> int:
         return closure_panel(len(w))
 
-    def fetch(self, held: np.ndarray, w: np.ndarray) -> None:
-        if held is not w:
+    def fetch(self, held: np.ndarray, w: np.ndarray, order: np.ndarray | None = None) -> None:
+        if order is not None:
+            reordered(held, np.argsort(order), self.threads, w)
+        elif held is not w:
             np.copyto(w, held)
 
     def transpose(self, source: np.ndarray, target: np.ndarray) -> None:

@@ -23,12 +23,11 @@ import numpy as np
 from ..core.threads import run_tasks
 from ..engine.backend import Backend
 from ..engine.minplus import BASE, PANEL, Bounds, MinPlus, infinity
+from ..engine.reordered import reordered
 from ..io.sites import chunks
 
 #: Rows that are looked at together: a few of them fit into a core's cache.
 BLOCK_ROWS = 32
-#: Rows that are put into another order together: they fit into a core's cache.
-REORDERED_ROWS = 16
 #: A numpy array, or the backend's array on its device.
 Array = Any
 
@@ -120,18 +119,27 @@ def close_paths(w: Array, backend: Backend, *, prune: bool = True) -> Work:
     return work
 
 
-def close_matrix(w: np.ndarray, backend: Backend) -> Work:
-    """`close_paths` of a matrix in host memory, in place, on all devices that the job has."""
-    kernels = backend.minplus()
-    spread = kernels.spread_matrix(w)
-    if spread is not None:
+def close_matrix(w: np.ndarray, order: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
+    """`close_paths` of a matrix in host memory, on all devices that the job has.
+
+    Parameters
+    ----------
+    w : array, (n, n)
+        Not changed.
+    order : int array, (n,)
+        Samples as they are placed: similar ones next to each other.
+    """
+    kernels, out = backend.minplus(), np.empty_like(w)
+    if (spread := kernels.spread_matrix(w, order)) is not None:
         work = Work(*spread.close(functools.partial(close_paths, backend=backend, prune=False)))
-        spread.fetch(w)
-        return work
-    held = kernels.hold(w)
+        placed = np.empty_like(w)
+        spread.fetch(placed)
+        reordered(placed, np.argsort(order), backend.threads, out)
+        return out, work
+    held = kernels.hold(w, order)
     work = close_paths(held, backend)
-    kernels.fetch(held, w)
-    return work
+    kernels.fetch(held, out, order)
+    return out, work
 
 
 def _allow(w, first: int, last: int, backend: Backend, pruning: _Pruning | None) -> None:
@@ -242,17 +250,6 @@ def similar_order(w: np.ndarray, threads: int = 1) -> np.ndarray:
     size = np.bincount(group)
     of_group = np.bincount(group, side) / size
     return np.lexsort((np.arange(n), group, of_group[group]))
-
-
-def reordered(matrix: np.ndarray, order: np.ndarray, threads: int) -> np.ndarray:
-    """Rows and columns in another order, by blocks of rows, on threads."""
-    out = np.empty_like(matrix)
-
-    def work(first: int, last: int) -> None:
-        np.take(matrix[order[first:last]], order, axis=1, out=out[first:last], mode="clip")
-
-    run_tasks(work, chunks(len(matrix), REORDERED_ROWS), threads)
-    return out
 
 
 def _far_from(w: np.ndarray, sample: int) -> int:

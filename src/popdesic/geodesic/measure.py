@@ -29,7 +29,7 @@ from ..engine.backend import Backend
 from ..engine.minplus import BASE, infinity
 from ..engine.ranks import median_of
 from ..io.sites import chunks
-from .closure import Work, attach_paths, close_matrix, reordered, similar_order
+from .closure import Work, attach_paths, close_matrix, similar_order
 from .graph import COMPLETE, Graph, longest_paths
 from .insertion import continue_closure, describe_closure, find_earlier, leading_closure
 from .lengths import APART, EXACT, Lengths, refer_to
@@ -217,9 +217,7 @@ def close_all(direct: np.ndarray, backend: Backend) -> tuple[np.ndarray, Work]:
             log.info("paths by edges: %.2f %% of the pairs have an edge", 100 * share)
             return sparse_paths(direct, backend.threads), Work()
     order = similar_order(direct, backend.threads)
-    placed = reordered(direct, order, backend.threads)
-    work = close_matrix(placed, backend)
-    return reordered(placed, np.argsort(order), backend.threads), work
+    return close_matrix(direct, order, backend)
 
 
 def _stored(number: Number, weights: np.ndarray, threads: int) -> np.ndarray:
