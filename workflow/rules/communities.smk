@@ -115,7 +115,7 @@ if SPLITS:
         priority: FIRST
         conda:
             "../../envs/popdesic.yaml"
-        threads: 8
+        threads: SOME  # beside the closures that maps wait for
         resources:
             mem_mb=memory(1500, samples=0.05),
             runtime=minutes(1, samples=1e-4),

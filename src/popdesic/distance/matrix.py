@@ -168,18 +168,21 @@ class Distances:
             counts[name] = matrix[which]
             if name in ("sums", "squares"):
                 counts[f"{name}_a"], counts[f"{name}_b"] = counts[name], matrix[:, which].T
-        return distances_of_counts(
-            counts,
-            which,
-            metric=self.metric,
-            n_sites=self.n_sites,
-            min_called=within_panel(self.min_called, self.n_sites),
-        )
+        out = np.empty((len(which), len(self)))
+        for first, last in chunks(len(which), rows_at_once(len(self))):
+            out[first:last] = distances_of_counts(
+                {name: rows[first:last] for name, rows in counts.items()},
+                which[first:last],
+                metric=self.metric,
+                n_sites=self.n_sites,
+                min_called=within_panel(self.min_called, self.n_sites),
+            )
+        return out
 
     def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Row numbers and distances of consecutive runs of rows."""
         n = len(self)
-        for first, last in chunks(n, max(1, DISTANCE_BLOCK // max(n, 1))):
+        for first, last in chunks(n, rows_at_once(n)):
             which = np.arange(first, last)
             yield which, self.rows(which)
 
@@ -259,14 +262,26 @@ def leading_scores(scores: Path, pcs: int | str) -> np.ndarray:
     return np.load(scores)[:, :pcs]
 
 
+def rows_at_once(n: int) -> int:
+    """Rows of n numbers whose values are made together, of a dozen matrices as large.
+
+    Of larger ones, which leave the cache, pages are asked of the system anew, by one thread at a
+    time.
+    """
+    return max(1, DISTANCE_BLOCK // max(n, 1))
+
+
 def rows_of_points(points: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """Euclidean distances between points, (n, k), as a function of rows."""
 
     def rows(which: np.ndarray) -> np.ndarray:
         found = np.zeros((len(which), len(points)))
-        for axis in range(points.shape[1]):
-            found += (points[which, axis][:, None] - points[None, :, axis]) ** 2
-        return np.sqrt(found)
+        for first, last in chunks(len(which), rows_at_once(len(points))):
+            part, own = found[first:last], which[first:last]
+            for axis in range(points.shape[1]):
+                part += (points[own, axis][:, None] - points[None, :, axis]) ** 2
+            np.sqrt(part, out=part)
+        return found
 
     return rows
 

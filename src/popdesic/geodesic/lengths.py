@@ -18,7 +18,8 @@ import numpy as np
 from ..core.files import content_key, read_json
 from ..core.tables import write_npy
 from ..core.triangle import Triangle
-from ..distance.matrix import rows_between
+from ..distance.matrix import rows_at_once, rows_between
+from ..io.sites import chunks
 from .graph import Graph
 from .weights import Number
 
@@ -65,12 +66,19 @@ class Lengths:
         which = np.atleast_1d(asked)
         found = self.stored(which)
         if self.number is not LENGTHS:
-            found = self.graph.distances(self.number.value(found), self.alpha)
-            if self.longest:
-                row, column = np.nonzero(np.isinf(found))
-                found[row, column] = lengths_apart(which[row], column, self.longest)
-            found = found.astype(np.float32)
+            lengths = np.empty(found.shape, np.float32)
+            for first, last in chunks(len(which), rows_at_once(len(self))):
+                lengths[first:last] = self._values(found[first:last], which[first:last])
+            found = lengths
         return found if asked.ndim else found[0]
+
+    def _values(self, stored: np.ndarray, which: np.ndarray) -> np.ndarray:
+        """Lengths of some rows in float64."""
+        found = self.graph.distances(self.number.value(stored), self.alpha)
+        if self.longest:
+            row, column = np.nonzero(np.isinf(found))
+            found[row, column] = lengths_apart(which[row], column, self.longest)
+        return found
 
 
 def open_lengths(path: Path) -> Lengths | np.ndarray:

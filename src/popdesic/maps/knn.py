@@ -7,12 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from ..core.threads import run_tasks
+from ..distance.matrix import rows_at_once
 from ..io.sites import chunks
 
-#: Values in a thread's block of rows. Rows are made of matrices as large, a dozen at a time: of
-#: blocks that leave the cache, the pages of each are asked of the system anew, by one thread at a
-#: time.
-BLOCK_NUMBERS = 1 << 17
+#: Rows that a thread reads together: of a triangle, lines of the cache are then read whole.
+ROWS_READ = 32
 #: Rows `which` of a matrix of distances: float array (len(which), n).
 Rows = Callable[[np.ndarray], np.ndarray]
 
@@ -44,8 +43,11 @@ def nearest_neighbors(
     neighbors, distances = np.empty((n, k), np.int64), np.empty((n, k))
 
     def search(first: int, last: int) -> None:
-        block = np.ascontiguousarray(rows(np.arange(first, last)), np.float64)
-        keep_smallest(block, first, neighbors[first:last], distances[first:last])
+        found = rows(np.arange(first, last))
+        for one, end in chunks(last - first, rows_at_once(n)):
+            block, own = np.ascontiguousarray(found[one:end], np.float64), first + one
+            lists = neighbors[own : first + end], distances[own : first + end]
+            keep_smallest(block, own, *lists)
 
-    run_tasks(search, chunks(n, max(1, BLOCK_NUMBERS // max(n, 1))), threads)
+    run_tasks(search, chunks(n, max(ROWS_READ, rows_at_once(n))), threads)
     return neighbors, distances

@@ -57,7 +57,8 @@ def fit_model(graph, out, *, python=SYSTEM_PYTHON):
 
 @pytest.mark.parametrize(("n", "k"), [(1, 3), (2, 1), (17, 5), (40, 60)])
 def test_neighbors_equal_a_slow_sort(rng, n, k, monkeypatch):
-    monkeypatch.setattr("popdesic.maps.knn.BLOCK_NUMBERS", 3 * n)
+    monkeypatch.setattr("popdesic.maps.knn.ROWS_READ", 3)
+    monkeypatch.setattr("popdesic.distance.matrix.DISTANCE_BLOCK", 2 * n)
     far = rng.integers(0, 6, (n, n)).astype(np.float32)  # many ties
     far = far + far.T
     near, distances = nearest_neighbors(far.__getitem__, n, k)

@@ -158,7 +158,7 @@ def test_layout_needs_no_whole_matrix(rng, monkeypatch):
     distances = squareform(pdist(points))
     maps = []
     for numbers in (50, 8_000_000):
-        monkeypatch.setattr("popdesic.maps.knn.BLOCK_NUMBERS", numbers)
+        monkeypatch.setattr("popdesic.distance.matrix.DISTANCE_BLOCK", numbers)
         options = {"neighbors": 8, "min_dist": 0.3, "seed": 1}
         maps.append(umap_layout(distances.__getitem__, 50, points, **options))
     assert maps[0].tobytes() == maps[1].tobytes()
