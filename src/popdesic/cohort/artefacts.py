@@ -430,13 +430,13 @@ def _contrasts(
     weights : float32 array, (n_samples, n_cohorts)
         Among the cohort and `reference`; scaled so that the weighted sum of genotypes estimates the
         difference that the cohort makes. 0 for cohorts that are not tested.
-    left : float64 array, (n_cohorts, 2)
-        Variance of that estimate by the variance of a genotype: of the cohort's samples, of others.
+    left : float64 array, (n_cohorts, n_cohorts)
+        Variance of that estimate by the variance of a genotype: what samples of each cohort add.
     alone : bool array, (n_cohorts,)
         Ancestry explains the cohort, and the weights are those without components.
     """
     n, k = len(label), len(names)
-    weights, left, alone = np.zeros((n, k), np.float32), np.zeros((k, 2)), np.zeros(k, bool)
+    weights, left, alone = np.zeros((n, k), np.float32), np.zeros((k, k)), np.zeros(k, bool)
     of_reference = np.isin(label, [names.index(name) for name in reference])
     for c, name in enumerate(names):
         mine = label == c
@@ -453,8 +453,7 @@ def _contrasts(
             rest = centred
         weight = rest / (rest @ rest)
         weights[among, c] = weight
-        own = mine[among]
-        left[c] = (weight[own] ** 2).sum(), (weight[~own] ** 2).sum()
+        left[c] = np.bincount(label[among], weight**2, k)
     return weights, left, alone
 
 
@@ -516,8 +515,11 @@ def _frequencies(
     sums: SiteSums, k: int, sizes: np.ndarray, left: np.ndarray, alone: bool
 ) -> tuple[Tested, bool]:
     """The test of frequencies; whether drift outweighs sampling."""
-    called = sums.called[:, k]
-    usable = called > 0
+    called, some = sums.called[:, k], left > 0
+    # Cohorts with few calls tell little. One without any tells nothing, nor do those beside it.
+    with np.errstate(divide="ignore"):
+        sampling = (sizes[some] / sums.called[:, some]) @ left[some] / 2
+    usable = np.isfinite(sampling)
     difference = sums.contrast[:, k] / 2  # of frequencies
     p_own = sums.alt[:, k] / np.maximum(2 * called, 1)
     p_others = np.clip(p_own - difference, 0, 1)
@@ -530,7 +532,6 @@ def _frequencies(
     middle = (p_own + p_others) / 2
     spread = np.maximum(spread, 1 / (4 * sizes.sum()))
     spread = np.minimum(spread, np.maximum(middle * (1 - middle), 1 / (4 * sizes.sum())))
-    sampling = (left[0] * sizes[k] / np.maximum(called, 1) + left[1]) / 2
     ratio = difference**2 / spread
     common = usable & (np.minimum(middle, 1 - middle) >= COMMON)
     drift = 0.0

@@ -146,6 +146,15 @@ def test_missed_calls_alone_are_artefacts_where_they_are_many():
         assert [one.departs for one in found if one.cohort == "c03"] == [departs]
 
 
+@pytest.mark.parametrize("called", [0, 1])
+def test_no_cohort_is_blamed_where_another_has_few_calls(called):
+    study = draw_cohorts("one", 381, 4_000, SIZES)
+    study.genotypes[::30, study.columns("c01")][:, called:] = -1
+    table, found = search(study)
+    assert not (table.test == "frequency").any()
+    assert {one.cohort for one in found if one.departs} <= {"c01"}
+
+
 def test_newcomers_are_not_blamed_for_founders():
     """Most founders are of the cohort that is spoiled, so newcomers differ from the founders."""
     study = draw_cohorts("one", 342, 4_000, [40, 200, 60])
