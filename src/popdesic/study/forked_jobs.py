@@ -47,6 +47,8 @@ IMPORTED = (
 #: What jobs that draw import, and jobs that use a GPU; it is imported when no job waits. CuPy does
 #: not begin to use a GPU before its first call.
 IMPORTED_LATER = ("matplotlib.figure", "matplotlib.backends.backend_svg", "matplotlib.patches")
+#: What the jobs of a script import and those of others after them, which need not do so again.
+IMPORTED_FOR = {"find_communities": "sklearn.cluster"}
 #: Variables that numpy's BLAS reads when it is imported.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 #: The program of the second process; it imports nothing from the current folder, a study's.
@@ -195,7 +197,7 @@ def _fork_jobs(line: socket.socket) -> tuple | None:
                     for child in jobs:
                         os.kill(child, signal.SIGTERM)
                     return None
-                elif child := os.fork():
+                elif child := _fork_for(job[1]):
                     jobs[child] = job[0]
                     with contextlib.suppress(OSError):
                         job[0].sendall(_bytes_of(child))
@@ -208,6 +210,20 @@ def _fork_jobs(line: socket.socket) -> tuple | None:
                     os.close(waking)
                     with job[0] as begins:
                         return job[1:] if begins.recv(len(BEGIN)) else None
+
+
+def _fork_for(script: str) -> int:
+    """Fork a child for a script, after the import that others will share with it."""
+    if (name := IMPORTED_FOR.get(_name_of(script), "")) not in {"", *sys.modules}:
+        with contextlib.suppress(Exception):  # the job reports the error
+            importlib.import_module(name)
+        gc.freeze()
+    return os.fork()
+
+
+def _name_of(script: str) -> str:
+    """The name of a script in the copy that Snakemake runs."""
+    return Path(script).stem.split(".")[-1]
 
 
 def _receive(line: socket.socket) -> tuple | None:
@@ -241,8 +257,7 @@ def _run_script(script: str, folder: str, variables: dict[str, str], threads: in
     """Run a script as Python does, in a child."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    name = Path(script).stem.split(".")[-1]
-    ctypes.CDLL(None).prctl(SET_NAME, name.encode())  # its first 15 letters
+    ctypes.CDLL(None).prctl(SET_NAME, _name_of(script).encode())  # its first 15 letters
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(variables)

@@ -94,6 +94,23 @@ def test_jobs_are_started_by_python_where_this_is_asked_for(folder, variables):
     assert (folder / "a").read_text() == str(not variables)
 
 
+def test_what_two_jobs_import_is_imported_once_and_only_for_them(folder):
+    ask = "import sys\nopen(snakemake.output[0], 'w').write(str('sklearn' in sys.modules))\n"
+    text = (folder / "Snakefile").read_text()
+    for name in ("find_communities", "draw"):
+        (folder / f"{name}.py").write_text(ask)
+        text += f'\nrule {name}:\n    output: "{name}"\n    script: "{name}.py"\n'
+    (folder / "Snakefile").write_text(text)
+    for name, there in (("draw", "False"), ("find_communities", "True")):
+        assert run(folder, name).returncode == 0
+        assert (folder / name).read_text() == there
+    (folder / "draw").unlink()
+    text = text.replace('output: "draw"', 'input: "find_communities"\n    output: "draw"')
+    (folder / "Snakefile").write_text(text)
+    assert run(folder, "draw", "--forceall").returncode == 0
+    assert (folder / "draw").read_text() == "True"
+
+
 def test_a_dry_run_starts_no_process(folder):
     text = (folder / "Snakefile").read_text()
     begun = text.replace(
