@@ -14,7 +14,7 @@ with the rule in use (an F_ST of 0.02, within shares of the deepest) and with fi
 deepest F_ST below which splits count as fine, by the number of components used. In the second
 table the sites were filtered by Hardy-Weinberg proportions over everyone, which takes away those at
 which continents differ most. There are families in the third and fourth table; in the third, as by
-default, they do not define the axes.
+default, they do not define the axes. `fine`: how well finer groups agree with the populations.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from scipy.stats import beta
 from threadpoolctl import threadpool_limits
 from timing import print_table
 
+from popdesic.communities.depth import Genotypes
 from popdesic.communities.splits import (
     COARSE_BETWEEN,
     COARSE_F_ST,
@@ -43,6 +44,7 @@ from popdesic.communities.splits import (
     cut_tree,
 )
 from popdesic.communities.study_splits import describe_splits
+from popdesic.communities.within import structure_within
 
 MANY = {"islands": 16, "per_island": 30, "f_st": 0.02}
 #: Scenes and their changes: (title, name, changes, goal).
@@ -62,7 +64,7 @@ SCENES = (
 #: Columns of the table.
 HEAD = (
     *("scene", "to be said", "said", "interval", "goal", "ARI", "least"),
-    *("communities", "components", "s a draw"),
+    *("fine, ARI", "least", "communities", "components", "s a draw"),
 )
 #: What --quick draws.
 QUICK = ("panmixia", "chain", "islands, F_ST 0.01")
@@ -85,6 +87,7 @@ class Found:
     communities: int
     significant: int
     ari: float
+    fine: float
     seconds: float
 
 
@@ -94,15 +97,26 @@ def find(which: int, seed: int) -> Found:
     drawn = scene(name, seed, **changes)
     started = time.perf_counter()
     points = significant_scores(drawn, 1)
-    root = community_tree(points, genotypes_of(drawn.genotypes, drawn.chrom, drawn.pos))
+    genotypes = genotypes_of(drawn.genotypes, drawn.chrom, drawn.pos)
+    root = community_tree(points, genotypes)
     community = cut_coarse(root)
+    fine = finer(genotypes, community)
     return Found(
         describe_splits(root, points.shape[1])["structure"],
         int(community.max()) + 1,
         points.shape[1],
         scores.community_ari(community, drawn.populations),
+        scores.community_ari(fine, drawn.populations),
         time.perf_counter() - started,
     )
+
+
+def finer(genotypes: Genotypes, community: np.ndarray) -> np.ndarray:
+    """Communities 0, 1, … with the finer groups that each has on its own components."""
+    groups = np.zeros_like(community)
+    if community.any():
+        groups, _ = structure_within(genotypes, community + 1)
+    return community * (groups.max() + 1) + groups
 
 
 def is_met(goal: str, found: Found) -> bool:
@@ -125,12 +139,13 @@ def row_of(title: str, goal: str, found: list[Found]) -> tuple:
     """One row of the table."""
     hits, draws = sum(is_met(goal, one) for one in found), len(found)
     low, high = interval(hits, draws)
-    aris = [one.ari for one in found]
+    aris, fine = [one.ari for one in found], [one.fine for one in found]
     said = {"one": "one", "continuous": "continuous", "islands": f"ARI >= {LEAST_ARI:g}"}[goal]
     return (
         *(title, said, f"{hits} of {draws}", f"{low:.3f}-{high:.3f}"),
         "yes" if hits >= GOAL * draws else "NO",
-        *((f"{np.mean(aris):.3f}", f"{min(aris):.3f}") if goal == "islands" else ("", "")),
+        *((f"{x:.3f}" for x in (np.mean(aris), min(aris))) if goal == "islands" else ("", "")),
+        *((f"{x:.3f}" for x in (np.mean(fine), min(fine))) if goal == "islands" else ("", "")),
         f"{np.mean([one.communities for one in found]):.2f}",
         f"{np.mean([one.significant for one in found]):.1f}",
         f"{np.mean([one.seconds for one in found]):.1f}",
@@ -138,19 +153,22 @@ def row_of(title: str, goal: str, found: list[Found]) -> tuple:
 
 
 def agree(seed: int, families: int, axes: str, min_hwe_p: float) -> np.ndarray:
-    """ARI with the continents of one world, (len(COMPONENTS), 1 + len(SHARES)): as in the
-    workflow, and with every split coarse that has such a share of the deepest F_ST."""
+    """ARI of one world, (len(COMPONENTS), 2 + len(SHARES)): of finer groups with its populations,
+    of communities with its continents as in the workflow, and with every split coarse that has such
+    a share of the deepest F_ST."""
     drawn = world(seed, families, min_hwe_p=min_hwe_p)
     everyone = np.ones(len(drawn.related), bool)
     unrelated = everyone if axes == "everyone" else ~drawn.related
     points = component_scores(drawn, unrelated)
     genotypes = genotypes_of(drawn.genotypes, drawn.chrom, drawn.pos, unrelated)
-    found, used = np.empty((len(COMPONENTS), 1 + len(SHARES))), 0
+    found, used = np.empty((len(COMPONENTS), 2 + len(SHARES))), 0
     for row, k in zip(found, COMPONENTS, strict=True):
         if k > used:  # else there are no more than in the row before
             root = community_tree(points, genotypes, k)
+            fine = finer(genotypes, cut_coarse(root))
         ways = [cut_coarse(root), *(cut_tree(root, share * root.deepest) for share in SHARES)]
-        row[:] = [scores.community_ari(way, drawn.continents) for way in ways]
+        row[0] = scores.community_ari(fine, drawn.populations)
+        row[1:] = [scores.community_ari(way, drawn.continents) for way in ways]
         used = k if k < points.shape[1] else COMPONENTS[-1]
     return found
 
@@ -169,7 +187,7 @@ def show_worlds(worlds: int, first: int, run: Callable) -> None:
         ]
         print_table(
             f"ARI with the continents, {worlds} worlds from seed {first} on, mean (least), {title}",
-            ("components", "as in use", *(f"{share:g}" for share in SHARES)),
+            ("components", "fine", "as in use", *(f"{share:g}" for share in SHARES)),
             rows,
         )
     print(

@@ -16,16 +16,59 @@ from typing import Any
 
 import numpy as np
 
+from ..components.pca import Axes
 from ..core.files import beside, content_key
 from ..core.row import is_intact
 from ..core.tables import read_table, write_npz
 from ..io.bed import read_fam
 
-#: What was seen in some samples: the count of significant components (None for too few samples),
-#: and whether there are finer groups or a gap.
-Seen = tuple[int | None, bool]
 #: The file beside a job's results; hidden, as keys of tiles are.
 KEPT = ".founders.npz"
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What was seen in some samples of a community.
+
+    Attributes
+    ----------
+    significant : int or None
+        Significant components of their own; None for too few samples.
+    splits : list of dict
+        On these components.
+    groups : int64 array, (n,), optional
+        Of each sample, where there are several.
+    axes : Axes, optional
+        Of these samples, on which others are placed.
+    af : float64 array, (n_sites,), optional
+        ALT frequencies; 0 at sites that do not count.
+    """
+
+    significant: int | None
+    splits: list[dict[str, Any]] = field(default_factory=list)
+    groups: np.ndarray | None = None
+    axes: Axes | None = None
+    af: np.ndarray | None = None
+
+    def told(self) -> tuple[list, dict[str, np.ndarray]]:
+        """What `Seen.of` makes the same of: values of JSON, and arrays."""
+        if self.axes is None:
+            return [self.significant, self.splits, None], {}
+        numbers = {name: getattr(self.axes, name) for name in ("trace", "k", "significant")}
+        arrays = {name: getattr(self.axes, name) for name in ("values", "vectors", "own")}
+        return [self.significant, self.splits, numbers], arrays | {
+            "groups": self.groups,
+            "af": self.af,
+        }
+
+    @classmethod
+    def of(cls, told: list, arrays: dict[str, np.ndarray]) -> Seen:
+        """From what `told` gives."""
+        significant, splits, numbers = told
+        if numbers is None:
+            return cls(significant, splits)
+        groups, af = arrays.pop("groups"), arrays.pop("af")
+        return cls(significant, splits, groups, Axes(**arrays, **numbers), af)
 
 
 @dataclass
@@ -59,21 +102,35 @@ class Founders:
         if self.path is None:
             return
         self.key = _digest(self.code, *decide)
+        self.load()
+
+    def load(self) -> None:
+        """Read what was kept under `key`, if it is intact."""
         if is_intact(self.path):
             with np.load(self.path) as kept:
                 if str(kept["key"]) == self.key:
                     self.labels = list(kept["labels"])
-                    self.within = json.loads(str(kept["within"]))
+                    for number, (key, told) in enumerate(json.loads(str(kept["within"])).items()):
+                        start = f"{number}."
+                        own = [name for name in kept.files if name.startswith(start)]
+                        arrays = {name.removeprefix(start): kept[name] for name in own}
+                        self.within[key] = Seen.of(told, arrays)
 
     def keep(self) -> None:
         """Write what is known for the next run."""
-        if self.path is not None:
-            write_npz(
-                self.path,
-                key=np.array(self.key),
-                labels=np.array(self.labels, np.int32),
-                within=np.array(json.dumps(self.within, sort_keys=True)),
-            )
+        if self.path is None:
+            return
+        told, arrays = {}, {}
+        for number, key in enumerate(sorted(self.within)):
+            told[key], own = self.within[key].told()
+            arrays |= {f"{number}.{name}": values for name, values in own.items()}
+        write_npz(
+            self.path,
+            key=np.array(self.key),
+            labels=np.array(self.labels, np.int32),
+            within=np.array(json.dumps(told)),
+            **arrays,
+        )
 
 
 def founders_of(order: Path, cohorts: Sequence[str], out: Path, code: str) -> Founders:
@@ -107,12 +164,12 @@ def _digest(*parts: Any) -> str:
     return found.hexdigest()
 
 
-def group_key(members: np.ndarray, finer: bool) -> str:
-    """Digest of the numbers of some samples, and of whether there are finer groups among them.
+def group_key(members: np.ndarray) -> str:
+    """Digest of the numbers of some samples.
 
     Founders come first, so that they have the same numbers in all runs.
     """
-    return _digest(members.astype(np.int64), finer)
+    return _digest(members.astype(np.int64))
 
 
 def genotype_keys(prefixes: Sequence[Path], names: set[str]) -> list[str]:

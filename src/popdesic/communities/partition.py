@@ -1,6 +1,7 @@
 """Communities of a study: groups that gaps between samples support, and what else was looked at.
 
-`community` and `fine` are the leaves of the tree of supported splits (`splits`), coarse and all.
+`community` are the leaves of the tree of coarse splits (`splits`), `fine` those of trees on the
+components of each community's own samples (`within`).
 A study without significant principal components is one community, and so is a continuum; the JSON
 file says which. The blocks of the nested stochastic block model (Peixoto 2014, 2017; graph-tool)
 and the clusters of HDBSCAN are written beside them as other views: the block model cuts any
@@ -84,9 +85,9 @@ def find_communities(
         model's levels, finest first), `hdbscan` (0: noise).
     about_out : Path
         JSON: `structure` (``one``, ``continuous`` or ``discrete``), counts, `significant`
-        components and how many of these were used (`components`), the `splits` with F_ST and gap,
-        the F_ST from which on they are coarse (`coarse_f_st`), the structure `within` each of
-        several communities (`within.structure_within`), the clusters of `hdbscan` (None if left
+        components and how many of these were used (`components`), the coarse `splits` with F_ST
+        and gap, the F_ST from which on they are coarse (`coarse_f_st`), the structure `within` each
+        of several communities (`within.structure_within`), the clusters of `hdbscan` (None if left
         out) and the sentence if graph-tool is missing.
     """
     samples = read_table(order)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -270,6 +270,18 @@ def least_coarse_depth(root: Split) -> float:
 def cut_coarse(root: Split) -> np.ndarray:
     """Groups that coarse splits part, int64 (n,): the communities that are shown first."""
     return cut_tree(root, least_coarse_depth(root))
+
+
+def describe_split(node: Split) -> dict[str, Any]:
+    """A split, or the clearest gap that supports none, as `communities.json` has it."""
+    return {
+        "samples": len(node.members),
+        "halves": [len(half.members) for half in node.halves],
+        "f_st": round(node.depth, 5),
+        "dip": round(node.gap.dip, 5),
+        "p": round(node.gap.p, 6),
+        "valley": round(node.gap.valley, 4),
+    }
 
 
 def join_depths(root: Split) -> np.ndarray:

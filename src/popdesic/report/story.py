@@ -194,7 +194,7 @@ def _communities(outcome: Outcome, color_by: str) -> list[Sentence]:
         return [Sentence("Groups", text, "communities")]
     text = f"Gaps separate {about['communities']} communities."
     if about["fine"] > about["communities"]:
-        text += f" Shallower gaps divide these into {about['fine']}."
+        text += f" Components of each alone divide these into {about['fine']}."
     text += _agreement(outcome, color_by) + stability_words(outcome.folder)
     return [Sentence("Groups", text, "communities")]
 

@@ -10,12 +10,13 @@ from sklearn.metrics import adjusted_rand_score
 
 from popdesic.communities.cline import LEAST_SPREAD, is_cline, measure_spread
 from popdesic.communities.splits import cut_tree, split_samples
-from popdesic.communities.study_splits import _components
+from popdesic.communities.within import own_axes
 
 
 def scores_of(genotypes, chrom, pos):
     """Scores on the significant components, as a study's."""
-    return _components(genotypes, pd.DataFrame({"chrom": chrom, "pos": pos}))
+    axes, _ = own_axes(genotypes, pd.DataFrame({"chrom": chrom, "pos": pos}))
+    return axes.with_scores(np.ones(genotypes.shape[1], bool), np.empty((0, axes.k)))
 
 
 def inbred_families(seed, children=4):

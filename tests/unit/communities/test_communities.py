@@ -153,10 +153,10 @@ def drift(rng, af, f_st):
     return np.clip(rng.beta(af * scale, (1 - af) * scale), 0.001, 0.999)
 
 
-def draw_genotypes(rng, group, n_sites=600):
-    """Groups 0 and 1 at F_ST 0.02, 2 and 3 at 0.2 from them: as far apart as their points are."""
+def draw_genotypes(rng, group, n_sites=2_500):
+    """Groups 0 and 1 at F_ST 0.015, 2 and 3 at 0.2 from them: as far apart as their points are."""
     near = rng.uniform(0.1, 0.9, n_sites)
-    af = [drift(rng, near, 0.01), drift(rng, near, 0.01), drift(rng, near, 0.3)]
+    af = [drift(rng, near, 0.015), drift(rng, near, 0.015), drift(rng, near, 0.3)]
     af.append(drift(rng, near, 0.3))
     return rng.binomial(2, np.array(af)[group].T).astype(np.int8)
 
@@ -170,7 +170,8 @@ def make_study(folder, rng, sizes=(45, 40, 50), significant=2, components=30):
     points, group = clouds(np.random.default_rng(1), sizes)
     names = [f"s{i}" for i in range(len(points))]
     genotypes = draw_genotypes(rng, group)
-    write_plink(folder / "genotypes", genotypes, names)
+    pos = [500_000 * (i + 1) for i in range(len(genotypes))]
+    write_plink(folder / "genotypes", genotypes, names, pos=pos)
     write_npz(folder / "axes.npz", sites=np.arange(len(genotypes)))
     write_npy(folder / "l.npy", squareform(pdist(points)).astype(np.float32))
     write_npy(folder / "pca.npy", points[:, :components])
@@ -219,10 +220,9 @@ def test_block_model_of_a_study_is_found_and_the_same_twice(tmp_path, rng, graph
     assert (table.fine == number_by_size(group)).all()
     assert about["communities"] == 2 and about["structure"] == "discrete"
     assert (table.stability == 1).all()
-    (coarse,), depths = set(table.f_st), [split["f_st"] for split in about["splits"]]
-    assert depths == [coarse, pytest.approx(0.01, abs=0.008)] and coarse == pytest.approx(
-        0.16, abs=0.05
-    )
+    (coarse,), (split,), finer = set(table.f_st), about["splits"], about["within"][0]["splits"]
+    assert split["f_st"] == coarse == pytest.approx(0.16, abs=0.05)
+    assert [split["f_st"] for split in finer] == [pytest.approx(0.015, abs=0.005)]
     model = about["block_model"]
     assert model["blocks"][-1] == 1 and model["draws"] == 5
     assert sum(model["description_length_by_level"]) == pytest.approx(
@@ -302,7 +302,8 @@ def test_without_graph_tool_the_log_says_so(tmp_path, rng, hidden, bare_python):
     assert section["missing"] == about["missing"] and len(section["figures"]) == 3
     assert "2 communities" in section["words"] and "3 finer communities" in section["words"]
     assert [row["f_st"] for row in section["splits"]] == sorted(
-        (f"{split['f_st']:.4f}" for split in about["splits"]), reverse=True
+        (f"{one['f_st']:.4f}" for one in [*about["splits"], *about["within"][0]["splits"]]),
+        reverse=True,
     )
     assert section["splits"][0]["halves"] in ("85 + 50", "50 + 85")
     assert community_section(tmp_path, figures, []) is None
@@ -350,7 +351,7 @@ def test_the_significant_components_that_there_are_define_communities(
     """On the first axis two of the three groups lie together."""
     group = make_study(tmp_path, rng, significant=significant, components=components)
     about, _ = run_study(tmp_path, None)
-    assert (load_partition(tmp_path / "partition").fine == number_by_size(group == 1)).all()
+    assert (load_partition(tmp_path / "partition").community == number_by_size(group == 1)).all()
     assert (about["significant"], about["components"]) == (significant, 1)
     assert words in describe_structure(about)
 

@@ -1,17 +1,17 @@
 """What founders tell of communities is kept, and newcomers change none of it."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
+from scenes.landscapes import scene
 from scenes.landscapes.splitting import genotypes_of
 from support.plink_files import write_plink
 
-from popdesic.communities import study_splits
+from popdesic.communities import study_splits, within
 from popdesic.communities.founders import KEPT, Founders, founders_of
 from popdesic.communities.stability import measure_stability
-from popdesic.communities.study_splits import SplitSource, split_study, structure_within
+from popdesic.communities.study_splits import SplitSource, split_study
+from popdesic.communities.within import structure_within
 from popdesic.core.files import write_json
 from popdesic.core.tables import write_npy, write_npz
 
@@ -73,13 +73,11 @@ def arrays(one, other):
 
 def test_a_cohort_that_arrives_splits_no_subsample_again(study, monkeypatch):
     split, calls = study_splits.split_samples, []
-    components = study_splits._components
+    look = within._look
     monkeypatch.setattr(
         study_splits, "split_samples", lambda *a: calls.append(len(a[0])) or split(*a)
     )
-    monkeypatch.setattr(
-        study_splits, "_components", lambda *a, **k: calls.append("within") or components(*a, **k)
-    )
+    monkeypatch.setattr(within, "_look", lambda *a, **k: calls.append("within") or look(*a, **k))
     find(study, ["a"])
     assert calls.count(96) == 5 and calls.count("within") > 1
     calls.clear()
@@ -142,8 +140,28 @@ def test_newcomers_show_what_is_within_where_founders_are_few(rng):
     genotypes = rng.binomial(2, 0.4, (500, 60)).astype(np.int8)
     opened = genotypes_of(genotypes, np.repeat("1", 500), np.arange(500))
     founders = Founders(np.arange(60) < 10)
-    (one,) = structure_within(opened, np.ones(60, int), np.ones(60, int), known=founders)
+    _, (one,) = structure_within(opened, np.ones(60, int), known=founders)
     assert one["samples"] == 60 and one["significant"] is not None and founders.within == {}
     founders = Founders(np.arange(60) < 45)
-    structure_within(opened, np.ones(60, int), np.ones(60, int), known=founders)
-    assert len(json.dumps(founders.within)) > 2
+    structure_within(opened, np.ones(60, int), known=founders)
+    assert len(founders.within) == 1
+
+
+def test_axes_of_a_community_are_kept(tmp_path):
+    drawn = scene("islands", 61, islands=2, per_island=40, f_st=0.03, sites=1_000)
+    opened, community = genotypes_of(drawn.genotypes, drawn.chrom, drawn.pos), np.ones(80, int)
+    kept = tmp_path / "results" / KEPT
+    kept.parent.mkdir()
+    everyone = Founders(np.ones(80, bool), kept, labels=[community])
+    found = structure_within(opened, community, known=everyone)
+    everyone.keep()
+    again = Founders(np.ones(80, bool), kept)
+    again.key = everyone.key
+    again.load()
+    ((key, one),), ((_, other),) = everyone.within.items(), again.within.items()
+    assert key in again.within and one.splits == other.splits and one.splits
+    for name in ("groups", "af"):
+        assert np.array_equal(getattr(one, name), getattr(other, name))
+    assert np.array_equal(one.axes.vectors, other.axes.vectors) and one.axes.k == other.axes.k
+    placed = structure_within(opened, community, known=again)
+    assert (placed[0] == found[0]).all() and placed[1] == found[1]

@@ -6,9 +6,10 @@ import pytest
 from scenes.landscapes import scene
 from scenes.landscapes.splitting import genotypes_of
 
-from popdesic.communities import study_splits
-from popdesic.communities.study_splits import structure_within
-from popdesic.report.sections.communities import describe_structure, shown_agreement
+from popdesic.communities import within
+from popdesic.communities.founders import Founders
+from popdesic.communities.within import structure_within
+from popdesic.report.sections.communities import describe_structure, shown_agreement, split_rows
 
 
 def place(*scenes):
@@ -28,14 +29,33 @@ def place(*scenes):
 
 
 @pytest.fixture(scope="module")
-def found():
-    scenes = [
+def islands():
+    return scene("islands", 61, islands=3, per_island=40, f_st=0.03, sites=2_000)
+
+
+@pytest.fixture(scope="module")
+def scenes(islands):
+    return place(
         scene("gradient", 61, people=120, sites=2_000),
         scene("panmixia", 61, people=100, sites=2_000),
-        scene("islands", 61, islands=3, per_island=40, f_st=0.03, sites=2_000),
+        islands,
         scene("panmixia", 62, people=12, sites=500),
-    ]
-    return structure_within(*(both := place(*scenes)), both[1])
+    )
+
+
+@pytest.fixture(scope="module")
+def both(scenes):
+    return structure_within(*scenes)
+
+
+@pytest.fixture(scope="module")
+def fine(both):
+    return both[0]
+
+
+@pytest.fixture(scope="module")
+def found(both):
+    return both[1]
 
 
 def test_each_community_is_called_what_it_is(found):
@@ -43,20 +63,45 @@ def test_each_community_is_called_what_it_is(found):
     assert kinds == ["continuous", "one", "discrete", "unknown"]
     assert [one["significant"] for one in found] == [1, 0, 2, None]
     assert [one["samples"] for one in found] == [120, 100, 120, 12]
+    assert [one["fine"] for one in found] == [1, 1, 3, 1]
 
 
-def test_threads_and_batches_change_nothing(found, monkeypatch):
-    scenes = [
-        scene("gradient", 61, people=120, sites=2_000),
-        scene("panmixia", 61, people=100, sites=2_000),
-        scene("islands", 61, islands=3, per_island=40, f_st=0.03, sites=2_000),
-        scene("panmixia", 62, people=12, sites=500),
-    ]
-    both = place(*scenes)
-    assert structure_within(*both, both[1], threads=3) == found
-    monkeypatch.setattr(study_splits, "READ_SAMPLES", 150)
-    assert list(study_splits._batches([120, 100, 120, 0])) == [(0, 1), (1, 2), (2, 4)]
-    assert structure_within(*both, both[1], threads=2) == found
+def test_islands_of_a_community_are_its_finer_groups(fine, islands):
+    own = islands.populations
+    assert len(np.unique(fine[220:340])) == 3
+    assert len(set(zip(fine[220:340], own, strict=True))) == 3
+    assert not fine[:220].any() and not fine[340:].any()
+
+
+def test_others_are_placed_among_those_who_define_the_axes(islands):
+    """Relatives and newcomers of an island go with it, and change nothing of the founders'."""
+    genotypes, n = islands.genotypes, 120
+    rng = np.random.default_rng(1)
+    founders = np.arange(n) % 3 > 0
+    children = rng.binomial(1, genotypes[:, founders] / 2) + rng.binomial(
+        1, genotypes[:, founders] / 2
+    )
+    everyone = np.hstack([genotypes[:, founders], genotypes[:, ~founders], children[:, ::8]])
+    own = np.concatenate([islands.populations[founders], islands.populations[~founders]])
+    own = np.concatenate([own, islands.populations[founders][::8]])
+    unrelated = np.arange(len(own)) < n
+    opened = genotypes_of(everyone.astype(np.int8), islands.chrom, islands.pos, unrelated)
+    known = Founders(np.arange(len(own)) < founders.sum())
+    fine, (about,) = structure_within(opened, np.ones(len(own), int), known=known)
+    assert about["fine"] == 3 and about["splits"][0]["samples"] == founders.sum()
+    assert len(set(zip(fine, own, strict=True))) == 3
+    alone = genotypes_of(genotypes[:, founders], islands.chrom, islands.pos)
+    assert (structure_within(alone, np.ones(80, int))[0] == fine[:80]).all()
+
+
+def test_threads_and_batches_change_nothing(both, scenes, monkeypatch):
+    def is_same(again):
+        return (again[0] == both[0]).all() and again[1] == both[1]
+
+    assert is_same(structure_within(*scenes, threads=3))
+    monkeypatch.setattr(within, "READ_SAMPLES", 150)
+    assert list(within._batches([120, 100, 120, 0])) == [(0, 1), (1, 2), (2, 4)]
+    assert is_same(structure_within(*scenes, threads=2))
 
 
 def test_the_page_says_so(found):
@@ -69,24 +114,21 @@ def test_the_page_says_so(found):
         "valley": 0.0,
     }
     about = {"samples": 352, "significant": 4, "components": 4, "structure": "discrete"}
-    about |= {"splits": [split], "communities": 4, "fine": 4, "within": found}
+    about |= {"splits": [split], "communities": 4, "fine": 6, "within": found}
+    about["coarse_f_st"] = 0.02
     text = describe_structure(about)
     assert "Within community 1, components computed there are significant, but leave no gap" in text
     assert "Within community 2, no component computed there is significant." in text
-    # A gap that only a community's own components show makes no group on the page.
-    assert "finer groups" not in text
-    assert "Within community 3, components computed there show a gap that those of" in text
+    assert "alone divide these into 6 finer communities" in text
+    assert "Within community 3, components computed there part finer groups." in text
     assert "Within community 4, there are too few" in text
-    about["within"] = [one | {"fine": 1 + (one["community"] == 3)} for one in found]
-    assert "Within community 3, there are finer groups." in describe_structure(about)
+    rows = split_rows(about)
+    shown = sorted(found[2]["splits"], key=lambda split: -split["f_st"])
+    assert {split["samples"] for split in shown} == {120, 80} and shown[1]["f_st"] > 0.01
+    assert [row["components"] for row in rows] == ["all samples", *["community 3"] * 2]
+    assert [row["samples"] for row in rows] == ["352", *(str(split["samples"]) for split in shown)]
     about["within"] = [one | {"structure": "one"} for one in found]
     assert "Within communities 1, 2, 3 and 4, no component" in describe_structure(about)
-
-
-def test_finer_communities_are_finer_groups():
-    genotypes, community = place(scene("panmixia", 63, people=60, sites=800))
-    (one,) = structure_within(genotypes, community, np.arange(60) % 2 + 1)
-    assert (one["structure"], one["fine"]) == ("discrete", 2)
 
 
 def test_relatives_make_no_structure():
@@ -100,13 +142,13 @@ def test_relatives_make_no_structure():
     unrelated = np.arange(120) < 100
     for known, expected in ((unrelated, False), (np.ones(120, bool), True)):
         opened = genotypes_of(genotypes, drawn.chrom, drawn.pos, known)
-        (one,) = structure_within(opened, np.ones(120, int), np.ones(120, int))
+        _, (one,) = structure_within(opened, np.ones(120, int))
         assert (one["significant"] > 0) == expected
 
 
 def test_sites_that_do_not_vary_are_no_structure():
     opened = genotypes_of(np.ones((50, 30), np.int8), np.repeat("1", 50), np.arange(50))
-    (one,) = structure_within(opened, np.ones(30, int), np.ones(30, int))
+    _, (one,) = structure_within(opened, np.ones(30, int))
     assert (one["significant"], one["structure"]) == (0, "one")
 
 

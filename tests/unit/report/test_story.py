@@ -135,7 +135,9 @@ def test_the_agreement_is_that_of_the_communities_that_are_shown(tmp_path, wrong
     }
     assert ari["hdbscan"] == 1
     text = told(outcome)["Groups"]
-    assert text.startswith("Gaps separate 2 communities. Shallower gaps divide these into 3.")
+    assert text.startswith(
+        "Gaps separate 2 communities. Components of each alone divide these into 3."
+    )
     assert f"The communities{words} 2 values of column “population” " in text
     assert f"(ARI {ari['community']:.2f}; the 3 finer ones {ari['fine']:.2f})." in text
 

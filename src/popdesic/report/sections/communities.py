@@ -73,18 +73,22 @@ def shown_agreement(table: pd.DataFrame, about: dict[str, Any]) -> list[dict[str
 
 
 def split_rows(about: dict[str, Any]) -> list[dict[str, str]]:
-    """Rows of the table of splits, deepest first; none where nothing is split."""
+    """Rows of the table of splits, deepest first of each components; none if nothing is split."""
     if about["structure"] != "discrete":
         return []
+    among = {"all samples": about["splits"]}
+    among |= {f"community {one['community']}": one["splits"] for one in about["within"]}
     return [
         {
+            "components": components,
             "samples": number(split["samples"]),
             "halves": " + ".join(map(number, split["halves"])),
             "f_st": f"{split['f_st']:.4f}",
             "dip": f"{split['dip']:.3f}",
             "valley": f"{split['valley']:.2f}",
         }
-        for split in sorted(about["splits"], key=lambda split: -split["f_st"])
+        for components, splits in among.items()
+        for split in sorted(splits, key=lambda split: -split["f_st"])
     ]
 
 
@@ -119,11 +123,12 @@ def describe_structure(about: dict[str, Any]) -> str:
         f"{about['communities']} communities are separated by gaps between samples on the "
         f"{f'first {used} of {axes}' if used < axes else axes} significant {components}. "
         f"F_ST between the two halves of the deepest split is {max(depths):.3f}; each half pools "
-        "several communities, so this is not the F_ST of two populations"
+        "several communities, so this is not the F_ST of two populations. Splits with an F_ST "
+        f"below {about['coarse_f_st']:.3f} do not count here"
     )
     if about["fine"] > about["communities"]:
         text += (
-            f". Splits with an F_ST below {about['coarse_f_st']:.3f} divide these into "
+            ". Components of the samples of each community alone divide these into "
             f"{about['fine']} finer communities"
         )
     text += (
@@ -154,24 +159,17 @@ def _spread(cline: dict[str, Any] | None) -> str:
     )
 
 
-def _kind(one: dict[str, Any]) -> str:
-    """`structure` within a community; ``hidden`` where only its own components show a gap."""
-    return "hidden" if one["structure"] == "discrete" and one["fine"] == 1 else one["structure"]
-
-
 def _within(about: dict[str, Any]) -> str:
     """Which communities hold finer groups or structure without a gap, and which show nothing."""
     words = {
         "continuous": "components computed there are significant, but leave no gap between groups",
-        "discrete": "there are finer groups",
-        "hidden": "components computed there show a gap that those of all samples do not show: "
-        "look at a study of these samples alone",
+        "discrete": "components computed there part finer groups",
         "one": "no component computed there is significant",
         "unknown": "there are too few unrelated samples to look for structure",
     }
     text = ""
     for kind, what in words.items():
-        own = [str(one["community"]) for one in about["within"] if _kind(one) == kind]
+        own = [str(one["community"]) for one in about["within"] if one["structure"] == kind]
         if own:
             listed = " and ".join(filter(None, [", ".join(own[:-1]), own[-1]]))
             text += f" Within communit{'ies' if len(own) > 1 else 'y'} {listed}, {what}."
