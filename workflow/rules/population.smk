@@ -127,7 +127,7 @@ if POPULATION_ANALYSES:
                 analyses=[
                     name for name in POPULATION_ANALYSES if name not in ("local", "ancestry")
                 ],
-                block=BLOCK,
+                block=POPULATION["block"],
                 **{k: POPULATION[k] for k in ("mask", "f4")},
                 seed=CONFIG["seed"],
                 genetic_map=BLOCK_MAP,

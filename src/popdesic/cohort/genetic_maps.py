@@ -25,6 +25,10 @@ SHOWN = 5
 MOST_POSITION = 2**31 - 1
 
 
+class UnmappedContigError(UserError):
+    """A genetic map lacks a contig of the panel."""
+
+
 def parse_map(
     text: str, shown: str, wanted: Callable[[str], bool] = lambda contig: True
 ) -> pd.DataFrame:
@@ -129,8 +133,10 @@ def centimorgans(table: pd.DataFrame, sites: pd.DataFrame, shown: str) -> np.nda
 
     Raises
     ------
+    UnmappedContigError
+        A contig is not in the map.
     UserError
-        A contig is not in the map, its values decrease, or a position is given twice; or sites lie
+        Its values decrease, or a position is given twice; or sites lie
         beyond the map's ends and no contig of the map has a length.
     """
     own = dict(list(table.groupby(table.chrom.map(canonical_contig), sort=False)))
@@ -139,7 +145,10 @@ def centimorgans(table: pd.DataFrame, sites: pd.DataFrame, shown: str) -> np.nda
     names = [sites.chrom.iloc[first] for first, _ in runs]
     for name in names:
         if canonical_contig(name) not in own:
-            raise UserError(f"{shown}: contig '{name}' of the panel is not in the genetic map.")
+            raise UnmappedContigError(
+                f"{shown}: contig '{name}' of the panel is not in the genetic map; add it, or name "
+                "the contig in contigs.exclude."
+            )
     rate = _mean_rate(own, shown)
     for name, (first, last) in zip(names, runs, strict=True):
         part = own[canonical_contig(name)]

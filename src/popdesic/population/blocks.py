@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,7 +11,34 @@ import pandas as pd
 
 from ..core.errors import UserError
 from ..io.sites import canonical_contigs
-from .options import parse_block
+from .options import AUTO, parse_block
+
+log = logging.getLogger(__name__)
+
+
+def choose_blocks(
+    sites: pd.DataFrame, block: str, genetic_map: str | None
+) -> tuple[str, np.ndarray]:
+    """Size of the blocks, and `block_starts`.
+
+    Parameters
+    ----------
+    block : str
+        ``auto``: 5 cM with a map of all contigs of the panel, else 2 Mb, which the log says.
+    genetic_map : str, optional
+        Needed for blocks in cM.
+    """
+    from ..cohort.genetic_maps import UnmappedContigError, read_map
+
+    cm, size = None, AUTO[bool(genetic_map)] if block == "auto" else block
+    try:
+        cm = read_map(Path(genetic_map), sites) if genetic_map else None
+    except UnmappedContigError as error:
+        if block != "auto":
+            raise
+        size = AUTO[False]
+        log.warning("%s Until then blocks of populations are %s.", error, size)
+    return size, block_starts(sites, size, cm)
 
 
 def block_starts(sites: pd.DataFrame, block: str, cm: np.ndarray | None = None) -> np.ndarray:

@@ -15,7 +15,7 @@ from ..core.files import atomic_path, write_json
 from ..core.tables import read_table, write_table
 from ..core.threads import one_blas_thread
 from .allele_counts import PopulationCounts, load_counts
-from .blocks import block_starts, in_mask
+from .blocks import choose_blocks, in_mask
 from .differentiation import pair_table, population_tree, track_table
 from .diversity import population_table, spectrum
 from .f_statistics import f2_blocks, f3_screen, f4_tests
@@ -65,7 +65,7 @@ def measure_population(
         `f4.tsv`, `f2_blocks.rds`; with ``runs`` `runs.tsv`, `consensus.tsv`.
     analyses : sequence of str
     block : str
-        Size of the blocks of the jackknife.
+        Size of the blocks of the jackknife, or ``auto`` (`blocks.choose_blocks`).
     genetic_map : str, optional
         For blocks in cM.
     mask : str
@@ -81,12 +81,7 @@ def measure_population(
     from .allele_sums_cpu import own_sums, pair_sums
 
     sites, _ = load_panel(panel)
-    cm = None
-    if genetic_map:
-        from ..cohort.genetic_maps import read_map
-
-        cm = read_map(Path(genetic_map), sites)
-    starts = block_starts(sites, block, cm)
+    block, starts = choose_blocks(sites, block, genetic_map)
     known = load_counts(counts, LEAST_PEOPLE)
     masked, base_pairs = np.zeros(len(sites), bool), None
     if mask:

@@ -18,6 +18,8 @@ LEAST_PEOPLE = 2
 
 #: Base pairs of a unit of `population.block`.
 UNITS = {"bp": 1, "kb": 1e3, "mb": 1e6}
+#: `population.block: auto` without and with a genetic map.
+AUTO = ("2 Mb", "5 cM")
 _WHERE = "config/config.yaml: population"
 
 
@@ -47,9 +49,7 @@ def block_of(config: Mapping) -> str:
     ADMIXTOOLS has them.
     """
     block = config["population"]["block"]
-    if block != "auto":
-        return block
-    return "5 cM" if config["genetic_map"] else "2 Mb"
+    return AUTO[bool(config["genetic_map"])] if block == "auto" else block
 
 
 def sizes_of(samples: pd.DataFrame, column: str) -> dict[str, int]:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from popdesic.core.errors import UserError
-from popdesic.population.blocks import block_starts, in_mask, spans
+from popdesic.population.blocks import block_starts, choose_blocks, in_mask, spans
 from popdesic.population.options import block_of, check_population, parse_block, x_on_panel
 from popdesic.study.configuration import fill_config
 
@@ -74,6 +74,21 @@ def test_blocks():
     cm = np.array([0, 0, 1, 1, 1, 2.5, 0, 0])
     assert block_starts(sites, "1 cM", cm).tolist() == [0, 2, 5, 6, 8]
     assert spans(sites, 10) == (10 + 1 + 4) + (1 + 1)
+
+
+def test_auto_blocks_with_a_map_that_lacks_a_contig(tmp_path, caplog):
+    sites = pd.DataFrame({"chrom": ["1"] * 3 + ["2"], "pos": [1, 3_000_000, 9_000_000, 5]})
+    genetic_map = tmp_path / "map.tsv"
+    genetic_map.write_text("chrom\tpos\tcm\n1\t1\t0\n1\t10000000\t10\n")
+    block, starts = choose_blocks(sites, "auto", str(genetic_map))
+    assert block == "2 Mb" and starts.tolist() == [0, 1, 2, 3, 4]
+    assert "contig '2' of the panel is not in the genetic map; add it" in caplog.text
+    assert "blocks of populations are 2 Mb" in caplog.text
+    with pytest.raises(UserError, match="contig '2' of the panel is not in the genetic map"):
+        choose_blocks(sites, "5 cM", str(genetic_map))
+    genetic_map.write_text(genetic_map.read_text() + "2\t1\t0\n2\t9\t1\n")
+    block, starts = choose_blocks(sites, "auto", str(genetic_map))
+    assert block == "5 cM" and starts.tolist() == [0, 2, 3, 4]
 
 
 def test_masks(tmp_path):
