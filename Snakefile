@@ -104,7 +104,7 @@ if workflow.is_main_process and not is_module(workflow):
     keep_records()
     make_lost_tiles()
 if workflow.is_main_process:
-    decode_returned_samples()
+    decode_again()
 
 
 onstart:
@@ -127,20 +127,16 @@ onerror:
     say_failure_last(STARTED)
 
 
-# `snakemake STAGE` makes the files of a stage.
+# `snakemake STAGE` makes the files of a stage, `snakemake` those of all.
+TARGETS["all"] = EVALUATION + [TARGETS[stage] for stage in TARGETS if stage != "impute"]
+
 for stage, files in TARGETS.items():
 
     rule:
         name:
             stage
+        default_target: stage == "all"
         input:
             files,
-
-
-rule all:
-    default_target: True
-    input:
-        EVALUATION,
-        [files for stage, files in TARGETS.items() if stage != "impute"],
-    message:
-        "All results are there"
+        message:
+            f"All results of {stage} are there" if stage != "all" else "All results are there"

@@ -43,7 +43,7 @@ from popdesic.study.forecast import (
 
 ROOT = Path(__file__).resolve().parents[2]
 #: StudySizes per second that one job of a CPU rule processes, approximately.
-GENOTYPE_RATES = {"ingest_cohort": 2e8, "summarize_cohort": 2e9, "encode_cohort": 2e9}
+GENOTYPE_RATES = {"ingest_cohort": 2e8, "encode_cohort": 2e9}
 #: Pairs per second of CPU rules that read or write matrices of all pairs.
 PAIR_RATES = {"join_rows": 1e8, "compute_pcoa": 1e7, "compute_umap": 1e7}
 #: Rules whose end is told, where the study has them.

@@ -151,7 +151,7 @@ def test_jobs_of_another_interpreter_find_the_package(python, study, tmp_path):
     The test needs no conda channel: it keeps the script, removes its result, and starts it with an
     interpreter that has neither the package nor a PYTHONPATH.
     """
-    target = "results/cohorts/north/raw.bed"
+    target = "results/cohorts/north/raw.json"
     words = ["--snakefile", str(ROOT / "Snakefile"), "--skip-script-cleanup", target]
     snakemake(python, study, *words)
     (script,) = (study / ".snakemake/scripts").glob("*ingest_cohort.py")

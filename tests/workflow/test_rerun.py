@@ -24,7 +24,7 @@ AFTER_GEODESICS = {
 }
 #: Start of a kernel's definition, outside of comments.
 KERNEL = 'extern "C" '
-BEFORE_DISTANCES = {"ingest_cohort", "summarize_cohort", "build_panel", "encode_cohort"}
+BEFORE_DISTANCES = {"ingest_cohort", "build_panel", "encode_cohort"}
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_a_new_label_of_a_founder_reruns_only_what_reads_it(clone, study, tmp_pa
     assert sheet.read_text() != text
     before = contents(folder)
     ran = finished(run(clone, folder))
-    assert ran["summarize_cohort"] == ran["build_panel"] == ran["write_report"] == 1
+    assert ran["ingest_cohort"] == ran["build_panel"] == ran["write_report"] == 1
     assert not set(ran) & {
         *("measure_row", "define_axes", "close_paths"),
         *("compute_pca", "compute_maps", "find_communities"),

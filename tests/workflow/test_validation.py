@@ -423,5 +423,5 @@ def test_other_columns_give_no_message(study, capsys):
 
 def test_snakemake_reports_it_once(study):
     edit(SAMPLES, "phenotype", "phenotypes")()
-    said = snakemake(study, "results/cohorts/north/raw.bed")
+    said = snakemake(study, "results/cohorts/north/raw.json")
     assert said.count("if 'phenotype' is meant, rename it") == 1

@@ -40,7 +40,7 @@ from popdesic.study.snakemake_internals import planned_jobs
 from popdesic.study.work import count_work
 
 #: Jobs of each cohort.
-OWN = ("ingest_cohort", "summarize_cohort", "encode_cohort")
+OWN = ("ingest_cohort", "encode_cohort")
 
 
 def all_cohorts() -> list[Cohort]:
@@ -489,9 +489,8 @@ def test_a_second_run_has_nothing_to_do(complete):
 
 
 #: What a changed parameter reruns, and what it must not rerun.
-INGEST, COHORT, PANEL, TILES = (
+COHORT, PANEL, TILES = (
     {"ingest_cohort"},
-    {"summarize_cohort"},
     {"build_panel", "encode_cohort"},
     {"measure_row", "join_rows", "export_distance"},
 )
@@ -506,12 +505,12 @@ CHANGES = {
     "distance.metric": (
         {"distance": {"metric": "ibs"}},
         TILES | GEODESIC | PCA | MAPS,
-        PANEL | COHORT | INGEST,
+        PANEL | COHORT,
     ),
     "panel.min_maf": (
         {"panel": {"min_maf": 0.1}},
         PANEL | TILES | GEODESIC | PCA | MAPS,
-        COHORT | INGEST,
+        COHORT,
     ),
 }
 
@@ -539,8 +538,7 @@ def test_a_changed_row_of_a_newcomer_keeps_the_panel(complete):
         plan = planned(snakemake(complete, "-n"))
     finally:
         path.write_text(before)
-    assert plan["summarize_cohort"] == 1
-    assert not set(plan) & (INGEST | {"build_panel"})
+    assert plan["ingest_cohort"] == 1 and "build_panel" not in plan
 
 
 def test_the_root_of_the_repository_is_a_study():
@@ -550,7 +548,7 @@ def test_the_root_of_the_repository_is_a_study():
 
 
 #: Rules that work on one cohort or one row of tiles.
-HEAVY = {"ingest_cohort", "summarize_cohort", "encode_cohort", "build_panel"} | {
+HEAVY = {"ingest_cohort", "encode_cohort", "build_panel"} | {
     "measure_row",
 }
 
@@ -604,4 +602,4 @@ def test_the_work_of_a_report_is_counted(complete, tmp_path):
     assert later.jobs_reused["measure_row"] == 2
     assert later.jobs_reused["encode_cohort"] == 2
     # The panel depends on all founders.
-    assert later.jobs_reused["summarize_cohort"] == 2
+    assert later.jobs_reused["ingest_cohort"] == 2

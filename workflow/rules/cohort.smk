@@ -10,28 +10,42 @@ from popdesic.epistasis.options import phenotypes_of
 # later rules treat as cohorts (`study/batches.py`).
 #
 # needs   the genotype files of a cohort: VCF, VCF.gz, BCF, VCF-Zarr,
-#         PLINK .bed .bim .fam or .pgen .pvar .psam
-# gives   results/cohorts/{cohort}/raw.bed .bim .fam   biallelic SNPs, called genotypes
-#         results/cohorts/{cohort}/raw.json            counts of kept and dropped records
+#         PLINK .bed .bim .fam or .pgen .pvar .psam; the sample sheet, qc.assembly_report
+# gives   results/cohorts/{cohort}/raw.json       counts of kept and dropped records, checksums of:
+#         results/cohorts/{cohort}/raw.bed .bim .fam   biallelic SNPs, called genotypes; not decoded
+#                                                 again where only labels or limits have changed
+#         results/qc/{cohort}.samples.tsv         call rate, heterozygosity, kept or not
+#         results/qc/{cohort}.sites.tsv           genotype counts, frequency, call rate, Hardy-Weinberg
+#         results/qc/{cohort}.populations.tsv     groups tested for Hardy-Weinberg, and for what
 #
 # Samples that the sheet excludes when a cohort is decoded are left out. To exclude one later does not
 # decode its cohort again; a sample that comes back does.
 
 #: The genome that alleles are turned to, if the configuration names one.
 GENOME_FILES = [CONFIG["qc"]["fasta"]] if CONFIG["qc"]["fasta"] else []
+#: Keys of `qc` that decide which samples are kept.
+SAMPLE_LIMITS = ["min_sample_call_rate", "max_heterozygosity_sd"]
+SAMPLE_LIMITS += ["sex_mismatch", "max_mendel_rate"]
+#: What `cohort.contigs.genome_of_cohorts` takes beside files.
+GENOME = {"build": CONFIG["qc"]["build"], "report": CONFIG["qc"]["assembly_report"]}
+#: What a cohort's decoded files are known by.
+RAW = "results/cohorts/{cohort}/raw.json"
 
 
 TARGETS["ingest"] = [
-    expand("results/cohorts/{cohort}/raw.bed", cohort=COHORTS),
+    expand(RAW, cohort=COHORTS),
 ]
 
 
 rule ingest_cohort:
     input:
         lambda wildcards: cohort_files(STUDY, wildcards.cohort),
-        fasta=GENOME_FILES,
+        GENOME_FILES,
     output:
-        multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam", ".json"),
+        about=update(RAW),  # it stays until it is known whether to decode again
+        sites="results/qc/{cohort}.sites.tsv",
+        samples="results/qc/{cohort}.samples.tsv",
+        populations="results/qc/{cohort}.populations.tsv",
     log:
         "logs/ingest_cohort/{cohort}.log",
     benchmark:
@@ -41,36 +55,29 @@ rule ingest_cohort:
         "../../envs/popdesic.yaml"
     threads: PER_COHORT
     resources:
-        # Decoding streams: memory does not grow with the number of sites.
-        # With a genome, one contig of it and the alleles of all sites besides.
         mem_mb=ingest_memory,
-        runtime=minutes(mb=1 / 500),
+        runtime=minutes(mb=1 / 140),
     params:
         source=lambda wildcards: described_sources(STUDY, wildcards.cohort),
-        cohorts=sources_of_unit,
-        founder=lambda wildcards: wildcards.cohort in STUDY.founders,
-        absent=absent_if_batch,
-        # A replaced file may have an older date, which Snakemake does not notice.
-        key=key_of_unit,
-        genome=lambda wildcards: file_key(GENOME_FILES),
+        decoded=decoded_from,
         sheet=CONFIG["samples"],
-        haploid=CONFIG["contigs"]["haploid"],
-        excluded_contigs=CONFIG["contigs"]["exclude"],
-        filters=CONFIG["ingest"],
+        rows=rows_of_cohort,
+        limits={name: CONFIG["qc"][name] for name in SAMPLE_LIMITS},
+        x_contigs=CONFIG["contigs"]["x"],
+        exclude_contigs=CONFIG["contigs"]["exclude"],
+        genome=GENOME,
+        key=assembly_key,
         code=code_of("ingest_cohort"),
     message:
-        "Decode cohort {wildcards.cohort} from {params.source}"
+        "Decode cohort {wildcards.cohort} from {params.source}, and control its quality"
     script:
         "../scripts/cohort/ingest_cohort.py"
 
 
-# Statistics of each cohort's samples and sites, and the table of counts at each filter.
+# The table of counts at each filter; what cohorts differ in.
 #
-# needs   results/cohorts/{cohort}/raw.bed .bim .fam .json, the sample sheet, qc.assembly_report
-# gives   results/qc/{cohort}.samples.tsv   call rate, heterozygosity, kept or not
-#         results/qc/{cohort}.sites.tsv     genotype counts, frequency, call rate, Hardy-Weinberg
-#         results/qc/{cohort}.populations.tsv  groups tested for Hardy-Weinberg, and for what
-#         results/qc/summary.tsv            counts at each step, all cohorts and the panel
+# needs   results/cohorts/{cohort}/*, results/qc/{cohort}.*, results/panel/*, the sample sheet
+# gives   results/qc/summary.tsv            counts at each step, all cohorts and the panel
 #         results/qc/drift.tsv              drift of each cohort from the panel
 #         results/qc/artefacts.tsv .json    sites at which one cohort was genotyped otherwise
 #         results/qc/differential_missing.tsv .json  sites where missing calls differ between founder
@@ -79,12 +86,6 @@ rule ingest_cohort:
 
 #: Identical samples, if the study requests the search.
 IDENTITY = ["results/compare/identity.tsv"] if "identity" in CONFIG["compare"]["analyses"] else []
-#: Keys of `qc` that decide which samples are kept.
-SAMPLE_LIMITS = ["min_sample_call_rate", "max_heterozygosity_sd"]
-SAMPLE_LIMITS += ["sex_mismatch", "max_mendel_rate"]
-
-#: What `cohort.contigs.genome_of_cohorts` takes beside files.
-GENOME = {"build": CONFIG["qc"]["build"], "report": CONFIG["qc"]["assembly_report"]}
 
 #: Phenotypes of cases and controls; "" stands for `phenotype` alone.
 CASE_CONTROL = [
@@ -117,45 +118,11 @@ TARGETS["qc"] = [
 ]
 
 
-rule summarize_cohort:
-    input:
-        multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam", ".json"),
-    output:
-        sites="results/qc/{cohort}.sites.tsv",
-        samples="results/qc/{cohort}.samples.tsv",
-        populations="results/qc/{cohort}.populations.tsv",
-    log:
-        "logs/summarize_cohort/{cohort}.log",
-    benchmark:
-        "benchmarks/summarize_cohort/{cohort}.tsv"
-    priority: FIRST
-    conda:
-        "../../envs/popdesic.yaml"
-    threads: PER_COHORT
-    resources:
-        # Counts of a chunk of sites in each of its processes; the .bim is read into memory.
-        mem_mb=memory(400, mb=2),
-        runtime=minutes(mb=1 / 200),
-    params:
-        sheet=CONFIG["samples"],
-        rows=rows_of_cohort,
-        limits={name: CONFIG["qc"][name] for name in SAMPLE_LIMITS},
-        x_contigs=CONFIG["contigs"]["x"],
-        exclude_contigs=CONFIG["contigs"]["exclude"],
-        genome=GENOME,
-        key=assembly_key,
-        code=code_of("summarize_cohort"),
-    message:
-        "Quality control of cohort {wildcards.cohort}"
-    script:
-        "../scripts/cohort/summarize_cohort.py"
-
-
 rule summarize_quality:
     input:
         identity=IDENTITY,
         sites=expand("results/qc/{cohort}.sites.tsv", cohort=COHORTS),
-        ingest=expand("results/cohorts/{cohort}/raw.json", cohort=COHORTS),
+        ingest=expand(RAW, cohort=COHORTS),
         samples=expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS),
         populations=expand("results/qc/{cohort}.populations.tsv", cohort=COHORTS),
         encode=expand("results/cohorts/{cohort}/planes.json", cohort=COHORTS),
@@ -164,11 +131,6 @@ rule summarize_quality:
         beds=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
         rest=expand("results/cohorts/{cohort}/genotypes.{end}", cohort=COHORTS, end=["bim", "fam"]),
         imputed=evaluation_parts,
-        raw=expand(
-            "results/cohorts/{cohort}/raw.{end}",
-            cohort=COHORTS if EVALUATES_MODE else [],
-            end=["bed", "bim", "fam"],
-        ),
     output:
         summary="results/qc/summary.tsv",
         drift="results/qc/drift.tsv",
@@ -186,8 +148,8 @@ rule summarize_quality:
     resources:
         # Counts of every site and cohort, genotypes of sites that tell ancestry; the panel is read
         # into memory. Where the mode is evaluated, genotypes of a contig too.
-        mem_mb=memory(1000, mb=12 if EVALUATES_MODE else 8),
-        runtime=minutes(1, mb=1 / 30),
+        mem_mb=memory(1000, mb=12 if EVALUATES_MODE else 8, decoded=EVALUATES_MODE),
+        runtime=minutes(1, mb=1 / 30, decoded=EVALUATES_MODE),
     params:
         sheet=CONFIG["samples"],
         rows=(
@@ -231,10 +193,8 @@ TARGETS["panel"] = [
 rule build_panel:
     input:
         tables=expand("results/qc/{cohort}.sites.tsv", cohort=STUDY.founders),
-        about=expand("results/cohorts/{cohort}/raw.json", cohort=STUDY.founders),
+        about=expand(RAW, cohort=STUDY.founders),
         samples=expand("results/qc/{cohort}.samples.tsv", cohort=STUDY.founders),
-        # LD pruning reads genotypes; the other filters need only counts.
-        raw=expand("results/cohorts/{cohort}/raw.bed", cohort=STUDY.founders if LD_PRUNE else []),
     output:
         sites="results/panel/sites.tsv",
         counts="results/panel/counts.json",
@@ -247,8 +207,9 @@ rule build_panel:
         "../../envs/popdesic.yaml"
     threads: 8  # nothing else can run
     resources:
-        mem_mb=memory(mb=6),
-        runtime=minutes(mb=1 / 200),
+        # LD pruning reads genotypes; the other filters need only counts.
+        mem_mb=memory(mb=6, decoded=bool(LD_PRUNE)),
+        runtime=minutes(mb=1 / 200, decoded=bool(LD_PRUNE)),
     params:
         founders=STUDY.founders,
         absent=[cohort_absent(STUDY, cohort) for cohort in STUDY.founders],
@@ -283,7 +244,7 @@ TARGETS["encode"] = [
 
 rule encode_cohort:
     input:
-        raw=multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam"),
+        raw=RAW,
         samples="results/qc/{cohort}.samples.tsv",
         panel="results/panel/sites.tsv",
         imputed=imputed_windows,
@@ -300,8 +261,8 @@ rule encode_cohort:
     threads: PER_COHORT
     resources:
         # Planes are written through a memory map; the panel and the .bim are read into memory.
-        mem_mb=memory(300, mb=2),
-        runtime=minutes(mb=1 / 200),
+        mem_mb=memory(300, mb=2, decoded=True),
+        runtime=minutes(mb=1 / 200, decoded=True),
     params:
         impute=CONFIG["impute"]["method"],
         absent=absent_sites,

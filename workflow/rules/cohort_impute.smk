@@ -38,6 +38,30 @@ FILLED = expand(
 )
 
 
+#: What Beagle runs for: files, megabytes of memory for one of genotypes, minutes, words. 19 000 sites
+#: of 564 samples take 4 minutes on 2 cores.
+BEAGLE_TASKS = {
+    "impute_window": (
+        multiext("results/impute/{cohort}/{window}", ".npy", ".json"),
+        12,
+        dict(fixed=5, mb=3),
+        "Impute missing genotypes",
+    ),
+    "rate_imputation": (
+        "results/impute/quality/{cohort}/{window}.npy",
+        30,
+        dict(fixed=25, mb=15),  # five runs
+        "Measure imputation quality",
+    ),
+    "evaluate_imputation": (
+        "results/impute/evaluation/{cohort}.{window}.npz",
+        16,
+        dict(fixed=5, mb=3),
+        "Measure imputation accuracy",
+    ),
+}
+
+
 wildcard_constraints:
     window=r"\d+",
 
@@ -88,71 +112,42 @@ checkpoint plan_imputation:
         "../scripts/cohort/plan_imputation.py"
 
 
-rule impute_window:
-    input:
-        raw=multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam"),
-        samples="results/qc/{cohort}.samples.tsv",
-        panel="results/panel/sites.tsv",
-        windows="results/impute/windows.tsv",
-        files=contig_files,
-    output:
-        multiext("results/impute/{cohort}/{window}", ".npy", ".json"),
-    log:
-        "logs/impute_window/{cohort}.{window}.log",
-    benchmark:
-        "benchmarks/impute_window/{cohort}.{window}.tsv"
-    conda:
-        "../../envs/beagle.yaml"
-    threads: BEAGLE_THREADS
-    resources:
-        # Java's heap, plus the window's genotypes as bytes.
-        mem_mb=memory(300 + BEAGLE_MB, mb=12, files="raw"),
-        # 19 000 sites of 564 samples take 4 minutes on 2 cores.
-        runtime=minutes(5, mb=3, files="raw"),
-    params:
-        **BEAGLE_SETTINGS,
-        absent=absent_sites,
-        reference=contig_file("reference"),
-        map=contig_file("map"),
-        key=contig_key,
-        code=code_of("impute_window"),
-    message:
-        "Impute window {wildcards.window} of cohort {wildcards.cohort} with Beagle"
-    script:
-        "../scripts/cohort/impute_window.py"
+for task, (files, mb, cost, message) in BEAGLE_TASKS.items():
 
-
-rule rate_imputation:
-    input:
-        raw=multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam"),
-        samples="results/qc/{cohort}.samples.tsv",
-        panel="results/panel/sites.tsv",
-        windows="results/impute/windows.tsv",
-        files=contig_files,
-    output:
-        "results/impute/quality/{cohort}/{window}.npy",
-    log:
-        "logs/rate_imputation/{cohort}.{window}.log",
-    benchmark:
-        "benchmarks/rate_imputation/{cohort}.{window}.tsv"
-    conda:
-        "../../envs/beagle.yaml"
-    threads: BEAGLE_THREADS
-    resources:
-        # As impute_window, with what five runs of Beagle give.
-        mem_mb=memory(300 + BEAGLE_MB, mb=30, files="raw"),
-        runtime=minutes(25, mb=15, files="raw"),
-    params:
-        **BEAGLE_SETTINGS,
-        absent=absent_sites,
-        reference=contig_file("reference"),
-        map=contig_file("map"),
-        key=contig_key,
-        code=code_of("rate_imputation"),
-    message:
-        "Measure imputation quality in window {wildcards.window} of cohort {wildcards.cohort}"
-    script:
-        "../scripts/cohort/rate_imputation.py"
+    rule:
+        name:
+            task
+        input:
+            raw="results/cohorts/{cohort}/raw.json",
+            samples="results/qc/{cohort}.samples.tsv",
+            panel="results/panel/sites.tsv",
+            windows="results/impute/windows.tsv",
+            files=contig_files,
+        output:
+            files,
+        log:
+            f"logs/{task}/{{cohort}}.{{window}}.log",
+        benchmark:
+            f"benchmarks/{task}/{{cohort}}.{{window}}.tsv"
+        conda:
+            "../../envs/beagle.yaml"
+        threads: BEAGLE_THREADS
+        resources:
+            # Java's heap, and the genotypes of the window as bytes, as often as Beagle gives them.
+            mem_mb=memory(300 + BEAGLE_MB, mb=mb, files="raw", decoded=True),
+            runtime=minutes(files="raw", decoded=True, **cost),
+        params:
+            **BEAGLE_SETTINGS,
+            absent=absent_sites,
+            reference=contig_file("reference"),
+            map=contig_file("map"),
+            key=contig_key,
+            methods=IMPUTE["evaluate"] if task == "evaluate_imputation" else [],
+            code=code_of(task),
+        message:
+            f"{message} in window {{wildcards.window}} of cohort {{wildcards.cohort}}"
+        script:
+            f"../scripts/cohort/{task}.py"
 
 
 rule fill_calls:
@@ -182,36 +177,3 @@ rule fill_calls:
         "Fill missing genotypes of cohort {wildcards.cohort} with imputed ones of sufficient r2"
     script:
         "../scripts/cohort/fill_calls.py"
-
-
-rule evaluate_imputation:
-    input:
-        raw=multiext("results/cohorts/{cohort}/raw", ".bed", ".bim", ".fam"),
-        samples="results/qc/{cohort}.samples.tsv",
-        panel="results/panel/sites.tsv",
-        windows="results/impute/windows.tsv",
-        files=contig_files,
-    output:
-        "results/impute/evaluation/{cohort}.{window}.npz",
-    log:
-        "logs/evaluate_imputation/{cohort}.{window}.log",
-    benchmark:
-        "benchmarks/evaluate_imputation/{cohort}.{window}.tsv"
-    conda:
-        "../../envs/beagle.yaml"
-    threads: BEAGLE_THREADS
-    resources:
-        mem_mb=memory(300 + BEAGLE_MB, mb=16, files="raw"),
-        runtime=minutes(5, mb=3, files="raw"),
-    params:
-        **BEAGLE_SETTINGS,
-        absent=absent_sites,
-        methods=IMPUTE["evaluate"],
-        reference=contig_file("reference"),
-        map=contig_file("map"),
-        key=contig_key,
-        code=code_of("evaluate_imputation"),
-    message:
-        "Measure imputation accuracy in window {wildcards.window} of cohort {wildcards.cohort}"
-    script:
-        "../scripts/cohort/evaluate_imputation.py"

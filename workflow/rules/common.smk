@@ -192,39 +192,51 @@ def make_lost_tiles():
             forget_record(Path(), f"{rows.folder}/{row}/row.json", name)
 
 
-def decode_returned_samples():
-    """Let cohorts be decoded again whose decoded files lack a sample that is no longer excluded."""
+#: Ends of the decoded files that lie beside each `raw.json`.
+DECODED_ENDS = (".bed", ".bim", ".fam")
+
+
+def decode_again():
+    """Let cohorts be decoded again whose decoded files were deleted, or lack a sample that is no
+    longer excluded."""
     for cohort in COHORTS:
-        raw = f"results/cohorts/{cohort}/raw"
-        if lacking_samples(Path(raw), STUDY.samples_of(cohort)["sample"]):
-            for end in (".bed", ".bim", ".fam", ".json"):
-                forget_record(Path(), f"{raw}{end}", "ingest_cohort")
+        raw = Path(f"results/cohorts/{cohort}/raw.json")
+        lost = raw.exists() and not all(raw.with_suffix(end).exists() for end in DECODED_ENDS)
+        if lost or lacking_samples(raw.with_suffix(""), STUDY.samples_of(cohort)["sample"]):
+            forget_record(Path(), str(raw), "ingest_cohort")
 
 
-def _amount(cost, wildcards, input, files):
-    """Size of a job: megabytes of its input (all, a named one, or a path) and its samples."""
+def _amount(cost, wildcards, input, files, decoded):
+    """Size of a job: megabytes of its input (all, a named one, or a path) and its samples.
+
+    `decoded`: with the files that lie beside each `raw.json`.
+    """
     chosen = input if files is None else input.get(files, files)
-    mb = input_mb([chosen] if isinstance(chosen, str) else chosen)
+    chosen = [chosen] if isinstance(chosen, str) else list(chosen)
+    if decoded:
+        raws = [Path(path) for path in chosen if path.endswith("/raw.json")]
+        chosen += [str(raw.with_suffix(end)) for raw in raws for end in DECODED_ENDS]
+    mb = input_mb(chosen)
     cohort = wildcards.get("cohort")
     return cost.of(mb, n_samples(*([cohort] if cohort else COHORTS)))
 
 
-def memory(fixed=0, *, files=None, **sizes):
+def memory(fixed=0, *, files=None, decoded=False, **sizes):
     """`mem_mb` of a rule: the megabytes of a `Cost` plus headroom, more at each retry."""
     cost = Cost(fixed, **sizes)
 
     def mem_mb(wildcards, input, attempt):
-        return limit_mb(_amount(cost, wildcards, input, files), attempt)
+        return limit_mb(_amount(cost, wildcards, input, files, decoded), attempt)
 
     return mem_mb
 
 
-def minutes(fixed=0, *, files=None, **sizes):
+def minutes(fixed=0, *, files=None, decoded=False, **sizes):
     """`runtime` of a rule: the minutes of a `Cost` plus headroom, more at each retry."""
     cost = Cost(fixed, **sizes)
 
     def runtime(wildcards, input, attempt):
-        return limit_minutes(_amount(cost, wildcards, input, files), attempt)
+        return limit_minutes(_amount(cost, wildcards, input, files, decoded), attempt)
 
     return runtime
 

@@ -92,17 +92,22 @@ def filled_words(key):
     return f"missing calls imputed where r2 is at least {CONFIG['impute']['min_r2']:g}"
 
 
-def absent_if_batch(wildcards):
-    """Parameter: `absent_sites` of cohorts that are merged when they are read; others need none."""
-    return cohort_absent(STUDY, wildcards.cohort) if is_batch(STUDY, wildcards.cohort) else []
-
-
 def ingest_memory(wildcards, input, attempt):
-    """`mem_mb` of decoding; the sites of the cohorts of a batch are in memory, one by one."""
-    mb, n_cohorts = input_mb(input), len(STUDY.units[wildcards.cohort])
+    """`mem_mb` of decoding and quality control.
+
+    Decoding streams. Quality control reads the sites, 200 bytes each; of their number no more is
+    known than the size of the source, which has at least n / 20 + 30 bytes of a site. The sites of
+    the cohorts of a batch are in memory, one by one. With a genome, one contig of it and the
+    alleles of all sites besides.
+    """
+    mb, n, n_cohorts = (
+        input_mb(input),
+        n_samples(wildcards.cohort),
+        len(STUDY.units[wildcards.cohort]),
+    )
     sites = 25 * mb / n_cohorts if is_batch(STUDY, wildcards.cohort) else 0
-    cost = Cost((1500 if GENOME_FILES else 600) + sites, samples=0.05)
-    return limit_mb(cost.of(mb, n_samples(wildcards.cohort)), attempt)
+    cost = Cost((1500 if GENOME_FILES else 600) + sites, samples=0.05, mb=200 / (n / 20 + 30))
+    return limit_mb(cost.of(mb, n), attempt)
 
 
 def assembly_key(wildcards):
@@ -110,18 +115,25 @@ def assembly_key(wildcards):
     return file_key([GENOME["report"]] if GENOME["report"] else [])
 
 
-def sources_of_unit(wildcards):
-    """Sources and names of each cohort that is read together with others, or of one alone."""
-    return {
-        cohort: (cohort_sources(STUDY, cohort), names_key(STUDY.names_in_files(cohort)))
-        for cohort in STUDY.units[wildcards.cohort]
-    }
+def decoded_from(wildcards):
+    """Parameter: all that decides decoded files but the samples that the sheet excludes.
 
-
-def key_of_unit(wildcards):
-    """Digest of the files of these cohorts."""
-    members = STUDY.units[wildcards.cohort]
-    return digest("".join(source_key(cohort_sources(STUDY, cohort)) for cohort in members))
+    Sources and names of each cohort that is read together with others, or of one alone. A replaced
+    file may have an older date, which Snakemake does not notice.
+    """
+    members = {cohort: cohort_sources(STUDY, cohort) for cohort in STUDY.units[wildcards.cohort]}
+    batch = is_batch(STUDY, wildcards.cohort)
+    return dict(
+        cohorts={c: (files, names_key(STUDY.names_in_files(c))) for c, files in members.items()},
+        files=digest("".join(map(source_key, members.values()))) + file_key(GENOME_FILES),
+        founders=wildcards.cohort in STUDY.founders,
+        absent=cohort_absent(STUDY, wildcards.cohort) if batch else [],
+        haploid=CONFIG["contigs"]["haploid"],
+        excluded_contigs=CONFIG["contigs"]["exclude"],
+        filters=CONFIG["ingest"],
+        fasta="".join(GENOME_FILES),
+        code=digests.tile_code("decoded"),
+    )
 
 
 def rows_of_cohort(wildcards):

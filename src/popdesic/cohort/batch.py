@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from ..core.errors import UserError
-from ..core.files import atomic_path, beside, flushing_together, read_json, write_json
+from ..core.files import atomic_path, beside, flushing_together, read_json
 from ..core.tables import write_table
 from ..io.bed import open_bed, read_bim, read_fam, write_fam
 from ..io.genotypes import BED_MAGIC, pack_bed, unpack_bed
@@ -30,7 +30,7 @@ from .absent import COUNTS, GENOME, REFERENCE_ONLY, Absent, frequency_of, strand
 from .callable import BLOCKS, DROPPED, EVERYONE, Callable, load_beside
 from .encode import OnPanel
 from .fixed_sites import count_genotypes
-from .ingest import IngestCounts, digest_files
+from .ingest import IngestCounts, write_about
 from .merge_founders import LEAST, SITE, Union
 from .reference_check import reference_only
 
@@ -187,9 +187,7 @@ def _merge(
     about = _about({cohort: read_json(beside(stem, ".json")) for cohort, stem in stems.items()})
     about["counts"] |= {"sites": len(sites), "samples": len(fam)}
     about[REFERENCE_ONLY] = max(0, only - about["counts"].get("made_reference", 0))
-    ends = (".bed", ".bim", ".fam")
-    about["digest"] = digest_files([beside(out_prefix, end) for end in ends])
-    write_json(beside(out_prefix, ".json"), about)  # last: it says that the others are complete
+    write_about(out_prefix, about)
     return about["counts"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ..core.errors import UserError
-from ..core.files import atomic_path, beside, is_file, write_json
+from ..core.files import atomic_path, beside, content_key, is_file, write_json
 from ..io.batches import CHUNK_BYTES, UNKNOWN_ALLELE, DecodeCounts, SiteBatch
 from ..io.bed import LEAST_NAMED, name_rows, open_bed
 from ..io.call_filters import CallFilters
@@ -178,7 +177,6 @@ def ingest_cohort(
             f for f, a, b in zip(files, before, _sizes_and_dates(files), strict=True) if a != b
         ]:
             raise UserError(f"{changed[0]} was changed while it was read; run again.")
-        digest = digest_files([bed_path, bim_path, fam_path])
     remarks = _remarks_on_counts(decode) + spellings.sentences()
     if turned is not None:
         remarks += turned.remarks(fasta)
@@ -193,14 +191,12 @@ def ingest_cohort(
         else:
             beside(out_prefix, end).unlink(missing_ok=True)
     counts = IngestCounts(len(kept), n_sites, repeated, decode, remarks)
-    # Written last: if it exists, the other three are complete.
-    write_json(
-        beside(out_prefix, ".json"),
+    write_about(
+        out_prefix,
         {
             "source": ", ".join(path.name for path in paths),
             "source_bytes": sum(file.stat().st_size for file in files),
             "haploid": haploid,
-            "digest": digest,
             "contigs": _contigs(paths, reach, spellings.other),
             # A site whose ALT calls a limit removed was listed because it varies.
             REFERENCE_ONLY: max(0, only.sites - decode.made_reference),
@@ -536,10 +532,8 @@ def _no_sites(sources: Sequence[Path], decode: DecodeCounts) -> UserError:
     )
 
 
-def digest_files(paths: list[Path]) -> str:
-    """Return one blake2b digest of the content of several files."""
-    total = hashlib.blake2b(digest_size=16)
-    for path in paths:
-        with open(path, "rb") as file:
-            total.update(hashlib.file_digest(file, "blake2b").digest())
-    return total.hexdigest()
+def write_about(prefix: Path | str, about: dict) -> None:
+    """Write `raw.json` of decoded files, with their checksums: if it exists, they are whole."""
+    paths = {end: beside(prefix, end) for end in (".bed", ".bim", ".fam", BLOCKS, DROPPED)}
+    files = {end: content_key(path) for end, path in paths.items() if path.is_file()}
+    write_json(beside(prefix, ".json"), about | {"files": files})

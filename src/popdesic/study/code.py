@@ -18,8 +18,9 @@ from .reach import BACKENDS, LIBRARIES, PACKAGE, Code, Item, digest_of_parts, ve
 SCRIPTS = HOME / "workflow" / "scripts"
 #: Modules that compute closures and insert newcomers into them; see `closure_code`.
 CLOSURE_MODULES = ("geodesic/weights.py", "geodesic/closure.py", "geodesic/insertion.py")
-#: Functions that compute tiles: of distances by store, of comparisons, of what else a job keeps.
+#: Functions that compute what jobs keep: decoded files; tiles of distances by store, of the rest.
 TILE_WORK = {
+    "decoded": ("cohort/decode.py", "decode_unit"),
     "dense": ("distance/measure_row.py", "row_work"),
     "near": ("distance/neighbors.py", "row_work"),
     "compare": ("relatives/cohorts.py", "row_work"),

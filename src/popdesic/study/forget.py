@@ -23,11 +23,11 @@ import numpy as np
 from markupsafe import escape
 
 from ..cohort.callable import BLOCKS, load_beside
-from ..cohort.ingest import digest_files
+from ..cohort.ingest import write_about
 from ..cohort.samples import departed_cohorts
 from ..cohort.sources import source_files
 from ..core.errors import UserError, suggestion
-from ..core.files import CHECKSUM_BYTES, atomic_path, beside, read_json, record_path, write_json
+from ..core.files import CHECKSUM_BYTES, atomic_path, beside, read_json, record_path
 from ..core.tables import read_table
 from ..io.bed import open_cohort, read_fam, write_fam
 from ..io.genotypes import BED_MAGIC
@@ -233,8 +233,7 @@ def rewrite_without(prefix: Path, name: str) -> None:
         blocks = blocks.without_sample(samples.index(name))
         blocks.save(beside(prefix, BLOCKS)) if len(blocks) else beside(prefix, BLOCKS).unlink()
     about.get("removed_calls", {}).pop(name, None)
-    about["digest"] = digest_files([beside(prefix, end) for end in (".bed", ".bim", ".fam")])
-    write_json(files[2], about)
+    write_about(prefix, about)
     for path, content in records:
         path.write_bytes(content)
     for path, before in dates:

@@ -17,6 +17,9 @@ from ..distance.rows import ROW
 from .records import read_kept_record
 from .snakemake_internals import METADATA, Job, planned_jobs, read_record, snakemake_path
 
+#: Files of a cohort that earlier versions have records of.
+DECODED = ("raw.bed", "raw.bim", "raw.fam")
+
 
 def stale_results(study: Path, jobs: Sequence[Job]) -> list[str]:
     """Results that no job of the plan makes, as paths within the study, sorted.
@@ -31,11 +34,11 @@ def stale_results(study: Path, jobs: Sequence[Job]) -> list[str]:
 
     def is_made(path: Path) -> bool:
         result = str(path.relative_to(study))
-        if result in made:
+        folder = str(Path(result).parent)
+        if result in made or (path.name in DECODED and f"{folder}/raw.json" in made):
             return True
         if read_kept_record(path) or read_record(study, result):
             return False
-        folder = str(Path(result).parent)
         of_row = f"{folder}/{ROW}" in made
         return folder in folders and not (of_row and _of_another(path, cohorts))
 

@@ -161,12 +161,12 @@ def test_files_and_counts(tmp_path):
     ]
 
 
-def test_digest_follows_the_content(tmp_path):
+def test_checksums_follow_the_content(tmp_path):
     digests = []
     for name, call in (("a", "0/1"), ("b", "0|1"), ("c", "1/1")):
         write_vcf(tmp_path / f"{name}.vcf", [f"1 5 . A C GT {call} 0/0"], ["x", "y"])
         ingest_cohort(tmp_path / f"{name}.vcf", tmp_path / name)
-        digests.append(read_json(tmp_path / f"{name}.json")["digest"])
+        digests.append(read_json(tmp_path / f"{name}.json")["files"])
     assert digests[0] == digests[1] != digests[2]
 
 

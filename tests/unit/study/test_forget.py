@@ -91,7 +91,7 @@ def test_what_killed_jobs_left_is_found_and_deleted(tmp_path):
 def prefix(tmp_path):
     (cohort,) = make_cohorts((5,), n_sites=40)
     prefix = write_raw(tmp_path / "results/cohorts/north/raw", cohort)
-    write_json(prefix.with_suffix(".json"), {"digest": "", "counts": {"samples": 5}})
+    write_json(prefix.with_suffix(".json"), {"files": {}, "counts": {"samples": 5}})
     return prefix
 
 
@@ -113,7 +113,7 @@ def test_reference_blocks_lose_the_sample_and_stay_those_of_the_others(prefix):
     blocks = beside(prefix, BLOCKS)
     start, sample = np.array([0, 10, 20, 30, 40]), np.array([0, 2, 3, 4, 2])
     Callable(["1"] * 5, start, start + 5, sample).save(blocks)
-    write_json(prefix.with_suffix(".json"), {"digest": "", "removed_calls": {"N02": 3, "N03": 1}})
+    write_json(prefix.with_suffix(".json"), {"files": {}, "removed_calls": {"N02": 3, "N03": 1}})
     rewrite_without(prefix, "N02")
     pos = start + 1
     covered = load_beside(prefix, BLOCKS).covers_samples(["1"] * 5, pos, np.arange(4))

@@ -8,7 +8,7 @@ from popdesic.core.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     counts = encode_cohort(
-        Path(snakemake.input.raw[0]).with_suffix(""),
+        Path(snakemake.input.raw).with_suffix(""),
         Path(snakemake.input.samples),
         Path(snakemake.input.panel),
         Path(snakemake.output.planes[0]).parent,

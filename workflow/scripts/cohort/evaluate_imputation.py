@@ -11,7 +11,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
     params, wildcards = snakemake.params, snakemake.wildcards
     mem_mb = snakemake.resources.mem_mb
     counts = evaluate_window(
-        Path(snakemake.input.raw[0]).with_suffix(""),
+        Path(snakemake.input.raw).with_suffix(""),
         Path(snakemake.input.samples),
         Path(snakemake.input.panel),
         Path(snakemake.input.windows),

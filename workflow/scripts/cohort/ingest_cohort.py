@@ -1,43 +1,53 @@
-"""Decode the genotype files of one cohort, or of a batch of small ones, to PLINK files."""
+"""Decode the genotype files of one cohort, or of a batch of small ones; its quality control."""
 
+import json
 from pathlib import Path
 
-from popdesic.cohort.absent import Absent
-from popdesic.cohort.contigs import haploid_policies
-from popdesic.cohort.ingest import ingest_cohort
-from popdesic.cohort.samples import excluded_samples
+from popdesic.cohort.contigs import genome_of_cohorts
+from popdesic.cohort.decode import decode_unit
+from popdesic.cohort.par import pseudoautosomal
+from popdesic.cohort.qc import summarize_cohort
+from popdesic.cohort.sample_checks import Checks
+from popdesic.cohort.samples import excluded_samples, pedigree, populations, read_samples, sexes
+from popdesic.core.files import digest
 from popdesic.core.log import log_counts, logged
-from popdesic.io.call_filters import CallFilters
-from popdesic.io.formats import header_contigs
 
 with logged(snakemake.log[0], snakemake.input) as log:
-    params, prefix = snakemake.params, Path(snakemake.output[0]).with_suffix("")
-    excluded = excluded_samples(Path(params.sheet))
-
-    def decode(cohort: str, out: Path):
-        sources, names = params.cohorts[cohort]
-        return ingest_cohort(
-            sources,
-            out,
-            haploid=haploid_policies(
-                params.haploid, params.excluded_contigs, header_contigs(sources)
-            ),
-            filters=CallFilters.parse(params.filters),
-            listed=names,
-            excluded=excluded,
-            fasta=next(map(Path, snakemake.input.get("fasta", [])), None),
-            threads=snakemake.threads,
-        )
-
-    cohorts = list(params.cohorts)
-    if cohorts == [snakemake.wildcards.cohort]:
-        found = decode(cohorts[0], prefix)
-        counts, remarks = found.as_dict(), found.remarks
-    else:
-        from popdesic.cohort.batch import ingest_batch
-
-        how = {"founders": params.founder, "absent": Absent(*params.absent)}
-        counts, remarks = ingest_batch(cohorts, decode, prefix, **how)
+    params, outputs, threads = snakemake.params, snakemake.output, snakemake.threads
+    about, sheet = Path(outputs.about), Path(params.sheet)
+    excluded, people = excluded_samples(sheet), read_samples(sheet)
+    decoded = dict(params.decoded)
+    key = digest(json.dumps(decoded))
+    for part in ("files", "code"):  # of the key alone
+        del decoded[part]
+    counts, remarks = decode_unit(
+        about.with_suffix(""),
+        **decoded,
+        key=key,
+        listed=people["sample"][people.cohort.isin(decoded["cohorts"])].tolist(),
+        excluded=excluded,
+        threads=threads,
+    )
     log_counts(log, counts)
-    for remark in remarks:
-        log.info(remark)
+    genome, limits = genome_of_cohorts([about], **params.genome), dict(params.limits)
+    for remark in (*remarks, genome.sentence(), *genome.notes):
+        log.info("%s", remark)
+    counts = summarize_cohort(
+        about.with_suffix(""),
+        populations(sheet),
+        Path(outputs.sites),
+        Path(outputs.samples),
+        populations_out=Path(outputs.populations),
+        min_sample_call_rate=limits.pop("min_sample_call_rate"),
+        threads=threads,
+        excluded=excluded,
+        checks=Checks(
+            sexes=sexes(sheet),
+            parents=pedigree(sheet),
+            x_contigs=tuple(genome.x_contigs(params.x_contigs)),
+            other_contigs=tuple(genome.excluded(params.exclude_contigs)),
+            par=tuple(pseudoautosomal(genome.par_build())),
+            **limits,
+        ),
+    )
+    log_counts(log, counts)

@@ -11,7 +11,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
     params = snakemake.params
     mem_mb = snakemake.resources.mem_mb
     counts = measure_quality(
-        Path(snakemake.input.raw[0]).with_suffix(""),
+        Path(snakemake.input.raw).with_suffix(""),
         Path(snakemake.input.samples),
         Path(snakemake.input.panel),
         Path(snakemake.input.windows),
