@@ -138,6 +138,7 @@ for task, (files, mb, cost, message) in BEAGLE_TASKS.items():
             runtime=minutes(files="raw", decoded=True, **cost),
         params:
             **BEAGLE_SETTINGS,
+            task=task,
             absent=absent_sites,
             reference=contig_file("reference"),
             map=contig_file("map"),
@@ -147,7 +148,7 @@ for task, (files, mb, cost, message) in BEAGLE_TASKS.items():
         message:
             f"{message} in window {{wildcards.window}} of cohort {{wildcards.cohort}}"
         script:
-            f"../scripts/cohort/{task}.py"
+            "../scripts/cohort/{params.task}.py"
 
 
 rule fill_calls:
