@@ -95,10 +95,9 @@ def filled_words(key):
 def ingest_memory(wildcards, input, attempt):
     """`mem_mb` of decoding and quality control.
 
-    Decoding streams. Quality control reads the sites, 200 bytes each; of their number no more is
-    known than the size of the source, which has at least n / 20 + 30 bytes of a site. The sites of
-    the cohorts of a batch are in memory, one by one. With a genome, one contig of it and the
-    alleles of all sites besides.
+    Decoding streams. Quality control reads the sites, 200 bytes each, of which a source has at
+    least n / 20 + 30. The sites of the cohorts of a batch are in memory, one by one. With a genome,
+    one contig of it and the alleles of all sites besides.
     """
     mb, n, n_cohorts = (
         input_mb(input),

@@ -7,14 +7,20 @@ import yaml
 from support.running import ROOT
 
 
+#: Rules that are named in a loop, of which some use a GPU.
+NAMED = {'f"compute_{made}"': ("compute_maps", "compute_umap", "compute_densmap")}
+
+
 def test_the_profile_lists_exactly_the_gpu_rules():
     found = set()
     for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
         for name, body in re.findall(
-            r"^ *rule (\w+):\n(.*?)(?=^ *rule |\Z)", path.read_text(), re.MULTILINE | re.DOTALL
+            r"^ *rule(?: (\w+))?:\n(.*?)(?=^ *rule[ :]|\Z)",
+            path.read_text(),
+            re.MULTILINE | re.DOTALL,
         ):
             if re.search(r"^ +gpu=", body, re.MULTILINE):
-                found.add(name)
+                found.update([name] if name else NAMED[body.split()[1]])
     profile = yaml.safe_load((ROOT / "slurm/config.yaml").read_text())
     listed = {k: v["slurm_partition"] for k, v in profile["set-resources"].items()}
     assert listed == dict.fromkeys(found, "gpu")
