@@ -6,7 +6,6 @@ import re
 import yaml
 from support.running import ROOT
 
-
 #: Rules that are named in a loop, of which some use a GPU.
 NAMED = {'f"compute_{made}"': ("compute_maps", "compute_umap", "compute_densmap")}
 
