@@ -19,11 +19,14 @@
 //           in u, so n times it is a weighted sum of m and k:
 //             n KL(k/n || r) <= (k - r n)^2 / line(m, k).
 //           `Bound` takes one line, `CloseBound` the smaller of two.
-//           Mutual information: cost = -N I >= -sum n KL(k/n || r), for any r. K2: a cell costs at
+//           Mutual information: cost = -N I >= -sum n KL(k/n || r), for any r. Gini: the line is n, and
+//           cost >= -sum (k - r n)^2 / n (`need_of` of epistasis/bound.py). K2: a cell costs at
 //           least its share of that and a line in n, occupied + person n where n >= 1 (K2Terms of
 //           epistasis/bound.py): the sum over cells counts `occupied` for each empty cell,
 //           and `need` contains it for all cells, and the rest. A table whose bound is above the K-th
 //           best cost cannot be among the best.
+//           LOGS = 1, K2 as published: a cell costs about ln(1 + 2 n / 3) / 2 more (`HalfLogs`), which
+//           the value is less by.
 //           Where both classes share a word, r = w0 / (w0 + w1) with small integers: the excess
 //           w1 k - w0 m = (w0 + w1) (k - r n) is an integer dot product, and so is
 //             line(m, k) + 1, bytes that are rounded down:
@@ -54,6 +57,7 @@
 //           complete one: both follow from margins; the column 'missing' is left out of the table.
 //
 // Compile with -DINTERACTION=0|1 -DRESIDUALS=0|1 (then INTERACTION = SPLIT_ACCUMULATORS = 1)
+// -DLOGS=0|1 (INTERACTION = 0)
 // -DSPLIT_CELLS=0|1 -DSPLIT_ACCUMULATORS=0|1
 // (then SPLIT_CELLS = 1) -DSTATES=2|3, -DCOLUMN_STATES=2|3 (of z; others than STATES in pairs alone),
 // -DMARGINS_Y=.. -DMARGINS_Z=.. (words in shared memory of the margins of one site) and
@@ -69,6 +73,9 @@
 #endif
 #if !defined(INTERACTION) || !defined(RESIDUALS) || (RESIDUALS && !(SPLIT_ACCUMULATORS && INTERACTION))
 #error "INTERACTION and RESIDUALS come from epistasis/scan_plan.py"
+#endif
+#if !defined(LOGS) || !defined(LOG_SHIFT) || (LOGS && INTERACTION)
+#error "LOGS comes from epistasis/scan_plan.py, LOG_SHIFT from epistasis/layout.py"
 #endif
 #if !defined(SPLIT_CELLS) || !defined(SPLIT_ACCUMULATORS) || (SPLIT_ACCUMULATORS && !SPLIT_CELLS)
 #error "SPLIT_CELLS and SPLIT_ACCUMULATORS come from epistasis/scan_plan.py"
@@ -118,6 +125,9 @@ __device__ __forceinline__ float on_line(Count c, const Line& line) {
 __device__ __forceinline__ float on_lower(Count c, const Line& a, const Line& b) {
     return fminf(on_line(c, a), on_line(c, b));
 }
+__device__ __forceinline__ float twice_and_three(Count c) {
+    return fmaf(2.0f, exact_float(c.controls) + exact_float(c.cases), 3.0f);
+}
 constexpr int COUNT_WORDS = 2;
 __device__ __forceinline__ void write_count(u32* to, Count c) { to[0] = c.controls; to[1] = c.cases; }
 #else
@@ -141,6 +151,9 @@ __device__ __forceinline__ float on_lower(Count c, const Line& a, const Line& b)
     const u32 on_a = __dp2a_lo(c.packed, a.bytes, 1u), on_b = __dp2a_lo(c.packed, b.bytes, 1u);
     return (float)(int)min(on_a, on_b);
 }
+__device__ __forceinline__ float twice_and_three(Count c) {
+    return (float)(int)__dp2a_lo(c.packed, 0x0202u, 3u);
+}
 constexpr int COUNT_WORDS = 1;
 __device__ __forceinline__ void write_count(u32* to, Count c) { to[0] = c.packed; }
 #endif
@@ -160,25 +173,54 @@ __device__ __forceinline__ Count read_count(const u32* from, i64 index) {
 #endif
 }
 
+// Half the sum over cells of logarithms of 1 + 2 n / 3 in nats, roughly: `growth` of
+// epistasis/bound.py, which the line below a cell's cost is computed from; 0 without LOGS. The bits of
+// a float, read as an integer, are close to its logarithm to base 2.
+struct HalfLogs {
+#if LOGS
+    u32 sum = 0;
+
+    __device__ __forceinline__ void add(Count c) {
+        constexpr u32 BITS_OF_THREE = 0x40400000u;
+        sum += (__float_as_uint(twice_and_three(c)) - BITS_OF_THREE) >> LOG_SHIFT;
+    }
+    __device__ __forceinline__ float value() const {
+        constexpr float HALF_NATS = 0.34657359f / (1 << (23 - LOG_SHIFT));
+        return (float)sum * HALF_NATS;
+    }
+#else
+    __device__ __forceinline__ void add(Count) {}
+    __device__ __forceinline__ float value() const { return 0.0f; }
+#endif
+};
+
 // Bounds: add all cells; a table can only cost less than the cutoff if value >= `need`.
 struct Bound {
     float sum = 0.0f;
+    HalfLogs logs;
 
     __device__ __forceinline__ void add(Count c, const Lines& q) {
         const float excess = excess_of(c, q);
         sum = fmaf(fmaf(excess, excess, q.of_whole.empty), reciprocal(on_line(c, q.whole)), sum);
+        logs.add(c);
     }
-    __device__ __forceinline__ float value(const Lines& q) const { return sum * q.of_whole.steep; }
+    __device__ __forceinline__ float value(const Lines& q) const {
+        return sum * q.of_whole.steep - logs.value();
+    }
 };
 // The same, closer: two more instructions a cell.
 struct CloseBound {
     float sum = 0.0f;
+    HalfLogs logs;
 
     __device__ __forceinline__ void add(Count c, const Lines& q) {
         const float excess = excess_of(c, q), line = on_lower(c, q.low, q.high);
         sum = fmaf(fmaf(excess, excess, q.of_parts.empty), reciprocal(line), sum);
+        logs.add(c);
     }
-    __device__ __forceinline__ float value(const Lines& q) const { return sum * q.of_parts.steep; }
+    __device__ __forceinline__ float value(const Lines& q) const {
+        return sum * q.of_parts.steep - logs.value();
+    }
 };
 
 // The same of levels: the sum of squares between the cells.

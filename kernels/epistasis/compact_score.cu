@@ -396,23 +396,30 @@ struct Correlation {
 
 #if !INTERACTION
 // score_records: costs[i], the exact cost of record i: sum over its cells of total[n] - part[n0] -
-// part[n1], minus the same of one cell with all its samples (engine/backend.py, ScanData); the largest
+// part[n1], minus the same of one cell with all its samples (epistasis/scan_data.py, ScanData); of Gini,
+// where `unit` is above 0, n0 n1 / n in units instead, by the operations of `scan_data.cell_cost`. The largest
 // int64 if its sites may not be combined. One thread per record; int64, so that sums are exact in
 // any order.
 extern "C" __global__ void score_records(const u32* records, i64 n_records, Correlation limit,
                                          int n_cells, const i64* total, const i64* part,
-                                         i64* costs) {
+                                         double unit, i64* costs) {
     const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
     if (i >= n_records) return;
     const u32* record = records + i * RECORD_WORDS;
     i64 cost = 0;
     Cells all = {{0, 0}};
+    auto cost_of = [&](const Cells& c) {
+        const u32 n = c.n[0] + c.n[1];
+        if (unit <= 0.0) return total[n] - part[c.n[0]] - part[c.n[1]];
+        const double share = __ddiv_rn(__dmul_rn(c.n[0], c.n[1]), max(n, 1u));
+        return (i64)rint(__dmul_rn(share, unit));
+    };
     for (int k = 0; k < n_cells; ++k) {
         const Cells c = read_cell(record + RECORD_SITES, k);
-        cost += total[c.n[0] + c.n[1]] - part[c.n[0]] - part[c.n[1]];
+        cost += cost_of(c);
         for (int p = 0; p < 2; ++p) all.n[p] += c.n[p];
     }
-    cost -= total[all.n[0] + all.n[1]] - part[all.n[0]] - part[all.n[1]];
+    cost -= cost_of(all);
     costs[i] = limit.forbids(record, n_cells) ? 0x7FFFFFFFFFFFFFFF : cost;
 }
 #elif !RESIDUALS

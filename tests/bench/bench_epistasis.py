@@ -96,7 +96,9 @@ def draw(
     return words.view(np.uint64)
 
 
-def make(order, n_sites, n0, n1, frequencies, missing=0.0, score="k2", incomplete=1.0) -> ScanData:
+def make(
+    order, n_sites, n0, n1, frequencies, missing=0.0, score="k2_excess", incomplete=1.0
+) -> ScanData:
     classes = tuple(
         OneHot(draw(n_sites, n, frequencies, missing, 7 + c, incomplete), n)
         for c, n in enumerate((n0, n1))
@@ -107,7 +109,7 @@ def make(order, n_sites, n0, n1, frequencies, missing=0.0, score="k2", incomplet
     return ScanData(classes, *tables, rank, lr_bits=bits, complete_from=begin)
 
 
-def make_pinned(case: Case, score: str = "k2") -> ScanData:
+def make_pinned(case: Case, score: str = "k2_excess") -> ScanData:
     """The case's planes in host memory, pinned unless ORDINARY says otherwise."""
     data = make(
         *(case.order, case.n_sites, case.controls, case.cases, case.frequencies, case.missing),
@@ -360,7 +362,7 @@ STUDY_SITES = 500_568
 def main() -> None:
     parser = commandline.new_parser(__doc__)
     parser.add_argument("--cases", default="".join(CASES))
-    parser.add_argument("--scores", nargs="+", choices=SCORES, default=["k2", "interaction"])
+    parser.add_argument("--scores", nargs="+", choices=SCORES, default=["k2_excess", "interaction"])
     parser.add_argument("--kernel", choices=("wgmma", "mma", "popc"))
     parser.add_argument("--shared-bytes", type=int, help="of a thread block, less than there are")
     parser.add_argument("--core", choices=("deep", "registers"), help="of wgmma, at any depth")

@@ -46,7 +46,7 @@ def draw_scan(name: str, n_sites: int, n_samples: int, missing: float, seed: int
         classes = (n_samples // 2,) * 2
         return random_scan(
             rng, n_sites, classes, missing=missing, frequencies=FREQUENCIES[name],
-            tables=score_tables("k2", *classes),
+            tables=score_tables("k2_excess", *classes),
         )[0]  # fmt: skip
     genotypes, case, _ = draw_structure(rng, n_samples, n_sites)
     genotypes[rng.random(genotypes.shape) < missing] = -1
@@ -54,7 +54,7 @@ def draw_scan(name: str, n_sites: int, n_samples: int, missing: float, seed: int
     n_cases = int(case.sum())
     sizes = n_samples - n_cases, n_cases
     words, sites, _ = reorder_sites(lambda part: ordered[part], np.arange(n_sites), sizes[0])
-    return make_scan_data(words, sites, *sizes, "k2", None)
+    return make_scan_data(words, sites, *sizes, "k2_excess", None)
 
 
 def timed_kernels(spent: dict[str, float]):

@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--sites", type=int, default=300, help="of triples; pairs have ten times")
     parser.add_argument("--missing", type=float, default=0.0, help="rate")
     parser.add_argument("--orders", nargs="+", type=int, default=[2, 3])
-    parser.add_argument("--scores", nargs="+", default=["k2", "interaction"])
+    parser.add_argument("--scores", nargs="+", default=["k2_excess", "interaction"])
     options = commandline.parse(parser, sites=40, controls=300, cases=200)
     clock = time.process_time if options.device == "cpu" else time.perf_counter
     backend = select_backend(options.device, 1, scans=True)

@@ -32,7 +32,7 @@ def draw(n_sites: int, n_samples: int, missing: float) -> tuple[np.ndarray, obje
     genotypes = rng.binomial(2, frequency[:, None], (n_sites, n_samples)).astype(np.int8)
     genotypes[rng.random(genotypes.shape) < missing] = -1
     words, sites, _ = reorder_sites(lambda part: genotypes[part], np.arange(n_sites), controls)
-    return words, make_scan_data(words, sites, controls, n_samples - controls, "k2")
+    return words, make_scan_data(words, sites, controls, n_samples - controls, "k2_excess")
 
 
 def equal_counts(n_sites: int, n_units: int, order: int) -> np.ndarray:
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, nargs="+", default=[2048, 16384])
     parser.add_argument("--missing", type=float, nargs="+", default=[0.0, 0.01])
     parser.add_argument("--orders", type=int, nargs="+", default=[2, 3])
-    parser.add_argument("--scores", nargs="+", default=["k2", "interaction"])
+    parser.add_argument("--scores", nargs="+", default=["k2_excess", "interaction"])
     parser.add_argument("--cuts", nargs="+", choices=CUTS, default=list(CUTS))
     options = commandline.parse(parser, sites=40, samples=[128], missing=[0.0], units=4)
     clock = time.process_time if options.device == "cpu" else time.perf_counter
@@ -84,7 +84,7 @@ def main() -> None:
         }
         for score, name in itertools.product(options.scores, options.cuts):
             bounds = cuts[name]
-            one = data if score == "k2" else by_interaction(data)
+            one = data if score == "k2_excess" else by_interaction(data)
             spent = seconds_of(one, order, bounds, backend, clock)
             modelled = np.array([work[a:b].sum() for a, b in itertools.pairwise(bounds)])
             ratio = spent / spent.mean() / (modelled / modelled.mean())

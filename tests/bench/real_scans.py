@@ -33,7 +33,7 @@ def variants(genotypes: np.ndarray, n_controls: int) -> Iterator[tuple[str, Scan
     yield "real, in LD", ordered(genotypes, n_controls)
     drawn = np.random.default_rng(1).permuted(genotypes, axis=1)
     yield "the same frequencies, no LD", ordered(drawn, n_controls)
-    tables = score_tables("k2", n_controls, n_cases)
+    tables = score_tables("k2_excess", n_controls, n_cases)
     sites = np.arange(len(genotypes), dtype=np.int32)
     ranked = ordered(genotypes, n_controls)
     place = np.argsort(ranked.rank)  # back to the panel's order
@@ -51,7 +51,7 @@ def ordered(genotypes: np.ndarray, n_controls: int) -> ScanData:
     words, sites, _ = reorder_sites(
         lambda rows: genotypes[rows], np.arange(len(genotypes)), n_controls
     )
-    return make_scan_data(words, sites, n_controls, genotypes.shape[1] - n_controls, "k2")
+    return make_scan_data(words, sites, n_controls, genotypes.shape[1] - n_controls, "k2_excess")
 
 
 def many_sites(folder: Path, classes: tuple[int, int], n_sites: int) -> ScanData:

@@ -48,6 +48,7 @@ SCANS = (
         "2 2 k2 table 1",
     ),
     *("3 2 k2 1", "3 2 interaction cells 1", "3 2 k2 2", "3 3 k2 1", "3 3 interaction cells 1"),
+    *("3 2 k2_excess 1", "3 3 k2_excess 1"),
     *("3 2/3 k2 1", "3 2/3 k2 2", "2 2/3 k2 1", "2 2/3 interaction cells accumulators 1"),
 )
 #: Registers are given to warps in such runs.

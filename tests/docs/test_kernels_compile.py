@@ -31,7 +31,13 @@ def of_micro_kernel(kernel: str) -> tuple[tuple[str, int], ...]:
 
 
 def of_scan(
-    core: str, order: int = 3, *, interaction: bool = False, residuals: bool = False, **given
+    core: str,
+    order: int = 3,
+    *,
+    interaction: bool = False,
+    residuals: bool = False,
+    logs: bool = False,
+    **given,
 ) -> tuple:
     """Definitions of a scan, of triples if nothing else is said."""
     states, split_cells, split_accumulators = (
@@ -49,6 +55,7 @@ def of_scan(
         states=states,
         interaction=interaction,
         residuals=residuals,
+        logs=logs,
         x_states=x_states,
         operand_sites=operand_sites,
     )
@@ -94,6 +101,11 @@ KERNELS = [
         if core != "wgmma" or given.get("order") != 2 or given.get("table")  # `deep` scores pairs
     ),
     ("epistasis/sm90_deep", "90a", of_scan("deep", 2, states=3, interaction=True)),
+    *(
+        (scan_plan.CORES[core].source.file, arch, of_scan(core, logs=True, **given))
+        for core, arch in (("deep", "90a"), ("wgmma", "90a"), ("mma", "80"), ("popc", "75"))
+        for given in ({}, {"split_cells": 1})
+    ),
     *(
         (scan_plan.CORES[core].source.file, arch, of_scan(core, 2, states=states, **RESIDUALS))
         for core, arch in (("deep", "90a"), ("mma", "80"), ("popc", "75"))

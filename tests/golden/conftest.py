@@ -7,11 +7,12 @@ import pytest
 
 
 @pytest.fixture(scope="session")
-def require_command() -> Callable[[str], None]:
+def require_command() -> Callable[..., None]:
     """Skip the test if a program is not installed."""
 
-    def check(name: str) -> None:
+    def check(name: str, how: str = "") -> None:
         if shutil.which(name) is None:
-            pytest.skip(f"{name} is not installed; apt-get install {name} to compare with it.")
+            how = how or f"apt-get install {name}"
+            pytest.skip(f"{name} is not installed; {how} to compare with it.")
 
     return check

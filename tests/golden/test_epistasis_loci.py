@@ -60,7 +60,7 @@ def chromosomes(mice, members) -> str:
 )
 def test_black_coat_is_the_first_locus(mice, order, coat, n_hits, ends):
     """agouti x Tyrp1 (x Tyr): the hits that lead by K2 are one locus of a few megabases."""
-    listing, kept = listed(mice, order, "k2")
+    listing, kept = listed(mice, order, "k2_excess")
     leads = [chromosomes(mice, listing.hits.sites[rank - 1]) for rank in listing.loci["rank"]]
     assert leads[0] == coat
     locus = listing.loci.iloc[0]

@@ -16,13 +16,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from cyvcf2 import VCF
+from oracles.published_scores import all_scores
 
 import popdesic
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis.reorder import _rank_genotypes, pack_states, split_classes
-from popdesic.epistasis.scan_data import ScanData
+from popdesic.epistasis.scan_data import Hits, ScanData
 from popdesic.epistasis.scan_sites import scan_pairs, scan_triples
-from popdesic.epistasis.scores import score_tables
+from popdesic.epistasis.scores import scale_bits, score_tables
 from popdesic.epistasis.significance import bitepi_alpha, bitepi_beta, hit_tables
 
 
@@ -51,12 +52,15 @@ class Real:
         self.classes, self.rank = classes, rank.astype(np.int32)
         self.row = {site[2]: row for row, site in enumerate(self.sites)}
 
-    def hits(self, order: int, top: int = 1000, score: str = "k2") -> np.ndarray:
+    def hits(self, order: int, top: int = 1000, score: str = "k2_excess") -> np.ndarray:
+        return self.scan(order, top, score).sites
+
+    def scan(self, order: int, top: int, score: str) -> Hits:
         backend = CpuBackend(2)
         tables = score_tables(score, *(one.n_samples for one in self.classes))
         data = ScanData(self.classes, *tables, self.rank)
         scan = partial(scan_pairs if order == 2 else scan_triples, backend)
-        return scan(data, range(len(self.sites)), top).sites
+        return scan(data, range(len(self.sites)), top)
 
     def names(self, members) -> set[str]:
         return {self.sites[m][2] for m in members}
@@ -127,8 +131,8 @@ def test_alphas_of_the_simulated_set_equal_those_of_bitepi(simulated, shared_dat
 @pytest.mark.parametrize(
     ("order", "loci", "bitepi", "by_score"),
     [
-        (2, {"2", "4"}, 9, {"k2": 9, "mutual_information": 9}),
-        (3, {"2", "4", "7"}, 18, {"k2": 18, "mutual_information": 18}),
+        (2, {"2", "4"}, 9, {"k2_excess": 9, "mutual_information": 9}),
+        (3, {"2", "4", "7"}, 18, {"k2_excess": 18, "mutual_information": 18}),
     ],
 )
 def test_black_coat_maps_to_chromosomes_2_and_4_and_triples_add_7(
@@ -172,6 +176,42 @@ def test_planted_models_are_found(simulated):
         assert simulated.names(best) == model
     planted = {"M1P2", "M1P3", "M0P1"}  # the planted pair and the planted single site
     assert simulated.names(simulated.hits(3, 1)[0]) == planted
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_best_by_the_formulas_of_the_papers(simulated, order):
+    """BitEpi's example, all combinations by a slow program of its own: the same best hundred."""
+    n, controls = simulated.genotypes.shape[1], simulated.n_controls
+    case = np.arange(n) >= controls
+    members, published = all_scores(simulated.genotypes, case.astype(int), order)
+    for score, sign in (("k2", 1), ("mutual_information", -1), ("gini", 1)):
+        values = sign * published[score]
+        best = np.argsort(values, kind="stable")[:100]
+        hits = simulated.scan(order, 100, score)
+        ours = np.diff(hits.cost / 2.0 ** scale_bits(n))
+        unit = {"k2": 1, "mutual_information": n, "gini": n / 2}[score]
+        assert ours == pytest.approx(np.diff(values[best]) * unit, abs=1e-6)
+        first = values[best] < values[best[-1]] - 1e-12
+        wanted = {tuple(row) for row in members[best[first]].tolist()}
+        assert {tuple(row) for row in hits.sites[first].tolist()} == wanted
+
+
+def test_gini_ranks_as_a_run_of_bitepi(simulated, shared_data, require_command, tmp_path):
+    """Its beta, by its own program, as g++ builds it."""
+    require_command("BitEpi", "build it of BitEpi.cpp and csvparser.c of github.com/aehrc/BitEpi")
+    stem = shared_data / "gametes" / "bitepi_example123_DS"
+    command = f"BitEpi -i {stem} -bfile -o {tmp_path / 'out'} -t 1 -sort -b2 100 -b3 100"
+    subprocess.run(command.split(), check=True, capture_output=True, cwd=tmp_path)
+    for order in (2, 3):
+        table = pd.read_csv(tmp_path / f"out.Beta.{order}.csv")
+        hits = simulated.hits(order, 100, "gini")
+        ours = [bitepi_beta(simulated.table(*simulated.names(hit))) for hit in hits]
+        assert np.abs(table.Beta.to_numpy() - ours).max() < PRINTED
+        wanted = [frozenset(row[1:]) for row in table.itertuples(index=False)]
+        sure = table.Beta > table.Beta.iloc[-1] + 2 * PRINTED
+        assert {frozenset(simulated.names(hit)) for hit in hits[sure]} == {
+            names for names, one in zip(wanted, sure, strict=True) if one
+        }
 
 
 def test_interactions_of_pairs_equal_those_of_boost_in_plink(tmp_path, require_command):

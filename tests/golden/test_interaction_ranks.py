@@ -27,7 +27,7 @@ def test_black_coat_is_first_among_pairs_of_chromosomes(asked, require_command):
     assert rank_of(members, true) == 2 and rank_of_loci(study, members, true) == 1
     assert len(set(study.loci(members[0]))) == 1
     assert ours.p[1] < 1e-5
-    for score in ("k2", "mutual_information"):
+    for score in ("k2_excess", "mutual_information"):
         assert leading(list(study.scan(2, score, 20).members), true) == 9
     assert leading(bitepi(question.published), true) == 11
     require_command("plink1.9")
@@ -44,7 +44,7 @@ def test_the_coat_triple_is_associated_but_hardly_interacts(asked):
     def true(members):
         return question.true(study, members)
 
-    assert leading(list(study.scan(3, "k2", 30).members), true) == 18
+    assert leading(list(study.scan(3, "k2_excess", 30).members), true) == 18
     assert leading(bitepi(question.published), true) == 22
     ours = study.scan(3, top=300)
     first = rank_of(list(ours.members), true)
@@ -64,7 +64,7 @@ def test_the_planted_combination_of_bitepi_leads_by_interaction_alone(asked, ord
     assert rank_of(list(ours.members), true) == 1
     assert ours.p[0] < 1e-7 and ours.p[1] > 1e-3
     assert rank_of(bitepi(question.published), true) == 1
-    assert rank_of(list(study.scan(order, "k2", 50).members), true) is None
+    assert rank_of(list(study.scan(order, "k2_excess", 50).members), true) is None
 
 
 @pytest.mark.parametrize(

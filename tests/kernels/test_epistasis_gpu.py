@@ -55,7 +55,7 @@ def run(backend, order, data, first, top, cutoff=None):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-@pytest.mark.parametrize("score", ["k2", "mutual_information", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "mutual_information", "gini", "interaction"])
 @pytest.mark.parametrize(
     ("order", "n_sites", "n_samples"),
     [(2, 33, (40, 31)), (2, 2, (3, 2)), (3, 17, (50, 61)), (3, 3, (1, 1)), (2, 70, (300, 257))],
@@ -71,7 +71,7 @@ def test_hits_equal_the_oracle(gpu, rng, missing, score, order, n_sites, n_sampl
 @pytest.mark.parametrize("missing", [0.0, 0.05])
 @pytest.mark.parametrize("max_r2", [1.0, 0.01])
 @pytest.mark.parametrize("order", [2, 3])
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "gini", "interaction"])
 def test_permitted_partners_and_first_sites_are_respected(gpu, rng, score, order, max_r2, missing):
     n_sites, n_samples = 40 if order == 2 else 20, (90, 70)
     tables = score_tables(score, *n_samples)
@@ -89,7 +89,7 @@ def test_permitted_partners_and_first_sites_are_respected(gpu, rng, score, order
     assert_same(Hits(few.cost[:n], few.sites[:n]), Hits(expected.cost[:n], expected.sites[:n]))
 
 
-@pytest.mark.parametrize("score", ["k2", "mutual_information", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "mutual_information", "gini", "interaction"])
 @pytest.mark.parametrize("frequencies", [None, (0.067, 0.237, 0.696), (1 / 3, 1 / 3, 1 / 3)])
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 @pytest.mark.parametrize(("order", "n_sites"), [(2, 700), (3, 230)])
@@ -110,7 +110,7 @@ def test_hits_equal_the_cpu(gpu, rng, score, frequencies, missing, order, n_site
     assert_same(run(gpu, order, data, range(n_sites), 100), expected)
 
 
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "gini", "interaction"])
 @pytest.mark.parametrize("n_samples", [(3000, 17), (24, 900), (9000, 61), (1000, 1000)])
 @pytest.mark.parametrize("order", [2, 3])
 def test_classes_of_any_balance(gpu, rng, n_samples, order, score):
@@ -205,7 +205,7 @@ def test_the_batch_size_changes_nothing(gpu, rng, missing, monkeypatch):
         assert_same(found[0], other)
 
 
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "gini", "interaction"])
 @pytest.mark.parametrize("missing", [0.0, 0.01])
 @pytest.mark.parametrize("order", [2, 3])
 def test_classes_beyond_sixteen_bits(gpu, rng, order, missing, score):

@@ -71,7 +71,7 @@ def test_many_carriers_of_each_genotype(gpu, rng, order, n_samples, missing, sco
     assert_same((scanner.pairs if order == 2 else scanner.triples)(range(9)), expected)
 
 
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "gini", "interaction"])
 @pytest.mark.parametrize("missing", [0.0, 0.01])
 @pytest.mark.parametrize("order", [2, 3])
 def test_many_carriers_in_common(gpu, rng, order, missing, score):  # noqa: F811
@@ -92,7 +92,7 @@ def test_blocks_of_both_kinds(gpu, rng, missing):  # noqa: F811
     assert_same(scanner.triples(range(2)), on_cpu(3, data, range(2), 30))
 
 
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "gini", "interaction"])
 @pytest.mark.parametrize("missing", [0.0, 0.02])
 @pytest.mark.parametrize("many", [0.0, math.inf])
 def test_every_way_to_count_gives_the_same_hits(gpu, rng, limit, many, missing, score):  # noqa: F811

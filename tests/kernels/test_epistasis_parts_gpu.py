@@ -16,7 +16,7 @@ pytestmark = pytest.mark.gpu
 pytest.importorskip("cupy")
 
 
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "gini", "interaction"])
 @pytest.mark.parametrize("n_incomplete", [1, 128, 131, 300])
 @pytest.mark.parametrize(
     ("order", "n_samples", "first"),

@@ -119,6 +119,8 @@ def cost(counts: np.ndarray, total: np.ndarray, part: np.ndarray) -> int:
     """Cost of one table, cell by cell in Python integers."""
 
     def cell(n0, n1):
+        if not len(part):  # Gini
+            return round(n0 * n1 / max(n0 + n1, 1) * int(total[0]))
         return int(total[n0 + n1]) - int(part[n0]) - int(part[n1])
 
     pairs = list(zip(counts[0].ravel().tolist(), counts[1].ravel().tolist(), strict=True))

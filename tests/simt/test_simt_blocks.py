@@ -20,7 +20,7 @@ def by_blocks(machine, data, order, firsts, block, top=60, cutoff=None, kernel="
     return scan_blocks(scan_step, data, order, firsts, *given, block)
 
 
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "interaction"])
 @pytest.mark.parametrize(("order", "first"), [(2, range(240, 262)), (3, range(254, 258))])
 def test_hits_are_those_of_all_sites(machine, rng, monkeypatch, score, order, first):
     """In three blocks, the last of which is short, from memory that is not pinned."""

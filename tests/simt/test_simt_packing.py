@@ -29,7 +29,7 @@ def limit(machine, monkeypatch):
 
 @pytest.mark.parametrize("kernel", ["mma", "popc"])
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "gini", "interaction"])
 @pytest.mark.parametrize(("order", "n_sites"), [(2, 33), (3, 11)])
 def test_counts_in_two_words(limit, rng, kernel, missing, score, order, n_sites):
     from popdesic.engine.backend_gpu import GpuBackend

@@ -22,7 +22,7 @@ def two_blocks(machine, monkeypatch):
     return machine
 
 
-SCORED = [("mma", "k2"), ("mma", "mutual_information"), ("popc", "interaction")]
+SCORED = [("mma", "k2"), ("mma", "mutual_information"), ("popc", "gini"), ("popc", "interaction")]
 
 
 @pytest.mark.parametrize(("kernel", "score"), SCORED)
@@ -62,7 +62,7 @@ def send_plane_by_plane(monkeypatch) -> None:
     monkeypatch.setattr(planes_gpu, "WIDE_ROW", 1)
 
 
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "interaction"])
 @pytest.mark.parametrize(("n_incomplete", "firsts"), [(60, range(300)), (140, range(70, 131))])
 def test_pairs_of_planes_of_which_the_first_two_arrive_first(
     two_blocks, rng, score, n_incomplete, firsts, monkeypatch
@@ -81,7 +81,7 @@ def test_pairs_of_planes_of_which_the_first_two_arrive_first(
 
 
 @pytest.mark.parametrize("kernel", ["mma", "popc"])
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "interaction"])
 def test_as_many_pairs_pass_as_by_three_states(two_blocks, rng, score, kernel, monkeypatch):
     """The cells, and so the bounds, of pairs whose first site alone lacks genotypes."""
     from popdesic.epistasis import scan_gpu
@@ -108,7 +108,7 @@ def test_as_many_pairs_pass_as_by_three_states(two_blocks, rng, score, kernel, m
 
 
 @pytest.mark.parametrize("kernel", ["mma", "popc"])
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "interaction"])
 def test_pairs_counted_in_two_words(two_blocks, rng, score, kernel, monkeypatch):
     from popdesic.engine.backend_gpu import GpuBackend
     from popdesic.epistasis import scan_gpu
@@ -177,7 +177,7 @@ def test_many_stages_and_classes_of_unlike_size(two_blocks, rng):
         assert_same(run(GpuBackend(kernel="mma"), 3, data, first, 40), expected)
 
 
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "interaction"])
 def test_as_many_pass_as_by_three_states(two_blocks, rng, score, monkeypatch):
     """The cells, and so the bounds, of triples whose first site alone lacks genotypes."""
     from popdesic.epistasis.parts_plan import ScanPart

@@ -31,7 +31,8 @@ def drawn(rng, score, n_sites, n_samples, missing):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "score"), [("mma", "k2"), ("mma", "interaction"), ("popc", "k2")]
+    ("kernel", "score"),
+    [("mma", "k2"), ("mma", "interaction"), ("popc", "k2"), ("mma", "gini"), ("popc", "k2_excess")],
 )
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize(("order", "n_sites", "n_samples"), [(2, 33, (40, 31)), (3, 9, (50, 61))])

@@ -25,6 +25,8 @@ from support.launches import scan_shape
 
 #: Threads of a thread block whose kernel is not in `Compiled.threads`.
 USUAL_THREADS = 256
+#: Scores that are compiled differently; the others are those of `k2_excess`.
+SCORED = ("k2", "k2_excess", "interaction")
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,7 @@ def scans(card: Card) -> Iterator[Compiled]:
     for name, order, states, x_states in sorted(cores):
         of_x = {"x_states": x_states}
         joints = (1, 2) if plans.CORES[name].epilogue_workspace and order == 3 else (1,)
-        for split_cells, kind, operand_sites in itertools.product(
-            (0, 1), ("k2", "interaction"), joints
-        ):
+        for split_cells, kind, operand_sites in itertools.product((0, 1), SCORED, joints):
             yield scan(
                 card,
                 name,
@@ -104,7 +104,7 @@ def scans(card: Card) -> Iterator[Compiled]:
         # counts share a word; no room (`test_scans_fit_every_card`)
         room = (order, states) != (3, 3) or card.shared_bytes >= plans.MMA_SPLIT_BYTES
         if not plans.CORES[name].epilogue_subtiles and room:
-            for kind in ("k2", "interaction"):
+            for kind in SCORED:
                 yield scan(
                     card,
                     name,
@@ -130,7 +130,7 @@ def scan(
     operand_sites: int = 1,
     x_states: int = 0,
 ) -> Compiled:
-    """One scan by one core; `kind`: k2, interaction or residuals."""
+    """One scan by one core; `kind`: one of `SCORED`, or residuals."""
     core, x_states = plans.CORES[name], x_states or states
     parts = plans.operand_segments(x_states, operand_sites) // 2 if order == 3 else 1
     shape = scan_shape(
@@ -180,8 +180,9 @@ def common_defines(
         split_accumulators=split_accumulators,
         states=states,
         operand_sites=operand_sites,
-        interaction=kind != "k2",
+        interaction=kind in ("interaction", "residuals"),
         residuals=kind == "residuals",
+        logs=kind == "k2",
     )
 
 
@@ -194,7 +195,7 @@ def scores(card: Card) -> Iterator[Compiled]:
         ((2, 2), (2, 3), (3, 3)),
         ((0, 0), (1, 0), (1, 1)),
         (1, 2),
-        ("k2", "interaction", "residuals"),
+        (*SCORED, "residuals"),
     ):
         known = split_accumulators and states == x_states if kind == "residuals" else True
         if scan_kernels(card.device()) and known:

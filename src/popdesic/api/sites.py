@@ -111,12 +111,13 @@ def scan(
         1 case, 0 control. Samples with -1, NaN or a masked entry (unknown) are left out.
     order : {2, 3}
         Pairs or triples.
-    score : {'interaction', 'k2', 'mutual_information'}
+    score : {'interaction', 'k2', 'k2_excess', 'mutual_information', 'gini'}
         Lower is better. ``interaction`` is minus half of ``lr_chi2``: what the sites say together
         beyond their own effects (of triples: beyond those of their pairs). The others score
-        association, which main effects alone can fill the list with: K2 less its mean over all ways
-        to assign the phenotype, or the negative mutual information of genotypes and phenotype in
-        nats, times the number of samples.
+        association, which main effects alone can fill the list with: K2 as published; K2 less its
+        mean over all ways to assign the phenotype; the negative mutual information of genotypes
+        and phenotype in nats, times the number of samples; or what the genotypes take off the Gini
+        impurity of the phenotype, times minus half the number of samples.
     top : int
         Largest number of combinations to return.
     max_r2 : float

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln, rel_entr, xlogy
 
+from .layout import LOG_SHIFT
 from .scan_data import ScanData
 
 #: The bound may miss its exact value by this much, in nats, in addition to its relative slack.
@@ -24,6 +25,8 @@ LEAST_BYTE = 8
 MOST_OFF_NATS = 0.25
 #: What a float32 sum of the device may be too small by, as a factor.
 SLACK = 1 + 2.0**-17
+#: Half a logarithm in nats, of one unit of what `growth` adds up.
+NATS_OF_LOG = math.log(2) / 2 / 2 ** (23 - LOG_SHIFT)
 
 
 def share_of_cases(classes: tuple[int, int]) -> float:
@@ -97,8 +100,11 @@ class Bound:
     weights: tuple[int, int] | None
 
     @classmethod
-    def of(cls, share: float, weights: tuple[int, int] | None = None) -> Bound:
-        """For a share of cases (kernels/epistasis/cells.cuh has the proof)."""
+    def of(cls, share: float, weights: tuple[int, int] | None = None, gini: bool = False) -> Bound:
+        """For a share of cases (kernels/epistasis/cells.cuh has the proof).
+
+        gini: with n as the line, so that the value is sum (k - r n)^2 / n.
+        """
         r = float(np.float32(min(max(share, 1e-4), 1 - 1e-4)))
         if weights is not None:
             r = weights[0] / sum(weights)
@@ -107,11 +113,13 @@ class Bound:
         low, high = ((u, inverse * (1 - 2e-6)) for u, inverse in ends)
         whole = (Line.through(r, low, high),)
         parts = Line.through(r, low, middle), Line.through(r, middle, high)
+        if gini:
+            whole, parts = (Line(1.0, 1.0),), (Line(1.0, 1.0),) * 2
         return cls(r, Lines.of(whole, weights), Lines.of(parts, weights), weights)
 
     @classmethod
     @functools.cache
-    def weighted(cls, classes: tuple[int, int]) -> Bound | None:
+    def weighted(cls, classes: tuple[int, int], gini: bool = False) -> Bound | None:
         """That of the best weights; None where they, or bytes, are too far off."""
         share = share_of_cases(classes)
         # the smaller weight, and the nearest larger one
@@ -120,7 +128,7 @@ class Bound:
         large = np.clip(np.rint(small * (1 - rarer) / rarer), 1, MAX_WEIGHT)
         best = np.argmin(abs(small / (small + large) - rarer))
         weights = int(small[best]), int(large[best])
-        bound = cls.of(share, weights if share <= 0.5 else weights[::-1])
+        bound = cls.of(share, weights if share <= 0.5 else weights[::-1], gini)
         if min(bound.whole.least, bound.parts.least) < LEAST_BYTE:
             return None
         off = float(rel_entr(share, bound.r) + rel_entr(1 - share, 1 - bound.r))
@@ -145,7 +153,7 @@ class K2Terms:
     """What K2 adds to the divergences: a lower bound of b(n), in nats.
 
     With total[n] = lnGamma(n + 1) + excess(n) and part[n] = lnGamma(n + 1), a cell of n samples, k
-    of them cases, costs ln C(n, k) + excess(n). For 0 < k < n,
+    of them cases, costs ln C(n, k) + excess(n); of plain K2 the excess is ln(n + 1). For 0 < k < n,
 
         ln C(n, k) >= n H(k/n) - min(ln(2 n) / 2, ln(pi n / 2) / 2 + 1 / (3 n)):
 
@@ -157,32 +165,55 @@ class K2Terms:
 
         linear(k, n) - n KL(k/n || r) + b(n),    b(n) = excess(n) less the subtrahend,
 
-    and b(0) = 0. Unlike the excess, about (ln(2 pi n r (1 - r)) + 1 - n / N) / 2, b does not grow:
-    it is about (ln(4 r (1 - r)) + 1 - n / N) / 2, a line. So b(n) >= occupied + person n where
-    n >= 1, the best line of a few slopes.
+    and b(0) = 0. The excess of `k2_null` is about (ln(2 pi n r (1 - r)) + 1 - n / N) / 2, but its b
+    does not grow: it is about (ln(4 r (1 - r)) + 1 - n / N) / 2, a line. So b(n) >= occupied +
+    person n where n >= 1, the best line of a few slopes. The b of plain K2, about ln(2 n / pi) / 2,
+    grows: there b(n) >= g(n) + occupied + person n, with the device's own `growth` g(n).
 
     Attributes
     ----------
     excess : float64 array, (n_samples + 1,)
     occupied, person : float
         The line, in nats per cell that holds samples and per sample.
+    logs : bool
+        Whether the line is added to g(n), which the device sums over the cells.
     """
 
     excess: np.ndarray
     occupied: float
     person: float
+    logs: bool = False
 
     @classmethod
     def of(cls, total: np.ndarray, part: np.ndarray, scale: float, n_cells: int) -> K2Terms:
         """For score tables scaled by `scale` and tables of `n_cells` cells."""
         excess = (total - part) / scale
-        n = np.arange(1, len(total), dtype=np.float64)
+        size = len(total) - 1
+        n = np.arange(1, size + 1, dtype=np.float64)
         less = np.minimum(np.log(2 * n), np.log(np.pi / 2 * n) + 2 / (3 * n)) / 2
         less[:1] = 0.0
-        b = excess[1:] - less
-        slopes = np.array([0.0, -0.25, -0.5, -0.75, -1.0]) / max(1, len(n))
-        lines = [(float((b - v * n).min(initial=1.0)), float(v)) for v in slopes]
-        return cls(excess, *max(lines, key=lambda line: n_cells * line[0] + len(n) * line[1]))
+        slopes = np.array([0.0, -0.25, -0.5, -0.75, -1.0]) / max(1, size)
+        found = []
+        for logs in (False, True):
+            b = excess[1:] - less - (growth(n) if logs else 0.0)
+            lines = [(float((b - v * n).min(initial=1.0)), float(v)) for v in slopes]
+            # what a table of cells of one size costs at least
+            usual = float(growth(np.array([size / n_cells]))[0]) if logs else 0.0
+            found += [
+                (n_cells * (line[0] + usual) + size * line[1], cls(excess, *line, logs))
+                for line in lines
+            ]
+        return max(found, key=lambda one: one[0])[1]
+
+
+def growth(n: np.ndarray) -> np.ndarray:
+    """g(n) in nats as cells.cuh computes it: within 0.03 of ln(1 + 2 n / 3) / 2, and 0 for n = 0.
+
+    The bits of a float, read as an integer, are close to its logarithm. `K2Terms` takes the line
+    below b(n) - g(n) from these very numbers, so it holds whatever they are.
+    """
+    bits = (2 * n + 3).astype(np.float32).view(np.int32) - np.float32(3).view(np.int32)
+    return NATS_OF_LOG * (bits >> LOG_SHIFT)
 
 
 def need_of(
@@ -195,7 +226,8 @@ def need_of(
 ) -> float:
     """The least divergence of a table whose cost can be at most `cutoff` nats.
 
-    `r`: of the bound. `k2`: None for the mutual information.
+    `r`: of the bound. `k2`: None for the mutual information, and for Gini, whose cost is minus the
+    sum of (k - r' n)^2 / n, r' the table's own share of cases: not above the sum with r.
     `missing`: at most so many samples of each class are left out of a table. Then the one cell of
     all n' = n0' + n1' samples costs ln C(n', n1') + excess(n'), and ln C(n', n1') is at most 0 if a
     class is empty, else n' H(n1'/n') + ln(n' / (2 pi n0' n1')) / 2 (lemma 7 of MacWilliams and
@@ -223,9 +255,14 @@ def need_of(
     return need
 
 
+def is_gini(data: ScanData) -> bool:
+    """Gini has no table."""
+    return not len(data.part)
+
+
 def is_k2(data: ScanData) -> bool:
     """K2 has two different tables, the mutual information one."""
-    return not np.array_equal(data.total, data.part)
+    return not is_gini(data) and not np.array_equal(data.total, data.part)
 
 
 def score_scale(data: ScanData) -> float:
@@ -236,6 +273,8 @@ def score_scale(data: ScanData) -> float:
     ValueError
         `part` is neither lnGamma(n + 1) nor n ln n.
     """
+    if is_gini(data):
+        return float(data.total[0])
     # the smallest entries and some of all sizes
     n = np.unique(np.geomspace(1, len(data.part), 1000).astype(int)) - 1
     if n[-1] == 0:
@@ -243,8 +282,8 @@ def score_scale(data: ScanData) -> float:
     exact = gammaln(n + 1) if is_k2(data) else xlogy(n, n)
     entry = min(2, n[-1])  # where both scores are above 0, or the only entry
     known = exact[n == entry][0]
-    if not known:
-        return 1.0
+    if not known:  # one sample: the `total` of plain K2 is ln 2
+        return 2.0 ** round(math.log2(data.total[-1] / math.log(2))) if data.total[-1] else 1.0
     scale = 2.0 ** round(math.log2(data.part[entry] / known))
     if not np.allclose(data.part[n] / scale, exact, rtol=1e-9, atol=2 / scale):
         raise ValueError("the bound of a GPU scan is for K2 and mutual information alone")

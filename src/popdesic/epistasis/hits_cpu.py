@@ -98,12 +98,20 @@ def permitted(rule, cells, n_cells, lane, x, y, z):
 
 
 @numba.njit(nogil=True)
+def cell_cost(n0, n1, total, part):
+    """`scan_data.cell_cost` of one cell."""
+    if part.shape[0] > 0:
+        return total[n0 + n1] - part[n0] - part[n1]
+    share = np.float64(n0) * np.float64(n1) / np.float64(max(n0 + n1, 1))
+    return np.int64(np.rint(share * np.float64(total[0])))
+
+
+@numba.njit(nogil=True)
 def exact_cost(cells, n_cells, z, total, part):
-    """Sum of the entries of all cells of lane z; cells: int32 (2, at least n_cells, lanes)."""
+    """Cost of all cells of lane z; cells: int32 (2, at least n_cells, lanes)."""
     cost = np.int64(0)
     for k in range(n_cells):
-        n0, n1 = cells[0, k, z], cells[1, k, z]
-        cost += total[n0 + n1] - part[n0] - part[n1]
+        cost += cell_cost(cells[0, k, z], cells[1, k, z], total, part)
     return cost
 
 

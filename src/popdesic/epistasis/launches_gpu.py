@@ -85,7 +85,7 @@ class DeviceScan:
     split_cells = split_accumulators = 0
     operand_sites = 1
     known_address = 0
-    interaction = residuals = False
+    interaction = residuals = logs = False
     margins: cupy.ndarray
 
     def __init__(
@@ -122,6 +122,7 @@ class DeviceScan:
             operand_sites=defines.get("OPERAND_SITES", 1),
             interaction=self.interaction,
             residuals=self.residuals,
+            logs=self.logs,
             x_states=self.x_states,
             planes=self.stored,
         )

@@ -19,6 +19,8 @@ PARTS_IN_A_ROW = 4
 COMPACT_ROWS, TRANSPOSED_WORDS = 512, 8
 #: Words of a record before its cells: the sites.
 RECORD_SITES = 3
+#: Low bits that the logarithm of a cell is without, so that the sum of 27 fits 32 bits.
+LOG_SHIFT = 4
 #: `Found` and `Scan` of kernels/epistasis/cells.cuh and scan.cuh.
 FOUND = [
     ("records", np.uint64),
@@ -78,6 +80,7 @@ _DEFINES = {
     "COMPACT_ROWS": COMPACT_ROWS,
     "TRANSPOSED_WORDS": TRANSPOSED_WORDS,
     "RECORD_SITES": RECORD_SITES,
+    "LOG_SHIFT": LOG_SHIFT,
     "SCAN_BYTES": SCAN_BYTES,
     "BLOCK_SITES": BLOCK_SITES,
     "PARTS_OF_FIRST": _states_of_parts(0),

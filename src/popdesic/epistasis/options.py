@@ -10,11 +10,7 @@ import pandas as pd
 from ..cohort.phenotype import is_quantitative, of_phenotype
 from ..core.errors import UserError, shorten
 from ..core.files import is_file, read_json
-from .scan_data import NAMES
-
-#: Scores of association, which permutations test.
-ASSOCIATION = ("k2", "mutual_information")
-
+from .scan_data import ASSOCIATION, NAMES
 
 #: Table of the loci of each order.
 LOCI_NAMES = {2: "loci", 3: "loci_triples"}

@@ -9,11 +9,10 @@ import pandas as pd
 
 from ..cohort.phenotype import is_quantitative, known_numbers, recode_phenotype
 from ..core.errors import UserError
+from .scan_data import ASSOCIATION
 
 #: Most samples that the backends' accumulators and the score tables can hold.
 MAX_SAMPLES = 1 << 24
-#: Scores that need cases and controls.
-BINARY_SCORES = ("k2", "mutual_information")
 _WHERE = "config/config.yaml: epistasis"
 
 
@@ -81,7 +80,7 @@ def scan_phenotype(
             f"phenotype of {source} has more than two values; set epistasis.transform to 'median' "
             "or epistasis.order to [2]."
         )
-    if score in BINARY_SCORES:
+    if score in ASSOCIATION:
         raise UserError(
             f"{_WHERE}.score is '{score}', which needs cases and controls, and the phenotype of "
             f"{source} has more than two values; set epistasis.score to 'interaction' or "

@@ -16,7 +16,7 @@ import numpy as np
 from ..core.threads import run_tasks
 from .cells_cpu import cost_bound
 from .hits_cpu import Heaps, partner_rule
-from .scan_data import Hits, ScanData
+from .scan_data import Hits, ScanData, cell_cost
 from .scan_kernels_cpu import TILE, kernels, padded_width, whole_groups, word_major
 from .scan_work import CHUNK, CHUNK_BYTES, require_complete
 
@@ -48,7 +48,7 @@ class _Scan:
         self.states_of = np.where(missing, 3, 2).astype(np.int64)
         total, part = data.total, data.part
         n0, n1 = self.sizes
-        shift = int(total[n0 + n1]) - int(part[n0]) - int(part[n1])
+        shift = int(cell_cost(n0, n1, total, part))
         rule = partner_rule(data.partners)
         rank = np.ascontiguousarray(data.rank, np.int32)
         bound = np.array(cost_bound(total, part, 3**order), np.float64)
@@ -68,7 +68,7 @@ class _Scan:
         third = self.sizes[:, None] - self.margins.sum(axis=1)
         controls, cases = np.stack([*np.moveaxis(self.margins, 1, 0), third], axis=1)
         total, part = self.shared[:2]
-        return self.shift - (total[controls + cases] - part[controls] - part[cases]).sum(axis=0)
+        return self.shift - cell_cost(controls, cases, total, part).sum(axis=0)
 
     def of_pairs(self, n: int) -> np.ndarray:
         """Room for I(pair; class) of n sites with all others, int64 (n, width), or empty."""

@@ -11,6 +11,8 @@ LEVEL_BITS, ZERO_LEVEL = 8, 128
 
 
 NAMES = {2: "pairs", 3: "triples"}
+#: Scores of association, which permutations test: they need cases and controls.
+ASSOCIATION = ("k2", "k2_excess", "mutual_information", "gini")
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,12 @@ class ScanData:
     The cost of a contingency table is an exact integer, the lower the better:
     ``sum over cells (total[n0 + n1] - part[n0] - part[n1])`` minus the same expression of the one
     cell that holds all samples called at every site of the pair or triple. n0 and n1 count the
-    controls and cases of a cell. K2: part = lnGamma(n + 1), total the mean of the sum of both parts
-    over random cases, up to a multiple of n (`epistasis.k2_null`); mutual information: total =
-    part = n ln n, which gives -N times the information in nats. The subtraction makes pairs with
-    different missingness comparable; without missing genotypes it is a constant.
+    controls and cases of a cell. K2: part = lnGamma(n + 1), total = lnGamma(n + 2). K2 excess:
+    total is the mean of the sum of both parts over random cases, up to a multiple of n
+    (`epistasis.k2_null`). Mutual information: total = part = n ln n, which gives -N times the
+    information in nats. The subtraction makes pairs with different missingness comparable; without
+    missing genotypes it is a constant. Gini: a cell costs n0 n1 / (n0 + n1) instead, in units of
+    `total[0]`, rounded; `part` is empty.
 
     Attributes
     ----------
@@ -146,6 +150,18 @@ class ScanData:
             partners=partners,
             complete_from=complete,
         )
+
+
+def cell_cost(n0: np.ndarray, n1: np.ndarray, total: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Costs of cells of n0 controls and n1 cases, int64, by the tables of `ScanData`.
+
+    Those of Gini are products and quotients of float64, rounded once: the same on every device.
+    """
+    n0, n1 = np.asarray(n0), np.asarray(n1)
+    if len(part):
+        return total[n0 + n1] - part[n0] - part[n1]
+    share = n0.astype(np.float64) * n1 / np.maximum(n0 + n1, 1)
+    return np.rint(share * float(total[0])).astype(np.int64)
 
 
 @dataclass(frozen=True)

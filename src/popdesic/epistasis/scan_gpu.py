@@ -23,7 +23,7 @@ from ..engine.devices import Device
 from ..engine.pinned_gpu import read_by_kernel
 from ..engine.tune_gpu import choose_scan_kernel
 from .best_gpu import INT64_MAX, Best
-from .bound import Bound, K2Terms, is_k2, need_of, score_scale, share_of_cases
+from .bound import Bound, K2Terms, is_gini, is_k2, need_of, score_scale, share_of_cases
 from .classes_gpu import ClassScan
 from .interaction_cpu import UNIT, interaction_costs
 from .launches_gpu import Operands
@@ -83,7 +83,8 @@ class ClassBest(Best):
             super().merge(records)
             return
         costs = cupy.empty(len(records), np.int64)
-        self.launch("score_records", records, self.scan.total, self.scan.part, costs)
+        unit = np.float64(self.data.total[0] if is_gini(self.data) else 0)
+        self.launch("score_records", records, self.scan.total, self.scan.part, unit, costs)
         sites = records[:, RECORD_SITES - self.order : RECORD_SITES]
         if len(records) > FEW_RECORDS:
             costs, sites = self._below(cupy, costs, sites)
@@ -179,9 +180,11 @@ class Scanner(ClassScan, PackingScan):
             self.scale = score_scale(data)
             if is_k2(data):
                 self.k2_terms = K2Terms.of(data.total, data.part, self.scale, self.n_cells)
+        self.logs = self.k2_terms is not None and self.k2_terms.logs
         # The cells of both classes share a word where every one fits 16 bits and a ratio of small
         # weights is close to the share of cases.
-        weighted, steps, overflowing = Bound.weighted(self.n_classes), 0.0, False
+        gini = is_gini(data)
+        weighted, steps, overflowing = Bound.weighted(self.n_classes, gini), 0.0, False
         self.split_cells = int(weighted is None)
         if order == 2 and max(self.n_classes) > MAX_SHARED:
             self.split_cells = self.split_accumulators = 1
@@ -200,7 +203,7 @@ class Scanner(ClassScan, PackingScan):
             x_states=self.x_states,
         )
         self.lockstep = LOCKSTEP if order == 2 or steps >= LOCKSTEP_STEPS else 0
-        self.bound = Bound.of(share_of_cases(self.n_classes))
+        self.bound = Bound.of(share_of_cases(self.n_classes), gini=gini)
         self.prepare_launches()
         if overflowing:
             self.choose_packing(weighted is not None)

@@ -25,7 +25,16 @@ from ..engine import bitgemm_cpu
 from ..engine.popcount_cpu import popcount
 from . import cells_cpu, hits_cpu, interaction_cpu, products_cpu, scan_interaction_cpu
 from .cells_cpu import GROUP, count_states, fill_cells, sum_logs
-from .hits_cpu import RANK_BITS, RULE, combination_key, exact_cost, offer, permitted, too_near
+from .hits_cpu import (
+    RANK_BITS,
+    RULE,
+    cell_cost,
+    combination_key,
+    exact_cost,
+    offer,
+    permitted,
+    too_near,
+)
 from .scan_interaction_cpu import collect_interactions
 
 #: Sites z of one block, y of one tile.
@@ -162,7 +171,7 @@ def _collect(
         i = z - z0
         if n_states == 3:
             n0, n1 = sums[0, i], sums[1, i]
-            shift = total[n0 + n1] - part[n0] - part[n1]
+            shift = cell_cost(n0, n1, total, part)
             threshold = limit + np.float64(shift) * scale
         if work[i] > threshold:
             continue

@@ -418,11 +418,13 @@ def scan_defines(
     operand_sites: int = 1,
     interaction: bool = False,
     residuals: bool = False,
+    logs: bool = False,
     x_states: int = 0,
     planes: int = 0,
 ) -> dict[str, int]:
     """What every kernel of one scan is compiled with.
 
+    `logs`: of `K2Terms`.
     `x_states`, `planes`: states of x that are counted, and states that are stored; 0: as many as of
     y and z. A scan kernel may have other COLUMN_STATES (`scan_shape`).
     """
@@ -431,6 +433,7 @@ def scan_defines(
     return {
         "INTERACTION": int(interaction),
         "RESIDUALS": int(residuals),
+        "LOGS": int(logs),
         "SPLIT_CELLS": split_cells,
         "SPLIT_ACCUMULATORS": split_accumulators,
         "STATES": states,

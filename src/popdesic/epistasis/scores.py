@@ -1,9 +1,11 @@
 """Scores of contingency tables: sums of entries of integer lookup tables, or the interaction.
 
-``k2`` and ``mutual_information`` score association: what the genotypes say about the class, by
-main effects as well as by interaction. K2 is centred: its cost is 0 on average where the genotypes
-say nothing, so that pairs of rare and of common sites can be compared (`k2_null`). ``interaction``
-scores what the sites say together beyond all fewer sites (`epistasis.interaction_cpu`).
+``k2``, ``k2_excess`` and ``mutual_information`` score association: what the genotypes say about the
+class, by main effects as well as by interaction. ``k2`` is the formula of Cooper and Herskovits
+(1992), by which published scans rank. ``k2_excess`` is K2 less its mean where the genotypes say
+nothing, so that pairs of rare and of common sites can be compared (`k2_null`). ``gini`` is what the
+genotypes take off the Gini impurity of the class. ``interaction`` scores what the sites say
+together beyond all fewer sites (`epistasis.interaction_cpu`).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from .k2_null import excess_of_cells
 from .options import ASSOCIATION
 from .partners import partners_of
 from .reorder import read_reordered, split_classes
-from .scan_data import Partners, ScanData
+from .scan_data import Partners, ScanData, cell_cost
 
 #: The scores; the first is the default.
 SCORES = ("interaction", *ASSOCIATION)
@@ -42,15 +44,21 @@ def lr_bits(score: str, n_samples: int) -> int | None:
 def score_tables(score: str, n_controls: int, n_cases: int) -> tuple[np.ndarray, np.ndarray]:
     """Tables `total` and `part` of `scan_data.ScanData`, int64 (n_controls + n_cases + 1,).
 
-    ``k2``: lnGamma(n + 1) + excess(n) (`k2_null`) and lnGamma(n + 1); ``mutual_information``:
-    n ln n for both, as for ``interaction``, which it bounds, and ``residuals`` (`residual_scan`).
+    ``k2``: lnGamma(n + 2) and lnGamma(n + 1), so that a cell costs ln (n + 1)! - ln n0! - ln n1!;
+    ``k2_excess``: lnGamma(n + 1) + excess(n) (`k2_null`) and lnGamma(n + 1);
+    ``mutual_information``: n ln n for both, as for ``interaction``, which it bounds, and
+    ``residuals`` (`residual_scan`); ``gini``: int64 (1,) and (0,), the unit and nothing.
     Every entry is rounded once, so sums are exact in any order and equal on every device.
     """
     from scipy.special import gammaln, xlogy
 
     n_samples = n_controls + n_cases
+    if score == "gini":
+        return np.array([1 << scale_bits(n_samples)]), np.zeros(0, np.int64)
     n = np.arange(n_samples + 1, dtype=np.float64)
     if score == "k2":
+        tables = gammaln(n + 2), gammaln(n + 1)
+    elif score == "k2_excess":
         part = gammaln(n + 1)
         tables = part + excess_of_cells(n_controls, n_cases), part
     elif score in (*SCORES, "residuals"):
@@ -76,9 +84,8 @@ def table_cost(
         tables = np.moveaxis(table, 0, -2).reshape(-1, 2, table.shape[-1])
         return interaction_costs(tables, bits).reshape(table.shape[1:-1])
     controls, cases = np.asarray(table)
-    cells = total[controls + cases] - part[controls] - part[cases]
-    n0, n1 = controls.sum(axis=-1), cases.sum(axis=-1)
-    return cells.sum(axis=-1) - (total[n0 + n1] - part[n0] - part[n1])
+    whole = cell_cost(controls.sum(axis=-1), cases.sum(axis=-1), total, part)
+    return cell_cost(controls, cases, total, part).sum(axis=-1) - whole
 
 
 def make_scan_data(

@@ -146,7 +146,7 @@ def statistics(tables: np.ndarray, sizes: tuple[int, int]) -> dict[str, np.ndarr
     by_class = tables.swapaxes(0, 1)
     unit = 2.0 ** scale_bits(sum(sizes))
     found = {"LR": interaction_statistics(tables)}
-    for name, score in (("K2", "k2"), ("MI", "mutual_information")):
+    for name, score in (("K2", "k2_excess"), ("MI", "mutual_information")):
         found[name] = -table_cost(by_class, *score_tables(score, *sizes)) / unit
     n = tables.sum(axis=1)
     found["raw K2"] = (gammaln(tables + 1.0).sum(axis=1) - gammaln(n + 2.0)).sum(axis=1)

@@ -260,7 +260,7 @@ def answers(question: Question, plink: bool) -> Iterator[tuple]:
     yield row("LR", list(ours.members), ours.lr_chi2, ours.p)
     ours = study.scan(order, by_main_effects=True)
     yield row("prior", list(ours.members), ours.lr_chi2, ours.p)
-    for tool, score in (("K2", "k2"), ("MI", "mutual_information")):
+    for tool, score in (("K2", "k2_excess"), ("MI", "mutual_information")):
         yield row(tool, list(study.scan(order, score).members))
     if order == 2 and plink and question.peers:
         for test in TESTS:

@@ -350,7 +350,7 @@ def test_chi_square_power_equals_that_of_drawn_studies(n, alpha):
     assert association_power(flat, *n, alpha) == pytest.approx(alpha, rel=1e-6)
 
 
-@pytest.mark.parametrize("score", ["k2", "mutual_information"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "mutual_information"])
 def test_power_of_the_permutation_test(score):
     """Without an effect it equals the level; a strong effect is found; few permutations: NaN."""
     flat = cell_probabilities([0.3, 0.3], [0.3] * 9)

@@ -14,20 +14,23 @@ from popdesic.epistasis.bound import (
     Bound,
     K2Terms,
     Lines,
+    growth,
     is_k2,
     need_of,
     score_scale,
 )
+from popdesic.epistasis.layout import LOG_SHIFT
 from popdesic.epistasis.scan_data import ScanData
 from popdesic.epistasis.scores import scale_bits, score_tables, table_cost
 
 
-def device_values(bound: Bound, occupied: float, n: np.ndarray, k: np.ndarray) -> list[float]:
+def device_values(bound: Bound, terms: K2Terms | None, n: np.ndarray, k: np.ndarray) -> list[float]:
     """Values of `Bound` and `CloseBound` as in kernels/epistasis/cells.cuh, in float64.
 
     From sizes and cases of cells.
     """
-    fields, m = bound.fields(occupied), n - k
+    fields, m = bound.fields(terms.occupied if terms else 0.0), n - k
+    logs = growth(n).sum() if terms and terms.logs else 0.0
     excess = k - fields["r"] * n
     if bound.weights is not None:
         case, control = np.array([fields["weights"] & 0xFF, fields["weights"] >> 8]).astype(np.int8)
@@ -40,13 +43,14 @@ def device_values(bound: Bound, occupied: float, n: np.ndarray, k: np.ndarray) -
         return cases * k + controls * m + 1
 
     def value(name, line):
-        return fields[f"{name}_steep"] * ((excess**2 + fields[f"{name}_empty"]) / line).sum()
+        held = ((excess**2 + fields[f"{name}_empty"]) / line).sum()
+        return fields[f"{name}_steep"] * held - logs
 
     both = np.minimum(on_line("low"), on_line("high"))
     return [value("of_whole", on_line("whole")), value("of_parts", both)]
 
 
-@pytest.mark.parametrize("score", ["k2", "mutual_information"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "mutual_information", "gini"])
 def test_bound_is_below_the_cost(score):
     """Random and extreme tables."""
     rng = np.random.default_rng(11)
@@ -63,19 +67,23 @@ def test_bound_is_below_the_cost(score):
                 classes = total - all_cases + left_out[0], all_cases + left_out[1]
                 tables = score_tables(score, *classes)
                 nats = int(table_cost(np.stack([table - k, k]), *tables)) / 2.0**40
-                terms = K2Terms.of(*tables, 2.0**40, 27) if score == "k2" else None
-                held = max(0, terms.occupied) if terms else 0.0
-                for bound in (Bound.of(classes[1] / sum(classes)), Bound.weighted(classes)):
+                terms = K2Terms.of(*tables, 2.0**40, 27) if "k2" in score else None
+                gini, share_of_cases = score == "gini", classes[1] / sum(classes)
+                for bound in (
+                    Bound.of(share_of_cases, gini=gini),
+                    Bound.weighted(classes, gini),
+                ):
                     if bound is None:
                         continue
                     need = need_of(nats, terms, classes, bound.r, 27, left_out)
-                    assert min(device_values(bound, held, table, k)) >= need
+                    assert min(device_values(bound, terms, table, k)) >= need
 
 
+@pytest.mark.parametrize("score", ["k2", "k2_excess"])
 @pytest.mark.parametrize("classes", [(1, 1), (1, 9), (40, 60), (3000, 2000), (90_000, 10_000)])
-def test_line_below_what_k2_adds(classes):
+def test_line_below_what_k2_adds(classes, score):
     """Of all cells: cost and divergence of n samples, k of them cases; equal for the best k."""
-    total, part = score_tables("k2", *classes)
+    total, part = score_tables(score, *classes)
     bits = scale_bits(sum(classes))
     terms = K2Terms.of(total, part, 2.0**bits, 9)
     rng, r = np.random.default_rng(1), classes[1] / sum(classes)
@@ -87,29 +95,36 @@ def test_line_below_what_k2_adds(classes):
         linear = -k * math.log(r) - (n - k) * math.log1p(-r)
         b = cost - linear + divergence
         line = terms.occupied + terms.person * n
+        line += float(growth(np.array([n]))[0]) * terms.logs
         assert b.min() >= line - 1e-6
     if classes == (3000, 2000):  # near the line for large cells, and it helps
-        assert b.min() < line + 0.2 and terms.occupied > 0.3
+        assert b.min() < line + 0.2 and terms.logs == (score == "k2")
+        assert terms.occupied > (-0.1 if score == "k2" else 0.3)
 
 
-def test_counted_cells_make_the_bound_of_triples_useful():
-    """Null tables of 27 cells: how many reach the divergence that a cost of 1 in 500 needs.
+def test_growth_is_near_the_logarithm():
+    n = np.concatenate([np.arange(5000), np.geomspace(5000, 2**24, 999).astype(int)])
+    assert growth(np.zeros(1))[0] == 0
+    assert abs(np.log(1 + 2 * n / 3) / 2 - growth(n)).max() < 0.03
+    assert 27 * int((np.float32(2**25 + 3).view(np.int32) - (64 << 24)) >> LOG_SHIFT) < 2**32
 
-    With the terms that K2 had before it was centred it was 0.065.
-    """
+
+@pytest.mark.parametrize(("score", "most"), [("k2", 0.04), ("k2_excess", 0.065)])
+def test_counted_cells_make_the_bound_of_triples_useful(score, most):
+    """Null tables of 27 cells: how many reach the divergence that a cost of 1 in 500 needs."""
     rng, classes = np.random.default_rng(2), (2048, 2048)
     genotypes = rng.binomial(2, rng.uniform(0.1, 0.5, (2000, 3, 1)), (2000, 3, sum(classes)))
     cells = genotypes.transpose(0, 2, 1) @ [9, 3, 1]
     n, k = (
         np.stack([np.bincount(c, minlength=27) for c in part]) for part in (cells, cells[:, 2048:])
     )
-    tables = score_tables("k2", *classes)
+    tables = score_tables(score, *classes)
     terms, bound = K2Terms.of(*tables, 2.0**40, 27), Bound.weighted(classes)
     cost = table_cost(np.stack([n - k, k]), *tables) / 2.0**40
     need = need_of(float(np.quantile(cost, 0.002)), terms, classes, bound.r, 27)
-    values = [device_values(bound, terms.occupied, *one) for one in zip(n, k, strict=True)]
+    values = [device_values(bound, terms, *one) for one in zip(n, k, strict=True)]
     first, close = (np.array(values) >= need).mean(axis=0)
-    assert 0.002 <= close < 0.065 < first < 0.3
+    assert 0.002 <= close < most < first < 0.3
 
 
 def divergence(lines: Lines, controls: np.ndarray, cases: np.ndarray, r: float) -> np.ndarray:
@@ -157,16 +172,16 @@ def test_weights_approximate_the_share_of_cases():
     assert Bound.weighted((90, 10)) is not None
 
 
-@pytest.mark.parametrize("score", ["k2", "mutual_information"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "mutual_information"])
 @pytest.mark.parametrize("n_samples", [1, 2, 7, 4000])
 def test_scale_of_the_tables_is_found(score, n_samples):
     rank = np.arange(1, dtype=np.int32)
     data = ScanData((), *score_tables(score, n_samples - n_samples // 2, n_samples // 2), rank)
-    assert is_k2(data) == (score == "k2" and n_samples > 1)
+    assert is_k2(data) == (score == "k2" or (score == "k2_excess" and n_samples > 1))
     scale = score_scale(data)
     assert scale == 1.0 or math.log2(scale).is_integer()
     assert data.part[-1] / scale == pytest.approx(
-        math.lgamma(n_samples + 1) if score == "k2" else n_samples * math.log(n_samples), abs=1e-9
+        math.lgamma(n_samples + 1) if "k2" in score else n_samples * math.log(n_samples), abs=1e-9
     )
 
 

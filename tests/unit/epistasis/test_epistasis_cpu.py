@@ -11,6 +11,7 @@ from scipy.special import gammaln, xlogy
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis.cells_cpu import WIDE, cost_bound, sum_logs
 from popdesic.epistasis.interaction_cpu import interaction_costs
+from popdesic.epistasis.scan_data import cell_cost
 from popdesic.epistasis.scan_kernels_cpu import _pext_loop
 from popdesic.epistasis.scan_sites import scan_pairs, scan_triples
 from popdesic.epistasis.scores import lr_bits, scale_bits, score_tables, table_cost
@@ -57,7 +58,7 @@ def test_more_carriers_of_a_genotype_than_sixteen_bits_hold(missing):
         assert np.array_equal(got.cost, want.cost) and np.array_equal(got.sites, want.sites)
 
 
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "gini", "interaction"])
 def test_sites_with_and_without_missing_beside_each_other(score):
     rng = np.random.default_rng(3)
     tables = score_tables(score, 70, 80)
@@ -72,7 +73,7 @@ def test_sites_with_and_without_missing_beside_each_other(score):
 
 @pytest.mark.parametrize("missing", [0.0, 0.05])
 @pytest.mark.parametrize("max_r2", [1.0, 0.3, 0.01])
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "gini", "interaction"])
 def test_only_permitted_partners(score, max_r2, missing):
     rng = np.random.default_rng(4)
     tables = score_tables(score, 40, 50)
@@ -91,7 +92,7 @@ def test_only_permitted_partners(score, max_r2, missing):
 
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("missing", [0.0, 0.01])
-@pytest.mark.parametrize("score", ["k2", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "gini", "interaction"])
 def test_units_blocks_and_ties(order, missing, score):
     """More sites than a block, copies of sites (exact ties), scans in parts and as a whole."""
     rng = np.random.default_rng(6)
@@ -109,7 +110,7 @@ def test_units_blocks_and_ties(order, missing, score):
     assert np.array_equal(whole.cost, cost[best]) and np.array_equal(whole.sites, sites[best])
     for value, members in zip(whole.cost, whole.sites, strict=True):
         counts = oracle.table(states, cases, tuple(members))
-        if score == "k2":
+        if score != "interaction":
             assert value == oracle.cost(counts, *tables)
         else:
             assert value == interaction_costs(counts[None], data.lr_bits)[0]
@@ -118,22 +119,27 @@ def test_units_blocks_and_ties(order, missing, score):
     assert np.array_equal(cut.sites[:n], whole.sites[:n])
 
 
-@pytest.mark.parametrize("score", ["k2", "mutual_information"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "mutual_information", "gini"])
 def test_integer_scores_equal_float64(score):
     rng = np.random.default_rng(7)
     table = rng.integers(0, 400, (2, 27))
     n0, n1 = table.sum(axis=1)
     total, part = score_tables(score, n0, n1)
     n = table.sum(axis=0)
+    ways = gammaln(n + 1) - gammaln(table[0] + 1) - gammaln(table[1] + 1)
     if score == "k2":
-        ways = gammaln(n + 1) - gammaln(table[0] + 1) - gammaln(table[1] + 1)
+        want = sum(ways + np.log(n + 1))
+        want -= gammaln(n0 + n1 + 2) - gammaln(n0 + 1) - gammaln(n1 + 1)
+    elif score == "k2_excess":
         want = sum(ways) - sum(oracle.mean_log_ways(size, n0, n1) for size in n)
+    elif score == "gini":
+        want = (table[0] * table[1] / n).sum() - n0 * n1 / (n0 + n1)
     else:
         want = (xlogy(n, n) - xlogy(table, table).sum(axis=0)).sum()
         want -= xlogy(n0 + n1, n0 + n1) - xlogy(n0, n0) - xlogy(n1, n1)
     found = int(table_cost(table, total, part)) / 2 ** scale_bits(int(table.sum()))
-    # entries of K2 are rounded to 2**-20 nats
-    assert found == pytest.approx(want, rel=1e-9, abs=28 * 2.0**-21 * (score == "k2"))
+    # entries of K2 excess are rounded to 2**-20 nats
+    assert found == pytest.approx(want, rel=1e-9, abs=28 * 2.0**-21 * (score == "k2_excess"))
 
 
 def test_scale_leaves_room_for_the_largest_studies():
@@ -160,11 +166,8 @@ def bounds_of(tables: np.ndarray, total, part):
     betas = np.float32(bound.beta_total), np.float32(bound.beta_part)
     sum_logs(cells, n_cells, *betas, sums, found, cells.shape[2])
     assert np.array_equal(sums[:, :k], tables.sum(axis=1))
-    exact = [
-        sum(int(total[a + b]) - int(part[a]) - int(part[b]) for a, b in zip(*pair, strict=True))
-        for pair in np.moveaxis(tables, 2, 0).tolist()
-    ]
-    return found[:k].astype(float) - bound.slack, np.array(exact, float) * bound.scale
+    exact = cell_cost(*tables, total, part).sum(axis=0)
+    return found[:k].astype(float) - bound.slack, exact * bound.scale
 
 
 def draw_tables(rng, n_samples: int, n_cells: int, k: int = 300) -> np.ndarray:
@@ -180,7 +183,14 @@ def draw_tables(rng, n_samples: int, n_cells: int, k: int = 300) -> np.ndarray:
 @pytest.mark.parametrize("n_samples", [1, 2, 17, 130, 4096, 200_000])
 @pytest.mark.parametrize("n_cells", [9, 27])
 @pytest.mark.parametrize(
-    ("score", "share"), [("k2", 0.5), ("k2", 0.02), ("mutual_information", 0.5)]
+    ("score", "share"),
+    [
+        ("k2", 0.5),
+        ("k2_excess", 0.5),
+        ("k2_excess", 0.02),
+        ("mutual_information", 0.5),
+        ("gini", 0.3),
+    ],
 )
 def test_bound_is_never_above_the_cost(score, share, n_cells, n_samples):
     rng = np.random.default_rng([n_samples, n_cells])
@@ -190,7 +200,7 @@ def test_bound_is_never_above_the_cost(score, share, n_cells, n_samples):
     assert (bound <= exact).all()
     if n_samples == 4096:
         # Tight enough to be useful, in bits; K2 gives a constant to all but empty cells.
-        assert (exact - bound).max() < (n_cells if score == "k2" else 3)
+        assert (exact - bound).max() < (n_cells if "k2" in score else 3)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -1,6 +1,8 @@
-"""The K2 score is 0 on average where the phenotype has nothing to do with the genotypes."""
+"""K2, and K2 excess, which is 0 on average where genotypes do not matter."""
 
 from __future__ import annotations
+
+from math import lgamma
 
 import numpy as np
 import pytest
@@ -41,7 +43,7 @@ def test_interpolation_is_exact_enough(classes):
 
 def test_classes_without_people_have_no_excess():
     assert not excess_of_cells(7, 0).any() and not excess_of_cells(0, 7).any()
-    total, part = score_tables("k2", 0, 7)
+    total, part = score_tables("k2_excess", 0, 7)
     assert np.array_equal(total, part)
 
 
@@ -51,7 +53,7 @@ def test_the_mean_under_permutation_is_zero(maf, missing):
     """Of pairs and triples; without centring it was +3.0 nats for pairs at MAF 0.02, +14 at 0.5."""
     n0, n1 = 700, 300
     rng = np.random.default_rng(2)
-    tables, unit = score_tables("k2", n0, n1), 2.0 ** scale_bits(n0 + n1)
+    tables, unit = score_tables("k2_excess", n0, n1), 2.0 ** scale_bits(n0 + n1)
     for order in (2, 3):
         cell = 3 ** np.arange(order) @ rng.binomial(2, maf, (order, n0 + n1))
         cell[rng.random(n0 + n1) < missing] = -1
@@ -66,3 +68,22 @@ def test_the_mean_under_permutation_is_zero(maf, missing):
         error = np.std(costs) / np.sqrt(len(costs))
         assert abs(np.mean(costs)) < 4 * error and error < 0.1
         assert np.mean(costs) == pytest.approx(0, abs=0.3)
+
+
+def test_k2_is_the_published_formula():
+    """Sum over cells of ln (n + 1)! - ln n0! - ln n1!, less that of all samples in one cell."""
+    rng = np.random.default_rng(3)
+    tables, unit = score_tables("k2", 300, 150), 2.0 ** scale_bits(450)
+    for n_cells in (9, 27):
+        controls = rng.multinomial(300, rng.dirichlet(np.full(n_cells, 0.3)))
+        cases = rng.multinomial(150, rng.dirichlet(np.full(n_cells, 0.3)))
+
+        def k2(n0, n1):
+            exact = [
+                lgamma(a + b + 2) - lgamma(a + 1) - lgamma(b + 1)
+                for a, b in zip(n0, n1, strict=True)
+            ]
+            return sum(exact)
+
+        found = int(table_cost(np.array([controls, cases]), *tables)) / unit
+        assert found == pytest.approx(k2(controls, cases) - k2([300], [150]), abs=1e-8)

@@ -40,7 +40,7 @@ def test_at_most_half_of_the_sites_come_first(n_incomplete, grouped):
         assert ((sites["n_missing"] > 0) == (np.arange(20) < grouped)).all()
 
 
-@pytest.mark.parametrize("score", ["k2", "mutual_information", "interaction"])
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "mutual_information", "gini", "interaction"])
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("n_incomplete", [2, 10])
 def test_hits_are_those_of_one_order_of_all_sites(monkeypatch, score, order, n_incomplete):
