@@ -29,7 +29,7 @@ ROWS_A_PAIR = 60
 #: From so many rows on, passes multiply COLUMNS vectors, until vectors are found within ANGLE or
 #: FLOOR (see above), MOST_PASSES at most: if that is not enough, `leading_eigenpairs` follows.
 MANY_ROWS, COLUMNS, MOST_PASSES = 4_000, 16, 96
-ANGLE, FLOOR = 1e-4, 1e-8
+ANGLE, FLOOR = 1e-4, 1e-6
 #: Passes before the first look at what is found, and between two.
 LOOK = 4
 #: Rows of a matrix that one task multiplies; the last task has up to twice as many, because BLAS
