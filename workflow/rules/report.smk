@@ -151,7 +151,7 @@ rule write_report:
         "benchmarks/write_report.tsv"
     conda:
         "../../envs/popdesic.yaml"
-    threads: 1
+    threads: SOME
     resources:
         # Closest pairs are sought in blocks of the memory-mapped matrices; records of all jobs.
         mem_mb=memory(700 + 0.02 * len(COHORTS) ** 2, samples=0.03, pairs=PAIR * 16e-6),

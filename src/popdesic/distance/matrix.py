@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +14,15 @@ from ..core.files import atomic_path, read_json
 from ..core.tables import read_table
 from ..core.threads import run_tasks
 from ..core.triangle import Tiled, Triangle, open_symmetric
+from ..io.bgzf import in_order
 from ..io.sites import chunks
 from .tiles import study_matrices, within_panel
 
 #: Distances in memory at a time: 1 MB, and as much for each integer matrix they come from. Larger
 #: blocks leave the cache.
 DISTANCE_BLOCK = 1 << 17
+#: Rows that are read together: of a triangle, lines of the cache are then read whole.
+ROWS_READ = 32
 #: Numbers of a block of text, and their significant digits.
 TEXT_BLOCK, DIGITS = 1 << 18, 9
 #: Rows sampled to estimate a typical distance.
@@ -146,12 +150,15 @@ class Distances:
         Sites of the panel.
     min_called : int
         Pairs with fewer jointly called sites (`tiles.within_panel`) have an infinite distance.
+    threads : int
+        That read `blocks` ahead.
     """
 
     folder: Path
     metric: str
     n_sites: int
     min_called: int
+    threads: int = 1
 
     @functools.cached_property
     def _matrices(self) -> dict[str, Triangle | Tiled | np.ndarray]:
@@ -182,9 +189,17 @@ class Distances:
     def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Row numbers and distances of consecutive runs of rows."""
         n = len(self)
-        for first, last in chunks(n, rows_at_once(n)):
-            which = np.arange(first, last)
-            yield which, self.rows(which)
+
+        def read(bounds: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+            which = np.arange(*bounds)
+            return which, self.rows(which)
+
+        together = chunks(n, max(ROWS_READ, rows_at_once(n)))
+        with ThreadPoolExecutor(self.threads) as pool:
+            ahead = pool if self.threads > 1 else None
+            for which, rows in in_order(read, together, ahead, 2 * self.threads):
+                for first, last in chunks(len(which), rows_at_once(n)):
+                    yield which[first:last], rows[first:last]
 
     def probe(self) -> np.ndarray:
         """Finite distances of different samples, from at most PROBE_ROWS rows spread evenly."""

@@ -99,10 +99,10 @@ def join_rows(
 
 
 def open_distances(
-    store: str, folder: Path, *, metric: str, n_sites: int, min_called: int
+    store: str, folder: Path, *, metric: str, n_sites: int, min_called: int, threads: int = 1
 ) -> Distances | NearDistances:
     """The distances below `results/distance`, of a study with or without all pairs."""
     if store == "dense":
-        return Distances(folder, metric, n_sites, min_called)
+        return Distances(folder, metric, n_sites, min_called, threads)
     lists = read_neighbors(folder / "neighbors.npz")
     return NearDistances(lists, read_landmarks(folder / "landmarks.npy", lists.landmarks, metric))

@@ -7,11 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from ..core.threads import run_tasks
-from ..distance.matrix import rows_at_once
+from ..distance.matrix import ROWS_READ, rows_at_once
 from ..io.sites import chunks
 
-#: Rows that a thread reads together: of a triangle, lines of the cache are then read whole.
-ROWS_READ = 32
 #: Rows `which` of a matrix of distances: float array (len(which), n).
 Rows = Callable[[np.ndarray], np.ndarray]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import combinations
 
 import matplotlib as mpl
@@ -364,6 +365,21 @@ def test_closest_pairs_are_those_of_the_whole_matrix(tmp_path, monkeypatch):
         assert i < j
         assert whole[i, j] == row.distance
         assert row.of_median == pytest.approx(row.distance / np.median(whole[upper]))
+
+
+@pytest.mark.parametrize(
+    ("threads", "together", "numbers"), [(1, 32, 1 << 17), (3, 5, 400), (2, 1, 1)]
+)
+def test_blocks_are_all_rows_in_order(tmp_path, monkeypatch, threads, together, numbers):
+    """Whatever is read together, made together and read ahead."""
+    monkeypatch.setattr("popdesic.distance.matrix.ROWS_READ", together)
+    monkeypatch.setattr("popdesic.distance.matrix.DISTANCE_BLOCK", numbers)
+    _, distances = make_results(tmp_path, {"one": names("s", 23)}, ["one"])
+    ahead = dataclasses.replace(distances, threads=threads)
+    which, rows = zip(*ahead.blocks(), strict=True)
+    everyone = np.arange(len(distances))
+    assert np.concatenate(which).tolist() == everyone.tolist()
+    assert np.concatenate(rows).tobytes() == distances.rows(everyone).tobytes()
 
 
 class MatrixBlocks:

@@ -17,6 +17,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
             results / "distance",
             n_sites=outcome.panel["n_sites"],
             **snakemake.params.distance,
+            threads=max(1, snakemake.threads // 2),
         ),
         results / "figures",
         **snakemake.params.drawn,

@@ -27,6 +27,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
             results / "distance",
             n_sites=outcome.panel["n_sites"],
             **snakemake.params.distance,
+            threads=snakemake.threads,
         ),
         Path(snakemake.input.figures[0]).parent,
         snakemake.params.configuration,
