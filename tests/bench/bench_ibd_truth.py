@@ -1,15 +1,15 @@
-"""How true segments of IBD and degrees are, where the truth is known.
+"""How true segments of IBD are, where the truth is known.
 
     python tests/bench/bench_ibd_truth.py [--seeds 3] [--first-seed 101] [--people 200]
                                           [--truth-people 1000]
                                           [--lengths 80 60] [--sites-per-cm 150] [--isolate 1500]
                                           [--unrelated 6000] [--unrelated-lengths 50 50]
-                                          [--unrelated-least 7] [--families 40]
-                                          [--tables segments speed false families errors]
+                                          [--unrelated-least 7]
+                                          [--tables segments speed false errors]
                                           [--error-rates 0.001 0.005 …]
                                           [--threads 2] [--quick]
 
-Genotypes have 0.1 % errors and 1 % missing calls. Five tables:
+Genotypes have 0.1 % errors and 1 % missing calls. Four tables:
 
 - Segments of an isolate (so many people for 30 generations, 8 000 before; msprime, the last 50
   generations by the discrete Wright-Fisher model). The truth is where two people have haplotypes
@@ -25,10 +25,6 @@ Genotypes have 0.1 % errors and 1 % missing calls. Five tables:
   numbers a pair and genome of 3 543 cM, of which a pair counts for the share that its contigs have.
   The interval is the exact one of a Poisson number (Garwood 1936, 95 %). Pairs of the same people
   and contigs are not independent, so it is rather too narrow.
-- Degrees of pairs of planted families, whose founders are mosaics of haplotypes of that population
-  (`tests/scenes/ibd_pedigrees.py`: direct lines, full and half relatives), over the human
-  autosomes; the share whose interval holds the true degree; and beside it the share that totals of
-  the true segments get right, which is what segments can tell at best.
 - The isolates of the first table, whose genotypes are read with more and more errors: what is
   measured inside their long segments (`ibd/genotype_errors.py`), and recall with a rate of 0.001
   and with the measured one, whole and of true segments of 10 to 15 cM; and precision. The large
@@ -44,7 +40,6 @@ from dataclasses import replace
 
 import commandline
 import numpy as np
-from scenes.ibd_pedigrees import branching_family, drop_genes, shared_alleles, stretches
 from scenes.ibd_people import (
     HUMAN_CM,
     draw_people,
@@ -60,9 +55,6 @@ from scenes.ibd_scores import (
     COVERED,
     Scores,
     call_people,
-    family_degrees,
-    family_genotypes,
-    human_sites,
     score,
 )
 from scipy.stats import chi2
@@ -70,12 +62,11 @@ from timing import print_table
 
 from popdesic.engine.select import cpu_backend
 from popdesic.ibd.definition import SegmentLimits
-from popdesic.ibd.degrees import DISTANT, DegreeScale
 from popdesic.ibd.find_candidates import find_candidates
 from popdesic.ibd.genome import founders_errors
 from popdesic.ibd.genotype_errors import tolerance_of
 from popdesic.ibd.segments import SearchGenome, least_run, segments_between
-from popdesic.ibd.windows import GeneticSites, genetic_sites
+from popdesic.ibd.windows import genetic_sites
 
 #: Lengths at which segments are sought; the first has its precision in the table of goals.
 LENGTHS = (7.0, 5.0)
@@ -189,59 +180,6 @@ def poisson_interval(events: int) -> tuple[float, float]:
     return float(low), float(chi2.ppf(0.975, 2 * events + 2) / 2)
 
 
-def degrees_table(options) -> None:
-    family, limits = branching_family(), SegmentLimits()
-    chrom, cm = human_sites(options.family_sites)
-    pool_people = draw_people(
-        *(50, (40.0,)), seed=options.first_seed, history=grown(),
-        sites_per_cm=options.family_sites, error_rate=0.0, missing=0.0, generations=0,
-    )  # fmt: skip
-    pool, alt = pool_people.haplotypes, pool_people.alt[np.arange(len(cm)) % len(pool_people.alt)]
-    sites = GeneticSites(
-        chrom.astype(str), np.round(1e6 * cm).astype(int), cm, np.ones(len(cm), bool)
-    )
-    genome = SearchGenome.of(sites, alt, limits)
-    scale = DegreeScale(sites.lengths(), limits.min_cm)
-    called, best = [], []
-    for seed in range(options.families):
-        rng = np.random.default_rng([options.first_seed, seed])
-        genotypes = family_genotypes(family, pool, chrom, cm, rng, ERROR_RATE, MISSING)
-        called += family_degrees(family, genotypes, genome, limits, options.threads)
-        best += _best_degrees(family, chrom, cm, rng, scale)
-    rows = []
-    true, estimate, low, high = np.array(called).T
-    true, of_best = np.minimum(true, DISTANT), np.array(best)
-    groups = [(str(k) if k < DISTANT else "7 (distant)", true == k) for k in range(1, DISTANT + 1)]
-    for name, here in [*groups, ("1 to 3", true <= 3), ("1 to 5", true <= 5)]:
-        covered = (low <= true) & (true <= high)
-        limit = np.isin(of_best[:, 0], np.unique(true[here]))
-        rows.append(
-            (
-                *(name, int(here.sum()), f"{np.mean(estimate[here] == true[here]):.3f}"),
-                f"{np.mean(np.abs(estimate - true)[here] <= 1):.3f}",
-                f"{np.mean(covered[here]):.3f}",
-                f"{np.mean(of_best[limit, 0] == of_best[limit, 1]):.3f}",
-            )
-        )
-    header = ["degree", "pairs", "right", "within one", "in interval", "by true segments"]
-    print_table("Degrees of planted families", header, rows)
-
-
-def _best_degrees(family, chrom, cm, rng, scale) -> list[tuple[int, int]]:
-    """True degree and that of the true segments, of another draw of a family."""
-    origin = drop_genes(family, chrom, cm, rng)
-    pairs = [pair for pair in family.pairs() if family.degree(*pair) is not None]
-    total, two = np.zeros(len(pairs)), np.zeros(len(pairs))
-    for k, pair in enumerate(pairs):
-        shared = shared_alleles(origin, *pair)
-        length = stretches(shared > 0, chrom, cm)[:, 2]
-        total[k] = length[length >= scale.min_cm].sum()
-        two[k] = stretches(shared > 1, chrom, cm)[:, 2].sum()
-    estimate = scale.degrees(total, two)[0]
-    true = np.minimum([family.degree(*pair) for pair in pairs], DISTANT)
-    return list(zip(true.tolist(), estimate.tolist(), strict=True))
-
-
 def speed_table(options) -> None:
     people = draw_people(
         *(options.people, tuple(options.lengths)), seed=options.first_seed,
@@ -320,7 +258,6 @@ TABLES = {
     "segments": segments_table,
     "speed": speed_table,
     "false": false_table,
-    "families": degrees_table,
     "errors": errors_table,
 }
 
@@ -337,8 +274,6 @@ def main() -> None:
     parser.add_argument("--unrelated", type=int, default=6000)
     parser.add_argument("--unrelated-lengths", type=float, nargs="+", default=[50.0, 50.0])
     parser.add_argument("--unrelated-least", type=float, nargs="+", default=[7.0], help="cM")
-    parser.add_argument("--families", type=int, default=40)
-    parser.add_argument("--family-sites", type=float, default=60, help="sites a cM of families")
     parser.add_argument(
         "--error-rates", type=float, nargs="+", default=[0.0005, 0.001, 0.002, 0.005, 0.01, 0.02]
     )
@@ -346,9 +281,9 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     options = commandline.parse(
         parser,
-        **{"seeds": 1, "people": 30, "lengths": [25.0], "unrelated": 40, "families": 1},
+        **{"seeds": 1, "people": 30, "lengths": [25.0], "unrelated": 40},
         error_rates=[0.005],
-        **{"sites_per_cm": 80, "family_sites": 40, "unrelated_lengths": [25.0]},
+        **{"sites_per_cm": 80, "unrelated_lengths": [25.0]},
     )
     for name in options.tables:
         TABLES[name](options)

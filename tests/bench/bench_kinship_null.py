@@ -17,7 +17,7 @@ from scenes.kinship import add_families, draw_people, judge, resolution_of
 from timing import print_table
 
 from popdesic.engine.select import select_backend
-from popdesic.relatives.kinship import DUPLICATE, THIRD
+from popdesic.relatives.resolution import DUPLICATE, THIRD
 
 #: Number of regions, their length in base pairs, most sites on each, whether three populations.
 SCENES = [

@@ -20,10 +20,10 @@ from timing import print_table
 
 import popdesic
 from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.ibd.verdict import relation_of
 from popdesic.relatives import kinship
 from popdesic.relatives.pc_relate import ancestry_of, count_pairs, pc_relate
-from popdesic.relatives.relatedness import pair_labels
-from popdesic.relatives.resolution import SECOND, THIRD
+from popdesic.relatives.resolution import DUPLICATE, SECOND
 
 ERROR_RATE = 0.005
 #: Most pairs of a class that are labelled.
@@ -54,16 +54,19 @@ def labelled(scene: Scene, i, j, king: np.ndarray, related, values: np.ndarray) 
     """Labels of pairs by KING-robust and by PC-Relate."""
     read, ancestry, found = related
     counts = count_pairs(read, ancestry, found.coefficients, i, j)
-    same = king[i, j] > kinship.DUPLICATE
+    same = king[i, j] > DUPLICATE
     af = np.ma.masked_less(scene.genotypes, 0).mean(axis=0).filled(0) / 2
     parents = kinship.panel_parent_limit(af, ERROR_RATE)
     share = counts.counts["ibs0"] / counts.counts["called"]
     by_king = [
-        kinship.relation(value, one, same=bool(twin), parents=parents)
+        kinship.SAME if twin else relation_of(value, one, parents)
         for value, one, twin in zip(king[i, j], share, same, strict=True)
     ]
-    least = np.full(len(i), THIRD)
-    return by_king, pair_labels(values[i, j], counts, same, least, ERROR_RATE)
+    by_ancestry = [
+        kinship.SAME if twin else relation_of(value, k0)
+        for value, k0, twin in zip(values[i, j], counts.k0, same, strict=True)
+    ]
+    return by_king, by_ancestry
 
 
 def measure(fst: float, seeds: int, components: int, families: int, sites: int) -> None:

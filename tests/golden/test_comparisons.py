@@ -22,12 +22,12 @@ from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.select import select_backend
 from popdesic.engine.site_pairs import r2_block
 from popdesic.engine.terms import KINSHIP
+from popdesic.ibd.verdict import relation_of
 from popdesic.io.bed import open_bed, read_bim
 from popdesic.io.genotypes import unpack_bed
 from popdesic.relatives import independence, kinship, mixture
 from popdesic.relatives.pc_relate import ancestry_of, count_pairs, pc_relate
-from popdesic.relatives.relatedness import pair_labels
-from popdesic.relatives.resolution import resolve
+from popdesic.relatives.resolution import DUPLICATE, SECOND, resolve
 
 pytestmark = pytest.mark.shared
 BACKEND = select_backend("cpu", 2)
@@ -174,7 +174,7 @@ def test_trios_and_duplicates_are_found(hapmap, counts, families, resolution):
     phi = kinship.king_robust(counts)
     wrong = counts["het_a"] + counts["het_b"] - 2 * counts["both_het"] + counts["ibs0"]
     same = resolution.same(wrong, counts["called"])
-    assert (phi[same & ~np.eye(279, dtype=bool)] > kinship.DUPLICATE).all()
+    assert (phi[same & ~np.eye(279, dtype=bool)] > DUPLICATE).all()
     assert resolution.least_kinship(counts["called"])[phi > kinship.FIRST].max() < kinship.FIRST
     rows, columns = np.nonzero(np.triu(phi > kinship.FIRST, 1))
     parents = kinship.panel_parent_limit(frequencies(hapmap), 0.005)
@@ -185,7 +185,7 @@ def test_trios_and_duplicates_are_found(hapmap, counts, families, resolution):
     }
     for i, j in zip(rows.tolist(), columns.tolist(), strict=True):
         share = counts["ibs0"][i, j] / counts["called"][i, j]
-        found[kinship.relation(phi[i, j], share, same=same[i, j], parents=parents)].add(
+        found[kinship.SAME if same[i, j] else relation_of(phi[i, j], share, parents)].add(
             frozenset((i, j))
         )
     assert families["trios"] == 59
@@ -215,7 +215,7 @@ def test_pc_relate_finds_every_trio_and_nobody_else(
     phi = kinship.king_robust(counts)
     wrong = counts["het_a"] + counts["het_b"] - 2 * counts["both_het"] + counts["ibs0"]
     same = resolution.same(wrong, counts["called"])
-    near = np.triu((phi >= kinship.SECOND) | same, 1)
+    near = np.triu((phi >= SECOND) | same, 1)
     training = np.zeros(279, bool)
     training[kinship.unrelated_set(279, [tuple(x) for x in np.argwhere(near).tolist()])] = True
     scores = popdesic.pca(genotypes, n_components=components, founders=training).scores
@@ -229,7 +229,10 @@ def test_pc_relate_finds_every_trio_and_nobody_else(
     rows, columns, values = found.close(max(limit, kinship.FIRST))
     pairs = count_pairs(read, ancestry, found.coefficients, rows, columns)
     least = resolution.least_pc_relate(pairs.sites)
-    labels = pair_labels(values, pairs, same[rows, columns], least, 0.005)
+    labels = [
+        kinship.SAME if twin else relation_of(value, k0) if value >= limit else "distant"
+        for twin, value, k0, limit in zip(same[rows, columns], values, pairs.k0, least, strict=True)
+    ]
     expected = set()
     twin = {min(d): max(d) for d in families["duplicates"]}
     twin |= {b: a for a, b in twin.items()}
@@ -261,7 +264,7 @@ def test_no_two_mice_are_called_the_same(shared_data, tmp_path, require_command)
     wrong = counts["het_a"] + counts["het_b"] - 2 * counts["both_het"] + counts["ibs0"]
     same = np.triu(found.same(wrong, counts["called"]), 1)
     phi = kinship.king_robust(counts)
-    twice = np.triu(phi > kinship.DUPLICATE, 1)
+    twice = np.triu(phi > DUPLICATE, 1)
     print(f"\nmice: {found}\n{same.sum()} pairs the same, {twice.sum()} by kinship alone, "
           f"{(np.triu(phi, 1) >= found.smallest_kinship).sum()} told as relatives")  # fmt: skip
     assert found.degrees[0] == "duplicate"

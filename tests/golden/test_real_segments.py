@@ -19,12 +19,15 @@ from popdesic.ibd.cohorts import read_segments, segment_pairs, segment_sums, wri
 from popdesic.ibd.definition import SegmentLimits
 from popdesic.ibd.degrees import DegreeScale
 from popdesic.ibd.genome import load_genome, prepare_genome
+from popdesic.ibd.verdict import KinEvidence, SearchedGenome, judge_pairs, relation_by_pair
 
 pytestmark = pytest.mark.shared
 
 FILTERS = {"exclude_contigs": ["X"], "min_call_rate": 0.9, "min_maf": 0.05, "min_hwe_p": 0.0}
 #: 4 to 6 sites a centimorgan: shorter segments are refused on the sparser of the two panels.
 MIN_CM = 65.0
+#: Verdicts of the first degree and of duplicates, whose genotypes are not compared here.
+FIRST = ("first degree or closer", "parent and child", "full siblings")
 
 
 def related_pairs(data: Path, folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, float]:
@@ -44,7 +47,13 @@ def related_pairs(data: Path, folder: Path) -> tuple[pd.DataFrame, pd.DataFrame,
     write_tile(folder, folder, tile, genome, limits, backend)
     lengths = genome.sites.lengths()
     sums = segment_sums(pd.concat(list(read_segments(tile)), ignore_index=True))
-    table = segment_pairs([sums], {}, DegreeScale(lengths, MIN_CM))
+    scale = DegreeScale(lengths, MIN_CM)
+    table = segment_pairs([sums], {}, scale)
+    judged = relation_by_pair(
+        judge_pairs(KinEvidence(segments=table), SearchedGenome(scale, scale))
+    )
+    pairs = zip(table.sample1, table.sample2, strict=True)
+    table["relation"] = [judged.get(frozenset(pair), "distant") for pair in pairs]
     sheet = pd.read_csv(data / "samples.tsv", sep="\t", dtype=str).set_index("sample_id")
     for side in ("1", "2"):
         table["population" + side] = table["sample" + side].map(sheet.population)
@@ -74,13 +83,13 @@ def test_real_parents_and_duplicates_are_found_and_nobody_else(shared_data, tmp_
         f"both alleles at {(table.ibd2_cM[double] / whole).min():.3f} or more"
     )
     assert parents == {two for two, yes in zip(pairs, child, strict=True) if yes}
-    assert (table.degree[child] == "1").all()
+    assert (table.relation[child] == "parent and child").all()
     assert share[child].min() > 0.85 and np.median(share[child]) > 0.98
-    assert double.sum() == 10 and (table.degree[double] == "0").all()
+    assert double.sum() == 10 and (table.relation[double] == "first degree or closer").all()
     assert (table.ibd2_cM[double] / whole).min() > 0.99
     # Every other pair of the first degree is one of these people with the double of another.
-    for two, degree in zip(people, table.degree, strict=True):
-        if degree in ("0", "1"):
+    for two, relation in zip(people, table.relation, strict=True):
+        if relation in FIRST:
             assert len(two) == 1 or two in parents
     assert (table.population1 == table.population2).all()
 
@@ -89,7 +98,7 @@ def test_no_relatives_between_real_populations(shared_data, tmp_path):
     table, sheet, whole = related_pairs(shared_data / "hapmap3_957", tmp_path)
     sizes = sheet.population.value_counts()
     between = (len(sheet) ** 2 - (sizes**2).sum()) // 2
-    first = table.degree.isin(["0", "1"])
+    first = table.relation.isin(FIRST)
     share = table.total_cM[first] / whole
     print(
         f"\n{len(table)} pairs with segments, {first.sum()} of the first degree sharing "
@@ -99,4 +108,4 @@ def test_no_relatives_between_real_populations(shared_data, tmp_path):
     assert (table.population1 == table.population2).all() and between > 380_000
     # Undeclared parents and children, and five pairs of siblings (Pemberton et al. 2010).
     assert first.sum() == 26 and (share > 0.9).sum() == 21
-    assert (table.degree == "0").sum() == 0
+    assert (table.relation == FIRST[0]).sum() == 0

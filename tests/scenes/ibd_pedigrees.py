@@ -110,21 +110,3 @@ def stretches(inside: np.ndarray, chrom: np.ndarray, cm: np.ndarray) -> np.ndarr
     behind = np.concatenate([inside[1:], [False]]) & ~np.concatenate([new[1:], [True]])
     first, last = np.flatnonzero(inside & ~before), np.flatnonzero(inside & ~behind)
     return np.column_stack([first, last, cm[last] - cm[first]])
-
-
-def founder_haplotypes(
-    pool: np.ndarray, n: int, cm: np.ndarray, rng: np.random.Generator, switch_cm: float = 1.0
-) -> np.ndarray:
-    """Haplotypes int8 (n, n_sites) of unrelated founders: mosaics of a pool of haplotypes.
-
-    pool: int8 (n_pool, n_pool_sites), one contig, which is used again and again along the genome
-    with its haplotypes in another order. So neighbouring sites are in linkage disequilibrium, and
-    two founders share nothing longer than a few centimorgans.
-    """
-    out = np.empty((n, len(cm)), np.int8)
-    site = np.arange(len(cm)) % pool.shape[1]
-    step = np.maximum(np.diff(cm, prepend=cm[0]), 0)
-    for row in out:
-        piece = np.cumsum(rng.random(len(cm)) < step / switch_cm)
-        row[:] = pool[rng.integers(0, len(pool), piece[-1] + 1)[piece], site]
-    return out

@@ -7,15 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from popdesic.cohort.encode import planes_in_memory
 from popdesic.engine.select import cpu_backend
-from popdesic.ibd.definition import SegmentLimits, Segments
-from popdesic.ibd.degrees import DegreeScale
+from popdesic.ibd.definition import SegmentLimits
 from popdesic.ibd.segments import SearchGenome, segments_between
 from popdesic.ibd.windows import genetic_sites
-from popdesic.io.genotypes import pack_bed
-from scenes.ibd_pedigrees import Family, drop_genes, founder_haplotypes
-from scenes.ibd_people import HUMAN_CM, Intervals, People, joined, overlap, read_with_errors
+from scenes.ibd_people import HUMAN_CM, Intervals, People, joined, overlap
 
 #: A segment is found, or right, if more than this share of it is covered.
 COVERED = 0.5
@@ -93,54 +89,8 @@ def score(people: People, calls: Intervals, least_cm: float) -> Scores:
     return Scores(true, found, called, right, one_ancestor, np.array(ends), *each)
 
 
-def family_genotypes(
-    family: Family,
-    pool: np.ndarray,
-    chrom: np.ndarray,
-    cm: np.ndarray,
-    rng: np.random.Generator,
-    error_rate: float,
-    missing: float,
-) -> np.ndarray:
-    """Genotypes int8 (n_people, n_sites) of a family whose founders are drawn from a pool."""
-    n_founders = sum(both is None for both in family.parents)
-    haplotypes = founder_haplotypes(pool, 2 * n_founders, cm, rng)
-    origin = drop_genes(family, chrom, cm, rng)
-    genotypes = haplotypes[origin, np.arange(len(cm))].sum(axis=1, dtype=np.int8)
-    return read_with_errors(genotypes, rng, error_rate, missing)
-
-
 def human_sites(per_cm: float) -> tuple[np.ndarray, np.ndarray]:
     """Contig and genetic position of evenly spread sites of the human autosomes."""
     chrom = np.concatenate([np.full(int(per_cm * c), k) for k, c in enumerate(HUMAN_CM)])
     cm = np.concatenate([np.arange(int(per_cm * c)) / per_cm for c in HUMAN_CM])
     return chrom, cm
-
-
-def totals(found: Segments, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Matrices (n, n) of total cM, cM of two alleles, and number of segments; i < j."""
-    total, two, number = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n), int)
-    one = found.shared == 1
-    np.add.at(total, (found.a[one], found.b[one]), found.cm[one])
-    np.add.at(number, (found.a[one], found.b[one]), 1)
-    np.add.at(two, (found.a[~one], found.b[~one]), found.cm[~one])
-    return total, two, number
-
-
-def family_degrees(
-    family: Family,
-    genotypes: np.ndarray,
-    genome: SearchGenome,
-    limits: SegmentLimits,
-    threads: int = 1,
-) -> list[tuple[int, int, int, int]]:
-    """True degree, estimate, and both ends of its interval, of all related pairs of a family."""
-    planes = planes_in_memory(pack_bed(np.ascontiguousarray(genotypes.T)), len(genotypes))
-    found = segments_between(planes, None, genome, limits, cpu_backend(threads))
-    total, two, _ = totals(found, len(genotypes))
-    pairs = [pair for pair in family.pairs() if family.degree(*pair) is not None]
-    i, j = np.array(pairs).T
-    scale = DegreeScale(genome.sites.lengths(), limits.min_cm)
-    estimate, low, high = scale.degrees(total[i, j], two[i, j])
-    true = [family.degree(*pair) for pair in pairs]
-    return list(zip(true, estimate.tolist(), low.tolist(), high.tolist(), strict=True))

@@ -12,7 +12,7 @@ from popdesic.engine.backend import Backend
 from popdesic.engine.terms import KINSHIP
 from popdesic.io.genotypes import pack_bed
 from popdesic.relatives import independence, kinship
-from popdesic.relatives.resolution import Resolution, resolve
+from popdesic.relatives.resolution import THIRD, Resolution, resolve
 
 #: Crossovers per base pair and generation.
 CROSSOVERS = 1e-8
@@ -171,7 +171,7 @@ def judge(people: People, found: Resolution, backend: Backend) -> Verdicts:
     counts = dict(zip(KINSHIP.outputs, backend.bitgemm(planes, None, KINSHIP), strict=True))
     wrong = counts["het_a"] + counts["het_b"] - 2 * counts["both_het"] + counts["ibs0"]
     same = found.same(wrong, counts["called"])
-    least = np.maximum(found.least_kinship(counts["called"]), kinship.THIRD)
+    least = np.maximum(found.least_kinship(counts["called"]), THIRD)
     rows, columns, _ = kinship.close_pairs(
         counts, min_kinship=least, min_called=1, upper=False, same=same
     )

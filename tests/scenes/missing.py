@@ -9,8 +9,8 @@ from support.operands import planes_of
 
 from popdesic.engine.backend import Backend
 from popdesic.relatives.independence import judge_cohort, measure_variances
-from popdesic.relatives.kinship import FIRST, SECOND, THIRD, king_robust, kinship_counts
-from popdesic.relatives.resolution import resolve
+from popdesic.relatives.kinship import king_robust, kinship_counts
+from popdesic.relatives.resolution import FIRST, SECOND, THIRD, resolve
 
 
 def missing_by_genotype(n: int, n_sites: int, rates: tuple, seed: int) -> np.ndarray:

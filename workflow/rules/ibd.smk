@@ -5,16 +5,14 @@
 #         results/ibd/tiles/{row}/row.json        rows of segments between cohorts
 #         results/ibd/tiles/{row}/{other}.segments.tsv.gz
 #         results/ibd/segments.tsv.gz             all segments
-#         results/ibd/pairs.tsv, summary.json     totals and degrees of pairs
+#         results/ibd/pairs.tsv, summary.json     totals of pairs
 #         results/ibd/export/*                    formats of other programs
 #         results/ibd/graph.npz                   who shares with whom, for communities.space: ibd
-#         results/figures/ibd.*
 
 from popdesic.core.limits import MOST_JOINED
 from popdesic.ibd.options import EXPORTS as IBD_FILES
 
 IBD = CONFIG["ibd"]
-IBD_FIGURES = figures_by("join_ibd")
 ROW_OF_SEGMENTS = "results/ibd/tiles/{row}/row.json"
 SEGMENT_ROWS = expand(ROW_OF_SEGMENTS, row=COHORTS)
 #: Whether the job that joins all rows makes them, of which it computes the tiles that are new.
@@ -25,7 +23,6 @@ IBD_EXPORTS = {
     for name in CONFIG["export"]["formats"]
     if name in IBD_FILES
 }
-SEEKS_SEGMENTS = "ibd" in COMPARE["analyses"]
 #: Whether geodesics or communities are of shared segments.
 IBD_IS_SPACE = "ibd" in (*SPACES, CONFIG["communities"]["space"])
 #: The further limits are those of `definition.SegmentLimits`.
@@ -34,7 +31,6 @@ IBD_LIMITS = dict(min_cm=IBD["min_cm"], error_rate=CONFIG["error_rate"])
 
 TARGETS["ibd"] = [
     [*IBD_TABLES, *IBD_EXPORTS.values()] if SEEKS_SEGMENTS else [],
-    expand("results/figures/{name}.{end}", name=IBD_FIGURES, end=["svg", "png"]),
 ]
 
 
@@ -123,8 +119,6 @@ if SEEKS_SEGMENTS:
             summary=IBD_TABLES[2],
             graph=[IBD_GRAPH] if IBD_IS_SPACE else [],
             exports=list(IBD_EXPORTS.values()),
-            svg=reported("join_ibd"),
-            png=expand("results/figures/{name}.png", name=IBD_FIGURES),
         log:
             "logs/join_ibd.log",
         benchmark:
@@ -155,6 +149,6 @@ if SEEKS_SEGMENTS:
             order=COHORTS,
             code=code_of("join_ibd"),
         message:
-            "Find and join segments, estimate degrees of pairs, and draw them"
+            "Find and join segments"
         script:
             "../scripts/ibd/join_ibd.py"

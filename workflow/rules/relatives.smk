@@ -21,12 +21,12 @@ from popdesic.cohort.sources import source_files
 # gives   results/compare/kinship.json           resolution of kinship and identity on the panel
 #         results/compare/tiles/{row}/row.json   rows of related pairs, best matches, contamination
 #         results/compare/tiles/{row}/{other}.*.tsv
-#         results/compare/kinship.tsv            related pairs of the study, with degrees
+#         results/compare/kinship.tsv            related pairs of the study
 #         results/compare/kinship_untold.tsv     cohorts in which kinship fails
 #         results/compare/identity.tsv           best match of a sample, own or earlier cohorts
 #         results/compare/mixture.tsv            samples contaminated by another sample
 #         results/panel/unrelated.tsv            founders that define the axes of the PCA
-#         results/figures/kinship.*, ld_decay.*, ld_region.*
+#         results/figures/ld_decay.*, ld_region.*
 
 COMPARE = CONFIG["compare"]
 MAX_KINSHIP, MIN_KINSHIP = CONFIG["close_kinship"], least_kinship(CONFIG)
@@ -134,8 +134,6 @@ rule join_comparisons:
         untold="results/compare/kinship_untold.tsv",
         identity="results/compare/identity.tsv",
         mixture="results/compare/mixture.tsv",
-        svg=reported("join_comparisons"),
-        png=expand("results/figures/{name}.png", name=figures_by("join_comparisons")),
     log:
         "logs/join_comparisons.log",
     benchmark:
@@ -186,54 +184,80 @@ rule choose_unrelated:
         "../scripts/relatives/choose_unrelated.py"
 
 
-# PC-Relate: kinship of people of any ancestry, from genotypes and principal components.
+# PC-Relate: kinship of people of any ancestry, from genotypes and principal components; and one
+# verdict on each pair of relatives, from all that was asked for of KING-robust kinship, PC-Relate and
+# shared segments.
 #
 # needs   results/cohorts/{cohort}/genotypes.bed, results/panel/*, results/distance/samples.tsv,
-#         results/embedding/pca.npy axes.json, results/compare/kinship.tsv .json
+#         results/embedding/pca.npy axes.json, results/compare/kinship.tsv .json,
+#         results/ibd/pairs.tsv genome.npz
 # gives   results/compare/pc_relate.tsv           close pairs by PC-Relate or KING-robust
 #         results/compare/pc_relate.samples.tsv   inbreeding of every sample
 #         results/compare/pc_relate.json          what was fitted, smallest kinship told
+#         results/compare/relatives.tsv           the verdict on each pair
+#         results/compare/relatives.json          what the verdicts rest on
+#         results/figures/kinship.*, ibd.*, families.*
 
 RELATE_DEVICE = CONFIG["device"] if n_samples(*COHORTS) > FEW_RELATED else "cpu"
+BY_ANCESTRY = "pc_relate" in COMPARISONS
+BY_KING = BY_ANCESTRY or "kinship" in COMPARISONS
+SEEKS_SEGMENTS = "ibd" in COMPARE["analyses"]
 
 
-rule relate_samples:
-    input:
-        genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS),
-        panel="results/panel/sites.tsv",
-        samples="results/distance/samples.tsv",
-        scores="results/embedding/pca.npy",
-        axes="results/embedding/axes.json",
-        king="results/compare/kinship.tsv",
-        resolution=RESOLUTION,
-        unrelated=["results/panel/unrelated.tsv"] if MAX_KINSHIP else [],
-    output:
-        pairs="results/compare/pc_relate.tsv",
-        samples="results/compare/pc_relate.samples.tsv",
-        about="results/compare/pc_relate.json",
-    log:
-        "logs/relate_samples.log",
-    benchmark:
-        "benchmarks/relate_samples.tsv"
-    conda:
-        GPU_CONDA
-    threads: SOME  # a long job beside the chain that the report waits for
-    resources:
-        # Two sums of each pair; genotypes of passes that are made ahead.
-        mem_mb=memory(650, samples=0.05, pairs=10e-6),
-        # 2 n**2 m operations at 20 Gflop/s on a CPU.
-        runtime=minutes(1, pairs=2 * MOST_SITES / 20e9 / 60),
-        gpu=GPUS if RELATE_DEVICE != "cpu" else 0,
-    params:
-        device=RELATE_DEVICE,
-        founders=STUDY.founders,
-        min_kinship=MIN_KINSHIP,
-        error_rate=IDENTITY_ERROR,
-        code=code_of("relate_samples"),
-    message:
-        "PC-Relate: kinship of people of any ancestry"
-    script:
-        "../scripts/relatives/relate_samples.py"
+if BY_KING or SEEKS_SEGMENTS:
+
+    rule relate_samples:
+        input:
+            genotypes=(
+                expand("results/cohorts/{cohort}/genotypes.bed", cohort=COHORTS)
+                if BY_ANCESTRY
+                else []
+            ),
+            panel="results/panel/sites.tsv",
+            samples=["results/distance/samples.tsv"] if BY_ANCESTRY else [],
+            scores=["results/embedding/pca.npy"] if BY_ANCESTRY else [],
+            axes=["results/embedding/axes.json"] if BY_ANCESTRY else [],
+            king=["results/compare/kinship.tsv"] if BY_KING else [],
+            untold=["results/compare/kinship_untold.tsv"] if BY_KING else [],
+            resolution=[RESOLUTION] if BY_KING else [],
+            unrelated=["results/panel/unrelated.tsv"] if MAX_KINSHIP and BY_ANCESTRY else [],
+            segments=["results/ibd/pairs.tsv"] if SEEKS_SEGMENTS else [],
+            genome=["results/ibd/genome.npz"] if SEEKS_SEGMENTS else [],
+            map=MAP_FILES,
+        output:
+            pairs=["results/compare/pc_relate.tsv"] if BY_ANCESTRY else [],
+            samples=["results/compare/pc_relate.samples.tsv"] if BY_ANCESTRY else [],
+            about=["results/compare/pc_relate.json"] if BY_ANCESTRY else [],
+            verdict="results/compare/relatives.tsv",
+            summary="results/compare/relatives.json",
+            svg=reported("relate_samples"),
+            png=expand("results/figures/{name}.png", name=figures_by("relate_samples")),
+        log:
+            "logs/relate_samples.log",
+        benchmark:
+            "benchmarks/relate_samples.tsv"
+        conda:
+            GPU_CONDA
+        threads: SOME  # a long job beside the chain that the report waits for
+        resources:
+            # Two sums of each pair; genotypes of passes that are made ahead.
+            mem_mb=memory(650, samples=0.05, pairs=10e-6),
+            # 2 n**2 m operations at 20 Gflop/s on a CPU.
+            runtime=minutes(1, pairs=2 * MOST_SITES / 20e9 / 60),
+            gpu=GPUS if RELATE_DEVICE != "cpu" and BY_ANCESTRY else 0,
+        params:
+            device=RELATE_DEVICE,
+            founders=STUDY.founders,
+            min_kinship=MIN_KINSHIP,
+            error_rate=IDENTITY_ERROR,
+            genetic_map=CONFIG["genetic_map"],
+            min_cm=CONFIG["ibd"]["min_cm"],
+            key=map_key,
+            code=code_of("relate_samples"),
+        message:
+            "PC-Relate, and one verdict on each pair of relatives"
+        script:
+            "../scripts/relatives/relate_samples.py"
 
 
 # Query profiles and mixtures, searched in all cohorts.
@@ -309,7 +333,7 @@ LD_FILES = dict(
 )
 #: Founders whose phased input files are needed, for LD between haplotypes.
 PHASED = STUDY.founders if COMPARE["ld"]["phase"] == "phased" else []
-COMPARE_FIGURES = figures_by("join_comparisons") | figures_by("measure_ld")
+COMPARE_FIGURES = figures_by("relate_samples") | figures_by("measure_ld")
 
 
 TARGETS["compare"] = [
@@ -317,6 +341,7 @@ TARGETS["compare"] = [
     RESOLUTION if COMPARISONS or MAX_KINSHIP else [],
     LD_FILES.values() if "ld" in COMPARE["analyses"] else [],
     [f"results/compare/{kind}.query.tsv" for kind in PROFILES],
+    [f"results/compare/relatives.{end}" for end in ["tsv", "json"] if BY_KING or SEEKS_SEGMENTS],
     [f"results/figures/{name}.{end}" for name in COMPARE_FIGURES for end in ["svg", "png"]],
 ]
 

@@ -25,7 +25,7 @@ from ..engine.backend import Backend
 from ..engine.terms import Planes
 from ..io.sites import chunks
 from .definition import SegmentLimits, Segments
-from .degrees import DegreeScale, degree_words
+from .degrees import DegreeScale
 from .genome import load_genome, load_limits, load_sites
 from .segments import SearchGenome, candidate_parts, candidates_between, segments_of
 from .windows import GeneticSites
@@ -34,7 +34,7 @@ from .windows import GeneticSites
 ENDING = ".segments.tsv.gz"
 COLUMNS = ["sample1", "sample2", "contig", "start", "end", "cM", "LOD", "ibd", "sites", "errors"]
 PAIRS = ["sample1", "sample2", "cohort1", "cohort2", "segments", "total_cM", "longest_cM"]
-PAIRS += ["ibd2_cM", "kinship", "degree", "degree_low", "degree_high"]
+PAIRS += ["ibd2_cM", "kinship"]
 #: Samples of one side of a block of pairs.
 BLOCK_SAMPLES = 4096
 #: Candidates whose segments are in memory at once, some 0.3 KB each.
@@ -189,8 +189,7 @@ def join_tiles(
     Returns
     -------
     dict
-        Content of `summary`: what was searched (`genome.json`), and pairs by degree and by the far
-        end of its interval.
+        Content of `summary`: what was searched (`genome.json`), numbers of pairs and segments.
     """
     tiles = list(read_tiles(rows, ENDING).values())
     parts = []
@@ -209,16 +208,9 @@ def join_tiles(
         "pairs_with_segments": len(table),
         "segments": int(table.segments.sum()),
         "searched_cm": round(scale.searched_cm, 6),
-        "pairs_by_degree": _counts(table.degree),
-        "pairs_by_farthest_degree": _counts(table.degree_high),
     }
     write_json(summary, about)
     return about
-
-
-def _counts(degrees: pd.Series) -> dict[str, int]:
-    counts = degrees.value_counts().to_dict()
-    return {name: counts[name] for name in degree_words(range(8)) if name in counts}
 
 
 def read_segments(path: Path) -> Iterator[pd.DataFrame]:
@@ -278,12 +270,10 @@ def segment_pairs(
     empty = pd.DataFrame(columns=["sample1", "sample2", *PAIRS[4:8]])
     table = pd.concat(parts, ignore_index=True) if parts else empty
     total, two = (table[name].to_numpy(np.float64) for name in ("total_cM", "ibd2_cM"))
-    degrees = map(degree_words, scale.degrees(total, two))
     table = table.assign(
         cohort1=table.sample1.map(cohorts),
         cohort2=table.sample2.map(cohorts),
         kinship=scale.kinship(total, two),
-        **dict(zip(PAIRS[-3:], degrees, strict=True)),
         _order=-(total + two),
     )
     ordered = table.sort_values(["_order", "sample1", "sample2"], kind="stable")

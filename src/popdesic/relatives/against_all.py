@@ -146,7 +146,6 @@ def describe_pairs(
     which: np.ndarray,
     *,
     resolution: Resolution | None,
-    parents: float,
 ) -> pd.DataFrame:
     """Rows of some pairs of a person.
 
@@ -154,8 +153,6 @@ def describe_pairs(
     ----------
     resolution : Resolution, optional
         Without it there are no columns of kinship and relation.
-    parents : float
-        See `kinship.relation`.
 
     Returns
     -------
@@ -182,6 +179,5 @@ def describe_pairs(
         counts,
         kinship.king_robust(counts),
         resolution=resolution,
-        parents=parents,
     )
     return table.assign(kinship=pairs.kinship, relation=pairs.relation)

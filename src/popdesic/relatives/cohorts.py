@@ -280,7 +280,6 @@ def _kinship_table(pairs, compared: _Compared) -> pd.DataFrame:
         dict(zip(_KINSHIP_COUNTS, np.array(found, np.int64).reshape(-1, 5).T, strict=True)),
         np.array(phi, np.float64),
         resolution=compared.limits.resolution,
-        parents=kinship.panel_parent_limit(compared.af, compared.limits.error_rate),
     )
 
 

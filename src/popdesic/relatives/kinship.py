@@ -14,7 +14,7 @@ from ..core.tables import read_table, write_table
 from ..distance.rows import read_tiles
 from ..engine.backend import Backend
 from ..engine.terms import KINSHIP, Planes
-from .resolution import DUPLICATE, FIRST, SECOND, THIRD, Resolution
+from .resolution import FIRST, Resolution
 
 Node = TypeVar("Node", int, str)
 
@@ -26,6 +26,8 @@ PARENT_SHARE = 1 / 3
 #: Label of two profiles of the same person. Genotype mismatches alone decide this
 #: (`Resolution.verdict`), as in `identity.tsv`, never kinship.
 SAME = "duplicate or identical twin"
+#: Label of all other close pairs: their degree is in the verdict of all analyses (`ibd.verdict`).
+RELATED = "related"
 #: Start of the relation of a pair that is not told, because kinship fails in a cohort.
 UNTOLD = "not told: "
 #: Largest group of relatives whose maximum unrelated set is found exactly.
@@ -97,24 +99,6 @@ def panel_parent_limit(af: np.ndarray, error_rate: float) -> float:
     return parent_limit(float(np.mean(het**2)) / 2, float(np.mean(het)), error_rate)
 
 
-def relation(kinship: float, ibs0_share: float, *, same: bool, parents: float) -> str:
-    """Label of a kinship; for first-degree pairs also by their share of opposite homozygotes.
-
-    `parents`: limit of that share for parent and child (`parent_limit`).
-    `same`: the two are one person by their genotypes. Otherwise, a kinship above first degree
-    may be a duplicate of poor quality or inbreeding, and the label leaves this open.
-    """
-    if same:
-        return SAME
-    if kinship > DUPLICATE:
-        return "first degree or closer"
-    if kinship > FIRST:
-        return "parent and child" if ibs0_share < parents else "full siblings"
-    if kinship > SECOND:
-        return "second degree"
-    return "third degree" if kinship > THIRD else "distant"
-
-
 def close_pairs(
     counts: dict[str, np.ndarray],
     *,
@@ -163,7 +147,6 @@ def pairs_table(
     phi: np.ndarray,
     *,
     resolution: Resolution,
-    parents: float,
 ) -> pd.DataFrame:
     """The table of close pairs, columns COLUMNS.
 
@@ -175,18 +158,12 @@ def pairs_table(
         Outputs of the terms `engine.terms.KINSHIP`.
     phi : float64 array, (n_pairs,)
         KING-robust kinship.
-    parents : float
-        See `relation`.
     """
     mismatches = mismatching(counts)
-    same = resolution.same(mismatches, counts["called"]).tolist()
-    shares = (counts["ibs0"] / np.maximum(counts["called"], 1)).tolist()
+    same = resolution.same(mismatches, counts["called"])
     names = [*zip(*people_a, strict=True)] or [(), ()]
     others = [*zip(*people_b, strict=True)] or [(), ()]
-    relations = [
-        relation(value, share, same=is_same, parents=parents)
-        for value, share, is_same in zip(phi.tolist(), shares, same, strict=True)
-    ]
+    relations = np.where(same, SAME, RELATED)
     columns = [names[0], others[0], names[1], others[1]]
     columns += [counts[name] for name in ("called", "ibs0", "het_a", "het_b", "both_het")]
     return pd.DataFrame(dict(zip(COLUMNS, [*columns, phi, relations], strict=True)))

@@ -15,10 +15,10 @@ from ..core.tables import read_table, write_table
 from ..engine.backend import Backend
 from ..io.bed import open_bed, read_fam
 from ..io.genotypes import take_samples, unpack_bed
-from .kinship import SAME, king_robust, parent_limit, relation
+from .kinship import RELATED, SAME, king_robust
 from .options import MOST_SITES
 from .pc_relate import Kinships, PairCounts, Reader, ancestry_of, count_pairs, pc_relate
-from .resolution import Resolution
+from .resolution import THIRD, Resolution
 
 PAIRS = ["sample_a", "sample_b", "cohort_a", "cohort_b", "sites", "kinship", "king", "k0"]
 PAIRS += ["relation"]
@@ -74,7 +74,6 @@ def relate_samples(
     components: int | None = None,
     max_sites: int = MOST_SITES,
     min_kinship: float,
-    error_rate: float,
     backend: Backend,
 ) -> dict[str, int | float]:
     """PC-Relate kinship of a study's samples, with the frequencies of the unrelated founders.
@@ -102,8 +101,6 @@ def relate_samples(
         With more sites on the panel, this many at equal steps are used.
     min_kinship : float
         Pairs with less by both methods are not listed.
-    error_rate : float
-        Genotyping error rate, for parents and children.
     backend : Backend
         See `pc_relate`.
 
@@ -146,7 +143,7 @@ def relate_samples(
     counts = count_pairs(read, ancestry, found.coefficients, rows, columns, backend.threads)
     least = resolution.least_pc_relate(counts.sites)
     by_king = _is_listed(rows, columns, listed, people)
-    table = _pair_table(people, rows, columns, values, counts, same, least, error_rate)
+    table = _pair_table(people, rows, columns, values, counts, same, least)
     table = table[(values >= np.maximum(least, min_kinship)) | by_king]
     order = np.lexsort((table.sample_b, table.sample_a, -table.kinship))
     write_table(out["pairs"], table.iloc[order])
@@ -221,19 +218,16 @@ def _pair_table(
     counts: PairCounts,
     same: np.ndarray,
     least: np.ndarray,
-    error_rate: float,
 ) -> pd.DataFrame:
-    labels = pair_labels(values, counts, same, least, error_rate)
+    labels = pair_labels(values, same, least)
     name, cohort = people["sample"].to_numpy(), people.cohort.to_numpy()
     parts = [name[rows], name[columns], cohort[rows], cohort[columns], counts.sites]
     parts += [values, king_robust(counts.counts), counts.k0, labels]
     return pd.DataFrame(dict(zip(PAIRS, parts, strict=True)))
 
 
-def pair_labels(
-    values: np.ndarray, counts: PairCounts, same: np.ndarray, least: np.ndarray, error_rate: float
-) -> list[str]:
-    """Degrees of relationship of pairs by PC-Relate.
+def pair_labels(values: np.ndarray, same: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Labels of pairs by PC-Relate: the same person, related, or distant.
 
     Parameters
     ----------
@@ -244,14 +238,8 @@ def pair_labels(
     least : float64 array
         Kinship that is not reached by chance; below, people are distant.
     """
-    labels = []
-    for pair, value in enumerate(values):
-        sites = max(int(counts.sites[pair]), 1)
-        limit = parent_limit(counts.expected[pair] / sites, counts.het[pair] / sites, error_rate)
-        share = counts.opposite[pair] / sites
-        close = value if same[pair] or value >= least[pair] else -np.inf
-        labels.append(relation(close, share, same=bool(same[pair]), parents=limit))
-    return labels
+    close = values >= np.maximum(least, THIRD)
+    return np.select([same, close], [SAME, RELATED], "distant")
 
 
 def _strangers(found: Kinships, sizes: pd.Series) -> dict[str, float]:

@@ -1,26 +1,25 @@
-"""One verdict on relatives and duplicates, from kinship, PC-Relate, identity and segments."""
+"""What the page says of relatives and duplicates: the verdicts of `compare/relatives.tsv`."""
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from ..core.files import read_json
 from ..core.tables import read_table
-from ..ibd.degrees import surely_close
+from ..ibd.verdict import CLOSE, SHORT, STRANGERS, WIDE
 from ..relatives.kinship import SAME, untold_cohorts
 from ..relatives.resolution import FIRST, SECOND, THIRD, Resolution, load_resolution
-from .words import count_relations, join, plural
+from .words import count_relations, join, number, plural
 
 #: Degrees of relatives, closest first, with their smallest kinship.
 DEGREES = {"first": FIRST, "second": SECOND, "third": THIRD}
 #: A limit in the configuration may be rounded by this share (0.0884 for 2**-3.5).
 ROUNDED = 1e-3
-#: Median kinship of a cohort, by PC-Relate, from which it tells no relatives: the limit of fourth
-#: degree.
-STRANGERS = 2**-5.5
+#: Start of the sentence on a genome too short to tell degrees.
+TOO_SHORT = "Degrees of relationship are not told: "
 
 
 def untold_by_ancestry(results: Path) -> list[str]:
@@ -30,16 +29,26 @@ def untold_by_ancestry(results: Path) -> list[str]:
     return [cohort for cohort, median in medians.items() if median > STRANGERS]
 
 
-def told_by_ancestry(results: Path) -> pd.DataFrame:
-    """Pairs of `compare/pc_relate.tsv` of which neither is of an `untold_by_ancestry` cohort."""
-    table = read_table(results / "compare/pc_relate.tsv")
-    if missed := untold_by_ancestry(results):
-        table = table[~(table.cohort_a.isin(missed) | table.cohort_b.isin(missed))]
-    return table
+def judged_relatives(results: Path) -> tuple[pd.DataFrame, dict[str, Any]] | None:
+    """`compare/relatives.tsv` and `.json`; None if no analysis looks for relatives."""
+    path = results / "compare/relatives.tsv"
+    if not path.exists():
+        return None
+    return read_table(path), read_json(path.with_suffix(".json"))
+
+
+def why_no_degrees(about: dict[str, Any]) -> str:
+    """The sentence on a genome that is too short to tell degrees; empty where it is not."""
+    if about["tells"]:
+        return ""
+    return (
+        f"{TOO_SHORT}only {about['searched_cm']:.0f} cM were searched, and chance decides which "
+        f"part of a genome relatives share. It takes {number(round(about['least_cm']))} cM."
+    )
 
 
 def kin_verdict(results: Path, min_kinship: float) -> str | None:
-    """What all analyses of a study together say of relatives; None if kinship was not computed.
+    """What all analyses of a study together say of relatives; None if none looks for them.
 
     Nothing is called absent that the panel cannot show, or that another analysis found.
 
@@ -48,45 +57,59 @@ def kin_verdict(results: Path, min_kinship: float) -> str | None:
     min_kinship : float
         `close_kinship`: pairs with less are not listed.
     """
-    path = results / "compare/kinship.tsv"
-    if not path.exists():
+    judged = judged_relatives(results)
+    if judged is None:
         return None
-    table = read_table(path)
-    king = Counter(table.relation)
-    king.pop(SAME, None)
+    _, about = judged
+    relations, reasons = about["relations"], about["why"]
     resolution = results / "compare/kinship.json"
     found = load_resolution(resolution) if resolution.exists() else None
-    same = _same_pairs(results, table)
-    failing = untold_cohorts(results)["cohort"].tolist()
-    but = ""
-    if failing:
-        what = "cohort" if len(failing) == 1 else "cohorts"
-        but = f" In {what} {join(failing)} kinship fails, and only duplicates are found."
+    same = _same_pairs(results)
+    close = {name: relations[name] for name in CLOSE if name in relations}
     said = []
     if same:
         said.append(f"{plural(same, 'pair')} of duplicates or identical twins")
-    if king:
-        said.append(_relatives(king))
-    other = _others(results, king.total())
+    if close:
+        total = plural(sum(close.values()), "pair")
+        said.append(f"{total} of relatives ({count_relations(close)})")
+    if count := reasons.get(SHORT, 0):
+        said.append(f"{plural(count, 'pair')} that share more than unrelated samples do")
+    if count := reasons.get(WIDE, 0):
+        said.append(
+            f"{plural(count, 'pair')} of relatives whose degree cannot be told (their intervals "
+            "span more than two degrees)"
+        )
+    other = _left_out(results)
     if said:
-        text = f"{' and '.join(said)}.{other}"
-    elif other and found and not set(DEGREES) & set(found.degrees):
-        return f"KING-robust kinship cannot identify relatives on this panel.{other}{but}"
-    elif other:
-        text = f"KING-robust kinship lists no relatives.{other}"
-    else:
-        return _nothing(results, found, min_kinship) + but
-    return f"{text}{_limit(found)}{but}"
+        text = f"{join(said)}."
+        if reasons.get(SHORT):
+            text += f" {why_no_degrees(about)}"
+        elif about["differ"]:
+            pairs = plural(about["differ"], "listed pair")
+            text += f" Of {pairs}, the analyses differ (compare/relatives.tsv)."
+        return text + _limit(found, about) + other
+    return _nothing(results, found, about, min_kinship) + other
 
 
-def _relatives(counts: Counter[str]) -> str:
-    listed = count_relations(dict(sorted(counts.items())))
-    return f"{plural(counts.total(), 'pair')} of relatives ({listed})"
+def _left_out(results: Path) -> str:
+    """Sentences on cohorts in which one of the analyses fails."""
+    text = ""
+    for names, why in (
+        (untold_by_ancestry(results), "most samples look related by PC-Relate, which is not used."),
+        (
+            untold_cohorts(results)["cohort"].tolist(),
+            "KING-robust kinship fails, and it finds duplicates alone.",
+        ),
+    ):
+        if names:
+            text += f" In {'cohort' if len(names) == 1 else 'cohorts'} {join(names)} {why}"
+    return text
 
 
-def _same_pairs(results: Path, kinship: pd.DataFrame) -> int:
+def _same_pairs(results: Path) -> int:
     """Pairs of samples of one person, by identity or, where this was not sought, by kinship."""
-    rows = kinship[kinship.relation == SAME]
+    table, _ = judged_relatives(results)
+    rows = table[table.relation == SAME]
     pairs = {frozenset(pair) for pair in zip(rows.sample_a, rows.sample_b, strict=True)}
     path = results / "compare/identity.tsv"
     if path.exists():
@@ -94,31 +117,6 @@ def _same_pairs(results: Path, kinship: pd.DataFrame) -> int:
         table = table[table.verdict == "same"]
         pairs |= {frozenset(pair) for pair in zip(table["query"], table["match"], strict=True)}
     return len(pairs)
-
-
-def _others(results: Path, king: int) -> str:
-    """A sentence on each analysis that finds other relatives than KING-robust kinship."""
-    text, known = "", king
-    path = results / "compare/pc_relate.tsv"
-    if path.exists():
-        relations = Counter(told_by_ancestry(results).relation)
-        counts = Counter({k: n for k, n in relations.items() if k not in (SAME, "distant")})
-        missed = untold_by_ancestry(results)
-        if missed:
-            what = "cohort" if len(missed) == 1 else "cohorts"
-            text += (
-                f" In {what} {join(missed)} most samples look related by PC-Relate, and its pairs "
-                "are not counted."
-            )
-        if counts.total() != king and not (missed and not counts):
-            what = _relatives(counts) if counts else "none"
-            text += f" PC-Relate, which accounts for ancestry, finds {what}."
-            known = max(known, counts.total())
-    path = results / "ibd/summary.json"
-    close = surely_close(read_json(path)) if path.exists() else None
-    if close and not known:
-        text += f" Shared segments show {plural(close, 'pair')} of relatives."
-    return text
 
 
 def _told(found: Resolution, min_kinship: float) -> list[str]:
@@ -131,15 +129,19 @@ def _told(found: Resolution, min_kinship: float) -> list[str]:
     ]
 
 
-def _nothing(results: Path, found: Resolution | None, min_kinship: float) -> str:
+def _nothing(
+    results: Path, found: Resolution | None, about: dict[str, Any], min_kinship: float
+) -> str:
     """The verdict where no analysis found anybody."""
     degrees = _told(found, min_kinship) if found else []
+    if _by_segments(about):
+        degrees = list(DEGREES)
     identity = (results / "compare/identity.tsv").exists()
     duplicates = bool(identity and found and found.least_called is not None)
     absent = ["no duplicates"] if duplicates else []
     hidden = ["duplicates"] if identity and not duplicates else []
     if degrees:
-        absent.append(f"no relatives of the {' or '.join(degrees)} degree")
+        absent.append(f"no relatives of the {join(degrees).replace(' and ', ' or ')} degree")
     else:
         hidden.append("relatives")
     said = []
@@ -147,12 +149,19 @@ def _nothing(results: Path, found: Resolution | None, min_kinship: float) -> str
         said.append(f"{join(absent)} were found.")
     if hidden:
         said.append(f"{join(hidden)} cannot be identified on this panel.")
-    return " ".join(text[:1].upper() + text[1:] for text in said) + _limit(found, not degrees)
+    return " ".join(text[:1].upper() + text[1:] for text in said) + _limit(
+        found, about, not degrees
+    )
 
 
-def _limit(found: Resolution | None, said: bool = False) -> str:
+def _by_segments(about: dict[str, Any]) -> bool:
+    """Whether segments find relatives of all degrees."""
+    return about["tells"] and "segments" in about["sources"]
+
+
+def _limit(found: Resolution | None, about: dict[str, Any], said: bool = False) -> str:
     """Which relatives the panel cannot show; empty where it shows all three, or that was said."""
-    if found is None or said:
+    if found is None or said or _by_segments(about):
         return ""
     hidden = [name for name in DEGREES if name not in found.degrees]
     if not hidden:

@@ -16,7 +16,6 @@ from ..core.version import __version__
 from ..epistasis.scan_data import NAMES
 from ..geography.coordinates import PERMUTATIONS
 from ..ibd.definition import SegmentLimits
-from ..ibd.degrees import surely_close
 from ..relatives.resolution import load_resolution
 from .outcome import Outcome
 from .words import join, number, plural
@@ -354,20 +353,27 @@ def _relatives(outcome: Outcome, analyses: list[str], cite: _Citations) -> str:
     return text.strip()
 
 
+def _degrees(outcome: Outcome, cite: _Citations) -> str:
+    """How degrees were told from segments; empty where they were not."""
+    path = outcome.folder / "compare/relatives.json"
+    about = read_json(path) if path.exists() else {"tells": False}
+    if not about["tells"] or "segments" not in about["sources"]:
+        return ""
+    return (
+        " Degrees of relationship, and intervals of 95 % for kinship, were estimated from their "
+        f"number and total length {cite('degrees')}."
+    )
+
+
 def _segments(outcome: Outcome, options: dict[str, Any], cite: _Citations) -> str:
     path = outcome.folder / "ibd/summary.json"
     about = read_json(path) if path.exists() else {}
     if about.get("not_searched"):
         return "Segments of identity by descent were not sought, because the panel allows none."
-    text = (
+    return (
         f"Segments of identity by descent of at least {options['min_cm']:g} cM were identified in "
         f"unphased genotypes as stretches without opposite homozygotes (compare {cite('ibis')}), "
-        f"with a LOD of at least {SegmentLimits.min_lod:g}."
-    )
-    if about and surely_close(about) is None:
-        return text
-    return (
-        f"{text} Degrees of relationship were estimated from their total length {cite('degrees')}."
+        f"with a LOD of at least {SegmentLimits.min_lod:g}.{_degrees(outcome, cite)}"
     )
 
 

@@ -147,7 +147,7 @@ def comparison_figures(analyses: Sequence[str]) -> list[Figure]:
     """Figures of `compare.analyses`."""
     founders = "{ld_founders}."
     figures = [
-        ("kinship", "join_comparisons", "Kinship of close pairs", "{n_close} pairs.", "kinship"),
+        ("kinship", "relate_samples", "Kinship of close pairs", "{n_close} pairs.", "kinship"),
         ("ld_decay", "measure_ld", "LD decay", founders, "ld"),
         ("ld_region", "measure_ld", "LD in one region", founders, "ld"),
     ]
@@ -263,7 +263,7 @@ def ibd_figures(enabled: bool) -> list[Figure]:
         ("families", "Families", "{n_ibd_close}."),
     )
     figures = [
-        Figure(name, "join_ibd", "Identity by descent", title, name, sizes)
+        Figure(name, "relate_samples", "Identity by descent", title, name, sizes)
         for name, title, sizes in drawn
     ]
     return figures if enabled else []

@@ -7,7 +7,6 @@ for each rule what it says of which results.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import pandas as pd
 
 from ..core.files import read_json
 from ..core.tables import read_table
-from ..ibd.degrees import surely_close
 from ..relatives.options import least_kinship
 from .findings import artefact_words
 from .isolation import isolation_words
@@ -291,11 +289,8 @@ def _with_error(pair: pd.Series) -> str:
 
 
 def _counts_of_relatives(results: Path) -> dict[str, int] | None:
-    """Number of close pairs by their relation; None where kinship was not computed."""
-    path = results / "compare/kinship.tsv"
-    if not path.exists():
-        return None
-    return {k: int(v) for k, v in sorted(Counter(read_table(path).relation).items())}
+    """Number of pairs by the verdict on them; None where no analysis looks for relatives."""
+    return _read(results / "compare/relatives.json").get("relations")
 
 
 def _relatives(results: Path, min_kinship: float) -> list[Sentence]:
@@ -327,22 +322,11 @@ def _segments(results: Path) -> list[Sentence]:
     about = _read(results / "ibd/summary.json")
     if not about or about.get("not_searched"):
         return []
-    least, sure = about["limits"]["min_cm"], surely_close(about)
+    least = about["limits"]["min_cm"]
     text = (
         f"{plural(about['pairs_with_segments'], 'pair')} of samples share an IBD segment of at "
-        f"least {least:g} cM"
+        f"least {least:g} cM."
     )
-    if sure is None:
-        text += (
-            f". The {about['searched_cm']:.0f} cM that were searched are too few to tell degrees "
-            "of relationship."
-        )
-    else:
-        verb = "is" if sure == 1 else "are"
-        text += (
-            f"; {number(sure)} {verb} related to the third degree or closer (95 % interval; "
-            "duplicates are not counted)."
-        )
     return [Sentence("Descent", text, "ibd")]
 
 

@@ -23,6 +23,13 @@ from ..core.files import read_json, write_json
 from ..core.tables import read_columns, write_table
 from ..distance.tiles import limit_in_words, require_one_panel, within_panel
 from ..engine.backend import Backend
+from ..ibd.verdict import (
+    SearchedGenome,
+    judge_pairs,
+    panel_evidence,
+    panel_genome,
+    relation_by_pair,
+)
 from ..io.bed import read_bim
 from ..io.call_filters import CallFilters
 from ..io.formats import header_contigs, read_sample_names
@@ -35,7 +42,7 @@ from ..relatives.against_all import (
 )
 from ..relatives.identity import genotypes_of
 from ..relatives.independence import judge_cohort
-from ..relatives.kinship import SAME, UNTOLD, panel_parent_limit
+from ..relatives.kinship import SAME, UNTOLD
 from ..relatives.options import identity_error, least_kinship
 from ..relatives.queries import place_profiles
 from ..relatives.resolution import Resolution, load_resolution
@@ -330,12 +337,18 @@ def _table(
     """The nearest people and all relatives, nearest first."""
     which = np.union1d(near, close)
     which = which[np.argsort(against.distances[which], kind="stable")]
-    error_rate = identity_error(config["error_rate"])
-    parents = panel_parent_limit(load_panel(PANEL)[0].af.to_numpy(), error_rate)
-    table = describe_pairs(name, against, which, resolution=resolution, parents=parents)
+    table = describe_pairs(name, against, which, resolution=resolution)
     if resolution is not None:  # below the limit, a degree could be chance
         told = np.isin(which, close)
-        table["relation"] = table.relation.where(told, NONE_TOLD)
+        found = panel_evidence(PANEL, identity_error(config["error_rate"]), least_kinship(config))
+        found.king = table[told].rename(columns={"sample": "sample_b", "cohort": "cohort_b"})
+        found.king = found.king.assign(sample_a=name, cohort_a="")
+        found.resolution = resolution
+        judged = judge_pairs(found, SearchedGenome(panel_genome(PANEL, config["genetic_map"])))
+        relations = relation_by_pair(judged)
+        table["relation"] = [
+            relations.get(frozenset((name, other)), NONE_TOLD) for other in table["sample"]
+        ]
     table.insert(0, "rank", np.arange(1, len(table) + 1))
     if "population" in sheets.samples:
         own = sheets.samples[sheets.samples["sample"].isin(table["sample"])]

@@ -10,12 +10,10 @@ import popdesic
 from popdesic.core.errors import UserError
 from popdesic.core.tables import write_table
 from popdesic.ibd.cohorts import COLUMNS, PAIRS, segment_pairs, segment_sums
-from popdesic.ibd.degrees import DISTANT, DegreeScale
+from popdesic.ibd.degrees import DegreeScale
 from popdesic.ibd.formats import hap_ibd_rows, ibis_rows, whole_segments
 from popdesic.ibd.graph import build_graph
 from popdesic.ibd.windows import genetic_sites, require_density, sites_per_window, windows_of
-
-HUMAN = np.array([286, 269, 223, 215, 204, 192, 187, 168, 166, 181, 158] + [110] * 11, float)
 
 
 def sites_at(*contigs: np.ndarray) -> pd.DataFrame:
@@ -74,31 +72,6 @@ def test_sparse_sites_are_refused_with_the_density_needed():
         require_density(genetic_sites(sites_at(np.zeros(3)), None), np.full(3, 0.3), 0.001, 7.0)
 
 
-def test_degrees_of_expected_totals():
-    scale = DegreeScale(HUMAN, 7.0)
-    genome = scale.genome_cm
-    roots, _ = scale.roots
-    assert (np.diff(roots) < 0).all() and roots[0] ** 2 == pytest.approx(genome / 2, rel=0.03)
-    total = np.concatenate([[genome, genome, 0.75 * genome], roots[:5] ** 2, [8.0]])
-    two = np.concatenate([[genome, 0, 0.25 * genome], np.zeros(6)])
-    degree, low, high = scale.degrees(total, two)
-    assert degree.tolist() == [0, 1, 1, 2, 3, 4, 5, 6, DISTANT]
-    assert (low <= degree).all() and (degree <= high).all() and high[-1] == DISTANT
-    assert low[3:8].tolist() == [2, 3, 4, 4, 5]
-    assert scale.kinship(genome, 0) == pytest.approx(0.25)
-    nobody = np.zeros(0)
-    assert [len(values) for values in scale.degrees(nobody, nobody)] == [0, 0, 0]
-
-
-@pytest.mark.parametrize("least", [7.0, 100.0, 150.0, 170.0])
-def test_duplicates_whatever_the_shortest_segment(least):
-    """Contigs below the shortest segment share nothing, duplicates included."""
-    scale = DegreeScale(HUMAN, least)
-    whole = HUMAN[least <= HUMAN].sum()
-    degree, low, high = scale.degrees(np.array([whole, whole]), np.array([whole, 0.0]))
-    assert (degree[0], low[0], high[0]) == (0, 0, 0) and degree[1] > 0
-
-
 def segments() -> pd.DataFrame:
     rows = [
         ("a", "b", "1", 1_000_001, 9_000_001, 8.0, 20.0, 1, 80, 1),
@@ -116,7 +89,6 @@ def test_pairs_are_sums_of_segments():
     assert list(table.columns) == PAIRS
     assert table.iloc[0, :8].tolist() == ["a", "b", "x", "x", 2, 18.0, 10.0, 5.0]
     assert table.kinship.tolist() == pytest.approx([23 / 80, 7 / 80])
-    assert set(table.degree) == {"NA"}  # 20 cM tell no degree
     padded = DegreeScale(np.array([10.0, 10.0, *[6.0] * 9]), 7.0)  # 6 cM can hold no segment
     assert padded.kinship(18.0, 5.0) == scale.kinship(18.0, 5.0)
     assert table.iloc[1, :8].tolist() == ["a", "c", "x", "y", 1, 7.0, 7.0, 0.0]

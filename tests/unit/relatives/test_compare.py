@@ -18,10 +18,13 @@ from support.study import Cohort, encode_cohorts, make_cohorts, make_sites, writ
 
 from popdesic.cohort.panel import load_panel
 from popdesic.core.errors import UserError
-from popdesic.core.tables import read_table
+from popdesic.core.files import write_json
+from popdesic.core.tables import read_table, write_table
 from popdesic.distance.fill_rows import update_rows
 from popdesic.engine.select import select_backend
 from popdesic.engine.terms import KINSHIP
+from popdesic.ibd.degrees import DegreeScale
+from popdesic.ibd.verdict import KinEvidence, SearchedGenome, judge_pairs, relation_of
 from popdesic.relatives import find_matches, identity, independence, kinship, mixture, queries
 from popdesic.relatives.cohorts import (
     Limits,
@@ -33,6 +36,7 @@ from popdesic.relatives.cohorts import (
 from popdesic.relatives.find_matches import top_matches
 from popdesic.relatives.resolution import resolve
 from popdesic.report.figures.compare import draw_comparisons
+from popdesic.report.figures.relatives import draw_relatives
 from popdesic.report.sections.comparisons import comparison_section
 
 BACKEND = select_backend("cpu", 2)
@@ -114,7 +118,7 @@ def test_degrees_of_a_simulated_family(family, a, b, expected):
     phi = kinship.king_robust(counts)[0, 0]
     ibs0_share = counts["ibs0"][0, 0] / counts["called"][0, 0]
     parents = kinship.panel_parent_limit(family["af"], 0.005)
-    assert kinship.relation(phi, ibs0_share, same=False, parents=parents) == expected
+    assert relation_of(phi, ibs0_share, parents) == expected
 
 
 def test_unrelated_sets_are_largest_and_have_no_edge():
@@ -549,14 +553,17 @@ def test_report_section_and_figures(planted, tmp_path):
     decay.assign(mean_r2=[0.5, 0.2]).to_csv(tmp_path / "decay.tsv", sep="\t", index=False)
     r2 = np.array([[1, 0.5], [0.5, np.nan]], np.float32)
     np.savez(tmp_path / "region.npz", chrom=np.array("1"), pos=np.array([5, 900]), r2=r2)
-    tables = {
-        "kinship": out / "kinship.tsv",
-        "decay": tmp_path / "decay.tsv",
-        "region": tmp_path / "region.npz",
-    }
+    tables = {"decay": tmp_path / "decay.tsv", "region": tmp_path / "region.npz"}
+    found = KinEvidence(king=read_table(out / "kinship.tsv"))
+    judged = judge_pairs(found, SearchedGenome(DegreeScale(np.array([20.0]), 0.0)))
+    write_table(out / "relatives.tsv", judged)
+    about = {"tells": False, "searched_cm": 20.0, "least_cm": 1_000.0, "differ": 0}
+    write_json(out / "relatives.json", about | {"relations": {}, "why": {}, "sources": ["king"]})
     for folder in (figures, tmp_path / "again"):
         with checked():
-            assert draw_comparisons(tables, folder) == ["kinship", "ld_decay", "ld_region"]
+            assert draw_comparisons(tables, folder) == ["ld_decay", "ld_region"]
+            files = {"king": out / "kinship.tsv"}
+            draw_relatives(["kinship"], out / "relatives.tsv", files, folder)
     for path in figures.iterdir():
         assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes(), path.name
     section = comparison_section(results, figures, ["kinship", "identity", "mixture", "ld"])

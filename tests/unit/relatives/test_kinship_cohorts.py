@@ -15,6 +15,7 @@ from scenes.missing import (
 )
 from support.operands import planes_of
 from support.study import encode_cohorts, make_cohorts
+from support.verdicts import write_relatives
 
 from popdesic.cohort.panel import load_panel
 from popdesic.core.files import write_json
@@ -24,6 +25,7 @@ from popdesic.relatives.cohorts import TABLES, Limits, compare_cohorts
 from popdesic.relatives.independence import judge_cohort, measure_resolution
 from popdesic.relatives.kinship import (
     COLUMNS,
+    RELATED,
     SAME,
     UNTOLD,
     choose_unrelated,
@@ -121,6 +123,7 @@ def test_the_page_says_that_heterozygotes_are_missing_and_cohorts_small(tmp_path
         assert [one.level for one in said] == ([level] if level else [])
         assert all(f"{lowered:.3f}" in one.text for one in said)
         write_table(tmp_path / "compare/kinship.tsv", pd.DataFrame(columns=COLUMNS))
+        write_relatives(tmp_path)
         assert ("second" in kin_verdict(tmp_path, 0.05).split(" were found")[0]) == (lowered < 0.03)
     rows = [pair("c1", "f1", ("few", "many"), 0.26, "full siblings")]
     write_table(tmp_path / "compare/kinship.tsv", pd.DataFrame(rows, columns=COLUMNS))
@@ -175,7 +178,7 @@ def test_a_newcomer_of_clones_is_not_told_and_founders_are(tmp_path):
         compare_cohorts(folders[a], folders[b], af, out, BACKEND, limits)
         tables.append(out["kinship"])
     raw = [set(read_table(path).relation) for path in tables]
-    assert raw == [{"parent and child"}, *[{f"{UNTOLD}triangles of south"}] * 2]
+    assert raw == [{RELATED}, *[{f"{UNTOLD}triangles of south"}] * 2]
     told = join_pairs(tables, tmp_path / "kinship.tsv")
     assert {frozenset(p) for p in zip(told.sample_a, told.sample_b, strict=True)} == {
         frozenset(("N00", "N02")),
@@ -231,8 +234,9 @@ def test_the_page_says_in_which_cohort_kinship_fails(tiles, tmp_path):
     (text,) = [one.text for one in warnings]
     assert "fails in cohort clones" in text
     assert "2 close pairs" in text
+    write_relatives(tmp_path / "results")
     said = kin_verdict(tmp_path / "results", 0.0884)
-    assert "In cohort clones kinship fails" in said
+    assert "In cohort clones KING-robust kinship fails" in said
     write_table(results / "kinship_untold.tsv", untold_pairs([], results / "kinship_untold.tsv"))
     assert "does not hold" not in kin_verdict(tmp_path / "results", 0.0884)
 
@@ -241,9 +245,7 @@ def test_large_groups_of_siblings_may_be_clones(tmp_path):
     (tmp_path / "compare").mkdir()
     names = [f"s{k}" for k in range(8)]
     rows = [
-        pair(a, b, ("x", "x"), 0.26, "full siblings")
-        for k, a in enumerate(names)
-        for b in names[k + 1 :]
+        pair(a, b, ("x", "x"), 0.26, RELATED) for k, a in enumerate(names) for b in names[k + 1 :]
     ]
     path = tmp_path / "compare/kinship.tsv"
     for kept, said in ((rows, True), (rows[:14], False)):

@@ -16,10 +16,11 @@ from popdesic.core.errors import UserError
 from popdesic.core.files import read_json, write_json
 from popdesic.core.tables import read_table, write_table
 from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.ibd.verdict import relation_of
 from popdesic.relatives import kinship
 from popdesic.relatives.pc_relate import ancestry_of, count_pairs, fit_frequencies, pc_relate
-from popdesic.relatives.relatedness import PAIRS, pair_labels, relate_samples
-from popdesic.relatives.resolution import SECOND, THIRD, resolve
+from popdesic.relatives.relatedness import PAIRS, relate_samples
+from popdesic.relatives.resolution import DUPLICATE, SECOND, resolve
 
 ERROR_RATE = 0.005
 
@@ -55,18 +56,20 @@ class Related:
         """Share of the pairs of a class with the right label."""
         i, j, _ = self.of(name)
         counts = count_pairs(self.read, self.ancestry, self.found.coefficients, i, j)
-        same = self.king[i, j] > kinship.DUPLICATE
+        same = self.king[i, j] > DUPLICATE
         if king:
             af = np.ma.masked_less(self.scene.genotypes, 0).mean(axis=0).filled(0) / 2
             limit = kinship.panel_parent_limit(af, ERROR_RATE)
             share = counts.counts["ibs0"] / counts.counts["called"]
             labels = [
-                kinship.relation(value, one, same=bool(twin), parents=limit)
+                kinship.SAME if twin else relation_of(value, one, limit)
                 for value, one, twin in zip(self.king[i, j], share, same, strict=True)
             ]
         else:
-            least = np.full(len(i), THIRD)
-            labels = pair_labels(self.values[i, j], counts, same, least, ERROR_RATE)
+            labels = [
+                kinship.SAME if twin else relation_of(value, k0)
+                for value, k0, twin in zip(self.values[i, j], counts.k0, same, strict=True)
+            ]
         return float(np.isin(labels, label_of(name)).mean())
 
 
@@ -263,7 +266,7 @@ def study(tmp_path_factory):
             "sample_a": [names[k] for k in i],
             "sample_b": [names[k] for k in j],
             "kinship": value,
-            "relation": np.where(value > kinship.DUPLICATE, kinship.SAME, "second degree"),
+            "relation": np.where(value > DUPLICATE, kinship.SAME, "related"),
         }
     )
     write_table(folder / "kinship.tsv", king)
@@ -283,7 +286,6 @@ def relate(folder, **options) -> dict:
         "components": None,
         "max_sites": 4_000,
         "min_kinship": SECOND,
-        "error_rate": ERROR_RATE,
         "backend": CpuBackend(2),
     }
     names = ("panel.tsv", "samples.tsv", "pca.npy", "axes.json", "kinship.tsv")
@@ -315,11 +317,8 @@ def test_a_study_gets_tables_by_both_methods(study):
     label = dict(zip(rows, table.relation, strict=True))
     for pair in both.scene.pairs["duplicate"]:
         assert label[pair] == kinship.SAME
-    for name, expected in (
-        ("parent and F1 child", "parent and child"),
-        ("full siblings, F1", "full siblings"),
-    ):
-        assert {label[tuple(sorted(pair))] for pair in both.scene.pairs[name]} == {expected}
+    for name in ("parent and F1 child", "full siblings, F1"):
+        assert {label[tuple(sorted(pair))] for pair in both.scene.pairs[name]} == {"related"}
     half = "half siblings over two ancestries"
     found = [tuple(sorted(pair)) in label for pair in both.scene.pairs[half]]
     assert np.mean(found) > 0.8

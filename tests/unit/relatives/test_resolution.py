@@ -25,10 +25,18 @@ from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.core.tables import read_table
 from popdesic.engine.select import select_backend
+from popdesic.ibd.verdict import relation_of
 from popdesic.relatives import independence, kinship
 from popdesic.relatives.cohorts import Limits, compare_cohorts, join_identity
 from popdesic.relatives.independence import cut_genome, measure_resolution, siblings_alike
-from popdesic.relatives.resolution import ERROR_RATE, FIRST, load_resolution, resolve
+from popdesic.relatives.resolution import (
+    DUPLICATE,
+    ERROR_RATE,
+    FIRST,
+    SECOND,
+    load_resolution,
+    resolve,
+)
 
 BACKEND = select_backend("cpu", 2)
 NO_FILTERS = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_hwe_p": 0.0}
@@ -221,7 +229,7 @@ def test_no_relative_is_named_on_five_short_regions(structured):
     people = draw_people(300, 5, 2e5, sites=500, structured=structured)
     found = resolution_of(people, BACKEND)
     verdicts = judge(people, found, BACKEND)
-    false = verdicts.count(verdicts.kinship >= kinship.SECOND)
+    false = verdicts.count(verdicts.kinship >= SECOND)
     print(f"\n{found.sites} sites as {found.effective_sites:.0f}: {false} false pairs before")
     assert false > 1_000
     assert verdicts.count(verdicts.related) == verdicts.count(verdicts.same) == 0
@@ -237,7 +245,7 @@ def test_one_short_region_cannot_distinguish_people():
     people = draw_people(200, 1, 1e5, sites=500)
     found = resolution_of(people, BACKEND)
     verdicts = judge(people, found, BACKEND)
-    assert verdicts.count(verdicts.kinship > kinship.DUPLICATE) > 50
+    assert verdicts.count(verdicts.kinship > DUPLICATE) > 50
     assert found.degrees == [] and found.least_called is None
     assert verdicts.count(verdicts.related) == 0
 
@@ -396,6 +404,5 @@ def test_threads_and_order_do_not_change_the_file(scene, tmp_path, monkeypatch):
 
 
 def test_noisy_duplicates_are_first_degree_or_closer_not_parent_and_child():
-    assert kinship.relation(0.45, 0.0, same=False, parents=0.005) == "first degree or closer"
-    assert kinship.relation(0.2, 0.2, same=True, parents=0.005) == kinship.SAME
-    assert kinship.relation(FIRST + 0.01, 0.0, same=False, parents=0.005) == "parent and child"
+    assert relation_of(0.45, 0.0, 0.005) == "first degree or closer"
+    assert relation_of(FIRST + 0.01, 0.0, 0.005) == "parent and child"

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from popdesic.relatives.kinship import SAME
 from popdesic.report.figures.families import (
     MOST_FAMILIES,
     MOST_PEOPLE,
@@ -18,15 +19,16 @@ from popdesic.report.figures.style import styled
 
 
 def pairs_of(rows: list[tuple[str, str, str, str]]) -> pd.DataFrame:
-    """Two samples, degree, and the far end of its interval."""
-    return pd.DataFrame(rows, columns=["sample1", "sample2", "degree", "degree_high"])
+    """Two samples, relation, and the low end of the interval of kinship."""
+    return pd.DataFrame(rows, columns=["sample_a", "sample_b", "relation", "low"])
 
 
-CHAIN = [(f"c{k}", f"c{k + 1}", "1", "1") for k in range(4)]
+CHAIN = [(f"c{k}", f"c{k + 1}", "parent and child", "0.24") for k in range(4)]
 
 
 def test_families_are_connected_by_surely_close_pairs():
-    rows = [("x", "y", "0", "0"), *CHAIN, ("c2", "x", "3", "4"), ("n", "m", "4", "5")]
+    rows = [("x", "y", SAME, "0.5"), *CHAIN]
+    rows += [("c2", "x", "third degree", "0.03"), ("n", "m", "distant", "0.05")]
     for order in (rows, rows[::-1], [rows[k] for k in (3, 0, 5, 1, 6, 4, 2)]):
         assert [people_of(own) for own in families_of(pairs_of(order))] == [
             ["c0", "c1", "c2", "c3", "c4"],
@@ -54,8 +56,10 @@ def text_of(figure) -> list[str]:
 
 @pytest.mark.parametrize("families", [0, 1, MOST_FAMILIES, MOST_FAMILIES + 2])
 def test_the_figure_says_what_it_leaves_out(families):
-    rows = [(f"{k:02}a", f"{k:02}b", "2", "3") for k in range(families)]
-    rows += [(f"z{k:03}", f"z{k + 1:03}", "1", "2") for k in range(MOST_PEOPLE)] * (families > 1)
+    rows = [(f"{k:02}a", f"{k:02}b", "second degree", "0.09") for k in range(families)]
+    rows += [(f"z{k:03}", f"z{k + 1:03}", "full siblings", "0.2") for k in range(MOST_PEOPLE)] * (
+        families > 1
+    )
     with styled():
         figure = draw_families(pairs_of(rows))
     words, below = text_of(figure), figure._supxlabel

@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.readable import checked
+from support.verdicts import write_relatives
 
 from popdesic.ibd.cohorts import segment_pairs
 from popdesic.ibd.degrees import DegreeScale
+from popdesic.relatives.kinship import SAME
 from popdesic.report.advice import advice_on
-from popdesic.report.figures.ibd import draw_ibd
+from popdesic.report.figures.relatives import draw_relatives
 from popdesic.report.sections.ibd import ibd_findings, ibd_section
 
 ABOUT = {
@@ -34,12 +36,12 @@ ABOUT = {
 }
 
 
-def study(folder: Path, degrees: list[str], total: list[float], **changes: float) -> Path:
-    """results/ of pairs with these degrees and total lengths."""
+def study(folder: Path, relations: list[str], total: list[float], **changes: float) -> Path:
+    """results/ of pairs with these relations and total lengths."""
     results = folder / "results"
     (results / "ibd").mkdir(parents=True)
     (results / "figures").mkdir()
-    n = len(degrees)
+    n = len(relations)
     pairs = pd.DataFrame(
         {
             "sample1": [f"a{k}" for k in range(n)],
@@ -51,50 +53,49 @@ def study(folder: Path, degrees: list[str], total: list[float], **changes: float
             "longest_cM": [f"{value:.6g}" for value in total],
             "ibd2_cM": "0",
             "kinship": [f"{value / 240:.6g}" for value in total],
-            "degree": degrees,
-            "degree_low": degrees,
-            "degree_high": "distant",
         }
     )
     pairs.to_csv(results / "ibd/pairs.tsv", sep="\t", index=False)
-    counts = {name: degrees.count(name) for name in dict.fromkeys(degrees) if name != "NA"}
     about = (
         ABOUT
         | changes
         | {
             "pairs_with_segments": n,
             "segments": int(pairs.segments.sum()),
-            "pairs_by_degree": counts,
-            "pairs_by_farthest_degree": {"distant": n} if counts else {},
         }
     )
+    rows = [(f"a{k}", f"b{k}", relation) for k, relation in enumerate(relations)]
+    write_relatives(results, rows, searched=about["searched_cm"], sources=("segments",))
+    verdict = results / "compare/relatives.tsv"
     (results / "ibd/summary.json").write_text(json.dumps(about))
     with checked():
-        assert draw_ibd(results / "ibd/pairs.tsv", results / "figures") == ["ibd", "families"]
+        files = {"segments": results / "ibd/pairs.tsv"}
+        draw_relatives(["ibd", "families"], verdict, files, results / "figures")
     return results
 
 
 @pytest.mark.parametrize("longest", [8.0, 60.0, 3500.0])
 def test_the_figure_has_plain_numbers_on_its_axes(tmp_path, longest):
     total = np.geomspace(7, longest, 60).tolist()
-    results = study(tmp_path, ["3"] * 40 + ["2"] * 20, total)
+    results = study(tmp_path, ["third degree"] * 40 + ["second degree"] * 20, total)
     text = (results / "figures/ibd.svg").read_text("utf-8")
     assert "mathdefault" not in text
     assert ">10<" in text or ">8<" in text
 
 
 def test_words_and_rounded_numbers(tmp_path):
-    results = study(tmp_path, ["0", "1", "3", "3"], [52.961912, 52.8, 13.995712, 9.0])
+    relations = [SAME, "parent and child", "third degree", "distant"]
+    results = study(tmp_path, relations, [52.961912, 52.8, 13.995712, 9.0])
     section = ibd_section(results, results / "figures", True)
     assert section["words"][0] == (
         "Of 179\u202f700 pairs of samples, 4 share 10 IBD segments of at least 7 cM."
     )
-    assert section["words"][1] == (
-        "By total length, 1 is identical, 1 is of the first degree and 2 are of the third degree."
-    )
+    assert [row["relation"] for row in section["rows"]] == relations
     assert [row["total_cM"] for row in section["rows"]] == ["53.0", "52.8", "14.0", "9.0"]
     assert section["rows"][2]["kinship"] == "0.058"
-    assert section["words"][2].endswith("degrees one to three for 0 pairs.")
+    assert (
+        section["figures"][1].sizes == "2 pairs within degrees one to three by the whole interval."
+    )
     assert section["n"] == 4 and [figure.name for figure in section["figures"]] == [
         "ibd",
         "families",
@@ -116,17 +117,12 @@ def test_degrees_are_withheld_on_a_short_genome(tmp_path):
     )
     # A copy shares all that is searched: contigs that can hold no segment do not count.
     assert table.kinship.tolist() == pytest.approx([0.5, 0.125, 8 / 280])
-    assert set(table.degree) | set(table.degree_low) | set(table.degree_high) == {"NA"}
-    results = study(tmp_path, ["NA"] * 3, total.tolist(), searched_cm=scale.searched_cm)
+    results = study(tmp_path, ["sharing only"] * 3, total.tolist(), searched_cm=scale.searched_cm)
     section = ibd_section(results, results / "figures", True)
-    assert section["words"][1:] == [
-        "Their degrees of relationship are withheld: only 70 cM were searched, but degrees need "
-        "at least 1\u202f000 cM."
-    ]
     families = section["figures"][1]
     assert "withheld" in families.sizes
     svg = (results / "figures/families.svg").read_text("utf-8")
-    assert "too short to tell degrees" in svg and "no relatives within" not in svg
+    assert "degrees cannot be told" in svg and "no relatives within" not in svg
 
 
 def test_without_segments(tmp_path):
@@ -140,7 +136,7 @@ def test_without_segments(tmp_path):
 
 @pytest.mark.parametrize(("founders", "said"), [(3, True), (7, True), (8, False)])
 def test_few_founders_are_said(tmp_path, founders, said):
-    results = study(tmp_path, ["1"], [1800.0], founders=founders)
+    results = study(tmp_path, ["full siblings"], [1800.0], founders=founders)
     notes = ibd_section(results, results / "figures", True)["notes"]
     found = [note for note in notes if note.startswith("Segments may have been missed")]
     assert len(found) == said and all(f"from {founders} founders" in note for note in found)

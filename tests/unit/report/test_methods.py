@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.outcomes import configuration, make_results
+from support.verdicts import write_relatives
 
 from popdesic.core.files import write_json
 from popdesic.relatives.resolution import resolve
@@ -93,6 +94,7 @@ def test_what_did_not_run_is_not_cited(tmp_path, key, names, blocks):
         "impute": {"method": "beagle"},
         "epistasis": {"order": [2]},
     }
+    write_relatives(tmp_path / "all/results", sources=("segments",))
     assert REFERENCES[key] in methods(tmp_path / "all", **everything).references
     found = methods(tmp_path / "some", names, **blocks)
     assert REFERENCES[key] not in found.references
@@ -157,8 +159,8 @@ def test_the_scan_is_described_as_it_was_done(tmp_path):
 @pytest.mark.parametrize(("searched", "told"), [(60.0, False), (3400.0, True)])
 def test_degrees_are_described_where_they_were_told(tmp_path, searched, told):
     outcome, _ = make_results(tmp_path, COHORTS, ["old"], matrices=False)
-    about = {"searched_cm": searched, "pairs_by_farthest_degree": {}}
-    write_json(outcome.folder / "ibd/summary.json", about)
+    write_relatives(outcome.folder, searched=searched, sources=("segments", "king"))
+    write_json(outcome.folder / "ibd/summary.json", {"searched_cm": searched})
     found = describe_methods(outcome, configuration(), ["ibd"])
     assert ("Degrees of relationship" in found.text()) == told
     assert (REFERENCES["degrees"] in found.references) == told

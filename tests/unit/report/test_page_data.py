@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.outcomes import make_results
+from support.verdicts import write_relatives
 
 from popdesic.core.files import write_json
 from popdesic.core.tables import read_table, write_table
@@ -370,43 +371,27 @@ def test_many_failed_filters_are_a_warning(tmp_path, failed, warned):
 
 def test_relatives_are_counted(outcome):
     assert relatives_findings(outcome.folder) == []
-    relations = ["full siblings"] * 2 + ["cousins", SAME]
-    table = pd.DataFrame(
-        {"sample_a": list("abcd"), "sample_b": list("wxyz"), "relation": relations}
-    ).assign(cohort_a="one", cohort_b="one")
-    write_table(outcome.folder / "compare/kinship.tsv", table)
+    relations = ["full siblings"] * 2 + ["second degree", "unrelated", SAME]
+    write_relatives(outcome.folder, list(zip("abcde", "vwxyz", relations, strict=True)))
     (finding,) = relatives_findings(outcome.folder)
-    assert "3 close pairs by kinship: 2 full-sibling and 1 cousins" in finding.text
-
-
-def test_pc_relate_is_told_beside_king_robust(outcome):
-    folder = outcome.folder / "compare"
-    relations = ["parent and child", "second degree", "distant", "distant", SAME]
-    pairs = pd.DataFrame({"sample_a": list("abcde"), "sample_b": list("vwxyz"), "kinship": 0.2})
-    cohorts = {"cohort_a": "one", "cohort_b": "one"}
-    strangers = [
-        ("f", "u", 0.2, "full siblings", "one", "two"),
-        ("g", "t", 0.2, SAME, "two", "two"),
+    assert "3 close pairs: 2 full-sibling and 1 second-degree" in finding.text
+    write_relatives(outcome.folder, [("a", "v", "sharing only")], searched=60.0)
+    _, finding = relatives_findings(outcome.folder)
+    assert finding.text.startswith("Degrees of relationship are not told: only 60 cM were searched")
+    part = comparison_section(outcome.folder, outcome.folder / "figures", ["kinship"])
+    assert part["no_degrees"] == finding.text
+    assert [part["kinship"]["rows"][0][name] for name in ("relation", "low", "king")] == [
+        *("sharing only", "0.050", "0.200")
     ]
-    table = pairs.assign(relation=relations, **cohorts)
-    table = pd.concat([table, pd.DataFrame(strangers, columns=table.columns)])
-    write_table(folder / "pc_relate.tsv", table)
-    write_table(folder / "kinship.tsv", pairs[1:3].assign(relation="second degree", **cohorts))
+
+
+def test_relatives_among_the_founders_of_the_axes_are_said(outcome):
     about = {"related_fitted": 3, "median_kinship": {"one": 0.001, "two": 0.04}}
-    about |= {"components": 2, "significant": 2}
-    write_json(folder / "pc_relate.json", about)
-    _, finding, warning = relatives_findings(outcome.folder)
-    assert "PC-Relate, which accounts for ancestry, finds 2 close pairs: " in finding.text
-    assert "By it, 2 pairs that KING-robust calls close are distant." in finding.text
+    write_json(outcome.folder / "compare/pc_relate.json", about)
+    finding, warning = relatives_findings(outcome.folder)
     assert "3 pairs of the founders that define the axes of the PCA are relatives" in finding.text
     assert warning.level == "warning"
     assert "Most samples of two look related" in warning.text
-    rows = comparison_section(outcome.folder, outcome.folder / "figures", ["kinship"])["kinship"]
-    assert [row["pc_relate"] for row in rows["rows"]] == ["0.200", "0.200"]
-    (folder / "pc_relate.tsv").unlink()
-    rows = comparison_section(outcome.folder, outcome.folder / "figures", ["kinship"])["kinship"]
-    assert [row["pc_relate"] for row in rows["rows"]] == ["", ""]
-    assert len(relatives_findings(outcome.folder)) == 1
 
 
 def resolved(folder, variance: float, mismatch_variance: float, **further) -> None:

@@ -13,6 +13,7 @@ import yaml
 from scenes.artefacts import draw_cohorts, plant
 from sklearn.metrics import adjusted_rand_score
 from support.outcomes import configuration, make_results
+from support.verdicts import write_relatives
 
 from popdesic.cohort.artefacts import LEVEL, find_study_artefacts
 from popdesic.communities.agreement import agreement
@@ -165,14 +166,11 @@ def test_one_community_is_said_by_the_axes_alone(tmp_path):
     assert "Groups" not in told(outcome)
 
 
-PAIR = ["sample_a", "sample_b", "relation"]
-
-
-def write_kinship(folder: Path, variance: float, rows=(), identity=()) -> None:
-    """Kinship and identity on a panel that resolves what its variance of kinship allows."""
+def write_kinship(folder: Path, variance: float, rows=(), identity=(), **about) -> None:
+    """Verdicts and identity on a panel that resolves what its variance of kinship allows."""
     found = resolve(variance, 0.3, 1e-6, panel="x", sites=20_000, founders=100, max_mismatch=0.02)
     write_json(folder / "compare/kinship.json", vars(found))
-    write_table(folder / "compare/kinship.tsv", pd.DataFrame(list(rows), columns=PAIR))
+    write_relatives(folder, rows, **about)
     columns = ["query", "match", "verdict"]
     write_table(folder / "compare/identity.tsv", pd.DataFrame(list(identity), columns=columns))
 
@@ -216,64 +214,53 @@ def test_nobody_is_called_absent_whom_the_panel_cannot_show(tmp_path, variance, 
         assert (degree in words.split("were found")[0]) == (degree in found.degrees)
 
 
-def test_relatives_that_only_another_analysis_finds_are_in_the_verdict(tmp_path):
+def test_segments_find_relatives_of_every_degree(tmp_path):
     outcome = study(tmp_path)
-    write_kinship(outcome.folder, 4e-4)
-    pairs = [(f"o{k}", f"o{k + 1}", "full siblings") for k in range(8)] + [("o1", "n1", "distant")]
-    write_table(outcome.folder / "compare/pc_relate.tsv", pd.DataFrame(pairs, columns=PAIR))
-    assert told(outcome)["Relatives"].startswith(
-        "KING-robust kinship lists no relatives. PC-Relate, which accounts for ancestry, finds "
-        "8 pairs of relatives (8 full-sibling)."
+    write_kinship(outcome.folder, 0.02, sources=("segments", "king"))
+    assert told(outcome)["Relatives"] == (
+        "No duplicates and no relatives of the first, second or third degree were found."
     )
-    # Founders of another ancestry make everybody of a newcomer cohort a relative.
+    rows = [("o1", "o2", "third degree"), ("o2", "o3", "third degree"), ("o1", "o3", "unrelated")]
+    write_kinship(outcome.folder, 0.02, rows, sources=("segments", "king"), differ=1)
+    assert told(outcome)["Relatives"] == (
+        "2 pairs of relatives (2 third-degree). Of 1 listed pair, the analyses differ "
+        "(compare/relatives.tsv)."
+    )
+
+
+def test_no_degree_is_told_of_a_short_genome_or_a_wide_interval(tmp_path):
+    outcome = study(tmp_path)
+    rows = [("o1", "o2", "duplicate or identical twin"), ("o1", "o3", "sharing only")]
+    write_kinship(outcome.folder, 1e-5, rows, searched=53.0, differ=1)
+    assert told(outcome)["Relatives"] == (
+        "1 pair of duplicates or identical twins and 1 pair that share more than unrelated samples "
+        "do. Degrees of relationship are not told: only 53 cM were searched, and chance decides "
+        "which part of a genome relatives share. It takes 1\u202f000 cM."
+    )
+    write_kinship(outcome.folder, 1e-5, [*rows, ("o2", "o4", "full siblings")])
+    assert told(outcome)["Relatives"] == (
+        "1 pair of duplicates or identical twins, 1 pair of relatives (1 full-sibling) and 1 pair "
+        "of relatives whose degree cannot be told (their intervals span more than two degrees)."
+    )
+
+
+def test_cohorts_that_an_analysis_leaves_out_are_named(tmp_path):
+    outcome = study(tmp_path)
+    write_kinship(outcome.folder, 1e-5, [("o1", "o2", "full siblings")])
     about = {"median_kinship": {"old": 0.001, "new": 0.2, "far": 0.3}}
     write_json(outcome.folder / "compare/pc_relate.json", about)
-    for cohorts, counted in {("old", "new"): 0, ("far", "far"): 0, ("old", "old"): 8}.items():
-        table = pd.DataFrame(pairs, columns=PAIR)
-        table["cohort_a"], table["cohort_b"] = cohorts
-        write_table(outcome.folder / "compare/pc_relate.tsv", table)
-        text = told(outcome)["Relatives"]
-        assert text.startswith(
-            "KING-robust kinship lists no relatives. In cohorts new and far most samples look "
-            "related by PC-Relate, and its pairs are not counted."
-        )
-        assert text.count("finds 8 pairs of relatives (8 full-sibling)") == (counted > 0)
-        assert text.count("PC-Relate") == 1 + (counted > 0)
-    for end in ("tsv", "json"):
-        (outcome.folder / f"compare/pc_relate.{end}").unlink()
-    about = {"limits": {"min_cm": 7}, "pairs_with_segments": 9, "searched_cm": 3400.0}
-    about["pairs_by_farthest_degree"] = {"0": 2, "1": 1, "3": 2, "distant": 4}
-    write_json(outcome.folder / "ibd/summary.json", about)
-    assert (
-        "lists no relatives. Shared segments show 3 pairs of relatives."
-        in (told(outcome)["Relatives"])
+    assert told(outcome)["Relatives"] == (
+        "1 pair of relatives (1 full-sibling). In cohorts new and far most samples look related "
+        "by PC-Relate, which is not used."
     )
-    write_kinship(outcome.folder, 0.02)  # resolves no degree
-    text = "KING-robust kinship cannot identify relatives on this panel. Shared segments show 3 "
-    assert told(outcome)["Relatives"] == f"{text}pairs of relatives."
 
 
 def test_segments_by_descent(tmp_path):
     outcome = study(tmp_path)
     assert "Descent" not in told(outcome)
-    about = {
-        "limits": {"min_cm": 7},
-        "pairs_with_segments": 9,
-        "searched_cm": 3400.0,
-        "pairs_by_degree": {"0": 1, "3": 6, "distant": 2},
-        "pairs_by_farthest_degree": {"0": 1, "3": 2, "distant": 6},
-    }
+    about = {"limits": {"min_cm": 7}, "pairs_with_segments": 9, "searched_cm": 3400.0}
     write_json(outcome.folder / "ibd/summary.json", about)
-    assert told(outcome)["Descent"] == (
-        "9 pairs of samples share an IBD segment of at least 7 cM; 2 are related to the "
-        "third degree or closer (95 % interval; duplicates are not counted)."
-    )
-    short = about | {"searched_cm": 53.0, "pairs_by_degree": {}, "pairs_by_farthest_degree": {}}
-    write_json(outcome.folder / "ibd/summary.json", short)
-    assert told(outcome)["Descent"] == (
-        "9 pairs of samples share an IBD segment of at least 7 cM. The 53 cM that were searched "
-        "are too few to tell degrees of relationship."
-    )
+    assert told(outcome)["Descent"] == ("9 pairs of samples share an IBD segment of at least 7 cM.")
 
 
 def test_newcomers_lie_among_founders(tmp_path):

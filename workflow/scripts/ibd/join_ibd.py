@@ -1,4 +1,4 @@
-"""Join the segments of the study, of few samples find them; degrees of pairs, drawing, exports."""
+"""Join the segments of the study, of few samples find them; totals of pairs, graph, exports."""
 
 from pathlib import Path
 
@@ -9,7 +9,6 @@ from popdesic.ibd.cohorts import join_tiles, measure_rows
 from popdesic.ibd.formats import export_segments
 from popdesic.ibd.graph import build_graph
 from popdesic.io.bed import read_fam
-from popdesic.report.figures.ibd import draw_ibd
 
 with logged(snakemake.log[0], snakemake.input) as log:
     files, outputs, params = snakemake.input, snakemake.output, snakemake.params
@@ -36,7 +35,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
         params.min_cm,
     )
     log_counts(log, {key: about[key] for key in ("segments", "pairs_with_segments")})
-    log_counts(log, about["pairs_by_degree"])
     for graph, samples in zip(
         outputs.get("graph", []), map(Path, files.get("samples", [])), strict=True
     ):
@@ -44,4 +42,3 @@ with logged(snakemake.log[0], snakemake.input) as log:
     if params.formats:
         exports = dict(zip(params.formats, map(Path, outputs.exports), strict=True))
         log_counts(log, {"rows exported": export_segments(segments, genome, panel, exports)})
-    log.info("drawn: %s", ", ".join(draw_ibd(pairs, summary.parents[1] / "figures")))

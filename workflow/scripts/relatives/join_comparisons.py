@@ -1,4 +1,4 @@
-"""Join relatives, identical samples and contamination of the whole study, and draw kinship."""
+"""Join relatives, identical samples and contamination of the whole study."""
 
 from pathlib import Path
 
@@ -7,7 +7,6 @@ from popdesic.core.log import log_counts, logged
 from popdesic.distance.rows import read_tiles
 from popdesic.relatives.cohorts import ENDINGS, TABLES, join_identity, join_mixture
 from popdesic.relatives.kinship import join_pairs, untold_pairs
-from popdesic.report.figures.compare import draw_comparisons
 
 with logged(snakemake.log[0], snakemake.input) as log:
     sheet = samples_in_order(Path(snakemake.params.sheet), snakemake.params.order)
@@ -27,5 +26,3 @@ with logged(snakemake.log[0], snakemake.input) as log:
     )
     same = matches[matches.verdict == "same"]
     log_counts(log, {"same person by genotype": len(same), "contamination": len(mixed)})
-    for path in snakemake.output.get("png", []):
-        draw_comparisons({"kinship": out["kinship"]}, Path(path).parent)

@@ -1,4 +1,4 @@
-"""Figures of the SNP comparisons: LD decay, r2 in one region, kinship of close pairs."""
+"""Figures of LD: its decay, and r2 in one region."""
 
 from __future__ import annotations
 
@@ -9,21 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from ...core.tables import read_table
-from ...relatives.kinship import SAME
-from ...relatives.resolution import DUPLICATE, FIRST, SECOND, THIRD
-from .style import ACCENT, ALARM, PALETTE, Entry, new_figure, plain_ticks, save_figure, styled
-
-#: Order and colour of the relations in the kinship figure.
-RELATIONS = {
-    SAME: ALARM,
-    "first degree or closer": PALETTE[6],
-    "parent and child": PALETTE[0],
-    "full siblings": PALETTE[2],
-    "second degree": PALETTE[1],
-    "third degree": PALETTE[4],
-    "distant": PALETTE[5],
-}
+from .style import ACCENT, new_figure, plain_ticks, save_figure, styled
 
 
 def draw_comparisons(tables: dict[str, Path], out: Path) -> list[str]:
@@ -32,17 +18,15 @@ def draw_comparisons(tables: dict[str, Path], out: Path) -> list[str]:
     Parameters
     ----------
     tables : dict
-        Any of ``kinship`` (kinship.tsv), ``decay`` (decay.tsv) and ``region`` (region.npz).
+        Any of ``decay`` (decay.tsv) and ``region`` (region.npz).
 
     Returns
     -------
     list of str
-        Names of the figures: kinship, ld_decay, ld_region.
+        Names of the figures: ld_decay, ld_region.
     """
     figures = {}
     with styled():
-        if "kinship" in tables:
-            figures["kinship"] = draw_kinship(read_table(tables["kinship"]))
         if "decay" in tables:
             figures["ld_decay"] = draw_decay(pd.read_csv(tables["decay"], sep="\t"))
         if "region" in tables:
@@ -53,39 +37,6 @@ def draw_comparisons(tables: dict[str, Path], out: Path) -> list[str]:
         for name, figure in figures.items():
             save_figure(figure, out / name)
     return list(figures)
-
-
-def draw_kinship(pairs: pd.DataFrame) -> Figure:
-    """Kinship of each close pair against its share of opposite homozygotes."""
-    # Copies without a heterozygote have no kinship: the legend counts them, nothing is drawn.
-    kinship = pd.to_numeric(pairs.kinship, errors="coerce").to_numpy(np.float64)
-    share = (pairs.ibs0.astype(np.float64) / pairs.called.astype(np.float64)).to_numpy()
-    counts = pairs.relation.value_counts()
-    present = [name for name in RELATIONS if counts.get(name, 0)]
-    entries = [Entry("pairs")]
-    entries += [Entry(f"{name} ({counts[name]})", RELATIONS[name], "o") for name in present]
-    figure, (axes,) = new_figure(1, entries)
-    for limit in (THIRD, SECOND, FIRST, DUPLICATE):
-        axes.axhline(limit, color="#b0b0b0", linewidth=0.6, linestyle="--", zorder=0)
-    for name in reversed(present):
-        rows = (pairs.relation == name).to_numpy()
-        axes.scatter(
-            share[rows],
-            kinship[rows],
-            s=14,
-            c=RELATIONS[name],
-            linewidths=0.2,
-            edgecolors="white",
-            clip_on=False,  # parents and duplicates lie on the axis
-            zorder=3,
-        )
-    if not len(pairs):
-        axes.text(0.5, 0.5, "no close pair", transform=axes.transAxes, ha="center", color="#606060")
-    axes.set_xlabel("share of opposite homozygotes (IBS0)")
-    axes.set_ylabel("kinship (KING-robust)")
-    axes.set_xlim(left=0)
-    axes.set_ylim(0, 0.55)
-    return figure
 
 
 def draw_decay(decay: pd.DataFrame) -> Figure:

@@ -7,7 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ...ibd.degrees import DEGREES, LAST_CLOSE, UNTOLD
+from ...ibd.verdict import CLOSE, SECOND_DEGREE, THIRD_DEGREE, UNTOLD, surely_close
+from ...relatives.kinship import SAME
 from ..words import number, plural
 from .style import ALARM, INK, PALETTE, Entry, new_figure, shorten_label
 
@@ -17,20 +18,23 @@ MOST_FAMILIES, COLUMNS = 12, 4
 MOST_PEOPLE = 40
 #: Names are written in families of at most so many people.
 MOST_NAMED = 8
-#: Colours and widths of the lines of degrees 0 ... LAST_CLOSE.
-LINES = ((ALARM, 2.4), (PALETTE[0], 1.6), (PALETTE[1], 1.0), (PALETTE[2], 0.7))
-#: Length of a line between two profiles of one person, beside 1 for the first degree.
-SAME = 0.4
+#: Colour, width and length of the lines of relations; all of the first degree are alike.
+LINES = {
+    SAME: ("duplicate or twin", ALARM, 2.4, 0.4),
+    **dict.fromkeys(CLOSE, ("first degree", PALETTE[0], 1.6, 1.0)),
+    SECOND_DEGREE: (SECOND_DEGREE, PALETTE[1], 1.0, 2.0),
+    THIRD_DEGREE: (THIRD_DEGREE, PALETTE[4], 0.7, 3.0),
+}
 #: Steps of the layout.
 STEPS = 300
 
 
 def families_of(pairs: pd.DataFrame) -> list[pd.DataFrame]:
-    """Rows of `ibd/pairs.tsv` of each family, the largest first, ties by the first name.
+    """Rows of `compare/relatives.tsv` of each family, the largest first, ties by the first name.
 
     A family is a group that pairs connect whose whole interval lies within the third degree.
     """
-    near = pairs[pairs.degree_high.isin(DEGREES[: LAST_CLOSE + 1])]
+    near = pd.concat([pairs[pairs.relation == SAME], surely_close(pairs)])
     first: dict[str, str] = {}
 
     def find(name: str) -> str:
@@ -41,25 +45,25 @@ def families_of(pairs: pd.DataFrame) -> list[pd.DataFrame]:
             first[name], name = root, first[name]
         return root
 
-    for one, other in zip(near.sample1, near.sample2, strict=True):
+    for one, other in zip(near.sample_a, near.sample_b, strict=True):
         low, high = sorted((find(one), find(other)))
         first[high] = low
-    groups = [rows for _, rows in near.groupby(near.sample1.map(find), sort=True)]
+    groups = [rows for _, rows in near.groupby(near.sample_a.map(find), sort=True)]
     return sorted(groups, key=lambda rows: -len(people_of(rows)))
 
 
 def people_of(rows: pd.DataFrame) -> list[str]:
     """People of a family, by name."""
-    return sorted({*rows.sample1, *rows.sample2})
+    return sorted({*rows.sample_a, *rows.sample_b})
 
 
 def draw_families(pairs: pd.DataFrame) -> Figure:
-    """The largest families; a line is a pair, its colour the degree."""
+    """The largest families; a line is a pair, its colour the relation."""
     families = families_of(pairs)
     drawn = [rows for rows in families if len(people_of(rows)) <= MOST_PEOPLE][:MOST_FAMILIES]
     n_rows = max(1, -(-len(drawn) // COLUMNS))
-    entries = [Entry("degree")]
-    entries += [Entry(DEGREES[k], colour, "_") for k, (colour, _) in enumerate(LINES)]
+    entries = [Entry("relation")]
+    entries += [Entry(name, colour, "_") for name, colour, *_ in dict.fromkeys(LINES.values())]
     figure, panels = new_figure(COLUMNS, entries, n_rows=n_rows, height=0.5 + 1.5 * n_rows)
     for axes in panels:
         axes.set_axis_off()
@@ -67,10 +71,8 @@ def draw_families(pairs: pd.DataFrame) -> Figure:
         _draw_family(axes, rows)
     left_out = len(families) - len(drawn)
     if not families:
-        untold = len(pairs) and (pairs.degree == DEGREES[UNTOLD]).all()
-        text = (
-            "genome too short to tell degrees" if untold else "no relatives within the third degree"
-        )
+        untold = (pairs.relation == UNTOLD).any()
+        text = "degrees cannot be told" if untold else "no relatives within the third degree"
         panels[0].text(0, 0.5, text, transform=panels[0].transAxes)
     elif left_out:
         largest = len(people_of(families[0]))
@@ -84,11 +86,12 @@ def draw_families(pairs: pd.DataFrame) -> Figure:
 def _draw_family(axes: Axes, rows: pd.DataFrame) -> None:
     people = people_of(rows)
     place = {name: k for k, name in enumerate(people)}
-    edges = np.array([rows[side].map(place) for side in ("sample1", "sample2")], np.int64).T
-    degree = rows.degree.map(DEGREES.index).to_numpy(np.int64)
-    points = layout(len(people), edges, np.where(degree, degree, SAME))
-    for line in np.argsort(-degree, kind="stable").tolist():
-        colour, width = LINES[degree[line]]
+    edges = np.array([rows[side].map(place) for side in ("sample_a", "sample_b")], np.int64).T
+    lines = [LINES[name] for name in rows.relation]
+    lengths = np.array([length for *_, length in lines])
+    points = layout(len(people), edges, lengths)
+    for line in np.argsort(-lengths, kind="stable").tolist():
+        _, colour, width, _ = lines[line]
         axes.plot(*points[edges[line]].T, color=colour, linewidth=width, zorder=1)
     axes.scatter(*points.T, s=10, c=INK, linewidths=0, zorder=2)
     if len(people) <= MOST_NAMED:

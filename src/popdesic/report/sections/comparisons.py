@@ -8,13 +8,19 @@ from typing import Any
 import pandas as pd
 
 from ...core.tables import read_table
+from ...ibd.verdict import SOURCES
 from ...relatives.resolution import load_resolution
 from ..inline import describe_drawn
+from ..kin_verdict import judged_relatives, why_no_degrees
 from ..registry import comparison_figures
 from ..words import number, plural
 
 #: Most rows of a table on the page; the files have all.
 MOST_ROWS = 20
+
+
+#: Analyses that find relatives.
+KIN = {"kinship", "pc_relate", "ibd"}
 
 
 def same_people(results: Path, analyses: list[str]) -> pd.DataFrame | None:
@@ -35,22 +41,10 @@ def same_people(results: Path, analyses: list[str]) -> pd.DataFrame | None:
     return pd.DataFrame(list(dict.fromkeys(pairs)), columns=["sample_a", "sample_b"])
 
 
-def _pc_relate_of(pairs: pd.DataFrame, results: Path) -> list[str]:
-    """PC-Relate kinship of each pair, as written; empty without PC-Relate."""
-    path = results / "compare/pc_relate.tsv"
-    if not path.exists():
-        return [""] * len(pairs)
-    table = read_table(path)
-    names = zip(table.sample_a, table.sample_b, strict=True)
-    values = {frozenset(pair): value for pair, value in zip(names, table.kinship, strict=True)}
-    listed = zip(pairs.sample_a, pairs.sample_b, strict=True)
-    return [values.get(frozenset(pair), "") for pair in listed]
-
-
 def _shown(row: dict[str, str]) -> dict[str, str]:
     """A row with kinships to three decimals, and counts as they are written elsewhere."""
     values = dict(row)
-    for name in {"kinship", "pc_relate"} & set(row):
+    for name in {"kinship", "low", "high", *SOURCES} & set(row):
         values[name] = row[name] if row[name] in ("", "NA") else f"{float(row[name]):.3f}"
     for name in {"called", "mismatches", "absent"} & set(row):
         values[name] = row[name] if row[name] in ("", "NA") else number(int(row[name]))
@@ -72,22 +66,23 @@ def comparison_section(results: Path, figures: Path, analyses: list[str]) -> dic
     Returns
     -------
     dict
-        ``kinship``, ``identity`` and ``mixture``: rows (at most MOST_ROWS) and their total number,
-        or None; ``figures``: list of FigureText; ``resolution``: the Resolution of the panel, or
-        None.
+        ``kinship`` (the verdicts), ``identity`` and ``mixture``: rows (at most MOST_ROWS) and their
+        total number, or None; ``no_degrees``: why there are none; ``figures``: list of FigureText;
+        ``resolution``: the Resolution of the panel, or None.
     """
     section: dict[str, Any] = {"kinship": None, "identity": None, "mixture": None}
     for name in section:
-        path = results / "compare" / f"{name}.tsv"
-        if name not in analyses or not path.exists():
+        path = results / "compare" / f"{'relatives' if name == 'kinship' else name}.tsv"
+        asked = not KIN.isdisjoint(analyses) if name == "kinship" else name in analyses
+        if not asked or not path.exists():
             continue
         table = read_table(path)
         if name == "identity":
             table = table[table.verdict == "same"]
-        if name == "kinship":
-            table = table.assign(pc_relate=_pc_relate_of(table, results))
         rows = [_shown(row) for row in table.head(MOST_ROWS).to_dict("records")]
         section[name] = {"rows": rows, "n": len(table), "shown": len(rows)}
+    judged = judged_relatives(results) if section["kinship"] else None
+    section["no_degrees"] = why_no_degrees(judged[1]) if judged else ""
     resolution = results / "compare/kinship.json"
     section["resolution"] = load_resolution(resolution) if resolution.exists() else None
     sizes = {"n_close": number(section["kinship"]["n"]) if section["kinship"] else 0}

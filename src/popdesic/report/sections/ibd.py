@@ -1,23 +1,25 @@
-"""Section on segments of identity by descent: degrees of pairs, and what was searched."""
+"""Section on segments of identity by descent: pairs that share most, and what was searched."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from ...core.files import read_json
 from ...core.tables import read_table
-from ...ibd.degrees import LEAST_SEARCHED, surely_close
 from ...ibd.genotype_errors import LEAST_RATE
+from ...ibd.verdict import DISTANT, relation_by_pair, surely_close
 from ...ibd.windows import FEWEST_SAMPLES
 from ..findings import Finding
 from ..inline import describe_drawn
+from ..kin_verdict import judged_relatives
 from ..registry import ibd_figures
 from ..words import join, number, percent, plural
 
 #: Most pairs of the table on the page; the file has all.
 MOST_PAIRS = 20
-ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 
 def ibd_section(results: Path, figures: Path, enabled: bool) -> dict[str, Any] | None:
@@ -36,15 +38,17 @@ def ibd_section(results: Path, figures: Path, enabled: bool) -> dict[str, Any] |
     if reason := about.get("not_searched"):
         return {"words": [_unsought(reason)], "notes": [], "rows": [], "n": 0, "figures": []}
     pairs = read_table(results / "ibd/pairs.tsv")
+    table, judged = judged_relatives(results) or (None, {"tells": False})
+    relations = relation_by_pair(table)
     sizes = {
         "n_ibd_pairs": number(about["pairs_with_segments"]),
         "n_ibd_segments": number(about["segments"]),
-        "n_ibd_close": close_words(about),
+        "n_ibd_close": close_words(table, judged),
     }
     return {
         "words": _words(about),
         "notes": _notes(about),
-        "rows": [_row(row) for row in pairs.head(MOST_PAIRS).to_dict("records")],
+        "rows": [_row(row, relations) for row in pairs.head(MOST_PAIRS).to_dict("records")],
         "n": len(pairs),
         "figures": describe_drawn(ibd_figures(True), figures, sizes),
     }
@@ -65,29 +69,10 @@ def _unsought(reason: str) -> str:
 def _words(about: dict[str, Any]) -> list[str]:
     people = about["samples"]
     least = about["limits"]["min_cm"]
-    text = (
+    return [
         f"Of {number(people * (people - 1) // 2)} pairs of samples, "
         f"{number(about['pairs_with_segments'])} share {plural(about['segments'], 'IBD segment')} "
         f"of at least {least:g} cM."
-    )
-    degrees = about["pairs_by_degree"]
-    if surely_close(about) is None:
-        return [
-            text,
-            f"Their degrees of relationship are withheld: only {about['searched_cm']:.0f} cM were "
-            f"searched, but degrees need at least {number(int(LEAST_SEARCHED))} cM.",
-        ]
-    if not degrees:
-        return [text]
-    listed = [
-        f"{number(count)} {'is' if count == 1 else 'are'} {_degree(name)}"
-        for name, count in degrees.items()
-    ]
-    sure = surely_close(about)
-    return [
-        text,
-        f"By total length, {join(listed)}.",
-        f"The whole 95 % interval lies within degrees one to three for {plural(sure, 'pair')}.",
     ]
 
 
@@ -111,26 +96,19 @@ def error_words(about: dict[str, Any]) -> list[str]:
     ]
 
 
-def close_words(about: dict[str, Any]) -> str:
+def close_words(table: pd.DataFrame | None, about: dict[str, Any]) -> str:
     """How many pairs are surely close relatives, or that it cannot be told."""
-    sure = surely_close(about)
-    if sure is None:
+    if not about["tells"]:
         return "degrees withheld, genome too short"
-    return f"{plural(sure, 'pair')} within degrees one to three by the whole interval"
+    sure = plural(len(surely_close(table)), "pair")
+    return f"{sure} within degrees one to three by the whole interval"
 
 
-def _degree(name: str) -> str:
-    if name == "0":
-        return "identical"
-    if name == "distant":
-        return "more distant than the sixth degree"
-    return f"of the {ORDINALS[int(name) - 1]} degree"
-
-
-def _row(row: dict[str, str]) -> dict[str, str]:
-    """A pair with its lengths to 0.1 cM and its kinship to three decimals."""
+def _row(row: dict[str, str], relations: dict[frozenset[str], str]) -> dict[str, str]:
+    """A pair with its lengths to 0.1 cM, its kinship to three decimals, and the verdict on it."""
     lengths = {name: f"{float(row[name]):.1f}" for name in ("total_cM", "longest_cM", "ibd2_cM")}
-    return row | lengths | {"kinship": f"{float(row['kinship']):.3f}"}
+    relation = relations.get(frozenset((row["sample1"], row["sample2"])), DISTANT)
+    return row | lengths | {"kinship": f"{float(row['kinship']):.3f}", "relation": relation}
 
 
 def _notes(about: dict[str, Any]) -> list[str]:

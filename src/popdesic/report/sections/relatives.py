@@ -8,11 +8,12 @@ import pandas as pd
 
 from ...core.files import read_json
 from ...core.tables import read_table
+from ...ibd.verdict import UNRELATED
 from ...relatives.independence import LEAST_JUDGED, MOST_SHIFT
-from ...relatives.kinship import SAME, connected_groups, neighbours_of, untold_cohorts
-from ...relatives.resolution import Resolution, load_resolution
+from ...relatives.kinship import RELATED, SAME, connected_groups, neighbours_of, untold_cohorts
+from ...relatives.resolution import FIRST, Resolution, load_resolution
 from ..findings import Finding
-from ..kin_verdict import told_by_ancestry, untold_by_ancestry
+from ..kin_verdict import judged_relatives, untold_by_ancestry, why_no_degrees
 from ..words import count_relations, join, number, percent, plural
 
 
@@ -28,20 +29,23 @@ def relatives_findings(results: Path, max_kinship: float = 0.0) -> list[Finding]
     path = results / "compare/kinship.json"
     if path.exists():
         found += _resolution_findings(load_resolution(path), max_kinship)
-    path = results / "compare/kinship.tsv"
-    counts = read_table(path).relation.value_counts() if path.exists() else pd.Series(dtype=int)
-    counts = counts.drop(SAME, errors="ignore")  # reported as duplicates
     found += _untold_findings(results) + _small_findings(results)
-    if len(counts):
-        found.append(
-            Finding(
-                "note",
-                "Relatives",
-                f"{plural(int(counts.sum()), 'close pair')} by kinship: "
-                f"{count_relations(counts.to_dict())}. Relatives form small clusters on maps and "
-                "serve as bridges in the geodesics.",
+    judged = judged_relatives(results)
+    if judged is not None:
+        _, about = judged
+        # Duplicates are reported as such; unrelated pairs are none.
+        counts = {k: n for k, n in about["relations"].items() if k not in (SAME, UNRELATED)}
+        if counts:
+            found.append(
+                Finding(
+                    "note",
+                    "Relatives",
+                    f"{plural(sum(counts.values()), 'close pair')}: {count_relations(counts)}. "
+                    "Relatives form small clusters on maps and serve as bridges in the geodesics.",
+                )
             )
-        )
+        if counts and (text := why_no_degrees(about)):
+            found.append(Finding("note", "Degrees", text))
     return found + _sibship_findings(results) + _ancestry_findings(results)
 
 
@@ -112,7 +116,7 @@ def _sibship_findings(results: Path) -> list[Finding]:
     if not path.exists():
         return []
     table = read_table(path)
-    table = table[table.relation.isin(["full siblings", "first degree or closer"])]
+    table = table[(table.relation == RELATED) & (pd.to_numeric(table.kinship) > FIRST)]
     neighbours = neighbours_of(zip(table.sample_a, table.sample_b, strict=True))
     sizes = [
         len(group)
@@ -134,26 +138,19 @@ def _sibship_findings(results: Path) -> list[Finding]:
 
 def _ancestry_findings(results: Path) -> list[Finding]:
     """What PC-Relate says of the same pairs, and whether it can be trusted."""
-    path, about = (results / f"compare/pc_relate.{end}" for end in ("tsv", "json"))
-    if not (path.exists() and about.exists()):
+    path = results / "compare/pc_relate.json"
+    if not path.exists():
         return []
-    table, facts = told_by_ancestry(results), read_json(about)
-    found = []
-    counts = table.relation[~table.relation.isin([SAME, "distant"])].value_counts()
-    distant = int((table.relation == "distant").sum())
-    if len(counts) or distant:
-        text = "PC-Relate, which accounts for ancestry, finds "
-        text += plural(int(counts.sum()), "close pair")
-        if len(counts):
-            text += f": {count_relations(counts.to_dict())}"
-        if distant:
-            text += f". By it, {plural(distant, 'pair')} that KING-robust calls close are distant"
-        if facts["related_fitted"]:
-            text += (
-                f". {plural(facts['related_fitted'], 'pair')} of the founders that define the axes "
-                "of the PCA are relatives"
+    found, related = [], read_json(path).get("related_fitted", 0)
+    if related:
+        found.append(
+            Finding(
+                "note",
+                "Relatives",
+                f"By PC-Relate, which accounts for ancestry, {plural(related, 'pair')} of the "
+                "founders that define the axes of the PCA are relatives.",
             )
-        found.append(Finding("note", "Relatives", text + "."))
+        )
     if missed := untold_by_ancestry(results):
         found.append(
             Finding(
@@ -161,8 +158,8 @@ def _ancestry_findings(results: Path) -> list[Finding]:
                 "Relatives",
                 f"Most samples of {join(missed)} look related to each other by PC-Relate. Either "
                 "they are, or the principal components, which founders define, do not describe "
-                "their ancestry; then their kinships and inbreeding are too large. Their pairs are "
-                "listed, but not counted.",
+                "their ancestry; then their kinships and inbreeding are too large. The verdict on "
+                "their pairs does not rest on it.",
             )
         )
     return found
