@@ -2,12 +2,17 @@
 
     python tests/bench/bench_communities.py [--draws 100] [--jobs 2] [--first-seed 1001] [--quick]
     python tests/bench/bench_communities.py --scenes --worlds 16     # the coarse level
+    python tests/bench/bench_communities.py --scenes --bridges 40    # samples between communities
 
 Every draw of a scene (tests/scenes/landscapes) goes through what the workflow does by default:
 pruned axes, components by test, splits, their F_ST. What has to be said of it: one community
 (panmixia, also with four labels that mean nothing), "continuous" (chain, grid, gradient and
 others), or the islands themselves, with an adjusted Rand index of at least 0.95. The intervals are
 those of Clopper and Pearson at 95 %. The same seeds give the same numbers with any --jobs.
+
+--bridges N: samples called "between 1 and 3" in N scenes of sources, families and mixed people
+(tests/scenes/landscapes/bridges.py): of the unmixed, and of those with a second share of at least
+0.3 whose sources are communities of their own. `right`: between communities of their sources.
 
 --worlds N: how well the communities shown first agree with the continents of N simulated worlds,
 with the rule in use (an F_ST of 0.02, within shares of the deepest) and with fixed shares of the
@@ -28,6 +33,7 @@ from dataclasses import dataclass
 import commandline
 import numpy as np
 from scenes.landscapes import scene, scores
+from scenes.landscapes.bridges import bridged
 from scenes.landscapes.methods import significant_scores
 from scenes.landscapes.splitting import community_tree, genotypes_of
 from scenes.landscapes.worlds import component_scores, world
@@ -35,6 +41,7 @@ from scipy.stats import beta
 from threadpoolctl import threadpool_limits
 from timing import print_table
 
+from popdesic.communities.bridges import find_bridges
 from popdesic.communities.depth import Genotypes
 from popdesic.communities.splits import (
     COARSE_BETWEEN,
@@ -75,6 +82,8 @@ SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
 COMPONENTS = (5, 10, 20, 50)
 #: Default of panel.min_hwe_p; without populations in the sheet it is that over everyone.
 MIN_HWE_P = 1e-6
+#: Least second share of a sample that has to be called between communities.
+MIXED = 0.3
 #: Couples with three children in one population of each continent.
 FAMILIES = 15
 
@@ -173,6 +182,47 @@ def agree(seed: int, families: int, axes: str, min_hwe_p: float) -> np.ndarray:
     return found
 
 
+def count_bridges(seed: int) -> np.ndarray:
+    """Of one scene: unmixed and called, unmixed, mixed and called, and rightly so, mixed."""
+    drawn = bridged(seed)
+    points = component_scores(drawn, ~drawn.related)[:, :MOST_COMPONENTS]
+    genotypes = genotypes_of(drawn.genotypes, drawn.chrom, drawn.pos, ~drawn.related)
+    community = cut_coarse(community_tree(points, genotypes)) + 1
+    found = find_bridges(points, community, ~drawn.related)
+    called, shares = np.array([len(own) > 0 for own in found]), drawn.shares
+    unmixed, source = shares.max(axis=1) == 1, shares.argmax(axis=1)
+    home = [
+        int(np.bincount(community[unmixed & (source == s)]).argmax())
+        for s in range(shares.shape[1])
+    ]
+    alone = np.array([home.count(own) == 1 for own in home])
+    second = np.sort(shares, axis=1)[:, -2]
+    mixed = (second >= MIXED) & ((shares <= 0.05) | alone).all(axis=1)
+    right = np.array(
+        [
+            bool(own) and {*own} <= {home[s] for s in np.flatnonzero(row > 0.1)}
+            for own, row in zip(found, shares, strict=True)
+        ]
+    )
+    counted = called & unmixed, unmixed, called & mixed, right & mixed, mixed
+    return np.array([one.sum() for one in counted])
+
+
+def show_bridges(scenes: int, first: int, run: Callable) -> None:
+    wrong, unmixed, called, right, mixed = sum(
+        run(count_bridges, [(first + i,) for i in range(scenes)])
+    )
+    rows = [
+        ("unmixed", unmixed, wrong, f"{wrong / unmixed:.4f}", "", "<= 0.005"),
+        ("mixed", mixed, called, f"{called / mixed:.3f}", f"{right / mixed:.3f}", ">= 0.9"),
+    ]
+    print_table(
+        f"samples called between communities, {scenes} scenes from seed {first} on",
+        ("samples", "number", "called", "share", "right", "goal"),
+        rows,
+    )
+
+
 def show_worlds(worlds: int, first: int, run: Callable) -> None:
     for title, *options in (
         ("unrelated people", 0, "unrelated", 0.0),
@@ -208,6 +258,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1001)
     parser.add_argument("--scenes", nargs="*", default=[title for title, *_ in SCENES])
     parser.add_argument("--worlds", type=int, default=0, help="simulated worlds to judge levels on")
+    parser.add_argument("--bridges", type=int, default=0, help="scenes of mixed people")
     options = commandline.parse(parser, draws=1, scenes=QUICK)
     unknown = set(options.scenes) - {title for title, *_ in SCENES}
     if unknown:
@@ -229,6 +280,8 @@ def main() -> None:
             rows.append(row_of(SCENES[i][0], SCENES[i][3], own))
         if rows:
             print_table(f"communities, seeds {seeds[0]} to {seeds[-1]}", HEAD, rows)
+        if options.bridges:
+            show_bridges(options.bridges, options.first_seed, run)
         if options.worlds:
             show_worlds(options.worlds, options.first_seed, run)
         print(f"{time.perf_counter() - started:.0f} s")

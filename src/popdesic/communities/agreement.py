@@ -13,7 +13,7 @@ from ..core.tables import read_table, write_table
 #: Columns of the sheet with more labels than this are not compared.
 MOST_LABELS = 100
 #: Columns of `communities/partition.tsv` that are no partition.
-NO_PARTITION = ["sample", "stability", "f_st"]
+NO_PARTITION = ["sample", "stability", "f_st", "between"]
 
 
 def agreement(partition: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
@@ -62,10 +62,10 @@ def compare_labels(partition: Path, order: Path, sheet: Path, out: Path) -> None
 
 
 def load_partition(path: Path) -> pd.DataFrame:
-    """`communities/partition.tsv`: `sample` text, `stability` and `f_st` float64, others int64."""
+    """`communities/partition.tsv`: text, float64 `stability` and `f_st`, others int64."""
     table = read_table(path)
     numbers = ["stability", "f_st"]
     table[numbers] = table[numbers].apply(pd.to_numeric, errors="coerce")
-    whole = table.columns.drop(["sample", *numbers])
+    whole = table.columns.drop(NO_PARTITION)
     table[whole] = table[whole].astype(np.int64)
     return table

@@ -81,13 +81,15 @@ def find_communities(
     partition_out : Path
         `sample`, `community` (shown first), `stability` (share of subsamples in which the sample
         falls into its community), `f_st` (between the halves of the last split that parts its
-        community from others; NA if there is none), `fine`, `level0` … (the block
-        model's levels, finest first), `hdbscan` (0: noise).
+        community from others; NA if there is none), `between` (communities such as 1-3 that the
+        sample lies between, `bridges.find_bridges`; NA if it does not), `fine`, `level0` … (the
+        block model's levels, finest first), `hdbscan` (0: noise).
     about_out : Path
         JSON: `structure` (``one``, ``continuous`` or ``discrete``), counts, `significant`
         components and how many of these were used (`components`), the coarse `splits` with F_ST
         and gap, the F_ST from which on they are coarse (`coarse_f_st`), the structure `within` each
-        of several communities (`within.structure_within`), the clusters of `hdbscan` (None if left
+        of several communities (`within.structure_within`), how many samples lie
+        `between` which, the clusters of `hdbscan` (None if left
         out) and the sentence if graph-tool is missing.
     """
     samples = read_table(order)
@@ -160,7 +162,11 @@ def _write(
     about |= {key: splits.about[key] for key in ("significant", "components")}
     about |= told | splits.about
     table = samples[["sample"]].assign(
-        community=splits.community, stability=splits.stability, f_st=splits.f_st, fine=splits.fine
+        community=splits.community,
+        stability=splits.stability,
+        f_st=splits.f_st,
+        between=splits.between,
+        fine=splits.fine,
     )
     table = table.assign(**found)
     write_table(partition_out, table)

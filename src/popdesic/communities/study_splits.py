@@ -11,6 +11,7 @@ They need the components alone, so that in a large study they are found while ge
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +24,7 @@ import pandas as pd
 from ..core.files import content_key, read_json
 from ..core.tables import write_npz
 from ..core.threads import one_blas_thread, run_forked, run_tasks
+from .bridges import find_bridges
 from .cline import is_cline, measure_spread
 from .depth import measure_depths, open_genotypes
 from .founders import Founders, genotype_keys
@@ -79,6 +81,7 @@ class StudySplits:
     community, fine : int64 arrays, (n,)
         Numbered from 1 on, the largest first.
     stability, f_st : float64 arrays, (n,)
+    between : str array, (n,)
         As `partition.find_communities` writes them.
     about : dict
         Its entries of the JSON file, from `significant` to `within`.
@@ -88,6 +91,7 @@ class StudySplits:
     fine: np.ndarray
     stability: np.ndarray
     f_st: np.ndarray
+    between: np.ndarray
     about: dict[str, Any]
 
 
@@ -184,9 +188,17 @@ def split_study(
         groups, within = structure_within(opened, community, threads, known)
     fine = number_by_size(community * (groups.max() + 1) + groups)
     about |= {"communities": int(community.max()), "fine": int(fine.max()), "within": within}
+    bridges = find_bridges(points, community, among & opened.unrelated)
+    between = np.array(["-".join(map(str, own)) or "NA" for own in bridges])
+    about["between"] = [
+        {"communities": list(own), "samples": count}
+        for own, count in sorted(Counter(bridges).items())
+        if own
+    ]
     stability = measure_stability(points, community, drawn, known.labels, threads, among)
     known.keep()
-    splits = StudySplits(community, fine, stability, join_depths(root).round(5), about)
+    depths = join_depths(root).round(5)
+    splits = StudySplits(community, fine, stability, depths, between, about)
     return splits, done[: len(beside)]
 
 

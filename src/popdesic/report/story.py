@@ -193,6 +193,8 @@ def _communities(outcome: Outcome, color_by: str) -> list[Sentence]:
     text = f"Gaps separate {about['communities']} communities."
     if about["fine"] > about["communities"]:
         text += f" Components of each alone divide these into {about['fine']}."
+    if between := sum(one["samples"] for one in about["between"]):
+        text += f" {number(between)} lie between them, as mixed ancestry does."
     text += _agreement(outcome, color_by) + stability_words(outcome.folder)
     return [Sentence("Groups", text, "communities")]
 

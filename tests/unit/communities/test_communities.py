@@ -125,7 +125,11 @@ def test_agreement_ignores_missing_labels():
         }
     )
     partition = samples[["sample"]].assign(
-        community=[1] * 5 + [2] * 7, stability=1.0, f_st=0.1, hdbscan=[1] * 4 + [0] + [2] * 7
+        community=[1] * 5 + [2] * 7,
+        stability=1.0,
+        f_st=0.1,
+        between="NA",
+        hdbscan=[1] * 4 + [0] + [2] * 7,
     )
     table = agreement(partition, samples).set_index("partition")
     assert set(table.label) == {"population"}
@@ -307,6 +311,22 @@ def test_without_graph_tool_the_log_says_so(tmp_path, rng, hidden, bare_python):
     )
     assert section["splits"][0]["halves"] in ("85 + 50", "50 + 85")
     assert community_section(tmp_path, figures, []) is None
+
+
+def test_the_sentence_on_bridges_counts_the_table(tmp_path, rng):
+    """Six samples half way between two groups, and three that lie elsewhere."""
+    make_study(tmp_path, rng)
+    scores = np.load(tmp_path / "pca.npy")
+    scores[:6, 1], scores[6:9, 0] = 30, 45
+    write_npy(tmp_path / "pca.npy", scores)
+    about, _ = run_study(tmp_path, None)
+    table = load_partition(tmp_path / "partition")
+    assert (table.between[:6] == "1-2").all() and (table.between[6:] == "NA").all()
+    counts = table.between[table.between != "NA"].value_counts()
+    words = ", ".join(f"{n} between {k.replace('-', ' and ')}" for k, n in counts.items())
+    assert f" {counts.sum()} samples lie between communities, as mixed ancestry does ({words})" in (
+        describe_structure(about)
+    )
 
 
 @pytest.mark.parametrize(("forked", "alone"), [(0, 10**6), (0, 0), (10**6, 10**6)])

@@ -115,7 +115,7 @@ def test_the_page_says_so(found):
     }
     about = {"samples": 352, "significant": 4, "components": 4, "structure": "discrete"}
     about |= {"splits": [split], "communities": 4, "fine": 6, "within": found}
-    about["coarse_f_st"] = 0.02
+    about |= {"coarse_f_st": 0.02, "between": []}
     text = describe_structure(about)
     assert "Within community 1, components computed there are significant, but leave no gap" in text
     assert "Within community 2, no component computed there is significant." in text
@@ -127,6 +127,13 @@ def test_the_page_says_so(found):
     assert {split["samples"] for split in shown} == {120, 80} and shown[1]["f_st"] > 0.01
     assert [row["components"] for row in rows] == ["all samples", *["community 3"] * 2]
     assert [row["samples"] for row in rows] == ["352", *(str(split["samples"]) for split in shown)]
+    assert "between communities" not in text
+    bridges = [{"communities": [1, 3], "samples": 4}, {"communities": [1, 2, 4], "samples": 1}]
+    text = describe_structure(about | {"between": bridges})
+    assert (
+        "5 samples lie between communities, as mixed ancestry does "
+        "(4 between 1 and 3, 1 between 1, 2 and 4)" in text
+    )
     about["within"] = [one | {"structure": "one"} for one in found]
     assert "Within communities 1, 2, 3 and 4, no component" in describe_structure(about)
 

@@ -99,7 +99,9 @@ def write_communities(outcome: Outcome, structure: str, wrong: int = 1, **about)
     partition = pd.DataFrame({"sample": outcome.samples["sample"], "community": community})
     partition = partition.assign(fine=fine, hdbscan=np.where(labels == "Q", 2, 1))
     partition["stability"], partition["f_st"] = about.pop("stability", 1.0), 0.1
+    partition["between"] = "NA"
     facts = {"structure": structure, "communities": 2, "fine": 3, "splits": [], "cline": None}
+    facts["between"] = []
     write_json(outcome.folder / "communities/communities.json", facts | about)
     write_table(outcome.folder / "communities/partition.tsv", partition)
     table = agreement(partition, outcome.samples.drop(columns="cohort"))

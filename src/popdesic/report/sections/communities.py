@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ def describe_structure(about: dict[str, Any]) -> str:
         f". The weakest gap has a dip of {weakest['dip']:.3f} (p < {max(weakest['p'], 1e-3):.2g}, "
         "Hartigan's test). Communities are numbered by size; labels were not used."
     )
-    return text + _within(about) + _hdbscan(about)
+    return text + _between(about) + _within(about) + _hdbscan(about)
 
 
 def _spread(cline: dict[str, Any] | None) -> str:
@@ -159,6 +160,28 @@ def _spread(cline: dict[str, Any] | None) -> str:
     )
 
 
+def _between(about: dict[str, Any]) -> str:
+    """How many samples lie between which communities; empty where none does."""
+    if not about["between"]:
+        return ""
+    own = [
+        f"{number(one['samples'])} between {listed(one['communities'])}" for one in about["between"]
+    ]
+    count = sum(one["samples"] for one in about["between"])
+    lie = "sample lies" if count == 1 else "samples lie"
+    return (
+        f" {number(count)} {lie} between communities, as mixed ancestry does ({', '.join(own)}): "
+        "they are in the nearest community, but belong to none alone. The column between of the "
+        "table names them, and colours maps."
+    )
+
+
+def listed(items: Sequence[Any]) -> str:
+    """As in 1, 2 and 3."""
+    *most, last = map(str, items)
+    return f"{', '.join(most)} and {last}" if most else last
+
+
 def _within(about: dict[str, Any]) -> str:
     """Which communities hold finer groups or structure without a gap, and which show nothing."""
     words = {
@@ -171,8 +194,7 @@ def _within(about: dict[str, Any]) -> str:
     for kind, what in words.items():
         own = [str(one["community"]) for one in about["within"] if one["structure"] == kind]
         if own:
-            listed = " and ".join(filter(None, [", ".join(own[:-1]), own[-1]]))
-            text += f" Within communit{'ies' if len(own) > 1 else 'y'} {listed}, {what}."
+            text += f" Within communit{'ies' if len(own) > 1 else 'y'} {listed(own)}, {what}."
     return text
 
 
