@@ -101,7 +101,7 @@ def _key_of(kept: Path) -> Path:
 
 
 def _read(kept: Path) -> str:
-    return _key_of(kept).read_text("utf-8") if _key_of(kept).is_file() else ""
+    return _key_of(kept).read_text("utf-8", "replace") if _key_of(kept).is_file() else ""
 
 
 def _keep(out: Path, kept: Path, key: str) -> None:

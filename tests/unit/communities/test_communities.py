@@ -258,6 +258,8 @@ def test_the_same_graph_is_not_fitted_again(tmp_path, rng, graph_tool, monkeypat
     kept = folder / block_model.KEPT
     kept.write_bytes(kept.read_bytes()[:-1] + b"x")
     assert run(seed=2)[0] == 1
+    kept.with_suffix(".key").write_bytes(b"\xff damaged")
+    assert run(seed=2)[0] == 1
     make_study(folder, rng, sizes=(40, 40, 50))
     assert run(seed=2)[0] == 1
 
