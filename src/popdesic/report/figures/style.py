@@ -11,11 +11,13 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import LogFormatter, MaxNLocator
+from PIL import Image
 
 from ...cohort.samples import UNKNOWN
 from ...core.files import atomic_path
@@ -40,6 +42,8 @@ MAX_LABELS = len(PALETTE)
 MAX_VALUES = 12
 #: Width and height of a full-width figure and height of a legend row (inches); dpi of the PNG.
 WIDTH, HEIGHT, LEGEND_ROW, DPI = 7.2, 3.1, 0.155, 200
+#: Level of a PNG's compression: 6, the usual one, takes 1.4 times as long for 6 % fewer bytes.
+COMPRESS = 3
 #: With more points, the SVG contains them as one image instead of one element each.
 RASTER_POINTS = 1_000
 #: With more points, opacity follows local density, counted in CELLS x CELLS cells.
@@ -85,18 +89,22 @@ def styled() -> Iterator[None]:
 
 def save_figure(figure: Figure, stem: Path) -> None:
     """Write {stem}.svg and {stem}.png without dates or versions: equal figures give equal bytes."""
+    canvas = FigureCanvasAgg(figure)  # measures texts once for the layout and the PNG
     if layout := figure.get_layout_engine():
         layout.execute(figure)  # once for both files
     with mpl.rc_context({"figure.constrained_layout.use": False}):
         figure.set_layout_engine(None)
+        canvas.draw()
+        opaque = np.ascontiguousarray(np.asarray(canvas.buffer_rgba())[:, :, :3])
+        with atomic_path(Path(f"{stem}.png")) as temporary:
+            about = {"dpi": (DPI, DPI), "compress_level": COMPRESS}
+            Image.fromarray(opaque).save(temporary, format="png", **about)
         with atomic_path(Path(f"{stem}.svg")) as temporary:
             figure.savefig(
                 temporary,
                 format="svg",
                 metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
             )
-        with atomic_path(Path(f"{stem}.png")) as temporary:
-            figure.savefig(temporary, format="png", dpi=DPI, metadata={"Software": None})
 
 
 def luminance(rgb: Sequence[float]) -> float:
