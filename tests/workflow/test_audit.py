@@ -87,12 +87,13 @@ def test_one_bit_of_any_file_is_found(whole):
     empty = [p for p in every if not p.stat().st_size]
     # With another key, a tile is refused and computed again (tests/unit/distance/test_rows.py),
     # and files are decoded again (tests/unit/cohort/test_decode.py);
-    # so is what communities keep from run to run, if it is damaged (test_founders.py).
+    # so is what communities and figures keep from run to run, if it is damaged (test_founders.py,
+    # test_figures.py).
     keys = [p for p in every if p.suffix == ".key"]
     assert len(keys) == 5
-    kept = [".founders.npz", ".blocks.npz"]
+    kept = [".founders.npz", ".blocks.npz", ".sites.npz", ".loadings.npz"]
     keys += [p for p in every if p.name in (*kept, *(f".{name}.crc32" for name in kept))]
-    assert len(keys) == 9
+    assert len(keys) == 13
     others = {"results/.study", "results/report/.last_summary.json"}
     assert {str(path.relative_to(whole)) for path in every} >= others
     assert tried == len(every) - len(empty) - len(keys) - len(others)

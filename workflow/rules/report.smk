@@ -115,7 +115,7 @@ rule draw_figures:
         ),
         sheet=CONFIG["samples"],
         rows=LABELS_DRAWN,
-        code=code_of("draw_figures"),
+        code=code_of("draw_figures", always=True),  # of what is kept
     message:
         "Draw figures"
     script:

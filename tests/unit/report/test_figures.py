@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from itertools import combinations
 
 import matplotlib as mpl
@@ -19,6 +20,7 @@ from support.readable import assert_readable
 from popdesic.core.triangle import open_symmetric
 from popdesic.distance import pair_summary_cpu
 from popdesic.distance.matrix import Distances
+from popdesic.report import figures as figures_module
 from popdesic.report.figures import draw_figures, plan_figures
 from popdesic.report.figures.compare import draw_comparisons
 from popdesic.report.figures.labels import name_groups
@@ -237,6 +239,45 @@ def test_figures_are_the_same_bytes_twice(tmp_path):
     svg = (tmp_path / "first/pca.svg").read_text("utf-8")
     assert "dc:date" not in svg
     assert "population" in svg  # text stays text
+
+
+def test_figures_of_founders_are_drawn_again_only_if_what_they_show_changes(tmp_path, monkeypatch):
+    cohorts = {"one": names("a", 6), "two": names("b", 5)}
+    outcome, distances = make_results(tmp_path, cohorts, ["one"], None)
+    out, drawn = outcome.folder / "figures", []
+    for name in ("draw_panel_sites", "draw_loadings"):
+        original = getattr(figures_module, name)
+        watched = functools.partial(
+            lambda f, *given: drawn.append(f.__name__) or f(*given), original
+        )
+        monkeypatch.setattr(figures_module, name, watched)
+
+    def draw(code: str) -> tuple[set[str], dict[str, bytes]]:
+        drawn.clear()
+        for path in out.glob("[!.]*.???"):
+            path.unlink()  # as Snakemake does
+        assert (
+            draw_figures(outcome, distances, out, color_by="cohort", code=code, **LIMITS) == NAMES
+        )
+        return set(drawn), {path.name: path.read_bytes() for path in sorted(out.glob("[!.]*.???"))}
+
+    both = {"draw_panel_sites", "draw_loadings"}
+    found, plain = draw("")
+    assert found == both and len(plain) == 2 * len(NAMES)
+    assert draw("a") == (both, plain)
+    assert draw("a") == (set(), plain)
+    damaged = out / ".sites.npz"
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    assert draw("a") == ({"draw_panel_sites"}, plain)
+    loadings = outcome.folder / figures_module.OF_FOUNDERS["loadings"]
+    loadings.write_text("\n".join(loadings.read_text().split("\n")[:-2]) + "\n")
+    found, changed = draw("a")
+    assert found == {"draw_loadings"}
+    assert {name for name in plain if plain[name] != changed[name]} == {
+        "loadings.png",
+        "loadings.svg",
+    }
+    assert draw("b") == (both, changed)
 
 
 def test_maps_on_request_and_instability_are_drawn(tmp_path, monkeypatch):

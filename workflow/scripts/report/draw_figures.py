@@ -22,6 +22,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         results / "figures",
         **snakemake.params.drawn,
         accuracy=next(map(Path, snakemake.input.get("accuracy", [])), None),
+        code=snakemake.params.code,
         processes=snakemake.threads,
     )
     log.info("drawn: %s", ", ".join(names))

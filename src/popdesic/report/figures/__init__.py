@@ -6,10 +6,14 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from ...cohort.panel import load_panel
 from ...components.axes import AXES
+from ...core.files import atomic_path, content_key, digest
+from ...core.row import is_intact
+from ...core.tables import write_npz
 from ...core.threads import run_forked
 from ...distance.landmarks import NearDistances
 from ...distance.matrix import Distances
@@ -24,6 +28,9 @@ from .quality import draw_filters, draw_panel_sites, draw_samples
 from .structure import draw_alpha, draw_distances
 from .style import Colouring, save_figure, styled
 
+#: Figures that show founders alone, each of one table: a cohort that arrives changes none of them.
+OF_FOUNDERS = {"sites": "panel/sites.tsv", "loadings": "embedding/loadings.tsv"}
+
 
 def draw_figures(
     outcome: Outcome,
@@ -34,9 +41,12 @@ def draw_figures(
     min_sample_call_rate: float,
     min_maf: float,
     accuracy: Path | None = None,
+    code: str = "",
     processes: int = 1,
 ) -> list[str]:
     """Draw every figure of a study and write {out}/{name}.svg and .png.
+
+    Those of OF_FOUNDERS are kept, and drawn again only if what they show has changed.
 
     Parameters
     ----------
@@ -46,6 +56,8 @@ def draw_figures(
         Limits that are drawn as lines.
     accuracy : Path, optional
         `impute/evaluation.tsv`, if it was measured.
+    code : str
+        Digest of the code that draws; without it, nothing is kept.
     processes : int
         Draw side by side; changes no byte.
 
@@ -55,21 +67,47 @@ def draw_figures(
         Names of the figures.
     """
 
-    def draw(name: str, figure: Callable[[], Figure]) -> str:
-        save_figure(figure(), out / name)
+    def draw(name: str) -> str:
+        if name in keys:
+            draw_once(figures[name], out / name, keys[name])
+        else:
+            save_figure(figures[name](), out / name)
         return name
 
     with styled():
-        figures = plan_figures(
+        planned = plan_figures(
             outcome,
             distances,
             color_by=color_by,
             min_sample_call_rate=min_sample_call_rate,
             min_maf=min_maf,
         )
+        figures = dict(planned)
         if accuracy:
-            figures.append(("imputation", lambda: draw_accuracy(accuracy)))
-        return run_forked(lambda k: draw(*figures[k]), zip(range(len(figures))), processes)
+            figures["imputation"] = lambda: draw_accuracy(accuracy)
+        keys = {
+            name: digest(f"{code} {min_maf} {content_key(outcome.folder / table)}")
+            for name, table in (OF_FOUNDERS if code else {}).items()
+        }
+        return run_forked(draw, zip(figures), processes)
+
+
+def draw_once(figure: Callable[[], Figure], stem: Path, key: str) -> None:
+    """Write {stem}.svg and .png: those kept in a hidden file beside them, if it has this key.
+
+    Otherwise they are drawn and kept. Snakemake deletes figures before it draws them.
+    """
+    path = stem.with_name(f".{stem.name}.npz")
+    if is_intact(path):
+        with np.load(path) as kept:
+            if str(kept["key"]) == key:
+                for end in ("svg", "png"):
+                    with atomic_path(Path(f"{stem}.{end}")) as temporary:
+                        temporary.write_bytes(kept[end].tobytes())
+                return
+    save_figure(figure(), stem)
+    drawn = {end: Path(f"{stem}.{end}").read_bytes() for end in ("svg", "png")}
+    write_npz(path, key=key, **{end: np.frombuffer(text, np.uint8) for end, text in drawn.items()})
 
 
 def plan_figures(
