@@ -30,6 +30,7 @@ import types
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from ..core.log import INTERRUPTED
 from ..core.processes import RUN, end_with_parent, mark_run
@@ -59,8 +60,6 @@ PROGRAM = (
 PACKAGES = Path(__file__).resolve().parents[2]
 #: Numbers that go between the two processes: sizes, process IDs, exit statuses.
 NUMBER = 8
-#: What a child waits for before it runs its script.
-BEGIN = b"b"
 #: Number of Linux's `prctl`: the name of a process.
 SET_NAME = 15
 
@@ -93,7 +92,7 @@ class Forks:
 
     @contextlib.contextmanager
     def job(self, script: str, variables: dict[str, str], threads: int) -> Iterator[ForkedJob]:
-        """Fork a child for a script; `wait` lets it begin and waits for its end.
+        """Fork a child for a script, which begins at once; `wait` waits for its end.
 
         Raises
         ------
@@ -109,23 +108,40 @@ class Forks:
             yield ForkedJob(ours, _number(ours))
 
 
-class ForkedJob:
-    """A child that runs a script; `pid` is its process.
+class Ended(NamedTuple):
+    """How a job ended, and what it and its own processes took, as the system counted it.
 
-    Snakemake measures a job by its process, and fails where that process is gone already. So the
-    child begins only when it is waited for.
+    Attributes
+    ----------
+    status : int
+        Exit status, negative for a signal, as `subprocess` tells it.
+    microseconds : int
+        CPU time, user and system.
+    peak : int
+        Most memory of one process, KiB.
+    read, written : int
+        Blocks of 512 bytes.
     """
+
+    status: int
+    microseconds: int = 0
+    peak: int = 0
+    read: int = 0
+    written: int = 0
+
+
+class ForkedJob:
+    """A child that runs a script; `pid` is its process."""
 
     def __init__(self, line: socket.socket, pid: int) -> None:
         self.line, self.pid = line, pid
 
-    def wait(self) -> int:
-        """Let it run; its exit status, negative for a signal, as `subprocess` tells it."""
+    def wait(self) -> Ended:
+        """Wait for its end."""
         try:
-            self.line.sendall(BEGIN)
-            return _number(self.line)
+            return Ended(*(_number(self.line) for _ in Ended._fields))
         except OSError:  # the process that forks jobs was killed, and its children with it
-            return -signal.SIGTERM
+            return Ended(-signal.SIGTERM)
 
 
 def start_forks() -> None:
@@ -208,8 +224,8 @@ def _fork_jobs(line: socket.socket) -> tuple | None:
                         opened.close()
                     os.close(woken)
                     os.close(waking)
-                    with job[0] as begins:
-                        return job[1:] if begins.recv(len(BEGIN)) else None
+                    job[0].close()
+                    return job[1:]
 
 
 def _fork_for(script: str) -> int:
@@ -244,13 +260,16 @@ def _receive(line: socket.socket) -> tuple | None:
 
 
 def _say_what_ended(jobs: dict[int, socket.socket]) -> None:
-    """Send the exit status of each job that has ended."""
+    """Send how each job has ended."""
     while jobs:
-        child, status = os.waitpid(-1, os.WNOHANG)
+        child, status, used = os.wait4(-1, os.WNOHANG)
         if not child:
             return
         with jobs.pop(child) as line, contextlib.suppress(OSError):
-            line.sendall(_bytes_of(os.waitstatus_to_exitcode(status)))
+            microseconds = round(1e6 * (used.ru_utime + used.ru_stime))
+            blocks = used.ru_inblock, used.ru_oublock
+            ended = Ended(os.waitstatus_to_exitcode(status), microseconds, used.ru_maxrss, *blocks)
+            line.sendall(b"".join(map(_bytes_of, ended)))
 
 
 def _run_script(script: str, folder: str, variables: dict[str, str], threads: int) -> None:

@@ -143,19 +143,20 @@ def test_a_job_that_fails_or_is_killed_ends_the_run(folder, accident):
     assert (folder / "ended.b").exists() == (accident == "fail")
 
 
-def test_a_job_that_ends_at_once_is_measured(folder):
-    """Snakemake fails where the process of a job is gone before it looks for it."""
-    job = "import os\nopen(snakemake.output[0], 'w').close()\nos._exit(0)\n"
-    (folder / "job.py").write_text(job)
-    late = (
-        "import psutil, time\nfind = psutil.Process.__init__\n"
-        "def find_late(*given):\n    time.sleep(1)\n    find(*given)\n"
-        "psutil.Process.__init__ = find_late\n"
+def test_a_job_is_measured_to_its_end_with_its_own_processes(folder):
+    job = (
+        "import os, subprocess, sys\n"
+        "spend = 'import time\\nwhile time.process_time() < 0.4: pass'\n"
+        "subprocess.run([sys.executable, '-c', spend])\n"
+        "open(snakemake.output[0], 'w').close()\nos._exit(0)\n"
     )
-    (folder / "Snakefile").write_text(late + (folder / "Snakefile").read_text())
+    (folder / "job.py").write_text(job)
     done = run(folder)
     assert done.returncode == 0, done.stdout
-    assert len((folder / "benchmark.a").read_text().splitlines()) == 2
+    head, line = (row.split("\t") for row in (folder / "benchmark.a").read_text().splitlines())
+    said = dict(zip(head, line, strict=True))
+    assert 0.4 <= float(said["cpu_time"]) < 60 and 20 < float(said["max_rss"]) < 1000
+    assert float(said["mean_load"]) > 0 and float(said["io_in"]) >= 0
 
 
 @pytest.mark.parametrize("variables", [{"POPDESIC_FRESH_JOBS": "1"}, {}], ids=["fresh", "forked"])
