@@ -103,10 +103,13 @@ def run(folder: Path, targets: list[str]) -> Run:
     """Run the workflow."""
     before = written(folder)
     words = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
+    # Jobs read compiled Python from files, as in an installed Popdesic.
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     started, start, spent = time.time(), time.perf_counter(), children_cpu()
     done = subprocess.run(
         [*words, "--directory", str(folder), "--cores", str(os.cpu_count()), *targets],
         cwd=folder,
+        env=kept,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

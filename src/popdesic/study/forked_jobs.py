@@ -44,6 +44,7 @@ FRESH_JOBS = "POPDESIC_FRESH_JOBS"
 IMPORTED = (
     *("snakemake.iocontainers", "snakemake.logging", "numpy", "pandas", "numba"),
     *("scipy.linalg", "scipy.sparse", "scipy.special", "threadpoolctl"),
+    *("popdesic.core.log", "popdesic.distance.store", "popdesic.components.pca"),
 )
 #: What jobs that draw import, and jobs that use a GPU; it is imported when no job waits. CuPy does
 #: not begin to use a GPU before its first call.
@@ -58,7 +59,7 @@ PROGRAM = (
     "from popdesic.study.forked_jobs import serve; serve({file})"
 )
 PACKAGES = Path(__file__).resolve().parents[2]
-#: Numbers that go between the two processes: sizes, process IDs, exit statuses.
+#: Numbers that go between the two processes: sizes, exit statuses, what jobs took.
 NUMBER = 8
 #: Number of Linux's `prctl`: the name of a process.
 SET_NAME = 15
@@ -105,7 +106,8 @@ class Forks:
             with theirs, self.lock:
                 socket.send_fds(self.line, [_bytes_of(len(words))], [theirs.fileno()])
                 self.line.sendall(words)
-            yield ForkedJob(ours, _number(ours))
+            _number(ours)  # it was received: from now on the child runs, or ends with its parent
+            yield ForkedJob(ours)
 
 
 class Ended(NamedTuple):
@@ -131,10 +133,10 @@ class Ended(NamedTuple):
 
 
 class ForkedJob:
-    """A child that runs a script; `pid` is its process."""
+    """A child that runs a script."""
 
-    def __init__(self, line: socket.socket, pid: int) -> None:
-        self.line, self.pid = line, pid
+    def __init__(self, line: socket.socket) -> None:
+        self.line = line
 
     def wait(self) -> Ended:
         """Wait for its end."""
@@ -213,10 +215,8 @@ def _fork_jobs(line: socket.socket) -> tuple | None:
                     for child in jobs:
                         os.kill(child, signal.SIGTERM)
                     return None
-                elif child := _fork_for(job[1]):
+                elif child := _fork_for(*job[:2]):
                     jobs[child] = job[0]
-                    with contextlib.suppress(OSError):
-                        job[0].sendall(_bytes_of(child))
                 else:
                     signal.set_wakeup_fd(-1)
                     end_with_parent(signal.SIGTERM)
@@ -228,8 +228,10 @@ def _fork_jobs(line: socket.socket) -> tuple | None:
                     return job[1:]
 
 
-def _fork_for(script: str) -> int:
+def _fork_for(line: socket.socket, script: str) -> int:
     """Fork a child for a script, after the import that others will share with it."""
+    with contextlib.suppress(OSError):
+        line.sendall(_bytes_of(0))  # before the child can end this process
     if (name := IMPORTED_FOR.get(_name_of(script), "")) not in {"", *sys.modules}:
         with contextlib.suppress(Exception):  # the job reports the error
             importlib.import_module(name)
