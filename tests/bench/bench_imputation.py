@@ -19,7 +19,7 @@ import pandas as pd
 
 from popdesic.cohort.accuracy import evaluate_window, summarize_evaluation
 from popdesic.cohort.beagle import Beagle
-from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
@@ -34,7 +34,7 @@ def prepare(data: Path, folder: Path, *, min_maf: float, n_sites: int = 0) -> di
     ingest_cohort(data / VCF, raw, threads=2)
     summarize_cohort(raw, {}, folder / "sites", samples, min_sample_call_rate=0)
     filters = {"exclude_contigs": [], "min_call_rate": 0, "min_maf": min_maf, "min_hwe_p": 0}
-    build_panel({"kg1": folder / "sites"}, panel, folder / "counts", **filters)
+    build_panel({"kg1": folder / "sites"}, panel, folder / "counts", PanelFilters(**filters))
     if n_sites:
         lines = panel.read_text().splitlines(keepends=True)
         panel.write_text("".join(lines[: 2 + n_sites]))

@@ -27,7 +27,7 @@ from scipy.stats import binom
 from support.bcf_files import bcf_of, calls_of, format_of, header_of, record_of, typed
 
 from popdesic.cohort.absent import Absent
-from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.hwe_groups import COMMON, DEPARTS, FIFTH, LEAST_SAMPLES, LEAST_SITES
 from popdesic.cohort.ingest import ingest_cohort
@@ -867,18 +867,16 @@ class Merging:
             refusal = str(error)
         try:
             for order, out in ((1, "panel.tsv"), (-1, "again.tsv")):
+                masks = {key: write_mask(case[key], folder / key) for key in ("include", "exclude")}
+                limits = {key: case[key] for key in ("min_call_rate", "min_maf", "min_hwe_p")}
                 build_panel(
                     dict(list(tables.items())[::order]),
                     folder / out,
                     folder / f"{out}.json",
-                    exclude_contigs=[],
-                    min_call_rate=case["min_call_rate"],
-                    min_maf=case["min_maf"],
-                    min_hwe_p=case["min_hwe_p"],
+                    PanelFilters([], **limits, **masks),
                     genotypes={name: stems[name] for name in list(tables)[::order]},
                     absent=dict(list(absent.items())[::order]),
                     threads=case["threads"],
-                    **{key: write_mask(case[key], folder / key) for key in ("include", "exclude")},
                 )
             assert (folder / "again.tsv").read_bytes() == (folder / "panel.tsv").read_bytes()
             panel = load_panel(folder / "panel.tsv")[0]

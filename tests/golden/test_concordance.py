@@ -33,7 +33,7 @@ from popdesic.io.genotypes import BED_MAGIC, MISSING, pack_bed, unpack_bed
 from popdesic.io.vcf import stream_sites
 from popdesic.population.allele_counts import load_counts
 from popdesic.population.allele_sums_cpu import pair_sums
-from popdesic.population.counts import count_cohort
+from popdesic.population.counts import ENDINGS, count_cohort
 from popdesic.population.local_structure import window_components, window_distances
 from popdesic.population.runs import RunLimits
 from popdesic.population.sum_names import PAIR_SUMS
@@ -327,14 +327,12 @@ def test_populations(data, shared_data, tmp_path):
     (tmp_path / "samples.tsv").write_text("\n".join(lines) + "\n")
     count_cohort(
         *(folder, folder / "panel.tsv", tmp_path / "samples.tsv"),
+        [tmp_path / f"one{ending}" for ending in ENDINGS],
         cohort="one",
         column="population",
         x_contigs=[],
         runs=RunLimits(),
         backend=lambda need: CpuBackend(1),
-        counts_out=tmp_path / "one.npz",
-        samples_out=tmp_path / "one.tsv",
-        runs_out=tmp_path / "one.runs.tsv",
     )
     own = read_table(tmp_path / "one.tsv")
     keep = ["--allow-no-sex", "--homozyg", "--het", "small-sample"]

@@ -22,7 +22,7 @@ from popdesic.cohort.long_range_ld import regions_of
 from popdesic.communities.agreement import compare_labels
 from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_neighbor_graph, place_in_blocks
-from popdesic.communities.partition import PLACED_BY, find_communities
+from popdesic.communities.partition import PLACED_BY, PartitionFiles, find_communities
 from popdesic.communities.study_splits import SplitSource
 from popdesic.components.define_axes import define_axes
 from popdesic.components.pca import compute_pca
@@ -125,8 +125,7 @@ def test_communities_are_the_continents(study, folder, tmp_path, name):
         min_cluster_size=10,
         draws=5,
         seed=1,
-        partition_out=tmp_path / "p.tsv",
-        about_out=tmp_path / "about.json",
+        out=PartitionFiles(tmp_path / "p.tsv", tmp_path / "about.json"),
     )
     compared = [tmp_path / f"{name}.tsv" for name in ("p", "order", "sheet", "a")]
     compare_labels(*compared)

@@ -17,7 +17,7 @@ import pandas as pd
 
 import popdesic
 from popdesic.cohort.absent import Absent
-from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.qc import summarize_cohort
@@ -136,7 +136,7 @@ def place(
         {cohort: tables[cohort] for cohort in founders},
         folder / "panel.tsv",
         folder / "counts.json",
-        **FILTERS,
+        PanelFilters(**FILTERS),
         genotypes={cohort: genotypes[cohort] for cohort in founders},
         absent=absent,
     )

@@ -86,7 +86,7 @@ def judge_strangers(genotypes: np.ndarray, backend: Backend) -> Told:
     phi, jointly = king_robust(counts)[upper], counts["called"][upper]
 
     def reported(shift: float) -> np.ndarray:
-        least = resolve(*variances, shift=shift, **about).least_kinship(jointly)
+        least = resolve(*variances, shifts=[shift], **about).least_kinship(jointly)
         return phi[phi >= np.maximum(least, THIRD)]
 
     told = np.empty(0) if fault else reported(shift)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from support.study import Cohort, write_raw
 
-from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.io.genotypes import MISSING
 
@@ -68,5 +68,7 @@ def prepare(folder: Path, shown: np.ndarray, sites: pd.DataFrame) -> dict[str, P
     names = [f"N{k}" for k in range(shown.shape[1])]
     raw = write_raw(folder / "raw", Cohort("c", names, rows, shown))
     summarize_cohort(raw, {}, folder / "sites.qc", folder / "samples.qc", min_sample_call_rate=0)
-    build_panel({"c": folder / "sites.qc"}, folder / "panel", folder / "counts", **NO_FILTERS)
+    build_panel(
+        {"c": folder / "sites.qc"}, folder / "panel", folder / "counts", PanelFilters(**NO_FILTERS)
+    )
     return {"raw": raw, "qc_samples": folder / "samples.qc", "panel_path": folder / "panel"}

@@ -10,7 +10,7 @@ import pandas as pd
 from oracles.components import cohort_relationship
 
 from popdesic.cohort.contigs import genome_of_cohorts
-from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
@@ -54,7 +54,9 @@ def encode_alone(
     filters = NO_FILTERS if filters is None else filters
     tables = out / "sites.qc", out / "samples.qc"
     summarize_cohort(raw, populations or {}, *tables, min_sample_call_rate=0.0)
-    build_panel({"only": out / "sites.qc"}, out / "panel.tsv", out / "counts.json", **filters)
+    build_panel(
+        {"only": out / "sites.qc"}, out / "panel.tsv", out / "counts.json", PanelFilters(**filters)
+    )
     encode_cohort(raw, out / "samples.qc", out / "panel.tsv", out, impute="mode", cohort="only")
 
 

@@ -10,7 +10,7 @@ from support.study import Cohort, make_sites, write_raw
 
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.population.count_groups import count_groups
-from popdesic.population.counts import count_cohort
+from popdesic.population.counts import ENDINGS, count_cohort
 from popdesic.population.runs import RunLimits
 
 
@@ -87,16 +87,13 @@ def test_files_of_a_cohort_have_the_bytes_of_the_cpu(machine, rng, tmp_path, mon
     for name, backend in (("cpu", CpuBackend(2)), ("gpu", GpuBackend())):
         about = count_cohort(
             *(tmp_path, tmp_path / "panel.tsv", sheet),
+            [tmp_path / f"{name}{end}" for end in ENDINGS],
             **{"cohort": "one", "column": "population", "x_contigs": ["X"]},
             runs=RunLimits(window_sites=10, min_sites=15, min_kb=1),
             backend=lambda need, backend=backend: backend,
-            counts_out=tmp_path / f"{name}.npz",
-            samples_out=tmp_path / f"{name}.tsv",
-            runs_out=tmp_path / f"{name}.runs.tsv",
         )
         assert about["pseudo-haploid samples"] == 3 and about["groups"] == 6
         assert about["runs of homozygosity"] > 0
-        ends = (".npz", ".tsv", ".runs.tsv")
-        files[name] = [(tmp_path / f"{name}{end}").read_bytes() for end in ends]
+        files[name] = [(tmp_path / f"{name}{end}").read_bytes() for end in ENDINGS]
     assert files["cpu"] == files["gpu"]
     assert machine.launched.count("sum_samples") > 3

@@ -25,7 +25,7 @@ from popdesic.engine.needs import layout_bytes, points_bytes, product_bytes
 from popdesic.engine.select import select_backend
 from popdesic.maps.further_maps import compute_further_map
 from popdesic.maps.near_maps import write_component_neighbors
-from popdesic.maps.umap_maps import compute_umap
+from popdesic.maps.umap_maps import UmapSettings, compute_umap
 from support.near_study import write_neighbors
 
 SIZES, N_SITES, NEIGHBORS, AXES = {"ann": 260, "bea": 1, "cho": 350}, 700, 12, 5
@@ -93,9 +93,7 @@ def near_umap(device: str, folder: Path, out: Path) -> None:
         {"2": lists},
         lists,
         *(folder / name for name in ("scores.npy", "samples.tsv", "sheet.tsv")),
-        neighbors=NEIGHBORS,
-        seed=1,
-        ensemble=2,
+        UmapSettings(NEIGHBORS, seed=1, ensemble=2),
         tables={"2": out / "umap.tsv", "plain": out / "plain.tsv"},
         instability_out=out / "instability.tsv",
         threads=2,

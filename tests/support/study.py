@@ -10,7 +10,7 @@ import numpy as np
 import yaml
 from oracles.reference import bed_bytes
 
-from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.qc import summarize_cohort
 from popdesic.study.configuration import fill_config
@@ -169,7 +169,7 @@ def encode_cohorts(folder: Path, cohorts: list[Cohort]) -> list[Path]:
         sites = folder / f"{cohort.name}.sites.tsv"
         summarize_cohort(raw, {}, sites, samples, min_sample_call_rate=0.0)
     first = {cohorts[0].name: folder / f"{cohorts[0].name}.sites.tsv"}
-    build_panel(first, folder / "panel.tsv", folder / "counts.json", **NO_FILTERS)
+    build_panel(first, folder / "panel.tsv", folder / "counts.json", PanelFilters(**NO_FILTERS))
     for cohort in cohorts:
         encode_cohort(
             folder / cohort.name / "raw",

@@ -103,9 +103,6 @@ def test_a_forbidden_word_is_found():
 #: its numbers smaller. What belongs together is one NamedTuple or dataclass.
 MOST_PARAMETERS = 12
 MANY_PARAMETERS = {
-    "cohort/define_panel.build_panel": 14,
-    "communities/partition.find_communities": 14,
-    "engine/flipped_sums_cpu.standardise": 15,
     "epistasis/cells_cpu.fill": 15,
     "epistasis/cells_cpu.fill_cells": 15,
     "epistasis/permutations.permute_unit": 13,
@@ -116,14 +113,6 @@ MANY_PARAMETERS = {
     "epistasis/scan_kernels_cpu._pair_task": 15,
     "epistasis/scan_kernels_cpu._triple_task": 24,
     "epistasis/significance.rank_hits": 18,
-    "ibd/candidates_cpu._find": 16,
-    "ibd/segments_cpu._both_alleles": 14,
-    "ibd/segments_cpu.find_segments": 16,
-    "io/bcf_records_cpu.decode_records": 15,
-    "io/vcf_text_cpu.decode_records": 19,
-    "maps/umap_maps.compute_umap": 16,
-    "population/counts.count_cohort": 16,
-    "relatives/resolution.resolve": 13,
 }
 
 

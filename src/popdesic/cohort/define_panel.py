@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -27,18 +27,37 @@ from .prune_options import parse_pruning
 AHEAD = 8
 
 
+@dataclass(frozen=True)
+class PanelFilters:
+    """What a site of the panel must have (`panel` of the configuration).
+
+    Attributes
+    ----------
+    exclude_contigs : list of str
+        Contigs that never enter the panel, as the founders' files write them.
+    min_call_rate, min_maf, min_hwe_p : float
+    include, exclude : str
+        BED files of the regions that the panel is from, and of those that it is not from; empty
+        for none.
+    ld_prune : list, optional
+        Window, step and r2 of LD pruning, the last filter (`prune`).
+    """
+
+    exclude_contigs: list[str]
+    min_call_rate: float
+    min_maf: float
+    min_hwe_p: float
+    include: str = ""
+    exclude: str = ""
+    ld_prune: list | None = None
+
+
 def build_panel(
     site_tables: dict[str, Path],
     out: Path,
     counts_out: Path,
+    filters: PanelFilters,
     *,
-    exclude_contigs: list[str],
-    include: str = "",
-    exclude: str = "",
-    min_call_rate: float,
-    min_maf: float,
-    min_hwe_p: float,
-    ld_prune: list | None = None,
     genotypes: dict[str, tuple[Path, Path]] | None = None,
     genome: dict | None = None,
     absent: dict[str, Absent] | None = None,
@@ -52,13 +71,6 @@ def build_panel(
         ``qc/{cohort}.sites.tsv`` of each founder. The first in name order sets REF and ALT.
     out, counts_out : Path
         `panel/sites.tsv`, with the content digest in its first line, and the counts per filter.
-    ld_prune : list, optional
-        Window, step and r2 of LD pruning, the last filter (`prune`).
-    exclude_contigs : list of str
-        Contigs that never enter the panel, as the founders' files write them.
-    include, exclude : str
-        BED files of the regions that the panel is from, and of those that it is not from; empty
-        for none.
     genome : dict, optional
         `contigs.Genome` of the founders, which is written to `counts_out`.
     genotypes : dict, optional
@@ -79,10 +91,10 @@ def build_panel(
         of another build, or lists variant sites alone.
     """
     union = _merge(site_tables, genotypes or {}, absent or {}, threads)
-    merged, steps = union.finished(exclude_contigs), union.steps
-    merged = merged[~merged.chrom.isin(exclude_contigs)]
+    merged, steps = union.finished(filters.exclude_contigs), union.steps
+    merged = merged[~merged.chrom.isin(filters.exclude_contigs)]
     steps.append(PanelStep("filter", "contigs.exclude", len(merged)))
-    for key, path in (("include", include), ("exclude", exclude)):
+    for key, path in (("include", filters.include), ("exclude", filters.exclude)):
         if path:
             regions = read_bed(Path(path), f"panel.{key}")
             covered = regions.covers(merged.chrom.to_numpy(), merged.pos.to_numpy())
@@ -90,8 +102,10 @@ def build_panel(
             steps.append(PanelStep("filter", f"panel.{key}", len(merged), path))
     called = merged.n_ref + merged.n_het + merged.n_alt
     rate = np.minimum(called / (called + merged.n_missing), merged.call_rate_bound)
-    merged = merged[(called > 0) & (rate >= min_call_rate)]
-    steps.append(PanelStep("filter", "panel.min_call_rate", len(merged), str(min_call_rate)))
+    merged = merged[(called > 0) & (rate >= filters.min_call_rate)]
+    steps.append(
+        PanelStep("filter", "panel.min_call_rate", len(merged), str(filters.min_call_rate))
+    )
     called = merged.n_ref + merged.n_het + merged.n_alt
     merged = merged.assign(
         n_called=called,
@@ -100,14 +114,14 @@ def build_panel(
         maf=(merged.n_het + 2 * np.minimum(merged.n_ref, merged.n_alt)) / (2 * called),
         mode=merged[["n_ref", "n_het", "n_alt"]].to_numpy().argmax(axis=1),
     )
-    merged = merged[merged.maf >= min_maf]
-    steps.append(PanelStep("filter", "panel.min_maf", len(merged), str(min_maf)))
-    merged = merged[merged.hwe_p_min >= min_hwe_p]
-    steps.append(PanelStep("filter", "panel.min_hwe_p", len(merged), str(min_hwe_p)))
-    if ld_prune and not merged.empty:
+    merged = merged[merged.maf >= filters.min_maf]
+    steps.append(PanelStep("filter", "panel.min_maf", len(merged), str(filters.min_maf)))
+    merged = merged[merged.hwe_p_min >= filters.min_hwe_p]
+    steps.append(PanelStep("filter", "panel.min_hwe_p", len(merged), str(filters.min_hwe_p)))
+    if filters.ld_prune and not merged.empty:
         merged = _in_genome_order(merged)
-        merged = merged[~prune_founders(merged, genotypes, ld_prune, absent=absent)]
-        limit = ", ".join(map(str, ld_prune))
+        merged = merged[~prune_founders(merged, genotypes, filters.ld_prune, absent=absent)]
+        limit = ", ".join(map(str, filters.ld_prune))
         steps.append(PanelStep("filter", "panel.ld_prune", len(merged), limit))
     if merged.empty:
         raise UserError(_no_site_left(steps, site_tables))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -43,9 +43,36 @@ LEAST_CLUSTER = 10
 log = logging.getLogger(__name__)
 
 
+class PartitionFiles(NamedTuple):
+    """What is written of communities.
+
+    Attributes
+    ----------
+    partition : Path
+        `sample`, `community` (shown first), `stability` (share of subsamples in which the sample
+        falls into its community), `f_st` (between the halves of the last split that parts its
+        community from others; NA if there is none), `between` (communities such as 1-3 that the
+        sample lies between, `bridges.find_bridges`; NA if it does not), `fine`, `level0` … (the
+        block model's levels, finest first), `hdbscan` (0: noise).
+    about : Path
+        JSON: `structure` (``one``, ``continuous`` or ``discrete``), counts, `significant`
+        components and how many of these were used (`components`), the coarse `splits` with F_ST
+        and gap, the F_ST from which on they are coarse (`coarse_f_st`), the structure `within` each
+        of several communities (`within.structure_within`), how many samples lie
+        `between` which, the clusters of `hdbscan` (None if left
+        out) and the sentence if graph-tool is missing.
+    tree : Path, optional
+        The tree of the geodesics.
+    """
+
+    partition: Path
+    about: Path
+    tree: Path | None = None
+
+
 @one_blas_thread  # here, so that what runs side by side cannot lift another's limit
 def find_communities(
-    source: SplitSource,
+    source: SplitSource | Path,
     lengths: Path | None,
     blocks: Path | None,
     order: Path,
@@ -54,10 +81,8 @@ def find_communities(
     founders: Founders | None = None,
     min_cluster_size: int = LEAST_CLUSTER,
     draws: int = SUBSAMPLES,
-    seed: int,
-    partition_out: Path,
-    about_out: Path,
-    tree_out: Path | None = None,
+    seed: int = 0,
+    out: PartitionFiles,
     landmarks: LandmarkRows | None = None,
     threads: int = 1,
 ) -> dict[str, Any]:
@@ -65,7 +90,8 @@ def find_communities(
 
     Parameters
     ----------
-    source : SplitSource
+    source : SplitSource or Path
+        What splits are found in, or splits that `study_splits.write_splits` wrote.
     lengths : Path, optional
         Geodesics, (n, n), of HDBSCAN and the tree. Without, HDBSCAN is left out.
     blocks : Path, optional
@@ -78,56 +104,24 @@ def find_communities(
         Subsamples from which the stability is measured.
     landmarks : LandmarkRows, optional
         Geodesics from landmarks, in place of `lengths`: the tree is theirs.
-    partition_out : Path
-        `sample`, `community` (shown first), `stability` (share of subsamples in which the sample
-        falls into its community), `f_st` (between the halves of the last split that parts its
-        community from others; NA if there is none), `between` (communities such as 1-3 that the
-        sample lies between, `bridges.find_bridges`; NA if it does not), `fine`, `level0` … (the
-        block model's levels, finest first), `hdbscan` (0: noise).
-    about_out : Path
-        JSON: `structure` (``one``, ``continuous`` or ``discrete``), counts, `significant`
-        components and how many of these were used (`components`), the coarse `splits` with F_ST
-        and gap, the F_ST from which on they are coarse (`coarse_f_st`), the structure `within` each
-        of several communities (`within.structure_within`), how many samples lie
-        `between` which, the clusters of `hdbscan` (None if left
-        out) and the sentence if graph-tool is missing.
     """
     samples = read_table(order)
-    views = _views(lengths, landmarks, samples, methods, min_cluster_size, tree_out)
-    splits, (clusters, _) = split_study(
-        source,
-        samples["sample"],
-        founders=founders,
-        draws=draws,
-        seed=seed,
-        threads=threads,
-        beside=views,
-    )
+    views = _views(lengths, landmarks, samples, methods, min_cluster_size, out.tree)
+    if isinstance(source, Path):
+        splits = read_splits(source)
+        clusters, _ = run_tasks(lambda k: views[k](), zip(range(len(views))), threads)
+    else:
+        splits, (clusters, _) = split_study(
+            source,
+            samples["sample"],
+            founders=founders,
+            draws=draws,
+            seed=seed,
+            threads=threads,
+            beside=views,
+        )
     views = other_views(blocks, lengths, clusters, "hdbscan" in methods)
-    return _write(splits, *views, samples, partition_out, about_out)
-
-
-@one_blas_thread
-def join_communities(
-    splits: Path,
-    lengths: Path | None,
-    blocks: Path | None,
-    order: Path,
-    *,
-    methods: list[str],
-    min_cluster_size: int = LEAST_CLUSTER,
-    partition_out: Path,
-    about_out: Path,
-    tree_out: Path | None = None,
-    landmarks: LandmarkRows | None = None,
-    threads: int = 1,
-) -> dict[str, Any]:
-    """`find_communities` after `study_splits.write_splits`: the same bytes."""
-    samples = read_table(order)
-    views = _views(lengths, landmarks, samples, methods, min_cluster_size, tree_out)
-    clusters, _ = run_tasks(lambda k: views[k](), zip(range(len(views))), threads)
-    views = other_views(blocks, lengths, clusters, "hdbscan" in methods)
-    return _write(read_splits(splits), *views, samples, partition_out, about_out)
+    return _write(splits, *views, samples, out)
 
 
 def _views(
@@ -155,8 +149,7 @@ def _write(
     told: dict[str, Any],
     found: dict[str, np.ndarray],
     samples: pd.DataFrame,
-    partition_out: Path,
-    about_out: Path,
+    out: PartitionFiles,
 ) -> dict[str, Any]:
     about = {"samples": len(samples)}
     about |= {key: splits.about[key] for key in ("significant", "components")}
@@ -169,15 +162,15 @@ def _write(
         fine=splits.fine,
     )
     table = table.assign(**found)
-    write_table(partition_out, table)
-    write_json(about_out, about)
+    write_table(out.partition, table)
+    write_json(out.about, about)
     return about
 
 
 def other_views(
     blocks: Path | None, lengths: Path | None, clusters: np.ndarray | None, hdbscan: bool
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What the block model and HDBSCAN found: entries of `about_out`, and partitions.
+    """What the block model and HDBSCAN found: entries of `PartitionFiles.about`, and partitions.
 
     `hdbscan`: whether the study asks for it; it may have no `clusters` still. Where the block model
     is that of the founders, newcomers are placed in its blocks by their geodesics (`lengths`).

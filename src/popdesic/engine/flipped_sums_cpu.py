@@ -11,6 +11,7 @@ of `sum_codes`; K `known` components.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -74,20 +75,48 @@ def apply_signs(numbers, signs, whole, values, turned, total, shares):
         total[j] = np.float64(sums[j])
 
 
+class SiteScale(NamedTuple):
+    """How genotypes of sites are standardised.
+
+    Attributes
+    ----------
+    mean, inverse : float64 arrays, (n_sites,)
+        Of the genotypes, and one over their standard deviation.
+    along : float64 array, (n_sites, K)
+        Known components at each site.
+    """
+
+    mean: np.ndarray
+    inverse: np.ndarray
+    along: np.ndarray
+
+
+class SiteValues(NamedTuple):
+    """Values of codes for the way back to people.
+
+    Attributes
+    ----------
+    values, powers : int32 arrays, (n_items, 4, 8), (8,)
+        Zero at first, n_items >= n_sites; the powers of two.
+    shares, share_powers : int64 and int32 arrays, (K, 8)
+        Zero at first: what the known components take of it, and the powers of two.
+    """
+
+    values: np.ndarray
+    powers: np.ndarray
+    shares: np.ndarray
+    share_powers: np.ndarray
+
+
 @numba.njit(nogil=True, cache=True)
 def standardise(
     sums,
     absent,
     total,
-    mean,
-    inverse,
+    sites,
     scale,
-    along,
     parts,
-    values,
-    powers,
-    shares,
-    share_powers,
+    out,
     bits,
     site_bits,
     few_bits,
@@ -100,19 +129,18 @@ def standardise(
         Genotypes times numbers, and numbers of who is missing; no rows of `absent` if nobody is.
     total : float64 array, (8,)
         Sum of all numbers.
-    mean, inverse : float64 arrays, (n_sites,)
-        Of the genotypes, and one over their standard deviation.
+    sites : SiteScale
     scale : float64 array, (8,)
         The power of two that a number stands for.
-    along, parts : float64 arrays, (n_sites, K), (K, 8)
-        Known components at each site, and their shares of the numbers.
-    values, powers : arrays to fill
-        int32 (n_items, 4, 8), zero at first, n_items >= n_sites; int32 (8,), the powers of two.
-    shares, share_powers : arrays to fill
-        int64 (K, 8), zero at first, and int32 (K, 8): what the known components take of it.
+    parts : float64 array, (K, 8)
+        Shares of the known components of the numbers.
+    out : SiteValues
+        To be filled.
     bits, site_bits, few_bits : int
         BITS, SITE_BITS and FEW_BITS of `engine.genotype_products`.
     """
+    mean, inverse, along = sites
+    values, powers, shares, share_powers = out
     n_sites, few = along.shape
     found = np.empty((n_sites, COLUMNS))
     largest, largest_back = np.zeros(COLUMNS), np.zeros(COLUMNS)

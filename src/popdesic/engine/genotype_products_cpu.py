@@ -199,8 +199,10 @@ class CpuProducts(GenotypeProducts):
             back, left = np.empty(COLUMNS, np.int32), np.zeros((few, COLUMNS), np.int64)
             left_powers = np.empty((few, COLUMNS), np.int32)
             flipped_sums_cpu.standardise(
-                *(sums, absent, total, self.mean[sites], self.inverse[sites], scale, along[sites]),
-                *(shares * (known_scale * scale), values, back, left, left_powers),
+                *(sums, absent, total),
+                flipped_sums_cpu.SiteScale(self.mean[sites], self.inverse[sites], along[sites]),
+                *(scale, shares * (known_scale * scale)),
+                flipped_sums_cpu.SiteValues(values, back, left, left_powers),
                 *(BITS, SITE_BITS, FEW_BITS),
             )
             sums = sum_values(block.sites, values)

@@ -88,8 +88,7 @@ class Windows:
         return left, right
 
 
-@dataclass(frozen=True)
-class Probes:
+class Probes(NamedTuple):
     """The windows that are not masked, and which of them every pair is asked at.
 
     Attributes

@@ -173,17 +173,15 @@ def _walk(a, i, b, j, probe, reach, stop, begin, end, tolerance):
     return first, last
 
 
-def _find(
-    form, a, b, rows, columns, left, right, begin, end, probe, stop, fresh, depth, limits, tile, out
-):
+def _find(form, a, b, rows, columns, probes, tolerance, tile, out):
     """Runs of one tile of pairs, written to `out`, int32 (room, 4); their number, all counted.
 
     a, b: packed windows of both blocks; rows, columns: those of the probes, (n_probes, n_rows, m)
-    and, turned, (n_probes, m, n_columns). left ... fresh: as in `Probes`. limits: tolerance,
-    min_length. tile: first and last row, first and last column, half open, and the offset: pairs
-    with i < j + offset count.
+    and, turned, (n_probes, m, n_columns). tile: first and last row, first and last column, half
+    open, and the offset: pairs with i < j + offset count.
     """
-    tolerance, least = limits
+    left, right, begin, end = probes.left, probes.right, probes.begin, probes.end
+    probe, stop, fresh, depth = probes.probe, probes.stop, probes.fresh, probes.depth
     row0, row1, column0, column1, offset = tile
     n_blocks = (column1 - column0 + 63) >> 6
     before = np.zeros((row1 - row0, n_blocks), np.uint64)
@@ -210,7 +208,7 @@ def _find(
                         continue
                     reach = probe[p - depth + 1]
                     first, last = _walk(a, i, b, j, w, reach, stop[p], begin[w], end[w], tolerance)
-                    if first >= 0 and right[last] - left[first] >= least:
+                    if first >= 0 and right[last] - left[first] >= probes.min_length:
                         if found < len(out):
                             out[found, 0], out[found, 1] = i, j
                             out[found, 2], out[found, 3] = first, last
@@ -230,10 +228,11 @@ def pack_kernel():
 def find_kernel(n_words: int):
     """`_find` compiled for windows of so many words: one compilation serves all callers."""
     integer, ends = types.int64, types.Array(types.int64, 1, "C")
+    probes = _PLACES, *[ends] * 4, *[_PLACES] * 4, types.Array(types.boolean, 1, "C")
     signature = integer(
         types.UniTuple(integer, n_words),
-        *(_WORDS, _WORDS, _WORDS, _WORDS, ends, ends, _PLACES, _PLACES, _PLACES, _PLACES),
-        *(types.Array(types.boolean, 1, "C"), integer, types.UniTuple(integer, 2)),
+        *(_WORDS, _WORDS, _WORDS, _WORDS),
+        *(types.NamedTuple((*probes, integer, integer), Probes), integer),
         *(types.UniTuple(integer, 5), types.Array(types.int32, 2, "C")),
     )
     return numba.njit([signature], nogil=True, cache=True)(_find)
@@ -306,9 +305,8 @@ def _runs(
     """
     p, (tolerance, offset, most) = probes, limits
     form = (0,) * a.shape[2]
-    tables = p.left, p.right, p.begin, p.end, p.probe, p.stop, p.fresh, p.depth
     rows = np.ascontiguousarray(a[:, p.probe].transpose(1, 0, 2))
-    operands = form, a, b, rows, _columns(b, p.probe), *tables, (tolerance, p.min_length)
+    operands = form, a, b, rows, _columns(b, p.probe), p, tolerance
     kernel = find_kernel(len(form))
 
     def work(row: int, column: int) -> np.ndarray:

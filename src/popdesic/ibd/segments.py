@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,31 @@ LIKELY_SHARE = 0.9
 TASK_CANDIDATES = 2048
 
 
+class ScoreTables(NamedTuple):
+    """Scores of the genotypes of two samples at each site; zero at sites left out.
+
+    Attributes
+    ----------
+    ends1, ends2 : int32 arrays, (n_sites, 2)
+        `model.end_scores` of one and of two shared alleles.
+    sums1, sums2
+        `segments_cpu.running_sums` of them.
+    ratios1, ratios2 : int32 arrays, (n_sites, 16)
+        `ratios_cpu.by_bits` of `model.log_ratios`.
+    losses2, weights
+        `segments_cpu.chunk_losses` of two alleles, and `ratios_cpu.end_weights`.
+    """
+
+    ends1: np.ndarray
+    sums1: np.ndarray
+    ratios1: np.ndarray
+    ends2: np.ndarray
+    sums2: np.ndarray
+    ratios2: np.ndarray
+    losses2: np.ndarray
+    weights: np.ndarray
+
+
 @dataclass(frozen=True)
 class SearchGenome:
     """What of a panel the search reads, prepared once for all pairs of cohorts.
@@ -32,14 +58,12 @@ class SearchGenome:
     ----------
     sites : GeneticSites
     windows : Windows
-    tables : eight arrays
-        `model.end_scores`, running sums and `model.log_ratios` of one shared allele, then of two,
-        losses and weights, as `ibd.segments_cpu` reads them; zero at sites left out.
+    tables : ScoreTables
     """
 
     sites: GeneticSites
     windows: Windows
-    tables: tuple[np.ndarray, ...]
+    tables: ScoreTables
 
     @classmethod
     def of(cls, sites: GeneticSites, af: np.ndarray, limits: SegmentLimits) -> SearchGenome:
@@ -56,7 +80,7 @@ class SearchGenome:
             tables.append(by_bits(log_ratios(af, limits.error_rate, shared, seen)))
         tables += [chunk_losses(tables[3]), end_weights(GAIN_SHARE, SCALE)]
         windows = windows_of(sites, sites_per_window(sites, limits.window))
-        return cls(sites, windows, tuple(tables))
+        return cls(sites, windows, ScoreTables(*tables))
 
 
 def least_run(limits: SegmentLimits, windows: Windows) -> float:
@@ -147,7 +171,7 @@ def segments_of(
         room = np.empty((2 * len(part) + 64, len(FIELDS)), np.int64)
         while True:
             n_found = find_segments(
-                *(*words, part, *genome.tables, scores.astype(np.int64)),
+                *(*words, part, genome.tables, scores.astype(np.int64)),
                 *(genome.sites.cm, places, np.array(least) - 1e-9, room),
             )
             if n_found <= len(room):

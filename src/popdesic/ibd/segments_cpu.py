@@ -280,8 +280,9 @@ def _leap(a, b, ends, sums, losses, cm, least, start, stop, drop):
 
 
 @numba.njit(nogil=True, cache=True)
-def _both_alleles(a, b, pair, ends, sums, losses, ratios, cm, limits, least, first, last, out, n):
+def _both_alleles(a, b, pair, tables, cm, limits, least, first, last, out, n):
     """Write the stretches of both alleles of the segment first ... last to `out`; their number."""
+    ends, sums, ratios, losses = tables.ends2, tables.sums2, tables.ratios2, tables.losses2
     site, stop, drop = first, last + 1, limits[0]
     while site < stop:
         site, until = _leap(a, b, ends, sums, losses, cm, least, site, stop, drop)
@@ -301,23 +302,19 @@ def _both_alleles(a, b, pair, ends, sums, losses, ratios, cm, limits, least, fir
 
 
 @numba.njit(nogil=True, cache=True)
-def find_segments(
-    a, b, candidates, ends1, sums1, ratios1, ends2, sums2, ratios2, losses2, weights, limits, cm,
-    places, least, out
-):  # fmt: skip
+def find_segments(a, b, candidates, tables, limits, cm, places, least, out):
     """Segments of the candidates of some pairs; their number, which may exceed the room in `out`.
 
     a, b: uint64 (n, 2 or 3, n_words), planes of two blocks of samples. candidates: int64 (k, 7):
     number of the pair, its rows of a and b, first and end site of the candidate and of its contig;
-    ordered by pair and first site. ends1, ends2: int32 (n_sites, 2), `ibd.model.end_scores` of one
-    and two alleles. sums1, sums2: `running_sums`. ratios1, ratios2: int32 (n_sites, 16), `by_bits`.
-    losses2: `chunk_losses`. weights: `end_weights`. limits: int64 (drop, least ratio of one shared
-    allele, least of two, trim, split). cm: float64 (n_sites,), genetic positions, not falling
-    within a contig; places: int64, the same in 1e-6 cM. least: float64 (3,), shortest
+    ordered by pair and first site. tables: `segments.ScoreTables`. limits: int64 (drop, least ratio
+    of one shared allele, least of two, trim, split). cm: float64 (n_sites,), genetic positions, not
+    falling within a contig; places: int64, the same in 1e-6 cM. least: float64 (3,), shortest
     segment with one and with two alleles, where one ends at the next contradiction, and shortest
     likely segment. out: int64 (m, 7), FIELDS;
     errors: opposite homozygotes where one allele is shared, differing genotypes where two are.
     """
+    ends1, sums1, ratios1 = tables.ends1, tables.sums1, tables.ratios1
     drop, n = limits[0], 0
     reached, pair_before = 0, -1
     for k in range(len(candidates)):
@@ -349,7 +346,16 @@ def find_segments(
                 if total < limits[1] or last < first or cm[last] - cm[first] < least[0]:
                     continue
                 first, last, lost = _likely_ends(
-                    one, two, ends1, ratios1, places, weights, first, last, candidates[k, 5], bound
+                    one,
+                    two,
+                    ends1,
+                    ratios1,
+                    places,
+                    tables.weights,
+                    first,
+                    last,
+                    candidates[k, 5],
+                    bound,
                 )
                 total -= lost
                 if cm[last] - cm[first] < least[2]:
@@ -359,8 +365,5 @@ def find_segments(
                     out[n, 0], out[n, 1], out[n, 2], out[n, 3] = pair, first, last, total
                     out[n, 4], out[n, 5], out[n, 6] = called, errors, 1
                 n += 1
-                n = _both_alleles(
-                    *(one, two, pair, ends2, sums2, losses2, ratios2, cm, limits, least[1]),
-                    *(first, last, out, n),
-                )
+                n = _both_alleles(one, two, pair, tables, cm, limits, least[1], first, last, out, n)
     return n

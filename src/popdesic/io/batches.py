@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,6 +47,56 @@ class HaploidPolicies:
             np.array(list(b"".join(names)), np.uint8),
             np.cumsum([len(name) for name in names], dtype=np.int64),
             np.array(list(self.by_contig.values()), np.int64),
+        )
+
+
+class DecodedRecords(NamedTuple):
+    """What a decoder of VCF text or BCF fills; it says how many rows of each it has used.
+
+    Attributes
+    ----------
+    genotypes : int8 array, (capacity, n_samples)
+        ALT counts 0, 1, 2, or -1 for missing.
+    fields : int64 array, (capacity, N_FIELDS)
+        Where the fields of each kept site are.
+    counts : int64 array, (N_COUNTS,)
+        The counts of these records are added to it.
+    error : int64 array, (6,)
+        On an error its code, and where it is.
+    dropped : int64 array, (capacity, N_DROPPED)
+        Where each dropped record with a position is, and its FILTER if that dropped it.
+    removed : int64 array, (n_samples,)
+        The number of calls that limits removed is added to it.
+    blocks : int64 array, (capacity, N_BLOCK)
+        Contig and interval of each reference block of a gVCF.
+    block_rows : int8 array, (capacity, n_samples)
+        0 for the samples that are called homozygous REF in it within the limits.
+    """
+
+    genotypes: np.ndarray
+    fields: np.ndarray
+    counts: np.ndarray
+    error: np.ndarray
+    dropped: np.ndarray
+    removed: np.ndarray
+    blocks: np.ndarray
+    block_rows: np.ndarray
+
+    @classmethod
+    def room(
+        cls, genotypes: np.ndarray, n_dropped: int, n_counts: int, widths: tuple[int, int, int]
+    ) -> "DecodedRecords":
+        """Room for sites with `genotypes`; widths: N_FIELDS, N_DROPPED, N_BLOCK of the decoder."""
+        (capacity, n_samples), (fields, dropped, block) = genotypes.shape, widths
+        return cls(
+            genotypes,
+            np.empty((capacity, fields), np.int64),
+            np.zeros(n_counts, np.int64),
+            np.zeros(6, np.int64),
+            np.empty((n_dropped, dropped), np.int64),
+            np.zeros(n_samples, np.int64),
+            np.empty((n_dropped, block), np.int64),
+            np.empty((n_dropped, n_samples), np.int8),
         )
 
 

@@ -16,7 +16,14 @@ import numpy as np
 from ..core.errors import UserError
 from . import bcf_records_cpu as kernel
 from . import vcf_text_cpu as codes
-from .batches import UNKNOWN_ALLELE, DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
+from .batches import (
+    UNKNOWN_ALLELE,
+    DecodeCounts,
+    DecodedRecords,
+    HaploidPolicies,
+    SiteBatch,
+    unusable_name,
+)
 from .bgzf import in_order
 from .call_filters import CallFilters
 from .genotypes import pack_bed
@@ -157,37 +164,25 @@ def _decode(
     data, n_records = item
     capacity = kernel.row_capacity(len(data), n_records, n_samples)
     genotypes = np.empty((capacity, n_samples), np.int8)
-    table = np.empty((capacity, kernel.N_FIELDS), np.int64)
-    values = np.zeros(codes.N_COUNTS, np.int64)
-    error = np.zeros(6, np.int64)
-    dropped = np.empty((n_records, kernel.N_DROPPED), np.int64)
-    removed = np.zeros(n_samples, np.int64)
+    widths = kernel.N_FIELDS, kernel.N_DROPPED, kernel.N_BLOCK
+    out = DecodedRecords.room(genotypes, n_records, codes.N_COUNTS, widths)
     accepted = np.zeros(0, np.bool_)  # any
     if not filters.any_filter:
         accepted = np.zeros(max(keys) + 1, np.bool_)
         for index, name in keys.items():
             accepted[index] = not filters.failed(name)
     index_of = {name: index for index, name in reversed(keys.items())}
-    blocks = np.empty((n_records, kernel.N_BLOCK), np.int64)
-    block_rows = np.empty((n_records, n_samples), np.int8)
     n_sites, n_dropped, n_blocks = kernel.decode_records(
         data,
         len(data),
         n_samples,
         policies,
         np.array([index_of.get(name, -1) for name in CALL_FIELDS], np.int64),
-        genotypes,
-        table,
-        values,
-        error,
         accepted,
         filters.limits(),
-        dropped,
-        removed,
-        blocks,
-        block_rows,
+        out,
     )
-    table = table[:n_sites]
+    table, error = out.fields[:n_sites], out.error
     ids = _identifiers(data, table, error)
     offsets = table[:, kernel.ALT]
     alt = np.where(offsets < 0, ord(UNKNOWN_ALLELE), data[np.maximum(offsets, 0)])
@@ -202,17 +197,17 @@ def _decode(
         line=table[:, kernel.RECORD].copy(),
     )
     counts = DecodeCounts()
-    counts.add(values)
-    counts.add_removed(removed)
-    dropped = dropped[:n_dropped]
+    counts.add(out.counts)
+    counts.add_removed(out.removed)
+    dropped = out.dropped[:n_dropped]
     for at in dropped[dropped[:, kernel.AT_FILTER] >= 0, kernel.AT_FILTER].tolist():
         names = [keys.get(key, str(key)) for key in kernel.read_ints(data, at)]
         counts.filters.update(filters.failed(";".join(names)))
     where = [contigs[index] for index in dropped[:, kernel.AT_CHROM].tolist()]
     counts.add_dropped(where, dropped[:, kernel.AT_POS], dropped[:, kernel.AT_SIZE])
-    block, sample = np.nonzero(block_rows[:n_blocks] == 0)
+    block, sample = np.nonzero(out.block_rows[:n_blocks] == 0)
     if len(block):
-        which = blocks[block]
+        which = out.blocks[block]
         chrom = np.array([contigs[k] for k in which[:, kernel.BLOCK_CONTIG].tolist()], object)
         counts.blocks.append(
             (chrom, which[:, kernel.BLOCK_FROM], which[:, kernel.BLOCK_TO], sample)

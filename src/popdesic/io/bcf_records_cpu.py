@@ -505,16 +505,9 @@ def decode_records(
     n_samples,
     policies,
     keys,
-    genotypes,
-    fields,
-    counts,
-    error,
     accepted,
     limits,
-    dropped,
-    removed,
-    blocks,
-    block_rows,
+    out,
 ):
     """Decode the whole records in `data[:size]`, as `split_records` finds them.
 
@@ -526,39 +519,25 @@ def decode_records(
     keys : (7) int64
         Indices of GT, GQ, DP, AD, MIN_DP, GP and DS in the header's dictionary, -1 for one that it
         does not have.
-    genotypes : (capacity, n_samples) int8
-        Receives ALT counts 0, 1, 2, or -1 for missing; see `row_capacity`.
-    fields : (capacity, N_FIELDS) int64
-        Receives for each kept site its record (0 is the first of `data`), contig, POS, start and
-        end of ID, and the offsets of REF and ALT (-1 without one).
-    counts : (vcf_text.N_COUNTS) int64
-        The counts of these records are added to it.
     accepted : (n_keys) bool
         By key of a FILTER, whether records with it are read.
     limits : (5) float64
         `CallFilters.limits`.
-    dropped : (n_records, N_DROPPED) int64
-        Receives for each dropped record with a position its contig, POS, the bytes of REF, and the
-        start of FILTER if that dropped it, else -1.
-    removed : (n_samples) int64
-        The number of calls that limits removed is added to it.
-    blocks : (n_records, N_BLOCK) int64
-        Receives the contig and the interval of each reference block of a gVCF.
-    block_rows : (n_records, n_samples) int8
-        Receives 0 for the samples that are called homozygous REF in it within the limits.
-    error : (6) int64
-        On an error: code, record, then the damaged part (DAMAGED), POS (BAD_POS), start and end of
-        FORMAT (NO_GT), or start and end of the call, the sample's index and the value type.
+    out : batches.DecodedRecords
+        `genotypes` has `row_capacity` rows, `dropped` and `blocks` one for each record. `fields`:
+        record (0 is the first of `data`), contig, POS, start and end of ID, and the offsets of REF
+        and ALT (-1 without one). `dropped`: contig, POS, the bytes of REF, and the start of FILTER
+        if that dropped it, else -1. `error`: code, record, then the damaged part (DAMAGED), POS
+        (BAD_POS), start and end of FORMAT (NO_GT), or start and end of the call, the sample's
+        index and the value type.
 
     Returns
     -------
     (n_sites, n_dropped, n_blocks)
         Numbers of kept sites, of dropped records with a position, and of reference blocks.
     """
-    n_sites = 0
-    n_records = 0
-    n_dropped = 0
-    n_blocks = 0
+    genotypes, fields, counts, error, dropped, removed, blocks, block_rows = out
+    n_sites = n_records = n_dropped = n_blocks = 0
     places, kinds, widths = np.zeros(6, np.int64), np.zeros(6, np.int64), np.zeros(6, np.int64)
     other_counts, other_error = np.zeros(len(counts), np.int64), np.zeros(6, np.int64)
     other_removed = np.zeros(n_samples, np.int64)

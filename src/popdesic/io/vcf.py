@@ -22,7 +22,14 @@ from pathlib import Path
 import numpy as np
 
 from ..core.errors import UserError
-from .batches import CHUNK_BYTES, DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
+from .batches import (
+    CHUNK_BYTES,
+    DecodeCounts,
+    DecodedRecords,
+    HaploidPolicies,
+    SiteBatch,
+    unusable_name,
+)
 from .bgzf import BgzfBlocks, Parts, Plain, in_order
 from .call_filters import CallFilters
 from .genotypes import pack_bed
@@ -105,7 +112,7 @@ def _stream_text(
         value, batch, here, n_lines, error = decoded
         counts.merge(here)
         if error[0]:
-            code, line, _, end, sample = error.tolist()
+            code, line, _, end, sample, _ = error.tolist()
             raise record_error(
                 f"{header.path}, line {n_lines_before + 1 + line}",
                 code,
@@ -252,44 +259,33 @@ def _decode_lines(
     """
     from . import vcf_text_cpu as kernel
 
-    capacity = kernel.row_capacity(size, n_samples)
-    genotypes = memory.of_genotypes(capacity, n_samples)
-    table = np.empty((capacity, kernel.N_FIELDS), np.int64)
-    values = np.zeros(kernel.N_COUNTS, np.int64)
-    error = np.zeros(5, np.int64)
-    dropped = np.empty((kernel.dropped_capacity(size, n_samples), kernel.N_DROPPED), np.int64)
-    removed = np.zeros(n_samples, np.int64)
-    blocks = np.empty((len(dropped), kernel.N_BLOCK), np.int64)
-    block_rows = np.empty((len(dropped), n_samples), np.int8)
+    genotypes = memory.of_genotypes(kernel.row_capacity(size, n_samples), n_samples)
+    widths = kernel.N_FIELDS, kernel.N_DROPPED, kernel.N_BLOCK
+    n_dropped = kernel.dropped_capacity(size, n_samples)
+    out = DecodedRecords.room(genotypes, n_dropped, kernel.N_COUNTS, widths)
     n_sites, n_lines, n_dropped, n_blocks = kernel.decode_records(
         text,
         size,
         n_samples,
         haploid.default,
-        genotypes,
-        table,
-        values,
-        error,
         *haploid.arrays(),
         *filters.names(),
         filters.any_filter,
         filters.limits(),
-        dropped,
-        removed,
-        blocks,
-        block_rows,
+        out,
     )
-    strange = error[0] or values[kernel.ODD_BLOCK_CALLS]
+    error = out.error
+    strange = error[0] or out.counts[kernel.ODD_BLOCK_CALLS]
     if strange and b"\r\n" in (raw := text[:size].tobytes()):
         # CRLF line ends matter only if a call cannot be read: then retry with LF.
         raw = raw.replace(b"\r\n", b"\n")
         text = np.frombuffer(bytearray(raw + bytes(kernel.PAD)), np.uint8)  # writable, as above
         return _decode_lines(text, len(raw), n_samples, haploid, filters, memory)
-    table = table[:n_sites]
+    table = out.fields[:n_sites]
     try:
         chrom, site_id = _names(text, table)
     except ValueError:
-        error[:] = _first_unusable_name(text, table)
+        error[:5] = _first_unusable_name(text, table)
         chrom = site_id = []
     batch = SiteBatch(
         chrom=chrom,
@@ -303,10 +299,10 @@ def _decode_lines(
     )
     value = text[error[2] : error[3]].tobytes() if error[0] else b""
     counts = DecodeCounts()
-    counts.add(values)
-    counts.add_removed(removed)
-    _note_dropped(text, dropped[:n_dropped], filters, counts)
-    _note_blocks(text, blocks[:n_blocks], block_rows[:n_blocks], counts)
+    counts.add(out.counts)
+    counts.add_removed(out.removed)
+    _note_dropped(text, out.dropped[:n_dropped], filters, counts)
+    _note_blocks(text, out.blocks[:n_blocks], out.block_rows[:n_blocks], counts)
     return value, batch, counts, n_lines, error
 
 

@@ -729,10 +729,6 @@ def decode_records(
     size,
     n_samples,
     haploid,
-    genotypes,
-    fields,
-    counts,
-    error,
     names,
     ends,
     policies,
@@ -740,10 +736,7 @@ def decode_records(
     accepted_ends,
     any_filter,
     limits,
-    dropped,
-    removed,
-    blocks,
-    block_rows,
+    out,
 ):
     """Decode the records in `text[:size]`, whole lines that end with a newline.
 
@@ -753,39 +746,26 @@ def decode_records(
         VCF records without carriage returns; bytes after `size` are readable but ignored.
     size, n_samples, haploid : int
         `haploid` is one of HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING.
-    genotypes : (capacity, n_samples) int8
-        Receives ALT counts 0, 1, 2, or -1 for missing; see `row_capacity`.
-    fields : (capacity, N_FIELDS) int64
-        Receives for each kept site its line (0 is the first of `text`), the byte ranges of CHROM
-        and ID, POS, and the offsets of REF and ALT. Consecutive sites with the same CHROM share its
-        range.
-    counts : (N_COUNTS) int64
-        The counts of these records are added to it.
-    error : (5) int64
-        On an error: code, line, first and last byte of the offending value, and the sample's
-        index; element 3 is the number of columns found for BAD_COLUMNS, and the column
-        for EMPTY_COLUMN.
     names, ends, policies : uint8 (n_bytes), int64 (n_contigs), int64 (n_contigs)
         Contigs with their own haploid policy: concatenated names, end offset of each, and
         policies.
     accepted, accepted_ends, any_filter, limits
         `CallFilters.names`, `any_filter` and `limits`.
-    dropped : (capacity, N_DROPPED) int64
-        Receives for each dropped record with a position the byte range of CHROM, POS, the bytes of
-        REF, and the byte range of a FILTER for which it was dropped; see `dropped_capacity`.
-    removed : (n_samples) int64
-        The number of calls that limits removed is added to it.
-    blocks : (capacity, N_BLOCK) int64
-        Receives for each reference block of a gVCF the byte range of CHROM and its interval; the
-        same capacity as `dropped`.
-    block_rows : (capacity, n_samples) int8
-        Receives 0 for the samples that are called homozygous REF in it within the limits.
+    out : batches.DecodedRecords
+        `genotypes` has `row_capacity` rows. `fields`: line (0 is the first of `text`), the byte
+        ranges of CHROM and ID, POS, and the offsets of REF and ALT; consecutive sites with the same
+        CHROM share its range. `error`: code, line, first and last byte of the offending value, and
+        the sample's index; element 3 is the number of columns found for BAD_COLUMNS, and the column
+        for EMPTY_COLUMN. `dropped`, of `dropped_capacity` rows as `blocks`: the byte range of
+        CHROM, POS, the bytes of REF, and the byte range of a FILTER for which it was dropped.
+        `blocks`: the byte range of CHROM and the interval.
 
     Returns
     -------
     (n_sites, n_lines, n_dropped, n_blocks)
         `n_lines` counts all lines read, including blank ones.
     """
+    genotypes, fields, counts, error, dropped, removed, blocks, block_rows = out
     kinds = np.zeros(16, np.int64)
     genotype_of = np.full(16, -2, np.int8)  # of each kind of call; -2 where it is refused
     genotype_of[: HALF + 1] = (0, 1, 2, 0, 1, 2, -1, -1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -217,22 +217,44 @@ def plain_of_space(
     return Distances(folder, n_sites=n_sites, **distance)
 
 
+class UmapSettings(NamedTuple):
+    """What decides a UMAP; `ensemble`: extra maps per geodesic for the table of instability."""
+
+    neighbors: int
+    seed: int
+    ensemble: int
+
+
+class FounderFrame(NamedTuple):
+    """What stable mode knows of founders and writes of everyone.
+
+    Attributes
+    ----------
+    lengths : dict
+        Lengths to the founders, (n, n_founders), by alpha.
+    founders : set of str
+        The founder cohorts.
+    refits : dict
+        Output paths of the maps of everyone (each with a JSON of the displacements beside it).
+    """
+
+    lengths: dict[str, Path]
+    founders: set[str]
+    refits: dict[str, Path]
+
+
 def compute_umap(
     lengths: dict[str, Path],
     plain: Distances | np.ndarray | Path | Rows | None,
     scores: Path,
     order: Path,
     sheet: Path,
+    settings: UmapSettings,
     *,
-    neighbors: int,
-    seed: int,
-    ensemble: int,
     tables: dict[str, Path],
     components: int | None = None,
     instability_out: Path | None = None,
-    frame: dict[str, Path] | None = None,
-    founders: set[str] | None = None,
-    refits: dict[str, Path] | None = None,
+    frame: FounderFrame | None = None,
     threads: int = 1,
     backend: Backend | None = None,
 ) -> None:
@@ -247,15 +269,15 @@ def compute_umap(
         nearest of everyone (.npz); or rows, as `knn.Rows`.
     scores : Path
         `embedding/pca.npy`, the initial layouts.
-    ensemble : int
-        Extra maps per geodesic for `instability_out`, a table of `sample` and one column per alpha.
+    settings : UmapSettings
     tables : dict
         Output paths, by alpha and ``plain``.
     components : int, optional
         Components whose distances these are, in the space of components.
-    frame, founders, refits : optional
-        In stable mode: lengths to the founders (n, n_founders) by alpha, the founder cohorts, and
-        output paths of the maps of everyone (each with a JSON of the displacements beside it).
+    instability_out : Path, optional
+        Table of `sample` and one column per alpha.
+    frame : FounderFrame, optional
+        In stable mode.
     threads : int
         Changes no byte.
     backend : Backend, optional
@@ -266,8 +288,9 @@ def compute_umap(
     """
     samples = describe_samples(order, sheet)
     start = np.load(scores)[:, :2]
-    n = len(samples)
-    among = samples.cohort.isin(founders or ()).to_numpy()
+    n, (neighbors, seed, ensemble) = len(samples), settings
+    among = samples.cohort.isin(frame.founders if frame else ()).to_numpy()
+    refits = frame.refits if frame else None
     if is_too_small("UMAP", among.sum() if frame else n) or is_too_flat("UMAP", components):
         return _write_undrawn(
             samples, lengths, tables, instability_out if ensemble else None, refits
@@ -283,7 +306,7 @@ def compute_umap(
     unstable = samples[["sample"]].copy()
     for alpha, path in lengths.items():
         if frame:
-            near = np.load(frame[alpha], mmap_mode="r")
+            near = np.load(frame.lengths[alpha], mmap_mode="r")
             points, *others = draw_in_frame(near, among, start, members, **options)
         else:
             points, *others = draw_lengths(path, n, start, members, **options)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, astuple
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -56,6 +56,7 @@ def count_cohorts(
     runs: RunLimits | None,
     code: str,
     backend: Callable[[int], Backend],
+    max_kinship: float = 0.0,
     threads: int = 1,
     **options: Any,
 ) -> dict[str, Any]:
@@ -73,7 +74,9 @@ def count_cohorts(
         ``compare/tiles/{cohort}/row.json`` of newcomer cohorts, where relatives are left out.
     code : str
         Digest of the code that counts.
-    unrelated, runs, backend, threads, options
+    unrelated, max_kinship
+        See `KinshipFiles`.
+    runs, backend, threads, options
         See `count_cohort`.
 
     Returns
@@ -85,21 +88,17 @@ def count_cohorts(
     for cohort, folder in folders.items():
         relatives = [path for path in (unrelated, rows.get(cohort)) if path]
         files = [folder / "planes.npy", folder / "planes.json", panel, *relatives]
-        decided = [cohort, labels[cohort], runs and astuple(runs), sorted(options.items()), code]
+        decided = [cohort, labels[cohort], runs and astuple(runs), max_kinship, code]
+        decided += sorted(options.items())
         keys[cohort] = digest(repr([*decided, *map(content_key, files)]))
 
     def count(cohort: str, outputs: list[Path]) -> dict[str, Any]:
-        counts_out, samples_out, *runs_out = outputs
         return count_cohort(
-            *(folders[cohort], panel, sheet),
+            *(folders[cohort], panel, sheet, outputs),
             cohort=cohort,
             runs=runs,
             backend=backend,
-            counts_out=counts_out,
-            samples_out=samples_out,
-            runs_out=next(iter(runs_out), None),
-            unrelated=unrelated,
-            row=rows.get(cohort),
+            kinship=unrelated and KinshipFiles(unrelated, rows.get(cohort), max_kinship),
             threads=threads,
             **options,
         )
@@ -111,22 +110,47 @@ def count_cohorts(
     return about
 
 
+class KinshipFiles(NamedTuple):
+    """What says which samples of a cohort are relatives of others.
+
+    Attributes
+    ----------
+    unrelated : Path
+        `panel/unrelated.tsv`.
+    row : Path, optional
+        Of a newcomer cohort, `compare/tiles/{cohort}/row.json`.
+    max_kinship : float
+        `close_kinship`.
+    """
+
+    unrelated: Path
+    row: Path | None = None
+    max_kinship: float = 0.0
+
+    def relatives(self, names: list[str]) -> set[str]:
+        """Samples of a cohort that are left out of their populations as relatives of others.
+
+        Of founders those who do not define the axes of the PCA; of newcomers `related_newcomers`.
+        """
+        table = read_table(self.unrelated)
+        if self.row is None:
+            return set(names) & set(table["sample"][table.unrelated != "yes"])
+        tiles = kinship_tiles([self.row], closed=False)
+        return related_newcomers(tiles, names, table, self.max_kinship)
+
+
 def count_cohort(
     folder: Path,
     panel: Path,
     sheet: Path,
+    outputs: list[Path],
     *,
     cohort: str,
     column: str,
     x_contigs: list[str],
     runs: RunLimits | None,
     backend: Callable[[int], Backend],
-    counts_out: Path,
-    samples_out: Path,
-    runs_out: Path | None = None,
-    unrelated: Path | None = None,
-    row: Path | None = None,
-    max_kinship: float = 0.0,
+    kinship: KinshipFiles | None = None,
     threads: int = 1,
 ) -> dict[str, Any]:
     """Count the genotypes of a cohort by population and site.
@@ -148,21 +172,17 @@ def count_cohort(
     backend : function
         Given the device memory that the counts need, returns the backend that counts. The bytes are
         the same from every backend.
-    counts_out : Path
-        .npz: `populations` and `ploidy` of the groups of samples, their `sizes`, and `counts`,
-        uint16 or uint32 (n_sites, n_groups, 3): samples of 0, 1, 2 ALT alleles; the rest of a group
-        is missing. `in_runs` (n_sites, n_groups): samples in a run. `density`: `runs.SiteDensity`.
-    samples_out : Path
-        By sample: `population`, `relative` (yes: does not count), `ploidy`, called and heterozygous
-        sites, the heterozygosity that Hardy-Weinberg proportions with the panel's allele
-        frequencies give (`expected`, at the sample's called sites, Nei's correction), F = 1 -
-        observed / expected; runs of homozygosity, and `roh_min_sites` where each has its own.
-    runs_out : Path, optional
-        Runs of homozygosity, if sought.
-    unrelated, row, max_kinship : Path, Path, float, optional
-        `panel/unrelated.tsv`; of a newcomer cohort also `compare/tiles/{cohort}/row.json` and
-        `close_kinship`. Relatives (`relatives_of`) count for themselves alone. Without
-        `unrelated` everybody counts.
+    outputs : list of Path
+        First .npz: `populations` and `ploidy` of the groups of samples, their `sizes`, and
+        `counts`, uint16 or uint32 (n_sites, n_groups, 3): samples of 0, 1, 2 ALT alleles; the rest
+        of a group is missing. `in_runs` (n_sites, n_groups): samples in a run. `density`:
+        `runs.SiteDensity`. Then by sample: `population`, `relative` (yes: does not count),
+        `ploidy`, called and heterozygous sites, the heterozygosity that Hardy-Weinberg proportions
+        with the panel's allele frequencies give (`expected`, at the sample's called sites, Nei's
+        correction), F = 1 - observed / expected; runs of homozygosity, and `roh_min_sites` where
+        each has its own. Then runs of homozygosity, if sought.
+    kinship : KinshipFiles, optional
+        Relatives count for themselves alone. Without it everybody counts.
     threads : int
         CPU threads that seek runs.
 
@@ -175,7 +195,8 @@ def count_cohort(
     planes, described = load_planes(folder)
     names = list(described["samples"])
     labels = labels_of(read_samples(sheet), names, column)
-    relatives = relatives_of(names, unrelated, row, max_kinship)
+    relatives = kinship.relatives(names) if kinship else set()
+    counts_out, samples_out, *runs_out = outputs
     counted_as = ["" if n in relatives else x for n, x in zip(names, labels, strict=True)]
     n_bits = 64 * planes.words.shape[2]
     used = used_sites(sites, x_contigs)
@@ -244,7 +265,7 @@ def count_cohort(
     }
     density = SiteDensity(np.nan, np.nan, np.nan)
     in_runs = np.zeros((0, len(counted.groups)), counted.counts.dtype)
-    if runs is not None and runs_out is not None:
+    if runs is not None and runs_out:
         all_runs = np.concatenate(found)
         place = np.full(2 * len(known) + 1, -1, np.int64)  # its last entry is that of no group
         place[counted.groups] = np.arange(len(counted.groups))
@@ -259,7 +280,7 @@ def count_cohort(
         in_runs = count_in_runs(all_runs, place[group], len(counted.groups), len(sites))
         about["runs of homozygosity"] = len(all_runs)
         about |= {f"runs: {name}": value for name, value in asdict(density).items()}
-        write_table(runs_out, runs_table(all_runs, table, sites))
+        write_table(runs_out[0], runs_table(all_runs, table, sites))
     write_npz(
         counts_out,
         populations=np.array([known[k // 2] for k in counted.groups], dtype=np.str_),
@@ -271,21 +292,6 @@ def count_cohort(
     )
     write_table(samples_out, table)
     return about
-
-
-def relatives_of(
-    names: list[str], unrelated: Path | None, row: Path | None, max_kinship: float
-) -> set[str]:
-    """Samples of a cohort that are left out of their populations as relatives of others.
-
-    Of founders those who do not define the axes of the PCA; of newcomers `related_newcomers`.
-    """
-    if unrelated is None:
-        return set()
-    table = read_table(unrelated)
-    if row is None:
-        return set(names) & set(table["sample"][table.unrelated != "yes"])
-    return related_newcomers(kinship_tiles([row], closed=False), names, table, max_kinship)
 
 
 def run_windows(sums: np.ndarray, in_all: np.int64, n_sites: int, n_samples: int) -> np.ndarray:

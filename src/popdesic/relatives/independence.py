@@ -89,8 +89,7 @@ def measure_resolution(
     found = resolve(
         *variances,
         fault=fault,
-        shift=max((shift for key, shift in judged if key is None), default=0.0),
-        lowered=-min((shift for key, shift in judged if key is None), default=0.0),
+        shifts=[shift for key, shift in judged if key is None],
         panel=digest,
         sites=len(sites),
         founders=founders,

@@ -10,6 +10,7 @@ independent sites whose mismatches have the same variance. `independence.py` mea
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -152,26 +153,26 @@ def resolve(
     founders: int,
     max_mismatch: float,
     fault: str | None = None,
-    shift: float = 0.0,
-    lowered: float = 0.0,
+    shifts: Sequence[float] = (),
     common: int = 0,
     absent: float = 0.0,
     siblings: float = 0.0,
 ) -> Resolution:
     """Limits from the measured variances of kinship and of the share of mismatches.
 
-    `fault`: why the variance of kinship is None. `shift`: by how much missing calls raise kinship,
-    by which its limit is raised, and `lowered` by how much they lower it in any cohort. `common`
+    `fault`: why the variance of kinship is None. `shifts`: by how much missing calls raise the
+    kinship of each cohort, or lower it (below 0); its limit is raised by the most. `common`
     sites are common, and unrelated samples lack alleles of each other at a share `absent` of them;
     MOST_ABSENT is the limit of that share.
     """
     people = max(founders, LEAST_PEOPLE)
     surprise = math.log(people * (people - 1) / 2 / ERROR_RATE)
+    shift, lowered = max((0.0, *shifts)), max((0.0, *(-x for x in shifts)))
     effective = error = smallest = mismatch_sites = least_called = None
     if variance is not None and variance > 0:
         effective = min(3 / (4 * variance), sites)
         error = math.sqrt(3 / (4 * effective))
-        limit = error * math.sqrt(2 * surprise) + max(shift, 0.0)
+        limit = error * math.sqrt(2 * surprise) + shift
         smallest = limit if limit <= 0.5 else None
     if mean_mismatch is not None and 0 < mean_mismatch < 1:
         mismatch_sites = effective
@@ -189,7 +190,7 @@ def resolve(
         least_common = needed if needed <= common else None
     told = {"duplicate": least_called is not None}
     for name, least in (("first", FIRST), ("second", SECOND), ("third", THIRD)):
-        told[name] = smallest is not None and smallest <= least - max(lowered, 0.0)
+        told[name] = smallest is not None and smallest <= least - lowered
     return Resolution(
         panel=panel,
         sites=sites,
@@ -208,8 +209,8 @@ def resolve(
         least_common=least_common,
         siblings_alike=_rounded(siblings),
         fault=fault,
-        shift=_rounded(max(shift, 0.0)),
-        lowered=_rounded(max(lowered, 0.0)),
+        shift=_rounded(shift),
+        lowered=_rounded(lowered),
         needed_common=needed,
     )
 

@@ -13,10 +13,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 from numba.core.sigutils import normalize_signature
+from numba.core.types import NamedTuple, NamedUniTuple, Type
 
 from ..cohort import genotypes_cpu, hardy_weinberg_cpu, standard_genotypes_cpu
 from ..communities import dip_cpu, graph_sides_cpu, two_means_cpu
@@ -43,7 +45,9 @@ from ..epistasis import (
 )
 from ..geodesic import block_paths_cpu, spanning_cpu, sparse_paths_cpu, trees_cpu
 from ..ibd import candidates_cpu, segments_cpu
+from ..ibd.segments import ScoreTables
 from ..io import bcf_records_cpu, codecs_cpu, vcf_text_cpu, zarr_calls_cpu
+from ..io.batches import DecodedRecords
 from ..maps import (
     near_ranks_cpu,
     nearest_rows_cpu,
@@ -65,31 +69,44 @@ _BYTES = "Array(uint8, 1, 'C', readonly=True)"
 _ROWS = "Array(uint8, 2, 'C', readonly=True)"
 
 
-def _compile(function, signature: str) -> None:
+_DECODED = (
+    "(int8[:, ::1], int64[:, ::1], int64[::1], int64[::1], int64[:, ::1], int64[::1],"
+    " int64[:, ::1], int8[:, ::1])"
+)
+
+
+def _types(signature: str) -> tuple:
+    return normalize_signature(signature)[0]
+
+
+def _named(name: type, fields: str) -> Type:
+    """The type of a NamedTuple with fields of these types."""
+    types = _types(fields)
+    if len(set(types)) == 1:
+        return NamedUniTuple(types[0], len(types), name)
+    return NamedTuple(types, name)
+
+
+def _compile(function, *parts: str | Type) -> None:
     """Compile a function for types of arguments, as a call with such arguments does.
 
     The types themselves are the key in numba's cache: under a text no call would find it.
     """
-    function.compile(normalize_signature(signature)[0])
+    types = [_types(part) if isinstance(part, str) else (part,) for part in parts]
+    function.compile(tuple(chain.from_iterable(types)))
 
 
 def decoders_of_text() -> None:
-    counters = "int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1]"
-    filters = "uint8[::1], int64[::1], boolean, float64[::1], int64[:, ::1], int64[::1]"
-    filters += ", int64[:, ::1], int8[:, ::1]"
-    decode = (
-        f"(uint8[::1], int64, int64, int64, int8[:, ::1], int64[:, ::1], {counters}, {filters})"
-    )
-    _compile(vcf_text_cpu.decode_records, decode)
+    haploid, filters = "uint8[::1], int64[::1], int64[::1]", "uint8[::1], int64[::1], boolean"
+    decode = f"(uint8[::1], int64, int64, int64, {haploid}, {filters}, float64[::1])"
+    _compile(vcf_text_cpu.decode_records, decode, _named(DecodedRecords, _DECODED))
     _compile(vcf_text_cpu.count_columns, "(uint8[::1], int64)")
 
 
 def decoders_of_bcf() -> None:
     _compile(bcf_records_cpu.split_records, f"({_BYTES}, int64)")
-    outputs = "int8[:, ::1], int64[:, ::1], int64[::1], int64[::1]"
-    filters = "boolean[::1], float64[::1], int64[:, ::1], int64[::1], int64[:, ::1], int8[:, ::1]"
-    inputs = f"{_BYTES}, int64, int64, int64[::1], int64[::1]"
-    _compile(bcf_records_cpu.decode_records, f"({inputs}, {outputs}, {filters})")
+    inputs = f"{_BYTES}, int64, int64, int64[::1], int64[::1], boolean[::1], float64[::1]"
+    _compile(bcf_records_cpu.decode_records, f"({inputs})", _named(DecodedRecords, _DECODED))
 
 
 def decoders_of_zarr() -> None:
@@ -158,9 +175,10 @@ def products_of_genotypes() -> None:
         flipped_sums_cpu.apply_signs,
         f"({numbers}, {signs}, {whole}, {values}, {small}, {row}, {whole})",
     )
-    inputs = f"{whole}, {whole}, {row}, {row}, {row}, {row}, {numbers}, {numbers}"
-    outputs = f"{values}, int32[::1], {whole}, {small}, int64, int64, int64"
-    _compile(flipped_sums_cpu.standardise, f"({inputs}, {outputs})")
+    sites = _named(flipped_sums_cpu.SiteScale, f"({row}, {row}, {numbers})")
+    filled = _named(flipped_sums_cpu.SiteValues, f"({values}, int32[::1], {whole}, {small})")
+    inputs = f"({whole}, {whole}, {row})", sites, f"({row}, {numbers})"
+    _compile(flipped_sums_cpu.standardise, *inputs, filled, "(int64, int64, int64)")
     _compile(
         flipped_sums_cpu.turn_back,
         f"({whole}, {row}, {numbers}, {numbers}, {signs}, {numbers})",
@@ -187,10 +205,10 @@ def sums_of_populations() -> None:
 def segments_of_descent() -> None:
     planes = "Array(uint64, 3, 'C', readonly=True)"
     tables = "int32[:, ::1], int64[::1], int32[:, ::1]"
-    tables = f"{tables}, {tables}, int64[::1], int64[::1]"
+    tables = _named(ScoreTables, f"({tables}, {tables}, int64[::1], int64[::1])")
     numbers = "int64[::1], float64[::1], int64[::1], float64[::1], int64[:, ::1]"
-    inputs = f"{planes}, {planes}, int64[:, ::1], {tables}, {numbers}"
-    _compile(segments_cpu.find_segments, f"({inputs})")
+    inputs = f"({planes}, {planes}, int64[:, ::1])"
+    _compile(segments_cpu.find_segments, inputs, tables, f"({numbers})")
 
 
 def epochs_of_maps() -> None:

@@ -12,7 +12,7 @@ from support.study import Cohort, write_raw
 
 from popdesic.cohort.absent import Absent
 from popdesic.cohort.callable import BLOCKS, DROPPED, Callable
-from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.cohort.drift import measure_drift
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.panel import load_panel
@@ -85,7 +85,7 @@ def panel_of(folder: Path, cohorts: list[Cohort], absent=None, **filters):
         tables,
         folder / "panel.tsv",
         folder / "counts.json",
-        **(OPEN | filters),
+        PanelFilters(**(OPEN | filters)),
         genotypes=genotypes,
         absent=absent or {},
     )

@@ -12,7 +12,7 @@ from support.sentences import MOST_WORDS, Found, split
 from support.study import NO_FILTERS, make_cohorts, write_raw
 
 from popdesic.cohort.absent import Absent
-from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.missingness import (
     MAX_P,
@@ -211,7 +211,9 @@ def test_absent_sites_that_are_reference_are_called(tmp_path, rule, differ):
         summarize_cohort(raw, {}, *tables, min_sample_call_rate=0.0)
         if cohort is north:
             panel = tmp_path / "panel.tsv"
-            build_panel({"north": tables[0]}, panel, tmp_path / "counts.json", **NO_FILTERS)
+            build_panel(
+                {"north": tables[0]}, panel, tmp_path / "counts.json", PanelFilters(**NO_FILTERS)
+            )
         way = {"impute": "none", "cohort": cohort.name, "absent": Absent(rule)}
         encode_cohort(raw, tables[1], panel, folder, **way)
         stems[cohort.name] = folder / "genotypes"

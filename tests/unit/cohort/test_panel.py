@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from support.study import make_cohorts, write_raw
 
-from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.cohort.match import match_sites
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.panel_steps import steps_of
@@ -44,7 +44,7 @@ def write_sites(path: Path, sites: list[tuple]) -> Path:
 def run(tmp_path, founders: dict[str, list[tuple]], **filters):
     tables = {name: write_sites(tmp_path / f"{name}.tsv", rows) for name, rows in founders.items()}
     steps = build_panel(
-        tables, tmp_path / "sites.tsv", tmp_path / "counts.json", **(OPEN | filters)
+        tables, tmp_path / "sites.tsv", tmp_path / "counts.json", PanelFilters(**(OPEN | filters))
     )
     panel, digest = load_panel(tmp_path / "sites.tsv")
     return panel, digest, steps
@@ -258,7 +258,7 @@ def test_chr1_and_1_are_one_contig(tmp_path, names):
         tables[cohort.name] = tmp_path / f"{cohort.name}.tsv"
         out = tables[cohort.name], tmp_path / "samples"
         summarize_cohort(raw, {}, *out, min_sample_call_rate=0)
-    build_panel(tables, tmp_path / "panel", tmp_path / "counts", **OPEN)
+    build_panel(tables, tmp_path / "panel", tmp_path / "counts", PanelFilters(**OPEN))
     panel, _ = load_panel(tmp_path / "panel")
     assert set(panel.chrom) == {f"{names[0]}1", f"{names[0]}2"}  # as in the first founder
     assert len(panel) == 30

@@ -11,7 +11,7 @@ from support.study import Cohort, write_raw
 from test_merging import encoded
 
 from popdesic.cohort.absent import Absent, strands_in_doubt
-from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
@@ -231,10 +231,7 @@ def merged(folder, files: list[Cohort], fasta, absent: Absent):
         {name: folder / f"{name}.sites.tsv" for name in "ab"},
         folder / "panel.tsv",
         folder / "counts.json",
-        exclude_contigs=[],
-        min_call_rate=0.0,
-        min_maf=0.01,
-        min_hwe_p=0.0,
+        PanelFilters([], 0.0, 0.01, 0.0),
         genotypes={n: (folder / n / "raw", folder / f"{n}.samples.tsv") for n in "ab"},
         absent=said,
     )

@@ -17,7 +17,7 @@ from popdesic.communities import block_model
 from popdesic.communities.agreement import agreement, compare_labels, load_partition
 from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_neighbor_graph, density_clusters, place_in_blocks
-from popdesic.communities.partition import find_communities, join_communities
+from popdesic.communities.partition import PartitionFiles, find_communities
 from popdesic.communities.study_splits import SplitSource, number_by_size, split_study, write_splits
 from popdesic.core.files import write_json
 from popdesic.core.tables import read_table, write_npy, write_npz
@@ -191,24 +191,22 @@ def make_study(folder, rng, sizes=(45, 40, 50), significant=2, components=30):
 
 def run_study(folder, blocks, threads=1, apart=False):
     """Find communities; `apart`: splits in a job of their own."""
-    out = {f"{name}_out": folder / name for name in ("partition", "about", "tree")}
+    out = PartitionFiles(*(folder / name for name in PartitionFiles._fields))
     files = folder / "pca.npy", folder / "axes.json", [folder / "genotypes"]
     source = SplitSource(*files, folder / "axes.npz", None)
     options = {"draws": 4, "seed": 1}
     common = folder / "l.npy", blocks, folder / "order.tsv"
-    out |= {"methods": ["blockmodel", "hdbscan", "tree"], "min_cluster_size": 5, "threads": threads}
+    views = {"methods": ["blockmodel", "hdbscan", "tree"], "min_cluster_size": 5}
     if apart:
         names = read_table(folder / "order.tsv")["sample"]
         splits, _ = split_study(source, names, **options, threads=threads)
         write_splits(splits, folder / "splits.npz")
-        about = join_communities(folder / "splits.npz", *common, **out)
-    else:
-        about = find_communities(source, *common, **options, **out)
+        source = folder / "splits.npz"
+    about = find_communities(source, *common, **options, **views, out=out, threads=threads)
     compare_labels(
         *(folder / name for name in ("partition", "order.tsv", "sheet.tsv", "agreement"))
     )
-    out = {name: path for name, path in out.items() if name.endswith("_out")}
-    return about, [path.read_bytes() for path in out.values()]
+    return about, [path.read_bytes() for path in out]
 
 
 def test_block_model_of_a_study_is_found_and_the_same_twice(tmp_path, rng, graph_tool):

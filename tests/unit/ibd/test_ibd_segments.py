@@ -12,7 +12,13 @@ from popdesic.engine.select import cpu_backend
 from popdesic.ibd import model, ratios_cpu, segments_cpu
 from popdesic.ibd.definition import SegmentLimits
 from popdesic.ibd.find_candidates import find_candidates
-from popdesic.ibd.segments import LIKELY_SHARE, SearchGenome, least_run, segments_between
+from popdesic.ibd.segments import (
+    LIKELY_SHARE,
+    ScoreTables,
+    SearchGenome,
+    least_run,
+    segments_between,
+)
 from popdesic.ibd.windows import genetic_sites
 
 
@@ -332,9 +338,10 @@ def test_chunks_that_are_leapt_over_hold_no_stretch(seed):
         planes[:, 2] = np.packbits(called, bitorder="little").view(np.uint64)
         first, last, least = int(rng.integers(90)), n_sites - 1 - int(rng.integers(90)), 70.0
         out = np.empty((200, 7), np.int64)
+        scored = ends, segments_cpu.running_sums(ends), no_ratios
+        tables = ScoreTables(*scored, *scored, segments_cpu.chunk_losses(ends), cm)
         n = segments_cpu._both_alleles(
-            *(planes[0], planes[1], 0, ends, segments_cpu.running_sums(ends)),
-            *(segments_cpu.chunk_losses(ends), no_ratios, cm, np.array([drop, 0, 0]), least),
+            *(planes[0], planes[1], 0, tables, cm, np.array([drop, 0, 0]), least),
             *(first, last, out, 0),
         )
         scores = np.where(called, np.where(differ, ends[:, 1], ends[:, 0]), 0).tolist()

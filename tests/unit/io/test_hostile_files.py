@@ -39,7 +39,7 @@ from support.running import snakemake
 from support.study import make_cohorts, write_study
 from unit.io.test_vcf import bgzf, vcf_text_of
 
-from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
@@ -386,10 +386,7 @@ def test_identifiers_stay_as_they_are(tmp_path):
     assert read_table(qc)["sample"].tolist() == samples
     assert [line.split("\t")[0] for line in qc.read_text("utf-8").split("\n")[1:-1]] == samples
     panel = tmp_path / "panel.tsv"
-    build_panel(
-        {"c": sites}, panel, tmp_path / "counts.json",
-        exclude_contigs=[], min_call_rate=0, min_maf=0, min_hwe_p=0,
-    )  # fmt: skip
+    build_panel({"c": sites}, panel, tmp_path / "counts.json", PanelFilters([], 0, 0, 0))
     assert load_panel(panel)[0].id.tolist() == ODD_IDS
     ids = [line.split("\t")[2] for line in panel.read_bytes().decode().split("\n")[2:-1]]
     assert ids == ODD_IDS

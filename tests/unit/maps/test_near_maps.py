@@ -14,7 +14,7 @@ from popdesic.distance.landmarks import LandmarkRows, read_neighbors
 from popdesic.engine.select import cpu_backend
 from popdesic.geodesic.graph import spanning_tree
 from popdesic.maps.near_maps import place_by_landmarks, write_component_neighbors
-from popdesic.maps.umap_maps import compute_umap, load_nearest
+from popdesic.maps.umap_maps import UmapSettings, compute_umap, load_nearest
 
 N, FOUNDERS = 80, 60
 
@@ -75,7 +75,7 @@ def test_umap_of_lists_is_that_of_the_matrix(points, people, tmp_path):
     order = np.argsort(distances, axis=1, kind="stable")[:, 1:]
     far = np.take_along_axis(distances, order, 1)
     write_npz(tmp_path / "lists.npz", index=order.astype(np.int32), distance=far)
-    options = {"neighbors": 6, "seed": 4, "ensemble": 2}
+    settings = UmapSettings(6, seed=4, ensemble=2)
     files = [tmp_path / name for name in ("scores.npy", "samples.tsv", "sheet.tsv")]
     found = {}
     for name, lengths, plain in (
@@ -85,7 +85,7 @@ def test_umap_of_lists_is_that_of_the_matrix(points, people, tmp_path):
         tables = {"2": tmp_path / f"{name}.tsv", "plain": tmp_path / f"{name}.plain.tsv"}
         unstable = tmp_path / f"{name}.unstable.tsv"
         lengths = {"2": tmp_path / lengths}
-        compute_umap(lengths, plain, *files, tables=tables, instability_out=unstable, **options)
+        compute_umap(lengths, plain, *files, settings, tables=tables, instability_out=unstable)
         found[name] = [path.read_text() for path in (*tables.values(), unstable)]
     assert found["near"] == found["dense"]
 
@@ -97,10 +97,10 @@ def test_a_umap_of_few_components_is_not_drawn(points, people, tmp_path, caplog,
     write_npy(tmp_path / "lengths.npy", squareform(pdist(points)))
     files = [tmp_path / name for name in ("scores.npy", "samples.tsv", "sheet.tsv")]
     tables = {"2": tmp_path / "umap.tsv", "plain": tmp_path / "plain.tsv"}
-    options = {"neighbors": 6, "seed": 4, "ensemble": 2}
+    settings = UmapSettings(6, seed=4, ensemble=2)
     unstable = {"instability_out": tmp_path / "unstable.tsv"}
-    given = {"2": tmp_path / "lengths.npy"}, points, *files
-    compute_umap(*given, tables=tables, components=components, **unstable, **options)
+    given = {"2": tmp_path / "lengths.npy"}, points, *files, settings
+    compute_umap(*given, tables=tables, components=components, **unstable)
     left_out = components in (2, 4)
     for path in tables.values():
         assert (read_table(path)["UMAP1"] == "NA").all() == left_out

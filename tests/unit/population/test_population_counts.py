@@ -16,7 +16,13 @@ from popdesic.cohort.panel import load_panel
 from popdesic.core.tables import read_table
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.population.allele_counts import load_counts
-from popdesic.population.counts import count_cohort, expected_heterozygosity, run_windows
+from popdesic.population.counts import (
+    ENDINGS,
+    KinshipFiles,
+    count_cohort,
+    expected_heterozygosity,
+    run_windows,
+)
 from popdesic.population.group_counts import VALUE_BITS
 from popdesic.population.measure import measure_population
 from popdesic.population.plane_counts_cpu import count_by_sample, count_by_site
@@ -52,11 +58,9 @@ def count(folder: Path, cohort: Cohort, populations: list[str], **options):
         folder,
         folder / "panel.tsv",
         sheet,
+        [folder / f"one{ending}" for ending in ENDINGS],
         cohort="one",
         **OPTIONS | {"runs": LIMITS} | options,
-        counts_out=folder / "one.npz",
-        samples_out=folder / "one.tsv",
-        runs_out=folder / "one.runs.tsv",
     )
     return about, read_table(folder / "one.tsv")
 
@@ -262,7 +266,10 @@ def test_relatives_count_for_themselves_alone(tmp_path):
     table.loc[[2, 5, 6], "unrelated"] = "no"
     table.to_csv(tmp_path / "unrelated.tsv", sep="\t", index=False)
     about, found = count(
-        tmp_path, cohort, ["A", "B"] * 10, unrelated=tmp_path / "unrelated.tsv", max_kinship=0.1
+        tmp_path,
+        cohort,
+        ["A", "B"] * 10,
+        kinship=KinshipFiles(tmp_path / "unrelated.tsv", None, 0.1),
     )
     assert about["relatives left out of populations"] == 3
     assert found["sample"][found.relative == "yes"].tolist() == ["s2", "s5", "s6"]

@@ -96,7 +96,7 @@ def test_missing_heterozygotes_lower_kinship_by_what_is_told(rate):
         told = judge_strangers(missing_by_genotype(40, 3_000, (0, rate, 0), seed), BACKEND)
         assert told.fault is None and told.first + told.second + told.third == 0
         assert told.shift == pytest.approx(told.median, abs=0.02)
-        found = resolve(1e-5, 0.5, 1e-4, lowered=-told.shift, **about)
+        found = resolve(1e-5, 0.5, 1e-4, shifts=[told.shift], **about)
         assert found.lowered == pytest.approx(-told.shift, abs=1e-6)
         assert found.smallest_kinship == resolve(1e-5, 0.5, 1e-4, **about).smallest_kinship
         assert ("third" not in found.degrees and "first" in found.degrees) or rate == 0.3
@@ -117,7 +117,7 @@ def test_the_page_says_that_heterozygotes_are_missing_and_cohorts_small(tmp_path
     for lowered, level in ((0.0, None), (0.012, "note"), (0.05, "warning")):
         write_json(
             tmp_path / "compare/kinship.json",
-            asdict(resolve(1e-5, 0.5, 1e-4, lowered=lowered, **about)),
+            asdict(resolve(1e-5, 0.5, 1e-4, shifts=[-lowered], **about)),
         )
         said = [one for one in relatives_findings(tmp_path) if "Heterozygotes are" in one.text]
         assert [one.level for one in said] == ([level] if level else [])

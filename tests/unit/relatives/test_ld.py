@@ -16,7 +16,7 @@ from support.study import Cohort, make_sites, write_raw
 
 from popdesic.cohort import genetic_maps, prune, prune_options
 from popdesic.cohort import site_planes as planes_of_sites
-from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
@@ -207,7 +207,7 @@ def study(tmp_path_factory) -> dict:
     raw = write_raw(folder / "raw", cohort)
     summarize_cohort(raw, {}, folder / "s.tsv", folder / "q.tsv", min_sample_call_rate=0.0)
     tables = {"one": folder / "s.tsv"}
-    build_panel(tables, folder / "panel.tsv", folder / "counts.json", **NO_FILTERS)
+    build_panel(tables, folder / "panel.tsv", folder / "counts.json", PanelFilters(**NO_FILTERS))
     encode_cohort(raw, folder / "q.tsv", folder / "panel.tsv", folder, impute="mode", cohort="one")
     calls = np.array([["0|0", "0|1"], ["1|0", "1|1"]])
     rows = [
@@ -340,9 +340,8 @@ def test_panel_is_pruned_like_its_list(study, tmp_path):
         {"one": folder / "s.tsv"},
         tmp_path / "panel.tsv",
         tmp_path / "counts.json",
-        ld_prune=["10 sites", 1, 0.2],
+        PanelFilters(**NO_FILTERS, ld_prune=["10 sites", 1, 0.2]),
         genotypes={"one": (folder / "raw", folder / "q.tsv")},
-        **NO_FILTERS,
     )
     _, _, _, paths = run(study, tmp_path)
     sites, digest = load_panel(tmp_path / "panel.tsv")

@@ -19,7 +19,7 @@ from scenes.kinship import (
 )
 from support.study import Cohort, write_raw
 
-from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
@@ -296,7 +296,9 @@ def scene(tmp_path_factory) -> dict:
             min_sample_call_rate=0.0,
         )
     panel = folder / "panel.tsv"
-    build_panel({"old": folder / "old.sites.tsv"}, panel, folder / "counts.json", **NO_FILTERS)
+    build_panel(
+        {"old": folder / "old.sites.tsv"}, panel, folder / "counts.json", PanelFilters(**NO_FILTERS)
+    )
     for cohort in cohorts:
         encode_cohort(
             folder / cohort.name / "raw",

@@ -16,7 +16,7 @@ from support.one_map import umap_layout
 from support.study import FAST, make_cohorts, read_config, swap_alleles, write_sheets, write_study
 
 from popdesic.cohort.contigs import genome_of_cohorts
-from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.genotype_choice import missing_rule
 from popdesic.cohort.ingest import ingest_cohort
@@ -76,7 +76,7 @@ def run_study() -> tuple[str, str]:
             {name: RESULTS / f"qc/{name}.sites.tsv" for name in study.founders},
             panel,
             RESULTS / "panel/counts.json",
-            **config["panel"] | {"exclude_contigs": genome.excluded(config["contigs"]["exclude"])},
+            PanelFilters(genome.excluded(config["contigs"]["exclude"]), **config["panel"]),
         )
         stage = "encode"
         for name, folder in cohorts.items():

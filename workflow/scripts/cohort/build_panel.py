@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.cohort.absent import Absent
 from popdesic.cohort.contigs import genome_of_cohorts
-from popdesic.cohort.define_panel import build_panel
+from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.core.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -18,6 +18,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         dict(zip(founders, map(Path, snakemake.input.tables), strict=True)),
         Path(snakemake.output.sites),
         Path(snakemake.output.counts),
+        PanelFilters(excluded, **filters),
         genotypes={
             founder: (Path(file).with_suffix(""), Path(table))
             for founder, file, table in zip(
@@ -28,9 +29,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
             founder: Absent(*said)
             for founder, said in zip(founders, snakemake.params.absent, strict=True)
         },
-        exclude_contigs=excluded,
         genome=genome.as_dict(),
-        **filters,
         threads=snakemake.threads,
     )
     log_counts(log, steps)

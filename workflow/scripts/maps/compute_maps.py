@@ -7,7 +7,14 @@ from popdesic.core.log import log_counts, logged
 from popdesic.distance.matrix import leading_scores
 from popdesic.maps.further_maps import compute_further_map
 from popdesic.maps.near_maps import study_pcoa
-from popdesic.maps.umap_maps import compute_umap, layout_backend, of_space, plain_of_space
+from popdesic.maps.umap_maps import (
+    FounderFrame,
+    UmapSettings,
+    compute_umap,
+    layout_backend,
+    of_space,
+    plain_of_space,
+)
 
 with logged(snakemake.log[0], snakemake.input) as log:
     files, outputs, params = snakemake.input, snakemake.output, snakemake.params
@@ -33,14 +40,14 @@ with logged(snakemake.log[0], snakemake.input) as log:
                 given["lists"] or given["lengths"],
                 plain_of_space(*source, graph=graph, n_sites=n_sites, **params.distance),
                 *(scores, order, sheet),
-                ensemble=params.ensemble,
+                UmapSettings(layout["neighbors"], layout["seed"], params.ensemble),
                 tables=made["umap"] | {"plain": Path(outputs.plain[k])},
                 components=leading_scores(scores, params.pcs).shape[1] if space == "pcs" else None,
                 instability_out=Path(unstable[k]) if unstable else None,
-                frame=given["frame"],
-                refits=made["umap_refit"],
-                **layout,
-                **common,
+                frame=given["frame"]
+                and FounderFrame(given["frame"], common["founders"], made["umap_refit"]),
+                threads=snakemake.threads,
+                backend=layout["backend"],
             )
         for alpha, path in given["lengths"].items():
             own = {"frame": given["frame"].get(alpha), **common}
