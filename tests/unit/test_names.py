@@ -103,15 +103,8 @@ def test_a_forbidden_word_is_found():
 #: its numbers smaller. What belongs together is one NamedTuple or dataclass.
 MOST_PARAMETERS = 12
 MANY_PARAMETERS = {
-    "epistasis/cells_cpu.fill": 15,
-    "epistasis/cells_cpu.fill_cells": 15,
     "epistasis/permutations.permute_unit": 13,
     "epistasis/residual_scan.rank_residual_hits": 13,
-    "epistasis/residual_scan_cpu._task": 14,
-    "epistasis/scan_interaction_cpu.collect_interactions": 21,
-    "epistasis/scan_kernels_cpu._collect": 18,
-    "epistasis/scan_kernels_cpu._pair_task": 15,
-    "epistasis/scan_kernels_cpu._triple_task": 24,
     "epistasis/significance.rank_hits": 18,
 }
 

@@ -155,25 +155,25 @@ def _counter(z_states: int):
 def _filler(n_states: int):
     """The nine cells of (y, z) from the stored counts and the margins, for WIDE sites z.
 
-    counts: int32 (n_states, n_states, block). y0, y1, y2: samples with y in its stored states and
+    counts: int32 (n_states, n_states, block). of_y: samples with y in its two stored states and
     missing; margins[t, z]: those with z in state t; whole: all samples. With a missing state
     these include it, and it is taken off. cells[c, row + k]: the cells, states 0, 1 and the third
     a side; cells[c, 18 + k] = rest[r, q + k] less these.
     """
 
     @intrinsic
-    def fill(
-        typing_context, counts, column, y0, y1, y2, margins, z, whole, rest, r, q, cells, c, row
-    ):
-        n = types.int64
-        signature = types.void(counts, n, n, n, n, margins, n, n, rest, n, n, cells, n, n)
+    def fill(typing_context, counts, column, of_y, margins, z, whole, rest, place, cells, row):
+        n, two = types.int64, types.UniTuple(types.int64, 2)
+        of_y = types.UniTuple(n, 3)
+        signature = types.void(counts, n, of_y, margins, n, n, rest, two, cells, two)
 
         def codegen(context, builder, signature, arguments):
-            counts, column, y0, y1, y2, margins, z, whole, rest, r, q, cells, c, row = arguments
+            counts, column, of_y, margins, z, whole, rest, place, cells, row = arguments
+            (r, q), (c, row) = (cgutils.unpack_tuple(builder, one) for one in (place, row))
             stored = RowsOfWords(context, builder, signature.args[0], counts)
-            margin = RowsOfWords(context, builder, signature.args[5], margins)
-            before = RowsOfWords(context, builder, signature.args[8], rest)
-            out = RowsOfWords(context, builder, signature.args[11], cells)
+            margin = RowsOfWords(context, builder, signature.args[3], margins)
+            before = RowsOfWords(context, builder, signature.args[6], rest)
+            out = RowsOfWords(context, builder, signature.args[8], cells)
 
             def spread(value):
                 return splat(builder, builder.trunc(value, _I32), COUNT_TYPE)
@@ -192,7 +192,7 @@ def _filler(n_states: int):
                 for s in states
             ]
             of_z = [margin.load(margin.address(IR_INT64(t), z), COUNT_TYPE) for t in states]
-            of_y = [spread(y) for y in (y0, y1, y2)]
+            of_y = [spread(y) for y in cgutils.unpack_tuple(builder, of_y)]
             third_y = [less(of_y[s], *n[s]) for s in range(2)]
             third_z = [less(of_z[t], *(row[t] for row in n)) for t in range(2)]
             last = less(spread(whole), of_y[0], of_y[1], *third_z)
@@ -243,15 +243,14 @@ def count_states(planes, row0, depth, n_states, y, y_states, z0, width, z_states
 
 
 @numba.njit(nogil=True)
-def fill_cells(
-    counts, n_states, y0, y1, y2, margins, z0, whole, rest, r, q, cells, c, row, width
-):  # fmt: skip
+def fill_cells(counts, n_states, of_y, margins, z0, whole, rest, cells, width):
     """See `_filler`, for z in [z0, z0 + width)."""
+    (rest, r, q), (cells, c, row) = rest, cells
     for z in range(0, width, WIDE):
         if n_states == 2:
-            _fill_two(counts, z, y0, y1, y2, margins, z0 + z, whole, rest, r, q, cells, c, row)
+            _fill_two(counts, z, of_y, margins, z0 + z, whole, rest, (r, q), cells, (c, row))
         else:
-            _fill_three(counts, z, y0, y1, y2, margins, z0 + z, whole, rest, r, q, cells, c, row)
+            _fill_three(counts, z, of_y, margins, z0 + z, whole, rest, (r, q), cells, (c, row))
 
 
 def _multiply_add(builder, x, y, z):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from queue import SimpleQueue
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -16,6 +17,31 @@ _PLACES = types.Array(types.int32, 1, "C", readonly=True)
 #: The type of what `partner_rule` returns.
 RULE = types.Tuple(
     (_PLACES, _PLACES, types.Array(types.int8, 1, "C", readonly=True), types.int64, types.float64)
+)
+
+
+class Kept(NamedTuple):
+    """Where a task offers its hits, and what may be one.
+
+    Attributes
+    ----------
+    rank : int32 array, (n_sites,)
+        Panel ranks, which break ties.
+    rule
+        Of `partner_rule`.
+    heap, state : int64 arrays
+        One of `Heaps`.
+    """
+
+    rank: np.ndarray
+    rule: tuple
+    heap: np.ndarray
+    state: np.ndarray
+
+
+#: The type of `Kept`.
+KEPT = types.NamedTuple(
+    (_PLACES, RULE, types.Array(types.int64, 2, "C"), types.Array(types.int64, 1, "C")), Kept
 )
 
 

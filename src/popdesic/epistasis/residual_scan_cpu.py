@@ -22,7 +22,7 @@ from ..core.threads import run_tasks
 from ..engine import bitgemm_cpu
 from . import cells_cpu, hits_cpu, interaction_cpu, residual_cpu
 from .cells_cpu import count_row_of_state, fill_cells
-from .hits_cpu import RULE, Heaps, combination_key, offer, partner_rule, permitted, too_near
+from .hits_cpu import KEPT, Heaps, Kept, combination_key, offer, partner_rule, permitted, too_near
 from .interaction_cpu import UNIT_BITS, fixed_cost, least_of
 from .residual_cpu import MAX_SAMPLES, half_residual_statistic, level_planes
 from .scan_data import LEVEL_BITS, ZERO_LEVEL, Hits, ResidualData
@@ -97,14 +97,14 @@ def _bounds(cells, n_states, known_x, known, z0, out, whole):
 
 @numba.njit(nogil=True)
 def _task(
-    words, slices, planes, states_of, margins, sizes, known, start, stop, variance, rank, rule,
-    heap, state,
+    words, slices, planes, states_of, margins, sizes, known, start, stop, variance, kept
 ):  # fmt: skip
     """All pairs (x, z), start <= x < stop.
 
     margins: int32 (2, n_states, width), people and levels of each stored state; sizes: both of all
     samples; known: float32 (width,), SS of each site, read if nothing is missing.
     """
+    rank, rule, heap, state = kept
     n_sites, n_states = words.shape[0], words.shape[1]
     depth, last = planes.shape[0] // n_states, n_states - 1
     joined = np.zeros((STREAMS * n_states * depth, 1), np.uint64)
@@ -127,9 +127,10 @@ def _task(
                 joined, planes, n_states, states_of[x], z_states, z0, found, tables[0], tables[1]
             )
             for c in range(2):
+                of_x = margins[c, 0, x], margins[c, 1, x], margins[c, last, x]
                 fill_cells(
-                    tables[c], n_states, margins[c, 0, x], margins[c, 1, x], margins[c, last, x],
-                    margins[c], z0, sizes[c], cells, c, 18, cells, c, 0, BLOCK,
+                    tables[c], n_states, of_x, margins[c], z0, sizes[c], (cells, c, 18),
+                    (cells, c, 0), BLOCK,
                 )  # fmt: skip
             _bounds(cells, n_states, known[x], known, z0, bounds, whole)
             needed = least_of(min(state[1], np.int64(0)), UNIT_BITS)
@@ -160,11 +161,7 @@ _SIGNATURE = (
     types.Array(types.int32, 3, "C"),
     types.Array(_N, 1, "C"),
     types.Array(types.float32, 1, "C"),
-    *(_N, _N, types.float64),
-    types.Array(types.int32, 1, "C", readonly=True),
-    RULE,
-    types.Array(_N, 2, "C"),
-    types.Array(_N, 1, "C"),
+    *(_N, _N, types.float64, KEPT),
 )
 
 
@@ -212,7 +209,7 @@ def scan_residual_pairs(
         heap, state = heaps.free.get()
         kernel((
             words, slices, planes, states_of, margins, sizes, known, start, stop,
-            float(data.variance), rank, rule, heap, state,
+            float(data.variance), Kept(rank, rule, heap, state),
         ))  # fmt: skip
         heaps.free.put((heap, state))
 

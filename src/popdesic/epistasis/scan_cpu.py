@@ -10,14 +10,16 @@ interactions are exact up to a fit whose result is rounded (`epistasis.interacti
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
 from ..core.threads import run_tasks
 from .cells_cpu import cost_bound
-from .hits_cpu import Heaps, partner_rule
+from .hits_cpu import Heaps, Kept, partner_rule
 from .scan_data import Hits, ScanData, cell_cost
-from .scan_kernels_cpu import TILE, kernels, padded_width, whole_groups, word_major
+from .scan_kernels_cpu import TILE, Costs, kernels, padded_width, whole_groups, word_major
 from .scan_work import CHUNK, CHUNK_BYTES, require_complete
 
 #: Triples by interaction for each hit kept, up to which a scan of half the sites comes first: there
@@ -49,17 +51,15 @@ class _Scan:
         total, part = data.total, data.part
         n0, n1 = self.sizes
         shift = int(cell_cost(n0, n1, total, part))
-        rule = partner_rule(data.partners)
-        rank = np.ascontiguousarray(data.rank, np.int32)
+        self.rule = partner_rule(data.partners)
+        self.rank = np.ascontiguousarray(data.rank, np.int32)
         bound = np.array(cost_bound(total, part, 3**order), np.float64)
         bits = -1 if data.lr_bits is None else data.lr_bits
-        self.shift = shift
-        self.shared = (total, part, shift, bound, rank, rule, bits)
+        self.costs = Costs(total, part, shift, bound, bits)
         #: Whether what parts of a combination say about the class is looked up.
         self.known = bits >= 0 and self.n_states == 2
         self.known_sites = self.of_sites()
         self.heaps = Heaps(top, cutoff, threads)
-        self.free = self.heaps.free
 
     def of_sites(self) -> np.ndarray:
         """I(site; class) as an integer, int64 (width,); empty if it is not looked up."""
@@ -67,8 +67,8 @@ class _Scan:
             return np.zeros(0, np.int64)
         third = self.sizes[:, None] - self.margins.sum(axis=1)
         controls, cases = np.stack([*np.moveaxis(self.margins, 1, 0), third], axis=1)
-        total, part = self.shared[:2]
-        return self.shift - cell_cost(controls, cases, total, part).sum(axis=0)
+        total, part, shift, *_ = self.costs
+        return shift - cell_cost(controls, cases, total, part).sum(axis=0)
 
     def of_pairs(self, n: int) -> np.ndarray:
         """Room for I(pair; class) of n sites with all others, int64 (n, width), or empty."""
@@ -77,11 +77,16 @@ class _Scan:
     def fill_of_pairs(self, out: np.ndarray, i: int, tables: np.ndarray, site: int) -> None:
         """Row i of `of_pairs`: `site` with all later sites, from its row of tables."""
         if self.known:
-            total, part = self.shared[:2]
             kernels()[4](
-                tables, self.sizes, self.margins, self.n_states, site, site, total, part,
-                self.shift, out[i],
-            )  # fmt: skip
+                tables, self.sizes, self.margins, self.n_states, site, site, *self.costs[:3], out[i]
+            )
+
+    @contextmanager
+    def kept(self) -> Iterator[Kept]:
+        """A heap for one task."""
+        heap = self.heaps.free.get()
+        yield Kept(self.rank, self.rule, *heap)
+        self.heaps.free.put(heap)
 
     def tables(self, n: int) -> np.ndarray:
         return np.zeros((n, 2, self.n_states, self.n_states, self.width), np.int32)
@@ -95,15 +100,14 @@ def scan_pairs(
     _, count_row, pairs, _, _ = kernels()
 
     def work(start: int, stop: int) -> None:
-        heap, state = scan.free.get()
         tables = scan.tables(1)[0]
-        for x in range(start, stop):
-            count_row(*scan.planes, scan.n_states, scan.states_of, x, x, tables)
-            pairs(
-                tables, scan.sizes, scan.margins, scan.n_states, x, scan.known_sites,
-                *scan.shared, heap, state,
-            )  # fmt: skip
-        scan.free.put((heap, state))
+        with scan.kept() as kept:
+            for x in range(start, stop):
+                count_row(*scan.planes, scan.n_states, scan.states_of, x, x, tables)
+                pairs(
+                    tables, scan.sizes, scan.margins, scan.n_states, x, scan.known_sites,
+                    scan.costs, kept,
+                )  # fmt: skip
 
     starts = range(first.start, min(first.stop, data.n_sites), TILE)
     run_tasks(work, [(s, min(s + TILE, first.stop, data.n_sites)) for s in starts], threads)
@@ -178,17 +182,15 @@ def _scan_chunk(scan: _Scan, start: int, depths: np.ndarray) -> None:
                 )  # fmt: skip
 
     def work(y0: int, y1: int) -> None:
-        heap, state = scan.free.get()
         tables_y, of_y = scan.tables(y1 - y0), scan.of_pairs(y1 - y0)
         for y in range(y0, y1):
             count_row(*scan.planes, scan.n_states, scan.states_of, y, y0, tables_y[y - y0])
             scan.fill_of_pairs(of_y, y - y0, tables_y[y - y0], y)
-        triples(
-            tables_y, tables_x, compacted, offsets, depths, scan.sizes, scan.margins,
-            scan.states_of, scan.n_states, start, y0, y1, scan.known_sites, of_x, of_y,
-            *scan.shared, heap, state,
-        )  # fmt: skip
-        scan.free.put((heap, state))
+        with scan.kept() as kept:
+            triples(
+                tables_y, tables_x, (compacted, offsets, depths), scan.sizes, scan.margins,
+                scan.states_of, start, y0, y1, (scan.known_sites, of_x, of_y), scan.costs, kept,
+            )  # fmt: skip
 
     run_tasks(prepare, [(i,) for i in range(n)], scan.threads)
     tiles = range(start + 1, n_sites - 1, TILE)

@@ -112,15 +112,16 @@ def product_excess(counts, order):
 
 @numba.njit(nogil=True)
 def collect_interactions(
-    cells, n_cells, n_states, x, y, z0, low, high, total, part, shift, bound, rank, rule,
-    work, sums, heap, state, bits, known, alternating,
-):  # fmt: skip
+    cells, n_cells, n_states, x, y, z0, low, high, costs, logs, kept, information
+):
     """Offer the triples (x, y, z), z in [low, high), to the heap; x < 0: the pairs (y, z).
 
-    As `epistasis_kernels._collect`. known: int64 (lanes,), the best I(S; c) of each table without
-    missing genotypes, and alternating: the second result of `of_margins`; not read with three
-    stored states.
+    As `scan_kernels_cpu._collect`. information: int64 (lanes,) each, the best I(S; c) of each table
+    without missing genotypes, and the second result of `of_margins`; not read with three stored
+    states.
     """
+    (total, part, shift, bound, bits), (sums, work) = costs, logs
+    (rank, rule, heap, state), (known, alternating) = kept, information
     order = 2 if n_cells == 9 else 3
     scale, slack, n_lanes = bound[2], bound[3], work.shape[0]
     # costs are rounded to a unit, the entries of the tables to less
@@ -151,18 +152,18 @@ def collect_interactions(
     counts = np.empty((2, n_cells))
     for z in range(low, high):
         i = z - z0
-        information = np.int64(0)
+        best_known = np.int64(0)
         if n_states == 2:
-            information = known[i]
+            best_known = known[i]
         else:
             n0, n1 = sums[0, i], sums[1, i]
             shift = total[n0 + n1] - part[n0] - part[n1]
-        if work[i] > limit + np.float64(shift - information) * scale:
+        if work[i] > limit + np.float64(shift - best_known) * scale:
             continue
         if too_near(rule, y, z) or (x >= 0 and too_near(rule, x, z)):
             continue
         least = exact_cost(cells, n_cells, i, total, part) - shift - rounding
-        if least + information > worst:
+        if least + best_known > worst:
             continue
         if n_states == 2:
             others = alternating[i]

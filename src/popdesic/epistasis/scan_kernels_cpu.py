@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from pathlib import Path
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -26,8 +27,8 @@ from ..engine.popcount_cpu import popcount
 from . import cells_cpu, hits_cpu, interaction_cpu, products_cpu, scan_interaction_cpu
 from .cells_cpu import GROUP, count_states, fill_cells, sum_logs
 from .hits_cpu import (
+    KEPT,
     RANK_BITS,
-    RULE,
     cell_cost,
     combination_key,
     exact_cost,
@@ -45,6 +46,28 @@ TILE = 8
 SKEW = 8
 _HAS_PEXT = bool(binding.get_host_cpu_features().get("bmi2"))
 _I64 = ir.IntType(64)
+
+
+class Costs(NamedTuple):
+    """What a combination costs.
+
+    Attributes
+    ----------
+    total, part : int64 arrays
+        As of `ScanData`.
+    shift : int
+        The entry of the one cell of all samples.
+    bound : float64 array, (4,)
+        `CostBound`.
+    bits : int
+        `ScanData.lr_bits`; -1 if the cost is the sum of the entries.
+    """
+
+    total: np.ndarray
+    part: np.ndarray
+    shift: int
+    bound: np.ndarray
+    bits: int
 
 
 @intrinsic
@@ -140,24 +163,23 @@ def _pair_cells(tables, sizes, margins, n_states, y, z0, cells, first):
     cells: int32 (at least first + 2, 27, BLOCK); the rest of it is overwritten.
     """
     for c in range(2):
+        of_y = margins[c, 0, y], margins[c, 1, y], margins[c, n_states - 1, y]
+        there = cells, first + c
         fill_cells(
-            tables[c, :, :, z0 : z0 + BLOCK], n_states, margins[c, 0, y], margins[c, 1, y],
-            margins[c, n_states - 1, y], margins[c], z0, sizes[c],
-            cells, first + c, 18, cells, first + c, 0, BLOCK,
+            tables[c, :, :, z0 : z0 + BLOCK], n_states, of_y, margins[c], z0, sizes[c],
+            (*there, 18), (*there, 0), BLOCK,
         )  # fmt: skip
 
 
 @numba.njit(nogil=True)
-def _collect(
-    cells, n_cells, n_states, x, y, z0, low, high,
-    total, part, shift, bound, rank, rule, work, sums, heap, state,
-):  # fmt: skip
+def _collect(cells, n_cells, n_states, x, y, z0, low, high, costs, logs, kept):
     """Offer the triples (x, y, z), z in [low, high), to the heap; x < 0: the pairs (y, z).
 
     Costs are sums less `shift`, the entry of the one cell of all called samples, which differs
-    from table to table where genotypes are missing. bound: `CostBound` as an array; work, sums:
-    from `sum_logs`.
+    from table to table where genotypes are missing. logs: from `sum_logs`.
     """
+    (total, part, shift, bound, _), (sums, work) = costs, logs
+    rank, rule, heap, state = kept
     scale, slack = bound[2], bound[3]
     limit = np.float64(state[1]) * scale + slack
     threshold = limit + np.float64(shift) * scale
@@ -184,38 +206,30 @@ def _collect(
 
 
 @numba.njit(nogil=True)
-def _pair_task(
-    tables, sizes, margins, n_states, x, known, total, part, shift, bound, rank, rule, bits,
-    heap, state,
-):  # fmt: skip
+def _pair_task(tables, sizes, margins, n_states, x, known, costs, kept):
     """All pairs (x, y) of one x. tables: (2, n_states, n_states, width) of `_row_tables`.
 
-    bits: `ScanData.lr_bits`, -1 if the cost is the sum of the entries; known: int64 (width,), then
-    what each site says about the class, if nothing is missing.
+    known: int64 (width,), with `costs.bits` what each site says about the class, if nothing is
+    missing.
     """
-    n_sites = rank.shape[0]
+    n_sites, bound = kept.rank.shape[0], costs.bound
     best, alternating = np.zeros(BLOCK, np.int64), np.zeros(BLOCK, np.int64)
     cells = np.empty((2, 27, BLOCK), np.int32)
-    work, sums = np.empty(BLOCK, np.float32), np.empty((2, BLOCK), np.int32)
+    logs = np.empty((2, BLOCK), np.int32), np.empty(BLOCK, np.float32)
     for z0 in range((x + 1) // BLOCK * BLOCK, n_sites, BLOCK):
         _pair_cells(tables, sizes, margins, n_states, x, z0, cells, 0)
         low, high = max(z0, x + 1), min(z0 + BLOCK, n_sites)
-        sum_logs(cells, 9, np.float32(bound[0]), np.float32(bound[1]), sums, work, BLOCK)
-        if bits < 0:
-            _collect(
-                cells, 9, n_states, -1, x, z0, low, high,
-                total, part, shift, bound, rank, rule, work, sums, heap, state,
-            )  # fmt: skip
+        sum_logs(cells, 9, np.float32(bound[0]), np.float32(bound[1]), *logs, BLOCK)
+        if costs.bits < 0:
+            _collect(cells, 9, n_states, -1, x, z0, low, high, costs, logs, kept)
             continue
         if n_states == 2:
             for i in range(BLOCK):
                 best[i] = max(known[x], known[z0 + i])
                 alternating[i] = known[x] + known[z0 + i]
         collect_interactions(
-            cells, 9, n_states, -1, x, z0, low, high,
-            total, part, shift, bound, rank, rule, work, sums, heap, state, bits, best,
-            alternating,
-        )  # fmt: skip
+            cells, 9, n_states, -1, x, z0, low, high, costs, logs, kept, (best, alternating)
+        )
 
 
 @numba.njit(nogil=True)
@@ -233,23 +247,24 @@ def _row_information(tables, sizes, margins, n_states, x, first, total, part, sh
 
 @numba.njit(nogil=True)
 def _triple_task(
-    tables_y, tables_x, compacted, offsets, depths, sizes, margins, states_of, n_states, first,
-    y0, y1, known, known_x, known_y, total, part, shift, bound, rank, rule, bits, heap, state,
-):  # fmt: skip
+    tables_y, tables_x, planes, sizes, margins, states_of, first, y0, y1, known, costs, kept
+):
     """All triples (x, y, z) of the chunk of x that starts at `first` and y in [y0, y1).
 
     tables_y, tables_x: (sites, 2, n_states, n_states, width) pair tables of these y and x.
-    compacted: uint64 (rows, width); offsets, depths: (x, 2, n_states), where each state's planes
-    start and how many words deep they are. known_x, known_y: int64 (sites, width), see
-    `_row_information`; known, bits: as in `_pair_task`.
+    planes: uint64 (rows, width), compacted, then (x, 2, n_states) each, where a state's planes
+    start and how many words deep they are. known: as in `_pair_task`, then those of `tables_x` and
+    `tables_y`, int64 (sites, width), see `_row_information`.
     """
+    (compacted, offsets, depths), (known, known_x, known_y) = planes, known
+    n_states, rule, bound = tables_x.shape[2], kept.rule, costs.bound
     best, alternating = np.zeros(BLOCK, np.int64), np.zeros(BLOCK, np.int64)
-    n_sites, last = rank.shape[0], n_states - 1
+    n_sites, last = kept.rank.shape[0], n_states - 1
     counts = np.empty((n_states, n_states, BLOCK), np.int32)
     # Rows 0 to 26: the table, x's third state last; then the part with x missing.
     cells = np.empty((2, 36, BLOCK), np.int32)
     pairs = np.empty((2 * (y1 - y0), 27, BLOCK), np.int32)
-    work, sums = np.empty(BLOCK, np.float32), np.empty((2, BLOCK), np.int32)
+    logs = np.empty((2, BLOCK), np.int32), np.empty(BLOCK, np.float32)
     for z0 in range((y0 + 1) // BLOCK * BLOCK, n_sites, BLOCK):
         z_states = _block_states(states_of, n_states, z0)
         for y in range(y0, y1):
@@ -268,17 +283,15 @@ def _triple_task(
                         )  # fmt: skip
                         # The third state of x: the table of (y, z) minus the stored states.
                         of_x = tables_x[i, c, g]
-                        rest, r, q = (pairs, 2 * (y - y0) + c, 0) if g == 0 else (cells, c, 18)
+                        of_y = of_x[0, y], of_x[1, y], of_x[last, y]
+                        rest = (pairs, 2 * (y - y0) + c, 0) if g == 0 else (cells, c, 18)
                         fill_cells(
-                            counts, n_states, of_x[0, y], of_x[1, y], of_x[last, y], of_x, z0,
-                            margins[c, g, x], rest, r, q, cells, c, 9 * g if g < 2 else 27, BLOCK,
+                            counts, n_states, of_y, of_x, z0, margins[c, g, x], rest,
+                            (cells, c, 9 * g if g < 2 else 27), BLOCK,
                         )  # fmt: skip
-                sum_logs(cells, 27, np.float32(bound[0]), np.float32(bound[1]), sums, work, BLOCK)
-                if bits < 0:
-                    _collect(
-                        cells, 27, n_states, x, y, z0, low, high,
-                        total, part, shift, bound, rank, rule, work, sums, heap, state,
-                    )  # fmt: skip
+                sum_logs(cells, 27, np.float32(bound[0]), np.float32(bound[1]), *logs, BLOCK)
+                if costs.bits < 0:
+                    _collect(cells, 27, n_states, x, y, z0, low, high, costs, logs, kept)
                     continue
                 if n_states == 2:
                     of_xy, of_x_and_y = known_x[i, y], known[x] + known[y]
@@ -287,9 +300,8 @@ def _triple_task(
                         best[k] = max(of_xy, of_xz, of_yz)
                         alternating[k] = of_xy + of_xz + of_yz - of_x_and_y - known[z0 + k]
                 collect_interactions(
-                    cells, 27, n_states, x, y, z0, low, high,
-                    total, part, shift, bound, rank, rule, work, sums, heap, state, bits, best,
-                    alternating,
+                    cells, 27, n_states, x, y, z0, low, high, costs, logs, kept,
+                    (best, alternating),
                 )  # fmt: skip
 
 
@@ -298,10 +310,7 @@ _R1 = types.Array(types.int64, 1, "C", readonly=True)
 _I1, _I2, _I3 = (types.Array(types.int64, n, "C") for n in (1, 2, 3))
 _T3, _T4, _T5 = (types.Array(types.int32, n, "C") for n in (3, 4, 5))
 _N = types.int64
-_SHARED = (_R1, _R1, _N, types.Array(types.float64, 1, "C"))
-_SHARED += (types.Array(types.int32, 1, "C", readonly=True),)
-_SHARED += (RULE, _N)
-_HITS = (_I2, _I1)
+_COSTS = types.NamedTuple((_R1, _R1, _N, types.Array(types.float64, 1, "C"), _N), Costs)
 
 
 def _stamped(stamp: str):
@@ -350,8 +359,11 @@ def kernels():
     signatures = (
         (_U3, _N, _N, _N, _U2, _N, _N),
         (_U2, _U2, _N, _I1, _N, _N, _T4),
-        (_T4, _I1, _T3, _N, _N, _I1, *_SHARED, *_HITS),
-        (_T5, _T5, _U2, _I3, _I3, _I1, _T3, _I1, _N, _N, _N, _N, _I1, _I2, _I2, *_SHARED, *_HITS),
+        (_T4, _I1, _T3, _N, _N, _I1, _COSTS, KEPT),
+        (
+            *(_T5, _T5, types.Tuple((_U2, _I3, _I3)), _I1, _T3, _I1, _N, _N, _N),
+            *(types.Tuple((_I1, _I2, _I2)), _COSTS, KEPT),
+        ),
         (_T4, _I1, _T3, _N, _N, _N, _R1, _R1, _N, _I1),
     )
     functions = _stamped(hashlib.blake2b(text, digest_size=8).hexdigest())
