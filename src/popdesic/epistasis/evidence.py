@@ -17,6 +17,7 @@ import functools
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -77,20 +78,18 @@ class WeightedHits:
     tests: np.ndarray
 
 
-def read_prior(
-    main_effects: Path | None,
-    sites: pd.DataFrame,
-    backend: Backend | None,
-    *,
-    min_distance_bp: int,
-    max_r2: float,
-    levels: tuple[np.ndarray, float] | None = None,
-) -> Prior | None:
-    """The prior of a scan of `sites` (`reorder.read_reordered`); None without `main_effects`."""
-    if main_effects is None:
-        return None
-    strength = read_strength(main_effects, sites["rank"].to_numpy())
-    return Prior(strength, backend, min_distance_bp, max_r2, levels)
+class MainEffects(NamedTuple):
+    """`results/epistasis/sites.tsv`, and the other fields of the `Prior` that it gives."""
+
+    table: Path
+    backend: Backend
+    min_distance_bp: int = 0
+    max_r2: float = 1.0
+    levels: tuple[np.ndarray, float] | None = None
+
+    def prior(self, sites: pd.DataFrame) -> Prior:
+        """The prior of a scan of `sites` (`reorder.read_reordered`)."""
+        return Prior(read_strength(self.table, sites["rank"].to_numpy()), *self[1:])
 
 
 def candidates_of(

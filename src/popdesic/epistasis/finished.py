@@ -9,6 +9,19 @@ from ..core.files import read_json
 from .options import LOCI_NAMES, NAMES
 
 
+class FinishedScan(NamedTuple):
+    """One finished scan: its units' files, its order, score and number of tests.
+
+    `null`: best costs of its permutations, if any.
+    """
+
+    units: list[Path]
+    order: int
+    score: str
+    tests: int
+    null: Path | None = None
+
+
 class Scans(NamedTuple):
     """Finished scans of one phenotype.
 
@@ -38,6 +51,11 @@ class Scans(NamedTuple):
     def null(self, order: int) -> Path | None:
         """Best costs of the permuted scans of an order, if any."""
         return self.folder / f"null.order{order}.tsv" if order in self.permutations else None
+
+    def scan(self, order: int) -> FinishedScan:
+        """The scan of an order."""
+        score, _ = self.orders[order]
+        return FinishedScan(self.units_of(order), order, score, self.tests[order], self.null(order))
 
     def hits(self, order: int) -> Path:
         """Ranked table of an order."""

@@ -36,13 +36,13 @@ def permute_unit(
     score: str,
     min_distance_bp: int,
     max_r2: float,
-    unit: int = 0,
-    n_units: int = 1,
+    part: tuple[int, int] = (0, 1),
     device: str = "auto",
     relatives: Relatives | None = None,
 ) -> list[str]:
     """Scan one unit of all permuted scans; return warnings for the log.
 
+    `part`: number of the unit, and of units.
     Phenotypes are permuted within strata and, within these, within families of `relatives`.
     `device` is as in `scan.scan_unit`. The npz has, for each part of a permuted scan, `scan` (its
     number, from 0), `first` (where its first sites start and stop) and `cost` (the best).
@@ -53,7 +53,7 @@ def permute_unit(
     if relatives is not None:
         warnings += kin_warnings(relatives, len(samples), permutations=True)
         samples = samples.assign(stratum=permutation_groups(samples["stratum"], relatives))
-    spans = unit_spans(read_work(folder, order, device), permutations, unit, n_units)
+    spans = unit_spans(read_work(folder, order, device), permutations, *part)
     cost = np.full(len(spans), NONE, np.int64)
     for k, span in enumerate(spans):
         drawn = permuted(words, samples, data, seed, span.scan)

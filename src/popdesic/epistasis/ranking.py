@@ -6,6 +6,7 @@ from typing import Any
 
 from ..core.threads import one_blas_thread, run_forked
 from ..engine.select import cpu_backend
+from .evidence import MainEffects
 from .finished import Scans
 from .null_model import read_levels, read_null_model
 from .options import MAX_PER_SITE, NAMES
@@ -50,24 +51,24 @@ def rank_scans(
 
     def rank(order: int) -> dict[str, Any]:
         score, shared = scans.orders[order]
+        by_residuals = quantitative or score == "residuals"
+        levels = read_levels(scans.model) if by_residuals else None
+        table, backend = scans.folder / "sites.tsv", cpu_backend(1)
         options = {
-            **limits,
-            "backend": cpu_backend(1),
-            "main_effects": scans.folder / "sites.tsv" if shared else None,
+            "main_effects": MainEffects(table, backend, **limits, levels=levels)
+            if shared
+            else None,
             "top": top,
             "max_per_site": max_per_site,
             "loci_out": scans.loci(order),
-            "tests": scans.tests[order],
             "relatives": relatives,
         }
-        units, out = scans.units_of(order), scans.hits(order)
+        scan, out = scans.scan(order), scans.hits(order)
         if quantitative:
-            counts = rank_residual_hits(scans.reorder, scans.model, units, out, **options)
+            counts = rank_residual_hits(scans.reorder, scans.model, scan, out, **options)
         else:
-            levels = read_levels(scans.model) if score == "residuals" else None
-            options |= {"order": order, "score": score, "levels": levels}
-            options |= {"design": read_null_model(scans.model).design}
-            counts = rank_hits(scans.reorder, units, scans.null(order), out, **options)
+            design = read_null_model(scans.model).design
+            counts = rank_hits(scans.reorder, scan, out, design=design, **options)
         return {"scan": NAMES[order]} | counts
 
     return run_forked(rank, [(order,) for order in scans.orders], processes)

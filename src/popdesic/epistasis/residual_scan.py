@@ -16,8 +16,9 @@ import pandas as pd
 from ..core.tables import write_table
 from ..engine.backend import Backend
 from .design import independent_columns
-from .evidence import candidates_of, read_prior, rescaled_cost
+from .evidence import MainEffects, candidates_of, rescaled_cost
 from .families import FamilyModel, family_model
+from .finished import FinishedScan
 from .loci import describe_loci, list_hits, no_hits
 from .null_model import NullModel, read_levels, read_null_model
 from .options import MAX_PER_SITE, kept_combinations
@@ -70,17 +71,13 @@ def scan_residual_unit(
 def rank_residual_hits(
     folder: Path,
     null: Path,
-    units: list[Path],
+    scan: FinishedScan,
     out: Path,
     *,
     top: int,
-    tests: int,
     max_per_site: int = MAX_PER_SITE,
     loci_out: Path | None = None,
-    main_effects: Path | None = None,
-    backend: Backend | None = None,
-    min_distance_bp: int = 0,
-    max_r2: float = 1.0,
+    main_effects: MainEffects | None = None,
     relatives: Relatives | None = None,
 ) -> dict[str, float]:
     """Merge the units' hits of a scan of numbers; write the ranked table and that of its loci.
@@ -89,10 +86,9 @@ def rank_residual_hits(
     none.
     """
     words, sites, samples = read_reordered(folder)
-    sizes = len(samples), 0
-    kept = merge_units(units, sites["rank"].to_numpy(), kept_combinations(top))
-    limits = {"min_distance_bp": min_distance_bp, "max_r2": max_r2}
-    prior = read_prior(main_effects, sites, backend, **limits, levels=read_levels(null))
+    sizes, tests = (len(samples), 0), scan.tests
+    kept = merge_units(scan.units, sites["rank"].to_numpy(), kept_combinations(top))
+    prior = main_effects.prior(sites) if main_effects else None
     best = candidates_of(kept, words, sites, sizes, prior, tests=tests, top=kept_combinations(top))
     listing = list_hits(best.hits, words, sites, *sizes, top=top, max_per_site=max_per_site)
     hits, model, shared = listing.hits, read_null_model(null), best.tests[listing.chosen]

@@ -21,9 +21,9 @@ import pandas as pd
 
 from ..core.tables import read_table, write_table
 from ..core.threads import one_blas_thread
-from ..engine.backend import Backend
 from .adjusted import cells_of
-from .evidence import candidates_of, read_prior
+from .evidence import MainEffects, candidates_of
+from .finished import FinishedScan
 from .interaction import interaction_test
 from .loci import describe_loci, list_hits, no_hits
 from .options import MAX_PER_SITE, kept_combinations
@@ -78,24 +78,16 @@ def bitepi_alpha(table: np.ndarray) -> float:
 
 def rank_hits(
     folder: Path,
-    units: list[Path],
-    null: Path | None,
+    scan: FinishedScan,
     out: Path,
     *,
-    order: int,
-    score: str,
     top: int,
-    tests: int,
     max_per_site: int = MAX_PER_SITE,
     loci_out: Path | None = None,
     design: np.ndarray | None = None,
     relatives: Relatives | None = None,
     labels: dict[str, str] | None = None,
-    main_effects: Path | None = None,
-    backend: Backend | None = None,
-    min_distance_bp: int = 0,
-    max_r2: float = 1.0,
-    levels: tuple[np.ndarray, float] | None = None,
+    main_effects: MainEffects | None = None,
 ) -> dict[str, float]:
     """Merge the units' hits and write the ranked table (columns: config/README.md).
 
@@ -108,14 +100,13 @@ def rank_hits(
     relatives : Relatives, optional
     labels : dict, optional
         Further columns with one value for all rows.
-    main_effects : Path, optional
-        `results/epistasis/sites.tsv`, which decides how the family-wise error is shared. None:
-        equally, as with scores of association.
-    backend, min_distance_bp, max_r2, levels
-        See `evidence.Prior`.
+    main_effects : MainEffects, optional
+        They decide how the family-wise error is shared. None: equally, as with scores of
+        association.
     """
     from .hit_test import hit_test
 
+    units, order, score, tests, null = scan
     words, sites, samples = read_reordered(folder)
     if design is None:
         design = strata_columns(samples)
@@ -125,8 +116,7 @@ def rank_hits(
     n_cases = int((samples["class"] == "case").sum())
     sizes = len(samples) - n_cases, n_cases
     kept = merge_units(units, sites["rank"].to_numpy(), kept_combinations(top))
-    limits = {"min_distance_bp": min_distance_bp, "max_r2": max_r2}
-    prior = read_prior(main_effects, sites, backend, **limits, levels=levels)
+    prior = main_effects.prior(sites) if main_effects else None
     best = candidates_of(kept, words, sites, sizes, prior, tests=tests, top=kept_combinations(top))
     listing = list_hits(best.hits, words, sites, *sizes, top=top, max_per_site=max_per_site)
     hits, shared = listing.hits, best.tests[listing.chosen]

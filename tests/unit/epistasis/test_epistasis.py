@@ -21,6 +21,8 @@ from popdesic.core.files import read_json
 from popdesic.core.tables import read_table, write_table
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis.design import covariate_columns
+from popdesic.epistasis.evidence import MainEffects
+from popdesic.epistasis.finished import FinishedScan
 from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.lead_regions import zoom_on_leads
@@ -253,7 +255,7 @@ def interaction_studies(tmp_path, order, n_units, by_main_effects=False):
         scan_unit(
             folder, BACKEND, units[-1], order=order, unit=unit, n_units=n_units, top=25, **options
         )
-    out, tests, prior = tmp_path / f"{n_units}.tsv", count_tests(12, order), {}
+    out, tests, effects = tmp_path / f"{n_units}.tsv", count_tests(12, order), None
     if by_main_effects:
         null = tmp_path / "null_model.npz"
         fit_null_model(
@@ -261,9 +263,9 @@ def interaction_studies(tmp_path, order, n_units, by_main_effects=False):
             **{"covariates": [], "pcs": 0, "transform": "none", "seed": 1},
         )
         scan_single_sites(folder, null, tmp_path / "main.tsv")
-        prior = {"main_effects": tmp_path / "main.tsv", "backend": BACKEND}
-    ranking = {"order": order, "score": "interaction", "top": 25, "tests": tests}
-    rank_hits(folder, units, None, out, **ranking, **prior)
+        effects = MainEffects(tmp_path / "main.tsv", BACKEND)
+    scan = FinishedScan(units, order, "interaction", tests)
+    rank_hits(folder, scan, out, top=25, main_effects=effects)
     return out
 
 
@@ -576,8 +578,8 @@ def test_scans_of_too_few_sites_give_empty_tables(tmp_path, caplog, n_sites):
     for order in (2, 3):
         unit, table = tmp_path / f"unit{order}.npz", tmp_path / f"hits{order}.tsv"
         scan_unit(folder, BACKEND, unit, order=order, unit=0, n_units=1, top=9, **SCAN)
-        tests = {"top": 9, "tests": math.comb(n_sites, order)}
-        rank_hits(folder, [unit], None, table, order=order, score="k2", **tests)
+        scan = FinishedScan([unit], order, "k2", math.comb(n_sites, order))
+        rank_hits(folder, scan, table, top=9)
         assert len(read_table(table)) == math.comb(n_sites, order)
 
 
@@ -793,15 +795,8 @@ def scanned(tmp_path_factory) -> Path:
         scan_unit(reordered, BACKEND, unit, order=order, unit=0, n_units=1, top=30, **SCAN)
         table, tests = out / f"{NAMES[order]}.tsv", count_tests(10, order)
         loci = out / ("loci.tsv" if order == 2 else "loci_triples.tsv")
-        options = {
-            "loci_out": loci,
-            "order": order,
-            "score": "k2",
-            "top": 30,
-            "tests": tests,
-            "max_per_site": 99,
-        }
-        rank_hits(reordered, [unit], null if order == 2 else None, table, **options)
+        scan = FinishedScan([unit], order, "k2", tests, null if order == 2 else None)
+        rank_hits(reordered, scan, table, loci_out=loci, top=30, max_per_site=99)
     fit_null_model(
         *(reordered, folder / "samples.tsv", None, out / "null_model.npz", out / "structure.tsv"),
         **{"covariates": ["age"], "pcs": 0, "transform": "none", "seed": 1},

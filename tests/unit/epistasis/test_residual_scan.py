@@ -17,6 +17,8 @@ from popdesic.core.tables import read_table
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.epistasis import evidence
 from popdesic.epistasis.design import ComponentScores
+from popdesic.epistasis.evidence import MainEffects
+from popdesic.epistasis.finished import FinishedScan
 from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.null_model import fit_null, read_levels, read_null_model
 from popdesic.epistasis.phenotype import scan_phenotype
@@ -75,8 +77,10 @@ def scan(folder, top=50, by_main_effects=False, **ranking):
     tests = n * (n - 1) // 2
     if by_main_effects:
         scan_single_sites(reordered, null, out / "sites.tsv")
-        ranking |= {"main_effects": out / "sites.tsv", "backend": BACKEND, **LIMITS}
-    rank_residual_hits(reordered, null, [unit], out / "pairs.tsv", top=top, tests=tests, **ranking)
+        effects = MainEffects(out / "sites.tsv", BACKEND, **LIMITS, levels=read_levels(null))
+        ranking |= {"main_effects": effects}
+    finished = FinishedScan([unit], 2, "residuals", tests)
+    rank_residual_hits(reordered, null, finished, out / "pairs.tsv", top=top, **ranking)
     return read_table(out / "pairs.tsv")
 
 
@@ -276,9 +280,9 @@ def test_cases_that_were_scanned_by_residuals_are_ranked_as_others(tmp_path, cap
     )
     pairs = np.triu_indices(300, 1)
     family = Relatives(*pairs, np.full(len(pairs[0]), 0.2))
-    ranking = {"order": 2, "score": "residuals", "top": 9, "tests": 276, "relatives": family}
+    scan = FinishedScan([unit], 2, "residuals", 276)
     with caplog.at_level(logging.WARNING):
-        rank_hits(tmp_path / "reorder", [unit], None, out, **ranking)
+        rank_hits(tmp_path / "reorder", scan, out, top=9, relatives=family)
     assert "300 people form one family" in caplog.text
     table = read_table(out)
     assert len(table) == 9 and (table["score"].astype(float) < 0).all()
@@ -287,11 +291,8 @@ def test_cases_that_were_scanned_by_residuals_are_ranked_as_others(tmp_path, cap
     monkeypatch.setattr(evidence, "LEAST_KEPT", 276)
     effects, all_pairs = tmp_path / "epistasis/sites.tsv", tmp_path / "all.tsv"
     scan_single_sites(tmp_path / "reorder", null, effects)
-    rank_hits(
-        tmp_path / "reorder", [unit], None, all_pairs, order=2, score="residuals", top=276,
-        tests=276, max_per_site=60, main_effects=effects, backend=BACKEND,
-        levels=read_levels(null),
-    )  # fmt: skip
+    effects = MainEffects(effects, BACKEND, levels=read_levels(null))
+    rank_hits(tmp_path / "reorder", scan, all_pairs, top=276, max_per_site=60, main_effects=effects)
     found = read_table(all_pairs).set_index(["id1", "id2"])
     assert len(found) == 276 and found.tests.nunique() > 3
     both = found.loc[list(table[["id1", "id2"]].itertuples(index=False, name=None))]

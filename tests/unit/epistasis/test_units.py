@@ -178,7 +178,7 @@ def test_permutations_do_not_depend_on_units(reordered, tmp_path, order):
     for n_units in (1, 2, 7, 230):
         units = [tmp_path / f"{n_units}.{unit}.npz" for unit in range(n_units)]
         for unit, path in enumerate(units):
-            permute_unit(reordered, BACKEND, path, unit=unit, n_units=n_units, **options)
+            permute_unit(reordered, BACKEND, path, part=(unit, n_units), **options)
         out = tmp_path / f"{n_units}.tsv"
         merge_permutations(units, out, permutations=5)
         tables.append(out.read_bytes())

@@ -5,6 +5,7 @@ from pathlib import Path
 from popdesic.core.files import read_json
 from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import select_backend
+from popdesic.epistasis.finished import FinishedScan
 from popdesic.epistasis.options import kept_combinations
 from popdesic.epistasis.relatedness import read_relatives
 from popdesic.epistasis.screen import extend_pairs
@@ -24,15 +25,12 @@ with logged(snakemake.log[0], snakemake.input) as log:
         **snakemake.params.scan,
     )
     log_counts(log, counts)
+    tests = read_json(snakemake.input.plan)["screen"]["tests"]
     rank_hits(
         folder,
-        [hits],
-        None,
+        FinishedScan([hits], 3, snakemake.params.scan["score"], tests),
         Path(snakemake.output.table),
-        order=3,
-        score=snakemake.params.scan["score"],
         top=snakemake.params.top,
-        tests=read_json(snakemake.input.plan)["screen"]["tests"],
         relatives=read_relatives(
             folder, map(Path, snakemake.input.get("kinship", [])), Path(snakemake.params.sheet)
         ),
