@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 from numba import types
+from numpy.typing import ArrayLike
 
 from .scan_data import Hits, Partners
 
@@ -45,12 +46,20 @@ KEPT = types.NamedTuple(
 )
 
 
+def read_only(values: ArrayLike, kind: type) -> np.ndarray:
+    """An array as fields of `KEPT` and `Costs` are typed: numba converts none of a NamedTuple."""
+    view = np.ascontiguousarray(values, kind).view()
+    view.flags.writeable = False
+    return view
+
+
 def partner_rule(partners: Partners | None) -> tuple:
     """`Partners` as the tuple that kernels take; no sites in it: all are permitted."""
     if partners is None:
-        return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.int8), 0, 1.0
+        columns = (read_only([], kind) for kind in (np.int32, np.int32, np.int8))
+        return *columns, 0, 1.0
     kinds = ((partners.chrom, np.int32), (partners.pos, np.int32), (partners.middle, np.int8))
-    columns = (np.ascontiguousarray(column, kind) for column, kind in kinds)
+    columns = (read_only(column, kind) for column, kind in kinds)
     return *columns, int(partners.min_distance_bp), float(partners.max_r2)
 
 

@@ -22,7 +22,17 @@ from ..core.threads import run_tasks
 from ..engine import bitgemm_cpu
 from . import cells_cpu, hits_cpu, interaction_cpu, residual_cpu
 from .cells_cpu import count_row_of_state, fill_cells
-from .hits_cpu import KEPT, Heaps, Kept, combination_key, offer, partner_rule, permitted, too_near
+from .hits_cpu import (
+    KEPT,
+    Heaps,
+    Kept,
+    combination_key,
+    offer,
+    partner_rule,
+    permitted,
+    read_only,
+    too_near,
+)
 from .interaction_cpu import UNIT_BITS, fixed_cost, least_of
 from .residual_cpu import MAX_SAMPLES, half_residual_statistic, level_planes
 from .scan_data import LEVEL_BITS, ZERO_LEVEL, Hits, ResidualData
@@ -202,7 +212,7 @@ def scan_residual_pairs(
         states_of[margins[0, 2, : data.n_sites] > 0] = 3
     known = _known(margins, sizes) if words.shape[1] == 2 else np.zeros(width, np.float32)
     rule, planes = partner_rule(data.partners), word_major(words, width)
-    rank = np.ascontiguousarray(data.rank, np.int32)
+    rank = read_only(data.rank, np.int32)
     heaps, kernel = Heaps(top, cutoff, threads), residual_scan_kernel()
 
     def work(start: int, stop: int) -> None:

@@ -1,4 +1,8 @@
-"""A methods paragraph for a paper: what this study ran, with its parameters and what to cite."""
+"""A methods paragraph for a paper: what this study ran, with its parameters and what to cite.
+
+References are text as the paragraph prints them: as a .bib they would have three times the lines,
+and need a parser and a style (pybtex) that no other module needs.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """The study's configuration, filled with defaults and checked before any job runs.
 
-Every problem is one sentence that names the key and the value (`UserError`).
+Every problem is one sentence that names the key and the value (`UserError`). The schema is checked
+by jsonschema, whose paths name the key; pydantic would need its own copy of the schema, which
+Snakemake, the page and the documentation read, and its sentences name no way out.
 """
 
 from __future__ import annotations
