@@ -25,17 +25,15 @@ with logged(snakemake.log[0], snakemake.input) as log:
     if {"umap", "densmap"} & {*methods}:
         size = params.n_samples, layout["neighbors"]
         layout["backend"] = layout_backend(params.device, snakemake.threads, *size)
-
     for k, space in enumerate(params.spaces):
         given = {one: of_space(files.get(one), alphas, k) for one in ("lengths", "lists", "frame")}
         kinds = [*methods, "statistics", "pcoa_refit", "umap_refit"]
         made = {kind: of_space(outputs.get(kind), alphas, k) for kind in kinds}
         if "umap" in methods:
             source = params.store, space, scores, params.pcs, order.parent
-            n_sites, graph = (
-                read_json(files.panel[0])["n_sites"],
-                Path(next(iter(files.shared), "")),
-            )
+            graph, frame = Path(next(iter(files.shared), "")), given["frame"]
+            n_sites, refits = read_json(files.panel[0])["n_sites"], made["umap_refit"]
+            frame = FounderFrame(frame, common["founders"], refits) if frame else None
             compute_umap(
                 given["lists"] or given["lengths"],
                 plain_of_space(*source, graph=graph, n_sites=n_sites, **params.distance),
@@ -44,10 +42,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
                 tables=made["umap"] | {"plain": Path(outputs.plain[k])},
                 components=leading_scores(scores, params.pcs).shape[1] if space == "pcs" else None,
                 instability_out=Path(unstable[k]) if unstable else None,
-                frame=given["frame"]
-                and FounderFrame(given["frame"], common["founders"], made["umap_refit"]),
-                threads=snakemake.threads,
-                backend=layout["backend"],
+                **{"frame": frame, "threads": snakemake.threads, "backend": layout["backend"]},
             )
         for alpha, path in given["lengths"].items():
             own = {"frame": given["frame"].get(alpha), **common}
@@ -59,7 +54,6 @@ with logged(snakemake.log[0], snakemake.input) as log:
                     more |= {"components": params.components, **own}
                     log_counts(log, study_pcoa(path, near, order, sheet, table_out=out, **more))
                 elif method != "umap":
-                    compute_further_map(
-                        method, path, scores, order, sheet, out=out, **layout, **own
-                    )
+                    options = {"out": out, **layout, **own}
+                    compute_further_map(method, path, scores, order, sheet, **options)
         log.info("space %s", space)
