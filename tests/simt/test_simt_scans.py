@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 
@@ -44,6 +45,26 @@ def test_hits_equal_the_oracle(machine, rng, kernel, missing, score, order, n_si
     expected = scan(data, states, cases, order, range(n_sites), 20)
     assert_same(run(GpuBackend(kernel=kernel), order, data, range(n_sites), 20), expected)
     assert machine.launched.count("epistasis_scan") >= order - 1
+
+
+@pytest.mark.parametrize("score", ["k2", "k2_excess", "mutual_information", "gini"])
+@pytest.mark.parametrize("order", [2, 3])
+def test_the_bound_rules_out_none_of_the_best(machine, rng, score, order, monkeypatch):
+    """The scan starts with the cost of the tenth hit: it finds these, and not all others."""
+    from popdesic.engine.backend_gpu import GpuBackend
+    from popdesic.epistasis.scan_gpu import ClassBest
+
+    written, merge = [], ClassBest.merge
+    monkeypatch.setattr(
+        ClassBest, "merge", lambda best, found: (written.append(len(found)), merge(best, found))
+    )
+    n_sites = 40 if order == 2 else 14
+    data, states, cases = drawn(rng, score, n_sites, (420, 380), 0.0)
+    expected = scan(data, states, cases, order, range(n_sites), 10)
+    cutoff = int(expected.cost[-1])
+    found = run(GpuBackend(kernel="mma"), order, data, range(n_sites), 10, cutoff)
+    assert_same(found, expected)
+    assert 10 <= sum(written) < math.comb(n_sites, order) * 2 / 3
 
 
 @pytest.mark.parametrize("kernel", ["mma", "popc"])
