@@ -329,9 +329,13 @@ def test_pca_uses_frequencies_of_founders_and_called_sites_alone():
 
 
 def k2(
-    genotypes: np.ndarray, case: np.ndarray, sites: tuple[int, ...], used: np.ndarray | bool = True
+    genotypes: np.ndarray,
+    case: np.ndarray,
+    sites: tuple[int, ...],
+    used: np.ndarray | bool = True,
+    score: str = "k2_excess",
 ) -> float:
-    """K2 of the used samples called at the sites, less its mean over draws of the cases from all.
+    """K2 of the used samples called at the sites, or less its mean over draws of cases from all.
 
     Minus that of a single cell, cell by cell from the definition.
     """
@@ -340,7 +344,8 @@ def k2(
 
     def cell(here: np.ndarray) -> float:
         n, n1 = int(here.sum()), int((here & case).sum())
-        return math.log(math.comb(n, n1)) - oracle.mean_log_ways(n, *classes)
+        less = oracle.mean_log_ways(n, *classes) if score == "k2_excess" else -math.log(n + 1)
+        return math.log(math.comb(n, n1)) - less
 
     states = itertools.product(range(3), repeat=len(sites))
     cells = (called & (genotypes[:, sites] == one).all(axis=1) for one in states)
@@ -349,7 +354,8 @@ def k2(
 
 @pytest.mark.parametrize("order, n_sites", [(2, 17), (3, 9)])
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-def test_scan_finds_what_the_definition_ranks_first(order, n_sites, missing):
+@pytest.mark.parametrize("score", ["k2", "k2_excess"])
+def test_scan_finds_what_the_definition_ranks_first(order, n_sites, missing, score):
     rng = np.random.default_rng([order, n_sites])
     genotypes = rng.binomial(2, 0.4, (130, n_sites)).astype(np.int8)
     genotypes[rng.random(genotypes.shape) < missing] = -1
@@ -359,12 +365,12 @@ def test_scan_finds_what_the_definition_ranks_first(order, n_sites, missing):
     known = ~np.isnan(phenotype)
     case = phenotype[known] == 1
     ranked = sorted(
-        (k2(genotypes[known], case, sites), sites)
+        (k2(genotypes[known], case, sites, score=score), sites)
         for sites in itertools.combinations(range(n_sites), order)
         if 2 not in sites
     )[:12]
     found = popdesic.scan(
-        genotypes, phenotype, order=order, score="k2", top=12, max_r2=1, device="cpu"
+        genotypes, phenotype, order=order, score=score, top=12, max_r2=1, device="cpu"
     )
     names = [f"site{k}" for k in range(1, order + 1)]
     assert found[names].to_numpy().tolist() == [list(sites) for _, sites in ranked]
@@ -375,7 +381,10 @@ def test_scan_finds_what_the_definition_ranks_first(order, n_sites, missing):
     used = [(genotypes[known][:, list(sites)] >= 0).all(axis=1) for _, sites in ranked]
     assert counts["cases"].tolist() == [int((u & case).sum()) for u in used]
     assert counts["controls"].tolist() == [int((u & ~case).sum()) for u in used]
-    main = [k2(genotypes[known], case, (s[1],), u) for u, (_, s) in zip(used, ranked, strict=True)]
+    main = [
+        k2(genotypes[known], case, (s[1],), u, score)
+        for u, (_, s) in zip(used, ranked, strict=True)
+    ]
     np.testing.assert_allclose(found["main2"], main, atol=4 * 2.0**-21)
 
 
