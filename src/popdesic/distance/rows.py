@@ -140,13 +140,17 @@ def read_tiles(rows: Iterable[Path | str], ending: str, *, closed: bool = True) 
     Raises
     ------
     UserError
-        A tile is missing, was made for another row than its list, or the rows lack a pair of their
-        cohorts or have one of another cohort.
+        A list is damaged, a tile is missing or was made for another row than its list, or the rows
+        lack a pair of their cohorts or have one of another cohort.
     """
     found, lists = {}, {Path(path).parent.name: Path(path) for path in rows}
     for path in lists.values():
         row = Row(path.parent, (ending,))
-        for a, b, key in read_json(path)["tiles"]:
+        try:
+            listed = [(a, b, key) for a, b, key in read_json(path)["tiles"]]
+        except (ValueError, KeyError, TypeError):
+            raise UserError(f"{path} is damaged; delete it and run again.") from None
+        for a, b, key in listed:
             (tile,) = row.paths((a, b))
             if not tile.is_file() or kept_key(row, (a, b)) != key:
                 wrong = "is missing" if not tile.is_file() else "is not the one that the row lists"

@@ -283,6 +283,14 @@ def test_readers_refuse_a_tile_that_its_row_does_not_list(study, wrong):
         read_tiles([folder.parent / row / "row.json" for row in "bde"], ".npz")
 
 
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"tiles": [["b", "e"]]}'])
+def test_readers_refuse_a_damaged_list(study, content):
+    path = study.results / "distance/tiles/e/row.json"
+    path.write_text(content)
+    with pytest.raises(UserError, match=r"e/row\.json is damaged; delete it and run again"):
+        read_tiles([path], ".npz")
+
+
 def test_readers_refuse_rows_that_lack_a_pair(study):
     """Founders' rows are complete by themselves; without a newcomer's pair nothing is assembled."""
     lists = [study.results / f"distance/tiles/{row}/row.json" for row in "bde"]
