@@ -179,9 +179,17 @@ rule summarize_quality:
 #
 # needs   results/qc/{founder}.sites.tsv .samples.tsv, results/cohorts/{founder}/raw.json
 # gives   results/panel/sites.tsv     the panel, with its content digest in the first line
+#         results/panel/further.tsv   sites that vary among the founders and fail frequency or LD
+#                                     alone, if populations are described
 #         results/panel/counts.json   sites left after each filter; build and roles of contigs
 
 LD_PRUNE = CONFIG["panel"]["ld_prune"]
+#: Sites that only statistics of populations read; none where neither frequency nor LD decides.
+FURTHER_SITES = (
+    ["results/panel/further.tsv"]
+    if CONFIG["population"]["analyses"] and (CONFIG["panel"]["min_maf"] > 0 or LD_PRUNE)
+    else []
+)
 PANEL_REGIONS = [path for key in ("include", "exclude") if (path := CONFIG["panel"][key])]
 
 
@@ -198,6 +206,7 @@ rule build_panel:
     output:
         sites="results/panel/sites.tsv",
         counts="results/panel/counts.json",
+        further=FURTHER_SITES,
     log:
         "logs/build_panel.log",
     benchmark:

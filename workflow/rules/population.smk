@@ -8,6 +8,8 @@ from popdesic.population.options import block_of, sizes_of
 # Statistics of populations: diversity, differentiation, f-statistics, runs of homozygosity.
 #
 # needs   results/cohorts/{cohort}/planes.npy .json, results/panel/sites.tsv, unrelated.tsv,
+#         results/panel/further.tsv, and for its sites results/cohorts/{cohort}/raw.* and
+#         results/qc/{cohort}.samples.tsv,
 #         results/compare/tiles/{cohort}/row.json of newcomers, the sample sheet
 # gives   results/population/cohorts/row.json   list of the counts of each cohort, which lie beside
 #                                               it and stay when others arrive
@@ -80,6 +82,14 @@ if POPULATION_ANALYSES:
             about=expand("results/cohorts/{cohort}/planes.json", cohort=COHORTS),
             panel="results/panel/sites.tsv",
             panel_counts="results/panel/counts.json",
+            # Decoded genotypes of sites that are not on the panel.
+            further=FURTHER_SITES,
+            qc=expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS if FURTHER_SITES else []),
+            raw=expand(
+                "results/cohorts/{cohort}/raw.{end}",
+                cohort=COHORTS if FURTHER_SITES else [],
+                end=["bed", "bim", "fam", "json"],
+            ),
             # Relatives of others are left out of populations.
             unrelated=["results/panel/unrelated.tsv"] if MAX_KINSHIP else [],
             rows=expand(ROW_COMPARED, row=STUDY.newcomers if MAX_KINSHIP else []),
@@ -115,10 +125,11 @@ if POPULATION_ANALYSES:
             counted=dict(
                 column=POPULATION["column"],
                 x_contigs=CONFIG["contigs"]["x"],
-                max_kinship=MAX_KINSHIP,
             ),
+            max_kinship=MAX_KINSHIP,
             runs=POPULATION["roh"] if SEEKS_RUNS else None,
             sheet=CONFIG["samples"],
+            absent={cohort: cohort_absent(STUDY, cohort) for cohort in COHORTS},
             labels={cohort: STUDY.digest_of(cohort, POPULATION["column"]) for cohort in COHORTS},
             device=CONFIG["device"],
             tile_code=lambda wildcards: digests.tile_code("population"),

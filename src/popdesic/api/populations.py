@@ -27,6 +27,7 @@ def diversity(
     *,
     blocks: int | ArrayLike = BLOCKS,
     pseudo_haploid: ArrayLike | None = None,
+    inbred: Sequence[str] = (),
     threads: int | None = None,
 ) -> pd.DataFrame:
     """Heterozygosity, inbreeding and private alleles of populations.
@@ -44,6 +45,8 @@ def diversity(
     pseudo_haploid : array-like of bool, (n_samples,), optional
         Samples whose genotypes are one read of one chromosome, counted twice: they count one
         allele a site.
+    inbred : sequence of str
+        Populations whose samples are inbred: `expected` compares alleles of different samples.
     threads : int, optional
         Number of CPU threads; all CPUs by default.
 
@@ -53,7 +56,9 @@ def diversity(
         One row a population, by name: `people`, `pseudo_haploid`, `sites` with two alleles,
         `call_rate`, `observed` and `expected` heterozygosity (means over the sites given, the
         latter unbiased: Nei 1978), `f` = 1 - observed / expected, each with its block jackknife
-        error; `polymorphic` sites; `private` alleles a site with their error, expected among
+        error; `polymorphic` sites; `hwe_sites` with both alleles, the share of them whose exact
+        test of Hardy-Weinberg proportions has a mid-p below 0.05 (`hwe_low`), and that which
+        chance gives (`hwe_expected`); `private` alleles a site with their error, expected among
         `private_alleles` alleles drawn from each population (rarefaction: Kalinowski 2004);
         `blocks`.
 
@@ -75,8 +80,9 @@ def diversity(
     counts, starts, _ = _counts(genotypes, populations, blocks, pseudo_haploid, threads)
     from ..population.allele_sums_cpu import own_sums
 
+    counts = _with_inbred(counts, inbred)
     masked = np.zeros(len(counts.alleles), bool)
-    own = own_sums(counts.alleles, counts.genotypes, masked, starts)
+    own = own_sums(counts.alleles, counts.genotypes, masked, starts, counts.inbred)
     table = population_table(counts, own, starts)
     return table.drop(columns=["pi", "pi_error"])
 

@@ -15,11 +15,11 @@ from ..core.files import atomic_path, carrying_panel, digest, write_json
 from ..core.tables import text_of_rows
 from ..core.threads import run_forked, run_ordered
 from ..io.genotypes import unpack_bed
-from ..io.sites import chunks, contig_order
+from ..io.sites import chunks
 from .absent import COUNTS, UNSTATED, Absent, strands_in_doubt
 from .callable import read_bed
 from .merge_founders import LEAST, SITE, Union
-from .panel import COLUMNS
+from .panel import COLUMNS, genome_order
 from .panel_steps import PanelStep
 from .prune_options import parse_pruning
 
@@ -61,6 +61,7 @@ def build_panel(
     genotypes: dict[str, tuple[Path, Path]] | None = None,
     genome: dict | None = None,
     absent: dict[str, Absent] | None = None,
+    further_out: Path | None = None,
     threads: int = 1,
 ) -> dict[str, int]:
     """Filter the sites that all founders speak about (`merge_founders`) and write the panel.
@@ -78,6 +79,10 @@ def build_panel(
         sites: without them absent sites are missing.
     absent : dict, optional
         What the cohort sheet says of each founder's absent sites.
+    further_out : Path, optional
+        `panel/further.tsv`: sites that pass all filters but `panel.min_maf` and `panel.ld_prune`,
+        and at which both alleles were seen. Columns and first line are those of the panel, whose
+        digest it names; none of its sites is on the panel.
 
     Returns
     -------
@@ -114,30 +119,42 @@ def build_panel(
         maf=(merged.n_het + 2 * np.minimum(merged.n_ref, merged.n_alt)) / (2 * called),
         mode=merged[["n_ref", "n_het", "n_alt"]].to_numpy().argmax(axis=1),
     )
+    variable = merged[(merged.maf > 0) & (merged.hwe_p_min >= filters.min_hwe_p)]
     merged = merged[merged.maf >= filters.min_maf]
     steps.append(PanelStep("filter", "panel.min_maf", len(merged), str(filters.min_maf)))
     merged = merged[merged.hwe_p_min >= filters.min_hwe_p]
     steps.append(PanelStep("filter", "panel.min_hwe_p", len(merged), str(filters.min_hwe_p)))
     if filters.ld_prune and not merged.empty:
-        merged = _in_genome_order(merged)
+        merged = genome_order(merged)
         merged = merged[~prune_founders(merged, genotypes, filters.ld_prune, absent=absent)]
         limit = ", ".join(map(str, filters.ld_prune))
         steps.append(PanelStep("filter", "panel.ld_prune", len(merged), limit))
     if merged.empty:
         raise UserError(_no_site_left(steps, site_tables))
-    panel = _in_genome_order(merged)[COLUMNS]
-
-    def lines(first: int, last: int) -> str:
-        return text_of_rows(panel.iloc[first:last], "%.17g", header=first == 0)
-
-    text = "".join(run_forked(lines, chunks(len(panel)), threads))
+    panel = genome_order(merged)
+    text = _text(panel, threads)
     about = {"digest": digest(text), "n_sites": len(panel), "steps": list(map(asdict, steps))}
     about |= {"genome": genome} if genome else {}
+    texts = {out: (len(panel), text)}
+    if further_out:
+        further = genome_order(variable[~variable.index.isin(merged.index)])
+        texts[further_out] = len(further), _text(further, threads)
+        about["n_further"] = len(further)
     with carrying_panel(about["digest"]):
-        with atomic_path(out) as temporary:
-            temporary.write_text(f"# panel {about['digest']}, {len(panel)} sites\n{text}")
+        for path, (n_sites, text) in texts.items():
+            with atomic_path(path) as temporary:
+                temporary.write_text(f"# panel {about['digest']}, {n_sites} sites\n{text}")
         write_json(counts_out, about)
     return {step.text: step.sites for step in steps}
+
+
+def _text(sites: pd.DataFrame, threads: int) -> str:
+    """Sites as lines, below the names of their columns."""
+
+    def lines(first: int, last: int) -> str:
+        return text_of_rows(sites[COLUMNS].iloc[first:last], "%.17g", header=first == 0)
+
+    return "".join(run_forked(lines, list(chunks(len(sites))) or [(0, 0)], threads))
 
 
 def _merge(
@@ -197,15 +214,6 @@ def _read_sites(path: Path, named: bool) -> pd.DataFrame:
         na_values={name: ["NA"] for name in LEAST},
         quoting=csv.QUOTE_NONE,
         usecols=[*SITE, *["id"] * named, *LEAST, *COUNTS],
-    )
-
-
-def _in_genome_order(table: pd.DataFrame) -> pd.DataFrame:
-    rank = {name: i for i, name in enumerate(sorted(table.chrom.unique(), key=contig_order))}
-    return (
-        table.assign(_rank=table.chrom.map(rank))
-        .sort_values(["_rank", "pos", "ref", "alt"], kind="stable")
-        .drop(columns="_rank")
     )
 
 

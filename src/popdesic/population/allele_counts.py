@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,10 @@ class PopulationCounts:
     genotypes: np.ndarray
     inbred: np.ndarray | None = None
 
+    def at(self, sites: np.ndarray) -> PopulationCounts:
+        """The counts at some sites."""
+        return replace(self, alleles=self.alleles[sites], genotypes=self.genotypes[sites])
+
     @property
     def frequencies(self) -> np.ndarray:
         """ALT frequency, NaN where nobody is called: float64 (n_sites, n_populations)."""
@@ -66,35 +71,58 @@ class PopulationCounts:
         return found
 
 
-def load_counts(paths: Sequence[Path], min_size: int = 1) -> PopulationCounts:
+def population_sizes(paths: Sequence[Path]) -> dict[str, int]:
+    """People of each population, from the counts of cohorts (`counts.count_cohort`)."""
+    sizes: dict[str, int] = {}
+    for path in paths:
+        with np.load(path) as arrays:
+            for name, size in zip(arrays["populations"].tolist(), arrays["sizes"], strict=True):
+                sizes[name] = sizes.get(name, 0) + int(size)
+    return sizes
+
+
+def load_counts(
+    paths: Sequence[Path], min_size: int = 1, order: np.ndarray | None = None
+) -> PopulationCounts:
     """Add the counts of cohorts (`counts.count_cohort`).
 
     Populations of fewer than `min_size` people are left out.
+
+    Parameters
+    ----------
+    order : int array, (n_sites,), optional
+        Numbers of sites among those of the panel and, after them, those beside it
+        (`cohort.panel.SiteLists.load`). By default those of the panel.
     """
-    parts = []
-    for path in paths:
-        with np.load(path) as arrays:
-            parts.append({name: arrays[name] for name in arrays.files if name != "in_runs"})
-    sizes: dict[str, int] = {}
-    for part in parts:
-        for name, size in zip(part["populations"].tolist(), part["sizes"], strict=True):
-            sizes[name] = sizes.get(name, 0) + int(size)
+    sizes = population_sizes(paths)
     names = sorted(name for name, size in sizes.items() if size >= min_size)
-    n_sites = {len(part["counts"]) for part in parts}
-    if len(n_sites) > 1:
-        raise UserError(
-            f"{paths[0]} and another cohort's counts have different numbers of sites; delete "
-            "results/population and run again."
-        )
-    groups = (
-        (name, ploidy, int(size), part["counts"][:, g].astype(np.int32))
-        for part in parts
-        for g, (name, ploidy, size) in enumerate(
-            zip(part["populations"].tolist(), part["ploidy"].tolist(), part["sizes"], strict=True)
-        )
-        if sizes[name] >= min_size
-    )
-    return sum_groups(groups, names, n_sites.pop() if n_sites else 0)
+    if not paths:
+        return sum_groups((), names, 0)
+    first = _read(paths[0], order)
+    n_sites = len(first[0] if order is None else order)
+
+    def groups() -> Iterator[tuple[str, int, int, np.ndarray]]:
+        for counts, words in chain([first], (_read(path, order) for path in paths[1:])):
+            if len(counts) != n_sites:
+                raise UserError(
+                    f"{paths[0]} and another cohort's counts, or the panel, have different numbers "
+                    "of sites; delete results/population and run again."
+                )
+            for g, (name, ploidy, size) in enumerate(zip(*words, strict=True)):
+                if sizes[name] >= min_size:
+                    own = counts[:, g] if order is None else counts[order, g]
+                    yield name, ploidy, size, own.astype(np.int32)
+
+    return sum_groups(groups(), names, n_sites)
+
+
+def _read(path: Path, order: np.ndarray | None) -> tuple[np.ndarray, list[list]]:
+    """Counts of a cohort at sites of the panel, or of both lists, and what its groups are."""
+    with np.load(path) as arrays:
+        counts = arrays["counts"]
+        if order is not None:
+            counts = np.concatenate([counts, arrays["further"]])
+        return counts, [arrays[name].tolist() for name in ("populations", "ploidy", "sizes")]
 
 
 def sum_groups(

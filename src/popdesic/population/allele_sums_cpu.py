@@ -128,25 +128,32 @@ def pair_sums_loop(alleles, genotypes, masked, inbred, out):
 
 
 def own_sums(
-    alleles: np.ndarray, genotypes: np.ndarray, masked: np.ndarray, starts: np.ndarray
+    alleles: np.ndarray,
+    genotypes: np.ndarray,
+    masked: np.ndarray,
+    starts: np.ndarray,
+    inbred: np.ndarray | None = None,
 ) -> np.ndarray:
     """Sums of each population in each block: float64 (n_blocks, n_populations, len(OWN_SUMS)).
 
     `sites` with two alleles or more, `called` alleles; `ho` sums the shares of heterozygotes over
     `ho_sites` with anyone diploid, `he` the unbiased 2 p (1 - p) n / (n - 1) over `sites`,
     `he_diploid` that of the diploid people over `ho_sites`; `polymorphic` sites have both alleles
-    in the population.
+    in the population. Of inbred populations both compare alleles of different samples alone, which
+    `sites` and `ho_sites` must have.
     Parameters as in `pair_sums`.
     """
-    out = np.zeros((len(starts) - 1, alleles.shape[1], len(OWN_SUMS)))
+    n = alleles.shape[1]
+    out = np.zeros((len(starts) - 1, n, len(OWN_SUMS)))
+    inbred = np.zeros(n, bool) if inbred is None else inbred
     for block in range(len(starts) - 1):
         part = slice(starts[block], starts[block + 1])
-        own_sums_loop(alleles[part], genotypes[part], masked[part], out[block])
+        own_sums_loop(alleles[part], genotypes[part], masked[part], inbred, out[block])
     return out
 
 
 @numba.njit(nogil=True, cache=True)
-def own_sums_loop(alleles, genotypes, masked, out):
+def own_sums_loop(alleles, genotypes, masked, inbred, out):
     n_populations = alleles.shape[1]
     for s in range(alleles.shape[0]):
         for k in range(n_populations):
@@ -155,18 +162,30 @@ def own_sums_loop(alleles, genotypes, masked, out):
             out[k, 5] += alt
             if 0 < alt < n:
                 out[k, 6] += 1.0
-            if n > 1:
-                he = 2.0 * alt * (n - alt) / (n * (n - 1.0))
+            m = genotypes[s, k, 0] + genotypes[s, k, 1] + genotypes[s, k, 2]
+            both = genotypes[s, k, 1]  # ordered pairs of different alleles within samples: twice
+            pairs = n * (n - 1.0)
+            differ = 2.0 * alt * (n - alt)
+            if inbred[k]:
+                pairs -= 2.0 * m
+                differ -= 2.0 * both
+            if pairs > 0.0:
+                he = differ / pairs
                 out[k, 0] += 1.0
                 out[k, 4] += he
                 if masked[s]:
                     out[k, 7] += he
-            m = genotypes[s, k, 0] + genotypes[s, k, 1] + genotypes[s, k, 2]
             if m > 0:
-                out[k, 2] += 1.0
-                out[k, 3] += genotypes[s, k, 1] / m
                 own = genotypes[s, k, 1] + 2.0 * genotypes[s, k, 2]
-                out[k, 8] += own * (2.0 * m - own) / (m * (2.0 * m - 1.0))
+                pairs = 2.0 * m * (2.0 * m - 1.0)
+                differ = 2.0 * own * (2.0 * m - own)
+                if inbred[k]:
+                    pairs -= 2.0 * m
+                    differ -= 2.0 * both
+                if pairs > 0.0:
+                    out[k, 2] += 1.0
+                    out[k, 3] += genotypes[s, k, 1] / m
+                    out[k, 8] += differ / pairs
 
 
 def private_sums(

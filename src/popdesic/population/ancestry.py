@@ -28,9 +28,10 @@ from ..core.files import write_json
 from ..core.tables import read_table, write_npz, write_table
 from ..core.threads import one_blas_thread, run_tasks
 from ..io.bed import open_bed, read_fam
-from .counts import labels_of, used_sites
+from .counts import labels_of
 from .fastmixture import Fit, fit, why_missing
 from .local_structure import GENOTYPES_OF_BYTE
+from .options import used_sites
 
 #: Parts of the cross-validation, and fits of the chosen K from different seeds.
 FOLDS, STARTS = 5, 3

@@ -24,8 +24,9 @@ from ..engine.backend import Backend
 from ..engine.needs import counting_bytes
 from ..relatives.kinship import kinship_tiles, related_newcomers
 from .count_groups import count_groups
+from .further_sites import FurtherSites
 from .group_counts import VALUE_BITS, fixed_point
-from .options import x_names
+from .options import used_sites
 from .runs import (
     RunLimits,
     SiteDensity,
@@ -51,12 +52,12 @@ def count_cohorts(
     panel: Path,
     sheet: Path,
     labels: Mapping[str, str],
-    unrelated: Path | None,
+    kinship: KinshipFiles | None,
     rows: Mapping[str, Path],
+    further: Mapping[str, FurtherSites],
     runs: RunLimits | None,
     code: str,
     backend: Callable[[int], Backend],
-    max_kinship: float = 0.0,
     threads: int = 1,
     **options: Any,
 ) -> dict[str, Any]:
@@ -72,10 +73,12 @@ def count_cohorts(
         Digest of each cohort's labels in the sheet.
     rows : dict
         ``compare/tiles/{cohort}/row.json`` of newcomer cohorts, where relatives are left out.
+    further : dict
+        Genotypes of each cohort beside the panel; empty if no site is counted there.
     code : str
         Digest of the code that counts.
-    unrelated, max_kinship
-        See `KinshipFiles`.
+    kinship : KinshipFiles, optional
+        Of a founder cohort.
     runs, backend, threads, options
         See `count_cohort`.
 
@@ -84,13 +87,19 @@ def count_cohorts(
     dict
         Counts for the log.
     """
+
+    def own_kinship(cohort: str) -> KinshipFiles | None:
+        return kinship and kinship._replace(row=rows.get(cohort))
+
     keys = {}
     for cohort, folder in folders.items():
-        relatives = [path for path in (unrelated, rows.get(cohort)) if path]
+        own = own_kinship(cohort)
+        relatives = [path for path in own[:2] if path] if own else []
         files = [folder / "planes.npy", folder / "planes.json", panel, *relatives]
-        decided = [cohort, labels[cohort], runs and astuple(runs), max_kinship, code]
+        decided = [cohort, labels[cohort], runs and astuple(runs), own and own.max_kinship, code]
         decided += sorted(options.items())
-        keys[cohort] = digest(repr([*decided, *map(content_key, files)]))
+        beside = further[cohort].key if cohort in further else ""
+        keys[cohort] = digest(repr([*decided, *map(content_key, files), beside]))
 
     def count(cohort: str, outputs: list[Path]) -> dict[str, Any]:
         return count_cohort(
@@ -98,7 +107,8 @@ def count_cohorts(
             cohort=cohort,
             runs=runs,
             backend=backend,
-            kinship=unrelated and KinshipFiles(unrelated, rows.get(cohort), max_kinship),
+            kinship=own_kinship(cohort),
+            further=further.get(cohort),
             threads=threads,
             **options,
         )
@@ -151,6 +161,7 @@ def count_cohort(
     runs: RunLimits | None,
     backend: Callable[[int], Backend],
     kinship: KinshipFiles | None = None,
+    further: FurtherSites | None = None,
     threads: int = 1,
 ) -> dict[str, Any]:
     """Count the genotypes of a cohort by population and site.
@@ -175,14 +186,17 @@ def count_cohort(
     outputs : list of Path
         First .npz: `populations` and `ploidy` of the groups of samples, their `sizes`, and
         `counts`, uint16 or uint32 (n_sites, n_groups, 3): samples of 0, 1, 2 ALT alleles; the rest
-        of a group is missing. `in_runs` (n_sites, n_groups): samples in a run. `density`:
-        `runs.SiteDensity`. Then by sample: `population`, `relative` (yes: does not count),
-        `ploidy`, called and heterozygous sites, the heterozygosity that Hardy-Weinberg proportions
-        with the panel's allele frequencies give (`expected`, at the sample's called sites, Nei's
-        correction), F = 1 - observed / expected; runs of homozygosity, and `roh_min_sites` where
-        each has its own. Then runs of homozygosity, if sought.
+        of a group is missing. `further`: the same at sites beside the panel. `in_runs` (n_sites,
+        n_groups): samples in a run. `density`: `runs.SiteDensity`. Then by sample: `population`,
+        `relative` (yes: does not count), `ploidy`, called and heterozygous sites, the
+        heterozygosity that Hardy-Weinberg proportions with the panel's allele frequencies give
+        (`expected`, at the sample's called sites, Nei's correction), F = 1 - observed / expected;
+        runs of homozygosity, and `roh_min_sites` where each has its own. Then runs of homozygosity,
+        if sought.
     kinship : KinshipFiles, optional
         Relatives count for themselves alone. Without it everybody counts.
+    further : FurtherSites, optional
+        Sites beside the panel, where genotypes are counted by population alone.
     threads : int
         CPU threads that seek runs.
 
@@ -263,12 +277,17 @@ def count_cohort(
         "relatives left out of populations": len(relatives),
         "pseudo-haploid samples": int(haploid.sum()),
     }
+    place = np.full(2 * len(known) + 1, -1, np.int64)  # its last entry is that of no group
+    place[counted.groups] = np.arange(len(counted.groups))
+    beside = np.zeros((0, *counted.counts.shape[1:]), counted.counts.dtype)
+    if further is not None:
+        options = len(counted.groups), x_contigs, counted.counts.dtype, threads
+        beside = further.count(sites, names, place[group], *options)
+        about["further sites"] = len(beside)
     density = SiteDensity(np.nan, np.nan, np.nan)
     in_runs = np.zeros((0, len(counted.groups)), counted.counts.dtype)
     if runs is not None and runs_out:
         all_runs = np.concatenate(found)
-        place = np.full(2 * len(known) + 1, -1, np.int64)  # its last entry is that of no group
-        place[counted.groups] = np.arange(len(counted.groups))
         if windows is not None:
             own = windows[~haploid]
             typical = np.sort(own, axis=0)[len(own) // 2] if len(own) else (len(sites) + 1, 1)
@@ -287,6 +306,7 @@ def count_cohort(
         ploidy=1 + counted.groups % 2,
         sizes=counted.sizes,
         counts=counted.counts,
+        further=beside,
         in_runs=in_runs.astype(counted.counts.dtype),
         density=np.array(astuple(density)),
     )
@@ -320,11 +340,6 @@ def _is_haploid(sums: np.ndarray, in_all: np.int64) -> np.ndarray:
     """
     least = round(LEAST_EXPECTED_HETS * 2**VALUE_BITS)
     return (sums[:, 1] == 0) & (in_all - sums[:, 2] >= least)
-
-
-def used_sites(sites: pd.DataFrame, x_contigs: list[str]) -> np.ndarray:
-    """Sites that count: bool (n_sites,); not those on X, of which males have one copy."""
-    return ~sites.chrom.isin(x_names(x_contigs)).to_numpy()
 
 
 def expected_heterozygosity(af: np.ndarray, n_called: np.ndarray) -> np.ndarray:

@@ -19,7 +19,10 @@ def _pairs(names: list[str]) -> tuple[list[str], list[str]]:
 
 
 def pair_table(
-    counts: PopulationCounts, sums: np.ndarray, base_pairs: np.ndarray | None = None
+    counts: PopulationCounts,
+    sums: np.ndarray,
+    base_pairs: np.ndarray | None = None,
+    within: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """One row a pair of populations, with block jackknife errors.
 
@@ -29,6 +32,9 @@ def pair_table(
         `allele_sums.pair_sums`.
     base_pairs : float64 array, (n_blocks,), optional
         Callable positions (`population.mask`); d_xy is only given with them.
+    within : float64 array, (n_blocks, n_pairs, len(PAIR_SUMS)), optional
+        Sums over all sites of the mask, if `sums` are over the panel alone; its blocks are those of
+        `base_pairs`.
 
     Returns
     -------
@@ -64,7 +70,8 @@ def pair_table(
         }
     )
     if base_pairs is not None and len(table):
-        found = jackknife(s["masked_d"], base_pairs[:, None], base_pairs[:, None])
+        differences = (sums if within is None else within)[..., PAIR_SUMS.index("masked_d")]
+        found = jackknife(differences, base_pairs[:, None], base_pairs[:, None])
         table["d_xy"], table["d_xy_error"] = found.value, found.error
     return table
 

@@ -38,11 +38,14 @@ def population_table(
         `population`, `people`, `pseudo_haploid`, `sites` (with two alleles), `call_rate`,
         `observed` and `expected` heterozygosity (means over sites, the latter unbiased) with their
         block jackknife errors, `f` = 1 - observed / expected with its error (diploid people),
-        `polymorphic` sites; `private` alleles a site with their error, expected among as many
-        alleles of each population (`private_alleles`, see `alleles_reached`; NA of a population
-        alone); `pi`, `pi_error`, `blocks`.
+        `polymorphic` sites; `hwe_sites` with both alleles among diploid people, the share of them
+        whose exact test of Hardy-Weinberg proportions has a mid-p below 0.05 (`hwe_low`), and
+        that expected by chance (`hwe_expected`); `private` alleles a site with their error,
+        expected among as many alleles of each population (`private_alleles`, see `alleles_reached`;
+        NA of a population alone); `pi`, `pi_error`, `blocks`.
     """
     from .allele_sums_cpu import private_sums
+    from .equilibrium_cpu import low_sites
 
     drawn = max(alleles_reached(counts), 2)
     found, compared = private_sums(counts.alleles, starts, drawn)
@@ -53,6 +56,9 @@ def population_table(
     expected = jackknife(sums["he"], sums["sites"], sums["sites"])
     observed = jackknife(sums["ho"], sums["ho_sites"], sums["ho_sites"])
     share = jackknife(sums["ho"], sums["he_diploid"], sums["ho_sites"])
+    tested, low, chance = low_sites(counts.genotypes).T
+    with np.errstate(invalid="ignore"):
+        low, chance = low / tested, chance / tested
     diploid = counts.people - counts.pseudo_haploid
     most = (2 * diploid + counts.pseudo_haploid) * max(len(counts.alleles), 1)
     table = pd.DataFrame(
@@ -69,6 +75,9 @@ def population_table(
             "f": 1 - share.value,
             "f_error": share.error,
             "polymorphic": sums["polymorphic"].sum(axis=0).astype(np.int64),
+            "hwe_sites": tested.astype(np.int64),
+            "hwe_low": low,
+            "hwe_expected": chance,
             "private": private.value,
             "private_error": private.error,
             "private_alleles": drawn,
@@ -84,8 +93,12 @@ def population_table(
 
 
 def alleles_reached(counts: PopulationCounts) -> int:
-    """The most alleles that 1 - LEFT_OUT of the sites of every population have; 0 without any."""
+    """The most alleles that 1 - LEFT_OUT of the sites of every population have; 0 without any.
+
+    Sites at which nobody counts, as those on X, do not matter.
+    """
     called = counts.alleles[..., 0]
+    called = called[called.any(axis=1)]
     if not called.size:
         return 0
     last = int(LEFT_OUT * (len(called) - 1))

@@ -33,8 +33,8 @@ from ..core.threads import one_blas_thread
 from ..io.bed import open_bed, read_fam
 from ..io.genotypes import MISSING
 from ..io.sites import contig_runs
-from .counts import used_sites
 from .local_regions import LEAST_WINDOWS, find_alike_regions
+from .options import used_sites
 
 #: Sites of a window.
 WINDOW_SITES = 200

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..cohort.panel import load_panel
+from ..cohort.panel import SiteLists
 from ..core.files import atomic_path, write_json
 from ..core.tables import read_table, write_table
 from ..core.threads import one_blas_thread
-from .allele_counts import PopulationCounts, load_counts
+from .allele_counts import PopulationCounts, load_counts, population_sizes
 from .blocks import choose_blocks, in_mask
 from .differentiation import pair_table, population_tree, track_table
 from .diversity import population_table, spectrum
@@ -40,7 +40,7 @@ def measure_population(
     counts: Sequence[Path],
     samples: Sequence[Path],
     runs: Sequence[Path],
-    panel: Path,
+    lists: SiteLists,
     out: Path,
     *,
     analyses: Sequence[str],
@@ -57,8 +57,9 @@ def measure_population(
     ----------
     counts, samples, runs : sequences of Path
         What `counts.count_cohort` wrote for each cohort, in sample order; `runs` may be empty.
-    panel : Path
-        `panel/sites.tsv`.
+    lists : SiteLists
+        Diversity within populations, spectra and d_xy rest on the sites of both lists, all else on
+        the panel.
     out : Path
         Folder of `samples.tsv`, `populations.tsv`, `spectrum.tsv`, `summary.json`; with
         ``differentiation`` `pairs.tsv`, `blocks.tsv`, `tree.nwk`; with ``f_statistics`` `f3.tsv`,
@@ -80,16 +81,19 @@ def measure_population(
     """
     from .allele_sums_cpu import own_sums, pair_sums
 
-    sites, _ = load_panel(panel)
-    block, starts = choose_blocks(sites, block, genetic_map)
-    known = load_counts(counts, LEAST_PEOPLE)
-    masked, base_pairs = np.zeros(len(sites), bool), None
+    sites, every, order = lists.load()
+    block, wide_starts = choose_blocks(every, block, genetic_map)
+    in_cm = block.lower().endswith("cm")
+    _, starts = choose_blocks(sites, block, genetic_map if in_cm else None)
+    wide = load_counts(counts, LEAST_PEOPLE, order)
+    known = wide if order is None else wide.at(order < len(sites))
+    masked, base_pairs = np.zeros(len(every), bool), None
     if mask:
-        masked, base_pairs = in_mask(sites, starts, Path(mask))
-    own = own_sums(known.alleles, known.genotypes, masked, starts)
+        masked, base_pairs = in_mask(every, wide_starts, Path(mask))
     people = pd.concat([read_table(path) for path in samples], ignore_index=True)
     about: dict[str, Any] = {
         "sites": len(sites),
+        "diversity_sites": len(every),
         "blocks": len(starts) - 1,
         "block": block,
         "few_blocks": len(starts) - 1 < FEW_BLOCKS,
@@ -104,8 +108,11 @@ def measure_population(
         "callable_bp": None if base_pairs is None else float(base_pairs.sum()),
         "seed": seed,
     }
-    table = population_table(known, own, starts, base_pairs)
+    every_sums = wide.alleles, wide.genotypes, masked, wide_starts
+    table = population_table(wide, own_sums(*every_sums), wide_starts, base_pairs)
     inbred = inbred_populations(table)
+    if inbred.any():
+        table = population_table(wide, own_sums(*every_sums, inbred), wide_starts, base_pairs)
     known = replace(known, inbred=inbred)
     table.insert(table.columns.get_loc("polymorphic"), "inbred", np.where(inbred, "yes", "no"))
     about["inbred"] = table.population[inbred].tolist()
@@ -116,10 +123,12 @@ def measure_population(
         about |= _write_runs(counts, runs, sites, people, out)
     write_table(out / "samples.tsv", people)
     write_table(out / "populations.tsv", table)
-    write_table(out / "spectrum.tsv", spectrum(known))
+    write_table(out / "spectrum.tsv", spectrum(wide))
     if "differentiation" in analyses:
-        sums = pair_sums(known.alleles, known.genotypes, masked, starts, threads, inbred)
-        pairs = pair_table(known, sums, base_pairs)
+        nowhere = np.zeros(len(sites), bool)
+        sums = pair_sums(known.alleles, known.genotypes, nowhere, starts, threads, inbred)
+        within = pair_sums(*every_sums, threads) if mask else None
+        pairs = pair_table(known, sums, base_pairs, within)
         tracks = track_table(known.names, sums, sites, starts)
         tree = population_tree(known.names, sums, draws=BOOTSTRAP, seed=seed)
         write_table(out / "pairs.tsv", pairs)
@@ -150,9 +159,8 @@ def inbred_populations(table: pd.DataFrame) -> np.ndarray:
 
 def _too_small(paths: Sequence[Path]) -> dict[str, int]:
     """Populations with fewer people than LEAST_PEOPLE, and their people."""
-    everyone = load_counts(paths)
-    pairs = zip(everyone.names, everyone.people.tolist(), strict=True)
-    return {name: n for name, n in pairs if n < LEAST_PEOPLE}
+    sizes = sorted(population_sizes(paths).items())
+    return {name: n for name, n in sizes if n < LEAST_PEOPLE}
 
 
 def _with_runs(table: pd.DataFrame, people: pd.DataFrame) -> pd.DataFrame:

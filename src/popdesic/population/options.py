@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from ..cohort.contigs import genome_of
@@ -138,17 +139,15 @@ def x_names(contigs: Iterable[str]) -> set[str]:
     return given | {f"chr{name}" for name in given if not name.isdigit()}
 
 
+def used_sites(sites: pd.DataFrame, x_contigs: list[str]) -> np.ndarray:
+    """Sites that count: bool (n_sites,); not those on X, of which males have one copy."""
+    return ~sites.chrom.isin(x_names(x_contigs)).to_numpy()
+
+
 def _check_mask(config: dict, folder: Path) -> None:
     path = config["population"]["mask"]
     if not path:
         return
-    panel = config["panel"]
-    if panel["min_maf"] > 0 or panel["ld_prune"]:
-        raise UserError(
-            f"{_WHERE}.mask asks for d_xy and nucleotide diversity, which count every variant, but "
-            f"the panel leaves some out (panel.min_maf is {panel['min_maf']:g}, panel.ld_prune is "
-            f"{panel['ld_prune']}); set min_maf to 0 and ld_prune to null, or mask to ''."
-        )
     if not is_file(folder / path):
         raise UserError(
             f"{_WHERE}.mask is '{shorten(path)}', which does not exist; give a BED file of the "

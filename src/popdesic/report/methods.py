@@ -386,6 +386,13 @@ def _populations(
 ) -> str:
     """What was estimated; `about` is `population/summary.json`."""
     analyses, said = options["analyses"], []
+    if about.get("diversity_sites", 0) > about.get("sites", 0):
+        said.append(
+            "Diversity within populations was estimated from "
+            f"{number(about['diversity_sites'])} sites of any frequency that vary among the "
+            "founders."
+        )
+    jackknifed = len(said)
     if about.get("pairs"):
         said.append(
             f"F_ST was estimated by Hudson's estimator as a ratio of averages {cite('fst')}, and "
@@ -395,7 +402,7 @@ def _populations(
         measured = ["f2", *(name for name in ("f3", "f4") if about.get(f"{name}_tests"))]
         verb = "was" if len(measured) == 1 else "were"
         said.append(f"{join(measured)} {verb} estimated as in {cite('f')}.")
-    if said and about["blocks"] > 1:
+    if len(said) > jackknifed and about["blocks"] > 1:
         said.append(f"Standard errors are from a jackknife over blocks of {about['block']}.")
     if "runs" in analyses and not about.get("runs_too_sparse"):
         said.append(

@@ -293,13 +293,18 @@ def further_sections(
     ]
     methods = configuration["communities"]["methods"]
     populations = configuration.get("population", {}).get("analyses", [])
+    founders = set(outcome.samples["sample"][outcome.samples.cohort.isin(outcome.founders)])
     ibd = "ibd" in configuration["compare"]["analyses"]
     by_segments = configuration["communities"].get("space") == "ibd"
     linked = configuration["ibd"]["min_cm"] if by_segments and "blockmodel" in methods else None
     sections = [
         ("communities", "Communities", community_section(outcome.folder, figures, methods, linked)),
         ("geography", "Geography", geography_section(outcome, figures)),
-        ("population", "Populations", population_section(outcome.folder, figures, populations)),
+        (
+            "population",
+            "Populations",
+            population_section(outcome.folder, figures, populations, founders),
+        ),
         ("imputation", "Imputation", imputation_section(outcome, figures, configuration)),
         ("comparisons", "Comparisons", comparison_section(outcome.folder, figures, analyses)),
         ("ibd", "Identity by descent", ibd_section(outcome.folder, figures, ibd)),

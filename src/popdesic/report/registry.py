@@ -233,12 +233,13 @@ def geography_figures(placed: bool) -> list[Figure]:
 def population_figures(analyses: Sequence[str]) -> list[Figure]:
     """Figures of `population.analyses`; those of diversity come with every analysis."""
     people = "{n_people} samples of {n_populations} populations, {n_population_sites} sites."
+    spectra = "{n_people} samples of {n_populations} populations, {n_diversity_sites} sites."
     blocks = "{n_populations} populations, {n_population_sites} sites in {n_blocks} blocks."
     windows = "{n_local_people} founders, {n_windows} windows of {n_window_sites} sites."
     components = "{n_components} components of {n_fitted} founders, {n_ancestry_sites} sites."
     figures = [
         ("population_diversity", "Heterozygosity and runs of homozygosity", people, "diversity"),
-        ("population_spectrum", "Site-frequency spectra", people, "diversity"),
+        ("population_spectrum", "Site-frequency spectra", spectra, "diversity"),
         ("population_fst", "Differentiation of populations", blocks, "differentiation"),
         ("population_tracks", "Differentiation along the genome", blocks, "differentiation"),
         ("population_f", "f-statistics", blocks + " {n_f3} f3 computed.", "f_statistics"),

@@ -40,8 +40,8 @@ SQUARE_TEXT, PAIRS_TEXT = 10.9, 5.0
 #: Bytes of a number of a closure by space: of the types that are mostly taken.
 CLOSURE_BYTES, OTHER_SPACE = {"genotypes": 4}, 8
 #: Bytes of a site in tables: in a .bim, on the panel, in each cohort's quality control, in
-#: comparisons (LD), in loadings, in each cohort's counts of populations.
-BIM, PANEL, QC, LD, LOADINGS, COUNTS = 27, 50, 100, 35, 45, 40
+#: comparisons (LD), in loadings, in each cohort's counts of populations, there beside the panel.
+BIM, PANEL, QC, LD, LOADINGS, COUNTS, BESIDE = 27, 50, 100, 35, 45, 40, 30
 #: Bytes of figures and page of any study, and of each further part with figures.
 FIGURES, PAGE, FURTHER = 7e6, 3.7e6, 2e6
 
@@ -174,6 +174,10 @@ def forecast_disk(config: dict, genotypes: StudySizes, *, sparse: bool) -> dict[
         stages["compare"] = LD * m + 250 * n
     if config["population"]["analyses"]:
         stages["population"] = COUNTS * m * cohorts + 160 * n
+        if config["panel"]["min_maf"] > 0 or config["panel"]["ld_prune"]:
+            further = max(max(genotypes.sites.values()) - m, 0)
+            stages["panel"] += PANEL * further
+            stages["population"] += BESIDE * further * cohorts
     for part, asked in (
         ("epistasis", config["epistasis"]["order"]),
         ("ibd", "ibd" in config["compare"]["analyses"]),

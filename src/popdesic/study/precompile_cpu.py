@@ -55,7 +55,12 @@ from ..maps import (
     outside_points_cpu,
     umap_epoch_cpu,
 )
-from ..population import allele_sums_cpu, homozygous_runs_cpu, plane_counts_cpu
+from ..population import (
+    allele_sums_cpu,
+    equilibrium_cpu,
+    homozygous_runs_cpu,
+    plane_counts_cpu,
+)
 from ..relatives import expected_genotypes_cpu, one_against_all_cpu, screen_cpu
 
 #: The folder that Python finds this package in.
@@ -187,8 +192,10 @@ def products_of_genotypes() -> None:
 
 def sums_of_populations() -> None:
     counts, values = "int32[:, :, ::1], int32[:, :, ::1], boolean[::1]", "float64[:, ::1]"
-    _compile(allele_sums_cpu.own_sums_loop, f"({counts}, {values})")
+    _compile(allele_sums_cpu.own_sums_loop, f"({counts}, boolean[::1], {values})")
     _compile(allele_sums_cpu.pair_sums_loop, f"({counts}, boolean[::1], {values})")
+    numbers = "int64[::1], int64[::1]"
+    _compile(equilibrium_cpu.rejected_loop, f"({numbers}, float64, {numbers}, float64[::1])")
     values = "int32[:, :, ::1], int64, float64[::1], float64[::1]"
     _compile(allele_sums_cpu.private_sums_loop, f"({values})")
     planes = "uint64[:, :, ::1], uint64[::1]"

@@ -12,7 +12,7 @@ import pytest
 from scenes.people import encode_alone
 from support.study import Cohort, make_sites, write_raw
 
-from popdesic.cohort.panel import load_panel
+from popdesic.cohort.panel import SiteLists, load_panel
 from popdesic.core.tables import read_table
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.population.allele_counts import load_counts
@@ -178,7 +178,7 @@ def test_runs_by_the_heterozygosity_of_the_samples(tmp_path, monkeypatch):
     assert (runs.sites.astype(int) >= least.astype(int)).all()
     measured = measure_population(
         *([tmp_path / "one.npz"], [tmp_path / "one.tsv"], [tmp_path / "one.runs.tsv"]),
-        *(tmp_path / "panel.tsv", tmp_path / "out"),
+        *(SiteLists(tmp_path / "panel.tsv"), tmp_path / "out"),
         analyses=["diversity", "runs"],
         block="5 kb",
     )
@@ -242,7 +242,7 @@ def test_a_new_cohort_reads_no_genotype_of_an_old_one(tmp_path):
             [folder / "one.npz" for folder in order],
             [folder / "one.tsv" for folder in order],
             [folder / "one.runs.tsv" for folder in order],
-            first / "panel.tsv",
+            SiteLists(first / "panel.tsv"),
             out,
             analyses=["diversity", "differentiation", "f_statistics", "runs"],
             block="5 kb",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import msprime
 import numpy as np
 import pytest
+from scipy.special import gammaln
 
-from popdesic.population.allele_sums_cpu import pair_sums
+from popdesic.population.allele_sums_cpu import own_sums, pair_sums, private_sums
 from popdesic.population.blocks import block_starts
 from popdesic.population.differentiation import pair_table
+from popdesic.population.diversity import population_table, spectrum
 from popdesic.population.f_statistics import f3_screen, f4_tests, without_skewness
 from popdesic.population.jackknife import jackknife
 from popdesic.population.measure import FAMILY_WISE, f3_limit
@@ -149,3 +151,46 @@ def test_the_screen_of_f3_is_silent_in_one_population(make_counts):
         any_found += bool((table.z_corrected < f3_limit(60, 60)).any())
     # 4 expected at 5 %; more than 10 has a chance of 0.2 %.
     assert FAMILY_WISE == 0.05 and any_found <= 10
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_sites_of_all_frequencies_have_the_spectrum_of_theory(make_counts, seed):
+    """Of a neutral population theta / i sites have i copies, and pi is theta; not so on a panel."""
+    size, n, length = 1000, 60, 4e7
+    demography = msprime.Demography.isolated_model([size])
+    genotypes, _, sites = coalescent(demography, {"pop_0": n}, length, seed)
+    theta = 4 * size * RATE
+    counts = make_counts(genotypes, np.repeat(["A", "B"], n // 2))  # one population
+    one = make_counts(genotypes, np.repeat("A", n))
+    of_all = np.nan
+    for panel in (False, True):
+        kept = np.ones(len(sites), bool)
+        if panel:
+            alt = one.alleles[:, 0, 1]
+            kept = np.minimum(alt, 2 * n - alt) >= 0.05 * 2 * n
+        starts = block_starts(sites[kept], "1 Mb")
+        base_pairs = np.diff(np.append(sites.pos[kept].to_numpy()[starts[:-1]], length))
+        every = one.at(kept)
+        sums = every.alleles, every.genotypes, np.ones(kept.sum(), bool), starts
+        pi = population_table(every, own_sums(*sums), starts, base_pairs).iloc[0]
+        found = spectrum(every)
+        m = found.alleles[0]
+        wanted = theta * length / np.arange(1, m)
+        near = np.abs(found.sites[1:m] / wanted - 1).to_numpy()
+        singletons = found.sites[1] / found.sites[1:m].sum() * (1 / np.arange(1, m)).sum()
+        # Random halves of one population: each has as many private alleles as theory says.
+        halves = counts.at(kept)
+        private, _ = private_sums(halves.alleles, np.array([0, kept.sum()]), n)
+        count = np.arange(1, 2 * n)
+        chance = np.exp(gammaln(n + 1) - gammaln(np.maximum(n - count, 0) + 1))
+        chance *= np.exp(gammaln(2 * n - count + 1) - gammaln(2 * n + 1))
+        chance = np.where(count <= n, chance, 0.0)  # all copies lie in the other half
+        expected = theta * length * ((chance + chance[::-1]) / count).sum()
+        off = private.sum() / (2 * expected) - 1
+        if panel:
+            assert pi.pi < 0.96 * of_all and near[0] > 0.5
+            assert singletons < 0.6 and off < -0.8
+        else:
+            of_all = pi.pi
+            assert abs(pi.pi - theta) < 4 * pi.pi_error < 0.2 * theta
+            assert near[:5].max() < 0.12 and abs(singletons - 1) < 0.1 and abs(off) < 0.1

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from support.readable import checked
 
+from popdesic.cohort.panel import SiteLists
 from popdesic.core.files import read_json, write_json
 from popdesic.core.places import TEMPLATES
 from popdesic.core.tables import write_npz, write_table
@@ -103,7 +104,7 @@ def measured(
     write_table(folder / "one.runs.tsv", pd.DataFrame(columns=columns))
     measure_population(
         *([folder / "one.npz"], [folder / "one.tsv"], [folder / "one.runs.tsv"]),
-        *(folder / "sites.tsv", folder / "population"),
+        *(SiteLists(folder / "sites.tsv"), folder / "population"),
         analyses=analyses,
         block="100 kb",
         **options,

@@ -46,6 +46,7 @@ from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.genotype_products import Calls, Flips
 from popdesic.core import number_text_cpu as number_text
 from popdesic.population.allele_sums_cpu import own_sums, pair_sums, private_sums
+from popdesic.population.equilibrium_cpu import low_sites
 from popdesic.relatives.expected_genotypes_cpu import residuals
 from popdesic.cohort.genotypes_cpu import fill_site_planes
 from popdesic.population.plane_counts_cpu import count_by_sample, count_by_site
@@ -160,6 +161,7 @@ for missing in (0.0, 0.1):
 counts = [rng.integers(0, 9, (40, 3, k), dtype=np.int32) for k in (2, 3)]
 for sums in (own_sums, pair_sums):
     sums(*counts, np.zeros(40, bool), np.array([0, 10, 40]))
+low_sites(counts[1])
 private_sums(np.minimum.accumulate(counts[0], 2), np.array([0, 10, 40]), 2)
 for n_planes in (2, 3):
     words = rng.integers(0, 2**63, (5, n_planes, 4), dtype=np.uint64)

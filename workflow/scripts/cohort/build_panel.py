@@ -19,6 +19,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.output.sites),
         Path(snakemake.output.counts),
         PanelFilters(excluded, **filters),
+        further_out=next(map(Path, snakemake.output.get("further", [])), None),
         genotypes={
             founder: (Path(file).with_suffix(""), Path(table))
             for founder, file, table in zip(

@@ -3,11 +3,13 @@
 from pathlib import Path
 
 from popdesic.cohort.contigs import genome_of_panel
+from popdesic.cohort.panel import SiteLists
 from popdesic.core.log import log_counts, logged
 from popdesic.distance.rows import folders_of
 from popdesic.engine.select import select_backend
 from popdesic.population.ancestry import join_cohorts
-from popdesic.population.counts import ENDINGS, count_cohorts
+from popdesic.population.counts import ENDINGS, KinshipFiles, count_cohorts
+from popdesic.population.further_sites import further_sites
 from popdesic.population.measure import measure_population
 from popdesic.population.runs import RunLimits
 from popdesic.report.figures.population import draw_population
@@ -18,14 +20,17 @@ with logged(snakemake.log[0], snakemake.input) as log:
     genome = genome_of_panel(Path(files.panel_counts))
     options["x_contigs"] = genome.x_contigs(options["x_contigs"])
     device = params.device if snakemake.resources.get("gpu") else "cpu"
+    lists = SiteLists(Path(files.panel), next(map(Path, files.get("further", [])), None))
+    unrelated, qc = (list(map(Path, files.get(name, []))) for name in ("unrelated", "qc"))
     counts = count_cohorts(
         folders,
         counted,
-        panel=Path(files.panel),
+        panel=lists.panel,
         sheet=Path(params.sheet),
         labels=params.labels,
-        unrelated=next(map(Path, files.get("unrelated", [])), None),
+        kinship=KinshipFiles(*unrelated, None, params.max_kinship) if unrelated else None,
         rows={path.parent.name: path for path in map(Path, files.get("rows", []))},
+        further=further_sites(lists.further, folders, qc, params.absent),
         runs=RunLimits(**params.runs) if params.runs else None,
         code=params.tile_code,
         backend=lambda need: select_backend(device, snakemake.threads, device_bytes=need),
@@ -37,7 +42,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
     about = measure_population(
         *by_ending[:2],
         by_ending[2] if params.runs else [],
-        Path(files.panel),
+        lists,
         Path(snakemake.output.summary).parent,
         **params.options,
         threads=snakemake.threads,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,11 @@ MOST_SEARCHED = 0.9
 
 
 def population_section(
-    folder: Path, figures: Path, analyses: Sequence[str]
+    folder: Path, figures: Path, analyses: Sequence[str], founders: Collection[str] = ()
 ) -> dict[str, Any] | None:
     """Text, tables and figures; None if the study has no analysis of populations.
+
+    `founders`: samples of founder cohorts.
 
     Returns
     -------
@@ -49,6 +51,7 @@ def population_section(
         "n_people": number(about["people"]),
         "n_populations": number(about["populations"]),
         "n_population_sites": number(about["sites"]),
+        "n_diversity_sites": number(about["diversity_sites"]),
         "n_blocks": number(about["blocks"]),
         "n_f3": number(about.get("f3_tests", 0)),
     }
@@ -80,7 +83,11 @@ def population_section(
             shown = [figure for figure in shown if figure.name != "population_ancestry"]
     return {
         "words": [*_words(about, table, pairs, path.parent), *local_words, *ancestry_words],
-        "notes": [*_notes(about), *local_notes, *ancestry_notes],
+        "notes": [
+            *_notes(about, _without_founders(table, path.parent, founders)),
+            *local_notes,
+            *ancestry_notes,
+        ],
         "private_alleles": table.private_alleles[0] if len(table) > 1 else "",
         "populations": [_population_row(row) for row in table.head(ROWS).itertuples()],
         "more_populations": max(len(table) - ROWS, 0),
@@ -109,6 +116,15 @@ def _words(
         f"{plural(about['people'], 'sample')} of {plural(about['populations'], 'population')}; "
         f"{errors}."
     ]
+    wide, panel = about["diversity_sites"], about["sites"]
+    if wide > panel:
+        words.append(
+            f"Heterozygosity, F, Hardy-Weinberg tests, private alleles{', d_xy' * about['pi']} and "
+            f"spectra rest on all {number(wide)} sites that vary among the founders and pass the "
+            f"panel's other filters. All else rests on the panel's {number(panel)} sites."
+        )
+    else:
+        words.append(f"All statistics rest on the panel's {number(panel)} sites.")
     if len(pairs):
         first = pairs.iloc[0]
         names, shown = (first.population1, first.population2), _with_error(first.fst, first.error)
@@ -236,7 +252,16 @@ def ancestry_components(about: dict[str, Any]) -> tuple[list[str], list[str]]:
     return [f"{words}."], notes
 
 
-def _notes(about: dict[str, Any]) -> list[str]:
+def _without_founders(table: pd.DataFrame, folder: Path, founders: Collection[str]) -> list[str]:
+    """Populations that have no sample among the founders."""
+    if not founders:
+        return []
+    people = read_table(folder / "samples.tsv")
+    own = set(people.population[people["sample"].isin(founders)])
+    return [name for name in table.population if name not in own]
+
+
+def _notes(about: dict[str, Any], apart: list[str]) -> list[str]:
     notes = []
     if about["few_blocks"] and about["blocks"] > 1 and about["populations"]:
         notes.append(
@@ -263,15 +288,24 @@ def _notes(about: dict[str, Any]) -> list[str]:
     if not about["pi"]:
         notes.append(
             "Nucleotide diversity and d_xy are not given, because they need the positions that "
-            "could be called (population.mask). A site that is not on the panel may be invariant "
-            "or may not have been seen."
+            "could be called (population.mask). A position without a site may be invariant or may "
+            "not have been seen."
         )
     if about.get("f3_left_out"):
         notes.append("There are too many populations to compute f3 of all triples.")
     notes.append(
-        "Sites were chosen in the founders, and rare variants may be left out (panel.min_maf): "
-        "heterozygosity, private alleles and spectra describe these sites, not genomes."
+        "Sites vary among the founders. Variants that only newcomers carry do not count, and a "
+        "sequence has more than an array: heterozygosity, private alleles and spectra describe "
+        "these sites, not genomes."
     )
+    if apart:
+        more = f" and {len(apart) - NAMED} more" if len(apart) > NAMED else ""
+        verb = "has" if len(apart) == 1 else "have"
+        notes.append(
+            f"{join(apart[:NAMED]) if not more else ', '.join(apart[:NAMED])}{more} {verb} no "
+            "sample among the founders, so heterozygosity, private alleles and nucleotide "
+            "diversity there are too low."
+        )
     return notes
 
 
@@ -279,6 +313,12 @@ def _number(text: str, digits: int = 4) -> str:
     if text == "NA":
         return "NA"
     return f"{round(float(text), digits) + 0.0:.{digits}f}"  # + 0.0: no minus before a zero
+
+
+def _shares(found: str, chance: str) -> str:
+    if found == "NA":
+        return "NA"
+    return f"{percent(float(found))} ({percent(float(chance))})"
 
 
 def _per_thousand(text: str) -> str:
@@ -302,6 +342,7 @@ def _population_row(row: Any) -> dict[str, str]:
         "observed": _with_error(row.observed, row.observed_error),
         "expected": _with_error(row.expected, row.expected_error),
         "f": _with_error(row.f, row.f_error, 3),
+        "hwe": _shares(row.hwe_low, row.hwe_expected),
         "private": _with_error(*map(_per_thousand, (row.private, row.private_error)), 2),
         "f_roh": _number(getattr(row, "mean_f_roh", "NA")),
         "pi": _number(row.pi, 6),
