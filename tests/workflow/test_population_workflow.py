@@ -17,6 +17,7 @@ RULES = {
 }
 CONFIG = {
     **FAST,
+    "panel": {"min_maf": 0.2},
     "population": {
         "analyses": ["diversity", "differentiation", "f_statistics", "runs", "local", "ancestry"],
         "block": "5 kb",
@@ -47,6 +48,11 @@ def test_tables_and_figures(study):
     } == FILES
     about = read_json(folder / "summary.json")
     assert (about["populations"], about["people"]) == (2, 30) and about["blocks"] > 5
+    # Diversity rests on the sites beside the panel too.
+    beside = len((study / "results/panel/further.tsv").read_text().splitlines()) - 2
+    assert beside > 20 and about["diversity_sites"] == about["sites"] + beside
+    assert set(read_table(folder / "populations.tsv").sites) == {str(about["diversity_sites"])}
+    assert set(read_table(folder / "pairs.tsv").sites) == {str(about["sites"])}
     assert read_table(folder / "populations.tsv").people.tolist() == ["15", "15"]
     assert float(read_table(folder / "pairs.tsv").fst[0]) > 0.02
     for name in ("diversity", "spectrum", "fst", "tracks", "f", "local", "ancestry"):
@@ -68,11 +74,13 @@ def test_trees_for_auspice(study):
 def test_a_new_cohort_counts_itself_alone(study):
     counts = study / "results/population/cohorts"
     kept = [(counts / f"{name}.npz").stat().st_mtime_ns for name in ("north", "south")]
+    beside = (study / "results/panel/further.tsv").read_bytes()
     cohorts = make_cohorts((16, 14, 12))
     (study / cohorts[2].path).write_text(cohorts[2].vcf())
     write_sheets(study, cohorts, CONFIG)
     ran = finished(snakemake(study, "population"))
     assert ran["measure_population"] == 1
+    assert beside == (study / "results/panel/further.tsv").read_bytes()
     # Windows and components are of the founders alone.
     assert not {"measure_local_structure", "fit_ancestry"} & set(ran)
     assert ran["project_ancestry"] == 1
@@ -94,7 +102,12 @@ def test_a_new_cohort_counts_itself_alone(study):
 
 def test_without_analyses_there_is_no_job(tmp_path):
     folder = write_study(tmp_path, make_cohorts((6, 6)), FAST)
-    assert not RULES & set(planned(snakemake(folder, "-n")))
+    text = snakemake(folder, "-n")
+    assert not RULES & set(planned(text)) and "further.tsv" not in text
+    # Nor is a site counted beside a panel of all frequencies.
+    write_sheets(folder, make_cohorts((6, 6)), CONFIG | {"panel": {"min_maf": 0}})
+    text = snakemake(folder, "-n")
+    assert RULES & set(planned(text)) and "further.tsv" not in text
 
 
 def test_a_mistake_stops_the_run_before_any_job(tmp_path):
