@@ -85,11 +85,7 @@ if POPULATION_ANALYSES:
             # Decoded genotypes of sites that are not on the panel.
             further=FURTHER_SITES,
             qc=expand("results/qc/{cohort}.samples.tsv", cohort=COHORTS if FURTHER_SITES else []),
-            raw=expand(
-                "results/cohorts/{cohort}/raw.{end}",
-                cohort=COHORTS if FURTHER_SITES else [],
-                end=["bed", "bim", "fam", "json"],
-            ),
+            raw=expand(RAW, cohort=COHORTS if FURTHER_SITES else []),
             # Relatives of others are left out of populations.
             unrelated=["results/panel/unrelated.tsv"] if MAX_KINSHIP else [],
             rows=expand(ROW_COMPARED, row=STUDY.newcomers if MAX_KINSHIP else []),
