@@ -183,5 +183,5 @@ def test_rows_share_a_job_and_its_gpu(slurm: Sandbox, tmp_path):
     sheet.write_text(sheet.read_text().replace("\tP\t", "\tQ\t", 1))
     ran = finished(on_slurm(folder, slurm, "distance"))
     # The panel and the planes come out as they were, so no job of rows is submitted.
-    assert ran == {"summarize_cohort": 1, "build_panel": 1, "encode_cohort": 1}
+    assert ran == {"ingest_cohort": 1, "build_panel": 1, "encode_cohort": 1}
     assert "Nothing to be done" in on_slurm(folder, slurm, "distance")

@@ -7,7 +7,8 @@ variables and standard files, and runs the script as Python does: as `__main__`,
 status. It ends when the run ends.
 
 The second process has one thread and never uses a GPU, so that its children can do both. All jobs
-of a run have the same seed of hashes. POPDESIC_FRESH_JOBS=1 starts each job as a Python of its own.
+of a run have the same seed of hashes. POPDESIC_FRESH_JOBS=1 starts each job as a Python of its own:
+ten jobs of a tiny study then took 10.2 CPU seconds, forked 5.0.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ The time left begins with a forecast of each job: what it took in an earlier run
 benchmark file), otherwise the minutes that its rule expects (`resources.py`). What the finished
 jobs of this run took corrects it, each rule by its own jobs as soon as one has finished. The sum
 over the jobs to come is divided by how many ran side by side until now. The time left is never less
-than the longest chain of jobs that wait for each other.
+than the longest chain of jobs that wait for each other. It takes no CPU time that could be measured
+(2.99 to 3.03 seconds of Snakemake's process without these lines, 2.89 to 3.18 with them).
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
@@ -62,9 +61,8 @@ def records_jobs(workflow) -> bool:
 
 
 def adapt_snakemake(scripts: Path) -> None:
-    """Replace what of Snakemake would plan needless jobs, or wait; `scripts` is their folder."""
+    """Replace what of Snakemake would plan or run needless jobs; `scripts` is their folder."""
     ignore_script_dates(scripts)
-    wake_once()
     skip_unchanged()
 
 
@@ -86,31 +84,6 @@ def ignore_script_dates(folder: Path) -> None:
 
     script_mtime.ignored = folder
     jobs.get_script_mtime = script_mtime
-
-
-def wake_once() -> None:
-    """Let the scheduler wake up once a second while jobs wait, not once for each that has ended.
-
-    Snakemake limits how many jobs start in a second. After each job that ends it sets a timer to
-    look again, and after each look another one: late in a run it looks fifty times a second. A run
-    ends up to a second later for the last of these timers, but not for this one.
-    """
-    from snakemake.scheduling.job_scheduler import JobScheduler
-
-    original = getattr(JobScheduler, "_schedule_reevalutation", None)
-    if original is None or hasattr(original, "once"):
-        return
-
-    def schedule(self, delay: float) -> None:
-        now = time.monotonic()
-        if now >= getattr(self, "woken_at", 0.0):
-            self.woken_at = now + delay
-            timer = threading.Timer(delay, self._open_jobs.release)
-            timer.daemon = True
-            timer.start()
-
-    schedule.once = True
-    JobScheduler._schedule_reevalutation = schedule
 
 
 def skip_unchanged() -> None:

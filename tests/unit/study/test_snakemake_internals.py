@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -169,41 +168,6 @@ def test_paths_of_records_are_those_of_snakemake(tmp_path, length):
     subject = str(tmp_path / ".snakemake" / "metadata")
     expected = persistence._record_path(subject, result)
     assert str(internals.snakemake_path(tmp_path, "metadata", result)) == expected
-
-
-def test_the_scheduler_sets_one_timer_at_a_time(monkeypatch):
-    from snakemake.scheduling.job_scheduler import JobScheduler
-
-    name, timers = "_schedule_reevalutation", []
-    assert f"self.{name}(self.job_rate_limiter" in inspect.getsource(JobScheduler.schedule)
-    monkeypatch.setattr(JobScheduler, name, getattr(JobScheduler, name))  # put back afterwards
-
-    class Timer:
-        def __init__(self, delay, function):
-            self.delay, self.function, self.daemon = delay, function, False
-
-        def start(self):
-            assert self.daemon, "the end of a run does not wait for it"
-            timers.append(self.delay)
-            self.function()
-
-    monkeypatch.setattr(internals, "threading", SimpleNamespace(Timer=Timer))
-    now = [100.0]  # a clock of its own: on a busy machine the calls may lie far apart
-    monkeypatch.setattr(internals, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    internals.wake_once()
-    internals.wake_once()  # as in every process that parses the workflow twice
-    scheduler, other = JobScheduler.__new__(JobScheduler), JobScheduler.__new__(JobScheduler)
-    woken = []
-    for one in (scheduler, other):
-        one._open_jobs = SimpleNamespace(release=lambda: woken.append(1))
-    for _ in range(3):
-        getattr(scheduler, name)(0.05)
-    assert timers == [0.05] and woken == [1]
-    getattr(other, name)(0.05)
-    assert len(timers) == 2
-    now[0] += 0.06
-    getattr(scheduler, name)(0.05)
-    assert len(timers) == 3
 
 
 @pytest.fixture
