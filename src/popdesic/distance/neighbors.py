@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ..cohort.planes import load_planes
 from ..core.tables import write_npz
 from ..engine.backend import Backend
 from ..engine.plane_parts import PlaneParts
@@ -23,7 +22,7 @@ from .find_nearest import nearest_between, nearest_samples
 from .nearest import RATIO, ROOT, SHARES, Measure
 from .rows import Pair, tile_key
 from .sample_rows import rows_to_block
-from .tiles import require_one_panel, within_panel
+from .tiles import load_of_one_panel, within_panel
 
 #: Ending of a tile of lists.
 TILE = (".npz",)
@@ -150,10 +149,8 @@ def write_tile(
     UserError
         The two cohorts were encoded on different panels.
     """
-    a, about_a = load_planes(folder_a)
+    (a, about_a), (b, _) = load_of_one_panel([folder_a, folder_b])
     same = folder_a == folder_b
-    b, about_b = (a, about_a) if same else load_planes(folder_b)
-    require_one_panel(folder_a, about_a, folder_b, about_b)
     a, b = asked_planes(a, missing), asked_planes(b, missing)
     near = dict(held or {})
     for folder, planes in ((folder_a, a), (folder_b, b)):  # landmarks need them once more

@@ -99,10 +99,8 @@ def measure_tile(
     UserError
         The two cohorts were encoded on different panels.
     """
-    a, about_a = load_planes(folder_a)
+    (a, about_a), (b, about_b) = load_of_one_panel([folder_a, folder_b])
     same = folder_a == folder_b
-    b, about_b = (a, about_a) if same else load_planes(folder_b)
-    require_one_panel(folder_a, about_a, folder_b, about_b)
     a, b = (held or {}).get(folder_a, a), (held or {}).get(folder_b, b)
     counts = pairwise_counts(a, None if same else b, backend, metric=metric, missing=missing)
     dtype = count_type(a.n_sites)
@@ -163,6 +161,14 @@ def pairwise_counts(
     return dict(zip(terms.outputs, backend.bitgemm(a, b, terms), strict=True))
 
 
+def load_of_one_panel(folders: Sequence[Path]) -> list[tuple[Planes, dict]]:
+    """`load_planes` of each folder; a `UserError` if two were encoded on different panels."""
+    loaded = {folder: load_planes(folder) for folder in dict.fromkeys(folders)}
+    for folder, (_, about) in loaded.items():
+        require_one_panel(folders[0], loaded[folders[0]][1], folder, about)
+    return [loaded[folder] for folder in folders]
+
+
 def require_one_panel(folder_a: Path, about_a: dict, folder_b: Path, about_b: dict) -> None:
     """Raise a `UserError` if two cohorts were encoded on different panels."""
     if about_a["panel"] != about_b["panel"]:
@@ -194,9 +200,7 @@ def load_cohorts(folders: Sequence[Path]) -> tuple[PlaneParts, People]:
     UserError
         Cohorts were encoded on different panels.
     """
-    loaded = [load_planes(folder) for folder in folders]
-    for folder, (_, about) in zip(folders, loaded, strict=True):
-        require_one_panel(folders[0], loaded[0][1], folder, about)
+    loaded = load_of_one_panel(folders)
     samples = [name for _, about in loaded for name in about["samples"]]
     names = [folder.name for folder in folders]
     cohorts = [

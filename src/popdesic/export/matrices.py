@@ -7,14 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ..cohort.planes import load_planes
 from ..core.errors import UserError
 from ..core.files import atomic_path
 from ..core.tables import read_table
 from ..core.triangle import open_symmetric
 from ..distance.matrix import Distances
 from ..distance.neighbor_joining import neighbor_joining
-from ..distance.tiles import require_one_panel
+from ..distance.tiles import load_of_one_panel
 from ..engine.backend import Backend
 from ..relatives.kinship import king_robust, kinship_counts
 from .panel import sample_names
@@ -50,9 +49,7 @@ def export_king(folders: list[Path], out: Path, backend: Backend) -> None:
     folders : list of Path
         `cohorts/{cohort}` in sample order, all on the same panel.
     """
-    loaded = [load_planes(folder) for folder in folders]
-    for folder, (_, about) in zip(folders, loaded, strict=True):
-        require_one_panel(folders[0], loaded[0][1], folder, about)
+    loaded = load_of_one_panel(folders)
     starts = np.cumsum([0, *(planes.n_samples for planes, _ in loaded)])
     matrix = np.empty((starts[-1], starts[-1]))
     for i, (a, _) in enumerate(loaded):

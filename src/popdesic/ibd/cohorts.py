@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..cohort.planes import load_planes
 from ..core.errors import UserError
 from ..core.files import content_key, read_json, write_json
 from ..core.tables import open_text, write_rows, write_table
 from ..distance.fill_rows import RowWork, update_rows
 from ..distance.rows import Pair, read_tiles, tile_key
-from ..distance.tiles import require_one_panel
+from ..distance.tiles import load_of_one_panel
 from ..engine.backend import Backend
 from ..engine.terms import Planes
 from ..io.sites import chunks
@@ -110,10 +109,8 @@ def write_tile(
     UserError
         More candidates than `limits.most`.
     """
-    a, about_a = load_planes(folder_a)
+    (a, about_a), (b, about_b) = load_of_one_panel([folder_a, folder_b])
     same = folder_a == folder_b
-    b, about_b = (a, about_a) if same else load_planes(folder_b)
-    require_one_panel(folder_a, about_a, folder_b, about_b)
     counts = dict.fromkeys(("pairs", "candidates", "segments"), 0)
     counts["stretches with two shared alleles"] = 0
     with open_text(out) as file:

@@ -17,12 +17,11 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.panel import load_panel
-from ..cohort.planes import load_planes
 from ..core.files import content_key
 from ..core.tables import read_table, write_table
 from ..distance.fill_rows import RowWork
 from ..distance.rows import Pair, tile_key
-from ..distance.tiles import require_one_panel
+from ..distance.tiles import load_of_one_panel
 from ..engine.backend import Backend
 from ..engine.terms import KINSHIP, Planes
 from . import identity, kinship, mixture
@@ -154,10 +153,8 @@ def compare_cohorts(
     dict
         Pairs compared, pairs with too few jointly called sites, rows of each table.
     """
-    a, about_a = load_planes(folder_a)
+    (a, about_a), (b, about_b) = load_of_one_panel([folder_a, folder_b])
     same = folder_a == folder_b
-    b, about_b = (a, about_a) if same else load_planes(folder_b)
-    require_one_panel(folder_a, about_a, folder_b, about_b)
     counted_a, counted_b = (held or {}).get(folder_a, a), (held or {}).get(folder_b, b)
     found = screen_pairs(
         backend, counted_a, None if same else counted_b, _screen_of(limits, af), limits.top

@@ -20,10 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from ..cohort.panel import load_panel
-from ..cohort.planes import load_planes
 from ..core.files import write_json
 from ..core.threads import run_tasks
-from ..distance.tiles import require_one_panel
+from ..distance.tiles import load_of_one_panel
 from ..engine.backend import Backend
 from ..engine.terms import KINSHIP, Planes
 from ..io.sites import canonical_contigs
@@ -73,9 +72,7 @@ def measure_resolution(
         Share of sites up to which samples are of one person.
     """
     sites, digest = load_panel(panel, ["chrom", "pos", "af"])
-    loaded = [load_planes(folder) for folder in folders]
-    for folder, (_, about) in zip(folders, loaded, strict=True):
-        require_one_panel(folders[0], loaded[0][1], folder, about)
+    loaded = load_of_one_panel(folders)
     founders = sum(planes.n_samples for planes, _ in loaded)
     contigs = canonical_contigs(sites.chrom)
     af = sites.af.to_numpy()

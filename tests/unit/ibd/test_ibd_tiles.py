@@ -179,4 +179,4 @@ def test_a_panel_that_allows_no_segment_gives_empty_tables(tmp_path, caplog, kin
     cohorts = {f"north{k}": "north" for k in range(9)}
     found = join_tiles([row], genome, panel, cohorts, *out, limits.min_cm)
     assert found["pairs_with_segments"] == len(read_table(out[1])) == 0
-    assert "degree" in read_table(out[1])
+    assert "kinship" in read_table(out[1])
