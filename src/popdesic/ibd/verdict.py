@@ -242,7 +242,7 @@ def _close_segments(path: Path, scale: DegreeScale) -> pd.DataFrame:
 
 def surely_close(table: pd.DataFrame) -> pd.DataFrame:
     """Verdicts of relatives whose whole interval lies within the third degree; no duplicates."""
-    low = pd.to_numeric(table.low)
+    low = pd.to_numeric(table.low, errors="coerce")
     return table[table.relation.isin(CLOSE) & (low >= THIRD)]
 
 
@@ -358,7 +358,7 @@ def _all_pairs(found: KinEvidence, genome: SearchedGenome) -> pd.DataFrame:
         missed = table.cohort_a.isin(found.missed) | table.cohort_b.isin(found.missed)
         parts.append(
             table[names].assign(
-                pc_relate=pd.to_numeric(table.kinship).mask(missed),
+                pc_relate=pd.to_numeric(table.kinship, errors="coerce").mask(missed),
                 pc_k0=pd.to_numeric(table.k0, errors="coerce"),
                 sites=table.sites.astype(np.float64),
             )

@@ -116,7 +116,9 @@ def _sibship_findings(results: Path) -> list[Finding]:
     if not path.exists():
         return []
     table = read_table(path)
-    table = table[(table.relation == RELATED) & (pd.to_numeric(table.kinship) > FIRST)]
+    table = table[
+        (table.relation == RELATED) & (pd.to_numeric(table.kinship, errors="coerce") > FIRST)
+    ]
     neighbours = neighbours_of(zip(table.sample_a, table.sample_b, strict=True))
     sizes = [
         len(group)
