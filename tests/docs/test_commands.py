@@ -164,7 +164,7 @@ WAYS: dict[str, Way] = {
             *("newcomers.py example", "imputation.py ../shared/data", "kinship_null.py"),
             "imputed_stages.py ../shared/data",
             *("number_formats.py ../shared", "pca.py", "projection.py", "landscapes.py"),
-            *("relatives.py", "family_axes.py", "one_locus.py", "artefacts.py"),
+            *("relatives.py", "family_axes.py", "one_locus.py", "artefacts.py", "degrees.py"),
             *("relatedness.py", "merging.py"),
             *("ibd_truth.py", "ibd_communities.py"),
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
@@ -214,6 +214,8 @@ WAYS: dict[str, Way] = {
                 "pca.py --device gpu --threads 16 --no-matrix",
             ),
             *("axes.py --stage axes", "disk.py STUDY"),
+            "communities.py --scenes --worlds 16 --first-seed 12001",
+            "communities.py --scenes --bridges 40 --first-seed 501",
             *("ibd_mosaics.py --exact --threads 12", "ibd.py --ibis PATH --plink"),
             *(
                 "ibd_newcomer.py --people 100 --newcomers 25 --lengths 100",

@@ -214,7 +214,7 @@ def _amount(cost, wildcards, input, files, decoded):
     chosen = input if files is None else input.get(files, files)
     chosen = [chosen] if isinstance(chosen, str) else list(chosen)
     if decoded:
-        raws = [Path(path) for path in chosen if path.endswith("/raw.json")]
+        raws = [path for path in map(Path, chosen) if path.name == "raw.json"]
         chosen += [str(raw.with_suffix(end)) for raw in raws for end in DECODED_ENDS]
     mb = input_mb(chosen)
     cohort = wildcards.get("cohort")

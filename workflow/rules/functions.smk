@@ -167,6 +167,35 @@ def of_maps(tables):
     return of_spaces(tables) if ONE_MAP_JOB else tables
 
 
+def map_files(methods):
+    """Files of a job of maps by what they are: coordinates by method, and what comes with them."""
+    made = {
+        method: of_maps(map_tables(method))
+        for method in [*methods, *REFITS]
+        if method.removesuffix("_refit") in methods
+    }
+    if "pcoa" in methods:
+        about = expand("results/embedding/pcoa.{{space}}.alpha{alpha}.json", alpha=ALPHAS)
+        made["statistics"] = of_maps(about)
+    if "umap" in methods:
+        made["plain"] = of_maps(["results/embedding/coordinates/umap.distance.{space}.tsv"])
+        made["instability"] = of_maps(ENSEMBLE_TABLES)
+    return made
+
+
+def map_memory(methods):
+    """`mem_mb` of maps: matrices are memory-mapped and read in blocks of rows, but for PCoA."""
+    costs = {
+        "pcoa": dict(fixed=500 * (1 - PAIR), pairs=32e-6 * PAIR, samples=0.01 * (1 - PAIR)),
+        "umap": dict(fixed=300, samples=0.1),
+    }
+    further = dict(fixed=900, samples=0.05)  # t-SNE keeps 91 neighbours per sample
+    found = [costs.get(method, further) for method in methods]
+    return memory(
+        **{key: max(one.get(key, 0) for one in found) for key in ("fixed", "samples", "pairs")}
+    )
+
+
 def map_minutes(methods):
     """`runtime` of maps, one after the other."""
 

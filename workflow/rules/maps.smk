@@ -105,7 +105,6 @@ PCOA_COMPONENTS = 10 if COMPONENTS == "auto" else COMPONENTS
 N_UMAPS = len(SPACES) * (1 + len(ALPHAS) * (1 + ENSEMBLE + STABLE))
 #: Whether one job makes the maps of all spaces.
 ONE_MAP_JOB = STUDY.sparse or n_samples(*COHORTS) <= MOST_JOINED
-OF_SPACE = "" if ONE_MAP_JOB else "/{space}"
 #: Methods of each job by what it makes: of few samples one makes all maps.
 MAP_JOBS = {method: [method] for method in ["umap", "pcoa", *FURTHER_MAPS]}
 if n_samples(*COHORTS) <= MOST_JOINED:
@@ -147,35 +146,6 @@ rule close_founders:
         "../scripts/maps/close_founders.py"
 
 
-def map_files(methods):
-    """Files of a job of maps by what they are: coordinates by method, and what comes with them."""
-    made = {
-        method: of_maps(map_tables(method))
-        for method in [*methods, *REFITS]
-        if method.removesuffix("_refit") in methods
-    }
-    if "pcoa" in methods:
-        about = expand("results/embedding/pcoa.{{space}}.alpha{alpha}.json", alpha=ALPHAS)
-        made["statistics"] = of_maps(about)
-    if "umap" in methods:
-        made["plain"] = of_maps(["results/embedding/coordinates/umap.distance.{space}.tsv"])
-        made["instability"] = of_maps(ENSEMBLE_TABLES)
-    return made
-
-
-def map_memory(methods):
-    """`mem_mb` of maps: matrices are memory-mapped and read in blocks of rows, but for PCoA."""
-    costs = {
-        "pcoa": dict(fixed=500 * (1 - PAIR), pairs=32e-6 * PAIR, samples=0.01 * (1 - PAIR)),
-        "umap": dict(fixed=300, samples=0.1),
-    }
-    further = dict(fixed=900, samples=0.05)  # t-SNE keeps 91 neighbours per sample
-    found = [costs.get(method, further) for method in methods]
-    return memory(
-        **{key: max(one.get(key, 0) for one in found) for key in ("fixed", "samples", "pairs")}
-    )
-
-
 # UMAPs of each geodesic and of the plain distances of each space, PCoA, and densMAP and t-SNE if
 # embedding.further_maps lists them. Of few samples one job, which makes `maps`, shares the start of
 # the interpreter, and its threads; of more each method has jobs: of one
@@ -203,9 +173,11 @@ for made, methods in MAP_JOBS.items():
         output:
             **map_files(methods),
         log:
-            f"logs/compute_{made}{OF_SPACE}.log",
+            f"logs/compute_{made}.log" if ONE_MAP_JOB else f"logs/compute_{made}/{{space}}.log",
         benchmark:
-            f"benchmarks/compute_{made}{OF_SPACE}.tsv"
+            f"benchmarks/compute_{made}.tsv"
+            if ONE_MAP_JOB
+            else f"benchmarks/compute_{made}/{{space}}.tsv"
         priority: SECOND
         conda:
             GPU_CONDA

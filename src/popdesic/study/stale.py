@@ -17,7 +17,7 @@ from ..distance.rows import ROW
 from .records import read_kept_record
 from .snakemake_internals import METADATA, Job, planned_jobs, read_record, snakemake_path
 
-#: Files of a cohort that earlier versions have records of.
+#: Files that lie beside a cohort's `raw.json`; earlier versions have records of them.
 DECODED = ("raw.bed", "raw.bim", "raw.fam")
 
 
@@ -55,8 +55,10 @@ def _of_another(tile: Path, cohorts: set[str]) -> bool:
 
 
 def outdated_results(study: Path, jobs: Sequence[Job]) -> list[str]:
-    """Results that the next run makes again, as paths within the study, sorted."""
-    outputs = (output for job in jobs if job.needed for output in job.outputs)
+    """Results that the next run makes again, or may, as paths within the study, sorted."""
+    outputs = [output for job in jobs if job.needed for output in job.outputs]
+    folders = [Path(output).parent for output in outputs if Path(output).name == "raw.json"]
+    outputs += [str(folder / name) for folder in folders for name in DECODED]
     return sorted(output for output in outputs if (study / output).exists())
 
 
