@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core.files import atomic_path, beside, checksum_of, is_file, read_json
 from ..core.row import Row, is_intact, kept_key
-from ..io.bed import lacking_samples
+from ..io.bed import changed_source, lacking_samples
 from ..io.call_filters import CallFilters
 from ..io.formats import header_contigs
 from .absent import Absent
@@ -109,4 +109,6 @@ def is_whole(prefix: Path) -> bool:
         return False
     files = read_json(about).get("files", {})
     paths = {beside(prefix, end): checksum for end, checksum in files.items()}
-    return bool(paths) and all(is_file(p) and checksum_of(p) == c for p, c in paths.items())
+    if not paths or not all(is_file(p) and checksum_of(p) == c for p, c in paths.items()):
+        return False
+    return not changed_source(beside(prefix, ".bed"), read=True)

@@ -10,7 +10,7 @@ from ..io.bed import changed_source
 from .records import read_kept_record
 from .run import run_study
 from .snakemake_internals import read_record
-from .stale import audit_stale
+from .stale import DECODED, audit_stale
 
 PANEL = "results/panel/sites.tsv"
 
@@ -121,6 +121,9 @@ def _made_with(study: Path, path: str) -> list[str]:
     def known(result: str) -> bool:
         return bool(read_record(study, result) or read_kept_record(study / result))
 
+    about = str(Path(path).with_name("raw.json"))
+    if Path(path).name in DECODED and known(about):  # its own record is of an earlier version
+        return [about]
     if known(path):
         return [path]
     beside = (study / path).parent.iterdir()

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ..cohort.callable import BLOCKS, DROPPED
 from ..core.errors import UserError
 from ..core.files import RESULT_FOLDERS, checksum_path, record_path, result_files
 from ..distance.rows import ROW
@@ -18,7 +19,7 @@ from .records import read_kept_record
 from .snakemake_internals import METADATA, Job, planned_jobs, read_record, snakemake_path
 
 #: Files that lie beside a cohort's `raw.json`; earlier versions have records of them.
-DECODED = ("raw.bed", "raw.bim", "raw.fam")
+DECODED = tuple(f"raw{end}" for end in (".bed", ".bim", ".fam", BLOCKS, DROPPED))
 
 
 def stale_results(study: Path, jobs: Sequence[Job]) -> list[str]:

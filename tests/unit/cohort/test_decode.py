@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
-from support.study import make_cohorts
+from support.study import make_cohorts, write_raw
 
+from popdesic.cohort import ingest
 from popdesic.cohort.decode import KEPT, decode_unit
 from popdesic.cohort.sources import names_key
 from popdesic.core.files import read_json
@@ -87,3 +89,19 @@ def test_the_list_has_the_checksums(unit):
     decode_unit(**unit)
     files = read_json(f"{unit['prefix']}.json")["files"]
     assert {".bed", ".bim", ".fam"} <= set(files)
+
+
+def test_a_source_that_is_named_and_was_edited_at_its_date_is_decoded_again(unit, monkeypatch):
+    monkeypatch.setattr(ingest, "LEAST_NAMED", 0)
+    (cohort,) = make_cohorts((6,), n_sites=50)
+    source = write_raw(unit["prefix"].parents[3] / "data/north", cohort)
+    unit["cohorts"] = {"north": ([str(source)], names_key(cohort.samples))}
+    decode_unit(**unit)
+    bed = source.with_suffix(".bed")
+    content, date = bytearray(bed.read_bytes()), bed.stat().st_mtime_ns
+    assert is_kept(unit)
+    content[-1] ^= 1
+    bed.write_bytes(content)
+    os.utime(bed, ns=(date, date))
+    assert not is_kept(unit)
+    assert is_kept(unit)
