@@ -50,9 +50,12 @@ def find_bridges(
     second = np.take_along_axis(shares, order[:, [1]], 1)[:, 0]
     one, other = (centres[sources][order[:, i]] for i in range(2))
     between = np.linalg.norm(one - other, axis=1)
-    is_bridge = second > np.maximum(LEAST_SHARE, ERRORS / between)
-    limit = FARTHEST * np.quantile(far[~is_bridge & founders], 0.95)
-    is_bridge &= far <= limit
+    is_bridge = second > np.maximum(LEAST_SHARE, ERRORS / np.maximum(between, 1e-9))
+    unmixed = ~is_bridge & founders
+    if not unmixed.any():  # founders of mixed ancestry alone
+        unmixed = ~is_bridge
+    if unmixed.any():
+        is_bridge &= far <= FARTHEST * np.quantile(far[unmixed], 0.95)
     found = list(none)
     for i in np.flatnonzero(is_bridge):
         own = sources[shares[i] > LEAST_SHARE]

@@ -59,6 +59,13 @@ def test_newcomers_move_no_centre(rng):
     assert found[:110] == find_bridges(points, group, np.ones(110, bool)) and all(found[110:])
 
 
+def test_founders_of_mixed_ancestry_alone_are_between_newcomers(rng):
+    points, group = groups(rng, [[30, 0], [0, 0], [60, 0]], [60, 20, 20])
+    found = find_bridges(points, group, group == 1)
+    assert found.count((2, 3)) >= 55 and not any(found[60:])
+    assert find_bridges(points, group, np.zeros(100, bool)) == found  # all are relatives
+
+
 def test_near_groups_and_one_group_have_no_bridge(rng):
     points, group = groups(rng, [[0, 0], [7, 0]], [60, 60])
     points[0] = [3.5, 0]
