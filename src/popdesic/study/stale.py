@@ -78,7 +78,16 @@ def leftovers(study: Path) -> list[str]:
 
 
 def delete_results(study: Path, results: Iterable[str]) -> None:
-    """Delete results, what lies hidden beside them, their records and folders left empty."""
+    """Delete results, what lies hidden beside them, their records and folders left empty.
+
+    What a job keeps for its next run (``.NAME.npz``) goes with any result of its folder: it may
+    hold samples, and nothing tells which.
+    """
+    results = list(results)
+    for folder in {(study / result).parent for result in results}:
+        for path in folder.glob(".*.npz"):
+            path.unlink()
+            checksum_path(path).unlink(missing_ok=True)
     for result in results:
         path = study / result
         if path.is_dir():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from popdesic.core.tables import write_npz
 from popdesic.study.audit import _made_with
 from popdesic.study.snakemake_internals import Job, record_of, write_record
 from popdesic.study.stale import DECODED, delete_results, outdated_results
@@ -37,3 +39,13 @@ def test_a_cohort_to_decode_again_leaves_nothing(study):
     assert found == sorted([ABOUT, *(f"results/cohorts/north/{name}" for name in DECODED)])
     delete_results(study, found)
     assert not (study / ABOUT).parent.exists()
+
+
+def test_what_communities_keep_of_founders_goes_with_them(tmp_path):
+    """Components of single samples, under no name of a sample."""
+    folder = tmp_path / "results/communities"
+    folder.mkdir(parents=True)
+    write_npz(folder / ".founders.npz", vectors=np.zeros(3))
+    (folder / "partition.tsv").write_text("")
+    delete_results(tmp_path, ["results/communities/partition.tsv"])
+    assert not folder.exists()
