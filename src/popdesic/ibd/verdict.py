@@ -15,6 +15,7 @@ where their interval meets the verdict's, or where they do not list the pair and
 from __future__ import annotations
 
 import csv
+import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from ..io.sites import contig_runs
 from ..relatives.kinship import SAME, panel_parent_limit
 from ..relatives.resolution import DUPLICATE, FIRST, SECOND, THIRD, Resolution, load_resolution
 from .degrees import ERRORS, LEAST_SEARCHED, SIBLINGS, DegreeScale
+
+log = logging.getLogger(__name__)
 
 COLUMNS = ["sample_a", "sample_b", "cohort_a", "cohort_b", "relation", "why", "kinship"]
 COLUMNS += ["low", "high", "basis", "agree", "differ", "segments", "pc_relate", "king"]
@@ -124,13 +127,19 @@ class KinEvidence:
 
 
 def panel_genome(panel: Path, genetic_map: str) -> DegreeScale:
-    """Contigs of `panel/sites.tsv`, by `genetic_map`; without, one centimorgan a megabase."""
+    """Contigs of `panel/sites.tsv`, by `genetic_map`; one centimorgan a megabase without.
+
+    Also where the map lacks one of them, which the log says.
+    """
     sites, _ = load_panel(panel, ["chrom", "pos"])
     cm = sites.pos.to_numpy(np.float64) / 1e6
     if genetic_map:
-        from ..cohort.genetic_maps import read_map
+        from ..cohort.genetic_maps import UnmappedContigError, read_map
 
-        cm = read_map(Path(genetic_map), sites)
+        try:
+            cm = read_map(Path(genetic_map), sites)
+        except UnmappedContigError as error:
+            log.warning("%s Until then 1 Mb counts as 1 cM where relatives are judged.", error)
     return DegreeScale(_lengths(sites, cm), 0.0)
 
 

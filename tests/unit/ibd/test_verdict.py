@@ -21,6 +21,7 @@ from popdesic.ibd.verdict import (
     SearchedGenome,
     judge_pairs,
     judge_study,
+    panel_genome,
     surely_close,
 )
 from popdesic.relatives.kinship import SAME
@@ -184,3 +185,14 @@ def test_families_over_a_whole_genome(world):
     ]
     assert np.mean(held) > 0.9
     assert set(surely_close(table).relation) <= set(CLOSE)
+
+
+def test_a_map_without_a_contig_of_the_panel_stops_no_verdict(tmp_path, caplog):
+    """Maps often lack X or MT; without segments none was needed before verdicts."""
+    panel, genetic_map = tmp_path / "sites.tsv", tmp_path / "genetic.map"
+    panel.write_text("# panel abc, 3 sites\nchrom\tpos\n1\t1000000\n1\t9000000\nX\t5\n")
+    genetic_map.write_text("chrom\tpos\tcM\n1\t1\t0\n1\t10000000\t20\n")
+    assert panel_genome(panel, str(genetic_map)).searched_cm == pytest.approx(8)
+    assert "contig 'X'" in caplog.text and "1 Mb counts as 1 cM" in caplog.text
+    panel.write_text("# panel abc, 2 sites\nchrom\tpos\n1\t1000000\n1\t9000000\n")
+    assert panel_genome(panel, str(genetic_map)).searched_cm == pytest.approx(16, rel=1e-3)
