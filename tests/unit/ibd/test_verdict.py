@@ -191,7 +191,7 @@ def test_a_map_without_a_contig_of_the_panel_stops_no_verdict(tmp_path, caplog):
     """Maps often lack X or MT; without segments none was needed before verdicts."""
     panel, genetic_map = tmp_path / "sites.tsv", tmp_path / "genetic.map"
     panel.write_text("# panel abc, 3 sites\nchrom\tpos\n1\t1000000\n1\t9000000\nX\t5\n")
-    genetic_map.write_text("chrom\tpos\tcM\n1\t1\t0\n1\t10000000\t20\n")
+    genetic_map.write_text("chrom\tpos\tcm\n1\t1\t0\n1\t10000000\t20\n")
     assert panel_genome(panel, str(genetic_map)).searched_cm == pytest.approx(8)
     assert "contig 'X'" in caplog.text and "1 Mb counts as 1 cM" in caplog.text
     panel.write_text("# panel abc, 2 sites\nchrom\tpos\n1\t1000000\n1\t9000000\n")
