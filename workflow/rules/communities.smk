@@ -6,7 +6,7 @@
 # gives   results/communities/graph.npz       k nearest neighbours, blocks.npz  nested block model
 #                                             (of founders, but for the near store)
 #         results/communities/splits.npz      splits of the samples, in larger studies
-#         results/communities/partition.tsv   sample, community, stability, f_st, fine,
+#         results/communities/partition.tsv   sample, community, stability, f_st, between, fine,
 #                                             level0 ..., hdbscan
 #         results/communities/communities.json, tree.nwk
 #         results/communities/agreement.tsv   ARI and AMI with every label column

@@ -43,7 +43,8 @@ def why_no_degrees(about: dict[str, Any]) -> str:
         return ""
     return (
         f"{TOO_SHORT}only {about['searched_cm']:.0f} cM were searched, and chance decides which "
-        f"part of a genome relatives share. It takes {number(round(about['least_cm']))} cM."
+        f"part of a genome relatives share. At least {number(round(about['least_cm']))} cM are "
+        "needed."
     )
 
 
@@ -86,7 +87,7 @@ def kin_verdict(results: Path, min_kinship: float) -> str | None:
             text += f" {why_no_degrees(about)}"
         elif about["differ"]:
             pairs = plural(about["differ"], "listed pair")
-            text += f" Of {pairs}, the analyses differ (compare/relatives.tsv)."
+            text += f" For {pairs}, the analyses differ (compare/relatives.tsv)."
         return text + _limit(found, about) + other
     return _nothing(results, found, about, min_kinship) + other
 
@@ -95,10 +96,13 @@ def _left_out(results: Path) -> str:
     """Sentences on cohorts in which one of the analyses fails."""
     text = ""
     for names, why in (
-        (untold_by_ancestry(results), "most samples look related by PC-Relate, which is not used."),
+        (
+            untold_by_ancestry(results),
+            "most samples look related by PC-Relate, so it is not used there.",
+        ),
         (
             untold_cohorts(results)["cohort"].tolist(),
-            "KING-robust kinship fails, and it finds duplicates alone.",
+            "KING-robust kinship fails, so it finds only duplicates there.",
         ),
     ):
         if names:

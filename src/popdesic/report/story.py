@@ -192,9 +192,10 @@ def _communities(outcome: Outcome, color_by: str) -> list[Sentence]:
         return [Sentence("Groups", text, "communities")]
     text = f"Gaps separate {about['communities']} communities."
     if about["fine"] > about["communities"]:
-        text += f" Components of each alone divide these into {about['fine']}."
+        text += f" Components of each community alone divide these into {about['fine']}."
     if between := sum(one["samples"] for one in about["between"]):
-        text += f" {number(between)} lie between them, as mixed ancestry does."
+        lie = "sample lies" if between == 1 else "samples lie"
+        text += f" {number(between)} {lie} between communities, as mixed ancestry would."
     text += _agreement(outcome, color_by) + stability_words(outcome.folder)
     return [Sentence("Groups", text, "communities")]
 

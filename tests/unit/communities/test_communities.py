@@ -324,8 +324,9 @@ def test_the_sentence_on_bridges_counts_the_table(tmp_path, rng):
     assert (table.between[:6] == "1-2").all() and (table.between[6:] == "NA").all()
     counts = table.between[table.between != "NA"].value_counts()
     words = ", ".join(f"{n} between {k.replace('-', ' and ')}" for k, n in counts.items())
-    assert f" {counts.sum()} samples lie between communities, as mixed ancestry does ({words})" in (
-        describe_structure(about)
+    assert (
+        f" {counts.sum()} samples lie between communities, as mixed ancestry would ({words})"
+        in describe_structure(about)
     )
 
 

@@ -120,7 +120,7 @@ def test_the_page_says_so(found):
     assert "Within community 1, components computed there are significant, but leave no gap" in text
     assert "Within community 2, no component computed there is significant." in text
     assert "alone divide these into 6 finer communities" in text
-    assert "Within community 3, components computed there part finer groups." in text
+    assert "Within community 3, components computed there separate finer groups." in text
     assert "Within community 4, there are too few" in text
     rows = split_rows(about)
     shown = sorted(found[2]["splits"], key=lambda split: -split["f_st"])
@@ -131,7 +131,7 @@ def test_the_page_says_so(found):
     bridges = [{"communities": [1, 3], "samples": 4}, {"communities": [1, 2, 4], "samples": 1}]
     text = describe_structure(about | {"between": bridges})
     assert (
-        "5 samples lie between communities, as mixed ancestry does "
+        "5 samples lie between communities, as mixed ancestry would "
         "(4 between 1 and 3, 1 between 1, 2 and 4)" in text
     )
     about["within"] = [one | {"structure": "one"} for one in found]

@@ -93,9 +93,7 @@ def test_words_and_rounded_numbers(tmp_path):
     assert [row["relation"] for row in section["rows"]] == relations
     assert [row["total_cM"] for row in section["rows"]] == ["53.0", "52.8", "14.0", "9.0"]
     assert section["rows"][2]["kinship"] == "0.058"
-    assert (
-        section["figures"][1].sizes == "2 pairs within degrees one to three by the whole interval."
-    )
+    assert section["figures"][1].sizes == "2 pairs with the whole interval within the third degree."
     assert section["n"] == 4 and [figure.name for figure in section["figures"]] == [
         "ibd",
         "families",

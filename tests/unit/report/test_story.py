@@ -139,7 +139,7 @@ def test_the_agreement_is_that_of_the_communities_that_are_shown(tmp_path, wrong
     assert ari["hdbscan"] == 1
     text = told(outcome)["Groups"]
     assert text.startswith(
-        "Gaps separate 2 communities. Components of each alone divide these into 3."
+        "Gaps separate 2 communities. Components of each community alone divide these into 3."
     )
     assert f"The communities{words} 2 values of column “population” " in text
     assert f"(ARI {ari['community']:.2f}; the 3 finer ones {ari['fine']:.2f})." in text
@@ -225,7 +225,7 @@ def test_segments_find_relatives_of_every_degree(tmp_path):
     rows = [("o1", "o2", "third degree"), ("o2", "o3", "third degree"), ("o1", "o3", "unrelated")]
     write_kinship(outcome.folder, 0.02, rows, sources=("segments", "king"), differ=1)
     assert told(outcome)["Relatives"] == (
-        "2 pairs of relatives (2 third-degree). Of 1 listed pair, the analyses differ "
+        "2 pairs of relatives (2 third-degree). For 1 listed pair, the analyses differ "
         "(compare/relatives.tsv)."
     )
 
@@ -237,7 +237,7 @@ def test_no_degree_is_told_of_a_short_genome_or_a_wide_interval(tmp_path):
     assert told(outcome)["Relatives"] == (
         "1 pair of duplicates or identical twins and 1 pair that share more than unrelated samples "
         "do. Degrees of relationship are not told: only 53 cM were searched, and chance decides "
-        "which part of a genome relatives share. It takes 1\u202f000 cM."
+        "which part of a genome relatives share. At least 1\u202f000 cM are needed."
     )
     write_kinship(outcome.folder, 1e-5, [*rows, ("o2", "o4", "full siblings")])
     assert told(outcome)["Relatives"] == (
@@ -253,7 +253,7 @@ def test_cohorts_that_an_analysis_leaves_out_are_named(tmp_path):
     write_json(outcome.folder / "compare/pc_relate.json", about)
     assert told(outcome)["Relatives"] == (
         "1 pair of relatives (1 full-sibling). In cohorts new and far most samples look related "
-        "by PC-Relate, which is not used."
+        "by PC-Relate, so it is not used there."
     )
 
 

@@ -102,7 +102,7 @@ def test_the_caption_of_the_pca_counts_its_panels(tmp_path, columns, panels):
         ),
         ("149 sites, 1 founder samples.", "149 sites, 1 founder sample."),
         ("0.1 samples", "0.1 samples"),
-        ("1 pair within degrees one to three", "1 pair within degrees one to three"),
+        ("1 pair with the whole interval", "1 pair with the whole interval"),
     ],
 )
 def test_one_is_singular(text, said):

@@ -170,9 +170,9 @@ def _between(about: dict[str, Any]) -> str:
     count = sum(one["samples"] for one in about["between"])
     lie = "sample lies" if count == 1 else "samples lie"
     return (
-        f" {number(count)} {lie} between communities, as mixed ancestry does ({', '.join(own)}): "
-        "they are in the nearest community, but belong to none alone. The column between of the "
-        "table names them, and colours maps."
+        f" {number(count)} {lie} between communities, as mixed ancestry would ({', '.join(own)}). "
+        "Each is counted in one community, but belongs to none alone. Column “between” of "
+        "results/communities/partition.tsv names the communities, and can colour the maps."
     )
 
 
@@ -186,7 +186,7 @@ def _within(about: dict[str, Any]) -> str:
     """Which communities hold finer groups or structure without a gap, and which show nothing."""
     words = {
         "continuous": "components computed there are significant, but leave no gap between groups",
-        "discrete": "components computed there part finer groups",
+        "discrete": "components computed there separate finer groups",
         "one": "no component computed there is significant",
         "unknown": "there are too few unrelated samples to look for structure",
     }

@@ -101,7 +101,7 @@ def close_words(table: pd.DataFrame | None, about: dict[str, Any]) -> str:
     if not about["tells"]:
         return "degrees withheld, genome too short"
     sure = plural(len(surely_close(table)), "pair")
-    return f"{sure} within degrees one to three by the whole interval"
+    return f"{sure} with the whole interval within the third degree"
 
 
 def _row(row: dict[str, str], relations: dict[frozenset[str], str]) -> dict[str, str]:

@@ -119,9 +119,10 @@ def _words(
     wide, panel = about["diversity_sites"], about["sites"]
     if wide > panel:
         words.append(
-            f"Heterozygosity, F, Hardy-Weinberg tests, private alleles{', d_xy' * about['pi']} and "
-            f"spectra rest on all {number(wide)} sites that vary among the founders and pass the "
-            f"panel's other filters. All else rests on the panel's {number(panel)} sites."
+            f"Heterozygosity and F of populations, Hardy-Weinberg tests, private alleles"
+            f"{', nucleotide diversity, d_xy' * about['pi']} and spectra rest on {number(wide)} "
+            "sites. These are all that vary among the founders and pass the panel's other filters. "
+            f"All other statistics rest on the panel's {number(panel)} sites."
         )
     else:
         words.append(f"All statistics rest on the panel's {number(panel)} sites.")
@@ -294,9 +295,9 @@ def _notes(about: dict[str, Any], apart: list[str]) -> list[str]:
     if about.get("f3_left_out"):
         notes.append("There are too many populations to compute f3 of all triples.")
     notes.append(
-        "Sites vary among the founders. Variants that only newcomers carry do not count, and a "
-        "sequence has more than an array: heterozygosity, private alleles and spectra describe "
-        "these sites, not genomes."
+        "All sites vary among the founders, so variants that only newcomers carry are left out. "
+        "Arrays have fewer rare variants than sequences. Heterozygosity, private alleles and "
+        "spectra describe these sites, not whole genomes."
     )
     if apart:
         more = f" and {len(apart) - NAMED} more" if len(apart) > NAMED else ""

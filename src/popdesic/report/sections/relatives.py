@@ -160,8 +160,8 @@ def _ancestry_findings(results: Path) -> list[Finding]:
                 "Relatives",
                 f"Most samples of {join(missed)} look related to each other by PC-Relate. Either "
                 "they are, or the principal components, which founders define, do not describe "
-                "their ancestry; then their kinships and inbreeding are too large. The verdict on "
-                "their pairs does not rest on it.",
+                "their ancestry; then their kinships and inbreeding are too large. Verdicts on "
+                "their pairs do not use PC-Relate.",
             )
         )
     return found
