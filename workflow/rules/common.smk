@@ -29,7 +29,7 @@ from popdesic.study.sheets import (
 )
 from popdesic.cohort.impute import matching_files
 from popdesic.cohort.sources import file_key, files_within, names_key, source_key
-from popdesic.io.bed import lacking_samples
+from popdesic.io.bed import lacking_samples, lost_files
 from popdesic.core.files import bytes_meant, digest
 from popdesic.core.places import GLOSSARY
 from popdesic.study.validation import uses_beagle, validate_study
@@ -200,10 +200,9 @@ def decode_again():
     """Let cohorts be decoded again whose decoded files were deleted, or lack a sample that is no
     longer excluded."""
     for cohort in COHORTS:
-        raw = Path(f"results/cohorts/{cohort}/raw.json")
-        lost = raw.exists() and not all(raw.with_suffix(end).exists() for end in DECODED_ENDS)
-        if lost or lacking_samples(raw.with_suffix(""), STUDY.samples_of(cohort)["sample"]):
-            forget_record(Path(), str(raw), "ingest_cohort")
+        raw = Path(f"results/cohorts/{cohort}/raw")
+        if lost_files(raw) or lacking_samples(raw, STUDY.samples_of(cohort)["sample"]):
+            forget_record(Path(), f"{raw}.json", "ingest_cohort")
 
 
 def _amount(cost, wildcards, input, files, decoded):

@@ -21,6 +21,7 @@ from ..core.files import (
     checksum_path,
     named_rows,
     open_regular,
+    read_json,
 )
 from .alleles import FIRST_ROWS, are_numbered
 from .columns import (
@@ -331,6 +332,18 @@ def open_cohort(
         )
     bed = open_bed(prefix, n_samples=len(fam))
     return ChosenSamples(bed, chosen), fam.iloc[chosen].reset_index(drop=True)
+
+
+def lost_files(prefix: Path) -> bool:
+    """Whether a decoded file that {prefix}.json lists was deleted."""
+    about = beside(prefix, ".json")
+    if not about.is_file():
+        return False
+    try:
+        ends = list(read_json(about)["files"])
+    except (ValueError, KeyError, TypeError):  # damaged, or of an earlier version
+        ends = [".bed", ".bim", ".fam"]
+    return not all(beside(prefix, end).is_file() for end in ends)
 
 
 def lacking_samples(prefix: Path, names: Sequence[str]) -> bool:

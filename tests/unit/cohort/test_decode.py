@@ -11,8 +11,8 @@ from support.study import make_cohorts, write_raw
 from popdesic.cohort import ingest
 from popdesic.cohort.decode import KEPT, decode_unit
 from popdesic.cohort.sources import names_key
-from popdesic.core.files import read_json
-from popdesic.io.bed import read_fam
+from popdesic.core.files import read_json, write_json
+from popdesic.io.bed import lost_files, read_fam
 
 
 @pytest.fixture
@@ -105,3 +105,19 @@ def test_a_source_that_is_named_and_was_edited_at_its_date_is_decoded_again(unit
     os.utime(bed, ns=(date, date))
     assert not is_kept(unit)
     assert is_kept(unit)
+
+
+def test_a_lost_file_is_seen_by_the_list(tmp_path):
+    """Of the reference blocks of a gVCF, too: without, all else would read as missing."""
+    raw = tmp_path / "raw"
+    assert not lost_files(raw)  # nothing was decoded
+    ends = [".bed", ".bim", ".fam", ".callable.npz"]
+    for end in ends:
+        Path(f"{raw}{end}").touch()
+    for about, seen in (({"files": dict.fromkeys(ends, "")}, ends), ({}, ends[:3])):
+        write_json(f"{raw}.json", about)
+        assert not lost_files(raw)
+        for end in ends:
+            Path(f"{raw}{end}").unlink()
+            assert lost_files(raw) == (end in seen)
+            Path(f"{raw}{end}").touch()
