@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,11 +18,13 @@ from ..core.threads import one_blas_thread
 from .allele_counts import PopulationCounts, load_counts, population_sizes
 from .blocks import choose_blocks, in_mask
 from .differentiation import pair_table, population_tree, track_table
-from .diversity import population_table, spectrum
+from .diversity import LEFT_OUT, alleles_reached, population_table, spectrum
 from .f_statistics import f2_blocks, f3_screen, f4_tests
 from .options import LEAST_PEOPLE
 from .r_files import write_rds_array
 from .runs import LEAST_SEARCHED, SiteDensity, class_names, consensus_regions
+
+log = logging.getLogger(__name__)
 
 #: Draws of blocks for the support of the tree, and the share of the people who must have a run of
 #: homozygosity in a consensus region.
@@ -59,7 +62,9 @@ def measure_population(
         What `counts.count_cohort` wrote for each cohort, in sample order; `runs` may be empty.
     lists : SiteLists
         Diversity within populations, spectra and d_xy rest on the sites of both lists, all else on
-        the panel.
+        the panel. All rests on the panel where a population lacks genotypes at more than LEFT_OUT
+        of all sites, but not of the panel's: what it has would be the sites that vary in it. Not
+        with a mask, by which these sites count as invariant there.
     out : Path
         Folder of `samples.tsv`, `populations.tsv`, `spectrum.tsv`, `summary.json`; with
         ``differentiation`` `pairs.tsv`, `blocks.tsv`, `tree.nwk`; with ``f_statistics`` `f3.tsv`,
@@ -82,11 +87,19 @@ def measure_population(
     from .allele_sums_cpu import own_sums, pair_sums
 
     sites, every, order = lists.load()
+    wide = load_counts(counts, LEAST_PEOPLE, order)
+    known = wide if order is None else wide.at(order < len(sites))
+    if not mask and alleles_reached(wide) < 2 <= alleles_reached(known):
+        log.warning(
+            "Diversity rests on the panel alone: a population has no genotypes at more than "
+            "%.0f %% of the sites that vary among the founders, as where its file lists the sites "
+            "that vary in its own samples. Say what its absent sites are (absent, callable).",
+            100 * LEFT_OUT,
+        )
+        every, wide = sites, known
     block, wide_starts = choose_blocks(every, block, genetic_map)
     in_cm = block.lower().endswith("cm")
     _, starts = choose_blocks(sites, block, genetic_map if in_cm else None)
-    wide = load_counts(counts, LEAST_PEOPLE, order)
-    known = wide if order is None else wide.at(order < len(sites))
     masked, base_pairs = np.zeros(len(every), bool), None
     if mask:
         masked, base_pairs = in_mask(every, wide_starts, Path(mask))

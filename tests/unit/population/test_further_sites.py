@@ -268,6 +268,27 @@ def test_d_xy_of_all_sites(tmp_path):
     np.testing.assert_allclose(own.pi.astype(float), pi, rtol=1e-5)
 
 
+def test_a_population_without_sites_beside_the_panel(tmp_path, caplog):
+    """Its VCF lists what varies in its own samples: without, nobody would have a spectrum."""
+    rng = np.random.default_rng(10)
+    cohorts = draw_cohorts(rng)
+    west = cohorts[2]
+    west.populations = ["R"] * len(west.samples)
+    paths = prepare(tmp_path, [*cohorts[:2], as_sent(rng, west, np.zeros(600, bool), 0.0)])
+    for name, lacking in (("few", 0.03), ("many", 0.4)):
+        with np.load(paths[2]) as arrays:
+            own = dict(arrays)
+        _, _, order = lists_of(tmp_path).load()
+        own["further"][: int(lacking * len(order))] = 0
+        np.savez(paths[2], **own)
+        tables, out = [path.with_suffix(".tsv") for path in paths], tmp_path / name
+        options = {"analyses": ["diversity"], "block": "5 kb"}
+        about = measure_population(paths, tables, [], lists_of(tmp_path), out, **options)
+        assert (about["diversity_sites"] == about["sites"]) == (name == "many")
+        assert ("rests on the panel alone" in caplog.text) == (name == "many")
+        assert set(read_table(out / "spectrum.tsv").population) == {"P", "Q", "R"}
+
+
 def test_rejected_outcomes():
     """Against the p-values of all outcomes, and their chances one by one."""
     rng = np.random.default_rng(1)
