@@ -110,7 +110,8 @@ def test_the_whole_workflow_is_planned_as_a_module(python, study, uses):
 
 def test_a_module_with_a_configuration_of_its_own(python, study, plain):
     """It is part of the other workflow's configuration; the study's own file is not read."""
-    (study / "config/config.yaml").write_text("popdesic: {device: cpu, seed: 2}\n")
+    own = "popdesic: {device: cpu, seed: 2, population: {analyses: []}}\n"
+    (study / "config/config.yaml").write_text(own)
     write_snakefile(study, 'config["popdesic"]', " as popdesic_*")
     snakemake(python, study, "mine.txt")
     assert contents(study) == plain
