@@ -92,23 +92,6 @@ def filled_words(key):
     return f"missing calls imputed where r2 is at least {CONFIG['impute']['min_r2']:g}"
 
 
-def ingest_memory(wildcards, input, attempt):
-    """`mem_mb` of decoding and quality control.
-
-    Decoding streams. Quality control reads the sites, 200 bytes each, of which a source has at
-    least n / 20 + 30. The sites of the cohorts of a batch are in memory, one by one. With a genome,
-    one contig of it and the alleles of all sites besides.
-    """
-    mb, n, n_cohorts = (
-        input_mb(input),
-        n_samples(wildcards.cohort),
-        len(STUDY.units[wildcards.cohort]),
-    )
-    sites = 25 * mb / n_cohorts if is_batch(STUDY, wildcards.cohort) else 0
-    cost = Cost((1500 if GENOME_FILES else 600) + sites, samples=0.05, mb=200 / (n / 20 + 30))
-    return limit_mb(cost.of(mb, n), attempt)
-
-
 def assembly_key(wildcards):
     """Parameter: digest of the assembly report's size and date."""
     return file_key([GENOME["report"]] if GENOME["report"] else [])
@@ -181,36 +164,6 @@ def map_files(methods):
         made["plain"] = of_maps(["results/embedding/coordinates/umap.distance.{space}.tsv"])
         made["instability"] = of_maps(ENSEMBLE_TABLES)
     return made
-
-
-def map_memory(methods):
-    """`mem_mb` of maps: matrices are memory-mapped and read in blocks of rows, but for PCoA."""
-    costs = {
-        "pcoa": dict(fixed=500 * (1 - PAIR), pairs=32e-6 * PAIR, samples=0.01 * (1 - PAIR)),
-        "umap": dict(fixed=300, samples=0.1),
-    }
-    further = dict(fixed=900, samples=0.05)  # t-SNE keeps 91 neighbours per sample
-    found = [costs.get(method, further) for method in methods]
-    return memory(
-        **{key: max(one.get(key, 0) for one in found) for key in ("fixed", "samples", "pairs")}
-    )
-
-
-def map_minutes(methods):
-    """`runtime` of maps, one after the other."""
-
-    def runtime(wildcards, attempt):
-        n, spaces = n_samples(*COHORTS), len(SPACES) if ONE_MAP_JOB else 1
-        # A dense decomposition per map, or Lanczos above eigen.DENSE_ROWS; or landmarks.
-        once = min(1e-11 * n**3, 4e-8 * n**2) * (1 + STABLE) if STUDY.store != "near" else 1e-6 * n
-        costs = {
-            "pcoa": once * len(ALPHAS) * spaces,
-            "umap": 1 + N_UMAPS * (2e-5 * n + 1e-9 * PAIR * n**2),
-        }
-        further = 2 + len(ALPHAS) * spaces * (5e-4 * n + 1e-9 * n**2)
-        return limit_minutes(sum(costs.get(method, further) for method in methods), attempt)
-
-    return runtime
 
 
 def has_graph_tool(wildcards):
