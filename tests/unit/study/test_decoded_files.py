@@ -10,8 +10,9 @@ import pytest
 from popdesic.core.tables import write_npz
 from popdesic.study.audit import _made_with
 from popdesic.study.snakemake_internals import Job, record_of, write_record
-from popdesic.study.stale import DECODED, delete_results, outdated_results
+from popdesic.study.stale import delete_results, outdated_results
 
+DECODED = [f"raw.{end}" for end in ("bed", "bim", "fam", "callable.npz", "dropped.npz")]
 ABOUT = "results/cohorts/north/raw.json"
 
 
