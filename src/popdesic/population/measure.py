@@ -89,7 +89,8 @@ def measure_population(
     sites, every, order = lists.load()
     wide = load_counts(counts, LEAST_PEOPLE, order)
     known = wide if order is None else wide.at(order < len(sites))
-    if not mask and alleles_reached(wide) < 2 <= alleles_reached(known):
+    lacking = not mask and alleles_reached(wide) < 2 <= alleles_reached(known)
+    if lacking:
         log.warning(
             "Diversity rests on the panel alone: a population has no genotypes at more than "
             "%.0f %% of the sites that vary among the founders, as where its file lists the sites "
@@ -107,6 +108,7 @@ def measure_population(
     about: dict[str, Any] = {
         "sites": len(sites),
         "diversity_sites": len(every),
+        "further_left_out": lacking,
         "blocks": len(starts) - 1,
         "block": block,
         "few_blocks": len(starts) - 1 < FEW_BLOCKS,

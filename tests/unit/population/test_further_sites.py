@@ -26,6 +26,7 @@ from popdesic.population.equilibrium_cpu import LEVEL, low_sites, rejected
 from popdesic.population.further_sites import FurtherSites
 from popdesic.population.measure import measure_population
 from popdesic.population.sum_names import OWN_SUMS
+from popdesic.report.sections.population import population_section
 
 FILTERS = {"exclude_contigs": [], "min_call_rate": 0.5, "min_maf": 0.1, "min_hwe_p": 0.0}
 SAID = {"north": Absent(), "south": Absent("reference"), "west": Absent("missing")}
@@ -281,11 +282,14 @@ def test_a_population_without_sites_beside_the_panel(tmp_path, caplog):
         _, _, order = lists_of(tmp_path).load()
         own["further"][: int(lacking * len(order))] = 0
         np.savez(paths[2], **own)
-        tables, out = [path.with_suffix(".tsv") for path in paths], tmp_path / name
+        tables, out = [path.with_suffix(".tsv") for path in paths], tmp_path / name / "population"
         options = {"analyses": ["diversity"], "block": "5 kb"}
         about = measure_population(paths, tables, [], lists_of(tmp_path), out, **options)
         assert (about["diversity_sites"] == about["sites"]) == (name == "many")
         assert ("rests on the panel alone" in caplog.text) == (name == "many")
+        assert about["further_left_out"] == (name == "many")
+        page = population_section(tmp_path / name, tmp_path, ["diversity"])
+        assert ("panel leaves out do not count" in " ".join(page["words"])) == (name == "many")
         assert set(read_table(out / "spectrum.tsv").population) == {"P", "Q", "R"}
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ...core.files import read_json
 from ...core.tables import read_table
+from ...population.diversity import LEFT_OUT
 from ...population.runs import LEAST_SEARCHED
 from ..inline import describe_drawn
 from ..registry import population_figures
@@ -126,6 +127,12 @@ def _words(
         )
     else:
         words.append(f"All statistics rest on the panel's {number(panel)} sites.")
+    if about.get("further_left_out"):
+        words.append(
+            "Sites that the panel leaves out do not count here: a population has no genotypes at "
+            f"more than {100 * LEFT_OUT:.0f} % of all. Its file may list the sites that vary in "
+            "its own samples alone; say what its absent sites are (absent, callable)."
+        )
     if len(pairs):
         first = pairs.iloc[0]
         names, shown = (first.population1, first.population2), _with_error(first.fst, first.error)
