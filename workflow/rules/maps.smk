@@ -181,7 +181,7 @@ for made, methods in MAP_JOBS.items():
         priority: SECOND
         conda:
             GPU_CONDA
-        threads: SOME if methods == ["pcoa"] else BESIDE_GPU
+        threads: BESIDE_GPU
         resources:
             mem_mb=map_memory(methods),
             runtime=map_minutes(methods),

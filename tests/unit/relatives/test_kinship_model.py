@@ -12,7 +12,7 @@ from popdesic.relatives import independence
 from popdesic.relatives.independence import FEW_HETEROZYGOTES, NO_PEDIGREE, kinship_fault
 from popdesic.relatives.kinship import COLUMNS, SAME
 from popdesic.relatives.resolution import resolve
-from popdesic.report.figures.compare import draw_kinship
+from popdesic.report.figures.relatives import draw_kinship
 from popdesic.report.sections.relatives import amount_of_sites
 
 BACKEND = cpu_backend(1)
@@ -113,4 +113,4 @@ def test_copies_of_a_line_are_found_by_their_genotypes():
 
 def test_copies_without_a_kinship_are_in_the_figure():
     row = ["a", "b", "x", "x", "100", "0", "0", "0", "0", "NA", SAME]
-    draw_kinship(pd.DataFrame([row], columns=COLUMNS))
+    draw_kinship(pd.DataFrame([row], columns=COLUMNS), {})
