@@ -244,7 +244,7 @@ TUTORIAL = {
     "impute": {"evaluate": []},
     "geodesic": {"alpha": [2], "space": ["pcs"], "explain": True},
     "embedding": {"ensemble": 0},
-    "communities": {"methods": []},
+    "communities": {"methods": ["hdbscan"]},
     "compare": {"analyses": []},
     "export": {"formats": []},
     "epistasis": {"order": [2], "screen": 0, "covariates": [], "power": []},
