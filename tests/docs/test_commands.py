@@ -71,6 +71,7 @@ WAYS: dict[str, Way] = {
     "python docs/count_clicks.py": named("needs the finished example; tests/support/reader.py"),
     "python docs/measure_page.py": named("needs the finished example; test_page_contents.py"),
     "python tests/support/sentences.py": named("tests/docs/test_sentences.py"),
+    ".venv/bin/pytest tests/docs/test_hip_compile.py": named("a part of `make test`"),
     "make lint": WHOLE,
     "make format": WHOLE,
     "make lock": Way("whole", " -n", "asks package indices for newer versions"),
