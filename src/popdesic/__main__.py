@@ -20,6 +20,10 @@ from .study.closing import COMMAND
 
 STUDY = "study folder (default: current folder)"
 ONE_JOB = "on Slurm, run the whole study as one job (default: if it is small)"
+MAP = (
+    "genetic map, a table with chrom, pos and cm or PLINK's four columns; {contig} in the path "
+    "stands for a chromosome (default: 1 cM a megabase)"
+)
 AFTER_DASHES = "Arguments after -- are passed to Snakemake."
 
 
@@ -162,6 +166,15 @@ def place(options: argparse.Namespace) -> None:
         print(place_sample(options.file, options.study, backend, place_on_maps, **where))
     finally:
         gc.enable()
+
+
+def freeze(options: argparse.Namespace) -> None:
+    """Freeze a phased reference for haplotype copying, and print what it holds."""
+    from .cohort.haplotype_panel import freeze_haplotypes, open_haplotypes
+
+    counts = freeze_haplotypes(options.reference, options.out, options.map, threads=options.threads)
+    counts["digest"] = open_haplotypes(options.out).digest
+    print("\n".join(f"{name}\t{count}" for name, count in counts.items()))
 
 
 def resume(options: argparse.Namespace) -> int:
@@ -409,6 +422,24 @@ def make_parser() -> argparse.ArgumentParser:
         default=Path("place"),
         metavar="DIR",
         help="folder for place.tsv and place.json (default: place)",
+    )
+
+    command = add(
+        "freeze",
+        "freeze a phased reference, for imputation by haplotype copying",
+        freeze,
+        "popdesic freeze reference.vcf.gz --map genetic_map.txt -o reference.npz",
+        details="Biallelic SNPs are kept; other records are counted. A call that is missing or "
+        "not phased is refused.",
+        study=False,
+    )
+    command.add_argument("reference", type=Path, help="phased VCF, BCF or VCF-Zarr")
+    command.add_argument("--map", default="", metavar="MAP", help=MAP)
+    command.add_argument(
+        "-o", "--out", type=Path, required=True, metavar="FILE", help="file to write"
+    )
+    command.add_argument(
+        "--threads", type=int, default=1, metavar="N", help="threads that decompress (default: 1)"
     )
 
     command = add(

@@ -120,6 +120,9 @@ WAYS: dict[str, Way] = {
     ".venv/bin/popdesic path START END STUDY --space pcs --alpha 2": WHOLE,
     ".venv/bin/popdesic place resources/example/pacific.vcf.gz --sample END --study STUDY "
     "--out ../place": WHOLE,
+    ".venv/bin/popdesic freeze REFERENCE.vcf.gz --map MAP -o REFERENCE.npz": named(
+        "tests/unit/cohort/test_haplotype_panel.py"
+    ),
     "bcftools view --samples ^NAME": named("what a user does to a file of their own"),
     "pip install fastmixture": named(
         "tests/unit/population/test_ancestry.py, where it is installed"
