@@ -1,8 +1,12 @@
 """A real Slurm on one machine, in its own folder: munged, slurmctld, slurmd, fake GPUs.
 
 Runs as root or as an ordinary user, without systemd and without touching any Slurm installed on the
-machine. Two partitions share one node: `cpu`, the default, and `gpu`. Run as a program
+machine. Two partitions share all nodes: `cpu`, the default, and `gpu`. Run as a program
 (`PYTHONPATH=tests python -m slurm.sandbox`), it tests whether a Slurm can be started here.
+
+Each node has a slurmd in namespaces of its own: its own hostname, and own folders of temporary
+files, of caches and of shared memory. These have the same path on every node and other content, as
+/tmp of a cluster. So a path that a job of one node leaves for a job of another is missing there.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -19,11 +24,15 @@ from pathlib import Path
 
 PROGRAMS = (
     *("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol", "scancel"),
-    "setpriv",
+    *("setpriv", "unshare"),
 )
 SBIN = "/usr/sbin:/sbin"
 #: Attempts to start, each with new ports, because another process may take a port first.
 STARTS = 3
+#: Size of a node's own disk, megabytes.
+DISK_MB = 128
+#: Seconds after which the controller gives up a node that does not answer.
+PATIENCE = 20
 
 SLURM_CONF = """\
 ClusterName=popdesic
@@ -31,16 +40,15 @@ SlurmctldHost={host}(127.0.0.1)
 SlurmUser={user}
 SlurmdUser={user}
 SlurmctldPort={ports[0]}
-SlurmdPort={ports[1]}
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge/munge.socket
 CredType=cred/munge
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool/%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
+SlurmdLogFile={folder}/slurmd.%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SlurmdParameters=config_overrides
@@ -51,15 +59,35 @@ AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/filetxt
 JobCompLoc={folder}/jobcomp
 SelectType=select/cons_tres
-SelectTypeParameters=CR_Core_Memory
+SelectTypeParameters=CR_Core_Memory,CR_LLN
 SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0
 MinJobAge=3600
 KillWait=2
+SlurmdTimeout={patience}
+TaskProlog={folder}/bin/own_folders
 ReturnToService=2
 GresTypes=gpu
-NodeName=localhost NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory} Gres=gpu:fake:{gpus}
-PartitionName=cpu Nodes=localhost Default=YES MaxTime=INFINITE State=UP
-PartitionName=gpu Nodes=localhost MaxTime=INFINITE State=UP
+NodeName=DEFAULT CPUs={cpus} RealMemory={memory} Gres=gpu:fake:{gpus}
+{nodes}
+PartitionName=cpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PartitionName=gpu Nodes=ALL MaxTime=INFINITE State=UP
+"""
+
+#: What a node is before its slurmd starts: name, and folders that it shares with no other node.
+NODE = """\
+#!/bin/sh -e
+# node NAME COMMAND...
+hostname "$1"
+mount -t tmpfs -o size={disk}m tmpfs {folder}/own
+mkdir {folder}/own/tmp {folder}/own/cache
+mount -t tmpfs tmpfs /dev/shm
+shift
+exec setpriv --pdeathsig TERM "$@"
+"""
+OWN_FOLDERS = """\
+#!/bin/sh
+echo export TMPDIR={folder}/own/tmp
+echo export XDG_CACHE_HOME={folder}/own/cache
 """
 
 
@@ -82,9 +110,20 @@ def _free_ports(count: int) -> list[int]:
 class Sandbox:
     """Context manager: a running Slurm below `folder`, stopped on leaving."""
 
-    def __init__(self, folder: Path, *, cpus: int = 8, memory: int = 65536, gpus: int = 2):
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        cpus: int = 8,
+        memory: int = 65536,
+        gpus: int = 2,
+        nodes: tuple[str, ...] = ("node1",),
+    ):
         self.folder = folder.resolve()
         self.size = {"cpus": cpus, "memory": memory, "gpus": gpus}
+        self.nodes = nodes
+        #: Fewer GPUs than the controller is told, by node.
+        self.lost_gpus: dict[str, int] = {}
         self.daemons: dict[str, subprocess.Popen] = {}
 
     @property
@@ -100,7 +139,7 @@ class Sandbox:
         return kept | {"SLURM_CONF": str(self.folder / "etc/slurm.conf"), "PATH": path}
 
     def _write(self) -> None:
-        for name in ("etc", "munge", "state", "spool", "dev", "bin"):
+        for name in ("etc", "munge", "state", "spool", "dev", "bin", "own"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         (self.folder / "munge").chmod(0o755)
         key = self.folder / "munge/munge.key"
@@ -112,38 +151,58 @@ class Sandbox:
             device = self.folder / f"dev/nvidia{k}"
             device.unlink(missing_ok=True)
             device.symlink_to("/dev/null")
-        etc = self.folder / "etc"
+        etc, ports = self.folder / "etc", _free_ports(1 + len(self.nodes))
         text = SLURM_CONF.format(
             user=pwd.getpwuid(os.getuid()).pw_name,
             host=socket.gethostname().split(".")[0],
-            ports=_free_ports(2),
+            ports=ports,
             folder=self.folder,
+            patience=PATIENCE,
+            nodes="\n".join(
+                f"NodeName={node} NodeHostname={node} NodeAddr=127.0.0.1 Port={port}"
+                for node, port in zip(self.nodes, ports[1:], strict=True)
+            ),
             **self.size,
         )
         (etc / "slurm.conf").write_text(text)
-        (etc / "gres.conf").write_text(
-            "AutoDetect=off\nNodeName=localhost Name=gpu Type=fake "
-            f"File={self.folder}/dev/nvidia[0-{gpus - 1}]\n"
-        )
+        self.write_gpus()
         # slurmd loads a cgroup plugin even if nothing uses it: its mount point need not exist.
         (etc / "cgroup.conf").write_text(
             f"CgroupPlugin=cgroup/v1\nCgroupMountpoint={self.folder}/no-cgroup\n"
         )
+        for name, text in (("node", NODE), ("own_folders", OWN_FOLDERS)):
+            (self.folder / "bin" / name).write_text(text.format(folder=self.folder, disk=DISK_MB))
+            (self.folder / "bin" / name).chmod(0o755)
         # The executor plugin drops SLURM_* from its inner srun, and with it this cluster's address.
         srun = shutil.which("srun")
         wrapper = self.folder / "bin/srun"
         wrapper.write_text(f'#!/bin/sh\nexport SLURM_CONF={etc}/slurm.conf\nexec {srun} "$@"\n')
         wrapper.chmod(0o755)
 
-    def start(self, name: str, *arguments: str) -> None:
+    def write_gpus(self) -> None:
+        """What each node finds of the GPUs that the controller is told of."""
+        lines = []
+        for node in self.nodes:
+            count = self.size["gpus"] - self.lost_gpus.get(node, 0)
+            files = f"File={self.folder}/dev/nvidia[0-{count - 1}]" if count else "Count=0"
+            lines.append(f"NodeName={node} Name=gpu Type=fake {files}\n")
+        (self.folder / "etc/gres.conf").write_text("AutoDetect=off\n" + "".join(lines))
+
+    def start(self, name: str, *arguments: str, node: str | None = None) -> None:
         """Start one daemon in the foreground, with its output in `{name}.out`.
 
         It ends when this process ends for any reason, so that no daemon is left behind.
         """
+        program = shutil.which(name, path=self.environment["PATH"])
+        words = ["setpriv", "--pdeathsig", "TERM"]
+        if node:
+            words = ["unshare", "--mount", "--uts", str(self.folder / "bin/node"), node]
+            if os.getuid():  # a user's own namespaces, in which the user may mount
+                words[1:1] = ["--map-current-user", "--keep-caps"]
+            name = f"{name}.{node}"
         with open(self.folder / f"{name}.out", "ab") as out:
-            program = shutil.which(name, path=self.environment["PATH"])
             self.daemons[name] = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "TERM", program, *arguments],
+                [*words, program, *arguments],
                 env=self.environment,
                 cwd=self.folder,
                 stdout=out,
@@ -163,11 +222,27 @@ class Sandbox:
             daemon.kill()
             daemon.wait()
 
+    def start_node(self, node: str) -> None:
+        """Start a node."""
+        self.start("slurmd", "-D", "-N", node, node=node)
+
+    def kill_node(self, node: str) -> None:
+        """End a node at once with all that runs there, as if it lost its power."""
+        daemon = self.daemons.pop(f"slurmd.{node}")
+        space = Path(f"/proc/{daemon.pid}/ns/mnt").readlink()
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if (process / "ns/mnt").readlink() == space:
+                    os.kill(int(process.name), signal.SIGKILL)
+            except (OSError, ProcessLookupError):
+                continue
+        daemon.wait()
+
     def restart_controller(self) -> None:
         """Stop slurmctld and start it again with the state that it saved."""
         self.stop("slurmctld")
         self.start("slurmctld", "-D")
-        self._until_idle()
+        self.until_idle()
 
     def call(self, *words: str) -> str:
         """Output of one of Slurm's commands."""
@@ -185,7 +260,7 @@ class Sandbox:
             dict(word.split("=", 1) for word in block.split() if "=" in word) for block in blocks
         ]
 
-    def _until_idle(self, seconds: float = 120) -> None:
+    def until_idle(self, seconds: float = 120) -> None:
         end = time.monotonic() + seconds
         state = ""
         while time.monotonic() < end:
@@ -223,11 +298,12 @@ class Sandbox:
         while not (munge / "munge.socket").exists() and time.monotonic() < end:
             time.sleep(0.05)
         self.start("slurmctld", "-D", "-c")
-        self.start("slurmd", "-D", "-N", "localhost")
-        self._until_idle()
+        for node in self.nodes:
+            self.start_node(node)
+        self.until_idle()
 
     def __exit__(self, *_: object) -> None:
-        if "slurmctld" in self.daemons and "slurmd" in self.daemons:
+        if "slurmctld" in self.daemons and len(self.daemons) > 2:
             for partition in ("cpu", "gpu"):
                 subprocess.run(
                     ["scancel", f"--partition={partition}"],
@@ -235,7 +311,7 @@ class Sandbox:
                     capture_output=True,
                     timeout=30,
                 )
-        for name in ("slurmd", "slurmctld", "munged"):
+        for name in reversed(list(self.daemons)):  # nodes first, munged last
             self.stop(name)
 
 

@@ -97,7 +97,7 @@ def folder(tmp_path) -> Path:
 
 def wait_for_step(slurm: Sandbox, job: dict[str, str]) -> None:
     """Wait until the job's inner step runs: a step requested before that waits for minutes."""
-    log, end = slurm.folder / "slurmd.log", time.monotonic() + 120
+    log, end = slurm.folder / "slurmd.node1.log", time.monotonic() + 120
     while f"StepId={job['JobId']}.0" not in log.read_text() and time.monotonic() < end:
         time.sleep(0.05)
 
@@ -125,9 +125,9 @@ def restart(slurm: Sandbox, job: dict[str, str]) -> None:
 
 def drain(slurm: Sandbox, job: dict[str, str]) -> None:
     wait_for_step(slurm, job)
-    slurm.call("scontrol", "update", "NodeName=localhost", "State=DRAIN", "Reason=test")
+    slurm.call("scontrol", "update", "NodeName=node1", "State=DRAIN", "Reason=test")
     time.sleep(2)
-    slurm.call("scontrol", "update", "NodeName=localhost", "State=RESUME")
+    slurm.call("scontrol", "update", "NodeName=node1", "State=RESUME")
 
 
 def hang(slurm: Sandbox, job: dict[str, str]) -> None:
@@ -173,7 +173,7 @@ def test_the_run_recovers_without_help(
         asked = [job["TimeLimit"] for job in of(folder, slurm)]
         assert asked == sorted(set(asked))  # HH:MM:SS, more with every attempt
     if fault is starve:
-        assert "exceeded memory limit" in (slurm.folder / "slurmd.log").read_text()
+        assert "exceeded memory limit" in (slurm.folder / "slurmd.node1.log").read_text()
 
 
 @pytest.mark.slow

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import socket
 
 from ..core.errors import UserError
 from ..core.threads import usable_cpus
 from .backend import Backend
-from .lease import TooFewGpusError
+from .lease import TooFewGpusError, is_granted
 from .scan_device import DRIVER
 
 log = logging.getLogger(__name__)
@@ -50,13 +51,22 @@ def select_backend(
         except (ImportError, UserError) as reason:
             if device == "gpu":
                 raise UserError(
-                    f"config.yaml: device is 'gpu', but no GPU can be used on this machine "
-                    f"({reason}); set device to 'cpu' or 'auto', or run on a GPU node."
+                    "config.yaml: device is 'gpu', but no GPU can be used on this machine, "
+                    f"{socket.gethostname()} ({reason}); set device to 'cpu' or 'auto', or run on "
+                    "a GPU node."
                 ) from None
             if isinstance(reason, ImportError) and DRIVER.is_dir():
                 log.warning(
                     "There is an NVIDIA GPU here, but CuPy is missing (%s), so the CPU computes; "
                     "to use the GPU: pip install --require-hashes -r requirements-gpu.txt",
+                    reason,
+                )
+            elif is_granted():
+                log.warning(
+                    "The scheduler granted a GPU to this job, but none can be used on %s (%s), so "
+                    "the CPU computes; ask the cluster's administrators, or set `device: gpu`: "
+                    "then such jobs stop, and are repeated.",
+                    socket.gethostname(),
                     reason,
                 )
             else:

@@ -1,6 +1,7 @@
 """The CPU's bit-GEMM equals a lookup of every genotype, exactly, for all shapes."""
 
 import os
+import socket
 import subprocess
 import sys
 
@@ -325,3 +326,16 @@ def test_without_cupy_auto_computes_on_the_cpu_and_says_why(tmp_path, monkeypatc
     assert ("requirements-gpu.txt" in said) == driver and "cupy" in said
     with pytest.raises(UserError, match="device is 'gpu', but no GPU can be used"):
         select_backend("gpu")
+
+
+def test_a_granted_gpu_that_is_not_there_is_a_warning(tmp_path, monkeypatch, caplog):
+    """A scheduler promised a GPU to the job: its CPU computes, and the log of the run says so."""
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.delitem(sys.modules, "popdesic.engine.backend_gpu", raising=False)
+    monkeypatch.setattr("popdesic.engine.select.DRIVER", tmp_path / "none")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    with caplog.at_level("WARNING"):
+        assert select_backend("auto").name == "cpu"
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert said.startswith("The scheduler granted a GPU") and socket.gethostname() in said
