@@ -6,6 +6,7 @@
 # make format       apply the fixes of ruff and snakefmt
 # make docs         build the documentation as a site, build/docs/site (installs the generator)
 # make pictures     make the pictures of docs/ from the embedded example (needs Chromium)
+# make paper-figures  draw figures of the five papers with our rates beside theirs
 # make lock         resolve the dependencies of pyproject.toml again
 # make clean        delete results, logs, benchmarks and .snakemake of the embedded example
 
@@ -14,7 +15,7 @@ VENV := .venv
 PYTEST_FLAGS ?=
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: run test test-slurm concordance lint format docs pictures lock clean
+.PHONY: run test test-slurm concordance lint format docs pictures paper-figures lock clean
 
 run: $(VENV)/ready-run
 	snakemake --cores all
@@ -54,6 +55,9 @@ $(VENV)/ready-docs: requirements-docs.txt | $(VENV)/ready-run
 
 pictures: run
 	python docs/make_pictures.py
+
+paper-figures: $(VENV)/ready-run
+	python tests/bench/paper_figures.py
 
 # The lock files list versions and hashes, but no package index. `make lock` needs uv, which the
 # set-up installs.

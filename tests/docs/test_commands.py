@@ -74,6 +74,7 @@ WAYS: dict[str, Way] = {
     ".venv/bin/pytest tests/docs/test_hip_compile.py": named("a part of `make test`"),
     "make lint": WHOLE,
     "make format": WHOLE,
+    "make paper-figures": WHOLE,
     "make lock": Way("whole", " -n", "asks package indices for newer versions"),
     "make concordance": COLLECT,
     "make docs": Way("whole", " -n", "installs the generator: tests/docs/test_site.py"),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
 
 import pytest
+from support.bench_options import options_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/seeds.md").read_text("utf-8")
@@ -26,23 +25,6 @@ def names_in(path: str) -> set[str]:
     """Names of the tests that pytest would collect from a module."""
     tree = ast.parse((ROOT / path).read_text("utf-8"))
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-
-
-@cache
-def options_of(bench: str) -> set[str]:
-    """Options that the help of a benchmark lists; without CuPy those that its source adds."""
-    said = subprocess.run(
-        [sys.executable, ROOT / bench, "--help"], cwd=ROOT, capture_output=True, text=True
-    )
-    if "needs CuPy" in said.stderr:
-        calls = [
-            n
-            for n in ast.walk(ast.parse((ROOT / bench).read_text("utf-8")))
-            if isinstance(n, ast.Call) and getattr(n.func, "attr", "") == "add_argument"
-        ]
-        return {n.args[0].value for n in calls if isinstance(n.args[0], ast.Constant)}
-    assert said.returncode == 0, said.stderr
-    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", said.stdout.split("options:")[-1]))
 
 
 def wrong(shown: str) -> list[str]:
