@@ -1,6 +1,7 @@
 # make run          install what is missing, then run the workflow on the embedded example
 # make test         install what is missing, then run the tests
 # make concordance  compare with PLINK, bcftools and scikit-learn on real data (concordance.tsv)
+# make peers        the same work by other programs on this machine, as a table (build/peers.tsv)
 # make test-slurm   run the Slurm tests, which start a Slurm of their own (about 20 minutes)
 # make lint         ruff, snakefmt, snakemake --lint
 # make format       apply the fixes of ruff and snakefmt
@@ -13,9 +14,10 @@
 SHELL := /bin/bash
 VENV := .venv
 PYTEST_FLAGS ?=
+PEERS_FLAGS ?=
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: run test test-slurm concordance lint format docs pictures paper-figures lock clean
+.PHONY: run test test-slurm concordance peers lint format docs pictures paper-figures lock clean
 
 run: $(VENV)/ready-run
 	snakemake --cores all
@@ -25,6 +27,9 @@ test: $(VENV)/ready-test
 
 concordance: $(VENV)/ready-test
 	POPDESIC_CONCORDANCE=$(CURDIR)/concordance.tsv pytest tests/golden/test_concordance.py
+
+peers: $(VENV)/ready-test
+	python tests/bench/bench_peers.py $(PEERS_FLAGS)
 
 test-slurm: $(VENV)/ready-test
 	pytest tests/slurm --require-slurm --slow -s $(PYTEST_FLAGS)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import commandline
 import numpy as np
-from timing import best_of, print_table, write_random_plink
+from timing import best_in_turn, print_table, write_random_plink
 
 from popdesic.cohort.encode import planes_in_memory
 from popdesic.cohort.site_planes import read_site_planes
@@ -61,16 +61,11 @@ def run(*command) -> None:
 
 
 def compare(title, ours, theirs, repeats) -> tuple:
-    """Best times; runs alternate, so that other load on the machine affects both."""
+    """A row of the table: best times, and how many times as fast we are."""
     ours()  # compile kernels, load the file into the page cache
-    our_times, their_times = [], []
-    for _ in range(repeats):
-        our_times.append(best_of(1, ours))
-        if theirs:
-            their_times.append(best_of(1, theirs))
-    ratio = f"{min(their_times) / min(our_times):.1f}" if their_times else "-"
-    peer = f"{min(their_times):.2f}" if their_times else "-"
-    return title, f"{min(our_times):.2f}", peer, ratio
+    mine, *peer = best_in_turn(repeats, ours, *([theirs] if theirs else []))
+    ratio = f"{peer[0] / mine:.1f}" if peer else "-"
+    return title, f"{mine:.2f}", f"{peer[0]:.2f}" if peer else "-", ratio
 
 
 def main() -> None:

@@ -17,20 +17,20 @@ from pathlib import Path
 import commandline
 import numpy as np
 from scipy.linalg.blas import ssyrk
-from timing import best_of, print_table, write_random_plink
+from timing import best_in_turn, best_of, print_table, write_random_plink
 
 from popdesic.cohort.encode import planes_in_memory
 from popdesic.engine.backend_cpu import CpuBackend
-from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes
+from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Planes, Terms
 from popdesic.io.bed import open_bed, read_fam
 
 CPUS = os.cpu_count() or 1
 
 
-def bed_to_matrix(prefix: Path, threads: int) -> np.ndarray:
-    """Squared distances, int64 (n, n), from a .bed file."""
+def bed_to_matrix(prefix: Path, threads: int, terms: Terms = SQUARED) -> np.ndarray:
+    """Squared distances, or the first output of other terms: int64 (n, n), from a .bed file."""
     planes = planes_in_memory(open_bed(prefix), len(read_fam(prefix)), threads)
-    return CpuBackend(threads).bitgemm(planes, None, SQUARED)[0]
+    return CpuBackend(threads).bitgemm(planes, None, terms)[0]
 
 
 def plink(prefix: Path, threads: int) -> None:
@@ -89,21 +89,17 @@ def bench_against_plink(n_samples: int, n_sites: int, repeats: int, whole: bool)
                 bed_to_matrix(prefix, CPUS)
 
         peer = commandline.find_peer("plink1.9")
-        # Runs alternate, so that other load on the machine affects both.
-        our_times, their_times = [], []
-        for _ in range(repeats):
-            our_times.append(best_of(1, ours))
-            if peer:
-                their_times.append(best_of(1, lambda: plink(prefix, CPUS)))
+        works = [ours, *([lambda: plink(prefix, CPUS)] if peer else [])]
+        seconds, *theirs = best_in_turn(repeats, *works)
     work = n_samples * (n_samples + 1) / 2 * n_sites / 1e9
-    rows = [("popdesic", f"{min(our_times):.2f}", f"{work / min(our_times):.0f}", "")]
-    if their_times:
-        ratio = min(their_times) / min(our_times)
+    rows = [("popdesic", f"{seconds:.2f}", f"{work / seconds:.0f}", "")]
+    if theirs:
+        ratio = theirs[0] / seconds
         rows.append(
             (
                 "PLINK 1.9 --distance",
-                f"{min(their_times):.2f}",
-                f"{work / min(their_times):.0f}",
+                f"{theirs[0]:.2f}",
+                f"{work / theirs[0]:.0f}",
                 f"popdesic is {ratio:.1f} times as fast",
             )
         )

@@ -21,6 +21,7 @@ chromosome 22 (--data), in LD and without it, and without each of the two reorde
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import math
 import os
@@ -43,7 +44,7 @@ from scan_cases import CASES, WTCCC, Case, resized
 
 from popdesic.engine.compile_gpu import current_device
 from popdesic.engine.devices import SHARED_VARIABLE
-from popdesic.epistasis import scan_plan
+from popdesic.epistasis import scan_gpu, scan_plan
 from popdesic.epistasis.blocks_gpu import BlockPlanes, scan_blocks
 from popdesic.epistasis.bound import score_scale
 from popdesic.epistasis.interaction_cpu import UNIT_BITS
@@ -202,11 +203,16 @@ def measure(
         times.append(time.perf_counter() - started)
     rate = tests / min(times)
     unit = 2.0**UNIT_BITS if case.residuals else score_scale(data)
-    used = f"{rate * depth / limit:5.0%} of the tensor cores  " if depth == depth else ""
+    if (kernel or case.kernel) == "popc":
+        limit, unit_name = POPC_LIMIT, "POPC"
+    else:
+        unit_name = "the tensor cores"
+    used = f"{rate * depth / limit:5.0%} of {unit_name}  " if depth == depth else ""
     return (
         f"{case.order}  {case.n_sites:6d} x {samples:<7d} {case.missing:5.0%} "
         f"{min(times):8.3f} s {rate / 1e9:7.2f} G/s "
-        f"{rate * samples / 1e12:6.0f} T  target {case.target:5.0f} T  {case.peer:18s} "
+        f"{rate * samples / 1e12:6.0f} T  target {case.target:5.0f} T  "
+        f"published: {case.published:21s} "
         f"{used}{rate / LOOKUPS:5.1f} look-up ceilings  "
         f"({tests:.3g} tests, best {hits.cost[0] / unit:.2f}; "
         f"{shares.describe(case.n_sites, case.order, spans)})"
@@ -355,46 +361,14 @@ ORDINARY = False
 #: wgmma b1 rate of an H200, and its combinations per second if each took 81 look-ups in shared
 #: memory.
 TENSOR_LIMIT, LOOKUPS = 7.72e15, 3e10
+#: Bits a second that POPC counts on an H200, as bench_bitgemm_gpu.py measured it: 32 at a time.
+POPC_LIMIT = 32 * 3.95e12
 #: Sites of the Wellcome Trust study (5 004 samples), on which EPIClear and others are measured.
 STUDY_SITES = 500_568
 
 
-def main() -> None:
-    parser = commandline.new_parser(__doc__)
-    parser.add_argument("--cases", default="".join(CASES))
-    parser.add_argument("--scores", nargs="+", choices=SCORES, default=["k2_excess", "interaction"])
-    parser.add_argument("--kernel", choices=("wgmma", "mma", "popc"))
-    parser.add_argument("--shared-bytes", type=int, help="of a thread block, less than there are")
-    parser.add_argument("--core", choices=("deep", "registers"), help="of wgmma, at any depth")
-    parser.add_argument("--operand-sites", type=int, choices=(1, 2), help="first sites, in deep")
-    parser.add_argument("--samples", type=int, help="instead of the case's, half of them cases")
-    parser.add_argument("--share", type=float, default=1.0, help="of the combinations to scan")
-    parser.add_argument("--phases", action="store_true")
-    parser.add_argument("--devices", type=int, help="compare one device with so many")
-    parser.add_argument("--sites", type=int, help="instead of the case's")
-    parser.add_argument("--device-bytes", type=int, help="scan also by blocks of sites, in so many")
-    parser.add_argument("--ordinary", action="store_true", help="host memory that is not pinned")
-    parser.add_argument("--real", action="store_true", help="also chromosome 22")
-    shared = Path(os.environ.get("POPDESIC_SHARED", commandline.ROOT.parent / "shared"))
-    parser.add_argument("--data", type=Path, default=shared / "data", help="of the real genotypes")
-    arguments = commandline.parse(parser, gpu=True, cases="dDJpq", sites=512, samples=2048)
-    global ORDINARY
-    ORDINARY = arguments.ordinary
-    if arguments.shared_bytes:
-        os.environ[SHARED_VARIABLE] = str(arguments.shared_bytes)
-    if arguments.devices:
-        name = arguments.cases if len(arguments.cases) == 1 else "e"
-        case = resized(CASES[name], arguments.sites, arguments.samples)
-        folder = arguments.data if arguments.real else None
-        measure_devices(case, arguments.devices, folder, arguments.sites)
-        return
-    if arguments.core:
-        steps = 0 if arguments.core == "deep" else math.inf
-        scan_plan.DEEP_STEPS = dict.fromkeys((2, 3), steps)
-    if arguments.operand_sites:
-        least = math.inf if arguments.operand_sites == 1 else -math.inf
-        scan_plan.SHARED_STEPS = dict.fromkeys((2, 3), least)
-    print(f"{current_device().name}: best 1000, planes in pinned host memory, all phases counted")
+def measure_cases(arguments: argparse.Namespace) -> None:
+    """Print the lines of all cases that were asked for."""
     for name in arguments.cases:
         case = resized(CASES[name], arguments.sites, arguments.samples)
         rates = []
@@ -423,6 +397,50 @@ def main() -> None:
         if case.order == 3 and case.frequencies == WTCCC:
             hours = math.comb(STUDY_SITES, 3) / rate / 3600
             print(f"   all triples of {STUDY_SITES} sites at this rate: {hours:.3g} device-hours")
+
+
+def main() -> None:
+    parser = commandline.new_parser(__doc__)
+    parser.add_argument("--cases", default="".join(CASES))
+    parser.add_argument("--scores", nargs="+", choices=SCORES, default=["k2_excess", "interaction"])
+    parser.add_argument("--kernel", choices=("wgmma", "mma", "popc"))
+    parser.add_argument("--shared-bytes", type=int, help="of a thread block, less than there are")
+    parser.add_argument("--core", choices=("deep", "registers"), help="of wgmma, at any depth")
+    parser.add_argument("--operand-sites", type=int, choices=(1, 2), help="first sites, in deep")
+    parser.add_argument("--batch", type=int, nargs="+", help="most first sites of a batch, in turn")
+    parser.add_argument("--samples", type=int, help="instead of the case's, half of them cases")
+    parser.add_argument("--share", type=float, default=1.0, help="of the combinations to scan")
+    parser.add_argument("--phases", action="store_true")
+    parser.add_argument("--devices", type=int, help="compare one device with so many")
+    parser.add_argument("--sites", type=int, help="instead of the case's")
+    parser.add_argument("--device-bytes", type=int, help="scan also by blocks of sites, in so many")
+    parser.add_argument("--ordinary", action="store_true", help="host memory that is not pinned")
+    parser.add_argument("--real", action="store_true", help="also chromosome 22")
+    shared = Path(os.environ.get("POPDESIC_SHARED", commandline.ROOT.parent / "shared"))
+    parser.add_argument("--data", type=Path, default=shared / "data", help="of the real genotypes")
+    arguments = commandline.parse(parser, gpu=True, cases="dDJpq", sites=512, samples=2048)
+    global ORDINARY
+    ORDINARY = arguments.ordinary
+    if arguments.shared_bytes:
+        os.environ[SHARED_VARIABLE] = str(arguments.shared_bytes)
+    if arguments.devices:
+        name = arguments.cases if len(arguments.cases) == 1 else "e"
+        case = resized(CASES[name], arguments.sites, arguments.samples)
+        folder = arguments.data if arguments.real else None
+        measure_devices(case, arguments.devices, folder, arguments.sites)
+        return
+    if arguments.core:
+        steps = 0 if arguments.core == "deep" else math.inf
+        scan_plan.DEEP_STEPS = dict.fromkeys((2, 3), steps)
+    if arguments.operand_sites:
+        least = math.inf if arguments.operand_sites == 1 else -math.inf
+        scan_plan.SHARED_STEPS = dict.fromkeys((2, 3), least)
+    print(f"{current_device().name}: best 1000, planes in pinned host memory, all phases counted")
+    for batch in arguments.batch or [scan_gpu.BATCH]:
+        if arguments.batch:
+            scan_gpu.BATCH = batch
+            print(f"at most {batch} first sites in a batch of triples")
+        measure_cases(arguments)
     if arguments.real:
         measure_real(arguments.data, arguments.kernel, arguments.sites)
 

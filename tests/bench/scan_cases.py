@@ -6,21 +6,25 @@ import math
 from dataclasses import dataclass, replace
 
 THIRDS, TENTHS, WTCCC = (1 / 3, 1 / 3, 1 / 3), (0.1, 0.2, 0.7), (0.067, 0.237, 0.696)
-#: Genotype frequencies, and EPIClear's T combinations x samples a second (figure 5 of its paper).
+#: Genotype frequencies, and the T combinations x samples a second that EPIClear's paper (ICS 2025)
+#: prints in section 5.4, of 16 384 sites x 524 288 samples on one A100.
 MIXES = {
-    (0.1, 0.1, 0.8): 679,
-    (0.1, 0.3, 0.6): 523,
-    (0.1, 0.4, 0.5): 465,
-    (0.2, 0.2, 0.6): 527,
-    (0.2, 0.3, 0.5): 467,
-    (0.2, 0.4, 0.4): 419,
-    (0.3, 0.3, 0.4): 424,
+    (0.1, 0.1, 0.8): 679.09,
+    (0.1, 0.3, 0.6): 522.86,
+    (0.1, 0.4, 0.5): 464.76,
+    (0.2, 0.2, 0.6): 526.98,
+    (0.2, 0.3, 0.5): 467.03,
+    (0.2, 0.4, 0.4): 418.85,
+    (0.3, 0.3, 0.4): 423.59,
 }
 
 
 @dataclass(frozen=True)
 class Case:
-    """One scan: `target` and `peer` in T combinations x samples a second."""
+    """One scan: `target` and `published` in T combinations x samples a second.
+
+    `published` is what a paper prints, of the same sites and samples on the card that is named.
+    """
 
     order: int
     n_sites: int
@@ -28,7 +32,7 @@ class Case:
     cases: int
     frequencies: tuple[float, float, float]
     target: float
-    peer: str
+    published: str
     missing: float = 0.0
     kernel: str | None = None
     residuals: bool = False
@@ -40,21 +44,24 @@ class Case:
         return self.missing > 0 and self.incomplete < 1
 
 
-#: Peers: EPIClear (290 ... 38 T) and Tensor-Episdet (34 T) on an H200; the limit of tables with 27
-#: POPC per word (4.7 T).
+#: Published, besides the mixes: EPIClear's sections 5.4 (10/20/70 %), 5.7 (the first 16 384 sites
+#: of WTCCC1's type-1 diabetes, 5 004 people) and 6 (thirds); table 3 of Tensor-Episdet (TPDS 2021),
+#: whose largest data are 32 768 sites x 262 144 samples (section 6.4).
 CASES = {
-    "a": Case(3, 4096, 131072, 131072, THIRDS, 1160, "EPIClear 290"),
-    "b": Case(3, 8192, 131072, 131072, THIRDS, 1800, "EPIClear 456"),
-    "c": Case(3, 8192, 131072, 131072, TENTHS, 2600, "EPIClear 659"),
-    "d": Case(3, 8192, 3072, 2048, WTCCC, 160, "EPIClear 32"),
-    "e": Case(3, 16384, 3072, 2048, WTCCC, 280, "EPIClear 38"),
+    "a": Case(3, 4096, 131072, 131072, THIRDS, 1160, "none"),
+    "b": Case(3, 8192, 131072, 131072, THIRDS, 1800, "none"),
+    "c": Case(3, 8192, 131072, 131072, TENTHS, 2600, "none"),
+    "d": Case(3, 8192, 3072, 2048, WTCCC, 160, "none"),
+    "e": Case(3, 16384, 3072, 2048, WTCCC, 280, "EPIClear 17.87, A100"),
     # more than 65 535 carriers of a class; of the last one also of pairs of stored genotypes
-    "h": Case(3, 16384, 262144, 262144, THIRDS, 1800, "EPIClear 352, A100"),
-    "i": Case(3, 16384, 262144, 262144, TENTHS, 3000, "EPIClear 589, A100"),
+    "h": Case(3, 16384, 262144, 262144, THIRDS, 1800, "EPIClear 352.06, A100"),
+    "i": Case(3, 16384, 262144, 262144, TENTHS, 3000, "EPIClear 589.07, A100"),
     "m": Case(3, 4096, 1_048_576, 1_048_576, THIRDS, math.nan, "none"),
-    "p": Case(2, 32768, 32768, 32768, THIRDS, 1000, "Tensor-Episdet 34"),
+    "p": Case(2, 32768, 32768, 32768, THIRDS, 1000, "none"),
     "P": Case(2, 32768, 262144, 262144, THIRDS, 1000, "none"),
-    "q": Case(3, 8192, 4096, 4096, THIRDS, 20, "27 POPC 4.7", kernel="popc"),
+    "t": Case(2, 32768, 131072, 131072, THIRDS, math.nan, "Tensor-Episdet 108.08, Titan RTX"),
+    "T": Case(3, 32768, 131072, 131072, THIRDS, math.nan, "Tensor-Episdet 54.54, Titan RTX"),
+    "q": Case(3, 8192, 4096, 4096, THIRDS, 20, "none", kernel="popc"),
     # by residuals: the aim is 120
     "r": Case(2, 32768, 65536, 0, THIRDS, 120, "none", residuals=True),
     "s": Case(2, 65536, 5120, 0, WTCCC, 120, "none", residuals=True),
@@ -81,10 +88,11 @@ CASES = {
 
 
 def resized(case: Case, n_sites: int | None, n_samples: int | None) -> Case:
-    """The case with other sizes, without a target rate."""
+    """The case with other sizes, of which nothing is published and no rate is aimed at."""
+    given = {"target": math.nan, "published": "none"}
     if n_sites:
-        case = replace(case, n_sites=n_sites, target=math.nan)
+        case = replace(case, n_sites=n_sites, **given)
     if n_samples:
         half = n_samples // 2
-        case = replace(case, controls=n_samples - half, cases=half, target=math.nan)
+        case = replace(case, controls=n_samples - half, cases=half, **given)
     return case

@@ -22,6 +22,12 @@ def best_of(repeats: int, work: Callable[[], object]) -> float:
     return min(times)
 
 
+def best_in_turn(repeats: int, *works: Callable[[], object]) -> list[float]:
+    """Shortest wall time of each work; runs alternate, so that other load affects all alike."""
+    rounds = [[best_of(1, work) for work in works] for _ in range(repeats)]
+    return [min(times) for times in zip(*rounds, strict=True)]
+
+
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table with columns as wide as their widest entry."""
     text = [[str(cell) for cell in row] for row in [header, *rows]]

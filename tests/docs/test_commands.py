@@ -77,6 +77,7 @@ WAYS: dict[str, Way] = {
     "make paper-figures": WHOLE,
     "make lock": Way("whole", " -n", "asks package indices for newer versions"),
     "make concordance": COLLECT,
+    "make peers": Way("whole", " PEERS_FLAGS=--quick", "minutes at full size"),
     "make docs": Way("whole", " -n", "installs the generator: tests/docs/test_site.py"),
     "make test-slurm": COLLECT,
     ".venv/bin/pytest tests/golden -s": COLLECT,
@@ -177,7 +178,7 @@ WAYS: dict[str, Way] = {
             *("phantoms.py ../shared/data", "study.py", "population.py", "neighbors.py"),
             *("units.py", "place.py", "ibd.py", "ibd_newcomer.py", "million.py"),
             "sparse_study.py",
-            *("axes.py", "quality.py"),
+            *("axes.py", "quality.py", "peers.py"),
             *("missing_kinship.py", "call_rates.py", "labels_example.py"),
             *("mixture_search.py", "rerun.py"),
         )
@@ -188,7 +189,7 @@ WAYS: dict[str, Way] = {
         f"{BENCH}{name}": GPU
         for name in (
             *("bitgemm_gpu.py", "bitgemm_gpu.py --spectrum", "compare_gpu.py", "epistasis.py"),
-            *("minplus_gpu.py", "devices.py", "neighbors.py --device gpu"),
+            *("epistasis_peers.py", "minplus_gpu.py", "devices.py", "neighbors.py --device gpu"),
             *("ibd.py --device gpu", "ibd_mosaics.py", "together.py"),
             *("population.py --device gpu", "spread_gpu.py"),
         )

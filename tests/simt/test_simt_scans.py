@@ -47,6 +47,21 @@ def test_hits_equal_the_oracle(machine, rng, kernel, missing, score, order, n_si
     assert machine.launched.count("epistasis_scan") >= order - 1
 
 
+@pytest.mark.parametrize("batch", [1, 3, 512])
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_the_size_of_batches_changes_no_hit(machine, rng, batch, missing, monkeypatch):
+    """As `bench_epistasis.py --batch` sets it."""
+    from popdesic.engine.backend_gpu import GpuBackend
+    from popdesic.epistasis import scan_gpu
+
+    monkeypatch.setattr(scan_gpu, "BATCH", batch)
+    data, states, cases = drawn(rng, "k2", 9, (50, 61), missing)
+    expected = scan(data, states, cases, 3, range(9), 20)
+    assert_same(run(GpuBackend(kernel="mma"), 3, data, range(9), 20), expected)
+    batches = -(-7 // batch)  # of first sites that have two sites behind them
+    assert machine.launched.count("compact_rows") == batches
+
+
 @pytest.mark.parametrize("score", ["k2", "k2_excess", "mutual_information", "gini"])
 @pytest.mark.parametrize("order", [2, 3])
 def test_the_bound_rules_out_none_of_the_best(machine, rng, score, order, monkeypatch):
