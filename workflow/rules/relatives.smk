@@ -214,6 +214,7 @@ if BY_KING or SEEKS_SEGMENTS:
                 else []
             ),
             panel="results/panel/sites.tsv",
+            counts="results/panel/counts.json",
             samples=["results/distance/samples.tsv"] if BY_ANCESTRY else [],
             scores=["results/embedding/pca.npy"] if BY_ANCESTRY else [],
             axes=["results/embedding/axes.json"] if BY_ANCESTRY else [],
@@ -251,6 +252,7 @@ if BY_KING or SEEKS_SEGMENTS:
             min_kinship=MIN_KINSHIP,
             error_rate=IDENTITY_ERROR,
             genetic_map=CONFIG["genetic_map"],
+            x_contigs=CONFIG["contigs"]["x"],
             min_cm=CONFIG["ibd"]["min_cm"],
             key=map_key,
             code=code_of("relate_samples"),

@@ -28,11 +28,11 @@ LEAST_SAMPLES = 10
 #: Samples of a cohort that are looked at, evenly spaced: 252, fewer if there are more than eight
 #: founder cohorts. More add cost, and with these nearly all artefacts are found.
 MOST_SAMPLES, LEAST_OF_MANY, ALL_SAMPLES = 252, 48, 2016
-#: Family-wise error of a study. A cohort has artefacts if more sites pass at PASSING in one test
-#: than is likely: with this probability, for all tests of all cohorts, if INFLATION times as many
-#: pass as chance lets, a Poisson number. Sites count once within APART panel sites, and at least
-#: LEAST_PLACES are needed: one selected locus or inversion is no artefact. What that finds:
-#: tests/bench/bench_artefacts.py.
+#: Family-wise error of the founders, and of each newcomer. A cohort has artefacts if more sites
+#: pass at PASSING in one test than is likely: with this probability, for all tests, if INFLATION
+#: times as many pass as chance lets, a Poisson number. Sites count once within APART panel sites,
+#: and at least LEAST_PLACES are needed: one selected locus or inversion is no artefact. What that
+#: finds: tests/bench/bench_artefacts.py.
 LEVEL, PASSING, INFLATION = 0.01, 1e-5, 3
 LEAST_PLACES, APART = 5, 20
 #: False discovery rate of the sites that are named in a cohort that has artefacts.
@@ -161,7 +161,7 @@ def write_artefacts(
     """Name artefacts between cohorts at the panel's autosomal sites; what was found, as sentences.
 
     Founders are compared among themselves, so that later cohorts change nothing of theirs; each
-    newcomer is compared with the founders. Of a large cohort, some samples are looked at.
+    newcomer is compared with the founders alone. Of a large cohort, some samples are looked at.
 
     Parameters
     ----------
@@ -225,7 +225,9 @@ def find_study_artefacts(
     founders: Sequence[str],
     threads: int = 1,
 ) -> tuple[pd.DataFrame, list[CohortArtefacts]]:
-    """`find_artefacts` of the founders, then of newcomers beside them.
+    """`find_artefacts` of the founders, then of each newcomer beside them.
+
+    A newcomer's rows depend on the founders and itself alone, whichever others there are.
 
     Parameters
     ----------
@@ -237,15 +239,19 @@ def find_study_artefacts(
     table, found = find_artefacts(
         reader(founders), sites, alone, founders, founders, threads=threads
     )
-    newcomers = [name for name in sizes if name not in alone]
-    if newcomers:
-        known = table[table.test == TESTS[0]].index.unique().to_numpy(np.int64)
-        more, others = find_artefacts(
-            *(reader(list(sizes)), sites, sizes, founders, newcomers),
-            **{"known": known, "threads": threads},
-        )
-        table, found = (pd.concat([table, more]) if len(more) else table), found + others
-    return table, found
+    known = table[table.test == TESTS[0]].index.unique().to_numpy(np.int64)
+    tables = [table]
+    for name in sizes:
+        if name not in alone and sizes[name] >= LEAST_SAMPLES:
+            own = alone | {name: sizes[name]}
+            more, others = find_artefacts(
+                *(reader(list(own)), sites, own, founders, [name]),
+                **{"known": known, "threads": threads},
+            )
+            tables.append(more)
+            found += others
+    some = [table for table in tables if len(table)]
+    return (pd.concat(some) if some else table), found
 
 
 @one_blas_thread

@@ -17,7 +17,7 @@ from __future__ import annotations
 import csv
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..cohort.contigs import AUTO, genome_of_panel
 from ..cohort.panel import load_panel
 from ..core.files import read_json, write_json
 from ..core.tables import read_table, write_table
@@ -72,7 +73,7 @@ class SearchedGenome:
     Attributes
     ----------
     panel : DegreeScale
-        Contigs of the panel from their first to their last site.
+        Autosomes of the panel from their first to their last site.
     segments : DegreeScale or None
         What was searched for segments; None if nothing was.
     """
@@ -126,12 +127,18 @@ class KinEvidence:
     failing: frozenset[str] = frozenset()
 
 
-def panel_genome(panel: Path, genetic_map: str) -> DegreeScale:
-    """Contigs of `panel/sites.tsv`, by `genetic_map`; one centimorgan a megabase without.
+def panel_genome(
+    panel: Path, counts: Path, genetic_map: str, x_contigs: str | Sequence[str]
+) -> DegreeScale:
+    """Autosomes of `panel/sites.tsv`, by `genetic_map`; one centimorgan a megabase without.
 
-    Also where the map lacks one of them, which the log says.
+    Also where the map lacks one of them, which the log says. `counts`: `panel/counts.json`, which
+    knows the other contigs; `x_contigs`: `contigs.x`.
     """
     sites, _ = load_panel(panel, ["chrom", "pos"])
+    genome = genome_of_panel(counts)
+    others = {*genome.excluded(AUTO), *genome.x_contigs(x_contigs)}
+    sites = sites[~sites.chrom.isin(others)].reset_index(drop=True)
     cm = sites.pos.to_numpy(np.float64) / 1e6
     if genetic_map:
         from ..cohort.genetic_maps import UnmappedContigError, read_map
@@ -165,6 +172,7 @@ def judge_study(
     summary: Path,
     *,
     genetic_map: str,
+    x_contigs: str | Sequence[str],
     min_cm: float,
     listed: float,
     error_rate: float,
@@ -174,14 +182,14 @@ def judge_study(
     Parameters
     ----------
     files : dict
-        ``panel`` (`panel/sites.tsv`) and, of analyses that were made, ``resolution``
+        ``panel``, ``counts`` (`panel/counts.json`) and, of analyses that were made, ``resolution``
         (`compare/kinship.json`), ``king`` (`compare/kinship.tsv`), ``untold``
         (`compare/kinship_untold.tsv`), ``pc_relate``, ``samples`` and ``about`` (its three files),
         ``segments`` (`ibd/pairs.tsv`) and ``genome`` (`ibd/genome.npz`).
     out, summary : Path
         `compare/relatives.tsv` and `compare/relatives.json`.
-    genetic_map, error_rate
-        As in the configuration.
+    genetic_map, error_rate, x_contigs
+        As in the configuration (`contigs.x`).
     min_cm : float
         Shortest segment.
     listed : float
@@ -194,7 +202,7 @@ def judge_study(
         ``sources`` (analyses that were made), ``relations`` and ``why`` (numbers of pairs), and
         ``differ``: pairs of which an analysis differs from the verdict.
     """
-    scale = panel_genome(files["panel"], genetic_map)
+    scale = panel_genome(files["panel"], files["counts"], genetic_map, x_contigs)
     segments = None
     if "genome" in files:
         with np.load(files["genome"]) as arrays:

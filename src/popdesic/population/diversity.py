@@ -97,12 +97,21 @@ def alleles_reached(counts: PopulationCounts) -> int:
 
     Sites at which nobody counts, as those on X, do not matter.
     """
+    return int(_reached(counts).min(initial=2**31 - 1)) if counts.alleles[..., 0].any() else 0
+
+
+def without_alleles(counts: PopulationCounts) -> list[str]:
+    """Populations that lack two alleles at more than LEFT_OUT of the sites."""
+    return [name for name, most in zip(counts.names, _reached(counts), strict=True) if most < 2]
+
+
+def _reached(counts: PopulationCounts) -> np.ndarray:
+    """The most alleles that 1 - LEFT_OUT of the sites of each population have: int (n,)."""
     called = counts.alleles[..., 0]
     called = called[called.any(axis=1)]
-    if not called.size:
-        return 0
     last = int(LEFT_OUT * (len(called) - 1))
-    return int(min(np.partition(called[:, k], last)[last] for k in range(called.shape[1])))
+    own = [np.partition(column, last)[last] if len(column) else 0 for column in called.T]
+    return np.array(own, np.int64)
 
 
 def spectrum(counts: PopulationCounts) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from ..core.threads import one_blas_thread
 from .allele_counts import PopulationCounts, load_counts, population_sizes
 from .blocks import choose_blocks, in_mask
 from .differentiation import pair_table, population_tree, track_table
-from .diversity import LEFT_OUT, alleles_reached, population_table, spectrum
+from .diversity import LEFT_OUT, alleles_reached, population_table, spectrum, without_alleles
 from .f_statistics import f2_blocks, f3_screen, f4_tests
 from .options import LEAST_PEOPLE
 from .r_files import write_rds_array
@@ -64,7 +64,7 @@ def measure_population(
         Diversity within populations, spectra and d_xy rest on the sites of both lists, all else on
         the panel. All rests on the panel where a population lacks genotypes at more than LEFT_OUT
         of all sites, but not of the panel's: what it has would be the sites that vary in it. Not
-        with a mask, by which these sites count as invariant there.
+        with a mask, by which these sites count as invariant there; then a sentence says so.
     out : Path
         Folder of `samples.tsv`, `populations.tsv`, `spectrum.tsv`, `summary.json`; with
         ``differentiation`` `pairs.tsv`, `blocks.tsv`, `tree.nwk`; with ``f_statistics`` `f3.tsv`,
@@ -89,7 +89,18 @@ def measure_population(
     sites, every, order = lists.load()
     wide = load_counts(counts, LEAST_PEOPLE, order)
     known = wide if order is None else wide.at(order < len(sites))
-    lacking = not mask and alleles_reached(wide) < 2 <= alleles_reached(known)
+    lacking = alleles_reached(wide) < 2 <= alleles_reached(known)
+    without = without_alleles(wide) if lacking and mask else []
+    lacking = lacking and not mask
+    if without:
+        log.warning(
+            "There are no spectra, since population %s has no genotypes at more than %.0f %% of "
+            "the sites that vary among the founders, as where its file lists the sites that vary "
+            "in its own samples; its heterozygosity is that of the sites it has, too much. Say "
+            "what its absent sites are (absent, callable).",
+            " and population ".join(without),
+            100 * LEFT_OUT,
+        )
     if lacking:
         log.warning(
             "Diversity rests on the panel alone: a population has no genotypes at more than "
@@ -109,6 +120,7 @@ def measure_population(
         "sites": len(sites),
         "diversity_sites": len(every),
         "further_left_out": lacking,
+        "without_further": without,
         "blocks": len(starts) - 1,
         "block": block,
         "few_blocks": len(starts) - 1 < FEW_BLOCKS,

@@ -344,8 +344,8 @@ def artefacts(results: Path) -> list[Finding]:
         text = (
             f"None of {plural(len(cohorts), 'cohort')} departs from its ancestry at single sites "
             "as artefacts of genotyping do: by frequencies, too few heterozygotes, or missing "
-            f"calls. Chance alone finds artefacts in at most {percent(about['level'], 0)} of "
-            "studies."
+            f"calls. Chance alone finds artefacts among founders in at most "
+            f"{percent(about['level'], 0)} of studies, and in as many newcomers."
         )
         found.append(Finding("note", "Artefacts", text))
     if alone:

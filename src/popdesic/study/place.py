@@ -56,7 +56,8 @@ NEAREST = 20
 #: A file lists variants only if so many homozygous REF genotypes are expected in it and it has less
 #: than this share of them.
 EXPECTED_REF, LEAST_REF = 20.0, 0.02
-PANEL, RESOLUTION = Path("results/panel/sites.tsv"), Path("results/compare/kinship.json")
+PANEL, PANEL_COUNTS = Path("results/panel/sites.tsv"), Path("results/panel/counts.json")
+RESOLUTION = Path("results/compare/kinship.json")
 PARTITION = Path("results/communities/partition.tsv")
 
 
@@ -344,7 +345,8 @@ def _table(
         found.king = table[told].rename(columns={"sample": "sample_b", "cohort": "cohort_b"})
         found.king = found.king.assign(sample_a=name, cohort_a="")
         found.resolution = resolution
-        judged = judge_pairs(found, SearchedGenome(panel_genome(PANEL, config["genetic_map"])))
+        asked = config["genetic_map"], config["contigs"]["x"]
+        judged = judge_pairs(found, SearchedGenome(panel_genome(PANEL, PANEL_COUNTS, *asked)))
         relations = relation_by_pair(judged)
         table["relation"] = [
             relations.get(frozenset((name, other)), NONE_TOLD) for other in table["sample"]

@@ -93,7 +93,8 @@ def exchange_records(study: Path, rule_of: Callable[[str], str | None]) -> list[
                 if result in running:  # its record is about to change
                     continue
                 if result in known and not foreign:
-                    changed |= _copy_record(study, result)
+                    # A rule of an earlier version may have made what is now written beside results.
+                    changed |= rule_of(result) is not None and _copy_record(study, result)
                 elif (text := read_kept_record(study / result)) is not None:
                     write_record(study, result, text)
                 elif rule := rule_of(result):

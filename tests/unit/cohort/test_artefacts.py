@@ -179,6 +179,27 @@ def test_founders_keep_their_rows_when_a_cohort_arrives():
     pd.testing.assert_frame_equal(before[before.cohort.isin(kept)], after)
 
 
+def test_newcomers_keep_their_rows_whatever_others_there_are():
+    study = draw_cohorts("admixed", 383, 4_000, [60, 50, 40, 30, 40, 30, 25])
+    study = plant(study, "strand", 0.04, 5, newcomer=True)
+    founders = study.founders
+    newcomers = [name for name in study.sizes if name not in founders]
+    assert len(newcomers) > 1
+    whole, found = search(study)
+    assert study.cohort in set(whole.cohort)
+    for name in newcomers:
+        kept = [*founders, name]
+        columns = np.concatenate(
+            [np.arange(*study.columns(n).indices(10**9)) for n in study.sizes if n in kept]
+        )
+        sizes = {n: study.sizes[n] for n in study.sizes if n in kept}
+        alone, own = search(Cohorts(study.genotypes[:, columns], sizes, study.sites, founders))
+        pd.testing.assert_frame_equal(
+            whole[whole.cohort == name], alone[alone.cohort == name], check_dtype=False
+        )
+        assert [x for x in found if x.cohort == name] == [x for x in own if x.cohort == name]
+
+
 def test_files_hold_the_sites_of_autosomes(tmp_path):
     """And the command of config/README.md makes a BED file of them."""
     study = plant(draw_cohorts("one", 391, 3_000, [60, 50]), "strand", 0.05, 5, newcomer=False)

@@ -8,6 +8,7 @@ import pytest
 from scenes.ibd_people import HUMAN_CM
 from scenes.whole_genome import RIGHT, draw_scene, evidence_of
 
+from popdesic.cohort.contigs import Genome
 from popdesic.core.files import read_json, write_json
 from popdesic.core.tables import read_table, write_npz, write_table
 from popdesic.ibd.degrees import DegreeScale
@@ -131,6 +132,13 @@ def test_no_pair_and_no_analysis():
     assert judge_pairs(evidence(segments=segments()), SearchedGenome(PANEL, SEGMENTS)).empty
 
 
+def write_roles(folder, roles: dict[str, str]):
+    """A file `counts.json` of a panel whose contigs have these roles."""
+    about = Genome("unknown", "a test says so", roles).as_dict()
+    write_json(folder / "counts.json", {"genome": about})
+    return folder / "counts.json"
+
+
 @pytest.mark.parametrize("megabases", [50, 150])
 def test_a_study_is_judged_by_its_files(tmp_path, megabases):
     pos = np.linspace(1, megabases * 1e6, 200).astype(int)
@@ -145,13 +153,21 @@ def test_a_study_is_judged_by_its_files(tmp_path, megabases):
     shared[["total_cM", "ibd2_cM"]] *= 8 * megabases / WHOLE
     write_table(tmp_path / "pairs.tsv", shared)
     write_npz(tmp_path / "genome.npz", cm=np.tile(pos / 1e6, 8), used=np.ones(1_600, bool))
-    names = {"panel": "sites.tsv", "king": "king.tsv", "untold": "untold.tsv"}
+    write_roles(tmp_path, {str(c): "autosome" for c in range(1, 9)})
+    names = {"panel": "sites.tsv", "counts": "counts.json"}
+    names |= {"king": "king.tsv", "untold": "untold.tsv"}
     names |= {"resolution": "kinship.json", "segments": "pairs.tsv", "genome": "genome.npz"}
     about = judge_study(
         {name: tmp_path / file for name, file in names.items()},
         tmp_path / "relatives.tsv",
         tmp_path / "relatives.json",
-        **{"genetic_map": "", "min_cm": 7.0, "listed": 0.0884, "error_rate": 0.005},
+        **{
+            "genetic_map": "",
+            "x_contigs": "auto",
+            "min_cm": 7.0,
+            "listed": 0.0884,
+            "error_rate": 0.005,
+        },
     )
     assert about == read_json(tmp_path / "relatives.json")
     assert about["tells"] == (megabases == 150)
@@ -190,9 +206,26 @@ def test_families_over_a_whole_genome(world):
 def test_a_map_without_a_contig_of_the_panel_stops_no_verdict(tmp_path, caplog):
     """Maps often lack X or MT; without segments none was needed before verdicts."""
     panel, genetic_map = tmp_path / "sites.tsv", tmp_path / "genetic.map"
-    panel.write_text("# panel abc, 3 sites\nchrom\tpos\n1\t1000000\n1\t9000000\nX\t5\n")
+    counts = write_roles(tmp_path, {"1": "autosome", "2": "autosome"})
+    panel.write_text("# panel abc, 3 sites\nchrom\tpos\n1\t1000000\n1\t9000000\n2\t5\n")
     genetic_map.write_text("chrom\tpos\tcm\n1\t1\t0\n1\t10000000\t20\n")
-    assert panel_genome(panel, str(genetic_map)).searched_cm == pytest.approx(8)
-    assert "contig 'X'" in caplog.text and "1 Mb counts as 1 cM" in caplog.text
+    assert panel_genome(panel, counts, str(genetic_map), "auto").searched_cm == pytest.approx(8)
+    assert "contig '2'" in caplog.text and "1 Mb counts as 1 cM" in caplog.text
     panel.write_text("# panel abc, 2 sites\nchrom\tpos\n1\t1000000\n1\t9000000\n")
-    assert panel_genome(panel, str(genetic_map)).searched_cm == pytest.approx(16, rel=1e-3)
+    searched = panel_genome(panel, counts, str(genetic_map), "auto").searched_cm
+    assert searched == pytest.approx(16, rel=1e-3)
+
+
+def test_autosomes_alone_count_towards_the_genome_searched(tmp_path, caplog):
+    """X, Y and MT are inherited otherwise; a map that lacks them changes nothing."""
+    panel, genetic_map = tmp_path / "sites.tsv", tmp_path / "genetic.map"
+    ends = "".join(f"{c}\t1000000\n{c}\t91000000\n" for c in ("1", "X", "Y", "Z7", "MT"))
+    panel.write_text(f"# panel abc, 10 sites\nchrom\tpos\n{ends}")
+    genetic_map.write_text("chrom\tpos\tcm\n1\t1\t0\n1\t100000000\t200\n")
+    roles = {"1": "autosome", "X": "X", "Y": "Y", "Z7": "other", "MT": "MT"}
+    counts = write_roles(tmp_path, roles)
+    assert panel_genome(panel, counts, "", "auto").searched_cm == pytest.approx(180)
+    assert panel_genome(panel, counts, "", ["Z7"]).searched_cm == pytest.approx(90)
+    with_map = panel_genome(panel, counts, str(genetic_map), ["Z7"])
+    assert with_map.searched_cm == pytest.approx(180, rel=1e-3)
+    assert not caplog.text

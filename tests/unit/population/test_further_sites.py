@@ -291,6 +291,33 @@ def test_a_population_without_sites_beside_the_panel(tmp_path, caplog):
         page = population_section(tmp_path / name, tmp_path, ["diversity"])
         assert ("panel leaves out do not count" in " ".join(page["words"])) == (name == "many")
         assert set(read_table(out / "spectrum.tsv").population) == {"P", "Q", "R"}
+        assert about["without_further"] == []
+
+
+def test_a_mask_and_a_population_without_sites_beside_the_panel(tmp_path, caplog):
+    """Nobody has a spectrum; log and page say because of whom."""
+    rng = np.random.default_rng(10)
+    cohorts = draw_cohorts(rng)
+    west = cohorts[2]
+    west.populations = ["R"] * len(west.samples)
+    paths = prepare(tmp_path, [*cohorts[:2], as_sent(rng, west, np.zeros(600, bool), 0.0)])
+    _, both, order = lists_of(tmp_path).load()
+    mask = tmp_path / "m.bed"
+    mask.write_text("".join(f"{c}\t0\t100000\n" for c in both.chrom.unique()))
+    for name, lacking in (("few", 0.03), ("many", 0.4)):
+        with np.load(paths[2]) as arrays:
+            own = dict(arrays)
+        own["further"][: int(lacking * len(order))] = 0
+        np.savez(paths[2], **own)
+        tables, out = [path.with_suffix(".tsv") for path in paths], tmp_path / name / "population"
+        options = {"analyses": ["diversity"], "block": "5 kb", "mask": str(mask)}
+        about = measure_population(paths, tables, [], lists_of(tmp_path), out, **options)
+        is_lacking = name == "many"
+        assert about["without_further"] == ["R"] * is_lacking and not about["further_left_out"]
+        assert ("no spectra, since population R" in caplog.text) == is_lacking
+        words = " ".join(population_section(tmp_path / name, tmp_path, ["diversity"])["words"])
+        assert ("There are no spectra: R has no genotypes" in words) == is_lacking
+        assert read_table(out / "spectrum.tsv").empty == is_lacking
 
 
 def test_rejected_outcomes():

@@ -13,6 +13,8 @@ from popdesic.__main__ import main
 from popdesic.core.errors import UserError
 from popdesic.core.files import atomic_path, record_path
 from popdesic.study.crate import CRATE, write_crate
+from popdesic.study.records import exchange_records
+from popdesic.study.snakemake_internals import write_record
 
 
 def add_result(study: Path, name: str, inputs: list[str], start: float) -> None:
@@ -56,6 +58,17 @@ def references(value) -> list[str]:
     if isinstance(value, dict):
         return [value["@id"]] if set(value) == {"@id"} else []
     return [name for part in value for name in references(part)] if isinstance(value, list) else []
+
+
+def test_records_of_rules_that_are_gone_are_not_copied_beside_new_files(study):
+    """A rule of an earlier version made raw.bed; now the job writes it beside raw.json."""
+    decoded = [f"results/cohorts/a/raw.{end}" for end in ("bed", "json")]
+    for name in decoded:
+        with atomic_path(study / name) as temporary:
+            temporary.write_text("decoded now\n")
+        write_record(study, name, json.dumps({"rule": "ingest", "input": ["gone.vcf"]}))
+    assert exchange_records(study, {decoded[1]: "ingest"}.get) == []
+    assert [record_path(study / name).is_file() for name in decoded] == [False, True]
 
 
 def test_inputs_parameters_and_results(study):

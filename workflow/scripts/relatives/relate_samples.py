@@ -39,10 +39,11 @@ with logged(snakemake.log[0], snakemake.input) as log:
         known |= {TABLES[name]: paths[0] for name, paths in made.items()}
     out = Path(snakemake.output.verdict)
     found = judge_study(
-        known | {"panel": Path(files.panel)},
+        known | {"panel": Path(files.panel), "counts": Path(files.counts)},
         out,
         Path(snakemake.output.summary),
         genetic_map=params.genetic_map,
+        x_contigs=params.x_contigs,
         min_cm=params.min_cm,
         listed=params.min_kinship,
         error_rate=params.error_rate,

@@ -133,6 +133,12 @@ def _words(
             f"more than {100 * LEFT_OUT:.0f} % of all. Its file may list the sites that vary in "
             "its own samples alone; say what its absent sites are (absent, callable)."
         )
+    if without := about.get("without_further"):
+        words.append(
+            f"There are no spectra: {join(without)} {'has' if len(without) == 1 else 'have'} no "
+            f"genotypes at more than {100 * LEFT_OUT:.0f} % of all sites, so that heterozygosity "
+            "there is too high. Say what absent sites are (absent, callable)."
+        )
     if len(pairs):
         first = pairs.iloc[0]
         names, shown = (first.population1, first.population2), _with_error(first.fst, first.error)
