@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +63,15 @@ class HitTest:
     risk: float
     tests: int
 
+    @functools.cached_property
+    def _known(self) -> np.ndarray:
+        return np.isfinite(self.offset)
+
+    @functools.cached_property
+    def _classes(self) -> tuple[np.ndarray, np.ndarray]:
+        """`offset_classes` of all known people: those of most hits."""
+        return offset_classes(self.offset[self._known])
+
     def p_interaction(
         self, genotypes: np.ndarray, tests: float | None = None, *, rough: bool = False
     ) -> float:
@@ -85,11 +95,13 @@ class HitTest:
         return self._p(genotypes, association_terms(3 ** len(genotypes)), self.tests, rough)
 
     def _p(self, genotypes: np.ndarray, terms: np.ndarray, tests: float, rough: bool) -> float:
-        used = (genotypes >= 0).all(axis=0) & np.isfinite(self.offset)
+        used = (genotypes >= 0).all(axis=0) & self._known
         case, cell = self.case[used], cells_of(genotypes[:, used])
         if case.all() or not case.any():
             return 1.0
-        table, offsets, which = _grouped(cell, case, self.offset[used], terms)
+        whole = len(case) == np.count_nonzero(self._known)
+        which, offsets = self._classes if whole else offset_classes(self.offset[used])
+        table = grouped_table(cell, case, which, len(terms), len(offsets))
         if chi_square_p(table, offsets, terms) * tests > WORTH_DRAWING:
             return 1.0
         null = fit_table_null(table, offsets, terms)
@@ -99,7 +111,8 @@ class HitTest:
             return 1.0
         if self.design.shape[1] and not rough:
             offset = fit_offsets(case, self.design[used], cell, indicators(terms))
-            table, offsets, which = _grouped(cell, case, offset, terms)
+            which, offsets = offset_classes(offset)
+            table = grouped_table(cell, case, which, len(terms), len(offsets))
             null = fit_table_null(table, offsets, terms)
             variance = self._variance(null, cell, which, used)
             if p < CERTAIN:
@@ -116,12 +129,6 @@ class HitTest:
         scores, deviation = np.zeros((len(used), directions.shape[1])), np.zeros(len(used))
         scores[used], deviation[used] = directions[cell], np.sqrt(risk * (1 - risk))
         return score_variance(self.relatives, scores, deviation, self.risk)
-
-
-def _grouped(cell, case, offset, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Table of the groups, offset of each class, and each person's class."""
-    which, offsets = offset_classes(offset)
-    return grouped_table(cell, case, which, len(terms), len(offsets)), offsets, which
 
 
 def hit_test(

@@ -115,8 +115,10 @@ def mark_cis(
     if strength is not None and (p_scan <= LEVEL).any():
         best = leading_sites(read, strength, case, further)
     leading = read(best)
+    used, rows = np.unique(chosen, return_inverse=True)
+    listed, rows = read(used), rows.reshape(chosen.shape)
     for k, members in enumerate(chosen):
-        genotypes = read(members)
+        genotypes = listed[rows[k]]
         cis[k] = in_cis(chrom[members], pos[members], genotypes)
         if not ((cis[k] or strength is not None) and p_scan[k] <= LEVEL):
             continue

@@ -192,6 +192,8 @@ def describe_hits(
         return float(table_cost(table.reshape(2, -1), total, part)) / unit
 
     ranks, rows = sites["rank"].to_numpy(), []
+    told = {name: sites[name].iloc[used].tolist() for name in named}
+    place = {member: k for k, member in enumerate(used.tolist())}
     locus = np.arange(len(hits.sites)) if locus is None else locus
     leads: dict[int, float] = {}
     for k, members in enumerate(hits.sites):
@@ -209,8 +211,7 @@ def describe_hits(
             "p_permutation": p[k],
         }
         for number, member in enumerate(members[by_rank], 1):
-            site = sites.iloc[member]
-            row |= {f"{name}{number}": site[name] for name in named}
+            row |= {f"{name}{number}": told[name][place[member]] for name in named}
         axes = range(1, order + 1)
         main = [cost(table.sum(axis=tuple(a for a in axes if a != site))) for site in axes]
         row |= {f"main{number}": value for number, value in enumerate(main, 1)}
