@@ -57,4 +57,9 @@ def top_matches(
                 found = on_gpu(queries, database, backend.device, k, min_called)
             if found is not None:
                 return found
+    else:
+        from .matches_cpu import best_indices  # numba starts slowly
+
+        index = best_indices(queries, database, k, min_called, backend.threads)
+        return TopMatches.at(index, queries, database, min_called)
     return search_by_blocks(backend, queries, database, k, min_called)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..distance.nearest import SHARE_BITS
+from ..engine.terms import Planes
 
 #: Rank of a pair with too few jointly called sites.
 NEVER = np.iinfo(np.int64).max
+#: Bits of a profile's number in a key of a search; the share of mismatches is above them.
+INDEX_BITS = 40
 
 
 def rank_key(mismatches: np.ndarray, called: np.ndarray, min_called: int) -> np.ndarray:
@@ -17,6 +20,20 @@ def rank_key(mismatches: np.ndarray, called: np.ndarray, min_called: int) -> np.
     """
     key = (mismatches << SHARE_BITS) // np.maximum(called, 1)
     return np.where(called >= max(min_called, 1), key, NEVER)
+
+
+def count_mismatches(query: np.ndarray, profiles: np.ndarray, n_sites: int):
+    """Mismatches and jointly called sites of one query and some profiles, on the host."""
+    n_planes = len(query)
+    if n_planes == 3:
+        both = query[2] & profiles[:, 2]
+        called = np.bitwise_count(both).sum(axis=1, dtype=np.int64)
+    else:
+        both, called = ~np.uint64(0), np.full(len(profiles), n_sites)
+    differ = query[0] ^ profiles[:, 0]
+    if n_planes > 1:
+        differ |= query[1] ^ profiles[:, 1]
+    return np.bitwise_count(differ & both).sum(axis=1, dtype=np.int64), called
 
 
 class TopMatches:
@@ -54,3 +71,23 @@ class TopMatches:
             both = np.concatenate([getattr(self, name), new], axis=1)
             setattr(self, name, np.take_along_axis(both, order, axis=1))
         self.index[self.key == NEVER] = -1
+
+    @classmethod
+    def at(
+        cls, index: np.ndarray, queries: Planes, database: Planes, min_called: int
+    ) -> TopMatches:
+        """The matches with these numbers, int64 (n_queries, k), -1 for none; counts them again."""
+        best = cls(*index.shape)
+        best.index = index
+        n_planes = max(queries.words.shape[1], database.words.shape[1])
+        queries = queries.with_mask() if n_planes == 3 else queries
+        for q, row in enumerate(index):
+            found = row >= 0
+            chosen = Planes(np.asarray(database.words[row[found]]), database.n_sites)
+            words = (chosen.with_mask() if n_planes == 3 else chosen).words
+            best.mismatches[q, found], best.called[q, found] = count_mismatches(
+                queries.words[q], words, queries.n_sites
+            )
+        key = rank_key(best.mismatches, best.called, min_called)
+        best.key = np.where(index >= 0, key, NEVER)
+        return best

@@ -12,17 +12,15 @@ from ..engine.compile_gpu import load_function
 from ..engine.devices import Device
 from ..engine.layout import divide_up
 from ..engine.terms import Planes
-from .matches import NEVER, TopMatches, rank_key
+from .matches import INDEX_BITS, TopMatches
 from .matches_plan import (
     CANDIDATES,
-    INDEX_BITS,
     KEEP_THREADS,
     MOST_MATCHES,
     PROFILES_A_STEP,
     QUERIES,
     SCAN_WARPS,
     SEARCH,
-    count_mismatches,
     part_rows,
     piece_size,
     query_words,
@@ -201,13 +199,4 @@ def top_matches(
     if words.shape[1] != n_planes:
         words = with_planes(database, n_planes).words
     index = matches_of_parts(queries, lambda: stream_parts(words), device, k, min_called)
-    mismatches, called = np.zeros_like(index), np.zeros_like(index)
-    for q, row in enumerate(index):
-        found = row >= 0
-        mismatches[q, found], called[q, found] = count_mismatches(
-            queries.words[q], np.asarray(words[row[found]]), queries.n_sites
-        )
-    best = TopMatches(len(index), k)
-    best.key = np.where(index >= 0, rank_key(mismatches, called, min_called), NEVER)
-    best.index, best.mismatches, best.called = index, mismatches, called
-    return best
+    return TopMatches.at(index, queries, Planes(words, queries.n_sites), min_called)

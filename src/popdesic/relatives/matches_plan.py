@@ -8,6 +8,7 @@ from ..distance.nearest import SHARE_BITS
 from ..engine.devices import Device, supported_kernels
 from ..engine.layout import KernelSource, divide_up
 from ..engine.terms import Planes
+from .matches import INDEX_BITS
 
 #: Queries of one launch, and candidates that are kept of each.
 QUERIES, CANDIDATES = 32, 4096
@@ -15,8 +16,6 @@ QUERIES, CANDIDATES = 32, 4096
 PROFILES_A_STEP = 16
 #: Warps of a thread block of `scan_profiles`, and threads of one of `keep_best`.
 SCAN_WARPS, KEEP_THREADS = 8, 1024
-#: Bits of a profile's number in a key; the share of mismatches is above them.
-INDEX_BITS = 40
 #: Rows of query words are whole runs of so many sites.
 QUERY_BITS = 512
 SEARCH = KernelSource.of(
@@ -91,17 +90,3 @@ def can_find_matches(device: Device, kernel: str | None) -> bool:
     Others select from the products, as a CPU does.
     """
     return kernel != "popc" and "mma" in supported_kernels(device)
-
-
-def count_mismatches(query: np.ndarray, profiles: np.ndarray, n_sites: int):
-    """Mismatches and jointly called sites of one query and some profiles, on the host."""
-    n_planes = len(query)
-    if n_planes == 3:
-        both = query[2] & profiles[:, 2]
-        called = np.bitwise_count(both).sum(axis=1, dtype=np.int64)
-    else:
-        both, called = ~np.uint64(0), np.full(len(profiles), n_sites)
-    differ = query[0] ^ profiles[:, 0]
-    if n_planes > 1:
-        differ |= query[1] ^ profiles[:, 1]
-    return np.bitwise_count(differ & both).sum(axis=1, dtype=np.int64), called

@@ -61,7 +61,7 @@ def _with_called(query: Planes) -> np.ndarray:
     return words
 
 
-class _Rows:
+class MappedRows:
     """Rows of an array; those of a whole memory map are read from its file by each thread.
 
     Page faults of a map cost more than the counts, and threads that read side by side keep a disk
@@ -74,7 +74,7 @@ class _Rows:
         self.words, self.own = words, threading.local()
         self.file = os.open(words.filename, os.O_RDONLY) if mapped else None
 
-    def __enter__(self) -> _Rows:
+    def __enter__(self) -> MappedRows:
         return self
 
     def __exit__(self, *_) -> None:
@@ -126,7 +126,7 @@ def count_with_all(query: Planes, others: Planes, threads: int = 1) -> np.ndarra
     out[2] = np.bitwise_count(own[0] & ~own[1] & own[2]).sum()
     out[4] = np.bitwise_count(own[2]).sum()
     step = max(1, TASK_BYTES // max(1, others.words[:1].nbytes))
-    with _Rows(others.words) as rows:
+    with MappedRows(others.words) as rows:
 
         def work(first: int, last: int) -> None:
             count_loop(own, rows.read(first, last), out, first)

@@ -61,7 +61,7 @@ from ..population import (
     homozygous_runs_cpu,
     plane_counts_cpu,
 )
-from ..relatives import expected_genotypes_cpu, one_against_all_cpu, screen_cpu
+from ..relatives import expected_genotypes_cpu, matches_cpu, one_against_all_cpu, screen_cpu
 
 #: The folder that Python finds this package in.
 PACKAGES = Path(__file__).resolve().parents[3]
@@ -272,6 +272,8 @@ def screens_of_pairs() -> None:
     block = f"{counts}, boolean, {limits}, {numbers}, {lists}, {numbers}"
     _compile(screen_cpu.screen_columns, f"({block})")
     _compile(screen_cpu.match_rows, f"({counts}, int64, {numbers}, {lists}, {numbers})")
+    words = "uint64[:, :, ::1], uint64[:, :, ::1]"
+    _compile(matches_cpu.search_tiles, f"({words}, int64, int64, int64, int64[:, ::1])")
 
 
 def candidates_of_descent() -> None:

@@ -21,11 +21,20 @@ from popdesic.core.errors import UserError
 from popdesic.core.files import write_json
 from popdesic.core.tables import read_table, write_table
 from popdesic.distance.fill_rows import update_rows
+from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.select import select_backend
-from popdesic.engine.terms import KINSHIP
+from popdesic.engine.terms import KINSHIP, Planes
 from popdesic.ibd.degrees import DegreeScale
 from popdesic.ibd.verdict import KinEvidence, SearchedGenome, judge_pairs, relation_of
-from popdesic.relatives import find_matches, identity, independence, kinship, mixture, queries
+from popdesic.relatives import (
+    find_matches,
+    identity,
+    independence,
+    kinship,
+    matches_cpu,
+    mixture,
+    queries,
+)
 from popdesic.relatives.cohorts import (
     Limits,
     compare_cohorts,
@@ -33,7 +42,7 @@ from popdesic.relatives.cohorts import (
     join_mixture,
     row_work,
 )
-from popdesic.relatives.find_matches import top_matches
+from popdesic.relatives.find_matches import search_by_blocks, top_matches
 from popdesic.relatives.resolution import resolve
 from popdesic.report.figures.compare import draw_comparisons
 from popdesic.report.figures.relatives import draw_relatives
@@ -343,13 +352,14 @@ def test_joined_tables_name_swaps(planted, tmp_path):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-@pytest.mark.parametrize("n_profiles", [1, 3, 40])
-def test_search_equals_sorting_all_profiles(n_profiles, missing, monkeypatch):
+@pytest.mark.parametrize("n_profiles", [1, 3, 40, 150])
+@pytest.mark.parametrize("search", [top_matches, search_by_blocks])
+def test_search_equals_sorting_all_profiles(search, n_profiles, missing, monkeypatch):
     """With few sites there are many ties; the earlier profile wins, whatever the block size."""
     monkeypatch.setattr(find_matches, "BLOCK_PROFILES", 7)
     rng = np.random.default_rng(n_profiles)
     a, b = draw_genotypes(rng, 4, 5, missing), draw_genotypes(rng, n_profiles, 5, missing)
-    found = top_matches(
+    found = search(
         BACKEND,
         planes_of(a, masked=missing > 0),
         planes_of(b, masked=missing > 0),
@@ -368,6 +378,28 @@ def test_search_equals_sorting_all_profiles(n_profiles, missing, monkeypatch):
         assert found.index[row][kept].tolist() == [r[1] for r in expected]
         assert found.mismatches[row][kept].tolist() == [r[2] for r in expected]
         assert found.called[row][kept].tolist() == [r[3] for r in expected]
+
+
+@pytest.mark.parametrize("n_sites", [1, 63, 64, 65, 129, 257, 1024])
+@pytest.mark.parametrize("missing", [(0, 0), (0.2, 0.2), (0.2, 0), (0, 0.2)])
+def test_search_in_tiles_equals_search_by_products(n_sites, missing, tmp_path, monkeypatch):
+    """Also of a memory map, by several threads in short tasks, with values filled in."""
+    monkeypatch.setattr(matches_cpu, "TASK_PROFILES", 70)
+    rng = np.random.default_rng(n_sites)
+    a, b = draw_genotypes(rng, 9, n_sites, missing[0]), draw_genotypes(rng, 400, n_sites)
+    b[rng.random(b.shape) < missing[1]] = -1
+    queries = planes_of(a, fill=rng.integers(0, 3, a.shape), masked=missing[0] > 0)
+    database = planes_of(b, fill=rng.integers(0, 3, b.shape), masked=missing[1] > 0)
+    np.save(tmp_path / "planes.npy", database.words)
+    mapped = Planes(np.load(tmp_path / "planes.npy", mmap_mode="r"), n_sites)
+    least = n_sites * 2 // 3
+    slow = search_by_blocks(BACKEND, queries, database, 7, least)
+    for threads, profiles in ((1, database), (3, mapped)):
+        found = top_matches(CpuBackend(threads), queries, profiles, 7, least)
+        np.testing.assert_array_equal(found.index, slow.index)
+        for name in ("key", "mismatches", "called"):
+            there = np.where(slow.index >= 0, getattr(slow, name), getattr(found, name))
+            np.testing.assert_array_equal(getattr(found, name), there, name)
 
 
 def test_match_statistics_by_hand():

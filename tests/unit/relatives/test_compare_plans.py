@@ -10,7 +10,7 @@ from support.operands import planes_of
 
 from popdesic.engine import site_pairs_plan
 from popdesic.engine.terms import Planes
-from popdesic.relatives import matches_plan
+from popdesic.relatives import matches, matches_plan
 from popdesic.relatives.matches_plan import CANDIDATES, PROFILES_A_STEP, QUERIES
 
 
@@ -59,7 +59,7 @@ def test_mismatches_equal_their_definition(missing):
     rng = np.random.default_rng(2)
     genotypes = draw_genotypes(rng, 9, 130, missing)
     words = make_planes(genotypes, masked=missing > 0)
-    wrong, called = matches_plan.count_mismatches(words[0], words[1:], 130)
+    wrong, called = matches.count_mismatches(words[0], words[1:], 130)
     for row, other in enumerate(genotypes[1:]):
         both = (genotypes[0] >= 0) & (other >= 0)
         assert called[row] == both.sum()
