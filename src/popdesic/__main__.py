@@ -177,6 +177,27 @@ def freeze(options: argparse.Namespace) -> None:
     print("\n".join(f"{name}\t{count}" for name, count in counts.items()))
 
 
+def profiles(options: argparse.Namespace) -> None:
+    """Add files to a database of profiles, or search the profiles of a file in it."""
+    from .core.threads import usable_cpus
+    from .engine.select import select_backend
+    from .relatives.profiles import add_profiles, search_database
+    from .study.init import named_file
+
+    folder, files = options.database, options.files
+    if options.action == "add":
+        counts = add_profiles(folder, [named_file(file) for file in files], usable_cpus())
+        for name, count in counts.items():
+            print(f"{name}\t{count['samples']} profiles\t{count['panel_sites_found']} sites")
+        return
+    if len(files) > 1:
+        raise UserError("profiles search takes one file of queries; join several with bcftools.")
+    limits = {"top": options.top, "min_called": options.min_called}
+    backend = select_backend(options.device, usable_cpus())
+    search_database(folder, Path(*files), options.out, backend, **limits)
+    print(options.out)
+
+
 def resume(options: argparse.Namespace) -> int:
     """Continue a Slurm run whose Snakemake was killed."""
     from .study.resume import resume
@@ -233,6 +254,14 @@ def tune(options: argparse.Namespace) -> None:
         for name, seconds in rehearse_all(backend.device.index, variants).items():
             print(f"GPU, {name}: {seconds:.1f} CPU-s")
         print("\n".join(tune_usual(backend.device)))
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -440,6 +469,41 @@ def make_parser() -> argparse.ArgumentParser:
     )
     command.add_argument(
         "--threads", type=int, default=1, metavar="N", help="threads that decompress (default: 1)"
+    )
+
+    command = add(
+        "profiles",
+        "add files to a standing database of profiles, or search profiles in it",
+        profiles,
+        "popdesic profiles add DB cases.vcf.gz lab=more.bcf; popdesic profiles search DB new.vcf",
+        details="The first file defines the sites. Each file is read once; NAME=FILE sets the "
+        "cohort's name. A search lists the profiles that differ at the smallest share of sites.",
+        study=False,
+    )
+    command.add_argument("action", choices=("add", "search"))
+    command.add_argument("database", type=Path, metavar="DB", help="folder of the database")
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="VCF, BCF or prefix of PLINK files"
+    )
+    command.add_argument(
+        "--top", type=positive, default=5, metavar="K", help="matches of a query (default: 5)"
+    )
+    command.add_argument(
+        "--min-called",
+        type=positive,
+        default=100,
+        metavar="N",
+        help="fewest sites called in both profiles (default: 100; of fewer sites, half)",
+    )
+    command.add_argument(
+        "--out",
+        type=Path,
+        default=Path("matches.tsv"),
+        metavar="TABLE",
+        help="table of the matches (default: matches.tsv)",
+    )
+    command.add_argument(
+        "--device", choices=("auto", "cpu", "gpu"), default="auto", help="where to search"
     )
 
     command = add(

@@ -26,7 +26,7 @@ from .one_against_all_cpu import TASK_BYTES, MappedRows
 #: Profiles of a tile, and words of a query that are compared with them at a time.
 SIZE, GROUP = 64, 4
 #: Fewest profiles of a task: each task finds limits of its own.
-TASK_PROFILES = 1 << 14
+TASK_PROFILES = 1 << 12
 
 
 @numba.njit(nogil=True, cache=True)

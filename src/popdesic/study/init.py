@@ -155,6 +155,12 @@ def _named(file: str) -> tuple[str, str]:
     return (found[1], found[2]) if found and not path_exists(Path(file)) else ("", file)
 
 
+def named_file(file: str) -> tuple[str, Path]:
+    """The name of the cohort in one file, given as `NAME=FILE` or made from the file's name."""
+    name, path = _named(file)
+    return name or _cohort_name([path]), Path(path)
+
+
 def find_cohorts(folder: Path, files: list[tuple[str, str]]) -> list[NewCohort]:
     """The cohorts in genotype files; files with the same samples in the same order are one."""
     groups: dict[tuple, list[tuple[str, list[str]]]] = {}
