@@ -1,9 +1,9 @@
 """Popdesic: genotypes of several cohorts to distances, geodesics and maps.
 
-For people with arrays: `pack`, `pairwise_distance`, `kinship`, `pca`, `ld_r2`, `scan`,
-`scan_sites`, `diversity`, `f_st`, `f2`, `f3`, `f4`, `homozygous_runs`, `ibd_segments`,
-`fermat_weights`, `shortest_paths`, `insert` (docs/api.md). Each is imported when it is first used,
-so that ``import popdesic`` costs nothing.
+For people with arrays: `pack`, `pairwise_distance`, `kinship`, `pca`, `identity`, `mixture`,
+`ld_r2`, `scan`, `scan_sites`, `diversity`, `f_st`, `f2`, `f3`, `f4`, `homozygous_runs`,
+`ibd_segments`, `fermat_weights`, `shortest_paths`, `insert` (docs/api.md). Each is imported when it
+is first used, so that ``import popdesic`` costs nothing.
 """
 
 from importlib import import_module as _import_module
@@ -17,6 +17,8 @@ _PUBLIC = {
     "pairwise_distance": "api.samples",
     "kinship": "api.samples",
     "pca": "api.samples",
+    "identity": "api.profiles",
+    "mixture": "api.profiles",
     "Components": "api.samples",
     "ld_r2": "api.sites",
     "scan": "api.sites",

@@ -125,6 +125,9 @@ WAYS: dict[str, Way] = {
     ".venv/bin/popdesic freeze REFERENCE.vcf.gz --map MAP -o REFERENCE.npz": named(
         "tests/unit/cohort/test_haplotype_panel.py"
     ),
+    ".venv/bin/popdesic profiles add ../profiles lab=resources/example/atlantic.vcf.gz": WHOLE,
+    ".venv/bin/popdesic profiles search ../profiles resources/example/pacific.vcf.gz --top 3 "
+    "--out ../matches.tsv": WHOLE,
     "bcftools view --samples ^NAME": named("what a user does to a file of their own"),
     "pip install fastmixture": named(
         "tests/unit/population/test_ancestry.py, where it is installed"
@@ -180,7 +183,7 @@ WAYS: dict[str, Way] = {
             "sparse_study.py",
             *("axes.py", "quality.py", "peers.py"),
             *("missing_kinship.py", "call_rates.py", "labels_example.py"),
-            *("mixture_search.py", "rerun.py"),
+            *("mixture_search.py", "rerun.py", "profiles.py"),
         )
     },
     # a GPU

@@ -44,7 +44,7 @@ def find_bridges(
         return none
     points, centres = points[:, used] / scale[used], centres[:, used] / scale[used]
     sources = _sources(centres)
-    shares = np.array([mixture(point, centres[sources]) for point in points])
+    shares = np.array([nearest_mixture(point, centres[sources]) for point in points])
     far = np.sqrt(((points - shares @ centres[sources]) ** 2).sum(axis=1))
     order = np.argsort(-shares, axis=1, kind="stable")
     second = np.take_along_axis(shares, order[:, [1]], 1)[:, 0]
@@ -70,7 +70,7 @@ def _sources(centres: np.ndarray) -> np.ndarray:
         off = []
         for g in kept:
             others = centres[[h for h in kept if h != g]]
-            share = mixture(centres[g], others)
+            share = nearest_mixture(centres[g], others)
             mixed = np.sort(share)[-2] > LEAST_SHARE
             off.append(np.linalg.norm(centres[g] - share @ others) if mixed else np.inf)
         if min(off) > FROM_OTHERS:
@@ -79,7 +79,7 @@ def _sources(centres: np.ndarray) -> np.ndarray:
     return np.array(kept)
 
 
-def mixture(point: np.ndarray, centres: np.ndarray) -> np.ndarray:
+def nearest_mixture(point: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Shares, not negative and of sum 1, of the mixture of centres (m, k) nearest to a point."""
     from scipy.optimize import nnls
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..engine.backend import Backend
 from ..engine.terms import Planes, Product, Terms
 from .matches import TopMatches
+from .mixture import MIXTURE
 
 #: Genotype mismatches and jointly called sites, from the genotype classes.
 MATCHES = Terms(
@@ -16,14 +17,23 @@ BLOCK_PROFILES = 1 << 14
 
 
 def search_by_blocks(
-    backend: Backend, queries: Planes, database: Planes, k: int, min_called: int
+    backend: Backend,
+    queries: Planes,
+    database: Planes,
+    k: int,
+    min_called: int,
+    *,
+    mixed: bool = False,
 ) -> TopMatches:
-    """`top_matches` by products of the queries and one block of profiles after another."""
+    """`top_matches` by products of the queries and one block of profiles after another.
+
+    `mixed`: as `top_references`. The counts of one block at a time are in host memory.
+    """
     best = TopMatches(queries.n_samples, k)
     for first in range(0, database.n_samples, BLOCK_PROFILES):
         block = Planes(database.words[first : first + BLOCK_PROFILES], database.n_sites)
-        matches, called = backend.bitgemm(queries, block, MATCHES)
-        best.add(first, called - matches, called, min_called)
+        counted, called = backend.bitgemm(queries, block, MIXTURE if mixed else MATCHES)
+        best.add(first, counted if mixed else called - counted, called, min_called)
     return best
 
 
@@ -63,3 +73,19 @@ def top_matches(
         index = best_indices(queries, database, k, min_called, backend.threads)
         return TopMatches.at(index, queries, database, min_called)
     return search_by_blocks(backend, queries, database, k, min_called)
+
+
+def top_references(
+    backend: Backend, mixtures: Planes, references: Planes, k: int, min_called: int = 1
+) -> TopMatches:
+    """The `k` references with the smallest share of alleles that a mixture lacks.
+
+    As `top_matches`; its `mismatches` are the absent alleles of `mixture.MIXTURE`. A CPU keeps the
+    best alone; of a GPU the counts of BLOCK_PROFILES references at a time reach the host.
+    """
+    if backend.name == "gpu":
+        return search_by_blocks(backend, mixtures, references, k, min_called, mixed=True)
+    from .matches_cpu import best_indices  # numba starts slowly
+
+    index = best_indices(mixtures, references, k, min_called, backend.threads, mixed=True)
+    return TopMatches.at(index, mixtures, references, min_called, mixed=True)

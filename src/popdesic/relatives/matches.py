@@ -36,6 +36,17 @@ def count_mismatches(query: np.ndarray, profiles: np.ndarray, n_sites: int):
     return np.bitwise_count(differ & both).sum(axis=1, dtype=np.int64), called
 
 
+def count_absent(mixture: np.ndarray, profiles: np.ndarray):
+    """Sites at which profiles have an allele that a mixture lacks, and jointly called sites.
+
+    Planes with a mask: uint64 (3, n_words) and (n_profiles, 3, n_words).
+    """
+    both = mixture[2] & profiles[:, 2]
+    lack = (profiles[:, 0] & ~mixture[0]) | (mixture[1] & ~profiles[:, 1])
+    absent = np.bitwise_count(lack & both).sum(axis=1, dtype=np.int64)
+    return absent, np.bitwise_count(both).sum(axis=1, dtype=np.int64)
+
+
 class TopMatches:
     """The best `k` database profiles of each query so far; ties go to the earlier profile."""
 
@@ -74,19 +85,30 @@ class TopMatches:
 
     @classmethod
     def at(
-        cls, index: np.ndarray, queries: Planes, database: Planes, min_called: int
+        cls,
+        index: np.ndarray,
+        queries: Planes,
+        database: Planes,
+        min_called: int,
+        *,
+        mixed: bool = False,
     ) -> TopMatches:
-        """The matches with these numbers, int64 (n_queries, k), -1 for none; counts them again."""
+        """The matches with these numbers, int64 (n_queries, k), -1 for none; counts them again.
+
+        `mixed`: queries are mixtures, and absent alleles are counted in place of mismatches.
+        """
         best = cls(*index.shape)
         best.index = index
-        n_planes = max(queries.words.shape[1], database.words.shape[1])
+        n_planes = 3 if mixed else max(queries.words.shape[1], database.words.shape[1])
         queries = queries.with_mask() if n_planes == 3 else queries
         for q, row in enumerate(index):
             found = row >= 0
             chosen = Planes(np.asarray(database.words[row[found]]), database.n_sites)
             words = (chosen.with_mask() if n_planes == 3 else chosen).words
-            best.mismatches[q, found], best.called[q, found] = count_mismatches(
-                queries.words[q], words, queries.n_sites
+            best.mismatches[q, found], best.called[q, found] = (
+                count_absent(queries.words[q], words)
+                if mixed
+                else count_mismatches(queries.words[q], words, queries.n_sites)
             )
         key = rank_key(best.mismatches, best.called, min_called)
         best.key = np.where(index >= 0, key, NEVER)

@@ -1,7 +1,8 @@
 """Best matches of query profiles in a database, counted and kept in one pass on a CPU.
 
-Formula   mismatches: sites called in both at which u or v differ. Key of a pair: its `rank_key`
-          above the 40 bits of the profile's number. The k smallest keys are a query's best matches.
+Formula   mismatches: sites called in both at which u or v differ; or, of mixtures, at which the
+          profile has an allele that the mixture lacks. Key of a pair: its `rank_key` above the 40
+          bits of the profile's number. The k smallest keys are a query's best matches.
 Shapes    words (n, 2 or 3, n_words) of profiles; queries (n_queries, 2 or 3, n_words), the words of
           both padded with zeros to whole groups; kept (n_queries, k) keys, ascending.
 Loops     tiles of SIZE profiles, turned so that equal words of all lie side by side; queries;
@@ -52,8 +53,12 @@ def insert_key(key, kept):
 
 
 @numba.njit(nogil=True, cache=True)
-def search_tiles(words, queries, first, n_sites, min_called, kept):
-    """Take profiles into `kept`; they are numbered from `first` on."""
+def search_tiles(words, queries, first, sizes, mixed, kept):
+    """Take profiles into `kept`; they are numbered from `first` on.
+
+    `sizes`: number of sites and least called ones. `mixed`: queries, of three planes, are mixtures.
+    """
+    n_sites, min_called = sizes
     n_planes, n_words, last = queries.shape[1], queries.shape[2], kept.shape[1] - 1
     lanes = np.zeros((n_words, n_planes, SIZE), np.uint64)
     differ, called = np.empty(SIZE, np.int64), np.full(SIZE, n_sites)
@@ -77,7 +82,14 @@ def search_tiles(words, queries, first, n_sites, min_called, kept):
             else:
                 c = queries[q, 2]
                 called[:] = 0
-                for w in range(0, n_words, 2):
+                for w in range(0, n_words if mixed else 0):
+                    u0, v0, c0 = ~u[w], v[w], c[w]
+                    for i in range(SIZE):
+                        both0 = lanes[w, 2, i] & c0
+                        called[i] += popcount(both0)
+                        lack = (lanes[w, 0, i] & u0) | (v0 & ~lanes[w, 1, i])
+                        differ[i] += popcount(lack & both0)
+                for w in range(0, 0 if mixed else n_words, 2):
                     u0, u1, v0, v1, c0, c1 = u[w], u[w + 1], v[w], v[w + 1], c[w], c[w + 1]
                     for i in range(SIZE):
                         both0, both1 = lanes[w, 2, i] & c0, lanes[w + 1, 2, i] & c1
@@ -111,22 +123,29 @@ def _padded(queries: Planes, n_planes: int) -> np.ndarray:
 
 
 def best_indices(
-    queries: Planes, database: Planes, k: int, min_called: int, threads: int = 1
+    queries: Planes,
+    database: Planes,
+    k: int,
+    min_called: int,
+    threads: int = 1,
+    *,
+    mixed: bool = False,
 ) -> np.ndarray:
     """Numbers of the `k` best matches of each query, int64 (n_queries, k), -1 for none.
 
-    The database may be a memory map, whose rows each thread reads from the file. `threads` changes
-    no number.
+    `mixed`: queries are mixtures, profiles references. The database may be a memory map, whose
+    rows each thread reads from the file. `threads` changes no number.
 
     Raises
     ------
     OSError
         The file of a memory map is shorter than its shape.
     """
-    n_planes = max(queries.words.shape[1], database.words.shape[1])
+    n_planes = 3 if mixed else max(queries.words.shape[1], database.words.shape[1])
     own, n = _padded(queries, n_planes), database.n_samples
     task = max(TASK_PROFILES, divide_up(n, 4 * threads))
     part = max(SIZE, TASK_BYTES // max(1, database.words[:1].nbytes) // SIZE * SIZE)
+    sizes = queries.n_sites, max(min_called, 1)
     with MappedRows(database.words) as rows:
 
         def search(first: int) -> np.ndarray:
@@ -134,7 +153,7 @@ def best_indices(
             end = min(first + task, n)
             for start in range(first, end, part):
                 words = np.require(rows.read(start, min(start + part, end)), requirements="CW")
-                search_tiles(words, own, start, queries.n_sites, max(min_called, 1), kept)
+                search_tiles(words, own, start, sizes, mixed, kept)
             return kept
 
         parts = run_tasks(search, [(first,) for first in range(0, n, task)], threads)

@@ -21,7 +21,7 @@ from ..engine.terms import Planes
 from ..io.bed import read_fam
 from ..io.call_filters import CallFilters
 from . import identity, mixture
-from .find_matches import BLOCK_PROFILES, top_matches
+from .find_matches import top_matches, top_references
 from .matches import TopMatches
 from .resolution import Resolution
 
@@ -192,11 +192,8 @@ def search_mixtures(
     least = within_panel(min_called, database.planes.n_sites)
     best = TopMatches(database.planes.n_samples, top)
     for (planes, _), start in zip(database.parts, database.starts, strict=False):
-        for first in range(0, planes.n_samples, BLOCK_PROFILES):
-            words = planes.words[first : first + BLOCK_PROFILES]
-            block = Planes(words, planes.n_sites)
-            absent, called = backend.bitgemm(database.planes, block, mixture.MIXTURE)
-            best.add(int(start) + first, absent, called, least)
+        found = top_references(backend, database.planes, planes, top, least)
+        best.merge(found, int(start))
     database.require_matches(best, min_called, "mixture")
     errors = {"dropout": dropout, "drop_in": drop_in}
     rows = []

@@ -273,7 +273,9 @@ def screens_of_pairs() -> None:
     _compile(screen_cpu.screen_columns, f"({block})")
     _compile(screen_cpu.match_rows, f"({counts}, int64, {numbers}, {lists}, {numbers})")
     words = "uint64[:, :, ::1], uint64[:, :, ::1]"
-    _compile(matches_cpu.search_tiles, f"({words}, int64, int64, int64, int64[:, ::1])")
+    _compile(
+        matches_cpu.search_tiles, f"({words}, int64, UniTuple(int64, 2), boolean, int64[:, ::1])"
+    )
 
 
 def candidates_of_descent() -> None:

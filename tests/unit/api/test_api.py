@@ -283,6 +283,50 @@ def test_kinship_equals_the_oracle(n_sites, missing):
     np.testing.assert_array_equal(filled, found)  # filled-in genotypes do not count
 
 
+def best_by_loops(queries, profiles, counts, top: int, least: int) -> list[list]:
+    """Rows of the tables of `identity` and `mixture`, site by site."""
+    rows = []
+    for q, asked in enumerate(queries.tolist()):
+        ranked = []
+        for number, known in enumerate(profiles.tolist()):
+            pairs = [(a, b) for a, b in zip(asked, known, strict=True) if a >= 0 and b >= 0]
+            counted = sum(counts(a, b) for a, b in pairs)
+            if len(pairs) >= max(least, 1):
+                key = counted * 2**20 // len(pairs)
+                ranked.append((key, number, len(pairs), counted, counted / len(pairs)))
+        for rank, (_, *row) in enumerate(sorted(ranked)[:top]):
+            rows.append([q, rank + 1, *row])
+    return rows
+
+
+def lacks(seen: int, genotype: int) -> bool:
+    """Whether a genotype has an allele that is not seen: r & ~m for either allele."""
+    return any(
+        allele in alleles and allele not in shown
+        for shown, alleles in [(("R", "RA", "A")[seen], ("R", "RA", "A")[genotype])]
+        for allele in "RA"
+    )
+
+
+@pytest.mark.parametrize("n_sites", [1, 15, 16, 17, 33, 63, 64, 65, 200])
+@pytest.mark.parametrize("missing", [(0, 0), (0.3, 0.3), (0.3, 0), (0, 0.3)])
+@pytest.mark.parametrize("what", ["identity", "mixture"])
+def test_searches_equal_counting_site_by_site(what, n_sites, missing):
+    """Few sites make ties; some pairs share too few called sites to be listed."""
+    queries = draw(6, n_sites, missing[0], seed=n_sites)
+    profiles = draw(90, n_sites, missing[1], seed=n_sites + 1)
+    counts = {"identity": lambda a, b: a != b, "mixture": lacks}[what]
+    least = n_sites * 3 // 5
+    slow = best_by_loops(queries, profiles, counts, 4, least)
+    for threads, given in ((1, profiles), (3, popdesic.pack(profiles, fill="mode"))):
+        found = getattr(popdesic, what)(
+            queries, given, top=4, min_called=least, device="cpu", threads=threads
+        )
+        assert found.to_numpy().tolist() == slow
+    every = getattr(popdesic, what)(queries, profiles[:2], top=10, device="cpu")
+    assert every.to_numpy().tolist() == best_by_loops(queries, profiles[:2], counts, 10, 1)
+
+
 @pytest.mark.parametrize("n_samples", (2, *SIZES[1:]))
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_ld_equals_the_oracle(n_samples, missing):

@@ -228,6 +228,14 @@ def table() -> list[tuple[str, str, str, object]]:
     ):
         add(function, "genotypes", ARRAYS | FORGED, ..., *more, **options)
         add(function, "threads", THREADS, G, *more, **options, threads=...)
+    for function in ("identity", "mixture"):
+        add(function, "genotypes", ARRAYS | FORGED, ..., G, **CPU)
+        add(function, "genotypes", ARRAYS | FORGED, G, ..., **CPU)
+        add(function, "sites", {"fewer": G[:, 1:]}, G, ..., **CPU)
+        add(function, "threads", THREADS, G, G, **CPU, threads=...)
+        add(function, "device", DEVICES, G, G, device=...)
+        add(function, "min_called", WHOLE, G, G, **CPU, min_called=...)
+        add(function, "top", WHOLE | {"0": 0}, G, G, **CPU, top=...)
     for function, more in (("pack", ()), ("pca", ()), ("ld_r2", ())):
         add(function, "genotypes", ARRAYS, ..., *more)
         add(function, "threads", THREADS, G, *more, threads=...)

@@ -5,7 +5,7 @@ import pytest
 from scenes.landscapes.bridges import bridged
 from scipy.optimize import minimize
 
-from popdesic.communities.bridges import find_bridges, mixture
+from popdesic.communities.bridges import find_bridges, nearest_mixture
 
 
 def groups(rng, centres, sizes):
@@ -22,7 +22,7 @@ def rng():
 def test_a_mixture_is_the_nearest_of_shares(rng):
     for _ in range(5):
         centres, point = rng.normal(size=(4, 3)), rng.normal(size=3)
-        share = mixture(point, centres)
+        share = nearest_mixture(point, centres)
         slow = minimize(
             lambda s: ((point - s @ centres) ** 2).sum(),  # noqa: B023
             np.full(4, 0.25),

@@ -42,7 +42,7 @@ from popdesic.relatives.cohorts import (
     join_mixture,
     row_work,
 )
-from popdesic.relatives.find_matches import search_by_blocks, top_matches
+from popdesic.relatives.find_matches import search_by_blocks, top_matches, top_references
 from popdesic.relatives.resolution import resolve
 from popdesic.report.figures.compare import draw_comparisons
 from popdesic.report.figures.relatives import draw_relatives
@@ -382,7 +382,8 @@ def test_search_equals_sorting_all_profiles(search, n_profiles, missing, monkeyp
 
 @pytest.mark.parametrize("n_sites", [1, 63, 64, 65, 129, 257, 1024])
 @pytest.mark.parametrize("missing", [(0, 0), (0.2, 0.2), (0.2, 0), (0, 0.2)])
-def test_search_in_tiles_equals_search_by_products(n_sites, missing, tmp_path, monkeypatch):
+@pytest.mark.parametrize("search", [top_matches, top_references])
+def test_search_in_tiles_equals_search_by_products(search, n_sites, missing, tmp_path, monkeypatch):
     """Also of a memory map, by several threads in short tasks, with values filled in."""
     monkeypatch.setattr(matches_cpu, "TASK_PROFILES", 70)
     rng = np.random.default_rng(n_sites)
@@ -393,9 +394,10 @@ def test_search_in_tiles_equals_search_by_products(n_sites, missing, tmp_path, m
     np.save(tmp_path / "planes.npy", database.words)
     mapped = Planes(np.load(tmp_path / "planes.npy", mmap_mode="r"), n_sites)
     least = n_sites * 2 // 3
-    slow = search_by_blocks(BACKEND, queries, database, 7, least)
+    mixed = search is top_references
+    slow = search_by_blocks(BACKEND, queries, database, 7, least, mixed=mixed)
     for threads, profiles in ((1, database), (3, mapped)):
-        found = top_matches(CpuBackend(threads), queries, profiles, 7, least)
+        found = search(CpuBackend(threads), queries, profiles, 7, least)
         np.testing.assert_array_equal(found.index, slow.index)
         for name in ("key", "mismatches", "called"):
             there = np.where(slow.index >= 0, getattr(slow, name), getattr(found, name))

@@ -37,7 +37,7 @@ from popdesic.communities.splits import split_samples
 from popdesic.maps.densmap import densmap_layout
 from popdesic.engine import terms
 from popdesic.engine.site_pairs import r2_pairs
-from popdesic.relatives.find_matches import top_matches
+from popdesic.relatives.find_matches import top_matches, top_references
 from popdesic.distance.find_nearest import nearest_between, nearest_points, nearest_samples
 from popdesic.ibd.find_candidates import find_candidates
 from popdesic.epistasis.scan_sites import scan_pairs, scan_residual_pairs, scan_triples
@@ -128,6 +128,7 @@ for missing in (0, 0.1):
     r2_pairs(backend, sites, np.minimum(np.arange(200) + 20, 200), 0.1)
     fill_site_planes(pack_bed(genotypes), 200, 0, np.zeros((40, 3, 8), np.uint64), 2)
     top_matches(backend, planes, planes, 3)
+    top_references(backend, planes, planes, 3)
     people = PlaneParts.of([planes])
     for metric in ("euclidean", "normalized"):
         found = nearest_samples(backend, people, measure_of(metric, 200, 1), 3)
