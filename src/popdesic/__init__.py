@@ -2,8 +2,8 @@
 
 For people with arrays: `pack`, `pairwise_distance`, `kinship`, `pca`, `identity`, `mixture`,
 `ld_r2`, `scan`, `scan_sites`, `diversity`, `f_st`, `f2`, `f3`, `f4`, `homozygous_runs`,
-`ibd_segments`, `fermat_weights`, `shortest_paths`, `insert` (docs/api.md). Each is imported when it
-is first used, so that ``import popdesic`` costs nothing.
+`ibd_segments`, `impute_haplotypes`, `fit_copying`, `fermat_weights`, `shortest_paths`, `insert`
+(docs/api.md). Each is imported when it is first used, so that ``import popdesic`` costs nothing.
 """
 
 from importlib import import_module as _import_module
@@ -30,6 +30,8 @@ _PUBLIC = {
     "f4": "api.populations",
     "homozygous_runs": "api.homozygosity",
     "ibd_segments": "api.descent",
+    "impute_haplotypes": "api.haplotypes",
+    "fit_copying": "api.haplotypes",
     "fermat_weights": "api.paths",
     "shortest_paths": "api.paths",
     "insert": "api.paths",

@@ -13,7 +13,8 @@ PACKAGE = ROOT / "src" / "popdesic"
 
 #: In order: a room imports itself and the rooms before it.
 ROOMS = (
-    *("core", "io", "engine", "cohort", "distance", "relatives", "components", "geodesic", "maps"),
+    *("core", "io", "engine", "copying", "cohort", "distance"),
+    *("relatives", "components", "geodesic", "maps"),
     *("communities", "ibd", "geography", "population", "epistasis", "export"),
     *("api", "study", "report", "__init__", "__main__"),
 )

@@ -23,6 +23,7 @@ from numba.core.types import NamedTuple, NamedUniTuple, Type
 from ..cohort import genotypes_cpu, hardy_weinberg_cpu, standard_genotypes_cpu
 from ..communities import dip_cpu, graph_sides_cpu, two_means_cpu
 from ..components import signed_sums_cpu
+from ..copying import copying_cpu
 from ..core import number_text_cpu
 from ..core.threads import run_tasks, usable_cpus
 from ..distance import near_points_cpu, nearest_cpu, neighbor_lists_cpu, pair_summary_cpu
@@ -218,6 +219,18 @@ def segments_of_descent() -> None:
     _compile(segments_cpu.find_segments, inputs, tables, f"({numbers})")
 
 
+def copies_of_haplotypes() -> None:
+    words, whole = "uint32[:, ::1]", "int64[::1]"
+    called, flags = f"Tuple(({whole}, int8[::1]))", "boolean[::1]"
+    model = "Tuple((float64[::1], float32, float64))"
+    sites = f"{words}, uint64[:, ::1], {whole}, {flags}, float64[::1], {called}, {model}"
+    rest = f"uint32[::1], {whole}, int64, UniTuple(int64, 2), uint16[::1]"
+    _compile(copying_cpu.impute_loop, f"({sites}, {rest})")
+    _compile(copying_cpu.turn_rows, f"({words}, {flags}, uint64[:, ::1])")
+    chances = "float64[::1], uint32[::1], int64, float32"
+    _compile(copying_cpu.likelihood_loop, f"({words}, {whole}, int8[::1], {chances})")
+
+
 def epochs_of_maps() -> None:
     umap_epoch_cpu.epoch_kernel()
     umap_epoch_cpu.density_kernels()
@@ -356,7 +369,7 @@ GROUPS: tuple[Callable[[], None], ...] = (
     *(decoders_of_bcf, decoders_of_text, decoders_of_zarr, codecs_of_genotypes, pairs_of_sites),
     *(sums_of_populations, texts_of_numbers, sums_of_relationships, products_of_genotypes),
     *(epochs_of_maps, lists_of_neighbors, candidates_of_descent, segments_of_descent),
-    *(splits_of_people, screens_of_pairs, figures_of_pairs, ranks_on_maps),
+    *(copies_of_haplotypes, splits_of_people, screens_of_pairs, figures_of_pairs, ranks_on_maps),
 )
 
 

@@ -198,6 +198,17 @@ LIMITS = {
 }
 SEGMENTS = dict.fromkeys(("min_cm", "min_lod", "error_rate", "drop", "min_ibd2_cm"), REAL)
 SEGMENTS |= dict.fromkeys(("tolerance", "window", "most"), WHOLE)
+HAPS = RNG.integers(0, 2, (6, 9))
+PLACES = np.arange(9) / 10
+TYPED = np.array([1, 4, 7])
+ROWS = HAPS[:2, TYPED]
+#: Arrays of alleles, and one of the right shape with a wrong allele.
+ALLELES = {"two": HAPS * 2, "half": HAPS / 2, "one dimension": HAPS[0], "text": "x", "None": None}
+ALLELES |= {"texts": HAPS.astype(str), "objects": HAPS.astype(object), "empty": []}
+MAPS = {"short": PLACES[1:], "falling": PLACES[::-1], "NaN": PLACES * np.nan, "text": "x"}
+MAPS |= {"None": None, "two dimensions": PLACES[None]}
+SITES = {"falling": TYPED[::-1], "twice": [1, 1, 4], "beyond": [1, 4, 9], "negative": [-1, 4, 7]}
+SITES |= {"halves": TYPED / 2, "text": "x", "None": None, "two dimensions": TYPED[None]}
 CPU = {"device": "cpu"}
 
 
@@ -288,6 +299,22 @@ def table() -> list[tuple[str, str, str, object]]:
         add(function, "nonsense", {"unknown limit": 1}, G, POS, nonsense=...)
     add("ibd_segments", "centimorgans", CENTIMORGANS, G, POS, centimorgans=...)
     add("ibd_segments", "af", FREQUENCIES, G, POS, af=...)
+    add("impute_haplotypes", "reference", ALLELES | {"-1": -HAPS}, ..., PLACES, ROWS, TYPED)
+    add("impute_haplotypes", "centimorgans", MAPS, HAPS, ..., ROWS, TYPED)
+    short = {
+        name: value[..., :3] if name in ("two", "half", "texts", "objects") else value
+        for name, value in ALLELES.items()
+    }
+    add("impute_haplotypes", "targets", short | {"wide": HAPS}, HAPS, PLACES, ..., TYPED)
+    add("impute_haplotypes", "typed", SITES, HAPS, PLACES, ROWS, ...)
+    sizes = {name: value for name, value in REAL.items() if value is not None} | {"0": 0}
+    for name in ("ne", "mismatch"):
+        add("impute_haplotypes", name, sizes, HAPS, PLACES, ROWS, TYPED, **{name: ...})
+    add("impute_haplotypes", "threads", THREADS, HAPS, PLACES, ROWS, TYPED, threads=...)
+    add("fit_copying", "reference", ALLELES, ..., PLACES)
+    add("fit_copying", "centimorgans", MAPS, HAPS, ...)
+    add("fit_copying", "ploidy", WHOLE | {"0": 0}, HAPS, PLACES, ploidy=...)
+    add("fit_copying", "threads", THREADS, HAPS, PLACES, threads=...)
     for function in ("fermat_weights", "shortest_paths"):
         matrices = dict(DISTANCES)
         if function == "fermat_weights":  # of any matrix

@@ -1,0 +1,182 @@
+"""Imputation of haplotypes, by copying from those of a reference."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..copying.copying import Haplotypes, allele_share, haplotypes_of, impute_alleles
+from ..copying.copying_plan import MISMATCHES, MOST_HAPLOTYPES
+from ..copying.fit import fit_model
+from .arrays import ArrayLike, host_array, real_number, thread_count, whole_number
+
+
+def impute_haplotypes(
+    reference: ArrayLike,
+    centimorgans: ArrayLike,
+    targets: ArrayLike,
+    typed: ArrayLike,
+    *,
+    ne: float | None = None,
+    mismatch: float | None = None,
+    threads: int | None = None,
+) -> np.ndarray:
+    """Alleles of phased haplotypes at the sites of a reference where they were not typed.
+
+    Every haplotype is a mosaic of all haplotypes of the reference. What is imputed into one depends
+    on the reference and its own alleles alone: it has the same bytes alone, among others, and on
+    any number of threads.
+
+    Parameters
+    ----------
+    reference : array-like of int, (n_haplotypes, n_sites)
+        Phased alleles of one chromosome: 0 and 1, none missing. Up to 65 536 haplotypes.
+    centimorgans : array-like of float, (n_sites,)
+        Genetic positions, not falling.
+    targets : array-like of int, (n_targets, n_typed)
+        Phased alleles, a row a haplotype: 0, 1; -1, NaN or a masked entry where missing.
+    typed : array-like of int, (n_typed,)
+        Sites of the reference (counted from 0) at which the targets are typed, rising.
+    ne, mismatch : float, optional
+        Effective size, and probability that an allele differs from the copied one (1e-5 to 0.1).
+        By default those of `fit_copying`.
+    threads : int, optional
+        Number of CPU threads; all CPUs by default.
+
+    Returns
+    -------
+    float32 array, (n_targets, n_sites)
+        Expected number of ALT alleles, from 0 to 1, in steps of 2^-15. At typed sites the target's
+        own allele, unless it is missing. The sum of a sample's two rows is its dosage.
+
+    Raises
+    ------
+    ValueError
+        An argument is not valid.
+
+    Notes
+    -----
+    Li and Stephens (2003, Genetics 165:2213), between typed sites linear in centimorgans.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import popdesic
+    >>> reference = np.array([[0, 0, 0, 0, 0], [1, 1, 1, 1, 0], [1, 0, 1, 0, 1]] * 4)
+    >>> found = popdesic.impute_haplotypes(
+    ...     reference, np.arange(5) / 100, [[1, 0], [0, 0]], [0, 4], ne=1000, mismatch=0.001
+    ... )
+    >>> found.round(2)
+    array([[1. , 1. , 1. , 1. , 0. ],
+           [0. , 0. , 0. , 0. , 0. ]], dtype=float32)
+    """
+    panel, threads = _panel(reference, centimorgans), thread_count(threads)
+    n_sites = len(panel.cm)
+    sites = host_array(typed)
+    if sites.ndim != 1 or (sites.size and sites.dtype.kind not in "iu"):
+        raise ValueError(
+            f"typed is {sites.dtype} of the shape {sites.shape}; give numbers of the sites, from 0."
+        )
+    sites = sites.astype(np.int64)
+    wrong = (sites < 0) | (sites >= n_sites)
+    wrong[1:] |= np.diff(sites) <= 0
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        raise ValueError(
+            f"typed[{place}] is {sites[place]}; give rising numbers of sites from 0 to "
+            f"{n_sites - 1}."
+        )
+    alleles = _alleles(targets, "targets", missing=True)
+    if alleles.shape[1] != len(sites):
+        raise ValueError(
+            f"targets have {alleles.shape[1]} sites, but typed has {len(sites)}; give one column "
+            "for each."
+        )
+    ne = None if ne is None else real_number(ne, "ne", 1)
+    mismatch = None if mismatch is None else real_number(mismatch, "mismatch", *MISMATCHES)
+    if ne is None or mismatch is None:
+        fitted = fit_model(panel, threads=threads)
+        ne = fitted[0] if ne is None else ne
+        mismatch = fitted[1] if mismatch is None else mismatch
+    found = impute_alleles(panel, sites, alleles, ne=ne, mismatch=mismatch, threads=threads)
+    return allele_share(found)
+
+
+def fit_copying(
+    reference: ArrayLike,
+    centimorgans: ArrayLike,
+    *,
+    ploidy: int = 2,
+    threads: int | None = None,
+) -> tuple[float, float]:
+    """Effective size and mismatch with the highest likelihood for a reference's own haplotypes.
+
+    Each of 64 haplotypes is taken for a mosaic of those of all other samples.
+
+    Parameters
+    ----------
+    reference, centimorgans, threads
+        As in `impute_haplotypes`.
+    ploidy : int
+        Haplotypes of one sample: this number of rows that follow each other.
+
+    Returns
+    -------
+    (float, float)
+        The effective size `ne` and the probability `mismatch`, points of a grid: sizes a factor of
+        10^(1/4) apart, mismatches 10^(1/2).
+
+    Raises
+    ------
+    ValueError
+        An argument is not valid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import popdesic
+    >>> haplotypes = np.random.default_rng(1).integers(0, 2, (20, 300))
+    >>> popdesic.fit_copying(np.repeat(haplotypes, 2, axis=0), np.arange(300) / 100, ploidy=1)[1]
+    1e-05
+    """
+    panel, threads = _panel(reference, centimorgans), thread_count(threads)
+    return fit_model(panel, ploidy=whole_number(ploidy, "ploidy"), threads=threads)
+
+
+def _panel(reference: ArrayLike, centimorgans: ArrayLike) -> Haplotypes:
+    alleles = _alleles(reference, "reference", missing=False)
+    n, n_sites = alleles.shape
+    if not n or n > MOST_HAPLOTYPES or not n_sites:
+        raise ValueError(
+            f"reference has {n} haplotypes and {n_sites} sites; give 1 to {MOST_HAPLOTYPES} "
+            "haplotypes with a site or more."
+        )
+    cm = host_array(centimorgans)
+    if cm.dtype.kind not in "iuf" or cm.shape != (n_sites,) or not np.isfinite(cm).all():
+        raise ValueError(
+            f"centimorgans are {cm.dtype} of the shape {cm.shape}; give a finite number for each "
+            f"of the {n_sites} sites."
+        )
+    falls = np.flatnonzero(np.diff(cm.astype(np.float64)) < 0)
+    if falls.size:
+        raise ValueError(
+            f"centimorgans[{int(falls[0]) + 1}] is less than the one before; sort the sites."
+        )
+    return haplotypes_of(alleles, cm)
+
+
+def _alleles(given: ArrayLike, name: str, *, missing: bool) -> np.ndarray:
+    """Alleles as int8 in two dimensions, -1 where missing."""
+    what = "0 or 1, and -1 or NaN where it is missing" if missing else "0 or 1, none missing"
+    array = host_array(given)
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} is an array of {array.dtype} of the shape {array.shape}; give a row for each "
+            f"haplotype and a column for each site, with alleles {what}."
+        )
+    if array.dtype.kind == "f" and missing:
+        array = np.where(np.isnan(array), -1, array)
+    wrong = ~np.isin(array, (-1, 0, 1) if missing else (0, 1))
+    if wrong.any():
+        row, column = map(int, np.unravel_index(np.argmax(wrong), array.shape))
+        raise ValueError(f"{name}[{row}, {column}] is {array[row, column]}; an allele is {what}.")
+    return array.astype(np.int8)

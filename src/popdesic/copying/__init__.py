@@ -1,0 +1,1 @@
+"""Haplotypes as mosaics of all haplotypes of a reference (Li and Stephens 2003)."""

@@ -1,0 +1,144 @@
+"""Haplotype copying: what is computed for a panel of haplotypes, and the model's numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.threads import run_tasks, usable_cpus
+from .copying_plan import DOSE_UNITS, LEAST_CM, SMALL_SHARE, cut_windows
+
+
+@dataclass(frozen=True)
+class Haplotypes:
+    """The haplotypes of one chromosome, packed.
+
+    Attributes
+    ----------
+    bits : uint64 (n_sites, n_words)
+        Bit k % 64 of word k // 64: haplotype k carries ALT. Bits behind the last one are 0.
+    n_haplotypes : int
+    cm : float64 (n_sites)
+        Position of every site on the genetic map, in centimorgans, not falling.
+    """
+
+    bits: np.ndarray
+    n_haplotypes: int
+    cm: np.ndarray
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The same bits as uint32 (n_sites, 2 n_words)."""
+        return np.ascontiguousarray(self.bits).view("<u4")
+
+    def counted(self, own: np.ndarray) -> np.ndarray:
+        """Words of `rows` with a one for every haplotype but those of `own`: uint32."""
+        flags = np.zeros(64 * self.bits.shape[1], np.uint8)
+        flags[: self.n_haplotypes] = 1
+        flags[own] = 0
+        return np.packbits(flags, bitorder="little").view("<u4")
+
+
+def haplotypes_of(alleles: np.ndarray, cm: np.ndarray) -> Haplotypes:
+    """Haplotypes from alleles 0 and 1, uint8 or int8 (n_haplotypes, n_sites)."""
+    n, n_sites = alleles.shape
+    packed = np.zeros((n_sites, -(-n // 64) * 8), np.uint8)
+    packed[:, : -(-n // 8)] = np.packbits(alleles.T.astype(np.uint8), axis=1, bitorder="little")
+    return Haplotypes(packed.view("<u8"), n, np.asarray(cm, np.float64))
+
+
+def recombination(cm: np.ndarray, ne: float, n_states: int) -> np.ndarray:
+    """Probability of a new haplotype in front of each site: float64 (n_sites), 1 for the first.
+
+    ``1 - exp(-4 ne d / n_states)``, d in morgans, from sums and products alone: libraries of
+    mathematics differ in the last digit of an exponential, and results are to be the same
+    everywhere.
+    """
+    found = np.ones(len(cm))
+    if len(cm) > 1:
+        steps = np.maximum(np.diff(cm), LEAST_CM)
+        halved = np.minimum(steps * (0.04 * ne / n_states), 64.0) / 1024
+        share = np.zeros_like(halved)
+        for n in range(8, 0, -1):  # 1 - exp(-x) by its series, x <= 1/16
+            share = halved / n * (1 - share)
+        for _ in range(10):  # of 2x from that of x
+            share = share * (2 - share)
+        found[1:] = share
+    return found
+
+
+def impute_alleles(
+    panel: Haplotypes,
+    sites: np.ndarray,
+    alleles: np.ndarray,
+    *,
+    ne: float,
+    mismatch: float,
+    own: np.ndarray | None = None,
+    threads: int | None = None,
+) -> np.ndarray:
+    """Expected ALT alleles of haplotypes at all sites of a panel, by copying from all of it.
+
+    The posterior of every haplotype of the panel at a haplotype's own called sites; between two of
+    them linear in centimorgans. A result depends on the panel, the numbers of the model and the
+    haplotype's own alleles, not on others that are imputed with it.
+
+    Parameters
+    ----------
+    panel : Haplotypes
+    sites : int64 (n_typed)
+        Sites of the panel that are typed, rising.
+    alleles : int8 (n_targets, n_typed)
+        Alleles 0 and 1; -1: missing, as if the site were not typed.
+    ne, mismatch : float
+        Effective size, and probability that an allele differs from the copied one.
+    own : int64 (n_targets, n_own), optional
+        Haplotypes of the panel that a target must not copy; -1: none.
+    threads : int, optional
+
+    Returns
+    -------
+    uint16 (n_targets, n_sites)
+        In units of 1 / DOSE_UNITS. At called sites the called allele.
+    """
+    from .copying_cpu import impute_loop, turn_rows
+
+    n = panel.n_haplotypes
+    rows = panel.rows
+    carriers = np.bitwise_count(panel.bits).sum(axis=1, dtype=np.int64)
+    flipped = 2 * carriers > n
+    minor = np.where(flipped, n - carriers, carriers)
+    columns = np.empty((-(-len(rows) // 64), 64 * panel.bits.shape[1]), np.uint64)
+    turn_rows(rows, flipped, columns)
+    out = np.empty((len(alleles), len(rows)), np.uint16)
+    loss = np.float32(mismatch / (1 - mismatch))
+
+    def impute(target: int, window) -> None:
+        masked = np.empty(0, np.int64) if own is None else own[target][own[target] >= 0]
+        known = (alleles[target] >= 0) & (sites >= window.start) & (sites < window.stop)
+        called = sites[known]
+        n_states = n - len(masked)
+        impute_loop(
+            rows,
+            columns,
+            minor,
+            flipped,
+            panel.cm,
+            (called, alleles[target][known]),
+            (recombination(panel.cm[called], ne, n_states), loss, SMALL_SHARE / n_states),
+            panel.counted(masked),
+            masked,
+            n_states,
+            (window.first, window.last),
+            out[target],
+        )
+
+    tasks = [(t, window) for window in cut_windows(panel.cm) for t in range(len(alleles))]
+    run_tasks(impute, tasks, threads or usable_cpus())
+    return out
+
+
+def allele_share(units: np.ndarray) -> np.ndarray:
+    """Expected ALT alleles of `impute_alleles` as float32, from 0 to 1."""
+    return units.astype(np.float32) / np.float32(DOSE_UNITS)

@@ -1,0 +1,352 @@
+"""Li and Stephens' recurrence over all haplotypes of a panel, on the CPU.
+
+    forward    f_m(k) = (f_{m-1}(k) stay_m + jump_m) e_m(k)
+    backward   b_m(k) = b_{m+1}(k) e_{m+1}(k) stay + jump
+    posterior  f_m(k) b_m(k) / sum over k
+
+e is 1 where haplotype k has the target's allele and mismatch / (1 - mismatch) elsewhere. The two
+passes are the same steps in opposite order: a transition, then an emission (Li and Stephens 2003,
+Genetics 165:2213).
+
+The same bytes on every processor, from any number of threads: a cell is one fused multiply-add and
+one product in float32, both IEEE operations. A sum over haplotypes counts whole units, of which all
+states have 2^22 together: adding 2^23 rounds a float32 to a whole number, which its lowest bits are
+then, so that a sum is one of integers, in any order. Only haplotypes that match are summed, before
+the emission; the others have what is left. A small sum is counted again in finer units.
+
+Haplotypes that do not count (padding, and the target's own) match nothing and are in no sum.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from .copying_plan import CHECKPOINT, DOSE_UNITS, UNITS
+
+#: Adding this rounds a float32 from 0 to below 2^23 to a whole number; its bits, as an integer.
+_ROUND, _ROUND_BITS = np.float32(1 << 23), np.int32(0x4B000000)
+#: A sum below this is counted again in units finer by 2^6, up to 2^18.
+_COARSE, _FINER, _FINEST = np.int32(1 << 16), 6, 18
+_ONE = np.uint32(1)
+_WORD_ONE = np.uint64(1)
+_LOW, _RAISE = 2.0**-64, 2.0**64
+
+
+@intrinsic
+def _fma(typing_context, factor, other, addend):
+    """``factor * other + addend``, rounded once (IEEE 754; CUDA's __fmaf_rn)."""
+
+    def codegen(context, builder, signature, arguments):
+        kind = ir.FloatType()
+        function = builder.module.declare_intrinsic(
+            "llvm.fma", [kind], ir.FunctionType(kind, [kind] * 3)
+        )
+        return builder.call(function, arguments)
+
+    return types.float32(types.float32, types.float32, types.float32), codegen
+
+
+@intrinsic
+def _bits(typing_context, number):
+    """The bits of a float32 as an int32."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.IntType(32))
+
+    return types.int32(types.float32), codegen
+
+
+@intrinsic
+def _power_of_two(typing_context, exponent):
+    """The float32 with this biased exponent: ``2.0 ** (exponent - 127)``."""
+
+    def codegen(context, builder, signature, arguments):
+        shifted = builder.shl(arguments[0], ir.Constant(ir.IntType(32), 23))
+        return builder.bitcast(shifted, ir.FloatType())
+
+    return types.float32(types.int32), codegen
+
+
+@intrinsic
+def _lowest(typing_context, word):
+    """Number of the lowest one of a uint64 that is not 0."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), codegen
+
+
+@numba.njit(nogil=True, inline="always")
+def _units(number):
+    return _bits(number + _ROUND) - _ROUND_BITS
+
+
+@numba.njit(nogil=True)
+def _step(state, row, flip, counted, stay, jump, loss):
+    """A transition and an emission of all states, in place; units of those that match."""
+    matched = np.int32(0)
+    for w in range(row.size):
+        word = (row[w] ^ flip) & counted[w]
+        for j in range(32):
+            k = 32 * w + j
+            value = _fma(state[k], stay, jump)
+            match = (word >> np.uint32(j)) & _ONE
+            matched += _units(value) & -np.int32(match)
+            state[k] = value if match else value * loss
+    return matched
+
+
+@numba.njit(nogil=True)
+def _step_beside(state, row, flip, counted, stay, jump, loss, ahead, product):
+    """`_step` of the backward pass; `product`: posterior by haplotype, up to a common factor.
+
+    `ahead` has the forward states of this site. Returns the units that match and the bits of the
+    largest product, which are in the same order as the products.
+    """
+    matched, largest = np.int32(0), np.int32(0)
+    for w in range(row.size):
+        word = (row[w] ^ flip) & counted[w]
+        for j in range(32):
+            k = 32 * w + j
+            value = _fma(state[k], stay, jump)
+            match = (word >> np.uint32(j)) & _ONE
+            matched += _units(value) & -np.int32(match)
+            state[k] = value if match else value * loss
+            both = ahead[k] * value if (counted[w] >> np.uint32(j)) & _ONE else np.float32(0)
+            product[k] = both
+            largest = max(largest, _bits(both))
+    return matched, largest
+
+
+@numba.njit(nogil=True)
+def _mass(state, row, flip, counted, loss, matched):
+    """Sum of all states after the emission, in units: float64."""
+    shift = 0
+    while matched < _COARSE and shift < _FINEST:
+        shift += _FINER
+        scale = np.float32(1 << shift)
+        matched = np.int32(0)
+        for w in range(row.size):
+            word = (row[w] ^ flip) & counted[w]
+            if word:
+                for j in range(32):
+                    match = (word >> np.uint32(j)) & _ONE
+                    matched += _units(state[32 * w + j] * scale) & -np.int32(match)
+    mass = matched / float(1 << shift)
+    return mass + np.float64(loss) * max(UNITS - mass, 0.0)
+
+
+@numba.njit(nogil=True, inline="always")
+def _transition(rho, mass, n_states):
+    """(stay, jump) after a site whose states sum to `mass` units."""
+    return np.float32((1.0 - rho) * UNITS / mass), np.float32(rho * UNITS / n_states)
+
+
+@numba.njit(nogil=True, inline="always")
+def _flip(allele):
+    return np.uint32(0) if allele else np.uint32(0xFFFFFFFF)
+
+
+@numba.njit(nogil=True)
+def _forward(rows, sites, alleles, rho, counted, n_states, loss, kept):
+    """The forward pass; every CHECKPOINT-th state goes to `kept` if that has rows.
+
+    Returns the likelihood up to (1 - mismatch) per site, as a float64 and a power of two, and the
+    sums of the states after each site.
+    """
+    state = np.zeros(32 * counted.size, np.float32)
+    masses = np.empty(sites.size)
+    mass, number, exponent = float(UNITS), 1.0, 0
+    for m in range(sites.size):
+        if kept.shape[0] and m % CHECKPOINT == 0:
+            kept[m // CHECKPOINT] = state
+        row, flip = rows[sites[m]], _flip(alleles[m])
+        stay, jump = _transition(rho[m], mass, n_states)
+        matched = _step(state, row, flip, counted, stay, jump, loss)
+        mass = _mass(state, row, flip, counted, loss, matched)
+        masses[m] = mass
+        number *= mass / UNITS
+        if number < _LOW:
+            number *= _RAISE
+            exponent -= 64
+    return number, exponent, masses
+
+
+@numba.njit(nogil=True, cache=True)
+def likelihood_loop(rows, sites, alleles, rho, counted, n_states, loss):
+    """Likelihood of one haplotype up to (1 - mismatch) per site: float64 and a power of two."""
+    nothing = np.empty((0, 32 * counted.size), np.float32)
+    number, exponent, _ = _forward(rows, sites, alleles, rho, counted, n_states, loss, nothing)
+    return number, exponent
+
+
+@numba.njit(nogil=True)
+def _list_large(product, largest, small, states, units):
+    """Haplotypes with a posterior above `small`, and their units.
+
+    Returns their number, the units of all haplotypes and those of haplotypes that are not listed.
+    """
+    scale = _power_of_two(np.int32(min(275 - (largest >> 23), 254)))
+    total = 0
+    for w in range(product.size // 32):
+        part = np.int32(0)
+        for j in range(32):
+            part += _units(product[32 * w + j] * scale)
+        total += part
+    limit = np.int32(total * small)
+    count, rest = 0, total
+    for w in range(product.size // 32):
+        most = np.int32(0)
+        for j in range(32):
+            most = max(most, _units(product[32 * w + j] * scale))
+        if most > limit:
+            for j in range(32):
+                value = _units(product[32 * w + j] * scale)
+                if value > limit:
+                    states[count], units[count] = 32 * w + j, value
+                    count += 1
+                    rest -= value
+    return count, total, rest
+
+
+@numba.njit(nogil=True)
+def _add_carriers(columns, mask, states, units, count, sums):
+    """Units of the listed haplotypes that carry the minor allele, by site of 64."""
+    for i in range(count):
+        word = columns[states[i]] & mask
+        while word:
+            sums[_lowest(word)] += units[i]
+            word &= word - _WORD_ONE
+
+
+@numba.njit(nogil=True)
+def _fill_between(begin, end, panel, sides, lists, out):
+    """Allele counts of the sites from `begin` to `end`, between two sites with posteriors.
+
+    `panel`: arguments of `impute_loop`. `lists`: of both sites the haplotypes, their units, sums of
+    units and the place in cM; `sides` says which is left and which right.
+    """
+    if begin >= end:
+        return
+    columns, minor, flipped, own, n_states, cm = panel
+    states, units, sizes, places = lists
+    left, right = sides
+    sums = np.empty((2, 64), np.int64)
+    span = places[right] - places[left]
+    for part in range(begin // 64, (end + 63) // 64):
+        low, high = max(begin - 64 * part, 0), min(end - 64 * part, 64)
+        mask = (~np.uint64(0) >> np.uint64(64 - high + low)) << np.uint64(low)
+        sums[:] = 0
+        for side in range(min(left, right), max(left, right) + 1):
+            _add_carriers(
+                columns[part], mask, states[side], units[side], sizes[side, 0], sums[side]
+            )
+        for j in range(low, high):
+            site = 64 * part + j
+            carriers = minor[site]
+            for k in own:
+                carriers -= np.int64((columns[part, k] >> np.uint64(j)) & _WORD_ONE)
+            before = (sums[left, j] + sizes[left, 2] * carriers / n_states) / sizes[left, 1]
+            after = (sums[right, j] + sizes[right, 2] * carriers / n_states) / sizes[right, 1]
+            weight = (cm[site] - places[left]) / span if span > 0 else 0.0
+            share = before + weight * (after - before)
+            dose = np.int64(np.rint(share * DOSE_UNITS))
+            out[site] = np.uint16(DOSE_UNITS - dose if flipped[site] else dose)
+
+
+@numba.njit(nogil=True, cache=True)
+def impute_loop(
+    rows, columns, minor, flipped, cm, called, model, counted, own, n_states, bounds, out
+):
+    """Allele counts of one haplotype at the panel's sites ``bounds[0] <= site < bounds[1]``.
+
+    Parameters
+    ----------
+    rows : uint32 (n_sites, n_words)
+        Alleles by site, bit k % 32 of word k // 32 that of haplotype k.
+    columns : uint64 (n_parts, n_padded)
+        By haplotype, whether it carries the minor allele at each of 64 sites.
+    minor, flipped : int64, bool (n_sites)
+        Haplotypes with the minor allele; whether this is REF.
+    cm : float64 (n_sites)
+        Genetic positions.
+    called : (int64, int8) (n_called)
+        Sites at which the haplotype is known, rising, and its alleles.
+    model : (float64 (n_called), float32, float64)
+        Probability of a new haplotype in front of each of them (1 for the first); the emission of
+        a mismatch beside that of a match; posteriors up to the last number are shared evenly.
+    counted : uint32 (n_words)
+        Haplotypes that may be copied.
+    own : int64 (n_own)
+        Haplotypes of the panel that may not.
+    n_states : int
+        Number of those that may.
+    bounds : (int, int)
+    out : uint16 (n_sites)
+        Filled between the bounds: the expected number of ALT alleles, in 1 / DOSE_UNITS.
+    """
+    sites, alleles = called
+    rho, loss, small = model
+    first, last = bounds
+    n_called, padded = sites.size, 32 * counted.size
+    # Lists of a site and of the one behind it, by turns.
+    states, units = np.empty((2, padded), np.int64), np.empty((2, padded), np.int64)
+    sizes, places = np.zeros((2, 3), np.int64), np.zeros(2)
+    lists = (states, units, sizes, places)
+    panel = (columns, minor, flipped, own, n_states, cm)
+    if not n_called:
+        sizes[:, 1:] = 1  # every haplotype alike
+        _fill_between(first, last, panel, (0, 0), lists, out)
+        return
+    kept = np.empty(((n_called + CHECKPOINT - 1) // CHECKPOINT, padded), np.float32)
+    masses = _forward(rows, sites, alleles, rho, counted, n_states, loss, kept)[2]
+    block = np.empty((CHECKPOINT, padded), np.float32)
+    state, product = np.zeros(padded, np.float32), np.empty(padded, np.float32)
+    stay, jump = _transition(1.0, 1.0, n_states)
+    for m in range(n_called - 1, -1, -1):
+        start = m - m % CHECKPOINT
+        if m == n_called - 1 or m % CHECKPOINT == CHECKPOINT - 1:
+            ahead = kept[m // CHECKPOINT]
+            for i in range(start, m + 1):
+                mass = masses[i - 1] if i else float(UNITS)
+                onward, fresh = _transition(rho[i], mass, n_states)
+                _step(ahead, rows[sites[i]], _flip(alleles[i]), counted, onward, fresh, loss)
+                block[i - start] = ahead
+        row, flip = rows[sites[m]], _flip(alleles[m])
+        matched, largest = _step_beside(
+            state, row, flip, counted, stay, jump, loss, block[m - start], product
+        )
+        mass = _mass(state, row, flip, counted, loss, matched)
+        stay, jump = _transition(rho[m], mass, n_states)
+        behind = sites[m + 1] if m + 1 < n_called else last
+        if m and sites[m - 1] >= last:
+            continue  # in the margin behind the window
+        if behind < first:
+            break  # in the margin before it
+        here, there = m & 1, (m + 1 if m + 1 < n_called else m) & 1
+        sizes[here] = _list_large(product, largest, small, states[here], units[here])
+        places[here] = cm[sites[m]]
+        _fill_between(max(sites[m] + 1, first), min(behind, last), panel, (here, there), lists, out)
+        if first <= sites[m] < last:
+            out[sites[m]] = DOSE_UNITS * alleles[m]
+        if m == 0:
+            _fill_between(first, min(sites[0], last), panel, (here, here), lists, out)
+
+
+@numba.njit(nogil=True, cache=True)
+def turn_rows(rows, flipped, columns):
+    """Fill the columns of `impute_loop` from its rows."""
+    columns[:] = 0
+    for site in range(rows.shape[0]):
+        flip = np.uint32(0xFFFFFFFF) if flipped[site] else np.uint32(0)
+        part, bit = site // 64, np.uint64(site % 64)
+        for w in range(rows.shape[1]):
+            word = rows[site, w] ^ flip
+            for j in range(32):
+                one = np.uint64((word >> np.uint32(j)) & _ONE)
+                columns[part, 32 * w + j] |= one << bit

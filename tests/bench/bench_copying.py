@@ -1,0 +1,217 @@
+"""Imputation by haplotype copying beside Beagle, on drawn people whose alleles are all known.
+
+    python tests/bench/bench_copying.py [--seed 1] [--factors 1 2 3 5] [--shares 0 0.0625 0.25]
+
+Draws people of three populations (Gutenkunst et al. 2009, PLoS Genetics 5:e1000695), hides the
+sites that an array lacks in some of them, and imputes these from the others' haplotypes. Prints
+r2 of dosages by minor allele frequency and seconds with two threads, Beagle's on the same
+data in the same run: with true alleles, and with 0.2 % of the array's alleles wrong and a
+phase switch in one of 100 heterozygous genotypes of the reference. Beagle reads and writes its VCF
+files within its seconds; our seconds are those of the computation and of the fit of the model.
+--factors: effective sizes, as multiples of the fitted one; --shares: posteriors that count as small
+(`popdesic.copying.copying_plan`).
+"""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import commandline
+import msprime
+import numpy as np
+
+from popdesic.copying import copying, copying_plan
+from popdesic.copying.fit import fit_model
+
+#: Upper ends of the bins of minor allele frequency.
+BINS = (0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+#: An array has one common site in each stretch of this many base pairs.
+ARRAY_BP, ARRAY_MAF = 4_000, 0.01
+WRONG_ALLELES, SWITCHES = 0.002, 0.01
+THREADS = 2
+
+
+def demography() -> msprime.Demography:
+    """Out of Africa: YRI, CEU and CHB (Gutenkunst et al. 2009, table 1), 25 years a generation."""
+    past, bottleneck, split = 220e3 / 25, 140e3 / 25, 21.2e3 / 25
+    found = msprime.Demography()
+    found.add_population(name="YRI", initial_size=12_300)
+    for name, size, rate in (("CEU", 1000, 0.004), ("CHB", 510, 0.0055)):
+        found.add_population(name=name, initial_size=size * np.exp(rate * split), growth_rate=rate)
+    for name, size in (("OOA", 2100), ("AMH", 12_300), ("ANC", 7300)):
+        found.add_population(name=name, initial_size=size)
+    for pair, rate in (
+        (["CEU", "CHB"], 9.6e-5),
+        (["YRI", "CHB"], 1.9e-5),
+        (["CEU", "YRI"], 3e-5),
+    ):
+        found.set_symmetric_migration_rate(pair, rate)
+    found.add_population_split(split, derived=["CEU", "CHB"], ancestral="OOA")
+    found.add_symmetric_migration_rate_change(split, ["YRI", "OOA"], 25e-5)
+    found.add_population_split(bottleneck, derived=["YRI", "OOA"], ancestral="AMH")
+    found.add_population_split(past, derived=["AMH"], ancestral="ANC")
+    found.sort_events()
+    return found
+
+
+def draw(options) -> tuple[np.ndarray, ...]:
+    """Haplotypes of reference and targets (n, n_sites), positions, and typed sites."""
+    samples = {"YRI": 0.3, "CEU": 0.4, "CHB": 0.3}
+    everyone = options.people + options.targets
+    drawn = msprime.sim_ancestry(
+        {name: round(share * everyone) for name, share in samples.items()},
+        demography=demography(),
+        sequence_length=options.megabases * 1e6,
+        recombination_rate=1e-8,
+        random_seed=options.seed,
+    )
+    drawn = msprime.sim_mutations(
+        drawn, rate=1.25e-8, random_seed=options.seed, model=msprime.BinaryMutationModel()
+    )
+    alleles = drawn.genotype_matrix().astype(np.int8)
+    positions = drawn.tables.sites.position.astype(np.int64) + 1
+    rng = np.random.default_rng(options.seed)
+    n = alleles.shape[1] // 2
+    targets = np.sort(rng.choice(n, options.targets, replace=False))
+    columns = np.zeros((n, 2), bool)
+    columns[targets] = True
+    reference = alleles[:, ~columns.ravel()]
+    count = reference.sum(axis=1)
+    kept = (count >= 2) & (count <= reference.shape[1] - 2)
+    kept[1:] &= np.diff(positions) > 0
+    reference, truth = reference[kept].T, alleles[kept][:, columns.ravel()].T
+    positions = positions[kept]
+    common = rng.permutation(np.flatnonzero(frequency(reference) >= ARRAY_MAF))
+    typed = common[np.unique(positions[common] // ARRAY_BP, return_index=True)[1]]
+    return reference, truth, positions, np.sort(typed)
+
+
+def frequency(reference: np.ndarray) -> np.ndarray:
+    """Minor allele frequency by site."""
+    share = reference.mean(axis=0)
+    return np.minimum(share, 1 - share)
+
+
+def damaged(reference: np.ndarray, array: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A reference with phase switches, and an array's alleles with errors."""
+    rng = np.random.default_rng(seed + 1000)
+    first, second = reference[0::2].copy(), reference[1::2].copy()
+    turned = np.cumsum((first != second) & (rng.random(first.shape) < SWITCHES), axis=1) % 2 == 1
+    switched = np.empty_like(reference)
+    switched[0::2] = np.where(turned, second, first)
+    switched[1::2] = np.where(turned, first, second)
+    return switched, array ^ (rng.random(array.shape) < WRONG_ALLELES)
+
+
+def write_vcf(path: Path, alleles: np.ndarray, positions: np.ndarray, name: str) -> None:
+    """A phased VCF of alleles (2 n_samples, n_sites)."""
+    n = len(alleles) // 2
+    row = np.full((n, 4), ord("|"), np.uint8)
+    row[:, 3] = ord("\t")
+    names = "\t".join(f"{name}{k}" for k in range(n))
+    with gzip.open(path, "wb", compresslevel=1) as out:
+        head = "##fileformat=VCFv4.2\n##contig=<ID=1>\n"
+        head += '##FORMAT=<ID=GT,Number=1,Type=String,Description="Genotype">\n'
+        columns = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"
+        out.write(f"{head}{columns}\t{names}\n".encode())
+        for site, position in enumerate(positions):
+            row[:, 0] = alleles[0::2, site] + ord("0")
+            row[:, 2] = alleles[1::2, site] + ord("0")
+            start = f"1\t{position}\t.\tA\tC\t.\tPASS\t.\tGT\t".encode()
+            out.write(start + row.tobytes()[:-1] + b"\n")
+
+
+def by_beagle(folder: Path, reference, array, positions, typed) -> tuple[np.ndarray, float]:
+    """Dosages (n_targets, n_sites) and seconds."""
+    write_vcf(folder / "reference.vcf.gz", reference, positions, "r")
+    write_vcf(folder / "targets.vcf.gz", array, positions[typed], "t")
+    (folder / "map").write_text("1 . 0 1\n1 . 1000 1000000001\n")
+    started = time.perf_counter()
+    subprocess.run(
+        [
+            *("beagle", f"gt={folder}/targets.vcf.gz", f"ref={folder}/reference.vcf.gz"),
+            *(f"map={folder}/map", f"out={folder}/imputed", f"nthreads={THREADS}", "seed=1"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    seconds = time.perf_counter() - started
+    found = []
+    with gzip.open(folder / "imputed.vcf.gz", "rt") as file:
+        for line in file:
+            if line[0] != "#":
+                words = line.rstrip().split("\t")
+                place = words[8].split(":").index("DS")
+                found.append([float(word.split(":")[place]) for word in words[9:]])
+    return np.array(found).T, seconds
+
+
+def by_copying(panel, array, typed, ne: float, mismatch: float) -> tuple[np.ndarray, float]:
+    """Dosages (n_targets, n_sites) and seconds."""
+    started = time.perf_counter()
+    found = copying.impute_alleles(panel, typed, array, ne=ne, mismatch=mismatch, threads=THREADS)
+    seconds = time.perf_counter() - started
+    shares = copying.allele_share(found)
+    return shares[0::2] + shares[1::2], seconds
+
+
+def line(name: str, dosages, truth, share, untyped, seconds: float) -> str:
+    """r2 by bin, and seconds."""
+    true, words = truth[0::2].astype(int) + truth[1::2], []
+    for low, high in pairwise(BINS):
+        sites = untyped & (share > low) & (share <= high)
+        x, y = dosages[:, sites].ravel(), true[:, sites].ravel()
+        known = x.size > 1 and x.std() > 0 and y.std() > 0
+        words.append(f"{np.corrcoef(x, y)[0, 1] ** 2:7.4f}" if known else "      –")
+    return f"{name:<30}{''.join(words)}{seconds:9.1f}"
+
+
+def main() -> None:
+    parser = commandline.new_parser(__doc__)
+    parser.add_argument("--megabases", type=float, default=10.0)
+    parser.add_argument("--people", type=int, default=2000, help="of the reference")
+    parser.add_argument("--targets", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--factors", type=float, nargs="+", default=[1.0])
+    parser.add_argument("--shares", type=float, nargs="+", default=[copying_plan.SMALL_SHARE])
+    options = commandline.parse(parser, megabases=0.2, people=40, targets=4)
+    peer = commandline.find_peer("beagle")
+    reference, truth, positions, typed = draw(options)
+    share, untyped = frequency(reference), np.ones(len(positions), bool)
+    untyped[typed] = False
+    print(
+        f"{len(reference)} haplotypes, {len(positions)} sites, {len(typed)} typed, "
+        f"{options.targets} targets, seed {options.seed}"
+    )
+    print("r2 by MAF up to".ljust(30) + "".join(f"{end:7.1%}" for end in BINS[1:]) + "  seconds")
+    small = [untyped & (share > a) & (share <= b) for a, b in pairwise(BINS)]
+    print("sites".ljust(30) + "".join(f"{sites.sum():7}" for sites in small))
+    clean = (reference, np.ascontiguousarray(truth[:, typed]))
+    for what, (panel_alleles, array) in (
+        ("clean", clean),
+        ("errors", damaged(*clean, options.seed)),
+    ):
+        if peer:
+            with tempfile.TemporaryDirectory() as folder:
+                found = by_beagle(Path(folder), panel_alleles, array, positions, typed)
+            print(line(f"{what}, Beagle", found[0], truth, share, untyped, found[1]), flush=True)
+        panel = copying.haplotypes_of(panel_alleles, positions * 1e-6)
+        started = time.perf_counter()
+        ne, mismatch = fit_model(panel, threads=THREADS)
+        fitted = f"fitted size {ne:.0f}, mismatch {mismatch:.2g}"
+        print(f"{what}, {fitted}".ljust(93) + f"{time.perf_counter() - started:9.1f}")
+        for multiple in options.factors:
+            for least in options.shares:
+                copying.SMALL_SHARE = least
+                found = by_copying(panel, array, typed, multiple * ne, mismatch)
+                name = f"{what}, {multiple:g} x, small {least:.3g}"
+                print(line(name, found[0], truth, share, untyped, found[1]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
