@@ -4,7 +4,8 @@
 
 Random genotypes of 6.7, 23.7 and 69.6 %, the cases of each phenotype its own. 'one': the scan of
 one phenotype, in CPU seconds (on a GPU in seconds); 'all': all of them, one after the other, as a
-multiple of 'one'.
+multiple of 'one'. `--bound` scans nothing: it prints how far counting shared controls once could
+lower that multiple, by counting alone and with what each phenotype's tables take on an H200.
 """
 
 import tempfile
@@ -24,6 +25,21 @@ from popdesic.epistasis.scores import load_scan
 FREQUENCIES, TOP = (0.696, 0.237, 0.067), 1000
 #: Controls, and cases of each phenotype.
 SIZES = ((3000, 2000), (10_000, 1000), (50_000, 5000))
+LARGE = (500_000, 50_000)
+#: Triples x samples a second of an H200, by samples: two rates of kernels/README.md.
+FEW, MANY = (5_120, 391e12), (524_288, 4_279e12)
+#: Picoseconds of a triple that follow from them: counting 1 000 people, table and bound.
+COUNT_PS = (MANY[0] / MANY[1] - FEW[0] / FEW[1]) / (MANY[0] - FEW[0]) * 1e15
+TABLE_PS = FEW[0] / FEW[1] * 1e12 - COUNT_PS * FEW[0] / 1000
+
+
+def lower_bound(controls: int, cases: int, phenotypes: int, table_ps: float = TABLE_PS) -> float:
+    """Least time of all phenotypes over that of one if shared controls are counted once.
+
+    `table_ps` is what a table costs beside its counts; 0: by counting alone.
+    """
+    one = table_ps + COUNT_PS * (controls + cases) / 1000
+    return (phenotypes * table_ps + COUNT_PS * (controls + phenotypes * cases) / 1000) / one
 
 
 def main() -> None:
@@ -36,7 +52,14 @@ def main() -> None:
     parser.add_argument("--missing", type=float, default=0.0, help="rate")
     parser.add_argument("--orders", nargs="+", type=int, default=[2, 3])
     parser.add_argument("--scores", nargs="+", default=["k2_excess", "interaction"])
+    parser.add_argument("--bound", action="store_true", help="print the bounds alone")
     options = commandline.parse(parser, sites=40, controls=300, cases=200)
+    if options.bound:
+        print(f"{'controls + cases':>20} {'counting':>9} {'tables':>7}")
+        for controls, cases in (*SIZES, LARGE):
+            bounds = [lower_bound(controls, cases, options.phenotypes, ps) for ps in (0, TABLE_PS)]
+            print(f"{f'{controls} + {cases}':>20} {bounds[0]:>9.2f} {bounds[1]:>7.2f}")
+        return
     clock = time.process_time if options.device == "cpu" else time.perf_counter
     backend = select_backend(options.device, 1, scans=True)
     print(backend.describe())

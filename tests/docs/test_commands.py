@@ -80,6 +80,9 @@ WAYS: dict[str, Way] = {
     "make peers": Way("whole", " PEERS_FLAGS=--quick", "minutes at full size"),
     "make docs": Way("whole", " -n", "installs the generator: tests/docs/test_site.py"),
     "make test-slurm": COLLECT,
+    ".venv/bin/python tests/bench/bench_phenotypes.py --bound": named(
+        "tests/docs/test_page_facts.py"
+    ),
     ".venv/bin/pytest tests/golden -s": COLLECT,
     ".venv/bin/pytest tests/golden/test_maps.py -s": COLLECT,
     ".venv/bin/pytest tests/kernels --require-gpu": COLLECT,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,3 +48,13 @@ def test_the_table_of_slurm_names_rules():
     listed = {name for cell in first for name in re.findall(r"[a-z]+(?:_[a-z]+)+", cell)}
     assert listed <= RULES, listed - RULES
     assert len(listed) > 25
+
+
+def test_bounds_of_shared_controls_are_those_of_their_program():
+    """The table of docs/interactions.md is what its command prints."""
+    command = [sys.executable, "tests/bench/bench_phenotypes.py", "--bound"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    printed = re.findall(r"^ *(\d+ \+ \d+) +([\d.]+) +([\d.]+)$", done.stdout, re.M)
+    text = (ROOT / "docs/interactions.md").read_text("utf-8")
+    assert printed == re.findall(r"^\| (\d+ \+ \d+) \| ([\d.]+) \| ([\d.]+) \|$", text, re.M)
+    assert printed[0][1] == "3.40"  # (3 000 + 7 x 2 000) / (3 000 + 2 000)

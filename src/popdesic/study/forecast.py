@@ -48,6 +48,8 @@ AXES_SITES, PAGE_BYTES = 500_000, 4096
 #: Hours of the jobs of a scan that are proposed, and first sites a unit that are needed for about
 #: equal work: the first unit has a third of them, and a CPU prepares 32 together.
 UNIT_HOURS, SITES_PER_UNIT = 1.0, 100
+#: Numbers of GPUs, of one or of several nodes, for which the time of scans is stated.
+SCAN_GPUS = (8, 64)
 
 
 @dataclass(frozen=True)
@@ -183,20 +185,27 @@ def expected_seconds(job: Job, sizes: Sizes) -> float:
 
 
 def propose_units(jobs: list[Job], sizes: Sizes) -> list[str]:
-    """A line of text: the number of units with which the longest job of scans takes UNIT_HOURS."""
-    hours = [
-        (expected_seconds(job, sizes) - START_SECONDS) * sizes.units / 3600
-        for job in jobs
-        if job.rule in ("scan_epistasis", "permute_epistasis")
-    ]
-    if not hours:
+    """Lines of text: the number of units with which the longest job of scans takes UNIT_HOURS.
+
+    A second line says how long all scans take on SCAN_GPUS, with a multiple of so many units.
+    """
+    scans = [job for job in jobs if job.rule in ("scan_epistasis", "permute_epistasis")]
+    spent = [(expected_seconds(job, sizes) - START_SECONDS) / 3600 for job in scans]
+    if not spent:
         return []
+    hours = max(spent) * sizes.units
     most = max(1, sizes.scanned // SITES_PER_UNIT)
-    units = min(most, max(1, math.ceil(max(hours) / UNIT_HOURS)))
-    return [
-        f"epistasis.units: {units} proposed, {max(hours) / units:.2g} hours a job "
-        f"(now {sizes.units})"
+    units = min(most, max(1, math.ceil(hours / UNIT_HOURS)))
+    lines = [
+        f"epistasis.units: {units} proposed, {hours / units:.2g} hours a job (now {sizes.units})"
     ]
+    wide = {gpus: -(-units // gpus) * gpus for gpus in SCAN_GPUS}
+    times = [
+        f"{sum(spent) / gpus + START_SECONDS / 3600:.2g} hours on {gpus} GPUs ({count} units)"
+        for gpus, count in wide.items()
+        if count <= most and any(job.gpu for job in scans)
+    ]
+    return lines + ([f"all scans: {', '.join(times)}"] if times and hours > UNIT_HOURS else [])
 
 
 def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,22 @@ def test_32_units_take_at_most_a_tenth_more_than_their_mean(kind, order, n_sampl
     assert equal.max() >= shares.max()
     if order == 3 and n_samples == 100_000:
         assert equal.max() > (1.5 if kind == "cpu" else 1.3) * equal.mean()
+
+
+@pytest.mark.parametrize("kind", FIXED)
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("n_samples", [5_000, 100_000])
+def test_64_units_on_as_many_gpus(kind, order, n_samples):
+    """The slowest takes at most a twentieth more than the mean, and each combination is in one."""
+    n = 6400
+    work = first_site_work(genome(n, n_samples), -(-n_samples // 64), order, kind)
+    ranges = [unit_range(work, unit, 64) for unit in range(64)]
+    shares = np.array([work[r.start : r.stop].sum() for r in ranges])
+    assert 1 < shares.max() / shares.mean() <= 1.05
+    check_spans([(r.start, r.stop) for r in ranges], n, Path("units"))
+    # A combination belongs to its first site.
+    counts = [sum(math.comb(n - 1 - x, order - 1) for x in r) for r in ranges]
+    assert sum(counts) == math.comb(n, order)
 
 
 def test_work_by_loops():
@@ -158,7 +175,7 @@ def test_stored_samples_are_counted(monkeypatch):
 @pytest.mark.parametrize("order", [2, 3])
 def test_hits_do_not_depend_on_units_or_devices(reordered, tmp_path, order):
     ranks, found = np.arange(40), []
-    for n_units, device in ((1, "cpu"), (3, "cpu"), (3, "gpu"), (50, "auto")):
+    for n_units, device in ((1, "cpu"), (3, "cpu"), (3, "gpu"), (64, "auto")):
         units = [tmp_path / f"{n_units}.{device}.{unit}.npz" for unit in range(n_units)]
         for unit, path in enumerate(units):
             options = {"order": order, "unit": unit, "n_units": n_units, "device": device}

@@ -24,7 +24,7 @@ from popdesic.study.forecast import (
     tabulate,
     work_of,
 )
-from popdesic.study.resources import GPU_RATES
+from popdesic.study.resources import GPU_RATES, START_SECONDS
 
 #: Rows of two cohorts: the second one's row has the pair.
 ROWS = {"a": [("a", "a")], "b": [("a", "b"), ("b", "b")]}
@@ -64,6 +64,24 @@ def test_units_are_proposed_by_the_time_of_the_scans():
     few = replace(sizes, scanned=300, samples={"a": 10**13})
     assert "epistasis.units: 3 proposed" in propose_units(jobs[:2], few)[0]
     assert propose_units([job("close_paths")], sizes) == []
+
+
+def test_the_time_of_scans_on_up_to_64_gpus():
+    """Units are a multiple of the GPUs; where there are too few sites for them, nothing is said."""
+    sizes = Sizes({"a": 100_000}, 10**6, scanned=60_000)
+    hours = 60_000 * 59_999 * 59_998 / 6 * 100_000 / GPU_RATES["triple tests"] / 3600
+    units, said = propose_units([job("scan_epistasis", order="3")], sizes)
+    assert 1 < hours < 64 and f": {math.ceil(hours)} proposed" in units
+    start = START_SECONDS / 3600
+    assert said == (
+        f"all scans: {hours / 8 + start:.2g} hours on 8 GPUs ({-(-math.ceil(hours) // 8) * 8} "
+        f"units), {hours / 64 + start:.2g} hours on 64 GPUs (64 units)"
+    )
+    people = int(7.5 * 3600 * GPU_RATES["triple tests"] / math.comb(2000, 3))
+    few = replace(sizes, scanned=2000, samples={"a": people})
+    (_, said) = propose_units([job("scan_epistasis", order="3")], few)
+    assert "on 8 GPUs" in said and "64" not in said.split("(")[0]
+    assert len(propose_units([job("scan_epistasis", gpu=0, order="3")], sizes)) == 1
 
 
 def test_the_slower_of_reading_and_computing_decides_the_time():
