@@ -16,6 +16,8 @@ LEAST_SHARE, ERRORS = 0.2, 4.0
 FARTHEST = 1.5
 #: Largest distance of a community's centre from a mixture of others, in scatters of its samples.
 FROM_OTHERS = 1.0
+#: Quantiles of a community along an axis; standard deviations between the outer two of a side.
+TAILS, TAIL_WIDTH = (0.05, 0.25, 0.75, 0.95), 0.9704
 
 
 def find_bridges(
@@ -37,8 +39,7 @@ def find_bridges(
     told = [(community == g) & founders for g in range(1, count + 1)]
     told = [own if own.any() else community == g for g, own in enumerate(told, 1)]
     centres = np.array([np.median(points[own], axis=0) for own in told])
-    off = [np.abs(points[own] - centre) for own, centre in zip(told, centres, strict=True)]
-    scale = 1.4826 * np.median([np.median(one, axis=0) for one in off], axis=0)
+    scale = np.median([_scatter(points[own], count == 2) for own in told], axis=0)
     used = scale > 0
     if count < 2 or not used.any():
         return none
@@ -61,6 +62,19 @@ def find_bridges(
         own = sources[shares[i] > LEAST_SHARE]
         found[i] = tuple((np.sort(own) + 1).tolist())
     return found
+
+
+def _scatter(points: np.ndarray, by_tails: bool) -> np.ndarray:
+    """Standard deviation of a community along each axis, whatever few samples do: float64 (k,).
+
+    `by_tails`: by the tail of the side on which no mixed samples lie, even if these are nearly half
+    of it. With two communities the median of all scatters does not tell that one took them in.
+    """
+    whole = 1.4826 * np.median(np.abs(points - np.median(points, axis=0)), axis=0)
+    if not by_tails:
+        return whole
+    low, lower, upper, high = np.quantile(points, TAILS, axis=0)
+    return np.minimum(whole, np.minimum(lower - low, high - upper) / TAIL_WIDTH)
 
 
 def _sources(centres: np.ndarray) -> np.ndarray:

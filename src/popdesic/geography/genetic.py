@@ -30,7 +30,7 @@ class GeneticDistances:
     ----------
     values : float64 array, (n_places, n_places)
         F_ST / (1 - F_ST); unbiased, so it can be slightly negative. Zero diagonal; NaN where no
-        pair of people can be compared. If no place has two people, mean squared differences a
+        pair of people can be compared. If no place has two samples, mean squared differences a
         site.
     differences : float64 array, (n_places, n_places)
         The same above the line, but over the mean of W of all places: (B - W) / (2 mean W). Places

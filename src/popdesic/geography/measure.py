@@ -118,7 +118,7 @@ def measure_geography(
         edges = gabriel_edges(places.vectors()[measured])
         sizes = table.used.to_numpy()[measured]
         if not genetic.linearised:
-            about["missing"] = "No place has two people, so F_ST and barriers are not estimated."
+            about["missing"] = "No place has two samples, so F_ST and barriers are not estimated."
         elif not np.isfinite(values).all():
             about["missing"] = (
                 "Some places share no pair of people with enough jointly called sites "

@@ -66,6 +66,25 @@ def test_founders_of_mixed_ancestry_alone_are_between_newcomers(rng):
     assert find_bridges(points, group, np.zeros(100, bool)) == found  # all are relatives
 
 
+@pytest.mark.parametrize("mixed", [30, 70])
+def test_of_two_communities_one_took_in_the_mixed(rng, mixed):
+    """They widen it on one side, even where they are nearly half of it."""
+    points, group = groups(rng, [[0, 0], [24, 0]], [100, 80])
+    points = np.concatenate([points[:, :1], rng.normal(12, 1.5, (mixed, 1))])
+    found = find_bridges(points, np.append(group, np.full(mixed, 2)), np.ones(180 + mixed, bool))
+    assert not any(found[:180])
+    assert found[180:].count((1, 2)) >= 0.95 * mixed
+
+
+def test_a_community_twice_as_wide_as_the_other_lies_between_none():
+    called = 0
+    for seed in range(20):
+        points = np.random.default_rng(seed).normal(size=(300, 1))
+        points[150:] = 2 * points[150:] + 20
+        called += sum(map(bool, find_bridges(points, np.repeat([1, 2], 150), np.ones(300, bool))))
+    assert called <= 0.005 * 20 * 300
+
+
 def test_near_groups_and_one_group_have_no_bridge(rng):
     points, group = groups(rng, [[0, 0], [7, 0]], [60, 60])
     points[0] = [3.5, 0]

@@ -167,7 +167,7 @@ def test_awkward_studies_say_what_is_missing(tmp_path, case):
     expected = {
         "two places": "2 places are left",
         "nobody": "0 places are left",
-        "one each": "No place has two people",
+        "one each": "No place has two samples",
         "on a line": "",
     }[case]
     assert expected in about["missing"] and bool(about["missing"]) == bool(expected)
