@@ -227,7 +227,7 @@ WAYS: dict[str, Way] = {
             ),
             *("axes.py --stage axes", "disk.py STUDY"),
             "communities.py --scenes --worlds 16 --first-seed 12001",
-            "communities.py --scenes --bridges 40 --first-seed 501",
+            "communities.py --scenes --bridges 40 --first-seed 3001",
             "epistasis.py --cases dcDr --scores k2 k2_excess gini --share 0.1",
             *("ibd_mosaics.py --exact --threads 12", "ibd.py --ibis PATH --plink"),
             *(
