@@ -34,15 +34,18 @@ TOP = 5
 NUMPY_QUERIES, NUMPY_PROFILES = 4, 1024
 
 
-def by_numpy(queries: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """Numbers of the TOP profiles of each query, by counts of all pairs."""
+def by_numpy(queries: np.ndarray, words: np.ndarray, mixed: bool = False) -> np.ndarray:
+    """Numbers of the TOP profiles of each query, or of each mixture, by counts of all pairs."""
     n, masked = len(words), words.shape[1] == 3
     found = []
     for query in queries:
         share = np.empty(n)
         for first in range(0, n, NUMPY_PROFILES):
             part = words[first : first + NUMPY_PROFILES]
-            differ = (part[:, 0] ^ query[0]) | (part[:, 1] ^ query[1])
+            if mixed:  # an allele that the mixture lacks: r & ~m, of ALT and of REF
+                differ = (part[:, 0] & ~query[0]) | (query[1] & ~part[:, 1])
+            else:
+                differ = (part[:, 0] ^ query[0]) | (part[:, 1] ^ query[1])
             called = np.full(len(part), 1)
             if masked:
                 both = part[:, 2] & query[2]

@@ -223,6 +223,7 @@ WAYS: dict[str, Way] = {
             *(
                 "slurm.py --repeats 2",
                 "disk.py STUDY",
+                "compare.py --searches",
                 "pca.py --device gpu --threads 16 --no-matrix",
             ),
             *("axes.py --stage axes", "disk.py STUDY"),
