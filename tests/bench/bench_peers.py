@@ -366,19 +366,22 @@ def closure_rows(bench: Bench) -> Iterator[Row]:
 
 
 def graph_tool_row(bench: Bench, task: str, weights: np.ndarray, ours: Callable) -> Iterator[Row]:
-    """graph-tool runs in a Python of its own, which times its search alone: one run."""
+    """One run of graph-tool, in a Python of its own that times its search alone.
+
+    Its Floyd-Warshall uses one thread.
+    """
     if bench.only and not any(word.lower() in "graph-tool" for word in bench.only):
         return
     try:
         version = graph_tool_version(bench.graph_tool)
     except LookupError as reason:
-        yield Row(task, "graph-tool", "-", bench.threads, "not available", "-", "-", reason.args[0])
+        yield Row(task, "graph-tool", "-", 1, "not available", "-", "-", reason.args[0])
         return
-    mine = Kept(partial(ours, bench.threads))
+    mine = Kept(partial(ours, 1))
     own = best_in_turn(bench.repeats, mine)[0]
-    other, found = bench_minplus.graph_tool_closure(bench.graph_tool, weights, bench.threads)
+    other, found = bench_minplus.graph_tool_closure(bench.graph_tool, weights, 1)
     times = f"{other:.3g}", f"{own:.3g}", f"{other / own:.0f}"
-    yield Row(task, "graph-tool", version, bench.threads, *times, equal(mine.result, found))
+    yield Row(task, "graph-tool", version, 1, *times, equal(mine.result, found))
 
 
 # --------------------------------------------------------------------------- the table
