@@ -20,7 +20,7 @@ from oracles.published_scores import all_scores
 
 import popdesic
 from popdesic.engine.backend_cpu import CpuBackend
-from popdesic.epistasis.reorder import _rank_genotypes, pack_states, split_classes
+from popdesic.epistasis.reorder import reorder_sites, split_classes
 from popdesic.epistasis.scan_data import Hits, ScanData
 from popdesic.epistasis.scan_sites import scan_pairs, scan_triples
 from popdesic.epistasis.scores import scale_bits, score_tables
@@ -42,13 +42,14 @@ class Real:
         order = np.argsort(case, kind="stable")
         genotypes = np.stack([g for _, g in found])[:, order]
         genotypes[genotypes == 3] = -1
-        states, _ = _rank_genotypes(genotypes)
-        rank = np.argsort((states != 3).sum(axis=1), kind="stable")
+        n_controls = int((~case).sum())
+        every = np.arange(len(genotypes))
+        words, sites, _ = reorder_sites(lambda part: genotypes[part], every, n_controls)
+        rank = sites["rank"].to_numpy()
         self.genotypes = genotypes[rank]
         self.sites = [found[k][0] for k in rank]
-        n_controls = int((~case).sum())
         self.n_controls = n_controls
-        classes = split_classes(pack_states(states[rank], n_controls), n_controls, int(case.sum()))
+        classes = split_classes(words, n_controls, int(case.sum()))
         self.classes, self.rank = classes, rank.astype(np.int32)
         self.row = {site[2]: row for row, site in enumerate(self.sites)}
 

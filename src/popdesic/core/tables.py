@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -153,6 +154,32 @@ def write_npy(path: Path, array: np.ndarray) -> None:
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         require_space(path, array.nbytes)
         np.save(file, array)
+
+
+@contextmanager
+def writing_npy(
+    path: Path, shape: tuple[int, ...], dtype: np.dtype
+) -> Iterator[Callable[[np.ndarray], None]]:
+    """`write_npy` in parts: a function that writes the next rows.
+
+    Raises
+    ------
+    ValueError
+        The parts do not make up an array of this shape.
+    """
+    size = math.prod(shape) * dtype.itemsize
+    about = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    with atomic_path(path) as temporary, open(temporary, "wb") as file:
+        require_space(path, size)
+        np.lib.format.write_array_header_1_0(file, about)
+        start = file.tell()
+
+        def write(part: np.ndarray) -> None:
+            file.write(np.ascontiguousarray(part, dtype).data)
+
+        yield write
+        if file.tell() - start != size:
+            raise ValueError(f"{path}: {file.tell() - start} bytes for an array of {size}")
 
 
 def write_npz(path: Path, **arrays: np.ndarray) -> None:

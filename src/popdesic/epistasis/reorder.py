@@ -10,20 +10,27 @@ labels and panel order are kept beside the planes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..core.errors import UserError
-from ..core.tables import read_table, write_npy, write_table
-from ..io.bed import open_bed, read_bim, read_fam
-from ..io.genotypes import unpack_bed
-from ..io.sites import canonical_contig, chunks
+from ..core.tables import read_table, write_table, writing_npy
+from ..io.bed import forget_pages, open_bed, read_bim, read_fam
+from ..io.genotypes import pack_bed
+from ..io.sites import canonical_contig
 from .phenotype import MAX_SAMPLES
 from .scan_data import OneHot
 from .site_list import SiteList, read_site_list
+from .stored_planes import (
+    PackedGenotypes,
+    class_masks,
+    count_genotypes,
+    plane_blocks,
+    words_of_rows,
+)
 
 logger = logging.getLogger("popdesic")
 
@@ -108,8 +115,11 @@ def build_onehot(
     onehot_out: Path,
     sites_out: Path,
     samples_out: Path,
-) -> dict[str, int]:
+    threads: int = 1,
+) -> dict[str, object]:
     """Write the one-hot planes of all samples with a phenotype.
+
+    Genotypes are read twice, in pieces: to count them, and in the order of the planes.
 
     Parameters
     ----------
@@ -139,7 +149,8 @@ def build_onehot(
     Returns
     -------
     dict
-        Numbers of samples, sites, and dropped sites by reason.
+        Numbers of samples, sites, and dropped sites by reason; shares of the scanned sites'
+        genotypes by rank, and of those that are stored.
     """
     sheet = samples.set_index("sample")
     names = [read_fam(prefix)["sample"].tolist() for prefix in prefixes]
@@ -176,17 +187,16 @@ def build_onehot(
     bim = read_bim(prefixes[0]).reset_index(drop=True)
     chosen = np.ones(len(bim), bool) if restrict is None else read_restriction(restrict, bim)
     rows = np.flatnonzero(chosen)
-    beds = [(open_bed(prefix), len(group)) for prefix, group in zip(prefixes, names, strict=True)]
-
-    def read(part: np.ndarray) -> np.ndarray:
-        return np.concatenate([unpack_bed(bed[part], n) for bed, n in beds], axis=1)[:, order]
-
-    words, sites, counts = reorder_sites(read, rows, n_controls)
+    packed = _packed_cohorts(prefixes, names, case)
+    sites, counts = order_sites(packed, rows, threads)
     if len(sites) < least:
         logger.warning(
             "%s; widen epistasis.restrict or the panel's filters", too_few_sites(len(sites), least)
         )
-    write_npy(onehot_out, words)
+    shape = planes_shape(packed, sites)
+    with writing_npy(onehot_out, shape, np.dtype(np.uint64)) as write:
+        for block in planes_in_order(packed, sites, threads):
+            write(block)
     panel = bim[["chrom", "pos", "id", "ref", "alt"]].iloc[sites["rank"]].reset_index(drop=True)
     write_table(sites_out, pd.concat([panel, sites], axis=1))
     listed, name_of_rest = kept.iloc[order], "quantitative" if quantitative else "control"
@@ -211,6 +221,32 @@ def build_onehot(
     }
 
 
+def _packed_cohorts(
+    prefixes: list[Path], names: list[list[str]], case: np.ndarray
+) -> PackedGenotypes:
+    """Genotypes of all cohorts; `case`: class of each of their samples, -1 in none."""
+    beds = [
+        open_bed(prefix, n_samples=len(group))
+        for prefix, group in zip(prefixes, names, strict=True)
+    ]
+    ends = np.cumsum([bed.shape[1] for bed in beds]).tolist()
+    places = np.concatenate(
+        [
+            4 * (end - bed.shape[1]) + np.arange(len(group))
+            for bed, end, group in zip(beds, ends, names, strict=True)
+        ]
+    )
+
+    def read(rows: np.ndarray) -> np.ndarray:
+        return words_of_rows([bed[rows] for bed in beds])
+
+    def done() -> None:
+        for bed in beds:
+            forget_pages(bed)
+
+    return PackedGenotypes(read, class_masks(places, case, -(-ends[-1] // 8)), len(beds), done)
+
+
 def too_few_sites(n_sites: int, least: int) -> str:
     """Why a scan of `least` sites at a time tests nothing."""
     are = "site is" if n_sites == 1 else "sites are"
@@ -222,7 +258,7 @@ def too_few_sites(n_sites: int, least: int) -> str:
 
 def reorder_sites(
     read: Callable[[np.ndarray], np.ndarray], rows: np.ndarray, n_controls: int
-) -> tuple[np.ndarray, pd.DataFrame, dict[str, int]]:
+) -> tuple[np.ndarray, pd.DataFrame, dict[str, object]]:
     """One-hot planes of the polymorphic sites, in scan order.
 
     Parameters
@@ -241,49 +277,72 @@ def reorder_sites(
     sites : DataFrame
         `rank`, `state0`, `state1`, `other`, `n_missing` of each row.
     counts : dict
-        Dropped sites by reason.
+        Dropped sites by reason, and what `order_sites` adds.
     """
-    counts = {"no_called_genotype": 0, "monomorphic": 0}
-    states, tables = [], [np.empty((0, 5), np.int64)]
-    for first, last in chunks(len(rows), 4096):
-        part = rows[first:last]
-        found, table = _rank_genotypes(read(part))
-        called = table[:, :3].sum(axis=1)
-        empty, flat = called == 0, (called > 0) & (table[:, :3].max(axis=1) == called)
-        counts["no_called_genotype"] += int(empty.sum())
-        counts["monomorphic"] += int(flat.sum())
-        good = ~(empty | flat)
-        states.append(found[good])
-        tables.append(np.column_stack([part[good], table[good]]))
-    states = np.concatenate(states) if states else np.empty((0, 0), np.int8)
-    table = np.concatenate(tables)
-    stored = (states != 3).sum(axis=1)
-    complete = table[:, 4] == 0
+    n_samples = read(rows[:0]).shape[1]
+    cases = (np.arange(n_samples) >= n_controls).astype(np.int8)
+    masks = class_masks(np.arange(n_samples), cases, -(-n_samples // 32))
+
+    def packed_rows(part: np.ndarray) -> np.ndarray:
+        return words_of_rows([pack_bed(np.ascontiguousarray(read(part), np.int8))])
+
+    packed = PackedGenotypes(packed_rows, masks)
+    sites, counts = order_sites(packed, rows)
+    words, first = np.empty(planes_shape(packed, sites), np.uint64), 0
+    for block in planes_in_order(packed, sites):
+        words[first : first + len(block)] = block
+        first += len(block)
+    return words, sites, counts
+
+
+def order_sites(
+    packed: PackedGenotypes, rows: np.ndarray, threads: int = 1
+) -> tuple[pd.DataFrame, dict[str, object]]:
+    """The polymorphic sites in scan order, and counts for the log.
+
+    Parameters and results as of `reorder_sites`; `counts` also has what share of the genotypes of
+    these sites is the rarest, the second and the third of its site or missing, and how many of them
+    planes store.
+    """
+    table = count_genotypes(packed, rows, threads)
+    called, most = table[:, :3].sum(axis=1), table[:, :3].max(axis=1)
+    empty, good = called == 0, most < called
+    counts = {
+        "no_called_genotype": int(empty.sum()),
+        "monomorphic": int((~empty & ~good).sum()),
+    }
+    rows, table = rows[good], table[good]
+    ranked = np.argsort(table[:, :3], axis=1, kind="stable")
+    n = np.take_along_axis(table[:, :3], ranked, axis=1)
+    stored = n[:, 0] + n[:, 1] + table[:, 3]
+    complete = table[:, 3] == 0
     if (~complete).sum() > MOST_INCOMPLETE * len(table):
         complete[:] = False  # one order of all sites
-    order = np.lexsort((table[:, 0], stored, complete))
-    states, table = states[order], table[order]
-    ranked = np.argsort(table[:, 1:4], axis=1, kind="stable")
-    sites = pd.DataFrame(
-        {
-            "rank": table[:, 0],
-            "state0": ranked[:, 0],
-            "state1": ranked[:, 1],
-            "other": ranked[:, 2],
-            "n_missing": table[:, 4],
-        }
-    )
-    return pack_states(states, n_controls), sites, counts
+    order = np.lexsort((rows, stored, complete))
+    columns = {"rank": rows, "state0": ranked[:, 0], "state1": ranked[:, 1], "other": ranked[:, 2]}
+    columns["n_missing"] = table[:, 3]
+    shares = np.append(n, table[:, 3:], axis=1).sum(axis=0) / max(1, int(table.sum()))
+    rarest, second, third, missing = (f"{100 * share:.3g} %" for share in shares)
+    counts |= {
+        "genotypes": f"{rarest} rarest of their site, {second} second, {third} third, {missing} "
+        "missing",
+        "stored": f"{100 * (1 - shares[2] if len(rows) else 0.0):.3g} % of these genotypes",
+    }
+    return pd.DataFrame({name: column[order] for name, column in columns.items()}), counts
 
 
-def _rank_genotypes(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """States int8 (n_sites, n_samples): 0 rarest, 1 second rarest, 2 missing, 3 the other;
-    and the counts of genotypes 0, 1, 2 and missing, int64 (n_sites, 4)."""
-    table = np.stack([(genotypes == g).sum(axis=1) for g in (0, 1, 2, -1)], axis=1)
-    ranked = np.argsort(table[:, :3], axis=1, kind="stable")
-    state_of = np.full((len(genotypes), 4), 2, np.int8)  # column -1 is missing
-    np.put_along_axis(state_of, ranked, np.array([[0, 1, 3]], np.int8), axis=1)
-    return np.take_along_axis(state_of, genotypes.astype(np.int64) % 4, axis=1), table
+def planes_shape(packed: PackedGenotypes, sites: pd.DataFrame) -> tuple[int, int, int]:
+    """Shape of the planes of the sites of `order_sites`."""
+    n_words = sum(-(-n // 64) for n in packed.sizes)
+    return len(sites), 3 if (sites["n_missing"] > 0).any() else 2, n_words
+
+
+def planes_in_order(
+    packed: PackedGenotypes, sites: pd.DataFrame, threads: int = 1
+) -> Iterator[np.ndarray]:
+    """`stored_planes.plane_blocks` of the sites of `order_sites`."""
+    rows, stored = sites["rank"].to_numpy(), sites[["state0", "state1"]].to_numpy()
+    return plane_blocks(packed, rows, stored, planes_shape(packed, sites)[1], threads)
 
 
 def pack_states(states: np.ndarray, n_controls: int) -> np.ndarray:

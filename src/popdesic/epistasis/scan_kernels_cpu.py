@@ -18,11 +18,10 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from llvmlite import binding, ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
+from numba import types
 
-from ..engine import bitgemm_cpu
+from ..engine import bitgemm_cpu, extract_cpu
+from ..engine.extract_cpu import extract_bits
 from ..engine.popcount_cpu import popcount
 from . import cells_cpu, hits_cpu, interaction_cpu, products_cpu, scan_interaction_cpu
 from .cells_cpu import GROUP, count_states, fill_cells, sum_logs
@@ -44,8 +43,6 @@ TILE = 8
 #: Padding of the rows of planes, in sites (one cache line): rows whose bytes are a power of two map
 #: to the same cache sets.
 SKEW = 8
-_HAS_PEXT = bool(binding.get_host_cpu_features().get("bmi2"))
-_I64 = ir.IntType(64)
 
 
 class Costs(NamedTuple):
@@ -70,41 +67,6 @@ class Costs(NamedTuple):
     bits: int
 
 
-@intrinsic
-def _pext(typing_context, word, mask):
-    """The bits of `word` selected by `mask`, packed into the low bits (PEXT)."""
-
-    def codegen(context, builder, signature, arguments):
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(_I64, [_I64, _I64]), "llvm.x86.bmi.pext.64"
-        )
-        return builder.call(function, arguments)
-
-    return types.uint64(types.uint64, types.uint64), codegen
-
-
-@numba.njit(nogil=True)
-def _pext_loop(word, mask):
-    out, bit = np.uint64(0), np.uint64(0)
-    while mask != np.uint64(0):
-        lowest = mask & (~mask + np.uint64(1))
-        if word & lowest:
-            out |= np.uint64(1) << bit
-        bit += np.uint64(1)
-        mask ^= lowest
-    return out
-
-
-if _HAS_PEXT:
-
-    @numba.njit(nogil=True)
-    def _extract(word, mask):
-        return _pext(word, mask)
-
-else:
-    _extract = _pext_loop
-
-
 @numba.njit(nogil=True)
 def _compact(words, x, state, first, out, row0, depth):
     """out[row0 + s * depth + w, z] = bits of site z, state s, under x's `state`; z >= first."""
@@ -116,7 +78,7 @@ def _compact(words, x, state, first, out, row0, depth):
                 mask = words[x, state, w]
                 if mask == np.uint64(0):
                     continue
-                bits = _extract(words[z, s, w], mask)
+                bits = extract_bits(words[z, s, w], mask)
                 pending |= bits << np.uint64(filled)
                 size = popcount(mask)
                 if filled + size >= 64:
@@ -346,7 +308,7 @@ def _stamped(stamp: str):
 def _source_text() -> bytes:
     """Source of the modules that the kernels are made of."""
     sources = (
-        *(bitgemm_cpu, cells_cpu, hits_cpu, scan_interaction_cpu),
+        *(bitgemm_cpu, extract_cpu, cells_cpu, hits_cpu, scan_interaction_cpu),
         *(products_cpu, interaction_cpu),
     )
     return b"".join(Path(module.__file__).read_bytes() for module in sources)

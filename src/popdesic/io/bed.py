@@ -4,6 +4,7 @@ A .bed of results need not have the rows of a user's .bed again: it can name the
 """
 
 import json
+import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -183,6 +184,16 @@ def open_bed(
     return np.memmap(path, np.uint8, "r", offset=len(BED_MAGIC), shape=shape)
 
 
+def forget_pages(bed: "np.ndarray | ChosenRows | ChosenSamples") -> None:
+    """Give back the memory of what was read of the memory-mapped rows of a .bed."""
+    while isinstance(bed, ChosenRows | ChosenSamples):
+        bed = bed.source
+    while isinstance(bed, np.ndarray):
+        bed = bed.base
+    if isinstance(bed, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        bed.madvise(mmap.MADV_DONTNEED)
+
+
 def name_rows(path: Path, bed: Path, rows: np.ndarray, row_bytes: int) -> None:
     """Write a .bed that names rows of another one, which has to stay as it is.
 
@@ -255,11 +266,13 @@ class ChosenRows:
     ----------
     shape : (n_sites, row_bytes)
         As an array of these rows would have it.
+    source : array
+        All rows.
     """
 
     def __init__(self, rows: np.ndarray, chosen: np.ndarray):
         """`rows`: uint8 (n, row_bytes); `chosen`: int64 (n_sites,), numbers of rows."""
-        self._rows, self._chosen = rows, chosen
+        self.source, self._chosen = rows, chosen
         self.shape = (len(chosen), rows.shape[1])
 
     def __len__(self) -> int:
@@ -267,7 +280,7 @@ class ChosenRows:
 
     def __getitem__(self, which) -> np.ndarray:
         """Rows `which`, a slice or an array: uint8 (n, row_bytes)."""
-        return self._rows[self._chosen[which]]
+        return self.source[self._chosen[which]]
 
 
 class ChosenSamples:
@@ -280,19 +293,21 @@ class ChosenSamples:
     ----------
     shape : (n_sites, row_bytes)
         As an array of the chosen samples would have it.
+    source : array or ChosenRows
+        The rows of all samples.
     """
 
     def __init__(self, rows: np.ndarray | ChosenRows, chosen: np.ndarray):
         """`rows`: uint8 (n_sites, row_bytes); `chosen`: int64 sample numbers, rising."""
-        self._rows, self._chosen = rows, chosen
+        self.source, self._chosen = rows, chosen
         self.shape = (len(rows), bed_row_bytes(len(chosen)))
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.source)
 
     def __getitem__(self, which) -> np.ndarray:
         """Rows `which`, a slice or an array: uint8 (n, row_bytes), padding bits zero."""
-        return take_samples(np.ascontiguousarray(self._rows[which]), self._chosen)
+        return take_samples(np.ascontiguousarray(self.source[which]), self._chosen)
 
 
 def open_cohort(

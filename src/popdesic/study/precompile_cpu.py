@@ -39,6 +39,7 @@ from ..epistasis import (
     cells_cpu,
     grouped_tables_cpu,
     interaction_cpu,
+    onehot_cpu,
     residual_cpu,
     residual_scan_cpu,
     scan_kernels_cpu,
@@ -341,6 +342,13 @@ def splits_of_people() -> None:
     _compile(two_means_cpu.two_means_loop, "(float64[:, ::1], float64[:, ::1], int64, float64)")
 
 
+def planes_of_scans() -> None:
+    rows, numbers = "uint64[:, ::1], uint64[:, ::1]", "int64[:, ::1]"
+    _compile(onehot_cpu.count_codes, f"({rows}, {numbers})")
+    planes = "uint8[:, ::1], int64[::1], uint64[:, :, ::1]"
+    _compile(onehot_cpu.fill_planes, f"({rows}, {planes})")
+
+
 def scans_of_cases() -> None:
     cells_cpu.log2_kernel()
     scan_kernels_cpu.kernels()
@@ -370,6 +378,7 @@ GROUPS: tuple[Callable[[], None], ...] = (
     *(sums_of_populations, texts_of_numbers, sums_of_relationships, products_of_genotypes),
     *(epochs_of_maps, lists_of_neighbors, candidates_of_descent, segments_of_descent),
     *(copies_of_haplotypes, splits_of_people, screens_of_pairs, figures_of_pairs, ranks_on_maps),
+    planes_of_scans,
 )
 
 

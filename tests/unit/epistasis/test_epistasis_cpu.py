@@ -9,10 +9,10 @@ from oracles import epistasis as oracle
 from scipy.special import gammaln, xlogy
 
 from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.engine.extract_cpu import extract_bits, extract_by_loop
 from popdesic.epistasis.cells_cpu import WIDE, cost_bound, sum_logs
 from popdesic.epistasis.interaction_cpu import interaction_costs
 from popdesic.epistasis.scan_data import cell_cost
-from popdesic.epistasis.scan_kernels_cpu import _pext_loop
 from popdesic.epistasis.scan_sites import scan_pairs, scan_triples
 from popdesic.epistasis.scores import lr_bits, scale_bits, score_tables, table_cost
 
@@ -152,7 +152,8 @@ def test_portable_bit_extraction():
     rng = np.random.default_rng(8)
     for word, mask in rng.integers(0, 2**64, (50, 2), dtype=np.uint64):
         bits = [(int(word) >> k) & 1 for k in range(64) if int(mask) >> k & 1]
-        assert _pext_loop(word, mask) == sum(bit << k for k, bit in enumerate(bits))
+        want = sum(bit << k for k, bit in enumerate(bits))
+        assert extract_by_loop(word, mask) == extract_bits(word, mask) == want
 
 
 def bounds_of(tables: np.ndarray, total, part):
