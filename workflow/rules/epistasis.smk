@@ -121,10 +121,9 @@ if ORDERS:
             GPU_CONDA
         threads: 8
         resources:
-            # One byte per genotype of the chosen sites, twice while they are sorted; the planes, and
-            # random genotypes on which the forecast of a large study is measured.
-            mem_mb=memory(1500, mb=10),
-            runtime=minutes(2, mb=1 / 20),
+            mem_mb=planes_memory,
+            # Genotypes are read twice, at 100 MB a second of two threads.
+            runtime=minutes(2, mb=1 / 1000),
             gpu=GPUS,
         params:
             sheet=CONFIG["samples"],

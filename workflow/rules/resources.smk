@@ -2,7 +2,7 @@
 #
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
 # gives   MANY, SOME, WIDE, PER_COHORT, BESIDE_GPU, ingest_memory(), map_memory(), map_minutes(),
-#         pca_memory(), pca_minutes(), counting_gpus(), closing_gpus(), settle_place()
+#         pca_memory(), pca_minutes(), planes_memory(), counting_gpus(), closing_gpus(), settle_place()
 
 import os
 
@@ -66,6 +66,17 @@ def pca_minutes(wildcards, input, attempt):
     if SCORES_BY_WEIGHTS:
         return limit_minutes(0.5 + 1e-4 * mb + 5e-6 * n, attempt)
     return limit_minutes(4e-6 * mb * n + 5e-5 * n, attempt)
+
+
+def planes_memory(wildcards, input, attempt):
+    """`mem_mb` of planes of scans, and of random genotypes on which their time is forecast.
+
+    Planes are made in blocks, which are as large as those of a small study. Tables of sites take 25
+    times their text, those of people 1 000 bytes each.
+    """
+    planes = min(1_500, 4 * input_mb(input.beds))
+    sites = 25 * input_mb(input.rest) / len(COHORTS)
+    return limit_mb(1_500 + planes + sites + 1e-3 * n_samples(*COHORTS), attempt)
 
 
 def counting_gpus(wildcards, input):

@@ -10,10 +10,10 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike
 
-from .scan_data import Hits, Partners
+from .scan_data import MOST_SITES, Hits, Partners
 
-#: Bits of one panel rank in the key that breaks ties.
-RANK_BITS = 21
+#: Bits of one site's rank in the key that breaks ties.
+RANK_BITS = MOST_SITES.bit_length()
 _PLACES = types.Array(types.int32, 1, "C", readonly=True)
 #: The type of what `partner_rule` returns.
 RULE = types.Tuple(
@@ -27,7 +27,7 @@ class Kept(NamedTuple):
     Attributes
     ----------
     rank : int32 array, (n_sites,)
-        Panel ranks, which break ties.
+        Of `ranks_of_sites`, which break ties.
     rule
         Of `partner_rule`.
     heap, state : int64 arrays
@@ -51,6 +51,14 @@ def read_only(values: ArrayLike, kind: type) -> np.ndarray:
     view = np.ascontiguousarray(values, kind).view()
     view.flags.writeable = False
     return view
+
+
+def ranks_of_sites(rank: np.ndarray) -> np.ndarray:
+    """Panel order of the scanned sites as numbers from 0 on, which fit RANK_BITS: int32 (n_sites,).
+
+    rank: rows of the panel, which may have more sites than are scanned.
+    """
+    return read_only(np.unique(rank, return_inverse=True)[1], np.int32)
 
 
 def partner_rule(partners: Partners | None) -> tuple:

@@ -345,9 +345,12 @@ def planes_in_order(
     return plane_blocks(packed, rows, stored, planes_shape(packed, sites)[1], threads)
 
 
-def pack_states(states: np.ndarray, n_controls: int) -> np.ndarray:
-    """States packed as in onehot.npy; controls are the first columns."""
-    kinds = [0, 1, 2] if (states == 2).any() else [0, 1]
+def pack_states(states: np.ndarray, n_controls: int, n_states: int = 0) -> np.ndarray:
+    """States packed as in onehot.npy; controls are the first columns.
+
+    `n_states`: 0: three if any genotype is missing.
+    """
+    kinds = range(n_states or (3 if (states == 2).any() else 2))
     parts = []
     for part in (states[:, :n_controls], states[:, n_controls:]):
         n_bytes = -(-part.shape[1] // 64) * 8
@@ -385,13 +388,14 @@ def read_reordered(folder: Path) -> tuple[np.ndarray, pd.DataFrame, pd.DataFrame
     )
 
 
-def split_classes(words: np.ndarray, n_controls: int, n_cases: int) -> tuple[OneHot, OneHot]:
-    """Split the array of onehot.npy into the two phenotype classes."""
+def split_classes(
+    words: np.ndarray, n_controls: int, n_cases: int, *, mapped: bool = False
+) -> tuple[OneHot, OneHot]:
+    """Split the array of onehot.npy into the two phenotype classes; `mapped`: without copies."""
     split = -(-n_controls // 64)
-    return (
-        OneHot(np.ascontiguousarray(words[:, :, :split]), n_controls),
-        OneHot(np.ascontiguousarray(words[:, :, split:]), n_cases),
-    )
+    parts = [words[:, :, :split], words[:, :, split:]]
+    controls, cases = parts if mapped else map(np.ascontiguousarray, parts)
+    return OneHot(controls, n_controls), OneHot(cases, n_cases)
 
 
 def join_classes(words: np.ndarray, n_controls: int, n_cases: int) -> np.ndarray:
@@ -413,7 +417,10 @@ def genotypes_of_planes(words, sites: pd.DataFrame, n_controls: int, n_cases: in
     labels = sites[["state0", "state1", "other"]].to_numpy(np.int8)
     labels = np.insert(labels, 2, -1, axis=1)  # states: stored, stored, missing, other
     states = unpack_states(words, n_controls, n_cases)
-    return np.take_along_axis(labels, states.astype(np.int64), axis=1)
+    out = np.repeat(labels[:, 3:], states.shape[1], axis=1)
+    for k in range(words.shape[1]):
+        np.copyto(out, labels[:, k : k + 1], where=states == k)
+    return out
 
 
 def sites_of_hits(hits: pd.DataFrame, sites: pd.DataFrame, order: int) -> np.ndarray:

@@ -30,7 +30,7 @@ from .hits_cpu import (
     offer,
     partner_rule,
     permitted,
-    read_only,
+    ranks_of_sites,
     too_near,
 )
 from .interaction_cpu import UNIT_BITS, fixed_cost, least_of
@@ -212,7 +212,7 @@ def scan_residual_pairs(
         states_of[margins[0, 2, : data.n_sites] > 0] = 3
     known = _known(margins, sizes) if words.shape[1] == 2 else np.zeros(width, np.float32)
     rule, planes = partner_rule(data.partners), word_major(words, width)
-    rank = read_only(data.rank, np.int32)
+    rank = ranks_of_sites(data.rank)
     heaps, kernel = Heaps(top, cutoff, threads), residual_scan_kernel()
 
     def work(start: int, stop: int) -> None:

@@ -14,8 +14,9 @@ import pandas as pd
 from ..core.errors import UserError
 from ..core.files import write_json
 from ..engine.backend import Backend
+from ..io.sites import chunks
 from .reorder import join_classes, pack_states, split_classes, unpack_states
-from .scan_data import NAMES, OneHot, ResidualData, ScanData
+from .scan_data import MOST_SITES, NAMES, OneHot, ResidualData, ScanData
 from .scan_sites import scanner
 from .scores import load_scan, lr_bits, score_tables
 from .units import read_work, unit_range, write_unit
@@ -24,6 +25,10 @@ from .units import read_work, unit_range, write_unit
 #: until a scan takes PROBE_SECONDS, so that a GPU's start-up does not dominate.
 PROBE_SITES, MOST_PROBE_SITES = {2: 1024, 3: 128}, {2: 16_384, 3: 4096}
 PROBE_SECONDS = 0.3
+#: Most bytes of planes of such a scan, which are in memory several times.
+PROBE_BYTES = 1 << 28
+#: Genotypes that are permuted at once, a byte each.
+PERMUTED_GENOTYPES = 1 << 26
 #: Sites, controls, cases and genotype frequencies of a study like that of the Wellcome Trust Case
 #: Control Consortium (2007), whose forecast makes machines comparable.
 WTCCC = (500_568, 3004, 2000, (0.067, 0.237, 0.696))
@@ -51,20 +56,23 @@ def measure_rate(
         drawn = probe_of
         probe_of = lambda n: with_random_residuals(drawn(n))  # noqa: E731
     scan, n = scanner(backend, order, residuals=residuals), min(n_sites, PROBE_SITES[order])
-    scan(probe_of(n), range(1), 1)  # compiles
+    probe = probe_of(n)
+    scan(probe, range(1), 1)  # compiles
+    classes = (probe.planes,) if residuals else probe.classes
+    row = sum(one.words.nbytes for one in classes) // n
+    most = min(n_sites, MOST_PROBE_SITES[order], max(n, PROBE_BYTES // row))
     while True:
         probe = probe_of(n)
         started = time.perf_counter()
         scan(probe, range(n), 1000)
         took = max(time.perf_counter() - started, 1e-6)
-        most = min(n_sites, MOST_PROBE_SITES[order])
         if took >= PROBE_SECONDS or n >= most:
             return count_tests(n, order) / took
         n = min(most, 2 * n)
 
 
 def thinned(data: ScanData, n: int) -> ScanData:
-    """Scan data of `n` evenly spaced sites."""
+    """Scan data of `n` evenly spaced sites, in memory."""
     rows = np.linspace(0, data.n_sites - 1, n).astype(int)
     return replace(data, partners=None).of_sites(rows)
 
@@ -116,7 +124,12 @@ def plan_scan(
     returned for the log, with the same forecast for a study of the size and frequencies of `WTCCC`.
     The file holds only what depends on the data, so it is the same in every run.
     """
-    data, _, _ = load_scan(folder, score, 0, 1.0)
+    data, _, _ = load_scan(folder, score, 0, 1.0, mapped=True)
+    if backend.name == "cpu" and data.n_sites > MOST_SITES:
+        raise UserError(
+            f"epistasis: {data.n_sites} sites are more than the {MOST_SITES} that a scan on a CPU "
+            "can combine; list fewer (epistasis.restrict) or set device to gpu."
+        )
     plan, lines, hours = {"sites": data.n_sites, "samples": data.n_samples}, {}, 0.0
     for order in orders:
         tests = count_tests(data.n_sites, order)
@@ -189,7 +202,9 @@ def permuted(words, samples: pd.DataFrame, data: ScanData, seed: int, index: int
     drawn = case.copy()
     for members in samples.groupby("stratum", sort=True).indices.values():
         drawn[members] = rng.permutation(case[members])
-    states = unpack_states(words, n_controls, n_cases)
     order = np.argsort(drawn, kind="stable")
-    words = pack_states(states[:, order], n_controls)
-    return replace(data, classes=split_classes(words, n_controls, n_cases))
+    out = np.empty(words.shape, np.uint64)
+    for first, last in chunks(len(words), max(1, PERMUTED_GENOTYPES // max(1, len(order)))):
+        states = unpack_states(words[first:last], n_controls, n_cases)[:, order]
+        out[first:last] = pack_states(states, n_controls, words.shape[1])
+    return replace(data, classes=split_classes(out, n_controls, n_cases))

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..core.threads import run_tasks
 from .cells_cpu import cost_bound
-from .hits_cpu import Heaps, Kept, partner_rule, read_only
+from .hits_cpu import Heaps, Kept, partner_rule, ranks_of_sites, read_only
 from .scan_data import Hits, ScanData, cell_cost
 from .scan_kernels_cpu import TILE, Costs, kernels, padded_width, whole_groups, word_major
 from .scan_work import CHUNK, CHUNK_BYTES, require_complete
@@ -52,7 +52,7 @@ class _Scan:
         n0, n1 = self.sizes
         shift = int(cell_cost(n0, n1, total, part))
         self.rule = partner_rule(data.partners)
-        self.rank = read_only(data.rank, np.int32)
+        self.rank = ranks_of_sites(data.rank)
         bound = np.array(cost_bound(total, part, 3**order), np.float64)
         bits = -1 if data.lr_bits is None else data.lr_bits
         self.costs = Costs(total, part, shift, bound, bits)

@@ -8,8 +8,8 @@ import numpy as np
 
 #: Bits of the levels of residuals, and the level that stands for a residual of zero.
 LEVEL_BITS, ZERO_LEVEL = 8, 128
-
-
+#: Most sites of a scan on a CPU, whose keys of combinations have 21 bits for a site.
+MOST_SITES = (1 << 21) - 1
 NAMES = {2: "pairs", 3: "triples"}
 #: Scores of association, which permutations test: they need cases and controls.
 ASSOCIATION = ("k2", "k2_excess", "mutual_information", "gini")

@@ -27,7 +27,6 @@ from . import cells_cpu, hits_cpu, interaction_cpu, products_cpu, scan_interacti
 from .cells_cpu import GROUP, count_states, fill_cells, sum_logs
 from .hits_cpu import (
     KEPT,
-    RANK_BITS,
     cell_cost,
     combination_key,
     exact_cost,
@@ -35,6 +34,7 @@ from .hits_cpu import (
     permitted,
     too_near,
 )
+from .scan_data import MOST_SITES
 from .scan_interaction_cpu import collect_interactions
 
 #: Sites z of one block, y of one tile.
@@ -339,8 +339,8 @@ def kernels():
 
 def padded_width(n_sites: int) -> int:
     """Columns of arrays with one column per site."""
-    if n_sites >= 1 << RANK_BITS:
-        raise ValueError(f"{n_sites} sites: at most {(1 << RANK_BITS) - 1} can be scanned")
+    if n_sites > MOST_SITES:
+        raise ValueError(f"{n_sites} sites: at most {MOST_SITES} can be scanned")
     return -(-n_sites // BLOCK) * BLOCK + SKEW
 
 

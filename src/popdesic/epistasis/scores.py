@@ -95,11 +95,16 @@ def make_scan_data(
     n_cases: int,
     score: str,
     partners: Partners | None = None,
+    *,
+    mapped: bool = False,
 ) -> ScanData:
-    """Scan data from the planes and sites of `reorder.reorder_sites`."""
+    """Scan data from the planes and sites of `reorder.reorder_sites`.
+
+    `mapped`: its planes are parts of `words`, not copies.
+    """
     n_samples = n_controls + n_cases
     total, part = score_tables(score, n_controls, n_cases)
-    classes = split_classes(words, n_controls, n_cases)
+    classes = split_classes(words, n_controls, n_cases, mapped=mapped)
     rank = sites["rank"].to_numpy(np.int32)
     incomplete = np.flatnonzero(sites["n_missing"].to_numpy())
     begin = int(incomplete[-1]) + 1 if len(incomplete) else 0
@@ -107,11 +112,15 @@ def make_scan_data(
 
 
 def load_scan(
-    folder: Path, score: str, min_distance_bp: int, max_r2: float
+    folder: Path, score: str, min_distance_bp: int, max_r2: float, *, mapped: bool = False
 ) -> tuple[ScanData, pd.DataFrame, pd.DataFrame]:
-    """Scan data, sites and samples of results/reorder, with the rules for partners."""
+    """Scan data, sites and samples of results/reorder, with the rules for partners.
+
+    `mapped`: planes stay in their file.
+    """
     words, sites, samples = read_reordered(folder)
     n_cases = int((samples["class"] == "case").sum())
     n_controls = len(samples) - n_cases
     partners = partners_of(sites, min_distance_bp, max_r2)
-    return make_scan_data(words, sites, n_controls, n_cases, score, partners), sites, samples
+    sizes = n_controls, n_cases
+    return make_scan_data(words, sites, *sizes, score, partners, mapped=mapped), sites, samples

@@ -16,8 +16,9 @@ from .scan_data import Hits, merge_hits
 from .scores import load_scan, table_cost
 from .units import merge_units, write_unit
 
-#: Pairs and third sites whose tables are computed at once.
-PAIRS, SITES = 32, 2048
+#: Pairs and third sites whose tables are computed at once; most genotypes of these sites, and of
+#: the nine masks of each of these pairs.
+PAIRS, SITES, GENOTYPES = 32, 2048, 1 << 27
 #: Products of a mask (genotype 1 inside, 0 outside) and a site: people inside the mask who carry
 #: ALT, who are homozygous for it, who are called.
 INSIDE = Terms(
@@ -62,10 +63,11 @@ def extend_pairs(
         return genotypes_of_planes(words[rows], sites.iloc[rows], *n)
 
     kept = Hits(np.zeros(0, np.int64), np.zeros((0, 3), np.int32))
-    for first, last in chunks(data.n_sites, SITES):
+    few = max(1, GENOTYPES // max(1, sum(n)))
+    for first, last in chunks(data.n_sites, min(SITES, few)):
         third = genotypes(np.arange(first, last))
         columns = [site_planes(third[:, part]) for part in limits]
-        for start, stop in chunks(len(best), PAIRS):
+        for start, stop in chunks(len(best), min(PAIRS, max(1, few // 9))):
             chosen = best[start:stop]
             states = genotypes(chosen.ravel()).reshape(len(chosen), 2, -1)
             tables = np.stack(

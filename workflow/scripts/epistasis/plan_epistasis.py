@@ -36,6 +36,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         onehot_out=Path(outputs.onehot),
         sites_out=Path(outputs.sites),
         samples_out=Path(outputs.samples),
+        threads=snakemake.threads,
     )
     log_counts(log, counts)
     backend = select_backend(params.device, snakemake.threads, scans=True)
