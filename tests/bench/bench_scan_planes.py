@@ -1,12 +1,16 @@
-"""Seconds and memory of the planes that scans read, from PLINK files of a study of any size.
+"""Seconds and memory of the planes that scans read, and of a unit of a scan, at any size.
 
     python tests/bench/bench_scan_planes.py [--sizes 4000x100000 20000x50000] [--quick]
+    python tests/bench/bench_scan_planes.py --sizes 500000x5000 --order 2 --unit 1000/2000
 
 Sites x samples in two cohorts, half of them cases, in no order; minor alleles of 5 to 50 %, one
-genotype in 200 missing at a tenth of the sites. A process of its own builds each. The peak is what
-that process held at most, above its start, with the pages of mapped files.
+genotype in 200 missing at a tenth of the sites. Planes are made of .bed files and scanned from
+their own file, on the CPU, each in a process of its own. The peak is what that process held at
+most, above its start, with the pages of mapped files. A unit is a share of the whole scan by its
+work; its rate is that of its log.
 """
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -47,7 +51,7 @@ def draw_study(folder: Path, n_sites: int, n_samples: int) -> list[Path]:
     return stems
 
 
-def build(folder: Path, threads: int) -> None:
+def build(folder: Path, options: argparse.Namespace) -> None:
     """Build the planes in this process and print seconds and memory."""
     from popdesic.epistasis.reorder import build_onehot
     from popdesic.io.bed import read_fam
@@ -61,13 +65,39 @@ def build(folder: Path, threads: int) -> None:
     counts = build_onehot(
         stems, sheet, classes, strata="none", restrict=None, least=2,
         onehot_out=folder / "out/onehot.npy", sites_out=folder / "out/sites.tsv",
-        samples_out=folder / "out/samples.tsv", threads=threads,
+        samples_out=folder / "out/samples.tsv", threads=options.threads,
     )  # fmt: skip
     took = time.perf_counter() - started
     n_bytes = (folder / "out/onehot.npy").stat().st_size
     print(
-        f"{counts['sites']:>8} sites x {len(names):>7} samples {n_bytes / 1e6:>8.0f} MB of planes "
-        f"{took:>7.2f} s {watch.peak('VmHWM'):>7.0f} MB peak",
+        f"{counts['sites']} sites x {len(names)} samples: {n_bytes / 1e6:.0f} MB of planes in "
+        f"{took:.2f} s, peak {watch.peak('VmHWM'):.0f} MB\n    {counts['genotypes']}",
+        flush=True,
+    )
+
+
+def scan(folder: Path, options: argparse.Namespace) -> None:
+    """Scan a unit in this process and print its share of the scan, rate and memory."""
+    from popdesic.engine.select import cpu_backend
+    from popdesic.epistasis.scan import scan_unit
+    from popdesic.epistasis.scan_sites import scanner  # noqa: F401 - not part of the time
+    from popdesic.epistasis.units import read_work, unit_range
+
+    unit, n_units = map(int, options.unit.split("/"))
+    work = read_work(folder / "out", options.order, "cpu")
+    first, watch = unit_range(work, unit, n_units), Watch()
+    started = time.perf_counter()
+    counts = scan_unit(
+        folder / "out", cpu_backend(options.threads), folder / "unit.npz", order=options.order,
+        unit=unit, n_units=n_units, score=options.score, top=1000, min_distance_bp=0, max_r2=1.0,
+        device="cpu",
+    )  # fmt: skip
+    took = time.perf_counter() - started
+    share = work[first.start : first.stop].sum() / work.sum()
+    print(
+        f"    order {options.order} by {options.score}, first sites {first.start} to {first.stop}: "
+        f"{counts['combinations']:.4g} combinations, {share:.3g} of the work\n"
+        f"    {counts['rate']}, {took:.2f} s with reading, peak {watch.peak('VmHWM'):.0f} MB",
         flush=True,
     )
 
@@ -94,15 +124,22 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", default=["4000x100000", "20000x50000"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--folder", type=Path, help="of a study that was drawn")
-    options = commandline.parse(parser, sizes=["300x1001"])
+    parser.add_argument("--order", type=int, choices=[2, 3], default=2)
+    parser.add_argument("--unit", default="", help="of how many, as 0/100: scan it too")
+    parser.add_argument("--score", default="k2")
+    parser.add_argument("--step", choices=["build", "scan"], help="of such a study")
+    options = commandline.parse(parser, sizes=["300x1001"], unit="0/2")
     if options.folder:
-        build(options.folder, options.threads)
+        {"build": build, "scan": scan}[options.step](options.folder, options)
         return
     for size in options.sizes:
         with tempfile.TemporaryDirectory() as folder:
             draw_study(Path(folder), *map(int, size.split("x")))
-            command = [sys.executable, __file__, "--folder", folder]
-            subprocess.run([*command, "--threads", str(options.threads)], check=True)
+            given = ["--folder", folder, "--threads", str(options.threads), "--unit", options.unit]
+            given += ["--order", str(options.order), "--score", options.score]
+            for step in ("build", "scan") if options.unit else ("build",):
+                command = [sys.executable, __file__, *given, "--step", step]
+                subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":

@@ -187,6 +187,7 @@ WAYS: dict[str, Way] = {
             *("axes.py", "quality.py", "peers.py"),
             *("missing_kinship.py", "call_rates.py", "labels_example.py"),
             *("mixture_search.py", "rerun.py", "profiles.py"),
+            "scan_planes.py",
         )
     },
     # a GPU

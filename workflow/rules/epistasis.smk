@@ -167,10 +167,8 @@ if ORDERS:
             "../../envs/popdesic.yaml"
         threads: 8
         resources:
-            # As compute_pca, a few copies of the design matrix, and the largest families; the planes,
-            # and chunks of genotypes as float64.
-            mem_mb=memory(1200, mb=1, samples=0.05, pairs=32e-6),
-            runtime=minutes(1, mb_samples=4e-6, samples=1e-4, mb=1 / 20),
+            mem_mb=null_memory,
+            runtime=null_minutes,
         params:
             **PEDIGREE,
             model={name: EPISTASIS[name] for name in ("covariates", "pcs", "transform")}
@@ -198,8 +196,9 @@ if ORDERS:
             GPU_CONDA
         threads: 8
         resources:
-            # The planes twice, and compacted planes of a chunk of sites.
-            mem_mb=memory(1000, mb=4),
+            # The planes twice, and compacted planes of a chunk of sites; tables of sites, four times
+            # the planes of few samples.
+            mem_mb=memory(1000, mb=2.5),
             runtime=scan_minutes,
             gpu=GPUS,
         params:

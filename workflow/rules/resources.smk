@@ -2,7 +2,8 @@
 #
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
 # gives   MANY, SOME, WIDE, PER_COHORT, BESIDE_GPU, ingest_memory(), map_memory(), map_minutes(),
-#         pca_memory(), pca_minutes(), planes_memory(), counting_gpus(), closing_gpus(), settle_place()
+#         pca_memory(), pca_minutes(), planes_memory(), null_memory(), null_minutes(),
+#         counting_gpus(), closing_gpus(), settle_place()
 
 import os
 
@@ -77,6 +78,22 @@ def planes_memory(wildcards, input, attempt):
     planes = min(1_500, 4 * input_mb(input.beds))
     sites = 25 * input_mb(input.rest) / len(COHORTS)
     return limit_mb(1_500 + planes + sites + 1e-3 * n_samples(*COHORTS), attempt)
+
+
+def null_memory(wildcards, input, attempt):
+    """`mem_mb` of a null model: as `pca_memory`, a few copies of the design matrix, families.
+
+    Genotypes are read in chunks, as float64. Pairs of relatives are listed; few are in one family.
+    """
+    n, mb = n_samples(*COHORTS), input_mb(input)
+    return limit_mb(1_200 + min(2_000, mb) + 0.05 * n + min(4_000, 32e-6 * n**2), attempt)
+
+
+def null_minutes(wildcards, input, attempt):
+    """As `pca_minutes`, and tests of all sites: 3 seconds of a core for a MB of planes."""
+    n, mb = n_samples(*COHORTS), input_mb(input)
+    scores = 1e-4 * mb + 5e-6 * n if SCORES_BY_WEIGHTS else 4e-6 * mb * n
+    return limit_minutes(1 + scores + 1e-4 * n + mb / 20, attempt)
 
 
 def counting_gpus(wildcards, input):

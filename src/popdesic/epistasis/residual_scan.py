@@ -7,6 +7,7 @@ For numbers, and for cases and controls with `epistasis.score: residuals`. The s
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from .reorder import genotypes_of_planes, join_classes, read_reordered
 from .scan_data import Hits, OneHot, ResidualData
 from .scan_sites import scan_residual_pairs
 from .scores import scale_bits
-from .units import merge_units, read_work, unit_range, write_unit
+from .units import merge_units, rate_of_unit, read_work, unit_range, write_unit
 
 log = logging.getLogger(__name__)
 
@@ -60,12 +61,19 @@ def scan_residual_unit(
     min_distance_bp: int,
     max_r2: float,
     device: str = "auto",
-) -> dict[str, int]:
-    """Run one unit of a scan of pairs and write its best `top` hits as npz (`units.write_unit`)."""
+) -> dict[str, object]:
+    """Run one unit of a scan of pairs and write its best `top` hits as npz (`units.write_unit`).
+
+    Returns counts and the rate for the log, as `scan.scan_unit`.
+    """
     data, _, _ = load_residuals(folder, null, min_distance_bp, max_r2)
     first = unit_range(read_work(folder, 2, device), unit, n_units)
+    started = time.perf_counter()
     hits = scan_residual_pairs(backend, data, first, top)
-    return write_unit(out, first, replace(hits, cost=rescaled_cost(hits.cost, data.n_samples)))
+    took = time.perf_counter() - started
+    hits = replace(hits, cost=rescaled_cost(hits.cost, data.n_samples))
+    rate = rate_of_unit(first, data.n_sites, data.n_samples, 2, took)
+    return write_unit(out, first, hits) | rate
 
 
 def rank_residual_hits(

@@ -19,7 +19,7 @@ from .reorder import join_classes, pack_states, split_classes, unpack_states
 from .scan_data import MOST_SITES, NAMES, OneHot, ResidualData, ScanData
 from .scan_sites import scanner
 from .scores import load_scan, lr_bits, score_tables
-from .units import read_work, unit_range, write_unit
+from .units import rate_of_unit, read_work, unit_range, write_unit
 
 #: Sites of the first scan that measures the device's rate, and of the largest. The number doubles
 #: until a scan takes PROBE_SECONDS, so that a GPU's start-up does not dominate.
@@ -184,14 +184,19 @@ def scan_unit(
     min_distance_bp: int,
     max_r2: float,
     device: str = "auto",
-) -> dict[str, int]:
+) -> dict[str, object]:
     """Run one unit of a scan and write its best `top` hits as npz (`write_unit`).
 
-    `device` is the configured one, which decides how the scan is cut (`units.read_work`).
+    `device` is the configured one, which decides how the scan is cut (`units.read_work`). Returns
+    counts and the rate (`units.rate_of_unit`) for the log.
     """
     data, _, _ = load_scan(folder, score, min_distance_bp, max_r2)
     first = unit_range(read_work(folder, order, device), unit, n_units)
-    return write_unit(out, first, scanner(backend, order)(data, first, top))
+    started = time.perf_counter()
+    hits = scanner(backend, order)(data, first, top)
+    took = time.perf_counter() - started
+    counts = write_unit(out, first, hits)
+    return counts | rate_of_unit(first, data.n_sites, data.n_samples, order, took)
 
 
 def permuted(words, samples: pd.DataFrame, data: ScanData, seed: int, index: int) -> ScanData:

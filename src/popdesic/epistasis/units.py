@@ -7,6 +7,7 @@ units changes no hit: the best hits of all units are merged (`scan_data.merge_hi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,6 +115,23 @@ def write_unit(out: Path, first: range, hits: Hits) -> dict[str, int]:
     span = np.array([first.start, first.stop])
     write_npz(out, cost=hits.cost, sites=hits.sites, first=span)
     return {"first_sites": len(first), "hits": len(hits.cost)}
+
+
+def rate_of_unit(
+    first: range, n_sites: int, n_samples: int, order: int, seconds: float
+) -> dict[str, object]:
+    """What a unit did, and how fast, for its log: combinations times samples a second.
+
+    Combinations that partner limits exclude count as well, as in the forecast.
+    """
+    rest = (n_sites - min(n_sites, end) for end in (first.start, first.stop))
+    before, after = (math.comb(n, order) for n in rest)
+    tests = before - after
+    rate = tests * n_samples / max(seconds, 1e-9)
+    return {
+        "combinations": tests,
+        "rate": f"{rate:.3g} combinations x samples/s ({n_samples} samples, {seconds:.3g} s)",
+    }
 
 
 def merge_units(units: list[Path], rank: np.ndarray, top: int) -> Hits:

@@ -21,6 +21,7 @@ from popdesic.epistasis.units import (
     check_spans,
     count_stored,
     merge_units,
+    rate_of_unit,
     read_work,
     unit_bounds,
     unit_range,
@@ -234,3 +235,19 @@ def test_work_of_a_folder(reordered):
         wanted = first_site_work(count_stored(words), words.shape[2], 3, device_kind(device))
         assert np.array_equal(read_work(reordered, 3, device), wanted)
     assert np.array_equal(read_work(reordered, 3, "auto"), read_work(reordered, 3, "gpu"))
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_the_log_of_a_unit_has_its_combinations_and_rate(order):
+    """They add up to all combinations, also where none is left, and of more than 2 ** 64."""
+    for n_sites, bounds in ((9, [0, 2, 2, 7, 9]), (500_000, [0, 1, 250_000, 500_000])):
+        found = [
+            rate_of_unit(range(a, b), n_sites, 1000, order, 0.5)["combinations"]
+            for a, b in itertools.pairwise(bounds)
+        ]
+        assert sum(found) == math.comb(n_sites, order)
+    listed = [c for c in itertools.combinations(range(9), order) if 2 <= c[0] < 7]
+    found = rate_of_unit(range(2, 7), 9, 1000, order, 0.5)
+    assert found["combinations"] == len(listed)
+    want = f"{len(listed) * 2000:.3g} combinations x samples/s (1000 samples, 0.5 s)"
+    assert found["rate"] == want
