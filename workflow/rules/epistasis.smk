@@ -229,7 +229,9 @@ if ORDERS:
             GPU_CONDA
         threads: 8
         resources:
-            mem_mb=memory(1000, mb=20),
+            # The planes, mapped, in memory, permuted twice and turned for the scan; genotypes of some
+            # sites.
+            mem_mb=memory(1400, mb=6),
             runtime=permutation_minutes,
             gpu=GPUS,
         params:

@@ -25,9 +25,9 @@ from .phenotype import MAX_SAMPLES
 from .scan_data import OneHot
 from .site_list import SiteList, read_site_list
 from .stored_planes import (
-    PackedGenotypes,
+    ScannedRows,
     class_masks,
-    count_genotypes,
+    count_scanned,
     plane_blocks,
     words_of_rows,
 )
@@ -221,9 +221,7 @@ def build_onehot(
     }
 
 
-def _packed_cohorts(
-    prefixes: list[Path], names: list[list[str]], case: np.ndarray
-) -> PackedGenotypes:
+def _packed_cohorts(prefixes: list[Path], names: list[list[str]], case: np.ndarray) -> ScannedRows:
     """Genotypes of all cohorts; `case`: class of each of their samples, -1 in none."""
     beds = [
         open_bed(prefix, n_samples=len(group))
@@ -244,7 +242,7 @@ def _packed_cohorts(
         for bed in beds:
             forget_pages(bed)
 
-    return PackedGenotypes(read, class_masks(places, case, -(-ends[-1] // 8)), len(beds), done)
+    return ScannedRows(read, class_masks(places, case, -(-ends[-1] // 8)), len(beds), done)
 
 
 def too_few_sites(n_sites: int, least: int) -> str:
@@ -286,7 +284,7 @@ def reorder_sites(
     def packed_rows(part: np.ndarray) -> np.ndarray:
         return words_of_rows([pack_bed(np.ascontiguousarray(read(part), np.int8))])
 
-    packed = PackedGenotypes(packed_rows, masks)
+    packed = ScannedRows(packed_rows, masks)
     sites, counts = order_sites(packed, rows)
     words, first = np.empty(planes_shape(packed, sites), np.uint64), 0
     for block in planes_in_order(packed, sites):
@@ -296,7 +294,7 @@ def reorder_sites(
 
 
 def order_sites(
-    packed: PackedGenotypes, rows: np.ndarray, threads: int = 1
+    packed: ScannedRows, rows: np.ndarray, threads: int = 1
 ) -> tuple[pd.DataFrame, dict[str, object]]:
     """The polymorphic sites in scan order, and counts for the log.
 
@@ -304,7 +302,7 @@ def order_sites(
     these sites is the rarest, the second and the third of its site or missing, and how many of them
     planes store.
     """
-    table = count_genotypes(packed, rows, threads)
+    table = count_scanned(packed, rows, threads)
     called, most = table[:, :3].sum(axis=1), table[:, :3].max(axis=1)
     empty, good = called == 0, most < called
     counts = {
@@ -331,14 +329,14 @@ def order_sites(
     return pd.DataFrame({name: column[order] for name, column in columns.items()}), counts
 
 
-def planes_shape(packed: PackedGenotypes, sites: pd.DataFrame) -> tuple[int, int, int]:
+def planes_shape(packed: ScannedRows, sites: pd.DataFrame) -> tuple[int, int, int]:
     """Shape of the planes of the sites of `order_sites`."""
     n_words = sum(-(-n // 64) for n in packed.sizes)
     return len(sites), 3 if (sites["n_missing"] > 0).any() else 2, n_words
 
 
 def planes_in_order(
-    packed: PackedGenotypes, sites: pd.DataFrame, threads: int = 1
+    packed: ScannedRows, sites: pd.DataFrame, threads: int = 1
 ) -> Iterator[np.ndarray]:
     """`stored_planes.plane_blocks` of the sites of `order_sites`."""
     rows, stored = sites["rank"].to_numpy(), sites[["state0", "state1"]].to_numpy()

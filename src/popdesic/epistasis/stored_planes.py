@@ -24,7 +24,7 @@ BED_CODES = np.array([3, 2, 0], np.uint8)
 
 
 @dataclass(frozen=True)
-class PackedGenotypes:
+class ScannedRows:
     """Genotypes as .bed files have them, and who is a control and who a case.
 
     Attributes
@@ -52,7 +52,7 @@ class PackedGenotypes:
 
 
 def class_masks(places: np.ndarray, cases: np.ndarray, n_words: int) -> np.ndarray:
-    """`PackedGenotypes.masks`.
+    """`ScannedRows.masks`.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def words_of_rows(parts: list[np.ndarray]) -> np.ndarray:
     return out.view(np.uint64)
 
 
-def count_genotypes(packed: PackedGenotypes, rows: np.ndarray, threads: int = 1) -> np.ndarray:
+def count_scanned(packed: ScannedRows, rows: np.ndarray, threads: int = 1) -> np.ndarray:
     """Samples of both classes with genotypes 0, 1, 2 and missing: int64 (len(rows), 4)."""
     from .onehot_cpu import count_codes  # numba starts slowly
 
@@ -91,7 +91,7 @@ def count_genotypes(packed: PackedGenotypes, rows: np.ndarray, threads: int = 1)
 
 
 def plane_blocks(
-    packed: PackedGenotypes, rows: np.ndarray, stored: np.ndarray, n_states: int, threads: int = 1
+    packed: ScannedRows, rows: np.ndarray, stored: np.ndarray, n_states: int, threads: int = 1
 ) -> Iterator[np.ndarray]:
     """Yield planes of sites, as `scan_data.OneHot` with both classes, in blocks of `BLOCK_BYTES`.
 
@@ -124,7 +124,7 @@ def plane_blocks(
         yield out
 
 
-def _run(work, packed: PackedGenotypes, n_rows: int, threads: int) -> None:
+def _run(work, packed: ScannedRows, n_rows: int, threads: int) -> None:
     """Run `work` of ranges of rows, and let go of what it read after about each `BLOCK_BYTES`."""
     mapped = packed.files * MAPPED_AROUND
     row = max(1, packed.masks[0].nbytes)
