@@ -973,7 +973,8 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     assert "Replication in the other half" in page and "80 / 1\u202f500" in page
     assert "0.012" in page and "0.046" in page
     assert "Logistic refit" in page and "Best triples of the screen" not in page
-    assert "45 pairs were tested. Partners" in " ".join(page.split())
+    said = " ".join(page.split())
+    assert "45 pairs were tested (13\u202f500 pairs × samples; the logs of" in said
     write_report(outcome, distances, figures, fill_config({}), out)
     without = out.read_text("utf-8")
     assert "minus half the likelihood-ratio statistic" in page

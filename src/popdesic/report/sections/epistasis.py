@@ -48,8 +48,9 @@ def epistasis_section(
         ``id``, ``heading``, ``path``: of the section, and its folder; ``score``: as given;
         ``controls``, ``cases``, ``sites``: counts; ``warnings`` and ``relatives``: sentences;
         ``quantitative``: whether the phenotype is a number; ``main``: the scan of single sites;
-        ``scans``: for each order its ``name``, ``tests``, ``permutations``, ``significant`` hits by
-        the p of their interaction and their ``significant_loci``, ``associated`` hits, those by
+        ``scans``: for each order its ``name``, ``tests``, their ``work`` (times samples),
+        ``permutations``, ``significant`` hits by the p of their interaction and their
+        ``significant_loci``, ``associated`` hits, those by
         ``permuted`` phenotypes, hits in ``cis``, ``loci`` and ``rows`` (at most MOST_ROWS each,
         formatted), ``lead`` (the first significant hit as such a row, or None), ``n_loci`` and
         ``figures`` (FigureText);
@@ -82,6 +83,7 @@ def epistasis_section(
     for order in orders:
         name = NAMES[order]
         scan = _scan(folder, name, order, name, plan[name])
+        scan["work"] = scan["tests"] * len(samples)
         of_scan = sizes | {"n_tests": number(scan["tests"]), "scan": name}
         scan["figures"] = describe_drawn(epistasis_figures([order], phenotype), figures, of_scan)
         section["scans"].append(scan)
