@@ -198,6 +198,18 @@ def profiles(options: argparse.Namespace) -> None:
     print(options.out)
 
 
+def impute(options: argparse.Namespace) -> None:
+    """Impute phased targets from a reference, and print how many sites matched."""
+    import logging
+
+    from .cohort.copy_haplotypes import CopyOptions, impute_file
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    how = CopyOptions(options.turns, options.seed, options.threads)
+    counts = impute_file(options.file, options.reference, options.out, options.map, how)
+    print("\n".join(f"{name}\t{count}" for name, count in counts.items()))
+
+
 def resume(options: argparse.Namespace) -> int:
     """Continue a Slurm run whose Snakemake was killed."""
     from .study.resume import resume
@@ -468,7 +480,11 @@ def make_parser() -> argparse.ArgumentParser:
         "-o", "--out", type=Path, required=True, metavar="FILE", help="file to write"
     )
     command.add_argument(
-        "--threads", type=int, default=1, metavar="N", help="threads that decompress (default: 1)"
+        "--threads",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="threads that decompress (default: 1)",
     )
 
     command = add(
@@ -504,6 +520,43 @@ def make_parser() -> argparse.ArgumentParser:
     )
     command.add_argument(
         "--device", choices=("auto", "cpu", "gpu"), default="auto", help="where to search"
+    )
+
+    command = add(
+        "impute",
+        "impute phased genotypes from a reference by haplotype copying",
+        impute,
+        "popdesic impute array.vcf.gz --reference reference.npz -o imputed.vcf.gz",
+        details="Each sample is imputed from the reference alone: its columns are the same bytes "
+        "alone and among others. A table beside the output has the accuracy by allele frequency.",
+        study=False,
+    )
+    command.add_argument("file", type=Path, help="phased VCF, BCF or VCF-Zarr")
+    command.add_argument(
+        "--reference",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="what popdesic freeze wrote, or a phased VCF, BCF or VCF-Zarr",
+    )
+    command.add_argument("--map", default="", metavar="MAP", help=MAP)
+    command.add_argument(
+        "-o", "--out", type=Path, required=True, metavar="FILE", help="file to write, .vcf.gz"
+    )
+    command.add_argument(
+        "--turns",
+        type=int,
+        choices=range(101),
+        default=10,
+        metavar="N",
+        help="measure the accuracy by hiding each typed site in one of N turns (default: 10; 0: "
+        "do not)",
+    )
+    command.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="draws the turns (default: 1)"
+    )
+    command.add_argument(
+        "--threads", type=positive, default=1, metavar="N", help="threads (default: 1)"
     )
 
     command = add(

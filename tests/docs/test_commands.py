@@ -131,6 +131,10 @@ WAYS: dict[str, Way] = {
     ".venv/bin/popdesic profiles add ../profiles lab=resources/example/atlantic.vcf.gz": WHOLE,
     ".venv/bin/popdesic profiles search ../profiles resources/example/pacific.vcf.gz --top 3 "
     "--out ../matches.tsv": WHOLE,
+    ".venv/bin/popdesic impute TARGET.vcf.gz --reference REFERENCE.npz -o IMPUTED.vcf.gz": named(
+        "tests/unit/cohort/test_copy_haplotypes.py"
+    ),
+    ".venv/bin/pytest tests/golden/test_copied_chromosome.py -s": COLLECT,
     "bcftools view --samples ^NAME": named("what a user does to a file of their own"),
     "pip install fastmixture": named(
         "tests/unit/population/test_ancestry.py, where it is installed"

@@ -16,6 +16,7 @@ from ..core.row import renew_cohorts
 from ..core.tables import read_table, write_npz, write_table
 from ..io.genotypes import MISSING
 from .absent import UNSTATED, Absent
+from .accuracy_sums import SUMS, measures
 from .beagle import Beagle, fill_window, window_genotypes
 from .impute import NO_BEAGLE, Window, contig_start, find_beagle, plan_windows, read_windows
 from .panel import load_panel
@@ -27,8 +28,6 @@ log = logging.getLogger("popdesic")
 
 #: Bounds of the classes of minor allele frequency in the panel.
 MAF_BOUNDS = [0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5]
-#: Sums over the hidden genotypes: t is the true genotype, d the imputed dosage.
-SUMS = ["n", "right", "carriers", "carriers_right", "t", "d", "tt", "dd", "td"]
 
 
 def uniform_draws(
@@ -261,16 +260,3 @@ def summarize_evaluation(
     table = pd.DataFrame(rows, columns=["cohort", "method", "by", "value", *measured])
     write_table(out, table)
     return table
-
-
-def measures(sums: np.ndarray) -> tuple[int, float, float, float]:
-    """Return hidden genotypes, concordance, non-reference concordance and dosage r2 of `SUMS`."""
-    n, right, carriers, carriers_right, t, d, tt, dd, td = sums
-    variance = (n * tt - t * t) * (n * dd - d * d)
-    covariance = n * td - t * d
-    return (
-        int(n),
-        right / n if n else np.nan,
-        carriers_right / carriers if carriers else np.nan,
-        covariance**2 / variance if variance > 0 else np.nan,
-    )

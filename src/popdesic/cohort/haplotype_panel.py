@@ -20,6 +20,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..copying.copying import Haplotypes
+from ..copying.copying_plan import MOST_HAPLOTYPES
+from ..copying.fit import fit_model
 from ..core.errors import UserError
 from ..core.files import atomic_path
 from ..core.text import read_text
@@ -31,12 +34,12 @@ from .impute import matching_files
 log = logging.getLogger("popdesic")
 
 VERSION = 1
-#: Haplotypes that exact sums of the recurrence hold.
-MOST_HAPLOTYPES = 65_536
 #: Parts of one contig: two pseudo-autosomal regions and what lies between them.
 MOST_PARTS = 3
 #: Centimorgans a megabase where there is no map.
 USUAL_RATE = 1.0
+#: Centimorgans of a part on which the numbers of the model are fitted.
+FITTED_CM = 30.0
 #: What is read of a spooled part at a time.
 COPY_BYTES = 1 << 22
 #: First bytes of a .npz.
@@ -62,9 +65,13 @@ class HaplotypePart:
         Bit k of a row, little-endian, says that haplotype k has ALT; padding is 0.
     owner : int32 array, (n_haplotypes,)
         Number of the sample that each haplotype belongs to, in rising order.
+    ne, mismatch : float
+        Numbers of the model, most likely for these haplotypes (`copying.fit.fit_model`).
     """
 
     contig: str
+    ne: float
+    mismatch: float
     pos: np.ndarray
     ref: np.ndarray
     alt: np.ndarray
@@ -84,7 +91,7 @@ class HaplotypePanel:
     parts: list[HaplotypePart]
 
 
-def pack_haplotypes(alleles: np.ndarray) -> np.ndarray:
+def pack_rows(alleles: np.ndarray) -> np.ndarray:
     """Pack 0 and 1, (n_sites, n_haplotypes), as rows of little-endian bits.
 
     Returns
@@ -115,7 +122,8 @@ def freeze_haplotypes(
         A map as `genetic_maps.parse_map` reads it, or a pattern with `{contig}`; '' for
         `USUAL_RATE` centimorgans a megabase.
     threads : int
-        Threads that decompress the reference. The file has the same bytes whatever their number.
+        Threads that decompress the reference and fit the model; the file's bytes do not depend on
+        their number.
 
     Returns
     -------
@@ -135,7 +143,7 @@ def freeze_haplotypes(
     scale = _Map(genetic_map, reference)
     counts: Counter = Counter()
     with atomic_path(out) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        panel = _Writer(archive, reference, samples, scale, out.parent)
+        panel = _Writer(archive, reference, samples, scale, out.parent, threads)
         for batch in stream_phased(reference, counts, threads):
             panel.add(batch)
         panel.end_part()
@@ -186,8 +194,17 @@ def open_haplotypes(path: Path) -> HaplotypePanel:
     for number, part in enumerate(about["parts"]):
         arrays = map_npz(path, f"{number}/")
         named = {name.split("/")[1]: array for name, array in arrays.items()}
-        parts.append(HaplotypePart(contig=part["contig"], **named))
+        numbers = (part["contig"], part["ne"], part["mismatch"])
+        parts.append(HaplotypePart(*numbers, **named))
     return HaplotypePanel(path, about["digest"], samples, parts)
+
+
+def site_ids(part: HaplotypePart, first: int, last: int) -> list[str]:
+    """Identifiers of sites [first, last) of a part."""
+    ends = np.flatnonzero(part.ids == ord("\n"))
+    low = int(ends[first - 1]) + 1 if first else 0
+    high = int(ends[last - 1]) if last <= len(ends) else len(part.ids)
+    return bytes(part.ids[low:high]).decode("utf-8").split("\n")
 
 
 class _Map:
@@ -223,7 +240,10 @@ class _Map:
 class _Writer:
     """Writes parts one after the other; rows of bits wait in a temporary file until one ends."""
 
-    def __init__(self, archive, reference: Path, samples: list[str], scale: _Map, folder) -> None:
+    def __init__(
+        self, archive, reference: Path, samples: list[str], scale: _Map, folder, threads: int
+    ) -> None:
+        self.threads = threads
         self.archive, self.reference, self.samples, self.scale = archive, reference, samples, scale
         self.folder, self.parts, self.repeated = folder, [], 0
         self.hash = hashlib.blake2b(digest_size=16)
@@ -287,8 +307,8 @@ class _Writer:
 
     def _append(self, batch: PhasedSites, rows: np.ndarray) -> None:
         there = np.stack([np.ones_like(self.haploid), ~self.haploid], axis=1).ravel()
-        alleles = batch.alleles[rows].reshape(len(rows), -1)[:, there]
-        self.spool.write(pack_haplotypes(alleles).tobytes())
+        alleles = batch.alleles[rows].reshape(len(rows), len(there))[:, there]
+        self.spool.write(pack_rows(alleles).tobytes())
         self.sites["pos"].append(batch.pos[rows])
         for name, column in (("ref", batch.ref), ("alt", batch.alt), ("ids", batch.id)):
             self.sites[name] += [column[row] for row in rows]
@@ -299,24 +319,31 @@ class _Writer:
             return
         pos = np.concatenate(self.sites["pos"])
         n_haplotypes = 2 * len(self.haploid) - int(self.haploid.sum())
+        cm = self.scale.of(self.contig, pos)
         arrays = {
             "pos": pos,
             "ref": np.frombuffer("".join(self.sites["ref"]).encode(), np.uint8),
             "alt": np.frombuffer("".join(self.sites["alt"]).encode(), np.uint8),
             "ids": np.frombuffer("\n".join(self.sites["ids"]).encode(), np.uint8),
-            "cm": self.scale.of(self.contig, pos),
+            "cm": cm,
             "owner": np.repeat(np.arange(len(self.haploid)), 2 - self.haploid).astype(np.int32),
         }
         self.hash.update(self.contig.encode())
         for name, array in arrays.items():
             with self._member(name, array.shape, array.dtype) as file:
                 self._put(file, array.tobytes())
-        self.spool.seek(0)
         shape = (len(pos), -(-n_haplotypes // 64))
+        self.spool.flush()
+        bits = np.memmap(self.spool, "<u8", "r", shape=shape)
+        ne, mismatch = _fit(bits, n_haplotypes, cm, self.threads)
+        self.spool.seek(0)
         with self._member("haplotypes", shape, np.dtype("<u8")) as file, self.spool:
             while data := self.spool.read(COPY_BYTES):
                 self._put(file, data)
-        self.parts.append({"contig": self.contig, "sites": len(pos), "haplotypes": n_haplotypes})
+        numbers = {"ne": ne, "mismatch": mismatch}
+        self.hash.update(repr(numbers).encode())
+        about = {"contig": self.contig, "sites": len(pos), "haplotypes": n_haplotypes}
+        self.parts.append(about | numbers)
         self.spool = None
 
     def _put(self, file, data: bytes) -> None:
@@ -342,6 +369,13 @@ class _Writer:
         text = np.frombuffer(json.dumps(about, ensure_ascii=False).encode(), np.uint8)
         with self.archive.open(zipfile.ZipInfo("about.npy"), "w") as file:
             np.lib.format.write_array(file, text)
+
+
+def _fit(bits: np.ndarray, n_haplotypes: int, cm: np.ndarray, threads: int) -> tuple[float, float]:
+    """Numbers of the model, from the begin of a part."""
+    n_sites = int(np.searchsorted(cm, cm[0] + FITTED_CM, side="right"))
+    begin = Haplotypes(np.array(bits[:n_sites]), n_haplotypes, cm[:n_sites])
+    return fit_model(begin, threads=threads)
 
 
 def require_calls(batch: PhasedSites, shown: Path, samples: list[str]) -> None:

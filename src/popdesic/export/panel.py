@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import struct
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,14 +13,13 @@ from ..cohort.panel import load_panel
 from ..cohort.phenotype import known_numbers
 from ..core.files import atomic_path
 from ..io.bed import open_bed, read_fam, write_fam
-from ..io.bgzf import BGZF_END
+from ..io.bgzf_writer import BgzfWriter
 from ..io.genotypes import BED_MAGIC, pack_bed, unpack_bed
 from ..io.sites import chunks
 
 #: Sites read at a time, and per chunk of VCF-Zarr (with at most CHUNK_SAMPLES samples).
 CHUNK_SITES = 1_000
 CHUNK_SAMPLES = 10_000
-_BLOCK_BYTES = 65_280  # bgzip's own block size
 _CALLS = np.array([b"\t0/0", b"\t0/1", b"\t1/1", b"\t./."], "S4")
 
 
@@ -90,32 +87,6 @@ def write_panel_bed(prefixes: list[Path], out: Path) -> None:
 
 
 # --- VCF ------------------------------------------------------------------------------------
-
-
-class BgzfWriter:
-    """Writes BGZF blocks (SAM specification, section 4.1), as read by bgzip and tabix."""
-
-    def __init__(self, file) -> None:
-        self._file, self._waiting = file, bytearray()
-
-    def write(self, data: bytes) -> None:
-        self._waiting += data
-        while len(self._waiting) >= _BLOCK_BYTES:
-            self._block(bytes(self._waiting[:_BLOCK_BYTES]))
-            del self._waiting[:_BLOCK_BYTES]
-
-    def close(self) -> None:
-        if self._waiting:
-            self._block(bytes(self._waiting))
-        self._file.write(BGZF_END)
-
-    def _block(self, data: bytes) -> None:
-        packer = zlib.compressobj(4, zlib.DEFLATED, -15)
-        body = packer.compress(data) + packer.flush()
-        # gzip header with the BC field, which holds the block size minus one.
-        head = b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0"
-        self._file.write(head + struct.pack("<H", len(body) + 25) + body)
-        self._file.write(struct.pack("<II", zlib.crc32(data), len(data)))
 
 
 def export_vcf(prefixes: list[Path], panel_path: Path, out: Path, *, missing: str = "") -> None:

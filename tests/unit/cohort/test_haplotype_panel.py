@@ -16,7 +16,7 @@ from popdesic.cohort import haplotype_panel
 from popdesic.cohort.haplotype_panel import (
     freeze_haplotypes,
     open_haplotypes,
-    pack_haplotypes,
+    pack_rows,
 )
 from popdesic.core.errors import UserError
 
@@ -35,7 +35,7 @@ def drawn(n_sites: int, n_haplotypes: int, seed: int = 1) -> np.ndarray:
 @pytest.mark.parametrize("n", SIZES)
 def test_bits_are_little_endian_and_padding_is_zero(n):
     alleles = drawn(5, n)
-    rows = pack_haplotypes(alleles)
+    rows = pack_rows(alleles)
     assert rows.dtype == np.uint64 and rows.shape == (5, -(-n // 64))
     for row, bits in zip(alleles, rows, strict=True):
         whole = sum(int(word) << (64 * k) for k, word in enumerate(bits))

@@ -1,0 +1,160 @@
+"""What is said of imputed haplotypes: estimated and measured r2, by site and by frequency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..io.imputed_vcf import STEPS
+from .accuracy_sums import measures
+
+#: Bounds of classes of minor allele frequency in the reference.
+COPIED_MAF = [0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
+N_CLASSES = len(COPIED_MAF) - 1
+#: Sums of a class: imputed sites, their estimated r2, typed sites, then `accuracy_sums.SUMS` of the
+#: genotypes that were hidden in turn.
+N_SUMS = 12
+
+
+class Called(NamedTuple):
+    """Calls within a window.
+
+    Attributes
+    ----------
+    rows : int64 array, (n_typed,)
+    alleles : int8 array, (n_haplotypes, n_typed)
+        -1 is missing.
+    owner : int32 array, (n_haplotypes,)
+        Sample of each haplotype, in rising order.
+    """
+
+    rows: np.ndarray
+    alleles: np.ndarray
+    owner: np.ndarray
+
+
+@dataclass(frozen=True)
+class Imputed:
+    """Sites of a window: probability of ALT, float32 (n_haplotypes, n_sites), INFO, and sums."""
+
+    probability: np.ndarray
+    owner: np.ndarray
+    info: list[str]
+    sums: np.ndarray
+
+    def thousandths(self, low: int, high: int) -> np.ndarray:
+        """Probabilities of sites [low, high) by sample, as `ImputedVcf.write` takes them."""
+        steps = np.rint(self.probability[:, low:high].astype(np.float64) * STEPS).astype(np.int16)
+        first = np.flatnonzero(np.diff(self.owner, prepend=-1))
+        found = np.full((high - low, len(first), 2), -1, np.int16)
+        found[:, :, 0] = steps[first].T
+        second = np.setdiff1d(np.arange(len(self.owner)), first)
+        found[:, self.owner[second], 1] = steps[second].T
+        return found
+
+
+def sum_up_window(
+    copied: np.ndarray, hidden: np.ndarray, called: Called, frequency: np.ndarray
+) -> Imputed:
+    """Put calls in place of what was copied, and sum up how good that was.
+
+    R2, the estimated r2, is the variance of the probabilities over p (1 - p), as in minimac (Das
+    et al. 2016). ER2 is the squared correlation of hidden alleles and their probabilities.
+
+    Parameters
+    ----------
+    copied : float32 array, (n_haplotypes, n_sites)
+        Probabilities of ALT, with all calls shown.
+    hidden : float32 array, (n_haplotypes, n_typed)
+        Those of the typed sites, hidden; NaN where they were not.
+    frequency : float64 array, (n_sites,)
+        Of ALT, in the reference.
+    """
+    copied = copied.copy()
+    estimated = _estimated(copied)
+    at = copied[:, called.rows]
+    copied[:, called.rows] = np.where(called.alleles >= 0, called.alleles, at)
+    measured = np.full(len(frequency), np.nan)
+    measured[called.rows] = _squared_correlation(hidden, called.alleles)
+    typed = np.zeros(len(frequency), bool)
+    typed[called.rows] = True
+    mean = copied.mean(axis=0, dtype=np.float64)
+    info = [
+        _info(*about)
+        for about in zip(mean.tolist(), estimated.tolist(), measured, typed, strict=True)
+    ]
+    return Imputed(copied, called.owner, info, _sums(hidden, called, frequency, typed, estimated))
+
+
+def accuracy_table(sums: np.ndarray) -> pd.DataFrame:
+    """The accuracy by class of minor allele frequency in the reference.
+
+    Returns
+    -------
+    DataFrame
+        `maf`; `imputed` (sites) and `estimated_r2`, their mean R2; `typed` (sites), `hidden` (their
+        genotypes, hidden in turn), `concordance`, `nonref_concordance` and `dosage_r2` of these
+        (`accuracy_sums.measures`). NA where there is none.
+    """
+    rows = []
+    for (low, high), line in zip(pairwise(COPIED_MAF), sums, strict=True):
+        n, r2, typed = line[:3]
+        mean = r2 / n if n else np.nan
+        rows.append((f"{low:g}-{high:g}", int(n), mean, int(typed), *measures(line[3:])))
+    names = ["maf", "imputed", "estimated_r2", "typed", "hidden", "concordance"]
+    return pd.DataFrame(rows, columns=[*names, "nonref_concordance", "dosage_r2"])
+
+
+def _estimated(copied: np.ndarray) -> np.ndarray:
+    """Estimated r2 of each site, float64 (n_sites,); 0 where nothing varies."""
+    mean = copied.mean(axis=0, dtype=np.float64)
+    square = np.square(copied, dtype=np.float64).mean(axis=0)
+    most = mean * (1 - mean)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(most > 0, np.clip((square - mean * mean) / most, 0, 1), 0.0)
+
+
+def _squared_correlation(probability: np.ndarray, alleles: np.ndarray) -> np.ndarray:
+    """Squared correlation over haplotypes at each site, NaN where there is none."""
+    known = (alleles >= 0) & ~np.isnan(probability)
+    d, t = np.where(known, probability, 0.0).astype(np.float64), np.where(known, alleles, 0)
+    n, sum_d, sum_t = known.sum(axis=0), d.sum(axis=0), t.sum(axis=0)
+    both = n * (d * t).sum(axis=0) - sum_d * sum_t
+    variance = (n * (d * d).sum(axis=0) - sum_d**2) * (n * sum_t - sum_t**2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(variance > 0, both**2 / variance, np.nan)
+
+
+def _info(frequency: float, estimated: float, measured: float, typed: bool) -> str:
+    text = f"AF={frequency:.4f}"
+    if not typed:
+        return f"{text};R2={estimated:.4f};IMP"
+    return text if np.isnan(measured) else f"{text};ER2={measured:.4f}"
+
+
+def _sums(hidden, called: Called, frequency, typed, estimated) -> np.ndarray:
+    """Sums by class, float64 (N_CLASSES, N_SUMS)."""
+    maf = np.minimum(frequency, 1 - frequency)
+    group = np.clip(np.searchsorted(COPIED_MAF, maf, side="right") - 1, 0, N_CLASSES - 1)
+    found = np.zeros((N_CLASSES, N_SUMS))
+    for k, (sites, value) in enumerate(((~typed, 1), (~typed, estimated), (typed, 1))):
+        found[:, k] = np.bincount(group, np.where(sites, value, 0), N_CLASSES)
+    if not hidden.size:
+        return found
+    first = np.flatnonzero(np.diff(called.owner, prepend=-1))
+    known = np.where(called.alleles >= 0, 0.0, np.nan)  # a genotype counts if all of it is known
+    t = np.add.reduceat(called.alleles + known, first, axis=0)
+    d = np.add.reduceat(hidden.astype(np.float64) + known, first, axis=0)
+    g = np.add.reduceat((hidden >= 0.5) + known, first, axis=0)
+    counted = ~np.isnan(d)
+    where = np.broadcast_to(group[called.rows], d.shape)[counted]
+    t, d, g = t[counted], d[counted], g[counted]
+    right, carrier = t == g, (t > 0) | (g > 0)
+    values = (np.ones(len(t)), right, carrier, carrier & right, t, d, t * t, d * d, t * d)
+    for k, value in enumerate(values, 3):
+        found[:, k] = np.bincount(where, value, N_CLASSES)
+    return found

@@ -1,0 +1,190 @@
+"""Phased targets on the sites of a haplotype panel."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..core.errors import UserError
+from ..core.log import log_counts
+from ..io.phased import ABSENT, NO_ALLELE, PhasedSites, read_phased_samples, stream_phased
+from ..io.sites import canonical_contig
+from .haplotype_panel import HaplotypePanel, require_phase
+from .match import Matched, count_matched, match, require_one_build
+
+log = logging.getLogger("popdesic")
+
+#: Fewer sites that targets and reference share, or a smaller share of the targets' sites on a
+#: chromosome, tell too little.
+MIN_SHARED_SITES, MIN_SHARE = 1_000, 0.05
+
+
+@dataclass(frozen=True)
+class TypedPart:
+    """Calls of the targets at sites of one part of the panel.
+
+    Attributes
+    ----------
+    rows : int64 array, (n_typed,)
+        Sites of the part, ascending.
+    alleles : int8 array, (n_haplotypes, n_typed)
+        1 is ALT of the part's site; -1 is missing.
+    owner : int32 array, (n_haplotypes,)
+        Number of the sample that each haplotype belongs to, in rising order.
+    """
+
+    rows: np.ndarray
+    alleles: np.ndarray
+    owner: np.ndarray
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Names of the samples, one TypedPart for each part of the panel, and counts of the match."""
+
+    samples: list[str]
+    parts: list[TypedPart]
+    counts: dict[str, int]
+
+
+def read_targets(path: Path, panel: HaplotypePanel, threads: int = 1) -> Targets:
+    """Read phased targets and place them on the panel's sites.
+
+    Sites are matched as those of a cohort are (`match.match`): by position, then by alleles in
+    either order, on either strand; A/T and C/G sites in doubt are left out. A half-call that is
+    not phased is missing. Chromosomes that the reference lacks are left out.
+
+    Raises
+    ------
+    UserError
+        A heterozygous call is not phased; the file is of another build, or shares too few sites
+        with the panel (MIN_SHARED_SITES, MIN_SHARE); or the number of a sample's alleles changes.
+    """
+    samples = read_phased_samples(path)
+    table, alleles, counts, seen = _shared_rows(path, panel, samples, threads)
+    sites = _listed_sites(panel, table)
+    found = match(table, sites)
+    require_one_build(found, str(path), str(panel.path))
+    counts |= count_matched(found, len(table))
+    del counts["panel_sites_absent"]  # of those at shared positions alone
+    _require_overlap(path, panel, seen, sites, found)
+    parts = []
+    for number, part in enumerate(panel.parts):
+        here = np.flatnonzero((sites.part == number).to_numpy() & (found.row >= 0))
+        rows = sites.row.to_numpy()[here]
+        calls = alleles[found.row[here]]
+        calls = np.where(found.swapped[here, None, None] & (calls >= 0), 1 - calls, calls)
+        shown = f"{path}, contig '{part.contig}'"
+        parts.append(_haplotypes(rows, calls.astype(np.int8), shown, samples))
+    log_counts(log, counts)
+    if found.has_flips:
+        log.warning(
+            "%s: sites on both strands were turned; A/T and C/G sites in doubt are left out.", path
+        )
+    return Targets(samples, parts, counts)
+
+
+def _shared_rows(path: Path, panel: HaplotypePanel, samples: list[str], threads: int):
+    """Rows at positions of the panel: table, alleles, counts, and sites by contig in all."""
+    positions = defaultdict(list)
+    for part in panel.parts:
+        positions[canonical_contig(part.contig)].append(part.pos)
+    known = {contig: np.concatenate(lists) for contig, lists in positions.items()}
+    counts, seen, tables, calls = Counter(), Counter(), [], []
+    for batch in stream_phased(path, counts, threads):
+        seen[batch.chrom] += len(batch.pos)
+        require_phase(batch, path, samples)
+        here = known.get(canonical_contig(batch.chrom), np.empty(0, np.int64))
+        place = np.minimum(np.searchsorted(here, batch.pos), max(len(here) - 1, 0))
+        rows = np.flatnonzero(here[place] == batch.pos) if len(here) else np.empty(0, np.int64)
+        calls.append(_settled(batch)[rows])
+        columns = {name: [getattr(batch, name)[k] for k in rows] for name in ("ref", "alt")}
+        tables.append(pd.DataFrame({"chrom": batch.chrom, "pos": batch.pos[rows], **columns}))
+    lost = {name: n for name, n in seen.items() if canonical_contig(name) not in known}
+    if lost:
+        names = ", ".join(lost)
+        log.warning(
+            "%s: the reference lacks %s; %d sites left out", path, names, sum(lost.values())
+        )
+    seen = Counter({name: n for name, n in seen.items() if name not in lost})
+    if not seen:
+        own = ", ".join([*lost][:5]) or "none"
+        theirs = ", ".join(dict.fromkeys(part.contig for part in panel.parts))
+        raise UserError(
+            f"{path} shares no contig with the reference {panel.path}: its contigs are {own}, "
+            f"those of the reference are {theirs}; rename one of them (bcftools annotate "
+            "--rename-chrs), or give another reference."
+        )
+    return pd.concat(tables, ignore_index=True), np.concatenate(calls), dict(counts), seen
+
+
+def _settled(batch: PhasedSites) -> np.ndarray:
+    """Alleles of a batch, where half of a call that is not phased is not known either."""
+    alleles = batch.alleles
+    half = ~batch.phased & (alleles == NO_ALLELE).any(axis=2)
+    return np.where(half[..., None] & (alleles != ABSENT), np.int8(NO_ALLELE), alleles)
+
+
+def _listed_sites(panel: HaplotypePanel, table: pd.DataFrame) -> pd.DataFrame:
+    """Sites of the panel at positions of a table: `part`, `row`, `chrom`, `pos`, `ref`, `alt`."""
+    contigs = table.chrom.map(canonical_contig)
+    tables = []
+    for number, part in enumerate(panel.parts):
+        there = table.pos.to_numpy()[(contigs == canonical_contig(part.contig)).to_numpy()]
+        rows = np.flatnonzero(np.isin(part.pos, there))
+        bases = {
+            name: list(bytes(getattr(part, name)[rows]).decode("ascii")) for name in ("ref", "alt")
+        }
+        about = {"part": number, "row": rows, "chrom": part.contig, "pos": part.pos[rows]}
+        tables.append(pd.DataFrame({**about, **bases}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _require_overlap(
+    path: Path, panel: HaplotypePanel, seen: Counter, sites: pd.DataFrame, found: Matched
+) -> None:
+    """Refuse targets that share too few sites with the panel, in all or on a chromosome."""
+    shared = Counter(sites.chrom[found.row >= 0].map(canonical_contig))
+    turned = int((found.flipped & (found.row >= 0)).sum())
+    total = sum(shared.values())
+    said = (
+        f"of {found.positions} shared positions {found.compatible} have the same alleles, "
+        f"{turned} of them on the other strand, {int(found.swapped.sum())} with REF and ALT swapped"
+    )
+    advice = "check that both are of one genome build and that the reference suits the array"
+    for contig, n in seen.items():
+        own = shared[canonical_contig(contig)]
+        if own < MIN_SHARE * n:
+            raise UserError(
+                f"{path}: on contig '{contig}' only {own} of {n} sites ({own / n:.1%}) are in the "
+                f"reference {panel.path}, less than {MIN_SHARE:.0%} ({said}); {advice}."
+            )
+    if total < MIN_SHARED_SITES:
+        raise UserError(
+            f"{path} shares {total} sites with the reference {panel.path}, fewer than "
+            f"{MIN_SHARED_SITES} ({said}); {advice}."
+        )
+
+
+def _haplotypes(rows: np.ndarray, calls: np.ndarray, shown: str, samples: list[str]) -> TypedPart:
+    """Haplotypes of calls (n_typed, n_samples, 2); haploid samples have one."""
+    called = (calls >= 0).any(axis=2)
+    one = called & (calls[:, :, 1] == ABSENT)
+    haploid, diploid = one.any(axis=0), (called & ~one).any(axis=0)
+    if (mixed := haploid & diploid).any():
+        sample = int(np.argmax(mixed))
+        n_one, n_two = int(one[:, sample].sum()), int((called & ~one)[:, sample].sum())
+        raise UserError(
+            f"{shown}: the calls of sample '{samples[sample]}' are haploid at {n_one} sites and "
+            f"diploid at {n_two}, where those of the reference do not change; "
+            "write them in one way (bcftools +fixploidy)."
+        )
+    there = np.stack([np.ones_like(haploid), ~haploid], axis=1).ravel()
+    alleles = np.maximum(calls.reshape(len(rows), len(there))[:, there], NO_ALLELE)
+    owner = np.repeat(np.arange(len(samples)), 2 - haploid).astype(np.int32)
+    return TypedPart(rows, np.ascontiguousarray(alleles.T), owner)

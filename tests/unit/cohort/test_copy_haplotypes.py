@@ -1,0 +1,189 @@
+"""Imputation of phased targets by copying: windows, masks, output, and bytes of a sample alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cyvcf2
+import numpy as np
+import pandas as pd
+import pytest
+from support.phased_files import phased_records, write_vcf
+
+from popdesic.__main__ import main
+from popdesic.cohort import copy_haplotypes, phased_targets
+from popdesic.cohort.copy_haplotypes import accuracy_path, copy_windows
+
+N_SITES, N_REFERENCE = 600, 40
+POS = 20_000 * np.arange(1, N_SITES + 1)
+TYPED = np.arange(1, N_SITES, 3)
+
+
+@pytest.fixture(autouse=True)
+def few_sites(monkeypatch):
+    monkeypatch.setattr(phased_targets, "MIN_SHARED_SITES", 1)
+    monkeypatch.setattr(copy_haplotypes, "CORE_CM", 4.0)
+    monkeypatch.setattr(copy_haplotypes, "FLANK_CM", 1.0)
+
+
+def mosaics(n: int, seed: int) -> np.ndarray:
+    """Haplotypes (n_sites, n) that copy eight ancestors, with a switch in 100 sites or so."""
+    rng = np.random.default_rng(9)
+    ancestors = rng.random((N_SITES, 8)) < rng.beta(0.8, 0.8, (N_SITES, 1))
+    rng = np.random.default_rng(seed)
+    copied = np.empty((N_SITES, n), int)
+    for k in range(n):
+        change = np.cumsum(rng.random(N_SITES) < 0.01)
+        copied[:, k] = rng.integers(0, 8, N_SITES)[change]
+    return np.take_along_axis(ancestors, copied, axis=1).astype(int)
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("reference")
+    names = [f"r{k}" for k in range(N_REFERENCE)]
+    records = phased_records(mosaics(2 * N_REFERENCE, 1), POS)
+    vcf = write_vcf(folder / "r.vcf", names, records)
+    assert main(["freeze", str(vcf), "-o", str(folder / "r.npz")]) == 0
+    return folder / "r.npz"
+
+
+def impute(folder: Path, reference: Path, names: list[str], haplotypes: np.ndarray, *more: str):
+    """Impute samples from their typed sites; returns the VCF."""
+    folder.mkdir(exist_ok=True)
+    vcf = write_vcf(folder / "t.vcf", names, phased_records(haplotypes[TYPED], POS[TYPED]))
+    out = folder / "out.vcf.gz"
+    command = ["impute", str(vcf), "--reference", str(reference), "-o", str(out), *more]
+    assert main(command) == 0
+    return out
+
+
+def columns(vcf: Path) -> dict[str, list]:
+    """The text of each sample's column."""
+    reader = cyvcf2.VCF(str(vcf))
+    lines = [str(record).rstrip("\n").split("\t")[9:] for record in reader]
+    return dict(zip(reader.samples, map(list, zip(*lines, strict=True)), strict=True))
+
+
+@pytest.mark.parametrize("flank", [0.0, 2.0])
+def test_windows_are_cut_by_the_map_alone(flank):
+    cm = np.sort(np.random.default_rng(1).uniform(3, 60, 500))
+    windows = copy_windows(cm, 10.0, flank)
+    assert [w.first for w in windows] == [0, *(w.last for w in windows[:-1])]
+    assert windows[-1].last == 500 and len(windows) == 6
+    for w in windows:
+        low = 10 * np.floor(cm[w.first] / 10)
+        assert (cm[w.first : w.last] >= low).all() and (cm[w.first : w.last] < low + 10).all()
+        inside = np.flatnonzero((cm >= low - flank) & (cm <= low + 10 + flank))
+        assert (w.start, w.stop) == (inside[0], inside[-1] + 1)
+    part = copy_windows(cm[100:], 10.0, flank)  # what lies before plays no role
+    assert [w.last + 100 for w in part][-5:] == [w.last for w in windows][-5:]
+
+
+def test_a_sample_alone_has_the_bytes_that_it_has_among_others(tmp_path, reference):
+    haplotypes = mosaics(14, 2)
+    haplotypes[TYPED[::7], 4] = -1
+    names = [f"t{k}" for k in range(7)]
+    together = columns(impute(tmp_path / "all", reference, names, haplotypes))
+    order = [5, 2, 6, 0]
+    both = np.array([[2 * k, 2 * k + 1] for k in order]).ravel()
+    names = [f"t{k}" for k in order]
+    some = impute(tmp_path / "some", reference, names, haplotypes[:, both], "--threads", "2")
+    some = columns(some)
+    for k in order:
+        assert some[f"t{k}"] == together[f"t{k}"]
+    alone = columns(impute(tmp_path / "one", reference, ["other"], haplotypes[:, 4:6]))
+    assert alone["other"] == together["t2"]
+
+
+def test_what_is_imputed_is_nearly_right_and_calls_stay(tmp_path, reference):
+    truth = mosaics(20, 3)
+    given = truth.copy()
+    given[TYPED[5], 0] = -1
+    out = impute(tmp_path, reference, [f"t{k}" for k in range(10)], given)
+    records = list(cyvcf2.VCF(str(out)))
+    assert [record.POS for record in records] == POS.tolist()
+    dosage = np.array([record.format("DS")[:, 0] for record in records])
+    right = truth.reshape(N_SITES, 10, 2).sum(axis=2)
+    untyped = np.setdiff1d(np.arange(N_SITES), TYPED)
+    assert np.corrcoef(dosage[untyped].ravel(), right[untyped].ravel())[0, 1] ** 2 > 0.9
+    called = np.setdiff1d(TYPED, TYPED[5])
+    assert (dosage[called] == right[called]).all()
+    calls = np.array([record.genotype.array() for record in records])
+    assert (calls[called, :, :2].reshape(-1, 20) == truth[called]).all()
+    assert calls[..., 2].all()  # phased
+    flags = np.array([record.INFO.get("IMP") is not None for record in records])
+    assert flags.tolist() == np.isin(np.arange(N_SITES), untyped).tolist()
+    for record, typed in zip(records, ~flags, strict=True):
+        assert (record.INFO.get("R2") is None) == typed
+
+
+def test_accuracy_is_measured_by_hiding_each_typed_site_once(tmp_path, reference):
+    truth = mosaics(20, 4)
+    names = [f"t{k}" for k in range(10)]
+    table = pd.read_csv(accuracy_path(impute(tmp_path, reference, names, truth)), sep="\t")
+    assert table.typed.sum() == len(TYPED) and table.hidden.sum() == 10 * len(TYPED)
+    assert table.imputed.sum() == N_SITES - len(TYPED)
+    common = table.set_index("maf").loc["0.2-0.5"]
+    assert common.dosage_r2 > 0.8 and common.concordance > 0.85
+    seeded = impute(tmp_path / "b", reference, names, truth, "--seed", "2")
+    assert columns(seeded) == columns(tmp_path / "out.vcf.gz")  # the seed draws turns alone
+    assert accuracy_path(seeded).read_bytes() != accuracy_path(tmp_path / "out.vcf.gz").read_bytes()
+    without = impute(tmp_path / "c", reference, names, truth, "--turns", "0")
+    assert pd.read_csv(accuracy_path(without), sep="\t").hidden.sum() == 0
+    assert columns(without) == columns(seeded)
+
+
+def test_a_sample_of_the_reference_does_not_copy_itself(tmp_path, reference):
+    """It has the bytes that it gets from a reference without it."""
+    haplotypes = mosaics(2 * N_REFERENCE, 1)
+    both = columns(impute(tmp_path / "a", reference, ["r3", "t"], haplotypes[:, [6, 7, 6, 7]]))
+    kept = [k for k in range(2 * N_REFERENCE) if k not in (6, 7)]
+    names = [f"r{k}" for k in range(N_REFERENCE) if k != 3]
+    less = write_vcf(tmp_path / "less.vcf", names, phased_records(haplotypes[:, kept], POS))
+    alone = columns(impute(tmp_path / "b", less, ["r3"], haplotypes[:, 6:8]))
+    assert both["r3"] == alone["r3"]
+    assert both["t"] != both["r3"]
+
+
+def test_a_male_has_one_allele_on_x(tmp_path, reference):
+    records = phased_records(mosaics(2 * N_REFERENCE, 1), POS, "X")
+    names = [f"r{k}" for k in range(N_REFERENCE)]
+    vcf = write_vcf(tmp_path / "r.vcf", names, records)
+    woman = mosaics(2, 5)
+    rows = [
+        f"X {at} . A C {a}|{b} {a}" for at, (a, b) in zip(POS[TYPED], woman[TYPED], strict=True)
+    ]
+    target = write_vcf(tmp_path / "t.vcf", ["woman", "man"], rows)
+    out = tmp_path / "out.vcf.gz"
+    assert main(["impute", str(target), "--reference", str(vcf), "-o", str(out)]) == 0
+    calls = np.array([record.genotype.array() for record in cyvcf2.VCF(str(out))])
+    assert (calls[:, 1, 1] == -2).all() and (calls[:, 1, 0] == calls[:, 0, 0]).all()
+
+
+def test_far_from_any_call_the_frequency_in_the_reference_is_imputed(tmp_path, reference):
+    """A window of 4 cM without a call within 1 cM of it."""
+    haplotypes = mosaics(4, 7)
+    begin = TYPED[POS[TYPED] < 3_500_000]
+    vcf = write_vcf(tmp_path / "t.vcf", ["a", "b"], phased_records(haplotypes[begin], POS[begin]))
+    out = tmp_path / "out.vcf.gz"
+    assert main(["impute", str(vcf), "--reference", str(reference), "-o", str(out)]) == 0
+    far = POS > 8_000_000
+    dosage = np.array([record.format("DS")[:, 0] for record in cyvcf2.VCF(str(out))])
+    frequency = mosaics(2 * N_REFERENCE, 1).mean(axis=1)
+    assert np.abs(dosage[far] - 2 * frequency[far, None]).max() < 0.002
+    assert np.abs(dosage[~far] - 2 * frequency[~far, None]).max() > 0.2
+
+
+def test_bad_calls_of_the_command_are_refused(tmp_path, reference, capsys):
+    vcf = write_vcf(tmp_path / "t.vcf", ["t"], phased_records(mosaics(2, 6)[TYPED], POS[TYPED]))
+    command = ["impute", str(vcf), "--reference", str(reference), "-o"]
+    assert main([*command, str(tmp_path / "out.bcf")]) == 1
+    assert "give it a name that ends in .vcf.gz" in capsys.readouterr().err
+    assert main([*command, str(tmp_path / "out.vcf.gz"), "--map", "a.map"]) == 1
+    assert "is frozen with its own map" in capsys.readouterr().err
+    only = write_vcf(tmp_path / "r.vcf", ["t"], phased_records(mosaics(2, 6), POS))
+    out = str(tmp_path / "out.vcf.gz")
+    assert main(["impute", str(vcf), "--reference", str(only), "-o", out]) == 1
+    assert "the reference has no sample but 't', which is a target" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.vcf", "t.vcf"]
