@@ -118,7 +118,10 @@ onstart:
 
 
 onsuccess:
+    from popdesic.core.files import remove_temporaries
+
     keep_records()
+    remove_temporaries(Path("results"))  # of nodes that died
     print(last_line(STARTED), file=sys.stderr)
 
 

@@ -213,6 +213,19 @@ def test_interrupted(tmp_path, undisturbed):
     assert equal
 
 
+def test_what_a_machine_that_lost_its_power_left_is_removed(tmp_path):
+    """A run that succeeds removes half-written files of other machines, and nothing else."""
+    folder = make_study(tmp_path / "study")
+    place = folder / "results/cohorts/north"
+    place.mkdir(parents=True)
+    left, kept = (place / f".raw.bed.node2.{tail}" for tail in ("41.0123abcd.tmp", "tmp"))
+    for path in (left, kept):
+        path.write_text("half")
+    snakemake(folder, "ingest")
+    assert not left.exists() and kept.exists()
+    print("fault a machine that lost its power: what it half wrote is removed")
+
+
 def test_a_study_of_another_user_or_on_a_read_only_disk(tmp_path, undisturbed):
     """Nothing is begun, and one sentence says why."""
     folder = tmp_path / "study"

@@ -48,6 +48,8 @@ SHORT = re.compile(r"\d+ requested and \d+ written")
 #: A temporary file of `atomic_path`; its groups are folder and name of the path that it stands for.
 HOST = re.escape(socket.gethostname())
 TEMPORARY = re.compile(rf"((?:.*/)?)\.([^/]+)\.{HOST}\.\d+\.[0-9a-f]{{8}}\.tmp")
+#: The same, of any machine.
+ANY_TEMPORARY = re.compile(r"\..+\.\d+\.[0-9a-f]{8}\.tmp")
 
 
 @contextmanager
@@ -278,6 +280,23 @@ def _is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def remove_temporaries(folder: Path) -> int:
+    """Remove temporary files of `atomic_path` below a folder; return their number.
+
+    A machine that lost its power leaves some, which jobs of other machines do not touch. Nobody may
+    be writing there.
+    """
+    found = [
+        Path(place, name)
+        for place, _, hidden in walk_results(folder)
+        for name in hidden
+        if ANY_TEMPORARY.fullmatch(name)
+    ]
+    for path in found:
+        path.unlink(missing_ok=True)
+    return len(found)
 
 
 def digest(text: str) -> str:

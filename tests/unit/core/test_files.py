@@ -11,7 +11,14 @@ from unittest.mock import ANY
 
 import pytest
 
-from popdesic.core.files import atomic_path, carrying_panel, panel_of, resized_results, write_json
+from popdesic.core.files import (
+    atomic_path,
+    carrying_panel,
+    panel_of,
+    remove_temporaries,
+    resized_results,
+    write_json,
+)
 from popdesic.core.log import logged
 from popdesic.study.audit import damaged_files
 
@@ -102,3 +109,17 @@ def test_results_of_two_panels_are_refused(tmp_path, capsys):
     assert "a.npy was made with the panel aaaaaaaaaaaa" in sentence
     assert "b.npy with the panel bbbbbbbbbbbb" in sentence
     assert "delete those of the old panel" in sentence
+
+
+def test_temporary_files_of_any_machine_are_removed(tmp_path, monkeypatch):
+    folder = tmp_path / "results/deep"
+    monkeypatch.setattr("socket.gethostname", lambda: "node-2.cluster")
+    with atomic_path(folder / "a.npy") as temporary:
+        temporary.write_text("whole")
+        (folder / temporary.name.replace("a.npy", "b.npy")).write_text("half")
+    other = [folder / name for name in (".c.tmp", "d.1.0123abcd.tmp", ".a.npy.crc32", "a.npy")]
+    for path in other[:2]:
+        path.write_text("kept")
+    assert remove_temporaries(tmp_path / "results") == 1
+    assert sorted(folder.iterdir()) == sorted(other)
+    assert remove_temporaries(tmp_path / "none") == 0
