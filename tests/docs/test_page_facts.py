@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -10,19 +11,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-RULES = {
-    name
-    for path in (ROOT / "workflow/rules").glob("*.smk")
-    for name in re.findall(
-        r"^\s*(?:use rule \w+ as|rule) (\w+)(?::| with:)", path.read_text("utf-8"), re.M
-    )
-}
-#: Of rules that a loop defines, too: their jobs name the code that they run.
-RULES |= {
-    name
-    for path in (ROOT / "workflow/rules").glob("*.smk")
-    for name in re.findall(r'code_of\("(\w+)"', path.read_text("utf-8"))
-}
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md", "docs/slurm.md"])
@@ -40,14 +28,37 @@ def test_the_first_command_is_given_where_it_works():
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf-8"), re.M)
 
 
-def test_the_table_of_slurm_names_rules():
-    """Rules of the table still exist."""
+def test_the_table_of_slurm_is_what_rules_request(tmp_path):
+    """Jobs and threads of the plan; memory and minutes grow by at most a sixth with files made."""
+    for name in ("config", "resources"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    code = (  # in a process of its own: Snakemake's plan changes the one that makes it
+        "import json, pathlib; from popdesic.study.snakemake_internals import planned_jobs; "
+        "jobs = [vars(job) for job in planned_jobs(pathlib.Path())]; print(json.dumps(jobs))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    planned: dict[str, list] = {}
+    for job in json.loads(done.stdout.splitlines()[-1]):
+        planned.setdefault(job["rule"], []).append(job)
+    del planned["all"]
+    del planned["measure_row"]  # grouped; the table says so
     text = (ROOT / "docs/slurm.md").read_text("utf-8")
     table = text[text.index("| rule | jobs |") :].split("\n\n")[0]
-    first = [row.split("|")[1] for row in table.splitlines()[2:]]
-    listed = {name for cell in first for name in re.findall(r"[a-z]+(?:_[a-z]+)+", cell)}
-    assert listed <= RULES, listed - RULES
-    assert len(listed) > 25
+    row = r"^\| (\w+) \| (\d+) \| \w+ \| \d \| (\d+) \| ([\d ]+) \| (\d+) \|$"
+    rows = re.findall(row, table, re.M)
+    assert {row[0] for row in rows} == set(planned)
+    for rule, *cells in rows:
+        n_jobs, threads, memory, minutes = (int(cell.replace(" ", "")) for cell in cells)
+        jobs = planned[rule]
+        # A cluster gives 8 threads, whatever this machine has.
+        assert (n_jobs, threads) == (len(jobs), min(8, max(job["threads"] for job in jobs))), rule
+        least = max(job["mem_mb"] for job in jobs)
+        assert least <= memory <= 7 / 6 * least, rule
+        if rule != "scan_epistasis":  # its time follows from a forecast, which is a job
+            least = max(job["runtime"] for job in jobs)
+            assert least <= minutes <= least + 2, rule
 
 
 def test_bounds_of_shared_controls_are_those_of_their_program():
