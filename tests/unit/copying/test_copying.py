@@ -145,6 +145,31 @@ def test_many_haplotypes_that_all_mismatch():
     np.testing.assert_allclose(allele_share(found)[0], expected, atol=1e-3)
 
 
+def test_a_sum_of_parts_of_a_unit_is_counted_in_finer_units():
+    """Twice 20 000 haplotypes match after a long match of another, each with 0.4 of a unit."""
+    n = copying_plan.MOST_HAPLOTYPES
+    panel = np.zeros((n, 14), np.int8)
+    panel[0, :12] = 1
+    panel[1:20_001, 12] = panel[20_001:40_001, 13] = 1
+    alleles, cm, mismatch = np.ones(14, np.int8), np.arange(14) * 0.01, 1e-5
+    rho = np.full(14, 0.4 * n / copying_plan.UNITS)
+    rho[0] = 1.0
+    packed = haplotypes_of(panel, cm)
+    number, exponent = copying_cpu.likelihood_loop(
+        packed.rows,
+        np.arange(14),
+        alleles,
+        rho,
+        packed.counted(np.empty(0, np.int64)),
+        n,
+        np.float32(mismatch / (1 - mismatch)),
+    )
+    found = np.log(number) + exponent * np.log(2) + 14 * np.log1p(-mismatch)
+    ne = -np.log1p(-rho[1]) * n / (0.04 * 0.01)
+    expected = oracle.posteriors(panel, cm, alleles, ne, mismatch)[1]
+    np.testing.assert_allclose(found, expected, atol=0.02)
+
+
 @pytest.mark.parametrize("ne", [1e-3, 1.0, 1e3, 1e5, 1e9])
 def test_probability_of_a_new_haplotype(ne):
     cm = np.cumsum([0, 1e-9, 1e-4, 0.01, 1.0, 50.0, 1e4])
