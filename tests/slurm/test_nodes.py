@@ -153,8 +153,9 @@ def test_a_node_that_lost_its_gpu_gets_no_job_of_one(two: Sandbox, encoded, undi
         two.lost_gpus.clear()
         two.write_gpus()
         two.start_node("node2")
-        wait_for_state(two, "node2", "idle", "drain", "down", "inval")
-        two.call("scontrol", "update", "NodeName=node2", "State=RESUME")
+        wait_for_state(two, "node2", "drained")  # until an administrator resumes it
+        for state in ("DOWN", "RESUME"):
+            two.call("scontrol", "update", "NodeName=node2", f"State={state}", "Reason=test")
         two.until_idle()
 
 
