@@ -44,7 +44,7 @@ from popdesic.study.forecast import (
 ROOT = Path(__file__).resolve().parents[2]
 #: StudySizes per second that one job of a CPU rule processes, approximately.
 GENOTYPE_RATES = {"ingest_cohort": 2e8, "encode_cohort": 2e9}
-#: Pairs per second of CPU rules that read or write matrices of all pairs.
+#: Pairs per second of CPU rules that read or write matrices of all pairs, where there are any.
 PAIR_RATES = {"join_rows": 1e8, "compute_pcoa": 1e7, "compute_umap": 1e7}
 #: Rules whose end is told, where the study has them.
 TOLD = ("measure_row", "join_rows")
@@ -97,7 +97,7 @@ def seconds_at_size(job: Job, sizes: Sizes) -> float:
     """Time of a job at full size; `expected_seconds` if it runs on a GPU."""
     if rate := GENOTYPE_RATES.get(job.rule):
         computing = sizes.samples[job.wildcards["cohort"]] * sizes.n_sites / rate
-    elif rate := PAIR_RATES.get(job.rule):
+    elif not sizes.sparse and (rate := PAIR_RATES.get(job.rule)):
         computing = sizes.n_samples**2 / rate
     else:
         return expected_seconds(job, sizes)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support.running import jobs_of_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,15 +32,8 @@ def test_the_table_of_slurm_is_what_rules_request(tmp_path):
     """Jobs and threads of the plan; memory and minutes grow by at most a sixth with files made."""
     for name in ("config", "resources"):
         (tmp_path / name).symlink_to(ROOT / name)
-    code = (  # in a process of its own: Snakemake's plan changes the one that makes it
-        "import json, pathlib; from popdesic.study.snakemake_internals import planned_jobs; "
-        "jobs = [vars(job) for job in planned_jobs(pathlib.Path())]; print(json.dumps(jobs))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
     planned: dict[str, list] = {}
-    for job in json.loads(done.stdout.splitlines()[-1]):
+    for job in jobs_of_plan(tmp_path):
         planned.setdefault(job["rule"], []).append(job)
     del planned["all"]
     del planned["measure_row"]  # grouped; the table says so

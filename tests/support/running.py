@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import signal
@@ -120,3 +121,15 @@ def path_without(folder: Path, *commands: str) -> str:
             if command.name not in commands and not link.is_symlink():
                 link.symlink_to(command)
     return str(folder)
+
+
+def jobs_of_plan(study: Path) -> list[dict]:
+    """`planned_jobs` of a study, in a process of its own: Snakemake's plan changes its process."""
+    code = (
+        "import json, pathlib; from popdesic.study.snakemake_internals import planned_jobs; "
+        "jobs = [vars(job) for job in planned_jobs(pathlib.Path())]; print(json.dumps(jobs))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=study, capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout.splitlines()[-1])

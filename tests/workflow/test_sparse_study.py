@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.running import finished, snakemake
+from support.running import finished, jobs_of_plan, snakemake
 from support.study import FAST, make_cohorts, write_sheets, write_study
 
 from popdesic.core.files import read_json
@@ -130,3 +130,24 @@ def test_a_newcomer_paid_its_row_and_bytes_are_those_of_scratch(studies, tmp_pat
     shutil.rmtree(copy / "results/distance")
     snakemake(copy, "distance")
     assert [(copy / "results" / name).read_bytes() for name in names] == before
+
+
+def test_no_job_of_a_million_samples_asks_for_what_only_matrices_need(tmp_path):
+    """Neither memory nor time of any but the rows of tiles grows with the number of pairs."""
+    (tmp_path / "config").mkdir()
+    text = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t"
+    site = "\n1\t100\trs1\tA\tC\t.\tPASS\t.\tGT" + "\t0/1" * 250_000 + "\n"
+    listed, sheet = ["cohort\tgenotypes\tfounder"], ["sample\tcohort"]
+    for cohort in ("a", "b", "c", "d"):
+        names = [f"{cohort}{k}" for k in range(250_000)]
+        listed.append(f"{cohort}\t{cohort}.vcf\tyes")
+        sheet += [f"{name}\t{cohort}" for name in names]
+        (tmp_path / f"{cohort}.vcf").write_text(text + "\t".join(names) + site)
+    (tmp_path / "config/cohorts.tsv").write_text("\n".join(listed) + "\n")
+    (tmp_path / "config/samples.tsv").write_text("\n".join(sheet) + "\n")
+    (tmp_path / "config/config.yaml").write_text("device: cpu\n")
+    jobs = jobs_of_plan(tmp_path)
+    assert {"measure_row", "relate_samples", "compute_umap"} <= {job["rule"] for job in jobs}
+    assert {job["rule"]: job["mem_mb"] for job in jobs if job["mem_mb"] > 200_000} == {}
+    long = {job["rule"]: job["runtime"] for job in jobs if job["runtime"] > 48 * 60}
+    assert long.keys() <= {"measure_row"}  # which computes all pairs

@@ -242,9 +242,9 @@ if BY_KING or SEEKS_SEGMENTS:
         threads: SOME  # a long job beside the chain that the report waits for
         resources:
             # Two sums of each pair; genotypes of passes that are made ahead.
-            mem_mb=memory(650, samples=0.05, pairs=10e-6),
+            mem_mb=memory(650, samples=0.05, pairs=10e-6 * BY_ANCESTRY),
             # 2 n**2 m operations at 20 Gflop/s on a CPU.
-            runtime=minutes(1, pairs=2 * MOST_SITES / 20e9 / 60),
+            runtime=minutes(1, samples=1e-5, pairs=2 * MOST_SITES / 20e9 / 60 * BY_ANCESTRY),
             gpu=GPUS if RELATE_DEVICE != "cpu" and BY_ANCESTRY else 0,
         params:
             device=RELATE_DEVICE,
