@@ -161,7 +161,7 @@ def _vcf_calls(path: Path, record, shown: str) -> np.ndarray:
         calls = calls[:, [0, 1, width]]
     elif width == 1:
         calls = np.insert(calls, 1, ABSENT, axis=1)
-    return calls.astype(np.int8)
+    return calls.clip(-3, 2).astype(np.int8)
 
 
 def _unreadable(path: Path, where: str = "") -> UserError:

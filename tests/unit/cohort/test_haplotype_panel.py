@@ -143,6 +143,8 @@ def test_what_is_left_out_is_counted(tmp_path):
         (["1 2 . A C 0|0 0|1", "1 1 . A C 0|0 0|1"], "1:1: the record is not in order"),
         (["1 2 . A C 0|0 0|1", "2 1 . A C 0|0 0|1", "1 3 . A C 0|0 0|1"], "contig has come"),
         (["1 2 . A AC 0|0 0|1"], "has no biallelic SNP"),
+        (["1 2 . A C 0|254 0|1"], "1:2: a call has an allele that the record does not list"),
+        (["1 2 . A C 0|256 0|1"], "1:2: a call has an allele that the record does not list"),
         (["1 2 . A C 0|0|1 0|1"], "sample number 1 has more than two alleles"),
     ],
 )
