@@ -258,16 +258,20 @@ class _Writer:
         haploid = batch.alleles[:, :, 1] == ABSENT
         changes = 1 + np.flatnonzero((haploid[1:] != haploid[:-1]).any(axis=1))
         for rows in np.split(np.arange(len(batch.pos)), changes):
+            if batch.chrom != self.contig:
+                self.last, self.at_last = 0, set()
+            kept = self._in_order(batch, rows)
+            if not len(kept):  # sites of the part before: no part of their own
+                continue
             if batch.chrom != self.contig or (haploid[rows[0]] != self.haploid).any():
                 self._begin(batch, rows[0], haploid[rows[0]])
-            self._append(batch, self._in_order(batch, rows))
+            self._append(batch, kept)
 
     def _begin(self, batch: PhasedSites, row: int, haploid: np.ndarray) -> None:
         """Begin the part of a row."""
         self.end_part()
         before = [part["contig"] for part in self.parts]
         if batch.chrom != self.contig:
-            self.last, self.at_last = 0, set()
             if batch.chrom in before:
                 raise self._unsorted(batch, row, "its contig has come before")
         elif before.count(batch.chrom) == MOST_PARTS:

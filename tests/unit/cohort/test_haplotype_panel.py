@@ -113,6 +113,14 @@ def test_haploid_males_have_one_haplotype_outside_the_pseudoautosomal_regions(tm
         freeze_haplotypes(vcf, tmp_path / "a.npz")
 
 
+def test_a_repeated_site_begins_no_part(tmp_path):
+    records = ["X 1 . A C 0|1 1|0", "X 1 . A C 0 1|0", "X 2 . A C 0|0 1|1"]
+    vcf = write_vcf(tmp_path / "a.vcf", ["man", "woman"], records)
+    counts = freeze_haplotypes(vcf, tmp_path / "a.npz")
+    assert counts["parts"] == 1 and counts["same_site"] == 1 and counts["snps"] == 2
+    assert open_haplotypes(tmp_path / "a.npz").parts[0].pos.tolist() == [1, 2]
+
+
 def test_what_is_left_out_is_counted(tmp_path):
     records = [
         "1 1 . A C 0|1",
