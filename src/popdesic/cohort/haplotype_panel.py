@@ -390,7 +390,7 @@ def require_calls(batch: PhasedSites, shown: Path, samples: list[str]) -> None:
     UserError
         With the record and the sample.
     """
-    missing = (batch.alleles == -1).any(axis=2)
+    missing = (batch.alleles == -1).any(axis=2) | (batch.alleles[:, :, 0] == ABSENT)
     if missing.any():
         row, sample = np.argwhere(missing)[0]
         raise UserError(

@@ -8,6 +8,7 @@ import subprocess
 import cyvcf2
 import numpy as np
 import pytest
+import zarr
 from bio2zarr import vcf as vcf2zarr
 from support.phased_files import phased_records, write_vcf
 
@@ -119,6 +120,14 @@ def test_a_repeated_site_begins_no_part(tmp_path):
     counts = freeze_haplotypes(vcf, tmp_path / "a.npz")
     assert counts["parts"] == 1 and counts["same_site"] == 1 and counts["snps"] == 2
     assert open_haplotypes(tmp_path / "a.npz").parts[0].pos.tolist() == [1, 2]
+
+
+def test_a_call_of_a_store_without_any_allele_is_missing(tmp_path):
+    vcf = write_vcf(tmp_path / "a.vcf", ["a", "b"], ["1 1 . A C 0|1 1|0", "1 2 . A C 0|0 0|1"])
+    vcf2zarr.convert([str(vcf)], str(tmp_path / "a.vcz"))
+    zarr.open(str(tmp_path / "a.vcz"))["call_genotype"][1, 0] = -2  # the mark of no allele
+    with pytest.raises(UserError, match="1:2: the call of sample 'a' is missing"):
+        freeze_haplotypes(tmp_path / "a.vcz", tmp_path / "a.npz")
 
 
 def test_what_is_left_out_is_counted(tmp_path):
