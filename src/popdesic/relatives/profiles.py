@@ -220,7 +220,12 @@ def _write_sites(path: Path, listed: pd.DataFrame, file: Path) -> None:
     known = listed[listed.ref.isin([*"ACGT"]) & listed.alt.isin([*"ACGT"])]
     if known.empty:
         raise UserError(f"{file} has no site with two known alleles; give a file of SNPs.")
-    table = genome_order(known.assign(chrom=canonical_contigs(known.chrom)))
+    known = known.assign(chrom=canonical_contigs(known.chrom))
+    pairs = known.assign(
+        ref=known[["ref", "alt"]].min(axis=1), alt=known[["ref", "alt"]].max(axis=1)
+    )
+    again = pairs.duplicated(["chrom", "pos", "ref", "alt"])  # would be compared twice
+    table = genome_order(known[~again])
     table = table.assign(id=".", mode=0)[["chrom", "pos", "id", "ref", "alt", "mode"]]
     text = table.to_csv(sep="\t", index=False, lineterminator="\n")
     with atomic_path(path) as temporary:

@@ -138,6 +138,16 @@ def test_swapped_alleles_change_no_answer(files, tmp_path):
     assert rows_of(table) == best_by_numpy(files, 4)
 
 
+def test_a_site_with_its_alleles_in_both_orders_counts_once(files, tmp_path):
+    *lines, last = files["a"].read_text().splitlines()
+    fields = last.split("\t")
+    fields[3:5] = fields[4], fields[3]
+    files["a"].write_text("\n".join([*lines, last, "\t".join(fields), ""]))
+    add_profiles(tmp_path / "db", [("a", files["a"])])
+    sites = pd.read_csv(tmp_path / "db" / "sites.tsv", sep="\t", comment="#")
+    assert len(sites) == N_SITES and not sites.duplicated(["chrom", "pos"]).any()
+
+
 def test_search_equals_the_queries_of_a_study(files, tmp_path):
     """The same planes as cohorts of a study on a panel of the same sites."""
     db = tmp_path / "db"
