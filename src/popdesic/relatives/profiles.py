@@ -2,7 +2,7 @@
 
 A folder with `sites.tsv`, the sites in genome order, as the first file that was added lists them
 (a panel for `load_panel`, without frequencies); for each cohort `cohorts/NAME/planes.npy` and
-`planes.json`; and `profiles.json`, which names the cohorts with the checksums of their planes. What
+`planes.json`; and `profiles.json`, which names the cohorts with the checksums of their files. What
 `profiles.json` does not name is not in the database: it is replaced last, as a whole.
 """
 
@@ -106,6 +106,7 @@ def add_profiles(
                 "profiles": len(told["samples"]),
                 "complete": planes.complete,
                 "planes": checksum_of(place / "planes.npy"),
+                "names": checksum_of(place / "planes.json"),
             }
         if sites.parent != folder:
             sites.replace(folder / "sites.tsv")
@@ -301,10 +302,11 @@ def _require_unchanged(folder: Path, about: dict, folders: Sequence[Path], threa
     """Raise a UserError if a file of the database is not as it was written."""
     head, _, text = (folder / "sites.tsv").read_text().partition("\n")
     changed = [] if digest(text) == about["sites"] and about["sites"] in head else ["sites.tsv"]
-    planes = [(place / "planes.npy",) for place in folders]
-    sums = run_tasks(lambda path: checksum_of(path) if path.is_file() else "", planes, threads)
-    for (path,), found, told in zip(planes, sums, about["cohorts"].values(), strict=True):
-        if found != told["planes"]:
+    files = [(place / name,) for place in folders for name in ("planes.npy", "planes.json")]
+    sums = run_tasks(lambda path: checksum_of(path) if path.is_file() else "", files, threads)
+    known = [told.get(kind) for told in about["cohorts"].values() for kind in ("planes", "names")]
+    for (path,), found, told in zip(files, sums, known, strict=True):
+        if found != told:
             changed.append(str(path.relative_to(folder)))
     if changed:
         raise UserError(
