@@ -202,7 +202,7 @@ def main() -> None:
             print(line(f"{what}, Beagle", found[0], truth, share, untyped, found[1]), flush=True)
         panel = copying.haplotypes_of(panel_alleles, positions * 1e-6)
         started = time.perf_counter()
-        ne, mismatch = fit_model(panel, threads=THREADS)
+        ne, mismatch = fit_model(panel, np.arange(panel.n_haplotypes) // 2, threads=THREADS)
         fitted = f"fitted size {ne:.0f}, mismatch {mismatch:.2g}"
         print(f"{what}, {fitted}".ljust(93) + f"{time.perf_counter() - started:9.1f}")
         for multiple in options.factors:

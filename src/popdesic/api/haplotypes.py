@@ -24,7 +24,8 @@ def impute_haplotypes(
 
     Every haplotype is a mosaic of all haplotypes of the reference. What is imputed into one depends
     on the reference and its own alleles alone: it has the same bytes alone, among others, and on
-    any number of threads.
+    any number of threads. The model is that of Li and Stephens (2003, Genetics 165:2213); between
+    typed sites, probabilities are linear in centimorgans.
 
     Parameters
     ----------
@@ -53,10 +54,6 @@ def impute_haplotypes(
     ValueError
         An argument is not valid.
 
-    Notes
-    -----
-    Li and Stephens (2003, Genetics 165:2213), between typed sites linear in centimorgans.
-
     Examples
     --------
     >>> import numpy as np
@@ -66,8 +63,8 @@ def impute_haplotypes(
     ...     reference, np.arange(5) / 100, [[1, 0], [0, 0]], [0, 4], ne=1000, mismatch=0.001
     ... )
     >>> found.round(2)
-    array([[1. , 1. , 1. , 1. , 0. ],
-           [0. , 0. , 0. , 0. , 0. ]], dtype=float32)
+    array([[1.  , 0.92, 0.96, 0.92, 0.  ],
+           [0.  , 0.01, 0.02, 0.03, 0.  ]], dtype=float32)
     """
     panel, threads = _panel(reference, centimorgans), thread_count(threads)
     n_sites = len(panel.cm)
@@ -94,7 +91,7 @@ def impute_haplotypes(
     ne = None if ne is None else real_number(ne, "ne", 1)
     mismatch = None if mismatch is None else real_number(mismatch, "mismatch", *MISMATCHES)
     if ne is None or mismatch is None:
-        fitted = fit_model(panel, threads=threads)
+        fitted = fit_model(panel, np.arange(panel.n_haplotypes) // 2, threads=threads)
         ne = fitted[0] if ne is None else ne
         mismatch = fitted[1] if mismatch is None else mismatch
     found = impute_alleles(panel, sites, alleles, ne=ne, mismatch=mismatch, threads=threads)
@@ -114,8 +111,8 @@ def fit_copying(
 
     Parameters
     ----------
-    reference, centimorgans, threads
-        As in `impute_haplotypes`.
+    reference : array-like of int, (n_haplotypes, n_sites)
+        As in `impute_haplotypes`, like `centimorgans` and `threads`.
     ploidy : int
         Haplotypes of one sample: this number of rows that follow each other.
 
@@ -139,7 +136,8 @@ def fit_copying(
     1e-05
     """
     panel, threads = _panel(reference, centimorgans), thread_count(threads)
-    return fit_model(panel, ploidy=whole_number(ploidy, "ploidy"), threads=threads)
+    owner = np.arange(panel.n_haplotypes) // whole_number(ploidy, "ploidy")
+    return fit_model(panel, owner, threads=threads)
 
 
 def _panel(reference: ArrayLike, centimorgans: ArrayLike) -> Haplotypes:

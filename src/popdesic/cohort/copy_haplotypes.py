@@ -30,6 +30,7 @@ from .haplotype_panel import (
     freeze_haplotypes,
     is_frozen,
     open_haplotypes,
+    require_intact,
     site_ids,
 )
 from .phased_targets import TypedPart, read_targets
@@ -136,6 +137,7 @@ def copy_windows(cm: np.ndarray, window: float, flank: float) -> list[CopyWindow
 
 def _impute(target: Path, frozen: Path, out: Path, options: CopyOptions) -> dict[str, int]:
     panel = open_haplotypes(frozen)
+    require_intact(panel)
     targets = read_targets(target, panel, options.threads)
     own = _own_samples(targets.samples, panel.samples)
     used = [k for k, typed in enumerate(targets.parts) if len(typed.rows)]

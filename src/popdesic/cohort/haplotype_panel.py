@@ -34,6 +34,8 @@ from .impute import matching_files
 log = logging.getLogger("popdesic")
 
 VERSION = 1
+#: Arrays of a part but its haplotypes, in the order of the digest.
+COLUMNS = ("pos", "ref", "alt", "ids", "cm", "owner")
 #: Parts of one contig: two pseudo-autosomal regions and what lies between them.
 MOST_PARTS = 3
 #: Centimorgans a megabase where there is no map.
@@ -199,6 +201,21 @@ def open_haplotypes(path: Path) -> HaplotypePanel:
     return HaplotypePanel(path, about["digest"], samples, parts)
 
 
+def require_intact(panel: HaplotypePanel) -> None:
+    """Raise a UserError unless a frozen reference holds what its digest says; reads all of it."""
+    found = hashlib.blake2b("\n".join(panel.samples).encode(), digest_size=16)
+    for part in panel.parts:
+        found.update(part.contig.encode())
+        for name in (*COLUMNS, "haplotypes"):
+            found.update(getattr(part, name).data)
+        found.update(repr({"ne": part.ne, "mismatch": part.mismatch}).encode())
+    if found.hexdigest() != panel.digest:
+        raise UserError(
+            f"{panel.path} has other bytes than were frozen: it is damaged; copy it again, or "
+            "freeze the reference again (popdesic freeze)."
+        )
+
+
 def site_ids(part: HaplotypePart, first: int, last: int) -> list[str]:
     """Identifiers of sites [first, last) of a part."""
     ends = np.flatnonzero(part.ids == ord("\n"))
@@ -339,7 +356,7 @@ class _Writer:
         shape = (len(pos), -(-n_haplotypes // 64))
         self.spool.flush()
         bits = np.memmap(self.spool, "<u8", "r", shape=shape)
-        ne, mismatch = _fit(bits, n_haplotypes, cm, self.threads)
+        ne, mismatch = _fit(bits, arrays["owner"], cm, self.threads)
         self.spool.seek(0)
         with self._member("haplotypes", shape, np.dtype("<u8")) as file, self.spool:
             while data := self.spool.read(COPY_BYTES):
@@ -375,11 +392,11 @@ class _Writer:
             np.lib.format.write_array(file, text)
 
 
-def _fit(bits: np.ndarray, n_haplotypes: int, cm: np.ndarray, threads: int) -> tuple[float, float]:
+def _fit(bits: np.ndarray, owner: np.ndarray, cm: np.ndarray, threads: int) -> tuple[float, float]:
     """Numbers of the model, from the begin of a part."""
     n_sites = int(np.searchsorted(cm, cm[0] + FITTED_CM, side="right"))
-    begin = Haplotypes(np.array(bits[:n_sites]), n_haplotypes, cm[:n_sites])
-    return fit_model(begin, threads=threads)
+    begin = Haplotypes(np.array(bits[:n_sites]), len(owner), cm[:n_sites])
+    return fit_model(begin, owner, threads=threads)
 
 
 def require_calls(batch: PhasedSites, shown: Path, samples: list[str]) -> None:

@@ -94,7 +94,7 @@ def _shared_rows(path: Path, panel: HaplotypePanel, samples: list[str], threads:
     positions = defaultdict(list)
     for part in panel.parts:
         positions[canonical_contig(part.contig)].append(part.pos)
-    known = {contig: np.concatenate(lists) for contig, lists in positions.items()}
+    known = {contig: np.sort(np.concatenate(lists)) for contig, lists in positions.items()}
     counts, seen, tables, calls = Counter(), Counter(), [], []
     for batch in stream_phased(path, counts, threads):
         seen[batch.chrom] += len(batch.pos)

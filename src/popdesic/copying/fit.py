@@ -36,15 +36,15 @@ def _fitted_sites(panel: Haplotypes) -> np.ndarray:
 
 
 def fit_model(
-    panel: Haplotypes, *, ploidy: int = 2, threads: int | None = None
+    panel: Haplotypes, owner: np.ndarray, *, threads: int | None = None
 ) -> tuple[float, float]:
     """Effective size and mismatch with the highest likelihood for a panel's haplotypes.
 
     Parameters
     ----------
     panel : Haplotypes
-    ploidy : int
-        Haplotypes of one sample, which follow each other and do not copy from each other.
+    owner : int array, (n_haplotypes,)
+        Sample of each haplotype; those of one do not copy from each other.
     threads : int, optional
 
     Returns
@@ -60,18 +60,20 @@ def fit_model(
     n = panel.n_haplotypes
     chosen = np.unique(np.linspace(0, n - 1, min(n, FITTED)).astype(np.int64))
     rows = np.ascontiguousarray(panel.rows[sites])
+    others = [(h, own) for h in chosen if len(own := np.flatnonzero(owner == owner[h])) < n]
     known: dict[tuple[int, int], int] = {}
 
     def height(point: tuple[int, int]) -> int:
         if point not in known:
             ne, mismatch = _values(point)
-            rho = recombination(panel.cm[sites], ne, n - ploidy)
-            tasks = [(panel, rows, haplotype, rho, mismatch, ploidy) for haplotype in chosen]
+            tasks = [
+                (panel, sites, rows, haplotype, own, ne, mismatch) for haplotype, own in others
+            ]
             known[point] = sum(run_tasks(_log2_likelihood, tasks, threads or usable_cpus()))
         return known[point]
 
     best = (5 * _PER_DECADE[0], -4 * _PER_DECADE[1])
-    if n <= ploidy or not len(sites):
+    if not others or not len(sites):
         return _values(best)
     moved = True
     while moved:
@@ -99,25 +101,25 @@ def _inside(point: tuple[int, int]) -> bool:
 
 def _log2_likelihood(
     panel: Haplotypes,
+    sites: np.ndarray,
     rows: np.ndarray,
     haplotype: int,
-    rho: np.ndarray,
+    own: np.ndarray,
+    ne: float,
     mismatch: float,
-    ploidy: int,
 ) -> int:
-    """log2 of the likelihood of a haplotype of the panel given all other samples, times 2^20."""
+    """log2 of the likelihood of a haplotype given those that are not its sample's, times 2^20."""
     from .copying_cpu import likelihood_loop
 
-    first = haplotype // ploidy * ploidy
-    own = np.arange(first, min(first + ploidy, panel.n_haplotypes))
+    n_states = panel.n_haplotypes - len(own)
     alleles = (rows[:, haplotype // 32] >> np.uint32(haplotype % 32) & np.uint32(1)).astype(np.int8)
     number, exponent = likelihood_loop(
         rows,
         np.arange(len(rows)),
         alleles,
-        rho,
+        recombination(panel.cm[sites], ne, n_states),
         panel.counted(own),
-        panel.n_haplotypes - len(own),
+        n_states,
         np.float32(mismatch / (1 - mismatch)),
     )
     log2 = math.log2(number) + exponent + len(rows) * math.log2(1 - mismatch)

@@ -597,7 +597,7 @@ def test_docstrings_have_all_sections_and_shapes(name):
     text = getattr(popdesic, name).__doc__
     headings = re.findall(r"^    (\w+)\n    -+$", text, re.MULTILINE)
     assert headings == ["Parameters", "Returns", "Raises", "Examples"]
-    assert re.search(r"\(n_samples|\(n, n\)|\(m, k \+ m\)", text), "no shape"
+    assert re.search(r"\(n_samples|\(n_haplotypes|\(n, n\)|\(m, k \+ m\)", text), "no shape"
 
 
 def test_names_are_public_and_imported_when_used():

@@ -18,6 +18,7 @@ from popdesic.cohort.haplotype_panel import (
     freeze_haplotypes,
     open_haplotypes,
     pack_rows,
+    require_intact,
 )
 from popdesic.core.errors import UserError
 
@@ -214,6 +215,22 @@ def test_a_damaged_file_is_refused(tmp_path):
     for path in (tmp_path / "a.npz", tmp_path / "a.vcf.gz"):
         with pytest.raises(UserError, match="is not a frozen reference"):
             open_haplotypes(path)
+
+
+def test_a_reference_with_another_bit_is_told(tmp_path):
+    vcf = write_vcf(tmp_path / "a.vcf", ["a", "b"], phased_records(drawn(9, 4), np.arange(1, 10)))
+    freeze_haplotypes(vcf, tmp_path / "a.npz")
+    panel = open_haplotypes(tmp_path / "a.npz")
+    require_intact(panel)
+    content = bytearray((tmp_path / "a.npz").read_bytes())
+    bits = panel.parts[0].haplotypes
+    at = bytes(content).rindex(bits.tobytes())
+    for place in (at, at + bits.nbytes - 8):
+        content[place] ^= 1
+        (tmp_path / "b.npz").write_bytes(content)
+        content[place] ^= 1
+        with pytest.raises(UserError, match="has other bytes than were frozen"):
+            require_intact(open_haplotypes(tmp_path / "b.npz"))
 
 
 def test_another_version_is_refused(tmp_path, monkeypatch):

@@ -204,8 +204,9 @@ def test_fitted_numbers_have_the_highest_likelihood():
     """On a coarse grid, by the recurrence in float64: no point around the fitted one is higher."""
     panel, cm, _, _ = mosaics(40, 300, 1, seed=9)
     packed = haplotypes_of(panel, cm)
-    fitted = fit.fit_model(packed)
-    assert fit.fit_model(packed, threads=1) == fitted
+    owner = np.arange(40) // 2
+    fitted = fit.fit_model(packed, owner)
+    assert fit.fit_model(packed, owner, threads=1) == fitted
     share = panel.mean(axis=0)
     common = np.flatnonzero(np.minimum(share, 1 - share) >= fit.FITTED_MAF)
     stretch = (cm[common] - cm[common[0]]) // fit.FITTED_CM
@@ -226,3 +227,14 @@ def test_fitted_numbers_have_the_highest_likelihood():
     top = height(*fitted)
     for ne, mismatch in ((10**0.25, 1), (10**-0.25, 1), (1, 10**0.5), (1, 10**-0.5)):
         assert height(fitted[0] * ne, fitted[1] * mismatch) < top
+
+
+def test_own_haplotypes_are_those_of_the_sample_also_where_some_have_one():
+    """A haploid first sample shifts all pairs; a sample with two equal haplotypes must not copy."""
+    rng = np.random.default_rng(10)
+    single = (rng.random((20, 400)) < 0.3).astype(np.int8)
+    panel = np.concatenate([single[:1], np.repeat(single[1:], 2, axis=0)])
+    owner = np.concatenate([[0], 1 + np.arange(38) // 2])
+    packed = haplotypes_of(panel, np.arange(400) * 0.01)
+    # Nothing is like anything else: the most mismatches. By pairs 0 1, 2 3, ... twins copy.
+    assert fit.fit_model(packed, owner)[1] > 10 * fit.fit_model(packed, np.arange(39) // 2)[1]
