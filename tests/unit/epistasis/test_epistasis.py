@@ -974,7 +974,7 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     assert "0.012" in page and "0.046" in page
     assert "Logistic refit" in page and "Best triples of the screen" not in page
     said = " ".join(page.split())
-    assert "45 pairs were tested (13\u202f500 pairs × samples; the logs of" in said
+    assert "45 pairs were tested (13 500 pairs × samples; the logs of" in said
     write_report(outcome, distances, figures, fill_config({}), out)
     without = out.read_text("utf-8")
     assert "minus half the likelihood-ratio statistic" in page
