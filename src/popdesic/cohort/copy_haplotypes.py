@@ -19,7 +19,7 @@ import numpy as np
 
 from ..copying.copying import Haplotypes, allele_share, impute_alleles
 from ..core.errors import UserError
-from ..core.files import beside
+from ..core.files import beside, require_output
 from ..core.random_numbers import mix
 from ..core.tables import write_table
 from ..core.version import __version__
@@ -91,6 +91,7 @@ def impute_file(
     """
     if not out.name.endswith(".vcf.gz"):
         raise UserError(f"the output {out} is bgzipped VCF; give it a name that ends in .vcf.gz.")
+    require_output(out, target, reference)
     out.parent.mkdir(parents=True, exist_ok=True)
     if is_frozen(reference):
         if genetic_map:

@@ -24,7 +24,7 @@ from ..copying.copying import Haplotypes
 from ..copying.copying_plan import MOST_HAPLOTYPES
 from ..copying.fit import fit_model
 from ..core.errors import UserError
-from ..core.files import atomic_path
+from ..core.files import atomic_path, require_output
 from ..core.text import read_text
 from ..core.triangle import map_npz
 from ..io.phased import ABSENT, PhasedSites, read_phased_samples, stream_phased
@@ -140,6 +140,7 @@ def freeze_haplotypes(
     """
     if is_frozen(reference):
         raise UserError(f"{reference} is frozen already; give the VCF, BCF or VCF-Zarr.")
+    require_output(out, reference)
     samples = read_phased_samples(reference)
     _require_few(reference, len(samples))
     scale = _Map(genetic_map, reference)

@@ -41,6 +41,30 @@ def beside(prefix: Path | str, suffix: str) -> Path:
     return Path(f"{prefix}{suffix}")
 
 
+def require_output(out: Path, *inputs: Path) -> None:
+    """Refuse an output of a command that is one of its inputs, a folder, or in no folder.
+
+    Raises
+    ------
+    UserError
+        Before anything is read, so that a slip of the command line costs no file and no time.
+    """
+    if out.is_dir():
+        raise UserError(f"the output {out} is a folder; name a file in it.")
+    for folder in out.parents:
+        if path_exists(folder):
+            if not folder.is_dir():
+                raise UserError(
+                    f"the output {out} cannot be written: {folder} is a file; name a folder."
+                )
+            break
+    for one in inputs:
+        if path_exists(out) and path_exists(one) and out.samefile(one):
+            raise UserError(
+                f"the output {out} is the input {one}, which would be lost; give it another name."
+            )
+
+
 #: errno of a write to a full disk, over the quota or beyond the file size limit.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: What numpy says of a write to a full disk: it sets no errno and only counts the items written.

@@ -26,7 +26,14 @@ from ..cohort.match import match, require_one_build
 from ..cohort.panel import genome_order, load_panel
 from ..cohort.planes import load_planes
 from ..core.errors import UserError, shorten
-from ..core.files import atomic_path, checksum_of, digest, read_json, write_json
+from ..core.files import (
+    atomic_path,
+    checksum_of,
+    digest,
+    read_json,
+    require_output,
+    write_json,
+)
 from ..core.tables import write_table
 from ..core.threads import run_tasks
 from ..distance.tiles import load_cohorts, within_panel
@@ -144,6 +151,7 @@ def search_database(
     UserError
         The folder is no database, or a file of it has changed; a query has no match.
     """
+    require_output(out, query, folder / "sites.tsv", folder / "profiles.json")
     about = _read_about(folder)
     if not about["cohorts"]:
         raise UserError(

@@ -175,6 +175,27 @@ def test_far_from_any_call_the_frequency_in_the_reference_is_imputed(tmp_path, r
     assert np.abs(dosage[~far] - 2 * frequency[~far, None]).max() > 0.2
 
 
+def test_an_output_that_is_an_input_or_a_folder_is_refused(tmp_path, reference, capsys):
+    vcf = write_vcf(tmp_path / "t.vcf.gz", ["a"], phased_records(mosaics(2, 5)[TYPED], POS[TYPED]))
+    link = tmp_path / "link.vcf.gz"
+    link.symlink_to(vcf)
+    (tmp_path / "folder.vcf.gz").mkdir()
+    before = vcf.read_bytes()
+    start = ["impute", str(vcf), "--reference", str(reference), "-o"]
+    for command, said in (
+        ([*start, str(vcf)], "which would be lost"),
+        ([*start, str(link)], "which would be lost"),
+        ([*start, str(tmp_path / "folder.vcf.gz")], "is a folder"),
+        ([*start, str(vcf / "out.vcf.gz")], "is a file; name a folder"),
+        (["freeze", str(vcf), "-o", str(vcf)], "which would be lost"),
+        (["freeze", str(vcf), "-o", str(tmp_path)], "is a folder"),
+    ):
+        assert main(command) == 1
+        assert said in capsys.readouterr().err
+        assert vcf.read_bytes() == before and link.is_symlink()
+    assert len([*tmp_path.iterdir()]) == 3
+
+
 def test_bad_calls_of_the_command_are_refused(tmp_path, reference, capsys):
     vcf = write_vcf(tmp_path / "t.vcf", ["t"], phased_records(mosaics(2, 6)[TYPED], POS[TYPED]))
     command = ["impute", str(vcf), "--reference", str(reference), "-o"]

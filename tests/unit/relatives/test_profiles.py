@@ -251,6 +251,11 @@ def test_what_cannot_be_searched_is_said(files, tmp_path):
     add_profiles(db, [("a", files["a"])])
     with pytest.raises(UserError, match="'q0' has fewer than 150 called sites in common"):
         search(db, files["q"], tmp_path / "m.tsv", min_called=150)
+    kept = content(db)
+    for lost in (files["q"], db / "profiles.json", db / "sites.tsv"):
+        with pytest.raises(UserError, match="which would be lost"):
+            search(db, files["q"], lost)
+    assert content(db) == kept
     for name in ("sites.tsv", "cohorts/a/planes.npy", "cohorts/a/planes.json"):
         shutil.copytree(db, tmp_path / "copy")
         damaged = bytearray((tmp_path / "copy" / name).read_bytes())
