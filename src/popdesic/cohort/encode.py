@@ -272,7 +272,8 @@ class OnPanel:
         if keep_all or len(lost) == len(self.names):
             raise UserError(
                 f"sample '{lost[0]}' of cohort '{cohort}' has no called genotype at any of the "
-                f"panel's {n_sites} sites; remove it from the file and the sample sheet."
+                f"panel's {n_sites} sites; remove it from the file, and from the "
+                "sample sheet if there is one."
             )
         logger.warning(
             "%d of %d samples of cohort %s have no called genotype at any of the panel's %d sites "

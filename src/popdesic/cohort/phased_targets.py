@@ -111,9 +111,11 @@ def _shared_rows(path: Path, panel: HaplotypePanel, samples: list[str], threads:
         log.warning(
             "%s: the reference lacks %s; %d sites left out", path, names, sum(lost.values())
         )
+    if not seen:
+        raise UserError(f"{path} has no biallelic SNP; give a file with those of the array.")
     seen = Counter({name: n for name, n in seen.items() if name not in lost})
     if not seen:
-        own = ", ".join([*lost][:5]) or "none"
+        own = ", ".join([*lost][:5])
         theirs = ", ".join(dict.fromkeys(part.contig for part in panel.parts))
         raise UserError(
             f"{path} shares no contig with the reference {panel.path}: its contigs are {own}, "

@@ -35,9 +35,7 @@ def open_input(path: Path):
     try:
         return open_regular(path)
     except FileNotFoundError:
-        raise UserError(
-            f"{path} does not exist; correct its path in the sheet of cohorts."
-        ) from None
+        raise UserError(f"{path} does not exist; correct its path.") from None
 
 
 def find_compression(path: Path) -> str:

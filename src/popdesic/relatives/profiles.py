@@ -216,9 +216,10 @@ def _encode(name: str, file: Path, sites: Path, out: Path, threads: int) -> dict
     profiles = pd.DataFrame({"sample": read_fam(raw)["sample"], "keep": "yes"})
     write_table(out / "samples.tsv", profiles)
     options = {"impute": "none", "absent": Absent("missing"), "keep_all": True}
+    shown = name or file.name  # errors name it
     try:
         return encode_cohort(
-            raw, out / "samples.tsv", sites, out, cohort=name, threads=threads, **options
+            raw, out / "samples.tsv", sites, out, cohort=shown, threads=threads, **options
         )
     except UserError as error:  # which names the decoded files
         named = re.escape(str(raw)) + r"(\.bed|\.bim|\.fam)?"

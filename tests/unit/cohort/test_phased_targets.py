@@ -101,6 +101,12 @@ def test_a_contig_that_the_reference_lacks_is_left_out(tmp_path, caplog):
     assert "the reference lacks 3; 1 sites left out" in caplog.text
 
 
+def test_a_file_without_snps_is_refused(tmp_path):
+    panel = frozen(tmp_path, phased_records(np.array([[0, 1, 1, 0]]), [100]))
+    with pytest.raises(UserError, match=r"t\.vcf has no biallelic SNP"):
+        placed(tmp_path, panel, [])
+
+
 def test_haploid_males(tmp_path):
     records = ["X 1 . A C 0|1 1", "X 2 . A C 0|0 0", "X 3 . A C 0|0 1|1"]
     panel = frozen(tmp_path, records)  # the last is a part of its own

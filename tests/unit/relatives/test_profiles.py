@@ -251,6 +251,11 @@ def test_what_cannot_be_searched_is_said(files, tmp_path):
     add_profiles(db, [("a", files["a"])])
     with pytest.raises(UserError, match="'q0' has fewer than 150 called sites in common"):
         search(db, files["q"], tmp_path / "m.tsv", min_called=150)
+    uncalled = write_vcf(tmp_path / "u.vcf", np.full((1, N_SITES), -1), ["u0"])
+    with pytest.raises(UserError, match=r"'u0' of cohort 'u\.vcf' .*; remove it from the file"):
+        search(db, uncalled, tmp_path / "m.tsv")
+    with pytest.raises(UserError, match=r"nowhere\.vcf does not exist; correct its path\.$"):
+        search(db, tmp_path / "nowhere.vcf", tmp_path / "m.tsv")
     kept = content(db)
     for lost in (files["q"], db / "profiles.json", db / "sites.tsv"):
         with pytest.raises(UserError, match="which would be lost"):
