@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..copying.copying import Haplotypes
+from ..copying.copying import Haplotypes, pack_rows
 from ..copying.copying_plan import MOST_HAPLOTYPES
 from ..copying.fit import fit_model
 from ..core.errors import UserError
@@ -91,20 +91,6 @@ class HaplotypePanel:
     digest: str
     samples: list[str]
     parts: list[HaplotypePart]
-
-
-def pack_rows(alleles: np.ndarray) -> np.ndarray:
-    """Pack 0 and 1, (n_sites, n_haplotypes), as rows of little-endian bits.
-
-    Returns
-    -------
-    uint64 array, (n_sites, n_words)
-    """
-    n_sites, n_haplotypes = alleles.shape
-    rows = np.zeros((n_sites, -(-n_haplotypes // 64) * 8), np.uint8)
-    packed = np.packbits(alleles.astype(bool), axis=1, bitorder="little")
-    rows[:, : packed.shape[1]] = packed
-    return rows.view("<u8")
 
 
 def freeze_haplotypes(

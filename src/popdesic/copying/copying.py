@@ -40,12 +40,23 @@ class Haplotypes:
         return np.packbits(flags, bitorder="little").view("<u4")
 
 
+def pack_rows(alleles: np.ndarray) -> np.ndarray:
+    """Pack 0 and 1, (n_sites, n_haplotypes), as rows of little-endian bits.
+
+    Returns
+    -------
+    uint64 array, (n_sites, n_words)
+    """
+    n_sites, n_haplotypes = alleles.shape
+    rows = np.zeros((n_sites, -(-n_haplotypes // 64) * 8), np.uint8)
+    packed = np.packbits(alleles.astype(bool), axis=1, bitorder="little")
+    rows[:, : packed.shape[1]] = packed
+    return rows.view("<u8")
+
+
 def haplotypes_of(alleles: np.ndarray, cm: np.ndarray) -> Haplotypes:
     """Haplotypes from alleles 0 and 1, uint8 or int8 (n_haplotypes, n_sites)."""
-    n, n_sites = alleles.shape
-    packed = np.zeros((n_sites, -(-n // 64) * 8), np.uint8)
-    packed[:, : -(-n // 8)] = np.packbits(alleles.T.astype(np.uint8), axis=1, bitorder="little")
-    return Haplotypes(packed.view("<u8"), n, np.asarray(cm, np.float64))
+    return Haplotypes(pack_rows(alleles.T), len(alleles), np.asarray(cm, np.float64))
 
 
 def recombination(cm: np.ndarray, ne: float, n_states: int) -> np.ndarray:

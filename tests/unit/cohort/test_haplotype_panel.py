@@ -17,9 +17,9 @@ from popdesic.cohort import haplotype_panel
 from popdesic.cohort.haplotype_panel import (
     freeze_haplotypes,
     open_haplotypes,
-    pack_rows,
     require_intact,
 )
+from popdesic.copying.copying import pack_rows
 from popdesic.core.errors import UserError
 
 SIZES = [1, 2, 31, 32, 33, 64, 65]
