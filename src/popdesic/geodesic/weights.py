@@ -81,8 +81,6 @@ class Number:
 def power_weights(distances: np.ndarray, alpha: float, threads: int = 1) -> np.ndarray:
     """``d**alpha`` in float64, (n, n); zero stays zero, infinity stays infinite.
 
-    At an even alpha the rounded root of a whole number counts as the root itself, so whole squares
-    have whole weights, as if no root had been taken (thesis, section 2.3.1).
     `threads` change no byte.
 
     Raises
@@ -97,10 +95,6 @@ def power_weights(distances: np.ndarray, alpha: float, threads: int = 1) -> np.n
         far, rows = distances[first:last], weights[first:last]
         with np.errstate(over="ignore", under="ignore"):
             rows[:] = far**alpha
-            if alpha % 2 == 0:
-                squares = np.rint(far * far)
-                whole = np.sqrt(squares) == far
-                np.power(squares, alpha / 2, out=rows, where=whole)
         overflown = np.isinf(rows) & np.isfinite(far)
         lost = (rows < LEAST_WEIGHT) & (far > 0)
         return float(far[overflown].max(initial=-1.0)), float(far[lost].min(initial=np.inf))

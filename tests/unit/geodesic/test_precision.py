@@ -15,7 +15,6 @@ from popdesic.geodesic import weights as weights_module
 from popdesic.geodesic.graph import COMPLETE, Graph
 from popdesic.geodesic.measure import close_weights
 from popdesic.geodesic.near_graph import NearGraph
-from popdesic.geodesic.weights import choose_number, power_weights
 
 DTYPES = ("int32", "int64", "float32", "float64")
 
@@ -129,30 +128,3 @@ def test_distances_whose_weights_vanish_are_refused():
         Graph("complete", 2, "correct").edge_weights(distances, np.ones(3, bool), 20.0)
     with pytest.raises(ValueError, match=r"distance 1e-20 .* too small for float64"):
         popdesic.shortest_paths(distances, 20)
-
-
-@pytest.mark.parametrize("alpha", [2, 4, 6])
-def test_even_powers_of_roots_of_whole_numbers_are_whole(alpha):
-    """As if the root had not been taken: half of the plain squares are off in their last bit."""
-    squared = np.concatenate([np.arange(5000), [2**31 + 1, 10**12 + 7, 2**50 - 1]]).astype(float)
-    squared = squared[squared ** (alpha // 2) < 2**53]
-    weights = power_weights(np.sqrt(squared)[None], alpha)[0]
-    np.testing.assert_array_equal(weights, squared ** (alpha // 2))
-    assert (np.sqrt(squared) ** alpha != squared ** (alpha // 2)).mean() > 0.3
-
-
-def test_other_powers_are_plain():
-    distances = np.random.default_rng(3).random((40, 40)) * 10
-    distances[0, 1] = np.inf
-    for alpha in (1, 1.5, 2, 3, 4):
-        np.testing.assert_array_equal(power_weights(distances, alpha), distances**alpha)
-    roots = np.sqrt(np.arange(100.0))[None]
-    np.testing.assert_array_equal(power_weights(roots, 3), roots**3)
-
-
-def test_complete_genotypes_take_a_closure_of_whole_numbers():
-    genotypes = np.random.default_rng(4).integers(0, 3, (200, 3000))
-    squared = ((genotypes[:, None] - genotypes[None]) ** 2).sum(axis=2)
-    weights = power_weights(np.sqrt(squared.astype(float)), 2)
-    number = choose_number(weights, np.ones(200, bool), "auto")
-    assert (number.dtype, number.scale, number.error_bound) == ("int32", 1.0, 0.0)
