@@ -4,9 +4,10 @@ Runs as root or as an ordinary user, without systemd and without touching any Sl
 machine. Two partitions share all nodes: `cpu`, the default, and `gpu`. Run as a program
 (`PYTHONPATH=tests python -m slurm.sandbox`), it tests whether a Slurm can be started here.
 
-Each node has a slurmd in namespaces of its own: its own hostname, and own folders of temporary
-files, of caches and of shared memory. These have the same path on every node and other content, as
-/tmp of a cluster. So a path that a job of one node leaves for a job of another is missing there.
+Each of several nodes has a slurmd in namespaces of its own: its own hostname, and own folders of
+temporary files, of caches and of shared memory. These have the same path on every node and other
+content, as /tmp of a cluster. So a path that a job of one node leaves for a job of another is
+missing there. One node needs none of that, and runs also in a chroot, which allows no namespaces.
 """
 
 from __future__ import annotations
@@ -173,6 +174,9 @@ class Sandbox:
         for name, text in (("node", NODE), ("own_folders", OWN_FOLDERS)):
             (self.folder / "bin" / name).write_text(text.format(folder=self.folder, disk=DISK_MB))
             (self.folder / "bin" / name).chmod(0o755)
+        if len(self.nodes) == 1:  # others make them on a disk of their own
+            for name in ("tmp", "cache"):
+                (self.folder / "own" / name).mkdir(exist_ok=True)
         # The executor plugin drops SLURM_* from its inner srun, and with it this cluster's address.
         srun = shutil.which("srun")
         wrapper = self.folder / "bin/srun"
@@ -195,10 +199,11 @@ class Sandbox:
         """
         program = shutil.which(name, path=self.environment["PATH"])
         words = ["setpriv", "--pdeathsig", "TERM"]
-        if node:
+        if node and len(self.nodes) > 1:
             words = ["unshare", "--mount", "--uts", str(self.folder / "bin/node"), node]
             if os.getuid():  # a user's own namespaces, in which the user may mount
                 words[1:1] = ["--map-current-user", "--keep-caps"]
+        if node:
             name = f"{name}.{node}"
         with open(self.folder / f"{name}.out", "ab") as out:
             self.daemons[name] = subprocess.Popen(
