@@ -1,6 +1,8 @@
 """Fixtures and markers shared by all tests."""
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     folders = [ROOT / "tests" / name for name in LONGEST_FIRST]
     items.sort(key=lambda item: [not item.path.is_relative_to(folder) for folder in folders])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """No test changes where Python looks for modules, in this process or in those it starts.
+
+    The Snakefile sets both for its own process and its jobs; some tests run it in theirs.
+    """
+    names, folders = ("PYTHONSAFEPATH", "PYTHONPATH"), list(sys.path)
+    before = {name: os.environ.get(name) for name in names}
+    done = yield
+    sys.path[:] = folders
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    return done
 
 
 @pytest.fixture(scope="module")
