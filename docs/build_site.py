@@ -78,7 +78,7 @@ def reference_page() -> str:
 
 def commands_page() -> str:
     """What `--help` prints for every command."""
-    from popdesic.__main__ import make_parser
+    from popdesic.study.command_line import make_parser
 
     parser = make_parser()
     parser.prog = "popdesic"

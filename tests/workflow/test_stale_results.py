@@ -12,8 +12,9 @@ from support.running import contents, snakemake
 from support.study import FAST, make_cohorts, write_study
 from test_exclude import exclude
 
-from popdesic.__main__ import main, parse
+from popdesic.__main__ import main
 from popdesic.core.errors import UserError
+from popdesic.study.command_line import parse
 from popdesic.study.forget import files_with, forget_cohort, forget_sample
 from popdesic.study.snakemake_internals import planned_jobs
 from popdesic.study.stale import delete_results, stale_results

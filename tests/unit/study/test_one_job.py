@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from popdesic.__main__ import parse
 from popdesic.core.errors import UserError
 from popdesic.core.limits import ONE_JOB_SAMPLES
 from popdesic.study import one_job
+from popdesic.study.command_line import parse
 from popdesic.study.one_job import ask, job_name, minutes_of, read_profile, run_where_told, value_of
 from popdesic.study.resources import ONE_JOB_CORE_HOURS, START_MB
 from popdesic.study.resume import cancel_jobs

@@ -11,9 +11,10 @@ import yaml
 from support.running import planned
 from support.study import FAST, make_cohorts, write_study
 
-from popdesic.__main__ import main, make_parser, parse, snakemake_arguments
+from popdesic.__main__ import main, snakemake_arguments
 from popdesic.core.errors import UserError
 from popdesic.core.places import HOME, SNAKEFILE
+from popdesic.study.command_line import make_parser, parse
 from popdesic.study.run import find_profile, snakemake_command
 from popdesic.study.snakemake_internals import record_of, write_record
 
@@ -167,6 +168,7 @@ def test_every_command_has_help_with_an_example(capsys):
     names = make_parser()._subparsers._group_actions[0].choices
     expected = {"init", "check", "plan", "run", "report", "audit", "resume", "path", "tune"}
     assert expected | {"place", "profiles", "freeze", "impute", "forget", "crate"} == set(names)
+    assert list(COMMANDS) == list(names)
     for name in names:
         with pytest.raises(SystemExit):
             main([name, "--help"])
@@ -190,7 +192,7 @@ def test_a_signal_ends_snakemake_and_is_reported(study, tmp_path):
 def test_the_command_line_starts_fast():
     """Printing the version imports neither numpy nor Snakemake."""
     code = (
-        "import sys; from popdesic.__main__ import make_parser; make_parser(); "
+        "import sys; from popdesic.study.command_line import make_parser; make_parser(); "
         "print(sorted({'numpy', 'pandas', 'numba', 'yaml', 'snakemake'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
