@@ -11,7 +11,7 @@ import yaml
 from support.running import planned
 from support.study import FAST, make_cohorts, write_study
 
-from popdesic.__main__ import main, snakemake_arguments
+from popdesic.__main__ import COMMANDS, main, snakemake_arguments
 from popdesic.core.errors import UserError
 from popdesic.core.places import HOME, SNAKEFILE
 from popdesic.study.command_line import make_parser, parse
