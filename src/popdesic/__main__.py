@@ -295,7 +295,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"Error: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        if not (sentence := blocked_write(error)):
+        if not (sentence := blocked_write(error, study=hasattr(options, "study"))):
             raise
         print(f"Error: {sentence}", file=sys.stderr)
         return 1

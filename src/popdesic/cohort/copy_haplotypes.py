@@ -33,7 +33,7 @@ from .haplotype_panel import (
     require_intact,
     site_ids,
 )
-from .phased_targets import TypedPart, read_targets
+from .phased_targets import Targets, TypedPart, read_targets
 
 log = logging.getLogger("popdesic")
 
@@ -87,11 +87,19 @@ def impute_file(
     Raises
     ------
     UserError
-        As `freeze_haplotypes` and `read_targets`; or a map is given with a frozen reference.
+        As `freeze_haplotypes` and `read_targets`; a map is given with a frozen reference; or turns
+        or seed are not possible.
     """
     if not out.name.endswith(".vcf.gz"):
         raise UserError(f"the output {out} is bgzipped VCF; give it a name that ends in .vcf.gz.")
     require_output(out, target, reference)
+    if options.turns == 1:
+        raise UserError(
+            "--turns 1 would hide all typed sites at once, and nothing would be left to impute "
+            "them from; give at least 2, or 0 to measure nothing."
+        )
+    if not 0 < options.seed < 1 << 64:
+        raise UserError(f"--seed {options.seed} is not a whole number from 1 to {(1 << 64) - 1}.")
     out.parent.mkdir(parents=True, exist_ok=True)
     if is_frozen(reference):
         if genetic_map:
@@ -140,6 +148,7 @@ def _impute(target: Path, frozen: Path, out: Path, options: CopyOptions) -> dict
     panel = open_haplotypes(frozen)
     require_intact(panel)
     targets = read_targets(target, panel, options.threads)
+    _name_uncalled(targets)
     own = _own_samples(targets.samples, panel.samples)
     used = [k for k, typed in enumerate(targets.parts) if len(typed.rows)]
     left_out = [part.contig for k, part in enumerate(panel.parts) if k not in used]
@@ -156,6 +165,20 @@ def _impute(target: Path, frozen: Path, out: Path, options: CopyOptions) -> dict
                 total += done.sums
     write_table(accuracy_path(out), accuracy_table(total))
     return targets.counts
+
+
+def _name_uncalled(targets: Targets) -> None:
+    """Warn of samples without any call."""
+    called = np.zeros(len(targets.samples), bool)
+    for typed in targets.parts:
+        called[typed.owner[(typed.alleles >= 0).any(axis=1)]] = True
+    if not called.all():
+        names = [targets.samples[k] for k in np.flatnonzero(~called)]
+        log.warning(
+            "%d targets have no call at any site of the reference (%s%s): their doses are only the "
+            "frequencies in the reference; leave them out",
+            *(len(names), ", ".join(names[:5]), ", …" if len(names) > 5 else ""),
+        )
 
 
 def _own_samples(targets: list[str], reference: list[str]) -> dict[int, int]:

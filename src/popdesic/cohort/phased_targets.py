@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from ..core.errors import UserError
-from ..core.log import log_counts
 from ..io.phased import ABSENT, NO_ALLELE, PhasedSites, read_phased_samples, stream_phased
 from ..io.sites import canonical_contig
 from .haplotype_panel import HaplotypePanel, require_phase
@@ -81,7 +80,6 @@ def read_targets(path: Path, panel: HaplotypePanel, threads: int = 1) -> Targets
         calls = np.where(found.swapped[here, None, None] & (calls >= 0), 1 - calls, calls)
         shown = f"{path}, contig '{part.contig}'"
         parts.append(_haplotypes(rows, calls.astype(np.int8), shown, samples))
-    log_counts(log, counts)
     if found.has_flips:
         log.warning(
             "%s: sites on both strands were turned; A/T and C/G sites in doubt are left out.", path

@@ -101,17 +101,25 @@ def cpu_seconds() -> float:
     return sum(one.ru_utime + one.ru_stime for one in spent)
 
 
-def blocked_write(error: OSError) -> str | None:
-    """The sentence for a write that failed for lack of space or of permission; None for others."""
+def blocked_write(error: OSError, *, study: bool = True) -> str | None:
+    """The sentence for a write that failed for lack of space or of permission; None for others.
+
+    `study`: what was written is part of a study.
+    """
     if error.errno == errno.ENOENT and "temporary directory" in str(error):
         return (
             f"no folder for temporary files can be written ({error.strerror}); free some space in "
             "one of them, or set TMPDIR to another folder, and run again."
         )
     if error.errno in CLOSED and error.filename:
+        advice = (
+            "work on a copy of the study that is yours (`cp -r`)"
+            if study
+            else "name a file in a folder that is yours"
+        )
         return (
-            f"{_shown(error.filename)} cannot be written or read ({error.strerror}); work on a "
-            "copy of the study that is yours (`cp -r`), or ask the owner for permission."
+            f"{_shown(error.filename)} cannot be written or read ({error.strerror}); {advice}, "
+            "or ask the owner for permission."
         )
     short = error.errno is None and SHORT.fullmatch(str(error))
     if error.errno not in FULL and not short:

@@ -290,7 +290,7 @@ def make_parser() -> argparse.ArgumentParser:
         "do not)",
     )
     command.add_argument(
-        "--seed", type=positive, default=1, metavar="N", help="draws the turns (default: 1)"
+        "--seed", type=int, default=1, metavar="N", help="draws the turns (default: 1)"
     )
     command.add_argument(
         "--threads", type=positive, default=1, metavar="N", help="threads (default: 1)"

@@ -175,6 +175,22 @@ def test_far_from_any_call_the_frequency_in_the_reference_is_imputed(tmp_path, r
     assert np.abs(dosage[~far] - 2 * frequency[~far, None]).max() > 0.2
 
 
+def test_a_target_without_any_call_is_named_and_gets_frequencies(
+    tmp_path, reference, caplog, capsys
+):
+    haplotypes = mosaics(6, 8)
+    haplotypes[:, 2:4] = -1
+    caplog.set_level("INFO")
+    out = impute(tmp_path, reference, ["a", "empty", "c"], haplotypes)
+    assert "1 targets have no call at any site of the reference (empty)" in caplog.text
+    dosage = np.array([record.format("DS")[:, 0] for record in cyvcf2.VCF(str(out))])
+    frequency = mosaics(2 * N_REFERENCE, 1).mean(axis=1)
+    assert np.abs(dosage[:, 1] - 2 * frequency).max() < 0.002
+    assert np.abs(dosage[:, 0] - 2 * frequency).max() > 0.2
+    assert "panel_sites_found\t200" in capsys.readouterr().out  # once
+    assert "panel_sites_found" not in caplog.text
+
+
 def test_an_output_that_is_an_input_or_a_folder_is_refused(tmp_path, reference, capsys):
     vcf = write_vcf(tmp_path / "t.vcf.gz", ["a"], phased_records(mosaics(2, 5)[TYPED], POS[TYPED]))
     link = tmp_path / "link.vcf.gz"
@@ -203,6 +219,13 @@ def test_bad_calls_of_the_command_are_refused(tmp_path, reference, capsys):
     assert "give it a name that ends in .vcf.gz" in capsys.readouterr().err
     assert main([*command, str(tmp_path / "out.vcf.gz"), "--map", "a.map"]) == 1
     assert "is frozen with its own map" in capsys.readouterr().err
+    for more, said in (
+        (["--turns", "1"], "--turns 1 would hide all typed sites at once"),
+        (["--seed", str(1 << 64)], "is not a whole number from 1 to 18446744073709551615."),
+        (["--seed", "-1"], "--seed -1 is not a whole number"),
+    ):
+        assert main([*command, str(tmp_path / "out.vcf.gz"), *more]) == 1
+        assert said in capsys.readouterr().err
     only = write_vcf(tmp_path / "r.vcf", ["t"], phased_records(mosaics(2, 6), POS))
     out = str(tmp_path / "out.vcf.gz")
     assert main(["impute", str(vcf), "--reference", str(only), "-o", out]) == 1

@@ -119,6 +119,14 @@ def test_a_full_disk_names_the_file_that_could_not_be_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_may_not_be_written_is_part_of_a_study_or_not():
+    error = PermissionError(13, "Permission denied", "out.vcf.gz")
+    assert "work on a copy of the study" in blocked_write(error)
+    sentence = blocked_write(error, study=False)
+    assert "out.vcf.gz cannot be" in sentence and "name a file in a folder that is" in sentence
+    assert "study" not in sentence
+
+
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_adapters_end_with_the_logged_block(path):
     """What follows the last line of the log would not decide the exit status."""
