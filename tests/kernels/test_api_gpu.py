@@ -37,6 +37,10 @@ CALLS = {
     "pairwise_distance": lambda g, **o: popdesic.pairwise_distance(g, **o),
     "imputed": lambda g, **o: popdesic.pairwise_distance(g, missing="imputed", **o),
     "normalized": lambda g, **o: popdesic.pairwise_distance(g, metric="normalized", **o),
+    "tetraploids": lambda g, **o: popdesic.pairwise_distance(g, ploidy=4, **o),
+    "of many ploidies": lambda g, **o: popdesic.pairwise_distance(
+        g, ploidy=2 + np.arange(len(g)) % 5, metric="ibs", **o
+    ),
     "kinship": lambda g, **o: popdesic.kinship(g, **o),
     "ld_r2": lambda g, **o: popdesic.ld_r2(g, **o),
 }

@@ -130,7 +130,7 @@ def test_equals_oracle(backend, n_sites, missing):
             found = backend.bitgemm(blocks[m][1], blocks[n][1], terms)
             assert found.dtype == np.int64
             assert np.array_equal(found, oracle(blocks[m][0], blocks[n][0], terms)), (name, m, n)
-        if name == "ld":
+        if name in ("ld", "layers"):
             continue  # not symmetric under swapping a and b
         for n in SAMPLES:
             found = backend.bitgemm(blocks[n][1], None, terms)

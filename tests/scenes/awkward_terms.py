@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from popdesic.distance.any_ploidy import layer_products
 from popdesic.engine.terms import SQUARED, SQUARED_IBS0, Product, Terms
 
 #: Sums for linkage disequilibrium. They are not a function of |a - b|, have weights that are not
@@ -42,4 +43,6 @@ IBS = Terms(
         Product(2, -2, "e", "e"),
     ),
 )
-TERMS = {"squared": SQUARED, "squared_ibs0": SQUARED_IBS0, "ld": LD, "ibs": IBS}
+#: Of octoploids, with the largest weights of an analysis of even ploidies up to eight.
+LAYERS = layer_products(0, 3)
+TERMS = {"squared": SQUARED, "squared_ibs0": SQUARED_IBS0, "ld": LD, "ibs": IBS, "layers": LAYERS}

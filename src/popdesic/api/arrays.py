@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.genetic_maps import MOST_POSITION
+from ..distance.any_ploidy import MOST_PLOIDY
 from ..engine.backend import Backend
 from ..io.genotypes import MISSING
 
@@ -16,6 +17,9 @@ from ..io.genotypes import MISSING
 ArrayLike = Any
 #: End of error messages about invalid genotypes.
 GENOTYPES = "a genotype is the number of ALT alleles, 0, 1 or 2, and -1 or NaN where it is missing"
+GENOTYPES_OF_PLOIDY = (
+    "a genotype is the number of ALT alleles, 0 to the ploidy, and -1 or NaN where it is missing"
+)
 #: Entries of an array that are checked at once.
 CHECKED_ENTRIES = 1 << 24
 
@@ -47,13 +51,36 @@ def host_array(array: ArrayLike) -> np.ndarray:
         ) from None
 
 
-def genotype_array(given: ArrayLike) -> np.ndarray:
+def ploidy_array(given: ArrayLike, n_samples: int) -> np.ndarray:
+    """The ploidy of each sample, int64 (n_samples,): one number for all, or one for each.
+
+    Raises
+    ------
+    ValueError
+        Not whole numbers from 1 to `MOST_PLOIDY`, or not as many as samples.
+    """
+    found = host_array(given)
+    whole = f"give a whole number from 1 to {MOST_PLOIDY}"
+    if found.shape not in ((), (n_samples,)) or found.dtype.kind not in "iu":
+        raise ValueError(
+            f"ploidy is {found.dtype} of the shape {found.shape}; {whole}, or one for each of the "
+            f"{n_samples} samples."
+        )
+    wrong = np.atleast_1d((found < 1) | (found > MOST_PLOIDY))
+    if wrong.any():
+        raise ValueError(f"ploidy is {np.atleast_1d(found)[int(np.argmax(wrong))]}; {whole}.")
+    return np.broadcast_to(found.astype(np.int64), (n_samples,))
+
+
+def genotype_array(given: ArrayLike, ploidy: ArrayLike | None = None) -> np.ndarray:
     """Genotypes as int8 (n_samples, n_sites), -1 where missing.
 
     Parameters
     ----------
     given : array-like, (n_samples, n_sites)
         Integers or floats: 0, 1, 2; -1, NaN or a masked entry where missing.
+    ploidy : int or int array-like (n_samples,), optional
+        Genotypes are then 0 to this number.
 
     Raises
     ------
@@ -72,17 +99,22 @@ def genotype_array(given: ArrayLike) -> np.ndarray:
         )
     if array.dtype.kind not in "iubf":
         raise ValueError(f"genotypes are of type {array.dtype}; {GENOTYPES}.")
-    if array.dtype == np.int8 and array.min() >= MISSING and array.max() <= 2:
+    most = np.full(len(array), 2) if ploidy is None else ploidy_array(ploidy, len(array))
+    if array.dtype == np.int8 and array.min() >= MISSING and array.max() <= most.min():
         return array
     found = np.empty(array.shape, np.int8)
     rows = max(1, CHECKED_ENTRIES // array.shape[1])
     for first in range(0, len(array), rows):
         part = array[first : first + rows]
         missing = np.isnan(part) if part.dtype.kind == "f" else np.zeros(1, bool)
-        wrong = ~(np.isin(part, (MISSING, 0, 1, 2)) | missing)
+        of_row = most[first : first + rows, None]
+        wrong = ~((np.isin(part, np.arange(MISSING, most.max() + 1)) & (part <= of_row)) | missing)
         if wrong.any():
             row, site = np.argwhere(wrong)[0]
-            raise ValueError(f"genotypes[{first + row}, {site}] is {part[row, site]}; {GENOTYPES}.")
+            what = GENOTYPES
+            if ploidy is not None:
+                what = f"the sample's ploidy is {of_row[row, 0]}; {GENOTYPES_OF_PLOIDY}"
+            raise ValueError(f"genotypes[{first + row}, {site}] is {part[row, site]}; {what}.")
         found[first : first + rows] = np.where(missing, np.int8(MISSING), part)
     return found
 

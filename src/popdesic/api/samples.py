@@ -10,6 +10,7 @@ from ..components.pca import axes_of
 from ..components.relationship import alt_frequency, relationship_among, relationship_to
 from ..core.errors import UserError
 from ..core.threads import usable_cpus
+from ..distance.any_ploidy import ploidy_counts, ploidy_distances
 from ..distance.matrix import distances_of_counts
 from ..distance.tiles import pairwise_counts
 from ..engine.select import backend_for
@@ -20,6 +21,7 @@ from .arrays import (
     frequency_array,
     genotype_array,
     host_array,
+    ploidy_array,
     require_choice,
     thread_count,
     to_device_of,
@@ -35,6 +37,7 @@ def pairwise_distance(
     *,
     metric: str = "euclidean",
     missing: str = "pairwise",
+    ploidy: ArrayLike | None = None,
     min_called: int = 1,
     device: str = "auto",
     threads: int | None = None,
@@ -61,6 +64,11 @@ def pairwise_distance(
         sites; such distances can violate the triangle inequality. ``imputed``: all sites count, and
         missing genotypes are those that `pack` filled in, or in an array, each site's most frequent
         genotype.
+    ploidy : int or int array-like (n_samples,), optional
+        From 1 to 15, of all samples or of each; then genotypes, an array, are 0 to the ploidy.
+        Samples are compared by the frequencies of ALT, f = a / p and g = b / q: with P the largest
+        ploidy, ``manhattan`` sums P |f - g|, ``euclidean`` P² (f - g)², and ``ibs`` is the mean of
+        |f - g|. With 2, distances are those of diploids. Not with ``normalized`` or ``imputed``.
     min_called : int
         Pairs of samples with fewer sites that count get an infinite distance.
     device : {'auto', 'cpu', 'gpu'}
@@ -90,10 +98,15 @@ def pairwise_distance(
     array([[0.        , 2.        , 5.33333333],
            [2.        , 0.        , 2.66666667],
            [5.33333333, 2.66666667, 0.        ]])
+    >>> popdesic.pairwise_distance([[0, 1], [3, 4]], ploidy=[1, 4], metric="ibs", device="cpu")
+    array([[0.   , 0.375],
+           [0.375, 0.   ]])
     """
     require_choice(metric, METRICS, "metric")
     require_choice(missing, ("pairwise", "imputed"), "missing")
     min_called, threads = whole_number(min_called, "min_called", 0), thread_count(threads)
+    if ploidy is not None:
+        return _of_any_ploidy(genotypes, ploidy, metric, missing, min_called, device, threads)
     planes = packed(genotypes, fill="mode" if missing == "imputed" else None)
     if missing == "imputed" and not (planes.filled or planes.complete):
         raise ValueError(
@@ -107,6 +120,28 @@ def pairwise_distance(
         np.arange(planes.n_samples),
         metric=metric,
         n_sites=planes.n_sites,
+        min_called=max(min_called, 1),
+    )
+    return to_device_of(genotypes, distances, backend)
+
+
+def _of_any_ploidy(genotypes, ploidy, metric, missing, min_called, device, threads) -> ArrayLike:
+    if isinstance(genotypes, PackedGenotypes):
+        raise ValueError("packed genotypes are those of diploids; give an array with ploidy.")
+    if metric == "normalized" or missing == "imputed":
+        raise ValueError(
+            "with ploidy, metric is 'euclidean', 'manhattan' or 'ibs' and missing is 'pairwise'; "
+            "leave ploidy out for diploids."
+        )
+    array = genotype_array(genotypes, ploidy)
+    of_samples = ploidy_array(ploidy, len(array))
+    backend = backend_for(device, threads)
+    counts = ploidy_counts(array, of_samples, backend, squared=metric == "euclidean")
+    distances = ploidy_distances(
+        counts,
+        metric=metric,
+        most=int(of_samples.max()),
+        n_sites=array.shape[1],
         min_called=max(min_called, 1),
     )
     return to_device_of(genotypes, distances, backend)

@@ -116,6 +116,23 @@ BAD_CALLS = {
     "missing ones are not filled in; pack them with fill='mode'": lambda: (
         popdesic.pairwise_distance(popdesic.pack(GENOTYPES), missing="imputed")
     ),
+    "packed genotypes are those of diploids": lambda: popdesic.pairwise_distance(
+        popdesic.pack(GENOTYPES), ploidy=2
+    ),
+    "with ploidy, metric is 'euclidean'": lambda: popdesic.pairwise_distance(
+        GENOTYPES, ploidy=2, metric="normalized"
+    ),
+    "ploidy is int64 of the shape (2,)": lambda: popdesic.pairwise_distance(
+        GENOTYPES, ploidy=[2, 4]
+    ),
+    "ploidy is float64 of the shape ()": lambda: popdesic.pairwise_distance(GENOTYPES, ploidy=2.0),
+    "ploidy is 16": lambda: popdesic.pairwise_distance(GENOTYPES, ploidy=[2, 2, 16, 2, 2]),
+    "genotypes[1, 0] is 2; the sample's ploidy is 1; a genotype": lambda: (
+        popdesic.pairwise_distance([[1, 0], [2, 4]], ploidy=1)
+    ),
+    "genotypes[0, 1] is 5; the sample's ploidy is 4": lambda: popdesic.pairwise_distance(
+        [[1, 5], [1, 1]], ploidy=[4, 1]
+    ),
     "device is 'cuda'": lambda: popdesic.kinship(GENOTYPES, device="cuda"),
     "method is 'plink'": lambda: popdesic.kinship(GENOTYPES, method="plink"),
     "scores and founders are for PC-Relate": lambda: popdesic.kinship(GENOTYPES, scores=[[1]]),

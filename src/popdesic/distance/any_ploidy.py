@@ -1,0 +1,199 @@
+"""Distances between samples of any ploidy: thermometer planes, and the products of diploids.
+
+A genotype of ploidy p is the number of ALT alleles, 0 to p. Its thermometer has p bits: bit k says
+whether the genotype is at least k. Two neighbouring bits are u and v of a diploid: such a pair is a
+layer, with 0, 1 or 2 alleles, and the genotype is the sum of its layers. So every sum below is one
+of products of layers that `Backend.bitgemm` forms already:
+
+- sum |a - b| is the sum over layers of |h - h'|, because thermometers of two genotypes never cross;
+- sum (a - b)^2 = sum a^2 + sum b^2 - 2 sum a b, with a b = sum of h_j h'_l over pairs of layers and
+  a^2 = sum of (2 k - 1) over the bits k that are set.
+
+Samples of ploidy p and q are compared by frequencies, a / p and b / q, in units of 1 / m, m the
+least common multiple: |a - b| by thermometers of m bits, bit k of which is bit ceil(k p / m).
+Sums are exact integers, at most (360 360)^2 a site for ploidies up to 15.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..engine.backend import Backend
+from ..engine.terms import ALLELES, Planes, Product, Terms
+
+#: Largest ploidy.
+MOST_PLOIDY = 15
+
+
+class PloidyCounts(NamedTuple):
+    """Sums of pairs of samples over jointly called sites, int64 (n_samples, n_samples)."""
+
+    #: Of |a / p - b / q| or of its square, in units of 1 / `unit` or of its square.
+    sums: np.ndarray
+    called: np.ndarray
+    #: Least common multiple of all ploidies.
+    unit: int
+
+
+def thermometer(genotypes: np.ndarray, ploidy: int) -> np.ndarray:
+    """Bits of genotypes of one ploidy: bit k of a site says that the genotype is at least k.
+
+    Parameters
+    ----------
+    genotypes : int8 array, (n_samples, n_sites)
+        0 to `ploidy`; -1 where missing.
+
+    Returns
+    -------
+    uint64 array, (n_samples, ploidy + 1, n_words)
+        Planes of bits 1 to `ploidy`, zero where missing, then plane c, called. Little-endian, zero
+        beyond the last site. Of ploidy 2 they are planes u, v and c of `engine.terms.Planes`.
+    """
+    n_samples, n_sites = genotypes.shape
+    words = np.zeros((n_samples, ploidy + 1, -(-n_sites // 64)), np.uint64)
+    flat = words.view(np.uint8)
+    for plane in range(ploidy + 1):
+        bits = genotypes > plane if plane < ploidy else genotypes >= 0
+        packed = np.packbits(bits, axis=1, bitorder="little")
+        flat[:, plane, : packed.shape[1]] = packed
+    return words
+
+
+def ploidy_counts(
+    genotypes: np.ndarray, ploidy: np.ndarray, backend: Backend, *, squared: bool
+) -> PloidyCounts:
+    """Compare all samples by their allele frequencies at jointly called sites.
+
+    Parameters
+    ----------
+    genotypes : int8 array, (n_samples, n_sites)
+        ALT alleles, 0 to the sample's ploidy; -1 where missing.
+    ploidy : int array, (n_samples,)
+        From 1 to `MOST_PLOIDY`.
+    squared : bool
+        Sums of squared differences, or of differences.
+
+    Returns
+    -------
+    PloidyCounts
+    """
+    n_samples, n_sites = genotypes.shape
+    kinds = np.unique(ploidy).tolist()
+    unit = math.lcm(*kinds)
+    rows = {p: np.flatnonzero(ploidy == p) for p in kinds}
+    words = {p: thermometer(genotypes[rows[p]], p) for p in kinds}
+    found = np.zeros((2, n_samples, n_samples), np.int64)
+    for place, p in enumerate(kinds):
+        for q in kinds[place:]:
+            common = math.lcm(p, q)
+            compare = _squares if squared else _differences
+            block = compare(words[p], None if p == q else words[q], n_sites, backend)
+            block[0] *= (unit // common) ** (2 if squared else 1)
+            found[:, rows[p][:, None], rows[q]] = block
+            found[:, rows[q][:, None], rows[p]] = block.transpose(0, 2, 1)
+    return PloidyCounts(found[0], found[1], unit)
+
+
+def ploidy_distances(
+    counts: PloidyCounts, *, metric: str, most: int, n_sites: int, min_called: int
+) -> np.ndarray:
+    """Distances of samples of any ploidy, scaled to all sites as `metric_distances` scales them.
+
+    With f, g the frequencies of ALT in two samples, ``ibs`` is the mean of |f - g| over jointly
+    called sites, ``manhattan`` the sum of P |f - g|, ``euclidean`` the root of that of P² (f - g)².
+    For diploids alone they are those of `metric_distances`.
+
+    Parameters
+    ----------
+    counts : PloidyCounts
+        Squared for ``euclidean`` alone.
+    metric : {'euclidean', 'manhattan', 'ibs'}
+    most : int
+        The largest ploidy, P.
+
+    Returns
+    -------
+    float64 array, (n_samples, n_samples)
+        Infinite where fewer than `min_called` sites are jointly called; zero on the diagonal.
+    """
+    sums, called = counts.sums.astype(np.float64), counts.called
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if metric == "euclidean":
+            distances = np.sqrt(sums * most**2 * n_sites / (counts.unit**2 * called))
+        elif metric == "manhattan":
+            distances = sums * most * n_sites / (counts.unit * called)
+        else:
+            distances = sums / (counts.unit * called)
+    distances[called < min_called] = np.inf
+    np.fill_diagonal(distances, 0.0)
+    return distances
+
+
+def _layers(words: np.ndarray, n_sites: int, bits: int) -> list[Planes]:
+    """Thermometers of so many bits, a multiple of the ploidy, as layers of two bits."""
+    ploidy = words.shape[1] - 1
+    own = [-(-k * ploidy // bits) - 1 for k in range(1, bits + 1)]
+    layers = []
+    for first in range(0, bits, 2):
+        planes = np.zeros((len(words), 3, words.shape[2]), np.uint64)
+        for place, plane in enumerate(own[first : first + 2]):
+            planes[:, place] = words[:, plane]
+        planes[:, 2] = words[:, ploidy]
+        layers.append(Planes(planes, n_sites))
+    return layers
+
+
+def _differences(a: np.ndarray, b: np.ndarray | None, n_sites: int, backend: Backend) -> np.ndarray:
+    """Sums of |a / p - b / q| in units of 1 / lcm(p, q), and called sites: int64 (2, m, n)."""
+    bits = a.shape[1] - 1 if b is None else math.lcm(a.shape[1] - 1, b.shape[1] - 1)
+    rows = _layers(a, n_sites, bits)
+    columns = [None] * len(rows) if b is None else _layers(b, n_sites, bits)
+    found = backend.bitgemm(rows[0], columns[0], ALLELES)
+    for row, column in zip(rows[1:], columns[1:], strict=True):
+        found[0] += backend.bitgemm(row, column, ALLELES)[0]
+    return found
+
+
+def _squares(a: np.ndarray, b: np.ndarray | None, n_sites: int, backend: Backend) -> np.ndarray:
+    """Sums of (a / p - b / q)^2 in units of 1 / lcm(p, q)^2, and called sites: int64 (2, m, n)."""
+    p, same = a.shape[1] - 1, b is None
+    q = p if same else b.shape[1] - 1
+    common = math.lcm(p, q)
+    rows = _layers(a, n_sites, p)
+    columns = rows if same else _layers(b, n_sites, q)
+    shape = len(a), len(rows[0].words if same else b)
+    product, squares_a, squares_b, called = np.zeros((4, *shape), np.int64)
+    for j, row in enumerate(rows):
+        for k in range(j if same else 0, len(columns)):
+            terms = layer_products(j, k)
+            parts = backend.bitgemm(row, None if same and j == k else columns[k], terms)
+            of = dict(zip(terms.outputs, parts, strict=True))
+            product += of["product"]
+            if same and j != k:
+                product += of["product"].T
+            squares_a += of.get("squares_a", 0)
+            squares_b += of.get("squares_b", 0)
+            called += of.get("called", 0)
+    if same:
+        squares_a = squares_b.T
+    of_a, of_b = common // p, common // q
+    return np.stack([of_a**2 * squares_a + of_b**2 * squares_b - 2 * of_a * of_b * product, called])
+
+
+def layer_products(j: int, k: int) -> Terms:
+    """Products of layers j and k: their alleles, and squares and called sites in the first ones.
+
+    Bits 2 j + 1 and 2 j + 2 of a genotype add 4 j + 1 and 4 j + 3 to its square.
+    """
+    outputs = {"product": [(2, "u", "u"), (2, "v", "v"), (-1, "e", "e")]}
+    if k == 0:
+        outputs["squares_a"] = [(4 * j + 1, "u", "c"), (4 * j + 3, "v", "c")]
+    if j == 0:
+        outputs["squares_b"] = [(4 * k + 1, "c", "u"), (4 * k + 3, "c", "v")]
+    if j == k == 0:
+        outputs["called"] = [(1, "c", "c")]
+    named = enumerate(outputs.values())
+    return Terms(tuple(outputs), tuple(Product(o, *one) for o, some in named for one in some))
