@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 
 from ..cohort.site_planes import site_planes
 from ..core.errors import UserError
 from ..engine.select import backend_for
-from ..epistasis.design import evened, independent_columns
 from ..epistasis.evidence import Prior, candidates_of
 from ..epistasis.hit_test import hit_test
 from ..epistasis.null_model import fit_null
@@ -39,6 +36,7 @@ from .arrays import (
     to_device_of,
     whole_number,
 )
+from .responses import known_covariates, number_array, response_kind
 
 
 def ld_r2(genotypes: ArrayLike, *, device: str = "auto", threads: int | None = None) -> ArrayLike:
@@ -206,7 +204,7 @@ def scan(
             f"genotypes have {len(sites)} sites that vary among the {len(samples)} samples with a "
             f"phenotype; a scan of order {order} needs at least {order}."
         )
-    design = _covariates(covariates, case >= 0)
+    design = known_covariates(covariates, case >= 0)
     test = hit_test(
         np.arange(len(samples)) >= n_controls,
         count_tests(len(sites), order),
@@ -252,31 +250,6 @@ def scan(
         )  # fmt: skip
         table.insert(4, "p_conditional", table.pop("p_conditional"))
     return table.drop(columns=["p_permutation", "cis"], errors="ignore")
-
-
-def _covariates(given: ArrayLike | None, known: np.ndarray) -> np.ndarray:
-    """Columns of a null model: float64 (n_samples, n_columns), NaN where unknown.
-
-    Those that say nothing among the samples with a phenotype (`known`, bool (n_samples,)), or
-    follow from columns before them, are left out with a warning.
-    """
-    if given is None:
-        return np.zeros((len(known), 0))
-    given = given if isinstance(given, np.ma.MaskedArray) else host_array(given)
-    width = given.shape[1] if given.ndim == 2 else 1
-    values = _numbers(given, (len(known), width), "covariates")
-    used = known & np.isfinite(values).all(axis=1)
-    values = np.where(used[:, None], values, np.nan)
-    for k in range(width):
-        values[:, k], _ = evened(values[:, k])
-    kept = independent_columns(np.ones((int(used.sum()), 1)), values[used])
-    if used.any():
-        for k in sorted(set(range(width)) - set(kept)):
-            why = "is a linear combination of the columns before it"
-            if not values[used, k].any():
-                why = "is constant over the samples tested"
-            warnings.warn(f"covariates[:, {k}] {why}; it is left out.", stacklevel=3)
-    return values[:, kept]
 
 
 def _relatives(kinship: ArrayLike | None, samples: np.ndarray, n_samples: int) -> Relatives | None:
@@ -352,20 +325,10 @@ def scan_sites(
     """
     require_choice(transform, ("none", "normal"), "transform")
     array = genotype_array(genotypes)
-    response = _numbers(phenotype, (len(array),), "phenotype")
-    design = _covariates(covariates, np.isfinite(response))
+    response = number_array(phenotype, (len(array),), "phenotype")
+    design = known_covariates(covariates, np.isfinite(response))
     used = np.isfinite(response) & np.isfinite(design).all(axis=1)
-    values = np.unique(response[used])
-    if len(values) < 2:
-        raise ValueError(f"phenotype has {len(values)} different values; give at least two.")
-    if values.tolist() == [-1, 0, 1]:
-        raise ValueError("phenotype has -1 beside 0 and 1; give NaN for an unknown one.")
-    if len(values) == 2 and values.tolist() != [0, 1]:
-        raise ValueError(
-            f"phenotype has the two values {values[0]:g} and {values[1]:g}; give 1 (case) and 0 "
-            "(control), or numbers."
-        )
-    kind = "logistic" if len(values) == 2 else "linear"
+    kind = response_kind(response[used])
     relatives = _relatives(kinship, np.flatnonzero(used), len(array))
     return _main_effects(array[used], response[used], design[used], kind, transform, relatives)
 
@@ -387,20 +350,6 @@ def _main_effects(
     for first, last in chunks(genotypes.shape[1], max(1, CHUNK // max(len(genotypes), 1))):
         parts.append(tests.test(np.ascontiguousarray(genotypes[:, first:last].T)))
     return pd.concat(parts, ignore_index=True)
-
-
-def _numbers(given: ArrayLike, shape: tuple[int, ...], name: str) -> np.ndarray:
-    """An array of numbers as float64, NaN where masked."""
-    array = given if isinstance(given, np.ma.MaskedArray) else host_array(given)
-    if array.shape != shape:
-        raise ValueError(f"the array of {name} has the shape {array.shape}; give {shape}.")
-    if array.dtype.kind not in "iubf":
-        raise ValueError(f"the array of {name} is of type {array.dtype}; give numbers.")
-    found = np.ma.filled(np.ma.asarray(array, float), np.nan).astype(float)
-    if np.isinf(found).any():
-        where = ", ".join(map(str, np.argwhere(np.isinf(found))[0]))
-        raise ValueError(f"{name}[{where}] is infinite; give numbers, and NaN where unknown.")
-    return found
 
 
 def _classes(phenotype: ArrayLike, n_samples: int) -> np.ndarray:

@@ -258,6 +258,16 @@ def table() -> list[tuple[str, str, str, object]]:
         add(function, "phenotype", phenotypes, G, ...)
         add(function, "covariates", COVARIATES, G, CASE, covariates=...)
         add(function, "kinship", KINSHIPS, G, CASE, kinship=...)
+    one = {"gene": [0, 1, 2]}
+    add("scan_sets", "genotypes", ARRAYS, ..., CASE, one)
+    add("scan_sets", "phenotype", phenotypes, G, ..., one)
+    add("scan_sets", "covariates", COVARIATES, G, CASE, one, covariates=...)
+    add("scan_sets", "transform", TEXT, G, NUMBER, one, transform=...)
+    add("scan_sets", "threads", THREADS, G, CASE, one, threads=...)
+    add("scan_sets", "dominance", {"text": "no", "None": None, "2": 2}, G, CASE, one, dominance=...)
+    wrong = {"text": "AB", "None": None, "3": 3, "300": [0, 300], "half": [0.5], "nested": [[[1]]]}
+    wrong = {name: {"gene": value} for name, value in wrong.items()}
+    add("scan_sets", "sets", wrong | {"a list": [[0, 1]], "nothing": None}, G, CASE, ...)
     for function in ("diversity", "f_st", "f2", "f3", "f4"):
         more = ([list("ABCD")],) if function == "f4" else ()
         add(function, "blocks", BLOCKS, G, LABELS, *more, blocks=...)

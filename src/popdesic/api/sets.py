@@ -1,0 +1,159 @@
+"""Interactions within sets of sites and between two of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..core.errors import UserError
+from ..core.threads import one_blas_thread, run_tasks, usable_cpus
+from ..epistasis.sets import SetTests, prepare_sets, set_p_values
+from .arrays import ArrayLike, genotype_array, require_choice, thread_count
+from .responses import known_covariates, number_array, response_kind
+
+#: Columns of the table of `scan_sets`.
+COLUMNS = ["set", "sites", "products", "p", "p_quadratic", "p_pair", "p_burden", "site1", "site2"]
+
+
+def scan_sets(
+    genotypes: ArrayLike,
+    phenotype: ArrayLike,
+    sets: Mapping[str, Any],
+    covariates: ArrayLike | None = None,
+    *,
+    transform: str = "none",
+    dominance: bool = True,
+    threads: int | None = None,
+) -> pd.DataFrame:
+    """Test each set of sites, such as a gene, for interactions of any two of its sites.
+
+    The null model has the covariates and the main effects of all sites of the set, linear for
+    numbers, logistic for cases and controls. The scores of all products of two sites' minor-allele
+    counts are tested together (src/popdesic/epistasis/sets.py).
+
+    Parameters
+    ----------
+    genotypes : array-like, (n_samples, n_sites)
+        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing, which counts as the
+        site's most frequent genotype.
+    phenotype : array-like, (n_samples,)
+        1 case, 0 control; or numbers, of which there are more than two. Samples with NaN or a
+        masked entry are left out.
+    sets : mapping of str to array-like of int, or to a pair of them
+        Name of each set and its columns of `genotypes`. A pair stands for two sets: products of a
+        site of the first with one of the second are tested, main effects of both are in the null.
+    covariates : array-like, (n_samples, n_columns), optional
+        As in `scan_sites`.
+    transform : {'none', 'normal'}
+        Of numbers: ``normal`` takes the normal scores of the ranks of their residuals. P-values of
+        numbers hold for normal residuals.
+    dominance : bool
+        Whether main effects have a column for minor homozygotes too. Without it, dominance of one
+        site looks like an interaction of two sites in LD.
+    threads : int, optional
+        Number of CPU threads; all CPUs by default. Results do not depend on it.
+
+    Returns
+    -------
+    DataFrame
+        A row per set, in the order given: `set`; `sites` and `products` that are tested (those in
+        fewer than five samples, or five cases or five controls, are left out); `p`, twice the
+        smaller of `p_quadratic` (sum of squares of all scores) and `p_pair` (best product, times
+        their number); `p_burden` (sum of all scores); `site1`, `site2` of the best product. P is
+        for one set, and NaN where nothing can be tested.
+
+    Raises
+    ------
+    ValueError
+        An argument is not valid, or the covariates leave nothing to test.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import popdesic
+    >>> rng = np.random.default_rng(1)
+    >>> genotypes = rng.binomial(2, 0.3, (800, 12))
+    >>> height = 0.5 * genotypes[:, 1] * genotypes[:, 3] + rng.normal(0, 1, 800)
+    >>> found = popdesic.scan_sets(genotypes, height, {"A": [0, 1, 2, 3, 4], "B": range(6, 12)})
+    >>> found[["set", "products", "site1", "site2"]].values.tolist()[0]
+    ['A', 10, 1, 3]
+    """
+    require_choice(transform, ("none", "normal"), "transform")
+    if not isinstance(dominance, (bool, np.bool_)):
+        raise ValueError(f"dominance is {dominance!r}; give True or False.")
+    if not isinstance(sets, Mapping):
+        raise ValueError(f"sets is {type(sets).__name__}; give a mapping of names to columns.")
+    array = genotype_array(genotypes)
+    response = number_array(phenotype, (len(array),), "phenotype")
+    design = known_covariates(covariates, np.isfinite(response))
+    used = np.isfinite(response) & np.isfinite(design).all(axis=1)
+    kind = response_kind(response[used])
+    chosen = {
+        str(name): set_sites(given, str(name), array.shape[1]) for name, given in sets.items()
+    }
+    try:
+        tests = prepare_sets(response[used], design[used], kind, transform, bool(dominance))
+    except UserError as error:
+        raise ValueError(str(error)) from None
+    array = array if used.all() else array[used]
+    rows = _scan(tests, array, chosen, thread_count(threads) or usable_cpus())
+    failed = [row["set"] for row in rows if "problem" in row]
+    if failed:
+        why = next(row["problem"] for row in rows if "problem" in row)
+        warnings.warn(
+            f"{len(failed)} sets are not tested, the first of them {failed[0]!r}: {why}",
+            stacklevel=2,
+        )
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+@one_blas_thread
+def _scan(
+    tests: SetTests,
+    genotypes: np.ndarray,
+    sets: dict[str, tuple[np.ndarray, np.ndarray | None]],
+    threads: int,
+) -> list[dict]:
+    """A row of each set; `problem` says why it cannot be tested."""
+
+    def test(name: str) -> dict:
+        row = {"set": name, "sites": 0, "products": 0, "site1": -1, "site2": -1}
+        try:
+            found = tests.scores(genotypes, *sets[name])
+        except UserError as error:
+            return row | {"problem": str(error)}
+        sizes = {"sites": found.n_sites, "products": int((found.variances > 0).sum())}
+        return row | sizes | set_p_values(found)
+
+    return run_tasks(test, [(name,) for name in sets], threads)
+
+
+def set_sites(given: Any, name: str, n_sites: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Columns of a set, or of two sets, as int64; the second is None for one set.
+
+    Raises
+    ------
+    ValueError
+        They are no columns of the genotypes, or too few.
+    """
+    pair = isinstance(given, (tuple, list)) and len(given) == 2 and np.ndim(given[0]) == 1
+    parts = []
+    for part in given if pair else (given,):
+        sites = np.asarray(part)
+        if sites.ndim != 1 or (sites.size and sites.dtype.kind not in "iu"):
+            raise ValueError(
+                f"sets[{name!r}] is {sites.dtype} of the shape {sites.shape}; give columns of the "
+                "genotypes, or a pair of two such lists."
+            )
+        wrong = (sites < 0) | (sites >= n_sites)
+        if wrong.any():
+            raise ValueError(
+                f"sets[{name!r}] has the site {sites[wrong][0]}; give columns from 0 to "
+                f"{n_sites - 1}."
+            )
+        parts.append(sites.astype(np.int64))
+    return parts[0], parts[1] if pair else None

@@ -1,0 +1,103 @@
+"""Interactions of sets by their definition: all products at once, regressions of statsmodels.
+
+Tails come from Ruben's (1962, Ann Math Stat 33:542) mixture of chi-squares, whose terms are all
+positive, so that small tails keep their digits; nothing is inverted.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import statsmodels.api as sm
+from scipy import stats
+
+
+def ruben(weights: np.ndarray) -> tuple[float, np.ndarray]:
+    """Scale and shares of the mixture: sum w_k chi2_1 is scale * chi2 of len(w) + 2k degrees."""
+    weights = np.asarray(weights, float)
+    scale = weights.min()
+    terms = int(40 + 40 * weights.max() / scale)
+    assert terms < 50_000, "weights are too uneven for this mixture"
+    left = 1 - scale / weights
+    powers = np.array([(left**k).sum() for k in range(1, terms)])
+    shares = np.zeros(terms)
+    shares[0] = np.sqrt(scale / weights).prod()
+    for k in range(1, terms):
+        shares[k] = powers[:k] @ shares[k - 1 :: -1] / (2 * k)
+    assert abs(shares.sum() - 1) < 1e-11
+    return scale, shares
+
+
+def tail(weights: np.ndarray, x: float) -> float:
+    """P(sum of w_k chi2_1 > x), all weights above 0."""
+    scale, shares = ruben(weights)
+    degrees = len(weights) + 2 * np.arange(len(shares))
+    return float(shares @ stats.chi2.sf(x / scale, degrees))
+
+
+def ratio_tail(weights: np.ndarray, ratio: float, freedom: int) -> float:
+    """P(sum of w_k chi2_1 > ratio * chi2 of all `freedom` variables, the same ones among them)."""
+    shifted = np.asarray(weights, float) - ratio
+    above, below = shifted[shifted > 0], -shifted[shifted < 0]
+    if not len(above):
+        return 0.0
+    below = np.append(below, np.full(freedom - len(weights), ratio))
+    scale, shares = ruben(above)
+    under, parts = ruben(below)
+    found = 0.0
+    for k in np.flatnonzero(shares > 1e-16):
+        d1, d2 = len(above) + 2 * k, len(below) + 2 * np.arange(len(parts))
+        found += shares[k] * float(parts @ stats.f.sf(under * d2 / (scale * d1), d1, d2))
+    return found
+
+
+def minor_counts(genotypes: np.ndarray) -> np.ndarray:
+    """Minor-allele counts, float64, the most frequent genotype where missing (the lower of two)."""
+    found = []
+    for column in np.asarray(genotypes).T:
+        column = column.copy()
+        counts = [(column == c).sum() for c in range(3)]
+        column[column < 0] = int(np.argmax(counts))
+        found.append(2 - column if column.mean() > 1 else column)
+    return np.array(found, float).T
+
+
+def set_tests(genotypes, response, covariates, pairs, *, binary: bool, dominance: bool = True):
+    """P of the quadratic, burden and pair tests of the listed pairs of columns of `genotypes`.
+
+    No column and no product is left out, but those of main effects that have no minor homozygote.
+    """
+    g = minor_counts(genotypes)
+    main = [g, (g == 2)[:, (g == 2).any(axis=0)]] if dominance else [g]
+    design = np.column_stack([np.ones(len(g)), covariates, *main])
+    z = np.column_stack([g[:, i] * g[:, j] for i, j in pairs])
+    scale = np.array([1 / (g[:, i].std() * g[:, j].std()) for i, j in pairs])
+    family = sm.families.Binomial() if binary else sm.families.Gaussian()
+    fit = sm.GLM(response, design, family=family).fit(tol=1e-14)
+    residuals = response - fit.fittedvalues
+    root = np.sqrt(fit.fittedvalues * (1 - fit.fittedvalues)) if binary else np.ones(len(g))
+    left = root[:, None] * z
+    weighted = root[:, None] * design
+    left = left - weighted @ np.linalg.lstsq(weighted, left, rcond=None)[0]
+    v = left.T @ left
+    u = z.T @ residuals
+    scaled = scale * u
+    weights = np.linalg.eigvalsh(v * scale[:, None] * scale)
+    weights = weights[weights > 1e-12 * weights.max()]
+    burden = scaled.sum() ** 2 / (scale @ v @ scale)
+    pair = (u**2 / v.diagonal()).max()
+    if binary:
+        quadratic = tail(weights, scaled @ scaled)
+        p_burden, p_pair = stats.chi2.sf([burden, pair], 1)
+    else:
+        size = float(residuals @ residuals)
+        freedom = len(g) - np.linalg.matrix_rank(design)
+        quadratic = ratio_tail(weights, scaled @ scaled / size, freedom)
+        share = np.array([burden, pair]) / size
+        p_burden, p_pair = stats.f.sf(share / (1 - share) * (freedom - 1), 1, freedom - 1)
+    return {"p_quadratic": quadratic, "p_burden": p_burden, "p_pair": min(1, p_pair * len(pairs))}
+
+
+def all_pairs(n_sites: int) -> list[tuple[int, int]]:
+    return list(itertools.combinations(range(n_sites), 2))

@@ -1,0 +1,193 @@
+"""Tests of sets equal their definition, whatever the path; what cannot be tested is left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles import sets as oracle
+
+import popdesic
+from popdesic.epistasis import sets
+
+COLUMNS = ["p_quadratic", "p_burden", "p_pair"]
+
+
+def draw(seed: int, n: int = 900, m: int = 6, missing: float = 0.0):
+    """Genotypes in LD, covariates and noise."""
+    rng = np.random.default_rng(seed)
+    latent = rng.normal(size=(2, n, m))
+    for k in range(1, m):
+        latent[:, :, k] = 0.6 * latent[:, :, k - 1] + 0.8 * latent[:, :, k]
+    cut = rng.uniform(-0.8, 0.8, m)
+    genotypes = (latent > cut).sum(axis=0).astype(np.int8)
+    genotypes[rng.random(genotypes.shape) < missing] = -1
+    return rng, genotypes, rng.normal(size=(n, 2))
+
+
+def response_of(rng, genotypes, covariates, strength: float, binary: bool) -> np.ndarray:
+    g = np.maximum(genotypes, 0).astype(float)
+    signal = 0.3 * g[:, 0] + 0.4 * covariates[:, 0] + strength * g[:, 1] * g[:, 4]
+    if binary:
+        odds = signal - signal.mean() - 0.5
+        return (rng.random(len(g)) < 1 / (1 + np.exp(-odds))).astype(float)
+    return signal + rng.normal(size=len(g))
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("strength", [0.0, 0.6])
+@pytest.mark.parametrize("dominance", [True, False])
+def test_sets_equal_the_oracle(binary, strength, dominance):
+    rng, genotypes, covariates = draw(1 + binary, missing=0.03)
+    response = response_of(rng, genotypes, covariates, strength * (1 + binary), binary)
+    found = popdesic.scan_sets(
+        genotypes, response, {"all": range(6), "two": ([0, 1, 4], [2, 4, 5])}, covariates,
+        dominance=dominance, threads=1,
+    )  # fmt: skip
+    cases = (oracle.all_pairs(6), [(0, 2), (0, 4), (0, 5), (1, 2), (1, 4), (1, 5), (2, 4), (4, 5)])
+    for row, pairs in enumerate(cases):
+        sites = np.unique(pairs)
+        place = {site: k for k, site in enumerate(sites)}
+        local = [(place[i], place[j]) for i, j in pairs]
+        expected = oracle.set_tests(
+            genotypes[:, sites], response, covariates, local, binary=binary, dominance=dominance
+        )
+        assert found.products[row] == len(pairs)
+        for name in COLUMNS:
+            assert found[name][row] == pytest.approx(expected[name], rel=1e-6), name
+        assert found.p[row] == min(1, 2 * found.loc[row, ["p_quadratic", "p_pair"]].min())
+    if strength:
+        assert found.p_quadratic[0] < (1e-4 if binary else 1e-9)
+        assert found.loc[0, ["site1", "site2"]].tolist() == [1, 4]
+
+
+def test_p_holds_down_to_1e_12():
+    rng, genotypes, covariates = draw(3)
+    seen = []
+    for strength in (0.4, 0.6, 0.7, 0.9):
+        response = response_of(rng, genotypes, covariates, strength, False)
+        found = popdesic.scan_sets(genotypes, response, {"all": range(6)}, covariates)
+        expected = oracle.set_tests(
+            genotypes, response, covariates, oracle.all_pairs(6), binary=False
+        )
+        assert found.p_quadratic[0] == pytest.approx(expected["p_quadratic"], rel=1e-6)
+        seen.append(found.p_quadratic[0])
+    assert min(seen) < 1e-12
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_more_products_than_people(binary):
+    """The matrix of people gives what the matrix of products gives."""
+    rng, genotypes, covariates = draw(4, n=120, m=17)
+    genotypes[:, :15] = rng.binomial(2, 0.5, (120, 15))
+    response = response_of(rng, genotypes, covariates, 0.3, binary)
+    tests = sets.prepare_sets(
+        response, covariates, "logistic" if binary else "linear", "none", dominance=False
+    )
+    found = tests.scores(genotypes, np.arange(17))
+    assert len(found.first) > 120
+    monkey = pytest.MonkeyPatch()
+    with monkey.context() as patch:
+        patch.setattr(sets, "_by_products", sets._by_people)
+        other = tests.scores(genotypes, np.arange(17))
+    assert other.scores == pytest.approx(found.scores, abs=1e-9)
+    assert other.variances == pytest.approx(found.variances, rel=1e-8)
+    size = len(found.eigenvalues)
+    assert other.eigenvalues[:size] == pytest.approx(found.eigenvalues, rel=1e-7, abs=1e-9)
+    p, q = sets.set_p_values(found), sets.set_p_values(other)
+    assert [p[name] for name in COLUMNS] == pytest.approx([q[name] for name in COLUMNS], rel=1e-6)
+
+
+def test_threads_and_other_sets_change_no_byte(monkeypatch):
+    rng, genotypes, covariates = draw(5, missing=0.02)
+    response = response_of(rng, genotypes, covariates, 0.1, True)
+    several = {str(k): np.unique(rng.integers(0, 6, 5)) for k in range(12)}
+    one = popdesic.scan_sets(genotypes, response, several, covariates, threads=1)
+    two = popdesic.scan_sets(genotypes, response, several, covariates, threads=2)
+    assert one.equals(two)
+    alone = popdesic.scan_sets(genotypes, response, {"7": several["7"]}, covariates)
+    assert alone.iloc[0].equals(one.iloc[7].rename(0))
+    monkeypatch.setattr(sets, "PEOPLE", 100)
+    chunked = popdesic.scan_sets(genotypes, response, several, covariates)
+    assert chunked.p_quadratic.to_numpy() == pytest.approx(one.p_quadratic.to_numpy(), rel=1e-9)
+
+
+def test_the_other_allele_and_the_order_of_sites_change_nothing():
+    rng, genotypes, covariates = draw(6)
+    response = response_of(rng, genotypes, covariates, 0.1, False)
+    found = popdesic.scan_sets(genotypes, response, {"a": range(6)}, covariates)
+    turned = genotypes.copy()
+    turned[:, ::2] = 2 - turned[:, ::2]
+    other = popdesic.scan_sets(turned, response, {"a": range(5, -1, -1)}, covariates)
+    for name in ("p", *COLUMNS):
+        assert other[name][0] == pytest.approx(found[name][0], rel=1e-9)
+
+
+def test_dominance_of_one_site_is_no_interaction_of_two_in_ld():
+    rng = np.random.default_rng(7)
+    haplotypes = rng.random((2, 4000)) < 0.4
+    twin = np.where(rng.random((2, 4000)) < 0.02, ~haplotypes, haplotypes)
+    genotypes = np.stack([haplotypes.sum(axis=0), twin.sum(axis=0)], axis=1)
+    response = 0.5 * (genotypes[:, 0] == 2) + rng.normal(size=4000)
+    with_it = popdesic.scan_sets(genotypes, response, {"a": [0, 1]})
+    without = popdesic.scan_sets(genotypes, response, {"a": [0, 1]}, dominance=False)
+    assert without.p[0] < 1e-6 < 0.01 < with_it.p[0]
+
+
+def test_sites_that_say_nothing_are_left_out():
+    rng, genotypes, covariates = draw(8)
+    response = response_of(rng, genotypes, covariates, 0.2, False)
+    wide = np.column_stack(
+        [genotypes, np.zeros(900), np.full(900, -1), np.arange(900) < 4, genotypes[:, 0]]
+    )
+    wide = wide.astype(np.int8)
+    found = popdesic.scan_sets(
+        wide, response, {"a": range(6), "b": range(9), "c": range(10), "d": [6], "e": []}
+    )
+    assert found.sites.tolist() == [6, 6, 7, 0, 0]
+    assert found.p_quadratic[1] == found.p_quadratic[0]
+    assert found.products[2] > found.products[0]  # products with a copy stay, but for its square
+    assert 0 < found.p_quadratic[2] < 1
+    assert found.p[3:].isna().all() and (found.products[3:] == 0).all()
+
+
+def test_unknown_samples_do_not_count():
+    rng, genotypes, covariates = draw(9)
+    response = response_of(rng, genotypes, covariates, 0.2, False)
+    unknown, gaps = response.copy(), covariates.copy()
+    unknown[:50], gaps[50:80, 1] = np.nan, np.nan
+    found = popdesic.scan_sets(genotypes, unknown, {"a": range(6)}, gaps)
+    alone = popdesic.scan_sets(genotypes[80:], response[80:], {"a": range(6)}, covariates[80:])
+    assert found.p_quadratic[0] == pytest.approx(alone.p_quadratic[0], rel=1e-9)
+
+
+def test_a_set_that_separates_cases_is_named():
+    _, genotypes, _ = draw(10)
+    case = genotypes[:, 0] > 0
+    with pytest.warns(UserWarning, match=r"1 sets are not tested, the first of them 'bad': .*sep"):
+        found = popdesic.scan_sets(
+            genotypes, case, {"good": [2, 3], "bad": [0, 1]}, dominance=False
+        )
+    assert found.p.isna().tolist() == [False, True]
+
+
+BAD_SETS = {
+    "has the site 6; give columns from 0 to 5": [0, 6],
+    "has the site -1": [-1, 2],
+    "is float64 of the shape \\(2,\\)": [0.0, 1.0],
+    "is int64 of the shape \\(2, 2\\)": np.zeros((2, 2), int),
+    "is <U1 of the shape \\(\\)": "x",
+}
+
+
+@pytest.mark.parametrize("sentence", BAD_SETS)
+def test_sets_that_are_no_columns_are_refused(sentence):
+    _, genotypes, _ = draw(11)
+    with pytest.raises(ValueError, match=rf"sets\['a'\] {sentence}"):
+        popdesic.scan_sets(genotypes, np.arange(900), {"a": BAD_SETS[sentence]})
+
+
+def test_a_set_that_is_too_large_is_named(monkeypatch):
+    monkeypatch.setattr(sets, "MOST_ROWS", 10)
+    rng, genotypes, _ = draw(12)
+    with pytest.warns(UserWarning, match="a set has 15 products of two of its 6 sites in 900"):
+        popdesic.scan_sets(genotypes, rng.normal(size=900), {"a": range(6)})
