@@ -9,6 +9,7 @@ A folder with `sites.tsv`, the sites in genome order, as the first file that was
 from __future__ import annotations
 
 import fcntl
+import logging
 import re
 import shutil
 import tempfile
@@ -43,6 +44,8 @@ from ..io.bed import read_bim, read_fam
 from ..io.sites import canonical_contigs
 from .find_matches import top_matches
 from .matches import TopMatches
+
+log = logging.getLogger("popdesic")
 
 #: What `profiles.json` says of the form of the folder.
 FORM = 1
@@ -139,7 +142,8 @@ def search_database(
     Parameters
     ----------
     query : Path
-        As a file of `add_profiles`; sites that it lacks are not compared.
+        As a file of `add_profiles`; sites that it lacks are not compared. Queries without a match
+        are left out and named in the log, as are those without a called genotype.
     out : Path
         Table of COLUMNS, `top` rows per query, best first: sites called in both, and those of them
         with different genotypes. Shares are compared as whole numbers of 2**-20.
@@ -149,7 +153,7 @@ def search_database(
     Raises
     ------
     UserError
-        The folder is no database, or a file of it has changed; a query has no match.
+        The folder is no database, or a file of it has changed; or no query has a match.
     """
     require_output(out, query, folder / "sites.tsv", folder / "profiles.json")
     about = _read_about(folder)
@@ -165,13 +169,17 @@ def search_database(
         planes, told = load_planes(Path(scratch))
         least = within_panel(min_called, planes.n_sites)
         best = _best_of(backend, planes, parts.parts, top, least)
-    for name, index in zip(told["samples"], best.index, strict=True):
-        if index[0] < 0:
-            raise UserError(
-                f"{query}: profile '{name}' has fewer than {least} called sites in common with any "
-                f"of {len(people.samples)} profiles; lower --min-called, or genotype it at more "
-                "sites."
-            )
+    lost = [told["samples"][k] for k in np.flatnonzero(best.index[:, 0] < 0)]
+    if lost:
+        names = ", ".join(f"'{name}'" for name in lost[:5]) + " …" * (len(lost) > 5)
+        said = (
+            f"{query}: {len(lost)} of {len(told['samples'])} profiles have fewer than {least} "
+            f"called sites in common with any of {len(people.samples)} profiles: {names}; lower "
+            "--min-called, or genotype them at more sites."
+        )
+        if len(lost) == len(told["samples"]):
+            raise UserError(said)
+        log.warning("%s They are left out.", said)
     number, rank = np.nonzero(best.index >= 0)
     index, compared, differing = (
         values[number, rank] for values in (best.index, best.called, best.mismatches)
@@ -204,7 +212,8 @@ def _best_of(
 def _encode(name: str, file: Path, sites: Path, out: Path, threads: int) -> dict[str, int]:
     """Write the planes of a file's profiles at the sites, which the first file defines.
 
-    A file of a cohort (`name`) must list all sites; a query without a name need not.
+    A file of a cohort (`name`) must list all sites, and each profile must have a call; a file of
+    queries, without a name, need not.
     """
     raw = out / "raw"
     ingest_cohort(file, raw, haploid="diploidize", threads=threads)
@@ -215,7 +224,7 @@ def _encode(name: str, file: Path, sites: Path, out: Path, threads: int) -> dict
         _require_sites(file, listed, sites)
     profiles = pd.DataFrame({"sample": read_fam(raw)["sample"], "keep": "yes"})
     write_table(out / "samples.tsv", profiles)
-    options = {"impute": "none", "absent": Absent("missing"), "keep_all": True}
+    options = {"impute": "none", "absent": Absent("missing"), "keep_all": bool(name)}
     shown = name or file.name  # errors name it
     try:
         return encode_cohort(

@@ -141,9 +141,14 @@ def _is_study(argument: str) -> bool:
     path = Path(argument)
     if path.is_dir():
         return not is_zarr(path)
-    named = path_exists(path) or any(path_exists(Path(f"{path}{e[0]}")) for e in PREFIX_ENDS)
-    named = named or NAMED.fullmatch(argument)
+    named = _is_there(argument) or NAMED.fullmatch(argument)
     return not (named or EXTENSIONS.search(argument) or _is_pattern(argument) or "," in argument)
+
+
+def _is_there(argument: str) -> bool:
+    """Whether an argument is a file, or the prefix of PLINK files."""
+    ends = ("", *(end[0] for end in PREFIX_ENDS))
+    return any(path_exists(Path(f"{argument}{end}")) for end in ends)
 
 
 def _is_pattern(text: str) -> bool:
@@ -152,6 +157,12 @@ def _is_pattern(text: str) -> bool:
 
 def _named(file: str) -> tuple[str, str]:
     found = NAMED.fullmatch(file)
+    name, sign, rest = file.partition("=")
+    if sign and rest and not found and "/" not in name and not _is_there(file):
+        raise UserError(
+            f"'{shorten(name)}' cannot be the name of a cohort, as in {shorten(file)}; use "
+            "letters, digits, '.', '_' and '-', and begin with a letter or digit."
+        )
     return (found[1], found[2]) if found and not path_exists(Path(file)) else ("", file)
 
 

@@ -249,7 +249,9 @@ def test_what_cannot_be_searched_is_said(files, tmp_path):
     with pytest.raises(UserError, match="holds no profiles; add some first"):
         search(db, files["q"], tmp_path / "m.tsv")
     add_profiles(db, [("a", files["a"])])
-    with pytest.raises(UserError, match="'q0' has fewer than 150 called sites in common"):
+    with pytest.raises(
+        UserError, match=r"4 of 4 profiles have fewer than 150 called .* 'q0', 'q1'"
+    ):
         search(db, files["q"], tmp_path / "m.tsv", min_called=150)
     uncalled = write_vcf(tmp_path / "u.vcf", np.full((1, N_SITES), -1), ["u0"])
     with pytest.raises(UserError, match=r"'u0' of cohort 'u\.vcf' .*; remove it from the file"):
@@ -272,6 +274,27 @@ def test_what_cannot_be_searched_is_said(files, tmp_path):
     (db / "profiles.json").write_text("{}")
     with pytest.raises(UserError, match="damaged or of another version"):
         search(db, files["q"], tmp_path / "m.tsv")
+
+
+def test_queries_with_too_few_calls_are_named_and_the_others_searched(files, tmp_path, caplog):
+    db, names = tmp_path / "db", files["names"]["q"]
+    add_profiles(db, [("a", files["a"]), ("b", files["b"])])
+    whole = search(db, files["q"], tmp_path / "whole.tsv", min_called=75)
+    genotypes = files["genotypes"][2].copy()
+    genotypes[0], genotypes[2, 60:] = -1, -1
+    asked = write_vcf(tmp_path / "asked.vcf", genotypes, names)
+    found = search(db, asked, tmp_path / "m.tsv", min_called=75)
+    assert rows_of(found) == [row for row in rows_of(whole) if row[0] in ("q1", "q3")]
+    assert "1 of 4 samples" in caplog.text and "are left out: q0" in caplog.text
+    assert "1 of 3 profiles have fewer than 75 called sites" in caplog.text
+    assert "'q2'; lower --min-called" in caplog.text and "They are left out." in caplog.text
+
+
+def test_a_cohort_that_cannot_have_its_name_is_refused_for_its_name(files, tmp_path, capsys):
+    assert main(["profiles", "add", str(tmp_path / "db"), f"my lab={files['a']}"]) == 1
+    said = capsys.readouterr().err
+    assert "'my lab' cannot be the name of a cohort" in said and "use letters, digits" in said
+    assert not (tmp_path / "db").exists()
 
 
 def test_the_two_commands(files, tmp_path, capsys):
