@@ -6,6 +6,7 @@ when they first occur.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +44,10 @@ class ImputedSites(NamedTuple):
 
 
 class ImputedVcf:
-    """A VCF that is being written; a context manager, which writes the index at its end."""
+    """A VCF that is being written; a context manager, which writes the index at its end.
+
+    Beside a file there is its own index or none, also after a kill.
+    """
 
     def __init__(self, out: Path, samples: list[str], contigs: list[str], about: list[str]) -> None:
         self._out, self._contigs = out, contigs
@@ -58,23 +62,26 @@ class ImputedVcf:
         self._known = np.zeros(n_codes, bool)
 
     def __enter__(self) -> ImputedVcf:
-        self._whole = atomic_path(self._out)
-        self._file = open(self._whole.__enter__(), "wb")
-        self._writer = BgzfWriter(self._file)
+        with ExitStack() as stack:
+            # left in the opposite order: the index is in place last, and never beside another file
+            self._index = stack.enter_context(atomic_path(beside(self._out, ".csi")))
+            temporary = stack.enter_context(atomic_path(self._out))
+            self._writer = BgzfWriter(stack.enter_context(open(temporary, "wb")))
+            self._open = stack.pop_all()
         self._writer.write(self._head)
         self._ends = [self._writer.size]
         return self
 
     def __exit__(self, *error) -> None:
-        if error[0] is None:
+        if error[0] is not None:
+            self._open.__exit__(*error)
+            return
+        with self._open:
             self._writer.close()
-        self._file.close()
-        if error[0] is None:
             pos = [np.concatenate(self._pos[name] or [np.zeros(0, int)]) for name in self._contigs]
-            index = beside(self._out, ".csi")
-            with atomic_path(index) as temporary, open(temporary, "wb") as file:
+            with open(self._index, "wb") as file:
                 write_csi(file, self._writer, self._contigs, pos, np.array(self._ends))
-        self._whole.__exit__(*error)
+            beside(self._out, ".csi").unlink(missing_ok=True)  # of what is replaced
 
     def write(self, sites: ImputedSites, probability: np.ndarray) -> None:
         """Write sites with their calls.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import cyvcf2
 import numpy as np
 import pytest
 
+from popdesic.io import imputed_vcf
 from popdesic.io.imputed_vcf import ImputedSites, ImputedVcf, call_text
 
 
@@ -87,3 +89,42 @@ def test_nothing_is_left_of_a_failed_file(tmp_path):
     ):
         raise RuntimeError
     assert not [*tmp_path.iterdir()]
+
+
+def write(out: Path, name: str) -> None:
+    with ImputedVcf(out, [name], ["1"], []) as vcf:
+        sites = ImputedSites("1", np.array([7]), ["."], ["A"], ["C"], ["IMP"])
+        vcf.write(sites, np.full((1, 1, 2), 500, np.int16))
+
+
+@pytest.mark.parametrize("stopped", ["write_csi", "a.vcf.gz", "a.vcf.gz.csi"])
+def test_an_index_is_never_beside_another_file(tmp_path, monkeypatch, stopped):
+    """Whatever is interrupted, readers see the old file or the new one, with its index or none."""
+    out, index = tmp_path / "a.vcf.gz", tmp_path / "a.vcf.gz.csi"
+    pairs = {}
+    for name in ("old", "a_new_sample_with_a_longer_name"):
+        write(out, name)
+        pairs[out.read_bytes()] = index.read_bytes()
+    old, new = pairs
+    assert pairs[old] != pairs[new]
+    write(out, "old")
+    renamed = Path.replace
+
+    def stop(*_) -> None:
+        raise KeyboardInterrupt
+
+    def replace(path: Path, target: Path) -> Path:
+        if target.name == stopped:
+            stop()
+        return renamed(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", replace)
+        if stopped == "write_csi":
+            patch.setattr(imputed_vcf, "write_csi", stop)
+        with pytest.raises(KeyboardInterrupt):
+            write(out, "a_new_sample_with_a_longer_name")
+    assert out.read_bytes() == (new if stopped == "a.vcf.gz.csi" else old)
+    assert index.exists() == (stopped == "write_csi")
+    assert not index.exists() or index.read_bytes() == pairs[out.read_bytes()]
+    assert {path.name for path in tmp_path.iterdir()} <= {out.name, index.name}
