@@ -11,13 +11,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from ..copying.copying import Haplotypes, allele_share, impute_alleles
+from ..copying.copying_plan import MapWindow, cut_windows
 from ..core.errors import UserError
 from ..core.files import beside, require_output
 from ..core.random_numbers import mix
@@ -37,21 +36,10 @@ from .phased_targets import Targets, TypedPart, read_targets
 
 log = logging.getLogger("popdesic")
 
-#: Centimorgans of a window, and of the flanks that inform it; together one window of the engine.
-CORE_CM, FLANK_CM = 30.0, 4.0
 #: Calls are hidden in so many turns to measure the accuracy, each typed site in one of them.
 TURNS = 10
 #: Sites that are written at a time.
 WRITTEN_SITES = 2_000
-
-
-class CopyWindow(NamedTuple):
-    """Sites [first, last) of a part, imputed from [start, stop)."""
-
-    first: int
-    last: int
-    start: int
-    stop: int
 
 
 @dataclass(frozen=True)
@@ -119,31 +107,6 @@ def accuracy_path(out: Path) -> Path:
     return beside(str(out).removesuffix(".vcf.gz"), ".accuracy.tsv")
 
 
-def copy_windows(cm: np.ndarray, window: float, flank: float) -> list[CopyWindow]:
-    """Cut sites into windows by their genetic positions alone.
-
-    Parameters
-    ----------
-    cm : float64 array, (n_sites,)
-        Not falling.
-    window, flank : float
-        Centimorgans of a window, counted from 0, and of its flanks.
-
-    Returns
-    -------
-    list of CopyWindow
-        Each site is in the [first, last) of exactly one.
-    """
-    number = np.floor(cm / window).astype(np.int64)
-    firsts = np.flatnonzero(np.r_[True, number[1:] != number[:-1]])
-    found = []
-    for first, last in pairwise([*firsts.tolist(), len(cm)]):
-        low, high = number[first] * window - flank, (number[first] + 1) * window + flank
-        start, stop = np.searchsorted(cm, low), np.searchsorted(cm, high, side="right")
-        found.append(CopyWindow(first, last, int(start), int(stop)))
-    return found
-
-
 def _impute(target: Path, frozen: Path, out: Path, options: CopyOptions) -> dict[str, int]:
     panel = open_haplotypes(frozen)
     require_intact(panel)
@@ -203,9 +166,9 @@ def _impute_part(
     typed: TypedPart,
     own: dict[int, int],
     options: CopyOptions,
-) -> Iterator[tuple[CopyWindow, Imputed]]:
+) -> Iterator[tuple[MapWindow, Imputed]]:
     """Impute a part, a window after the other."""
-    windows = copy_windows(part.cm, CORE_CM, FLANK_CM)
+    windows = cut_windows(part.cm)
     masked = _masked(part, typed, own)
     model = (part.ne, part.mismatch)
     turn = mix(mix(np.uint64([options.seed])) ^ typed.rows.astype(np.uint64))
@@ -217,15 +180,19 @@ def _impute_part(
         bits = np.array(part.haplotypes[window.start : window.stop])
         source = Haplotypes(bits, len(part.owner), np.array(part.cm[window.start : window.stop]))
         core = slice(window.first - window.start, window.last - window.start)
-        inside = slice(*np.searchsorted(rows, [core.start, core.stop]))
-        copied = _copy(source, alleles, rows, masked, model, options.threads)
+        inside = slice(*np.searchsorted(rows, [core.start, core.stop]).tolist())
+        whole = MapWindow(0, len(bits), core.start, core.stop)
+        copied = _copy(source, alleles, rows, masked, model, whole, options.threads)
         hidden = np.full(alleles.shape, np.nan, np.float32)
         for k in range(options.turns):
             hide = turn[low:high] == k
             if hide[inside].any():
                 less = np.where(hide, np.int8(-1), alleles)
                 at_typed = Haplotypes(bits[rows], source.n_haplotypes, source.cm[rows])
-                found = _copy(at_typed, less, np.arange(len(rows)), masked, model, options.threads)
+                few = MapWindow(0, len(rows), inside.start, inside.stop)
+                found = _copy(
+                    at_typed, less, np.arange(len(rows)), masked, model, few, options.threads
+                )
                 hidden[:, hide] = found[:, hide]
         called = Called(rows[inside] - core.start, alleles[:, inside], typed.owner)
         frequency = np.bitwise_count(bits[core]).sum(axis=1, dtype=np.int64) / len(part.owner)
@@ -255,6 +222,7 @@ def _copy(
     rows: np.ndarray,
     masked: np.ndarray | None,
     model: tuple[float, float],
+    window: MapWindow,
     threads: int,
 ) -> np.ndarray:
     """Probability of ALT, float32 (n_targets, n_sites)."""
@@ -263,12 +231,13 @@ def _copy(
         ne=model[0],
         mismatch=model[1],
         own=masked,
+        windows=[window],
         threads=threads,
     )
     return allele_share(units)
 
 
-def _write(vcf: ImputedVcf, part: HaplotypePart, window: CopyWindow, done: Imputed) -> None:
+def _write(vcf: ImputedVcf, part: HaplotypePart, window: MapWindow, done: Imputed) -> None:
     """Write a window, some sites at a time."""
     names = site_ids(part, window.first, window.last)
     for low in range(0, len(done.info), WRITTEN_SITES):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..core.threads import run_tasks, usable_cpus
-from .copying_plan import DOSE_UNITS, LEAST_CM, SMALL_SHARE, cut_windows
+from .copying_plan import DOSE_UNITS, LEAST_CM, SMALL_SHARE, MapWindow, cut_windows
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ def impute_alleles(
     ne: float,
     mismatch: float,
     own: np.ndarray | None = None,
+    windows: Sequence[MapWindow] | None = None,
     threads: int | None = None,
 ) -> np.ndarray:
     """Expected ALT alleles of haplotypes at all sites of a panel, by copying from all of it.
@@ -106,6 +108,8 @@ def impute_alleles(
         Effective size, and probability that an allele differs from the copied one.
     own : int64 (n_targets, n_own), optional
         Haplotypes of the panel that a target must not copy; -1: none.
+    windows : list of MapWindow, optional
+        Windows that are computed; all of the panel by default. 0 outside of them.
     threads : int, optional
 
     Returns
@@ -122,7 +126,7 @@ def impute_alleles(
     minor = np.where(flipped, n - carriers, carriers)
     columns = np.empty((-(-len(rows) // 64), 64 * panel.bits.shape[1]), np.uint64)
     turn_rows(rows, flipped, columns)
-    out = np.empty((len(alleles), len(rows)), np.uint16)
+    out = np.zeros((len(alleles), len(rows)), np.uint16)
     loss = np.float32(mismatch / (1 - mismatch))
 
     def impute(target: int, window) -> None:
@@ -145,7 +149,8 @@ def impute_alleles(
             out[target],
         )
 
-    tasks = [(t, window) for window in cut_windows(panel.cm) for t in range(len(alleles))]
+    windows = cut_windows(panel.cm) if windows is None else windows
+    tasks = [(t, window) for window in windows for t in range(len(alleles))]
     run_tasks(impute, tasks, threads or usable_cpus())
     return out
 

@@ -11,8 +11,11 @@ import pytest
 from support.phased_files import phased_records, write_vcf
 
 from popdesic.__main__ import main
-from popdesic.cohort import copy_haplotypes, phased_targets
-from popdesic.cohort.copy_haplotypes import accuracy_path, copy_windows
+from popdesic.api.haplotypes import impute_haplotypes
+from popdesic.cohort import phased_targets
+from popdesic.cohort.copy_haplotypes import accuracy_path
+from popdesic.cohort.haplotype_panel import open_haplotypes
+from popdesic.copying import copying_plan
 
 N_SITES, N_REFERENCE = 600, 40
 POS = 20_000 * np.arange(1, N_SITES + 1)
@@ -22,8 +25,8 @@ TYPED = np.arange(1, N_SITES, 3)
 @pytest.fixture(autouse=True)
 def few_sites(monkeypatch):
     monkeypatch.setattr(phased_targets, "MIN_SHARED_SITES", 1)
-    monkeypatch.setattr(copy_haplotypes, "CORE_CM", 4.0)
-    monkeypatch.setattr(copy_haplotypes, "FLANK_CM", 1.0)
+    monkeypatch.setattr(copying_plan, "WINDOW_CM", 4.0)
+    monkeypatch.setattr(copying_plan, "MARGIN_CM", 1.0)
 
 
 def mosaics(n: int, seed: int) -> np.ndarray:
@@ -65,21 +68,6 @@ def columns(vcf: Path) -> dict[str, list]:
     return dict(zip(reader.samples, map(list, zip(*lines, strict=True)), strict=True))
 
 
-@pytest.mark.parametrize("flank", [0.0, 2.0])
-def test_windows_are_cut_by_the_map_alone(flank):
-    cm = np.sort(np.random.default_rng(1).uniform(3, 60, 500))
-    windows = copy_windows(cm, 10.0, flank)
-    assert [w.first for w in windows] == [0, *(w.last for w in windows[:-1])]
-    assert windows[-1].last == 500 and len(windows) == 6
-    for w in windows:
-        low = 10 * np.floor(cm[w.first] / 10)
-        assert (cm[w.first : w.last] >= low).all() and (cm[w.first : w.last] < low + 10).all()
-        inside = np.flatnonzero((cm >= low - flank) & (cm <= low + 10 + flank))
-        assert (w.start, w.stop) == (inside[0], inside[-1] + 1)
-    part = copy_windows(cm[100:], 10.0, flank)  # what lies before plays no role
-    assert [w.last + 100 for w in part][-5:] == [w.last for w in windows][-5:]
-
-
 def test_a_sample_alone_has_the_bytes_that_it_has_among_others(tmp_path, reference):
     haplotypes = mosaics(14, 2)
     haplotypes[TYPED[::7], 4] = -1
@@ -116,6 +104,21 @@ def test_what_is_imputed_is_nearly_right_and_calls_stay(tmp_path, reference):
     assert flags.tolist() == np.isin(np.arange(N_SITES), untyped).tolist()
     for record, typed in zip(records, ~flags, strict=True):
         assert (record.INFO.get("R2") is None) == typed
+
+
+def test_the_command_has_the_doses_of_the_function(tmp_path, reference):
+    """Both are cut into the same windows, of which the map has three."""
+    haplotypes = mosaics(4, 11)
+    out = impute(tmp_path, reference, ["a", "b"], haplotypes)
+    part = open_haplotypes(reference).parts[0]
+    assert len(copying_plan.cut_windows(part.cm)) == 3
+    panel = mosaics(2 * N_REFERENCE, 1).T
+    model = {"ne": part.ne, "mismatch": part.mismatch}
+    doses = impute_haplotypes(panel, part.cm, haplotypes[TYPED].T, TYPED, **model)
+    steps = np.rint(doses.astype(float) * 1000)
+    expected = (steps[0::2] + steps[1::2]).T / 1000
+    found = np.array([record.format("DS")[:, 0] for record in cyvcf2.VCF(str(out))])
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_accuracy_is_measured_by_hiding_each_typed_site_once(tmp_path, reference):
