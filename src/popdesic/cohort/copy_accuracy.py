@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..copying.copying_plan import DOSE_UNITS
 from ..io.imputed_vcf import STEPS
 from .accuracy_sums import measures
 
@@ -21,7 +22,7 @@ N_SUMS = 12
 
 
 class Called(NamedTuple):
-    """Calls within a window.
+    """Calls at some sites.
 
     Attributes
     ----------
@@ -39,55 +40,51 @@ class Called(NamedTuple):
 
 @dataclass(frozen=True)
 class Imputed:
-    """Sites of a window: probability of ALT, float32 (n_haplotypes, n_sites), INFO, and sums."""
+    """Sites: doses in 1 / DOSE_UNITS, uint16 (n_haplotypes, n_sites), INFO, and sums."""
 
-    probability: np.ndarray
+    units: np.ndarray
     owner: np.ndarray
     info: list[str]
     sums: np.ndarray
 
-    def thousandths(self, low: int, high: int) -> np.ndarray:
-        """Probabilities of sites [low, high) by sample, as `ImputedVcf.write` takes them."""
-        steps = np.rint(self.probability[:, low:high].astype(np.float64) * STEPS).astype(np.int16)
+    def thousandths(self) -> np.ndarray:
+        """Probabilities by sample, as `ImputedVcf.write` takes them."""
+        steps = np.rint(self.units * (STEPS / DOSE_UNITS)).astype(np.int16)
         first = np.flatnonzero(np.diff(self.owner, prepend=-1))
-        found = np.full((high - low, len(first), 2), -1, np.int16)
+        found = np.full((self.units.shape[1], len(first), 2), -1, np.int16)
         found[:, :, 0] = steps[first].T
         second = np.setdiff1d(np.arange(len(self.owner)), first)
         found[:, self.owner[second], 1] = steps[second].T
         return found
 
 
-def sum_up_window(
-    copied: np.ndarray, hidden: np.ndarray, called: Called, frequency: np.ndarray
+def sum_up_sites(
+    units: np.ndarray, hidden: np.ndarray, called: Called, frequency: np.ndarray
 ) -> Imputed:
-    """Put calls in place of what was copied, and sum up how good that was.
+    """Sum up how good imputed sites are.
 
     R2, the estimated r2, is the variance of the probabilities over p (1 - p), as in minimac (Das
     et al. 2016). ER2 is the squared correlation of hidden alleles and their probabilities.
 
     Parameters
     ----------
-    copied : float32 array, (n_haplotypes, n_sites)
-        Probabilities of ALT, with all calls shown.
+    units : uint16 array, (n_haplotypes, n_sites)
+        Probabilities of ALT, in 1 / DOSE_UNITS; those of calls are the calls.
     hidden : float32 array, (n_haplotypes, n_typed)
         Those of the typed sites, hidden; NaN where they were not.
     frequency : float64 array, (n_sites,)
         Of ALT, in the reference.
     """
-    copied = copied.copy()
-    estimated = _estimated(copied)
-    at = copied[:, called.rows]
-    copied[:, called.rows] = np.where(called.alleles >= 0, called.alleles, at)
+    mean, estimated = _estimated(units)
     measured = np.full(len(frequency), np.nan)
     measured[called.rows] = _squared_correlation(hidden, called.alleles)
     typed = np.zeros(len(frequency), bool)
     typed[called.rows] = True
-    mean = copied.mean(axis=0, dtype=np.float64)
     info = [
         _info(*about)
         for about in zip(mean.tolist(), estimated.tolist(), measured, typed, strict=True)
     ]
-    return Imputed(copied, called.owner, info, _sums(hidden, called, frequency, typed, estimated))
+    return Imputed(units, called.owner, info, _sums(hidden, called, frequency, typed, estimated))
 
 
 def accuracy_table(sums: np.ndarray) -> pd.DataFrame:
@@ -109,13 +106,15 @@ def accuracy_table(sums: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*names, "nonref_concordance", "dosage_r2"])
 
 
-def _estimated(copied: np.ndarray) -> np.ndarray:
-    """Estimated r2 of each site, float64 (n_sites,); 0 where nothing varies."""
-    mean = copied.mean(axis=0, dtype=np.float64)
-    square = np.square(copied, dtype=np.float64).mean(axis=0)
-    most = mean * (1 - mean)
+def _estimated(units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and estimated r2 of each site, float64 (n_sites,); r2 is 0 where nothing varies."""
+    n = len(units)
+    once = units.sum(axis=0, dtype=np.int64).astype(np.float64)
+    twice = np.einsum("hs,hs->s", units, units, dtype=np.int64, casting="safe").astype(np.float64)
+    most = once * (n * DOSE_UNITS - once)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(most > 0, np.clip((square - mean * mean) / most, 0, 1), 0.0)
+        r2 = np.where(most > 0, (n * twice - once * once) / most, 0.0)
+    return once / (n * DOSE_UNITS), r2
 
 
 def _squared_correlation(probability: np.ndarray, alleles: np.ndarray) -> np.ndarray:

@@ -10,8 +10,10 @@ import logging
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +25,7 @@ from ..core.random_numbers import mix
 from ..core.tables import write_table
 from ..core.version import __version__
 from ..io.imputed_vcf import ImputedSites, ImputedVcf
-from .copy_accuracy import N_CLASSES, N_SUMS, Called, Imputed, accuracy_table, sum_up_window
+from .copy_accuracy import N_CLASSES, N_SUMS, Called, accuracy_table, sum_up_sites
 from .haplotype_panel import (
     HaplotypePart,
     freeze_haplotypes,
@@ -40,6 +42,28 @@ log = logging.getLogger("popdesic")
 TURNS = 10
 #: Sites that are written at a time.
 WRITTEN_SITES = 2_000
+#: Bytes of doses that the engine makes at a time, and of a window's that are held in memory.
+BATCH_BYTES, HELD_BYTES = 1 << 28, 1 << 30
+
+
+class CopiedWindow(NamedTuple):
+    """What was imputed of a window.
+
+    Attributes
+    ----------
+    window : MapWindow
+    units : uint16 array, (n_haplotypes, n_sites)
+        Doses from the window's first to its last site, in 1 / DOSE_UNITS.
+    hidden : float32 array, (n_haplotypes, n_typed)
+        Those of the typed sites among them, hidden; NaN where they were not.
+    called : Called
+        The typed sites among them.
+    """
+
+    window: MapWindow
+    units: np.ndarray
+    hidden: np.ndarray
+    called: Called
 
 
 @dataclass(frozen=True)
@@ -123,9 +147,8 @@ def _impute(target: Path, frozen: Path, out: Path, options: CopyOptions) -> dict
     with ImputedVcf(out, targets.samples, contigs, about) as vcf:
         for k in used:
             part = panel.parts[k]
-            for window, done in _impute_part(part, targets.parts[k], own, options):
-                _write(vcf, part, window, done)
-                total += done.sums
+            for copied in _impute_part(part, targets.parts[k], own, options, out.parent):
+                total += _write(vcf, part, copied)
     write_table(accuracy_path(out), accuracy_table(total))
     return targets.counts
 
@@ -166,11 +189,11 @@ def _impute_part(
     typed: TypedPart,
     own: dict[int, int],
     options: CopyOptions,
-) -> Iterator[tuple[MapWindow, Imputed]]:
-    """Impute a part, a window after the other."""
+    folder: Path,
+) -> Iterator[CopiedWindow]:
+    """Impute a part, a window after the other; what is large waits in a folder."""
     windows = cut_windows(part.cm)
     masked = _masked(part, typed, own)
-    model = (part.ne, part.mismatch)
     turn = mix(mix(np.uint64([options.seed])) ^ typed.rows.astype(np.uint64))
     turn = (turn % np.uint64(max(options.turns, 1))).astype(np.int64)
     started = time.perf_counter()
@@ -178,31 +201,43 @@ def _impute_part(
         low, high = np.searchsorted(typed.rows, [window.start, window.stop])
         rows, alleles = typed.rows[low:high] - window.start, typed.alleles[:, low:high]
         bits = np.array(part.haplotypes[window.start : window.stop])
-        source = Haplotypes(bits, len(part.owner), np.array(part.cm[window.start : window.stop]))
+        cm = np.array(part.cm[window.start : window.stop])
         core = slice(window.first - window.start, window.last - window.start)
         inside = slice(*np.searchsorted(rows, [core.start, core.stop]).tolist())
-        whole = MapWindow(0, len(bits), core.start, core.stop)
-        copied = _copy(source, alleles, rows, masked, model, whole, options.threads)
+        model = (part.ne, part.mismatch, options.threads)
+        few = Haplotypes(bits[rows], len(part.owner), cm[rows])
         hidden = np.full(alleles.shape, np.nan, np.float32)
         for k in range(options.turns):
             hide = turn[low:high] == k
             if hide[inside].any():
                 less = np.where(hide, np.int8(-1), alleles)
-                at_typed = Haplotypes(bits[rows], source.n_haplotypes, source.cm[rows])
-                few = MapWindow(0, len(rows), inside.start, inside.stop)
-                found = _copy(
-                    at_typed, less, np.arange(len(rows)), masked, model, few, options.threads
-                )
-                hidden[:, hide] = found[:, hide]
+                found = _copy(few, less, np.arange(len(rows)), masked, inside, model)
+                hidden[:, hide] = allele_share(found)[:, hide]
         called = Called(rows[inside] - core.start, alleles[:, inside], typed.owner)
-        frequency = np.bitwise_count(bits[core]).sum(axis=1, dtype=np.int64) / len(part.owner)
-        yield window, sum_up_window(copied[:, core], hidden[:, inside], called, frequency)
+        source = Haplotypes(bits, len(part.owner), cm)
+        at_once = max(1, BATCH_BYTES // (2 * len(bits)))
+        with _held((len(alleles), core.stop - core.start), folder) as units:
+            for begin in range(0, len(alleles), at_once):
+                some = slice(begin, begin + at_once)
+                theirs = None if masked is None else masked[some]
+                units[some] = _copy(source, alleles[some], rows, theirs, core, model)[:, core]
+            yield CopiedWindow(window, units, hidden[:, inside], called)
         seconds = time.perf_counter() - started
         log.info(
             "%s: window %d of %d, %d of %d sites typed, about %.0f s left on it",
             *(part.contig, count, len(windows), inside.stop - inside.start),
             *(core.stop - core.start, seconds / count * (len(windows) - count)),
         )
+
+
+@contextmanager
+def _held(shape: tuple[int, int], folder: Path) -> Iterator[np.ndarray]:
+    """An array of uint16, above HELD_BYTES in a file that nobody else sees."""
+    if 2 * shape[0] * shape[1] <= HELD_BYTES:
+        yield np.empty(shape, np.uint16)
+        return
+    with tempfile.TemporaryFile(dir=folder) as file:
+        yield np.memmap(file, np.uint16, "w+", shape=shape)
 
 
 def _masked(part: HaplotypePart, typed: TypedPart, own: dict[int, int]) -> np.ndarray | None:
@@ -221,30 +256,38 @@ def _copy(
     alleles: np.ndarray,
     rows: np.ndarray,
     masked: np.ndarray | None,
-    model: tuple[float, float],
-    window: MapWindow,
-    threads: int,
+    core: slice,
+    model: tuple[float, float, int],
 ) -> np.ndarray:
-    """Probability of ALT, float32 (n_targets, n_sites)."""
-    units = impute_alleles(
+    """Doses in 1 / DOSE_UNITS, uint16 (n_targets, n_sites), of the sites of the core."""
+    ne, mismatch, threads = model
+    return impute_alleles(
         *(source, rows, np.ascontiguousarray(alleles)),
-        ne=model[0],
-        mismatch=model[1],
+        ne=ne,
+        mismatch=mismatch,
         own=masked,
-        windows=[window],
+        windows=[MapWindow(0, len(source.cm), core.start, core.stop)],
         threads=threads,
     )
-    return allele_share(units)
 
 
-def _write(vcf: ImputedVcf, part: HaplotypePart, window: MapWindow, done: Imputed) -> None:
-    """Write a window, some sites at a time."""
+def _write(vcf: ImputedVcf, part: HaplotypePart, copied: CopiedWindow) -> np.ndarray:
+    """Write a window, some sites at a time; returns its sums."""
+    window, units, hidden, called = copied
     names = site_ids(part, window.first, window.last)
-    for low in range(0, len(done.info), WRITTEN_SITES):
-        high = min(low + WRITTEN_SITES, len(done.info))
+    total = np.zeros((N_CLASSES, N_SUMS))
+    for low in range(0, len(names), WRITTEN_SITES):
+        high = min(low + WRITTEN_SITES, len(names))
         rows = slice(window.first + low, window.first + high)
+        typed = slice(*np.searchsorted(called.rows, [low, high]))
+        here = Called(called.rows[typed] - low, called.alleles[:, typed], called.owner)
+        carriers = np.bitwise_count(part.haplotypes[rows]).sum(axis=1, dtype=np.int64)
+        frequency = carriers / len(part.owner)
+        done = sum_up_sites(np.array(units[:, low:high]), hidden[:, typed], here, frequency)
         bases = (list(bytes(column[rows]).decode("ascii")) for column in (part.ref, part.alt))
         sites = ImputedSites(
-            *(part.contig, np.array(part.pos[rows]), names[low:high], *bases, done.info[low:high])
+            part.contig, np.array(part.pos[rows]), names[low:high], *bases, done.info
         )
-        vcf.write(sites, done.thousandths(low, high))
+        vcf.write(sites, done.thousandths())
+        total += done.sums
+    return total

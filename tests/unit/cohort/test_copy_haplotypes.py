@@ -12,7 +12,7 @@ from support.phased_files import phased_records, write_vcf
 
 from popdesic.__main__ import main
 from popdesic.api.haplotypes import impute_haplotypes
-from popdesic.cohort import phased_targets
+from popdesic.cohort import copy_haplotypes, phased_targets
 from popdesic.cohort.copy_haplotypes import accuracy_path
 from popdesic.cohort.haplotype_panel import open_haplotypes
 from popdesic.copying import copying_plan
@@ -82,6 +82,27 @@ def test_a_sample_alone_has_the_bytes_that_it_has_among_others(tmp_path, referen
         assert some[f"t{k}"] == together[f"t{k}"]
     alone = columns(impute(tmp_path / "one", reference, ["other"], haplotypes[:, 4:6]))
     assert alone["other"] == together["t2"]
+
+
+def test_batches_and_what_waits_in_a_file_change_no_byte(tmp_path, reference, monkeypatch):
+    haplotypes, names = mosaics(10, 12), ["a", "r3", "c", "d", "e"]
+    whole = impute(tmp_path / "whole", reference, names, haplotypes)
+    sizes = []
+    copied = copy_haplotypes.impute_alleles
+
+    def counted(*given, **options):
+        sizes.append(len(given[2]))
+        return copied(*given, **options)
+
+    monkeypatch.setattr(copy_haplotypes, "impute_alleles", counted)
+    monkeypatch.setattr(copy_haplotypes, "BATCH_BYTES", 2 * 3 * 300)  # at most three haplotypes
+    monkeypatch.setattr(copy_haplotypes, "HELD_BYTES", 0)
+    monkeypatch.setattr(copy_haplotypes, "WRITTEN_SITES", 7)
+    parts = impute(tmp_path / "parts", reference, names, haplotypes, "--turns", "10")
+    assert max(sizes) == 10 and min(sizes) < 4  # hidden sites are few: all haplotypes at once
+    for one, other in ((whole, parts), (accuracy_path(whole), accuracy_path(parts))):
+        assert one.read_bytes() == other.read_bytes()
+    assert not [path for path in (tmp_path / "parts").iterdir() if path.name[0] == "."]
 
 
 def test_what_is_imputed_is_nearly_right_and_calls_stay(tmp_path, reference):
