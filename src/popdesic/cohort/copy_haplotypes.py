@@ -31,6 +31,7 @@ from .haplotype_panel import (
     freeze_haplotypes,
     is_frozen,
     open_haplotypes,
+    reference_files,
     require_intact,
     site_ids,
 )
@@ -104,7 +105,7 @@ def impute_file(
     """
     if not out.name.endswith(".vcf.gz"):
         raise UserError(f"the output {out} is bgzipped VCF; give it a name that ends in .vcf.gz.")
-    require_output(out, target, reference)
+    require_output(out, target, *reference_files(reference))
     if options.turns == 1:
         raise UserError(
             "--turns 1 would hide all typed sites at once, and nothing would be left to impute "

@@ -30,6 +30,7 @@ from ..core.triangle import map_npz
 from ..io.phased import ABSENT, PhasedSites, read_phased_samples, stream_phased
 from .genetic_maps import UnmappedContigError, centimorgans, parse_map
 from .impute import matching_files
+from .sources import expand_sources
 
 log = logging.getLogger("popdesic")
 
@@ -104,8 +105,8 @@ def freeze_haplotypes(
     Parameters
     ----------
     reference : Path
-        VCF or BCF (phased), or VCF-Zarr with `call_genotype_phased`. Homozygous calls need no
-        phase.
+        VCF or BCF (phased), or VCF-Zarr with `call_genotype_phased`, or a pattern of such files
+        (`reference_files`), which are read one after the other. Homozygous calls need no phase.
     genetic_map : str
         A map as `genetic_maps.parse_map` reads it, or a pattern with `{contig}`; '' for
         `USUAL_RATE` centimorgans a megabase.
@@ -122,19 +123,29 @@ def freeze_haplotypes(
     ------
     UserError
         The reference has a call that is unphased or missing, more than `MOST_HAPLOTYPES`
-        haplotypes, no SNP, or sites that are not in order; or the map is invalid or lacks a contig.
+        haplotypes, no SNP, or sites that are not in order; files have different samples; or the map
+        is invalid or lacks a contig.
     """
-    if is_frozen(reference):
-        raise UserError(f"{reference} is frozen already; give the VCF, BCF or VCF-Zarr.")
-    require_output(out, reference)
-    samples = read_phased_samples(reference)
+    files = reference_files(reference)
+    for one in files:
+        if is_frozen(one):
+            raise UserError(f"{one} is frozen already; give the VCF, BCF or VCF-Zarr.")
+    require_output(out, *files)
+    samples = read_phased_samples(files[0])
+    for one in files[1:]:
+        if read_phased_samples(one) != samples:
+            raise UserError(
+                f"{one} has other samples than {files[0]}, or another order of them; all files of "
+                "a reference must have the same (bcftools view -S)."
+            )
     _require_few(reference, len(samples))
     scale = _Map(genetic_map, reference)
     counts: Counter = Counter()
     with atomic_path(out) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        panel = _Writer(archive, reference, samples, scale, out.parent, threads)
-        for batch in stream_phased(reference, counts, threads):
-            panel.add(batch)
+        panel = _Writer(archive, samples, scale, out.parent, threads)
+        for panel.reference in files:
+            for batch in stream_phased(panel.reference, counts, threads):
+                panel.add(batch)
         panel.end_part()
         if not panel.parts:
             raise UserError(
@@ -150,6 +161,15 @@ def freeze_haplotypes(
         "parts": len(panel.parts),
         **{kind: counts[kind] for kind in sorted(counts) if counts[kind]},
     }
+
+
+def reference_files(reference: Path) -> list[Path]:
+    """The files that a path or pattern of a reference names, in natural order.
+
+    Patterns are those of the cohort sheet (`sources.expand_sources`): `{contig}` stands for the
+    name of a chromosome.
+    """
+    return [Path(one) for one in expand_sources(str(reference))]
 
 
 def is_frozen(path: Path) -> bool:
@@ -244,11 +264,10 @@ class _Map:
 class _Writer:
     """Writes parts one after the other; rows of bits wait in a temporary file until one ends."""
 
-    def __init__(
-        self, archive, reference: Path, samples: list[str], scale: _Map, folder, threads: int
-    ) -> None:
+    def __init__(self, archive, samples: list[str], scale: _Map, folder, threads: int) -> None:
         self.threads = threads
-        self.archive, self.reference, self.samples, self.scale = archive, reference, samples, scale
+        self.reference = Path()  # the file that is read
+        self.archive, self.samples, self.scale = archive, samples, scale
         self.folder, self.parts, self.repeated = folder, [], 0
         self.hash = hashlib.blake2b(digest_size=16)
         self.hash.update("\n".join(samples).encode())

@@ -213,7 +213,11 @@ def make_parser() -> argparse.ArgumentParser:
         "not phased is refused.",
         study=False,
     )
-    command.add_argument("reference", type=Path, help="phased VCF, BCF or VCF-Zarr")
+    command.add_argument(
+        "reference",
+        type=Path,
+        help="phased VCF, BCF or VCF-Zarr; '{contig}' in a path stands for a chromosome's name",
+    )
     command.add_argument("--map", default="", metavar="MAP", help=MAP)
     command.add_argument(
         "-o", "--out", type=Path, required=True, metavar="FILE", help="file to write"

@@ -65,6 +65,29 @@ def test_a_reference_comes_back(tmp_path, n_samples):
     assert bytes(panel.parts[1].ref) == b"GGG" and bytes(panel.parts[1].alt) == b"TTT"
 
 
+def test_a_file_for_each_chromosome_is_as_one_file(tmp_path, capsys):
+    names, records = ["a", "b"], {}
+    for contig in ("chr2", "chr10", "chrX"):
+        records[contig] = phased_records(drawn(5, 4, len(contig)), np.arange(1, 6), contig)
+        write_vcf(tmp_path / f"r.{contig}.vcf", names, records[contig])
+    whole = write_vcf(
+        tmp_path / "whole.vcf", names, [line for lines in records.values() for line in lines]
+    )
+    for reference, out in ((whole, "whole.npz"), (tmp_path / "r.{contig}.vcf", "parts.npz")):
+        assert main(["freeze", str(reference), "-o", str(tmp_path / out)]) == 0
+    assert (tmp_path / "parts.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
+    write_vcf(tmp_path / "r.chr10.vcf", ["b", "a"], records["chr10"])
+    out = tmp_path / "other.npz"
+    assert main(["freeze", str(tmp_path / "r.{contig}.vcf"), "-o", str(out)]) == 1
+    assert "r.chr10.vcf has other samples than" in capsys.readouterr().err
+    assert main(["freeze", str(tmp_path / "s.{contig}.vcf"), "-o", str(out)]) == 1
+    assert "matches no file" in capsys.readouterr().err and not out.exists()
+    unphased = [*records["chr10"][:-1], "chr10 5 . A C 0/1 0|0"]
+    write_vcf(tmp_path / "r.chr10.vcf", names, unphased)
+    assert main(["freeze", str(tmp_path / "r.{contig}.vcf"), "-o", str(out)]) == 1
+    assert "r.chr10.vcf, chr10:5: the call 0/1 of sample 'a'" in capsys.readouterr().err
+
+
 def test_all_formats_give_the_same_bytes_on_any_number_of_threads(tmp_path):
     names = ["a", "b", "c"]
     vcf = write_vcf(
