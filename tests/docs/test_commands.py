@@ -67,7 +67,9 @@ WAYS: dict[str, Way] = {
     "make run": BARE,
     "make test": BARE,
     "python3 tests/bare_root.py": named("what CI begins with; needs root and takes ten minutes"),
-    ".venv/bin/python tests/fuzz/run.py --seconds 3600": Way("whole", " --seconds 4", "an hour"),
+    ".venv/bin/python tests/fuzz/run.py --seconds 3600": Way(
+        "whole", " sheets --seconds 4", "an hour; tests/fuzz runs all readers"
+    ),
     "python docs/count_clicks.py": named("needs the finished example; tests/support/reader.py"),
     "python docs/measure_page.py": named("needs the finished example; test_page_contents.py"),
     "python tests/support/sentences.py": named("tests/docs/test_sentences.py"),

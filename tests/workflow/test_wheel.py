@@ -259,7 +259,8 @@ def test_tune_compiles_the_kernels_of_the_cpu_and_says_why_no_gpu_is_used(place)
     for path in (place / "env").rglob("number_text_cpu.*.nb?"):
         path.unlink()
     assert not compiled()
-    said = popdesic(place, "tune", CUDA_VISIBLE_DEVICES="")
+    own = {"XDG_CACHE_HOME": str(place / "cache")}  # studies of the repository read the user's
+    said = popdesic(place, "tune", CUDA_VISIBLE_DEVICES="", **own)
     assert compiled()
     assert re.search(r"^CPU, scans of cases: \d+\.\d CPU-s$", said, re.M)
     assert re.search(r"^No GPU can be used here", said, re.M)

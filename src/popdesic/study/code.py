@@ -117,12 +117,16 @@ def _write_cache(path: Path) -> None:
 
 
 def _state() -> str:
-    """Digest of all files and library versions that any of the digests can depend on."""
+    """Digest of all files and library versions that any of the digests can depend on.
+
+    The digests name files by their place in these folders, so those of a copy are the same.
+    """
     state = hashlib.blake2b(digest_size=16)
-    files = [*PACKAGE.rglob("*.py"), *_script_files().values(), *KERNEL_FOLDER.rglob("*.cu*")]
-    for path in sorted(files):
-        content = path.read_bytes()
-        state.update(f"{path} {len(content)}\n".encode() + content)
+    for folder, ending in ((PACKAGE, "*.py"), (SCRIPTS, "*.py"), (KERNEL_FOLDER, "*.cu*")):
+        for path in sorted(folder.rglob(ending)):
+            content = path.read_bytes()
+            name = path.relative_to(folder.parent).as_posix()
+            state.update(f"{name} {len(content)}\n".encode() + content)
     for name in sorted({"numpy"}.union(*LIBRARIES.values())):
         state.update(f"{name} {version_of(name)}\n".encode())
     return state.hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -317,6 +318,16 @@ def test_a_first_run_reads_the_digests_that_the_set_up_left(caches):
         code.shared_cache().write_text(json.dumps(about))
         code._read_cache.cache_clear()
         assert code.code_of("compute_pca") == expected
+
+
+def test_a_copy_of_the_code_reads_the_same_digests(tmp_path, monkeypatch):
+    shared = code._state()
+    kernels = Path(shutil.copytree(code.KERNEL_FOLDER, tmp_path / "copy/kernels"))
+    monkeypatch.setattr(code, "KERNEL_FOLDER", kernels)
+    assert code._state() == shared
+    source = min(kernels.rglob("*.cu"))
+    source.rename(source.with_name("renamed.cu"))
+    assert code._state() != shared
 
 
 def test_digests_of_the_study_come_before_those_of_the_user(caches):
