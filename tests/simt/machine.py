@@ -116,12 +116,34 @@ def _library(text: str, options: tuple[str, ...], capability: int, folder: Path)
     library = stem.with_suffix(".so")
     if not library.exists():
         made = stem.with_suffix(f".{os.getpid()}.tmp")
-        command = [COMPILER, *OPTIONS, *given, f"-I{FOLDER}", "-o", str(made), "-x", "c++", "-"]
+        first = ["-include", str(_parsed_once(folder))]
+        command = [COMPILER, *OPTIONS, *given, f"-I{FOLDER}", *first]
+        command += ["-o", str(made), "-x", "c++", "-"]
         done = subprocess.run(command, input=text, capture_output=True, text=True)
         if done.returncode:
             raise LaunchError(f"the source does not compile: {done.stderr[:3000]}")
         made.replace(library)  # at once: other processes compile the same
     return ctypes.PyDLL(str(library))
+
+
+@functools.cache
+def _parsed_once(folder: Path) -> Path:
+    """A file that includes the standard headers, beside it what the compiler keeps of them.
+
+    The compiler reads the headers themselves where that is of another version or other options.
+    """
+    lines = [line for name in HEADERS for line in (FOLDER / name).read_text().splitlines()]
+    text = "\n".join(line for line in lines if line.startswith("#include <")) + "\n"
+    state = repr((text, OPTIONS, _compiler_version()))
+    source = folder / f"{hashlib.sha256(state.encode()).hexdigest()[:24]}.hpp"
+    kept = source.with_suffix(".hpp.gch")
+    if not kept.exists():
+        source.write_text(text)
+        made = source.with_suffix(f".{os.getpid()}.tmp")
+        command = [COMPILER, *OPTIONS, "-o", str(made), "-x", "c++-header", str(source)]
+        subprocess.run(command, capture_output=True, check=True)
+        made.replace(kept)
+    return source
 
 
 @functools.cache
