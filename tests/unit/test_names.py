@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,6 +16,7 @@ TWO_FORMS = {"decode_records", "row_capacity", "row_work", "write_tile"}
 PROGRAMS = {"__main__.py", "communities/block_model_fit.py"}
 
 
+@cache
 def definitions() -> dict[str, list[str]]:
     """Modules of each function and class at the top of a module, private ones left out."""
     found = defaultdict(list)
