@@ -25,6 +25,7 @@ import commandline
 import numpy as np
 from scenes.whole_genome import (
     FARTHER,
+    POOL_CM,
     RIGHT,
     UNRELATED,
     WORLDS,
@@ -60,7 +61,8 @@ def measure(world: str, seed: int, options) -> tuple[dict, int, int]:
 
     Also unrelated pairs, and how many of them are called third degree or closer.
     """
-    scene = draw_scene(world, seed, families=options.families, per_cm=options.per_cm)
+    size = {"families": options.families, "per_cm": options.per_cm, "pool_cm": options.pool}
+    scene = draw_scene(world, seed, **size)
     found, genome, king, k0 = evidence_of(scene, int(world == "admixed"), options.threads)
     for name in set(SOURCES) - set(options.sources):
         setattr(found, name, None)
@@ -95,10 +97,11 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--families", type=int, default=12)
     parser.add_argument("--per-cm", type=int, default=45, help="sites a cM")
+    parser.add_argument("--pool", type=int, default=POOL_CM, help="cM of founders that are drawn")
     parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=list(WORLDS))
     parser.add_argument("--sources", nargs="+", choices=SOURCES, default=list(SOURCES))
     parser.add_argument("--threads", type=int, default=2)
-    options = commandline.parse(parser, seeds=1, families=3, per_cm=40, worlds=["inbred"])
+    options = commandline.parse(parser, seeds=1, families=3, per_cm=40, pool=5, worlds=["inbred"])
     rows, sums = [], defaultdict(lambda: np.zeros(6, int))
     for world in options.worlds:
         totals, pairs, wrong = defaultdict(lambda: np.zeros(6, int)), 0, 0

@@ -197,7 +197,7 @@ class Scene:
 
 
 @functools.lru_cache(maxsize=1)
-def pools(seed: int, per_cm: int) -> np.ndarray:
+def pools(seed: int, per_cm: int, length: int = POOL_CM) -> np.ndarray:
     """Haplotypes of two populations at the same common sites: int8 (2, POOL, n_sites)."""
     history = msprime.Demography()
     for name in ("A", "B", "before"):
@@ -205,7 +205,7 @@ def pools(seed: int, per_cm: int) -> np.ndarray:
     history.add_population_split(time=APART, derived=["A", "B"], ancestral="before")
     trees = msprime.sim_ancestry(
         {"A": POOL // 2, "B": POOL // 2}, demography=history, random_seed=seed,
-        sequence_length=POOL_CM * 1e6, recombination_rate=1e-8,
+        sequence_length=length * 1e6, recombination_rate=1e-8,
     )  # fmt: skip
     mutated = msprime.sim_mutations(
         trees, rate=5e-9, random_seed=seed, model=msprime.BinaryMutationModel()
@@ -213,7 +213,7 @@ def pools(seed: int, per_cm: int) -> np.ndarray:
     alleles = (mutated.genotype_matrix() > 0).astype(np.int8)
     frequency = alleles.mean(axis=1)
     common = np.flatnonzero(np.minimum(frequency, 1 - frequency) >= 0.05)
-    chosen = np.random.default_rng(seed).choice(common, min(POOL_CM * per_cm, len(common)), False)
+    chosen = np.random.default_rng(seed).choice(common, min(length * per_cm, len(common)), False)
     return np.ascontiguousarray(alleles[np.sort(chosen)].T).reshape(2, POOL, -1)
 
 
@@ -244,6 +244,7 @@ def draw_scene(
     per_cm: int = 45,
     errors: float = 0.001,
     missing: float = 0.01,
+    pool_cm: int = POOL_CM,
 ) -> Scene:
     """Families of a world (WORLDS); all are sampled but the ancestors of inbred couples.
 
@@ -252,7 +253,7 @@ def draw_scene(
     """
     rng = np.random.default_rng([seed, WORLDS.index(world)])
     chrom, cm = human_sites(per_cm)
-    pool = pools(seed, per_cm)
+    pool = pools(seed, per_cm, pool_cm)
     kinds = ("",) if world != "inbred" else ("cousins", "parents", "siblings")
     parts, ancestry, names = [], [], []
     kinship: dict[tuple[int, int], float] = {}
