@@ -29,7 +29,7 @@ from .null_model import NullModel, fit_null
 from .quadratic_forms import weighted_chi_square_tail
 
 #: Rows and columns of the matrix of products that are in memory at a time.
-PEOPLE, PRODUCTS = 2048, 512
+PEOPLE, PRODUCTS = 512, 512
 #: Most people or products, whichever are fewer, that a set may have: a matrix of 0.5 GB.
 MOST_ROWS = 8192
 #: A site is left out if fewer people carry its minor allele, of cases or of controls; so are the
@@ -37,6 +37,8 @@ MOST_ROWS = 8192
 LEAST_CARRIERS = 5
 #: Share of its square at which a column, or a product, is explained by others.
 EXPLAINED = 1e-8
+#: Smallest eigenvalue of scaled columns from which on one pass makes them orthonormal.
+WELL_APART = 1e-3
 #: Eigenvalues below this share of the largest one say nothing.
 NO_WEIGHT = 1e-12
 
@@ -126,11 +128,14 @@ class SetTests:
                 f"a set has {len(i)} products of two of its {len(sites)} sites in {len(g)} samples;"
                 f" at most {MOST_ROWS} products, or samples, are tested together: divide the set."
             )
-        spread = g.std(axis=0, dtype=np.float64)
         g = np.ascontiguousarray(g.T, np.float32)
-        carried = np.empty(len(i), bool)
-        for k in range(len(i)):
-            carried[k] = self._carried((g[i[k]] * g[j[k]] > 0)[:, None])[0]
+        spread = g.std(axis=1, dtype=np.float64)
+        carriers = (g > 0).astype(np.float32)  # people with both minor alleles: exact up to 2^24
+        groups = [carriers]
+        if self.kind == "logistic":
+            groups = [carriers[:, self.response == c] for c in (0, 1)]
+        both = np.min([group @ group.T for group in groups], axis=0)
+        carried = both[i, j] >= LEAST_CARRIERS
         i, j = i[carried], j[carried]
         scale = 1 / (spread[i] * spread[j])
         scored = (_by_people if len(i) <= g.shape[1] else _by_products)(
@@ -240,8 +245,8 @@ def _pairs(
 def _basis(columns: np.ndarray, given: np.ndarray | None = None) -> np.ndarray:
     """Orthonormal columns of what is left of `columns` beside orthonormal ones: (n, rank).
 
-    A column is left out if the others explain all but `EXPLAINED` of its square. The first pass
-    takes directions by their size, the second one removes the rounding errors of the first.
+    A direction is left out if all but `EXPLAINED` of its square is explained by others. A second
+    pass removes the rounding errors of the first one where columns are nearly dependent.
     """
     norms = np.sqrt((columns**2).sum(axis=0))
     columns = columns / np.where(norms > 0, norms, 1.0)
@@ -251,25 +256,27 @@ def _basis(columns: np.ndarray, given: np.ndarray | None = None) -> np.ndarray:
         sizes, ways = np.linalg.eigh(columns.T @ columns)
         kept = sizes > limit
         columns = columns @ (ways[:, kept] / np.sqrt(sizes[kept]))
+        if sizes[kept].min(initial=1.0) > WELL_APART:
+            break
     return columns
 
 
 def _by_people(g, pairs, scale, basis, residuals, root):
     """Scale, scores, eigenvalues, variances and `together` from the matrix of products."""
     i, j = pairs
-    scores, gram = np.zeros(len(i)), np.zeros((len(i),) * 2)
-    cross = np.zeros((basis.shape[1], len(i)))
+    exact, gram = root is None, np.zeros((len(i),) * 2)
+    root = np.ones(len(residuals)) if exact else root
+    right = np.column_stack([basis, residuals / root])
+    cross = np.zeros((len(i), right.shape[1]))
     for start in range(0, g.shape[1], PEOPLE):
         rows = slice(start, start + PEOPLE)
-        z = g[i, rows] * g[j, rows]  # integers: sums are exact
-        whole = z.astype(np.float64)
-        scores += whole @ residuals[rows]
-        if root is not None:
-            z = whole = whole * root[rows]
-        gram += z @ z.T
-        cross += (whole @ basis[rows]).T
+        z = g[i, rows] * g[j, rows]
+        whole = z * root[rows]
+        gram += z @ z.T if exact else whole @ whole.T  # of integers, sums are exact
+        cross += whole @ right[rows]
+    scores, cross = cross[:, -1], cross[:, :-1]
     squares = gram.diagonal().copy()
-    gram -= cross.T @ cross
+    gram -= cross @ cross.T
     variances = gram.diagonal().copy()
     known = variances > EXPLAINED * squares
     variances[~known], scale = 0.0, np.where(known, scale, 0.0)

@@ -1,0 +1,139 @@
+"""Tests of sets of sites: false findings, power beside the best pair, and time.
+
+    python tests/bench/bench_sets.py [--studies 100] [--sets 50] [--sites 8] [--people 2000]
+        [--scenes NAME ...] [--first-seed 0] [--planted 50] [--timed 20] [--jobs 2] [--quick]
+
+The first table has shares of null sets (tests/scenes/interactions/sets.py: LD, main effects,
+covariates) with p at most 0.05, 0.01 and 0.001 by `popdesic.scan_sets`: its `p` (twice the smaller
+of the other two), quadratic, best pair with Bonferroni, burden. In brackets the 95 % interval of p
+(Wilson 1927). `above`: tests whose interval lies above the level.
+
+The second one plants 1, 5 or 20 of about 1 000 products (46 sites, 4 000 people) with 0.5 to 4 % of
+the variance together, as much information as 0.2 to 1.6 % in 10 000 people. Power is at
+0.05 / 9 515. Goal: `p` is at least that of the best pair, less two standard errors.
+
+The third one is the time of `--timed` sets of 25 sites (300 products) and 10 000 people on one
+thread, and what 9 515 sets take on two cores if all are like these: CPU seconds x 9 515 / 2.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+import commandline
+import numpy as np
+from bench_interactions import wilson
+from scenes.interactions.sets import NULLS, SetStudy, null_study, planted_study
+from timing import print_table
+
+import popdesic
+
+LEVELS = (0.05, 0.01, 0.001)
+TESTS = ("p", "p_quadratic", "p_pair", "p_burden")
+GENES, MINUTES = 9_515, 10
+PLANTED_PEOPLE, PLANTED_SITES = 4_000, 46
+TIMED_PEOPLE, TIMED_SITES = 10_000, 25
+
+
+def tested(study: SetStudy):
+    """The table of a study, by one thread."""
+    return popdesic.scan_sets(
+        *(study.genotypes, study.phenotype, study.sets, study.covariates),
+        transform=study.transform,
+        threads=1,
+    )
+
+
+def of_null(name: str, people: int, sets: int, sites: int, seed: int) -> np.ndarray:
+    return tested(null_study(name, seed, people, sets, sites))[list(TESTS)].to_numpy()
+
+
+def of_planted(products: int, share: float, sites: int, people: int, seed: int) -> np.ndarray:
+    found = tested(planted_study(products, share, seed, people, sites))
+    return found[list(TESTS)].to_numpy()[0]
+
+
+def false_findings(options, pool) -> None:
+    rows = []
+    seeds = range(options.first_seed, options.first_seed + options.studies)
+    for name in options.scenes:
+        work = partial(of_null, name, options.people, options.sets, options.sites)
+        p = np.concatenate(list(pool.map(work, seeds)))
+        p = p[np.isfinite(p[:, 0])]
+        for level in LEVELS:
+            counts = (p <= level).sum(axis=0)
+            shares = [f"{count / len(p):.4f}" for count in counts]
+            low, high = wilson(int(counts[0]), len(p))
+            shares[0] += f" ({max(low, 0):.4f} to {high:.4f})"
+            above = [
+                t for t, c in zip(TESTS, counts, strict=True) if wilson(int(c), len(p))[0] > level
+            ]
+            rows.append((name, len(p), level, *shares, ", ".join(above) or "none"))
+    title = f"Null sets of {options.sites} sites and {options.people} people with p at most a level"
+    print_table(title, ("scene", "sets", "level", *TESTS, "above"), rows)
+
+
+def power(options, pool) -> None:
+    rows, level = [], 0.05 / GENES
+    sites, people = (8, 500) if options.quick else (PLANTED_SITES, PLANTED_PEOPLE)
+    for products in (1, 5, 20):
+        for share in (0.005, 0.01, 0.02, 0.04):
+            work = partial(of_planted, products, share, sites, people)
+            p = np.stack(list(pool.map(work, range(options.planted))))
+            found = (p <= level).mean(axis=0)
+            error = 2 * np.sqrt(((p[:, 0] <= level) != (p[:, 2] <= level)).sum()) / len(p)
+            met = "met" if found[0] >= found[2] - error else "missed"
+            rows.append((products, f"{share:.1%}", *(f"{one:.2f}" for one in found), met))
+    title = f"Power at 0.05 / {GENES}, {options.planted} studies of {people} people, {sites} sites"
+    print_table(title, ("products", "variance", *TESTS, "goal"), rows)
+
+
+def seconds(options) -> None:
+    rows = []
+    people, sites = (1_000, 6) if options.quick else (TIMED_PEOPLE, TIMED_SITES)
+    for name in ("number", "cases 1:1", "cases 1:20"):
+        study = null_study(name, 1, people, options.timed, sites)
+        tested(null_study(name, 2, people, 1, sites))  # imports
+        start, wall = time.process_time(), time.perf_counter()
+        tested(study)
+        took, wall = time.process_time() - start, time.perf_counter() - wall
+        minutes = took / options.timed * GENES / 2 / 60
+        met = "met" if minutes <= MINUTES else "missed"
+        each = f"{1000 * took / options.timed:.0f}"
+        rows.append(
+            (name, options.timed, each, f"{1000 * wall / options.timed:.0f}", f"{minutes:.1f}", met)
+        )
+    title = f"Sets of {sites} sites x {people} people; {GENES} sets on two cores, extrapolated"
+    head = ("phenotype", "sets run", "CPU ms a set", "wall ms", "minutes", f"goal: {MINUTES}")
+    print_table(title, head, rows)
+
+
+def main() -> None:
+    parser = commandline.new_parser(__doc__)
+    parser.add_argument(
+        "--studies", type=int, default=100, help="null studies of each scene; 0: none"
+    )
+    parser.add_argument("--sets", type=int, default=50, help="of a null study")
+    parser.add_argument("--sites", type=int, default=8, help="of a null set")
+    parser.add_argument("--people", type=int, default=2000, help="of a null study")
+    parser.add_argument("--scenes", nargs="+", choices=NULLS, default=list(NULLS))
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--planted", type=int, default=50, help="studies of each model; 0: none")
+    parser.add_argument("--timed", type=int, default=20, help="sets that are timed; 0: none")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    options = commandline.parse(
+        parser, studies=2, sets=5, sites=5, people=500, planted=2, timed=2, jobs=1
+    )
+    with ProcessPoolExecutor(options.jobs) as pool:
+        if options.studies:
+            false_findings(options, pool)
+        if options.planted:
+            power(options, pool)
+    if options.timed:
+        seconds(options)
+
+
+if __name__ == "__main__":
+    main()
