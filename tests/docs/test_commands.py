@@ -177,7 +177,7 @@ WAYS: dict[str, Way] = {
         f"{BENCH}{name}": QUICK
         for name in (
             *("ingest.py", "distance.py", "compare.py", "epistasis_cpu.py", "minplus.py"),
-            "phenotypes.py",
+            *("phenotypes.py", "sets.py"),
             *("maps.py", "maps.py --data ../shared/data", "report.py", "scaling.py"),
             *("newcomers.py example", "imputation.py ../shared/data", "kinship_null.py"),
             "imputed_stages.py ../shared/data",
