@@ -76,7 +76,11 @@ def set_tests(genotypes, response, covariates, pairs, *, binary: bool, dominance
     family = sm.families.Binomial() if binary else sm.families.Gaussian()
     fit = sm.GLM(response, design, family=family).fit(tol=1e-14)
     residuals = response - fit.fittedvalues
-    root = np.sqrt(fit.fittedvalues * (1 - fit.fittedvalues)) if binary else np.ones(len(g))
+    root = np.ones(len(g))
+    if binary:
+        weights = fit.fittedvalues * (1 - fit.fittedvalues)
+        half = np.sqrt(weights)[:, None] * design
+        root = np.sqrt(weights / (1 - np.diag(half @ np.linalg.pinv(half))))
     left = root[:, None] * z
     weighted = root[:, None] * design
     left = left - weighted @ np.linalg.lstsq(weighted, left, rcond=None)[0]

@@ -3,9 +3,11 @@
 Null model: the phenotype by a constant, covariates, and the main effects of all sites of the set,
 linear for numbers, logistic for cases and controls. For products z_ij = g_i g_j of minor-allele
 counts let U = Z'r be their scores (r the residuals) and V = Z'WZ - Z'WA (A'WA)^-1 A'WZ the
-covariance that the null model A leaves them (W = 1 in a linear model). D = diag(1 / (s_i s_j)), s
-the standard deviations of the counts, is as if sites were standardised. Three tests
-(the first is that of QuadKAST; Fu et al. 2024, Genome Res 34:1294):
+covariance that the null model A leaves them. W is 1 in a linear model. For cases and controls it
+is p (1 - p) / (1 - h), h the leverage: fitted risks p follow chance, so that p (1 - p) is too small
+by this factor on average. D = diag(1 / (s_i s_j)), s the standard deviations of the counts, is as
+if sites were standardised. Three tests (the first is that of QuadKAST; Fu et al. 2024, Genome Res
+34:1294):
 
 quadratic   Q = |D U|^2. Under the null it is a sum of chi-squares weighted by the eigenvalues of
             D V D. In a linear model Q / r'r is a ratio of two such sums, whose tail is exact
@@ -39,6 +41,8 @@ LEAST_CARRIERS = 5
 EXPLAINED = 1e-8
 #: Smallest eigenvalue of scaled columns from which on one pass makes them orthonormal.
 WELL_APART = 1e-3
+#: Largest leverage by which a weight is corrected.
+MOST_LEVERAGE = 0.5
 #: Eigenvalues below this share of the largest one say nothing.
 NO_WEIGHT = 1e-12
 
@@ -168,6 +172,8 @@ class SetTests:
         columns = np.sqrt(n) * np.column_stack([self.design, left])
         null = fit_null(self.response, columns[:, 1:], "logistic")
         root = np.sqrt(null.weights)
+        leverage = (_basis(columns * root[:, None]) ** 2).sum(axis=1)
+        root /= np.sqrt(1 - np.minimum(leverage, MOST_LEVERAGE))
         return _basis(columns * root[:, None]), null.raw_residuals, root, None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from oracles import sets as oracle
+from scenes.interactions.sets import NULLS, null_study, planted_study
 
 import popdesic
 from popdesic.epistasis import sets
@@ -191,3 +192,27 @@ def test_a_set_that_is_too_large_is_named(monkeypatch):
     rng, genotypes, _ = draw(12)
     with pytest.warns(UserWarning, match="a set has 15 products of two of its 6 sites in 900"):
         popdesic.scan_sets(genotypes, rng.normal(size=900), {"a": range(6)})
+
+
+@pytest.mark.parametrize("name", NULLS)
+def test_null_sets_keep_their_level(name):
+    """Bounds that a test at its level passes in 999 of 1 000 draws of 240 sets."""
+    p = []
+    for seed in (1, 2, 3):
+        study = null_study(name, seed, 700, 80, 5)
+        found = popdesic.scan_sets(
+            *(study.genotypes, study.phenotype, study.sets, study.covariates),
+            transform=study.transform,
+        )
+        p.append(found[["p", *COLUMNS]].dropna().to_numpy())
+    p = np.concatenate(p)
+    assert len(p) > 200
+    assert ((p <= 0.05).mean(axis=0) <= 0.1).all()
+    assert ((p[:, 1:3] <= 0.5).mean(axis=0) >= 0.4).all()
+
+
+def test_planted_products_are_found():
+    for products in (1, 20):
+        study = planted_study(products, 0.06, 1, 2000, 16)
+        found = popdesic.scan_sets(study.genotypes, study.phenotype, study.sets).iloc[0]
+        assert found.p < 1e-6 and found.p_quadratic < 1e-3
