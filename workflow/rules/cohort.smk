@@ -10,7 +10,8 @@ from popdesic.epistasis.options import phenotypes_of
 # later rules treat as cohorts (`study/batches.py`).
 #
 # needs   the genotype files of a cohort: VCF, VCF.gz, BCF, VCF-Zarr,
-#         PLINK .bed .bim .fam or .pgen .pvar .psam; the sample sheet, qc.assembly_report
+#         PLINK .bed .bim .fam or .pgen .pvar .psam, EIGENSTRAT .geno .snp .ind;
+#         the sample sheet, qc.assembly_report
 # gives   results/cohorts/{cohort}/raw.json       counts of kept and dropped records, checksums of:
 #         results/cohorts/{cohort}/raw.bed .bim .fam   biallelic SNPs, called genotypes; not decoded
 #                                                 again where only labels or limits have changed

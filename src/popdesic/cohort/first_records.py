@@ -12,7 +12,7 @@ import pandas as pd
 from ..core.errors import UserError
 from ..io.batches import CHUNK_BYTES, DecodeCounts, SiteBatch, many_failed
 from ..io.call_filters import CallFilters
-from ..io.formats import PGEN, PLINK, ZARR, find_format
+from ..io.formats import EIGENSTRAT, PGEN, PLINK, ZARR, find_format
 from .absent import MAX_ABSENT, MAX_REFERENCE_ONLY, MIN_SITES, measure_lack, refuse_lack
 from .callable import read_bed
 from .contigs import Spellings
@@ -76,7 +76,7 @@ def first_records(
     haploid, filters
         As `ingest.ingest_cohort` takes them.
     n_bytes : int
-        About as much text, or rows of PLINK 1 files, is decoded; of others a chunk.
+        About as much text, or rows of PLINK 1 or EIGENSTRAT files, is decoded; of others a chunk.
 
     Raises
     ------
@@ -139,6 +139,10 @@ def _open(
         from ..io.pgen import stream_pgen
 
         return stream_pgen(place, counts, filters)
+    if kind == EIGENSTRAT:
+        from ..io.eigenstrat import stream_eigenstrat
+
+        return stream_eigenstrat(place, counts, _chunk_bytes=n_bytes)
     if kind == ZARR:
         from ..io.vcf_zarr import stream_zarr
 

@@ -18,7 +18,9 @@ from ..io.batches import CHUNK_BYTES, UNKNOWN_ALLELE, DecodeCounts, SiteBatch
 from ..io.bed import LEAST_NAMED, name_rows, open_bed
 from ..io.call_filters import CallFilters
 from ..io.columns import TABLE_ROWS
+from ..io.eigenstrat import stream_eigenstrat
 from ..io.formats import (
+    EIGENSTRAT,
     PGEN,
     PLINK,
     ZARR,
@@ -101,15 +103,16 @@ def ingest_cohort(
     Parameters
     ----------
     sources : Path, or several in reading order
-        VCF (plain, gzip, bgzip), BCF, VCF-Zarr, or a prefix of PLINK 1 or 2 files, with or without
-        '.bed' or '.pgen'. Several must have the same samples in the same order.
+        VCF (plain, gzip, bgzip), BCF, VCF-Zarr, or a prefix of PLINK 1 or 2 or EIGENSTRAT files,
+        with or without '.bed', '.pgen' or '.geno'. Several must have the same samples in the same
+        order.
     haploid : {'error', 'diploidize', 'missing'}, or a mapping of contigs to them
-        How to read a call of one allele; files of PLINK 1 and 2 have none.
+        How to read a call of one allele; files of a prefix have none.
     filters : CallFilters
         Records and calls that are not read for what the files say about them.
     sexes : dict, optional
-        Sample name to M, F, NA (or 1, 2, 0). Other samples get the sex from the first .fam
-        or .psam that states it, else 0.
+        Sample name to M, F, NA (or 1, 2, 0). Other samples get the sex from the first .fam,
+        .psam or .ind that states it, else 0.
     listed : str, optional
         `names_key` of the samples listed in the sheet; the files must have exactly these.
     excluded : names, optional
@@ -248,6 +251,8 @@ def _open(
         from ..io.pgen import stream_pgen
 
         batches = stream_pgen(place, decode, filters)
+    elif kind == EIGENSTRAT:
+        batches = stream_eigenstrat(place, decode)
     elif kind == ZARR:
         from ..io.vcf_zarr import stream_zarr
 

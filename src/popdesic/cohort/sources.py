@@ -1,7 +1,7 @@
 """Genotype files of a cohort: one, a list, a pattern, or one per chromosome; and their keys.
 
-The column `genotypes` of the cohort sheet names sources: VCF or BCF files, PLINK prefixes,
-or VCF-Zarr.
+The column `genotypes` of the cohort sheet names sources: VCF or BCF files, prefixes of
+PLINK or EIGENSTRAT files, or VCF-Zarr.
 Nothing compiled is imported here, because each job of the workflow reads the sheets.
 """
 
@@ -19,15 +19,7 @@ from pathlib import Path
 
 from ..core.errors import UserError
 from ..core.files import FOLDER_STAMP, digest
-from ..io.formats import (
-    PGEN,
-    PGEN_ENDS,
-    PLINK,
-    PLINK_ENDS,
-    find_format,
-    is_zarr,
-    read_sample_names,
-)
+from ..io.formats import PREFIXES, find_format, is_zarr, read_sample_names
 
 #: Placeholder for a chromosome name in a path: letters, digits, `_` and `-`.
 CONTIG = "{contig}"
@@ -35,8 +27,8 @@ CONTIG = "{contig}"
 GLOB = re.compile(r"[*?]|\[[^\]]+\]")
 #: Suffixes of index files, which contain no genotypes.
 INDEXES = (".tbi", ".csi")
-#: Suffixes that a prefix of PLINK files may lack.
-PREFIX_ENDS = (PLINK_ENDS[0], PGEN_ENDS[0])
+#: Suffixes that a prefix may lack.
+PREFIX_ENDS = tuple(end for end, *_ in PREFIXES.values())
 #: PLINK's numbers of chromosomes named by letters.
 LETTERS = {"X": "23", "Y": "24", "XY": "25", "M": "26", "MT": "26"}
 _LETTER = re.compile(r"(?:(?<=chr)|(?<![A-Za-z0-9]))(XY|MT|X|Y|M)(?![A-Za-z0-9])", re.IGNORECASE)
@@ -56,9 +48,9 @@ def natural_order(path: str) -> tuple:
 def expand_sources(text: str, folder: Path = Path()) -> list[str]:
     """Return the sources named by `genotypes` in the cohort sheet, in natural order.
 
-    A file (or PLINK prefix) with exactly this name takes precedence. Otherwise commas separate
+    A file (or prefix) with exactly this name takes precedence. Otherwise commas separate
     sources, `{contig}` stands for a chromosome name (the same at each place in a path), and `*`,
-    `?` and `[...]` are shell wildcards. PLINK files match by their .bed or .pgen;
+    `?` and `[...]` are shell wildcards. Files of a prefix match by their .bed, .pgen or .geno;
     index files (.tbi, .csi) never match.
 
     Parameters
@@ -105,7 +97,7 @@ def _exists(path: Path) -> bool:
 
 
 def _matching(pattern: str, folder: Path) -> list[str]:
-    """Return the sources that match a pattern; PLINK files by their .bed or .pgen."""
+    """Return the sources that match a pattern; a prefix by its file of genotypes."""
     for tried in (pattern, *(f"{pattern}{end}" for end in PREFIX_ENDS)):
         names = _candidates(tried, folder)
         whole = re.compile(_regex(tried))
@@ -115,8 +107,11 @@ def _matching(pattern: str, folder: Path) -> list[str]:
             name
             for name in names
             if not name.endswith(INDEXES)
-            and not (name.endswith(PLINK_ENDS[1:]) and f"{name[:-4]}.bed" in listed)
-            and not (name.endswith(PGEN_ENDS[1:]) and f"{name[:-5]}.pgen" in listed)
+            and not any(
+                name.endswith(end) and f"{name.removesuffix(end)}{main}" in listed
+                for main, *others in PREFIXES.values()
+                for end in others
+            )
             and (is_zarr(folder / name) or not (folder / name).is_dir())
         ]
         if names:
@@ -196,10 +191,9 @@ def nearby(folder: Path, path: str) -> str:
 
 
 def source_files(source: str | Path) -> list[str]:
-    """Return the files of one source: a VCF or BCF, three of PLINK, or the folder of VCF-Zarr."""
+    """Return the files of one source: a VCF or BCF, three of a prefix, or a folder of VCF-Zarr."""
     kind, path = find_format(source)
-    ends = {PLINK: PLINK_ENDS, PGEN: PGEN_ENDS}.get(kind)
-    return [f"{path}{end}" for end in ends] if ends else [str(source)]
+    return [f"{path}{end}" for end in PREFIXES.get(kind, ())] or [str(source)]
 
 
 def files_within(paths: Iterable[str | Path]) -> list[str | Path]:

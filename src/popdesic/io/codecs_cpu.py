@@ -117,3 +117,31 @@ def take_samples(packed, kept):
                 value |= ((row[sample >> 2] >> (2 * (sample & 3))) & 3) << (2 * k)
             out[site, n_whole] = value
     return out
+
+
+@njit(cache=True, nogil=True)
+def turn_codes(packed):
+    """Transpose two-bit codes, four a byte and the first in the lowest bits.
+
+    Parameters
+    ----------
+    packed : (n, n_bytes) uint8
+
+    Returns
+    -------
+    (4 n_bytes, ceil(n / 4)) uint8
+        The padding of the last byte is zero.
+    """
+    n, n_bytes = packed.shape
+    out = np.zeros((4 * n_bytes, (n + 3) // 4), np.uint8)
+    for first in range(0, n_bytes, 64):  # a cache line of each row at a time
+        last = min(n_bytes, first + 64)
+        for row in range(n):
+            place, shift = row >> 2, 2 * (row & 3)
+            for byte in range(first, last):
+                value = packed[row, byte]
+                out[4 * byte, place] |= (value & 3) << shift
+                out[4 * byte + 1, place] |= ((value >> 2) & 3) << shift
+                out[4 * byte + 2, place] |= ((value >> 4) & 3) << shift
+                out[4 * byte + 3, place] |= ((value >> 6) & 3) << shift
+    return out

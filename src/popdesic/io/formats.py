@@ -1,7 +1,8 @@
 """The formats of genotype files: which one a source has, its files, and its samples.
 
 A source is what the column `genotypes` of the cohort sheet names: a VCF or BCF file, the prefix of
-PLINK 1 files (.bed, .bim, .fam) or of PLINK 2 files (.pgen, .pvar, .psam), or a folder of VCF-Zarr.
+PLINK 1 files (.bed, .bim, .fam), of PLINK 2 files (.pgen, .pvar, .psam) or of EIGENSTRAT files
+(.geno, .snp, .ind), or a folder of VCF-Zarr.
 Nothing compiled is imported here, because each job of the workflow reads the sheets.
 """
 
@@ -16,10 +17,12 @@ from ..core.files import is_file
 from .call_filters import CallFilters
 from .pgen_header import PGEN_ENDS
 
-VCF, PLINK, PGEN, ZARR = "vcf", "plink", "pgen", "zarr"
+VCF, PLINK, PGEN, EIGENSTRAT, ZARR = "vcf", "plink", "pgen", "eigenstrat", "zarr"
 PLINK_ENDS = (".bed", ".bim", ".fam")
-#: Suffixes of prefixes' files with the genotypes, in the order in which they are looked for.
-PREFIX_ENDS = (PLINK_ENDS, PGEN_ENDS)
+EIGENSTRAT_ENDS = (".geno", ".snp", ".ind")
+#: Suffixes of the files of each kind of prefix, first that of the genotypes, in the order in which
+#: they are looked for.
+PREFIXES = {PLINK: PLINK_ENDS, PGEN: PGEN_ENDS, EIGENSTRAT: EIGENSTRAT_ENDS}
 #: Files that the root of a Zarr store holds, of format 2 and 3.
 ZARR_ROOTS = (".zgroup", ".zmetadata", "zarr.json")
 
@@ -34,18 +37,17 @@ class Source(NamedTuple):
 def find_format(source: Path | str) -> Source:
     """Return the format of a source by its name and by what exists; VCF (or BCF) if nothing tells.
 
-    A file with exactly this name comes before PLINK 1 files of this prefix, and those before PLINK
-    2 files.
+    A file with exactly this name comes before PLINK 1 files of this prefix, those before PLINK 2
+    files, and those before EIGENSTRAT files.
     """
     source = Path(source)
-    kinds = (PLINK, PGEN)
-    for kind, (end, *_) in zip(kinds, PREFIX_ENDS, strict=True):
+    for kind, (end, *_) in PREFIXES.items():
         if source.name.endswith(end):
             return Source(kind, source.with_name(source.name.removesuffix(end)))
     if is_zarr(source):
         return Source(ZARR, source)
     if not is_file(source):
-        for kind, (end, *_) in zip(kinds, PREFIX_ENDS, strict=True):
+        for kind, (end, *_) in PREFIXES.items():
             if is_file(f"{source}{end}"):
                 return Source(kind, source)
     return Source(VCF, source)
@@ -88,6 +90,10 @@ def read_file_samples(source: Path | str) -> tuple[list[str], list[str]]:
         from .pgen_tables import read_pgen_samples
 
         return read_pgen_samples(path)
+    if kind == EIGENSTRAT:
+        from .eigenstrat_tables import read_eigenstrat_samples
+
+        return read_eigenstrat_samples(path)
     if kind == ZARR:
         from .zarr_store import read_zarr_samples
 
@@ -100,9 +106,9 @@ def read_file_samples(source: Path | str) -> tuple[list[str], list[str]]:
 
 
 def read_contig_lengths(source: Path | str) -> dict[str, int]:
-    """Return the contig lengths that a source's header gives; PLINK 1 files give none."""
+    """Return the contig lengths that a source's header gives; PLINK 1 and EIGENSTRAT give none."""
     kind, path = find_format(source)
-    if kind == PLINK:
+    if kind in (PLINK, EIGENSTRAT):
         return {}
     if kind == PGEN:
         from .pgen_tables import read_pvar_header
@@ -120,7 +126,7 @@ def read_contig_lengths(source: Path | str) -> dict[str, int]:
 def read_contigs(source: Path | str) -> list[str]:
     """Return the contigs that a source's header names; of PGEN those with a length."""
     kind, path = find_format(source)
-    if kind in (PLINK, PGEN):
+    if kind in PREFIXES:
         return list(read_contig_lengths(source))
     if kind == ZARR:
         from .zarr_store import open_store
@@ -134,7 +140,7 @@ def read_contigs(source: Path | str) -> list[str]:
 def header_contigs(sources: Iterable[Path | str]) -> dict[str, int]:
     """Contigs in the headers of some files, with their lengths; 0: not given.
 
-    PLINK 1 files have no header.
+    PLINK 1 and EIGENSTRAT files have no header.
     """
     found: dict[str, int] = {}
     for source in sources:
@@ -147,8 +153,8 @@ def header_contigs(sources: Iterable[Path | str]) -> dict[str, int]:
 def read_filters(source: Path | str) -> frozenset[str] | None:
     """Return the names of FILTER that a source's header declares; None: not known (PGEN)."""
     kind, path = find_format(source)
-    if kind in (PLINK, PGEN):
-        return frozenset() if kind == PLINK else None
+    if kind in PREFIXES:
+        return None if kind == PGEN else frozenset()
     if kind == ZARR:
         from .zarr_store import open_store, texts
 
@@ -196,11 +202,15 @@ def require_readable(source: Path | str, filters: CallFilters) -> None:
         from .pgen_tables import numbered_pvar
 
         numbered_pvar(path)
+    elif kind == EIGENSTRAT:
+        from .eigenstrat_tables import numbered_snp
+
+        numbered_snp(path)
 
 
 def _marks(kind: str, path: Path) -> dict[str, bool]:
     """Whether a source has QUAL, and GQ, DP and AD of its calls."""
-    if kind == PLINK:
+    if kind in (PLINK, EIGENSTRAT):
         return {}
     if kind == PGEN:
         from .pgen_tables import read_pvar_header
@@ -218,12 +228,16 @@ def _marks(kind: str, path: Path) -> dict[str, bool]:
 
 
 def count_sites(source: Path | str) -> int | None:
-    """Return the number of sites that the header of PGEN or VCF-Zarr states; None for others."""
+    """Return the number of sites that PGEN, EIGENSTRAT or VCF-Zarr state; None for others."""
     kind, path = find_format(source)
     if kind == PGEN:
         from .pgen_tables import check_pgen
 
         return check_pgen(path).n_sites
+    if kind == EIGENSTRAT:
+        from .eigenstrat_tables import check_geno
+
+        return check_geno(path).n_sites
     if kind == ZARR:
         from .zarr_store import open_store
 

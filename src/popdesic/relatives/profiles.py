@@ -66,7 +66,7 @@ def add_profiles(
     folder : Path
         The database.
     files : list of (name, Path)
-        Name of each cohort, and VCF, BCF, VCF-Zarr or prefix of PLINK files. Calls of one allele
+        Name of each cohort, and VCF, BCF, VCF-Zarr or prefix of other files. Calls of one allele
         count as two.
 
     Returns

@@ -72,8 +72,8 @@ def make_parser() -> argparse.ArgumentParser:
         "files",
         nargs="*",
         metavar="[STUDY] FILE",
-        help="study folder (default: current folder), then VCF or BCF files, PLINK prefixes (or "
-        ".bed, .fam), or quoted patterns",
+        help="study folder (default: current folder), then VCF or BCF files, prefixes of "
+        "PLINK or EIGENSTRAT files (or .bed, .geno), or quoted patterns",
     )
     command.add_argument(
         "--founder",
@@ -194,7 +194,7 @@ def make_parser() -> argparse.ArgumentParser:
         details="The study itself does not change.",
         study=False,
     )
-    command.add_argument("file", type=Path, help="VCF, BCF or prefix of PLINK files")
+    command.add_argument("file", type=Path, help="VCF, BCF or prefix of PLINK or EIGENSTRAT files")
     command.add_argument("--study", type=Path, default=Path(), help=STUDY)
     command.add_argument("--sample", metavar="NAME", help="which sample of the file, if several")
     command.add_argument(
@@ -241,7 +241,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("action", choices=("add", "search"))
     command.add_argument("database", type=Path, metavar="DB", help="folder of the database")
     command.add_argument(
-        "files", nargs="+", metavar="FILE", help="VCF, BCF or prefix of PLINK files"
+        "files", nargs="+", metavar="FILE", help="VCF, BCF or prefix of PLINK or EIGENSTRAT files"
     )
     command.add_argument(
         "--top", type=positive, default=5, metavar="K", help="matches of a query (default: 5)"

@@ -12,13 +12,13 @@ from ..cohort.sources import CONTIG, GLOB, expand_sources, read_names, source_fi
 from ..core.errors import UserError, shorten
 from ..core.files import path_exists
 from ..core.places import HOME
-from ..io.formats import PREFIX_ENDS, is_zarr
+from ..io.formats import PREFIXES, find_format, is_zarr
 from .init_people import NewSamples, fam_people, read_people
 from .validation import validate_study
 
 #: Extensions of genotype files; a file name without its extension gives the cohort's name.
 EXTENSIONS = re.compile(
-    r"\.(vcf\.b?gz|vcf|bcf|vcz|zarr|bed|bim|fam|pgen|pvar|psam)$", re.IGNORECASE
+    r"\.(vcf\.b?gz|vcf|bcf|vcz|zarr|bed|bim|fam|pgen|pvar|psam|geno|snp|ind)$", re.IGNORECASE
 )
 #: `NAME=FILE`: a file and the name of its cohort.
 NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)", re.DOTALL)
@@ -41,7 +41,7 @@ class NewCohort:
     genotypes : str
         As written in the sheet, relative to the study.
     sources : list of str
-        VCF or BCF files or PLINK prefixes, relative to the current folder.
+        VCF or BCF files or prefixes, relative to the current folder.
     samples : list of str
         Sample names in file order.
     """
@@ -62,7 +62,7 @@ def init_study(
     ----------
     arguments : sequence of str
         The study folder, unless it is the current one, then genotype files: VCF, VCF.gz, BCF,
-        VCF-Zarr, a PLINK prefix, .bed, .fam, .pgen or .psam, or a pattern. Each becomes a cohort;
+        VCF-Zarr, a prefix or file of PLINK or EIGENSTRAT, or a pattern. Each becomes a cohort;
         files with the same samples become one cohort. `NAME=FILE` sets the cohort's name.
     founders : sequence of str
         Cohorts that define the panel; all by default.
@@ -131,8 +131,8 @@ def split_arguments(arguments: Sequence[str]) -> tuple[Path, list[tuple[str, str
         folder = Path(files.pop(0))
     if not files:
         raise UserError(
-            "no genotype file was given; name VCF, BCF, VCF-Zarr or PLINK files, for example "
-            "`popdesic init my-study data/eur.vcf.gz data/afr.vcf.gz`."
+            "no genotype file was given; name VCF, BCF, VCF-Zarr, PLINK or EIGENSTRAT files, for "
+            "example `popdesic init my-study data/eur.vcf.gz data/afr.vcf.gz`."
         )
     return folder, [_named(file) for file in files]
 
@@ -146,8 +146,8 @@ def _is_study(argument: str) -> bool:
 
 
 def _is_there(argument: str) -> bool:
-    """Whether an argument is a file, or the prefix of PLINK files."""
-    ends = ("", *(end[0] for end in PREFIX_ENDS))
+    """Whether an argument is a file, or a prefix of files."""
+    ends = ("", *(end for end, *_ in PREFIXES.values()))
     return any(path_exists(Path(f"{argument}{end}")) for end in ends)
 
 
@@ -200,13 +200,13 @@ def find_cohorts(folder: Path, files: list[tuple[str, str]]) -> list[NewCohort]:
 
 
 def _sources(file: str) -> list[str]:
-    """The files or PLINK prefixes that an argument names."""
-    for main, *others in PREFIX_ENDS:
+    """The files or prefixes that an argument names."""
+    for main, *others in PREFIXES.values():
         for end in others:
             if file.endswith(end):
                 prefix = file.removesuffix(end)
                 if path_exists(Path(f"{prefix}{main}")):
-                    return [f"{prefix}{main}" if main == ".pgen" else prefix]
+                    return [prefix if main == ".bed" else f"{prefix}{main}"]
                 raise UserError(
                     f"{file}: {prefix}{main}, the file with the genotypes, does not exist; correct "
                     "the path."
@@ -323,11 +323,13 @@ def choose_founders(cohorts: list[NewCohort], founders: Sequence[str]) -> None:
 
 
 def gather_people(folder: Path, cohorts: list[NewCohort], table: Path | None) -> NewSamples:
-    """All samples, with the columns that .fam files and a table of samples give."""
+    """All samples, with the columns that .fam, .psam or .ind files and a table of samples give."""
     people = NewSamples({s: cohort.name for cohort in cohorts for s in cohort.samples})
     for cohort in cohorts:
         # the first of several .fam files will do: all list the same samples
-        people.add(fam_people(cohort.sources[0], cohort.samples), f"{cohort.name}'s .fam")
+        source = cohort.sources[0]
+        end = PREFIXES.get(find_format(source).kind, ("",))[-1]
+        people.add(fam_people(source, cohort.samples), f"{cohort.name}'s {end}")
     if table is not None:
         people.add(read_people(table, people), str(table))
     people.drop_unusable()

@@ -1,4 +1,4 @@
-"""Metadata of a new study's samples, from .fam files and from a table of samples."""
+"""Metadata of a new study's samples, from .fam or .ind files and from a table of samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ..cohort.sheet_text import OTHER_NAMES, RESERVED, read_sheet_text
 from ..core.errors import UserError, shorten
 from ..core.files import is_file
 from ..io.bed import read_fam
-from ..io.formats import PGEN, PLINK, find_format
+from ..io.eigenstrat_tables import read_ind
+from ..io.formats import EIGENSTRAT, PGEN, PLINK, find_format
 from ..io.pgen_tables import read_psam
 
 #: Columns of every new sheet, and the explanation shown to the user who fills them in.
@@ -93,8 +94,19 @@ class NewSamples:
 
 
 def fam_people(source: str, samples: list[str]) -> Facts:
-    """Sex, parents and phenotype of a cohort's samples; empty if its source is not of PLINK."""
+    """What files of PLINK or EIGENSTRAT say of a cohort's samples; empty for other sources.
+
+    PLINK's have sex, parents and phenotype; an .ind has sex and population, or Case and Control.
+    """
     kind, prefix = find_format(source)
+    if kind == EIGENSTRAT:
+        ind = read_ind(prefix)
+        labels = [label.casefold() for label in ind["population"]]
+        column, words = "population", ind["population"]
+        if set(labels) <= {"case", "control"}:
+            column, words = "phenotype", [CLASSES[label] for label in labels]
+        rows = zip(samples, ind["sex"], words, strict=True)
+        return {name: {"sex": SEXES[sex], column: word} for name, sex, word in rows}
     if kind not in (PLINK, PGEN):
         return {}
     fam = read_fam(prefix) if kind == PLINK else read_psam(prefix)

@@ -92,7 +92,7 @@ def place_sample(
     Parameters
     ----------
     source : Path
-        VCF, BCF, VCF-Zarr, or a prefix of PLINK files.
+        VCF, BCF, VCF-Zarr, or a prefix of PLINK or EIGENSTRAT files.
     study : Path
         The folder of a study that has run.
     backend : Backend

@@ -448,7 +448,7 @@ def _check_exported_names(samples: pd.DataFrame, config: dict) -> None:
 
 
 def cohort_sources(study: Study, cohort: str) -> list[str]:
-    """Return the sources of a cohort's genotypes: VCF or BCF files, or PLINK prefixes."""
+    """Return the sources of a cohort's genotypes: VCF or BCF files, or prefixes."""
     if cohort not in study._sources:
         study._sources[cohort] = expand_sources(study.cohorts.genotypes[cohort])
     return study._sources[cohort]
