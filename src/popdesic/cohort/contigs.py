@@ -237,7 +237,7 @@ def _lengths() -> dict[int, list[tuple[str, str]]]:
     return found
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=1 << 16)
 def plain_name(contig: str) -> str:
     """Name of a chromosome in capitals, without `chr` and zeros in front, of an accession too."""
     name = re.sub(r"^(CHROMOSOME|CHROM)[_.]?(?=.)", "", canonical_contig(contig).upper())

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..core.errors import UserError
-from ..io.sites import canonical_contigs
+from ..io.sites import canonical_contigs, contig_runs
 from .options import AUTO, parse_block
 
 log = logging.getLogger(__name__)
+
+#: A panel of more contigs than this is one of scaffolds, of which short ones share blocks.
+MANY_CONTIGS = 100
 
 
 def choose_blocks(
@@ -45,7 +47,10 @@ def block_starts(sites: pd.DataFrame, block: str, cm: np.ndarray | None = None) 
     """First site of each block, and the number of sites.
 
     A block begins with the first site of a contig, or with the first one that lies at least the
-    size of a block beyond the block's first site (as in ADMIXTOOLS).
+    size of a block beyond the block's first site (as in ADMIXTOOLS). On a panel of more than
+    MANY_CONTIGS contigs, short ones that follow each other share a block until their lengths add
+    up to the size of a block. The length of a contig is the place of its last site, and a short
+    one is shorter than a block.
 
     Parameters
     ----------
@@ -66,10 +71,16 @@ def block_starts(sites: pd.DataFrame, block: str, cm: np.ndarray | None = None) 
     place = cm if unit == "cM" else sites.pos.to_numpy(np.float64)
     chrom = sites.chrom.to_numpy()
     starts = []
-    edges = np.flatnonzero(chrom[1:] != chrom[:-1]) + 1 if len(sites) else []
-    bounds = [0, *edges, len(sites)]
-    for first, last in pairwise(bounds):
-        here = first
+    runs = contig_runs(chrom) if len(sites) else []
+    filled = size  # of the open block of short contigs
+    for first, last in runs:
+        if len(runs) > MANY_CONTIGS and place[last - 1] < size:
+            if filled >= size:
+                starts.append(first)
+                filled = 0.0
+            filled += place[last - 1]
+            continue
+        filled, here = size, first
         while here < last:
             starts.append(here)
             # Genetic maps have plateaus: a block holds at least its own first site.
@@ -95,7 +106,7 @@ def in_mask(sites: pd.DataFrame, starts: np.ndarray, path: Path) -> tuple[np.nda
     inside : bool array, (n_sites,)
     base_pairs : float64 array, (n_blocks,)
         Positions of the ranges that belong to each block: a block reaches to the first site of the
-        next one, the first and last block of a contig to its ends.
+        next one on its contig, the first and last block of a contig to its ends.
 
     Raises
     ------
@@ -124,26 +135,31 @@ def in_mask(sites: pd.DataFrame, starts: np.ndarray, path: Path) -> tuple[np.nda
             f"{shown}, range {row + 1} starts at {low[row]} but ends before that, at {high[row]}; "
             "swap or correct them."
         )
-    contigs = canonical_contigs(table[0])
+    rows_of = table.groupby(canonical_contigs(table[0]), sort=False).indices
     own = canonical_contigs(sites.chrom)
     pos = sites.pos.to_numpy(np.int64)
-    inside, base_pairs = np.zeros(len(sites), bool), np.zeros(len(starts) - 1)
-    for contig in dict.fromkeys(own):
-        here = contigs == contig
-        begin, end = _merged(low[here], high[here])
-        if not len(begin):
+    runs = contig_runs(own) if len(sites) else []
+    # Parts of blocks, none of which has sites of two contigs.
+    parts = np.union1d(starts[:-1], [first for first, _ in runs]).astype(np.int64)
+    inside, of_part = np.zeros(len(sites), bool), np.zeros(len(parts))
+    for first, last in runs:
+        here = rows_of.get(own[first])
+        if here is None:
             continue
-        places = np.flatnonzero(own == contig)
+        begin, end = _merged(low[here], high[here])
+        places = np.arange(first, last)
         # Position p, counted from 1, is the range [p - 1, p).
         k = np.searchsorted(begin, pos[places], side="left") - 1
         inside[places] = (k >= 0) & (pos[places] <= end[np.maximum(k, 0)])
-        blocks = np.flatnonzero(own[starts[:-1]] == contig)
-        edges = pos[starts[blocks]].astype(np.float64) - 1
+        blocks = np.arange(*np.searchsorted(parts, (first, last)))
+        edges = pos[parts[blocks]].astype(np.float64) - 1
         edges = np.concatenate([[0.0], edges[1:], [max(float(end[-1]), edges[-1])]])
         corners = np.column_stack([begin, end]).ravel()
         below = np.column_stack([np.cumsum(end - begin) - (end - begin), np.cumsum(end - begin)])
-        base_pairs[blocks] = np.diff(np.interp(edges, corners, below.ravel(), left=0.0))
-    return inside, base_pairs
+        of_part[blocks] = np.diff(np.interp(edges, corners, below.ravel(), left=0.0))
+    if not len(parts):
+        return inside, np.zeros(len(starts) - 1)
+    return inside, np.add.reduceat(of_part, np.searchsorted(parts, starts[:-1]))
 
 
 def _merged(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

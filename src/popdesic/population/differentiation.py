@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..distance.neighbor_joining import neighbor_joining, quoted
+from ..io.sites import contig_runs
 from .allele_counts import PopulationCounts
 from .jackknife import jackknife
 from .sum_names import PAIR_SUMS
@@ -85,7 +86,9 @@ def track_table(
     -------
     DataFrame
         `block`, `chrom`, `start`, `end`, `sites`; `fst`: Hudson's over all pairs (ratio of sums);
-        `highest`: the largest of a pair, whose names are `population1`, `population2`.
+        `highest`: the largest of a pair, whose names are `population1`, `population2`. A block of
+        several contigs has the names of the first and the last, ``first..last``, and ends where it
+        would if they lay one after the other.
     """
     s = {name: sums[..., k] for k, name in enumerate(PAIR_SUMS)}
     first, second = (np.array(x, dtype=object) for x in _pairs(names))
@@ -94,12 +97,17 @@ def track_table(
         each = np.where(s["d"] > 0, s["f2"] / s["d"], np.nan)
         below = s["d"].sum(axis=1)
         over_all = np.where(below > 0, s["f2"].sum(axis=1) / below, np.nan)
+    names_of, end = chrom[starts[:-1]].astype(object), pos[starts[1:] - 1].copy()
+    for k in np.flatnonzero(names_of != chrom[starts[1:] - 1]).tolist():
+        here = slice(starts[k], starts[k + 1])
+        end[k] = sum(pos[here][last - 1] for _, last in contig_runs(chrom[here]))
+        names_of[k] = f"{names_of[k]}..{chrom[here][-1]}"
     table = pd.DataFrame(
         {
             "block": np.arange(1, len(starts)),
-            "chrom": chrom[starts[:-1]],
+            "chrom": names_of,
             "start": pos[starts[:-1]],
-            "end": pos[starts[1:] - 1],
+            "end": end,
             "sites": np.diff(starts),
             "fst": over_all,
         }

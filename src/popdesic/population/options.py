@@ -105,12 +105,13 @@ def check_population(
                 f"{suggestion(column, [name for name in samples.columns if name != 'row'])}"
             )
         return []
+    on_x = x_on_panel(config, contigs)
     remarks = [
         f"config/config.yaml: contigs.exclude may leave sites of '{shorten(contig)}' on the panel, "
         "of which males have one copy; statistics of populations do without them. Set contigs.x to "
         "[] if it is no sex chromosome here."
         for contig in contigs
-        if contig in x_on_panel(config, contigs)
+        if contig in on_x
     ]
     sizes = sizes_of(samples, column)
     enough = [name for name, n in sizes.items() if n >= LEAST_PEOPLE]

@@ -6,9 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from popdesic.cohort.contigs import genome_of
 from popdesic.core.errors import UserError
+from popdesic.population import options
 from popdesic.population.blocks import block_starts, choose_blocks, in_mask, spans
+from popdesic.population.differentiation import track_table
 from popdesic.population.options import block_of, check_population, parse_block, x_on_panel
+from popdesic.population.sum_names import PAIR_SUMS
 from popdesic.study.configuration import fill_config
 
 SAMPLES = pd.DataFrame(
@@ -73,6 +77,40 @@ def test_blocks():
     cm = np.array([0, 0, 1, 1, 1, 2.5, 0, 0])
     assert block_starts(sites, "1 cM", cm).tolist() == [0, 2, 5, 6, 8]
     assert spans(sites, 10) == (10 + 1 + 4) + (1 + 1)
+
+
+def test_short_scaffolds_share_blocks(tmp_path):
+    """Of more than 100 contigs, in the panel's order, until their lengths add up to a block."""
+    lengths = [30, 50, 40, 500, 10, *[60] * 100]
+    names = [f"scaffold_{k:03d}" for k in range(len(lengths))]
+    rows = [(n, p) for n, length in zip(names, lengths, strict=True) for p in (3, length)]
+    sites = pd.DataFrame(rows, columns=["chrom", "pos"])
+    starts = block_starts(sites, "100 bp")
+    # 30 + 50 + 40 are one block; 500 alone has two; 10 + 60 + 60 are one, then 60 + 60 each.
+    assert starts[:6].tolist() == [0, 6, 7, 8, 14, 18]
+    assert len(starts) - 1 == 1 + 2 + 1 + 49
+    assert len(block_starts(sites[:200], "100 bp")) - 1 == 101  # 100 contigs: each by itself
+    mask = tmp_path / "m.bed"
+    mask.write_text("".join(f"{n}\t2\t{k + 5}\n" for k, n in enumerate(names)))
+    inside, base_pairs = in_mask(sites, starts, mask)
+    assert base_pairs.sum() == sum(k + 3 for k in range(len(names)))
+    assert base_pairs[0] == 3 + 4 + 5 and base_pairs[3] == 7 + 8 + 9
+    assert inside.tolist() == [p <= names.index(n) + 5 for n, p in rows]
+    sums = np.ones((len(starts) - 1, 1, len(PAIR_SUMS)))
+    table = track_table(["A", "B"], sums, sites, starts)
+    assert table.chrom[:4].tolist() == [
+        "scaffold_000..scaffold_002", names[3], names[3], "scaffold_004..scaffold_006",
+    ]  # fmt: skip
+    assert table.end[:4].tolist() == [120, 3, 500, 130]
+
+
+def test_many_contigs_take_no_longer_for_each(monkeypatch):
+    """The roles of contigs are told once, not once a contig."""
+    told = []
+    monkeypatch.setattr(options, "genome_of", lambda *a: told.append(1) or genome_of(*a))
+    contigs = {f"scaffold_{k}": 5000 for k in range(50)}
+    assert check_population(config(), SAMPLES, contigs)
+    assert len(told) == 1
 
 
 def test_auto_blocks_with_a_map_that_lacks_a_contig(tmp_path, caplog):
