@@ -26,49 +26,20 @@ from numba import types
 from numba.extending import intrinsic
 
 from .copying_plan import CHECKPOINT, DOSE_UNITS, UNITS
+from .states_cpu import (
+    ONE,
+    allele_flip,
+    float_bits,
+    fma,
+    mass_of_states,
+    next_transition,
+    power_of_two,
+    step_states,
+    whole_units,
+)
 
-#: Adding this rounds a float32 from 0 to below 2^23 to a whole number; its bits, as an integer.
-_ROUND, _ROUND_BITS = np.float32(1 << 23), np.int32(0x4B000000)
-#: A sum below this is counted again in units finer by 2^6, up to 2^18.
-_COARSE, _FINER, _FINEST = np.int32(1 << 16), 6, 18
-_ONE = np.uint32(1)
 _WORD_ONE = np.uint64(1)
 _LOW, _RAISE = 2.0**-64, 2.0**64
-
-
-@intrinsic
-def _fma(typing_context, factor, other, addend):
-    """``factor * other + addend``, rounded once (IEEE 754; CUDA's __fmaf_rn)."""
-
-    def codegen(context, builder, signature, arguments):
-        kind = ir.FloatType()
-        function = builder.module.declare_intrinsic(
-            "llvm.fma", [kind], ir.FunctionType(kind, [kind] * 3)
-        )
-        return builder.call(function, arguments)
-
-    return types.float32(types.float32, types.float32, types.float32), codegen
-
-
-@intrinsic
-def _bits(typing_context, number):
-    """The bits of a float32 as an int32."""
-
-    def codegen(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], ir.IntType(32))
-
-    return types.int32(types.float32), codegen
-
-
-@intrinsic
-def _power_of_two(typing_context, exponent):
-    """The float32 with this biased exponent: ``2.0 ** (exponent - 127)``."""
-
-    def codegen(context, builder, signature, arguments):
-        shifted = builder.shl(arguments[0], ir.Constant(ir.IntType(32), 23))
-        return builder.bitcast(shifted, ir.FloatType())
-
-    return types.float32(types.int32), codegen
 
 
 @intrinsic
@@ -81,29 +52,9 @@ def _lowest(typing_context, word):
     return types.int64(types.uint64), codegen
 
 
-@numba.njit(nogil=True, inline="always")
-def _units(number):
-    return _bits(number + _ROUND) - _ROUND_BITS
-
-
-@numba.njit(nogil=True)
-def _step(state, row, flip, counted, stay, jump, loss):
-    """A transition and an emission of all states, in place; units of those that match."""
-    matched = np.int32(0)
-    for w in range(row.size):
-        word = (row[w] ^ flip) & counted[w]
-        for j in range(32):
-            k = 32 * w + j
-            value = _fma(state[k], stay, jump)
-            match = (word >> np.uint32(j)) & _ONE
-            matched += _units(value) & -np.int32(match)
-            state[k] = value if match else value * loss
-    return matched
-
-
 @numba.njit(nogil=True)
 def _step_beside(state, row, flip, counted, stay, jump, loss, ahead, product):
-    """`_step` of the backward pass; `product`: posterior by haplotype, up to a common factor.
+    """`step_states` of the backward pass; `product`: posterior by haplotype, up to a common factor.
 
     `ahead` has the forward states of this site. Returns the units that match and the bits of the
     largest product, which are in the same order as the products.
@@ -113,43 +64,14 @@ def _step_beside(state, row, flip, counted, stay, jump, loss, ahead, product):
         word = (row[w] ^ flip) & counted[w]
         for j in range(32):
             k = 32 * w + j
-            value = _fma(state[k], stay, jump)
-            match = (word >> np.uint32(j)) & _ONE
-            matched += _units(value) & -np.int32(match)
+            value = fma(state[k], stay, jump)
+            match = (word >> np.uint32(j)) & ONE
+            matched += whole_units(value) & -np.int32(match)
             state[k] = value if match else value * loss
-            both = ahead[k] * value if (counted[w] >> np.uint32(j)) & _ONE else np.float32(0)
+            both = ahead[k] * value if (counted[w] >> np.uint32(j)) & ONE else np.float32(0)
             product[k] = both
-            largest = max(largest, _bits(both))
+            largest = max(largest, float_bits(both))
     return matched, largest
-
-
-@numba.njit(nogil=True)
-def _mass(state, row, flip, counted, loss, matched):
-    """Sum of all states after the emission, in units: float64."""
-    shift = 0
-    while matched < _COARSE and shift < _FINEST:
-        shift += _FINER
-        scale = np.float32(1 << shift)
-        matched = np.int32(0)
-        for w in range(row.size):
-            word = (row[w] ^ flip) & counted[w]
-            if word:
-                for j in range(32):
-                    match = (word >> np.uint32(j)) & _ONE
-                    matched += _units(state[32 * w + j] * scale) & -np.int32(match)
-    mass = matched / float(1 << shift)
-    return mass + np.float64(loss) * max(UNITS - mass, 0.0)
-
-
-@numba.njit(nogil=True, inline="always")
-def _transition(rho, mass, n_states):
-    """(stay, jump) after a site whose states sum to `mass` units."""
-    return np.float32((1.0 - rho) * UNITS / mass), np.float32(rho * UNITS / n_states)
-
-
-@numba.njit(nogil=True, inline="always")
-def _flip(allele):
-    return np.uint32(0) if allele else np.uint32(0xFFFFFFFF)
 
 
 @numba.njit(nogil=True)
@@ -165,10 +87,10 @@ def _forward(rows, sites, alleles, rho, counted, n_states, loss, kept):
     for m in range(sites.size):
         if kept.shape[0] and m % CHECKPOINT == 0:
             kept[m // CHECKPOINT] = state
-        row, flip = rows[sites[m]], _flip(alleles[m])
-        stay, jump = _transition(rho[m], mass, n_states)
-        matched = _step(state, row, flip, counted, stay, jump, loss)
-        mass = _mass(state, row, flip, counted, loss, matched)
+        row, flip = rows[sites[m]], allele_flip(alleles[m])
+        stay, jump = next_transition(rho[m], mass, n_states)
+        matched = step_states(state, row, flip, counted, stay, jump, loss)
+        mass = mass_of_states(state, row, flip, counted, loss, matched)
         masses[m] = mass
         number *= mass / UNITS
         if number < _LOW:
@@ -191,22 +113,22 @@ def _list_large(product, largest, small, states, units):
 
     Returns their number, the units of all haplotypes and those of haplotypes that are not listed.
     """
-    scale = _power_of_two(np.int32(min(275 - (largest >> 23), 254)))
+    scale = power_of_two(np.int32(min(275 - (largest >> 23), 254)))
     total = 0
     for w in range(product.size // 32):
         part = np.int32(0)
         for j in range(32):
-            part += _units(product[32 * w + j] * scale)
+            part += whole_units(product[32 * w + j] * scale)
         total += part
     limit = np.int32(total * small)
     count, rest = 0, total
     for w in range(product.size // 32):
         most = np.int32(0)
         for j in range(32):
-            most = max(most, _units(product[32 * w + j] * scale))
+            most = max(most, whole_units(product[32 * w + j] * scale))
         if most > limit:
             for j in range(32):
-                value = _units(product[32 * w + j] * scale)
+                value = whole_units(product[32 * w + j] * scale)
                 if value > limit:
                     states[count], units[count] = 32 * w + j, value
                     count += 1
@@ -307,22 +229,24 @@ def impute_loop(
     masses = _forward(rows, sites, alleles, rho, counted, n_states, loss, kept)[2]
     block = np.empty((CHECKPOINT, padded), np.float32)
     state, product = np.zeros(padded, np.float32), np.empty(padded, np.float32)
-    stay, jump = _transition(1.0, 1.0, n_states)
+    stay, jump = next_transition(1.0, 1.0, n_states)
     for m in range(n_called - 1, -1, -1):
         start = m - m % CHECKPOINT
         if m == n_called - 1 or m % CHECKPOINT == CHECKPOINT - 1:
             ahead = kept[m // CHECKPOINT]
             for i in range(start, m + 1):
                 mass = masses[i - 1] if i else float(UNITS)
-                onward, fresh = _transition(rho[i], mass, n_states)
-                _step(ahead, rows[sites[i]], _flip(alleles[i]), counted, onward, fresh, loss)
+                onward, fresh = next_transition(rho[i], mass, n_states)
+                step_states(
+                    ahead, rows[sites[i]], allele_flip(alleles[i]), counted, onward, fresh, loss
+                )
                 block[i - start] = ahead
-        row, flip = rows[sites[m]], _flip(alleles[m])
+        row, flip = rows[sites[m]], allele_flip(alleles[m])
         matched, largest = _step_beside(
             state, row, flip, counted, stay, jump, loss, block[m - start], product
         )
-        mass = _mass(state, row, flip, counted, loss, matched)
-        stay, jump = _transition(rho[m], mass, n_states)
+        mass = mass_of_states(state, row, flip, counted, loss, matched)
+        stay, jump = next_transition(rho[m], mass, n_states)
         behind = sites[m + 1] if m + 1 < n_called else last
         if m and sites[m - 1] >= last:
             continue  # in the margin behind the window
@@ -348,5 +272,5 @@ def turn_rows(rows, flipped, columns):
         for w in range(rows.shape[1]):
             word = rows[site, w] ^ flip
             for j in range(32):
-                one = np.uint64((word >> np.uint32(j)) & _ONE)
+                one = np.uint64((word >> np.uint32(j)) & ONE)
                 columns[part, 32 * w + j] |= one << bit
