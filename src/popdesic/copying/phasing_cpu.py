@@ -1,0 +1,264 @@
+"""Phase of one sample by sweeps of two haploid copying models, on the CPU.
+
+A sweep takes all heterozygous sites in order. Both haplotypes have a head, the alleles up to the
+site, and a tail, those behind it. At a site there are four ways on: which head has ALT, and which
+head goes on in which tail. Their weights are the likelihoods of both haplotypes that result; one
+is drawn. So a sweep is a Gibbs step over every phase of the sample, for a backward and a forward
+pass of both haplotypes.
+
+The start: heterozygous sites are unknown to the backward pass, and only which head has ALT is
+drawn.
+
+States and sums are those of `copying_cpu`. Sums of products of a forward and a backward state
+count whole units of 2^-22 of the largest power of two below, apart for haplotypes with ALT and
+with REF, so that they are the same in any order.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from .copying_plan import UNITS
+from .states_cpu import (
+    ONE,
+    allele_flip,
+    float_bits,
+    fma,
+    mass_of_states,
+    next_transition,
+    power_of_two,
+    step_states,
+    whole_units,
+)
+
+_LOW_WORD = np.uint64(0xFFFFFFFF)
+_FACTORS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+_WEYL = (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85))
+_HALF = np.uint64(32)
+
+
+@numba.njit(nogil=True, cache=True)
+def philox_words(counter, key):
+    """Two of the four words of Philox4x32-10 (Salmon et al. 2011, SC11), as one uint64.
+
+    `counter`: four uint32, the last two as the high and low half of a uint64 each; `key`: uint64.
+    """
+    a, b = counter[0] & _LOW_WORD, counter[0] >> _HALF
+    c, d = counter[1] & _LOW_WORD, counter[1] >> _HALF
+    low, high = key & _LOW_WORD, key >> _HALF
+    for _ in range(10):
+        one, other = _FACTORS[0] * a, _FACTORS[1] * c
+        a, c = (other >> _HALF) ^ b ^ low, (one >> _HALF) ^ d ^ high
+        b, d = other & _LOW_WORD, one & _LOW_WORD
+        low, high = (low + _WEYL[0]) & _LOW_WORD, (high + _WEYL[1]) & _LOW_WORD
+    return (b << _HALF) | a
+
+
+@numba.njit(nogil=True)
+def _uniform(lot, site, iteration, chain, purpose):
+    """A number from 0 to below 1 that belongs to these: float64."""
+    counter = (
+        np.uint64(site) | (np.uint64(iteration) << _HALF),
+        np.uint64(chain) | (np.uint64(purpose) << _HALF),
+    )
+    return (philox_words(counter, lot) >> np.uint64(11)) * 2.0**-53
+
+
+@numba.njit(nogil=True)
+def _move(state, stay, jump):
+    """A transition without an emission, in place."""
+    for k in range(state.size):
+        state[k] = fma(state[k], stay, jump)
+
+
+@numba.njit(nogil=True)
+def _shared_mass(ahead, behind, row, counted):
+    """Sums of products over the haplotypes with ALT and over those with REF: two float64."""
+    most_alt, most_ref = np.int32(0), np.int32(0)
+    for w in range(row.size):
+        alt, ref = row[w] & counted[w], ~row[w] & counted[w]
+        for j in range(32):
+            bits = float_bits(ahead[32 * w + j] * behind[32 * w + j])
+            most_alt = max(most_alt, bits & -np.int32((alt >> np.uint32(j)) & ONE))
+            most_ref = max(most_ref, bits & -np.int32((ref >> np.uint32(j)) & ONE))
+    scale_alt = power_of_two(np.int32(min(275 - (most_alt >> 23), 254)))
+    scale_ref = power_of_two(np.int32(min(275 - (most_ref >> 23), 254)))
+    with_alt, with_ref = 0, 0
+    for w in range(row.size):
+        alt, ref = row[w] & counted[w], ~row[w] & counted[w]
+        part_alt, part_ref = np.int32(0), np.int32(0)
+        for j in range(32):
+            product = ahead[32 * w + j] * behind[32 * w + j]
+            one = np.int32((alt >> np.uint32(j)) & ONE)
+            other = np.int32((ref >> np.uint32(j)) & ONE)
+            units = whole_units(product * (scale_alt if one else scale_ref))
+            part_alt += units & -one
+            part_ref += units & -other
+        with_alt += part_alt
+        with_ref += part_ref
+    return with_alt / np.float64(scale_alt), with_ref / np.float64(scale_ref)
+
+
+@numba.njit(nogil=True)
+def _draw(heads, tails, row, counted, loss, start, u):
+    """One of the four ways on: head 0 has ALT or not, the tails stay; the same, they cross."""
+    loss = np.float64(loss)
+    a, b = _shared_mass(heads[0], tails[0], row, counted)
+    c, d = _shared_mass(heads[1], tails[1], row, counted)
+    w0 = (a + loss * b) * (d + loss * c)
+    w1 = (b + loss * a) * (c + loss * d)
+    w2, w3 = 0.0, 0.0
+    if not start:
+        a, b = _shared_mass(heads[0], tails[1], row, counted)
+        c, d = _shared_mass(heads[1], tails[0], row, counted)
+        w2 = (a + loss * b) * (d + loss * c)
+        w3 = (b + loss * a) * (c + loss * d)
+    u *= w0 + w1 + w2 + w3
+    if u < w0:
+        return 0
+    if u < w0 + w1:
+        return 1
+    return 2 if u < w0 + w1 + w2 else 3
+
+
+@numba.njit(nogil=True)
+def _back_through(bounds, state, change, calls, model, kept):
+    """The backward pass through a block; states in front of heterozygous sites go to `kept`.
+
+    `change`: stay and jump in front of the block's last site. Returns those in front of the site
+    before the block. An allele of -1 is not known.
+    """
+    rows, sites, alleles, hets = calls
+    rho, counted, n_states, loss = model
+    low, high = bounds
+    stay, jump = change
+    place = 0
+    for m in range(low, high):
+        place += hets[m]
+    for m in range(high - 1, low - 1, -1):
+        if hets[m]:
+            _move(state, stay, jump)
+            stay, jump = np.float32(1), np.float32(0)
+            if kept.shape[0]:
+                place -= 1
+                kept[place] = state
+        mass = float(UNITS)
+        if alleles[m] >= 0:
+            row, flip = rows[sites[m]], allele_flip(alleles[m])
+            matched = step_states(state, row, flip, counted, stay, jump, loss)
+            mass = mass_of_states(state, row, flip, counted, loss, matched)
+        stay, jump = next_transition(rho[m], mass, n_states)
+    return stay, jump
+
+
+@numba.njit(nogil=True)
+def _forward_through(bounds, states, masses, calls, model, kept, draws):
+    """The forward pass of both haplotypes through a block, with draws at heterozygous sites.
+
+    Returns whether the tails are crossed behind it, as `draws` says of the site before it.
+    """
+    rows, sites, alleles, hets = calls
+    rho, counted, n_states, loss = model
+    low, high = bounds
+    lot, numbers, iteration, crossed = draws
+    place = 0
+    for m in range(low, high):
+        row = rows[sites[m]]
+        changes = (
+            next_transition(rho[m], masses[0], n_states),
+            next_transition(rho[m], masses[1], n_states),
+        )
+        if hets[m]:
+            for h in range(2):
+                _move(states[h], changes[h][0], changes[h][1])
+            changes = ((np.float32(1), np.float32(0)), (np.float32(1), np.float32(0)))
+            tails = (kept[crossed, place], kept[1 - crossed, place])
+            u = _uniform(lot, numbers[m], iteration, 0, 0)
+            way = _draw((states[0], states[1]), tails, row, counted, loss, iteration == 0, u)
+            crossed ^= way >> 1
+            alleles[0, m] = 1 - (way & 1)
+            alleles[1, m] = way & 1
+            place += 1
+        for h in range(2):
+            flip = allele_flip(alleles[h, m])
+            matched = step_states(
+                states[h], row, flip, counted, changes[h][0], changes[h][1], loss
+            )
+            masses[h] = mass_of_states(states[h], row, flip, counted, loss, matched)
+    return crossed
+
+
+@numba.njit(nogil=True, cache=True)
+def phase_loop(rows, sites, numbers, genotypes, rho, counted, n_states, loss, lot, block, drawn):
+    """Draw the phase of one sample by a start and sweeps.
+
+    Parameters
+    ----------
+    rows : uint32 (n_sites, n_words)
+        Alleles of the panel by site, bit k % 32 of word k // 32 that of haplotype k.
+    sites, numbers : int64 (n_called)
+        Rows of the called sites, and the numbers of the sites in the panel, for random numbers.
+    genotypes : int8 (n_called)
+        Number of ALT alleles, 0 to 2.
+    rho : float64 (n_called)
+        Probability of a new haplotype in front of each site, 1 for the first.
+    counted : uint32 (n_words)
+        Haplotypes that may be copied.
+    n_states : int
+        Number of those.
+    loss : float32
+        Emission of a mismatch beside that of a match.
+    lot : uint64
+        Key of the sample's random numbers.
+    block : int
+        Sites of a block (`phasing_plan.block_length`).
+    drawn : int8 (n_iterations, n_het)
+        Filled: the allele of the first haplotype at heterozygous sites; the start comes first.
+    """
+    n_called, padded = sites.size, 32 * counted.size
+    n_blocks = (n_called + block - 1) // block
+    hets = genotypes == 1
+    most = 0
+    for b in range(n_blocks):
+        most = max(most, hets[b * block : (b + 1) * block].sum())
+    kept = np.empty((2, most, padded), np.float32)
+    nothing = np.empty((0, padded), np.float32)
+    ends = np.zeros((n_blocks, 2, padded), np.float32)
+    changes = np.empty((n_blocks, 2, 2), np.float32)
+    alleles = np.empty((2, n_called), np.int8)
+    alleles[:] = genotypes // 2
+    for m in range(n_called):
+        if hets[m]:
+            alleles[:, m] = -1
+    model = (rho, counted, n_states, loss)
+    states, masses = np.empty((2, padded), np.float32), np.empty(2)
+    for iteration in range(drawn.shape[0]):
+        tails = alleles.copy()
+        for h in range(2):
+            calls = (rows, sites, tails[h], hets)
+            states[h] = 0
+            change = next_transition(1.0, 1.0, n_states)
+            for b in range(n_blocks - 1, -1, -1):
+                ends[b, h] = states[h]
+                changes[b, h, 0], changes[b, h, 1] = change
+                if b:
+                    bounds = (b * block, min((b + 1) * block, n_called))
+                    change = _back_through(bounds, states[h], change, calls, model, nothing)
+        states[:] = 0
+        masses[:] = UNITS
+        crossed = 0
+        for b in range(n_blocks):
+            bounds = (b * block, min((b + 1) * block, n_called))
+            for h in range(2):
+                calls = (rows, sites, tails[h], hets)
+                change = (changes[b, h, 0], changes[b, h, 1])
+                _back_through(bounds, ends[b, h], change, calls, model, kept[h])
+            both = (rows, sites, alleles, hets)
+            draws = (lot, numbers, iteration, crossed)
+            crossed = _forward_through(bounds, states, masses, both, model, kept, draws)
+        place = 0
+        for m in range(n_called):
+            if hets[m]:
+                drawn[iteration, place] = alleles[0, m]
+                place += 1
