@@ -2,9 +2,9 @@
 
 For people with arrays: `pack`, `pairwise_distance`, `kinship`, `pca`, `identity`, `mixture`,
 `ld_r2`, `scan`, `scan_sites`, `scan_sets`, `diversity`, `f_st`, `f2`, `f3`, `f4`,
-`homozygous_runs`, `ibd_segments`, `impute_haplotypes`, `fit_copying`, `fermat_weights`,
-`shortest_paths`, `insert` (docs/api.md). Each is imported when it is first used, so that
-``import popdesic`` costs nothing.
+`homozygous_runs`, `ibd_segments`, `phase_genotypes`, `impute_haplotypes`, `fit_copying`,
+`fermat_weights`, `shortest_paths`, `insert` (docs/api.md). Each is imported when it is first
+used, so that ``import popdesic`` costs nothing.
 """
 
 from importlib import import_module as _import_module
@@ -32,6 +32,7 @@ _PUBLIC = {
     "f4": "api.populations",
     "homozygous_runs": "api.homozygosity",
     "ibd_segments": "api.descent",
+    "phase_genotypes": "api.haplotypes",
     "impute_haplotypes": "api.haplotypes",
     "fit_copying": "api.haplotypes",
     "fermat_weights": "api.paths",

@@ -191,7 +191,7 @@ def profiles(options: argparse.Namespace) -> None:
 
 
 def impute(options: argparse.Namespace) -> None:
-    """Impute phased targets from a reference, and print how many sites matched."""
+    """Phase and impute targets from a reference, and print how many sites matched."""
     import logging
 
     from .cohort.copy_haplotypes import CopyOptions, impute_file

@@ -1,6 +1,7 @@
 """Imputation by haplotype copying beside Beagle, on drawn people whose alleles are all known.
 
     python tests/bench/bench_copying.py [--seed 1] [--factors 1 2 3 5] [--shares 0 0.0625 0.25]
+    python tests/bench/bench_copying.py --unphased [--seed 1] [--factors 1 2]
 
 Draws people of three populations (Gutenkunst et al. 2009, PLoS Genetics 5:e1000695), hides the
 sites that an array lacks in some of them, and imputes these from the others' haplotypes. Prints
@@ -9,7 +10,8 @@ data in the same run: with true alleles, and with 0.2 % of the array's alleles w
 phase switch in one of 100 heterozygous genotypes of the reference. Beagle reads and writes its VCF
 files within its seconds; our seconds are those of the computation and of the fit of the model.
 --factors: effective sizes, as multiples of the fitted one; --shares: posteriors that count as small
-(`popdesic.copying.copying_plan`).
+(`popdesic.copying.copying_plan`). --unphased: the targets' phase is not given. Prints switch
+errors too: how often ALT is on the wrong haplotype beside the heterozygous site before.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ import numpy as np
 
 from popdesic.copying import copying, copying_plan
 from popdesic.copying.fit import fit_model
+from popdesic.copying.phasing import phase_alleles
+from popdesic.core.random_numbers import lots_of
 
 #: Upper ends of the bins of minor allele frequency.
 BINS = (0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -108,10 +112,12 @@ def damaged(reference: np.ndarray, array: np.ndarray, seed: int) -> tuple[np.nda
     return switched, array ^ (rng.random(array.shape) < WRONG_ALLELES)
 
 
-def write_vcf(path: Path, alleles: np.ndarray, positions: np.ndarray, name: str) -> None:
-    """A phased VCF of alleles (2 n_samples, n_sites)."""
+def write_vcf(
+    path: Path, alleles: np.ndarray, positions: np.ndarray, name: str, between: str = "|"
+) -> None:
+    """A VCF of alleles (2 n_samples, n_sites)."""
     n = len(alleles) // 2
-    row = np.full((n, 4), ord("|"), np.uint8)
+    row = np.full((n, 4), ord(between), np.uint8)
     row[:, 3] = ord("\t")
     names = "\t".join(f"{name}{k}" for k in range(n))
     with gzip.open(path, "wb", compresslevel=1) as out:
@@ -126,10 +132,10 @@ def write_vcf(path: Path, alleles: np.ndarray, positions: np.ndarray, name: str)
             out.write(start + row.tobytes()[:-1] + b"\n")
 
 
-def by_beagle(folder: Path, reference, array, positions, typed) -> tuple[np.ndarray, float]:
-    """Dosages (n_targets, n_sites) and seconds."""
+def by_beagle(folder: Path, reference, array, positions, typed, between: str) -> tuple:
+    """Dosages (n_targets, n_sites), alleles (2 n_targets, n_sites) and seconds."""
     write_vcf(folder / "reference.vcf.gz", reference, positions, "r")
-    write_vcf(folder / "targets.vcf.gz", array, positions[typed], "t")
+    write_vcf(folder / "targets.vcf.gz", array, positions[typed], "t", between)
     (folder / "map").write_text("1 . 0 1\n1 . 1000 1000000001\n")
     started = time.perf_counter()
     subprocess.run(
@@ -141,14 +147,37 @@ def by_beagle(folder: Path, reference, array, positions, typed) -> tuple[np.ndar
         capture_output=True,
     )
     seconds = time.perf_counter() - started
-    found = []
+    found, alleles = [], []
     with gzip.open(folder / "imputed.vcf.gz", "rt") as file:
         for line in file:
             if line[0] != "#":
                 words = line.rstrip().split("\t")
                 place = words[8].split(":").index("DS")
                 found.append([float(word.split(":")[place]) for word in words[9:]])
-    return np.array(found).T, seconds
+                alleles.append([int(word[k]) for word in words[9:] for k in (0, 2)])
+    return np.array(found).T, np.array(alleles).T, seconds
+
+
+def by_phasing(panel, array, typed, ne: float, mismatch: float, seed: int) -> tuple:
+    """Alleles (2 n_targets, n_typed) of unphased targets, and seconds."""
+    genotypes = array[0::2] + array[1::2]
+    lots = lots_of([f"{seed} {k}" for k in range(len(genotypes))])
+    started = time.perf_counter()
+    found = phase_alleles(panel, typed, genotypes, lots, ne=ne, mismatch=mismatch, threads=THREADS)
+    return found.reshape(array.shape), time.perf_counter() - started
+
+
+def switches(name: str, alleles, truth, seconds: float) -> str:
+    """Switch errors of alleles (2 n_targets, n_typed) at sites that are truly heterozygous."""
+    wrong = pairs = 0
+    for k in range(0, len(truth), 2):
+        true = truth[k] != truth[k + 1]
+        both = true & (alleles[k] != alleles[k + 1])
+        straight = alleles[k, both] == truth[k, both]
+        wrong += int((straight[1:] != straight[:-1]).sum())
+        pairs += max(int(both.sum()) - 1, 0)
+    said = f"{name}: {wrong} switches of {pairs}, {wrong / max(pairs, 1):.5f}"
+    return f"{said:<93}{seconds:9.1f}"
 
 
 def by_copying(panel, array, typed, ne: float, mismatch: float) -> tuple[np.ndarray, float]:
@@ -179,6 +208,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--factors", type=float, nargs="+", default=[1.0])
     parser.add_argument("--shares", type=float, nargs="+", default=[copying_plan.SMALL_SHARE])
+    parser.add_argument("--unphased", action="store_true", help="hide the targets' phase")
     options = commandline.parse(parser, megabases=0.2, people=40, targets=4)
     peer = commandline.find_peer("beagle")
     reference, truth, positions, typed = draw(options)
@@ -198,17 +228,25 @@ def main() -> None:
     ):
         if peer:
             with tempfile.TemporaryDirectory() as folder:
-                found = by_beagle(Path(folder), panel_alleles, array, positions, typed)
-            print(line(f"{what}, Beagle", found[0], truth, share, untyped, found[1]), flush=True)
+                between = "/" if options.unphased else "|"
+                found = by_beagle(Path(folder), panel_alleles, array, positions, typed, between)
+            print(line(f"{what}, Beagle", found[0], truth, share, untyped, found[2]), flush=True)
+            if options.unphased:
+                print(switches(f"{what}, Beagle", found[1][:, typed], truth[:, typed], found[2]))
         panel = copying.haplotypes_of(panel_alleles, positions * 1e-6)
         started = time.perf_counter()
         ne, mismatch = fit_model(panel, np.arange(panel.n_haplotypes) // 2, threads=THREADS)
         fitted = f"fitted size {ne:.0f}, mismatch {mismatch:.2g}"
         print(f"{what}, {fitted}".ljust(93) + f"{time.perf_counter() - started:9.1f}")
         for multiple in options.factors:
+            given = array
+            if options.unphased:
+                found = by_phasing(panel, array, typed, multiple * ne, mismatch, options.seed)
+                given, name = found[0], f"{what}, {multiple:g} x"
+                print(switches(name, given, truth[:, typed], found[1]), flush=True)
             for least in options.shares:
                 copying.SMALL_SHARE = least
-                found = by_copying(panel, array, typed, multiple * ne, mismatch)
+                found = by_copying(panel, given, typed, multiple * ne, mismatch)
                 name = f"{what}, {multiple:g} x, small {least:.3g}"
                 print(line(name, found[0], truth, share, untyped, found[1]), flush=True)
 

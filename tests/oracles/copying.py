@@ -47,3 +47,51 @@ def impute(haplotypes, cm, sites, alleles, ne, mismatch):
         found[site] = mixed @ haplotypes[:, site]
     found[sites] = alleles
     return found
+
+
+def ways(haplotypes, cm, heads, tails, site, ne, mismatch):
+    """Weights of the four ways on at a heterozygous site, the largest 1: likelihoods of whole rows.
+
+    `heads` and `tails`: two haplotypes each (2, n_called), -1 where an allele is not known. The
+    ways: straight tails with ALT on head 0, then on head 1; then crossed tails, likewise.
+    """
+
+    def likelihood(row):
+        known = row >= 0
+        return posteriors(haplotypes[:, known], cm[known], row[known], ne, mismatch)[1]
+
+    logs = []
+    for crossed in (False, True):
+        for first in (1, 0):
+            both = 0.0
+            for h, allele in enumerate((first, 1 - first)):
+                tail = tails[h ^ crossed]
+                both += likelihood(np.concatenate([heads[h][:site], [allele], tail[site + 1 :]]))
+            logs.append(both)
+    return np.exp(np.array(logs) - max(logs))
+
+
+def sweep(haplotypes, cm, genotypes, before, uniforms, ne, mismatch):
+    """Alleles (2, n_called) after a sweep, and how near each draw was to another way.
+
+    `before`: alleles that the sweep begins with; None: the start, whose tails are not known at
+    heterozygous sites and do not cross.
+    """
+    hets = np.flatnonzero(genotypes == 1)
+    heads = np.stack([genotypes // 2] * 2)
+    tails = heads.copy()
+    tails[:, hets] = -1
+    if before is not None:
+        tails = before.copy()
+    near = []
+    for place, site in enumerate(hets):
+        weights = ways(haplotypes, cm, heads, tails, site, ne, mismatch)
+        if before is None:
+            weights[2:] = 0
+        steps = np.cumsum(weights) / weights.sum()
+        near.append(np.abs(steps[:-1] - uniforms[place]).min())
+        way = int((uniforms[place] >= steps[:-1]).sum())
+        heads[0, site], heads[1, site] = 1 - way % 2, way % 2
+        if way >= 2:
+            tails = tails[::-1].copy()
+    return heads, np.array(near)

@@ -1,13 +1,24 @@
-"""Imputation of haplotypes, by copying from those of a reference."""
+"""Phase and imputation of haplotypes, by copying from those of a reference."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..copying.copying import Haplotypes, allele_share, haplotypes_of, impute_alleles
 from ..copying.copying_plan import MISMATCHES, MOST_HAPLOTYPES
 from ..copying.fit import fit_model
-from .arrays import ArrayLike, host_array, real_number, thread_count, whole_number
+from ..copying.phasing import phase_alleles
+from ..core.random_numbers import lots_of
+from .arrays import (
+    ArrayLike,
+    genotype_array,
+    host_array,
+    real_number,
+    thread_count,
+    whole_number,
+)
 
 
 def impute_haplotypes(
@@ -67,35 +78,86 @@ def impute_haplotypes(
            [0.  , 0.01, 0.02, 0.03, 0.  ]], dtype=float32)
     """
     panel, threads = _panel(reference, centimorgans), thread_count(threads)
-    n_sites = len(panel.cm)
-    sites = host_array(typed)
-    if sites.ndim != 1 or (sites.size and sites.dtype.kind not in "iu"):
-        raise ValueError(
-            f"typed is {sites.dtype} of the shape {sites.shape}; give numbers of the sites, from 0."
-        )
-    sites = sites.astype(np.int64)
-    wrong = (sites < 0) | (sites >= n_sites)
-    wrong[1:] |= np.diff(sites) <= 0
-    if wrong.any():
-        place = int(np.argmax(wrong))
-        raise ValueError(
-            f"typed[{place}] is {sites[place]}; give rising numbers of sites from 0 to "
-            f"{n_sites - 1}."
-        )
+    sites = _typed(typed, len(panel.cm))
     alleles = _alleles(targets, "targets", missing=True)
     if alleles.shape[1] != len(sites):
         raise ValueError(
             f"targets have {alleles.shape[1]} sites, but typed has {len(sites)}; give one column "
             "for each."
         )
-    ne = None if ne is None else real_number(ne, "ne", 1)
-    mismatch = None if mismatch is None else real_number(mismatch, "mismatch", *MISMATCHES)
-    if ne is None or mismatch is None:
-        fitted = fit_model(panel, np.arange(panel.n_haplotypes) // 2, threads=threads)
-        ne = fitted[0] if ne is None else ne
-        mismatch = fitted[1] if mismatch is None else mismatch
+    ne, mismatch = _model(panel, ne, mismatch, threads)
     found = impute_alleles(panel, sites, alleles, ne=ne, mismatch=mismatch, threads=threads)
     return allele_share(found)
+
+
+def phase_genotypes(
+    reference: ArrayLike,
+    centimorgans: ArrayLike,
+    genotypes: ArrayLike,
+    typed: ArrayLike,
+    *,
+    names: Sequence[str] | None = None,
+    seed: int = 1,
+    ne: float | None = None,
+    mismatch: float | None = None,
+    threads: int | None = None,
+) -> np.ndarray:
+    """Haplotypes of samples whose phase is not known, with those of a reference.
+
+    Both haplotypes of a sample are mosaics of all haplotypes of the reference. Phases are drawn in
+    turn by their likelihood, and the most frequent relation of heterozygous sites that follow each
+    other is given. The phase of a sample depends on the reference, its own genotypes, its name and
+    the seed alone.
+
+    Parameters
+    ----------
+    reference, centimorgans, typed, ne, mismatch, threads
+        As in `impute_haplotypes`.
+    genotypes : array-like of int, (n_samples, n_typed)
+        Number of ALT alleles; -1, NaN or a masked entry where missing.
+    names : sequence of str, optional
+        Names of the samples; by default "0", "1" and so on.
+    seed : int
+        Draws other phases.
+
+    Returns
+    -------
+    int8 array, (n_samples, 2, n_typed)
+        Alleles of both haplotypes; -1 where the genotype is missing. At a sample's first
+        heterozygous site the second one has ALT. ``found.reshape(-1, n_typed)`` are targets of
+        `impute_haplotypes`.
+
+    Raises
+    ------
+    ValueError
+        An argument is not valid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import popdesic
+    >>> reference = np.array([[0, 0, 0, 0, 0], [1, 1, 1, 1, 0], [1, 0, 1, 0, 1]] * 4)
+    >>> popdesic.phase_genotypes(
+    ...     reference, np.arange(5) / 100, [[1, 1, 1, 1, 0]], range(5), ne=1000, mismatch=0.001
+    ... )
+    array([[[0, 0, 0, 0, 0],
+            [1, 1, 1, 1, 0]]], dtype=int8)
+    """
+    panel, threads = _panel(reference, centimorgans), thread_count(threads)
+    sites = _typed(typed, len(panel.cm))
+    samples = genotype_array(genotypes)
+    if samples.shape[1] != len(sites):
+        raise ValueError(
+            f"genotypes have {samples.shape[1]} sites, but typed has {len(sites)}; give one column "
+            "for each."
+        )
+    names = [str(k) for k in range(len(samples))] if names is None else list(names)
+    if len(names) != len(samples):
+        raise ValueError(f"{len(names)} names for {len(samples)} samples; give one for each.")
+    lots = lots_of([f"{whole_number(seed, 'seed')} {name}" for name in names])
+    ne, mismatch = _model(panel, ne, mismatch, threads)
+    how = {"ne": ne, "mismatch": mismatch, "threads": threads}
+    return phase_alleles(panel, sites, samples, lots, **how)
 
 
 def fit_copying(
@@ -138,6 +200,36 @@ def fit_copying(
     panel, threads = _panel(reference, centimorgans), thread_count(threads)
     owner = np.arange(panel.n_haplotypes) // whole_number(ploidy, "ploidy")
     return fit_model(panel, owner, threads=threads)
+
+
+def _typed(typed: ArrayLike, n_sites: int) -> np.ndarray:
+    sites = host_array(typed)
+    if sites.ndim != 1 or (sites.size and sites.dtype.kind not in "iu"):
+        raise ValueError(
+            f"typed is {sites.dtype} of the shape {sites.shape}; give numbers of the sites, from 0."
+        )
+    sites = sites.astype(np.int64)
+    wrong = (sites < 0) | (sites >= n_sites)
+    wrong[1:] |= np.diff(sites) <= 0
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        raise ValueError(
+            f"typed[{place}] is {sites[place]}; give rising numbers of sites from 0 to "
+            f"{n_sites - 1}."
+        )
+    return sites
+
+
+def _model(
+    panel: Haplotypes, ne: float | None, mismatch: float | None, threads: int | None
+) -> tuple[float, float]:
+    ne = None if ne is None else real_number(ne, "ne", 1)
+    mismatch = None if mismatch is None else real_number(mismatch, "mismatch", *MISMATCHES)
+    if ne is None or mismatch is None:
+        fitted = fit_model(panel, np.arange(panel.n_haplotypes) // 2, threads=threads)
+        ne = fitted[0] if ne is None else ne
+        mismatch = fitted[1] if mismatch is None else mismatch
+    return ne, mismatch
 
 
 def _panel(reference: ArrayLike, centimorgans: ArrayLike) -> Haplotypes:

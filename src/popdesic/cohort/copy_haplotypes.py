@@ -1,4 +1,4 @@
-"""Impute phased targets by copying from a frozen reference, window by window.
+"""Impute targets by copying from a frozen reference, window by window; unphased ones are phased.
 
 Windows are cut by the reference's map alone, and each target haplotype is imputed from the
 reference and its own calls, so the columns of a sample are the same alone and among others.
@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,9 +19,10 @@ import numpy as np
 
 from ..copying.copying import Haplotypes, allele_share, impute_alleles
 from ..copying.copying_plan import MapWindow, cut_windows
+from ..copying.phasing import phase_alleles
 from ..core.errors import UserError
 from ..core.files import beside, require_output
-from ..core.random_numbers import mix
+from ..core.random_numbers import lots_of, mix
 from ..core.tables import write_table
 from ..core.version import __version__
 from ..io.imputed_vcf import ImputedSites, ImputedVcf
@@ -69,7 +70,7 @@ class CopiedWindow(NamedTuple):
 
 @dataclass(frozen=True)
 class CopyOptions:
-    """How targets are imputed: turns of hiding (0: none), seed that draws them, threads."""
+    """Turns of hiding (0: none), the seed that draws them and phases, threads."""
 
     turns: int = TURNS
     seed: int = 1
@@ -79,12 +80,12 @@ class CopyOptions:
 def impute_file(
     target: Path, reference: Path, out: Path, genetic_map: str, options: CopyOptions
 ) -> dict[str, int]:
-    """Impute a file of phased targets and write VCF, index and accuracy.
+    """Impute a file of targets and write VCF, index and accuracy.
 
     Parameters
     ----------
     target : Path
-        Phased VCF, BCF or VCF-Zarr; haploid calls where males have one X.
+        VCF, BCF or VCF-Zarr, phased or not; haploid calls where males have one X.
     reference : Path
         A file of `freeze_haplotypes`, or what that reads, which is frozen for this run.
     out : Path
@@ -148,7 +149,8 @@ def _impute(target: Path, frozen: Path, out: Path, options: CopyOptions) -> dict
     with ImputedVcf(out, targets.samples, contigs, about) as vcf:
         for k in used:
             part = panel.parts[k]
-            for copied in _impute_part(part, targets.parts[k], own, options, out.parent):
+            typed = _phased(part, targets.parts[k], targets.samples, own, options)
+            for copied in _impute_part(part, typed, own, options, out.parent):
                 total += _write(vcf, part, copied)
     write_table(accuracy_path(out), accuracy_table(total))
     return targets.counts
@@ -183,6 +185,38 @@ def _own_samples(targets: list[str], reference: list[str]) -> dict[int, int]:
             *(len(own), names, ", …" if len(own) > 5 else ""),
         )
     return own
+
+
+def _phased(
+    part: HaplotypePart,
+    typed: TypedPart,
+    samples: list[str],
+    own: dict[int, int],
+    options: CopyOptions,
+) -> TypedPart:
+    """The part with all samples phased; those with an unphased call are phased from anew."""
+    chosen = np.flatnonzero(typed.unphased)
+    if not len(chosen):
+        return typed
+    started = time.perf_counter()
+    first = np.searchsorted(typed.owner, chosen)
+    both = np.stack([typed.alleles[first], typed.alleles[first + 1]], axis=1)
+    masked = _masked(part, typed, own)
+    found = phase_alleles(
+        Haplotypes(part.haplotypes, len(part.owner), np.asarray(part.cm)),
+        typed.rows,
+        np.where((both >= 0).all(axis=1), both.sum(axis=1, dtype=np.int8), np.int8(-1)),
+        lots_of([f"{options.seed} {part.contig} {samples[k]}" for k in chosen]),
+        ne=part.ne,
+        mismatch=part.mismatch,
+        own=None if masked is None else masked[first],
+        threads=options.threads,
+    )
+    alleles = typed.alleles.copy()
+    alleles[first], alleles[first + 1] = found[:, 0], found[:, 1]
+    seconds = time.perf_counter() - started
+    log.info("%s: %d samples phased in %.0f s", part.contig, len(chosen), seconds)
+    return replace(typed, alleles=alleles)
 
 
 def _impute_part(

@@ -1,4 +1,4 @@
-"""Phased targets on the sites of a haplotype panel."""
+"""Targets of imputation, phased or not, on the sites of a haplotype panel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pandas as pd
 from ..core.errors import UserError
 from ..io.phased import ABSENT, NO_ALLELE, PhasedSites, read_phased_samples, stream_phased
 from ..io.sites import canonical_contig
-from .haplotype_panel import HaplotypePanel, require_phase
+from .haplotype_panel import HaplotypePanel
 from .match import Matched, count_matched, match, require_one_build
 
 log = logging.getLogger("popdesic")
@@ -35,11 +35,14 @@ class TypedPart:
         1 is ALT of the part's site; -1 is missing.
     owner : int32 array, (n_haplotypes,)
         Number of the sample that each haplotype belongs to, in rising order.
+    unphased : bool array, (n_samples,)
+        Samples with a heterozygous call that is not phased: theirs are in any order.
     """
 
     rows: np.ndarray
     alleles: np.ndarray
     owner: np.ndarray
+    unphased: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Targets:
 
 
 def read_targets(path: Path, panel: HaplotypePanel, threads: int = 1) -> Targets:
-    """Read phased targets and place them on the panel's sites.
+    """Read targets and place them on the panel's sites.
 
     Sites are matched as those of a cohort are (`match.match`): by position, then by alleles in
     either order, on either strand; A/T and C/G sites in doubt are left out. A half-call that is
@@ -61,11 +64,11 @@ def read_targets(path: Path, panel: HaplotypePanel, threads: int = 1) -> Targets
     Raises
     ------
     UserError
-        A heterozygous call is not phased; the file is of another build, or shares too few sites
-        with the panel (MIN_SHARED_SITES, MIN_SHARE); or the number of a sample's alleles changes.
+        The file is of another build, or shares too few sites with the panel (MIN_SHARED_SITES,
+        MIN_SHARE); or the number of a sample's alleles changes.
     """
     samples = read_phased_samples(path)
-    table, alleles, counts, seen = _shared_rows(path, panel, samples, threads)
+    table, alleles, unphased, counts, seen = _shared_rows(path, panel, threads)
     sites = _listed_sites(panel, table)
     found = match(table, sites)
     require_one_build(found, str(path), str(panel.path))
@@ -79,7 +82,8 @@ def read_targets(path: Path, panel: HaplotypePanel, threads: int = 1) -> Targets
         calls = alleles[found.row[here]]
         calls = np.where(found.swapped[here, None, None] & (calls >= 0), 1 - calls, calls)
         shown = f"{path}, contig '{part.contig}'"
-        parts.append(_haplotypes(rows, calls.astype(np.int8), shown, samples))
+        open_calls = unphased[found.row[here]].any(axis=0)
+        parts.append(_haplotypes(rows, calls.astype(np.int8), open_calls, shown, samples))
     if found.has_flips:
         log.warning(
             "%s: sites on both strands were turned; A/T and C/G sites in doubt are left out.", path
@@ -87,20 +91,23 @@ def read_targets(path: Path, panel: HaplotypePanel, threads: int = 1) -> Targets
     return Targets(samples, parts, counts)
 
 
-def _shared_rows(path: Path, panel: HaplotypePanel, samples: list[str], threads: int):
-    """Rows at positions of the panel: table, alleles, counts, and sites by contig in all."""
+def _shared_rows(path: Path, panel: HaplotypePanel, threads: int):
+    """Rows at positions of the panel: table, alleles, which lack phase, counts, sites by contig."""
     positions = defaultdict(list)
     for part in panel.parts:
         positions[canonical_contig(part.contig)].append(part.pos)
     known = {contig: np.sort(np.concatenate(lists)) for contig, lists in positions.items()}
-    counts, seen, tables, calls = Counter(), Counter(), [], []
+    counts, seen, tables, calls, unphased = Counter(), Counter(), [], [], []
     for batch in stream_phased(path, counts, threads):
         seen[batch.chrom] += len(batch.pos)
-        require_phase(batch, path, samples)
         here = known.get(canonical_contig(batch.chrom), np.empty(0, np.int64))
         place = np.minimum(np.searchsorted(here, batch.pos), max(len(here) - 1, 0))
         rows = np.flatnonzero(here[place] == batch.pos) if len(here) else np.empty(0, np.int64)
-        calls.append(_settled(batch)[rows])
+        settled = _settled(batch)[rows]
+        calls.append(settled)
+        unphased.append(
+            ~batch.phased[rows] & (settled.sum(axis=2) == 1) & (settled >= 0).all(axis=2)
+        )
         columns = {name: [getattr(batch, name)[k] for k in rows] for name in ("ref", "alt")}
         tables.append(pd.DataFrame({"chrom": batch.chrom, "pos": batch.pos[rows], **columns}))
     lost = {name: n for name, n in seen.items() if canonical_contig(name) not in known}
@@ -120,7 +127,8 @@ def _shared_rows(path: Path, panel: HaplotypePanel, samples: list[str], threads:
             f"those of the reference are {theirs}; rename one of them (bcftools annotate "
             "--rename-chrs), or give another reference."
         )
-    return pd.concat(tables, ignore_index=True), np.concatenate(calls), dict(counts), seen
+    lists = np.concatenate(calls), np.concatenate(unphased)
+    return pd.concat(tables, ignore_index=True), *lists, dict(counts), seen
 
 
 def _settled(batch: PhasedSites) -> np.ndarray:
@@ -171,7 +179,9 @@ def _require_overlap(
         )
 
 
-def _haplotypes(rows: np.ndarray, calls: np.ndarray, shown: str, samples: list[str]) -> TypedPart:
+def _haplotypes(
+    rows: np.ndarray, calls: np.ndarray, unphased: np.ndarray, shown: str, samples: list[str]
+) -> TypedPart:
     """Haplotypes of calls (n_typed, n_samples, 2); haploid samples have one."""
     called = (calls >= 0).any(axis=2)
     one = called & (calls[:, :, 1] == ABSENT)
@@ -187,4 +197,4 @@ def _haplotypes(rows: np.ndarray, calls: np.ndarray, shown: str, samples: list[s
     there = np.stack([np.ones_like(haploid), ~haploid], axis=1).ravel()
     alleles = np.maximum(calls.reshape(len(rows), len(there))[:, there], NO_ALLELE)
     owner = np.repeat(np.arange(len(samples)), 2 - haploid).astype(np.int32)
-    return TypedPart(rows, np.ascontiguousarray(alleles.T), owner)
+    return TypedPart(rows, np.ascontiguousarray(alleles.T), owner, unphased)

@@ -182,9 +182,7 @@ def _forward_through(bounds, states, masses, calls, model, kept, draws):
             place += 1
         for h in range(2):
             flip = allele_flip(alleles[h, m])
-            matched = step_states(
-                states[h], row, flip, counted, changes[h][0], changes[h][1], loss
-            )
+            matched = step_states(states[h], row, flip, counted, changes[h][0], changes[h][1], loss)
             masses[h] = mass_of_states(states[h], row, flip, counted, loss, matched)
     return crossed
 

@@ -266,13 +266,13 @@ def make_parser() -> argparse.ArgumentParser:
 
     command = add(
         "impute",
-        "impute phased genotypes from a reference by haplotype copying",
+        "phase and impute genotypes from a reference by haplotype copying",
         "popdesic impute array.vcf.gz --reference reference.npz -o imputed.vcf.gz",
         details="Each sample is imputed from the reference alone: its columns are the same bytes "
         "alone and among others. A table beside the output has the accuracy by allele frequency.",
         study=False,
     )
-    command.add_argument("file", type=Path, help="phased VCF, BCF or VCF-Zarr")
+    command.add_argument("file", type=Path, help="VCF, BCF or VCF-Zarr; it need not be phased")
     command.add_argument(
         "--reference",
         type=Path,
@@ -294,7 +294,7 @@ def make_parser() -> argparse.ArgumentParser:
         "do not)",
     )
     command.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="draws the turns (default: 1)"
+        "--seed", type=int, default=1, metavar="N", help="draws turns and phases (default: 1)"
     )
     command.add_argument(
         "--threads", type=positive, default=1, metavar="N", help="threads (default: 1)"

@@ -321,6 +321,12 @@ def table() -> list[tuple[str, str, str, object]]:
     for name in ("ne", "mismatch"):
         add("impute_haplotypes", name, sizes, HAPS, PLACES, ROWS, TYPED, **{name: ...})
     add("impute_haplotypes", "threads", THREADS, HAPS, PLACES, ROWS, TYPED, threads=...)
+    few = G[:2, : len(TYPED)]
+    add("phase_genotypes", "genotypes", ARRAYS | {"wide": G}, HAPS, PLACES, ..., TYPED)
+    add("phase_genotypes", "typed", SITES, HAPS, PLACES, few, ...)
+    add("phase_genotypes", "seed", WHOLE | {"0": 0}, HAPS, PLACES, few, TYPED, seed=...)
+    add("phase_genotypes", "names", {"one": ["a"]}, HAPS, PLACES, few, TYPED, names=...)
+    add("phase_genotypes", "threads", THREADS, HAPS, PLACES, few, TYPED, threads=...)
     add("fit_copying", "reference", ALLELES, ..., PLACES)
     add("fit_copying", "centimorgans", MAPS, HAPS, ...)
     add("fit_copying", "ploidy", WHOLE | {"0": 0}, HAPS, PLACES, ploidy=...)

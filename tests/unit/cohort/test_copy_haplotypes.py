@@ -1,4 +1,4 @@
-"""Imputation of phased targets by copying: windows, masks, output, and bytes of a sample alone."""
+"""Imputation by copying: phase, windows, masks, output, and bytes of a sample alone."""
 
 from __future__ import annotations
 
@@ -156,6 +156,59 @@ def test_accuracy_is_measured_by_hiding_each_typed_site_once(tmp_path, reference
     without = impute(tmp_path / "c", reference, names, truth, "--turns", "0")
     assert pd.read_csv(accuracy_path(without), sep="\t").hidden.sum() == 0
     assert columns(without) == columns(seeded)
+
+
+def unphased(vcf: Path, samples: set[int]) -> None:
+    """Take the phase from the calls of samples, and put all their alleles in order."""
+    lines = vcf.read_text().splitlines()
+    for k, line in enumerate(lines):
+        if not line.startswith("#"):
+            words = line.split("\t")
+            for sample in samples:
+                words[9 + sample] = "/".join(sorted(words[9 + sample].split("|")))
+            lines[k] = "\t".join(words)
+    vcf.write_text("\n".join([*lines, ""]))
+
+
+def copied(folder: Path, reference: Path, vcf: Path, *more: str) -> Path:
+    """Impute a file; returns the VCF."""
+    out = folder / f"{vcf.stem}.out.vcf.gz"
+    assert main(["impute", str(vcf), "--reference", str(reference), "-o", str(out), *more]) == 0
+    return out
+
+
+def test_unphased_samples_are_phased_and_have_their_bytes_among_others(tmp_path, reference):
+    truth = mosaics(12, 2)
+    given = truth[TYPED]
+    given[7, 2:4] = -1
+    names = [f"t{k}" for k in range(6)]
+    vcf = write_vcf(tmp_path / "t.vcf", names, phased_records(given, POS[TYPED]))
+    told = columns(copied(tmp_path, reference, vcf))
+    unphased(vcf, {1, 2, 5})
+    together = columns(copied(tmp_path, reference, vcf, "--turns", "0", "--threads", "2"))
+    for k in (0, 3, 4):
+        assert together[f"t{k}"] == told[f"t{k}"]  # their phase was given
+    alone = write_vcf(tmp_path / "one.vcf", ["t5"], phased_records(given[:, 10:], POS[TYPED]))
+    unphased(alone, {0})
+    assert columns(copied(tmp_path, reference, alone))["t5"] == together["t5"]
+    seeded = columns(copied(tmp_path, reference, alone, "--seed", "2"))
+    reader = cyvcf2.VCF(str(tmp_path / "t.out.vcf.gz"))
+    calls = np.array([record.genotype.array() for record in reader])
+    assert calls[..., 2].all()
+    right = truth.reshape(N_SITES, 6, 2)
+    for k in (1, 2, 5):
+        shown = calls[TYPED, k, :2]
+        called = given[:, 2 * k] >= 0
+        assert (shown.sum(axis=1) == right[TYPED, k].sum(axis=1))[called].all()
+        hets = called & (given[:, 2 * k] != given[:, 2 * k + 1])
+        straight = shown[hets, 0] == given[hets, 2 * k]
+        assert (straight[1:] != straight[:-1]).mean() < 0.1
+        assert (np.diff(straight.astype(int)) != 0).sum() < hets.sum() / 4
+    assert seeded.keys() == {"t5"}
+    dosage = np.array([r.format("DS")[:, 0] for r in cyvcf2.VCF(str(tmp_path / "t.out.vcf.gz"))])
+    untyped = np.setdiff1d(np.arange(N_SITES), TYPED)
+    both = dosage[untyped][:, [1, 2, 5]], right[untyped][:, [1, 2, 5]].sum(axis=2)
+    assert np.corrcoef(both[0].ravel(), both[1].ravel())[0, 1] ** 2 > 0.85
 
 
 def test_a_sample_of_the_reference_does_not_copy_itself(tmp_path, reference):

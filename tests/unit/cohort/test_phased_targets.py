@@ -1,4 +1,4 @@
-"""Phased targets on the sites of a haplotype panel."""
+"""Targets of imputation on the sites of a haplotype panel."""
 
 from __future__ import annotations
 
@@ -51,12 +51,15 @@ def test_sites_are_placed_and_swapped_ones_turned(tmp_path):
     assert targets.counts["panel_sites_found"] == 3 and targets.counts["swapped_turned"] == 1
 
 
-def test_a_call_without_phase_is_refused_and_half_of_one_is_missing(tmp_path):
+def test_a_call_without_phase_is_told_and_half_of_one_is_missing(tmp_path):
     panel = frozen(tmp_path, ["1 10 . A C 0|0 0|1", "1 20 . A C 0|0 0|1"])
     targets = placed(tmp_path, panel, ["1 10 . A C ./1 1/1", "1 20 . A C . 0|1"], 2)
     assert targets.parts[0].alleles.tolist() == [[-1, -1], [-1, -1], [1, 0], [1, 1]]
-    with pytest.raises(UserError, match="1:20: the call 0/1 of sample 't0' is not phased"):
-        placed(tmp_path, panel, ["1 10 . A C 0|1", "1 20 . A C 0/1"])
+    assert targets.parts[0].unphased.tolist() == [False, False]
+    records = ["1 10 . A C 0|1 1/1 0/1 0/0", "1 20 . A C 0/1 0|1 1/. ./."]
+    targets = placed(tmp_path, panel, [*records, "1 30 . A C 0/1 0/1 0/1 0/1"], 4)
+    assert targets.parts[0].unphased.tolist() == [True, False, True, False]
+    assert targets.parts[0].alleles[4:6].tolist() == [[0, -1], [1, -1]]
 
 
 def test_the_other_strand_is_turned_and_doubtful_sites_left_out(tmp_path):
