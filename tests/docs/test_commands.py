@@ -183,7 +183,7 @@ WAYS: dict[str, Way] = {
             "imputed_stages.py ../shared/data",
             *("number_formats.py ../shared", "pca.py", "projection.py", "landscapes.py"),
             *("relatives.py", "family_axes.py", "one_locus.py", "artefacts.py", "degrees.py"),
-            *("relatedness.py", "merging.py", "copying.py"),
+            *("relatedness.py", "merging.py", "copying.py", "copying.py --unphased --seed 11"),
             *("ibd_truth.py", "ibd_communities.py"),
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
