@@ -197,7 +197,7 @@ def impute(options: argparse.Namespace) -> None:
     from .cohort.copy_haplotypes import CopyOptions, impute_file
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    how = CopyOptions(options.turns, options.seed, options.threads)
+    how = CopyOptions(options.seed, options.threads)
     counts = impute_file(options.file, options.reference, options.out, options.map, how)
     print("\n".join(f"{name}\t{count}" for name, count in counts.items()))
 

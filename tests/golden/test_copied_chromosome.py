@@ -11,10 +11,12 @@ from pathlib import Path
 
 import cyvcf2
 import numpy as np
+import pandas as pd
 import pytest
 from support.phased_files import phased_records, write_vcf
 
 from popdesic.__main__ import main
+from popdesic.cohort.copy_haplotypes import accuracy_path
 
 pytestmark = [pytest.mark.shared, pytest.mark.peer]
 
@@ -68,7 +70,11 @@ def test_copying_is_as_accurate_as_beagle_at_all_frequencies(
     ours, beagle = np.round(dosages(out), 2), dosages(tmp_path / "beagle.vcf.gz")
     untyped = np.ones(len(pos), bool)
     untyped[typed] = False
-    print("\nMAF, sites, r2 of copying and of Beagle")
+    print("\nMAF, typed sites, r2 of their calls and what the other sites say of them (ER2)")
+    for line in pd.read_csv(accuracy_path(out), sep="\t").itertuples():
+        if line.typed:
+            print(f"{line.maf}\t{line.typed}\t{line.dosage_r2:.4f}")
+    print("MAF, untyped sites, r2 of copying and of Beagle")
     for low, high in pairwise(MAF):
         rows = untyped & (maf >= low) & ((maf < high) | (high == MAF[-1]))
         found = [squared_correlation(one[rows], truth[rows]) for one in (ours, beagle)]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 
-def posteriors(haplotypes, cm, alleles, ne, mismatch):
+def posteriors(haplotypes, cm, alleles, ne, mismatch, unseen=()):
     """Posterior of every haplotype at every called site, and the natural logarithm of likelihood.
+
+    The calls of the sites `unseen` say nothing.
 
     `haplotypes` (n_haplotypes, n_called) and `alleles` (n_called) are 0 and 1, without missing.
     """
@@ -14,6 +16,7 @@ def posteriors(haplotypes, cm, alleles, ne, mismatch):
     rho = np.ones(n_sites)
     rho[1:] = -np.expm1(-0.04 * ne * np.maximum(np.diff(cm), 1e-6) / n)
     emission = np.where(haplotypes == alleles, 1 - mismatch, mismatch)
+    emission[:, list(unseen)] = 1
     forward, backward = np.empty((n_sites, n)), np.ones((n_sites, n))
     state, likelihood = np.full(n, 1 / n), 0.0
     for m in range(n_sites):
@@ -95,3 +98,13 @@ def sweep(haplotypes, cm, genotypes, before, uniforms, ne, mismatch):
         if way >= 2:
             tails = tails[::-1].copy()
     return heads, np.array(near)
+
+
+def left_out(haplotypes, cm, alleles, ne, mismatch):
+    """Expected ALT alleles at every called site, each without its own call."""
+    return np.array(
+        [
+            posteriors(haplotypes, cm, alleles, ne, mismatch, [m])[0][m] @ haplotypes[:, m]
+            for m in range(len(alleles))
+        ]
+    )

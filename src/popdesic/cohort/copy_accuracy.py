@@ -17,7 +17,7 @@ from .accuracy_sums import measures
 COPIED_MAF = [0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
 N_CLASSES = len(COPIED_MAF) - 1
 #: Sums of a class: imputed sites, their estimated r2, typed sites, then `accuracy_sums.SUMS` of the
-#: genotypes that were hidden in turn.
+#: genotypes, each left out.
 N_SUMS = 12
 
 
@@ -94,7 +94,8 @@ def accuracy_table(sums: np.ndarray) -> pd.DataFrame:
     -------
     DataFrame
         `maf`; `imputed` (sites) and `estimated_r2`, their mean R2; `typed` (sites), `hidden` (their
-        genotypes, hidden in turn), `concordance`, `nonref_concordance` and `dosage_r2` of these
+        genotypes, each imputed from the other sites), `concordance`, `nonref_concordance` and
+        `dosage_r2` of these
         (`accuracy_sums.measures`). NA where there is none.
     """
     rows = []

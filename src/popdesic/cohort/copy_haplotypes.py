@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..copying.copying import Haplotypes, allele_share, impute_alleles
+from ..copying.copying import Haplotypes, allele_share, impute_alleles, leave_out_alleles
 from ..copying.copying_plan import MapWindow, cut_windows
 from ..copying.phasing import phase_alleles
 from ..core.errors import UserError
 from ..core.files import beside, require_output
-from ..core.random_numbers import lots_of, mix
+from ..core.random_numbers import lots_of
 from ..core.tables import write_table
 from ..core.version import __version__
 from ..io.imputed_vcf import ImputedSites, ImputedVcf
@@ -40,8 +40,6 @@ from .phased_targets import Targets, TypedPart, read_targets
 
 log = logging.getLogger("popdesic")
 
-#: Calls are hidden in so many turns to measure the accuracy, each typed site in one of them.
-TURNS = 10
 #: Sites that are written at a time.
 WRITTEN_SITES = 2_000
 #: Bytes of doses that the engine makes at a time, and of a window's that are held in memory.
@@ -57,7 +55,7 @@ class CopiedWindow(NamedTuple):
     units : uint16 array, (n_haplotypes, n_sites)
         Doses from the window's first to its last site, in 1 / DOSE_UNITS.
     hidden : float32 array, (n_haplotypes, n_typed)
-        Those of the typed sites among them, hidden; NaN where they were not.
+        Those of the typed sites among them without their own call; NaN where there is none.
     called : Called
         The typed sites among them.
     """
@@ -70,9 +68,8 @@ class CopiedWindow(NamedTuple):
 
 @dataclass(frozen=True)
 class CopyOptions:
-    """Turns of hiding (0: none), the seed that draws them and phases, threads."""
+    """The seed that draws phases, and threads."""
 
-    turns: int = TURNS
     seed: int = 1
     threads: int = 1
 
@@ -101,19 +98,11 @@ def impute_file(
     Raises
     ------
     UserError
-        As `freeze_haplotypes` and `read_targets`; a map is given with a frozen reference; or turns
-        or seed are not possible.
+        As `freeze_haplotypes` and `read_targets`; or a map is given with a frozen reference.
     """
     if not out.name.endswith(".vcf.gz"):
         raise UserError(f"the output {out} is bgzipped VCF; give it a name that ends in .vcf.gz.")
     require_output(out, target, *reference_files(reference))
-    if options.turns == 1:
-        raise UserError(
-            "--turns 1 would hide all typed sites at once, and nothing would be left to impute "
-            "them from; give at least 2, or 0 to measure nothing."
-        )
-    if not 0 < options.seed < 1 << 64:
-        raise UserError(f"--seed {options.seed} is not a whole number from 1 to {(1 << 64) - 1}.")
     out.parent.mkdir(parents=True, exist_ok=True)
     if is_frozen(reference):
         if genetic_map:
@@ -229,8 +218,6 @@ def _impute_part(
     """Impute a part, a window after the other; what is large waits in a folder."""
     windows = cut_windows(part.cm)
     masked = _masked(part, typed, own)
-    turn = mix(mix(np.uint64([options.seed])) ^ typed.rows.astype(np.uint64))
-    turn = (turn % np.uint64(max(options.turns, 1))).astype(np.int64)
     started = time.perf_counter()
     for count, window in enumerate(windows, 1):
         low, high = np.searchsorted(typed.rows, [window.start, window.stop])
@@ -241,13 +228,16 @@ def _impute_part(
         inside = slice(*np.searchsorted(rows, [core.start, core.stop]).tolist())
         model = (part.ne, part.mismatch, options.threads)
         few = Haplotypes(bits[rows], len(part.owner), cm[rows])
-        hidden = np.full(alleles.shape, np.nan, np.float32)
-        for k in range(options.turns):
-            hide = turn[low:high] == k
-            if hide[inside].any():
-                less = np.where(hide, np.int8(-1), alleles)
-                found = _copy(few, less, np.arange(len(rows)), masked, inside, model)
-                hidden[:, hide] = allele_share(found)[:, hide]
+        left_out = leave_out_alleles(
+            few,
+            np.ascontiguousarray(alleles),
+            inside,
+            ne=part.ne,
+            mismatch=part.mismatch,
+            own=masked,
+            threads=options.threads,
+        )
+        hidden = np.where(alleles >= 0, allele_share(left_out), np.float32(np.nan))
         called = Called(rows[inside] - core.start, alleles[:, inside], typed.owner)
         source = Haplotypes(bits, len(part.owner), cm)
         at_once = max(1, BATCH_BYTES // (2 * len(bits)))

@@ -155,6 +155,65 @@ def impute_alleles(
     return out
 
 
+def leave_out_alleles(
+    panel: Haplotypes,
+    alleles: np.ndarray,
+    core: slice,
+    *,
+    ne: float,
+    mismatch: float,
+    own: np.ndarray | None = None,
+    threads: int | None = None,
+) -> np.ndarray:
+    """Expected ALT alleles of haplotypes at their typed sites, each from all other calls.
+
+    What `impute_alleles` would find at a site if it were not typed in this haplotype, except that
+    it takes the posterior at the site itself. One pass over the sites gives all of them. The same
+    bytes alone, among others and on any number of threads.
+
+    Parameters
+    ----------
+    panel : Haplotypes
+        At the typed sites alone.
+    alleles : int8 (n_targets, n_sites)
+        Alleles 0 and 1; -1: missing.
+    core : slice
+        Sites that are results; the others inform them.
+    ne, mismatch, own, threads
+        As of `impute_alleles`.
+
+    Returns
+    -------
+    uint16 (n_targets, n_sites)
+        In units of 1 / DOSE_UNITS; 0 where the call is missing, and outside of the core.
+    """
+    from .copying_cpu import left_out_loop
+
+    rows, loss = panel.rows, np.float32(mismatch / (1 - mismatch))
+    out = np.zeros(alleles.shape, np.uint16)
+
+    def leave_out(target: int) -> None:
+        masked = np.empty(0, np.int64) if own is None else own[target][own[target] >= 0]
+        called = np.flatnonzero(alleles[target] >= 0)
+        bounds = tuple(np.searchsorted(called, [core.start, core.stop]).tolist())
+        n_states = panel.n_haplotypes - len(masked)
+        found = np.zeros(len(called), np.uint16)
+        left_out_loop(
+            rows,
+            (called, alleles[target][called]),
+            recombination(panel.cm[called], ne, n_states),
+            loss,
+            panel.counted(masked),
+            n_states,
+            bounds,
+            found,
+        )
+        out[target, called] = found
+
+    run_tasks(leave_out, [(target,) for target in range(len(alleles))], threads or usable_cpus())
+    return out
+
+
 def allele_share(units: np.ndarray) -> np.ndarray:
     """Expected ALT alleles of `impute_alleles` as float32, from 0 to 1."""
     return units.astype(np.float32) / np.float32(DOSE_UNITS)

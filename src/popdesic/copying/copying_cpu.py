@@ -262,6 +262,70 @@ def impute_loop(
             _fill_between(first, min(sites[0], last), panel, (here, here), lists, out)
 
 
+@numba.njit(nogil=True)
+def _share_that_matches(product, largest, row, flip, counted):
+    """Share of the haplotypes that match in the sum of `product`, in whole units: float64."""
+    scale = power_of_two(np.int32(min(275 - (largest >> 23), 254)))
+    total, matched = 0, 0
+    for w in range(row.size):
+        word = (row[w] ^ flip) & counted[w]
+        part, matching = np.int32(0), np.int32(0)
+        for j in range(32):
+            value = whole_units(product[32 * w + j] * scale)
+            part += value
+            matching += value & -np.int32((word >> np.uint32(j)) & ONE)
+        total += part
+        matched += matching
+    return matched / total
+
+
+@numba.njit(nogil=True, cache=True)
+def left_out_loop(rows, called, rho, loss, counted, n_states, bounds, out):
+    """Allele counts of one haplotype at each of its called sites, from all its other calls.
+
+    The posterior before the emission of the site: the forward and backward states, each after the
+    transition to it.
+
+    Parameters
+    ----------
+    rows, called, counted, n_states
+        As of `impute_loop`.
+    rho : float64 (n_called)
+    loss : float32
+    bounds : (int, int)
+        Called sites `bounds[0] <= m < bounds[1]` are results; the others inform them.
+    out : uint16 (n_called)
+    """
+    sites, alleles = called
+    n_called, padded = sites.size, 32 * counted.size
+    kept = np.empty(((n_called + CHECKPOINT - 1) // CHECKPOINT, padded), np.float32)
+    masses = _forward(rows, sites, alleles, rho, counted, n_states, loss, kept)[2]
+    block = np.empty((CHECKPOINT, padded), np.float32)
+    state, product = np.zeros(padded, np.float32), np.empty(padded, np.float32)
+    stay, jump = next_transition(1.0, 1.0, n_states)
+    for m in range(n_called - 1, bounds[0] - 1, -1):
+        start = m - m % CHECKPOINT
+        if m == n_called - 1 or m % CHECKPOINT == CHECKPOINT - 1:
+            ahead = kept[m // CHECKPOINT]
+            for i in range(start, m + 1):
+                mass = masses[i - 1] if i else float(UNITS)
+                onward, fresh = next_transition(rho[i], mass, n_states)
+                for k in range(padded):
+                    block[i - start, k] = fma(ahead[k], onward, fresh)
+                flip = allele_flip(alleles[i])
+                step_states(ahead, rows[sites[i]], flip, counted, onward, fresh, loss)
+        row, flip = rows[sites[m]], allele_flip(alleles[m])
+        matched, largest = _step_beside(
+            state, row, flip, counted, stay, jump, loss, block[m - start], product
+        )
+        mass = mass_of_states(state, row, flip, counted, loss, matched)
+        stay, jump = next_transition(rho[m], mass, n_states)
+        if m < bounds[1]:
+            share = _share_that_matches(product, largest, row, flip, counted)
+            dose = np.int64(np.rint(share * DOSE_UNITS))
+            out[m] = np.uint16(dose if alleles[m] else DOSE_UNITS - dose)
+
+
 @numba.njit(nogil=True, cache=True)
 def turn_rows(rows, flipped, columns):
     """Fill the columns of `impute_loop` from its rows."""

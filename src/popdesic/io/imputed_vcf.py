@@ -22,8 +22,8 @@ _HEADER = (
     '##INFO=<ID=AF,Number=A,Type=Float,Description="Frequency of ALT, from DS">',
     '##INFO=<ID=R2,Number=1,Type=Float,Description="Estimated r2 of imputed and true alleles: '
     "variance of the alleles' probabilities over that of alleles of this frequency\">",
-    '##INFO=<ID=ER2,Number=1,Type=Float,Description="Measured r2 of called alleles, hidden in '
-    'turn, and their imputed probabilities">',
+    '##INFO=<ID=ER2,Number=1,Type=Float,Description="Measured r2 of called alleles and what '
+    'the calls at all other sites say of them">',
     '##INFO=<ID=IMP,Number=0,Type=Flag,Description="Imputed: the site is not in the targets">',
     '##FORMAT=<ID=GT,Number=1,Type=String,Description="Genotype: as called where it is, else the '
     'most probable alleles">',

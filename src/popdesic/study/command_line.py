@@ -285,16 +285,7 @@ def make_parser() -> argparse.ArgumentParser:
         "-o", "--out", type=Path, required=True, metavar="FILE", help="file to write, .vcf.gz"
     )
     command.add_argument(
-        "--turns",
-        type=int,
-        choices=range(101),
-        default=10,
-        metavar="N",
-        help="measure the accuracy by hiding each typed site in one of N turns (default: 10; 0: "
-        "do not)",
-    )
-    command.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="draws turns and phases (default: 1)"
+        "--seed", type=int, default=1, metavar="N", help="draws phases (default: 1)"
     )
     command.add_argument(
         "--threads", type=positive, default=1, metavar="N", help="threads (default: 1)"

@@ -228,6 +228,8 @@ def copies_of_haplotypes() -> None:
     rest = f"uint32[::1], {whole}, int64, UniTuple(int64, 2), uint16[::1]"
     _compile(copying_cpu.impute_loop, f"({sites}, {rest})")
     _compile(copying_cpu.turn_rows, f"({words}, {flags}, uint64[:, ::1])")
+    left_out = "float64[::1], float32, uint32[::1], int64, UniTuple(int64, 2), uint16[::1]"
+    _compile(copying_cpu.left_out_loop, f"({words}, {called}, {left_out})")
     chances = "float64[::1], uint32[::1], int64, float32"
     _compile(copying_cpu.likelihood_loop, f"({words}, {whole}, int8[::1], {chances})")
 

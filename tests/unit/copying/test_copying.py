@@ -7,7 +7,7 @@ import pytest
 from oracles import copying as oracle
 
 from popdesic.copying import copying, copying_cpu, copying_plan, fit
-from popdesic.copying.copying import allele_share, haplotypes_of, impute_alleles
+from popdesic.copying.copying import allele_share, haplotypes_of, impute_alleles, leave_out_alleles
 
 
 def mosaics(n, n_sites, n_targets, seed, missing=0.05):
@@ -96,6 +96,40 @@ def test_own_haplotypes_are_as_if_they_were_not_in_the_panel():
     without = impute_alleles(haplotypes_of(rest, cm), sites, alleles, **MODEL)
     # Which allele is the minor one may differ: halves of a unit are then rounded otherwise.
     assert np.abs(found.astype(int) - without).max() <= 1
+
+
+@pytest.mark.parametrize("n", AWKWARD[:-1])
+@pytest.mark.parametrize("n_sites", [1, 15, 200])
+def test_a_left_out_call_is_imputed_from_all_others(n, n_sites):
+    panel, cm, sites, alleles = mosaics(n, n_sites, 2, seed=n + n_sites, missing=0.1)
+    few = haplotypes_of(panel[:, sites], cm[sites])
+    whole = slice(0, len(sites))
+    found = leave_out_alleles(few, alleles, whole, **MODEL, threads=1)
+    for row, target in zip(found, alleles, strict=True):
+        known = target >= 0
+        at = sites[known]
+        expected = oracle.left_out(panel[:, at], cm[at], target[known], *MODEL.values())
+        np.testing.assert_allclose(allele_share(row[known]), expected, atol=3e-4)
+        assert not row[~known].any()
+
+
+def test_left_out_calls_have_the_same_bytes_in_any_batch():
+    panel, cm, sites, alleles = mosaics(129, 500, 5, seed=3)
+    few, whole = haplotypes_of(panel[:, sites], cm[sites]), slice(0, len(sites))
+    together = leave_out_alleles(few, alleles, whole, **MODEL, threads=2)
+    for target, row in enumerate(together):
+        alone = alleles[target : target + 1]
+        np.testing.assert_array_equal(leave_out_alleles(few, alone, whole, **MODEL)[0], row)
+    core = slice(70, 150)
+    inside = leave_out_alleles(few, alleles, core, **MODEL)
+    np.testing.assert_array_equal(inside[:, core], together[:, core])
+    assert not inside[:, :70].any() and not inside[:, 150:].any()
+    own = np.tile([5, 128, -1], (5, 1))
+    rest = haplotypes_of(np.delete(panel[:, sites], [5, 128], axis=0), cm[sites])
+    np.testing.assert_array_equal(
+        leave_out_alleles(few, alleles, whole, **MODEL, own=own),
+        leave_out_alleles(rest, alleles, whole, **MODEL),
+    )
 
 
 def test_windows_follow_the_map_alone():
