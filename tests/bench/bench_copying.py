@@ -8,7 +8,9 @@ sites that an array lacks in some of them, and imputes these from the others' ha
 r2 of dosages by minor allele frequency and seconds with two threads, Beagle's on the same
 data in the same run: with true alleles, and with 0.2 % of the array's alleles wrong and a
 phase switch in one of 100 heterozygous genotypes of the reference. Beagle reads and writes its VCF
-files within its seconds; our seconds are those of the computation and of the fit of the model.
+files within its seconds; our seconds are those of the computation and of the fit of the model. A
+line says what `popdesic freeze` and `popdesic impute` take with the same files, and the peak memory
+of each program. "left out": typed sites, each imputed from the other calls (ER2 of the command).
 --factors: effective sizes, as multiples of the fitted one; --shares: posteriors that count as small
 (`popdesic.copying.copying_plan`). --unphased: the targets' phase is not given. Prints switch
 errors too: how often ALT is on the wrong haplotype beside the heterozygous site before.
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import gzip
 import subprocess
+import sys
 import tempfile
 import time
 from itertools import pairwise
@@ -27,6 +30,7 @@ import commandline
 import msprime
 import numpy as np
 
+from popdesic.cohort.phased_targets import MIN_SHARED_SITES
 from popdesic.copying import copying, copying_plan
 from popdesic.copying.fit import fit_model
 from popdesic.copying.phasing import phase_alleles
@@ -132,21 +136,32 @@ def write_vcf(
             out.write(start + row.tobytes()[:-1] + b"\n")
 
 
+#: Runs a command and prints its peak memory in kB. A process of its own: a command that a large
+#: process starts counts the memory of that process.
+WATCH = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, capture_output=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+
+def watched(*command: object) -> tuple[float, float]:
+    """Seconds and peak memory, in MB, of a command."""
+    started = time.perf_counter()
+    words = [sys.executable, "-c", WATCH, *map(str, command)]
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    return time.perf_counter() - started, int(done.stdout) / 1000
+
+
 def by_beagle(folder: Path, reference, array, positions, typed, between: str) -> tuple:
-    """Dosages (n_targets, n_sites), alleles (2 n_targets, n_sites) and seconds."""
+    """Dosages (n_targets, n_sites), alleles (2 n_targets, n_sites), seconds and peak memory, MB."""
     write_vcf(folder / "reference.vcf.gz", reference, positions, "r")
     write_vcf(folder / "targets.vcf.gz", array, positions[typed], "t", between)
     (folder / "map").write_text("1 . 0 1\n1 . 1000 1000000001\n")
-    started = time.perf_counter()
-    subprocess.run(
-        [
-            *("beagle", f"gt={folder}/targets.vcf.gz", f"ref={folder}/reference.vcf.gz"),
-            *(f"map={folder}/map", f"out={folder}/imputed", f"nthreads={THREADS}", "seed=1"),
-        ],
-        check=True,
-        capture_output=True,
+    seconds, peak = watched(
+        *("beagle", f"gt={folder}/targets.vcf.gz", f"ref={folder}/reference.vcf.gz"),
+        *(f"map={folder}/map", f"out={folder}/imputed", f"nthreads={THREADS}", "seed=1"),
     )
-    seconds = time.perf_counter() - started
     found, alleles = [], []
     with gzip.open(folder / "imputed.vcf.gz", "rt") as file:
         for line in file:
@@ -155,7 +170,26 @@ def by_beagle(folder: Path, reference, array, positions, typed, between: str) ->
                 place = words[8].split(":").index("DS")
                 found.append([float(word.split(":")[place]) for word in words[9:]])
                 alleles.append([int(word[k]) for word in words[9:] for k in (0, 2)])
-    return np.array(found).T, np.array(alleles).T, seconds
+    return np.array(found).T, np.array(alleles).T, seconds, peak
+
+
+def by_command(folder: Path) -> str:
+    """What freezing and imputing the files of `by_beagle` take."""
+    ours = (sys.executable, "-m", "popdesic")
+    often = ("--threads", THREADS)
+    frozen = folder / "reference.npz"
+    steps = {
+        "freeze": ("freeze", folder / "reference.vcf.gz", "-o", frozen),
+        "impute": (
+            *("impute", folder / "targets.vcf.gz", "--reference", frozen),
+            *("-o", folder / "ours.vcf.gz"),
+        ),
+    }
+    said = []
+    for name, step in steps.items():
+        seconds, peak = watched(*ours, *step, *often)
+        said.append(f"{name} {seconds:.1f} s, {peak:.0f} MB")
+    return "; ".join(said)
 
 
 def by_phasing(panel, array, typed, ne: float, mismatch: float, seed: int) -> tuple:
@@ -186,6 +220,18 @@ def by_copying(panel, array, typed, ne: float, mismatch: float) -> tuple[np.ndar
     found = copying.impute_alleles(panel, typed, array, ne=ne, mismatch=mismatch, threads=THREADS)
     seconds = time.perf_counter() - started
     shares = copying.allele_share(found)
+    return shares[0::2] + shares[1::2], seconds
+
+
+def by_leaving_out(panel, array, typed, ne: float, mismatch: float, n_sites: int) -> tuple:
+    """Dosages (n_targets, n_sites) at the typed sites, each from the others, and seconds."""
+    few = copying.Haplotypes(panel.bits[typed], panel.n_haplotypes, panel.cm[typed])
+    whole = slice(0, len(typed))
+    started = time.perf_counter()
+    found = copying.leave_out_alleles(few, array, whole, ne=ne, mismatch=mismatch, threads=THREADS)
+    seconds = time.perf_counter() - started
+    shares = np.zeros((len(array), n_sites), np.float32)
+    shares[:, typed] = copying.allele_share(found)
     return shares[0::2] + shares[1::2], seconds
 
 
@@ -230,6 +276,9 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 between = "/" if options.unphased else "|"
                 found = by_beagle(Path(folder), panel_alleles, array, positions, typed, between)
+                few = len(typed) < MIN_SHARED_SITES
+                ours = "popdesic refuses so few sites" if few else by_command(Path(folder))
+            print(f"{what}, files to files: Beagle {found[2]:.1f} s, {found[3]:.0f} MB; {ours}")
             print(line(f"{what}, Beagle", found[0], truth, share, untyped, found[2]), flush=True)
             if options.unphased:
                 print(switches(f"{what}, Beagle", found[1][:, typed], truth[:, typed], found[2]))
@@ -244,6 +293,11 @@ def main() -> None:
                 found = by_phasing(panel, array, typed, multiple * ne, mismatch, options.seed)
                 given, name = found[0], f"{what}, {multiple:g} x"
                 print(switches(name, given, truth[:, typed], found[1]), flush=True)
+            found = by_leaving_out(panel, given, typed, multiple * ne, mismatch, len(positions))
+            shown = truth.copy()
+            shown[:, typed] = given
+            name = f"{what}, {multiple:g} x, left out"
+            print(line(name, found[0], shown, share, ~untyped, found[1]), flush=True)
             for least in options.shares:
                 copying.SMALL_SHARE = least
                 found = by_copying(panel, given, typed, multiple * ne, mismatch)
