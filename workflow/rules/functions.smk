@@ -112,7 +112,7 @@ def decoded_from(wildcards):
         absent=cohort_absent(STUDY, wildcards.cohort) if batch else [],
         haploid=CONFIG["contigs"]["haploid"],
         excluded_contigs=CONFIG["contigs"]["exclude"],
-        filters=CONFIG["ingest"],
+        filters=CONFIG["ingest"] | CONFIG["sites"],
         fasta="".join(GENOME_FILES),
         code=digests.tile_code("decoded"),
     )

@@ -302,7 +302,7 @@ rule search_profiles:
         placed=dict(
             haploid=CONFIG["contigs"]["haploid"],
             excluded_contigs=CONFIG["contigs"]["exclude"],
-            filters=CONFIG["ingest"],
+            filters=CONFIG["ingest"] | CONFIG["sites"],
         ),
         source=lambda wildcards: PROFILES[wildcards.kind],
         key=lambda wildcards: source_key([PROFILES[wildcards.kind]]),

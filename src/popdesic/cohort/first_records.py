@@ -134,7 +134,7 @@ def _open(
     if kind == PLINK:
         from ..io.plink import stream_plink
 
-        return stream_plink(place, counts, _chunk_bytes=n_bytes)
+        return stream_plink(place, counts, filters, _chunk_bytes=n_bytes)
     if kind == PGEN:
         from ..io.pgen import stream_pgen
 

@@ -170,7 +170,7 @@ def ingest_cohort(
             n_sites = _drop_late_duplicates(bed_path, bim_path, bed_row_bytes(len(kept)))
         if n_sites == 0:
             raise _no_sites(paths, decode)
-        repeated, turned = decode.snps - n_sites, None
+        repeated, turned = decode.sites - n_sites, None
         if fasta is not None:
             turned, n_sites = _turn(bed_path, bim_path, len(kept), fasta)
             repeated += len(turned.kept) - n_sites - turned.counts["neither"]
@@ -246,7 +246,7 @@ def _open(
     samples, sexes = read_file_samples(path)
     kind, place = find_format(path)
     if kind == PLINK:
-        batches = stream_plink(place, decode)
+        batches = stream_plink(place, decode, filters)
     elif kind == PGEN:
         from ..io.pgen import stream_pgen
 
@@ -302,6 +302,11 @@ def _remarks_on_counts(decode: DecodeCounts) -> list[str]:
         remarks.append(
             f"{decode.no_depth} calls 0/0 with a depth (DP) of 0 were set to missing: no read "
             "supports them, and they are not imputed (phased, or with GP or DS)."
+        )
+    if decode.no_length:
+        remarks.append(
+            f"{len(decode.no_length)} records have a structural variant with neither SVLEN nor END "
+            f"in INFO, which is left out; the first is at {decode.no_length[0]}."
         )
     if decode.odd_block_calls:
         remarks.append(
@@ -443,25 +448,27 @@ class RepeatFinder:
     def __init__(self) -> None:
         self.in_order = True
         self._contigs: dict[str, int] = {}
-        self._last_keys = np.empty(0, np.int64)  # keys at the last position
+        self._pairs: dict[tuple[str, str], int] = {}
+        self._last = np.empty((0, 2), np.int64)  # keys at the last position
 
     def find_new(
         self, chrom: list[str], pos: np.ndarray, ref: list[str], alt: list[str]
     ) -> np.ndarray:
         """Return (n_sites) bool, False where a site duplicates a recent one."""
         keys = self.keys(chrom, pos, ref, alt)
-        n_before = len(self._last_keys)
-        keys = np.concatenate([self._last_keys, keys])
-        places = keys >> 4
+        n_before = len(self._last)
+        keys = np.concatenate([self._last, keys])
+        places = keys[:, 0] >> 4
         self.in_order &= bool((np.diff(places) >= 0).all())
         new = _first_of_each(keys)
-        self._last_keys = keys[new & (places == places[-1])]
+        self._last = keys[new & (places == places[-1])]
         return new[n_before:]
 
     def keys(self, chrom: list[str], pos: np.ndarray, ref: list[str], alt: list[str]) -> np.ndarray:
-        """Return (n_sites) int64: contig by first appearance, position (31 bits), bases (4).
+        """Return int64 (n_sites, 2): contig by first appearance, position (31 bits), bases (4).
 
-        An unknown ALT has the code of REF, which no known one has.
+        An unknown ALT has the code of REF, which no known one has. The second column numbers pairs
+        of longer alleles, from 1.
         """
         for name in dict.fromkeys(chrom):
             if name not in self._contigs:  # `chr1` and `1` are the same
@@ -470,7 +477,15 @@ class RepeatFinder:
         contig = np.array([self._contigs[name] for name in chrom], np.int64)
         if PLINK_UNKNOWN in alt:
             alt = [one if two == PLINK_UNKNOWN else two for one, two in zip(ref, alt, strict=True)]
-        return contig << 35 | pos << 4 | _base_codes(ref) << 2 | _base_codes(alt)
+        pairs = np.zeros(len(pos), np.int64)
+        if len("".join(ref)) + len("".join(alt)) > 2 * len(pos):
+            ref, alt = list(ref), list(alt)
+            for k, pair in enumerate(zip(ref, alt, strict=True)):
+                if len(pair[0]) + len(pair[1]) > 2:
+                    pairs[k] = self._pairs.setdefault(pair, len(self._pairs) + 1)
+                    ref[k] = alt[k] = "A"
+        places = contig << 35 | pos << 4 | _base_codes(ref) << 2 | _base_codes(alt)
+        return np.stack([places, pairs], axis=1)
 
 
 def _base_codes(bases: list[str]) -> np.ndarray:
@@ -479,11 +494,13 @@ def _base_codes(bases: list[str]) -> np.ndarray:
 
 
 def _first_of_each(keys: np.ndarray) -> np.ndarray:
-    """Return (n) bool, True at the first of each value."""
-    if (keys[1:] > keys[:-1]).all():  # almost always
+    """Return (n) bool, True at the first of each row of int64 (n, 2)."""
+    places, pairs = keys.T
+    if (places[1:] > places[:-1]).all():  # almost always
         return np.ones(len(keys), bool)
-    first = np.zeros(len(keys), bool)
-    first[np.unique(keys, return_index=True)[1]] = True
+    order = np.lexsort((pairs, places))  # stable: of equal rows the first comes first
+    first = np.ones(len(keys), bool)
+    first[order[1:]] = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
     return first
 
 

@@ -1,7 +1,8 @@
 """Match a cohort's sites to the panel: by contig and position, then by alleles in either order.
 
 At a shared position the alleles are compared as sets, so that neither the choice of REF nor,
-except at A/T and C/G, the strand matters. A site of which only one allele is known (ALT ``.`` in
+except at A/T and C/G, the strand matters. Longer alleles (indels, structural variants) must be the
+same, REF and ALT: none of them is turned. A site of which only one allele is known (ALT ``.`` in
 VCF, ``0`` in PLINK files) matches a site that has this allele.
 """
 
@@ -128,9 +129,20 @@ class SitePositions:
         return np.array(number, np.int64)[contig] << _PLACE_BITS | table.pos.to_numpy(np.int64)
 
 
+def find_repeated(places: SitePositions, table: pd.DataFrame) -> np.ndarray:
+    """Sites with position and alleles of an earlier one, SNPs in either order: bool (n_sites,)."""
+    sets = allele_sets(table)[0]
+    keys = pd.DataFrame({"key": places.of(table) << 4 | sets})
+    if (long := sets == 0).any():
+        pairs = np.where(long, table.ref.str.upper() + " " + table.alt.str.upper(), "")
+        keys["pair"] = pd.factorize(pairs)[0]
+    return keys.duplicated().to_numpy()
+
+
 def allele_sets(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Bits of each site's alleles and of its REF: two int64 (n_sites,)."""
+    """Bits of each site's alleles and of its REF: two int64 (n_sites,); 0 if one allele is long."""
     pair, pairs = upper_alleles(table.ref, table.alt)
+    pairs = [one if len(one[0]) + len(one[1]) == 2 else ("", "") for one in pairs]
     first = np.array([_BITS.get(ref, 0) for ref, _ in pairs], np.int64)
     second = np.array([_BITS.get(alt, 0) for _, alt in pairs], np.int64)
     return (first | second)[pair], first[pair]
@@ -184,6 +196,10 @@ def match(
         _complete(
             row, flipped, completed, unclear, rest, others, here, there, mine, theirs, flips=flips
         )
+    if len(long := np.flatnonzero(theirs == 0)):
+        rows = np.flatnonzero(mine == 0)
+        row[long] = _find_long(table.iloc[rows], sites.iloc[long], here[rows], there[long])
+        row[long] = np.where(row[long] < 0, -1, np.append(rows, -1)[row[long]])
     found = row >= 0
     own_ref = np.where(flipped, COMPLEMENT[my_ref[row]], my_ref[row]) if len(table) else their_ref
     swapped = found & (own_ref != their_ref)
@@ -257,6 +273,17 @@ def orient(found: Matched, own: np.ndarray, n_called: np.ndarray, panel: np.ndar
     )
 
 
+def _find_long(
+    table: pd.DataFrame, sites: pd.DataFrame, here: np.ndarray, there: np.ndarray
+) -> np.ndarray:
+    """The first row with the place, REF and ALT of each site, or -1: int64 (n_sites,)."""
+    place = np.unique(np.concatenate([here, there]), return_inverse=True)[1]
+    names = pd.concat([one.ref.str.upper() + " " + one.alt.str.upper() for one in (table, sites)])
+    keys = place << 32 | pd.factorize(names.to_numpy())[0]
+    known, first = np.unique(keys[: len(table)], return_index=True)
+    return _find(known, first, keys[len(table) :])
+
+
 def _find(known: np.ndarray, number: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """`number` of each wanted value among sorted `known` ones, or -1."""
     if not len(known):
@@ -281,6 +308,7 @@ def _complete(row, flipped, completed, unclear, rest, others, here, there, mine,
     used = np.zeros(len(here), bool)
     used[row[row >= 0]] = True
     single = ((ALLELE_SIZE[a] == 1) | (ALLELE_SIZE[b] == 1)) & ~used[which]
+    single &= (ALLELE_SIZE[a] > 0) & (ALLELE_SIZE[b] > 0)
     fits = single & (ALLELE_SIZE[a | b] <= 2)
     turned = COMPLEMENT[a]
     fits_turned = single & ~fits & (ALLELE_SIZE[turned | b] <= 2) & flips

@@ -44,6 +44,7 @@ from .match import (
     Matched,
     SitePositions,
     allele_sets,
+    find_repeated,
     require_one_build,
 )
 from .panel_steps import PanelStep
@@ -205,8 +206,7 @@ class Union:
         return founder
 
     def _begin(self, founder: _Founder, table: pd.DataFrame) -> None:
-        keys = self._places.of(table) << 4 | allele_sets(table)[0]
-        repeated = pd.Series(keys).duplicated().to_numpy()
+        repeated = find_repeated(self._places, table)
         self._count_repeated(repeated, founder.cohort)
         self._first = table[SITE]
         #: Row of each site in the first founder's table; None once other sites were added.
@@ -219,7 +219,7 @@ class Union:
         self._listed = np.ones(len(sites), np.int32)
         founder.listed = _bits(np.ones(len(sites), bool))
         #: Whether a founder knows both alleles, and genotypes that were read as REF where absent.
-        self._paired = ALLELE_SIZE[allele_sets(sites)[0]] == 2
+        self._paired = _knows_both(sites)
         self._filled = np.zeros(len(sites), np.int64)
 
     def _in_doubt(self, founder: _Founder, sites: pd.DataFrame) -> np.ndarray:
@@ -260,8 +260,7 @@ class Union:
     def _join(self, founder: _Founder, table: pd.DataFrame) -> None:
         """Add counts at known sites, and the sites that only this founder lists."""
         cohort = founder.cohort
-        place, sets = self._places.of(table), allele_sets(table)[0]
-        repeated = pd.Series(place << 4 | sets).duplicated().to_numpy()
+        place, repeated = self._places.of(table), find_repeated(self._places, table)
         self._count_repeated(repeated, cohort)
         known = self._places.of(self._sites)
         found, counts, filled = counts_at(
@@ -390,7 +389,7 @@ class Union:
         self._sites = pd.concat([self._sites, new[self._sites.columns]], ignore_index=True)
         self._lost = np.concatenate([self._lost, lost])
         self._listed = np.concatenate([self._listed, np.ones(len(new), np.int32)])
-        self._paired = np.concatenate([self._paired, ALLELE_SIZE[allele_sets(new)[0]] == 2])
+        self._paired = np.concatenate([self._paired, _knows_both(new)])
         self._filled = np.concatenate([self._filled, filled])
         self._row = None
 
@@ -469,6 +468,11 @@ class Union:
                 usecols=["chrom", "pos", "ref", "alt", *COUNTS],
             )
         )
+
+
+def _knows_both(sites: pd.DataFrame) -> np.ndarray:
+    """Whether both alleles of a site are known: bool (n_sites,)."""
+    return np.isin(ALLELE_SIZE[allele_sets(sites)[0]], (0, 2))  # 0: longer alleles
 
 
 def _bits(listed: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from ..core.files import atomic_path
 from ..core.text import opened
 from ..io.columns import TABLE_ROWS
 from ..io.genotypes import BED_MAGIC, SWAPPED, bed_row_bytes
+from ..io.site_classes import SV_REF
 from ..io.sites import canonical_contig, chunks
 from ..io.vcf_errors import show
 from .match import MAX_FLIPPED, MIN_POSITIONS
@@ -39,6 +40,8 @@ COUNTS = [
     "neither",
     "not_in_reference",
 ]
+#: ALT of a site with longer alleles, where one letter stands for it.
+_LONG = ord("+")
 _SAME, _SWAP, _STRAND, _UNKNOWN, _NEITHER, _ABSENT = range(6)
 
 
@@ -162,7 +165,8 @@ def turn_to_genome(bed: Path, bim: Path, n_samples: int, fasta: Path) -> Referen
     of the other sites are on the other strand; where nearly all are, it is as well. Else it is left
     as it is, and in doubt. A site with one known allele that is not the genome's base is fixed for
     ALT, and turned, unless strands are in doubt. Sites that the genome lacks (N too) stay as they
-    are.
+    are. Indels are never turned: all of REF must be the genome's, or the site is dropped.
+    Structural variants have no base to compare.
 
     Parameters
     ----------
@@ -178,29 +182,31 @@ def turn_to_genome(bed: Path, bim: Path, n_samples: int, fasta: Path) -> Referen
     UserError
         The genome is of another build, or no valid FASTA.
     """
-    contigs, contig, pos, ref, alt = _read_alleles(bim)
-    base = _bases_at(fasta, contigs, contig, pos)
+    contigs, contig, pos, ref, alt, long = _read_alleles(bim)
+    base, wrong = _bases_at(fasta, contigs, contig, pos, long)
     one = alt == ord("0")
+    plain = (base > 0) & (alt != _LONG)
     known = base > 0
-    strand = known & ~one & (_COMPLEMENT[ref] != alt) & (base != ref) & (base != alt)
-    plain = known & ~one & (_COMPLEMENT[ref] != alt)
+    plain &= ~one & (_COMPLEMENT[ref] != alt)
+    strand = plain & (base != ref) & (base != alt)
     n_plain, n_strand = int(plain.sum()), int(strand.sum())
     in_doubt = n_strand > MAX_FLIPPED * n_plain
     if n_plain >= MIN_POSITIONS and n_strand >= (1 - MAX_FLIPPED) * n_plain:
-        strand, in_doubt = known & ~(plain & ~strand), False  # the whole file is
+        strand, in_doubt = known & (alt != _LONG) & ~(plain & ~strand), False  # the whole file is
     ref, alt = (np.where(strand, _COMPLEMENT[letter], letter) for letter in (ref, alt))
     ambiguous = known & (_COMPLEMENT[ref] == alt)
     same = base == ref
     swap = known & ~same & ((base == alt) | one)
     kind = np.select([~known, strand, same, swap], [_ABSENT, _STRAND, _SAME, _SWAP], _NEITHER)
-    neither = ambiguous & ~same & ~swap
+    neither = (ambiguous & ~same & ~swap) | wrong
     kind[neither] = _NEITHER
     if in_doubt:
         unclear = (ambiguous & ~neither) | (one & known & ~same)
         kind[unclear] = _UNKNOWN
         swap &= ~unclear
     counts = dict(zip(COUNTS, np.bincount(kind, minlength=len(COUNTS)).tolist(), strict=True))
-    warning = _warning(counts, int(ambiguous.sum()), n_strand / max(n_plain, 1), fasta)
+    of_snps = counts | {COUNTS[_NEITHER]: counts[COUNTS[_NEITHER]] - int(wrong.sum())}
+    warning = _warning(of_snps, int(ambiguous.sum()), n_strand / max(n_plain, 1), fasta)
     change = _swap_rows(bed, n_samples, swap, neither)
     if (strand | swap).any():
         ref, alt = np.where(swap, base, ref), np.where(swap, ref, alt)
@@ -253,32 +259,56 @@ def _warning(counts: dict[str, int], ambiguous: int, strand: float, fasta: Path)
 
 def _read_alleles(
     bim: Path,
-) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Names of contigs; of each site the contig's number, position, REF and ALT in capitals."""
+) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[int, bytes]]:
+    """Names of contigs; of each site the contig's number, position, REF and ALT in capitals.
+
+    Of longer alleles the first base of REF, and `_LONG`; the last part has all of REF by site.
+    """
     numbers: dict[str, int] = {}
-    parts = []
+    long: dict[int, bytes] = {}
+    parts, n_before = [], 0
     with open(bim, encoding="utf-8", newline="\n") as file:
         while lines := [line.rstrip("\n").split("\t") for line in islice(file, TABLE_ROWS)]:
-            chrom, _, _, pos, alt, ref = zip(*lines, strict=True)
+            chrom, _, _, pos, alt, ref = map(list, zip(*lines, strict=True))
             contig = [numbers.setdefault(name, len(numbers)) for name in chrom]
+            for k, one in enumerate(ref):
+                if len(one) + len(alt[k]) > 2:
+                    long[n_before + k] = one.upper().encode()
+                    ref[k], alt[k] = one[0], chr(_LONG)
             letters = (np.frombuffer("".join(one).upper().encode(), np.uint8) for one in (ref, alt))
             parts.append((np.array(contig, np.int32), np.array(pos, np.int64), *letters))
+            n_before += len(lines)
     contig, pos, ref, alt = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return list(numbers), contig, pos, ref, alt
+    return list(numbers), contig, pos, ref, alt, long
 
 
-def _bases_at(fasta: Path, contigs: list[str], contig: np.ndarray, pos: np.ndarray) -> np.ndarray:
-    """The genome's base at each site, uint8; 0 where it has none of A, C, G and T."""
-    base = np.zeros(len(pos), np.uint8)
+def _bases_at(
+    fasta: Path,
+    contigs: list[str],
+    contig: np.ndarray,
+    pos: np.ndarray,
+    long: dict[int, bytes],
+) -> tuple[np.ndarray, np.ndarray]:
+    """The genome's base at each site, uint8, 0 where it has none of A, C, G and T.
+
+    And bool (n_sites,): whether some of the bases of a `long` REF are not the genome's.
+    """
+    base, wrong = np.zeros(len(pos), np.uint8), np.zeros(len(pos), bool)
     wanted: dict[str, list[int]] = {}
     for number, name in enumerate(contigs):
         wanted.setdefault(canonical_contig(name), []).append(number)
+    rows = np.array(list(long), np.int64)
     for name, sequence in read_fasta(fasta):
         numbers = wanted.pop(canonical_contig(name), [])
         here = np.flatnonzero(np.isin(contig, numbers) & (pos > 0) & (pos <= len(sequence)))
         base[here] = sequence[pos[here] - 1]
+        for row in rows[np.isin(contig[rows], numbers)].tolist():
+            ref, first = long[row], pos[row] - 1
+            wrong[row] = ref != SV_REF.encode() and (
+                sequence[first : first + len(ref)].tobytes() != ref
+            )
     base[~np.isin(base, np.frombuffer(b"ACGT", np.uint8))] = 0
-    return base
+    return base, wrong & (base > 0)
 
 
 def _swap_rows(bed: Path, n_samples: int, swap: np.ndarray, neither: np.ndarray) -> int:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .genotypes import unpack_bed
+from .site_classes import Opened
 
 #: ALT of a site whose file knows one allele alone, because no sample has another. PLINK writes 0.
 UNKNOWN_ALLELE = "."
@@ -115,6 +116,10 @@ DROPS += ("filtered", "low_qual", "reference_blocks")
 RARE = ("one_allele", "filtered", "low_qual", "no_depth", "low_dp", "high_dp", "low_gq")
 RARE += ("unbalanced", "sites_with_removed_calls", "reference_blocks", "made_reference")
 RARE += ("odd_block_calls",)
+#: Counts of records with one ALT that are read as a site, by the site's kind.
+ONE_ALT = {"snp": "snps_in_long_alleles", "indel": "indels_read", "sv": "svs_read"}
+#: All counts of what `sites.classes` reads beside SNPs.
+OPENED = (*ONE_ALT.values(), "split_records", "split_sites", "alt_left_out")
 
 
 def count_fields() -> list[str]:
@@ -148,6 +153,10 @@ class DecodeCounts:
     their intervals of homozygous REF calls: contig, start from 0, end, number of the sample.
     `odd_block_calls` in them cannot be such a call: they have more than two alleles, or one that
     the policy does not read as two.
+
+    `opened` counts what is read beside biallelic SNPs (`site_classes`), by the names of OPENED, and
+    these records are counted nowhere else; so the sum above gains all of OPENED but `split_sites`
+    and `alt_left_out`. `no_length` has the places of structural variants without a length.
     """
 
     records: int = 0
@@ -177,6 +186,8 @@ class DecodeCounts:
     made_reference: int = 0
     odd_block_calls: int = 0
     filters: Counter[str] = field(default_factory=Counter)
+    opened: Counter[str] = field(default_factory=Counter)
+    no_length: list[str] = field(default_factory=list, compare=False)
     removed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64), compare=False)
     dropped_at: list[tuple[str, np.ndarray, np.ndarray]] = field(
         default_factory=list, compare=False
@@ -189,6 +200,20 @@ class DecodeCounts:
         """Add `values`: one for each number, in the order of the fields."""
         for name, value in zip(count_fields(), values, strict=True):
             setattr(self, name, getattr(self, name) + int(value))
+
+    @property
+    def sites(self) -> int:
+        """Number of kept sites of all classes."""
+        return self.snps + sum(self.opened[name] for name in (*ONE_ALT.values(), "split_sites"))
+
+    def note_opened(self, opened: Opened, n_alts: int) -> None:
+        """Count a record that is no biallelic SNP, and is read."""
+        if n_alts == 1:
+            self.opened[ONE_ALT[opened.sites[0].kind]] += 1
+            return
+        self.opened["split_records"] += 1
+        self.opened["split_sites"] += len(opened.sites)
+        self.opened["alt_left_out"] += opened.left_out
 
     def add_removed(self, removed: np.ndarray) -> None:
         """Add calls that limits removed, by sample."""
@@ -208,6 +233,8 @@ class DecodeCounts:
         """Add all counts of another part of the same file."""
         self.add([getattr(other, name) for name in count_fields()])
         self.filters += other.filters
+        self.opened += other.opened
+        self.no_length += other.no_length
         self.add_removed(other.removed)
         self.dropped_at += other.dropped_at
         self.blocks += other.blocks
@@ -216,6 +243,7 @@ class DecodeCounts:
         """Return the counts by name; those of what few files have, only where there are any."""
         counts = {name: getattr(self, name) for name in count_fields()}
         counts = {name: n for name, n in counts.items() if n or name not in RARE}
+        counts |= {name: self.opened[name] for name in OPENED if self.opened[name]}
         return counts | {f"filter {name}": n for name, n in sorted(self.filters.items())}
 
     def filter_sentence(self, which: str = "") -> str:

@@ -27,6 +27,7 @@ from .batches import (
 from .bgzf import in_order
 from .call_filters import CallFilters
 from .genotypes import pack_bed
+from .open_bcf import open_bcf_records
 from .vcf_errors import record_error, show
 from .vcf_header import LONGEST_RECORD, VcfHeader
 
@@ -162,6 +163,9 @@ def _decode(
 ):
     """Decode whole records; return (bytes, batch, counts, error)."""
     data, n_records = item
+    opened = None
+    if filters.classes:
+        data, n_records, opened = open_bcf_records(data, n_samples, contigs, keys, filters.classes)
     capacity = kernel.row_capacity(len(data), n_records, n_samples)
     genotypes = np.empty((capacity, n_samples), np.int8)
     widths = kernel.N_FIELDS, kernel.N_DROPPED, kernel.N_BLOCK
@@ -212,6 +216,10 @@ def _decode(
         counts.blocks.append(
             (chrom, which[:, kernel.BLOCK_FROM], which[:, kernel.BLOCK_TO], sample)
         )
+    if opened is not None and error[0]:
+        error[1] = opened.origin[error[1]]
+    elif opened is not None:
+        opened.settle(batch, counts, filters)
     return data, batch, counts, error
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import UserError
+from .site_classes import CLASSES
 
 #: Values of FILTER that no filter has failed.
 PASSED = ("PASS", ".")
@@ -35,6 +36,8 @@ class CallFilters:
         Limits of a call's genotype quality (GQ) and depth (DP).
     min_allele_balance : float
         Least share of a heterozygote's reads (AD) that the less frequent allele must have.
+    classes : tuple of str
+        Classes of sites that are read beside SNPs (`site_classes.CLASSES`).
     """
 
     accepted: tuple[str, ...] = ()
@@ -43,12 +46,14 @@ class CallFilters:
     min_dp: float = 0.0
     max_dp: float = 0.0
     min_allele_balance: float = 0.0
+    classes: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> CallFilters:
-        """From the block `ingest` of the configuration."""
-        limits = {one.name: float(given.get(one.name, 0)) for one in fields(cls)[1:]}
-        return cls(tuple(given.get("filter", ())), **limits)
+        """From the blocks `ingest` and `sites` of the configuration, as one."""
+        limits = {one.name: float(given.get(one.name, 0)) for one in fields(cls)[1:-1]}
+        classes = tuple(one for one in given.get("classes", ()) if one != CLASSES[0])
+        return cls(tuple(given.get("filter", ())), **limits, classes=classes)
 
     @property
     def any_filter(self) -> bool:
@@ -57,7 +62,7 @@ class CallFilters:
 
     def limits(self) -> np.ndarray:
         """`min_qual`, `min_gq`, `min_dp`, `max_dp`, `min_allele_balance`: float64 (5,)."""
-        return np.array([getattr(self, one.name) for one in fields(self)[1:]], np.float64)
+        return np.array([getattr(self, one.name) for one in fields(self)[1:-1]], np.float64)
 
     def names(self) -> tuple[np.ndarray, np.ndarray]:
         """Accepted names of FILTER in one array of bytes, and the end of each, for the decoder."""

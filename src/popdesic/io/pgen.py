@@ -19,6 +19,7 @@ from .batches import CHUNK_BYTES, DecodeCounts, SiteBatch
 from .call_filters import CallFilters
 from .columns import count_lines
 from .genotypes import pack_bed
+from .open_records import open_sites
 from .pgen_header import MULTIALLELIC, PHASED, PgenHeader
 from .pgen_tables import (
     check_pgen,
@@ -45,7 +46,7 @@ def stream_pgen(
     Sites are kept and counted as in `popdesic.io.plink.stream_plink`. A call counts as phased if
     its site has phased calls and it is homozygous or its phase is known: PLINK 2 keeps no phase
     of homozygous calls, and none at a site without a phased heterozygote. `line` is the line in the
-    .pvar.
+    .pvar. Sites with several ALT are dropped whatever the classes of `filters`.
 
     Raises
     ------
@@ -59,6 +60,7 @@ def stream_pgen(
     memory = np.empty((n_rows, n_samples), np.int8)
     n_before = read_pvar_header(prefix)[1]
     start = 0
+    classes = tuple(one for one in filters.classes if one != "multiallelic")
     with _open_reader(prefix, header) as reader:
         for sites in iterate_pvar(prefix, n_rows):
             n_here = len(sites["pos"])
@@ -67,13 +69,17 @@ def stream_pgen(
                 require_same_sites(prefix, header, n_sites)
             if numbered:
                 name_bases(sites)
+            if classes:
+                sites, opened = open_sites(sites, classes)
             kept = np.flatnonzero(keep_snps(sites, counts, filters))
             genotypes = memory[: len(kept)]
             n_phased = _read_sites(reader, header, start, n_here, kept, genotypes)
             # Pgenlib writes -9 for missing, whose two low bits, all that is read, are those of -1.
             rows = pack_bed(genotypes)
-            batch = batch_of(sites, kept, rows, n_samples, n_before + start + 1)
-            batch = settle_unknown(batch, counts)
+            batch = settle_unknown(batch_of(sites, kept, rows, n_samples, 0), counts)
+            if classes:
+                opened.settle(batch, counts, filters)
+            batch.line += n_before + start + 1
             n_missing = count_missing(batch.rows)
             counts.missing += n_missing
             counts.phased += n_phased

@@ -222,7 +222,18 @@ def _decode_piece(
     view[cut : cut + PAD] = bytes(PAD)
     start -= n_before
     content = np.frombuffer(text, np.uint8, cut + PAD - start, start)
-    return _decode_lines(content, cut - start, len(header.samples), haploid, filters, memory)
+    n_samples = len(header.samples)
+    if not filters.classes:
+        return _decode_lines(content, cut - start, n_samples, haploid, filters, memory)
+    from .open_records import open_vcf_lines
+
+    lines, size, opened = open_vcf_lines(content, cut - start, filters.classes, PAD)
+    value, batch, counts, _, error = _decode_lines(lines, size, n_samples, haploid, filters, memory)
+    if error[0]:
+        error[1] = opened.origin[error[1]]
+    else:
+        opened.settle(batch, counts, filters)
+    return value, batch, counts, opened.n_records, error
 
 
 def _read_text(

@@ -16,6 +16,8 @@ from .batches import UNKNOWN_ALLELE, DecodeCounts, HaploidPolicies, SiteBatch, u
 from .bgzf import in_order
 from .call_filters import CallFilters
 from .genotypes import pack_bed
+from .open_records import OpenedRecords, open_sites
+from .site_classes import ANY_OTHER
 from .site_rows import batch_of, keep_snps
 from .vcf_errors import record_error, show
 from .zarr_store import (
@@ -36,8 +38,9 @@ from .zarr_store import (
 
 #: A number at the start of a text, as VCF is read.
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-#: Alleles of a gVCF that stand for any other.
-ANY_OTHER = ("<NON_REF>", "<*>")
+#: Lengths of structural variants, and what a value that is not there is, without its sign.
+SV_LENGTH = "variant_SVLEN"
+ABSENT = (0, 1, 2)
 
 
 def stream_zarr(
@@ -100,12 +103,14 @@ def _read_block(
         marks = {name: np.asarray(group[name][part]) for name in needed if name in group}
         names = texts(group["filter_id"][:]) if "filter_id" in group else []
         reach = {name: np.asarray(group[name][part], np.int64) for name in REACH if name in group}
+        lengths = None
+        if "sv" in filters.classes and SV_LENGTH in group:
+            lengths = np.asarray(group[SV_LENGTH][part]).reshape(len(pos), -1)
     except FAULTS as error:
         raise damaged(store.path, error) from None
     if calls.dtype.kind != "i":
         raise damaged(store.path, TypeError(f"{CALLS} does not hold integers"))
-    if calls.dtype != np.int8:  # all alleles beyond the first ALT, and below -2, are refused
-        calls = calls.clip(-3, 2).astype(np.int8)
+    origin = np.arange(len(pos))
     sites = _sites(store, start, contig, pos, site_id, alleles)
     any_other = _take_any_other(sites, reach)
     if (failed := marks.get("variant_filter")) is not None:
@@ -118,7 +123,18 @@ def _read_block(
     if "variant_quality" in marks:
         with np.errstate(invalid="ignore"):  # the float of a missing value is a signalling NaN
             sites["qual"] = marks["variant_quality"].astype(np.float64)
-    counts = DecodeCounts()
+    counts, opened = DecodeCounts(), None
+    if filters.classes:
+        infos = _infos(reach, lengths, len(pos))
+        sites, opened = open_sites(sites, filters.classes, infos)
+        calls = _choose_alleles(calls, opened, any_other)
+        origin = np.array(opened.origin, np.int64)
+        phased, contig, any_other = phased[origin], contig[origin], any_other[origin]
+        marks = {name: values[origin] for name, values in marks.items()}
+        if "call_AD" in marks and (split := opened.split()):  # reads of other alleles
+            marks["call_AD"][split] = -1 if marks["call_AD"].dtype.kind in "if" else "."
+    if calls.dtype != np.int8:  # all alleles beyond the first ALT, and below -2, are refused
+        calls = calls.clip(-3, 2).astype(np.int8)
     kept = np.flatnonzero(keep_snps(sites, counts, filters, plink=False))
     genotypes = np.empty((len(kept), len(store.samples)), np.int8)
     values, refused = np.zeros(codes.N_COUNTS, np.int64), np.zeros(3, np.int64)
@@ -135,13 +151,15 @@ def _read_block(
             raise damaged(store.path, error) from None
     _limit_calls(genotypes, kept, calls, phased, marks, filters, counts)
     if sites["block"].any():
-        _note_blocks(store, part, sites, calls, phased, marks, policies[contig], filters, counts)
+        _note_blocks(
+            store, part, origin, sites, calls, phased, marks, policies[contig], filters, counts
+        )
     kind, row, sample = refused.tolist()
     error = None
     if kind:
         alleles_here = [a for a in calls[row, sample].tolist() if a > FILL]
         error = record_error(
-            f"{store.path}, site {start + row + 1}",
+            f"{store.path}, site {start + origin[row] + 1}",
             kind,
             value=("|" if phased[row, sample] else "/").join(
                 "." if a < 0 else str(a) for a in alleles_here
@@ -149,11 +167,35 @@ def _read_block(
             samples=store.samples,
             sample=sample,
         )
-    return (
-        batch_of(sites, kept, pack_bed(genotypes), len(store.samples), start + 1),
-        counts,
-        error,
-    )
+    batch = batch_of(sites, kept, pack_bed(genotypes), len(store.samples), 0)
+    if opened is not None:
+        opened.settle(batch, counts, filters)
+    batch.line += start + 1
+    return batch, counts, error
+
+
+def _infos(reach: dict[str, np.ndarray], lengths: np.ndarray | None, n_sites: int) -> list[str]:
+    """SVLEN and END of each site, as in INFO; a length as SVLEN where the store has neither."""
+    svlen: list[list] = [[]] * n_sites if lengths is None else lengths.tolist()
+    end = reach.get(REACH[0])
+    ends = [""] * n_sites if end is None else end.tolist()
+    return [
+        f"SVLEN={','.join(str(one) for one in values if abs(int(one)) not in ABSENT)};END={last}"
+        for values, last in zip(svlen, ends, strict=True)
+    ]
+
+
+def _choose_alleles(calls: np.ndarray, opened: OpenedRecords, any_other: np.ndarray) -> np.ndarray:
+    """Calls of the records that the decoder reads: (n_records, n_samples, ploidy)."""
+    chosen = calls[opened.origin]
+    for first, record, found in opened.records:
+        lone = any_other[opened.origin[first]]
+        for k, site in enumerate(found.sites, first):
+            here = chosen[k]
+            known = (here >= 0) & (here <= record.n_alts)
+            other = lone & (here == record.n_alts + 1)
+            chosen[k] = np.where(known, here == site.allele, np.where(other, -1, here))
+    return chosen
 
 
 def _take_any_other(sites: dict[str, Any], reach: dict[str, np.ndarray]) -> np.ndarray:
@@ -187,6 +229,7 @@ def _take_any_other(sites: dict[str, Any], reach: dict[str, np.ndarray]) -> np.n
 def _note_blocks(
     store: Store,
     part: slice,
+    origin: np.ndarray,
     sites: dict[str, Any],
     calls: np.ndarray,
     phased: np.ndarray,
@@ -211,7 +254,7 @@ def _note_blocks(
     genotypes = np.where(is_ref, 0, -1).astype(np.int8)
     try:
         if BLOCK_DEPTH in store.group:  # the least depth of the block
-            least, depth = np.asarray(store.group[BLOCK_DEPTH][part]), marks.get("call_DP")
+            least, depth = np.asarray(store.group[BLOCK_DEPTH][part])[origin], marks.get("call_DP")
             if depth is not None and depth.shape == least.shape and least.dtype.kind in "iu":
                 stated = (least >= 0).any(axis=1, keepdims=True)
                 least = np.where(stated, least, depth)

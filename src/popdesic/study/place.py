@@ -183,7 +183,7 @@ def _encode(
                 config["contigs"]["exclude"],
                 header_contigs([source]),
             ),
-            filters=CallFilters.parse(config["ingest"]),
+            filters=CallFilters.parse(config["ingest"] | config["sites"]),
             threads=threads,
             impute="none" if method == "none" else "mode",
             excluded=set(read_sample_names(source)) - {name},

@@ -48,7 +48,7 @@ from ..epistasis import (
 from ..geodesic import block_paths_cpu, spanning_cpu, sparse_paths_cpu, trees_cpu
 from ..ibd import candidates_cpu, segments_cpu
 from ..ibd.segments import ScoreTables
-from ..io import bcf_records_cpu, codecs_cpu, vcf_text_cpu, zarr_calls_cpu
+from ..io import bcf_records_cpu, codecs_cpu, open_records_cpu, vcf_text_cpu, zarr_calls_cpu
 from ..io.batches import DecodedRecords
 from ..maps import (
     near_ranks_cpu,
@@ -108,6 +108,7 @@ def decoders_of_text() -> None:
     decode = f"(uint8[::1], int64, int64, int64, {haploid}, {filters}, float64[::1])"
     _compile(vcf_text_cpu.decode_records, decode, _named(DecodedRecords, _DECODED))
     _compile(vcf_text_cpu.count_columns, "(uint8[::1], int64)")
+    _compile(open_records_cpu.choose_allele, f"({_BYTES}, int64, int64, int64, boolean)")
 
 
 def decoders_of_bcf() -> None:

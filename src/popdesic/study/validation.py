@@ -116,7 +116,7 @@ def validate_study(
     if files and not study.sparse:
         require_gpus(config["device"], closing_devices(n_samples, gpus))
     if files:
-        filters = CallFilters.parse(config["ingest"])
+        filters = CallFilters.parse(config["ingest"] | config["sites"])
         for source in _sources(study, folder):
             require_readable(source, filters)
         remarks += [remark for source in _sources(study, folder) for remark in remarks_on(source)]
@@ -163,7 +163,7 @@ def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
     }
     decoded = {u for u in study.order if is_file(folder / f"results/cohorts/{u}/raw.json")}
     new = [c for c in study.listed if study.unit_of[c] not in decoded]
-    filters = CallFilters.parse(config["ingest"])
+    filters = CallFilters.parse(config["ingest"] | config["sites"])
     n_bytes = bytes_each(sum(len(sources[cohort]) for cohort in new))
 
     def of_cohort(cohort: str) -> list[FirstRecords]:

@@ -1,0 +1,231 @@
+"""Open records: each ALT that is a site (`site_classes`) becomes a record of its own.
+
+Decoders know biallelic SNPs alone. Records of other classes reach it as such,
+with the bases of `STAND_IN` as alleles, and get their own alleles back afterwards. So all rules of
+calls, filters and errors are the same for every class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .batches import DecodeCounts, SiteBatch
+from .call_filters import CallFilters
+from .site_classes import ANY_OTHER, Opened, OpenedSite, open_record
+
+#: REF and ALT of a record that stands for another one.
+STAND_IN = "A", "C"
+#: A key of FORMAT that no decoder reads: AD of a split record has other alleles.
+UNREAD = b"X"
+
+
+class Record(NamedTuple):
+    """A record of the file that others stand for."""
+
+    chrom: str
+    pos: int
+    ref_size: int
+    n_alts: int
+    filter: str
+
+
+@dataclass
+class OpenedRecords:
+    """Which records of a piece stand for others, and for which.
+
+    Attributes
+    ----------
+    origin : list of int
+        Of each record that the decoder reads, the number of the file's record in the piece.
+    sites : dict
+        Site by the number of the record that stands for it.
+    records : list of (int, Record, Opened)
+        With the number of the first one that stands for it.
+    no_length : list of str
+        Places of records with a structural variant without a length.
+    """
+
+    origin: list[int] = field(default_factory=list)
+    sites: dict[int, OpenedSite] = field(default_factory=dict)
+    records: list[tuple[int, Record, Opened]] = field(default_factory=list)
+    no_length: list[str] = field(default_factory=list)
+
+    @property
+    def n_records(self) -> int:
+        """Records of the piece as the file has them."""
+        return self.origin[-1] + 1 if self.origin else 0
+
+    def split(self) -> list[int]:
+        """Numbers of records that stand for one of several ALT."""
+        return [
+            first + k
+            for first, record, opened in self.records
+            if record.n_alts > 1
+            for k in range(len(opened.sites))
+        ]
+
+    def add(self, number: int, record: Record, opened: Opened) -> bool:
+        """Note the next record; whether others stand for it, or it stays as it is."""
+        if opened.no_length:
+            self.no_length.append(f"{record.chrom}:{record.pos}")
+        if not opened.sites:
+            return False
+        self.records.append((len(self.origin), record, opened))
+        self.sites.update(enumerate(opened.sites, len(self.origin)))
+        self.origin += [number] * len(opened.sites)
+        return True
+
+    def settle(self, batch: SiteBatch, counts: DecodeCounts, filters: CallFilters) -> None:
+        """Give sites their alleles and numbers, and records their counts, in place."""
+        numbers = batch.line.tolist()
+        for row, number in enumerate(numbers):
+            if (site := self.sites.get(number)) is not None:
+                batch.ref[row], batch.alt[row] = site.ref, site.alt
+        batch.line = np.array(self.origin, np.int64)[batch.line]
+        counts.no_length += self.no_length
+        read = set(numbers)
+        for first, record, opened in self.records:
+            more = len(opened.sites) - 1
+            counts.records -= more
+            if first in read:
+                counts.snps -= more + 1
+                counts.note_opened(opened, record.n_alts)
+                if record.ref_size > 1:  # nothing is known of a SNP under a deletion
+                    place = np.array([record.pos]), np.array([record.ref_size])
+                    counts.add_dropped([record.chrom], *place)
+            elif not filters.any_filter and (names := filters.failed(record.filter)):
+                counts.filtered -= more
+                counts.filters.subtract(dict.fromkeys(names, more))
+            else:
+                counts.low_qual -= more
+
+
+def open_vcf_lines(
+    text: np.ndarray, size: int, classes: Sequence[str], pad: int
+) -> tuple[np.ndarray, int, OpenedRecords]:
+    """Open the records of whole lines.
+
+    Parameters
+    ----------
+    text : uint8 array, (at least size,)
+        Lines, each with its end.
+    classes : names of `site_classes.CLASSES`
+    pad : int
+        Readable bytes that the decoder needs after the last line.
+
+    Returns
+    -------
+    text : uint8 array, (size + pad,)
+    size : int
+    opened : OpenedRecords
+    """
+    raw, known = text[:size].tobytes(), OpenedRecords()
+    parts: list[bytes] = []
+    copied = start = 0
+    for number, end in enumerate(np.flatnonzero(text[:size] == ord("\n")).tolist()):
+        lines = _open_line(raw, start, end, number, classes, known)
+        if lines is None:
+            known.origin.append(number)
+        else:
+            parts += [raw[copied:start], *lines]
+            copied = end + 1
+        start = end + 1
+    whole = bytearray(b"".join([*parts, raw[copied:], bytes(pad)]))
+    return np.frombuffer(whole, np.uint8), len(whole) - pad, known
+
+
+def _open_line(
+    raw: bytes, start: int, end: int, number: int, classes: Sequence[str], known: OpenedRecords
+) -> list[bytes] | None:
+    """The lines that stand for one line; None if it stays as it is."""
+    place = start
+    tabs = []
+    for _ in range(5):
+        place = raw.find(b"\t", place, end) + 1
+        if not place:
+            return None
+        tabs.append(place)
+    if tabs[3] - tabs[2] == 2 and tabs[4] - tabs[3] == 2:  # one base each
+        return None
+    columns = raw[start:end].split(b"\t", 9)
+    if len(columns) < 10 or not columns[1].isdigit() or len(columns[1]) > 10:
+        return None
+    ref, alts = columns[3].decode("latin-1"), columns[4].decode("latin-1").split(",")
+    any_other = alts[-1] in ANY_OTHER
+    alts = alts[:-1] if any_other else alts
+    pos = int(columns[1])
+    if not alts or not pos or (len(ref) == 1 and len(alts) == 1 and len(alts[0]) == 1):
+        return None
+    keys = columns[8].split(b":")
+    if b"GT" not in keys:
+        return None
+    opened = open_record(pos, ref, alts, columns[7].decode("latin-1"), classes)
+    chrom, failed = (columns[k].decode("utf-8", "replace") for k in (0, 6))
+    if not known.add(number, Record(chrom, pos, len(ref), len(alts), failed), opened):
+        return None
+    choose = _chooser(columns[9], keys.index(b"GT"), len(alts), any_other)
+    if len(alts) > 1:
+        columns[8] = b":".join(UNREAD if key == b"AD" else key for key in keys)
+    before, middle = columns[:1], [*(one.encode() for one in STAND_IN), *columns[5:7], b"."]
+    return [
+        b"\t".join(
+            [*before, b"%d" % site.pos, columns[2], *middle, columns[8], choose(site.allele)]
+        )
+        + b"\n"
+        for site in opened.sites
+    ]
+
+
+def _chooser(calls: bytes, gt_index: int, n_alts: int, any_other: bool) -> Callable[[int], bytes]:
+    """A function that returns the calls of one ALT."""
+    if n_alts == 1 and not any_other:
+        return lambda allele: calls
+    from .open_records_cpu import choose_allele
+
+    codes = np.frombuffer(calls, np.uint8)
+    return lambda allele: choose_allele(codes, gt_index, allele, n_alts, any_other).tobytes()
+
+
+def open_sites(
+    sites: dict[str, Any], classes: Sequence[str], infos: Sequence[str] | None = None
+) -> tuple[dict[str, Any], OpenedRecords]:
+    """Open the records of a table.
+
+    Parameters
+    ----------
+    sites : dict
+        Columns as `site_rows.keep_snps` takes them, by name.
+    classes : names of `site_classes.CLASSES`
+    infos : list of str, optional
+        SVLEN and END of each record, as in INFO.
+
+    Returns
+    -------
+    sites : dict
+        Rows of `origin`.
+    opened : OpenedRecords
+    """
+    known = OpenedRecords()
+    pos = sites["pos"].tolist()
+    for k, (ref, alt) in enumerate(zip(sites["ref"], sites["alt"], strict=True)):
+        if len(ref) + len(alt) > 2 and pos[k] > 0:
+            alts = alt.split(",")
+            failed = sites["filter"][k] if "filter" in sites else ""
+            record = Record(sites["chrom"][k], pos[k], len(ref), len(alts), failed)
+            opened = open_record(pos[k], ref, alts, infos[k] if infos else "", classes)
+            if known.add(k, record, opened):
+                continue
+        known.origin.append(k)
+    rows = np.array(known.origin, np.int64)
+    table = {
+        name: column[rows] if isinstance(column, np.ndarray) else [column[k] for k in known.origin]
+        for name, column in sites.items()
+    }
+    for number, site in known.sites.items():
+        table["pos"][number] = site.pos
+        table["ref"][number], table["alt"][number] = STAND_IN
+    return table, known
