@@ -281,3 +281,57 @@ def test_long_alleles_match_exactly():
     assert found.listed.all() and not found.flipped.any() and not found.completed.any()
     assert find_repeated(SitePositions(), own).tolist() == [*[False] * 7, True]
     assert found.positions == 1  # a SNP of two known alleles in both
+
+
+def test_indels_are_compared_with_the_genome(tmp_path):
+    """All bases of REF must be the genome's; nothing of an indel is turned."""
+    (tmp_path / "genome.fa").write_text(">chr1\nAACCGTACGT\n")
+    body = [
+        ("2", "A", "AG"),
+        ("3", "CC", "C"),
+        ("3", "CG", "C"),
+        ("5", "T", "G"),
+        ("9", "GTA", "G"),
+    ]
+    body += [("4", "G", "GA"), ("6", "T", "<DEL>")]
+    lines = (f"1\t{p}\t.\t{r}\t{a}\t.\t.\tEND=9\tGT\t0/1\t1/1\n" for p, r, a in body)
+    (tmp_path / "in.vcf").write_text(HEADER + "a\tb\n" + "".join(lines))
+    counts = ingest_cohort(
+        tmp_path / "in.vcf",
+        tmp_path / "raw",
+        filters=CallFilters(classes=CLASSES[1:]),
+        fasta=tmp_path / "genome.fa",
+    )
+    bim = read_bim(tmp_path / "raw")
+    assert list(zip(bim.pos, bim.ref, bim.alt, strict=True)) == [
+        (2, "A", "AG"),
+        (3, "CC", "C"),
+        (5, "G", "T"),
+        (6, "N", "<DEL:3>"),
+    ]
+    genotypes = unpack_bed(open_bed(tmp_path / "raw", n_samples=2)[:], 2)
+    assert genotypes.tolist() == [[1, 2], [1, 2], [1, 0], [1, 2]]
+    assert counts.sites == 4
+
+
+@pytest.mark.peer
+@pytest.mark.skipif(shutil.which("plink2") is None, reason="plink2 is not installed")
+def test_pgen_indels(tmp_path):
+    pytest.importorskip("pgenlib", reason="pip install Pgenlib")
+    from popdesic.io.pgen import stream_pgen
+
+    body = [("5", "A", "C", "0/1"), ("7", "CAT", "CT", "1/1"), ("9", "A", "C,GT", "1/2")]
+    body += [("11", "A", "ACC", "./."), ("13", "G", "T", "0/0")]
+    lines = (f"1\t{p}\t.\t{r}\t{a}\t.\t.\t.\tGT\t{g}\t0/1\n" for p, r, a, g in body)
+    (tmp_path / "in.vcf").write_text(HEADER + "a\tb\n" + "".join(lines))
+    command = ["plink2", "--vcf", tmp_path / "in.vcf", "--make-pgen", "--out", tmp_path / "in"]
+    subprocess.run(command, check=True, capture_output=True)
+    counts = DecodeCounts()
+    found = read_sites(stream_pgen(tmp_path / "in", counts, CallFilters(classes=CLASSES[1:])))
+    assert found == [
+        (5, "A", "C", [1, 1]),
+        (7, "CA", "C", [2, 1]),
+        (11, "A", "ACC", [-1, 1]),
+        (13, "G", "T", [0, 1]),
+    ]
+    assert (counts.multiallelic, counts.opened["indels_read"]) == (1, 2)
