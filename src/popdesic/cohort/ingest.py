@@ -180,7 +180,7 @@ def ingest_cohort(
             f for f, a, b in zip(files, before, _sizes_and_dates(files), strict=True) if a != b
         ]:
             raise UserError(f"{changed[0]} was changed while it was read; run again.")
-    remarks = _remarks_on_counts(decode) + spellings.sentences()
+    remarks = _remarks_on_counts(decode, filters.classes) + spellings.sentences()
     if turned is not None:
         remarks += turned.remarks(fasta)
         if turned.warning:
@@ -293,7 +293,7 @@ def _contigs(
     }
 
 
-def _remarks_on_counts(decode: DecodeCounts) -> list[str]:
+def _remarks_on_counts(decode: DecodeCounts, classes: Collection[str]) -> list[str]:
     """Sentences about records and calls that were not read for what the file says about them."""
     remarks = []
     if decode.filtered:
@@ -307,6 +307,16 @@ def _remarks_on_counts(decode: DecodeCounts) -> list[str]:
         remarks.append(
             f"{len(decode.no_length)} records have a structural variant with neither SVLEN nor END "
             f"in INFO, which is left out; the first is at {decode.no_length[0]}."
+        )
+    if "multiallelic" in classes and decode.multiallelic:
+        remarks.append(
+            f"{decode.multiallelic} records with several ALT give no site: none of them is of a "
+            "class in sites.classes, or the file is PLINK's, which is not split; give its VCF."
+        )
+    if "sv" in classes and decode.symbolic > len(decode.no_length):
+        remarks.append(
+            f"{decode.symbolic - len(decode.no_length)} records with breakends or other ALT that "
+            "are no bases are left out: sites.classes reads structural variants with a length."
         )
     if decode.odd_block_calls:
         remarks.append(

@@ -293,7 +293,7 @@ def test_indels_are_compared_with_the_genome(tmp_path):
         ("5", "T", "G"),
         ("9", "GTA", "G"),
     ]
-    body += [("4", "G", "GA"), ("6", "T", "<DEL>")]
+    body += [("4", "G", "GA"), ("6", "T", "<DEL>"), ("7", "A", "A[2:1["), ("8", "A", "C[1:1[,*")]
     lines = (f"1\t{p}\t.\t{r}\t{a}\t.\t.\tEND=9\tGT\t0/1\t1/1\n" for p, r, a in body)
     (tmp_path / "in.vcf").write_text(HEADER + "a\tb\n" + "".join(lines))
     counts = ingest_cohort(
@@ -312,6 +312,8 @@ def test_indels_are_compared_with_the_genome(tmp_path):
     genotypes = unpack_bed(open_bed(tmp_path / "raw", n_samples=2)[:], 2)
     assert genotypes.tolist() == [[1, 2], [1, 2], [1, 0], [1, 2]]
     assert counts.sites == 4
+    said = " ".join(counts.remarks)
+    assert "1 records with breakends" in said and "1 records with several ALT give no site" in said
 
 
 @pytest.mark.peer
