@@ -221,10 +221,20 @@ def describe_methods(outcome: Outcome, configuration: dict, names: list[str]) ->
     return Methods(paragraphs, [REFERENCES[key] for key in cite.keys])
 
 
+#: What `sites.classes` reads beside SNPs.
+_CLASSES = {
+    "indel": "indels",
+    "sv": "structural variants",
+    "multiallelic": "every ALT of multiallelic records (against all other alleles)",
+}
+
+
 def _genotypes(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
     qc, panel, impute = (configuration[name] for name in ("qc", "panel", "impute"))
+    classes = [_CLASSES[one] for one in configuration["sites"]["classes"] if one in _CLASSES]
     text = (
-        f"Biallelic SNPs of {plural(len(outcome.cohorts), 'cohort')} were read "
+        f"{join(['Biallelic SNPs', *classes])} of {plural(len(outcome.cohorts), 'cohort')} were "
+        "read "
         f"({plural(len(outcome.qc), 'sample')}). Samples with a call rate below "
         f"{qc['min_sample_call_rate']:g} were left out. "
     )

@@ -63,6 +63,13 @@ def test_counts_and_limits_are_those_of_the_study(tmp_path):
     )
 
 
+def test_classes_of_sites_are_named(tmp_path):
+    assert methods(tmp_path).paragraphs[0].startswith("Biallelic SNPs of ")
+    found = methods(tmp_path, sites={"classes": ["multiallelic", "snp", "indel"]}).paragraphs[0]
+    assert found.startswith("Biallelic SNPs, every ALT of multiallelic records (against all other")
+    assert " and indels of " in found.split(".")[0]
+
+
 def test_relatives_on_axes_are_counted(tmp_path):
     (tmp_path / "none").mkdir(), (tmp_path / "some").mkdir()
     assert "relatives among the founders of the axes" not in methods(tmp_path / "none").text()
