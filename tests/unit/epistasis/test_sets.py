@@ -196,9 +196,9 @@ def test_a_set_that_is_too_large_is_named(monkeypatch):
 
 @pytest.mark.parametrize("name", NULLS)
 def test_null_sets_keep_their_level(name):
-    """Bounds that a test at its level passes in 999 of 1 000 draws of 240 sets."""
+    """Bounds that a test at its level passes in 499 of 500 draws of 160 sets."""
     p = []
-    for seed in (1, 2, 3):
+    for seed in (1, 2):
         study = null_study(name, seed, 700, 80, 5)
         found = popdesic.scan_sets(
             *(study.genotypes, study.phenotype, study.sets, study.covariates),
@@ -206,7 +206,7 @@ def test_null_sets_keep_their_level(name):
         )
         p.append(found[["p", *COLUMNS]].dropna().to_numpy())
     p = np.concatenate(p)
-    assert len(p) > 200
+    assert len(p) > 140
     assert ((p <= 0.05).mean(axis=0) <= 0.1).all()
     assert ((p[:, 1:3] <= 0.5).mean(axis=0) >= 0.4).all()
 
