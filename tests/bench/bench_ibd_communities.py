@@ -64,6 +64,7 @@ def compare(options, populations: int, generations: float, seed: int, folder: Pa
         *(each,),
         seed=seed,
         lengths=lengths,
+        pool_cm=options.pool,
     )
     calls = call_people(people, SegmentLimits(min_cm=LEAST_CM), options.threads)
     names = np.array([f"p{k}" for k in range(len(truth))])
@@ -107,10 +108,13 @@ def main() -> None:
     parser.add_argument("--before", type=int, default=20_000)
     parser.add_argument("--neighbors", type=int, default=15)
     parser.add_argument("--genome", type=float, default=sum(HUMAN_CM), help="cM, at most")
+    parser.add_argument("--pool", type=float, default=40, help="cM of founders that are drawn")
     parser.add_argument("--python", default="/usr/bin/python3", help="has graph-tool")
     parser.add_argument("--threads", type=int, default=2)
     options = commandline.parse(
-        parser, seeds=1, each=15, generations=[30.0], genome=200.0, size=300, before=5_000
+        parser,
+        **{"seeds": 1, "each": 15, "generations": [30.0], "genome": 200.0, "pool": 5.0},
+        **{"size": 300, "before": 5_000},
     )
     scenes = [(options.populations, generations) for generations in options.generations] + [(1, 0)]
     rows = []

@@ -235,7 +235,8 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", help="kinds of files to read, all without")
     parser.add_argument("--repeats", type=int, default=3, help="the fastest counts")
     parser.add_argument("--json", type=Path, help="also write the table here")
-    options = commandline.parse(parser, samples=100, sites=1_000, repeats=1)
+    quick = {"fields": [FORMATS[0], FORMATS[-1]], "samples": 100, "sites": 1_000, "repeats": 1}
+    options = commandline.parse(parser, **quick)
     if not commandline.find_peer("bgzip", "tabix"):
         raise SystemExit("Error: without bgzip there is no file to decode.")
     table = [row for fields in options.fields for row in time_fields(options, fields)]

@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--scenes", nargs="+", choices=names, default=without)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--cases", type=int, default=0)
-    options = commandline.parse(parser, replicates=2, jobs=1)
+    options = commandline.parse(parser, replicates=1, jobs=1)
     rows = []
     seeds = range(options.first_seed, options.first_seed + options.replicates)
     with ProcessPoolExecutor(options.jobs) as pool:
