@@ -179,7 +179,7 @@ def test_a_study_is_judged_by_its_files(tmp_path, megabases):
 
 @pytest.mark.parametrize("world", ["admixed", "inbred"])
 def test_families_over_a_whole_genome(world):
-    scene = draw_scene(world, 501, families=3, per_cm=40)
+    scene = draw_scene(world, 501, families=3, per_cm=40, pool_cm=10)
     found, genome, *_ = evidence_of(scene, int(world == "admixed"))
     table = judge_pairs(found, genome)
     place = {name: k for k, name in enumerate(scene.names)}
