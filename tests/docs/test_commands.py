@@ -178,7 +178,7 @@ WAYS: dict[str, Way] = {
         for name in (
             *("ingest.py", "distance.py", "compare.py", "epistasis_cpu.py", "minplus.py"),
             *("phenotypes.py", "sets.py"),
-            *("maps.py", "maps.py --data ../shared/data", "report.py", "scaling.py"),
+            *("maps.py", "report.py", "scaling.py"),
             *("newcomers.py example", "imputation.py ../shared/data", "kinship_null.py"),
             "imputed_stages.py ../shared/data",
             *("number_formats.py ../shared", "pca.py", "projection.py", "landscapes.py"),
@@ -196,6 +196,9 @@ WAYS: dict[str, Way] = {
             "scan_planes.py",
         )
     },
+    f"{BENCH}maps.py --data ../shared/data": Way(
+        "quick", " --quick --pca --layouts", "hours at full size; the rest runs without --data"
+    ),
     # a GPU
     ".venv/bin/popdesic tune": named("tests/workflow/test_wheel.py"),
     **{
