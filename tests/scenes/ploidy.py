@@ -6,7 +6,7 @@ import msprime
 import numpy as np
 
 #: People of a population, generations since the two parted, length of the genome in base pairs.
-SIZE, PARTED, LENGTH = 1_000, 1_000, 5e5
+SIZE, PARTED, LENGTH = 1_000, 1_000, 1.5e6
 
 
 def mixed_ploidies(
@@ -30,10 +30,10 @@ def mixed_ploidies(
         demography=demography,
         ploidy=2,
         sequence_length=LENGTH,
-        recombination_rate=1e-8,
+        recombination_rate=3e-8,
         random_seed=seed,
     )
-    trees = msprime.sim_mutations(trees, rate=2e-8, random_seed=seed, model="binary")
+    trees = msprime.sim_mutations(trees, rate=1e-8, random_seed=seed, model="binary")
     nodes = [trees.individual(k).nodes for k in range(trees.num_individuals)]
     alleles = trees.genotype_matrix(samples=np.concatenate(nodes)).T
     starts = np.concatenate([[0], np.cumsum([len(own) for own in nodes])])

@@ -126,7 +126,7 @@ if POPULATION_ANALYSES:
             runs=POPULATION["roh"] if SEEKS_RUNS else None,
             sheet=CONFIG["samples"],
             absent={cohort: cohort_absent(STUDY, cohort) for cohort in COHORTS},
-            labels={cohort: STUDY.digest_of(cohort, POPULATION["column"]) for cohort in COHORTS},
+            labels={c: STUDY.digest_of(c, POPULATION["column"], "ploidy") for c in COHORTS},
             device=CONFIG["device"],
             tile_code=lambda wildcards: digests.tile_code("population"),
             figures=list(POPULATION_FIGURES),

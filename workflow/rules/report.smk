@@ -64,6 +64,7 @@ OUTCOME_OF = dict(
     ensemble=ENSEMBLE,
     chosen=GEODESICS_CHOSEN,
     **({"left_out": list(STUDY.left_out)} if STUDY.sparse else {}),
+    **({"haploid": list(STUDY.haploid)} if STUDY.haploid else {}),
 )
 #: The page reads captions, templates and the glossary at run time, so they count as its code.
 PAGE = digest(

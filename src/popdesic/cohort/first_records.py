@@ -10,9 +10,16 @@ import numpy as np
 import pandas as pd
 
 from ..core.errors import UserError
-from ..io.batches import CHUNK_BYTES, DecodeCounts, SiteBatch, many_failed
+from ..io.batches import (
+    CHUNK_BYTES,
+    DecodeCounts,
+    SiteBatch,
+    is_haploid,
+    many_failed,
+    only_haploid,
+)
 from ..io.call_filters import CallFilters
-from ..io.formats import EIGENSTRAT, PGEN, PLINK, ZARR, find_format
+from ..io.formats import EIGENSTRAT, PGEN, PLINK, ZARR, find_format, read_sample_names
 from .absent import MAX_ABSENT, MAX_REFERENCE_ONLY, MIN_SITES, measure_lack, refuse_lack
 from .callable import read_bed
 from .contigs import Spellings
@@ -85,6 +92,8 @@ def first_records(
     """
     counts, batch = _FirstPiece(), None
     stream = _open(source, counts, haploid, filters, n_bytes)
+    if is_haploid(haploid):
+        stream = only_haploid(stream, source, read_sample_names(source))
     try:
         batch = next(stream, None)
         whole = next(stream, None) is None

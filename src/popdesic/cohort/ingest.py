@@ -14,7 +14,14 @@ import numpy as np
 
 from ..core.errors import UserError
 from ..core.files import atomic_path, beside, content_key, is_file, write_json
-from ..io.batches import CHUNK_BYTES, UNKNOWN_ALLELE, DecodeCounts, SiteBatch
+from ..io.batches import (
+    CHUNK_BYTES,
+    UNKNOWN_ALLELE,
+    DecodeCounts,
+    SiteBatch,
+    is_haploid,
+    only_haploid,
+)
 from ..io.bed import LEAST_NAMED, name_rows, open_bed
 from ..io.call_filters import CallFilters
 from ..io.columns import TABLE_ROWS
@@ -181,6 +188,11 @@ def ingest_cohort(
         ]:
             raise UserError(f"{changed[0]} was changed while it was read; run again.")
     remarks = _remarks_on_counts(decode, filters.classes) + spellings.sentences()
+    if is_haploid(haploid) and (pairs := decode.phased + decode.unphased):
+        remarks.append(
+            f"{pairs} calls of two equal alleles (such as 1/1) were read as one allele, because "
+            "ploidy is 1 in the sample sheet."
+        )
     if turned is not None:
         remarks += turned.remarks(fasta)
         if turned.warning:
@@ -245,6 +257,7 @@ def _open(
     """Open a source: its samples, and a lazy iterator over its sites, which adds to `decode`."""
     samples, sexes = read_file_samples(path)
     kind, place = find_format(path)
+    batches: Iterator[SiteBatch]
     if kind == PLINK:
         batches = stream_plink(place, decode, filters)
     elif kind == PGEN:
@@ -261,6 +274,8 @@ def _open(
         batches = stream_sites(
             place, haploid=haploid, filters=filters, counts=decode, threads=threads
         )
+    if is_haploid(haploid):
+        batches = only_haploid(batches, path, samples)
     return _Source(path, samples, sexes, batches)
 
 

@@ -43,11 +43,14 @@ class Genotypes:
     unrelated : bool array, (n,)
         False for close relatives of samples that define the axes. Newcomers count as unrelated:
         whom they are related to must not change earlier results.
+    ploidy : int
+        Gene copies of a sample: 1 for haploids, whose genotypes are 0 and 2, else 2.
     """
 
     read: Reader
     sites: pd.DataFrame
     unrelated: np.ndarray
+    ploidy: int = 2
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,11 @@ class Counts:
 
 
 def open_genotypes(
-    prefixes: list[Path], definition: Path, unrelated: Path | None, samples: pd.Series
+    prefixes: list[Path],
+    definition: Path,
+    unrelated: Path | None,
+    samples: pd.Series,
+    ploidy: int = 2,
 ) -> Genotypes:
     """Genotypes of some samples at the sites that define the axes, at most MOST_SITES of them.
 
@@ -79,6 +86,8 @@ def open_genotypes(
         `panel/unrelated.tsv`.
     samples : Series of str
         Names in the order of the matrices.
+    ploidy : int
+        1 if they are haploid.
     """
     with np.load(definition) as axes:
         rows = evenly(axes["sites"])
@@ -93,6 +102,7 @@ def open_genotypes(
         lambda first, last: read_all(first, last)[:, place],
         read_bim(prefixes[0]).iloc[rows][["chrom", "pos"]].reset_index(drop=True),
         ~samples.isin(related).to_numpy(),
+        ploidy,
     )
 
 
@@ -186,6 +196,8 @@ def measure_depths(
         for row, (root, own) in zip(partitions, some, strict=True):
             row[own] = leaves_to_count(root, genotypes.unrelated[own])
         counts = count_partitions(genotypes.read, len(genotypes.sites), partitions, threads)
+        if genotypes.ploidy == 1:
+            counts = [Counts(own.alt / 2, own.called / 2) for own in counts]
         measured += [with_depths(root, own) for (root, _), own in zip(some, counts, strict=True)]
     return measured
 

@@ -61,7 +61,7 @@ class SplitSource(NamedTuple):
         `embedding/pca.npy`, and `embedding/axes.json`, which says how many components are
         `significant`. The scores may have more components, or fewer if the study asks for few: the
         first MOST_COMPONENTS of the significant ones among them define the communities.
-    genotypes, definition, unrelated
+    genotypes, definition, unrelated, ploidy
         As in `depth.open_genotypes`: F_ST tells which splits are deep.
     """
 
@@ -70,6 +70,7 @@ class SplitSource(NamedTuple):
     genotypes: list[Path]
     definition: Path
     unrelated: Path | None
+    ploidy: int = 2
 
 
 @dataclass(frozen=True)
@@ -153,11 +154,11 @@ def split_study(
     found : list
         What `beside` returned.
     """
-    scores, axes, genotypes, definition, unrelated = source
+    scores, axes, genotypes, definition, unrelated, ploidy = source
     significant = int(read_json(axes)["significant"])
     points = np.load(scores)[:, : min(significant, MOST_COMPONENTS)]
     n = len(names)
-    opened = open_genotypes(genotypes, definition, unrelated, names)
+    opened = open_genotypes(genotypes, definition, unrelated, names, ploidy)
     known = founders or Founders(np.ones(n, bool))
     among = known.among
     beds = genotype_keys(genotypes, set(names[among]))

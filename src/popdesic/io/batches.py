@@ -1,18 +1,21 @@
 """What every genotype reader yields: batches of biallelic SNPs, and counts of all records."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
 import numpy as np
 
+from ..core.errors import UserError
 from .genotypes import unpack_bed
 from .site_classes import Opened
 
 #: ALT of a site whose file knows one allele alone, because no sample has another. PLINK writes 0.
 UNKNOWN_ALLELE = "."
 HAPLOID_POLICIES = ("error", "diploidize", "missing")
+#: Policy of a study of haploids: as `diploidize`, and `only_haploid` refuses other calls.
+ONLY_HAPLOID = "only"
 #: Mapping key for all contigs that are not named.
 OTHER_CONTIGS = "default"
 # Bytes of text per decoding call: enough to amortise the call, few enough to bound memory.
@@ -31,6 +34,7 @@ class HaploidPolicies:
     def parse(cls, haploid: str | Mapping[str, str]) -> "HaploidPolicies":
         """Parse the configuration's `contigs.haploid`; ValueError for an unknown policy."""
         given = {OTHER_CONTIGS: haploid} if isinstance(haploid, str) else dict(haploid)
+        given = {c: "diploidize" if p == ONLY_HAPLOID else p for c, p in given.items()}
         for policy in given.values():
             if policy not in HAPLOID_POLICIES:
                 raise ValueError(f"haploid must be one of {HAPLOID_POLICIES}, got {policy!r}")
@@ -294,3 +298,31 @@ class SiteBatch:
 def unusable_name(name: str) -> bool:
     """Whether a name contains a separator of fields or lines, which no table can hold."""
     return any(letter in name for letter in "\0\t\n\r")
+
+
+def is_haploid(haploid: str | Mapping[str, str]) -> bool:
+    """Whether `contigs.haploid` is that of a study of haploids."""
+    return ONLY_HAPLOID in ([haploid] if isinstance(haploid, str) else haploid.values())
+
+
+def only_haploid(
+    batches: Iterator[SiteBatch], source: object, samples: list[str]
+) -> Iterator[SiteBatch]:
+    """The batches of a file of haploids.
+
+    Raises
+    ------
+    UserError
+        A genotype has two different alleles; names the first.
+    """
+    for batch in batches:
+        if (both := batch.genotypes == 1).any():
+            row, column = np.argwhere(both)[0]
+            raise UserError(
+                f"{source}: the genotype of sample '{samples[column]}' "
+                f"at {batch.chrom[row]}:{batch.pos[row]} has two different alleles, as "
+                f"{int(both.sum())} of {both.size} here have, but its ploidy is 1 in the sample "
+                "sheet; set such calls to missing (bcftools +setGT with -- -t q -n . -i "
+                "'GT=\"het\"'), or ploidy to 2."
+            )
+        yield batch

@@ -94,12 +94,13 @@ def _call_error(where: str, code: int, value: bytes | str, sample: str) -> UserE
     if code in (kernel.HAPLOID_REF, kernel.HAPLOID_ALT):
         return UserError(
             f"{start} is haploid; set contigs.haploid to 'diploidize' (counts its allele twice) "
-            "or 'missing' in the configuration to accept such calls."
+            "or 'missing' in the configuration, or ploidy to 1 in the sheet if all samples are "
+            "haploid."
         )
     if code == kernel.POLYPLOID:
         return UserError(
-            f"{start} has more than two alleles; only diploid genotypes can be read, so remove "
-            "the sample or the record."
+            f"{start} has more than two alleles; a study is of haploids or diploids, so remove "
+            "the sample or the record (popdesic.pairwise_distance compares polyploids in Python)."
         )
     if code == kernel.HIGH_ALLELE:
         return UserError(

@@ -188,7 +188,8 @@ def count_cohort(
         `counts`, uint16 or uint32 (n_sites, n_groups, 3): samples of 0, 1, 2 ALT alleles; the rest
         of a group is missing. `further`: the same at sites beside the panel. `in_runs` (n_sites,
         n_groups): samples in a run. `density`: `runs.SiteDensity`. Then by sample: `population`,
-        `relative` (yes: does not count), `ploidy`, called and heterozygous sites, the
+        `relative` (yes: does not count), `ploidy` (1: pseudo-haploid, or haploid by the sheet's
+        column `ploidy`), called and heterozygous sites, the
         heterozygosity that Hardy-Weinberg proportions with the panel's allele frequencies give
         (`expected`, at the sample's called sites, Nei's correction), F = 1 - observed / expected;
         runs of homozygosity, and `roh_min_sites` where each has its own. Then runs of homozygosity,
@@ -208,7 +209,9 @@ def count_cohort(
     sites, _ = load_panel(panel)
     planes, described = load_planes(folder)
     names = list(described["samples"])
-    labels = labels_of(read_samples(sheet), names, column)
+    table = read_samples(sheet)
+    labels = labels_of(table, names, column)
+    declared = np.array(labels_of(table, names, "ploidy")) == "1"
     relatives = kinship.relatives(names) if kinship else set()
     counts_out, samples_out, *runs_out = outputs
     counted_as = ["" if n in relatives else x for n, x in zip(names, labels, strict=True)]
@@ -230,7 +233,7 @@ def count_cohort(
     def group_part(begin: int, words: np.ndarray, sums: np.ndarray) -> np.ndarray:
         """Groups of a part of the samples: 2 label + ploidy - 1; its runs as well."""
         end = begin + len(words)
-        ploidy = 2 - _is_haploid(sums, in_all).astype(np.int64)
+        ploidy = 2 - (_is_haploid(sums, in_all) | declared[begin:end]).astype(np.int64)
         own = label[begin:end]
         group[begin:end] = np.where(own < 0, -1, 2 * own + ploidy - 1)
         if runs is not None:
@@ -251,7 +254,7 @@ def count_cohort(
     )
     called, hets = counted.sums[:, 0], counted.sums[:, 1]
     of_sample = np.ldexp((in_all - counted.sums[:, 2]).astype(np.float64), -VALUE_BITS)
-    haploid = _is_haploid(counted.sums, in_all)
+    haploid = _is_haploid(counted.sums, in_all) | declared
     with np.errstate(divide="ignore", invalid="ignore"):
         inbreeding = np.where((of_sample > 0) & ~haploid, 1 - hets / of_sample, np.nan)
         observed = np.where((called > 0) & ~haploid, hets / called, np.nan)

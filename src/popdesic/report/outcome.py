@@ -65,6 +65,8 @@ class Outcome:
         `geodesic/choice.json`: what `auto` stands for in each space; empty if nothing is `auto`.
     left_out : list of str
         Sentences on what a study without a matrix of all pairs does without.
+    haploid : list of str
+        Sentences on what a study of haploids does without.
     """
 
     folder: Path
@@ -84,6 +86,7 @@ class Outcome:
     instability: pd.DataFrame | None = None
     choice: dict[str, dict] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
+    haploid: list[str] = field(default_factory=list)
 
     @property
     def newcomers(self) -> list[str]:
@@ -150,6 +153,7 @@ def load_outcome(
     ensemble: int = 0,
     chosen: bool = False,
     left_out: list[str] | None = None,
+    haploid: list[str] | None = None,
 ) -> Outcome:
     """Read the tables of a run below `folder`; matrices and maps stay on disk.
 
@@ -189,6 +193,7 @@ def load_outcome(
         instability=_instability(folder / "embedding/instability.tsv") if ensemble else None,
         choice=read_json(folder / "geodesic/choice.json") if chosen else {},
         left_out=left_out or [],
+        haploid=haploid or [],
     )
 
 

@@ -234,6 +234,11 @@ def study_findings(
             if outcome.left_out
             else []
         ),
+        *(
+            [Finding("note", "Haploid samples", " ".join(outcome.haploid))]
+            if outcome.haploid
+            else []
+        ),
         *find_problems(
             outcome,
             close,

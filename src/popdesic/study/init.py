@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..cohort.first_records import bytes_each, first_records
 from ..cohort.sources import CONTIG, GLOB, expand_sources, read_names, source_files
 from ..core.errors import UserError, shorten
 from ..core.files import path_exists
@@ -332,8 +333,25 @@ def gather_people(folder: Path, cohorts: list[NewCohort], table: Path | None) ->
         people.add(fam_people(source, cohort.samples), f"{cohort.name}'s {end}")
     if table is not None:
         people.add(read_people(table, people), str(table))
+    if "ploidy" not in people.columns and are_haploid(cohorts):
+        people.add({name: {"ploidy": "1"} for name in people.cohorts}, "calls of one allele")
     people.drop_unusable()
     return people
+
+
+def are_haploid(cohorts: list[NewCohort]) -> bool:
+    """Whether the first calls of all files have one allele each."""
+    sources = [source for cohort in cohorts for source in cohort.sources]
+    single = False
+    for source in sources:
+        try:
+            counts = first_records(source, "diploidize", n_bytes=bytes_each(len(sources))).counts
+        except UserError:  # the check that follows says it with the sheets
+            return False
+        if counts.phased or counts.unphased:
+            return False
+        single = single or counts.haploid_calls > 0
+    return single
 
 
 def cohort_sheet(cohorts: list[NewCohort]) -> str:

@@ -27,6 +27,7 @@ from ..core.files import digest
 from ..core.schemas import load_schema
 from ..geography.coordinates import check_coordinates
 from .batches import batches_of, is_batched
+from .ploidy import ploidy_of
 
 #: JSON schema keywords allowed for a column; `_violating` implements only these.
 #: Export formats whose readers split names at spaces.
@@ -49,6 +50,8 @@ class Study:
     excluded : DataFrame: `sample`, `cohort` of samples that the sheet excludes; not in `samples`
     sparse : bool: no matrix of all pairs is made (`study.sparse`)
     left_out : tuple of str: sentences on what such a study does without
+    ploidy : int: of all samples (`ploidy.ploidy_of`)
+    haploid : tuple of str: sentences on what a study of haploids does without
     batches : dict: cohorts of each unit (`batches.batches_of`); None: each cohort is one
     """
 
@@ -59,6 +62,8 @@ class Study:
     )
     sparse: bool = False
     left_out: tuple[str, ...] = ()
+    ploidy: int = 2
+    haploid: tuple[str, ...] = ()
     batches: dict[str, list[str]] | None = None
 
     @property
@@ -191,7 +196,12 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
         check_parents(samples, config["samples"])
         check_coordinates(samples, config["samples"])
     # Within a cohort, the genotype file sets the order; the order in the sheet means nothing.
-    study = Study(cohorts, samples.drop(columns="row"), excluded[["sample", "cohort"]])
+    study = Study(
+        cohorts,
+        samples.drop(columns="row"),
+        excluded[["sample", "cohort"]],
+        ploidy=ploidy_of(samples, config["samples"]),
+    )
     color_by = config["report"]["color_by"]
     columns = [c for c in samples.columns if c != "row"]
     if color_by not in columns and color_by != "population":

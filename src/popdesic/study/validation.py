@@ -56,6 +56,7 @@ from ..population.options import check_population
 from .batches import remark_on_batches
 from .configuration import CONFIG_PATH, fill_config
 from .environment import closure_gpus, conda_cuda
+from .ploidy import for_haploids
 from .sheets import Study, load_study, remark_on_departed, remark_on_excluded, said_of_absent
 from .sparse import is_sparse, without_pairs
 
@@ -92,6 +93,9 @@ def validate_study(
     gpus, _ = closure_gpus(), conda_cuda()
     study = load_study(config, folder, check_files=files)
     n_samples = sum(study.counts.values())
+    if study.ploidy == 1:
+        config, haploid = for_haploids(config)
+        study = replace(study, haploid=tuple(haploid))
     left_out: list[str] = []
     if is_sparse(config, n_samples):
         placed = has_places(study.samples)
@@ -103,7 +107,7 @@ def validate_study(
         )
         check_side_files(config, folder)
     columns = [name for name in study.samples if name not in config["epistasis"]["phenotypes"]]
-    remarks = left_out + unrecognised_columns(columns, config["samples"])
+    remarks = [*study.haploid, *left_out, *unrecognised_columns(columns, config["samples"])]
     remarks += remark_on_excluded(study, config["samples"])
     if study.batches:
         remarks += remark_on_batches(study.batches, study.counts)

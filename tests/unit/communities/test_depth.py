@@ -226,6 +226,26 @@ def test_genotypes_come_in_the_order_of_the_matrices(tmp_path):
     assert found.sites.pos.tolist() == [20, 50, 90] and set(found.sites.chrom) == {"1"}
 
 
+def test_haploids_count_one_copy():
+    """Hudson's F_ST of two halves of alleles, site by site, and about 0 within one population."""
+    rng = np.random.default_rng(8)
+    alleles = rng.binomial(1, rng.uniform(0.2, 0.8, 4000)[:, None], (4000, 12))
+    leaves = [Split(np.arange(6), None), Split(np.arange(6, 12), None)]
+    root = Split(np.arange(12), None, tuple(leaves))
+    genotypes = (2 * alleles).astype(np.int8)
+    sites = pd.DataFrame({"chrom": "1", "pos": np.arange(4000)})
+    found = {}
+    for ploidy in (1, 2):
+        opened = Genotypes(lambda a, b: genotypes[a:b], sites, np.ones(12, bool), ploidy)
+        (tree,) = depth.measure_depths([root], opened, [np.arange(12)])
+        found[ploidy] = tree.depth
+    p, q = alleles[:, :6].mean(axis=1), alleles[:, 6:].mean(axis=1)
+    within = p * (1 - p) / 5 + q * (1 - q) / 5
+    between = (p * (1 - q) + q * (1 - p)).sum()
+    assert found[1] == pytest.approx(max(0, ((p - q) ** 2 - within).sum() / between))
+    assert found[1] < 0.02 < 0.07 < found[2]
+
+
 def test_at_most_so_many_sites_are_counted(monkeypatch):
     monkeypatch.setattr(depth, "MOST_SITES", 4)
     assert evenly(np.array([3, 5, 9])).tolist() == [3, 5, 9]

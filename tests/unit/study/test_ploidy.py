@@ -1,0 +1,144 @@
+"""What a sheet that declares haploids changes, before any job."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.study import FAST, make_cohorts, write_study
+
+from popdesic.cohort.ingest import ingest_cohort
+from popdesic.core.errors import UserError
+from popdesic.io.batches import ONLY_HAPLOID
+from popdesic.io.bed import open_cohort
+from popdesic.io.genotypes import unpack_bed
+from popdesic.study.configuration import fill_config, read_config
+from popdesic.study.init import init_study
+from popdesic.study.ploidy import for_haploids, ploidy_of
+from popdesic.study.validation import validate_study
+
+
+def text_of(rows: list[list[str]], names: list[str]) -> str:
+    head = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t" + "\t".join(names)
+    lines = [
+        "\t".join(["1", str(100 + 10 * k), ".", "A", "C", ".", ".", ".", "GT", *row])
+        for k, row in enumerate(rows)
+    ]
+    return "\n".join(["##fileformat=VCFv4.2", "##contig=<ID=1>", head, *lines]) + "\n"
+
+
+def haploid_study(folder, call=("0", "1"), ploidy: str = "1", config: dict | None = None):
+    """Two cohorts of three haploids, the sheets made by hand."""
+    rng = np.random.default_rng(1)
+    (folder / "config").mkdir(parents=True)
+    cohorts, samples = ["cohort\tgenotypes\tfounder"], ["sample\tcohort\tploidy"]
+    for name in ("a", "b"):
+        rows = [[call[g] for g in site] for site in rng.integers(0, 2, (150, 3))]
+        names = [f"{name}{k}" for k in range(3)]
+        (folder / f"{name}.vcf").write_text(text_of(rows, names))
+        cohorts.append(f"{name}\t{name}.vcf\tyes")
+        samples += [f"{sample}\t{name}\t{ploidy}" for sample in names]
+    (folder / "config/cohorts.tsv").write_text("\n".join(cohorts) + "\n")
+    (folder / "config/samples.tsv").write_text("\n".join(samples) + "\n")
+    return folder
+
+
+def test_diploids_are_what_they_were(tmp_path, monkeypatch):
+    """Without the column, with 2 and with unknown values: the same configuration."""
+    folder = write_study(tmp_path, make_cohorts((6, 5)), FAST)
+    monkeypatch.chdir(folder)
+    config, study, _ = validate_study(read_config())
+    assert (study.ploidy, study.haploid) == (2, ()) and config["contigs"]["haploid"] == "error"
+    sheet = folder / "config/samples.tsv"
+    first, *rows = sheet.read_text().splitlines()
+    values = ["2", "NA", ""] * len(rows)
+    rows = [f"{row}\t{value}" for row, value in zip(rows, values, strict=False)]
+    sheet.write_text("\n".join([f"{first}\tploidy", *rows]) + "\n")
+    again, study, _ = validate_study(read_config())
+    assert again == config and study.ploidy == 2
+
+
+def test_haploids_change_the_configuration(tmp_path, monkeypatch):
+    monkeypatch.chdir(haploid_study(tmp_path))
+    given = {
+        "population": {"analyses": ["diversity", "runs", "ancestry"]},
+        "export": {"formats": ["plink", "vcf"]},
+        "epistasis": {"order": [2]},
+        "compare": {"analyses": ["kinship", "identity", "ld", "ibd"]},
+        "geodesic": {"space": ["genotypes", "ibd"]},
+    }
+    before = fill_config(given)
+    config, sentences = for_haploids(before)
+    assert before == fill_config(given), "it is not changed"
+    assert config["contigs"]["haploid"] == ONLY_HAPLOID
+    assert config["compare"]["analyses"] == ["identity", "ld"]
+    assert config["population"]["analyses"] == ["diversity"]
+    assert config["export"]["formats"] == ["plink"] and config["epistasis"]["order"] == []
+    assert config["geodesic"]["space"] == ["genotypes"]
+    assert (config["close_kinship"], config["panel"]["min_hwe_p"]) == (0, 0)
+    assert (config["contigs"]["x"], config["qc"]["max_mendel_rate"]) == ([], 1)
+    told = " ".join(sentences)
+    for word in ("kinship, ibd", "runs, ancestry", "vcf (export", "scans for interactions"):
+        assert word in told, word
+    found, study, remarks = validate_study({})
+    assert study.ploidy == 1 and list(study.haploid) == remarks[: len(study.haploid)]
+    assert found["close_kinship"] == 0
+
+
+def test_beagle_is_refused():
+    with pytest.raises(UserError, match="beagle, which takes everyone as diploid"):
+        for_haploids(fill_config({"impute": {"method": "beagle"}}))
+
+
+def test_one_ploidy_a_study():
+    sheet = pd.DataFrame({"row": [2, 3], "sample": ["a", "b"], "ploidy": ["1", "2"]})
+    with pytest.raises(UserError, match=r"samples.tsv, row 3: ploidy of sample 'b' is 2, but that"):
+        ploidy_of(sheet, "samples.tsv")
+
+
+def test_other_ploidies_are_refused_with_their_row(tmp_path, monkeypatch):
+    monkeypatch.chdir(haploid_study(tmp_path, ploidy="4"))
+    with pytest.raises(UserError, match=r"row 2: ploidy is '4'; expected: one of 1, 2, NA"):
+        validate_study({})
+
+
+def test_haploid_calls_without_the_column_name_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(haploid_study(tmp_path, ploidy="2"))
+    with pytest.raises(UserError, match=r"is haploid.*or ploidy to 1 in the sheet if all samples"):
+        validate_study({})
+
+
+def test_two_alleles_are_refused_before_any_job(tmp_path, monkeypatch):
+    monkeypatch.chdir(haploid_study(tmp_path, call=("0/0", "0/1")))
+    with pytest.raises(UserError, match=r"a.vcf: the genotype of sample 'a1' at 1:100 has"):
+        validate_study({})
+
+
+def test_calls_of_two_equal_alleles_are_one_allele_and_counted(tmp_path):
+    rows = [["1", "1/1", "0|0"], [".", "./.", "0"], ["0", "1", "1/1"]]
+    (tmp_path / "a.vcf").write_text(text_of(rows, ["x", "y", "z"]))
+    found = ingest_cohort(tmp_path / "a.vcf", tmp_path / "raw", haploid=ONLY_HAPLOID)
+    bed, _ = open_cohort(tmp_path / "raw", pd.Series(["x", "y", "z"]))
+    expected = [[2, 2, 0], [-1, -1, 0], [0, 2, 2]]
+    np.testing.assert_array_equal(unpack_bed(np.asarray(bed), 3), expected)
+    assert any(text.startswith("3 calls of two equal alleles") for text in found.remarks)
+    # The same file of PLINK, whose calls have no ploidy.
+    again = ingest_cohort(tmp_path / "raw", tmp_path / "again", haploid=ONLY_HAPLOID)
+    assert any(text.startswith("7 calls of two equal alleles") for text in again.remarks)
+    assert (tmp_path / "again.bed").read_bytes() == (tmp_path / "raw.bed").read_bytes()
+
+
+def test_two_different_alleles_stop_the_job(tmp_path):
+    (tmp_path / "a.vcf").write_text(text_of([["0", "1"], ["1", "0/1"]], ["x", "y"]))
+    sentence = r"a.vcf: the genotype of sample 'y' at 1:110 has two different alleles"
+    with pytest.raises(UserError, match=sentence):
+        ingest_cohort(tmp_path / "a.vcf", tmp_path / "raw", haploid=ONLY_HAPLOID)
+
+
+@pytest.mark.parametrize("call, declared", [(("0", "1"), True), (("0/0", "1/1"), False)])
+def test_init_declares_haploids(tmp_path, monkeypatch, call, declared):
+    monkeypatch.chdir(haploid_study(tmp_path / "files", call=call))
+    said = init_study(["new", "a.vcf", "b.vcf"])
+    sheet = (tmp_path / "files/new/config/samples.tsv").read_text().splitlines()
+    assert ("ploidy" in sheet[0].split("\t")) == declared
+    assert ("from calls of one allele: ploidy of 6" in said) == declared

@@ -1,0 +1,132 @@
+"""A study of haploids runs to its report; what it says is that of one allele a sample."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scenes.ploidy import mixed_ploidies
+from support.running import snakemake
+
+import popdesic
+from popdesic.core.files import read_json
+from popdesic.core.tables import read_table
+from popdesic.distance.matrix import load_distances
+from popdesic.io.bed import read_bim
+
+N = 15
+CONFIG = """\
+device: cpu
+panel: {min_maf: 0}
+distance: {metric: ibs}
+geodesic: {alpha: [2], space: [genotypes]}
+embedding: {ensemble: 0}
+communities: {methods: [tree]}
+"""
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """Haploids of two populations, with missing calls: genotypes (n_samples, n_sites), labels."""
+    genotypes, _, population = mixed_ploidies([1], n=N, seed=3, parted=2_000)
+    genotypes[1] = genotypes[0]  # a clone
+    genotypes[np.random.default_rng(1).random(genotypes.shape) < 0.01] = -1
+    return genotypes, population
+
+
+def vcf_of(genotypes: np.ndarray, calls: str = "01.") -> str:
+    names = [f"s{k:02d}" for k in range(len(genotypes))]
+    head = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t" + "\t".join(names)
+    rows = [
+        "\t".join(
+            ["IX" if k < 300 else "X", str(500 + 700 * k), ".", "A", "C", ".", "PASS", ".", "GT"]
+        )
+        + "".join(f"\t{calls[g]}" for g in site)
+        for k, site in enumerate(genotypes.T.tolist())
+    ]
+    return "\n".join(["##fileformat=VCFv4.2", head, *rows]) + "\n"
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory, drawn) -> Path:
+    folder = tmp_path_factory.mktemp("haploids")
+    genotypes, population = drawn
+    (folder / "yeast.vcf").write_text(vcf_of(genotypes))
+    (folder / "config").mkdir()
+    (folder / "config/config.yaml").write_text(CONFIG)
+    (folder / "config/cohorts.tsv").write_text(
+        "cohort\tgenotypes\tfounder\nyeast\tyeast.vcf\tyes\n"
+    )
+    rows = [f"s{k:02d}\tyeast\tP{p}\t1\n" for k, p in enumerate(population)]
+    (folder / "config/samples.tsv").write_text(
+        "sample\tcohort\tpopulation\tploidy\n" + "".join(rows)
+    )
+    snakemake(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def on_panel(study, drawn) -> np.ndarray:
+    """The drawn alleles at the panel's sites, from the positions that the sites were given."""
+    places = (read_bim(study / "results/cohorts/yeast/genotypes").pos.to_numpy() - 500) // 700
+    return drawn[0][:, places]
+
+
+def test_the_page_says_what_is_left_out(study):
+    page = (study / "results/report/report.html").read_text()
+    assert "All samples are haploid (column ploidy)" in page
+    assert "kinship, pc_relate, mixture (compare.analyses)" in page
+    for gone in ("compare/pc_relate.tsv", "population/runs.tsv", "panel/unrelated.tsv"):
+        assert not (study / "results" / gone).exists(), gone
+    summary = (study / "results/report/summary.json").read_text()
+    assert "NaN" not in summary
+
+
+def test_contig_x_of_yeast_is_on_the_panel(study):
+    """Its tenth chromosome: IX tells so."""
+    assert set(read_bim(study / "results/cohorts/yeast/genotypes").chrom) == {"IX", "X"}
+
+
+def test_distances_are_those_of_haploids(study, on_panel):
+    options = {"metric": "ibs", "n_sites": on_panel.shape[1], "min_called": 100}
+    found = load_distances(study / "results/distance", **options)
+    expected = popdesic.pairwise_distance(on_panel, ploidy=1, metric="ibs", device="cpu")
+    np.testing.assert_array_equal(found, expected)
+    assert on_panel.shape[1] > 300 and expected.max() > 0.1
+
+
+def test_statistics_count_one_allele_a_sample(study, drawn, on_panel):
+    """Hudson's F_ST and the unbiased expected heterozygosity, by definition."""
+    between, within, expected = 0.0, 0.0, []
+    for site in on_panel.T:
+        called = [site[(drawn[1] == k) & (site >= 0)].astype(float) for k in (0, 1)]
+        p, n = [c.mean() for c in called], [len(c) for c in called]
+        own = [2 * p[k] * (1 - p[k]) * n[k] / (n[k] - 1) for k in (0, 1)]
+        expected.append(own)
+        between += p[0] * (1 - p[1]) + p[1] * (1 - p[0])
+        within += sum(own) / 2
+    pairs = read_table(study / "results/population/pairs.tsv")
+    assert float(pairs.fst[0]) == pytest.approx(1 - within / between, rel=1e-5)
+    assert pairs.weir_cockerham[0] == "NA"
+    table = read_table(study / "results/population/populations.tsv")
+    np.testing.assert_allclose(table.expected.astype(float), np.mean(expected, axis=0), rtol=1e-5)
+    assert (table.observed == "NA").all() and (table.f == "NA").all()
+    assert (table.hwe_sites == "0").all() and (table.pseudo_haploid == str(N)).all()
+    assert (read_table(study / "results/population/samples.tsv").ploidy == "1").all()
+
+
+def test_components_separate_the_populations(study, drawn):
+    scores = np.load(study / "results/embedding/pca.npy")[:, 0]
+    low, high = scores[drawn[1] == 0], scores[drawn[1] == 1]
+    assert low.max() < high.min() or high.max() < low.min()
+    assert read_json(study / "results/embedding/pca.json")["variance_explained"][0] > 0.1
+
+
+def test_clones_are_identical_and_groups_are_the_populations(study, drawn):
+    table = read_table(study / "results/compare/identity.tsv").set_index("query")
+    assert table.loc["s00", ["match", "verdict"]].tolist() == ["s01", "same"]
+    assert (table.verdict == "different").sum() >= 2 * N - 6
+    found = read_table(study / "results/communities/partition.tsv").set_index("sample")
+    labels = np.array([f"P{k}" for k in drawn[1]])
+    assert len(set(zip(found.loc[sorted(found.index)].community, labels, strict=True))) == 2
