@@ -28,6 +28,7 @@ from .bgzf import in_order
 from .call_filters import CallFilters
 from .genotypes import pack_bed
 from .open_bcf import open_bcf_records
+from .open_records import settle_opened
 from .vcf_errors import record_error, show
 from .vcf_header import LONGEST_RECORD, VcfHeader
 
@@ -219,7 +220,7 @@ def _decode(
     if opened is not None and error[0]:
         error[1] = opened.origin[error[1]]
     elif opened is not None:
-        opened.settle(batch, counts, filters)
+        settle_opened(opened, batch, counts, filters)
     return data, batch, counts, error
 
 

@@ -8,100 +8,43 @@ calls, filters and errors are the same for every class.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .batches import DecodeCounts, SiteBatch
 from .call_filters import CallFilters
-from .site_classes import ANY_OTHER, Opened, OpenedSite, open_record
+from .site_classes import ANY_OTHER, STAND_IN, OpenedRecords, Record, open_record
 
-#: REF and ALT of a record that stands for another one.
-STAND_IN = "A", "C"
 #: A key of FORMAT that no decoder reads: AD of a split record has other alleles.
 UNREAD = b"X"
 
 
-class Record(NamedTuple):
-    """A record of the file that others stand for."""
-
-    chrom: str
-    pos: int
-    ref_size: int
-    n_alts: int
-    filter: str
-
-
-@dataclass
-class OpenedRecords:
-    """Which records of a piece stand for others, and for which.
-
-    Attributes
-    ----------
-    origin : list of int
-        Of each record that the decoder reads, the number of the file's record in the piece.
-    sites : dict
-        Site by the number of the record that stands for it.
-    records : list of (int, Record, Opened)
-        With the number of the first one that stands for it.
-    no_length : list of str
-        Places of records with a structural variant without a length.
-    """
-
-    origin: list[int] = field(default_factory=list)
-    sites: dict[int, OpenedSite] = field(default_factory=dict)
-    records: list[tuple[int, Record, Opened]] = field(default_factory=list)
-    no_length: list[str] = field(default_factory=list)
-
-    @property
-    def n_records(self) -> int:
-        """Records of the piece as the file has them."""
-        return self.origin[-1] + 1 if self.origin else 0
-
-    def split(self) -> list[int]:
-        """Numbers of records that stand for one of several ALT."""
-        return [
-            first + k
-            for first, record, opened in self.records
-            if record.n_alts > 1
-            for k in range(len(opened.sites))
-        ]
-
-    def add(self, number: int, record: Record, opened: Opened) -> bool:
-        """Note the next record; whether others stand for it, or it stays as it is."""
-        if opened.no_length:
-            self.no_length.append(f"{record.chrom}:{record.pos}")
-        if not opened.sites:
-            return False
-        self.records.append((len(self.origin), record, opened))
-        self.sites.update(enumerate(opened.sites, len(self.origin)))
-        self.origin += [number] * len(opened.sites)
-        return True
-
-    def settle(self, batch: SiteBatch, counts: DecodeCounts, filters: CallFilters) -> None:
-        """Give sites their alleles and numbers, and records their counts, in place."""
-        numbers = batch.line.tolist()
-        for row, number in enumerate(numbers):
-            if (site := self.sites.get(number)) is not None:
-                batch.ref[row], batch.alt[row] = site.ref, site.alt
-        batch.line = np.array(self.origin, np.int64)[batch.line]
-        counts.no_length += self.no_length
-        read = set(numbers)
-        for first, record, opened in self.records:
-            more = len(opened.sites) - 1
-            counts.records -= more
-            if first in read:
-                counts.snps -= more + 1
-                counts.note_opened(opened, record.n_alts)
-                if record.ref_size > 1:  # nothing is known of a SNP under a deletion
-                    place = np.array([record.pos]), np.array([record.ref_size])
-                    counts.add_dropped([record.chrom], *place)
-            elif not filters.any_filter and (names := filters.failed(record.filter)):
-                counts.filtered -= more
-                counts.filters.subtract(dict.fromkeys(names, more))
-            else:
-                counts.low_qual -= more
+def settle_opened(
+    known: OpenedRecords, batch: SiteBatch, counts: DecodeCounts, filters: CallFilters
+) -> None:
+    """Give sites their alleles and numbers, and records their counts, in place."""
+    numbers = batch.line.tolist()
+    for row, number in enumerate(numbers):
+        if (site := known.sites.get(number)) is not None:
+            batch.ref[row], batch.alt[row] = site.ref, site.alt
+    batch.line = np.array(known.origin, np.int64)[batch.line]
+    counts.no_length += known.no_length
+    read = set(numbers)
+    for first, record, opened in known.records:
+        more = len(opened.sites) - 1
+        counts.records -= more
+        if first in read:
+            counts.snps -= more + 1
+            counts.note_opened(opened, record.n_alts)
+            if record.ref_size > 1:  # nothing is known of a SNP under a deletion
+                place = np.array([record.pos]), np.array([record.ref_size])
+                counts.add_dropped([record.chrom], *place)
+        elif not filters.any_filter and (names := filters.failed(record.filter)):
+            counts.filtered -= more
+            counts.filters.subtract(dict.fromkeys(names, more))
+        else:
+            counts.low_qual -= more
 
 
 def open_vcf_lines(

@@ -19,7 +19,7 @@ from .batches import CHUNK_BYTES, DecodeCounts, SiteBatch
 from .call_filters import CallFilters
 from .columns import count_lines
 from .genotypes import pack_bed
-from .open_records import open_sites
+from .open_records import open_sites, settle_opened
 from .pgen_header import MULTIALLELIC, PHASED, PgenHeader
 from .pgen_tables import (
     check_pgen,
@@ -78,7 +78,7 @@ def stream_pgen(
             rows = pack_bed(genotypes)
             batch = settle_unknown(batch_of(sites, kept, rows, n_samples, 0), counts)
             if classes:
-                opened.settle(batch, counts, filters)
+                settle_opened(opened, batch, counts, filters)
             batch.line += n_before + start + 1
             n_missing = count_missing(batch.rows)
             counts.missing += n_missing

@@ -12,7 +12,7 @@ from .batches import CHUNK_BYTES, DecodeCounts, SiteBatch
 from .bed import iterate_bim_columns, numbered_bim, open_bed, read_plink_samples
 from .call_filters import CallFilters
 from .genotypes import bed_row_bytes
-from .open_records import open_sites
+from .open_records import open_sites, settle_opened
 from .site_rows import batch_of, clear_padding, count_missing, keep_snps, settle_unknown
 
 
@@ -54,7 +54,7 @@ def stream_plink(
         )
         batch = settle_unknown(batch_of(bim, kept, rows, n_samples, 0), counts)
         if classes:
-            opened.settle(batch, counts, filters)
+            settle_opened(opened, batch, counts, filters)
         batch.line += start + 1
         n_missing = count_missing(batch.rows)
         counts.missing += n_missing

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 #: Classes of `sites.classes`, of which the first is always read.
@@ -19,6 +20,8 @@ CLASSES = ("snp", "indel", "sv", "multiallelic")
 ANY_OTHER = ("<NON_REF>", "<*>")
 #: REF of every structural variant: files write N, or the base before it.
 SV_REF = "N"
+#: REF and ALT of a record that stands for another one.
+STAND_IN = "A", "C"
 _BASES = frozenset("ACGT")
 #: A symbolic ALT; the length behind its name is how a site of this project is written.
 _SYMBOLIC = re.compile(r"<([A-Za-z][A-Za-z0-9:_.+-]*?)(?::([1-9][0-9]*))?>")
@@ -60,6 +63,63 @@ class Opened(NamedTuple):
     sites: list[OpenedSite]
     left_out: int
     no_length: bool
+
+
+class Record(NamedTuple):
+    """A record of the file that others stand for."""
+
+    chrom: str
+    pos: int
+    ref_size: int
+    n_alts: int
+    filter: str
+
+
+@dataclass
+class OpenedRecords:
+    """Which records of a piece stand for others, and for which.
+
+    Attributes
+    ----------
+    origin : list of int
+        Of each record that the decoder reads, the number of the file's record in the piece.
+    sites : dict
+        Site by the number of the record that stands for it.
+    records : list of (int, Record, Opened)
+        With the number of the first one that stands for it.
+    no_length : list of str
+        Places of records with a structural variant without a length.
+    """
+
+    origin: list[int] = field(default_factory=list)
+    sites: dict[int, OpenedSite] = field(default_factory=dict)
+    records: list[tuple[int, Record, Opened]] = field(default_factory=list)
+    no_length: list[str] = field(default_factory=list)
+
+    @property
+    def n_records(self) -> int:
+        """Records of the piece as the file has them."""
+        return self.origin[-1] + 1 if self.origin else 0
+
+    def split(self) -> list[int]:
+        """Numbers of records that stand for one of several ALT."""
+        return [
+            first + k
+            for first, record, opened in self.records
+            if record.n_alts > 1
+            for k in range(len(opened.sites))
+        ]
+
+    def add(self, number: int, record: Record, opened: Opened) -> bool:
+        """Note the next record; whether others stand for it, or it stays as it is."""
+        if opened.no_length:
+            self.no_length.append(f"{record.chrom}:{record.pos}")
+        if not opened.sites:
+            return False
+        self.records.append((len(self.origin), record, opened))
+        self.sites.update(enumerate(opened.sites, len(self.origin)))
+        self.origin += [number] * len(opened.sites)
+        return True
 
 
 def open_record(

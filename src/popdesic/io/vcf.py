@@ -225,14 +225,14 @@ def _decode_piece(
     n_samples = len(header.samples)
     if not filters.classes:
         return _decode_lines(content, cut - start, n_samples, haploid, filters, memory)
-    from .open_records import open_vcf_lines
+    from .open_records import open_vcf_lines, settle_opened
 
     lines, size, opened = open_vcf_lines(content, cut - start, filters.classes, PAD)
     value, batch, counts, _, error = _decode_lines(lines, size, n_samples, haploid, filters, memory)
     if error[0]:
         error[1] = opened.origin[error[1]]
     else:
-        opened.settle(batch, counts, filters)
+        settle_opened(opened, batch, counts, filters)
     return value, batch, counts, opened.n_records, error
 
 

@@ -16,8 +16,8 @@ from .batches import UNKNOWN_ALLELE, DecodeCounts, HaploidPolicies, SiteBatch, u
 from .bgzf import in_order
 from .call_filters import CallFilters
 from .genotypes import pack_bed
-from .open_records import OpenedRecords, open_sites
-from .site_classes import ANY_OTHER
+from .open_records import open_sites, settle_opened
+from .site_classes import ANY_OTHER, OpenedRecords
 from .site_rows import batch_of, keep_snps
 from .vcf_errors import record_error, show
 from .zarr_store import (
@@ -169,7 +169,7 @@ def _read_block(
         )
     batch = batch_of(sites, kept, pack_bed(genotypes), len(store.samples), 0)
     if opened is not None:
-        opened.settle(batch, counts, filters)
+        settle_opened(opened, batch, counts, filters)
     batch.line += start + 1
     return batch, counts, error
 
