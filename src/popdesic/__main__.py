@@ -195,9 +195,11 @@ def impute(options: argparse.Namespace) -> None:
     import logging
 
     from .cohort.copy_haplotypes import CopyOptions, impute_file
+    from .engine.select import select_backend
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    how = CopyOptions(options.seed, options.threads)
+    backend = select_backend(options.device, options.threads)
+    how = CopyOptions(options.seed, options.threads, backend)
     counts = impute_file(options.file, options.reference, options.out, options.map, how)
     print("\n".join(f"{name}\t{count}" for name, count in counts.items()))
 

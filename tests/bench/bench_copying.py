@@ -2,6 +2,7 @@
 
     python tests/bench/bench_copying.py [--seed 1] [--factors 1 2 3 5] [--shares 0 0.0625 0.25]
     python tests/bench/bench_copying.py --unphased [--seed 1] [--factors 1 2]
+    python tests/bench/bench_copying.py --device gpu [--haplotypes 5008] [--copied 2112]
 
 Draws people of three populations (Gutenkunst et al. 2009, PLoS Genetics 5:e1000695), hides the
 sites that an array lacks in some of them, and imputes these from the others' haplotypes. Prints
@@ -13,7 +14,9 @@ line says what `popdesic freeze` and `popdesic impute` take with the same files,
 of each program. "left out": typed sites, each imputed from the other calls (ER2 of the command).
 --factors: effective sizes, as multiples of the fitted one; --shares: posteriors that count as small
 (`popdesic.copying.copying_plan`). --unphased: the targets' phase is not given. Prints switch
-errors too: how often ALT is on the wrong haplotype beside the heterozygous site before.
+errors too: how often ALT is on the wrong haplotype beside the heterozygous site before. --device
+gpu: rates of the passes on a GPU beside their limit in the same run, for panels of some sizes and
+--copied targets (`copying_rates_gpu.py`).
 """
 
 from __future__ import annotations
@@ -255,7 +258,18 @@ def main() -> None:
     parser.add_argument("--factors", type=float, nargs="+", default=[1.0])
     parser.add_argument("--shares", type=float, nargs="+", default=[copying_plan.SMALL_SHARE])
     parser.add_argument("--unphased", action="store_true", help="hide the targets' phase")
-    options = commandline.parse(parser, megabases=0.2, people=40, targets=4)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--haplotypes", type=int, nargs="+", default=[1000, 5008, 20_000, 65_536])
+    parser.add_argument("--copied", type=int, default=2112, help="targets on a GPU")
+    parser.add_argument("--cells", type=int, default=20_000_000_000, help="of a panel on a GPU")
+    small = {"haplotypes": [100], "copied": 3, "cells": 30_000}
+    options = commandline.parse(parser, megabases=0.2, people=40, targets=4, **small)
+    if options.device == "gpu":
+        from copying_rates_gpu import bench_rates
+
+        commandline.require_gpu()
+        bench_rates(options)
+        return
     peer = commandline.find_peer("beagle")
     reference, truth, positions, typed = draw(options)
     share, untyped = frequency(reference), np.ones(len(positions), bool)

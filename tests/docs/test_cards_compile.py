@@ -36,6 +36,7 @@ USUAL = (
 )
 OF_ALL_CARDS = (
     *("pack", "rare", "minplus float32", "minplus float64", "minplus int64"),
+    *("copying 5008 copy_forward", "copying 5008 copy_backward"),
     *("scores 2 0 1 k2", "scores 3 1 2 interaction", "scores 2 1 1 residuals"),
 )
 CORES_OF = {75: ("popc",), 86: ("mma",), 90: ("deep", "middle", "wgmma")}

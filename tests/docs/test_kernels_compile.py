@@ -10,6 +10,7 @@ from support.compiling import compile_kernel, compile_source, require_compiler
 from support.launches import HOPPER, scan_shape
 from support.sources import SOURCES
 
+from popdesic.copying import copying_launches_plan
 from popdesic.core.places import KERNEL_FOLDER
 from popdesic.distance.nearest import SHARES
 from popdesic.distance.nearest_plan import FORMS
@@ -175,6 +176,11 @@ KERNELS = [
         ("ibd/candidates", arch, candidates_plan.Shape.of(bits).defines)
         for arch, bits in (("80", 128), ("90a", 256))
     ),
+    *(
+        ("copying/copying", arch, copying_launches_plan.defines_for(n, backward))
+        for arch, n in (("75", 100), ("80", 1088), ("90a", 65536))
+        for backward in (False, True)
+    ),
 ]
 
 
@@ -229,6 +235,7 @@ def test_kernels_of_the_benchmarks_compile(monkeypatch):
     import bench_bitgemm_gpu
     import bench_epistasis
     import bench_minplus_gpu
+    import copying_rates_gpu
     import spectra_gpu
 
     def compile_beside(name: str, text: str, capability: str, defines: tuple = ()) -> None:
@@ -239,5 +246,6 @@ def test_kernels_of_the_benchmarks_compile(monkeypatch):
     compile_source(bench_bitgemm_gpu.LIMIT_POPC, "75")
     compile_source(bench_epistasis.DRAW, "75")
     compile_source(bench_minplus_gpu.LIMITS, "90")
+    compile_source(copying_rates_gpu.LIMIT, "90")
     compile_beside("engine/pack_finish", spectra_gpu.DRAW_BITS, "75")
     compile_source((BENCH / "mosaics.cu").read_text(), "80")

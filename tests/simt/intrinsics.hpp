@@ -71,11 +71,16 @@ inline unsigned __float_as_uint(float x) { return simt_bits<unsigned>(x); }
 inline double __longlong_as_double(long long x) { return simt_bits<double>(x); }
 inline long long __double_as_longlong(double x) { return simt_bits<long long>(x); }
 inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
 inline double __dmul_rn(double a, double b) { return a * b; }
 inline double __dadd_rn(double a, double b) { return a + b; }
 inline double __dsub_rn(double a, double b) { return a - b; }
 inline double __ddiv_rn(double a, double b) { return a / b; }
 inline double __dsqrt_rn(double x) { return std::sqrt(x); }
+inline double __ll2double_rn(long long x) { return (double)x; }
+inline int __double2int_rn(double x) { return (int)std::nearbyint(x); }
+inline float __double2float_rn(double x) { return (float)x; }
 inline float __double2float_ru(double x) {
     const float near = (float)x;
     return near < x ? std::nextafter(near, INFINITY) : near;
@@ -149,4 +154,31 @@ inline int __any_sync(unsigned mask, bool own) { return __ballot_sync(mask, own)
 inline void simt_nothing(void* const*, unsigned) {}
 inline void __syncwarp(unsigned mask = ~0u) {
     simt::meet("__syncwarp", mask, nullptr, simt_nothing);
+}
+// Sums and maxima over the lanes of a warp, which all receive them.
+struct SimtReduce {
+    int own, all;
+};
+template <bool MOST>
+inline void simt_reduce(void* const* operands, unsigned mask) {
+    unsigned sum = 0;
+    int most = -1 - 0x7fffffff;
+    for (int i = 0; i < 32; ++i) {
+        if (!(mask >> i & 1)) continue;
+        const int own = static_cast<SimtReduce*>(operands[i])->own;
+        sum += (unsigned)own;
+        most = max(most, own);
+    }
+    for (int i = 0; i < 32; ++i)
+        if (mask >> i & 1) static_cast<SimtReduce*>(operands[i])->all = MOST ? most : (int)sum;
+}
+inline int __reduce_add_sync(unsigned mask, int own) {
+    SimtReduce one{own, 0};
+    simt::meet("__reduce_add_sync", mask, &one, simt_reduce<false>);
+    return one.all;
+}
+inline int __reduce_max_sync(unsigned mask, int own) {
+    SimtReduce one{own, 0};
+    simt::meet("__reduce_max_sync", mask, &one, simt_reduce<true>);
+    return one.all;
 }

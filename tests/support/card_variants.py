@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from popdesic.copying import copying_launches_plan
 from popdesic.engine import genotype_plan, minplus_plan, tune_plan
 from popdesic.engine.columns import WIDTH
 from popdesic.engine.devices import scan_kernels
@@ -288,4 +289,13 @@ def others(card: Card) -> Iterator[Compiled]:
                 shape.defines,
                 {"find_runs": shape.threads},
                 {"find_runs": shape.shared_bytes},
+            )
+    for n in (1000, 5008, 65_536):
+        for backward in (False, True):
+            shape = copying_launches_plan.shapes_for(n)[backward]
+            yield Compiled(
+                f"copying {n} {('copy_forward', 'copy_backward')[backward]}",
+                "copying/copying",
+                copying_launches_plan.defines_for(n, backward),
+                {("copy_forward", "copy_backward")[backward]: 32 * shape.warps},
             )

@@ -10,7 +10,7 @@ import logging
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +25,7 @@ from ..core.files import beside, require_output
 from ..core.random_numbers import lots_of
 from ..core.tables import write_table
 from ..core.version import __version__
+from ..engine.backend import Backend
 from ..io.imputed_vcf import ImputedSites, ImputedVcf
 from .copy_accuracy import N_CLASSES, N_SUMS, Called, accuracy_table, sum_up_sites
 from .haplotype_panel import (
@@ -68,10 +69,11 @@ class CopiedWindow(NamedTuple):
 
 @dataclass(frozen=True)
 class CopyOptions:
-    """The seed that draws phases, and threads."""
+    """The seed that draws phases, threads, and the device that imputes (a CPU by default)."""
 
     seed: int = 1
     threads: int = 1
+    backend: Backend | None = None
 
 
 def impute_file(
@@ -226,7 +228,7 @@ def _impute_part(
         cm = np.array(part.cm[window.start : window.stop])
         core = slice(window.first - window.start, window.last - window.start)
         inside = slice(*np.searchsorted(rows, [core.start, core.stop]).tolist())
-        model = (part.ne, part.mismatch, options.threads)
+        model = (part.ne, part.mismatch)
         few = Haplotypes(bits[rows], len(part.owner), cm[rows])
         left_out = leave_out_alleles(
             few,
@@ -245,7 +247,8 @@ def _impute_part(
             for begin in range(0, len(alleles), at_once):
                 some = slice(begin, begin + at_once)
                 theirs = None if masked is None else masked[some]
-                units[some] = _copy(source, alleles[some], rows, theirs, core, model)[:, core]
+                given = source, alleles[some], rows, theirs, core
+                units[some] = _copy(*given, model, options)[:, core]
             yield CopiedWindow(window, units, hidden[:, inside], called)
         seconds = time.perf_counter() - started
         log.info(
@@ -282,18 +285,25 @@ def _copy(
     rows: np.ndarray,
     masked: np.ndarray | None,
     core: slice,
-    model: tuple[float, float, int],
+    model: tuple[float, float],
+    options: CopyOptions,
 ) -> np.ndarray:
     """Doses in 1 / DOSE_UNITS, uint16 (n_targets, n_sites), of the sites of the core."""
-    ne, mismatch, threads = model
-    return impute_alleles(
-        *(source, rows, np.ascontiguousarray(alleles)),
-        ne=ne,
-        mismatch=mismatch,
-        own=masked,
-        windows=[MapWindow(0, len(source.cm), core.start, core.stop)],
-        threads=threads,
-    )
+    errors = nullcontext()
+    if options.backend is not None and options.backend.name == "gpu":
+        from ..engine.stream_gpu import device_errors
+
+        errors = device_errors(f"the imputation of {len(alleles)} haplotypes")
+    with errors:
+        return impute_alleles(
+            *(source, rows, np.ascontiguousarray(alleles)),
+            ne=model[0],
+            mismatch=model[1],
+            own=masked,
+            windows=[MapWindow(0, len(source.cm), core.start, core.stop)],
+            threads=options.threads,
+            backend=options.backend,
+        )
 
 
 def _write(vcf: ImputedVcf, part: HaplotypePart, copied: CopiedWindow) -> np.ndarray:

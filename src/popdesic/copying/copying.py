@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.threads import run_tasks, usable_cpus
+from ..engine.backend import Backend, on_cpu
 from .copying_plan import DOSE_UNITS, LEAST_CM, SMALL_SHARE, MapWindow, cut_windows
 
 
@@ -90,6 +91,7 @@ def impute_alleles(
     own: np.ndarray | None = None,
     windows: Sequence[MapWindow] | None = None,
     threads: int | None = None,
+    backend: Backend | None = None,
 ) -> np.ndarray:
     """Expected ALT alleles of haplotypes at all sites of a panel, by copying from all of it.
 
@@ -111,23 +113,40 @@ def impute_alleles(
     windows : list of MapWindow, optional
         Windows that are computed; all of the panel by default. 0 outside of them.
     threads : int, optional
+    backend : Backend, optional
+        Of the device that computes, a CPU by default; the bytes are the same.
 
     Returns
     -------
     uint16 (n_targets, n_sites)
         In units of 1 / DOSE_UNITS. At called sites the called allele.
     """
-    from .copying_cpu import impute_loop, turn_rows
-
     n = panel.n_haplotypes
     rows = panel.rows
     carriers = np.bitwise_count(panel.bits).sum(axis=1, dtype=np.int64)
     flipped = 2 * carriers > n
     minor = np.where(flipped, n - carriers, carriers)
+    loss = np.float32(mismatch / (1 - mismatch))
+    windows = cut_windows(panel.cm) if windows is None else windows
+    if backend is not None and backend.name == "gpu":
+        from .copying_gpu import impute_on_device
+        from .copying_launches_plan import DevicePanel
+
+        given = DevicePanel(
+            *(rows, panel.cm, minor, flipped, n, panel.counted),
+            *(lambda cm, n_states: recombination(cm, ne, n_states), float(loss), SMALL_SHARE),
+        )
+        found = impute_on_device(
+            given, windows, sites, alleles, own, backend.device, backend.free_bytes()
+        )
+        if found is not None:
+            return found
+        on_cpu("haplotype copying", "the device does not hold a window of the reference")
+    from .copying_cpu import impute_loop, turn_rows
+
     columns = np.empty((-(-len(rows) // 64), 64 * panel.bits.shape[1]), np.uint64)
     turn_rows(rows, flipped, columns)
     out = np.zeros((len(alleles), len(rows)), np.uint16)
-    loss = np.float32(mismatch / (1 - mismatch))
 
     def impute(target: int, window) -> None:
         masked = np.empty(0, np.int64) if own is None else own[target][own[target] >= 0]
@@ -149,7 +168,6 @@ def impute_alleles(
             out[target],
         )
 
-    windows = cut_windows(panel.cm) if windows is None else windows
     tasks = [(t, window) for window in windows for t in range(len(alleles))]
     run_tasks(impute, tasks, threads or usable_cpus())
     return out

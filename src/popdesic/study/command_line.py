@@ -290,6 +290,12 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--threads", type=positive, default=1, metavar="N", help="threads (default: 1)"
     )
+    command.add_argument(
+        "--device",
+        choices=("auto", "cpu", "gpu"),
+        default="cpu",
+        help="where to copy; the same bytes (default: cpu)",
+    )
 
     command = add(
         "resume",
