@@ -38,7 +38,7 @@ _WEYL = (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85))
 _HALF = np.uint64(32)
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(nogil=True)
 def philox_words(counter, key):
     """Two of the four words of Philox4x32-10 (Salmon et al. 2011, SC11), as one uint64.
 
