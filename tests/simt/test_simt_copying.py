@@ -94,7 +94,7 @@ def test_the_cpu_copies_where_the_panel_does_not_fit(machine, rng):
     assert not machine.launched
 
 
-def test_the_command_writes_the_bytes_of_the_cpu(machine, rng, tmp_path, monkeypatch):
+def test_the_command_writes_the_bytes_of_the_cpu(machine, rng, tmp_path, monkeypatch, caplog):
     """`popdesic impute --device gpu`: windows, a sample that the reference has, hidden calls."""
     from popdesic.__main__ import main
     from popdesic.cohort import phased_targets
@@ -109,6 +109,7 @@ def test_the_command_writes_the_bytes_of_the_cpu(machine, rng, tmp_path, monkeyp
     of_targets = phased_records(panel[:6, sites].T.astype(int), positions[sites])
     write_vcf(tmp_path / "t.vcf", ["r0", "new", "other"], of_targets)
     assert main(["freeze", str(tmp_path / "r.vcf"), "-o", str(tmp_path / "r.npz")]) == 0
+    caplog.set_level("INFO")
     files = {}
     for device in ("cpu", "gpu"):
         out = tmp_path / device / "out.vcf.gz"
@@ -116,4 +117,5 @@ def test_the_command_writes_the_bytes_of_the_cpu(machine, rng, tmp_path, monkeyp
         assert main(["impute", str(tmp_path / "t.vcf"), *options]) == 0
         files[device] = [path.read_bytes() for path in sorted(out.parent.iterdir())]
         assert ("copy_backward" in machine.launched) == (device == "gpu")
+        assert ("On the CPU: phases" in caplog.text) == (device == "gpu")
     assert files["cpu"] == files["gpu"] and len(files["cpu"]) == 3

@@ -25,7 +25,7 @@ from ..core.files import beside, require_output
 from ..core.random_numbers import lots_of
 from ..core.tables import write_table
 from ..core.version import __version__
-from ..engine.backend import Backend
+from ..engine.backend import Backend, on_cpu
 from ..io.imputed_vcf import ImputedSites, ImputedVcf
 from .copy_accuracy import N_CLASSES, N_SUMS, Called, accuracy_table, sum_up_sites
 from .haplotype_panel import (
@@ -137,6 +137,8 @@ def _impute(target: Path, frozen: Path, out: Path, options: CopyOptions) -> dict
     contigs = list(dict.fromkeys(panel.parts[k].contig for k in used))
     about = [f"##source=popdesic {__version__}", f"##popdesic_reference={panel.digest}"]
     total = np.zeros((N_CLASSES, N_SUMS))
+    if options.backend is not None and options.backend.name == "gpu":
+        on_cpu("phases, and typed sites without their call", "a GPU imputes alone")
     with ImputedVcf(out, targets.samples, contigs, about) as vcf:
         for k in used:
             part = panel.parts[k]
