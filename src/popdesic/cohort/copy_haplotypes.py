@@ -138,7 +138,7 @@ def _impute(target: Path, frozen: Path, out: Path, options: CopyOptions) -> dict
     about = [f"##source=popdesic {__version__}", f"##popdesic_reference={panel.digest}"]
     total = np.zeros((N_CLASSES, N_SUMS))
     if options.backend is not None and options.backend.name == "gpu":
-        on_cpu("phases, and typed sites without their call", "a GPU imputes alone")
+        on_cpu("phases, and ER2 of typed sites", "a GPU only computes doses")
     with ImputedVcf(out, targets.samples, contigs, about) as vcf:
         for k in used:
             part = panel.parts[k]

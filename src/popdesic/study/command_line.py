@@ -72,8 +72,8 @@ def make_parser() -> argparse.ArgumentParser:
         "files",
         nargs="*",
         metavar="[STUDY] FILE",
-        help="study folder (default: current folder), then VCF or BCF files, prefixes of "
-        "PLINK or EIGENSTRAT files (or .bed, .geno), or quoted patterns",
+        help="study folder (default: current folder), then VCF or BCF files, VCF-Zarr folders, "
+        "prefixes of PLINK or EIGENSTRAT files (or .bed, .pgen, .geno), or quoted patterns",
     )
     command.add_argument(
         "--founder",
@@ -209,14 +209,14 @@ def make_parser() -> argparse.ArgumentParser:
         "freeze",
         "freeze a phased reference, for imputation by haplotype copying",
         "popdesic freeze reference.vcf.gz --map genetic_map.txt -o reference.npz",
-        details="Biallelic SNPs are kept; other records are counted. A call that is missing or "
-        "not phased is refused.",
+        details="Biallelic SNPs are kept; other records are counted. A missing call is refused, "
+        "and so is a heterozygous one without phase.",
         study=False,
     )
     command.add_argument(
         "reference",
         type=Path,
-        help="phased VCF, BCF or VCF-Zarr; '{contig}' in a path stands for a chromosome's name",
+        help="phased VCF, BCF or VCF-Zarr; in a quoted path {contig} stands for a chromosome",
     )
     command.add_argument("--map", default="", metavar="MAP", help=MAP)
     command.add_argument(
@@ -241,7 +241,10 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("action", choices=("add", "search"))
     command.add_argument("database", type=Path, metavar="DB", help="folder of the database")
     command.add_argument(
-        "files", nargs="+", metavar="FILE", help="VCF, BCF or prefix of PLINK or EIGENSTRAT files"
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="VCF, BCF, VCF-Zarr or prefix of PLINK or EIGENSTRAT files; one to search",
     )
     command.add_argument(
         "--top", type=positive, default=5, metavar="K", help="matches of a query (default: 5)"
@@ -268,8 +271,9 @@ def make_parser() -> argparse.ArgumentParser:
         "impute",
         "phase and impute genotypes from a reference by haplotype copying",
         "popdesic impute array.vcf.gz --reference reference.npz -o imputed.vcf.gz",
-        details="Each sample is imputed from the reference alone: its columns are the same bytes "
-        "alone and among others. A table beside the output has the accuracy by allele frequency.",
+        details="Each sample is imputed from the reference and its own calls: its column has the "
+        "same bytes alone and among others. A table beside the output has the accuracy by allele "
+        "frequency.",
         study=False,
     )
     command.add_argument("file", type=Path, help="VCF, BCF or VCF-Zarr; it need not be phased")
@@ -280,12 +284,14 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="what popdesic freeze wrote, or a phased VCF, BCF or VCF-Zarr",
     )
-    command.add_argument("--map", default="", metavar="MAP", help=MAP)
+    command.add_argument(
+        "--map", default="", metavar="MAP", help=f"{MAP}; a frozen reference has its own"
+    )
     command.add_argument(
         "-o", "--out", type=Path, required=True, metavar="FILE", help="file to write, .vcf.gz"
     )
     command.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="draws phases (default: 1)"
+        "--seed", type=int, default=1, metavar="N", help="seed of the draws of phases (default: 1)"
     )
     command.add_argument(
         "--threads", type=positive, default=1, metavar="N", help="threads (default: 1)"
@@ -294,7 +300,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--device",
         choices=("auto", "cpu", "gpu"),
         default="cpu",
-        help="where to copy; the same bytes (default: cpu)",
+        help="where doses are computed; the bytes are the same (default: cpu)",
     )
 
     command = add(
