@@ -97,8 +97,9 @@ class SetTests:
     def __init__(self, null: NullModel, dominance: bool = True):
         self.used, self.kind, self.dominance = null.used, null.kind, dominance
         self.response = null.response[null.used]
-        constant = np.ones((int(null.used.sum()), 1))
-        self.design = _basis(np.column_stack([constant, null.design[null.used]]))
+        n = int(null.used.sum())
+        constant = np.full((n, 1), n**-0.5)  # the first column, as a logistic fit adds its own
+        self.design = np.column_stack([constant, _basis(null.design[null.used], constant)])
 
     def scores(
         self, genotypes: np.ndarray, first: np.ndarray, second: np.ndarray | None = None

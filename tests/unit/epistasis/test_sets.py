@@ -61,6 +61,20 @@ def test_sets_equal_the_oracle(binary, strength, dominance):
         assert found.loc[0, ["site1", "site2"]].tolist() == [1, 4]
 
 
+@pytest.mark.parametrize("binary", [False, True])
+def test_covariates_of_mean_0_that_are_correlated_stay_in_the_null_model(binary):
+    rng, genotypes, _ = draw(13)
+    pairs = [(-1, -1), (0, 0), (1, 1), (-1, 0), (1, 0)] * 180  # mean and median are 0
+    covariates = np.array(pairs, float)[rng.permutation(900)]
+    signal = 2 * covariates @ [1, -1] + 0.5 * genotypes[:, 0]
+    noise = rng.logistic(size=900)
+    response = (signal + noise > 0).astype(float) if binary else signal + noise
+    found = popdesic.scan_sets(genotypes, response, {"all": range(6)}, covariates)
+    expected = oracle.set_tests(genotypes, response, covariates, oracle.all_pairs(6), binary=binary)
+    for name in COLUMNS:
+        assert found[name][0] == pytest.approx(expected[name], rel=1e-6), name
+
+
 def test_p_holds_down_to_1e_12():
     rng, genotypes, covariates = draw(3)
     seen = []
