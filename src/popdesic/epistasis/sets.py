@@ -140,7 +140,8 @@ class SetTests:
         if self.kind == "logistic":
             groups = [carriers[:, self.response == c] for c in (0, 1)]
         both = np.min([group @ group.T for group in groups], axis=0)
-        carried = both[i, j] >= LEAST_CARRIERS
+        varied = spread[i] * spread[j] > 0  # not where all are heterozygous
+        carried = (both[i, j] >= LEAST_CARRIERS) & varied
         i, j = i[carried], j[carried]
         scale = 1 / (spread[i] * spread[j])
         scored = (_by_people if len(i) <= g.shape[1] else _by_products)(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from oracles import sets as oracle
@@ -163,6 +165,23 @@ def test_sites_that_say_nothing_are_left_out():
     assert found.products[2] > found.products[0]  # products with a copy stay, but for its square
     assert 0 < found.p_quadratic[2] < 1
     assert found.p[3:].isna().all() and (found.products[3:] == 0).all()
+
+
+@pytest.mark.parametrize("n", [60, 200])
+def test_a_site_at_which_all_are_heterozygous_has_no_product(n):
+    """By the matrix of people and by that of products."""
+    rng = np.random.default_rng(14)
+    genotypes = rng.binomial(2, 0.5, (n, 14)).astype(np.int8)
+    genotypes[:, 3] = 1
+    without = {"a": np.delete(np.arange(14), 3)}
+    response = rng.normal(size=n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = popdesic.scan_sets(genotypes, response, {"a": range(14)})
+        expected = popdesic.scan_sets(genotypes, response, without)
+    assert found.products[0] == expected.products[0] == 78
+    for name in COLUMNS:
+        assert found[name][0] == pytest.approx(expected[name][0], rel=1e-9)
 
 
 def test_unknown_samples_do_not_count():
