@@ -40,17 +40,19 @@ def weighted_chi_square_tail(weights: np.ndarray, degrees: np.ndarray, x: float)
     Returns
     -------
     float
-        With a relative error below 1e-9, down to 1e-300; 1 or 0 where the sum cannot be less or
-        more than `x`.
+        With a relative error below 1e-9, down to 1e-300 (below 0, that of 1 less the result); 1 or
+        0 where the sum cannot be less or more than `x`.
     """
     weights, degrees = np.asarray(weights, float), np.asarray(degrees, float)
     kept = (weights != 0) & (degrees > 0)
     weights, degrees = weights[kept], degrees[kept]
     largest = weights.max(initial=0.0)
-    if largest <= 0:
-        return float(x < 0) if not len(weights) or x >= 0 else 1 - _tail(-weights, degrees, -x)
+    if not len(weights) or largest <= 0 <= x:
+        return float(x < 0)
     if weights.min() > 0 and x <= 0:
         return 1.0
+    if x < 0:
+        return 1 - weighted_chi_square_tail(-weights, degrees, -x)
     return _tail(weights / largest, degrees, x / largest)
 
 

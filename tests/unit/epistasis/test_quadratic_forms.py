@@ -65,6 +65,12 @@ def test_what_cannot_be_exceeded_has_no_tail_and_the_other_way_round():
     assert mirrored == pytest.approx(1 - tail(np.array([1.0, 2.0]), ones, 3.0))
 
 
+@pytest.mark.parametrize("x", [-40.0, -1.0, -0.01, 0.0, 0.01, 1.0, 40.0])
+def test_a_difference_of_exponential_variables_has_the_laplace_distribution(x):
+    found = tail(np.array([1.0, -1.0]), np.full(2, 2.0), x)
+    assert found == pytest.approx(stats.laplace.sf(x, scale=2), rel=EXACT)
+
+
 def test_the_unit_of_the_sum_does_not_matter():
     weights = np.random.default_rng(5).exponential(size=30)
     found = [tail(unit * weights, np.ones(30), unit * 150) for unit in (1e-12, 1.0, 1e12)]
