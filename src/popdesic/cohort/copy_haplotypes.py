@@ -7,6 +7,7 @@ reference and its own calls, so the columns of a sample are the same alone and a
 from __future__ import annotations
 
 import logging
+import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -267,6 +268,8 @@ def _held(shape: tuple[int, int], folder: Path) -> Iterator[np.ndarray]:
         yield np.empty(shape, np.uint16)
         return
     with tempfile.TemporaryFile(dir=folder) as file:
+        # Allocate first: a full disk then raises OSError, not a bus error in the memory map.
+        os.posix_fallocate(file.fileno(), 0, 2 * shape[0] * shape[1])
         yield np.memmap(file, np.uint16, "w+", shape=shape)
 
 

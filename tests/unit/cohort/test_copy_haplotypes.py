@@ -105,6 +105,16 @@ def test_batches_and_what_waits_in_a_file_change_no_byte(tmp_path, reference, mo
     assert not [path for path in (tmp_path / "parts").iterdir() if path.name[0] == "."]
 
 
+def test_what_waits_in_a_file_has_its_space_on_the_disk_first(tmp_path, monkeypatch):
+    """A disk that fills up later would be a bus error."""
+    monkeypatch.setattr(copy_haplotypes, "HELD_BYTES", 0)
+    with copy_haplotypes._held((500, 1000), tmp_path) as units:
+        files = [*Path("/proc/self/fd").iterdir()]
+        files = [file for file in files if tmp_path in file.resolve().parents]
+        sizes = [file.stat().st_blocks * 512 for file in files]
+    assert sizes and min(sizes) >= units.nbytes
+
+
 def test_what_is_imputed_is_nearly_right_and_calls_stay(tmp_path, reference):
     truth = mosaics(20, 3)
     given = truth.copy()
