@@ -195,7 +195,7 @@ def turn_to_genome(bed: Path, bim: Path, n_samples: int, fasta: Path) -> Referen
         strand, in_doubt = known & (alt != _LONG) & ~(plain & ~strand), False  # the whole file is
     ref, alt = (np.where(strand, _COMPLEMENT[letter], letter) for letter in (ref, alt))
     ambiguous = known & (_COMPLEMENT[ref] == alt)
-    same = base == ref
+    same = (base == ref) | (known & (alt == _LONG))
     swap = known & ~same & ((base == alt) | one)
     kind = np.select([~known, strand, same, swap], [_ABSENT, _STRAND, _SAME, _SWAP], _NEITHER)
     neither = (ambiguous & ~same & ~swap) | wrong
