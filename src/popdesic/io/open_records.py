@@ -34,12 +34,12 @@ def settle_opened(
     for first, record, opened in known.records:
         more = len(opened.sites) - 1
         counts.records -= more
+        if record.ref_size > 1:  # nothing is known of a SNP under a deletion, read or not
+            place = np.array([record.pos]), np.array([record.ref_size])
+            counts.add_dropped([record.chrom], *place)
         if first in read:
             counts.snps -= more + 1
             counts.note_opened(opened, record.n_alts)
-            if record.ref_size > 1:  # nothing is known of a SNP under a deletion
-                place = np.array([record.pos]), np.array([record.ref_size])
-                counts.add_dropped([record.chrom], *place)
         elif not filters.any_filter and (names := filters.failed(record.filter)):
             counts.filtered -= more
             counts.filters.subtract(dict.fromkeys(names, more))

@@ -129,6 +129,17 @@ def test_text_is_the_definition(written, classes):
     assert whole.as_dict() == counts.as_dict()
 
 
+def test_nothing_is_known_under_a_deletion_that_failed_a_filter(tmp_path):
+    for failed, alt in itertools.product(("low", "PASS"), ("C", "C,CA")):
+        path = tmp_path / "in.vcf"
+        path.write_text(HEADER + f"a\n1\t5\t.\tCATT\t{alt}\t.\t{failed}\t.\tGT\t0/1\n")
+        for classes in ((), ("indel",), CLASSES[1:]):
+            counts = DecodeCounts()
+            list(stream_sites(path, filters=CallFilters(classes=classes), counts=counts))
+            under = {k for _, low, high in counts.dropped_at for k in range(low[0], high[0])}
+            assert under == {4, 5, 6, 7}, (failed, alt, classes)
+
+
 def test_lines_are_those_of_the_file(written):
     path, _ = written
     batches = stream_sites(path, filters=CallFilters(classes=CLASSES[1:]), _chunk_bytes=1000)
