@@ -134,7 +134,9 @@ class _Record:
         for _ in range(self._n_info):
             key, place = self._key(place, self._shared_end)
             if key in ("SVLEN", "END"):
-                found.append(f"{key}={','.join(map(str, self._ints(place)))}")
+                kind, _, _ = self._type(place, self._shared_end)
+                values = ",".join(_shown(value, kind) for value in self._ints(place))
+                found.append(f"{key}={values}")
             place = self._skip(place, self._shared_end, 1)
         return failed, ";".join(found)
 
@@ -187,6 +189,11 @@ class _Record:
             else:
                 blocks.append(self._raw[first:place])
         return blocks, n_formats
+
+
+def _shown(value: int, kind: int) -> str:
+    """An integer as VCF text has it; each type keeps its lowest 8 values for those without."""
+    return "." if value < np.iinfo(_TYPES[kind]).min + 8 else str(value)
 
 
 def _chosen(calls: np.ndarray, allele: int, n_alts: int, any_other: bool) -> bytes:

@@ -38,9 +38,9 @@ from .zarr_store import (
 
 #: A number at the start of a text, as VCF is read.
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-#: Lengths of structural variants, and what a value that is not there is, without its sign.
+#: Lengths of structural variants, and what a value that is unknown, or beyond the last one, is.
 SV_LENGTH = "variant_SVLEN"
-ABSENT = (0, 1, 2)
+UNKNOWN, BEYOND = -1, -2
 
 
 def stream_zarr(
@@ -106,6 +106,7 @@ def _read_block(
         lengths = None
         if "sv" in filters.classes and SV_LENGTH in group:
             lengths = np.asarray(group[SV_LENGTH][part]).reshape(len(pos), -1)
+            lengths = lengths if lengths.dtype.kind in "iu" else None
     except FAULTS as error:
         raise damaged(store.path, error) from None
     if calls.dtype.kind != "i":
@@ -175,14 +176,15 @@ def _read_block(
 
 
 def _infos(reach: dict[str, np.ndarray], lengths: np.ndarray | None, n_sites: int) -> list[str]:
-    """SVLEN and END of each site, as in INFO; a length as SVLEN where the store has neither."""
-    svlen: list[list] = [[]] * n_sites if lengths is None else lengths.tolist()
+    """SVLEN and END of each site, as in INFO."""
+    svlen: list[list[int]] = [[]] * n_sites if lengths is None else lengths.tolist()
     end = reach.get(REACH[0])
     ends = [""] * n_sites if end is None else end.tolist()
-    return [
-        f"SVLEN={','.join(str(one) for one in values if abs(int(one)) not in ABSENT)};END={last}"
-        for values, last in zip(svlen, ends, strict=True)
-    ]
+    shown = (
+        ",".join("." if one == UNKNOWN else str(one) for one in values if one != BEYOND)
+        for values in svlen
+    )
+    return [f"SVLEN={values};END={last}" for values, last in zip(shown, ends, strict=True)]
 
 
 def _choose_alleles(calls: np.ndarray, opened: OpenedRecords, any_other: np.ndarray) -> np.ndarray:

@@ -188,6 +188,40 @@ def test_bcf_and_zarr_are_the_text(written, tmp_path, classes):
 
 @pytest.mark.peer
 @pytest.mark.skipif(shutil.which("bcftools") is None, reason="bcftools is not installed")
+def test_an_unknown_length_is_no_length_in_bcf(tmp_path):
+    """BCF writes a point as the lowest integer of the type."""
+    infos = ["SVLEN=.", "SVLEN=.;END=45", "SVLEN=-300", "SVLEN=.,-40000", "END=.", "SVLEN=-5,."]
+    lines = (
+        f"1\t{5 + k}\t.\tA\t<DEL>{',<DUP>' * (',' in info)}\t.\t.\t{info}\tGT\t0/1\t1/1\n"
+        for k, info in enumerate(infos)
+    )
+    (tmp_path / "in.vcf").write_text(HEADER + "a\tb\n" + "".join(lines))
+    command = ["bcftools", "view", "-Ob", "-o", tmp_path / "in.bcf", tmp_path / "in.vcf"]
+    subprocess.run(command, check=True)
+    filters = CallFilters(classes=CLASSES[1:])
+    found = read_sites(stream_sites(tmp_path / "in.bcf", filters=filters))
+    assert found == read_sites(stream_sites(tmp_path / "in.vcf", filters=filters))
+    names = ["<DEL:39>", "<DEL:300>", "<DUP:40000>", "<DEL:5>"]
+    assert [alt for _, _, alt, _ in found] == names
+
+
+def test_lengths_of_a_store_are_those_of_the_text():
+    """-1 is a point there, -2 fills short lists up; both are no length."""
+    from popdesic.io.vcf_zarr import _infos
+
+    lengths = np.array([[-300, -2], [-1, 500], [-1, -2], [2, 1]])
+    found = _infos({"variant_END": np.array([-1, 45, 45, -1])}, lengths, 4)
+    sites = [open_record(5, "A", ["<DEL>", "<DUP>"], one, CLASSES).sites for one in found]
+    assert [[site.alt for site in one] for one in sites] == [
+        ["<DEL:300>", "<DUP:300>"],
+        ["<DEL:40>", "<DUP:500>"],
+        ["<DEL:40>", "<DUP:40>"],
+        ["<DEL:2>", "<DUP:1>"],
+    ]
+
+
+@pytest.mark.peer
+@pytest.mark.skipif(shutil.which("bcftools") is None, reason="bcftools is not installed")
 def test_split_is_that_of_bcftools(written):
     """`bcftools norm -m-` splits in the same way, but does not trim without a genome."""
     path, _ = written
