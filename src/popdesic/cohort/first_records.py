@@ -263,10 +263,10 @@ def remarks_on_records(
     failed = [k for k, one in enumerate(found) if one.counts.filtered]
     counts, whole = _counts_of(found, failed)
     every, _ = _counts_of(found, range(len(found)))
-    if many_failed(every.filtered, every.snps):  # as the page warns of the whole files
+    if many_failed(every.filtered, every.sites):  # as the page warns of the whole files
         sentence = counts.filter_sentence(_which(failed, whole))
         remarks.append(f"{_named(sources, failed)}: {sentence}")
-    empty = [k for k, one in enumerate(found) if not one.counts.snps]
+    empty = [k for k, one in enumerate(found) if not one.counts.sites]
     _, whole = _counts_of(found, range(len(found)))
     for none in (
         [k for k in empty if found[k].counts.records],
@@ -285,7 +285,7 @@ def remarks_on_records(
         if whole and len(empty) == len(found):
             raise UserError(f"{sentence}; give a file with SNPs.")
         remarks.append(f"{sentence}; only SNPs are read.")
-    n_snps = sum(one.counts.snps for one in found)
+    n_snps = sum(one.counts.sites for one in found)
     if whole and 0 < n_snps < min_called:
         every = range(len(found))
         remarks.append(

@@ -78,7 +78,7 @@ def stream_bcf(
         counts.merge(here)
         if error[0]:
             where = f"{header.path}, record {n_before + 1 + error[1]}"
-            raise _error(where, error.tolist(), data, header, keys, any_gt=counts.snps > 0)
+            raise _error(where, error.tolist(), data, header, keys, any_gt=counts.sites > 0)
         batch.line += n_before + 1
         n_before += here.records
         if len(batch.chrom):

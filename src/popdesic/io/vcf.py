@@ -120,7 +120,7 @@ def _stream_text(
                 number=end,
                 samples=header.samples,
                 sample=sample,
-                any_gt=counts.snps > 0,
+                any_gt=counts.sites > 0,
             )
         batch.line += n_lines_before + 1
         n_lines_before += n_lines

@@ -63,6 +63,8 @@ def test_files_of_indels_alone(tmp_path):
     assert f"none of the first {found.counts.records} records is a biallelic SNP" in remark
     with pytest.raises(UserError, match="has no records"):
         remarks(vcf(tmp_path))
+    indels = CallFilters(classes=("indel",))
+    assert remarks(vcf(tmp_path, INDEL, repeat=3), filters=indels) == []
 
 
 def test_too_few_sites(tmp_path):
