@@ -163,6 +163,7 @@ rule summarize_quality:
         compared=MISSING_OF,
         founders=STUDY.founders,
         absent=[cohort_absent(STUDY, cohort) for cohort in COHORTS],
+        ploidy=STUDY.ploidy,
         evaluation=dict(methods=IMPUTE["evaluate"], seed=CONFIG["seed"]),
         tile_code=lambda wildcards: digests.tile_code("evaluation") if EVALUATES_MODE else "",
         code=code_of("summarize_quality"),

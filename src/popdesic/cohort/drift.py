@@ -33,6 +33,7 @@ def measure_drift(
     *,
     genotypes: dict[str, tuple[Path, Path]] | None = None,
     absent: dict[str, Absent] | None = None,
+    ploidy: int = 2,
 ) -> pd.DataFrame:
     """Compare every cohort with the panel, over the samples that passed quality control.
 
@@ -50,6 +51,8 @@ def measure_drift(
         Table to write.
     genotypes, absent : dict, optional
         As in `define_panel.build_panel`, of all cohorts.
+    ploidy : int
+        Of all samples.
 
     Returns
     -------
@@ -83,7 +86,7 @@ def measure_drift(
             {
                 "cohort": cohort,
                 "founder": "yes" if founder else "no",
-                **_compare(table, sites, founder, coverage, in_doubt),
+                **_compare(table, sites, founder, coverage, in_doubt, ploidy),
             }
         )
     drift = pd.DataFrame(rows)
@@ -92,13 +95,18 @@ def measure_drift(
 
 
 def expected_difference(
-    af: np.ndarray, n_cohort: np.ndarray, n_panel: np.ndarray, *, founder: bool
+    af: np.ndarray,
+    n_cohort: np.ndarray,
+    n_panel: np.ndarray,
+    *,
+    founder: bool,
+    ploidy: int = 2,
 ) -> np.ndarray:
     """Return the mean absolute allele frequency difference expected from sampling alone.
 
     With alleles drawn independently the difference is nearly normal with variance
-    ``p (1 - p) / 2 * (1/n_cohort + 1/n_panel)``; a founder's samples are part of the panel's, so
-    the sum becomes a difference. The mean absolute value of a centred normal variable is
+    ``p (1 - p) / ploidy * (1/n_cohort + 1/n_panel)``; a founder's samples are part of the panel's,
+    so the sum becomes a difference. The mean absolute value of a centred normal variable is
     ``sqrt(2 / pi)`` of its standard deviation.
 
     Parameters
@@ -106,7 +114,7 @@ def expected_difference(
     af : float64 array, (n_sites,)
         ALT frequency in the panel.
     n_cohort, n_panel : arrays, (n_sites,)
-        Called diploid samples, at least 1.
+        Called samples, at least 1.
 
     Returns
     -------
@@ -114,7 +122,7 @@ def expected_difference(
     """
     sign = -1.0 if founder else 1.0
     per_sample = np.maximum(1.0 / n_cohort + sign / n_panel, 0.0)
-    return np.sqrt(2 / np.pi * af * (1 - af) / 2 * per_sample)
+    return np.sqrt(2 / np.pi * af * (1 - af) / ploidy * per_sample)
 
 
 def person_difference(genotypes: np.ndarray, af: np.ndarray) -> tuple[float, float]:
@@ -146,6 +154,7 @@ def _compare(
     founder: bool,
     coverage: Coverage | None,
     in_doubt: bool,
+    ploidy: int,
 ) -> dict[str, float]:
     found, counts, filled = counts_at(table, sites, coverage, SitePositions(), in_doubt=in_doubt)
     present = (found.row >= 0) | filled
@@ -165,9 +174,10 @@ def _compare(
         expected = sites.af.to_numpy()[present][has_calls]
         n_panel = sites.n_called.to_numpy()[present][has_calls]
         found["mean_af_difference"] = float(np.abs(af - expected).mean())
-        found["expected_af_difference"] = float(
-            expected_difference(expected, called[has_calls], n_panel, founder=founder).mean()
+        alone = expected_difference(
+            expected, called[has_calls], n_panel, founder=founder, ploidy=ploidy
         )
+        found["expected_af_difference"] = float(alone.mean())
         if af.std() > 0 and expected.std() > 0:
             found["af_correlation"] = float(np.corrcoef(af, expected)[0, 1])
     return found

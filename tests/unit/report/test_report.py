@@ -768,6 +768,8 @@ def test_expected_difference_is_that_of_a_simulation():
     af, ones = np.array([p]), np.ones(1)
     founder = expected_difference(af, cohort * ones, (cohort + others) * ones, founder=True)
     newcomer = expected_difference(af, cohort * ones, others * ones, founder=False)
+    one = expected_difference(af, 2 * cohort * ones, 2 * others * ones, founder=False, ploidy=1)
+    assert one == pytest.approx(newcomer)  # as many alleles
     # The mean of 20 000 absolute values has a standard error of about 0.5 %.
     assert np.abs(own - whole).mean() == pytest.approx(founder[0], rel=0.02)
     assert np.abs(own - rest).mean() == pytest.approx(newcomer[0], rel=0.02)
