@@ -79,6 +79,7 @@ def test_the_page_says_what_is_left_out(study):
     assert "kinship, pc_relate, mixture (compare.analyses)" in page
     for gone in ("compare/pc_relate.tsv", "population/runs.tsv", "panel/unrelated.tsv"):
         assert not (study / "results" / gone).exists(), gone
+    assert "Hardy–Weinberg" not in page
     summary = (study / "results/report/summary.json").read_text()
     assert "NaN" not in summary
 

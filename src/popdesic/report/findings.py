@@ -95,7 +95,11 @@ def find_problems(
         *_labels(outcome, color_by),
         *_founders(outcome),
         *_few_sites(outcome.panel["n_sites"], min_called),
-        *hardy_weinberg(pd.concat(map(read_table, groups), ignore_index=True)),
+        *(
+            []
+            if outcome.haploid
+            else hardy_weinberg(pd.concat(map(read_table, groups), ignore_index=True))
+        ),
         *(_alike(close) if same is None else _duplicates(same)),
         *_cohorts(outcome, min_call_rate),
         *artefacts(outcome.folder),

@@ -244,13 +244,19 @@ def _genotypes(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
     text += (
         f"A panel of {number(int(outcome.panel['n_sites']))} sites was defined by "
         f"{join(outcome.founders)}. Sites had a call rate of at least "
-        f"{panel['min_call_rate']:g}, a minor allele frequency of at least {panel['min_maf']:g}, "
-        f"and a Hardy-Weinberg p of at least {panel['min_hwe_p']:g} (exact test {cite('hwe')}, "
-        f"mid-p {cite('midp')}). "
-        f"It was tested within labelled populations of at least {LEAST_SAMPLES} samples per "
-        "cohort; other samples were tested for an excess of heterozygotes only."
-        f"{newcomers}"
+        f"{panel['min_call_rate']:g}"
     )
+    if outcome.haploid:
+        text += f" and a minor allele frequency of at least {panel['min_maf']:g}."
+    else:
+        text += (
+            f", a minor allele frequency of at least {panel['min_maf']:g}, "
+            f"and a Hardy-Weinberg p of at least {panel['min_hwe_p']:g} (exact test {cite('hwe')}, "
+            f"mid-p {cite('midp')}). "
+            f"It was tested within labelled populations of at least {LEAST_SAMPLES} samples per "
+            "cohort; other samples were tested for an excess of heterozygotes only."
+        )
+    text += newcomers
     if impute["method"] == "beagle":
         text += f" Missing genotypes were imputed with Beagle 5 {cite('beagle')}."
     if missing_rule(configuration) == "pairwise":

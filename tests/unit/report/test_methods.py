@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,16 @@ def test_classes_of_sites_are_named(tmp_path):
     found = methods(tmp_path, sites={"classes": ["multiallelic", "snp", "indel"]}).paragraphs[0]
     assert found.startswith("Biallelic SNPs, every ALT of multiallelic records (against all other")
     assert " and indels of " in found.split(".")[0]
+
+
+def test_haploids_are_not_said_to_be_tested_for_heterozygotes(tmp_path):
+    outcome, _ = make_results(tmp_path, COHORTS, ["old"], matrices=False)
+    settings = configuration()
+    found = describe_methods(replace(outcome, haploid=["All are."]), settings, [])
+    assert "Hardy-Weinberg" in describe_methods(outcome, settings, []).text()
+    assert "Hardy-Weinberg" not in found.text() and "heterozyg" not in found.text()
+    assert "and a minor allele frequency of at least" in found.paragraphs[0]
+    assert found.paragraphs[0].count(" The other cohorts were placed on this panel.") == 1
 
 
 def test_relatives_on_axes_are_counted(tmp_path):
