@@ -32,7 +32,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
     sites = dict(zip(cohorts, map(Path, given.sites), strict=True))
     genotypes = {cohort: (raws[cohort], kept[cohort]) for cohort in cohorts}
     founders, out = params.founders, Path(outputs.drift)
-    options = dict(genotypes=genotypes, absent=absent, ploidy=params.ploidy)
+    options = {"genotypes": genotypes, "absent": absent, "ploidy": params.ploidy}
     drift = measure_drift(sites, panel, set(founders), out, **options)
     log.info("\n%s", drift.to_string(index=False))
     beds = [Path(bed).with_suffix("") for bed in given.beds]
