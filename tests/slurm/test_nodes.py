@@ -130,7 +130,7 @@ def test_a_node_without_the_gpu_it_promised_says_so(two: Sandbox, encoded):
     """With `device: gpu` the run ends with one sentence that names the node."""
     write_sheets(encoded, COHORTS, FAST | {"device": "gpu"})
     output = run(encoded, two, "distance", "--retries", "0", fails=True)
-    says = r"config\.yaml: device is 'gpu', but no GPU can be used on this machine, node[12] \(.*"
+    says = r"device is 'gpu', but no GPU can be used on this machine, node[12] \(.*"
     assert any(re.search(says, line) for line in output.splitlines()[-8:])
     assert not list((encoded / "results").rglob("*.tmp"))
     print("fault node without its GPU:", re.search(says, output)[0])

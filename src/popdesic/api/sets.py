@@ -92,6 +92,8 @@ def scan_sets(
     design = known_covariates(covariates, np.isfinite(response))
     used = np.isfinite(response) & np.isfinite(design).all(axis=1)
     kind = response_kind(response[used])
+    if len({str(name) for name in sets}) < len(sets):
+        raise ValueError("sets has two names that are the same as text, such as 1 and '1'.")
     chosen = {
         str(name): set_sites(given, str(name), array.shape[1]) for name, given in sets.items()
     }
@@ -105,7 +107,7 @@ def scan_sets(
     if failed:
         why = next(row["problem"] for row in rows if "problem" in row)
         warnings.warn(
-            f"{len(failed)} sets are not tested, the first of them {failed[0]!r}: {why}",
+            f"Sets that are not tested: {len(failed)}, the first of them {failed[0]!r}: {why}",
             stacklevel=2,
         )
     return pd.DataFrame(rows, columns=COLUMNS)

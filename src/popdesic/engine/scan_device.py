@@ -67,7 +67,7 @@ def scan_remarks(device: str) -> list[str]:
     except UserError as reason:
         if device == "gpu":
             raise UserError(
-                f"config.yaml: device is 'gpu', but {reason}; set device to 'cpu' or 'auto', or "
+                f"device is 'gpu', but {reason}; set device to 'cpu' or 'auto', or "
                 "use another GPU (if the jobs run elsewhere, hide this one: CUDA_VISIBLE_DEVICES=)."
             ) from None
         return [f"{reason}: the CPU computes the scans."]

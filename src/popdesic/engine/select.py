@@ -51,7 +51,7 @@ def select_backend(
         except (ImportError, UserError) as reason:
             if device == "gpu":
                 raise UserError(
-                    "config.yaml: device is 'gpu', but no GPU can be used on this machine, "
+                    "device is 'gpu', but no GPU can be used on this machine, "
                     f"{socket.gethostname()} ({reason}); set device to 'cpu' or 'auto', or run on "
                     "a GPU node."
                 ) from None

@@ -267,7 +267,8 @@ def table() -> list[tuple[str, str, str, object]]:
     add("scan_sets", "dominance", {"text": "no", "None": None, "2": 2}, G, CASE, one, dominance=...)
     wrong = {"text": "AB", "None": None, "3": 3, "300": [0, 300], "half": [0.5], "nested": [[[1]]]}
     wrong = {name: {"gene": value} for name, value in wrong.items()}
-    add("scan_sets", "sets", wrong | {"a list": [[0, 1]], "nothing": None}, G, CASE, ...)
+    wrong |= {"a list": [[0, 1]], "nothing": None, "names": {1: [0, 1], "1": [2, 3]}}
+    add("scan_sets", "sets", wrong, G, CASE, ...)
     for function in ("diversity", "f_st", "f2", "f3", "f4"):
         more = ([list("ABCD")],) if function == "f4" else ()
         add(function, "blocks", BLOCKS, G, LABELS, *more, blocks=...)

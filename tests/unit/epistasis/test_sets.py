@@ -197,7 +197,7 @@ def test_unknown_samples_do_not_count():
 def test_a_set_that_separates_cases_is_named():
     _, genotypes, _ = draw(10)
     case = genotypes[:, 0] > 0
-    with pytest.warns(UserWarning, match=r"1 sets are not tested, the first of them 'bad': .*sep"):
+    with pytest.warns(UserWarning, match=r"not tested: 1, the first of them 'bad': .*sep"):
         found = popdesic.scan_sets(
             genotypes, case, {"good": [2, 3], "bad": [0, 1]}, dominance=False
         )
