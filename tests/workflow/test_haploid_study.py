@@ -10,6 +10,7 @@ from scenes.ploidy import mixed_ploidies
 from support.running import snakemake
 
 import popdesic
+from popdesic.__main__ import main
 from popdesic.core.files import read_json
 from popdesic.core.tables import read_table
 from popdesic.distance.matrix import load_distances
@@ -131,3 +132,16 @@ def test_clones_are_identical_and_groups_are_the_populations(study, drawn):
     found = read_table(study / "results/communities/partition.tsv").set_index("sample")
     labels = np.array([f"P{k}" for k in drawn[1]])
     assert len(set(zip(found.loc[sorted(found.index)].community, labels, strict=True))) == 2
+
+
+def test_a_haploid_is_placed(study, tmp_path, capsys):
+    """Beside its clone, without what compares heterozygotes."""
+    command = ["place", str(study / "yeast.vcf"), "--sample", "s00", "--study", str(study)]
+    assert main([*command, "--out", str(tmp_path / "place")]) == 0
+    said = capsys.readouterr().out
+    assert "1. s00" in said and "2. s01" in said
+    assert "heterozygous" not in said and "Relatives: not judged" in said
+    sites = read_json(tmp_path / "place/place.json")["sites"]
+    assert sites["heterozygosity"] is None
+    assert sites["af_difference"] == pytest.approx(sites["expected_af_difference"], rel=0.2)
+    assert sites["homozygous_ref"] == pytest.approx(sites["expected_homozygous_ref"], rel=0.2)

@@ -125,7 +125,9 @@ def expected_difference(
     return np.sqrt(2 / np.pi * af * (1 - af) / ploidy * per_sample)
 
 
-def person_difference(genotypes: np.ndarray, af: np.ndarray) -> tuple[float, float]:
+def person_difference(
+    genotypes: np.ndarray, af: np.ndarray, ploidy: int = 2
+) -> tuple[float, float]:
     """Mean difference of one person's allele frequencies, 0, 1/2 or 1, from the panel's.
 
     Parameters
@@ -134,17 +136,22 @@ def person_difference(genotypes: np.ndarray, af: np.ndarray) -> tuple[float, flo
         Called genotypes.
     af : float64 array, (n_sites,)
         ALT frequency in the panel.
+    ploidy : int
+        1 for a haploid, whose genotypes are 0 and 2.
 
     Returns
     -------
     observed, expected : float
         NaN without sites. Expected of a person whose two alleles are drawn with these frequencies:
-        the mean over sites of ``(1 - p)^2 p + 2 p (1 - p) |1/2 - p| + p^2 (1 - p)``.
+        the mean over sites of ``(1 - p)^2 p + 2 p (1 - p) |1/2 - p| + p^2 (1 - p)``; of a haploid
+        that of ``2 p (1 - p)``.
     """
     if not len(genotypes):
         return np.nan, np.nan
     q = 1 - af
     expected = q**2 * af + 2 * af * q * np.abs(0.5 - af) + af**2 * q
+    if ploidy == 1:
+        expected = 2 * af * q
     return float(np.abs(genotypes / 2 - af).mean()), float(expected.mean())
 
 

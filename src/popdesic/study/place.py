@@ -196,23 +196,29 @@ def _encode(
     panel, digest = load_panel(PANEL)
     genotypes = genotypes_of(planes, np.array([0]))[0]
     _, swapped, _ = match_sites(read_bim(folder / "raw"), panel)
-    sites = _describe_sites(genotypes, swapped, panel, counts, digest)
+    sites = _describe_sites(genotypes, swapped, panel, counts, digest, sheets.ploidy)
     _require_sites(source, sites, config)
     remarks = _remarks(sites, name, sheets, method, config)
     return Person(name, folder, sites, remarks)
 
 
 def _describe_sites(
-    genotypes: np.ndarray, swapped: np.ndarray, panel: pd.DataFrame, counts: dict, digest: str
+    genotypes: np.ndarray,
+    swapped: np.ndarray,
+    panel: pd.DataFrame,
+    counts: dict,
+    digest: str,
+    ploidy: int,
 ) -> dict:
     """Counts and rates of a person at the panel's sites.
 
     `genotypes` int8 (n_sites,), -1 missing; `swapped` bool: REF and ALT are exchanged in the file.
-    Homozygous REF genotypes are those of the file.
+    Homozygous REF genotypes are those of the file. A haploid has no heterozygosity.
     """
     called = genotypes >= 0
     af, found = panel.af.to_numpy(), counts["panel_sites_found"]
-    observed, expected = person_difference(genotypes[called], af[called])
+    observed, expected = person_difference(genotypes[called], af[called], ploidy)
+    diploid = ploidy == 2 and bool(called.any())
     p = af[called]
     ref = np.where(swapped[called], p, 1 - p)
     return {
@@ -225,12 +231,12 @@ def _describe_sites(
         "called": int(called.sum()),
         "share_present": found / len(panel),
         "call_rate": int(called.sum()) / max(found, 1),
-        "heterozygosity": float((genotypes[called] == 1).mean()) if called.any() else None,
-        "expected_heterozygosity": float((2 * p * (1 - p)).mean()) if called.any() else None,
+        "heterozygosity": float((genotypes[called] == 1).mean()) if diploid else None,
+        "expected_heterozygosity": float((2 * p * (1 - p)).mean()) if diploid else None,
         "af_difference": observed,
         "expected_af_difference": expected,
         "homozygous_ref": int((genotypes == np.where(swapped, 2, 0)).sum()),
-        "expected_homozygous_ref": float((ref**2).sum()),
+        "expected_homozygous_ref": float((ref**ploidy).sum()),
     }
 
 
@@ -293,7 +299,8 @@ def _measure(
         missing=missing_rule(config),
         min_called=distance["min_called"],
     )
-    resolution = load_resolution(RESOLUTION) if RESOLUTION.is_file() else None
+    kin = sheets.ploidy == 2 and RESOLUTION.is_file()
+    resolution = load_resolution(RESOLUTION) if kin else None
     near = nearest_people(against, NEAREST)
     limit = least_kinship(config)
     close = np.zeros(0, np.int64)

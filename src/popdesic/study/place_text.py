@@ -38,14 +38,18 @@ def describe_place(about: dict, table: pd.DataFrame, out: Path) -> str:
 
 
 def _sites(sites: dict) -> str:
+    heterozygous = ""
+    if sites["heterozygosity"] is not None:
+        heterozygous = (
+            f"{sites['heterozygosity']:.4f} of the called genotypes are heterozygous "
+            f"({sites['expected_heterozygosity']:.4f} expected from the panel's frequencies). "
+        )
     return (
         f"Sites: {sites['found']} of the panel's {sites['panel_sites']} sites are in the file "
         f"({sites['share_present']:.1%}), {sites['call_rate']:.1%} of them called. "
-        f"{sites['heterozygosity']:.4f} of the called genotypes are heterozygous "
-        f"({sites['expected_heterozygosity']:.4f} expected from the panel's frequencies). Allele "
-        f"frequencies of this person differ from the panel's by {sites['af_difference']:.4f} on "
-        f"average ({sites['expected_af_difference']:.4f} expected of a person from the population "
-        "of the founders as a whole)."
+        f"{heterozygous}Allele frequencies of this person differ from the panel's by "
+        f"{sites['af_difference']:.4f} on average ({sites['expected_af_difference']:.4f} expected "
+        "of a person from the population of the founders as a whole)."
     )
 
 

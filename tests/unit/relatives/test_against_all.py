@@ -104,3 +104,6 @@ def test_expected_difference_of_a_person_is_the_mean_over_genotypes():
     expected = found[0][1]
     assert all(value == expected for _, value in found)
     assert np.mean([observed for observed, _ in found]) == pytest.approx(expected, rel=2e-3)
+    haploids = [person_difference(2 * one, af, 1) for one in rng.binomial(1, af, people.shape)]
+    observed, expected = np.mean(haploids, axis=0)
+    assert observed == pytest.approx(expected, rel=2e-3)
