@@ -133,11 +133,12 @@ class _Record:
         found = []
         for _ in range(self._n_info):
             key, place = self._key(place, self._shared_end)
+            end = self._skip(place, self._shared_end, 1)  # which checks the value
             if key in ("SVLEN", "END"):
                 kind, _, _ = self._type(place, self._shared_end)
                 values = ",".join(_shown(value, kind) for value in self._ints(place))
                 found.append(f"{key}={values}")
-            place = self._skip(place, self._shared_end, 1)
+            place = end
         return failed, ";".join(found)
 
     def opened(self, number: int, classes: Sequence[str], known: OpenedRecords) -> list[bytes]:
@@ -154,7 +155,8 @@ class _Record:
         opened = open_record(pos, ref, alts, info, classes)
         blocks, n_formats = self._formats(len(alts) > 1)
         record = Record(self._contigs[self._contig], pos, len(ref), len(alts), failed)
-        if pos == 0 or not known.add(number, record, opened):
+        called = any(isinstance(block, np.ndarray) for block in blocks)
+        if pos == 0 or not called or not known.add(number, record, opened):
             return []
         id_and_alleles = self._raw[self._id : self._id_end] + _ALLELES
         filters = self._raw[self._filter : self._skip(self._filter, self._shared_end, 1)]

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from support import bcf_files as bcf
 
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.match import SitePositions, find_repeated, match
@@ -184,6 +185,31 @@ def test_bcf_and_zarr_are_the_text(written, tmp_path, classes):
     others = DecodeCounts()
     assert read_sites(stream_zarr(tmp_path / "in.vcz", others, filters=filters)) == expected
     assert others.as_dict() == counts.as_dict()
+
+
+@pytest.mark.parametrize("value", [bcf.descriptor(bcf.INT32, 1 << 28), bcf.descriptor(4, 1)])
+def test_records_of_bcf_that_cannot_be_opened(tmp_path, value):
+    """Without GT they are dropped, as in text; a length beyond the record is an error."""
+    meta = bcf.META + '##INFO=<ID=SVLEN,Number=A,Type=Integer,Description="x",IDX=4>\n'
+    genotypes = bcf.format_of(bcf.GT, bcf.calls_of(["0/1", "1/1"]))
+    depth = bcf.format_of(bcf.DP, b"\x11\x05\x06")
+    long, info = {"alleles": ("AT", "A")}, [bcf.typed([4]) + bcf.typed([-70])]
+    records = [
+        bcf.record_of([depth], n_samples=2, pos=3, **long),
+        bcf.record_of([genotypes], n_samples=2, pos=5, **long),
+        bcf.record_of([genotypes], n_samples=2, pos=7, alleles=("A", "<DEL>"), info=info),
+    ]
+    header, path = bcf.header_of("ab", meta), tmp_path / "in.bcf"
+    filters = CallFilters(classes=CLASSES[1:])
+    path.write_bytes(bcf.bcf_of(header, records))
+    found = read_sites(stream_sites(path, filters=filters, counts=(counts := DecodeCounts())))
+    assert found == [(5, "AT", "A", [1, 2]), (7, "N", "<DEL:70>", [1, 2])]
+    assert (counts.indel, counts.records) == (1, 3)
+    info = [bcf.typed([4]) + value]
+    damaged = bcf.record_of([genotypes], n_samples=2, alleles=("A", "<DEL>"), info=info)
+    path.write_bytes(bcf.bcf_of(header, [*records, damaged]))
+    with pytest.raises(UserError, match="record 4: the record is damaged"):
+        list(stream_sites(path, filters=filters))
 
 
 @pytest.mark.peer
