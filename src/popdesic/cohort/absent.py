@@ -243,7 +243,8 @@ def has_rare(counts: np.ndarray) -> bool:
     """Whether a file lists as many rare variants as sequencing finds; an array has few.
 
     Among all variants of a population of constant size, one sample alone carries the rarer allele
-    at a share ``(1 + 1 / (2 n - 1)) / sum(1 / i, i < 2 n)`` of the sites that vary in n samples.
+    at a share ``(1 + 1 / (2 n - 1)) / sum(1 / i, i < 2 n)`` of the sites that vary in n samples
+    (``n`` for ``2 n`` where no genotype is heterozygous).
 
     Parameters
     ----------
@@ -253,7 +254,8 @@ def has_rare(counts: np.ndarray) -> bool:
     n_ref, n_het, n_alt = counts[:, :3].T
     carriers = n_het + np.minimum(n_ref, n_alt)
     varies = carriers > 0
-    n = 2 * int((n_ref + n_het + n_alt).max(initial=0))
+    # Haploids and inbred lines are one copy each.
+    n = (2 if n_het.any() else 1) * int((n_ref + n_het + n_alt).max(initial=0))
     if n < 4 or not varies.any():
         return True
     expected = (1 + 1 / (n - 1)) / (1 / np.arange(1, n)).sum()

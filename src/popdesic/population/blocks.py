@@ -49,8 +49,8 @@ def block_starts(sites: pd.DataFrame, block: str, cm: np.ndarray | None = None) 
     A block begins with the first site of a contig, or with the first one that lies at least the
     size of a block beyond the block's first site (as in ADMIXTOOLS). On a panel of more than
     MANY_CONTIGS contigs, short ones that follow each other share a block until their lengths add
-    up to the size of a block. The length of a contig is the place of its last site, and a short
-    one is shorter than a block.
+    up to the size of a block. The length of a contig is the place of its last site (1 cM/Mb where
+    the map does not rise), and a short one is shorter than a block.
 
     Parameters
     ----------
@@ -68,17 +68,19 @@ def block_starts(sites: pd.DataFrame, block: str, cm: np.ndarray | None = None) 
     size, unit = parse_block(block)
     if unit == "cM" and cm is None:
         raise UserError(f"population.block is '{block}', which needs a genetic map.")
-    place = cm if unit == "cM" else sites.pos.to_numpy(np.float64)
+    pos = sites.pos.to_numpy(np.float64)
+    place = cm if unit == "cM" else pos
     chrom = sites.chrom.to_numpy()
     starts = []
     runs = contig_runs(chrom) if len(sites) else []
     filled = size  # of the open block of short contigs
     for first, last in runs:
-        if len(runs) > MANY_CONTIGS and place[last - 1] < size:
+        length = place[last - 1] or pos[last - 1] / 1e6
+        if len(runs) > MANY_CONTIGS and length < size:
             if filled >= size:
                 starts.append(first)
                 filled = 0.0
-            filled += place[last - 1]
+            filled += length
             continue
         filled, here = size, first
         while here < last:

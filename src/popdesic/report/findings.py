@@ -14,7 +14,7 @@ from ..cohort.samples import UNKNOWN
 from ..core.files import read_json
 from ..core.tables import read_table
 from ..distance.tiles import within_panel
-from ..io.batches import many_failed
+from ..io.batches import ONE_ALT, many_failed
 from .axis_warnings import axis_warnings
 from .newcomers import founder_drift, has_drifted
 from .outcome import Outcome
@@ -140,7 +140,9 @@ def _failed_filters(outcome: Outcome) -> list[Finding]:
     rows = outcome.summary[outcome.summary.stage == "ingest"]
     for cohort in outcome.cohorts:
         counts = rows[rows.cohort == cohort].set_index("step")["count"]
-        failed, read = int(counts.get("filtered", 0)), int(counts.get("snps", 0))
+        failed = int(counts.get("filtered", 0))
+        others = sum(int(counts.get(name, 0)) for name in (*ONE_ALT.values(), "split_records"))
+        read = int(counts.get("snps", 0)) + others
         if not many_failed(failed, read):
             continue
         names = [
@@ -150,7 +152,8 @@ def _failed_filters(outcome: Outcome) -> list[Finding]:
         ]
         share = percent(failed / (failed + read))
         text = (
-            f"{number(failed)} of {plural(failed + read, 'SNP')} ({share}) of cohort {cohort} were "
+            f"{number(failed)} of {plural(failed + read, 'record' if others else 'SNP')} "
+            f"({share}) of cohort {cohort} were "
             f"not read, because their FILTER is not PASS: {join(names)}."
         )
         found.append(Finding("warning", "Failed filters", text))

@@ -21,6 +21,7 @@ from ..core.errors import CONTROL, UserError, shorten, suggestion
 from ..core.files import is_file, path_exists
 from ..core.schemas import load_schema
 from ..ibd.options import EXPORTS as SEGMENT_FORMATS
+from ..io.site_classes import CLASSES
 from ..relatives.options import check_options
 from .old_keys import OLD_BLOCKS, refuse_old
 
@@ -216,6 +217,7 @@ def fill_config(config: dict, source: str = "config/config.yaml") -> dict:
     for error in sorted(jsonschema.Draft7Validator(schema).iter_errors(filled), key=_error_order):
         raise UserError(_config_sentence(error, source))
     filled = _plain(filled, schema, source, [])
+    filled["sites"]["classes"].sort(key=CLASSES.index)  # their order means nothing
     for index, alpha in enumerate(filled["geodesic"]["alpha"]):
         # File names contain alpha with six significant digits, and alpha is read back from them.
         if alpha != "auto" and not (float(f"{alpha:g}") == alpha):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..cohort.contigs import AUTO, genome_of
 from ..cohort.first_records import bytes_each, first_records
 from ..cohort.sources import CONTIG, GLOB, expand_sources, read_names, source_files
 from ..core.errors import UserError, shorten
@@ -340,17 +341,19 @@ def gather_people(folder: Path, cohorts: list[NewCohort], table: Path | None) ->
 
 
 def are_haploid(cohorts: list[NewCohort]) -> bool:
-    """Whether the first calls of all files have one allele each."""
+    """Whether the first calls of all files have one allele each, some of them on an autosome."""
     sources = [source for cohort in cohorts for source in cohort.sources]
     single = False
     for source in sources:
         try:
-            counts = first_records(source, "diploidize", n_bytes=bytes_each(len(sources))).counts
+            found = first_records(source, "diploidize", n_bytes=bytes_each(len(sources)))
         except UserError:  # the check that follows says it with the sheets
             return False
+        counts, contigs = found.counts, set(found.batch.chrom) if found.batch else set()
         if counts.phased or counts.unphased:
             return False
-        single = single or counts.haploid_calls > 0
+        elsewhere = contigs.difference(genome_of(dict.fromkeys(contigs, 1), {}).excluded(AUTO))
+        single = single or (counts.haploid_calls > 0 and bool(elsewhere))
     return single
 
 

@@ -23,6 +23,7 @@ from popdesic.io.genotypes import pack_bed, unpack_bed
 from popdesic.io.plink import stream_plink
 from popdesic.io.site_classes import CLASSES, open_record
 from popdesic.io.vcf import stream_sites
+from popdesic.study.configuration import fill_config
 
 SAMPLES = ["a", "b", "c", "d", "e"]
 HEADER = """\
@@ -409,3 +410,8 @@ def test_pgen_indels(tmp_path):
         (13, "G", "T", [0, 1]),
     ]
     assert (counts.multiallelic, counts.opened["indels_read"]) == (1, 2)
+
+
+def test_the_order_of_classes_means_nothing():
+    one, other = (fill_config({"sites": {"classes": c}}) for c in (["snp", "sv"], ["sv", "snp"]))
+    assert one == other

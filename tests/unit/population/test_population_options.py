@@ -90,6 +90,9 @@ def test_short_scaffolds_share_blocks(tmp_path):
     assert starts[:6].tolist() == [0, 6, 7, 8, 14, 18]
     assert len(starts) - 1 == 1 + 2 + 1 + 49
     assert len(block_starts(sites[:200], "100 bp")) - 1 == 101  # 100 contigs: each by itself
+    # A map that does not rise on a contig: 1 cM/Mb, so that not all of them are one block.
+    flat = block_starts(sites.assign(pos=sites.pos * 10_000), "5 cM", np.zeros(len(sites)))
+    assert flat[:4].tolist() == [0, 6, 8, 28] and len(flat) - 1 == 14
     mask = tmp_path / "m.bed"
     mask.write_text("".join(f"{n}\t2\t{k + 5}\n" for k, n in enumerate(names)))
     inside, base_pairs = in_mask(sites, starts, mask)

@@ -344,12 +344,14 @@ def test_samples_are_left_out_for_a_reason(tmp_path):
     assert "a2 (one" in texts[1]
 
 
+@pytest.mark.parametrize("indels", [0, 400])
 @pytest.mark.parametrize(("failed", "warned"), [(500, True), (101, True), (100, False), (0, False)])
-def test_many_failed_filters_are_a_warning(tmp_path, failed, warned):
+def test_many_failed_filters_are_a_warning(tmp_path, failed, warned, indels):
     """From the share on from which `popdesic check` warns of the first records."""
     names = [f"a{i}" for i in range(30)]
     outcome, distances = make_results(tmp_path, {"one": names, "two": ["b"]}, ["one"])
-    counts = {"snps": 1_000 - failed, "filtered": failed, "filter q10": failed, "filter s": 1}
+    counts = {"snps": 1_000 - failed - indels, "filtered": failed, "filter q10": failed}
+    counts |= {"filter s": 1} | ({"indels_read": indels} if indels else {})
     rows = [("ingest", "one", step, number) for step, number in counts.items()]
     more = pd.DataFrame(rows, columns=outcome.summary.columns)
     changed = type(outcome)(**(vars(outcome) | {"summary": pd.concat([outcome.summary, more])}))
@@ -363,7 +365,8 @@ def test_many_failed_filters_are_a_warning(tmp_path, failed, warned):
     )
     texts = [one.text for one in found if one.topic == "Failed filters"]
     said = (
-        f"{failed} of 1\u202f000 SNPs ({failed / 10:.1f} %) of cohort one were not read, because "
+        f"{failed} of 1\u202f000 {'records' if indels else 'SNPs'} "
+        f"({failed / 10:.1f} %) of cohort one were not read, because "
         f"their FILTER is not PASS: q10 {failed} and s 1."
     )
     assert texts == [said] * warned
