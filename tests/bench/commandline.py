@@ -64,7 +64,7 @@ def parse(
     if options.quick:
         parser.set_defaults(**quick)
         options = parser.parse_args()
-        print("--quick: small sizes, to see that this runs; quote no figure of it.")
+        print("--quick: small sizes, to see that this runs; quote no figure of it.", flush=True)
     return options
 
 
