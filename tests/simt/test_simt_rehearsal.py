@@ -61,6 +61,7 @@ RULES = {
 ELSEWHERE = {
     *("engine/bitgemm_wgmma", "engine/bitgemm_popc", "engine/site_pairs", "relatives/matches"),
     *("ibd/candidates", "maps/density", "distance/near_lists", "distance/points"),
+    "copying/copying",
 }
 _KERNEL = re.compile(r'extern "C" __global__ void[^{;]*?(\w+)\((?=[^()]*\)\s*\{)')
 
