@@ -89,7 +89,13 @@ def test_a_job_that_fails_keeps_its_exit_status(tmp_path, how):
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
-        ("import signal; signal.raise_signal(signal.SIGINT)", 130, "WARNING interrupted"),
+        (
+            # Set, because a shell in the background starts programs that ignore the signal.
+            "import signal as s\n    s.signal(s.SIGINT, s.default_int_handler)\n"
+            "    s.raise_signal(s.SIGINT)",
+            130,
+            "WARNING interrupted",
+        ),
         ("raise PermissionError(13, 'Permission denied', 'results/a')", 1, "results/a cannot be"),
         (
             "from popdesic.core.files import require_space\n    require_space('a.npy', 10**18)",
