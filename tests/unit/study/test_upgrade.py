@@ -15,8 +15,9 @@ from popdesic.study.configuration import fill_config
 from popdesic.study.old_keys import OLD, OLD_BLOCKS
 from popdesic.study.upgrade import BACKUP, get_key, set_key, upgraded
 
-#: Most keys of the configuration: one exists because two users need two values.
-MOST_KEYS = 90
+#: Most keys of the configuration: one exists because two users need two values. The aim is 90, and
+#: `sites.classes` came as the 91st: the next key has to take the place of another.
+MOST_KEYS = 91
 #: A value of every old key that is not its default, if it has one.
 CHANGED = {
     "impute.seed": 7,
