@@ -42,9 +42,7 @@ SPLIT_INPUT = dict(
     definition="results/embedding/axes.npz",
     unrelated=["results/panel/unrelated.tsv"] if CONFIG["close_kinship"] else [],
 )
-SPLIT_PARAMS = dict(seed=CONFIG["seed"], founders=STUDY.founders) | (
-    dict(ploidy=STUDY.ploidy) if STUDY.ploidy != 2 else {}
-)
+SPLIT_PARAMS = dict(seed=CONFIG["seed"], founders=STUDY.founders, ploidy=STUDY.ploidy)
 #: The file of splits, in studies where one job does not find all of the communities.
 SPLITS = "results/communities/splits.npz" if n_samples(*COHORTS) > MOST_JOINED else ""
 

@@ -134,9 +134,14 @@ def find_repeated(places: SitePositions, table: pd.DataFrame) -> np.ndarray:
     sets = allele_sets(table)[0]
     keys = pd.DataFrame({"key": places.of(table) << 4 | sets})
     if (long := sets == 0).any():
-        pairs = np.where(long, table.ref.str.upper() + " " + table.alt.str.upper(), "")
+        pairs = np.where(long, _pair_names(table), "")
         keys["pair"] = pd.factorize(pairs)[0]
     return keys.duplicated().to_numpy()
+
+
+def _pair_names(table: pd.DataFrame) -> pd.Series:
+    """REF and ALT of each site as one text, in capitals."""
+    return table.ref.str.upper() + " " + table.alt.str.upper()
 
 
 def allele_sets(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -278,7 +283,7 @@ def _find_long(
 ) -> np.ndarray:
     """The first row with the place, REF and ALT of each site, or -1: int64 (n_sites,)."""
     place = np.unique(np.concatenate([here, there]), return_inverse=True)[1]
-    names = pd.concat([one.ref.str.upper() + " " + one.alt.str.upper() for one in (table, sites)])
+    names = pd.concat([_pair_names(table), _pair_names(sites)])
     keys = place << 32 | pd.factorize(names.to_numpy())[0]
     known, first = np.unique(keys[: len(table)], return_index=True)
     return _find(known, first, keys[len(table) :])

@@ -15,7 +15,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         [Path(bed).with_suffix("") for bed in files.genotypes],
         Path(files.definition),
         next(map(Path, files.get("unrelated", [])), None),
-        params.get("ploidy", 2),
+        params.ploidy,
     )
     kept = Path(files.samples), params.founders, Path(snakemake.output[0]), params.code
     splits, _ = split_study(
