@@ -37,13 +37,13 @@ test-slurm: $(VENV)/ready-test
 lint: $(VENV)/ready-test
 	ruff check .
 	ruff format --check .
-	snakefmt --check Snakefile workflow/rules
+	snakefmt --check Snakefile workflow/Snakefile workflow/rules
 	snakemake --lint
 
 format: $(VENV)/ready-test
 	ruff check --fix .
 	ruff format .
-	snakefmt Snakefile workflow/rules
+	snakefmt Snakefile workflow/Snakefile workflow/rules
 
 $(VENV)/ready-run: requirements.txt requirements-uv.txt pyproject.toml envs/setup.sh
 	envs/setup.sh run $(VENV)

@@ -100,6 +100,18 @@ WAYS: dict[str, Way] = {
     "pip install .": INSTALLED,
     "pip install '.[cuda12]'": INSTALLED,
     "pip install '.[cuda13]'": INSTALLED,
+    **dict.fromkeys(
+        (
+            "python3 -m venv ../popdesic-env",
+            "../popdesic-env/bin/pip install .",
+            "export PATH=$PWD/../popdesic-env/bin:$PATH",
+            "popdesic init NEW resources/example/atlantic.vcf.gz "
+            "west=resources/example/pacific.vcf.gz",
+            "popdesic run STUDY",
+            "snakedeploy deploy-workflow https://github.com/OWNER/popdesic NEW --tag vVERSION",
+        ),
+        INSTALLED,
+    ),
     ".venv/bin/python resources/example/make_example.py": Way("slow", "", "a minute or two"),
     # a study
     ".venv/bin/popdesic init NEW resources/example/atlantic.vcf.gz "

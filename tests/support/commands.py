@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: need an entry in the tests' table like all others.
 PROGRAMS = (
     *("make", "snakemake", "popdesic", "python", "python3", "pytest", "pip", "uv", "conda"),
+    *("snakedeploy", "buildah", "apptainer"),
     *("apt-get", "sudo", "git", "ruff", "snakefmt", "bash", "sh", "nvcc", "chromium"),
     *("export", "cd", "mkdir", "ln", "cp", "mv", "rm", "cat", "head", "tail", "grep", "awk", "sed"),
     *("cut", "sort", "column", "less", "zcat", "gunzip", "open"),

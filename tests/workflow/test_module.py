@@ -5,6 +5,7 @@ Snakemake appends the folders of its own search path to that of each script that
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sysconfig
 import venv
@@ -12,8 +13,11 @@ from pathlib import Path
 
 import pytest
 from support.clone import package_folders, stranger_environment
-from support.running import PATIENCE, ROOT, contents
+from support.running import PATIENCE, ROOT, contents, planned
+from support.running import snakemake as run_snakemake
 from support.study import FAST, make_cohorts, write_study
+
+import popdesic
 
 MODULE = f"""
 module popdesic:
@@ -161,3 +165,30 @@ def test_jobs_of_another_interpreter_find_the_package(python, study, tmp_path):
     other = make_python(tmp_path / "other")
     call(other, str(script), cwd=study)
     assert (study / target).read_bytes() == before
+
+
+def test_by_tag_a_missing_package_is_named(python, study, tmp_path):
+    """Rules of a tag run the installed package; one sentence if there is none."""
+    repository = tmp_path / "repository"
+    for name in ("workflow/Snakefile", "src/popdesic/core/version.py"):
+        (repository / name).parent.mkdir(parents=True)
+        shutil.copy(ROOT / name, repository / name)
+    words = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org", "-C", str(repository)]
+    for step in ("init -q", "add -A", "commit -q -m all", "tag v1"):
+        subprocess.run([*words, *step.split()], check=True)
+    source = f"git+file://{repository}/workflow/Snakefile@v1"
+    module = MODULE.format(config="config", uses="").replace(str(ROOT / "Snakefile"), source)
+    (study / "Snakefile").write_text('configfile: "config/config.yaml"\n' + module)
+    said = snakemake(python, study, "--dry-run", fails=True)
+    assert f"`pip install popdesic=={popdesic.__version__}`" in said
+    assert "Traceback" not in said
+
+
+def test_the_catalogue_s_snakefile_is_the_one_above_it(tmp_path):
+    """In the folder `.test`, as the catalogue's action runs it."""
+    for name in ("config", "resources"):
+        link = ROOT / ".test" / name
+        assert link.is_symlink() and link.resolve() == ROOT / name
+        (tmp_path / name).symlink_to(ROOT / name)
+    jobs = planned(run_snakemake(tmp_path, "--snakefile", str(ROOT / "workflow/Snakefile"), "-n"))
+    assert jobs["write_report"] == 1 and sum(jobs.values()) > 20

@@ -13,6 +13,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -42,9 +43,9 @@ CONFIG = FAST | {
 }
 
 
-def build(clone: Path, out: Path) -> Path:
-    """The wheel of a clone, built without a package index."""
-    code = f"import hatchling.build as build; print(build.build_wheel({str(out)!r}))"
+def build(clone: Path, out: Path, kind: str = "wheel") -> Path:
+    """The wheel (or the sdist) of a clone, built without a package index."""
+    code = f"import hatchling.build as build; print(build.build_{kind}({str(out)!r}))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=clone, capture_output=True, text=True, check=False
     )
@@ -78,6 +79,7 @@ def place(tmp_path_factory) -> Path:
     clone = copy_repository(place / "clone")
     (place / "wheel").mkdir()
     install(build(clone, place / "wheel"), place / "env")
+    build(clone, place, "sdist")
     shutil.rmtree(clone)
     work = write_study(place / "work", make_cohorts((13, 11), n_sites=200, missing=0.02))
     shutil.rmtree(work / "config")
@@ -162,6 +164,16 @@ def test_the_wheel_holds_the_whole_workflow_and_nothing_else(place):
         assert any(f"/{folder}/" in name and name.endswith(end) for name in share), kind
     for extra in ("cuda12", "cuda13"):
         assert re.search(rf"cupy-{extra}x.*extra == .{extra}.", about)
+
+
+def test_the_wheel_of_the_sdist_is_the_same(place):
+    """A package index and a conda recipe build from the sdist, without git."""
+    (sdist,) = place.glob("*.tar.gz")
+    with tarfile.open(sdist) as file:
+        file.extractall(place / "sdist", filter="data")
+    (unpacked,) = (place / "sdist").iterdir()
+    again = build(unpacked, place / "sdist")
+    assert again.read_bytes() == (place / "wheel" / again.name).read_bytes()
 
 
 def test_it_prints_its_version_and_starts_fast(place):
@@ -264,6 +276,84 @@ def test_tune_compiles_the_kernels_of_the_cpu_and_says_why_no_gpu_is_used(place)
     assert compiled()
     assert re.search(r"^CPU, scans of cases: \d+\.\d CPU-s$", said, re.M)
     assert re.search(r"^No GPU can be used here", said, re.M)
+
+
+@pytest.fixture(scope="module")
+def hosted(place) -> dict[str, str]:
+    """Variables with which git takes github.com/OWNER/popdesic, with a tag, from this disk."""
+    import popdesic as here
+
+    clone = copy_repository(place / "hub/OWNER/popdesic")
+    words = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org", "-C", str(clone)]
+    for step in ("init -q", "add -A", "commit -q -m all", f"tag v{here.__version__}"):
+        subprocess.run([*words, *step.split()], check=True)
+    (clone / "src/popdesic/core/version.py").write_text('__version__ = "9.9.9"\n')
+    for step in ("commit -q -a -m later", "tag v9.9.9"):
+        subprocess.run([*words, *step.split()], check=True)
+    return {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.file://{place}/hub/.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://github.com/",
+        "XDG_CACHE_HOME": str(place / "cache"),
+    }
+
+
+def snakemake(place: Path, folder: Path, words: str, variables: dict[str, str]) -> str:
+    """Run the Snakemake of the wheel's environment in a folder; return its output."""
+    return subprocess.run(
+        [str(place / "env/bin/python"), "-m", "snakemake", "--cores", "2", *words.split()],
+        cwd=folder,
+        env=stranger_environment() | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PATIENCE,
+    ).stdout
+
+
+def shown_module() -> str:
+    """The Snakefile that docs/installation.md shows, with this version's tag."""
+    import popdesic as here
+
+    page = (ROOT / "docs/installation.md").read_text("utf-8")
+    (block,) = re.findall(r"^```snakemake\n(.*?)^```", page, re.M | re.S)
+    return block.replace("VERSION", here.__version__)
+
+
+def test_a_module_by_tag_runs_the_installed_package(place, hosted):
+    """With GitHub's address led to this disk; the rest is as in a user's study."""
+    folder = write_study(place / "work/by-tag", make_cohorts((7, 6), n_sites=150), FAST)
+    (folder / "workflow").mkdir()
+    (folder / "workflow/Snakefile").write_text(shown_module())
+    decoded = "results/cohorts/north/raw.json"
+    said = snakemake(place, folder, decoded, hosted)
+    assert (folder / decoded).is_file(), said
+    said = snakemake(place, folder, "--dry-run", hosted)
+    assert re.search(r"^write_report +1$", said, re.M), said  # `all` without naming it
+    assert re.search(r"^ingest_cohort +1$", said, re.M)
+
+
+def test_a_tag_of_another_version_is_refused(place, hosted):
+    import popdesic as here
+
+    folder = write_study(place / "work/other-tag", make_cohorts((7, 6), n_sites=150), FAST)
+    other = shown_module().replace(f"v{here.__version__}", "v9.9.9")
+    (folder / "Snakefile").write_text(other)
+    said = snakemake(place, folder, "--dry-run", hosted)
+    assert f"The tag is of Popdesic 9.9.9, but {here.__version__} is installed" in said
+
+
+@pytest.mark.skipif(shutil.which("snakedeploy") is None, reason="snakedeploy is not installed")
+def test_snakedeploy_writes_such_a_module(place, hosted):
+    import popdesic as here
+
+    source = "https://github.com/OWNER/popdesic"
+    tag = f"v{here.__version__}"
+    words = ["snakedeploy", "deploy-workflow", source, str(place / "deployed"), "--tag", tag]
+    subprocess.run(words, check=True, env=stranger_environment() | hosted)
+    written = (place / "deployed/workflow/Snakefile").read_text()
+    assert "".join(shown_module().split()) in re.sub(r"#.*|\s", "", written)
+    assert (place / "deployed/config/cohorts.tsv").is_file()
 
 
 def test_the_environment_sees_nothing_of_this_repository(place):
