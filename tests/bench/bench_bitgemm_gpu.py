@@ -4,6 +4,7 @@
     python tests/bench/bench_bitgemm_gpu.py --sweep      tile parameters and splits
     python tests/bench/bench_bitgemm_gpu.py --instances  three published instances, streamed
     python tests/bench/bench_bitgemm_gpu.py --spectrum   rare sites beside the dense products
+    python tests/bench/bench_bitgemm_gpu.py --ploidy     distances of ploidy 2, 4 and 6
 
 Times are medians of device events after a warm-up, on random planes drawn on the device. `kernel`
 is the products only; `+ pack` adds packing the stored planes and clearing the accumulators.
@@ -23,6 +24,7 @@ import cupy
 import cupyx
 import numpy as np
 
+from popdesic.distance.any_ploidy import layer_products
 from popdesic.engine import (
     bitgemm_gpu,
     devices,
@@ -33,7 +35,7 @@ from popdesic.engine import (
     variants,
 )
 from popdesic.engine.backend_gpu import GpuBackend
-from popdesic.engine.terms import SQUARED, Planes, Terms
+from popdesic.engine.terms import ALLELES, SQUARED, Planes, Terms
 
 TERA = 1e12
 
@@ -413,6 +415,40 @@ def run_instances(host_bytes: int, shrink: int) -> None:
         cupy.get_default_pinned_memory_pool().free_all_blocks()
 
 
+def run_ploidies(backend: GpuBackend, n: int, n_sites: int, repeats: int) -> None:
+    """Distances of polyploids: products of layers with planes on the device, packing counted."""
+    planes = Planes(draw_planes(n, n_sites, True), n_sites)
+
+    @functools.cache
+    def seconds_of(terms: Terms, same: bool) -> float:
+        same = same and terms.symmetric
+        stream = backend.stream(n, None if same else n, 3, 3, terms, n_sites)
+        stream.add(planes, None if same else planes)  # compiled
+        stream._compute.synchronize()
+        start = time.perf_counter()
+        for _ in range(repeats):
+            stream.add(planes, None if same else planes)
+        stream._compute.synchronize()
+        return (time.perf_counter() - start) / repeats
+
+    print_row("case", "distances", "ms", "T pairs/s", "of diploid")
+    for squared in (False, True):
+        diploid = None
+        for ploidy in (2, 4, 6):
+            layers = range(ploidy // 2)
+            if not squared:
+                seconds = len(layers) * seconds_of(ALLELES, True)
+            elif ploidy == 2:
+                seconds = seconds_of(SQUARED, True)
+            else:
+                pairs = [(j, k) for j in layers for k in layers if j <= k]
+                seconds = sum(seconds_of(layer_products(j, k), j == k) for j, k in pairs)
+            diploid = diploid or seconds
+            rate = site_pairs(n, n_sites) / seconds / TERA
+            kind = f"ploidy {ploidy}, {'squared' if squared else 'absolute'} differences"
+            print_row(f"{n} x {n_sites}", kind, seconds * 1e3, rate, f"{diploid / seconds:.2f}")
+
+
 def main() -> None:
     parser = commandline.new_parser(__doc__)
     parser.add_argument("--samples", type=int, default=16_384)
@@ -429,6 +465,7 @@ def main() -> None:
     parser.add_argument("--instances", action="store_true")
     parser.add_argument("--shrink", type=int, default=1, help="of the instances, in each direction")
     parser.add_argument("--spectrum", action="store_true")
+    parser.add_argument("--ploidy", action="store_true")
     parser.add_argument("--shared", type=Path, default=Path("../shared/data"))
     parser.add_argument("--host-bytes", type=int, default=4 << 30)
     small = {"samples": 2048, "sites": 1 << 17, "second": (500, 1 << 18), "repeats": 3}
@@ -441,6 +478,8 @@ def main() -> None:
         from spectra_gpu import run_spectrum
 
         run_spectrum(options.samples, options.sites, options.repeats, options.shared)
+    elif options.ploidy:
+        run_ploidies(backend, options.samples, options.sites, options.repeats)
     elif options.instances:
         run_instances(options.host_bytes, options.shrink)
     else:

@@ -1,8 +1,9 @@
 """Rates of the passes of haplotype copying on one GPU: `bench_copying.py --device gpu`.
 
 The limit is a loop over states in registers with the four instructions of a step, a multiply-add,
-two additions and a product, without memory, sums over threads or division. Panel and targets are
-drawn at random: rates do not depend on alleles, but for sums that are counted again.
+two additions and a product, without memory, sums over threads or division. Haplotypes of the panel
+are mosaics of ancestors, and targets of the panel's haplotypes: the doses' rate depends on how
+many haplotypes have a posterior that counts. In a second run all sites are typed: no doses.
 """
 
 from __future__ import annotations
@@ -39,8 +40,11 @@ extern "C" __global__ void limit_cells(const float* given, float* out, int round
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 """
-#: A map of one window, and sites of the panel between two typed ones.
-MAP_CM, APART = 39.0, 8
+#: Sites of the panel from one typed site to the next, and cM: 600 000 typed of 40 M on 3 500 cM.
+APART, CM = 66, 3500 / 600_000
+#: Ancestors of the panel, and how long (cM) their parts in it are, and its parts in the targets.
+ANCESTORS, PART_CM, COPIED_CM = 500, 0.5, 5.0
+MOST_CM = 39.0
 
 
 def limit_of(backend: GpuBackend) -> float:
@@ -72,6 +76,31 @@ def timed_launches(launches: list[tuple]) -> None:
     copying_gpu.load_function = load_timed
 
 
+def mosaic(rng: np.random.Generator, copied: np.ndarray, n: int, cm: float, part: float):
+    """Rows of `n` mosaics of `copied` (sites, haplotypes), in runs of 64 sites of `cm` each."""
+    sources = rng.integers(copied.shape[1], size=n)
+    for start in range(0, len(copied), 64):
+        new = rng.random(n) < 64 * cm / part
+        sources[new] = rng.integers(copied.shape[1], size=new.sum())
+        yield copied[start : start + 64][:, sources]
+
+
+def drawn_panel(rng: np.random.Generator, n: int, n_typed: int, n_targets: int):
+    """Panel as bits (sites, words); alleles of targets at the typed sites, 0.1 % of them wrong."""
+    n_sites = APART * n_typed
+    frequencies = 1 / rng.uniform(1, ANCESTORS, n_sites)  # most sites are rare
+    frequencies[::APART] = rng.uniform(0.05, 0.5, n_typed)  # those of an array are common
+    ancestors = (rng.random((n_sites, ANCESTORS)) < frequencies[:, None]).astype(np.uint8)
+    bits, typed = np.zeros((n_sites, -(-n // 64) * 8), np.uint8), []
+    for number, part in enumerate(mosaic(rng, ancestors, n, CM / APART, PART_CM)):
+        packed = np.packbits(part, axis=1, bitorder="little")
+        bits[64 * number :][: len(part), : packed.shape[1]] = packed
+        typed.append(part[-(64 * number) % APART :: APART])
+    targets = np.concatenate(list(mosaic(rng, np.concatenate(typed), n_targets, CM, COPIED_CM)))
+    targets ^= rng.random(targets.shape) < 0.001
+    return bits.view(np.uint64), np.ascontiguousarray(targets.T.astype(np.int8))
+
+
 def bench_rates(options: argparse.Namespace) -> None:
     """Print rates for panels of some sizes."""
     backend, launches = GpuBackend(), []
@@ -79,39 +108,49 @@ def bench_rates(options: argparse.Namespace) -> None:
     print(f"{backend.describe()}\nlimit: {limit / 1e12:.2f} T cells/s")
     timed_launches(launches)
     rng, rows = np.random.default_rng(options.seed), []
+    model = {"ne": 1e5, "mismatch": 1e-4}
     for n in options.haplotypes:
-        n_typed = max(65, options.cells // n // options.copied)
-        n_sites = APART * n_typed
-        bits = rng.integers(0, 2**64, (n_sites, -(-n // 64)), np.uint64, endpoint=False)
-        if n % 64:
-            bits[:, -1] &= np.uint64(2 ** (n % 64) - 1)
-        panel = copying.Haplotypes(bits, n, np.linspace(0, MAP_CM, n_sites))
-        typed = np.arange(0, n_sites, APART)
-        alleles = rng.integers(0, 2, (options.copied, n_typed), np.int8)
-        model = {"ne": 1e5, "mismatch": 1e-4}
-        for _ in range(2):  # kernels are compiled the first time
-            launches.clear()
-            started = time.perf_counter()
-            found = copying.impute_alleles(panel, typed, alleles, **model, backend=backend)
-            seconds = time.perf_counter() - started
-        spent = dict.fromkeys(("turn_columns", "copy_forward", "copy_backward"), 0.0)
-        for name, start, stop in launches:
-            spent[name] += cupy.cuda.get_elapsed_time(start, stop) / 1e3
-        cells = n * n_typed * options.copied
-        rates = [cells / spent[name] for name in ("copy_forward", "copy_backward")]
-        few = copying.impute_alleles(panel, typed, alleles[:2], **model, threads=2)
+        n_typed = min(max(65, options.cells // n // options.copied), int(MOST_CM / CM))
+        bits, alleles = drawn_panel(rng, n, n_typed, options.copied)
+        cm = np.linspace(0, CM * n_typed, len(bits))
+        typed = np.arange(0, len(bits), APART)
+        spent = []
+        for few in (False, True):
+            panel = copying.Haplotypes(*((bits[typed], n, cm[typed]) if few else (bits, n, cm)))
+            given = (panel, np.arange(n_typed) if few else typed)
+            for _ in range(2):  # kernels are compiled the first time
+                launches.clear()
+                started = time.perf_counter()
+                found = copying.impute_alleles(*given, alleles, **model, backend=backend)
+                seconds = time.perf_counter() - started
+            spent.append((seconds, dict.fromkeys(("copy_forward", "copy_backward"), 0.0)))
+            for name, start, stop in launches:
+                if name in spent[-1][1]:
+                    spent[-1][1][name] += cupy.cuda.get_elapsed_time(start, stop) / 1e3
+            if not few:
+                on_cpu = copying.impute_alleles(*given, alleles[:2], **model, threads=2)
+                equal = np.array_equal(found[:2], on_cpu)
+        (whole, doses), (_, alone) = spent
+        cells, untyped = n * n_typed * options.copied, (len(bits) - n_typed) * options.copied
+        of_doses = doses["copy_backward"] - alone["copy_backward"]
+        kernels = sum(doses.values())
+        genome = 600_000 / n_typed * 2000 / options.copied
         rows.append(
             (
-                *(n, n_typed, options.copied, f"{rates[0] / 1e12:.2f}", f"{rates[0] / limit:.0%}"),
-                *(f"{rates[1] / 1e12:.2f}", f"{sum(spent.values()):.3f}", f"{seconds:.3f}"),
-                "equal" if np.array_equal(found[:2], few) else "DIFFERENT",
+                *(n, n_typed, options.copied, f"{cells / doses['copy_forward'] / 1e12:.2f}"),
+                f"{cells / doses['copy_forward'] / limit:.0%}",
+                f"{cells / alone['copy_backward'] / 1e12:.2f}",
+                f"{untyped / of_doses / 1e9:.2f}",
+                *(f"{kernels:.3f}", f"{whole:.3f}", f"{genome * kernels:.1f}"),
+                "equal" if equal else "DIFFERENT",
             )
         )
     print_table(
         "haplotype copying, T cells/s (a cell: a haplotype at a typed site of a target)",
         (
-            *("haplotypes", "typed", "targets", "forward", "of limit", "backward and doses"),
-            *("kernels, s", "in all, s", "two targets on the CPU"),
+            *("haplotypes", "typed", "targets", "forward", "of limit", "backward"),
+            *("doses, G/s", "kernels, s", "in all, s", "kernels, 1 000 people's genomes, s"),
+            "two targets on the CPU",
         ),
         rows,
     )
