@@ -216,7 +216,8 @@ WAYS: dict[str, Way] = {
     **{
         f"{BENCH}{name}": GPU
         for name in (
-            *("bitgemm_gpu.py", "bitgemm_gpu.py --spectrum", "compare_gpu.py", "epistasis.py"),
+            *("bitgemm_gpu.py", "bitgemm_gpu.py --spectrum", "bitgemm_gpu.py --ploidy"),
+            *("compare_gpu.py", "epistasis.py"),
             *("epistasis_peers.py", "minplus_gpu.py", "devices.py", "neighbors.py --device gpu"),
             *("ibd.py --device gpu", "copying.py --device gpu", "ibd_mosaics.py", "together.py"),
             *("population.py --device gpu", "spread_gpu.py"),
