@@ -99,24 +99,19 @@ __device__ __forceinline__ void store_states(const States& states, float* to, in
     for (int i = 0; i < COPY_STATES; i++) to[place_of(chunk, i)] = states[i];
 }
 
-// In some states in memory, 0 for what does not count: padding and the target's own haplotypes.
+// In some states in memory, 0 for what does not count: padding and the target's own haplotypes. A
+// thread has written the states that it clears. Padding is whole words: threads store side by side.
 __device__ __forceinline__ void clear_uncounted(float* states, int n, const Bits& counted,
                                                 int chunk) {
-    const int lane = threadIdx.x % 32, first = threadIdx.x - lane;
-    __syncwarp();
 #pragma unroll
     for (int w = 0; w < WORDS; w++) {
-        const u32 left = ~counted[w] & (w < WHOLE ? ALL : (1u << TAIL) - 1);
-        u32 lanes = __ballot_sync(ALL, left != 0);
-        for (; lanes; lanes &= lanes - 1) {
-            const int other = __ffs((int)lanes) - 1;
-            for (u32 bits = __shfl_sync(ALL, left, other); bits; bits &= bits - 1) {
-                float* to = states + place_of(chunk, w, __ffs((int)bits) - 1, first + other);
-                for (int i = lane; i < n; i += 32) to[(i64)i * STATE_FLOATS] = 0.0f;
-            }
+        u32 left = ~counted[w] & (w < WHOLE ? ALL : (1u << TAIL) - 1);
+#pragma unroll 1
+        for (; left; left &= left - 1) {
+            float* to = states + place_of(chunk, w, __ffs((int)left) - 1, threadIdx.x);
+            for (int i = 0; i < n; i++) to[(i64)i * STATE_FLOATS] = 0.0f;
         }
     }
-    __syncwarp();
 }
 
 __device__ __forceinline__ int rounded(float number) {

@@ -15,6 +15,7 @@ from ..engine.compile_gpu import load_function
 from ..engine.devices import Device
 from ..engine.layout import divide_up
 from .copying_launches_plan import (
+    CHECKPOINT,
     COPYING,
     PANEL_SHARE,
     TASK,
@@ -27,7 +28,7 @@ from .copying_launches_plan import (
     shapes_for,
     target_bytes,
 )
-from .copying_plan import CHECKPOINT, UNITS, MapWindow
+from .copying_plan import UNITS, MapWindow
 
 
 class _Pool:

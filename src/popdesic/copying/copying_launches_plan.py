@@ -8,11 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..engine.layout import KernelSource, divide_up
-from .copying_plan import CHECKPOINT, DOSE_UNITS, UNITS, MapWindow
+from .copying_plan import DOSE_UNITS, UNITS, MapWindow
 
 _FIELDS = "called n_called alleles stays mask own n_own n_states kept first last out"
 #: `Task` of kernels/copying/copying.cu.
 TASK = np.dtype([*((name, np.int64) for name in _FIELDS.split()), ("loss", np.float64)])
+#: The forward pass keeps the states before every so many called sites. The states of such a run of
+#: sites are in memory at a time, of all targets of a launch: of few sites, they stay in the cache.
+CHECKPOINT = 64
 COPYING = KernelSource.of(
     "copying/copying",
     CHECKPOINT=CHECKPOINT,
@@ -90,7 +93,7 @@ class StateShape(NamedTuple):
 
 
 def shape_for(n_haplotypes: int, most: int) -> StateShape:
-    """The fewest warps whose registers hold all haplotypes, at most 8; above it in chunks.
+    """The fewest warps whose registers hold all haplotypes, at most 8; above it in equal chunks.
 
     Parameters
     ----------
@@ -98,12 +101,16 @@ def shape_for(n_haplotypes: int, most: int) -> StateShape:
     most : int
         States of a thread.
     """
+
+    def states_for(slots: int) -> int:  # whole words, a byte or two
+        states = 8 * divide_up(n_haplotypes, 32 * slots * 8)
+        return states + 8 * (states % 32 == 24)
+
     for warps in (1, 2, 4, 8):
-        states = 8 * divide_up(n_haplotypes, 32 * warps * 8)
-        states += 8 * (states % 32 == 24)  # whole words, a byte or two
-        if states <= most:
-            return StateShape(warps, states, 1)
-    return StateShape(8, most, divide_up(n_haplotypes, 8 * 32 * most))
+        if states_for(warps) <= most:
+            return StateShape(warps, states_for(warps), 1)
+    chunks = divide_up(n_haplotypes, 8 * 32 * most)
+    return StateShape(8, states_for(8 * chunks), chunks)
 
 
 def defines_for(n_haplotypes: int, backward: bool) -> tuple[tuple[str, int], ...]:
