@@ -220,7 +220,7 @@ WAYS: dict[str, Way] = {
             *("compare_gpu.py", "epistasis.py"),
             *("epistasis_peers.py", "minplus_gpu.py", "devices.py", "neighbors.py --device gpu"),
             *("ibd.py --device gpu", "copying.py --device gpu", "ibd_mosaics.py", "together.py"),
-            *("population.py --device gpu", "spread_gpu.py"),
+            *("population.py --device gpu", "spread_gpu.py", "hardware_gpu.py"),
         )
     },
     # other programs and short names
