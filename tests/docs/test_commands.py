@@ -283,7 +283,7 @@ TUTORIAL = {
     "communities": {"methods": ["hdbscan"]},
     "compare": {"analyses": []},
     "export": {"formats": []},
-    "epistasis": {"order": [2], "screen": 0, "covariates": [], "power": []},
+    "epistasis": {"order": [2], "covariates": [], "power": []},
 }
 #: What stands for the placeholders.
 FILLED = {

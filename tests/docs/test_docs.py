@@ -65,7 +65,7 @@ def test_example_config_spells_out_the_defaults():
         "impute": {"evaluate": []},
         "compare": {"analyses": defaults["compare"]["analyses"]},
         "export": {"formats": []},
-        "epistasis": {"order": [], "restrict": "", "screen": 0, "covariates": [], "power": []},
+        "epistasis": {"order": [], "restrict": "", "covariates": [], "power": []},
     }
     for block in written.keys() - {"report"}:
         found = written[block]

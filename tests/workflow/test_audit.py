@@ -29,7 +29,7 @@ CONFIG = FAST | {
     "geodesic": {"alpha": [2], "space": ["genotypes"], "explain": True},
     "impute": {"evaluate": ["mode"]},
     "communities": {"methods": ["blockmodel", "tree"]},
-    "compare": {"identity": {"query": "data/north.vcf"}, "mixture": {"profiles": "data/north.vcf"}},
+    "compare": {"query": "data/north.vcf"},
     "export": {
         "formats": [
             *("plink", "vcf", "zarr", "mibs", "king", "phylip", "newick", "eigenvec", "auspice")

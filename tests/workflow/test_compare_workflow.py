@@ -24,10 +24,7 @@ def study(tmp_path_factory) -> Path:
     profiles = Cohort("profiles", ["again", "mixed"], north.sites, np.stack([one, mixed], axis=1))
     config = FAST | {
         "panel": {"ld_prune": ["20 sites", 1, 0.3]},
-        "compare": {
-            "identity": {"query": "data/profiles.vcf"},
-            "mixture": {"profiles": "data/profiles.vcf"},
-        },
+        "compare": {"query": "data/profiles.vcf"},
     }
     write_study(folder, [north, south], config)
     (folder / "data/profiles.vcf").write_text(profiles.vcf())
@@ -85,7 +82,7 @@ def test_no_comparison_is_planned_unless_asked_for(tmp_path):
         ({"compare": {"ld": {"window": "5 miles"}}}, "'5 miles' is not a window"),
         ({"compare": {"ld": {"window": "1 cM"}}}, "names no genetic map"),
         ({"panel": {"ld_prune": ["50 kb", 5, 0.2]}}, "exactly 1 if the window is in bp, kb or Mb"),
-        ({"compare": {"identity": {"query": "none.vcf"}}}, "compare.identity.query is 'none.vcf'"),
+        ({"compare": {"query": "none.vcf"}}, "compare.query is 'none.vcf'"),
         ({"compare": {"ld": {"region": "1-5"}}}, "write chrom:from-to"),
     ],
 )

@@ -48,7 +48,7 @@ def write(folder: Path, **epistasis) -> None:
     """Sheets of the study with its phenotypes, and its configuration."""
     cohorts, case = planted()
     everything = {"min_distance_bp": 0, "max_r2": 1}
-    block = everything | {"order": [2, 3], "permutations": 19, "screen": 2} | epistasis
+    block = everything | {"order": [2, 3], "permutations": 19} | epistasis
     write_sheets(folder, cohorts, FAST | {"epistasis": block})
     path = folder / "config/samples.tsv"
     sheet = pd.read_csv(path, sep="\t", dtype=str)
@@ -130,7 +130,7 @@ def test_association_scores_are_permuted_and_the_interaction_is_not(study, tmp_p
     assert not finished(study["output"])["permute_epistasis"]
     folder = tmp_path / "study"
     shutil.copytree(study["folder"], folder, symlinks=True)
-    write(folder, units=3, score="k2", order=[2], screen=0)
+    write(folder, units=3, score="k2", order=[2])
     ran = finished(snakemake(folder, "results/epistasis/pairs.tsv"))
     assert ran["permute_epistasis"] == 3
     pairs = hits(folder, "pairs")
@@ -151,7 +151,7 @@ def test_a_number_is_scanned_with_its_covariates(study, tmp_path):
     """The same study with a number for a phenotype: the pair's cases have more of it."""
     folder = tmp_path / "study"
     shutil.copytree(study["folder"], folder, symlinks=True)
-    write(folder, order=[2], screen=0, covariates=["age"])
+    write(folder, order=[2], covariates=["age"])
     path = folder / "config/samples.tsv"
     sheet = pd.read_csv(path, sep="\t", dtype=str)
     rng = np.random.default_rng(21)

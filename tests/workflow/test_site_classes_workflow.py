@@ -38,7 +38,7 @@ CONFIG = FAST | {
     "panel": {"min_maf": 0.05, "min_hwe_p": 0, "ld_prune": ["50 sites", 5, 0.3]},
     "distance": {"min_called": 10},
     "compare": {"analyses": ["kinship", "ld"]},
-    "epistasis": {"order": [2], "permutations": 5, "min_distance_bp": 1, "screen": 0},
+    "epistasis": {"order": [2], "permutations": 5, "min_distance_bp": 1},
     "export": {"formats": ["plink", "vcf"]},
 }
 

@@ -21,7 +21,7 @@ from popdesic.study.stale import delete_results, stale_results
 
 CONFIG = FAST | {
     "geodesic": {"alpha": [2, 3], "space": ["genotypes"]},
-    "compare": {"analyses": ["kinship", "identity"], "identity": {"query": "data/north.vcf"}},
+    "compare": {"analyses": ["kinship", "identity"], "query": "data/north.vcf"},
     "export": {"formats": ["zarr", "king"]},
 }
 #: What the second configuration makes no more, by parts of paths.

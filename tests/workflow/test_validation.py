@@ -281,17 +281,24 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
         both(scan(restrict="s"), put(b"\x00\x01\x02", "s")),
         ["s (epistasis.restrict), row 1", "control character"],
     ),
-    "no profiles": (config(compare={"identity": {"query": "q.vcf"}}), ["compare.identity.query"]),
+    "no profiles": (config(compare={"query": "q.vcf"}), ["compare.query"]),
     "profiles that are none": (
-        both(config(compare={"mixture": {"profiles": "q.vcf"}}), put("sample\n", "q.vcf")),
-        ["compare.mixture.profiles", "q.vcf is not a VCF"],
+        both(config(compare={"query": "q.vcf"}), put("sample\n", "q.vcf")),
+        ["compare.query", "q.vcf is not a VCF"],
+    ),
+    "profiles that nothing searches": (
+        both(
+            config(compare={"query": "q.vcf", "analyses": ["ld"]}),
+            put(make_cohorts((6, 6))[0].vcf(), "q.vcf"),
+        ),
+        ["compare.query is 'q.vcf', but compare.analyses has neither identity nor mixture"],
     ),
     "query cut short": (
         both(
-            config(compare={"identity": {"query": "q.vcf.gz"}}),
+            config(compare={"query": "q.vcf.gz"}),
             put(gzip.compress(b"##fileformat=VCFv4.2\n" * 99)[:30], "q.vcf.gz"),
         ),
-        ["compare.identity.query", "q.vcf.gz is cut short"],
+        ["compare.query", "q.vcf.gz is cut short"],
     ),
     "no reference": (beagle(reference="r.vcf"), ["impute.reference is 'r.vcf'"]),
     "reference that is none": (

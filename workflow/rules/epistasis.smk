@@ -28,6 +28,7 @@ from popdesic.epistasis.options import (
     NAMES,
     kept_combinations,
     MOST_HOURS,
+    SCREENED,
     permutations_run,
     scan_hours,
     scan_score,
@@ -77,7 +78,7 @@ EXTRAS = {
 }
 if ORDERS and EPISTASIS["replication"] == "half":
     EXTRAS["replication"] = f"{SCANS}/replication.tsv"
-SCREEN = [f"{SCANS}/screen.tsv"] if ORDERS and EPISTASIS["screen"] and not QUANTITATIVE else []
+SCREEN = [f"{SCANS}/screen.tsv"] if 2 in ORDERS and not QUANTITATIVE else []
 #: No power of phenotypes that are numbers.
 SCAN_FIGURES = [
     name
@@ -138,7 +139,8 @@ if ORDERS:
                 residuals=SCORES[2] == "residuals" and 2 in ORDERS,
                 permutations=PERMUTATIONS,
                 max_device_hours=SCAN_LIMITS[1],
-                **{name: EPISTASIS[name] for name in ("screen", "top")},
+                screen=SCREENED if SCREEN else 0,
+                top=EPISTASIS["top"],
             ),
             device=CONFIG["device"],
             key=lambda wildcards: file_key(filter(None, [EPISTASIS["restrict"]])),
@@ -327,12 +329,12 @@ if ORDERS:
         resources:
             # The planes, and tables of a block of pairs and sites.
             mem_mb=memory(1500, mb=4),
-            runtime=minutes(1, mb=1e-4 * EPISTASIS["screen"]),
+            runtime=minutes(1, mb=1e-4 * SCREENED),
             gpu=GPUS,
         params:
             **PEDIGREE,
             scan=SCAN,
-            pairs=EPISTASIS["screen"],
+            pairs=SCREENED,
             top=EPISTASIS["top"],
             device=CONFIG["device"],
             code=code_of("screen_pairs"),

@@ -264,19 +264,18 @@ if BY_KING or SEEKS_SEGMENTS:
 
 # Query profiles and mixtures, searched in all cohorts.
 #
-# needs   the files that compare.identity.query and compare.mixture.profiles name,
+# needs   the file that compare.query names,
 #         results/cohorts/{cohort}/planes.npy .json, results/compare/kinship.json
 # gives   results/compare/{kind}/planes.npy .json   the profiles on the panel
 #         results/compare/identity.query.tsv, mixture.query.tsv
 
-#: Files of query profiles and of mixtures, if the study names any.
-PROFILES = {"identity": COMPARE["identity"]["query"], "mixture": COMPARE["mixture"]["profiles"]}
-PROFILES = {kind: path for kind, path in PROFILES.items() if path}
+#: What the profiles of the study's file are searched as, if it names any.
+SEARCHED = [kind for kind in ("identity", "mixture") if kind in COMPARISONS and COMPARE["query"]]
 
 
 rule search_profiles:
     input:
-        source=lambda wildcards: source_files(PROFILES[wildcards.kind]),
+        source=lambda wildcards: source_files(COMPARE["query"]),
         resolution=RESOLUTION,
         planes=expand("results/cohorts/{cohort}/planes.npy", cohort=COHORTS),
         about=expand("results/cohorts/{cohort}/planes.json", cohort=COHORTS),
@@ -304,8 +303,8 @@ rule search_profiles:
             excluded_contigs=CONFIG["contigs"]["exclude"],
             filters=CONFIG["ingest"] | CONFIG["sites"],
         ),
-        source=lambda wildcards: PROFILES[wildcards.kind],
-        key=lambda wildcards: source_key([PROFILES[wildcards.kind]]),
+        source=COMPARE["query"],
+        key=lambda wildcards: source_key([COMPARE["query"]]),
         error_rate=IDENTITY_ERROR,
         min_called=CONFIG["distance"]["min_called"],
         device=CONFIG["device"],
@@ -342,7 +341,7 @@ TARGETS["compare"] = [
     expand("results/compare/{kind}.tsv", kind=COMPARISONS),
     RESOLUTION if COMPARISONS or MAX_KINSHIP else [],
     LD_FILES.values() if "ld" in COMPARE["analyses"] else [],
-    [f"results/compare/{kind}.query.tsv" for kind in PROFILES],
+    [f"results/compare/{kind}.query.tsv" for kind in SEARCHED],
     [f"results/compare/relatives.{end}" for end in ["tsv", "json"] if BY_KING or SEEKS_SEGMENTS],
     [f"results/figures/{name}.{end}" for name in COMPARE_FIGURES for end in ["svg", "png"]],
 ]

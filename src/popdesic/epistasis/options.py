@@ -18,6 +18,8 @@ LOCI_NAMES = {2: "loci", 3: "loci_triples"}
 MIN_DISTANCE_BP, MAX_R2 = 500_000, 0.1
 #: Combinations that a scan keeps for each one that is listed (`loci`), and how often a site is.
 CANDIDATES, MAX_PER_SITE = 10, 10
+#: Best pairs of cases and controls that are extended by every third site.
+SCREENED = 20
 #: Sites of one side of a locus: nearer than this to the lead's site, or more correlated with it.
 LOCUS_BP, LOCUS_R2 = 500_000, 0.2
 #: The sites around a hit are shown so far beyond its own: twice what makes one locus.
@@ -160,16 +162,6 @@ def _check_phenotype(
         )
     if block["restrict"]:
         _check_listed(folder / block["restrict"], max(block["order"]))
-    if block["screen"] and 2 not in block["order"]:
-        raise UserError(
-            f"{_WHERE}.screen extends the best pairs, but epistasis.order is {block['order']}; add "
-            "2 to it or set epistasis.screen to 0."
-        )
-    if block["screen"] > block["top"]:
-        raise UserError(
-            f"{_WHERE}.screen is {block['screen']}, more than the {block['top']} pairs that "
-            "epistasis.top keeps; raise top or lower screen."
-        )
     if block["score"] == "residuals" and 2 not in block["order"]:
         raise UserError(
             f"{_WHERE}.score is 'residuals', which ranks pairs, but epistasis.order is "
@@ -184,12 +176,11 @@ def _check_phenotype(
                 "more than two values; set it to 'none' or epistasis.transform to 'median'."
             )
         discovery_half(samples, classes, block["strata"], seed)
-    for key in ("screen", "power") if quantitative else ():
-        if block[key]:
-            raise UserError(
-                f"{_WHERE}.{key} needs cases and controls, and the phenotype of {sheet} has more "
-                f"than two values; leave {key} out or set epistasis.transform to 'median'."
-            )
+    if quantitative and block["power"]:
+        raise UserError(
+            f"{_WHERE}.power needs cases and controls, and the phenotype of {sheet} has more than "
+            "two values; leave power out or set epistasis.transform to 'median'."
+        )
     _check_design(block, samples, sheet, classes, quantitative)
     for number, model in enumerate(block["power"]):
         _check_model(model, number, block["order"])

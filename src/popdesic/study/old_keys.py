@@ -93,6 +93,8 @@ OLD: dict[str, Old] = {
     "compare.pc_relate.max_samples": _gone(
         30_000, "PC-Relate runs up to distance.dense_limit samples"
     ),
+    "compare.identity.query": _now("compare.query", None),
+    "compare.mixture.profiles": _now("compare.query", None),
     "compare.identity.top": _gone(1),
     "compare.identity.max_mismatch": _gone(0.02, "it is four times error_rate, at least 0.02"),
     "compare.identity.error_rate": _now("error_rate", 0.005),
@@ -144,6 +146,7 @@ OLD: dict[str, Old] = {
     "epistasis.permutations_triples": _now(
         "epistasis.permutations", 0, "write [pairs, triples] there"
     ),
+    "epistasis.screen": _gone(0, "the best 20 pairs are always extended by every third site"),
     "epistasis.seed": _SEED,
     "epistasis.binarize": _now("epistasis.transform", "none", "write median there"),
     "epistasis.permutation_units": _now("epistasis.units", 1),
@@ -151,6 +154,7 @@ OLD: dict[str, Old] = {
 }
 #: Blocks of which all keys are gone, and where they went.
 OLD_BLOCKS = dict.fromkeys(("geography", "compare.kinship", "compare.pc_relate"), "")
+OLD_BLOCKS |= {"compare.identity": "compare", "compare.mixture": "compare"}
 OLD_BLOCKS |= {"encode": "contigs", "population.local": ""}
 
 

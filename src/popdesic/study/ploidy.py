@@ -98,9 +98,6 @@ def for_haploids(config: dict) -> tuple[dict, list[str]]:
     keep("geodesic", "space", ("ibd",))
     if config["communities"]["space"] == "ibd":
         config["communities"]["space"] = "auto"
-    if config["compare"]["mixture"]["profiles"]:
-        leave_out("compare.mixture.profiles", ["the search of mixtures"])
-        config["compare"]["mixture"]["profiles"] = None
     if config["epistasis"]["order"]:
         leave_out("epistasis.order", ["scans for interactions"])
         config["epistasis"]["order"] = []

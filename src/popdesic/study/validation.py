@@ -243,7 +243,6 @@ def check_side_files(config: dict, folder: Path) -> None:
     UserError
         A file is missing, or its beginning is not valid.
     """
-    compare = config["compare"]
     if path := config["qc"]["fasta"]:
         _check_fasta(folder, path)
     for key in ("include", "exclude"):
@@ -251,12 +250,13 @@ def check_side_files(config: dict, folder: Path) -> None:
             read_bed(folder / path, f"panel.{key}", beginning=True)
     if path := config["qc"]["assembly_report"]:
         read_assembly_report(folder / path, f"{path} (qc.assembly_report)")
-    for key, path in (
-        ("compare.identity.query", compare["identity"]["query"]),
-        ("compare.mixture.profiles", compare["mixture"]["profiles"]),
-    ):
-        if path:
-            _check_profiles(folder, path, key)
+    if path := config["compare"]["query"]:
+        _check_profiles(folder, path, "compare.query")
+        if not {"identity", "mixture"}.intersection(config["compare"]["analyses"]):
+            raise UserError(
+                f"{CONFIG_PATH}: compare.query is '{shorten(path)}', but compare.analyses has "
+                "neither identity nor mixture, which search it; add one, or set it to null."
+            )
     beagle = config["impute"] if uses_beagle(config["impute"]) else {"reference": ""}
     found = check_files(beagle | {"map": config["genetic_map"]}, folder, str(CONFIG_PATH))
     for path in found["reference"]:

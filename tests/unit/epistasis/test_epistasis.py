@@ -608,11 +608,6 @@ REFUSED = {
         {"phenotype": [str(k) for k in range(40)]},
         ["score is 'k2', which needs cases and controls", "set epistasis.score to 'interaction'"],
     ),
-    "screen of numbers": (
-        {"screen": 5},
-        {"phenotype": [str(k) for k in range(40)]},
-        ["screen needs cases and controls", "leave screen out"],
-    ),
     "two other values": (
         {},
         {"phenotype": ["3", "5"] * 20},
@@ -677,12 +672,6 @@ REFUSED = {
     "a word": ({}, {"phenotype": ["0", "case"] * 20}, ["sample 's1' is 'case'"]),
     "strata": ({"strata": "batch"}, {}, ["strata is 'batch'", "not a column of samples.tsv"]),
     "restrict": ({"restrict": "no.bed"}, {}, ["restrict is 'no.bed', which does not exist"]),
-    "screen of triples": (
-        {"order": [3], "screen": 5},
-        {},
-        ["epistasis.order is [3]", "set epistasis.screen to 0"],
-    ),
-    "screen beyond top": ({"screen": 50, "top": 10}, {}, ["screen is 50", "the 10 pairs"]),
     "covariate": ({"covariates": ["sex"]}, {}, ["covariates names 'sex'", "not a further column"]),
     "phenotype as covariate": (
         {"covariates": ["phenotype"]},
@@ -728,7 +717,7 @@ def test_valid_settings_are_accepted(tmp_path):
     for block, sheet in (
         ({"order": []}, SHEET.drop(columns="phenotype")),
         ({"order": [2], "transform": "median"}, numbers),
-        ({"order": [2], "covariates": ["age"], "power": [MODEL], "screen": 3}, SHEET),
+        ({"order": [2], "covariates": ["age"], "power": [MODEL]}, SHEET),
         ({"order": [2], "phenotypes": ["phenotype", "gout"]}, SHEET.assign(gout=["1", "2"] * 20)),
         ({"order": [2], "phenotypes": ["age"]}, SHEET.drop(columns="phenotype")),
     ):
