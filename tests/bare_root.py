@@ -2,6 +2,7 @@
 
     python3 tests/bare_root.py                   both, as CI does first (needs root, git and apt)
     python3 tests/bare_root.py run               `make run` alone, as an ordinary user and as root
+    python3 tests/bare_root.py wheel             a wheel, as an ordinary user, in an empty folder
     python3 tests/bare_root.py test --whole      all of `make test`
     python3 tests/bare_root.py --suite trixie    another Debian, which has another Python
     python3 tests/bare_root.py --python 3.12     a Python of this machine, copied into the root
@@ -47,7 +48,9 @@ NO_GRAPH_TOOL = "graph-tool was not found"
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("what", nargs="?", choices=["run", "test"], help="one of the two commands")
+    parser.add_argument(
+        "what", nargs="?", choices=["run", "test", "wheel"], help="one of the commands, or pip"
+    )
     parser.add_argument("--user", choices=["user", "root"], help="`make run` as one of them alone")
     parser.add_argument("--whole", action="store_true", help="all tests, not CI's subset")
     parser.add_argument("--suite", default=this_suite(), help="Debian's release (%(default)s)")
@@ -58,10 +61,13 @@ def main() -> int:
         return 0
     base = cached_root(options.suite)
     rows = []
-    if options.what != "test" and options.user != "root":
+    if options.what == "wheel":
+        with bare_root(base, options.python) as root:
+            rows += install_wheel(root)
+    elif options.what != "test" and options.user != "root":
         with bare_root(base, options.python) as root:
             rows += run_workflow(root, as_root=False)
-    if options.user != "user":
+    if options.user != "user" and options.what != "wheel":
         with bare_root(base, options.python) as root:
             if options.what != "test":
                 rows += run_workflow(root, as_root=True)
@@ -102,6 +108,29 @@ def run_tests(root: Path, *, whole: bool) -> list[tuple[str, float]]:
     flags = "" if whole else f' PYTEST_FLAGS="{SUBSET}"'
     times.append(timed(f"make test{flags}", root, f"make test{flags}", True))
     require(re.search(r"\d+ passed", times[-1][2]) is not None, "no test has passed")
+    return [(what, seconds) for what, seconds, _ in times]
+
+
+def install_wheel(root: Path) -> list[tuple[str, float]]:
+    """A wheel from the sdist, then a study in an empty folder, by a user who has no compiler."""
+    require(not [*root.glob("usr/bin/*cc")], "the root has a compiler")
+    data = f"/{CLONE}/resources/example/atlantic.vcf.gz /{CLONE}/resources/example/pacific.vcf.gz"
+    steps = {
+        "sdist, and the wheel from it": "python3 -m venv ~/made && ~/made/bin/pip install -q build "
+        "&& ~/made/bin/python -m build --outdir ~/dist && rm -rf ~/made src",
+        "pip install of the wheel": "python3 -m venv ~/popdesic-env "
+        "&& ~/popdesic-env/bin/pip install -q ~/dist/*.whl",
+        "popdesic tune": "~/popdesic-env/bin/popdesic tune",
+        "popdesic init and run": "mkdir ~/empty && cd ~/empty "
+        f"&& ~/popdesic-env/bin/popdesic init study {data} "
+        "&& ~/popdesic-env/bin/popdesic run study",
+    }
+    times = [timed(what, root, command, False) for what, command in steps.items()]
+    page = root / HOME / "empty/study/results/report/report.html"
+    require(page.is_file(), f"{page} is not there")
+    folder = root / HOME / "popdesic-env"
+    size = subprocess.run(["du", "-sm", str(folder)], check=True, capture_output=True, text=True)
+    print(f"\nbare root: {size.stdout.split()[0]} MB of packages")
     return [(what, seconds) for what, seconds, _ in times]
 
 
