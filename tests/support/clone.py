@@ -44,7 +44,7 @@ def copy_repository(target: Path) -> Path:
     names = {Path(name) for name in listed.stdout.split("\0") if name}
     names |= {path.relative_to(ROOT) for path in (ROOT / "src").rglob("__pycache__/*")}
     for name in sorted(names):
-        if (ROOT / name).is_file():
+        if (ROOT / name).is_file() or (ROOT / name).is_symlink():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, target / name, follow_symlinks=False)
     return target

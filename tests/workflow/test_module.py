@@ -185,10 +185,13 @@ def test_by_tag_a_missing_package_is_named(python, study, tmp_path):
 
 
 def test_the_catalogue_s_snakefile_is_the_one_above_it(tmp_path):
-    """In the folder `.test`, as the catalogue's action runs it."""
-    for name in ("config", "resources"):
-        link = ROOT / ".test" / name
-        assert link.is_symlink() and link.resolve() == ROOT / name
-        (tmp_path / name).symlink_to(ROOT / name)
+    """In the folder `.test`, as the catalogue's action runs it: links to files of the example.
+
+    Linked folders would be packed in an sdist in place of those that they lead to.
+    """
+    for folder in ("config", "resources"):
+        for path in (ROOT / ".test" / folder).rglob("*.*"):
+            assert path.resolve() == ROOT / path.relative_to(ROOT / ".test")
+        shutil.copytree(ROOT / ".test" / folder, tmp_path / folder)
     jobs = planned(run_snakemake(tmp_path, "--snakefile", str(ROOT / "workflow/Snakefile"), "-n"))
     assert jobs["write_report"] == 1 and sum(jobs.values()) > 20
