@@ -18,6 +18,8 @@
 #         results/epistasis/screen.tsv           best pairs with every third site
 #         results/epistasis/replication.tsv      best loci in the other half, if requested
 #         results/epistasis/refit.tsv power.tsv  refits with covariates; power, if requested
+#         results/epistasis/sets.tsv             tests of sets of sites (epistasis.sets)
+#         results/figures/sets_manhattan.* sets_qq.*
 #         results/figures/manhattan.*, qq_sites.*, hits.*, network.*, penetrance.*, zoom.*, power.*
 
 from popdesic.cohort.phenotype import is_quantitative, of_phenotype
@@ -35,8 +37,11 @@ from popdesic.epistasis.options import (
 )
 
 EPISTASIS = CONFIG["epistasis"]
+#: File of sets; scans of sets need planes and the null model too.
+SETS = EPISTASIS["sets"]
+SCANNED = bool(EPISTASIS["order"] or SETS)
 #: Whether scans read the phenotypes, which are of one kind, as numbers.
-QUANTITATIVE = bool(EPISTASIS["order"]) and is_quantitative(
+QUANTITATIVE = SCANNED and is_quantitative(
     of_phenotype(STUDY.samples, phenotypes_of(EPISTASIS)[0], CONFIG["samples"]),
     EPISTASIS["transform"],
 )
@@ -85,6 +90,7 @@ SCAN_FIGURES = [
     for name, figure in figures_by("rank_epistasis").items()
     if figure.caption != "power" or "power" in EXTRAS
 ]
+SET_FIGURES = list(figures_by("scan_sets"))
 
 
 wildcard_constraints:
@@ -92,16 +98,18 @@ wildcard_constraints:
     unit="[0-9]+",
 
 
-TARGETS["reorder"] = of_phenotypes(REORDERED) if ORDERS else []
+TARGETS["reorder"] = of_phenotypes(REORDERED) if SCANNED else []
 TARGETS["epistasis"] = [
     of_phenotypes(HITS),
-    of_phenotypes(SITE_RESULTS if ORDERS else []),
+    of_phenotypes(SITE_RESULTS if SCANNED else []),
     of_phenotypes([*EXTRAS.values(), *SCREEN]),
     of_phenotypes(expand("results/figures/{f}.{end}", f=SCAN_FIGURES, end=["svg", "png"])),
+    of_phenotypes([f"{SCANS}/sets.tsv"] if SETS else []),
+    of_phenotypes(expand("results/figures/{f}.{end}", f=SET_FIGURES, end=["svg", "png"])),
 ]
 
 
-if ORDERS:
+if SCANNED:
 
     rule plan_epistasis:
         input:
@@ -181,6 +189,45 @@ if ORDERS:
             "Fit the null model of the epistasis scans, and test the main effect of every site"
         script:
             "../scripts/epistasis/scan_sites.py"
+
+
+if SETS:
+
+    rule scan_sets:
+        input:
+            sets=SETS,
+            planes=REORDERED,
+            model=NULL_MODEL,
+            kinship=RELATIVES,
+        output:
+            table=f"{SCANS}/sets.tsv",
+            svg=reported("scan_sets"),
+            png=expand("results/figures/{name}.png", name=SET_FIGURES),
+        log:
+            f"logs/scan_sets{OF_PHENOTYPE}.log",
+        benchmark:
+            f"benchmarks/scan_sets{OF_PHENOTYPE}.tsv"
+        priority: THIRD
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: 8
+        resources:
+            # Matrices of the sets that are tested at a time, of all threads together (set_rows.py),
+            # and genotypes and main effects of these sets.
+            mem_mb=memory(4000, samples=0.05, mb=1),
+            # A gene of 25 sites and 10 000 people takes 0.1 s of a core.
+            runtime=set_minutes,
+        params:
+            **PEDIGREE,
+            key=lambda wildcards: file_key([SETS]),
+            code=code_of("scan_sets"),
+        message:
+            "Test sets of sites for interactions"
+        script:
+            "../scripts/epistasis/scan_sets.py"
+
+
+if ORDERS:
 
     rule scan_epistasis:
         input:

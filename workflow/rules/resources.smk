@@ -96,6 +96,12 @@ def null_minutes(wildcards, input, attempt):
     return limit_minutes(1 + scores + 1e-4 * n + mb / 20, attempt)
 
 
+def set_minutes(wildcards, input, attempt):
+    """Of tests of sets: at most so many as a file of its size has rows of 20 bytes."""
+    rows = 1e6 * input_mb([input.sets]) / 20
+    return limit_minutes(5 + rows * (0.05 + 1e-5 * n_samples(*COHORTS)) / 60, attempt)
+
+
 def counting_gpus(wildcards, input):
     """GPUs of counts: none if they are short, or if runs are sought, which the CPU does.
 

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ..core.errors import UserError
-from ..core.threads import one_blas_thread, run_tasks, usable_cpus
-from ..epistasis.sets import SetTests, prepare_sets, set_p_values
+from ..core.threads import usable_cpus
+from ..epistasis.set_rows import set_rows
+from ..epistasis.sets import prepare_sets
 from .arrays import ArrayLike, genotype_array, require_choice, thread_count
 from .responses import known_covariates, number_array, response_kind
 
@@ -102,7 +103,9 @@ def scan_sets(
     except UserError as error:
         raise ValueError(str(error)) from None
     array = array if used.all() else array[used]
-    rows = _scan(tests, array, chosen, thread_count(threads) or usable_cpus())
+    rows = set_rows(
+        tests, lambda sites: array[:, sites], chosen, thread_count(threads) or usable_cpus()
+    )
     failed = [row["set"] for row in rows if "problem" in row]
     if failed:
         why = next(row["problem"] for row in rows if "problem" in row)
@@ -111,27 +114,6 @@ def scan_sets(
             stacklevel=2,
         )
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-@one_blas_thread
-def _scan(
-    tests: SetTests,
-    genotypes: np.ndarray,
-    sets: dict[str, tuple[np.ndarray, np.ndarray | None]],
-    threads: int,
-) -> list[dict]:
-    """A row of each set; `problem` says why it cannot be tested."""
-
-    def test(name: str) -> dict:
-        row = {"set": name, "sites": 0, "products": 0, "site1": -1, "site2": -1}
-        try:
-            found = tests.scores(genotypes, *sets[name])
-        except UserError as error:
-            return row | {"problem": str(error)}
-        sizes = {"sites": found.n_sites, "products": int((found.variances > 0).sum())}
-        return row | sizes | set_p_values(found)
-
-    return run_tasks(test, [(name,) for name in sets], threads)
 
 
 def set_sites(given: Any, name: str, n_sites: int) -> tuple[np.ndarray, np.ndarray | None]:

@@ -83,7 +83,7 @@ def check_epistasis(
     ----------
     block : dict
         `epistasis` of the configuration, defaults filled in; nothing is checked if its `order`
-        is empty.
+        and `sets` are empty.
     samples : DataFrame
         The sample sheet; `sheet` is its name.
     folder : Path
@@ -94,7 +94,7 @@ def check_epistasis(
     UserError
         The first problem found.
     """
-    if not block["order"]:
+    if not block["order"] and not block["sets"]:
         return
     kinds = {}
     for phenotype in phenotypes_of(block):
@@ -161,8 +161,12 @@ def _check_phenotype(
             "the path, relative to the study folder."
         )
     if block["restrict"]:
-        _check_listed(folder / block["restrict"], max(block["order"]))
-    if block["score"] == "residuals" and 2 not in block["order"]:
+        _check_listed(folder / block["restrict"], max(block["order"], default=2))
+    if block["sets"]:
+        from .set_list import read_sets  # as in check_epistasis
+
+        read_sets(folder / block["sets"])
+    if block["score"] == "residuals" and block["order"] == [3]:
         raise UserError(
             f"{_WHERE}.score is 'residuals', which ranks pairs, but epistasis.order is "
             f"{block['order']}; add 2 to it or set epistasis.score to 'interaction'."

@@ -122,6 +122,11 @@ REFERENCES = {
         "Hong D, Sheng Y, Dobriban E (2020) Selecting the number of components in PCA via random "
         "signflips. arXiv:2012.02985"
     ),
+    "quadkast": (
+        "Fu B, Anand P, Anand A, et al. (2024) A scalable adaptive quadratic kernel method for "
+        "interpretable epistasis analysis in complex traits. Genome Research 34:1294-1303. "
+        "PMC11529862"
+    ),
     "weights": (
         "Roeder K, Wasserman L (2009) Genome-wide significance levels and weighted hypothesis "
         "testing. Statistical Science 24:398-413. doi:10.1214/09-STS289"
@@ -448,6 +453,17 @@ def _interactions(outcome: Outcome, options: dict[str, Any], cite: _Citations) -
     partners = f" Partners were {' and '.join(limits)}." if limits else ""
     interaction = options["score"] in ("interaction", "residuals")
     sought = "an interaction in" if interaction else "association with"
+    sets = (
+        "All products of two sites of a set, or of one site of each of two sets, were tested "
+        "together for an interaction. Twice the smaller of two p-values counts: of the sum of "
+        f"squared scores, as in QuadKAST {cite('quadkast')}, and of the best product. The null "
+        "model has the main effects of all sites of the set, with dominance, beside strata, "
+        "covariates and principal components. Of relatives, one was tested."
+        if options["sets"]
+        else ""
+    )
+    if not orders:
+        return sets
     text = f"All {orders} of {scanned} sites were scanned for {sought} the phenotype.{partners} "
     if options["score"] == "interaction":
         text += (
@@ -462,4 +478,4 @@ def _interactions(outcome: Outcome, options: dict[str, Any], cite: _Citations) -
     text += "."
     if options["covariates"]:
         text += f" The null model includes {join(options['covariates'])}."
-    return text
+    return f"{text} {sets}".strip()

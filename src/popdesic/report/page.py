@@ -292,8 +292,9 @@ def further_sections(
     analyses = configuration.get("compare", {}).get("analyses", [])
     orders, score = sorted(configuration["epistasis"]["order"]), configuration["epistasis"]["score"]
     phenotypes = configuration["epistasis"].get("phenotypes") or [""]
+    sets = configuration["epistasis"].get("sets", "")
     scans = [
-        epistasis_section(outcome.folder, figures, orders, score, phenotype)
+        epistasis_section(outcome.folder, figures, orders, score, phenotype, sets=sets)
         for phenotype in phenotypes
     ]
     methods = configuration["communities"]["methods"]

@@ -216,6 +216,22 @@ def site_scan_figures(orders: Sequence[int], phenotype: str = "") -> list[Figure
     ]
 
 
+def set_figures(sets: str, phenotype: str = "") -> list[Figure]:
+    """Figures of `epistasis.sets`, if it names a file; `phenotype` as in `epistasis_figures`."""
+    titles = {
+        "sets_manhattan": "Interactions of sets along the genome",
+        "sets_qq": "Quantiles of the tests of sets",
+    }
+    sizes = "{n_tested_sets} sets, {n_set_people} samples, λ = {lambda_sets}."
+    return [
+        Figure(
+            *(_of_phenotype(name, phenotype), "scan_sets", "Epistasis"),
+            *(_titled(title, phenotype), name, sizes),
+        )
+        for name, title in (titles if sets else {}).items()
+    ]
+
+
 def geography_figures(placed: bool) -> list[Figure]:
     """Figures of a study whose samples come from several places."""
     places = "{n_placed} samples of {n_places} places."
@@ -299,4 +315,5 @@ def study_figures(
         *site_scan_figures(config["epistasis"]["order"], phenotype),
         *epistasis_figures(config["epistasis"]["order"], phenotype),
         *power_figures(config["epistasis"]["order"] and config["epistasis"]["power"], phenotype),
+        *set_figures(config["epistasis"]["sets"], phenotype),
     ]

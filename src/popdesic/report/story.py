@@ -360,7 +360,21 @@ def _interactions(sections: dict[str, Any]) -> list[Sentence]:
         if name.split("-")[0] != "epistasis":
             continue
         found += [Sentence(part["heading"], _scan(scan), name) for scan in part["scans"]]
+        if part["sets"]:
+            found.append(Sentence(part["heading"], _sets(part["sets"]), name))
     return found
+
+
+def _sets(sets: dict[str, Any]) -> str:
+    """The best set, if it is significant, with the number its p is multiplied by."""
+    tested = f"{plural(sets['tested'], 'set')} of sites tested"
+    best = sets["lead"]
+    if best is None:
+        return f"No set of sites has a significant interaction ({tested})."
+    p = best["p_adjusted"]
+    text = f"Sites of the set {best['set']} interact (p = {p} for all sets; {tested})."
+    more = sets["significant"] - 1
+    return f"{text} {plural(more, 'other set is', 'other sets are')} significant." if more else text
 
 
 def _scan(scan: dict[str, Any]) -> str:

@@ -269,6 +269,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("ibd/genome.json", "What of the panel was searched for segments"),
         ("compare/prune.in", "Sites kept by LD pruning"),
         ("epistasis/sites.tsv", "Main effects of the scanned sites"),
+        ("epistasis/sets.tsv", "Interactions of sets of sites, such as genes"),
         ("epistasis/structure.tsv", "Phenotype and population structure, given the null model"),
         ("epistasis/loci.tsv", "Loci of the best pairs"),
         ("epistasis/loci_triples.tsv", "Loci of the best triples"),

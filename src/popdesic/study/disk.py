@@ -179,7 +179,7 @@ def forecast_disk(config: dict, genotypes: StudySizes, *, sparse: bool) -> dict[
             stages["panel"] += PANEL * further
             stages["population"] += BESIDE * further * cohorts
     for part, asked in (
-        ("epistasis", config["epistasis"]["order"]),
+        ("epistasis", config["epistasis"]["order"] or config["epistasis"]["sets"]),
         ("ibd", "ibd" in config["compare"]["analyses"]),
     ):
         if asked:

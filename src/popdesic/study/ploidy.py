@@ -98,7 +98,8 @@ def for_haploids(config: dict) -> tuple[dict, list[str]]:
     keep("geodesic", "space", ("ibd",))
     if config["communities"]["space"] == "ibd":
         config["communities"]["space"] = "auto"
-    if config["epistasis"]["order"]:
-        leave_out("epistasis.order", ["scans for interactions"])
-        config["epistasis"]["order"] = []
+    for key, none in (("order", []), ("sets", "")):
+        if config["epistasis"][key]:
+            leave_out(f"epistasis.{key}", ["scans for interactions"])
+            config["epistasis"][key] = none
     return config, sentences

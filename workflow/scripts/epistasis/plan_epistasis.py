@@ -32,7 +32,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         quantitative=phenotype.quantitative,
         strata=params.strata,
         restrict=Path(restrict) if restrict else None,
-        least=max(orders),
+        least=max(orders, default=2),
         onehot_out=Path(outputs.onehot),
         sites_out=Path(outputs.sites),
         samples_out=Path(outputs.samples),

@@ -54,8 +54,10 @@ def logs_of(p: np.ndarray) -> np.ndarray:
     return -np.log10(np.maximum(p, SMALLEST_P))
 
 
-def draw_manhattan(table: pd.DataFrame) -> Figure:
-    """-log10 p of the trend by place; `table` is in genome order."""
+def draw_manhattan(
+    table: pd.DataFrame, what: str = "p of the allele count", places: str = "sites"
+) -> Figure:
+    """-log10 p by place; `table` is in genome order. `what` and `places` name the axes."""
     chrom, heights = table.chrom.to_numpy(), logs_of(table.p.to_numpy(float))
     bounds = np.flatnonzero(np.r_[True, chrom[1:] != chrom[:-1], True])
     number = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
@@ -78,13 +80,16 @@ def draw_manhattan(table: pd.DataFrame) -> Figure:
     ]
     axes.set_xticks([place for place, _ in shown], [text for _, text in shown])
     axes.tick_params(axis="x", length=0)
-    axes.set(xlim=(-0.5, len(table) - 0.5), ylim=(0, None), ylabel="−log10 p of the allele count")
-    axes.set_xlabel("contig, sites in order")
+    axes.set(xlim=(-0.5, len(table) - 0.5), ylim=(0, None), ylabel=f"−log10 {what}")
+    axes.set_xlabel(f"contig, {places} in order")
     return figure
 
 
-def draw_quantiles(table: pd.DataFrame) -> Figure:
-    """Observed against expected -log10 p, with a 95 % band of independent tests."""
+def draw_quantiles(table: pd.DataFrame, tested: str = "sites") -> Figure:
+    """Observed against expected -log10 p, with a 95 % band of independent tests.
+
+    `tested`: what a point is, in the legend.
+    """
     from scipy.special import betaincinv
 
     p = np.sort(table.p.dropna().to_numpy(float))
@@ -93,7 +98,7 @@ def draw_quantiles(table: pd.DataFrame) -> Figure:
     expected = -np.log10((ranks - 0.5) / max(n, 1))
     low, high = (-np.log10(betaincinv(ranks, max(n, 1) - ranks + 1, q)) for q in (0.975, 0.025))
     lambda_gc = genomic_control(table.chi2.to_numpy(float))
-    entries = [Entry(f"λ = {lambda_gc:.3f}"), Entry("sites", ACCENT, "o")]
+    entries = [Entry(f"λ = {lambda_gc:.3f}"), Entry(tested, ACCENT, "o")]
     entries.append(Entry("95 % of independent tests", MISSING_COLOUR))
     figure, (axes,) = new_figure(1, entries, width=0.62 * WIDTH)
     axes.fill_between(expected, low, high, color=MISSING_COLOUR, linewidth=0)

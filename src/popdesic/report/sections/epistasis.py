@@ -23,6 +23,7 @@ from ..findings import Finding
 from ..inline import describe_drawn
 from ..registry import epistasis_figures, power_figures, site_scan_figures
 from ..words import join, number
+from .sets import p_text, set_section
 
 #: Most rows of a table on the page; the files have all.
 MOST_ROWS = 15
@@ -33,12 +34,20 @@ LOCI = {NAMES[order]: f"{name}.tsv" for order, name in LOCI_NAMES.items()}
 
 
 def epistasis_section(
-    results: Path, figures: Path, orders: list[int], score: str = SCORES[0], phenotype: str = ""
+    results: Path,
+    figures: Path,
+    orders: list[int],
+    score: str = SCORES[0],
+    phenotype: str = "",
+    *,
+    sets: str = "",
 ) -> dict[str, Any] | None:
     """Tables and figures of the scans by `score`; None if there was none.
 
     Parameters
     ----------
+    sets : str
+        `epistasis.sets`.
     phenotype : str
         As in `figures.epistasis.draw_epistasis`.
 
@@ -55,10 +64,10 @@ def epistasis_section(
         formatted), ``lead`` (the first significant hit as such a row, or None), ``n_loci`` and
         ``figures`` (FigureText);
         ``power`` and ``refit``: rows, empty if not requested; ``power_figures``: FigureText;
-        ``screen``: as a scan, or None.
+        ``screen``: as a scan, or None; ``sets``: of `set_section`, or None.
     """
     folder = results / "epistasis" / phenotype
-    if not orders or not (folder / "plan.json").exists():
+    if not (orders or sets) or not (folder / "plan.json").exists():
         return None
     plan = read_json(folder / "plan.json")
     samples = read_table(results / "reorder" / phenotype / "samples.tsv")
@@ -76,6 +85,7 @@ def epistasis_section(
         "most": MOST_ROWS,
         "scans": [],
         "screen": None,
+        "sets": set_section(folder / "sets.tsv", figures, sets, phenotype),
     }
     section["quantitative"] = bool((samples["class"] == "quantitative").all())
     section["main"] = _main_effects(folder / "sites.tsv", figures, orders, phenotype)
@@ -277,15 +287,6 @@ def _rounded(row: dict[str, str]) -> dict[str, str]:
     """A row of `power.tsv` with its heritability and its powers to three decimals."""
     shown = ("heritability", "power_interaction", "power_association")
     return row | {k: f"{float(row[k]):.3f}" for k in shown if row[k] != "NA"}
-
-
-def p_text(p: float, permutations: int = 0) -> str:
-    """A p-value for the page; the smallest one that permutations can give as ≤ 1/(n + 1)."""
-    if pd.isna(p):
-        return "NA"
-    if permutations and p <= 1.0000001 / (permutations + 1):
-        return f"≤ 1/{number(permutations + 1)}"
-    return "1" if p >= 0.995 else f"{p:.2g}"
 
 
 def odds_text(value: str | float) -> str:

@@ -1,0 +1,165 @@
+"""Sets of sites from a file (`epistasis.sets`): genes of a BED or GTF, or pairs of ranges (BEDPE).
+
+The content decides: rows of a GTF have nine columns between tabs, with whole numbers in the fourth
+and fifth; those of a BEDPE have whole numbers in the columns 2, 3, 5 and 6; a BED has them in the
+columns 2 and 3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ..core.errors import UserError, shorten
+from ..core.text import read_text
+from ..io.sites import canonical_contig
+
+KEY = "epistasis.sets"
+#: First words of lines for genome browsers.
+BROWSER_WORDS = ("track", "browser")
+#: Columns of a GTF and of a BEDPE without its name.
+GTF_COLUMNS, BEDPE_COLUMNS = 9, 6
+#: A range: contig, start and end as in a BED file (0-based, half-open).
+Range = tuple[str, int, int]
+
+
+@dataclass
+class SiteSet:
+    """Ranges of a set, or of two (`second`), and the first row of the file that names it."""
+
+    name: str
+    row: int
+    first: list[Range] = field(default_factory=list)
+    second: list[Range] = field(default_factory=list)
+
+
+def read_sets(path: Path) -> list[SiteSet]:
+    """Read the sets of a BED, BEDPE or GTF file, in the order in which they are first named.
+
+    Rows of one name are one set. The name is column 4 of a BED and column 7 of a BEDPE; without it,
+    each row is a set with the name of its ranges. Of a GTF the rows of genes count, or all rows of
+    a gene if there are none; the name is the gene's ID, with the gene's name before it.
+
+    Raises
+    ------
+    UserError
+        The file is not text, names no set, or a row has another form than the first.
+    """
+    shown, text = f"{path} ({KEY})", read_text(path, KEY)
+    rows = [
+        (number, line)
+        for number, line in enumerate(re.split("\r\n|\r|\n", text), 1)
+        if (words := line.split())
+        and not words[0].startswith("#")
+        and not (words[0] in BROWSER_WORDS and len(words) > 1)
+    ]
+    if not rows:
+        raise UserError(f"{shown} names no set; list genes in it, or set {KEY} to ''.")
+    kind = _kind(rows[0][1])
+    if kind is None:
+        raise UserError(
+            f"{shown}, row {rows[0][0]}: '{shorten(rows[0][1].strip())}' is no row of a BED (chrom "
+            "start end name), a BEDPE (two ranges and a name) or a GTF file of genes; correct it."
+        )
+    parse = {"GTF": _gtf_row, "BEDPE": _bedpe_row, "BED": _bed_row}[kind]
+    found: dict[str, SiteSet] = {}
+    genes = kind == "GTF" and any(line.split("\t")[2:3] == ["gene"] for _, line in rows)
+    for number, line in rows:
+        where = f"{shown}, row {number}"
+        if kind != _kind(line):
+            raise UserError(
+                f"{where}: '{shorten(line.strip())}' is no row of a {kind} file, as the "
+                "rows before are; correct it."
+            )
+        if genes and line.split("\t")[2] != "gene":
+            continue
+        name, *ranges = parse(line, where)
+        entry = found.setdefault(name, SiteSet(name, number))
+        for side, one in zip((entry.first, entry.second), ranges, strict=False):
+            if one not in side:
+                side.append(one)
+    return list(found.values())
+
+
+def _kind(line: str) -> str | None:
+    cells, words = line.split("\t"), line.split()
+    if len(cells) == GTF_COLUMNS and _whole(cells[3]) and _whole(cells[4]):
+        return "GTF"
+    if len(words) >= BEDPE_COLUMNS and all(_whole(words[k]) for k in (1, 2, 4, 5)):
+        return "BEDPE"
+    return "BED" if len(words) >= 3 and _whole(words[1]) and _whole(words[2]) else None
+
+
+def _whole(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 18
+
+
+def _range(chrom: str, start: int, end: str, where: str) -> Range:
+    if start > int(end):
+        raise UserError(
+            f"{where}: the range starts at {start} but ends before that, at {end}; swap or correct "
+            "them."
+        )
+    return chrom, start, int(end)
+
+
+def _named(ranges: list[Range]) -> str:
+    return " x ".join(f"{chrom}:{start}-{end}" for chrom, start, end in ranges)
+
+
+def _bed_row(line: str, where: str) -> tuple[str, Range]:
+    words = line.split()
+    one = _range(words[0], int(words[1]), words[2], where)
+    return (words[3] if len(words) > 3 else _named([one])), one
+
+
+def _bedpe_row(line: str, where: str) -> tuple[str, Range, Range]:
+    words = line.split()
+    both = [_range(words[k], int(words[k + 1]), words[k + 2], where) for k in (0, 3)]
+    return (words[6] if len(words) > BEDPE_COLUMNS else _named(both)), *both
+
+
+def _gtf_row(line: str, where: str) -> tuple[str, Range]:
+    cells = line.split("\t")
+    found = dict(re.findall(r'(gene_id|gene_name) "([^"]+)"', cells[8]))
+    if "gene_id" not in found:
+        raise UserError(
+            f"{where}: '{shorten(cells[8])}' has no gene_id \"…\", as a GTF file has; convert a "
+            "GFF3 file to GTF, or give a BED file."
+        )
+    if cells[3].strip("0") == "":
+        raise UserError(f"{where}: the range starts at 0, but positions of a GTF file begin at 1.")
+    identity, name = found["gene_id"], found.get("gene_name", "")
+    named = f"{name}_{identity}" if name and name != identity else identity
+    return named.replace(" ", "_"), _range(cells[0], int(cells[3]) - 1, cells[4], where)
+
+
+def sites_of_ranges(chrom: np.ndarray, pos: np.ndarray) -> Callable[[list[Range]], np.ndarray]:
+    """A function that gives the sites within ranges, int64, ascending.
+
+    Parameters
+    ----------
+    chrom, pos : array of str, int array, (n_sites,)
+        Of each site, in any order; `chr1` and `1` are the same contig.
+    """
+    names = np.array([canonical_contig(name) for name in chrom.tolist()], object)
+    rows, places = {}, {}
+    for name in dict.fromkeys(names.tolist()):
+        own = np.flatnonzero(names == name)
+        rows[name] = own[np.argsort(pos[own], kind="stable")]
+        places[name] = pos[rows[name]]
+
+    def within(ranges: list[Range]) -> np.ndarray:
+        found = [np.zeros(0, np.int64)]
+        for contig, start, end in ranges:
+            name = canonical_contig(contig)
+            if name in rows:
+                low, high = np.searchsorted(places[name], [start, end], side="right")
+                found.append(rows[name][low:high])
+        return np.unique(np.concatenate(found))
+
+    return within

@@ -1,0 +1,89 @@
+"""Interactions of sets of sites: counts, figures and the best sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ...epistasis.single_sites import genomic_control, genomic_control_error
+from ..figures.epistasis import SIGNIFICANT
+from ..figures.sets_scan import quantiles_of_sets, read_set_table
+from ..inline import describe_drawn
+from ..registry import set_figures
+from ..words import number
+
+#: Most rows of the table on the page; the file has all.
+MOST_ROWS = 15
+P_VALUES = ("p", "p_adjusted", "p_quadratic", "p_pair", "p_burden")
+
+
+def set_section(path: Path, figures: Path, sets: str, phenotype: str = "") -> dict[str, Any] | None:
+    """What epistasis/sets.tsv says; None without the file.
+
+    Parameters
+    ----------
+    path : Path
+        Of the table.
+    sets, phenotype : str
+        As in `registry.set_figures`.
+
+    Returns
+    -------
+    dict
+        ``listed``, ``tested``, ``significant``: numbers of sets; ``people``; ``lambda``: λ of
+        `p_quadratic` with its standard error; ``rows``: the best sets, formatted, the best first;
+        ``lead``: the first of them if it is significant, or None; ``figures``: FigureText.
+    """
+    if not sets or not path.exists():
+        return None
+    table = read_set_table(path)
+    tested = int(table.p.notna().sum())
+    chi2 = quantiles_of_sets(table).chi2.to_numpy(float)
+    factor = f"{genomic_control(chi2):.2f} ± {genomic_control_error(tested):.2f}"
+    people = int(table.n.iloc[0])
+    sizes = {
+        "n_tested_sets": number(tested),
+        "n_set_people": number(people),
+        "lambda_sets": factor,
+    }
+    best = table[table.p.notna()].sort_values("p", kind="stable").head(MOST_ROWS)
+    rows = [_row(row) for _, row in best.iterrows()]
+    significant = int((table.p_adjusted <= SIGNIFICANT).sum())
+    return {
+        "listed": len(table),
+        "tested": tested,
+        "significant": significant,
+        "people": people,
+        "lambda": factor,
+        "rows": rows,
+        "lead": rows[0] if significant else None,
+        "figures": describe_drawn(set_figures(sets, phenotype), figures, sizes),
+    }
+
+
+def _row(row: pd.Series) -> dict[str, Any]:
+    """A set as text."""
+    places = [
+        f"{row[f'chrom{k}']}:{int(row[f'start{k}'])}–{int(row[f'end{k}'])}"
+        for k in ("", "2")
+        if pd.notna(row[f"start{k}"])
+    ]
+    shown = {name: p_text(float(row[name])) for name in P_VALUES}
+    return shown | {
+        "set": row["set"],
+        "place": " × ".join(places) or "several contigs",
+        "sites": number(int(row["sites"])),
+        "products": number(int(row["products"])),
+        "best": f"{row['site1']} × {row['site2']}",
+    }
+
+
+def p_text(p: float, permutations: int = 0) -> str:
+    """A p-value for the page; the smallest one that permutations can give as ≤ 1/(n + 1)."""
+    if pd.isna(p):
+        return "NA"
+    if permutations and p <= 1.0000001 / (permutations + 1):
+        return f"≤ 1/{number(permutations + 1)}"
+    return "1" if p >= 0.995 else f"{p:.2g}"

@@ -1,0 +1,158 @@
+"""Sets of sites in a study: a planted pair is found, and the table equals the API's."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.outcomes import EMPTY, FIGURES, make_results
+from support.running import finished, snakemake
+from support.study import FAST, Cohort, make_sites, write_sheets, write_study
+
+import popdesic
+from popdesic.core.errors import UserError
+from popdesic.epistasis.null_model import read_null_model
+from popdesic.epistasis.relatedness import Relatives, no_relatives
+from popdesic.epistasis.reorder import genotypes_of_planes, read_reordered
+from popdesic.epistasis.set_rows import threads_of_set
+from popdesic.epistasis.study_sets import scan_study_sets, unrelated
+from popdesic.report.page import write_report
+from popdesic.study.configuration import fill_config
+from popdesic.study.validation import validate_study
+
+N_SITES, N = 24, 600
+SITES = make_sites(N_SITES)
+SETS = {"first": [0, 1, 2, 3, 4, 5], "null": [6, 7, 8, 9], "far": [14, 15, 16], "alone": [20]}
+
+
+def cohorts() -> tuple[list[Cohort], np.ndarray]:
+    """Two cohorts, and a number with a product of the sites 1 and 4."""
+    rng = np.random.default_rng(4)
+    genotypes = rng.binomial(2, rng.uniform(0.2, 0.5, N_SITES)[:, None], (N_SITES, N)).astype(
+        np.int8
+    )
+    number = 1.2 * genotypes[1] * genotypes[4] + 0.4 * genotypes[7] + rng.normal(0, 1, N)
+    genotypes[rng.random(genotypes.shape) < 0.003] = -1
+    found = []
+    for name, members in (("north", range(350)), ("south", range(350, N))):
+        names = [f"{name[0].upper()}{k:03d}" for k in members]
+        drawn, labels = genotypes[:, list(members)], ["P"] * len(names)
+        found.append(Cohort(name, names, SITES, drawn, populations=labels))
+    return found, number
+
+
+def bed() -> str:
+    return "".join(
+        f"chr{SITES[k][0]}\t{SITES[k][1] - 1}\t{SITES[k][1]}\t{name}\n"
+        for name, sites in SETS.items()
+        for k in sites
+    )
+
+
+def write(folder: Path, given: str, text: str) -> None:
+    drawn, number = cohorts()
+    write_sheets(folder, drawn, FAST | {"epistasis": {"sets": given}})
+    sheet = pd.read_csv(folder / "config/samples.tsv", sep="\t", dtype=str)
+    sheet["phenotype"] = number.round(5)
+    sheet.to_csv(folder / "config/samples.tsv", sep="\t", index=False)
+    (folder / given).write_text(text)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> tuple[Path, str]:
+    folder = write_study(tmp_path_factory.mktemp("sets"), cohorts()[0])
+    write(folder, "genes.bed", bed())
+    return folder, snakemake(folder, "epistasis")
+
+
+def table_of(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path, sep="\t", na_values="NA", keep_default_na=False)
+
+
+def test_the_table_equals_the_tests_of_the_api(study):
+    folder, output = study
+    ran = finished(output)
+    assert ran["scan_sets"] == 1 and not ran["scan_epistasis"] and not ran["rank_epistasis"]
+    table = table_of(folder / "results/epistasis/sets.tsv")
+    assert table.set.tolist() == list(SETS) and table.listed.tolist() == [6, 4, 3, 1]
+    words, sites, samples = read_reordered(folder / "results/reorder")
+    genotypes = genotypes_of_planes(words[:], sites, len(samples), 0).T
+    null = read_null_model(folder / "results/epistasis/null_model.npz")
+    row = {rank: k for k, rank in enumerate(sites["rank"])}
+    sets = {name: [row[k] for k in chosen] for name, chosen in SETS.items()}
+    expected = popdesic.scan_sets(genotypes, null.response, sets, null.design)
+    for name in ("sites", "products", "p", "p_quadratic", "p_pair", "p_burden"):
+        np.testing.assert_allclose(table[name], expected[name], rtol=1e-5)  # six digits
+    places = [":".join(map(str, (*SITES[k][:2], *SITES[k][3:]))) for k in (1, 4)]
+    assert table.loc[0, ["site1", "site2"]].tolist() == places
+    assert table.p_adjusted[0] < 1e-6 < 0.05 < table.p_adjusted[1]
+    assert table.p_adjusted[0] == pytest.approx(3 * table.p[0]) and np.isnan(table.p[3])
+    assert table.loc[0, ["chrom", "start", "end"]].tolist() == ["chr1", 1000, 1500]
+    assert table.chrom2.isna().all() and (table.n == N).all()
+
+
+def test_the_page_says_what_was_found(study, tmp_path):
+    folder = study[0]
+    outcome, distances = make_results(tmp_path, {"one": [f"s{k}" for k in range(5)]}, ["one"])
+    figures = outcome.folder / "figures"
+    for name in ("reorder", "epistasis", "figures"):
+        shutil.copytree(folder / "results" / name, outcome.folder / name)
+    for name in FIGURES:
+        (figures / f"{name}.svg").write_text(EMPTY)
+    out = tmp_path / "report.html"
+    config = fill_config({"epistasis": {"sets": "genes.bed"}})
+    write_report(outcome, distances, figures, config, out)
+    said = " ".join(out.read_text("utf-8").split())
+    assert "3 of 4 sets were tested in 600 samples. 1 has a significant interaction" in said
+    assert "Sites of the set first interact (p = " in said and "3 sets of sites tested" in said
+    assert said.count('id="fig-sets_manhattan"') == said.count('id="fig-sets_qq"') == 1
+    assert "All products of two sites of a set" in (tmp_path / "methods.md").read_text("utf-8")
+    assert "scanned for" not in (tmp_path / "methods.md").read_text("utf-8")
+
+
+def test_relatives_are_left_out_of_the_tests(study, tmp_path):
+    """Of a family of three one person is left, and the tests are those of the others."""
+    folder, out = study[0], tmp_path / "sets.tsv"
+    paths = [folder / "results/reorder", folder / "results/epistasis/null_model.npz"]
+    family = Relatives(np.array([0, 0, 5]), np.array([5, 9, 9]), np.full(3, 0.25))
+    kept = unrelated(family, np.zeros(N))
+    assert np.flatnonzero(~kept).tolist() == [5, 9]
+    assert np.flatnonzero(~unrelated(family, np.arange(N))).tolist() == [0, 5]  # controls first
+    star = Relatives(np.array([1, 1, 1]), np.array([2, 3, 4]), np.full(3, 0.25))
+    assert np.flatnonzero(~unrelated(star, np.zeros(N))).tolist() == [1]
+    assert scan_study_sets(*paths, folder / "genes.bed", out, family, 2)["people"] == N - 2
+    table = table_of(out)
+    alone = table_of(folder / "results/epistasis/sets.tsv")
+    assert (table.n == N - 2).all() and table.p[0] != alone.p[0]
+    scan_study_sets(*paths, folder / "genes.bed", out, no_relatives(), 1)
+    assert out.read_bytes() == (folder / "results/epistasis/sets.tsv").read_bytes()
+
+
+def test_pairs_of_sets_are_ranges_in_one_row(study, tmp_path):
+    folder, out = study[0], tmp_path / "sets.tsv"
+    given = tmp_path / "pairs.bedpe"
+    given.write_text("1 999 1250 chr1 1350 1500 near\n1 999 1100 7 0 9 nothing\n")
+    paths = [folder / "results/reorder", folder / "results/epistasis/null_model.npz"]
+    scan_study_sets(*paths, given, out, no_relatives(), 1)
+    table = table_of(out)
+    assert table.products.tolist() == [6, 0] and table.p[0] < 1e-6 and np.isnan(table.p[1])
+    assert table.loc[0, ["chrom2", "start2", "end2"]].tolist() == ["chr1", 1351, 1500]
+
+
+def test_bad_files_are_refused_before_any_job(study, tmp_path):
+    folder = tmp_path / "study"
+    shutil.copytree(study[0], folder, symlinks=True, ignore=shutil.ignore_patterns("results"))
+    write(folder, "genes.bed", bed() + "1 20 10 x\n")
+    with pytest.raises(UserError, match=r"genes.bed \(epistasis.sets\), row 15: the range"):
+        validate_study({"epistasis": {"sets": "genes.bed"}}, folder)
+
+
+def test_large_sets_are_tested_by_fewer_threads_at_a_time():
+    small, large = np.arange(20), np.arange(150)
+    assert threads_of_set(small, None, 10_000, 8) == 8
+    assert threads_of_set(large, None, 10_000, 8) == 1
+    assert threads_of_set(large, None, 5_000, 8) == 2
+    assert threads_of_set(large, np.arange(150, 160), 10_000, 64) == 29
