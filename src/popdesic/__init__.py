@@ -1,10 +1,10 @@
 """Popdesic: genotypes of several cohorts to distances, geodesics and maps.
 
 For people with arrays: `pack`, `pairwise_distance`, `kinship`, `pca`, `identity`, `mixture`,
-`ld_r2`, `scan`, `scan_sites`, `scan_sets`, `diversity`, `f_st`, `f2`, `f3`, `f4`,
-`homozygous_runs`, `ibd_segments`, `phase_genotypes`, `impute_haplotypes`, `fit_copying`,
-`fermat_weights`, `shortest_paths`, `insert` (docs/api.md). Each is imported when it is first
-used, so that ``import popdesic`` costs nothing.
+`ld_r2`, `scan`, `scan_sites`, `scan_sets`, `score_sets`, `replicate_sets`, `diversity`,
+`f_st`, `f2`, `f3`, `f4`, `homozygous_runs`, `ibd_segments`, `phase_genotypes`,
+`impute_haplotypes`, `fit_copying`, `fermat_weights`, `shortest_paths`, `insert` (docs/api.md).
+Each is imported when it is first used, so that ``import popdesic`` costs nothing.
 """
 
 from importlib import import_module as _import_module
@@ -25,6 +25,9 @@ _PUBLIC = {
     "scan": "api.sites",
     "scan_sites": "api.sites",
     "scan_sets": "api.sets",
+    "score_sets": "api.set_cohorts",
+    "replicate_sets": "api.set_cohorts",
+    "CohortSets": "api.set_cohorts",
     "diversity": "api.populations",
     "f_st": "api.populations",
     "f2": "api.populations",

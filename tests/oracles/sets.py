@@ -63,16 +63,18 @@ def minor_counts(genotypes: np.ndarray) -> np.ndarray:
     return np.array(found, float).T
 
 
-def set_tests(genotypes, response, covariates, pairs, *, binary: bool, dominance: bool = True):
-    """P of the quadratic, burden and pair tests of the listed pairs of columns of `genotypes`.
+def alt_counts(genotypes: np.ndarray) -> np.ndarray:
+    """ALT counts of the same genotypes."""
+    minor, called = minor_counts(genotypes), np.where(genotypes < 0, np.nan, genotypes)
+    same = np.nansum(np.abs(minor - called), axis=0) == 0
+    return np.where(same, minor, 2 - minor)
 
-    No column and no product is left out, but those of main effects that have no minor homozygote.
-    """
-    g = minor_counts(genotypes)
+
+def score_parts(g, response, covariates, pairs, *, binary: bool, dominance: bool = True):
+    """U and V of the listed pairs of columns of counts `g`; r'r and degrees of freedom."""
     main = [g, (g == 2)[:, (g == 2).any(axis=0)]] if dominance else [g]
     design = np.column_stack([np.ones(len(g)), covariates, *main])
     z = np.column_stack([g[:, i] * g[:, j] for i, j in pairs])
-    scale = np.array([1 / (g[:, i].std() * g[:, j].std()) for i, j in pairs])
     family = sm.families.Binomial() if binary else sm.families.Gaussian()
     fit = sm.GLM(response, design, family=family).fit(tol=1e-14)
     residuals = response - fit.fittedvalues
@@ -84,23 +86,55 @@ def set_tests(genotypes, response, covariates, pairs, *, binary: bool, dominance
     left = root[:, None] * z
     weighted = root[:, None] * design
     left = left - weighted @ np.linalg.lstsq(weighted, left, rcond=None)[0]
-    v = left.T @ left
-    u = z.T @ residuals
+    freedom = len(g) - np.linalg.matrix_rank(design)
+    return z.T @ residuals, left.T @ left, float(residuals @ residuals), freedom
+
+
+def set_tests(genotypes, response, covariates, pairs, *, binary: bool, dominance: bool = True):
+    """P of the quadratic, burden and pair tests of the listed pairs of columns of `genotypes`.
+
+    No column and no product is left out, but those of main effects that have no minor homozygote.
+    """
+    g = minor_counts(genotypes)
+    kind = {"binary": binary, "dominance": dominance}
+    u, v, size, freedom = score_parts(g, response, covariates, pairs, **kind)
+    scale = np.array([1 / (g[:, i].std() * g[:, j].std()) for i, j in pairs])
+    return tests_of_scores(u, v, scale, None if binary else (size, freedom))
+
+
+def joined_tests(cohorts, pairs, *, binary: bool):
+    """The same of several cohorts: (genotypes, response, covariates) of each."""
+    u, v, freedom = 0.0, 0.0, 0
+    counts = [alt_counts(genotypes) for genotypes, _, _ in cohorts]
+    for g, (_, response, covariates) in zip(counts, cohorts, strict=True):
+        own, covariance, size, left = score_parts(g, response, covariates, pairs, binary=binary)
+        u = u + own / (1.0 if binary else np.sqrt(size / left))
+        v, freedom = v + covariance, freedom + left
+    people = np.array([len(g) for g in counts])
+    spread = np.sqrt(people @ np.array([g.var(axis=0) for g in counts]) / people.sum())
+    minor = np.where(np.concatenate(counts).mean(axis=0) > 1, -1.0, 1.0)
+    sign = np.array([minor[i] * minor[j] for i, j in pairs])
+    scale = np.array([1 / (spread[i] * spread[j]) for i, j in pairs])
+    residual = None if binary else (float(freedom), freedom)
+    return tests_of_scores(sign * u, np.outer(sign, sign) * v, scale, residual)
+
+
+def tests_of_scores(u, v, scale, residual: tuple[float, int] | None):
+    """P of scores with a covariance; `residual`: r'r and degrees of freedom of a number."""
     scaled = scale * u
     weights = np.linalg.eigvalsh(v * scale[:, None] * scale)
     weights = weights[weights > 1e-12 * weights.max()]
     burden = scaled.sum() ** 2 / (scale @ v @ scale)
     pair = (u**2 / v.diagonal()).max()
-    if binary:
+    if residual is None:
         quadratic = tail(weights, scaled @ scaled)
         p_burden, p_pair = stats.chi2.sf([burden, pair], 1)
     else:
-        size = float(residuals @ residuals)
-        freedom = len(g) - np.linalg.matrix_rank(design)
+        size, freedom = residual
         quadratic = ratio_tail(weights, scaled @ scaled / size, freedom)
         share = np.array([burden, pair]) / size
         p_burden, p_pair = stats.f.sf(share / (1 - share) * (freedom - 1), 1, freedom - 1)
-    return {"p_quadratic": quadratic, "p_burden": p_burden, "p_pair": min(1, p_pair * len(pairs))}
+    return {"p_quadratic": quadratic, "p_burden": p_burden, "p_pair": min(1, p_pair * len(u))}
 
 
 def all_pairs(n_sites: int) -> list[tuple[int, int]]:

@@ -11,8 +11,8 @@ import pandas as pd
 
 from ..core.errors import UserError
 from ..core.threads import usable_cpus
-from ..epistasis.set_rows import set_rows
-from ..epistasis.sets import prepare_sets
+from ..epistasis.set_rows import Sets, set_rows
+from ..epistasis.sets import SetTests, prepare_sets
 from .arrays import ArrayLike, genotype_array, require_choice, thread_count
 from .responses import known_covariates, number_array, response_kind
 
@@ -83,6 +83,37 @@ def scan_sets(
     >>> found[["set", "products", "site1", "site2"]].values.tolist()[0]
     ['A', 10, 1, 3]
     """
+    tests, array, chosen = prepare_scan(
+        genotypes, phenotype, sets, covariates, transform=transform, dominance=dominance
+    )
+    rows = set_rows(
+        tests, lambda sites: array[:, sites], chosen, thread_count(threads) or usable_cpus()
+    )
+    warn_untested({row["set"]: row["problem"] for row in rows if "problem" in row})
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def warn_untested(problems: Mapping[str, str]) -> None:
+    """Warn of sets that are not tested; `problems`: why, by name."""
+    if problems:
+        first = next(iter(problems))
+        warnings.warn(
+            f"Sets that are not tested: {len(problems)}, the first of them {first!r}: "
+            f"{problems[first]}",
+            stacklevel=3,
+        )
+
+
+def prepare_scan(
+    genotypes: ArrayLike,
+    phenotype: ArrayLike,
+    sets: Mapping[str, Any],
+    covariates: ArrayLike | None,
+    *,
+    transform: str,
+    dominance: bool,
+) -> tuple[SetTests, np.ndarray, Sets]:
+    """The tests, genotypes of the people tested, and sites of each set, of checked arguments."""
     require_choice(transform, ("none", "normal"), "transform")
     if not isinstance(dominance, (bool, np.bool_)):
         raise ValueError(f"dominance is {dominance!r}; give True or False.")
@@ -102,18 +133,7 @@ def scan_sets(
         tests = prepare_sets(response[used], design[used], kind, transform, bool(dominance))
     except UserError as error:
         raise ValueError(str(error)) from None
-    array = array if used.all() else array[used]
-    rows = set_rows(
-        tests, lambda sites: array[:, sites], chosen, thread_count(threads) or usable_cpus()
-    )
-    failed = [row["set"] for row in rows if "problem" in row]
-    if failed:
-        why = next(row["problem"] for row in rows if "problem" in row)
-        warnings.warn(
-            f"Sets that are not tested: {len(failed)}, the first of them {failed[0]!r}: {why}",
-            stacklevel=2,
-        )
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return tests, array if used.all() else array[used], chosen
 
 
 def set_sites(given: Any, name: str, n_sites: int) -> tuple[np.ndarray, np.ndarray | None]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from ..core.errors import UserError
 from ..core.threads import one_blas_thread, run_tasks
-from .sets import SetTests, set_p_values
+from .sets import SetStatistics, SetTests, set_p_values
 
 #: Bytes that matrices of all threads may have together, unless one set needs more.
 MOST_TOGETHER = 2 << 30
@@ -18,22 +20,10 @@ MATRICES = 4
 Sets = dict[str, tuple[np.ndarray, np.ndarray | None]]
 
 
-@one_blas_thread
 def set_rows(
     tests: SetTests, read: Callable[[np.ndarray], np.ndarray], sets: Sets, threads: int
 ) -> list[dict]:
-    """Test sets of sites.
-
-    Parameters
-    ----------
-    tests : SetTests
-    read : callable
-        Genotypes of some sites, given by their int64 numbers: int8 (n_people, n_chosen), ALT
-        counts, -1 missing. It is called by several threads.
-    sets : dict
-        Name of each set and its sites, as int64, or those of two sets; None for no second one.
-    threads : int
-        Fewer run at a time where sets are large. Results do not depend on it.
+    """Test sets of sites; parameters as of `for_each_set`.
 
     Returns
     -------
@@ -42,13 +32,10 @@ def set_rows(
         `problem` says why a set cannot be tested.
     """
 
-    def test(name: str) -> dict:
+    def test(name: str, genotypes: np.ndarray, sites: np.ndarray, places: list) -> dict:
         row = {"set": name, "sites": 0, "products": 0, "site1": -1, "site2": -1}
-        first, second = sets[name]
-        sites = np.unique(first if second is None else np.concatenate([first, second]))
-        places = [None if part is None else np.searchsorted(sites, part) for part in sets[name]]
         try:
-            found = tests.scores(read(sites), *places)
+            found = tests.scores(genotypes, *places)
         except UserError as error:
             return row | {"problem": str(error)}
         row |= {"sites": found.n_sites, "products": int((found.variances > 0).sum())}
@@ -56,13 +43,62 @@ def set_rows(
         ends = {end: int(sites[row[end]]) if row[end] >= 0 else -1 for end in ("site1", "site2")}
         return row | ends
 
+    return for_each_set(test, tests, read, sets, threads)
+
+
+def set_statistics(
+    tests: SetTests, read: Callable[[np.ndarray], np.ndarray], sets: Sets, threads: int
+) -> list[SetStatistics | str]:
+    """What other cohorts need of each set, or why it cannot be tested."""
+
+    def score(_: str, genotypes: np.ndarray, sites: np.ndarray, places: list):
+        try:
+            found = tests.statistics(genotypes, *places)
+        except UserError as error:
+            return str(error)
+        return replace(found, sites=sites[found.sites])
+
+    return for_each_set(score, tests, read, sets, threads)
+
+
+@one_blas_thread
+def for_each_set(
+    work: Callable[..., Any],
+    tests: SetTests,
+    read: Callable[[np.ndarray], np.ndarray],
+    sets: Sets,
+    threads: int,
+) -> list:
+    """Results of work(name, genotypes, sites, places) for sets of sites, in their order.
+
+    Parameters
+    ----------
+    work : callable
+        It gets genotypes int8 (n_people, n_sites) of the `sites` of a set, or of two, and the
+        places of both in them.
+    tests : SetTests
+    read : callable
+        Genotypes of some sites, given by their int64 numbers: int8 (n_people, n_chosen), ALT
+        counts, -1 missing. It is called by several threads.
+    sets : dict
+        Name of each set and its sites, as int64, or those of two sets; None for no second one.
+    threads : int
+        Fewer run at a time where sets are large. Results do not depend on it.
+    """
+
+    def run(name: str) -> Any:
+        first, second = sets[name]
+        sites = np.unique(first if second is None else np.concatenate([first, second]))
+        places = [None if part is None else np.searchsorted(sites, part) for part in sets[name]]
+        return work(name, read(sites), sites, places)
+
     n_people = int(tests.used.sum())
     width = {name: threads_of_set(*sets[name], n_people, threads) for name in sets}
-    rows: dict[str, dict] = {}
+    found: dict[str, Any] = {}
     for together in sorted(set(width.values()), reverse=True):
         names = [name for name in sets if width[name] == together]
-        rows |= zip(names, run_tasks(test, [(name,) for name in names], together), strict=True)
-    return [rows[name] for name in sets]
+        found |= zip(names, run_tasks(run, [(name,) for name in names], together), strict=True)
+    return [found[name] for name in sets]
 
 
 def threads_of_set(

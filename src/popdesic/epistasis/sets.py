@@ -23,6 +23,7 @@ time or, where there are more products than people, `PRODUCTS` of its columns.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,8 @@ from .quadratic_forms import weighted_chi_square_tail
 PEOPLE, PRODUCTS = 512, 512
 #: Most people or products, whichever are fewer, that a set may have: a matrix of 0.5 GB.
 MOST_ROWS = 8192
+#: Most products of which a covariance is kept for other cohorts: 17 MB a set.
+MOST_KEPT = 2048
 #: A site is left out if fewer people carry its minor allele, of cases or of controls; so are the
 #: minor homozygotes of its main effect, and a product in people with both minor alleles.
 LEAST_CARRIERS = 5
@@ -82,6 +85,57 @@ class SetScores:
     freedom: int | None
 
 
+@dataclass(frozen=True)
+class SetStatistics:
+    """Scores of a set in one cohort, and their covariance, for ALT counts of its sites.
+
+    With a count, 2 less the count has the same null model, and the score of its product the other
+    sign. So scores of cohorts with different minor alleles add up.
+
+    Attributes
+    ----------
+    sites : int64 array, (n_sites,)
+        That were tested, ascending.
+    alt : int64 array, (n_sites,)
+        ALT alleles in these people.
+    spread : float64 array, (n_sites,)
+        Standard deviations of the counts.
+    i, j : int64 array, (n_products,)
+        Places in `sites` of the sites of each product, i < j.
+    scores : float64 array, (n_products,)
+        U; of numbers in units of the residuals' standard deviation.
+    covariance : float64 array, (n_products * (n_products + 1) / 2,)
+        Upper triangle of V, by rows.
+    n_people : int
+    freedom : int or None
+        As of `SetScores`.
+    """
+
+    sites: np.ndarray
+    alt: np.ndarray
+    spread: np.ndarray
+    i: np.ndarray
+    j: np.ndarray
+    scores: np.ndarray
+    covariance: np.ndarray
+    n_people: int
+    freedom: int | None
+
+
+class _Products(NamedTuple):
+    """Sites, whether they were flipped, counts float32 (n_sites, n_people), their spread; places of
+    the sites of each product; basis, residuals and roots of the null model; its freedom."""
+
+    sites: np.ndarray
+    flipped: np.ndarray
+    counts: np.ndarray
+    spread: np.ndarray
+    i: np.ndarray
+    j: np.ndarray
+    model: tuple
+    freedom: int | None
+
+
 class SetTests:
     """Tests of sets under one null model of the phenotype, to which each set adds its sites.
 
@@ -119,10 +173,56 @@ class SetTests:
             The sites separate cases from controls, leave nothing of a number to explain, or are
             too many.
         """
+        found = self._products(genotypes, first, second)
+        g, i, j, spread = found.counts, found.i, found.j, found.spread
+        scored = (_by_people if len(i) <= g.shape[1] else _by_products)(
+            g, (i, j), 1 / (spread[i] * spread[j]), *found.model
+        )
+        sites = found.sites
+        return SetScores(sites[i], sites[j], *scored, len(sites), found.freedom)
+
+    def statistics(
+        self, genotypes: np.ndarray, first: np.ndarray, second: np.ndarray | None = None
+    ) -> SetStatistics:
+        """What other cohorts need of a set; parameters and errors as of `scores`.
+
+        Raises
+        ------
+        UserError
+            As of `scores`, or more than `MOST_KEPT` products.
+        """
+        found = self._products(genotypes, first, second)
+        i, j = found.i, found.j
+        if len(i) > MOST_KEPT:
+            raise UserError(
+                f"a set has {len(i)} products of two of its {len(found.sites)} sites; covariances "
+                f"of at most {MOST_KEPT} are kept for other cohorts: divide the set."
+            )
+        scores, covariance, known = _covariance(found.counts, (i, j), *found.model)
+        sign = np.where(found.flipped[i] != found.flipped[j], -1.0, 1.0)[known]
+        covariance = covariance[np.ix_(known, known)] * sign[:, None] * sign
+        alt = found.counts.sum(axis=1, dtype=np.float64)
+        n = found.counts.shape[1]
+        return SetStatistics(
+            found.sites,
+            np.where(found.flipped, 2 * n - alt, alt).astype(np.int64),
+            found.spread,
+            i[known],
+            j[known],
+            sign * scores[known],
+            covariance[np.triu_indices(len(sign))],
+            n,
+            found.freedom,
+        )
+
+    def _products(
+        self, genotypes: np.ndarray, first: np.ndarray, second: np.ndarray | None
+    ) -> _Products:
+        """The products of a set that are tested, and its null model."""
         sites = np.unique(first if second is None else np.concatenate([first, second]))
-        g = _minor_counts(genotypes[:, sites][self.used])
+        g, flipped = _minor_counts(genotypes[:, sites][self.used])
         kept = self._carried(g > 0)
-        sites, g = sites[kept], g[:, kept]
+        sites, g, flipped = sites[kept], g[:, kept], flipped[kept]
         main = g.astype(np.float64)
         if self.dominance:
             main = np.column_stack([main, (g == 2)[:, self._carried(g == 2)]])
@@ -142,12 +242,8 @@ class SetTests:
         both = np.min([group @ group.T for group in groups], axis=0)
         varied = spread[i] * spread[j] > 0  # not where all are heterozygous
         carried = (both[i, j] >= LEAST_CARRIERS) & varied
-        i, j = i[carried], j[carried]
-        scale = 1 / (spread[i] * spread[j])
-        scored = (_by_people if len(i) <= g.shape[1] else _by_products)(
-            g, (i, j), scale, basis, residuals, root
-        )
-        return SetScores(sites[i], sites[j], *scored, len(sites), freedom)
+        model = basis, residuals, root
+        return _Products(sites, flipped, g, spread, i[carried], j[carried], model, freedom)
 
     def _carried(self, carriers: np.ndarray) -> np.ndarray:
         """Whether enough people of each class carry it: bool (n_columns,)."""
@@ -231,11 +327,13 @@ def set_p_values(found: SetScores) -> dict[str, float | int]:
     }
 
 
-def _minor_counts(genotypes: np.ndarray) -> np.ndarray:
-    """Counts of the minor allele, int8 (n_people, n_sites), the most frequent where missing."""
+def _minor_counts(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Counts of the minor allele, int8 (n_people, n_sites), the most frequent where missing; and
+    whether REF is the minor one, bool (n_sites,)."""
     counts = np.stack([(genotypes == c).sum(axis=0) for c in range(3)])
     filled = np.where(genotypes < 0, counts.argmax(axis=0).astype(np.int8), genotypes)
-    return np.where(filled.mean(axis=0) > 1, 2 - filled, filled).astype(np.int8)
+    flipped = filled.mean(axis=0) > 1
+    return np.where(flipped, 2 - filled, filled).astype(np.int8), flipped
 
 
 def _pairs(
@@ -269,8 +367,8 @@ def _basis(columns: np.ndarray, given: np.ndarray | None = None) -> np.ndarray:
     return columns
 
 
-def _by_people(g, pairs, scale, basis, residuals, root):
-    """Scale, scores, eigenvalues, variances and `together` from the matrix of products."""
+def _covariance(g, pairs, basis, residuals, root):
+    """U and V of products from their matrix, and whether the null model leaves anything of each."""
     i, j = pairs
     exact, gram = root is None, np.zeros((len(i),) * 2)
     root = np.ones(len(residuals)) if exact else root
@@ -285,8 +383,13 @@ def _by_people(g, pairs, scale, basis, residuals, root):
     scores, cross = cross[:, -1], cross[:, :-1]
     squares = gram.diagonal().copy()
     gram -= cross @ cross.T
+    return scores, gram, gram.diagonal() > EXPLAINED * squares
+
+
+def _by_people(g, pairs, scale, basis, residuals, root):
+    """Scale, scores, eigenvalues, variances and `together` from the matrix of products."""
+    scores, gram, known = _covariance(g, pairs, basis, residuals, root)
     variances = gram.diagonal().copy()
-    known = variances > EXPLAINED * squares
     variances[~known], scale = 0.0, np.where(known, scale, 0.0)
     scaled = gram * scale[:, None] * scale
     sizes = np.linalg.eigvalsh(scaled)

@@ -360,7 +360,7 @@ def _interactions(sections: dict[str, Any]) -> list[Sentence]:
         if name.split("-")[0] != "epistasis":
             continue
         found += [Sentence(part["heading"], _scan(scan), name) for scan in part["scans"]]
-        if part["sets"]:
+        if part.get("sets"):
             found.append(Sentence(part["heading"], _sets(part["sets"]), name))
     return found
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ...core.tables import read_table
+from ...epistasis.set_results import quantiles_of_sets, read_set_table
 from ...io.sites import canonical_contig
 from ..registry import set_figures
 from .sites_scan import draw_manhattan, draw_quantiles
@@ -15,8 +16,6 @@ from .style import save_figure, styled
 
 #: Where sets stand that are on several contigs.
 SEVERAL = "several"
-#: Columns that are no numbers.
-TEXTS = ["set", "chrom", "chrom2", "site1", "site2"]
 
 
 def draw_sets(path: Path, sites: Path, out: Path, phenotype: str = "") -> list[str]:
@@ -42,14 +41,6 @@ def draw_sets(path: Path, sites: Path, out: Path, phenotype: str = "") -> list[s
     return drawn
 
 
-def read_set_table(path: Path) -> pd.DataFrame:
-    """epistasis/sets.tsv with numbers as such; names and contigs are strings."""
-    table = read_table(path)
-    for name in table.columns.difference(TEXTS):
-        table[name] = pd.to_numeric(table[name].replace("NA", np.nan))
-    return table
-
-
 def in_genome_order(table: pd.DataFrame, contigs: pd.Series) -> pd.DataFrame:
     """The sets by place: in the order of `contigs` and by the start of the first set.
 
@@ -61,10 +52,3 @@ def in_genome_order(table: pd.DataFrame, contigs: pd.Series) -> pd.DataFrame:
     place = chrom.map(number)
     found = table.assign(chrom=chrom, place=place)[place.notna()]
     return found.sort_values(["place", "start", "end"], kind="stable").reset_index(drop=True)
-
-
-def quantiles_of_sets(table: pd.DataFrame) -> pd.DataFrame:
-    """`p` and `chi2` (one degree of freedom) of `p_quadratic`, which is uniform under the null."""
-    from scipy.special import chdtri
-
-    return pd.DataFrame({"p": table.p_quadratic, "chi2": chdtri(1, table.p_quadratic)})

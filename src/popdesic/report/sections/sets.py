@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
+from ...epistasis.set_results import quantiles_of_sets, read_set_table
 from ...epistasis.single_sites import genomic_control, genomic_control_error
-from ..figures.epistasis import SIGNIFICANT
-from ..figures.sets_scan import quantiles_of_sets, read_set_table
+from ..figures.sites_scan import LEVEL
 from ..inline import describe_drawn
 from ..registry import set_figures
 from ..words import number
@@ -50,7 +50,7 @@ def set_section(path: Path, figures: Path, sets: str, phenotype: str = "") -> di
     }
     best = table[table.p.notna()].sort_values("p", kind="stable").head(MOST_ROWS)
     rows = [_row(row) for _, row in best.iterrows()]
-    significant = int((table.p_adjusted <= SIGNIFICANT).sum())
+    significant = int((table.p_adjusted <= LEVEL).sum())
     return {
         "listed": len(table),
         "tested": tested,

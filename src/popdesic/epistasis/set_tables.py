@@ -1,0 +1,89 @@
+"""Tables of the replication of sets between cohorts (`set_cohorts.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from ..core.threads import one_blas_thread
+from .set_cohorts import CohortEffect, combine_effects, effect_of, join_statistics
+from .sets import SetStatistics
+
+#: Columns of the table of sets, and of that of sets and cohorts.
+DISCOVERED = ["p_discovery", "p_quadratic", "p_pair", "tested", "site1", "site2"]
+COMBINED = ["cohorts", "effect", "se", "p_replication"]
+FURTHER = ["effect_random", "se_random", "p_random", "q", "p_q", "i2"]
+ALL = ["p_all", "p_without", "without"]
+COLUMNS = ["set", *DISCOVERED, *COMBINED, *FURTHER, *ALL]
+BY_COHORT = ["set", "cohort", "role", "n", "effect", "se", "p"]
+
+
+@one_blas_thread
+def replication_tables(
+    cohorts: Mapping[str, Mapping[str, SetStatistics | None]], discovery: list[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Tables as of `api.set_cohorts.replicate_sets`; `cohorts`: statistics by cohort and set.
+
+    Cohorts are added up by name, so that results do not depend on their order.
+    """
+    names = sorted(cohorts)
+    rows, by_cohort = [], []
+    for name in cohorts[next(iter(cohorts))]:
+        parts = {cohort: cohorts[cohort][name] for cohort in names}
+        row, effects = _replicate({c: part for c, part in parts.items() if part}, discovery)
+        rows.append({"set": name} | row)
+        for cohort, part in parts.items():
+            one = effects.get(cohort, CohortEffect(*(float("nan"),) * 3))
+            by_cohort.append(
+                {
+                    "set": name,
+                    "cohort": cohort,
+                    "role": "discovery" if cohort in discovery else "replication",
+                    "n": part.n_people if part else 0,
+                    **vars(one),
+                }
+            )
+    return pd.DataFrame(rows, columns=COLUMNS), pd.DataFrame(by_cohort, columns=BY_COHORT)
+
+
+def _replicate(
+    parts: dict[str, SetStatistics], discovery: list[str]
+) -> tuple[dict[str, object], dict[str, CohortEffect]]:
+    """The row of a set, and the effects of its direction by cohort; `parts` of tested cohorts."""
+    nothing = dict.fromkeys(COLUMNS[1:], np.nan)
+    row = nothing | {"tested": "NA", "without": "NA", "site1": -1, "site2": -1, "cohorts": 0}
+    row |= _all(parts)
+    found = [parts[cohort] for cohort in discovery if cohort in parts]
+    if not found:
+        return row, {}
+    joined = join_statistics(found)
+    tests = joined.tests()
+    row |= {name: tests[name] for name in ("p_quadratic", "p_pair", "site1", "site2")}
+    row["p_discovery"] = tests["p"]
+    if np.isnan(tests["p"]):
+        return row, {}
+    row["tested"], direction = joined.direction(tests)
+    effects = {cohort: effect_of(part, joined, direction) for cohort, part in parts.items()}
+    combined = combine_effects([one for c, one in effects.items() if c not in discovery])
+    combined["p_replication"] = combined.pop("p")
+    return row | combined, effects
+
+
+def _all(parts: dict[str, SetStatistics]) -> dict[str, object]:
+    """p of all cohorts, and the largest p if one of several is left out."""
+    if not parts:
+        return {}
+    found: dict[str, object] = {"p_all": join_statistics(list(parts.values())).tests()["p"]}
+    if len(parts) < 2:
+        return found
+    left = {
+        cohort: join_statistics([part for c, part in parts.items() if c != cohort]).tests()["p"]
+        for cohort in parts
+    }
+    known = {cohort: p for cohort, p in left.items() if not np.isnan(p)}
+    if known:
+        worst = max(known, key=known.__getitem__)
+        found |= {"p_without": known[worst], "without": worst}
+    return found
