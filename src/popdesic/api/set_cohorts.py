@@ -119,7 +119,7 @@ def replicate_sets(
     Raises
     ------
     ValueError
-        Cohorts have different sets, or no cohort discovers or replicates.
+        An argument is not valid, cohorts have different sets, or none discovers or replicates.
 
     Examples
     --------
@@ -134,8 +134,12 @@ def replicate_sets(
     >>> bool(sets.p_discovery[0] < 1e-6), bool(sets.p_replication[0] < 1e-6)
     (True, True)
     """
+    if not isinstance(cohorts, Mapping) or not all(
+        isinstance(one, CohortSets) for one in cohorts.values()
+    ):
+        raise ValueError("cohorts is no mapping of names to results of score_sets; give one.")
     names = [str(name) for name in cohorts]
-    if isinstance(discovery, str):
+    if isinstance(discovery, str) or not isinstance(discovery, Sequence):
         raise ValueError(f"discovery is {discovery!r}; give a list of names of cohorts.")
     unknown = sorted(set(map(str, discovery)) - set(names))
     if unknown:

@@ -259,16 +259,24 @@ def table() -> list[tuple[str, str, str, object]]:
         add(function, "covariates", COVARIATES, G, CASE, covariates=...)
         add(function, "kinship", KINSHIPS, G, CASE, kinship=...)
     one = {"gene": [0, 1, 2]}
-    add("scan_sets", "genotypes", ARRAYS, ..., CASE, one)
-    add("scan_sets", "phenotype", phenotypes, G, ..., one)
-    add("scan_sets", "covariates", COVARIATES, G, CASE, one, covariates=...)
-    add("scan_sets", "transform", TEXT, G, NUMBER, one, transform=...)
-    add("scan_sets", "threads", THREADS, G, CASE, one, threads=...)
-    add("scan_sets", "dominance", {"text": "no", "None": None, "2": 2}, G, CASE, one, dominance=...)
+    flags = {"text": "no", "None": None, "2": 2}
+    for function in ("scan_sets", "score_sets"):
+        add(function, "genotypes", ARRAYS, ..., CASE, one)
+        add(function, "phenotype", phenotypes, G, ..., one)
+        add(function, "covariates", COVARIATES, G, CASE, one, covariates=...)
+        add(function, "transform", TEXT, G, NUMBER, one, transform=...)
+        add(function, "threads", THREADS, G, CASE, one, threads=...)
+        add(function, "dominance", flags, G, CASE, one, dominance=...)
+    two = {"a": popdesic.CohortSets({}), "b": popdesic.CohortSets({})}
+    other = {"a list": [1, 2], "None": None, "tables": {"a": 1, "b": 2}, "one": {"a": two["a"]}}
+    add("replicate_sets", "cohorts", other, ..., ["a"])
+    names = {"text": "a", "None": None, "3": 3, "empty": [], "all": ["a", "b"], "unknown": ["c"]}
+    add("replicate_sets", "discovery", names, two, ...)
     wrong = {"text": "AB", "None": None, "3": 3, "300": [0, 300], "half": [0.5], "nested": [[[1]]]}
     wrong = {name: {"gene": value} for name, value in wrong.items()}
     wrong |= {"a list": [[0, 1]], "nothing": None, "names": {1: [0, 1], "1": [2, 3]}}
-    add("scan_sets", "sets", wrong, G, CASE, ...)
+    for function in ("scan_sets", "score_sets"):
+        add(function, "sets", wrong, G, CASE, ...)
     for function in ("diversity", "f_st", "f2", "f3", "f4"):
         more = ([list("ABCD")],) if function == "f4" else ()
         add(function, "blocks", BLOCKS, G, LABELS, *more, blocks=...)
