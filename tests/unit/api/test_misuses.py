@@ -268,9 +268,24 @@ def table() -> list[tuple[str, str, str, object]]:
         add(function, "threads", THREADS, G, CASE, one, threads=...)
         add(function, "dominance", flags, G, CASE, one, dominance=...)
     two = {"a": popdesic.CohortSets({}), "b": popdesic.CohortSets({})}
-    other = {"a list": [1, 2], "None": None, "tables": {"a": 1, "b": 2}, "one": {"a": two["a"]}}
+    other = {
+        "a list": [1, 2],
+        "None": None,
+        "text": "ab",
+        "a pair": (two, two),
+        "tables": {"a": 1, "b": 2},
+        "one": {"a": two["a"]},
+    }
     add("replicate_sets", "cohorts", other, ..., ["a"])
-    names = {"text": "a", "None": None, "3": 3, "empty": [], "all": ["a", "b"], "unknown": ["c"]}
+    names = {
+        "text": "a",
+        "None": None,
+        "3": 3,
+        "empty": [],
+        "all": ["a", "b"],
+        "unknown": ["c"],
+        "half": 0.5,
+    }
     add("replicate_sets", "discovery", names, two, ...)
     wrong = {"text": "AB", "None": None, "3": 3, "300": [0, 300], "half": [0.5], "nested": [[[1]]]}
     wrong = {name: {"gene": value} for name, value in wrong.items()}
@@ -389,7 +404,7 @@ FUNCTIONS = sorted({row[0] for row in CALLS})
 
 
 def test_every_public_function_is_in_the_table():
-    classes = {"Closure", "Components", "PackedGenotypes", "__version__"}
+    classes = {"Closure", "CohortSets", "Components", "PackedGenotypes", "__version__"}
     assert set(FUNCTIONS) == set(popdesic.__all__) - classes
 
 
