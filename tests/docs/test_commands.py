@@ -112,6 +112,23 @@ WAYS: dict[str, Way] = {
         ),
         INSTALLED,
     ),
+    **dict.fromkeys(
+        (
+            "buildah build -f envs/Containerfile -t popdesic .",
+            "buildah build -f envs/Containerfile -t popdesic:cuda13 "
+            "--build-arg PINS=requirements-gpu.txt .",
+            "buildah push popdesic:cuda13 docker-archive:popdesic.tar",
+        ),
+        named("needs buildah and a base image; docs/installation.md says what was run"),
+    ),
+    **dict.fromkeys(
+        (
+            "apptainer build popdesic.sif docker-archive:popdesic.tar",
+            "apptainer run --nv popdesic.sif run STUDY",
+        ),
+        named("needs apptainer, which Debian 12 does not have"),
+    ),
+    "snakemake --sdm conda": named("needs conda's channels"),
     ".venv/bin/python resources/example/make_example.py": Way("slow", "", "a minute or two"),
     # a study
     ".venv/bin/popdesic init NEW resources/example/atlantic.vcf.gz "
@@ -271,6 +288,9 @@ WAYS: dict[str, Way] = {
     **{
         f"popdesic {name}": named("shown whole in the README") for name in ("check", "plan", "tune")
     },
+    "popdesic freeze": named("shown whole in docs/imputation.md"),
+    "popdesic profiles": named("shown whole in docs/samples.md"),
+    "popdesic --version": named("tests/workflow/test_wheel.py"),
     "popdesic resume": named("shown whole on the same page's neighbours"),
     "popdesic audit": named("shown whole below its table"),
 }

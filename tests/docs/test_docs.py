@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -123,6 +124,67 @@ def test_extras_of_pip_and_conda_ask_for_the_same_cupy():
         assert extras["optional-dependencies"][f"cuda{cuda}"] == [f"cupy-cuda{cuda}x[ctk]>=14"]
 
 
+#: Packages that conda channels have under another name than the Python package index.
+CONDA_NAMES = {
+    "isal": "python-isal",
+    "matplotlib": "matplotlib-base",
+    "snakemake": "snakemake-minimal",
+}
+
+
+def test_recipe_asks_for_what_pip_asks_for():
+    import popdesic
+
+    recipe = yaml.safe_load((ROOT / "envs/recipe/recipe.yaml").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    about, needs = project["project"], recipe["requirements"]
+    pairs = [line.split(">=") for line in about["dependencies"]]
+    assert recipe["context"]["version"] == popdesic.__version__
+    assert about["requires-python"] == f">={recipe['context']['python_min']}"
+    assert needs["run"][0] == "python >=${{ python_min }}"
+    assert needs["run"][1:] == [f"{CONDA_NAMES.get(a, a)} >={b}" for a, b in pairs]
+    assert [line.replace(" ", "") for line in needs["host"][2:]] == project["build-system"][
+        "requires"
+    ]
+    assert recipe["build"]["noarch"] == "python"
+    (script,) = about["scripts"].items()
+    assert recipe["build"]["python"]["entry_points"] == [" = ".join(script)]
+    assert needs["run_constraints"] == ["cupy >=14", "cuda-version >=12"]
+    assert recipe["about"]["license"] == about["license"]
+    assert recipe["about"]["summary"] == about["description"]
+
+
+def test_pixi_takes_the_pins_of_conda():
+    pixi = tomllib.loads((ROOT / "envs/pixi.toml").read_text())
+    conda = yaml.safe_load((ROOT / "envs/popdesic.yaml").read_text())
+    pairs = [re.split("(?=[=>])", line, maxsplit=1) for line in conda["dependencies"]]
+    further = {"snakemake-minimal", "snakemake-executor-plugin-slurm"}
+    own = pixi["dependencies"]
+    assert {name: own[name] for name in own.keys() - further} == {
+        name: version.replace("=", "==") if version[0] == "=" else version
+        for name, version in pairs
+    }
+    assert pixi["workspace"]["channels"] == conda["channels"]
+    pins = (ROOT / "requirements.txt").read_text()
+    for name in further:
+        wanted = own[name].removeprefix("==")
+        assert re.search(rf"^{name.removesuffix('-minimal')}=={re.escape(wanted)} ", pins, re.M), (
+            name
+        )
+    for cuda in (12, 13):
+        assert pixi["feature"][f"cuda{cuda}"]["dependencies"] == {
+            "cupy": ">=14",
+            "cuda-version": f"{cuda}.*",
+        }
+
+
+def test_the_container_takes_lock_files_that_are_there():
+    text = (ROOT / "envs/Containerfile").read_text()
+    assert set(re.findall(r"requirements[\w-]*\.txt", text)) == {
+        f"requirements{kind}.txt" for kind in ("", "-gpu", "-gpu-cuda12")
+    }
+
+
 def test_citation_and_catalogue_say_what_is_so():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -132,6 +194,16 @@ def test_citation_and_catalogue_say_what_is_so():
     assert citation["license"] == project["license"]
     assert citation["authors"] == [{"name": "The Popdesic developers"}]
     assert {"cff-version", "message", "title", "type"} <= citation.keys()
+    zenodo = json.loads((ROOT / ".zenodo.json").read_text())
+    assert zenodo["creators"] == citation["authors"]
+    assert zenodo["upload_type"] == citation["type"]
+    for theirs, own in (
+        ("title",) * 2,
+        ("license",) * 2,
+        ("keywords",) * 2,
+        ("description", "abstract"),
+    ):
+        assert zenodo[theirs] == citation[own]
     usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())["usage"]
     rules = "".join(path.read_text() for path in ROOT.glob("workflow/rules/*.smk"))
     deployment = usage["software-stack-deployment"]
@@ -163,7 +235,13 @@ def test_lock_files_of_gpus_hold_the_pins_of_all_others(name):
 def test_changelog_has_the_version():
     import popdesic
 
-    assert f"## {popdesic.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    text = (ROOT / "CHANGELOG.md").read_text()
+    assert f"## {popdesic.__version__}" in text
+    for version in re.split(r"^## ", text, flags=re.M)[1:]:
+        name, _, paragraph = version.partition("\n\n")
+        assert re.match(r"[A-Z][^#]{80,}\n\n|[A-Z][^#]{80,}$", paragraph), (
+            f"{name}: what users must know"
+        )
 
 
 @pytest.mark.parametrize("page", ["*.md", "docs/*.md", "config/*.md"])
