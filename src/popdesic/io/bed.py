@@ -30,6 +30,7 @@ from .columns import (
     TABLE_ROWS,
     count_lines,
     iterate_columns,
+    missing_file,
     read_positions,
     require_unique_names,
 )
@@ -72,7 +73,7 @@ def iterate_bim_columns(prefix: Path | str, n_rows: int = TABLE_ROWS) -> Iterato
     """Yield the parts of `iterate_bim` as columns by name: lists of str, and int64 `pos`."""
     path = beside(prefix, ".bim")
     n_before = 0
-    for columns in _iterate(path, BIM_COLUMNS, n_rows):
+    for columns in iterate_columns(path, BIM_COLUMNS, n_rows):
         columns["pos"] = read_positions(path, columns["pos"], n_before)
         n_before += len(columns["pos"])
         yield columns
@@ -96,7 +97,7 @@ def read_fam(prefix: Path | str) -> pd.DataFrame:
     UserError
         The file is missing, or a line does not have six columns.
     """
-    parts = _iterate(beside(prefix, ".fam"), FAM_COLUMNS, TABLE_ROWS)
+    parts = iterate_columns(beside(prefix, ".fam"), FAM_COLUMNS)
     return pd.concat([pd.DataFrame(part, dtype=str) for part in parts], ignore_index=True)
 
 
@@ -105,17 +106,6 @@ def write_fam(prefix: Path | str, fam: pd.DataFrame) -> None:
     with atomic_path(beside(prefix, ".fam")) as temporary:
         lines = map("\t".join, fam[FAM_COLUMNS].itertuples(index=False))
         temporary.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-
-
-def _iterate(path: Path, names: list[str], n_rows: int) -> Iterator[dict[str, list[str]]]:
-    try:
-        yield from iterate_columns(path, names, n_rows)
-    except FileNotFoundError:
-        raise _missing_file(path) from None
-
-
-def _missing_file(path: Path) -> UserError:
-    return UserError(f"{path} does not exist; .bed, .bim and .fam must be in the same folder.")
 
 
 def read_plink_samples(prefix: Path | str) -> tuple[list[str], list[str]]:
@@ -162,7 +152,7 @@ def open_bed(
             magic = file.read(len(BED_MAGIC))
             size = file.seek(0, 2)
     except FileNotFoundError:
-        raise _missing_file(path) from None
+        raise missing_file(path) from None
     if magic == NAMED_ROWS[: len(BED_MAGIC)]:
         return _open_named(path, n_sites, bed_row_bytes(n_samples))
     if magic == BED_MAGIC[:2] + b"\x00":
@@ -372,4 +362,4 @@ def _count(path: Path) -> int:
     try:
         return count_lines(path)
     except FileNotFoundError:
-        raise _missing_file(path) from None
+        raise missing_file(path) from None

@@ -21,11 +21,20 @@ TABLE_ROWS = 1 << 16
 LINE_BYTES = 1 << 20
 #: Columns of a .fam.
 FAM_COLUMNS = ["family", "sample", "father", "mother", "sex", "phenotype"]
+#: Endings of the files that are one data set.
+TOGETHER = ((".bed", ".bim", ".fam"), (".pgen", ".pvar", ".psam"), (".geno", ".snp", ".ind"))
 #: Longest header in bytes: a million samples and a million contigs take less than half of it.
 #: Without a limit, a file without line ends would be read into memory whole.
 LONGEST_HEADER = 256 << 20
 # A position as text, also from programs that write 100000 as 1e+05.
 _POSITION = re.compile(r"[+-]?[0-9]{1,40}(\.0{1,40})?|[+-]?[0-9](\.[0-9]{1,40})?[eE]\+?[0-9]{1,4}")
+
+
+def missing_file(path: Path) -> UserError:
+    """Return the error of a file that is not beside the others of its format."""
+    together = next(ends for ends in TOGETHER if path.suffix in ends)
+    names = f"{', '.join(together[:2])} and {together[2]}"
+    return UserError(f"{path} does not exist; {names} must be in the same folder.")
 
 
 def iterate_columns(
@@ -42,14 +51,16 @@ def iterate_columns(
 
     Raises
     ------
-    FileNotFoundError
-        The caller reports it.
     UserError
-        A line does not have exactly these columns, or is not text.
+        The file is missing, or a line does not have exactly these columns, or is not text.
     """
     n_before = n_skip
     by_tab = False
-    with open_regular(path) as file:
+    try:
+        file = open_regular(path)
+    except FileNotFoundError:
+        raise missing_file(path) from None
+    with file:
         for _ in range(n_skip):
             file.readline()
         while lines := list(islice(iter(partial(file.readline, LINE_BYTES), b""), n_rows)):

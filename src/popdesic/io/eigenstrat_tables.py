@@ -22,6 +22,7 @@ from .columns import (
     TABLE_ROWS,
     count_lines,
     iterate_columns,
+    missing_file,
     read_positions,
     require_unique_names,
 )
@@ -67,7 +68,7 @@ def read_ind(prefix: Path | str) -> dict[str, list[str]]:
     """
     path = beside(prefix, ".ind")
     columns: dict[str, list[str]] = {name: [] for name in IND_COLUMNS}
-    for part in _iterate(path, IND_COLUMNS, TABLE_ROWS):
+    for part in iterate_columns(path, IND_COLUMNS):
         for name, values in part.items():
             columns[name] += values
     columns["sex"] = [SEXES.get(code, "0") for code in columns["sex"]]
@@ -108,7 +109,7 @@ def _check(prefix: Path | str, names: Sequence[str]) -> Geno:
             size = file.seek(0, 2)
         lines = count_lines(snp) if snp.stat().st_size <= QUICK_BYTES else None
     except FileNotFoundError as error:
-        raise _missing_file(Path(error.filename)) from None
+        raise missing_file(Path(error.filename)) from None
     if head.startswith((b"GENO", b"TGENO")):
         geno = _read_header(path, head, size)
         if geno.n_samples != len(names):
@@ -228,24 +229,13 @@ def iterate_snp(prefix: Path | str, n_rows: int = TABLE_ROWS) -> Iterator[dict[s
     """
     path = beside(prefix, ".snp")
     n_before = 0
-    for sites in _iterate(path, SNP_COLUMNS, n_rows):
+    for sites in iterate_columns(path, SNP_COLUMNS, n_rows):
         sites["pos"] = read_positions(path, sites["pos"], n_before)
         sites["chrom"] = [CHROMOSOMES.get(name, name) for name in sites["chrom"]]
         for name in ("ref", "alt"):
             sites[name] = [PLINK_UNKNOWN if base == UNKNOWN else base for base in sites[name]]
         n_before += len(sites["pos"])
         yield sites
-
-
-def _iterate(path: Path, names: list[str], n_rows: int) -> Iterator[dict[str, Any]]:
-    try:
-        yield from iterate_columns(path, names, n_rows)
-    except FileNotFoundError:
-        raise _missing_file(path) from None
-
-
-def _missing_file(path: Path) -> UserError:
-    return UserError(f"{path} does not exist; .geno, .snp and .ind must be in the same folder.")
 
 
 def numbered_snp(prefix: Path | str) -> bool:

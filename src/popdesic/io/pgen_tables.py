@@ -22,6 +22,7 @@ from .columns import (
     count_lines,
     decode_lines,
     iterate_columns,
+    missing_file,
     read_positions,
     require_unique_names,
 )
@@ -83,15 +84,11 @@ def _open_all(prefix: Path | str) -> PgenHeader:
                     f"{packed} is compressed; unpack it with `plink2 --zst-decompress {packed} "
                     f"{beside(prefix, end)}`."
                 )
-            raise _missing_file(beside(prefix, end))
+            raise missing_file(beside(prefix, end))
     try:
         return read_pgen_header(beside(prefix, ".pgen"))
     except FileNotFoundError:
-        raise _missing_file(beside(prefix, ".pgen")) from None
-
-
-def _missing_file(path: Path) -> UserError:
-    return UserError(f"{path} does not exist; .pgen, .pvar and .psam must be in the same folder.")
+        raise missing_file(beside(prefix, ".pgen")) from None
 
 
 def require_same_sites(prefix: Path | str, header: PgenHeader, n_sites: int) -> None:
@@ -115,7 +112,7 @@ def _header_lines(path: Path) -> list[str]:
     try:
         file = open_regular(path)
     except FileNotFoundError:
-        raise _missing_file(path) from None
+        raise missing_file(path) from None
     with file:
         for line in iter(partial(file.readline, LINE_BYTES), b""):
             lines.append(line)
