@@ -28,11 +28,12 @@ from drawn_study import draw_people, write_plink
 from popdesic.cohort.long_range_ld import regions_of
 from popdesic.components.define_axes import define_axes
 from popdesic.engine.select import select_backend
+from popdesic.io.bed import read_fam
 from popdesic.relatives.ld_scan import LdOptions, measure_ld
 from popdesic.relatives.options import ld_options
 from popdesic.study.configuration import fill_config
 
-UNRELATED = "unrelated.tsv"
+UNRELATED, SHEET = "unrelated.tsv", "samples.tsv"
 
 
 def draw(folder: Path, options) -> tuple[list[Path], Path]:
@@ -48,6 +49,11 @@ def draw(folder: Path, options) -> tuple[list[Path], Path]:
         file.write("sample\tunrelated\n")
         for place, name in enumerate(people.names):
             file.write(f"{name}\t{'no' if place in related else 'yes'}\n")
+    with open(folder / SHEET, "w") as file:
+        file.write("sample\tcohort\tpopulation\n")
+        for prefix in prefixes:
+            for name in read_fam(prefix)["sample"]:
+                file.write(f"{name}\t{prefix.name}\t{prefix.name}\n")
     with open(f"{prefixes[0]}.bim") as sites, open(panel, "w") as file:
         file.write("# panel drawn, \n")
         file.write("\t".join(("chrom", "pos", "id", "ref", "alt", "af", "mode", "n_called")) + "\n")
@@ -75,14 +81,15 @@ def run_axes(folder: Path, prefixes: list[Path], panel: Path, backend, threads: 
 
 
 def run_ld(folder: Path, prefixes: list[Path], panel: Path, backend, threads: int) -> list[Path]:
-    files = ("pairs.tsv.gz", "decay.tsv", "region.npz", "prune.in", "prune.out")
-    keys = ("pairs", "decay", "region", "kept", "removed")
+    files = ("pairs.tsv.gz", "decay.tsv", "by.tsv", "region.npz", "prune.in", "prune.out")
+    keys = ("pairs", "decay", "populations", "region", "kept", "removed")
     out = {key: folder / name for key, name in zip(keys, files, strict=True)}
     measure_ld(
         prefixes,
         [],
         panel,
         panel.parent / UNRELATED,
+        panel.parent / SHEET,
         out,
         backend,
         LdOptions(**ld_options(settings())),

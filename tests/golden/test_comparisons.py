@@ -23,9 +23,11 @@ from popdesic.engine.select import select_backend
 from popdesic.engine.site_pairs import r2_block
 from popdesic.engine.terms import KINSHIP
 from popdesic.ibd.verdict import relation_of
-from popdesic.io.bed import open_bed, read_bim
+from popdesic.io.bed import open_bed, read_bim, read_fam
 from popdesic.io.genotypes import unpack_bed
 from popdesic.relatives import independence, kinship, mixture
+from popdesic.relatives.ld import Decay, window_ends
+from popdesic.relatives.ld_populations import ld_by_population, samples_by_population
 from popdesic.relatives.pc_relate import ancestry_of, count_pairs, pc_relate
 from popdesic.relatives.resolution import DUPLICATE, SECOND, resolve
 
@@ -286,6 +288,43 @@ def test_r2_equals_plink(data, request, tmp_path):
     print(f"\nr2, {data}, 1 500 sites: largest difference from PLINK 1.9 {worst:.1e}")
     assert (np.isfinite(ours) == np.isfinite(theirs))[off].mean() > 0.99
     assert worst < 1e-6
+
+
+@pytest.mark.peer
+def test_ld_of_populations_equals_plink(hapmap, shared_data, tmp_path):
+    """Mean r2 by distance and between contigs, from the pairs that PLINK 1.9 lists."""
+    sheet = pd.read_csv(shared_data / "hapmap279" / "samples.tsv", sep="\t", dtype=str)
+    names = [read_fam(hapmap)["sample"]]
+    labels = dict(zip(sheet.sample_id, sheet.population, strict=True))
+    groups = samples_by_population(labels, names, [np.ones(279, bool)])
+    bim = read_bim(hapmap)
+    chosen = bim.groupby("chrom", sort=False).head(300).iloc[:1000].id
+    (tmp_path / "ids").write_text("\n".join(chosen) + "\n")
+    few = ["--extract", tmp_path / "ids", "--make-bed", "--out", tmp_path / "few"]
+    run("plink1.9", "--bfile", hapmap, *few)
+    sites = read_bim(tmp_path / "few")
+    table = ld_by_population(
+        [tmp_path / "few"], groups, sites, window_ends(sites, "1000 kb"), BACKEND
+    )
+    assert len(groups) > 1 and set(table.population) == set(groups)
+    for name, (who,) in groups.items():
+        kept = "".join(f"{s}\t{s}\n" for s in names[0][who])
+        (tmp_path / "keep").write_text(kept)
+        run("plink1.9", "--bfile", tmp_path / "few", "--keep", tmp_path / "keep", "--maf", "0.05",
+            "--r2", "inter-chr", "--ld-window-r2", "0", "--out", tmp_path / name)  # fmt: skip
+        pairs = pd.read_csv(tmp_path / f"{name}.ld", sep=r"\s+", dtype={"CHR_A": str, "CHR_B": str})
+        pairs = pairs[pairs.R2.notna()]
+        far = pairs.CHR_A != pairs.CHR_B
+        decay = Decay()
+        near = pairs[~far & (pairs.BP_B - pairs.BP_A <= 1_000_000)]
+        decay.add((near.BP_B - near.BP_A).to_numpy(), near.R2.to_numpy())
+        theirs, ours = decay.table(), table[table.population == name]
+        within, apart = ours[ours.from_bp.notna()], ours[ours.from_bp.isna()]
+        assert within.from_bp.tolist() == theirs.from_bp.tolist()
+        assert within.pairs.tolist() == theirs.pairs.tolist()
+        np.testing.assert_allclose(within.mean_r2, theirs.mean_r2, atol=1e-6)
+        assert apart.pairs.tolist() == [far.sum()]
+        np.testing.assert_allclose(apart.mean_r2, pairs.R2[far].mean(), atol=1e-6)
 
 
 def _ids(prefix: Path, folder: Path, n: int) -> Path:

@@ -322,12 +322,14 @@ rule search_profiles:
 #         the founders' own files
 # gives   results/compare/ld.tsv.gz              pairs of sites in LD: r2, D, D'
 #         results/compare/decay.tsv, region.npz  mean r2 by distance, r2 of one region
+#         results/compare/ld_populations.tsv     mean r2 by distance, and between contigs, by population
 #         results/compare/prune.in, prune.out    sites that LD pruning keeps and removes
 #         results/figures/ld_decay.*, ld_region.*
 
 LD_FILES = dict(
     pairs="results/compare/ld.tsv.gz",
     decay="results/compare/decay.tsv",
+    populations="results/compare/ld_populations.tsv",
     region="results/compare/region.npz",
     kept="results/compare/prune.in",
     removed="results/compare/prune.out",
@@ -374,6 +376,8 @@ rule measure_ld:
     params:
         sources=phased_sources,
         options=ld_options(CONFIG),
+        sheet=CONFIG["samples"],
+        labels={c: STUDY.digest_of(c, CONFIG["population"]["column"]) for c in STUDY.founders},
         key=map_key,
         device=CONFIG["device"],
         code=code_of("measure_ld"),

@@ -39,14 +39,24 @@ from .arrays import (
 from .responses import known_covariates, number_array, response_kind
 
 
-def ld_r2(genotypes: ArrayLike, *, device: str = "auto", threads: int | None = None) -> ArrayLike:
+def ld_r2(
+    genotypes: ArrayLike,
+    other: ArrayLike | None = None,
+    *,
+    device: str = "auto",
+    threads: int | None = None,
+) -> ArrayLike:
     """Squared correlation of ALT allele counts for all pairs of sites, as in `plink1.9 --r2`.
 
     Parameters
     ----------
     genotypes : array-like, (n_samples, n_sites)
         Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing. A sample counts
-        for two sites if both are called. Haplotypes (0 and 1) are accepted as well.
+        for two sites if both are called. Haplotypes (0 and 1) are accepted as well. LD in one
+        population is that of its rows.
+    other : array-like, (n_samples, n_other_sites), optional
+        Genotypes of the same samples at further sites, such as those of another contig: each site
+        of `genotypes` is compared with each of these. By default all pairs within `genotypes`.
     device : {'auto', 'cpu', 'gpu'}
         ``auto`` uses a GPU if there is a usable one. Results do not depend on the device.
     threads : int, optional
@@ -54,15 +64,15 @@ def ld_r2(genotypes: ArrayLike, *, device: str = "auto", threads: int | None = N
 
     Returns
     -------
-    float64 array, (n_sites, n_sites)
-        Symmetric; NaN if one of the two sites does not vary among the samples that count. A CuPy
-        array if a GPU computed it from a CuPy array (which is packed in host memory first), else a
-        numpy array.
+    float64 array, (n_sites, n_sites) or (n_sites, n_other_sites)
+        Symmetric without `other`; NaN if one of the two sites does not vary among the samples that
+        count. A CuPy array if a GPU computed it from a CuPy array (which is packed in host memory
+        first), else a numpy array.
 
     Raises
     ------
     ValueError
-        An argument is not valid.
+        An argument is not valid, or `other` has another number of samples.
     RuntimeError
         `device` is ``gpu`` and there is no usable GPU.
 
@@ -74,12 +84,23 @@ def ld_r2(genotypes: ArrayLike, *, device: str = "auto", threads: int | None = N
     array([[1.   , 0.727, 0.405],
            [0.727, 1.   , 0.182],
            [0.405, 0.182, 1.   ]])
+    >>> popdesic.ld_r2(genotypes, [[0], [1], [2], [1]], device="cpu").round(3)
+    array([[1.   ],
+           [0.727],
+           [0.405]])
     """
     threads = thread_count(threads)
-    array = genotype_array(genotypes)
+    arrays = [genotype_array(genotypes)]
+    if other is not None:
+        arrays.append(genotype_array(other))
+        if len(arrays[1]) != len(arrays[0]):
+            raise ValueError(
+                f"other has {len(arrays[1])} samples, but genotypes have {len(arrays[0])}; give "
+                "both for the same samples in the same order."
+            )
     backend = backend_for(device, threads)
-    planes = site_planes(np.ascontiguousarray(array.T))
-    return to_device_of(genotypes, r2_matrix(planes, backend), backend)
+    first, *further = (site_planes(np.ascontiguousarray(array.T)) for array in arrays)
+    return to_device_of(genotypes, r2_matrix(first, backend, *further), backend)
 
 
 def scan(

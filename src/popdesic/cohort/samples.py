@@ -69,9 +69,14 @@ def excluded_samples(sheet: Path) -> set[str]:
 
 def populations(sheet: Path) -> dict[str, str]:
     """Return the population of each sample in the sheet; NA if it has none."""
+    return column_of(sheet, "population")
+
+
+def column_of(sheet: Path, column: str) -> dict[str, str]:
+    """Return what a column of the sheet says of each sample; NA where it says nothing."""
     table = read_samples(sheet)
-    column = table.population if "population" in table else ["NA"] * len(table)
-    return {name: value or "NA" for name, value in zip(table["sample"], column, strict=True)}
+    values = table[column] if column in table else ["NA"] * len(table)
+    return {name: value or "NA" for name, value in zip(table["sample"], values, strict=True)}
 
 
 def samples_in_order(sheet: Path, cohorts: list[str]) -> pd.DataFrame:

@@ -95,28 +95,40 @@ def window_ends(sites: pd.DataFrame, window: str, cm: np.ndarray | None = None) 
     return ends
 
 
-def r2_matrix(planes: Planes, backend: Backend) -> np.ndarray:
+def r2_matrix(planes: Planes, backend: Backend, other: Planes | None = None) -> np.ndarray:
     """r2 of all pairs of sites, computed in blocks to limit memory.
 
     Parameters
     ----------
     planes : Planes
         Variant-major (`site_planes`).
+    other : Planes, optional
+        Further sites of the same samples: each of `planes` is compared with each of these.
 
     Returns
     -------
-    float64 array, (n_sites, n_sites)
+    float64 array, (n_sites, n_sites) or (n_sites, n_other_sites)
         As from `r2_block`.
     """
-    n = planes.n_samples
-    found = np.empty((n, n))
-    blocks = [
-        (rows, Planes(planes.words[slice(*rows)], planes.n_sites))
-        for rows in chunks(n, BLOCK_SITES)
-    ]
+    blocks = _blocks(planes)
+    if other is not None:
+        found = np.empty((planes.n_samples, other.n_samples))
+        for rows, a in blocks:
+            for columns, b in _blocks(other):
+                found[slice(*rows), slice(*columns)] = r2_block(a, b, backend)
+        return found
+    found = np.empty((planes.n_samples, planes.n_samples))
     for k, (rows, a) in enumerate(blocks):
         for columns, b in blocks[k:]:
             block = r2_block(a, None if columns == rows else b, backend)
             found[slice(*rows), slice(*columns)] = block
             found[slice(*columns), slice(*rows)] = block.T
     return found
+
+
+def _blocks(planes: Planes) -> list[tuple[tuple[int, int], Planes]]:
+    """Bounds and planes of runs of BLOCK_SITES sites."""
+    return [
+        (rows, Planes(planes.words[slice(*rows)], planes.n_sites))
+        for rows in chunks(planes.n_samples, BLOCK_SITES)
+    ]

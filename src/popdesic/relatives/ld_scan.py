@@ -13,7 +13,7 @@ from ..cohort.genetic_maps import read_map
 from ..cohort.panel import load_panel
 from ..cohort.prune import pruned, widest_window, write_lists
 from ..cohort.prune_options import parse_pruning
-from ..cohort.samples import unrelated_founders
+from ..cohort.samples import column_of, unrelated_founders
 from ..cohort.site_planes import contigs_at_once, read_site_planes, site_planes
 from ..core.errors import UserError
 from ..core.laps import Laps
@@ -31,6 +31,7 @@ from .disequilibrium import (
     read_haplotypes,
 )
 from .ld import Decay, r2_matrix, window_ends
+from .ld_populations import ld_by_population, samples_by_population
 from .options import parse_region
 
 log = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ HOW = {
 
 @dataclass(frozen=True)
 class LdOptions:
-    """Configuration keys `compare.ld.*`; `prune` is `embedding.ld_prune`."""
+    """Keys `compare.ld.*`; `prune` is `embedding.ld_prune`, `column` `population.column`."""
 
     window: str
     min_r2: float
@@ -55,6 +56,7 @@ class LdOptions:
     region: str
     prune: list
     genotypes: str = "called"
+    column: str = "population"
 
 
 def measure_ld(
@@ -62,6 +64,7 @@ def measure_ld(
     sources: list[list[Path | str]],
     panel: Path,
     unrelated: Path | None,
+    sheet: Path,
     out: dict[str, Path],
     backend: Backend,
     options: LdOptions,
@@ -77,9 +80,11 @@ def measure_ld(
         Stems of the founder cohorts' genotypes on the panel, called or imputed.
     sources : list of lists of Path
         The founder cohorts' genotype files, read only for phase (``compare.ld.phase: phased``).
+    sheet : Path
+        The sample sheet, for populations.
     out : dict
-        ``pairs`` (.tsv.gz), ``decay`` (.tsv), ``region`` (.npz: chrom, pos, r2), ``kept`` and
-        ``removed`` (site lists of pruning).
+        ``pairs`` (.tsv.gz), ``decay`` and ``populations`` (.tsv), ``region`` (.npz: chrom, pos,
+        r2), ``kept`` and ``removed`` (site lists of pruning).
 
     Returns
     -------
@@ -157,6 +162,10 @@ def measure_ld(
         r2=whole.astype(np.float32),
     )
     laps.end("region")
+    groups = samples_by_population(column_of(sheet, options.column), names, keep)
+    all_ends = window_ends(sites, options.window, cm)
+    write_table(out["populations"], ld_by_population(prefixes, groups, sites, all_ends, backend))
+    laps.end("populations")
     laps.log(log, "LD")
     return {
         "sites": len(sites),
@@ -164,6 +173,7 @@ def measure_ld(
         f"pairs with r2 of at least {options.min_r2}": len(i),
         "pairs within the window": int(decay.pairs.sum()),
         "sites left by pruning": int((~removed).sum()),
+        "populations": len(groups),
     }
 
 

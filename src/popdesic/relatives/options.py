@@ -47,6 +47,7 @@ def ld_options(config: dict) -> dict:
         "genotypes": "imputed" if imputed else "called",
         "map": config["genetic_map"] or None,
         "prune": config["embedding"]["ld_prune"] or LISTED_PRUNING,
+        "column": config["population"]["column"],
     }
 
 

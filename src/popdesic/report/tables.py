@@ -264,6 +264,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("compare/identity.tsv", "Best match of every sample"),
         ("compare/mixture.tsv", "Samples that carry all alleles of another sample"),
         ("compare/ld.tsv.gz", "Pairs of sites in LD"),
+        ("compare/ld_populations.tsv", "LD of each population, by distance and between contigs"),
         ("ibd/pairs.tsv", "Pairs with shared segments"),
         ("ibd/segments.tsv.gz", "Segments of identity by descent"),
         ("ibd/genome.json", "What of the panel was searched for segments"),

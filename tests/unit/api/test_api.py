@@ -143,6 +143,7 @@ BAD_CALLS = {
         GENOTYPES, method="pc-relate", scores=[[1.0]]
     ),
     "threads is 0": lambda: popdesic.ld_r2(GENOTYPES, threads=0),
+    "other has 4 samples, but": lambda: popdesic.ld_r2(GENOTYPES, GENOTYPES[:4]),
     "fill is 'mean'": lambda: popdesic.pack(GENOTYPES, fill="mean"),
     "fill has the shape (3,)": lambda: popdesic.pack(GENOTYPES, fill=[0, 1, 2]),
     "fill[1] is 5": lambda: popdesic.pack([[0, -1]], fill=[0, 5]),
@@ -351,6 +352,17 @@ def test_ld_equals_the_oracle(n_samples, missing):
     genotypes[:, 3] = 1  # monomorphic
     expected = [[r2(a, b) for b in genotypes.T] for a in genotypes.T]
     np.testing.assert_allclose(popdesic.ld_r2(genotypes, device="cpu"), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_ld_with_other_sites_equals_the_oracle(missing, monkeypatch):
+    genotypes, other = draw(41, 9, missing), draw(41, 13, missing, seed=6)
+    other[:, 3] = 2  # monomorphic
+    expected = [[r2(a, b) for b in other.T] for a in genotypes.T]
+    for block in (1024, 4):
+        monkeypatch.setattr("popdesic.relatives.ld.BLOCK_SITES", block)
+        found = popdesic.ld_r2(genotypes, other, device="cpu")
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_ld_does_not_depend_on_the_block_size(monkeypatch):

@@ -250,6 +250,7 @@ def table() -> list[tuple[str, str, str, object]]:
     for function, more in (("pack", ()), ("pca", ()), ("ld_r2", ())):
         add(function, "genotypes", ARRAYS, ..., *more)
         add(function, "threads", THREADS, G, *more, threads=...)
+    add("ld_r2", "genotypes", {k: v for k, v in ARRAYS.items() if k != "None"}, G, ..., **CPU)
     for function in ("scan", "scan_sites"):
         add(function, "genotypes", ARRAYS, ..., CASE)
         phenotypes = dict(PHENOTYPES)

@@ -219,6 +219,9 @@ def study(tmp_path_factory) -> dict:
     columns = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t"
     text = header + columns + "\t".join(cohort.samples) + "\n" + "\n".join(rows) + "\n"
     (folder / "one.vcf").write_text(text)
+    labels = ["A"] * 14 + ["B"] * 17 + ["small"] * 5 + [""] * 4
+    rows = [f"{name}\tone\t{label}\n" for name, label in zip(cohort.samples, labels, strict=True)]
+    (folder / "samples.tsv").write_text("sample\tcohort\tpopulation\n" + "".join(rows))
     return {"folder": folder, "haplotypes": haplotypes, "genotypes": genotypes, "text": text}
 
 
@@ -227,6 +230,7 @@ def run(study, out: Path, **changed):
     paths = {
         "pairs": out / "ld.tsv.gz",
         "decay": out / "decay.tsv",
+        "populations": out / "ld_populations.tsv",
         "region": out / "region.npz",
         "kept": out / "prune.in",
         "removed": out / "prune.out",
@@ -238,6 +242,7 @@ def run(study, out: Path, **changed):
         [changed.pop("sources", [folder / "one.vcf"])],
         folder / "panel.tsv",
         None,
+        folder / "samples.tsv",
         paths,
         BACKEND,
         ld_scan.LdOptions(**{k: v for k, v in chosen.items() if k != "sources"}),
@@ -278,7 +283,7 @@ def test_contigs_side_by_side_give_the_same_files(study, tmp_path, monkeypatch, 
     monkeypatch.setattr(planes_of_sites, "AHEAD_BYTES", room)
     found, _, _, others = run(study, together)
     assert found == expected
-    for name in ("pairs", "decay", "kept", "removed", "region"):
+    for name in ("pairs", "decay", "populations", "kept", "removed", "region"):
         assert files[name].read_bytes() == others[name].read_bytes(), name
 
 

@@ -17,12 +17,14 @@ from matplotlib.figure import Figure
 from support.outcomes import ALPHAS, N_SITES, SPACES, make_results
 from support.readable import assert_readable
 
+from popdesic.core.tables import read_table
 from popdesic.core.triangle import open_symmetric
 from popdesic.distance import pair_summary_cpu
 from popdesic.distance.matrix import Distances
+from popdesic.relatives.ld_populations import COLUMNS
 from popdesic.report import figures as figures_module
 from popdesic.report.figures import draw_figures, plan_figures
-from popdesic.report.figures.compare import draw_comparisons
+from popdesic.report.figures.compare import draw_comparisons, draw_decay
 from popdesic.report.figures.labels import name_groups
 from popdesic.report.figures.maps import draw_components
 from popdesic.report.figures.structure import summarize_pairs
@@ -509,3 +511,22 @@ def test_ld_decay_without_any_pair_of_sites(tmp_path):
     table.write_text("from_bp\tto_bp\tpairs\tmean_r2\n")
     assert draw_comparisons({"decay": table}, tmp_path) == ["ld_decay"]
     assert (tmp_path / "ld_decay.svg").is_file()
+
+
+def test_ld_decay_of_populations(tmp_path):
+    """Populations have a panel and a legend of their own; a single one has none."""
+    decay, by = tmp_path / "decay.tsv", tmp_path / "by.tsv"
+    decay.write_text("from_bp\tto_bp\tpairs\tmean_r2\n10\t16\t9\t0.5\n16\t25\t9\t0.25\n")
+    lines = ["\t".join(COLUMNS)]
+    for name in ("first", "second"):
+        lines += [f"{name}\t20\t10\t16\t9\t0.5\t0.4", f"{name}\t20\t16\t25\t9\t0.3\t-0.1"]
+        lines.append(f"{name}\t20\tNA\tNA\t7\t0.06\t0.01")
+    for n_lines, panels in ((1, 2), (4, 2), (7, 3)):
+        by.write_text("\n".join(lines[:n_lines]) + "\n")
+        figure = draw_decay(pd.read_csv(decay, sep="\t"), read_table(by))
+        assert len(figure.axes) == panels
+        assert draw_comparisons({"decay": decay, "populations": by}, tmp_path) == ["ld_decay"]
+        text = (tmp_path / "ld_decay.svg").read_text()
+        assert ("second" in text) == (panels == 3)
+    lines = figure.axes[1].lines
+    assert [line.get_ydata().tolist() for line in lines] == [[0.4, -0.1]] * 2

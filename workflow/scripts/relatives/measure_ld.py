@@ -20,11 +20,12 @@ with logged(snakemake.log[0], snakemake.input) as log:
         snakemake.params.sources,
         Path(snakemake.input.panel),
         next(map(Path, snakemake.input.get("unrelated", [])), None),
+        Path(snakemake.params.sheet),
         out,
         backend,
         LdOptions(**snakemake.params.options),
     )
     log_counts(log, counts)
     if figures:
-        tables = {name: out[name] for name in ("decay", "region")}
+        tables = {name: out[name] for name in ("decay", "populations", "region")}
         draw_comparisons(tables, Path(figures[0]).parent)

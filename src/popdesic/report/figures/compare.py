@@ -9,7 +9,18 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from .style import ACCENT, new_figure, plain_ticks, save_figure, styled
+from ...core.tables import read_table
+from .along_genome import number_columns
+from .style import (
+    ACCENT,
+    PALETTE,
+    Entry,
+    new_figure,
+    plain_ticks,
+    save_figure,
+    shorten_label,
+    styled,
+)
 
 
 def draw_comparisons(tables: dict[str, Path], out: Path) -> list[str]:
@@ -18,7 +29,8 @@ def draw_comparisons(tables: dict[str, Path], out: Path) -> list[str]:
     Parameters
     ----------
     tables : dict
-        Any of ``decay`` (decay.tsv) and ``region`` (region.npz).
+        Any of ``decay`` (decay.tsv), with ``populations`` (ld_populations.tsv), and ``region``
+        (region.npz).
 
     Returns
     -------
@@ -28,7 +40,10 @@ def draw_comparisons(tables: dict[str, Path], out: Path) -> list[str]:
     figures = {}
     with styled():
         if "decay" in tables:
-            figures["ld_decay"] = draw_decay(pd.read_csv(tables["decay"], sep="\t"))
+            figures["ld_decay"] = draw_decay(
+                pd.read_csv(tables["decay"], sep="\t"),
+                read_table(tables["populations"]) if "populations" in tables else None,
+            )
         if "region" in tables:
             with np.load(tables["region"]) as region:
                 figures["ld_region"] = draw_region(
@@ -39,9 +54,26 @@ def draw_comparisons(tables: dict[str, Path], out: Path) -> list[str]:
     return list(figures)
 
 
-def draw_decay(decay: pd.DataFrame) -> Figure:
-    """Mean r2 by distance on a logarithmic axis, with the number of pairs beside it."""
-    figure, (axes, counts) = new_figure(2)
+def draw_decay(decay: pd.DataFrame, populations: pd.DataFrame | None = None) -> Figure:
+    """Mean r2 by distance on a logarithmic axis, with the number of pairs beside it.
+
+    Where several populations are known, r2 of each by itself stands between them.
+    """
+    within = pd.DataFrame() if populations is None else populations[populations.from_bp != "NA"]
+    sizes = (
+        {} if within.empty else within.groupby("population").samples.first().astype(int).to_dict()
+    )
+    names = sorted(sizes, key=lambda name: (-sizes[name], name))[: len(PALETTE)]
+    names = names if len(sizes) > 1 else []
+    entries = [Entry("population")] if names else []
+    entries += [Entry(shorten_label(n), colour) for n, colour in zip(names, PALETTE, strict=False)]
+    figure, panels = new_figure(3 if names else 2, entries)
+    axes, counts = panels[0], panels[-1]
+    for name, colour in zip(names, PALETTE, strict=False):
+        own = within[within.population == name]
+        low, high, r2 = number_columns(own, "from_bp", "to_bp", "adjusted_r2")
+        panels[1].plot(np.sqrt(low * high), r2, color=colour, linewidth=0.9)
+        panels[1].set_ylabel("mean r² above chance")
     middle = np.sqrt(decay.from_bp * decay.to_bp)
     axes.plot(middle, decay.mean_r2, marker="o", markersize=3, linewidth=1, color=ACCENT)
     axes.set_ylim(bottom=0)
@@ -57,7 +89,7 @@ def draw_decay(decay: pd.DataFrame) -> Figure:
     scale = "linear" if decay.empty else "log"  # empty where no two sites are near each other
     counts.set_yscale(scale)
     counts.set_ylabel("pairs of sites")
-    for panel in (axes, counts):
+    for panel in panels:
         panel.set_xscale(scale)
         panel.set_xlabel("distance")
         if len(decay):
