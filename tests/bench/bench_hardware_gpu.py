@@ -1,6 +1,7 @@
 """What the units of a GPU do, clock by clock, and each kernel's rate beside what follows from it.
 
     python tests/bench/bench_hardware_gpu.py [--samples 16384] [--sites 262144] [--nodes 8192]
+    python tests/bench/bench_hardware_gpu.py --grid   rates of distances over samples and sites
 
 Latency: clocks of one step of a chain in which every step waits for the one before it.
 Throughput: instructions of a warp that a multiprocessor starts in a clock, with eight chains in
@@ -16,7 +17,7 @@ import bench_minplus_gpu
 import commandline
 import cupy
 import numpy as np
-from bench_bitgemm_gpu import Problem, draw_planes, measure_limits, time_events
+from bench_bitgemm_gpu import Problem, draw_planes, measure_limits, site_pairs, time_events
 from hardware_plan import (
     OPERATIONS,
     SOURCE,
@@ -123,6 +124,26 @@ def model_of_minplus(backend: GpuBackend, units, n: int) -> list[tuple]:
     return rows
 
 
+def run_grid(device: devices.Device, n: int, n_sites: int) -> None:
+    """T site-pairs/s, packing counted, of sizes up to these: samples down, sites across."""
+    columns, rows = [n_sites >> shift for shift in (8, 6, 4, 2, 0)], []
+    kernel = devices.supported_kernels(device)[0]
+    for samples in [n >> shift for shift in (5, 4, 3, 2, 1, 0)]:
+        rates = []
+        for sites in columns:
+            shape = variants.ShapeClass.of(samples, samples, sites, True, True)
+            variant = tune_gpu.choose_variant(device, SQUARED, shape, kernel)
+            words = draw_planes(samples, sites, False)
+            problem = Problem(device, variant, words, sites, SQUARED)
+            seconds = time_events(problem.pack_and_multiply, 5)
+            rates.append(f"{site_pairs(samples, sites) / seconds / 1e12:.3g}")
+            del problem, words
+            cupy.get_default_memory_pool().free_all_blocks()
+        rows.append((samples, *rates))
+    title = f"distances by {kernel}, T site-pairs/s: samples down, sites across"
+    print_table(title, ("", *columns), rows)
+
+
 def row_of(name: str, predicted: float, measured: float) -> tuple:
     return (
         *(name, f"{predicted / 1e12:.2f}", f"{measured / 1e12:.2f}"),
@@ -136,6 +157,7 @@ def main() -> None:
     parser.add_argument("--sites", type=int, default=262_144)
     parser.add_argument("--nodes", type=int, default=8192)
     parser.add_argument("--rounds", type=int, default=2000)
+    parser.add_argument("--grid", action="store_true")
     parser.add_argument("--megabytes", type=int, default=1024)
     options = commandline.parse(
         parser, gpu=True, samples=1024, sites=16384, nodes=1024, rounds=50, megabytes=64
@@ -143,6 +165,9 @@ def main() -> None:
     backend = GpuBackend()
     device = backend.device
     print(backend.describe())
+    if options.grid:
+        run_grid(device, options.samples, options.sites)
+        return
     units = measure_units(device, options.rounds)
     print_table(
         "units of a multiprocessor",

@@ -1,6 +1,7 @@
 """min-plus products and closures on the CPU beside SciPy and graph-tool, in the same run.
 
 python tests/bench/bench_minplus.py [--graph-tool /usr/bin/python3] [--quick]
+python tests/bench/bench_minplus.py --closures 128 256 512   R-Kleene and Floyd-Warshall over n
 
 graph-tool runs on the same weights, in the Python that has it: Floyd-Warshall, which takes a
 fifteenth of its default (1 024 nodes). Building its graph is not timed.
@@ -17,7 +18,7 @@ from pathlib import Path
 import commandline
 import numpy as np
 from scipy.sparse.csgraph import floyd_warshall
-from timing import best_of, print_table
+from timing import best_in_turn, best_of, print_table
 
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.geodesic.closure import close_paths, insert_paths
@@ -129,12 +130,37 @@ def bench_closure(n: int, repeats: int, graph_tool: str | None) -> None:
     print_table(f"closure, n = {n}", ("program", "type", "s", "x SciPy", "x graph-tool"), rows)
 
 
+def bench_sizes(sizes: list[int], repeats: int) -> None:
+    """Floyd-Warshall and R-Kleene in float64 with one thread, over the number of nodes.
+
+    Runs alternate, so that other load affects both alike.
+    """
+    rows = []
+    for n in sizes:
+        weights = draw_weights(n)
+        expected = floyd_warshall(weights, directed=False)
+        assert (close_once(weights, np.float64, 1) == expected).all()  # and compiled
+        theirs, ours = best_in_turn(
+            repeats,
+            lambda w=weights: floyd_warshall(w, directed=False),
+            lambda w=weights: close_once(w, np.float64, 1),
+        )
+        rates = (f"{n**3 / seconds / 1e9:.2f}" for seconds in (theirs, ours))
+        rows.append((n, f"{theirs * 1e3:.1f}", f"{ours * 1e3:.1f}", *rates, f"{theirs / ours:.1f}"))
+    header = ("n", "Floyd-Warshall, ms", "R-Kleene, ms", "G op/s", "G op/s", "times as fast")
+    print_table("closures, float64, one thread (n^3 operations)", header, rows)
+
+
 def main() -> None:
     parser = commandline.new_parser(__doc__)
     parser.add_argument("--size", type=int, default=2048)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--graph-tool", metavar="PYTHON")
+    parser.add_argument("--closures", type=int, nargs="+", metavar="N")
     options = commandline.parse(parser, size=256, repeats=1)
+    if options.closures:
+        bench_sizes(options.closures, options.repeats)
+        return
     if not options.graph_tool:
         print("graph-tool is left out: name a Python that has it (--graph-tool /usr/bin/python3).")
     bench_product(options.size, options.repeats)

@@ -11,7 +11,7 @@ import pandas as pd
 from ..cohort.samples import UNKNOWN
 from ..cohort.site_planes import PlanesReader, read_site_planes
 from ..engine.backend import Backend
-from ..engine.site_pairs import BLOCK_SITES, SAMPLED_BLOCKS, band_pairs, called_samples, moments
+from ..engine.site_pairs import BLOCK_SITES, band_pairs, called_samples, moments
 from ..engine.terms import Planes
 from ..io.sites import contig_runs
 from .ld import UNIT, Decay, r2_matrix
@@ -21,7 +21,9 @@ LEAST_SAMPLES = 10
 #: Lowest frequency of the rarer allele in the population: r2 with rare sites is low.
 LEAST_FREQUENCY = 0.05
 #: Sites that are compared between contigs, evenly spaced along the panel.
-SPACED_SITES = 1024
+SPACED_SITES = 512
+#: Most runs of BLOCK_SITES sites whose pairs are looked at.
+MOST_RUNS = 12
 COLUMNS = ("population", "samples", "from_bp", "to_bp", "pairs", "mean_r2", "adjusted_r2")
 
 
@@ -60,10 +62,10 @@ def sampled_runs(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         for start, end in runs
         for first in range(start, end, BLOCK_SITES)
     ]
-    return pieces[:: max(1, len(pieces) // SAMPLED_BLOCKS)]
+    return pieces[:: max(1, -(-len(pieces) // MOST_RUNS))]
 
 
-def common_sites(planes: Planes) -> np.ndarray:
+def frequent_sites(planes: Planes) -> np.ndarray:
     """Rows of variant-major planes whose rarer allele has at least LEAST_FREQUENCY."""
     alleles = 2 * called_samples(planes)
     alt = moments(planes)[0]
@@ -96,7 +98,7 @@ def decay_within(
     for first, last in sampled_runs(runs):
         top = max(last, int(ends[first:last].max()))
         planes = read(first, top)
-        rows = common_sites(planes)
+        rows = frequent_sites(planes)
         place = pos[first:top][rows]
         # Only sites of the run have partners; those after it are partners alone.
         mine = int(np.searchsorted(rows, last - first))
@@ -112,7 +114,7 @@ def between_contigs(read: PlanesReader, chrom: np.ndarray, backend: Backend) -> 
     """Pairs of common sites of different contigs, and their mean r2 (NaN without pairs)."""
     spaced = np.unique(np.linspace(0, len(chrom) - 1, min(len(chrom), SPACED_SITES)).astype(int))
     planes = read(spaced)
-    rows = common_sites(planes)
+    rows = frequent_sites(planes)
     r2 = r2_matrix(Planes(np.ascontiguousarray(planes.words[rows]), planes.n_sites), backend)
     apart = chrom[spaced[rows]]
     i, j = np.triu_indices(len(rows), 1)

@@ -77,6 +77,7 @@ def measured(drawn, folder: Path, window="400 bp", labels=None) -> pd.DataFrame:
 @pytest.mark.parametrize("window", [400, 10_000])
 def test_all_rows_equal_the_oracle(drawn, tmp_path, monkeypatch, run, window):
     monkeypatch.setattr(ld_populations, "BLOCK_SITES", run)
+    monkeypatch.setattr(ld_populations, "MOST_RUNS", 100)
     table = measured(drawn, tmp_path, f"{window} bp")
     assert sorted(table.population.unique()) == ["P", "Q"]  # nine samples are too few
     for name, samples in (("P", slice(0, 20)), ("Q", slice(20, 38))):
@@ -94,10 +95,11 @@ def test_all_rows_equal_the_oracle(drawn, tmp_path, monkeypatch, run, window):
 def test_long_panels_show_some_runs(drawn, tmp_path, monkeypatch):
     every = measured(drawn, tmp_path).groupby("population").pairs.sum()
     monkeypatch.setattr(ld_populations, "BLOCK_SITES", 5)
-    monkeypatch.setattr(ld_populations, "SAMPLED_BLOCKS", 6)
+    monkeypatch.setattr(ld_populations, "MOST_RUNS", 3)
     some = measured(drawn, tmp_path)
     within = some[some.from_bp.notna()].groupby("population").pairs.sum()
     assert (within < every * 0.5).all() and (within > 0).all()
+    assert len(ld_populations.sampled_runs([(0, 17), (17, 30)])) == 3
 
 
 def test_populations_without_ld_have_none_after_adjusting(tmp_path):
