@@ -94,6 +94,28 @@ def test_the_table_equals_the_tests_of_the_api(study):
     assert table.chrom2.isna().all() and (table.n == N).all()
 
 
+def test_cohorts_replicate_as_by_the_api(study):
+    folder = study[0]
+    words, sites, samples = read_reordered(folder / "results/reorder")
+    genotypes = genotypes_of_planes(words[:], sites, len(samples), 0).T
+    null = read_null_model(folder / "results/epistasis/null_model.npz")
+    row = {rank: k for k, rank in enumerate(sites["rank"])}
+    sets = {name: [row[k] for k in chosen] for name, chosen in SETS.items()}
+    given = {}
+    for name in ("north", "south"):
+        own = (samples.cohort == name).to_numpy()
+        given[name] = popdesic.score_sets(genotypes[own], null.response[own], sets)
+    expected, by_cohort = popdesic.replicate_sets(given, ["north"])  # the largest
+    table = table_of(folder / "results/epistasis/sets_replication.tsv")
+    for name in ("p_discovery", "effect", "se", "p_replication", "p_all", "p_without"):
+        np.testing.assert_allclose(table[name], expected[name], rtol=1e-5)
+    assert table.p_discovery[0] < 1e-4 and table.p_replication[0] < 1e-4
+    assert table.p_replication[1:3].min() > 1e-3 and np.isnan(table.p_replication[3])
+    effects = table_of(folder / "results/epistasis/sets_by_cohort.tsv")
+    np.testing.assert_allclose(effects.effect, by_cohort.effect, rtol=1e-5)
+    assert effects.role.tolist() == ["discovery", "replication"] * 4
+
+
 def test_the_page_says_what_was_found(study, tmp_path):
     folder = study[0]
     outcome, distances = make_results(tmp_path, {"one": [f"s{k}" for k in range(5)]}, ["one"])
@@ -108,6 +130,7 @@ def test_the_page_says_what_was_found(study, tmp_path):
     said = " ".join(out.read_text("utf-8").split())
     assert "3 of 4 sets were tested in 600 samples. 1 has a significant interaction" in said
     assert "Sites of the set first interact (p = " in said and "3 sets of sites tested" in said
+    assert "Best sets of the discovery cohorts" in said and 'id="fig-sets_forest"' in said
     assert said.count('id="fig-sets_manhattan"') == said.count('id="fig-sets_qq"') == 1
     assert "All products of two sites of a set" in (tmp_path / "methods.md").read_text("utf-8")
     assert "scanned for" not in (tmp_path / "methods.md").read_text("utf-8")

@@ -90,7 +90,20 @@ SCAN_FIGURES = [
     for name, figure in figures_by("rank_epistasis").items()
     if figure.caption != "power" or "power" in EXTRAS
 ]
-SET_FIGURES = list(figures_by("scan_sets"))
+#: Discovery and replication between cohorts, where there are several.
+SETS_BY_COHORT = (
+    {
+        "replication": f"{SCANS}/sets_replication.tsv",
+        "by_cohort": f"{SCANS}/sets_by_cohort.tsv",
+    }
+    if SETS and len(COHORTS) > 1
+    else {}
+)
+SET_FIGURES = [
+    name
+    for name, figure in figures_by("scan_sets").items()
+    if figure.caption != "sets_forest" or SETS_BY_COHORT
+]
 
 
 wildcard_constraints:
@@ -104,7 +117,7 @@ TARGETS["epistasis"] = [
     of_phenotypes(SITE_RESULTS if SCANNED else []),
     of_phenotypes([*EXTRAS.values(), *SCREEN]),
     of_phenotypes(expand("results/figures/{f}.{end}", f=SCAN_FIGURES, end=["svg", "png"])),
-    of_phenotypes([f"{SCANS}/sets.tsv"] if SETS else []),
+    of_phenotypes([f"{SCANS}/sets.tsv", *SETS_BY_COHORT.values()] if SETS else []),
     of_phenotypes(expand("results/figures/{f}.{end}", f=SET_FIGURES, end=["svg", "png"])),
 ]
 
@@ -200,8 +213,13 @@ if SETS:
             model=NULL_MODEL,
             kinship=RELATIVES,
         output:
+            **SETS_BY_COHORT,
             table=f"{SCANS}/sets.tsv",
-            svg=reported("scan_sets"),
+            svg=[
+                figure
+                for name, figure in zip(figures_by("scan_sets"), reported("scan_sets"))
+                if name in SET_FIGURES
+            ],
             png=expand("results/figures/{name}.png", name=SET_FIGURES),
         log:
             f"logs/scan_sets{OF_PHENOTYPE}.log",
@@ -220,6 +238,8 @@ if SETS:
         params:
             **PEDIGREE,
             key=lambda wildcards: file_key([SETS]),
+            founders=list(STUDY.founders),
+            rows=scan_rows,
             code=code_of("scan_sets"),
         message:
             "Test sets of sites for interactions"

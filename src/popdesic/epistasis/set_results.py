@@ -10,7 +10,10 @@ import pandas as pd
 from ..core.tables import read_table
 
 #: Columns that are no numbers.
-TEXTS = ["set", "chrom", "chrom2", "site1", "site2"]
+TEXTS = [
+    *("set", "chrom", "chrom2", "site1", "site2"),
+    *("tested", "without", "cohort", "role"),
+]
 
 
 def read_set_table(path: Path) -> pd.DataFrame:

@@ -28,24 +28,38 @@ def replication_tables(
 
     Cohorts are added up by name, so that results do not depend on their order.
     """
-    names = sorted(cohorts)
-    rows, by_cohort = [], []
-    for name in cohorts[next(iter(cohorts))]:
-        parts = {cohort: cohorts[cohort][name] for cohort in names}
-        row, effects = _replicate({c: part for c, part in parts.items() if part}, discovery)
-        rows.append({"set": name} | row)
-        for cohort, part in parts.items():
-            one = effects.get(cohort, CohortEffect(*(float("nan"),) * 3))
-            by_cohort.append(
-                {
-                    "set": name,
-                    "cohort": cohort,
-                    "role": "discovery" if cohort in discovery else "replication",
-                    "n": part.n_people if part else 0,
-                    **vars(one),
-                }
-            )
-    return pd.DataFrame(rows, columns=COLUMNS), pd.DataFrame(by_cohort, columns=BY_COHORT)
+    found = [
+        replicate_set(
+            name, {cohort: cohorts[cohort][name] for cohort in sorted(cohorts)}, discovery
+        )
+        for name in cohorts[next(iter(cohorts))]
+    ]
+    return tables_of_rows(found)
+
+
+def tables_of_rows(found: list[tuple[dict, list[dict]]]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Both tables, of the rows of `replicate_set`."""
+    by_cohort = [row for _, rows in found for row in rows]
+    rows = pd.DataFrame([row for row, _ in found], columns=COLUMNS)
+    return rows, pd.DataFrame(by_cohort, columns=BY_COHORT)
+
+
+def replicate_set(
+    name: str, parts: dict[str, SetStatistics | None], discovery: list[str]
+) -> tuple[dict, list[dict]]:
+    """The row of a set, and its rows by cohort; `parts`: statistics by cohort, in a fixed order."""
+    row, effects = _replicate({c: part for c, part in parts.items() if part}, discovery)
+    by_cohort = [
+        {
+            "set": name,
+            "cohort": cohort,
+            "role": "discovery" if cohort in discovery else "replication",
+            "n": part.n_people if part else 0,
+            **vars(effects.get(cohort, CohortEffect(*(float("nan"),) * 3))),
+        }
+        for cohort, part in parts.items()
+    ]
+    return {"set": name} | row, by_cohort
 
 
 def _replicate(

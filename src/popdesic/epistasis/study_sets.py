@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from .null_model import NullModel, read_null_model
 from .relatedness import Relatives
 from .reorder import genotypes_of_planes, read_reordered
 from .set_list import KEY, Range, SiteSet, read_sets, sites_of_ranges
-from .set_rows import set_rows
-from .sets import SetTests
+from .set_rows import Sets, for_each_set, set_rows
+from .set_tables import replicate_set, tables_of_rows
+from .sets import SetStatistics, SetTests
 
 logger = logging.getLogger("popdesic")
 
@@ -27,7 +29,13 @@ P_VALUES = ["p_quadratic", "p_pair", "p_burden"]
 
 
 def scan_study_sets(
-    folder: Path, null: Path, given: Path, out: Path, relatives: Relatives, threads: int
+    folder: Path,
+    null: Path,
+    given: Path,
+    out: Path,
+    relatives: Relatives,
+    threads: int,
+    replication: tuple[Path, Path, list[str]] | None = None,
 ) -> dict[str, object]:
     """Test each set of a file for interactions of any two of its sites, and write a table.
 
@@ -50,6 +58,10 @@ def scan_study_sets(
     relatives : Relatives
         Among the people of `folder`.
     threads : int
+    replication : (Path, Path, list of str), optional
+        Where to write the tables of `set_tables.replication_tables` of these cohorts, with names of
+        sites; and the founder cohorts. These discover if there are others, otherwise the largest
+        cohort does.
 
     Returns
     -------
@@ -84,6 +96,8 @@ def scan_study_sets(
     table = _table(listed, chosen, rows, sites, int(model.used.sum()))
     write_table(out, table)
     _log_untested(rows)
+    if replication is not None:
+        _replicate_cohorts(model, samples["cohort"], read, chosen, sites, replication, threads)
     return {
         "people": int(model.used.sum()),
         "relatives_left_out": left_out,
@@ -92,6 +106,54 @@ def scan_study_sets(
         "products": int(table["products"].sum()),
         "smallest_p": float(table["p"].min()),
     }
+
+
+def _replicate_cohorts(
+    model: NullModel,
+    cohorts: pd.Series,
+    read: Callable[[np.ndarray], np.ndarray],
+    chosen: Sets,
+    sites: pd.DataFrame,
+    replication: tuple[Path, Path, list[str]],
+    threads: int,
+) -> None:
+    """Write the tables of discovery and replication between the cohorts of a study."""
+    table_out, cohorts_out, founders = replication
+    people = cohorts[model.used].value_counts()
+    names = sorted(people.index)
+    discovery = sorted(set(names) & set(founders))
+    if len(discovery) in (0, len(names)):
+        discovery = [max(names, key=lambda name: (people[name], name))]
+    tests = {}
+    for name in names:
+        used = model.used & (cohorts == name).to_numpy()
+        if model.kind == "linear" or len(np.unique(model.response[used])) == 2:
+            tests[name] = SetTests(replace(model, used=used))
+
+    def replicate(name: str, genotypes: np.ndarray, own: np.ndarray, places: list):
+        parts: dict[str, SetStatistics | None] = dict.fromkeys(names)
+        for cohort, one in tests.items():
+            try:
+                found = one.statistics(genotypes, *places)
+            except UserError:
+                continue  # separated, or too many products
+            parts[cohort] = replace(found, sites=own[found.sites])
+        return replicate_set(name, parts, discovery)
+
+    largest = SetTests(model)
+    found = for_each_set(replicate, largest, read, chosen, threads)
+    rows, by_cohort = tables_of_rows(found)
+    ids = site_names(sites)
+    for end in ("site1", "site2"):
+        rows[end] = [ids[k] if k >= 0 else "NA" for k in rows[end]]
+    write_table(table_out, rows)
+    write_table(cohorts_out, by_cohort)
+
+
+def site_names(sites: pd.DataFrame) -> np.ndarray:
+    """chrom:pos:ref:alt of each site."""
+    pos = sites["pos"].astype(str)
+    return (sites["chrom"] + ":" + pos + ":" + sites["ref"] + ":" + sites["alt"]).to_numpy()
 
 
 def products_of(first: np.ndarray, second: np.ndarray | None) -> int:
@@ -142,9 +204,7 @@ def _table(
     n: int,
 ) -> pd.DataFrame:
     """The columns of `scan_study_sets`."""
-    names = (
-        sites["chrom"] + ":" + sites["pos"].astype(str) + ":" + sites["ref"] + ":" + sites["alt"]
-    ).to_numpy()
+    names = site_names(sites)
     table = pd.DataFrame(
         {
             "set": [entry.name for entry in listed],

@@ -221,6 +221,7 @@ def set_figures(sets: str, phenotype: str = "") -> list[Figure]:
     titles = {
         "sets_manhattan": "Interactions of sets along the genome",
         "sets_qq": "Quantiles of the tests of sets",
+        "sets_forest": "Best sets by cohort",
     }
     sizes = "{n_tested_sets} sets, {n_set_people} samples, λ = {lambda_sets}."
     return [

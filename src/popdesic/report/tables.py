@@ -271,6 +271,8 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("compare/prune.in", "Sites kept by LD pruning"),
         ("epistasis/sites.tsv", "Main effects of the scanned sites"),
         ("epistasis/sets.tsv", "Interactions of sets of sites, such as genes"),
+        ("epistasis/sets_replication.tsv", "Sets: discovery and replication between cohorts"),
+        ("epistasis/sets_by_cohort.tsv", "Sets: effects by cohort"),
         ("epistasis/structure.tsv", "Phenotype and population structure, given the null model"),
         ("epistasis/loci.tsv", "Loci of the best pairs"),
         ("epistasis/loci_triples.tsv", "Loci of the best triples"),

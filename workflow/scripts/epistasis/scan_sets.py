@@ -5,7 +5,7 @@ from pathlib import Path
 from popdesic.core.log import log_counts, logged
 from popdesic.epistasis.relatedness import read_relatives
 from popdesic.epistasis.study_sets import scan_study_sets
-from popdesic.report.figures.sets_scan import draw_sets
+from popdesic.report.figures.sets_scan import draw_forest, draw_sets
 
 with logged(snakemake.log[0], snakemake.input) as log:
     files, outputs = snakemake.input, snakemake.output
@@ -14,7 +14,12 @@ with logged(snakemake.log[0], snakemake.input) as log:
     relatives = read_relatives(folder, map(Path, files.get("kinship", [])), sheet)
     table = Path(outputs.table)
     given = Path(files.sets), table, relatives, snakemake.threads
-    log_counts(log, scan_study_sets(folder, Path(files.model), *given))
+    replication = None
+    if by_cohort := outputs.get("by_cohort"):  # of two cohorts or more
+        replication = Path(outputs.replication), Path(by_cohort), snakemake.params.founders
+    log_counts(log, scan_study_sets(folder, Path(files.model), *given, replication))
     phenotype = snakemake.wildcards.get("phenotype", "")
     names = draw_sets(table, folder / "sites.tsv", Path(outputs.png[0]).parent, phenotype)
+    if by_cohort:
+        names += draw_forest(*replication[:2], Path(outputs.png[0]).parent, phenotype)
     log.info("drawn: %s", ", ".join(names))

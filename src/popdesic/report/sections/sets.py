@@ -16,6 +16,8 @@ from ..words import number
 
 #: Most rows of the table on the page; the file has all.
 MOST_ROWS = 15
+#: Rows of the table of replication, as many sets as in the forest plot.
+BEST = 10
 P_VALUES = ("p", "p_adjusted", "p_quadratic", "p_pair", "p_burden")
 
 
@@ -34,7 +36,8 @@ def set_section(path: Path, figures: Path, sets: str, phenotype: str = "") -> di
     dict
         ``listed``, ``tested``, ``significant``: numbers of sets; ``people``; ``lambda``: λ of
         `p_quadratic` with its standard error; ``rows``: the best sets, formatted, the best first;
-        ``lead``: the first of them if it is significant, or None; ``figures``: FigureText.
+        ``lead``: the first of them if it is significant, or None; ``replication``: rows of the best
+        sets of the discovery cohorts, formatted; ``figures``: FigureText.
     """
     if not sets or not path.exists():
         return None
@@ -59,8 +62,25 @@ def set_section(path: Path, figures: Path, sets: str, phenotype: str = "") -> di
         "lambda": factor,
         "rows": rows,
         "lead": rows[0] if significant else None,
+        "replication": _replication(path.with_name("sets_replication.tsv")),
         "figures": describe_drawn(set_figures(sets, phenotype), figures, sizes),
     }
+
+
+def _replication(path: Path) -> list[dict[str, Any]]:
+    """The best sets of the discovery cohorts in the others; none of a single cohort."""
+    if not path.exists():
+        return []
+    table = read_set_table(path)
+    best = table[table.p_discovery.notna()].sort_values("p_discovery", kind="stable").head(BEST)
+    shown = ("p_discovery", "p_replication", "p_random", "p_q", "p_all", "p_without")
+    return [
+        {name: p_text(float(row[name])) for name in shown}
+        | {name: row[name] for name in ("set", "tested", "without")}
+        | {"cohorts": number(int(row.cohorts))}
+        | {"i2": "NA" if pd.isna(row.i2) else f"{100 * row.i2:.0f} %"}
+        for _, row in best.iterrows()
+    ]
 
 
 def _row(row: pd.Series) -> dict[str, Any]:
