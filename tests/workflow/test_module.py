@@ -167,6 +167,7 @@ def test_jobs_of_another_interpreter_find_the_package(python, study, tmp_path):
     assert (study / target).read_bytes() == before
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="a tag needs git")
 def test_by_tag_a_missing_package_is_named(python, study, tmp_path):
     """Rules of a tag run the installed package; one sentence if there is none."""
     repository = tmp_path / "repository"

@@ -283,6 +283,8 @@ def hosted(place) -> dict[str, str]:
     """Variables with which git takes github.com/OWNER/popdesic, with a tag, from this disk."""
     import popdesic as here
 
+    if shutil.which("git") is None:
+        pytest.skip("a tag needs git")
     clone = copy_repository(place / "hub/OWNER/popdesic")
     words = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org", "-C", str(clone)]
     for step in ("init -q", "add -A", "commit -q -m all", f"tag v{here.__version__}"):
