@@ -162,7 +162,8 @@ def place(options: argparse.Namespace) -> None:
 
 def freeze(options: argparse.Namespace) -> None:
     """Freeze a phased reference for haplotype copying, and print what it holds."""
-    from .cohort.haplotype_panel import freeze_haplotypes, open_haplotypes
+    from .cohort.haplotype_panel import freeze_haplotypes
+    from .io.frozen_haplotypes import open_haplotypes
 
     counts = freeze_haplotypes(options.reference, options.out, options.map, threads=options.threads)
     counts["digest"] = open_haplotypes(options.out).digest

@@ -17,7 +17,12 @@ from pathlib import Path
 import commandline
 import pandas as pd
 
-from popdesic.cohort.accuracy import evaluate_window, summarize_evaluation
+from popdesic.cohort.accuracy import (
+    by_beagle,
+    by_mode,
+    evaluate_window,
+    summarize_evaluation,
+)
 from popdesic.cohort.beagle import Beagle
 from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.cohort.ingest import ingest_cohort
@@ -46,6 +51,7 @@ def evaluate(
 ) -> pd.DataFrame:
     """The table of `popdesic.cohort.accuracy` for these methods."""
     part = folder / f"{share}.npz"
+    imputers = {"mode": by_mode, "beagle": by_beagle(Beagle(threads=threads))}
     evaluate_window(
         *paths.values(),
         None,
@@ -54,8 +60,7 @@ def evaluate(
         cohort="kg1",
         share=share,
         seed=1,
-        methods=methods,
-        settings=Beagle(threads=threads),
+        imputers={method: imputers[method] for method in methods},
     )
     samples = {"kg1": paths["qc_samples"]}
     return summarize_evaluation({"kg1": [part]}, samples, methods, folder / f"{share}.tsv")

@@ -1,4 +1,4 @@
-# Imputation of missing calls with Beagle.
+# Imputation of missing calls, by Beagle or by copying from a reference.
 #
 # needs   results/cohorts/{cohort}/raw.*, results/panel/sites.tsv
 # gives   results/impute/*, results/cohorts/{cohort}/imputed.*; IMPUTE, BEAGLE, GENOTYPE_STEMS
@@ -16,19 +16,26 @@ from popdesic.cohort.impute import (
 # Windows, references and genetic maps of the imputation rules.
 #
 # needs   CONFIG, COHORTS; results/impute/windows.tsv once the panel exists
-# gives   IMPUTE, BEAGLE, EVALUATION, GENOTYPE_STEMS, FILLED, and input functions
+# gives   IMPUTE, BEAGLE, EVALUATION, GENOTYPE_STEMS, FILLED, REFERENCE_FILES, FROZEN, and input
+#         functions
 
 IMPUTE = CONFIG["impute"]
 #: Whether any job runs Beagle.
-BEAGLE = uses_beagle(IMPUTE)
+BEAGLE = uses_method(IMPUTE, "beagle")
 BEAGLE_SETTINGS = {"seed": CONFIG["seed"]}
 BEAGLE_FILES = {"reference": IMPUTE["reference"], "map": CONFIG["genetic_map"]}
 if BEAGLE:
     # Without the command, jobs continue with the mode; they rerun once it is installed.
     BEAGLE_SETTINGS["found"] = find_beagle() is not None
+#: Files of the reference that is copied from; a frozen one is read as it is.
+REFERENCE_FILES = copied_files(IMPUTE)
+FREEZES = bool(REFERENCE_FILES) and not REFERENCE_FILES[0].endswith(FROZEN_END)
+FROZEN = ["results/impute/reference.npz"] if FREEZES else REFERENCE_FILES
 #: Accuracy of the imputation, which summarize_quality writes; of the mode alone it measures it, too.
 EVALUATION = ["results/impute/evaluation.tsv"] if IMPUTE["evaluate"] else []
 EVALUATES_MODE = IMPUTE["evaluate"] == ["mode"]
+#: Whether a job of its own measures each window of a cohort.
+EVALUATES_WINDOWS = not {"beagle", "copying"}.isdisjoint(IMPUTE["evaluate"])
 #: Called or imputed PLINK files of a cohort, by the configuration key of what reads them.
 GENOTYPE_STEMS = genotype_stems(CONFIG)
 #: What became of missing genotypes in cohorts that some stage reads as imputed.
@@ -66,14 +73,18 @@ wildcard_constraints:
     window=r"\d+",
 
 
-# Imputation by Beagle, and the accuracy of any method. `mode` and `none` need no rule of their own:
-# encode_cohort applies them. These rules run only if the configuration requests them.
+# Imputation by Beagle or by copying, and the accuracy of any method. `mode` and `none` need no rule
+# of their own: encode_cohort applies them. These rules run only if the configuration requests them.
 #
 # needs   results/cohorts/{cohort}/raw.*, results/qc/{cohort}.samples.tsv, results/panel/sites.tsv,
 #         results/cohorts/{cohort}/genotypes.*; optionally a phased reference panel and a map
 # gives   results/impute/windows.tsv                    windows of the imputation
 #         results/impute/{cohort}/{window}.npy .json    .bed rows of a window, none missing
 #         results/impute/quality/{cohort}/{window}.npy  r2 of each site, at hidden called genotypes
+#         results/impute/reference.npz                  the reference that is copied from, frozen
+#         results/impute/{cohort}/copied.npy .json      .bed rows of the panel, none missing
+#         results/impute/{cohort}/haplotypes.npz        the same, phased, at the reference's sites
+#         results/impute/quality/{cohort}/copied.npy    r2 of each site, at called genotypes left out
 #         results/cohorts/{cohort}/imputed.bed .bim .fam .json
 #                                                       called genotypes, missing ones imputed where
 #                                                       r2 allows; for the keys `genotypes`
@@ -123,6 +134,7 @@ for task, (files, mb, cost, message) in BEAGLE_TASKS.items():
             panel="results/panel/sites.tsv",
             windows="results/impute/windows.tsv",
             files=contig_files,
+            frozen=FROZEN if task == "evaluate_imputation" else [],
         output:
             files,
         log:
@@ -149,6 +161,70 @@ for task, (files, mb, cost, message) in BEAGLE_TASKS.items():
             f"{message} in window {{wildcards.window}} of cohort {{wildcards.cohort}}"
         script:
             "../scripts/cohort/{params.task}.py"
+
+
+rule freeze_reference:
+    input:
+        files_within(REFERENCE_FILES),
+        map=MAP_FILES,
+    output:
+        "results/impute/reference.npz",
+    log:
+        "logs/freeze_reference.log",
+    benchmark:
+        "benchmarks/freeze_reference.tsv"
+    priority: FIRST
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 4
+    resources:
+        # Haplotypes are written as they are read; sites are held as text.
+        mem_mb=memory(2000, mb=1),
+        runtime=minutes(5, mb=1 / 20),
+    params:
+        reference=IMPUTE["reference"],
+        map=CONFIG["genetic_map"],
+        key=reference_key,
+        code=code_of("freeze_reference"),
+    message:
+        "Freeze the phased reference {params.reference}"
+    script:
+        "../scripts/cohort/freeze_reference.py"
+
+
+rule impute_by_copying:
+    input:
+        raw="results/cohorts/{cohort}/raw.json",
+        samples="results/qc/{cohort}.samples.tsv",
+        panel="results/panel/sites.tsv",
+        reference=FROZEN,
+    output:
+        genotypes="results/impute/{cohort}/copied.npy",
+        about="results/impute/{cohort}/copied.json",
+        haplotypes="results/impute/{cohort}/haplotypes.npz",
+        quality="results/impute/quality/{cohort}/copied.npy",
+    log:
+        "logs/impute_by_copying/{cohort}.log",
+    benchmark:
+        "benchmarks/impute_by_copying/{cohort}.tsv"
+    priority: FIRST
+    conda:
+        "../../envs/popdesic.yaml"
+    threads: 8
+    resources:
+        # Genotypes of a contig as bytes, some copies; 128 MB of states on each thread.
+        mem_mb=memory(2000, mb=40, files="raw", decoded=True),
+        # 4 000 haplotypes and 8 cores: a second for 3 million genotypes, phased.
+        runtime=minutes(5, mb=1.5, files="raw", decoded=True),
+    params:
+        seed=CONFIG["seed"],
+        absent=absent_sites,
+        key=reference_key,
+        code=code_of("impute_by_copying"),
+    message:
+        "Impute cohort {wildcards.cohort} by copying from the reference's haplotypes"
+    script:
+        "../scripts/cohort/impute_by_copying.py"
 
 
 rule fill_calls:

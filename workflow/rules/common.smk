@@ -27,12 +27,12 @@ from popdesic.study.sheets import (
     described_sources,
     is_batch,
 )
-from popdesic.cohort.impute import matching_files
-from popdesic.cohort.sources import file_key, files_within, names_key, source_key
+from popdesic.cohort.impute import FROZEN_END, matching_files, uses_method
+from popdesic.cohort.sources import copied_files, file_key, files_within, names_key, source_key
 from popdesic.io.bed import lacking_samples, lost_files
 from popdesic.core.files import bytes_meant, digest
 from popdesic.core.places import GLOSSARY
-from popdesic.study.validation import uses_beagle, validate_study
+from popdesic.study.validation import validate_study
 from popdesic.study.snakemake_internals import adapt_snakemake, records_jobs
 
 try:

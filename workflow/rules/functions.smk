@@ -252,7 +252,9 @@ def contig_file(key):
 
 
 def imputed_windows(wildcards):
-    """Beagle's results of a cohort, one per window; none for other methods."""
+    """Imputed genotypes of a cohort: Beagle's, one per window, or all by copying; else none."""
+    if IMPUTE["method"] == "copying":
+        return [f"results/impute/{wildcards.cohort}/copied.npy"]
     if IMPUTE["method"] != "beagle":
         return []
     numbers = range(1, len(imputation_windows(wildcards)) + 1)
@@ -260,7 +262,7 @@ def imputed_windows(wildcards):
 
 
 def imputation_qualities(wildcards):
-    """r2 of the sites of those windows."""
+    """r2 of the sites of those files."""
     return [
         path.replace("results/impute/", "results/impute/quality/")
         for path in imputed_windows(wildcards)
@@ -272,15 +274,20 @@ def all_imputed_windows(wildcards):
 
 
 def evaluated_windows(cohort):
-    """Parts of a cohort's evaluation with Beagle: one per window."""
+    """Parts of a cohort's evaluation: one per window."""
     numbers = range(1, len(imputation_windows(SimpleNamespace())) + 1)
     return [f"results/impute/evaluation/{cohort}.{number}.npz" for number in numbers]
 
 
 def evaluation_parts(wildcards):
     """The parts of all cohorts; none where only the mode is evaluated."""
-    by_beagle = "beagle" in IMPUTE["evaluate"]
-    return [path for cohort in COHORTS for path in (evaluated_windows(cohort) if by_beagle else [])]
+    cohorts = COHORTS if EVALUATES_WINDOWS else []
+    return [path for cohort in cohorts for path in evaluated_windows(cohort)]
+
+
+def reference_key(wildcards):
+    """Parameter: digest of sizes and dates of the reference that is copied from."""
+    return file_key(REFERENCE_FILES)
 
 
 def segment_code(wildcards):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,10 +14,11 @@ import pandas as pd
 from ..core.files import content_key, digest
 from ..core.row import renew_cohorts
 from ..core.tables import read_table, write_npz, write_table
-from ..io.genotypes import MISSING
+from ..io.genotypes import MISSING, unpack_bed
 from .absent import UNSTATED, Absent
 from .accuracy_sums import SUMS, measures
-from .beagle import Beagle, fill_window, window_genotypes
+from .beagle import Beagle, fill_window
+from .encode import OnPanel
 from .impute import NO_BEAGLE, Window, contig_start, find_beagle, plan_windows, read_windows
 from .panel import load_panel
 
@@ -28,6 +29,12 @@ log = logging.getLogger("popdesic")
 
 #: Bounds of the classes of minor allele frequency in the panel.
 MAF_BOUNDS = [0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5]
+
+#: Imputes a window: genotypes int8 (n_sites, n_samples), rows of the panel, window, sample names
+#: and a folder for temporary files give genotypes, none missing, and dosages.
+Imputer = Callable[
+    [np.ndarray, pd.DataFrame, Window, list[str], Path], tuple[np.ndarray, np.ndarray]
+]
 
 
 def uniform_draws(
@@ -64,8 +71,7 @@ def evaluate_window(
     cohort: str,
     share: float = HIDDEN_SHARE,
     seed: int,
-    methods: list[str],
-    settings: Beagle,
+    imputers: Mapping[str, Imputer],
     absent: Absent = UNSTATED,
 ) -> dict[str, int]:
     """Sum over hidden genotypes of one window (or of the whole panel if `windows` is None).
@@ -74,8 +80,8 @@ def evaluate_window(
     ----------
     share : float
         Share of the called genotypes to hide.
-    methods : list
-        ``mode``, ``beagle``.
+    imputers : dict
+        The methods that are compared, by name (``mode``, ``beagle``, ``copying``), in order.
     out : Path
         .npz: `maf`, float64 (n_methods, n_classes, 9), and `samples`, float64
         (n_methods, n_samples, 9), sums in the order of `SUMS`, all zero for Beagle where the
@@ -87,6 +93,7 @@ def evaluate_window(
         Number of sites and of hidden genotypes.
     """
     panel, _ = load_panel(panel_path)
+    methods = list(imputers)
     measured = [method for method in methods if method != "beagle" or find_beagle()]
     if measured != methods:
         log.warning("%s Its accuracy is not measured.", NO_BEAGLE)
@@ -95,8 +102,9 @@ def evaluate_window(
     by_sample = np.zeros((len(methods), n_samples, len(SUMS)))
     chosen = plan_windows(panel)[0] if windows is None else [read_windows(windows)[number - 1]]
     out.parent.mkdir(parents=True, exist_ok=True)
+    placed = OnPanel.open(raw, qc_samples, panel, absent)
     for window in chosen:
-        genotypes = window_genotypes(raw, qc_samples, panel, window, absent)
+        genotypes = unpack_bed(placed.rows(window.start, window.stop), n_samples)
         before = window.start - contig_start(panel, window.contig)
         mask = hidden(share, seed, cohort, window.contig, before, *genotypes.shape)
         mask &= genotypes != MISSING
@@ -107,7 +115,7 @@ def evaluate_window(
         mask[window.last - window.start :] = False
         for method in measured:
             index = methods.index(method)
-            called, dosage = _impute(shown, sites, method, window, settings, out.parent)
+            called, dosage = imputers[method](shown, sites, window, placed.names, out.parent)
             _add(by_maf[index], by_sample[index], genotypes, called, dosage, mask, sites)
     write_npz(out, maf=by_maf, samples=by_sample)
     hidden_genotypes = int(by_maf[:, :, 0].sum(axis=1).max())
@@ -187,8 +195,7 @@ def evaluate_mode(
             *(raws[cohort], samples[cohort], panel, None, None, outputs[0]),
             cohort=cohort,
             seed=seed,
-            methods=["mode"],
-            settings=Beagle(),
+            imputers={"mode": by_mode},
             absent=absent[cohort],
         )
 
@@ -196,12 +203,20 @@ def evaluate_mode(
     return {cohort: [out.parent / f"{cohort}.npz"] for cohort in keys}
 
 
-def _impute(shown, sites, method: str, window: Window, settings: Beagle, folder: Path):
-    if method == "mode":
-        mode = np.broadcast_to(sites["mode"].to_numpy(np.int8)[:, None], shown.shape)
-        return mode, mode.astype(np.float32)
-    called, dosage, _ = fill_window(shown, sites, window.contig, settings, folder)
-    return called, dosage
+def by_mode(shown, sites, window: Window, names: list[str], folder: Path):
+    """An `Imputer`: the panel's most frequent genotype."""
+    mode = np.broadcast_to(sites["mode"].to_numpy(np.int8)[:, None], shown.shape)
+    return mode, mode.astype(np.float32)
+
+
+def by_beagle(settings: Beagle) -> Imputer:
+    """Imputation by Beagle."""
+
+    def impute(shown, sites, window: Window, names: list[str], folder: Path):
+        called, dosage, _ = fill_window(shown, sites, window.contig, settings, folder)
+        return called, dosage
+
+    return impute
 
 
 def _add(by_maf, by_sample, truth, called, dosage, mask, sites) -> None:

@@ -75,7 +75,7 @@ def sum_up_sites(
     frequency : float64 array, (n_sites,)
         Of ALT, in the reference.
     """
-    mean, estimated = _estimated(units)
+    mean, estimated = estimated_r2(units)
     measured = np.full(len(frequency), np.nan)
     measured[called.rows] = _squared_correlation(hidden, called.alleles)
     typed = np.zeros(len(frequency), bool)
@@ -107,7 +107,7 @@ def accuracy_table(sums: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*names, "nonref_concordance", "dosage_r2"])
 
 
-def _estimated(units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def estimated_r2(units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and estimated r2 of each site, float64 (n_sites,); r2 is 0 where nothing varies."""
     n = len(units)
     once = units.sum(axis=0, dtype=np.int64).astype(np.float64)

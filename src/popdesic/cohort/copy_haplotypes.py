@@ -27,17 +27,16 @@ from ..core.random_numbers import lots_of
 from ..core.tables import write_table
 from ..core.version import __version__
 from ..engine.backend import Backend, on_cpu
-from ..io.imputed_vcf import ImputedSites, ImputedVcf
-from .copy_accuracy import N_CLASSES, N_SUMS, Called, accuracy_table, sum_up_sites
-from .haplotype_panel import (
+from ..io.frozen_haplotypes import (
     HaplotypePart,
-    freeze_haplotypes,
     is_frozen,
     open_haplotypes,
-    reference_files,
     require_intact,
     site_ids,
 )
+from ..io.imputed_vcf import ImputedSites, ImputedVcf
+from .copy_accuracy import N_CLASSES, N_SUMS, Called, accuracy_table, sum_up_sites
+from .haplotype_panel import freeze_haplotypes, reference_files
 from .phased_targets import Targets, TypedPart, read_targets
 
 log = logging.getLogger("popdesic")
@@ -130,7 +129,7 @@ def _impute(target: Path, frozen: Path, out: Path, options: CopyOptions) -> dict
     require_intact(panel)
     targets = read_targets(target, panel, options.threads)
     _name_uncalled(targets)
-    own = _own_samples(targets.samples, panel.samples)
+    own = own_samples(targets.samples, panel.samples)
     used = [k for k, typed in enumerate(targets.parts) if len(typed.rows)]
     left_out = [part.contig for k, part in enumerate(panel.parts) if k not in used]
     if left_out:
@@ -143,8 +142,8 @@ def _impute(target: Path, frozen: Path, out: Path, options: CopyOptions) -> dict
     with ImputedVcf(out, targets.samples, contigs, about) as vcf:
         for k in used:
             part = panel.parts[k]
-            typed = _phased(part, targets.parts[k], targets.samples, own, options)
-            for copied in _impute_part(part, typed, own, options, out.parent):
+            typed = phase_part(part, targets.parts[k], targets.samples, own, options)
+            for copied in impute_part(part, typed, own, options, out.parent):
                 total += _write(vcf, part, copied)
     write_table(accuracy_path(out), accuracy_table(total))
     return targets.counts
@@ -158,13 +157,14 @@ def _name_uncalled(targets: Targets) -> None:
     if not called.all():
         names = [targets.samples[k] for k in np.flatnonzero(~called)]
         log.warning(
-            "%d targets have no call at any site of the reference (%s%s): their doses are only the "
-            "frequencies in the reference; leave them out",
-            *(len(names), ", ".join(names[:5]), ", …" if len(names) > 5 else ""),
+            "%d %s no call at any site of the reference (%s%s): doses are only the frequencies in "
+            "the reference; leave out such samples",
+            *(len(names), "target has" if len(names) == 1 else "targets have"),
+            *(", ".join(names[:5]), ", …" if len(names) > 5 else ""),
         )
 
 
-def _own_samples(targets: list[str], reference: list[str]) -> dict[int, int]:
+def own_samples(targets: list[str], reference: list[str]) -> dict[int, int]:
     """Numbers in the reference of targets that are in it too; their haplotypes are not copied."""
     number = {name: k for k, name in enumerate(reference)}
     own = {k: number[name] for k, name in enumerate(targets) if name in number}
@@ -175,13 +175,14 @@ def _own_samples(targets: list[str], reference: list[str]) -> dict[int, int]:
     if own:
         names = ", ".join(targets[k] for k in [*own][:5])
         log.warning(
-            "%d targets are in the reference too (%s%s): their own haplotypes are not copied",
-            *(len(own), names, ", …" if len(own) > 5 else ""),
+            "%d %s in the reference too (%s%s): their own haplotypes are not copied",
+            *(len(own), "target is" if len(own) == 1 else "targets are"),
+            *(names, ", …" if len(own) > 5 else ""),
         )
     return own
 
 
-def _phased(
+def phase_part(
     part: HaplotypePart,
     typed: TypedPart,
     samples: list[str],
@@ -213,7 +214,7 @@ def _phased(
     return replace(typed, alleles=alleles)
 
 
-def _impute_part(
+def impute_part(
     part: HaplotypePart,
     typed: TypedPart,
     own: dict[int, int],

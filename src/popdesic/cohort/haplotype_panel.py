@@ -1,9 +1,6 @@
-"""A phased reference, frozen: what haplotype copying copies from.
+"""Freeze a phased reference as the file that haplotype copying copies from.
 
-The file is an uncompressed .npz, read through a memory map. Its arrays are those of its parts. A
-part is a run of sites of one contig at which each sample has the same number of alleles. A contig
-is one part, X in a file with haploid males up to three: both pseudo-autosomal regions and the rest.
-A part has one haplotype for each allele that a sample has there. The digest covers all of it.
+`io.frozen_haplotypes` describes and reads it.
 """
 
 from __future__ import annotations
@@ -14,7 +11,6 @@ import logging
 import tempfile
 import zipfile
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -26,17 +22,22 @@ from ..copying.fit import fit_model
 from ..core.errors import UserError
 from ..core.files import atomic_path, require_output
 from ..core.text import read_text
-from ..core.triangle import map_npz
-from ..io.phased import ABSENT, PhasedSites, read_phased_samples, stream_phased
+from ..io.frozen_haplotypes import VERSION, is_frozen
+from ..io.phased import (
+    ABSENT,
+    PhasedSites,
+    read_phased_samples,
+    require_calls,
+    require_few,
+    require_same,
+    stream_phased,
+)
 from .genetic_maps import UnmappedContigError, centimorgans, parse_map
 from .impute import matching_files
 from .sources import expand_sources
 
 log = logging.getLogger("popdesic")
 
-VERSION = 1
-#: Arrays of a part but its haplotypes, in the order of the digest.
-COLUMNS = ("pos", "ref", "alt", "ids", "cm", "owner")
 #: Parts of one contig: two pseudo-autosomal regions and what lies between them.
 MOST_PARTS = 3
 #: Centimorgans a megabase where there is no map.
@@ -45,53 +46,6 @@ USUAL_RATE = 1.0
 FITTED_CM = 30.0
 #: What is read of a spooled part at a time.
 COPY_BYTES = 1 << 22
-#: First bytes of a .npz.
-ZIP_MAGIC = b"PK"
-
-
-@dataclass(frozen=True)
-class HaplotypePart:
-    """Sites of one contig, with the haplotypes of all samples.
-
-    Attributes
-    ----------
-    contig : str
-    pos : int64 array, (n_sites,)
-        Ascending; sites at one position differ in their alleles.
-    ref, alt : uint8 array, (n_sites,)
-        Bases as ASCII.
-    ids : uint8 array
-        Identifiers, separated by newlines.
-    cm : float64 array, (n_sites,)
-        Genetic positions, in centimorgans.
-    haplotypes : uint64 array, (n_sites, n_words)
-        Bit k of a row, little-endian, says that haplotype k has ALT; padding is 0.
-    owner : int32 array, (n_haplotypes,)
-        Number of the sample that each haplotype belongs to, in rising order.
-    ne, mismatch : float
-        Numbers of the model, most likely for these haplotypes (`copying.fit.fit_model`).
-    """
-
-    contig: str
-    ne: float
-    mismatch: float
-    pos: np.ndarray
-    ref: np.ndarray
-    alt: np.ndarray
-    ids: np.ndarray
-    cm: np.ndarray
-    haplotypes: np.ndarray
-    owner: np.ndarray
-
-
-@dataclass(frozen=True)
-class HaplotypePanel:
-    """An open file of `freeze_haplotypes`: names of the samples, parts in file order, digest."""
-
-    path: Path
-    digest: str
-    samples: list[str]
-    parts: list[HaplotypePart]
 
 
 def freeze_haplotypes(
@@ -133,12 +87,8 @@ def freeze_haplotypes(
     require_output(out, *files)
     samples = read_phased_samples(files[0])
     for one in files[1:]:
-        if read_phased_samples(one) != samples:
-            raise UserError(
-                f"{one} has other samples than {files[0]}, or another order of them; all files of "
-                "a reference must have the same (bcftools view -S)."
-            )
-    _require_few(reference, len(samples))
+        require_same(one, files[0], samples)
+    require_few(reference, len(samples), MOST_HAPLOTYPES)
     scale = _Map(genetic_map, reference)
     counts: Counter = Counter()
     with atomic_path(out) as temporary, zipfile.ZipFile(temporary, "w") as archive:
@@ -172,70 +122,11 @@ def reference_files(reference: Path) -> list[Path]:
     return [Path(one) for one in expand_sources(str(reference))]
 
 
-def is_frozen(path: Path) -> bool:
-    """Whether a file is one of `freeze_haplotypes` (or another .npz), not a VCF."""
-    if not path.is_file():
-        return False
-    with open(path, "rb") as file:
-        return file.read(2) == ZIP_MAGIC
-
-
-def open_haplotypes(path: Path) -> HaplotypePanel:
-    """Open a file of `freeze_haplotypes`; its arrays are read when they are used.
-
-    Raises
-    ------
-    UserError
-        It is another file, of another version, or incomplete.
-    """
-    again = f"freeze the reference again (popdesic freeze), as {path}"
-    try:
-        about = json.loads(bytes(map_npz(path, "about")["about"]))
-        version, samples = about["version"], about["samples"]
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-        raise UserError(f"{path} is not a frozen reference, or is cut short; {again}.") from None
-    if version != VERSION:
-        raise UserError(
-            f"{path} is a frozen reference of version {version}; this program reads version "
-            f"{VERSION}: {again}."
-        )
-    parts = []
-    for number, part in enumerate(about["parts"]):
-        arrays = map_npz(path, f"{number}/")
-        named = {name.split("/")[1]: array for name, array in arrays.items()}
-        numbers = (part["contig"], part["ne"], part["mismatch"])
-        parts.append(HaplotypePart(*numbers, **named))
-    return HaplotypePanel(path, about["digest"], samples, parts)
-
-
-def require_intact(panel: HaplotypePanel) -> None:
-    """Raise a UserError unless a frozen reference holds what its digest says; reads all of it."""
-    found = hashlib.blake2b("\n".join(panel.samples).encode(), digest_size=16)
-    for part in panel.parts:
-        found.update(part.contig.encode())
-        for name in (*COLUMNS, "haplotypes"):
-            found.update(getattr(part, name).data)
-        found.update(repr({"ne": part.ne, "mismatch": part.mismatch}).encode())
-    if found.hexdigest() != panel.digest:
-        raise UserError(
-            f"{panel.path} has other bytes than were frozen: it is damaged; copy it again, or "
-            "freeze the reference again (popdesic freeze)."
-        )
-
-
-def site_ids(part: HaplotypePart, first: int, last: int) -> list[str]:
-    """Identifiers of sites [first, last) of a part."""
-    ends = np.flatnonzero(part.ids == ord("\n"))
-    low = int(ends[first - 1]) + 1 if first else 0
-    high = int(ends[last - 1]) if last <= len(ends) else len(part.ids)
-    return bytes(part.ids[low:high]).decode("utf-8").split("\n")
-
-
 class _Map:
     """A genetic map, parsed once."""
 
     def __init__(self, pattern: str, reference: Path) -> None:
-        self.shown, self.reference = f"{pattern} (--map)", reference
+        self.shown, self.reference = f"{pattern} (genetic map)", reference
         self.table = None
         if not pattern:
             return
@@ -244,7 +135,7 @@ class _Map:
                 f"there is no genetic map '{pattern}'; correct the path ('{{contig}}' in it stands "
                 "for the name of a chromosome)."
             )
-        parts = [parse_map(read_text(one, "genetic map"), f"{one} (--map)") for one in files]
+        parts = [parse_map(read_text(one, "genetic map"), f"{one} (genetic map)") for one in files]
         self.table = pd.concat(parts, ignore_index=True)
 
     def of(self, contig: str, pos: np.ndarray) -> np.ndarray:
@@ -306,7 +197,7 @@ class _Writer:
             )
         self.scale.of(batch.chrom, batch.pos[row : row + 1])
         self.contig, self.haploid = batch.chrom, haploid
-        _require_few(self.reference, 2 * len(haploid) - int(haploid.sum()))
+        require_few(self.reference, 2 * len(haploid) - int(haploid.sum()), MOST_HAPLOTYPES)
         self.spool = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115 (until the part ends)
         self.sites = {"pos": [], "ref": [], "alt": [], "ids": []}
 
@@ -403,49 +294,3 @@ def _fit(bits: np.ndarray, owner: np.ndarray, cm: np.ndarray, threads: int) -> t
     n_sites = int(np.searchsorted(cm, cm[0] + FITTED_CM, side="right"))
     begin = Haplotypes(np.array(bits[:n_sites]), len(owner), cm[:n_sites])
     return fit_model(begin, owner, threads=threads)
-
-
-def require_calls(batch: PhasedSites, shown: Path, samples: list[str]) -> None:
-    """Refuse calls of a reference that are missing, or heterozygous without phase.
-
-    Raises
-    ------
-    UserError
-        With the record and the sample.
-    """
-    missing = (batch.alleles == -1).any(axis=2) | (batch.alleles[:, :, 0] == ABSENT)
-    if missing.any():
-        row, sample = np.argwhere(missing)[0]
-        raise UserError(
-            f"{shown}, {batch.chrom}:{batch.pos[row]}: the call of sample '{samples[sample]}' is "
-            "missing; a reference has no missing calls, so phase it with a program that fills "
-            "them (Beagle), or leave the record out."
-        )
-    require_phase(batch, shown, samples)
-
-
-def require_phase(batch: PhasedSites, shown: Path, samples: list[str]) -> None:
-    """Refuse heterozygous calls without phase.
-
-    Raises
-    ------
-    UserError
-        With the record and the sample.
-    """
-    alleles = batch.alleles
-    unphased = ~batch.phased & (alleles[:, :, 0] != alleles[:, :, 1]) & (alleles >= 0).all(axis=2)
-    if unphased.any():
-        row, sample = np.argwhere(unphased)[0]
-        call = "/".join(map(str, alleles[row, sample].tolist()))
-        raise UserError(
-            f"{shown}, {batch.chrom}:{batch.pos[row]}: the call {call} of sample "
-            f"'{samples[sample]}' is not phased; phase the file first (Beagle, SHAPEIT)."
-        )
-
-
-def _require_few(reference: Path, n_haplotypes: int) -> None:
-    if n_haplotypes > MOST_HAPLOTYPES:
-        raise UserError(
-            f"{reference} has {n_haplotypes} haplotypes or more, and at most {MOST_HAPLOTYPES} can "
-            "be copied from; choose samples that are like the targets (bcftools view -S)."
-        )

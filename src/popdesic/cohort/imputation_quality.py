@@ -20,6 +20,7 @@ from ..io.genotypes import MISSING
 from ..io.sites import chunks
 from .absent import UNSTATED, Absent
 from .accuracy import uniform_draws
+from .accuracy_sums import squared_correlation
 from .beagle import Beagle, fill_window, window_genotypes
 from .impute import NO_BEAGLE, contig_start, find_beagle, read_windows
 from .panel import load_panel
@@ -132,23 +133,3 @@ def quality_of(
         r2[part] = squared_correlation(genotypes[part], imputed[part], called[part])
     r2 = np.where(called.any(axis=1), r2, dr2)
     return np.where(by_beagle, r2, 0.0)[measured], int((called & (folds >= 0)).sum())
-
-
-def squared_correlation(truth: np.ndarray, imputed: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """Squared correlation by row; 0 where the correlation is negative or nothing varies.
-
-    Parameters
-    ----------
-    truth, imputed : int8 arrays, (n_sites, n_samples)
-    which : bool array, (n_sites, n_samples)
-        Genotypes that count.
-    """
-    t, d = (np.where(which, x, 0).astype(np.int64) for x in (truth, imputed))
-    n = which.sum(axis=1)
-
-    def covariance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return n * (a * b).sum(axis=1) - a.sum(axis=1) * b.sum(axis=1)
-
-    variances = covariance(t, t).astype(np.float64) * covariance(d, d)
-    top = np.maximum(covariance(t, d), 0).astype(np.float64) ** 2
-    return np.divide(top, variances, out=np.zeros(len(n)), where=variances > 0)

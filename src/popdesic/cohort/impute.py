@@ -1,7 +1,8 @@
 """Imputation: fill missing genotypes. The mask of called genotypes is always kept.
 
 Methods: ``mode`` fills with the panel's most frequent genotype (inside `encode`, at no cost),
-``beagle`` runs Beagle 5 on every window of a cohort (`beagle`), ``none`` fills nothing.
+``beagle`` runs Beagle 5 on every window of a cohort (`beagle`), ``copying`` copies from the
+haplotypes of a phased reference (`copy_cohort`), ``none`` fills nothing.
 Each cohort is imputed by itself, so results of earlier cohorts do not change when one is added.
 """
 
@@ -34,6 +35,8 @@ NO_BEAGLE = (
 )
 #: In a path: the name of a contig, if each has its own file.
 CONTIG_HOLE = "{contig}"
+#: End of the name of a frozen reference.
+FROZEN_END = ".npz"
 WINDOW_COLUMNS = ["window", "contig", "start", "end", "first", "last", "from", "to"]
 
 
@@ -181,6 +184,19 @@ def find_beagle() -> str | None:
     return shutil.which("beagle")
 
 
+def uses_method(impute: dict, method: str) -> bool:
+    """Whether a job of the study runs a method; `impute` is that block of the configuration."""
+    return method in (impute["method"], *impute["evaluate"])
+
+
+def no_file(shown: str, pattern: str, source: str = "config/config.yaml") -> UserError:
+    """What is said of a key whose path names no file."""
+    return UserError(
+        f"{source}: {shown} is '{shorten(pattern)}', but there is no such file in the "
+        "study folder; correct the path ('{contig}' in it stands for a chromosome name)."
+    )
+
+
 def check_files(settings: dict, folder: Path, source: str) -> dict[str, list[Path]]:
     """Check that reference and map exist, before any job runs.
 
@@ -199,10 +215,7 @@ def check_files(settings: dict, folder: Path, source: str) -> dict[str, list[Pat
         pattern = settings[key]
         found = matching_files(pattern, folder)
         if pattern and not found:
-            raise UserError(
-                f"{source}: {shown} is '{shorten(pattern)}', but there is no such file in the "
-                "study folder; correct the path ('{contig}' in it stands for a chromosome name)."
-            )
+            raise no_file(shown, pattern, source)
         matching[key] = found
     return matching
 

@@ -11,16 +11,16 @@ import numpy as np
 import pandas as pd
 
 from ..core.errors import UserError
+from ..io.frozen_haplotypes import HaplotypePanel
 from ..io.phased import ABSENT, NO_ALLELE, PhasedSites, read_phased_samples, stream_phased
 from ..io.sites import canonical_contig
-from .haplotype_panel import HaplotypePanel
+from .check_reference import MIN_SHARE
 from .match import Matched, count_matched, match, require_one_build
 
 log = logging.getLogger("popdesic")
 
-#: Fewer sites that targets and reference share, or a smaller share of the targets' sites on a
-#: chromosome, tell too little.
-MIN_SHARED_SITES, MIN_SHARE = 1_000, 0.05
+#: Fewer sites that targets and reference share tell too little.
+MIN_SHARED_SITES = 1_000
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,13 @@ def read_targets(path: Path, panel: HaplotypePanel, threads: int = 1) -> Targets
     """
     samples = read_phased_samples(path)
     table, alleles, unphased, counts, seen = _shared_rows(path, panel, threads)
-    sites = _listed_sites(panel, table)
+    sites = listed_sites(panel, table)
     found = match(table, sites)
     require_one_build(found, str(path), str(panel.path))
     counts |= count_matched(found, len(table))
     del counts["panel_sites_absent"]  # of those at shared positions alone
-    _require_overlap(path, panel, seen, sites, found)
+    shared = Counter(sites.chrom[found.row >= 0].map(canonical_contig))
+    require_overlap(str(path), panel, seen, shared, found)
     parts = []
     for number, part in enumerate(panel.parts):
         here = np.flatnonzero((sites.part == number).to_numpy() & (found.row >= 0))
@@ -110,25 +111,38 @@ def _shared_rows(path: Path, panel: HaplotypePanel, threads: int):
         )
         columns = {name: [getattr(batch, name)[k] for k in rows] for name in ("ref", "alt")}
         tables.append(pd.DataFrame({"chrom": batch.chrom, "pos": batch.pos[rows], **columns}))
+    if not seen:
+        raise UserError(f"{path} has no biallelic SNP; give a file with those of the array.")
+    seen = keep_shared_contigs(str(path), panel, seen)
+    lists = np.concatenate(calls), np.concatenate(unphased)
+    return pd.concat(tables, ignore_index=True), *lists, dict(counts), seen
+
+
+def keep_shared_contigs(shown: str, panel: HaplotypePanel, seen: Counter) -> Counter:
+    """Numbers of sites by contig, of those contigs that the reference has; warns of others.
+
+    Raises
+    ------
+    UserError
+        None is left.
+    """
+    known = {canonical_contig(part.contig) for part in panel.parts}
     lost = {name: n for name, n in seen.items() if canonical_contig(name) not in known}
     if lost:
         names = ", ".join(lost)
         log.warning(
-            "%s: the reference lacks %s; %d sites left out", path, names, sum(lost.values())
+            "%s: the reference lacks %s; %d sites left out", shown, names, sum(lost.values())
         )
-    if not seen:
-        raise UserError(f"{path} has no biallelic SNP; give a file with those of the array.")
-    seen = Counter({name: n for name, n in seen.items() if name not in lost})
-    if not seen:
+    kept = Counter({name: n for name, n in seen.items() if name not in lost})
+    if not kept:
         own = ", ".join([*lost][:5])
         theirs = ", ".join(dict.fromkeys(part.contig for part in panel.parts))
         raise UserError(
-            f"{path} shares no contig with the reference {panel.path}: its contigs are {own}, "
+            f"{shown} shares no contig with the reference {panel.path}: its contigs are {own}, "
             f"those of the reference are {theirs}; rename one of them (bcftools annotate "
             "--rename-chrs), or give another reference."
         )
-    lists = np.concatenate(calls), np.concatenate(unphased)
-    return pd.concat(tables, ignore_index=True), *lists, dict(counts), seen
+    return kept
 
 
 def _settled(batch: PhasedSites) -> np.ndarray:
@@ -138,8 +152,8 @@ def _settled(batch: PhasedSites) -> np.ndarray:
     return np.where(half[..., None] & (alleles != ABSENT), np.int8(NO_ALLELE), alleles)
 
 
-def _listed_sites(panel: HaplotypePanel, table: pd.DataFrame) -> pd.DataFrame:
-    """Sites of the panel at positions of a table: `part`, `row`, `chrom`, `pos`, `ref`, `alt`."""
+def listed_sites(panel: HaplotypePanel, table: pd.DataFrame) -> pd.DataFrame:
+    """Sites of a reference at positions of a table: `part`, `row`, `chrom`, `pos`, `ref`, `alt`."""
     contigs = table.chrom.map(canonical_contig)
     tables = []
     for number, part in enumerate(panel.parts):
@@ -153,11 +167,21 @@ def _listed_sites(panel: HaplotypePanel, table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def _require_overlap(
-    path: Path, panel: HaplotypePanel, seen: Counter, sites: pd.DataFrame, found: Matched
+def require_overlap(
+    shown: str, panel: HaplotypePanel, seen: Counter, shared: Counter, found: Matched
 ) -> None:
-    """Refuse targets that share too few sites with the panel, in all or on a chromosome."""
-    shared = Counter(sites.chrom[found.row >= 0].map(canonical_contig))
+    """Refuse sites of which a reference has too few, in all or on a chromosome.
+
+    Parameters
+    ----------
+    seen, shared : Counter
+        Numbers of the sites by contig, and of those that the reference has by canonical contig.
+
+    Raises
+    ------
+    UserError
+        With the counts.
+    """
     turned = int((found.flipped & (found.row >= 0)).sum())
     total = sum(shared.values())
     said = (
@@ -169,12 +193,12 @@ def _require_overlap(
         own = shared[canonical_contig(contig)]
         if own < MIN_SHARE * n:
             raise UserError(
-                f"{path}: on contig '{contig}' only {own} of {n} sites ({own / n:.1%}) are in the "
+                f"{shown}: on contig '{contig}' only {own} of {n} sites ({own / n:.1%}) are in the "
                 f"reference {panel.path}, less than {MIN_SHARE:.0%} ({said}); {advice}."
             )
     if total < MIN_SHARED_SITES:
         raise UserError(
-            f"{path} shares {total} sites with the reference {panel.path}, fewer than "
+            f"{shown} shares {total} sites with the reference {panel.path}, fewer than "
             f"{MIN_SHARED_SITES} ({said}); {advice}."
         )
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from ..core.errors import UserError
 from ..core.files import FOLDER_STAMP, digest
 from ..io.formats import PREFIXES, find_format, is_zarr, read_sample_names
+from .impute import no_file, uses_method
 
 #: Placeholder for a chromosome name in a path: letters, digits, `_` and `-`.
 CONTIG = "{contig}"
@@ -87,6 +88,22 @@ def expand_sources(text: str, folder: Path = Path()) -> list[str]:
             raise UserError(f"genotypes '{part}' matches no file{nearby(folder, part)}")
         found += matched
     return sorted(dict.fromkeys(found), key=natural_order)
+
+
+def copied_files(impute: dict, folder: Path = Path()) -> list[str]:
+    """Files of the reference that a study copies from, relative to its folder; else none.
+
+    Raises
+    ------
+    UserError
+        No file is there.
+    """
+    if not uses_method(impute, "copying"):
+        return []
+    try:
+        return expand_sources(impute["reference"], folder)
+    except UserError:
+        raise no_file("impute.reference", impute["reference"]) from None
 
 
 def _exists(path: Path) -> bool:

@@ -201,3 +201,59 @@ def _zarr_records(path: Path) -> Iterator[tuple]:
             alts = [alt for alt in alts if alt]
             site = (store.contigs[contig[k]], int(pos[k]), ids[k] or ".", ref, alts)
             yield *site, lambda calls=rows[k]: calls
+
+
+def require_calls(batch: PhasedSites, shown: Path, samples: list[str]) -> None:
+    """Refuse calls of a reference that are missing, or heterozygous without phase.
+
+    Raises
+    ------
+    UserError
+        With the record and the sample.
+    """
+    missing = (batch.alleles == -1).any(axis=2) | (batch.alleles[:, :, 0] == ABSENT)
+    if missing.any():
+        row, sample = np.argwhere(missing)[0]
+        raise UserError(
+            f"{shown}, {batch.chrom}:{batch.pos[row]}: the call of sample '{samples[sample]}' is "
+            "missing; a reference has no missing calls, so phase it with a program that fills "
+            "them (Beagle), or leave the record out."
+        )
+    require_phase(batch, shown, samples)
+
+
+def require_phase(batch: PhasedSites, shown: Path, samples: list[str]) -> None:
+    """Refuse heterozygous calls without phase.
+
+    Raises
+    ------
+    UserError
+        With the record and the sample.
+    """
+    alleles = batch.alleles
+    unphased = ~batch.phased & (alleles[:, :, 0] != alleles[:, :, 1]) & (alleles >= 0).all(axis=2)
+    if unphased.any():
+        row, sample = np.argwhere(unphased)[0]
+        call = "/".join(map(str, alleles[row, sample].tolist()))
+        raise UserError(
+            f"{shown}, {batch.chrom}:{batch.pos[row]}: the call {call} of sample "
+            f"'{samples[sample]}' is not phased; phase the file first (Beagle, SHAPEIT)."
+        )
+
+
+def require_same(path: Path, first: Path, samples: list[str]) -> None:
+    """Raise a UserError unless a file has the samples of the first file of a reference."""
+    if read_phased_samples(path) != samples:
+        raise UserError(
+            f"{path} has other samples than {first}, or another order of them; all files of "
+            "a reference must have the same (bcftools view -S)."
+        )
+
+
+def require_few(reference: Path, n_haplotypes: int, most: int) -> None:
+    """Raise a UserError if a reference has more haplotypes than can be copied from."""
+    if n_haplotypes > most:
+        raise UserError(
+            f"{reference} has {n_haplotypes} haplotypes or more, and at most {most} can "
+            "be copied from; choose samples that are like the targets (bcftools view -S)."
+        )

@@ -44,6 +44,11 @@ REFERENCES = {
         "interactions in genome-wide case-control studies. American Journal of Human Genetics "
         "87:325-340. doi:10.1016/j.ajhg.2010.07.021"
     ),
+    "copying": (
+        "Li N, Stephens M (2003) Modeling linkage disequilibrium and identifying recombination "
+        "hotspots using single-nucleotide polymorphism data. Genetics 165:2213-2233. "
+        "doi:10.1093/genetics/165.4.2213"
+    ),
     "dip": (
         "Hartigan JA, Hartigan PM (1985) The dip test of unimodality. Annals of Statistics "
         "13:70-84. doi:10.1214/aos/1176346577"
@@ -264,6 +269,12 @@ def _genotypes(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
     text += newcomers
     if impute["method"] == "beagle":
         text += f" Missing genotypes were imputed with Beagle 5 {cite('beagle')}."
+    if impute["method"] == "copying":
+        about = read_json(outcome.folder / f"impute/{outcome.cohorts[0]}/copied.json")["reference"]
+        text += (
+            " Samples were phased and missing genotypes imputed by copying from the "
+            f"{number(about['haplotypes'])} haplotypes of a phased reference {cite('copying')}."
+        )
     if missing_rule(configuration) == "pairwise":
         text += " Each pair of samples was compared at its jointly called sites."
     return text

@@ -213,9 +213,9 @@ def _closures(config: dict, choice: Mapping[str, Mapping]) -> list[str]:
 
 
 def _cohorts(config: dict, genotypes: StudySizes) -> float:
-    """Decoded and encoded genotypes, planes and, with Beagle, imputed genotypes."""
+    """Decoded and encoded genotypes, planes and, if a program imputes, imputed genotypes."""
     total, m = 0.0, genotypes.n_sites
-    encoded = 2 if config["impute"]["method"] == "beagle" else 1
+    encoded = {"beagle": 2, "copying": 3}.get(config["impute"]["method"], 1)  # 3: with phase
     for cohort, n in genotypes.samples.items():
         sites, row = genotypes.sites[cohort], bed_row_bytes(n)
         named = cohort in genotypes.named and not config["qc"]["fasta"]

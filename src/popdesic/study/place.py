@@ -272,9 +272,10 @@ def _remarks(sites: dict, name: str, sheets: Study, method: str, config: dict) -
         )
     if (sheets.samples["sample"] == name).any():
         remarks.append(f"The study has a sample named '{name}' too; names do not show who is who.")
-    if method == "beagle" and missing_rule(config) == "imputed":
+    if method in ("beagle", "copying") and missing_rule(config) == "imputed":
+        how = "with Beagle" if method == "beagle" else "by copying from a reference"
         remarks.append(
-            "The study imputes with Beagle; missing genotypes of this person are filled with the "
+            f"The study imputes {how}; missing genotypes of this person are filled with the "
             "panel's most frequent genotype instead, so distances differ a little."
         )
     return remarks

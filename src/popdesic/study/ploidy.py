@@ -12,6 +12,7 @@ import copy
 
 import pandas as pd
 
+from ..cohort.impute import uses_method
 from ..core.errors import UserError
 from ..ibd.options import EXPORTS as SEGMENT_FORMATS
 from ..io.batches import ONLY_HAPLOID
@@ -63,14 +64,15 @@ def for_haploids(config: dict) -> tuple[dict, list[str]]:
     Raises
     ------
     UserError
-        The study asks for Beagle, which takes everyone as diploid.
+        The study asks for Beagle or copying, which take everyone as diploid.
     """
     config = copy.deepcopy(config)
-    if "beagle" in (config["impute"]["method"], *config["impute"]["evaluate"]):
-        raise UserError(
-            "config/config.yaml: impute asks for beagle, which takes everyone as diploid, but "
-            "samples are haploid (ploidy); set impute.method and impute.evaluate to mode."
-        )
+    for method in ("beagle", "copying"):
+        if uses_method(config["impute"], method):
+            raise UserError(
+                f"config/config.yaml: impute asks for {method}, which takes everyone as diploid, "
+                "but samples are haploid (ploidy); set impute.method and impute.evaluate to mode."
+            )
     config["contigs"] |= {"haploid": ONLY_HAPLOID, "x": []}
     config["panel"]["min_hwe_p"] = 0
     config["close_kinship"] = 0

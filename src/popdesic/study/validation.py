@@ -30,10 +30,10 @@ from ..cohort.first_records import (
     remarks_on_records,
 )
 from ..cohort.genetic_maps import parse_map, require_rising
-from ..cohort.impute import check_files
+from ..cohort.impute import FROZEN_END, check_files, uses_method
 from ..cohort.parents import remark_on_absent
 from ..cohort.sheet_text import unrecognised_columns
-from ..cohort.sources import expand_sources, source_files
+from ..cohort.sources import copied_files, expand_sources, source_files
 from ..core.errors import UserError, shorten
 from ..core.files import is_file, path_exists, resized_results
 from ..core.text import FIRST_BYTES, opened, read_text
@@ -193,7 +193,27 @@ def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
             if founder not in first:
                 first[founder] = join_records(sources[founder], of_cohort(founder))
         refuse_variants_only(first, silent, founders)
+    if files := copied_files(config["impute"], folder):
+        cohort = study.units[study.founders[0]][0]
+        found = (
+            first[cohort] if cohort in first else join_records(sources[cohort], of_cohort(cohort))
+        )
+        _check_copied(config, study, folder, files, cohort, found)
     return remarks
+
+
+def _check_copied(
+    config: dict, study: Study, folder: Path, files: list[str], cohort: str, found: FirstRecords
+) -> None:
+    """Look at the reference that is copied from, beside the first records of a founder cohort."""
+    from ..cohort.check_reference import compare_reference, first_sites  # jobs do not need it
+
+    sites = first_sites(files, folder)
+    for one in files:
+        if not one.endswith(FROZEN_END):
+            require_build(folder / one, study, config["qc"]["build"], folder)
+    if found.batch is not None:
+        compare_reference(sites, files[0], found.batch, cohort)
 
 
 def _remark_on_resized(folder: Path) -> list[str]:
@@ -230,11 +250,6 @@ def require_writable_results(folder: Path = Path()) -> None:
                 ) from None
 
 
-def uses_beagle(impute: dict) -> bool:
-    """Whether a job of the study runs Beagle; `impute` is that block of the configuration."""
-    return "beagle" in (impute["method"], *impute["evaluate"])
-
-
 def check_side_files(config: dict, folder: Path) -> None:
     """Check the beginning of every file that the configuration names; jobs check the rest.
 
@@ -257,7 +272,8 @@ def check_side_files(config: dict, folder: Path) -> None:
                 f"{CONFIG_PATH}: compare.query is '{shorten(path)}', but compare.analyses has "
                 "neither identity nor mixture, which search it; add one, or set it to null."
             )
-    beagle = config["impute"] if uses_beagle(config["impute"]) else {"reference": ""}
+    by_beagle = uses_method(config["impute"], "beagle")
+    beagle = config["impute"] if by_beagle else {"reference": ""}
     found = check_files(beagle | {"map": config["genetic_map"]}, folder, str(CONFIG_PATH))
     for path in found["reference"]:
         _check_reference(path)
@@ -297,6 +313,12 @@ def _check_profiles(folder: Path, path: str, key: str) -> None:
 def _check_reference(path: Path) -> None:
     from ..io.vcf_header import read_header  # imported here: jobs do not need it
 
+    if path.suffix == FROZEN_END:
+        raise UserError(
+            f"{path} (impute.reference) is frozen for imputation by copying, and Beagle cannot "
+            "read it; give a phased VCF or VCF.gz, or set impute.method to copying and leave "
+            "beagle out of impute.evaluate."
+        )
     header = read_header(path)
     if header.kind != "vcf":
         raise UserError(

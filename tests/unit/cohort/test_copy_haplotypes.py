@@ -14,8 +14,8 @@ from popdesic.__main__ import main
 from popdesic.api.haplotypes import impute_haplotypes
 from popdesic.cohort import copy_haplotypes, phased_targets
 from popdesic.cohort.copy_haplotypes import accuracy_path
-from popdesic.cohort.haplotype_panel import open_haplotypes
 from popdesic.copying import copying_plan
+from popdesic.io.frozen_haplotypes import open_haplotypes
 
 N_SITES, N_REFERENCE = 600, 40
 POS = 20_000 * np.arange(1, N_SITES + 1)
@@ -274,7 +274,7 @@ def test_a_target_without_any_call_is_named_and_gets_frequencies(
     haplotypes[:, 2:4] = -1
     caplog.set_level("INFO")
     out = impute(tmp_path, reference, ["a", "empty", "c"], haplotypes)
-    assert "1 targets have no call at any site of the reference (empty)" in caplog.text
+    assert "1 target has no call at any site of the reference (empty)" in caplog.text
     dosage = np.array([record.format("DS")[:, 0] for record in cyvcf2.VCF(str(out))])
     frequency = mosaics(2 * N_REFERENCE, 1).mean(axis=1)
     assert np.abs(dosage[:, 1] - 2 * frequency).max() < 0.002

@@ -14,13 +14,11 @@ from support.phased_files import phased_records, write_vcf
 
 from popdesic.__main__ import main
 from popdesic.cohort import haplotype_panel
-from popdesic.cohort.haplotype_panel import (
-    freeze_haplotypes,
-    open_haplotypes,
-    require_intact,
-)
+from popdesic.cohort.haplotype_panel import freeze_haplotypes
 from popdesic.copying.copying import pack_rows
 from popdesic.core.errors import UserError
+from popdesic.io import frozen_haplotypes
+from popdesic.io.frozen_haplotypes import open_haplotypes, require_intact
 
 SIZES = [1, 2, 31, 32, 33, 64, 65]
 
@@ -259,7 +257,7 @@ def test_a_reference_with_another_bit_is_told(tmp_path):
 def test_another_version_is_refused(tmp_path, monkeypatch):
     vcf = write_vcf(tmp_path / "a.vcf", ["a"], ["1 1 . A C 0|0"])
     freeze_haplotypes(vcf, tmp_path / "a.npz")
-    monkeypatch.setattr(haplotype_panel, "VERSION", 2)
+    monkeypatch.setattr(frozen_haplotypes, "VERSION", 2)
     with pytest.raises(UserError, match="is frozen already"):
         freeze_haplotypes(tmp_path / "a.npz", tmp_path / "b.npz")
     with pytest.raises(UserError, match="of version 1; this program reads version 2"):

@@ -9,13 +9,13 @@ import pytest
 from scenes.mosaics import make_haplotypes, make_target, prepare, write_reference
 
 from popdesic.cohort import imputation_quality
+from popdesic.cohort.accuracy_sums import squared_correlation
 from popdesic.cohort.beagle import Beagle, fill_window
 from popdesic.cohort.imputation_quality import (
     FOLDS,
     draw_folds,
     measure_quality,
     quality_of,
-    squared_correlation,
 )
 from popdesic.cohort.impute import write_windows
 from popdesic.cohort.panel import load_panel

@@ -10,7 +10,13 @@ import pytest
 from scenes.mosaics import make_haplotypes, make_sites, make_target, prepare, write_reference
 from support.study import make_cohorts, write_raw
 
-from popdesic.cohort.accuracy import evaluate_window, hidden, measures, summarize_evaluation
+from popdesic.cohort.accuracy import (
+    by_mode,
+    evaluate_window,
+    hidden,
+    measures,
+    summarize_evaluation,
+)
 from popdesic.cohort.beagle import Beagle, fill_window, heap_mb, impute_window
 from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.impute import check_files, find_contig_file, plan_windows, write_windows
@@ -228,8 +234,8 @@ def test_accuracy_of_the_mode_equals_counting_by_hand(tmp_path):
     sites.loc[60:, "chrom"] = "2"
     paths = prepare(tmp_path, shown, sites)
     panel, _ = load_panel(paths["panel_path"])
-    arguments = {"cohort": "c", "share": 0.2, "seed": 3, "methods": ["mode"]}
-    arguments["settings"] = Beagle()
+    arguments = {"cohort": "c", "share": 0.2, "seed": 3}
+    arguments["imputers"] = {"mode": by_mode}
     counts = evaluate_window(*paths.values(), None, None, tmp_path / "all.npz", **arguments)
     samples = {"c": paths["qc_samples"]}
     table = summarize_evaluation(

@@ -9,9 +9,10 @@ import pytest
 from support.phased_files import phased_records, write_vcf
 
 from popdesic.cohort import phased_targets
-from popdesic.cohort.haplotype_panel import HaplotypePanel, freeze_haplotypes, open_haplotypes
+from popdesic.cohort.haplotype_panel import freeze_haplotypes
 from popdesic.cohort.phased_targets import Targets, read_targets
 from popdesic.core.errors import UserError
+from popdesic.io.frozen_haplotypes import HaplotypePanel, open_haplotypes
 
 PAIRS = ("AC", "AG", "CT", "GT")
 TURN = str.maketrans("ACGT", "TGCA")

@@ -3,13 +3,19 @@
 from pathlib import Path
 
 from popdesic.cohort.absent import Absent
-from popdesic.cohort.accuracy import evaluate_window
+from popdesic.cohort.accuracy import by_beagle, by_mode, evaluate_window
 from popdesic.cohort.beagle import beagle_settings
+from popdesic.cohort.copy_cohort import by_copying
+from popdesic.cohort.copy_haplotypes import CopyOptions
 from popdesic.core.log import log_counts, logged
 
 with logged(snakemake.log[0], snakemake.input) as log:
     params, wildcards = snakemake.params, snakemake.wildcards
-    mem_mb = snakemake.resources.mem_mb
+    beagle = beagle_settings(snakemake.resources.mem_mb, params.seed, params.reference, params.map)
+    imputers = {"mode": by_mode, "beagle": by_beagle(beagle)}
+    if "copying" in params.methods:
+        frozen, options = snakemake.input.frozen[0], CopyOptions(params.seed, snakemake.threads)
+        imputers["copying"] = by_copying(Path(frozen), Path(snakemake.input.panel), options)
     counts = evaluate_window(
         Path(snakemake.input.raw).with_suffix(""),
         Path(snakemake.input.samples),
@@ -19,8 +25,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         Path(snakemake.output[0]),
         cohort=wildcards.cohort,
         seed=params.seed,
-        methods=params.methods,
-        settings=beagle_settings(mem_mb, params.seed, params.reference, params.map),
+        imputers={method: imputers[method] for method in params.methods},
         absent=Absent(*params.absent),
     )
     log_counts(log, counts)

@@ -67,7 +67,7 @@ def imputation_section(
     -------
     dict
         ``genotypes``: a sentence, or None if all results rest on called genotypes; ``filled``:
-        counts by cohort; ``accuracy``: None, or ``rows``, per cohort and method, for all sites, for
+        counts by cohort; ``copied``: what `copied_reference` says; ``accuracy``: None, or ``rows``, per cohort and method, for all sites, for
         common sites and by MAF, and ``figures``, list of FigureText.
     """
     filled = filled_counts(outcome, config)
@@ -78,8 +78,18 @@ def imputation_section(
         "genotypes": describe_genotypes(config) if filled else None,
         "min_r2": config["impute"]["min_r2"],
         "filled": filled,
+        "copied": copied_reference(outcome, config["impute"]),
         "accuracy": accuracy,
     }
+
+
+def copied_reference(outcome: Outcome, impute: dict[str, Any]) -> dict[str, int] | None:
+    """The reference that was copied from: `samples`, `haplotypes`, and how many of the panel's
+    `sites` it has (`in_reference`); None for other methods."""
+    if impute["method"] != "copying":
+        return None
+    about = read_json(outcome.folder / "impute" / outcome.cohorts[0] / "copied.json")
+    return about["reference"] | about["counts"]
 
 
 def measured_accuracy(results: Path, figures: Path) -> dict[str, Any] | None:

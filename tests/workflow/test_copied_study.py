@@ -1,0 +1,164 @@
+"""A study imputed by copying from a phased reference: jobs, bytes, newcomers, accuracy, the page."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scenes.mosaics import make_haplotypes, make_sites
+from support.phased_files import write_vcf
+from support.running import finished, planned, snakemake, snapshot
+from support.study import FAST, Cohort, write_sheets, write_study
+
+from popdesic.__main__ import main
+from popdesic.core.files import read_json
+from popdesic.io.bed import open_bed, read_fam
+from popdesic.io.genotypes import MISSING, unpack_bed
+
+N_SITES, N_REFERENCE = 1_200, 30
+SIZES = {"north": 12, "south": 10, "west": 5}
+#: Sites that the reference lacks, and those whose REF and ALT it has the other way round.
+LACKED, SWAPPED = slice(7, None, 40), slice(3, None, 25)
+#: Sites that one cohort does not call at all.
+UNCALLED = slice(11, None, 30)
+CONFIG = FAST | {
+    "impute": {"evaluate": ["mode", "copying"], "reference": "data/r.vcf", "stages": ["pca"]},
+    "close_kinship": 0,
+    "qc": {"min_sample_call_rate": 0.5},
+    "panel": {"min_call_rate": 0.4, "min_maf": 0.02},
+}
+
+
+def make_study(folder: Path) -> tuple[list[Cohort], dict[str, np.ndarray]]:
+    """Cohorts with missing genotypes, the truth of each, and `data/r.vcf` in the folder."""
+    sites = make_sites(N_SITES)
+    sites.loc[N_SITES // 2 :, "chrom"] = "2"
+    rows = [(r.chrom, int(r.pos), f"s{k}", r.ref, r.alt) for k, r in enumerate(sites.itertuples())]
+    cohorts, truths = [], {}
+    for seed, (name, size) in enumerate(SIZES.items()):
+        haplotypes = make_haplotypes(N_SITES, 2 * size, seed)
+        truth = (haplotypes[:, ::2] + haplotypes[:, 1::2]).astype(np.int8)
+        shown = truth.copy()
+        shown[np.random.default_rng(seed).random(truth.shape) < 0.06] = MISSING
+        if name == "south":
+            shown[UNCALLED] = MISSING
+        names = [f"{name[0].upper()}{k:02d}" for k in range(size)]
+        cohorts.append(Cohort(name, names, rows, shown, founder=name != "west"))
+        truths[name] = truth
+    haplotypes = make_haplotypes(N_SITES, 2 * N_REFERENCE, 50)
+    records = []
+    lacked, swapped = (set(range(N_SITES)[which]) for which in (LACKED, SWAPPED))
+    for k, (chrom, pos, name, ref, alt) in enumerate(rows):
+        if k in lacked:
+            continue
+        row, bases = haplotypes[k], (ref, alt)
+        if k in swapped:
+            row, bases = 1 - row, (alt, ref)
+        calls = " ".join(f"{a}|{b}" for a, b in zip(row[::2], row[1::2], strict=True))
+        records.append(f"chr{chrom} {pos} {name} {bases[0]} {bases[1]} {calls}")
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    write_vcf(folder / "data/r.vcf", [f"r{k}" for k in range(N_REFERENCE)], records)
+    return cohorts, truths
+
+
+def genotypes(folder: Path, cohort: str, stem: str) -> np.ndarray:
+    prefix = folder / "results/cohorts" / cohort / stem
+    return unpack_bed(np.array(open_bed(prefix)), len(read_fam(prefix)))
+
+
+def panel_rows(folder: Path) -> np.ndarray:
+    """Rows of the panel's sites among all."""
+    table = pd.read_csv(folder / "results/panel/sites.tsv", sep="\t", comment="#")
+    return table.id.str[1:].astype(int).to_numpy()
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> dict:
+    folder = tmp_path_factory.mktemp("copied")
+    cohorts, truths = make_study(folder)
+    write_study(folder, cohorts, CONFIG)
+    write_sheets(folder, cohorts[:2], CONFIG)
+    ran = finished(snakemake(folder, "impute", "encode"))
+    return {"folder": folder, "cohorts": cohorts, "truths": truths, "ran": ran}
+
+
+def test_missing_genotypes_are_copied_and_calls_stay(study):
+    folder, rows = study["folder"], panel_rows(study["folder"])
+    assert study["ran"]["freeze_reference"] == 1, "the default with a reference"
+    assert study["ran"]["impute_by_copying"] == study["ran"]["fill_calls"] == 2
+    assert "impute_window" not in study["ran"]
+    lacked = np.isin(rows, range(N_SITES)[LACKED])
+    for name in ("north", "south"):
+        truth = study["truths"][name][rows]
+        called, imputed = (genotypes(folder, name, stem) for stem in ("genotypes", "imputed"))
+        every = unpack_bed(np.load(folder / f"results/impute/{name}/copied.npy"), truth.shape[1])
+        r2 = np.load(folder / f"results/impute/quality/{name}/copied.npy")
+        missing = called == MISSING
+        np.testing.assert_array_equal(every[~missing], called[~missing])
+        assert (every != MISSING).all()
+        copied = missing & ~lacked[:, None]
+        assert (every == truth)[copied].mean() > 0.97
+        assert not r2[lacked & missing.any(axis=1)].any(), "sites that the reference lacks"
+        assert np.isnan(r2[~missing.any(axis=1)]).all()
+        good = np.nan_to_num(r2)[:, None] >= 0.8
+        np.testing.assert_array_equal(imputed, np.where(missing & good, every, called))
+        about = read_json(folder / f"results/impute/{name}/copied.json")
+        assert about["reference"]["haplotypes"] == 2 * N_REFERENCE
+        assert about["counts"]["in_reference"] == (~lacked).sum()
+        assert about["counts"]["filled_by_copying"] == copied.sum() > 500
+        phased = np.load(folder / f"results/impute/{name}/haplotypes.npz")
+        np.testing.assert_array_equal(phased["sites"], np.flatnonzero(~lacked))
+        bits = np.unpackbits(phased["haplotypes"].view(np.uint8), axis=1, bitorder="little")
+        alleles = bits[:, : 2 * truth.shape[1]]
+        np.testing.assert_array_equal(alleles[:, ::2] + alleles[:, 1::2], every[~lacked])
+    south = genotypes(folder, "south", "genotypes") == MISSING
+    uncalled = south.all(axis=1) & ~lacked
+    estimated = np.load(folder / "results/impute/quality/south/copied.npy")[uncalled]
+    assert uncalled.sum() > 20 and 0.6 < np.median(estimated) <= 1, "estimated where none is called"
+
+
+def test_methods_are_compared_on_the_same_hidden_genotypes(study):
+    table = pd.read_csv(study["folder"] / "results/impute/evaluation.tsv", sep="\t")
+    whole = table[table.by == "all"].pivot(index="cohort", columns="method")
+    assert (whole.hidden["mode"] == whole.hidden["copying"]).all()
+    assert (whole.dosage_r2["copying"] > 0.95).all() and (whole.dosage_r2["mode"] < 0.6).all()
+
+
+def test_a_newcomer_changes_no_byte_and_a_new_reference_all(study):
+    folder, before = study["folder"], snapshot(study["folder"])
+    assert not planned(snakemake(folder, "impute", "encode", "-n"))
+    write_sheets(folder, study["cohorts"], CONFIG)
+    ran = finished(snakemake(folder, "impute", "encode"))
+    assert ran["impute_by_copying"] == 1 and "freeze_reference" not in ran
+    after = snapshot(folder)
+    kept = [name for name in before if name.startswith(("cohorts/", "impute/", "panel/"))]
+    kept = [name for name in kept if "evaluation.tsv" not in name]
+    assert len(kept) > 20
+    assert {name: before[name] for name in kept} == {name: after[name] for name in kept}
+    filled = read_json(folder / "results/impute/west/copied.json")["counts"]
+    assert filled["filled_by_copying"] > 100
+    reference = folder / "data/r.vcf"
+    date = reference.stat().st_mtime_ns
+    os.utime(reference, ns=(date - 10**10, date - 10**10))  # another file, of an older date
+    plan = planned(snakemake(folder, "impute", "-n"))
+    assert plan["freeze_reference"] == 1 and plan["impute_by_copying"] == 3
+    os.utime(reference, ns=(date, date))
+
+
+def test_a_frozen_reference_gives_the_same_bytes(study, tmp_path):
+    folder = study["folder"]
+    cohorts = study["cohorts"][:2]
+    (tmp_path / "data").mkdir()
+    frozen = tmp_path / "data/r.npz"
+    assert main(["freeze", str(folder / "data/r.vcf"), "-o", str(frozen)]) == 0
+    assert frozen.read_bytes() == (folder / "results/impute/reference.npz").read_bytes()
+    own = CONFIG | {"impute": {"reference": "data/r.npz"}}
+    write_study(tmp_path, cohorts, own)
+    ran = finished(snakemake(tmp_path, "results/impute/north/copied.npy"))
+    assert "freeze_reference" not in ran
+    for name in ("copied.npy", "haplotypes.npz"):
+        given, other = (one / "results/impute/north" / name for one in (folder, tmp_path))
+        assert given.read_bytes() == other.read_bytes()
