@@ -1,4 +1,4 @@
-"""A study imputed by copying from a phased reference: jobs, bytes, newcomers, accuracy, the page."""
+"""A study imputed by copying from a phased reference: jobs, bytes, newcomers, accuracy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ N_SITES, N_REFERENCE = 1_200, 30
 SIZES = {"north": 12, "south": 10, "west": 5}
 #: Sites that the reference lacks, and those whose REF and ALT it has the other way round.
 LACKED, SWAPPED = slice(7, None, 40), slice(3, None, 25)
-#: Sites that one cohort does not call at all.
+#: Sites that the newcomer does not call at all.
 UNCALLED = slice(11, None, 30)
 CONFIG = FAST | {
     "impute": {"evaluate": ["mode", "copying"], "reference": "data/r.vcf", "stages": ["pca"]},
@@ -43,7 +43,7 @@ def make_study(folder: Path) -> tuple[list[Cohort], dict[str, np.ndarray]]:
         truth = (haplotypes[:, ::2] + haplotypes[:, 1::2]).astype(np.int8)
         shown = truth.copy()
         shown[np.random.default_rng(seed).random(truth.shape) < 0.06] = MISSING
-        if name == "south":
+        if name == "west":
             shown[UNCALLED] = MISSING
         names = [f"{name[0].upper()}{k:02d}" for k in range(size)]
         cohorts.append(Cohort(name, names, rows, shown, founder=name != "west"))
@@ -114,17 +114,14 @@ def test_missing_genotypes_are_copied_and_calls_stay(study):
         bits = np.unpackbits(phased["haplotypes"].view(np.uint8), axis=1, bitorder="little")
         alleles = bits[:, : 2 * truth.shape[1]]
         np.testing.assert_array_equal(alleles[:, ::2] + alleles[:, 1::2], every[~lacked])
-    south = genotypes(folder, "south", "genotypes") == MISSING
-    uncalled = south.all(axis=1) & ~lacked
-    estimated = np.load(folder / "results/impute/quality/south/copied.npy")[uncalled]
-    assert uncalled.sum() > 20 and 0.6 < np.median(estimated) <= 1, "estimated where none is called"
 
 
 def test_methods_are_compared_on_the_same_hidden_genotypes(study):
     table = pd.read_csv(study["folder"] / "results/impute/evaluation.tsv", sep="\t")
-    whole = table[table.by == "all"].pivot(index="cohort", columns="method")
-    assert (whole.hidden["mode"] == whole.hidden["copying"]).all()
-    assert (whole.dosage_r2["copying"] > 0.95).all() and (whole.dosage_r2["mode"] < 0.6).all()
+    whole = table[table.by == "all"].set_index(["method", "cohort"])
+    mode, copying = whole.loc["mode"], whole.loc["copying"]
+    assert (mode.hidden == copying.hidden).all() and mode.hidden.min() > 100
+    assert (copying.dosage_r2 > 0.9).all() and (mode.dosage_r2 < 0.6).all()
 
 
 def test_a_newcomer_changes_no_byte_and_a_new_reference_all(study):
@@ -139,7 +136,10 @@ def test_a_newcomer_changes_no_byte_and_a_new_reference_all(study):
     assert len(kept) > 20
     assert {name: before[name] for name in kept} == {name: after[name] for name in kept}
     filled = read_json(folder / "results/impute/west/copied.json")["counts"]
-    assert filled["filled_by_copying"] > 100
+    uncalled = (genotypes(folder, "west", "genotypes") == MISSING).all(axis=1)
+    estimated = np.load(folder / "results/impute/quality/west/copied.npy")[uncalled]
+    assert filled["filled_by_copying"] > 100 and uncalled.sum() > 20
+    assert 0.6 < np.median(estimated) <= 1, "estimated where no call can be left out"
     reference = folder / "data/r.vcf"
     date = reference.stat().st_mtime_ns
     os.utime(reference, ns=(date - 10**10, date - 10**10))  # another file, of an older date

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.phased_files import write_vcf
 from support.running import snakemake
-from support.study import FAST, make_cohorts, write_study
+from support.study import FAST, make_cohorts, make_sites, write_study
 from unit.study.test_user_errors import CASES
 
 from popdesic.__main__ import main
@@ -84,6 +85,24 @@ def edit(path: str, old: str, new: str, count: int = -1) -> Callable:
 
 def beagle(**block) -> Callable:
     return config(impute={"method": "beagle", **block})
+
+
+def copied(
+    call: str = "0|1", *, bases: str = "", step: int = 0, samples: int = 2, header: str = ""
+) -> Callable:
+    """A function that writes a reference to copy from: the study's sites, or those behind them."""
+
+    def spoil():
+        names = [f"r{k}" for k in range(samples)]
+        records = [
+            f"{chrom} {pos + step} . {bases or f'{ref} {alt}'} {call} " + "0|0 " * (samples - 1)
+            for chrom, pos, _, ref, alt in make_sites(150)[: 150 if samples < 9 else 1]
+        ]
+        write_vcf(Path("r.vcf"), names, records)
+        if header:
+            edit("r.vcf", "##contig=<ID=1>", header)()
+
+    return both(config(impute={"reference": "r.vcf"}), spoil)
 
 
 def scan(**block) -> Callable:
@@ -304,6 +323,44 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
     "reference that is none": (
         both(beagle(reference="r.{contig}.vcf"), put("1\t2\n", "r.1.vcf")),
         ["r.1.vcf", "not a VCF"],
+    ),
+    "reference for Beagle that is frozen": (
+        both(beagle(reference="r.npz"), put("PK", "r.npz")),
+        ["r.npz (impute.reference) is frozen", "Beagle cannot read it"],
+    ),
+    "nothing to copy from": (
+        config(impute={"method": "copying"}),
+        ["impute.method is 'copying'", "impute.reference is empty"],
+    ),
+    "no reference to copy from": (
+        config(impute={"reference": "r.{contig}.vcf"}),
+        ["impute.reference is 'r.{contig}.vcf'", "no such file"],
+    ),
+    "frozen reference that is none": (
+        both(config(impute={"reference": "r.npz"}), put("PK", "r.npz")),
+        ["r.npz is not a frozen reference"],
+    ),
+    "reference without phase": (copied("0/1"), ["r.vcf, 1:", "0/1 of sample 'r0' is not phased"]),
+    "reference with missing calls": (copied(".|."), ["r.vcf, 1:", "'r0' is missing"]),
+    "polyploid reference": (copied("0|1|1"), ["r.vcf, 1:", "more than two alleles"]),
+    "reference of other alleles": (
+        copied(bases="C G"),
+        ["cohort 'north' and the reference r.vcf share", "different genome builds"],
+    ),
+    "reference of other sites": (
+        copied(step=1),
+        ["the reference r.vcf has 0 of the first", "sites of cohort 'north'"],
+    ),
+    "reference of another build": (
+        both(
+            copied(header="##contig=<ID=1,length=249250621>"),
+            config(impute={"reference": "r.vcf"}, qc={"build": "hg38"}),
+        ),
+        ["r.vcf gives contig 1 the length", "hg19", "lift the file over"],
+    ),
+    "reference of too many samples": (
+        copied(samples=65_537),
+        ["r.vcf has 65537 haplotypes or more", "at most 65536"],
     ),
     "map for Beagle with three columns": (
         both(config(genetic_map="m"), put("1 5 0\n", "m")),

@@ -30,7 +30,7 @@ MIN_SHARE = 0.05
 #: Sites of each part of a frozen reference that are looked at.
 FIRST_SITES = 20_000
 #: Fewer sites of a cohort between the first and last of these tell nothing of their share.
-LEAST_SITES = 100
+LEAST_SITES = 50
 
 
 def first_sites(files: list[str], folder: Path) -> pd.DataFrame:

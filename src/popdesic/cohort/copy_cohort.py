@@ -77,7 +77,7 @@ class CopiedSites(NamedTuple):
     sites : int64 array, (n_sites,)
         Rows of the panel.
     alleles : uint8 array, (n_sites, n_samples, 2)
-        Phased: the call where there is one, else the more probable alleles.
+        Phased: the call where there is one, else the most probable genotype.
     dosage : float32 array, (n_sites, n_samples)
         Expected ALT alleles.
     left_out : int8 array, (n_sites, n_samples)
@@ -175,12 +175,11 @@ def _oriented(copied: CopiedWindow, sites: np.ndarray, swapped: np.ndarray) -> C
     """What was imputed of a window, with the panel's REF and ALT."""
     units = np.array(copied.units)
     _, r2 = estimated_r2(units)
-    alleles = (
-        (2 * units.astype(np.int32) > DOSE_UNITS).astype(np.uint8).T.reshape(len(sites), -1, 2)
-    )
-    alleles = np.where(swapped[:, None, None], 1 - alleles, alleles).astype(np.uint8)
+    alleles = likely_alleles(units[::2].T, units[1::2].T)
+    alleles = np.where(swapped[:, None, None], 1 - alleles, alleles)
     dosage = (units[::2].astype(np.float32) + units[1::2]).T / np.float32(DOSE_UNITS)
-    left_out = ((copied.hidden[::2] >= 0.5).astype(np.int8) + (copied.hidden[1::2] >= 0.5)).T
+    hidden = (np.nan_to_num(copied.hidden) * np.float32(DOSE_UNITS)).astype(np.int64)
+    left_out = likely_alleles(hidden[::2].T, hidden[1::2].T).sum(axis=2, dtype=np.int8)
     return CopiedSites(
         sites,
         alleles,
@@ -188,6 +187,28 @@ def _oriented(copied: CopiedWindow, sites: np.ndarray, swapped: np.ndarray) -> C
         _turned(left_out, swapped),
         r2,
     )
+
+
+def likely_alleles(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Alleles of the most probable genotype, given the probabilities of ALT on both haplotypes.
+
+    A sample with one ALT has it on the haplotype where it is more probable, else on the second.
+
+    Parameters
+    ----------
+    first, second : int arrays, (n_sites, n_samples)
+        In 1 / DOSE_UNITS.
+
+    Returns
+    -------
+    uint8 array, (n_sites, n_samples, 2)
+    """
+    a, b = first.astype(np.int64), second.astype(np.int64)
+    none, both = (DOSE_UNITS - a) * (DOSE_UNITS - b), a * b
+    one = DOSE_UNITS**2 - none - both
+    two = (both > one) & (both > none)
+    some = two | (one > none)
+    return np.stack([two | (some & (a > b)), two | (some & (a <= b))], axis=2).astype(np.uint8)
 
 
 def copy_cohort(

@@ -39,6 +39,23 @@ def test_a_study_that_does_not_impute_is_refused(key, method):
     assert [name for name, stem in genotype_stems(config).items() if stem == "imputed"] == [key]
 
 
+def test_copying_is_the_default_with_a_reference_and_needs_one():
+    assert fill_config({})["impute"]["method"] == "mode"
+    given = {"reference": "r.vcf"}
+    assert fill_config({"impute": given})["impute"]["method"] == "copying"
+    for method in ("mode", "beagle", "none"):
+        config = fill_config({"impute": given | {"method": method}})
+        assert config["impute"]["method"] == method
+    for block, words in (
+        ({"method": "copying"}, "method is"),
+        ({"evaluate": ["copying"]}, "evalu"),
+    ):
+        with pytest.raises(UserError, match=f"impute.{words}.*impute.reference is empty"):
+            fill_config({"impute": block})
+    config = fill_config(config_of("pca", impute=given))
+    assert genotype_stems(config)["pca"] == "imputed"
+
+
 def test_phased_haplotypes_are_not_imputed():
     ld = {"ld": {"phase": "phased"}}
     with pytest.raises(UserError, match=r"set compare.ld.phase to 'em'"):

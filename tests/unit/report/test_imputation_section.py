@@ -28,7 +28,10 @@ def test_the_page_has_the_section(tmp_path):
     cohorts = {"one": [f"a{i}" for i in range(6)], "new": [f"b{i}" for i in range(4)]}
     outcome, distances = make_results(tmp_path, cohorts, ["one"], {"population": ["P", "Q"] * 5})
     config = configuration()
-    config["impute"] |= {"stages": ["pca"], "method": "beagle"}
+    config["impute"] |= {"stages": ["pca"], "method": "copying"}
+    copied = {"samples": 7777, "haplotypes": 15554}, {"sites": 4321, "in_reference": 3210}
+    about = dict(zip(("reference", "counts"), copied, strict=True))
+    write_json(outcome.folder / "impute/one/copied.json", about)
     counts = dict.fromkeys(("missing", "filled", "left_missing", "sites_with_missing"), 1234)
     counts |= {"sites_below_min_r2": 9, "sites_haploid": 1}
     for cohort in cohorts:
@@ -44,6 +47,7 @@ def test_the_page_has_the_section(tmp_path):
     assert "missing calls are imputed for pca, where r² is at least 0.8." in text.lower()
     assert f"{number(2468)} of {number(2468)} missing genotypes were filled" in text
     assert text.count(f'<td class="n">{number(1234)}</td>') >= 8
+    assert f"copying from {number(15554)} haplotypes" in text and number(3210) in text
 
 
 def test_imputation_is_told_by_cohort_and_frequency(outcome):
@@ -81,7 +85,7 @@ def test_the_page_says_which_genotypes_results_rest_on(outcome):
     assert "Missing calls are imputed for LD, where r² is at least 0.8." in finding.text
     assert "60 of 100 missing genotypes were filled." in finding.text
     section = imputation_section(outcome, outcome.folder / "figures", fill_config(asked))
-    assert section["accuracy"] is None
+    assert section["accuracy"] is None and section["copied"] is None
     assert [row["cohort"] for row in section["filled"]] == outcome.founders
     nothing = {"cohort": "one", "min_r2": 0.8, "counts": counts | {"filled": 0}}
     write_json(outcome.folder / "cohorts/one/imputed.json", nothing)

@@ -118,6 +118,15 @@ def test_what_did_not_run_is_not_cited(tmp_path, key, names, blocks):
     assert REFERENCES[key] not in found.references
 
 
+def test_copying_names_its_reference(tmp_path):
+    about = {"reference": {"haplotypes": 5008}}
+    write_json(tmp_path / "results/impute/old/copied.json", about)
+    found = methods(tmp_path, impute={"method": "copying"})
+    assert "by copying from the 5\u202f008 haplotypes of a phased reference" in found.text()
+    assert REFERENCES["copying"] in found.references
+    assert REFERENCES["copying"] not in methods(tmp_path / "none").references
+
+
 def test_sites_that_are_not_pruned_are_not_said_to_be(tmp_path):
     sites = {"panel": 40, "monomorphic": 0, "long_range_ld": 0, "ld_pruned": 0, "used": 40}
     text = methods(tmp_path, axes={"ld_r2": 0, "sites": sites}).paragraphs[2]

@@ -85,9 +85,10 @@ def test_haploids_change_the_configuration(tmp_path, monkeypatch):
     assert found["close_kinship"] == 0
 
 
-def test_beagle_is_refused():
-    with pytest.raises(UserError, match="beagle, which takes everyone as diploid"):
-        for_haploids(fill_config({"impute": {"method": "beagle"}}))
+@pytest.mark.parametrize("method", ["beagle", "copying"])
+def test_methods_for_diploids_are_refused(method):
+    with pytest.raises(UserError, match=f"{method}, which takes everyone as diploid"):
+        for_haploids(fill_config({"impute": {"method": method, "reference": "r.vcf"}}))
 
 
 def test_one_ploidy_a_study():

@@ -67,8 +67,9 @@ def imputation_section(
     -------
     dict
         ``genotypes``: a sentence, or None if all results rest on called genotypes; ``filled``:
-        counts by cohort; ``copied``: what `copied_reference` says; ``accuracy``: None, or ``rows``, per cohort and method, for all sites, for
-        common sites and by MAF, and ``figures``, list of FigureText.
+        counts by cohort; ``copied``: what `copied_reference` says; ``accuracy``: None, or ``rows``,
+        per cohort and method, for all sites, for common sites and by MAF, and ``figures``, list of
+        FigureText.
     """
     filled = filled_counts(outcome, config)
     accuracy = measured_accuracy(outcome.folder, figures)
