@@ -166,6 +166,7 @@ WAYS: dict[str, Way] = {
         "tests/unit/cohort/test_copy_haplotypes.py"
     ),
     ".venv/bin/pytest tests/golden/test_copied_chromosome.py -s": COLLECT,
+    ".venv/bin/pytest tests/golden/test_copied_cohort.py -s": COLLECT,
     "bcftools view --samples ^NAME": named("what a user does to a file of their own"),
     "pip install fastmixture": named(
         "tests/unit/population/test_ancestry.py, where it is installed"

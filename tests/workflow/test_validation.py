@@ -102,7 +102,7 @@ def copied(
         if header:
             edit("r.vcf", "##contig=<ID=1>", header)()
 
-    return both(config(impute={"reference": "r.vcf"}), spoil)
+    return both(config(impute={"method": "copying", "reference": "r.vcf"}), spoil)
 
 
 def scan(**block) -> Callable:
@@ -333,11 +333,11 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
         ["impute.method is 'copying'", "impute.reference is empty"],
     ),
     "no reference to copy from": (
-        config(impute={"reference": "r.{contig}.vcf"}),
+        config(impute={"method": "copying", "reference": "r.{contig}.vcf"}),
         ["impute.reference is 'r.{contig}.vcf'", "no such file"],
     ),
     "frozen reference that is none": (
-        both(config(impute={"reference": "r.npz"}), put("PK", "r.npz")),
+        both(config(impute={"method": "copying", "reference": "r.npz"}), put("PK", "r.npz")),
         ["r.npz is not a frozen reference"],
     ),
     "reference without phase": (copied("0/1"), ["r.vcf, 1:", "0/1 of sample 'r0' is not phased"]),
@@ -354,7 +354,7 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
     "reference of another build": (
         both(
             copied(header="##contig=<ID=1,length=249250621>"),
-            config(impute={"reference": "r.vcf"}, qc={"build": "hg38"}),
+            config(impute={"method": "copying", "reference": "r.vcf"}, qc={"build": "hg38"}),
         ),
         ["r.vcf gives contig 1 the length", "hg19", "lift the file over"],
     ),

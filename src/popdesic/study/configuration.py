@@ -225,8 +225,6 @@ def fill_config(config: dict, source: str = "config/config.yaml") -> dict:
                 f"{source}: geodesic.alpha[{index}] is {alpha}, but must be a finite number of at "
                 "most six significant digits."
             )
-    if filled["impute"]["reference"] and "method" not in config["impute"]:
-        filled["impute"]["method"] = "copying"
     check_genotypes(filled, source)
     check_options(filled)
     if "mibs" in filled["export"]["formats"] and filled["distance"]["metric"] not in (

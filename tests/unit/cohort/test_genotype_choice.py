@@ -39,20 +39,12 @@ def test_a_study_that_does_not_impute_is_refused(key, method):
     assert [name for name, stem in genotype_stems(config).items() if stem == "imputed"] == [key]
 
 
-def test_copying_is_the_default_with_a_reference_and_needs_one():
-    assert fill_config({})["impute"]["method"] == "mode"
-    given = {"reference": "r.vcf"}
-    assert fill_config({"impute": given})["impute"]["method"] == "copying"
-    for method in ("mode", "beagle", "none"):
-        config = fill_config({"impute": given | {"method": method}})
-        assert config["impute"]["method"] == method
-    for block, words in (
-        ({"method": "copying"}, "method is"),
-        ({"evaluate": ["copying"]}, "evalu"),
-    ):
+def test_copying_needs_a_reference():
+    blocks = (({"method": "copying"}, "method is"), ({"evaluate": ["copying"]}, "evaluate has"))
+    for block, words in blocks:
         with pytest.raises(UserError, match=f"impute.{words}.*impute.reference is empty"):
             fill_config({"impute": block})
-    config = fill_config(config_of("pca", impute=given))
+    config = fill_config(config_of("pca", impute={"method": "copying", "reference": "r.vcf"}))
     assert genotype_stems(config)["pca"] == "imputed"
 
 
