@@ -15,7 +15,7 @@ pytest.importorskip("cupy")
 
 from scenes.random_cohorts import make_planes
 
-from popdesic.distance.tiles import measure_tile
+from popdesic.distance.measure_tile import measure_tile
 from popdesic.engine.select import select_backend
 
 pytestmark = pytest.mark.gpu

@@ -15,7 +15,8 @@ from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
 from popdesic.cohort.qc import summarize_cohort
-from popdesic.distance.tiles import measure_tile, tile_counts, tile_outputs
+from popdesic.distance.measure_tile import measure_tile
+from popdesic.distance.tiles import tile_counts, tile_outputs
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.measure import close_weights
 from popdesic.io.bed import read_fam

@@ -100,7 +100,7 @@ MISSING_COHORTS = COHORTS if CASE_CONTROL else STUDY.founders
 #: Comparisons of missing calls, if there are groups to compare, and their cohorts.
 MISSING_COMPARED = (
     multiext("results/qc/differential_missing", ".tsv", ".json")
-    if CASE_CONTROL or len(STUDY.founders) > 1
+    if STUDY.ploidy <= 2 and (CASE_CONTROL or len(STUDY.founders) > 1)
     else []
 )
 MISSING_OF = MISSING_COHORTS if MISSING_COMPARED else []

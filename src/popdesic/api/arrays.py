@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.genetic_maps import MOST_POSITION
-from ..distance.any_ploidy import MOST_PLOIDY
 from ..engine.backend import Backend
 from ..io.genotypes import MISSING
+from ..io.layers import MOST_PLOIDY
 
 #: A numpy or CuPy array, or anything that `numpy.asarray` accepts.
 ArrayLike = Any

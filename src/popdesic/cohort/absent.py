@@ -133,7 +133,7 @@ def coverage_of(raw: Path, names: list[str], absent: Absent) -> Coverage | None:
             regions = load_beside(raw, BLOCKS)
         if regions is None or not len(regions):
             return None
-    number = {name: k for k, name in enumerate(read_fam(raw)["sample"])}
+    number = {name: k for k, name in enumerate(read_fam(raw)["sample"].drop_duplicates())}
     kept = np.array([number[name] for name in names], np.int64)
     return Coverage(kept, regions, load_beside(raw, DROPPED))
 

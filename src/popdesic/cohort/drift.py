@@ -52,7 +52,8 @@ def measure_drift(
     genotypes, absent : dict, optional
         As in `define_panel.build_panel`, of all cohorts.
     ploidy : int
-        Of all samples.
+        Of all samples. Tables of polyploids count layers (`io.layers`), each of which is two
+        alleles, or one of an odd ploidy.
 
     Returns
     -------
@@ -86,7 +87,7 @@ def measure_drift(
             {
                 "cohort": cohort,
                 "founder": "yes" if founder else "no",
-                **_compare(table, sites, founder, coverage, in_doubt, ploidy),
+                **_compare(table, sites, founder, coverage, in_doubt, 2 - ploidy % 2),
             }
         )
     drift = pd.DataFrame(rows)

@@ -12,12 +12,14 @@ import numpy as np
 import pandas as pd
 
 from ..core.errors import UserError
-from ..core.files import atomic_path, write_json
+from ..core.files import atomic_path, beside, read_json, write_json
 from ..core.tables import open_lines, read_table, write_npy, write_rows
 from ..core.threads import run_tasks
 from ..engine.terms import Planes, aligned_zeros
+from ..io.batches import ploidy_in
 from ..io.bed import open_cohort, read_bim, write_fam
-from ..io.genotypes import BED_MAGIC, SWAPPED, bed_row_bytes, take_samples, unpack_bed
+from ..io.genotypes import BED_MAGIC, SWAPPED, bed_row_bytes, pack_bed, take_samples, unpack_bed
+from ..io.layers import columns_of, join_layers, layers_in, split_layers
 from ..io.sites import chunks
 from .absent import (
     MIN_SITES,
@@ -127,12 +129,14 @@ def encode_cohort(
         del bed
         placed.leave_out(uncalled, cohort, keep_all)
     write_fam(out / "genotypes", placed.fam)
-    names = placed.names
+    layers = placed.layers
+    names = placed.names[: len(placed.names) // layers]
     counts = count_matched(found, placed.n_rows) | _write_reference(placed, out, found)
     counts["panel_sites_absent"] -= counts.get("absent_as_reference", 0)
-    counts |= {"samples": len(names), "missing_genotypes": int(missing.sum())}
-    if len(names) < n_kept:
-        counts["samples_without_calls"] = n_kept - len(names)
+    counts |= {"samples": len(names), "missing_genotypes": int(missing.sum()) // layers}
+    if len(names) < n_kept // layers:
+        counts["samples_without_calls"] = n_kept // layers - len(names)
+    ploidy = {"ploidy": ploidy_in(read_json(beside(raw, ".json"))["haploid"])} if layers > 1 else {}
     write_json(
         out / "planes.json",
         {
@@ -142,7 +146,8 @@ def encode_cohort(
             "impute": impute,
             "samples": names,
             "counts": counts,
-        },
+        }
+        | ploidy,
     )
     return counts
 
@@ -153,7 +158,8 @@ class OnPanel:
     Attributes
     ----------
     names : list of str
-        Samples that are kept.
+        Samples that are kept; of polyploids again for each layer (`io.layers`).
+    layers : int
     fam : DataFrame
         Their lines of the .fam.
     found : Matched
@@ -166,6 +172,7 @@ class OnPanel:
         self._bed, self._n_samples, self._kept = bed, len(fam), kept
         self.fam = fam.iloc[kept]
         self.names = self.fam["sample"].tolist()
+        self.layers = layers_in(fam)
         self._chrom, self._pos = panel.chrom.to_numpy(object), panel.pos.to_numpy()
         self.n_rows = len(bed)
         self.found: Matched
@@ -178,7 +185,8 @@ class OnPanel:
         """Open a cohort by the stem of its decoded files and its sample table."""
         table = read_table(qc_samples)
         bed, fam = open_cohort(raw, table["sample"])
-        placed = cls(bed, fam, np.flatnonzero(table.keep.to_numpy() == "yes"), panel)
+        kept = np.flatnonzero(table.keep.to_numpy() == "yes")
+        placed = cls(bed, fam, columns_of(kept, len(table), layers_in(fam)), panel)
         placed._bim = read_bim(raw)
         found = match(placed._bim, panel, in_doubt=strands_in_doubt(raw))
         placed.found = placed._oriented(found)
@@ -267,9 +275,10 @@ class OnPanel:
         """
         if not uncalled.any():
             return
-        lost = [self.names[k] for k in np.flatnonzero(uncalled)]
+        n_samples = len(self.names) // self.layers
+        lost = [self.names[k] for k in np.flatnonzero(uncalled[:n_samples])]
         n_sites = len(self.found.row)
-        if keep_all or len(lost) == len(self.names):
+        if keep_all or len(lost) == n_samples:
             raise UserError(
                 f"sample '{lost[0]}' of cohort '{cohort}' has no called genotype at any of the "
                 f"panel's {n_sites} sites; remove it from the file, and from the "
@@ -279,7 +288,7 @@ class OnPanel:
             "%d of %d samples of cohort %s have no called genotype at any of the panel's %d sites "
             "and are left out: %s",
             len(lost),
-            len(self.names),
+            n_samples,
             cohort,
             n_sites,
             ", ".join(lost[:5]) + " …" * (len(lost) > 5),
@@ -323,6 +332,9 @@ class OnPanel:
         )
         if self._coverage is not None:
             _fill_reference(chunk, self.reference(first, last), len(self.names))
+        if self.layers > 1:  # where REF and ALT were swapped, the first bits are in the last layer
+            genotypes = join_layers(unpack_bed(chunk, len(self.names)), self.layers)
+            chunk = pack_bed(split_layers(genotypes, self.layers))
         return chunk
 
 
@@ -344,10 +356,11 @@ def _write_reference(placed: OnPanel, out: Path, found: Matched) -> dict[str, in
     """Write `{out}/reference.npy` and count sites and genotypes; nothing if there are none."""
     path, parts = out / "reference.npy", []
     sites = genotypes = 0
+    n_samples = len(placed.names) // placed.layers
     for first, last in chunks(len(found.row), CHUNK_SITES):
-        bits = placed.reference(first, last)
+        bits = placed.reference(first, last)[:, :n_samples]
         sites += int(bits.any(axis=1).sum())
-        genotypes += int(bits.sum()) * (len(placed.names) if bits.shape[1] == 1 else 1)
+        genotypes += int(bits.sum()) * (n_samples if bits.shape[1] == 1 else 1)
         parts.append(np.packbits(bits.T, axis=1, bitorder="little"))
     if not sites:
         path.unlink(missing_ok=True)

@@ -16,7 +16,9 @@ from ..io.batches import (
     SiteBatch,
     is_haploid,
     many_failed,
+    not_vcf_text,
     only_haploid,
+    ploidy_in,
 )
 from ..io.call_filters import CallFilters
 from ..io.formats import EIGENSTRAT, PGEN, PLINK, ZARR, find_format, read_sample_names
@@ -140,6 +142,8 @@ def _open(
     source, counts: DecodeCounts, haploid, filters: CallFilters, n_bytes: int
 ) -> Iterator[SiteBatch]:
     kind, place = find_format(source)
+    if kind in (PLINK, PGEN, EIGENSTRAT, ZARR) and (ploidy := ploidy_in(haploid)) > 2:
+        raise not_vcf_text(source, ploidy)
     if kind == PLINK:
         from ..io.plink import stream_plink
 

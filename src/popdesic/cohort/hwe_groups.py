@@ -32,6 +32,8 @@ FEW = (
 )
 MANY = "too many heterozygotes at many sites, as with clones, copies, large families or hybrids"
 
+POLYPLOID = "samples are polyploid: double reduction changes the proportions"
+
 
 @dataclass(frozen=True)
 class HweGroup:
@@ -48,7 +50,7 @@ class HweGroup:
     tested : {'both', 'excess', 'none'}
         Departures that count: ``excess`` of heterozygotes alone, or ``both`` directions.
     reason : str
-        Why not both: UNLABELLED, FEW or MANY. Empty for ``both``.
+        Why not both: UNLABELLED, FEW, MANY or POLYPLOID. Empty for ``both``.
     """
 
     population: str
@@ -93,6 +95,15 @@ def judge_groups(
     return [
         _judge(label, int(sizes[k]), counts[:, k, :3].astype(np.float64))
         for k, label in enumerate(labels)
+    ]
+
+
+def untested_groups(group: np.ndarray, labels: list[str]) -> list[HweGroup]:
+    """The groups of polyploids, none of which is tested; as `judge_groups` takes them."""
+    sizes = np.bincount(group[group >= 0], minlength=len(labels)).tolist()
+    return [
+        HweGroup(label, size, 0, np.nan, "none", POLYPLOID)
+        for label, size in zip(labels, sizes, strict=True)
     ]
 
 

@@ -20,7 +20,9 @@ from ..io.batches import (
     DecodeCounts,
     SiteBatch,
     is_haploid,
+    not_vcf_text,
     only_haploid,
+    ploidy_in,
 )
 from ..io.bed import LEAST_NAMED, name_rows, open_bed
 from ..io.call_filters import CallFilters
@@ -37,6 +39,7 @@ from ..io.formats import (
     remarks_on,
 )
 from ..io.genotypes import BED_MAGIC, bed_row_bytes, take_samples
+from ..io.layers import columns_of, n_layers
 from ..io.plink import stream_plink
 from ..io.sites import canonical_contig
 from ..io.vcf import stream_sites
@@ -114,7 +117,8 @@ def ingest_cohort(
         with or without '.bed', '.pgen' or '.geno'. Several must have the same samples in the same
         order.
     haploid : {'error', 'diploidize', 'missing'}, or a mapping of contigs to them
-        How to read a call of one allele; files of a prefix have none.
+        How to read a call of one allele; files of a prefix have none. Or the policy of a study of
+        haploids or polyploids (`io.batches`); those have a column for each layer (`io.layers`).
     filters : CallFilters
         Records and calls that are not read for what the files say about them.
     sexes : dict, optional
@@ -152,6 +156,11 @@ def ingest_cohort(
     ]
     kept = np.array([k for k, name in enumerate(samples) if name not in excluded], np.int64)
     fam = _fam_text([samples[k] for k in kept], [own_sexes[k] for k in kept], sexes or {})
+    layers = n_layers(ploidy_in(haploid))
+    if layers > 1:
+        rows_of = fam.splitlines(keepends=True)
+        fam = "".join(f"{k + 1}{row[1:]}" for k in range(layers) for row in rows_of)
+    n_columns = layers * len(kept)
     with ExitStack() as stack:
         bed_path, bim_path, fam_path = (
             stack.enter_context(atomic_path(beside(out_prefix, end)))
@@ -165,21 +174,22 @@ def ingest_cohort(
         only = ReferenceOnly()
         batches = map(only.count, batches)
         if len(kept) < len(samples):
-            batches = (replace(b, rows=take_samples(b.rows, kept)) for b in batches)
+            columns = columns_of(kept, len(samples), layers)
+            batches = (replace(b, rows=take_samples(b.rows, columns)) for b in batches)
         reach: dict[str, int] = {}
         batches = _noting_reach(batches, reach)
         whole = len(paths) == 1 and len(kept) == len(samples) and fasta is None
-        rows = _Rows(bed_path, opened[0].path if whole else None, bed_row_bytes(len(kept)))
+        rows = _Rows(bed_path, opened[0].path if whole else None, bed_row_bytes(n_columns))
         stack.callback(rows.file.close)
         in_order, n_sites = _write_sites(batches, rows, bim_path)
         rows.close(named=in_order)
         if not in_order:
-            n_sites = _drop_late_duplicates(bed_path, bim_path, bed_row_bytes(len(kept)))
+            n_sites = _drop_late_duplicates(bed_path, bim_path, bed_row_bytes(n_columns))
         if n_sites == 0:
             raise _no_sites(paths, decode)
         repeated, turned = decode.sites - n_sites, None
         if fasta is not None:
-            turned, n_sites = _turn(bed_path, bim_path, len(kept), fasta)
+            turned, n_sites = _turn(bed_path, bim_path, n_columns, fasta)
             repeated += len(turned.kept) - n_sites - turned.counts["neither"]
             decode.dropped_at += turned.dropped()
             only.sites += turned.reference_only
@@ -257,6 +267,8 @@ def _open(
     """Open a source: its samples, and a lazy iterator over its sites, which adds to `decode`."""
     samples, sexes = read_file_samples(path)
     kind, place = find_format(path)
+    if kind in (PLINK, PGEN, EIGENSTRAT, ZARR) and (ploidy := ploidy_in(haploid)) > 2:
+        raise not_vcf_text(path, ploidy)
     batches: Iterator[SiteBatch]
     if kind == PLINK:
         batches = stream_plink(place, decode, filters)

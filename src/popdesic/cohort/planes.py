@@ -9,10 +9,14 @@ import numpy as np
 from ..core.errors import UserError
 from ..core.files import read_json
 from ..engine.terms import Planes
+from ..io.layers import n_layers
 
 
 def load_planes(folder: Path) -> tuple[Planes, dict]:
-    """Return the planes of one cohort, memory-mapped, and their metadata (`planes.json`)."""
+    """Return the planes of one cohort, memory-mapped, and their metadata (`planes.json`).
+
+    Of polyploids, whose `ploidy` is among the metadata, those of all layers (`io.layers`).
+    """
     about = read_json(folder / "planes.json")
     try:
         words = np.load(folder / "planes.npy", mmap_mode="r")
@@ -22,7 +26,7 @@ def load_planes(folder: Path) -> tuple[Planes, dict]:
         ) from None
     if (
         words.ndim != 3
-        or len(words) != len(about["samples"])
+        or len(words) != len(about["samples"]) * n_layers(about.get("ploidy", 2))
         or words.shape[2] * 64 < about["n_sites"]
     ):
         raise UserError(

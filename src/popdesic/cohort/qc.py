@@ -14,9 +14,11 @@ from ..core.files import atomic_path, read_json
 from ..core.tables import open_lines, text_of_rows, write_table
 from ..core.threads import forked_in_order
 from ..io.bed import open_cohort, read_bim, read_fam
+from ..io.genotypes import unpack_bed
+from ..io.layers import join_layers, layers_in
 from ..io.sites import canonical_contig, canonical_contigs, chunks
 from .call_rates import call_rate_bound
-from .hwe_groups import REST, HweGroup, group_samples, judge_groups
+from .hwe_groups import REST, HweGroup, group_samples, judge_groups, untested_groups
 from .sample_checks import Checks, check_samples
 
 
@@ -65,11 +67,19 @@ def summarize_cohort(
     """
     from .genotypes_cpu import add_by_sample, count_by_group
 
-    names = [name for name in read_fam(prefix)["sample"] if name not in excluded]
+    fam = read_fam(prefix)
+    layers = layers_in(fam)
+    listed = fam["sample"][: len(fam) // layers]
+    names = [name for name in listed if name not in excluded]
     rows, _ = open_cohort(prefix, names)
     by_sample = np.zeros((len(names), 4), np.int64)
     for first, last in chunks(len(rows)):
-        add_by_sample(rows[first:last], by_sample)
+        if layers == 1:
+            add_by_sample(rows[first:last], by_sample)
+        else:
+            by_sample += _count_polyploids(rows[first:last], len(names), layers)
+    if layers > 1:  # no sex, no Mendelian errors
+        checks = Checks(sexes=checks.sexes if checks else {})
     samples = _sample_table(names, populations, by_sample, min_sample_call_rate)
     samples.insert(4, "n_removed", _removed_calls(prefix, names))
     best = samples.keep == "yes"
@@ -90,13 +100,17 @@ def summarize_cohort(
     labels, of_kept = group_samples(samples.population[kept])
     group = np.full(len(names), -1, np.int64)
     group[kept] = of_kept
-    groups = judge_groups(rows, _autosomal(bim, checks or Checks()), group, labels)
+    if layers == 1:
+        groups = judge_groups(rows, _autosomal(bim, checks or Checks()), group, labels)
+    else:
+        groups = untested_groups(group, labels)
+        group = np.tile(group, layers)
     if populations_out is not None:
         write_table(populations_out, pd.DataFrame([asdict(one) for one in groups]))
 
     def lines(first: int, last: int) -> str:
         counts = count_by_group(rows[first:last], group, len(labels))
-        table = _site_table(bim.iloc[first:last], counts, groups)
+        table = _site_table(bim.iloc[first:last], counts, groups, layers)
         return text_of_rows(table, header=first == 0)
 
     with atomic_path(sites_out) as temporary, open_lines(temporary) as file:
@@ -140,8 +154,21 @@ def _autosomal(bim: pd.DataFrame, checks: Checks) -> np.ndarray:
     return np.flatnonzero(~np.isin(canonical_contigs(bim.chrom), others))
 
 
-def _site_table(bim: pd.DataFrame, counts: np.ndarray, groups: list[HweGroup]) -> pd.DataFrame:
-    """Site statistics from int64 counts (n_sites, n_groups, 4) of 0, 1, 2 and missing."""
+def _count_polyploids(rows: np.ndarray, n_samples: int, layers: int) -> np.ndarray:
+    """Calls of each sample: REF alone, both alleles, ALT alone, missing; int64 (n_samples, 4)."""
+    genotypes = join_layers(unpack_bed(np.ascontiguousarray(rows), n_samples * layers), layers)
+    called, alone = genotypes >= 0, [genotypes == 0, genotypes == 2 * layers]
+    both = called & ~alone[0] & ~alone[1]
+    return np.stack([part.sum(axis=0) for part in (alone[0], both, alone[1], ~called)], axis=1)
+
+
+def _site_table(
+    bim: pd.DataFrame, counts: np.ndarray, groups: list[HweGroup], layers: int
+) -> pd.DataFrame:
+    """Site statistics from int64 counts (n_sites, n_groups, 4) of 0, 1, 2 and missing.
+
+    Counts of polyploids are those of all layers.
+    """
     total = counts.sum(axis=1)
     called = total[:, :3].sum(axis=1)
     table = pd.DataFrame(
@@ -156,7 +183,7 @@ def _site_table(bim: pd.DataFrame, counts: np.ndarray, groups: list[HweGroup]) -
             "n_alt": total[:, 2],
             "n_missing": total[:, 3],
             "af": _ratio(total[:, 1] + 2 * total[:, 2], 2 * called),
-            "call_rate_bound": _least_call_rate(counts, groups),
+            "call_rate_bound": _least_call_rate(counts // layers, groups),
         }
     )
     from .hardy_weinberg_cpu import hwe_exact

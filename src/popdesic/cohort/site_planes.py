@@ -12,6 +12,7 @@ from ..engine.backend import Backend
 from ..engine.terms import Planes, aligned_zeros
 from ..io.bed import open_bed, read_fam
 from ..io.genotypes import take_samples
+from ..io.layers import layers_in
 
 #: Words of a plane are padded to whole 512-bit vectors.
 WORDS_MULTIPLE = 8
@@ -85,11 +86,14 @@ def read_site_planes(
     prefixes : list of Path
         Stems of the cohorts' .bed files, in sample order.
     keep : list of bool arrays (samples of the cohort,), optional
-        Samples to give of each cohort; all by default.
+        Samples to give of each cohort; all by default. Of polyploids all their layers.
     """
     beds = [open_bed(prefix) for prefix in prefixes]
+    fams = [read_fam(prefix) for prefix in prefixes]
     if keep is None:
-        keep = [np.ones(len(read_fam(prefix)), bool) for prefix in prefixes]
+        keep = [np.ones(len(fam), bool) for fam in fams]
+    else:
+        keep = [np.tile(who, layers_in(fam)) for who, fam in zip(keep, fams, strict=True)]
 
     def read(*bounds) -> Planes:
         rows = slice(*bounds) if len(bounds) == 2 else bounds[0]

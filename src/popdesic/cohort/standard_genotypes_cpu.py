@@ -4,7 +4,8 @@ A site has four values, one a genotype: a look-up of each genotype replaces five
 over eight times as many bytes. The values are those of the formula, to the last bit.
 
 Shapes: `genotypes` int8 (n_sites, n_samples), 0, 1, 2 or -1 for missing; `rows` int64 (n_rows,),
-sites to take; `table` float64 (n_rows, 4), values of missing, 0, 1 and 2 at these.
+sites to take; `table` float64 (n_rows, 4), values of missing, 0, 1 and 2 at these. Of polyploids
+genotypes are sums of layers (`io.layers`), and tables have a column for each.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ import numpy as np
 TILE = 64
 
 
-def value_table(af: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sites that vary, int64 (n_rows,), and their table, float64 (n_rows, 4); missing counts 0.
+def value_table(af: np.ndarray, most: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """Sites that vary, int64 (n_rows,), and their table; missing counts 0.
 
-    `af`: float64 (n_sites,), ALT frequencies. Sites with 0, 1 or NaN are left out.
+    `af`: float64 (n_sites,), ALT frequencies. Sites with 0, 1 or NaN are left out. `most`: the
+    largest genotype, of which the table has float64 (n_rows, most + 2).
     """
-    scale = np.sqrt(2 * af * (1 - af))
+    scale = np.sqrt(most * af * (1 - af))
     rows = np.flatnonzero(scale > 0)  # not NaN: no founder is called there
-    table = np.zeros((len(rows), 4))
-    table[:, 1:] = (np.arange(3.0) - 2 * af[rows, None]) / scale[rows, None]
+    table = np.zeros((len(rows), most + 2))
+    table[:, 1:] = (np.arange(most + 1.0) - most * af[rows, None]) / scale[rows, None]
     return rows, table
 
 

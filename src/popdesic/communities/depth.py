@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..components.relationship import CHUNK_SITES, Reader, read_cohorts
+from ..components.relationship import CHUNK_SITES, Reader, names_once, read_cohorts
 from ..core.tables import read_table
 from ..core.threads import one_blas_thread, run_tasks
-from ..io.bed import read_bim, read_fam
+from ..io.bed import read_bim
+from ..io.layers import n_layers
 from ..io.sites import chunks
 from .splits import Split, cut_tree, evenly_spaced
 
@@ -44,13 +45,18 @@ class Genotypes:
         False for close relatives of samples that define the axes. Newcomers count as unrelated:
         whom they are related to must not change earlier results.
     ploidy : int
-        Gene copies of a sample: 1 for haploids, whose genotypes are 0 and 2, else 2.
+        Gene copies of a sample. Of an odd ploidy genotypes count each twice (`io.layers`).
     """
 
     read: Reader
     sites: pd.DataFrame
     unrelated: np.ndarray
     ploidy: int = 2
+
+    @property
+    def most(self) -> int:
+        """The largest genotype."""
+        return 2 * n_layers(self.ploidy)
 
 
 @dataclass(frozen=True)
@@ -87,12 +93,12 @@ def open_genotypes(
     samples : Series of str
         Names in the order of the matrices.
     ploidy : int
-        1 if they are haploid.
+        Of all of them.
     """
     with np.load(definition) as axes:
         rows = evenly(axes["sites"])
     read_all, _ = read_cohorts(prefixes, rows)
-    everyone = pd.concat([read_fam(prefix)["sample"] for prefix in prefixes])
+    everyone = pd.concat([names_once(prefix) for prefix in prefixes])
     place = pd.Series(np.arange(len(everyone)), everyone)[samples].to_numpy()
     related = set()
     if unrelated is not None:
@@ -113,7 +119,7 @@ def evenly(rows: np.ndarray) -> np.ndarray:
 
 @one_blas_thread
 def count_partitions(
-    read: Reader, n_sites: int, partitions: Sequence[np.ndarray], threads: int = 1
+    read: Reader, n_sites: int, partitions: Sequence[np.ndarray], threads: int = 1, most: int = 2
 ) -> list[Counts]:
     """Gene copies of each group of each partition, in one pass over the genotypes.
 
@@ -125,6 +131,8 @@ def count_partitions(
         Groups 0, 1, …; -1 for samples that are not counted.
     threads : int
         Changes no byte.
+    most : int
+        The largest genotype: copies of any allele that a called one has.
     """
     sizes = [int(partition.max()) + 1 for partition in partitions]
     starts = [0, *np.cumsum(sizes).tolist()]
@@ -138,7 +146,7 @@ def count_partitions(
         genotypes = read(first, last)
         there = genotypes >= 0  # float32 holds sums of less than 2**24 copies exactly
         alt[:, first:last] = (np.where(there, genotypes, 0).astype(np.float32) @ member).T
-        called[:, first:last] = 2 * (there.astype(np.float32) @ member).T
+        called[:, first:last] = most * (there.astype(np.float32) @ member).T
 
     rows = max(FEWEST_ROWS, COUNTED // len(member))
     run_tasks(count, chunks(n_sites, min(rows, CHUNK_SITES)), threads)
@@ -195,8 +203,9 @@ def measure_depths(
         partitions = np.full((len(some), len(genotypes.unrelated)), -1)
         for row, (root, own) in zip(partitions, some, strict=True):
             row[own] = leaves_to_count(root, genotypes.unrelated[own])
-        counts = count_partitions(genotypes.read, len(genotypes.sites), partitions, threads)
-        if genotypes.ploidy == 1:
+        given = genotypes.read, len(genotypes.sites), partitions, threads
+        counts = count_partitions(*given, genotypes.most)
+        if genotypes.ploidy % 2:
             counts = [Counts(own.alt / 2, own.called / 2) for own in counts]
         measured += [with_depths(root, own) for (root, _), own in zip(some, counts, strict=True)]
     return measured

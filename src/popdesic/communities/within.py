@@ -75,7 +75,7 @@ def structure_within(
     def look(number: int, values: np.ndarray | None, threads: int) -> Seen:
         if values is None:
             return earlier.get(keys[number], Seen(None))
-        return _look(values, genotypes.sites, threads)
+        return _look(values, genotypes, threads)
 
     seen: list[Seen] = []
     unseen = [own[:0] if key in earlier else own for own, key in zip(drawn, keys, strict=True)]
@@ -97,30 +97,30 @@ def structure_within(
     return fine, found
 
 
-def _look(values: np.ndarray, sites: pd.DataFrame, threads: int) -> Seen:
+def _look(values: np.ndarray, source: Genotypes, threads: int) -> Seen:
     """Splits of some samples on the components of their genotypes (n_sites, n)."""
-    axes, af = own_axes(values, sites, threads)
+    axes, af = own_axes(values, source.sites, threads, source.most)
     if axes is None or not axes.k:
         return Seen(0)
     everyone = np.ones(values.shape[1], bool)
     tree = split_samples(axes.with_scores(everyone, np.empty((0, axes.k))))
     if not tree.halves:
         return Seen(axes.significant)
-    opened = Genotypes(lambda first, last: values[first:last], sites, everyone)
+    opened = replace(source, read=lambda first, last: values[first:last], unrelated=everyone)
     (tree,) = measure_depths([tree], opened, [np.arange(len(everyone))], threads)
     splits = [describe_split(node) for node in tree.walk() if node.halves]
     return Seen(axes.significant, splits, cut_tree(tree), axes, af)
 
 
 def own_axes(
-    values: np.ndarray, sites: pd.DataFrame, threads: int = 1
+    values: np.ndarray, sites: pd.DataFrame, threads: int = 1, most: int = 2
 ) -> tuple[Axes | None, np.ndarray]:
     """The significant axes of some genotypes (n_sites, n), MOST_COMPONENTS at most, and `Seen.af`.
 
     No axes where nothing varies.
     """
     n = values.shape[1]
-    af = alt_frequency(values)
+    af = alt_frequency(values, most)
     with np.errstate(invalid="ignore"):
         used = np.minimum(af, 1 - af) >= MIN_MAF
     common, places = values[used], sites[used]
@@ -128,10 +128,10 @@ def own_axes(
     def read(first: int, last: int) -> np.ndarray:
         return common[first:last]
 
-    relationship = relationship_among(read, [n], af[used], threads)
+    relationship = relationship_among(read, [n], af[used], threads, most)
     try:
         axes, tests, _ = significant_axes(
-            relationship, read, [n], af[used], places, "auto", threads=threads
+            relationship, read, [n], af[used], places, "auto", threads=threads, most=most
         )
     except UserError:
         return None, np.zeros(len(af))
@@ -152,7 +152,8 @@ def _place(
 
     others = [np.empty((0, axes.k))]
     for blocks in groups_of_others([len(members)], shown):
-        rows, own = relationship_to(read, [len(members)], shown, seen.af, threads, blocks)
+        given = read, [len(members)], shown, seen.af, threads, blocks
+        rows, own = relationship_to(*given, genotypes.most)
         others.append(axes.project(rows, own))
     scores = axes.with_scores(shown, np.concatenate(others))
     groups = np.empty(len(members), np.int64)

@@ -20,7 +20,6 @@ from ..core.tables import write_npz
 from ..engine.backend import Backend
 from ..engine.needs import by_weights
 from ..engine.select import cpu_backend
-from ..io.bed import read_fam
 from .axis_sites import choose_sites
 from .large_pca import (
     loadings_of_many,
@@ -32,7 +31,13 @@ from .loadings import find_regions, site_loadings, write_loadings
 from .noise_null import significant_axes
 from .one_family import axes_of_families, drop_families
 from .pca import STORED, WEIGHTS
-from .relationship import calls_of, read_cohorts, relationship_among
+from .relationship import (
+    calls_of,
+    most_alleles,
+    names_once,
+    read_cohorts,
+    relationship_among,
+)
 from .significance import LEVEL
 
 log = logging.getLogger(__name__)
@@ -94,7 +99,8 @@ def define_axes(
     laps = Laps()
     sites, _ = load_panel(panel)
     laps.end("panel")
-    names = [read_fam(prefix)["sample"] for prefix in prefixes]
+    names = [names_once(prefix) for prefix in prefixes]
+    most = most_alleles(prefixes[0])
     keep = unrelated_founders(names, unrelated)
     backend = backend or cpu_backend(threads)
     stored = STORED if pcs == "auto" else 0
@@ -114,7 +120,7 @@ def define_axes(
         defining = [s for own, who in zip(names, keep, strict=True) for s in own[who]]
         many = None
         given = prefixes, chosen_sites.rows, keep, chosen_sites.af
-        if len(defining) > most_dense:
+        if len(defining) > most_dense and most == 2:
             many = products_of_many(calls_of(*given), defining, backend)
             laps.end("genotypes and their sums")
         if many is not None:
@@ -131,7 +137,7 @@ def define_axes(
         else:
             read, sizes = read_cohorts(prefixes, chosen_sites.rows, keep)
             axes, tests, noise = significant_axes(
-                relationship_among(read, sizes, chosen_sites.af, threads),
+                relationship_among(read, sizes, chosen_sites.af, threads, most),
                 read,
                 sizes,
                 chosen_sites.af,
@@ -140,6 +146,7 @@ def define_axes(
                 pcs,
                 threads=threads,
                 names=defining,
+                most=most,
             )
             laps.end("axes")
         found = (
@@ -163,10 +170,10 @@ def define_axes(
         loadings = loadings_of_many(many, axes)
     else:
         leading = axes.values[: axes.k], axes.vectors[:, : axes.k]
-        loadings = site_loadings(read, chosen_sites.af, *leading)
+        loadings = site_loadings(read, chosen_sites.af, *leading, most)
     laps.end("loadings")
     weights = {}
-    if by_weights(len(defining)):
+    if by_weights(len(defining)) and most == 2:
         products = many.products if many else backend.genotype_products(calls_of(*given))
         called = many.called if many else products.sample_sums().called
         weights[WEIGHTS] = site_weights(products, called, defining, axes.vectors)

@@ -24,7 +24,7 @@ SEED = 1
 
 @one_blas_thread
 def site_loadings(
-    read: Reader, af: np.ndarray, values: np.ndarray, vectors: np.ndarray
+    read: Reader, af: np.ndarray, values: np.ndarray, vectors: np.ndarray, most: int = 2
 ) -> np.ndarray:
     """Loadings of sites on axes: the right singular vectors of the standardised genotypes.
 
@@ -36,6 +36,8 @@ def site_loadings(
         Their ALT frequencies, none 0 or 1.
     values, vectors : float64 arrays, (k,), (n, k)
         Of their relationship.
+    most : int
+        The largest genotype.
 
     Returns
     -------
@@ -45,7 +47,7 @@ def site_loadings(
     found = np.empty((len(af), len(values)))
     axes = vectors / np.sqrt(values * len(af))
     for first, last in chunks(len(af), CHUNK_SITES):
-        found[first:last] = standardize(read(first, last), af[first:last])[0] @ axes
+        found[first:last] = standardize(read(first, last), af[first:last], most)[0] @ axes
     return found
 
 

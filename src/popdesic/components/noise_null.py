@@ -11,6 +11,7 @@ every sample varies as much as before, and nothing that samples have in common a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -61,6 +62,7 @@ def measure_noise(
     *,
     names: Sequence[str] | None = None,
     axes: Axes | None = None,
+    most: int = 2,
 ) -> Noise:
     """Noise of the samples and sites that define the axes, for `pca.axes_of`.
 
@@ -74,7 +76,7 @@ def measure_noise(
     ----------
     relationship : float64 array, (n, n)
         Of the samples and sites that define the axes.
-    read, sizes, af, threads
+    read, sizes, af, threads, most
         As in `relationship_among`, of these.
     sites : DataFrame
         `chrom`, `pos`.
@@ -85,11 +87,12 @@ def measure_noise(
         Of `pca.decompose`, where they are known already.
     """
     lots = lots_of(range(sum(sizes)) if names is None else names)
+    source = _Source(read, af, most)
     if axes is None:
         axes = decompose(relationship)
     known = axes.vectors[:, :0]
     for _ in range(ROUNDS):
-        draws = _draw(relationship, read, sizes, af, sites, known, lots, threads)
+        draws = _draw(relationship, source, sizes, sites, known, lots, threads)
         largest, unit = np.array([row[0] for row in draws]), np.array([row[2] for row in draws])
         deviation = max(float(unit.mean()) * SPREAD, deviation_of(largest))
         limit = float(largest.mean())
@@ -114,18 +117,20 @@ def significant_axes(
     *components: int | str,
     threads: int = 1,
     names: Sequence[str] | None = None,
+    most: int = 2,
 ) -> tuple[Axes, Significance, Noise]:
     """`pca.axes_of` with noise as it is measured here, and that noise: one decomposition for both.
 
     Parameters
     ----------
-    relationship, read, sizes, af, sites, threads, names
+    relationship, read, sizes, af, sites, threads, names, most
         As in `measure_noise`.
     components : int or 'auto'
         As in `pca.axes_of`.
     """
     axes = decompose(relationship, *components)
-    noise = measure_noise(relationship, read, sizes, af, sites, threads, names=names, axes=axes)
+    given = relationship, read, sizes, af, sites, threads
+    noise = measure_noise(*given, names=names, axes=axes, most=most)
     squares = float((relationship**2).sum())
     n = len(relationship)
     return *choose_components(axes, squares, n, *components, noise=noise), noise
@@ -144,11 +149,19 @@ def deviation_of(numbers: np.ndarray) -> float:
     return float(numbers.std(ddof=1)) if len(numbers) >= ENOUGH_DRAWS else 0.0
 
 
+@dataclass(frozen=True)
+class _Source:
+    """Genotypes, frequencies, and the largest genotype."""
+
+    read: Reader
+    af: np.ndarray
+    most: int
+
+
 def _draw(
     relationship: np.ndarray,
-    read: Reader,
+    source: _Source,
     sizes: list[int],
-    af: np.ndarray,
     sites: pd.DataFrame,
     known: np.ndarray,
     lots: np.ndarray,
@@ -164,7 +177,7 @@ def _draw(
     left = float(np.trace(relationship) - np.sum(known * (relationship @ known)))
     drawn = np.stack([mix(lots + np.uint64(draw)) for draw in range(draws)])
     found = []
-    for among in _flipped_products(read, sizes, af, stretch, known, drawn, threads):
+    for among in _flipped_products(source, sizes, stretch, known, drawn, threads):
         # A mean over called sites, as the relationship is.
         among *= left / max(float(np.trace(among)), np.finfo(float).tiny)
         largest = float(leading_eigenpairs(among, 1)[0][0])
@@ -173,9 +186,8 @@ def _draw(
 
 
 def _flipped_products(
-    read: Reader,
+    source: _Source,
     sizes: list[int],
-    af: np.ndarray,
     stretch: np.ndarray,
     known: np.ndarray,
     lots: np.ndarray,
@@ -188,7 +200,7 @@ def _flipped_products(
     """
     from .signed_sums_cpu import add_signed
 
-    n, pairs = sum(sizes), block_pairs(sizes)
+    n, pairs, af = sum(sizes), block_pairs(sizes), source.af
     total = np.zeros((len(lots), n, n))
     group = int(np.clip(GROUP_BYTES // (8 * n * n), 1, GROUP))
     held, names = np.zeros((group, n, n)), []
@@ -201,10 +213,10 @@ def _flipped_products(
         names.clear()
 
     for first, last in chunks(len(af), CHUNK_SITES):
-        genotypes = read(first, last)
+        genotypes = source.read(first, last)
         for one in np.unique(stretch[first:last]):
             rows = stretch[first:last] == one
-            values, _ = standardize(genotypes[rows], af[first:last][rows])
+            values, _ = standardize(genotypes[rows], af[first:last][rows], source.most)
             values -= (values @ known) @ known.T
             if len(names) == group and one != names[-1]:
                 flush()

@@ -13,7 +13,6 @@ from ..core.files import read_json, write_json
 from ..core.tables import write_npy
 from ..core.threads import one_blas_thread
 from ..engine.backend import Backend
-from ..io.bed import read_fam
 from .cohort_shifts import find_cohort_shifts
 from .eigen import leading_eigenpairs
 from .loading_scores import score_by_weights
@@ -21,6 +20,8 @@ from .projection import FURTHER, project, relatives_in
 from .relationship import (
     calls_of,
     groups_of_others,
+    most_alleles,
+    names_once,
     read_cohorts,
     relationship_to,
 )
@@ -183,7 +184,7 @@ def place_everyone(
         Those who were placed as relatives of who defines the axes; none by weights of sites.
     """
     stored, axes = read_axes(definition)
-    names = [read_fam(prefix)["sample"].tolist() for prefix in prefixes]
+    names = [names_once(prefix).tolist() for prefix in prefixes]
     everyone = [name for own in names for name in own]
     defining = set(stored["samples"].tolist())
     founders = np.array([name in defining for name in everyone], bool)
@@ -195,8 +196,9 @@ def place_everyone(
         read, sizes = read_cohorts(prefixes, stored["sites"])
         given = read, sizes, founders, stored["af"]
         groups, told = [np.empty((0, axes.k))], [np.zeros(0, bool)]
+        most = most_alleles(prefixes[0])
         for blocks in groups_of_others(sizes, founders):
-            rows, own = relationship_to(*given, backend.threads, blocks)
+            rows, own = relationship_to(*given, backend.threads, blocks, most)
             groups.append(axes.project(rows, own))
             told.append(axes.has_relatives(rows))
         others, related[~founders] = np.concatenate(groups), np.concatenate(told)

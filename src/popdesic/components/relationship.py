@@ -1,8 +1,9 @@
 """Genetic relationship of samples: mean products of standardised genotypes.
 
 A genotype g at a site with ALT frequency p is standardised to (g - 2p) / sqrt(2p (1 - p))
-(Patterson, Price and Reich 2006). The relationship of two samples is the mean of their products
-over the sites called in both; sites with p = 0 or 1 are skipped.
+(Patterson, Price and Reich 2006); of polyploids, with `most` in place of 2. The relationship of two
+samples is the mean of their products over the sites called in both; sites with p = 0 or 1 are
+skipped.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from ..core.threads import one_blas_thread, run_ordered, run_tasks
 from ..engine.genotype_products import Calls
 from ..io.bed import ChosenSamples, open_bed, read_fam
 from ..io.genotypes import MISSING, take_samples, unpack_bed
+from ..io.layers import columns_of, join_layers, layers_in
 from ..io.sites import chunks
 
 #: Sites of one pass over the genotypes.
@@ -34,6 +37,7 @@ GROUP_BYTES, PAIR_BYTES = 2 << 30, 8 + 8 + 8
 DENSE_GAIN = 100
 
 #: ``read(first, last)`` gives the genotypes of these sites: int8 (last - first, n), -1 if missing.
+#: Of polyploids they are sums of layers, from 0 to `most`.
 Reader = Callable[[int, int], np.ndarray]
 
 
@@ -52,20 +56,33 @@ def read_cohorts(
         Samples to give of each cohort; all by default.
     """
     beds = [open_bed(prefix) for prefix in prefixes]
-    counts = [len(read_fam(prefix)) for prefix in prefixes]
+    fams = [read_fam(prefix) for prefix in prefixes]
+    layers = [layers_in(fam) for fam in fams]
+    counts = [len(fam) // k for fam, k in zip(fams, layers, strict=True)]
     chosen = [np.ones(count, bool) for count in counts] if keep is None else keep
 
     def read(first: int, last: int) -> np.ndarray:
         rows = slice(first, last) if sites is None else sites[first:last]
         parts = []
-        for bed, who in zip(beds, chosen, strict=True):
+        for bed, who, k in zip(beds, chosen, layers, strict=True):
             part = np.ascontiguousarray(bed[rows])
             if not who.all():
-                part = take_samples(part, np.flatnonzero(who))
-            parts.append(unpack_bed(part, int(who.sum())))
+                part = take_samples(part, columns_of(np.flatnonzero(who), len(who), k))
+            parts.append(join_layers(unpack_bed(part, k * int(who.sum())), k))
         return np.concatenate(parts, axis=1)  # site by site, as compiled readers of it need
 
     return read, [int(who.sum()) for who in chosen]
+
+
+def names_once(prefix: Path) -> pd.Series:
+    """Samples of a cohort's .fam, each once."""
+    fam = read_fam(prefix)
+    return fam["sample"].iloc[: len(fam) // layers_in(fam)]
+
+
+def most_alleles(prefix: Path) -> int:
+    """The largest genotype that `read_cohorts` can give: 2 of diploids and haploids."""
+    return 2 * layers_in(read_fam(prefix))
 
 
 def calls_of(
@@ -84,15 +101,20 @@ def calls_of(
     return Calls(tuple(parts), sites, tuple(kept), af)
 
 
-def alt_frequency(genotypes: np.ndarray) -> np.ndarray:
-    """ALT frequency among called genotypes, (n_sites, n) to float64 (n_sites,); NaN where none."""
-    het, alt = (genotypes == 1).sum(axis=1), (genotypes == 2).sum(axis=1)
+def alt_frequency(genotypes: np.ndarray, most: int = 2) -> np.ndarray:
+    """ALT frequency among called genotypes, (n_sites, n) to float64 (n_sites,); NaN where none.
+
+    `most`: the largest genotype.
+    """
+    alt = sum(k * (genotypes == k).sum(axis=1) for k in range(1, most + 1))
     called = (genotypes >= 0).sum(axis=1)
     with np.errstate(invalid="ignore"):
-        return (het + 2 * alt) / (2 * called)
+        return alt / (most * called)
 
 
-def standardize(genotypes: np.ndarray, af: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def standardize(
+    genotypes: np.ndarray, af: np.ndarray, most: int = 2
+) -> tuple[np.ndarray, np.ndarray]:
     """Standardised genotypes of the polymorphic sites, 0 where missing, and what is called.
 
     Returns
@@ -102,13 +124,13 @@ def standardize(genotypes: np.ndarray, af: np.ndarray) -> tuple[np.ndarray, np.n
     """
     from ..cohort.standard_genotypes_cpu import standard_rows, value_table
 
-    rows, table = value_table(af)
+    rows, table = value_table(af, most)
     return standard_rows(genotypes, rows, table), genotypes[rows] != MISSING
 
 
 @one_blas_thread
 def relationship_among(
-    read: Reader, sizes: list[int], af: np.ndarray, threads: int = 1
+    read: Reader, sizes: list[int], af: np.ndarray, threads: int = 1, most: int = 2
 ) -> np.ndarray:
     """Relationship of all samples with each other, float64 (n, n), symmetric.
 
@@ -120,6 +142,8 @@ def relationship_among(
         ALT frequency of the sites that `read` gives.
     threads : int
         Number of threads; the numbers are bit-identical for any number.
+    most : int
+        The largest genotype (`most_alleles`).
     """
     pairs = block_pairs(sizes)
     n = sum(sizes)
@@ -130,7 +154,7 @@ def relationship_among(
         from ..cohort.standard_genotypes_cpu import standard_rows, value_table
 
         genotypes = read(*bounds)
-        rows, table = value_table(af[slice(*bounds)])
+        rows, table = value_table(af[slice(*bounds)], most)
         missing = missing_in_both(genotypes, rows, everyone, everyone)
         return standard_rows(genotypes, rows, table), missing
 
@@ -150,6 +174,7 @@ def relationship_to(
     af: np.ndarray,
     threads: int = 1,
     blocks: list[tuple[int, int]] | None = None,
+    most: int = 2,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Relationship of the other samples to those that define the axes, and to themselves.
 
@@ -161,7 +186,7 @@ def relationship_to(
         Number of samples of each cohort, n in total.
     axes : bool array, (n,)
         Samples that define the axes, a in total.
-    af, threads
+    af, threads, most
         As in `relationship_among`.
     blocks : list of (first, last), optional
         Some consecutive blocks of `blocks_of_others`: only these samples.
@@ -184,7 +209,7 @@ def relationship_to(
     called = JointlyCalled(len(others), len(founders))
     squares, own_called = np.zeros(len(others)), np.zeros(len(others))
     small = products.nbytes <= SMALL_BYTES
-    read_pass = _Pass(read, af, others, founders, left, right if small else [])
+    read_pass = _Pass(read, af, others, founders, left, right if small else [], most)
     for part in run_ordered(
         read_pass, chunks(len(af), CHUNK_SITES), min(threads, read_pass.at_once(small))
     ):
@@ -219,8 +244,8 @@ class _Pass:
     without, both factors are given.
     """
 
-    def __init__(self, read: Reader, af: np.ndarray, others, founders, left, right) -> None:
-        self.read, self.af, self.left, self.right = read, af, left, right
+    def __init__(self, read: Reader, af, others, founders, left, right, most: int) -> None:
+        self.read, self.af, self.left, self.right, self.most = read, af, left, right, most
         self.others, self.founders = others, founders
 
     def at_once(self, small: bool) -> int:
@@ -234,7 +259,7 @@ class _Pass:
         from ..cohort.standard_genotypes_cpu import standard_columns, value_table
 
         genotypes = self.read(*bounds)
-        sites = value_table(self.af[slice(*bounds)])
+        sites = value_table(self.af[slice(*bounds)], self.most)
         theirs = standard_columns(genotypes, *sites, self.others)
         squares = np.empty(len(self.others))
         for first, last in self.left:  # cohort by cohort: numpy sums one column in another order

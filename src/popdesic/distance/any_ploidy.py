@@ -23,9 +23,7 @@ import numpy as np
 
 from ..engine.backend import Backend
 from ..engine.terms import ALLELES, Planes, Product, Terms
-
-#: Largest ploidy.
-MOST_PLOIDY = 15
+from ..io.layers import n_layers
 
 
 class PloidyCounts(NamedTuple):
@@ -72,7 +70,7 @@ def ploidy_counts(
     genotypes : int8 array, (n_samples, n_sites)
         ALT alleles, 0 to the sample's ploidy; -1 where missing.
     ploidy : int array, (n_samples,)
-        From 1 to `MOST_PLOIDY`.
+        From 1 to 15 (`io.layers.MOST_PLOIDY`).
     squared : bool
         Sums of squared differences, or of differences.
 
@@ -89,7 +87,7 @@ def ploidy_counts(
     for place, p in enumerate(kinds):
         for q in kinds[place:]:
             common = math.lcm(p, q)
-            compare = _squares if squared else _differences
+            compare = sum_squares if squared else sum_differences
             block = compare(words[p], None if p == q else words[q], n_sites, backend)
             block[0] *= (unit // common) ** (2 if squared else 1)
             found[:, rows[p][:, None], rows[q]] = block
@@ -146,7 +144,55 @@ def _layers(words: np.ndarray, n_sites: int, bits: int) -> list[Planes]:
     return layers
 
 
-def _differences(a: np.ndarray, b: np.ndarray | None, n_sites: int, backend: Backend) -> np.ndarray:
+def planes_of_layers(layers: Planes, ploidy: int) -> np.ndarray:
+    """`thermometer` of the samples of a study of polyploids, from the planes of their layers.
+
+    Parameters
+    ----------
+    layers : Planes
+        Of all samples, layer by layer (`io.layers`).
+
+    Returns
+    -------
+    uint64 array, (n_samples, ploidy + 1, n_words)
+    """
+    count = n_layers(ploidy)
+    words = np.asarray(layers.with_mask().words)
+    parts = words.reshape(count, -1, *words.shape[1:])
+    called = parts[0][:, 2:]
+    bits = parts[:, :, :1] if ploidy % 2 else parts[:, :, :2]  # an odd ploidy has each bit twice
+    planes = bits.transpose(1, 0, 2, 3).reshape(parts.shape[1], ploidy, -1)
+    return np.concatenate([planes & called, called], axis=1)
+
+
+def polyploid_counts(
+    a: Planes, b: Planes | None, ploidy: int, backend: Backend, *, differences: bool
+) -> dict[str, np.ndarray]:
+    """What a tile of polyploids has: as `tiles.pairwise_counts`, of jointly called sites.
+
+    Parameters
+    ----------
+    a, b : Planes
+        Layers of m and n samples. ``b=None`` compares a with itself.
+    differences : bool
+        Add `ibs0`, which is sum |d| (|d| - 1) / 2 of the differences d between genotypes: of
+        diploids the number of opposite homozygotes. So sum |d| is squared - 2 ibs0.
+
+    Returns
+    -------
+    dict of int64 arrays, (m, n)
+    """
+    words = [None if one is None else planes_of_layers(one, ploidy) for one in (a, b)]
+    squared, called = sum_squares(*words, a.n_sites, backend)
+    counts = {"squared": squared, "called": called}
+    if differences:
+        counts["ibs0"] = (squared - sum_differences(*words, a.n_sites, backend)[0]) // 2
+    return counts
+
+
+def sum_differences(
+    a: np.ndarray, b: np.ndarray | None, n_sites: int, backend: Backend
+) -> np.ndarray:
     """Sums of |a / p - b / q| in units of 1 / lcm(p, q), and called sites: int64 (2, m, n)."""
     bits = a.shape[1] - 1 if b is None else math.lcm(a.shape[1] - 1, b.shape[1] - 1)
     rows = _layers(a, n_sites, bits)
@@ -157,7 +203,7 @@ def _differences(a: np.ndarray, b: np.ndarray | None, n_sites: int, backend: Bac
     return found
 
 
-def _squares(a: np.ndarray, b: np.ndarray | None, n_sites: int, backend: Backend) -> np.ndarray:
+def sum_squares(a: np.ndarray, b: np.ndarray | None, n_sites: int, backend: Backend) -> np.ndarray:
     """Sums of (a / p - b / q)^2 in units of 1 / lcm(p, q)^2, and called sites: int64 (2, m, n)."""
     p, same = a.shape[1] - 1, b is None
     q = p if same else b.shape[1] - 1

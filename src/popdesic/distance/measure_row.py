@@ -8,8 +8,8 @@ from pathlib import Path
 from ..engine.backend import Backend
 from ..engine.terms import Planes
 from .fill_rows import RowWork
+from .measure_tile import measure_tile
 from .rows import Pair, tile_key
-from .tiles import measure_tile
 
 #: Ending of a tile of distances.
 TILE = (".npz",)
@@ -29,13 +29,13 @@ def row_work(
     Parameters
     ----------
     out : Path
-        ``distance/tiles/{owner}/row.json``; the tiles lie beside it (`tiles.measure_tile`).
+        ``distance/tiles/{owner}/row.json``; the tiles lie beside it (`measure_tile.measure_tile`).
     pairs : list of pairs
         The row's pairs, each in sample order.
     folders : dict
         Folder of `planes.npy` and `planes.json` of each cohort of the row.
     metric, missing
-        See `tiles.measure_tile`.
+        See `measure_tile.measure_tile`.
     code : str
         Digest of the code that computes tiles.
     """

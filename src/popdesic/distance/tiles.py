@@ -11,9 +11,9 @@ import pandas as pd
 
 from ..cohort.planes import load_planes
 from ..core.errors import UserError
-from ..core.tables import write_npy, write_npz, write_table
+from ..core.tables import write_npy, write_table
 from ..core.threads import run_tasks
-from ..core.triangle import PackedCounts, Tiled, pack_counts, upper_triangle, write_triangle
+from ..core.triangle import PackedCounts, Tiled, write_triangle
 from ..engine.backend import Backend
 from ..engine.plane_parts import PlaneParts
 from ..engine.terms import SQUARED, SQUARED_IBS0, SQUARED_SUMS, Planes
@@ -57,72 +57,9 @@ def tile_outputs(metric: str) -> tuple[str, ...]:
     return _TERMS[metric].outputs
 
 
-def count_type(n_sites: int) -> type[np.signedinteger]:
-    """Number type of counts over so many sites: none exceeds four times their number."""
-    return np.int32 if 4 * n_sites <= np.iinfo(np.int32).max else np.int64
-
-
-def measure_tile(
-    folder_a: Path,
-    folder_b: Path,
-    out: Path,
-    backend: Backend,
-    *,
-    metric: str,
-    missing: str,
-    held: Mapping[Path, Planes] | None = None,
-) -> dict[str, int]:
-    """Integer distances between all samples of two cohorts, written as one tile.
-
-    Parameters
-    ----------
-    folder_a, folder_b : Path
-        Folders with `planes.npy` and `planes.json`; the same folder twice gives the diagonal tile.
-    out : Path
-        `.npz` with (n_a, n_b) `squared`, `called` (over jointly called sites) and the other
-        matrices that `metric` needs (`tile_outputs`), of `count_type`; `samples_a`, `samples_b`,
-        `n_sites`, `panel`. The diagonal tile has the triangle of those in SYMMETRIC. Numbers take
-        two or three bytes above the least where they can (`triangle.pack_counts`). `tile_counts`
-        reads it.
-    missing : str
-        ``pairwise``: jointly called sites; ``imputed``: all sites, imputed genotypes included.
-    held : dict
-        Planes of a folder that the backend has at hand (`Backend.keep_planes`).
-
-    Returns
-    -------
-    dict
-        Samples of both cohorts, sites, and compared site-pairs.
-
-    Raises
-    ------
-    UserError
-        The two cohorts were encoded on different panels.
-    """
-    (a, about_a), (b, about_b) = load_of_one_panel([folder_a, folder_b])
-    same = folder_a == folder_b
-    a, b = (held or {}).get(folder_a, a), (held or {}).get(folder_b, b)
-    counts = pairwise_counts(a, None if same else b, backend, metric=metric, missing=missing)
-    dtype = count_type(a.n_sites)
-    counts = {name: matrix.astype(dtype) for name, matrix in counts.items()}
-    if same:
-        counts |= {name: upper_triangle(counts[name]) for name in SYMMETRIC if name in counts}
-    packed = [pack_counts(name, matrix) for name, matrix in counts.items()]
-    write_npz(
-        out,
-        **{name: part for parts in packed for name, part in parts.items()},
-        samples_a=np.array(about_a["samples"]),
-        samples_b=np.array(about_b["samples"]),
-        n_sites=np.int64(a.n_sites),
-        panel=np.array(about_a["panel"]),
-    )
-    pairs = a.n_samples * (a.n_samples + 1) // 2 if same else a.n_samples * b.n_samples
-    return {
-        "samples_a": a.n_samples,
-        "samples_b": b.n_samples,
-        "sites": a.n_sites,
-        "site_pairs": pairs * a.n_sites,
-    }
+def count_type(n_sites: int, ploidy: int = 2) -> type[np.signedinteger]:
+    """Number type of counts over so many sites: none exceeds their number by the squared ploidy."""
+    return np.int32 if ploidy**2 * n_sites <= np.iinfo(np.int32).max else np.int64
 
 
 def tile_counts(tile: Mapping[str, np.ndarray], name: str) -> np.ndarray:
@@ -246,17 +183,18 @@ def assemble_tiles(
     UserError
         Tiles of different panels, a pair below `min_called` with ``error``, or no comparable pair.
     """
-    names, cohorts, start, sizes, panels, sites = [], [], {}, {}, {}, {}
+    names, cohorts, start, sizes, panels, sites, ploidy = [], [], {}, {}, {}, {}, 2
     for cohort in order:
         with np.load(tiles[cohort, cohort]) as tile:
             start[cohort], sizes[cohort] = len(names), len(tile["samples_a"])
             names += tile["samples_a"].tolist()
             cohorts += [cohort] * len(tile["samples_a"])
             panels[cohort], sites[cohort] = str(tile["panel"]), int(tile["n_sites"])
+            ploidy = int(tile.get("ploidy", ploidy))
     n = len(names)
     least = within_panel(min_called, sites[order[0]])
     limit = limit_in_words(min_called, sites[order[0]])
-    dtype = count_type(sites[order[0]])
+    dtype = count_type(sites[order[0]], ploidy)
     table = pd.DataFrame({"sample": names, "cohort": cohorts})
 
     def require_panel(tile: Mapping[str, np.ndarray], path: Path) -> None:

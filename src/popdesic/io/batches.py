@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from ..core.errors import UserError
-from .genotypes import unpack_bed
+from .genotypes import pack_bed, unpack_bed
+from .layers import join_layers, split_layers
 from .site_classes import Opened
 
 #: ALT of a site whose file knows one allele alone, because no sample has another. PLINK writes 0.
@@ -16,6 +17,8 @@ UNKNOWN_ALLELE = "."
 HAPLOID_POLICIES = ("error", "diploidize", "missing")
 #: Policy of a study of haploids: as `diploidize`, and `only_haploid` refuses other calls.
 ONLY_HAPLOID = "only"
+#: Begin of the policy of a study of polyploids, before the ploidy: every call has so many alleles.
+OF_PLOIDY = "ploidy "
 #: Mapping key for all contigs that are not named.
 OTHER_CONTIGS = "default"
 # Bytes of text per decoding call: enough to amortise the call, few enough to bound memory.
@@ -25,21 +28,27 @@ CHUNK_BYTES = 2 << 20
 
 @dataclass(frozen=True)
 class HaploidPolicies:
-    """How haploid calls are read: index into HAPLOID_POLICIES, by contig or by default."""
+    """How haploid calls are read: index into HAPLOID_POLICIES, by contig or by default.
+
+    `ploidy` is that of all calls if it is above 2.
+    """
 
     default: int
     by_contig: dict[str, int]
+    ploidy: int = 2
 
     @classmethod
     def parse(cls, haploid: str | Mapping[str, str]) -> "HaploidPolicies":
         """Parse the configuration's `contigs.haploid`; ValueError for an unknown policy."""
         given = {OTHER_CONTIGS: haploid} if isinstance(haploid, str) else dict(haploid)
         given = {c: "diploidize" if p == ONLY_HAPLOID else p for c, p in given.items()}
+        ploidy = ploidy_in(given)
+        given = {c: "error" if p.startswith(OF_PLOIDY) else p for c, p in given.items()}
         for policy in given.values():
             if policy not in HAPLOID_POLICIES:
                 raise ValueError(f"haploid must be one of {HAPLOID_POLICIES}, got {policy!r}")
         codes = {contig: HAPLOID_POLICIES.index(policy) for contig, policy in given.items()}
-        return cls(codes.pop(OTHER_CONTIGS, 0), codes)
+        return cls(codes.pop(OTHER_CONTIGS, 0), codes, ploidy)
 
     def of(self, contig: str) -> int:
         """Return the policy of one contig."""
@@ -303,6 +312,58 @@ def unusable_name(name: str) -> bool:
 def is_haploid(haploid: str | Mapping[str, str]) -> bool:
     """Whether `contigs.haploid` is that of a study of haploids."""
     return ONLY_HAPLOID in ([haploid] if isinstance(haploid, str) else haploid.values())
+
+
+def ploidy_in(haploid: str | Mapping[str, str]) -> int:
+    """Ploidy of a study by its `contigs.haploid`, if it is of polyploids; else 2."""
+    policies = [haploid] if isinstance(haploid, str) else haploid.values()
+    found = [p.removeprefix(OF_PLOIDY) for p in policies if p.startswith(OF_PLOIDY)]
+    return int(found[0]) if found else 2
+
+
+def not_vcf_text(source: object, ploidy: int) -> UserError:
+    """The error of a file whose calls are not read as polyploids."""
+    return UserError(
+        f"{source} is not a VCF, of which alone samples of ploidy {ploidy} are read (ploidy in the "
+        "sample sheet); write it as VCF, for example with bcftools view -O z, or compare the "
+        "samples in Python (popdesic.pairwise_distance)."
+    )
+
+
+def as_samples(
+    batch: SiteBatch, counts: DecodeCounts, layers: int
+) -> tuple[SiteBatch, DecodeCounts]:
+    """Sites and counts of layers (`layer_text_cpu`) as those of samples.
+
+    The first layer has the limits of a call, and the others no phase: so the counts are exact.
+
+    Returns
+    -------
+    batch : SiteBatch
+        `n_samples` is that of columns, `layers` times the samples.
+    counts : DecodeCounts
+    """
+    n = batch.n_samples // layers
+    genotypes = batch.genotypes
+    varied = (genotypes > 0).any(axis=1)
+    joined = join_layers(genotypes, layers)
+    none = ~(joined > 0).any(axis=1) & (joined == 0).any(axis=1)
+    # Where a limit removed all samples with ALT in the first layer, others may have it still.
+    left = varied & none & (genotypes[:, :n] <= 0).all(axis=1) & (genotypes[:, n:] > 0).any(axis=1)
+    counts.made_reference += int(left.sum())
+    removed = sum(
+        getattr(counts, name) for name in ("no_depth", "low_dp", "high_dp", "low_gq", "unbalanced")
+    )
+    counts.missing = (counts.missing - removed) // layers + removed
+    counts.unphased = int((joined >= 0).sum()) - counts.phased
+    counts.odd_block_calls //= layers
+    if len(counts.removed):
+        counts.removed = counts.removed[:n]
+    counts.blocks = [
+        tuple(part[sample < n] for part in (chrom, start, end, sample))
+        for chrom, start, end, sample in counts.blocks
+    ]
+    return replace(batch, rows=pack_bed(split_layers(joined, layers))), counts
 
 
 def only_haploid(

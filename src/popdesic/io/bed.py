@@ -35,6 +35,7 @@ from .columns import (
     require_unique_names,
 )
 from .genotypes import BED_MAGIC, bed_row_bytes, take_samples
+from .layers import columns_of, layers_in
 
 #: Bytes of a user's .bed from which on results name its rows: a copy of a smaller one is cheap.
 LEAST_NAMED = 1 << 20
@@ -315,7 +316,8 @@ def open_cohort(
     Returns
     -------
     rows : array, ChosenRows or ChosenSamples, (n_sites, row_bytes) uint8
-        PLINK 1 codes of these samples: memory-mapped if they are all of the file.
+        PLINK 1 codes of these samples: memory-mapped if they are all of the file. Of polyploids
+        all layers (`layers`).
     fam : DataFrame
         Their lines of the .fam.
 
@@ -325,10 +327,12 @@ def open_cohort(
         The .fam has not all of these samples in this order.
     """
     fam, wanted = read_fam(prefix), list(names)
-    everyone = fam["sample"].tolist()
+    layers = layers_in(fam)
+    n_samples = len(fam) // layers
+    everyone = fam["sample"].tolist()[:n_samples]
     if everyone == wanted:
         return open_bed(prefix), fam
-    chosen = np.flatnonzero(fam["sample"].isin(wanted))
+    chosen = np.flatnonzero(fam["sample"].iloc[:n_samples].isin(wanted))
     if fam["sample"].iloc[chosen].tolist() != wanted:
         lacking = next((name for name in wanted if name not in set(everyone)), wanted[0])
         raise UserError(
@@ -336,6 +340,7 @@ def open_cohort(
             f"table; delete {prefix}.bed, so that the cohort is decoded again, and run again."
         )
     bed = open_bed(prefix, n_samples=len(fam))
+    chosen = columns_of(chosen, n_samples, layers)
     return ChosenSamples(bed, chosen), fam.iloc[chosen].reset_index(drop=True)
 
 

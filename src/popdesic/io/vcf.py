@@ -28,11 +28,14 @@ from .batches import (
     DecodedRecords,
     HaploidPolicies,
     SiteBatch,
+    as_samples,
+    not_vcf_text,
     unusable_name,
 )
 from .bgzf import BgzfBlocks, Parts, Plain, in_order
 from .call_filters import CallFilters
 from .genotypes import pack_bed
+from .layers import n_layers
 from .vcf_errors import record_error
 from .vcf_header import LONGEST_RECORD, VcfHeader, read_head
 
@@ -74,6 +77,8 @@ def stream_sites(
     try:
         header, rest, pieces = read_head(path, _chunk_bytes)
         pieces = chain([Plain(rest)], pieces)
+        if header.kind == "bcf" and policies.ploidy > 2:
+            raise not_vcf_text(path, policies.ploidy)
         if header.kind == "bcf":
             from .bcf import stream_bcf
 
@@ -119,7 +124,7 @@ def _stream_text(
                 value=value,
                 number=end,
                 samples=header.samples,
-                sample=sample,
+                sample=sample % len(header.samples),
                 any_gt=counts.sites > 0,
             )
         batch.line += n_lines_before + 1
@@ -223,12 +228,13 @@ def _decode_piece(
     start -= n_before
     content = np.frombuffer(text, np.uint8, cut + PAD - start, start)
     n_samples = len(header.samples)
+    decode = _decode_lines if haploid.ploidy <= 2 else _decode_polyploids
     if not filters.classes:
-        return _decode_lines(content, cut - start, n_samples, haploid, filters, memory)
+        return decode(content, cut - start, n_samples, haploid, filters, memory)
     from .open_records import open_vcf_lines, settle_opened
 
     lines, size, opened = open_vcf_lines(content, cut - start, filters.classes, PAD)
-    value, batch, counts, _, error = _decode_lines(lines, size, n_samples, haploid, filters, memory)
+    value, batch, counts, _, error = decode(lines, size, n_samples, haploid, filters, memory)
     if error[0]:
         error[1] = opened.origin[error[1]]
     else:
@@ -315,6 +321,33 @@ def _decode_lines(
     _note_dropped(text, out.dropped[:n_dropped], filters, counts)
     _note_blocks(text, out.blocks[:n_blocks], out.block_rows[:n_blocks], counts)
     return value, batch, counts, n_lines, error
+
+
+def _decode_polyploids(
+    text: np.ndarray,
+    size: int,
+    n_samples: int,
+    haploid: HaploidPolicies,
+    filters: CallFilters,
+    memory: _Memory,
+):
+    """As `_decode_lines`, of polyploids: rows have all layers, counts are those of samples."""
+    from .layer_text_cpu import widen_lines, widened_size
+    from .vcf_text_cpu import BAD_COLUMNS, PAD
+
+    layers = n_layers(haploid.ploidy)
+    wide = np.empty(widened_size(size, layers) + PAD, np.uint8)
+    wide_size, n_columns = widen_lines(text, size, n_samples, haploid.ploidy, layers, wide)
+    wide[wide_size : wide_size + PAD] = 0
+    of_layers = n_samples * layers
+    value, batch, counts, n_lines, error = _decode_lines(
+        wide[: wide_size + PAD], wide_size, of_layers, haploid, filters, memory
+    )
+    if not error[0] and n_columns:
+        error[:4] = BAD_COLUMNS, n_lines, 0, n_columns
+    if error[0]:
+        return value, batch, counts, n_lines, error
+    return value, *as_samples(batch, counts, layers), n_lines, error
 
 
 def _note_dropped(

@@ -4,6 +4,13 @@ import re
 
 from ..core.errors import UserError
 
+
+class PolyploidCall(UserError):  # noqa: N818 (a UserError as others)
+    """A call of more than two alleles; `ploidy`: how many."""
+
+    ploidy: int
+
+
 COLUMN_NAMES = ["CHROM", "POS", "ID", "REF", "ALT"]
 
 
@@ -90,6 +97,9 @@ def _no_gt(where: str, value: bytes | str, any_gt: bool) -> UserError:
 def _call_error(where: str, code: int, value: bytes | str, sample: str) -> UserError:
     from . import vcf_text_cpu as kernel
 
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    if text.startswith("!"):  # `layer_text_cpu`
+        return _ploidy_error(where, *text[1:].split("!", 1), sample)
     start = f"{where}: genotype {show(value)} of sample {show(sample)}"
     if code in (kernel.HAPLOID_REF, kernel.HAPLOID_ALT):
         return UserError(
@@ -98,18 +108,35 @@ def _call_error(where: str, code: int, value: bytes | str, sample: str) -> UserE
             "haploid."
         )
     if code == kernel.POLYPLOID:
-        return UserError(
-            f"{start} has more than two alleles; a study is of haploids or diploids, so remove "
-            "the sample or the record (popdesic.pairwise_distance compares polyploids in Python)."
+        error = PolyploidCall(
+            f"{start} has more than two alleles; if all samples of the study have as many, write "
+            "the column ploidy in the sample sheet, else remove the sample or the record "
+            "(popdesic.pairwise_distance compares samples of several ploidies in Python)."
         )
+        error.ploidy = len(re.split("[/|]", text))
+        return error
     if code == kernel.HIGH_ALLELE:
         return UserError(
             f"{start} names an allele that the record does not have (it has one ALT or none); "
             "correct or remove the record."
         )
-    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     if re.fullmatch(r"\d*\.\d+(e[+-]?\d+)?", text, re.IGNORECASE):
         return UserError(
             f"{start} is a dosage, and dosages are not genotypes; give hard calls such as 0/1."
         )
     return UserError(f"{start} is not a genotype; write it as 0/0, 0/1, 1/1 or ./. (or with '|').")
+
+
+def _ploidy_error(where: str, ploidy: str, call: str, sample: str) -> UserError:
+    """A call of another ploidy than the sheet declares, or of which a part is called."""
+    alleles = re.split("[/|]", call)
+    start = f"{where}: genotype {show(call)} of sample {show(sample)}"
+    if len(alleles) != int(ploidy):
+        return UserError(
+            f"{start} is of ploidy {len(alleles)}, but {ploidy} in the sample sheet; a study is of "
+            "one ploidy, so correct the sheet, or call or remove the sample."
+        )
+    return UserError(
+        f"{start} has {len(alleles) - alleles.count('.')} of {ploidy} alleles called; call all or "
+        "none, for example with bcftools +setGT FILE -- -t ./x -n ."
+    )

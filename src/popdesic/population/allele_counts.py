@@ -30,6 +30,8 @@ class PopulationCounts:
         Diploid people with 0, 1, 2 ALT alleles.
     inbred : bool array, (n_populations,), optional
         Populations whose samples are inbred: the two alleles of a sample are not independent.
+    polyploid : int
+        Ploidy of all people if it is above 2; else 0.
     """
 
     names: list[str]
@@ -38,6 +40,14 @@ class PopulationCounts:
     alleles: np.ndarray
     genotypes: np.ndarray
     inbred: np.ndarray | None = None
+    polyploid: int = 0
+
+    @property
+    def most_alleles(self) -> np.ndarray:
+        """Alleles of all people at a site, int64 (n_populations,)."""
+        if self.polyploid:
+            return self.polyploid * self.people
+        return 2 * self.people - self.pseudo_haploid
 
     def at(self, sites: np.ndarray) -> PopulationCounts:
         """The counts at some sites."""
@@ -133,7 +143,8 @@ def sum_groups(
     Parameters
     ----------
     groups : iterable of (population, ploidy, people, counts)
-        counts: int32 (n_sites, 3), people with 0, 1, 2 ALT alleles; ploidy 1: pseudo-haploid.
+        counts: int32 (n_sites, 3), people with 0, 1, 2 ALT alleles; ploidy 1: pseudo-haploid. Of
+        a ploidy above 2 layers, not people: of two alleles, or of one if it is odd.
     names : list of str
         All populations, sorted.
     """
@@ -141,15 +152,20 @@ def sum_groups(
     alleles = np.zeros((n_sites, len(names), 2), np.int32)
     genotypes = np.zeros((n_sites, len(names), 3), np.int32)
     people, haploid = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
+    polyploid = 0
     for name, ploidy, size, counts in groups:
         k = index[name]
         people[k] += size
-        if ploidy == 2:
+        polyploid = ploidy if ploidy > 2 else polyploid
+        if ploidy > 2 and ploidy % 2 == 0:
+            alleles[:, k, 0] += 2 * counts.sum(axis=1, dtype=np.int32)
+            alleles[:, k, 1] += counts[:, 1] + 2 * counts[:, 2]
+        elif ploidy == 2:
             genotypes[:, k] += counts
             alleles[:, k, 0] += 2 * counts.sum(axis=1, dtype=np.int32)
             alleles[:, k, 1] += counts[:, 1] + 2 * counts[:, 2]
         else:
             alleles[:, k, 0] += counts[:, 0] + counts[:, 2]
             alleles[:, k, 1] += counts[:, 2]
-            haploid[k] += size
-    return PopulationCounts(names, people, haploid, alleles, genotypes)
+            haploid[k] += size if ploidy == 1 else 0
+    return PopulationCounts(names, people, haploid, alleles, genotypes, polyploid=polyploid)

@@ -22,6 +22,7 @@ from ..core.row import renew_cohorts
 from ..core.tables import read_table, write_npz, write_table
 from ..engine.backend import Backend
 from ..engine.needs import counting_bytes
+from ..io.layers import n_layers
 from ..relatives.kinship import kinship_tiles, related_newcomers
 from .count_groups import count_groups
 from .further_sites import FurtherSites
@@ -212,6 +213,8 @@ def count_cohort(
     table = read_samples(sheet)
     labels = labels_of(table, names, column)
     declared = np.array(labels_of(table, names, "ploidy")) == "1"
+    polyploid = described.get("ploidy", 0)
+    layers = n_layers(polyploid) if polyploid else 1
     relatives = kinship.relatives(names) if kinship else set()
     counts_out, samples_out, *runs_out = outputs
     counted_as = ["" if n in relatives else x for n, x in zip(names, labels, strict=True)]
@@ -225,7 +228,9 @@ def count_cohort(
     known = sorted(set(counted_as) - {""})
     number = {name: k for k, name in enumerate(known)}
     label = np.array([number.get(name, -1) for name in counted_as], np.int64)
-    group = np.empty(len(names), np.int64)
+    # Of polyploids a row of the planes is a layer: one of two alleles, or of one if p is odd.
+    label, declared = np.tile(label, layers), np.tile(declared, layers)
+    group = np.empty(len(label), np.int64)
     found = [np.empty((0, 5), np.int64)]
     windows = None if runs is None or runs.min_sites else np.zeros((len(names), 2), np.int64)
     n_founders = int(sites.n_called.max()) if len(sites) else 0
@@ -234,6 +239,8 @@ def count_cohort(
         """Groups of a part of the samples: 2 label + ploidy - 1; its runs as well."""
         end = begin + len(words)
         ploidy = 2 - (_is_haploid(sums, in_all) | declared[begin:end]).astype(np.int64)
+        if polyploid:
+            ploidy[:] = 2 - polyploid % 2
         own = label[begin:end]
         group[begin:end] = np.where(own < 0, -1, 2 * own + ploidy - 1)
         if runs is not None:
@@ -252,9 +259,13 @@ def count_cohort(
     counted = count_groups(
         device, planes.words, mask, values, len(sites), group_part, max(2 * len(known), 1)
     )
-    called, hets = counted.sums[:, 0], counted.sums[:, 1]
-    of_sample = np.ldexp((in_all - counted.sums[:, 2]).astype(np.float64), -VALUE_BITS)
-    haploid = _is_haploid(counted.sums, in_all) | declared
+    sums = counted.sums[: len(names)]
+    called, hets = sums[:, 0], sums[:, 1]
+    of_sample = np.ldexp((in_all - sums[:, 2]).astype(np.float64), -VALUE_BITS)
+    haploid = _is_haploid(sums, in_all) | declared[: len(names)]
+    if polyploid:  # what follows from two alleles
+        haploid[:], hets = True, np.full(len(names), np.nan)
+        of_sample = np.full(len(names), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         inbreeding = np.where((of_sample > 0) & ~haploid, 1 - hets / of_sample, np.nan)
         observed = np.where((called > 0) & ~haploid, hets / called, np.nan)
@@ -264,7 +275,7 @@ def count_cohort(
             "cohort": cohort,
             "population": [label or "NA" for label in labels],
             "relative": ["yes" if name in relatives else "no" for name in names],
-            "ploidy": 2 - haploid.astype(np.int64),
+            "ploidy": polyploid or 2 - haploid.astype(np.int64),
             "called": called,
             "heterozygous": hets,
             "heterozygosity": observed,
@@ -278,14 +289,14 @@ def count_cohort(
         "sites": int(used.sum()),
         "groups": len(counted.groups),
         "relatives left out of populations": len(relatives),
-        "pseudo-haploid samples": int(haploid.sum()),
+        "pseudo-haploid samples": 0 if polyploid else int(haploid.sum()),
     }
     place = np.full(2 * len(known) + 1, -1, np.int64)  # its last entry is that of no group
     place[counted.groups] = np.arange(len(counted.groups))
     beside = np.zeros((0, *counted.counts.shape[1:]), counted.counts.dtype)
     if further is not None:
         options = len(counted.groups), x_contigs, counted.counts.dtype, threads
-        beside = further.count(sites, names, place[group], *options)
+        beside = further.count(sites, names, place[group[: len(names)]], *options)
         about["further sites"] = len(beside)
     density = SiteDensity(np.nan, np.nan, np.nan)
     in_runs = np.zeros((0, len(counted.groups)), counted.counts.dtype)
@@ -306,8 +317,8 @@ def count_cohort(
     write_npz(
         counts_out,
         populations=np.array([known[k // 2] for k in counted.groups], dtype=np.str_),
-        ploidy=1 + counted.groups % 2,
-        sizes=counted.sizes,
+        ploidy=np.full(len(counted.groups), polyploid) if polyploid else 1 + counted.groups % 2,
+        sizes=counted.sizes // layers,
         counts=counted.counts,
         further=beside,
         in_runs=in_runs.astype(counted.counts.dtype),

@@ -59,8 +59,7 @@ def population_table(
     tested, low, chance = low_sites(counts.genotypes).T
     with np.errstate(invalid="ignore"):
         low, chance = low / tested, chance / tested
-    diploid = counts.people - counts.pseudo_haploid
-    most = (2 * diploid + counts.pseudo_haploid) * max(len(counts.alleles), 1)
+    most = counts.most_alleles * max(len(counts.alleles), 1)
     table = pd.DataFrame(
         {
             "population": counts.names,

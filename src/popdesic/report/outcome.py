@@ -66,7 +66,7 @@ class Outcome:
     left_out : list of str
         Sentences on what a study without a matrix of all pairs does without.
     haploid : list of str
-        Sentences on what a study of haploids does without.
+        Sentences on what a study of haploids, or of polyploids, does without.
     """
 
     folder: Path

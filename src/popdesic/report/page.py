@@ -235,7 +235,7 @@ def study_findings(
             else []
         ),
         *(
-            [Finding("note", "Haploid samples", " ".join(outcome.haploid))]
+            [Finding("note", "Samples that are not diploid", " ".join(outcome.haploid))]
             if outcome.haploid
             else []
         ),

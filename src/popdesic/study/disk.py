@@ -28,6 +28,7 @@ from ..distance.tiles import (
 )
 from ..io.bed import LEAST_NAMED, bed_row_bytes
 from ..io.formats import count_sites
+from ..io.layers import n_layers
 from .sheets import Study
 from .sparse import DISTANCE_TEXT, is_compared, neighbors_kept
 
@@ -64,6 +65,8 @@ class StudySizes:
         Cohorts of large PLINK 1 files, which are not copied: `raw.bed` names their rows.
     choice : dict
         `geodesic/choice.json`, once it is there: what alpha `auto` stands for in each space.
+    layers : int
+        Columns of a sample in files of genotypes (`io.layers`).
     """
 
     samples: Mapping[str, int]
@@ -73,6 +76,7 @@ class StudySizes:
     known: bool = True
     choice: Mapping[str, Mapping] = field(default_factory=dict)
     named: Collection[str] = ()
+    layers: int = 1
 
     @property
     def n_samples(self) -> int:
@@ -108,7 +112,8 @@ def study_sizes(folder: Path, study: Study, n_sites: int | None = None) -> Study
     chosen = folder / "results/geodesic/choice.json"
     choice = read_json(chosen) if chosen.is_file() else {}
     named = [unit for unit in samples if _is_named(folder, study, unit)]
-    return StudySizes(samples, sites, n_sites, source, known, choice, named)
+    layers = n_layers(study.ploidy)
+    return StudySizes(samples, sites, n_sites, source, known, choice, named, layers)
 
 
 def _is_named(folder: Path, study: Study, unit: str) -> bool:
@@ -130,7 +135,7 @@ def _sites_of(folder: Path, study: Study, unit: str) -> tuple[float, bool]:
     raw = folder / f"results/cohorts/{unit}/raw.bed"
     n_samples = study.counts[unit]
     if raw.is_file() and n_samples:
-        return bytes_meant(raw) // bed_row_bytes(n_samples), True
+        return bytes_meant(raw) // bed_row_bytes(n_samples * n_layers(study.ploidy)), True
     sites, known = 0.0, True
     cohort = study.units[unit][0]
     n_samples = len(study.names_in_files(cohort))
@@ -142,7 +147,8 @@ def _sites_of(folder: Path, study: Study, unit: str) -> tuple[float, bool]:
         elif (exact := count_sites(folder / source)) is not None:
             sites += exact
         else:
-            sites += size * COMPRESSION.get(path.suffix, 1.0) / (4 * n_samples + 60)
+            row = 2 * max(study.ploidy, 2) * n_samples + 60
+            sites += size * COMPRESSION.get(path.suffix, 1.0) / row
             known = False
     return sites, known
 
@@ -217,6 +223,7 @@ def _cohorts(config: dict, genotypes: StudySizes) -> float:
     total, m = 0.0, genotypes.n_sites
     encoded = {"beagle": 2, "copying": 3}.get(config["impute"]["method"], 1)  # 3: with phase
     for cohort, n in genotypes.samples.items():
+        n *= genotypes.layers
         sites, row = genotypes.sites[cohort], bed_row_bytes(n)
         named = cohort in genotypes.named and not config["qc"]["fasta"]
         total += (8 if named else row) * sites + encoded * row * m + BIM * (sites + encoded * m)

@@ -218,7 +218,7 @@ def rewrite_without(prefix: Path, name: str) -> None:
     dates = [(path, path.stat()) for path in files]
     records = [(r, r.read_bytes()) for path in files if (r := record_path(path)).is_file()]
     about = read_json(files[2])
-    samples = read_fam(prefix)["sample"].tolist()
+    samples = read_fam(prefix)["sample"].drop_duplicates().tolist()  # of polyploids once a layer
     kept = [other for other in samples if other != name]
     blocks = load_beside(prefix, BLOCKS)
     rows, fam = open_cohort(prefix, kept)

@@ -14,7 +14,10 @@ from ..cohort.sources import CONTIG, GLOB, expand_sources, read_names, source_fi
 from ..core.errors import UserError, shorten
 from ..core.files import path_exists
 from ..core.places import HOME
+from ..io.batches import OF_PLOIDY
 from ..io.formats import PREFIXES, find_format, is_zarr
+from ..io.layers import MOST_PLOIDY
+from ..io.vcf_errors import PolyploidCall
 from .init_people import NewSamples, fam_people, read_people
 from .validation import validate_study
 
@@ -334,8 +337,12 @@ def gather_people(folder: Path, cohorts: list[NewCohort], table: Path | None) ->
         people.add(fam_people(source, cohort.samples), f"{cohort.name}'s {end}")
     if table is not None:
         people.add(read_people(table, people), str(table))
-    if "ploidy" not in people.columns and are_haploid(cohorts):
-        people.add({name: {"ploidy": "1"} for name in people.cohorts}, "calls of one allele")
+    if "ploidy" not in people.columns:
+        if are_haploid(cohorts):
+            people.add({name: {"ploidy": "1"} for name in people.cohorts}, "calls of one allele")
+        elif ploidy := ploidy_of_calls(cohorts):
+            told = {name: {"ploidy": str(ploidy)} for name in people.cohorts}
+            people.add(told, f"calls of {ploidy} alleles")
     people.drop_unusable()
     return people
 
@@ -355,6 +362,25 @@ def are_haploid(cohorts: list[NewCohort]) -> bool:
         elsewhere = contigs.difference(genome_of(dict.fromkeys(contigs, 1), {}).excluded(AUTO))
         single = single or (counts.haploid_calls > 0 and bool(elsewhere))
     return single
+
+
+def ploidy_of_calls(cohorts: list[NewCohort]) -> int:
+    """The ploidy of polyploids if the first calls of all files have as many alleles; else 0."""
+    sources = [source for cohort in cohorts for source in cohort.sources]
+    size = bytes_each(len(sources))
+    try:
+        first_records(sources[0], n_bytes=size)
+        return 0
+    except PolyploidCall as error:
+        ploidy = error.ploidy
+    except UserError:
+        return 0
+    try:
+        for source in sources if ploidy <= MOST_PLOIDY else []:
+            first_records(source, f"{OF_PLOIDY}{ploidy}", n_bytes=size)
+    except UserError:  # the check that follows says it with the sheets
+        return 0
+    return ploidy if ploidy <= MOST_PLOIDY else 0
 
 
 def cohort_sheet(cohorts: list[NewCohort]) -> str:

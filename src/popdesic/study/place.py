@@ -105,9 +105,9 @@ def place_sample(
     Raises
     ------
     UserError
-        The study has no results, or not those of its sheets; the file has several samples and
-        `sample` names none, is of another genome build, lists variants only, or has fewer called
-        panel sites than the study's own limits allow.
+        The study has no results, or not those of its sheets, or is of polyploids; the file has
+        several samples and `sample` names none, is of another genome build, lists variants only, or
+        has fewer called panel sites than the study's own limits allow.
     """
     source, out = source.absolute(), out.absolute()
     name = _choose_sample(source, sample)
@@ -120,6 +120,11 @@ def place_sample(
         raise UserError(f"--out is {out}, inside the study's results; give another folder.")
     with contextlib.chdir(study), tempfile.TemporaryDirectory(prefix="popdesic.") as scratch:
         config, sheets, _ = validate_study(read_config(), files=False)
+        if sheets.ploidy > 2:
+            raise UserError(
+                f"{study} is of samples of ploidy {sheets.ploidy}, and only haploids and diploids "
+                "are placed; add the sample as a cohort with founder = no, and run the study again."
+            )
         folders = _finished_cohorts(sheets, study)
         person = _encode(source, name, Path(scratch), folders[0], config, sheets, backend.threads)
         place, table = _measure(person, config, sheets, folders, backend, on_maps)

@@ -51,7 +51,7 @@ class Study:
     sparse : bool: no matrix of all pairs is made (`study.sparse`)
     left_out : tuple of str: sentences on what such a study does without
     ploidy : int: of all samples (`ploidy.ploidy_of`)
-    haploid : tuple of str: sentences on what a study of haploids does without
+    haploid : tuple of str: sentences on what a study of haploids or polyploids does without
     batches : dict: cohorts of each unit (`batches.batches_of`); None: each cohort is one
     """
 
@@ -225,7 +225,7 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
             f"founder = yes for more cohorts in {config['cohorts']}."
         )
     batches = batches_of(folder, cohorts, study.counts)
-    if not is_batched(batches):
+    if not is_batched(batches) or study.ploidy > 2:
         return study
     study = replace(study, batches=batches)
     # A batch's samples lie together, as those of a cohort do.

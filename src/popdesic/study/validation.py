@@ -56,7 +56,7 @@ from ..population.options import check_population
 from .batches import remark_on_batches
 from .configuration import CONFIG_PATH, fill_config
 from .environment import closure_gpus, conda_cuda
-from .ploidy import for_haploids
+from .ploidy import for_ploidy
 from .sheets import Study, load_study, remark_on_departed, remark_on_excluded, said_of_absent
 from .sparse import is_sparse, without_pairs
 
@@ -93,9 +93,15 @@ def validate_study(
     gpus, _ = closure_gpus(), conda_cuda()
     study = load_study(config, folder, check_files=files)
     n_samples = sum(study.counts.values())
-    if study.ploidy == 1:
-        config, haploid = for_haploids(config)
+    if study.ploidy != 2:
+        config, haploid = for_ploidy(config, study.ploidy)
         study = replace(study, haploid=tuple(haploid))
+    if study.ploidy > 2 and is_sparse(config, n_samples):
+        raise UserError(
+            f"{config['samples']}: {n_samples} samples of ploidy {study.ploidy} are more than "
+            "distance.dense_limit, up to which a study can be of polyploids; raise the limit if "
+            "memory allows, or divide the study."
+        )
     left_out: list[str] = []
     if is_sparse(config, n_samples):
         placed = has_places(study.samples)

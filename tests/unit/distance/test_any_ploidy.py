@@ -10,11 +10,17 @@ from oracles.ploidy import draw_of_ploidy, frequency_sums
 from scenes.ploidy import mixed_ploidies
 
 from popdesic.cohort.encode import planes_in_memory
-from popdesic.distance.any_ploidy import ploidy_counts, ploidy_distances, thermometer
+from popdesic.distance.any_ploidy import (
+    ploidy_counts,
+    ploidy_distances,
+    polyploid_counts,
+    thermometer,
+)
 from popdesic.distance.matrix import distances_of_counts
 from popdesic.distance.tiles import pairwise_counts
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.io.genotypes import pack_bed
+from popdesic.io.layers import n_layers, split_layers
 
 SITES = (1, 15, 16, 17, 33, 63, 64, 65)
 #: Ploidies of samples: one, two of one kind, of several kinds, with a large common multiple.
@@ -96,3 +102,32 @@ def test_diploids_and_tetraploids_of_two_populations(metric):
     for p in (2, 4):
         of = [np.nanmean(distances[:, (ploidy == p) & (population == k)], axis=1) for k in (0, 1)]
         np.testing.assert_array_equal(np.argmin(of, axis=0), population)
+
+
+@pytest.mark.parametrize("ploidy", [3, 4, 6, 15])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_tiles_of_polyploids_equal_fractions(ploidy, missing):
+    """From the layers that a study's files have; within a cohort and between two."""
+    rng = np.random.default_rng(ploidy)
+    genotypes = draw_of_ploidy(rng, np.full(7, ploidy), 65, missing)
+    linear, squared, called = frequency_sums(genotypes, np.full(7, ploidy))
+    linear, squared = (
+        np.array([[int(part * ploidy**k) for part in row] for row in sums])
+        for k, sums in ((1, linear), (2, squared))
+    )
+    layers, units = n_layers(ploidy), genotypes * (1 + ploidy % 2)
+
+    def planes(which: slice):
+        own = np.where(genotypes < 0, -1, units)[which].T.astype(np.int8)
+        return planes_in_memory(pack_bed(split_layers(own, layers)), layers * own.shape[1])
+
+    everyone, first, last = planes(slice(None)), planes(slice(3)), planes(slice(3, None))
+    for a, b, rows, columns in (
+        (everyone, None, slice(None), slice(None)),
+        (first, last, slice(3), slice(3, None)),
+    ):
+        found = polyploid_counts(a, b, ploidy, CpuBackend(1), differences=True)
+        np.testing.assert_array_equal(found["squared"], squared[rows, columns])
+        np.testing.assert_array_equal(found["called"], called[rows, columns])
+        sums = found["squared"] - 2 * found["ibs0"]
+        np.testing.assert_array_equal(sums, linear[rows, columns])

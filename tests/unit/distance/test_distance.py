@@ -21,12 +21,12 @@ from popdesic.distance.matrix import (
     metric_distances,
     point_distances,
 )
+from popdesic.distance.measure_tile import measure_tile
 from popdesic.distance.tiles import (
     SYMMETRIC,
     assemble_tiles,
     count_type,
     limit_in_words,
-    measure_tile,
     study_matrices,
     tile_counts,
     tile_outputs,

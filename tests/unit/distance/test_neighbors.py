@@ -18,7 +18,8 @@ from popdesic.core.triangle import open_symmetric
 from popdesic.distance import landmarks
 from popdesic.distance.landmarks import read_landmarks, read_neighbors
 from popdesic.distance.matrix import load_distances
-from popdesic.distance.tiles import assemble_tiles, measure_tile
+from popdesic.distance.measure_tile import measure_tile
+from popdesic.distance.tiles import assemble_tiles
 from popdesic.engine.select import cpu_backend
 from popdesic.maps.knn import nearest_neighbors
 

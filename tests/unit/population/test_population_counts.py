@@ -15,7 +15,7 @@ from support.study import Cohort, make_sites, write_raw
 from popdesic.cohort.panel import SiteLists, load_panel
 from popdesic.core.tables import read_table
 from popdesic.engine.backend_cpu import CpuBackend
-from popdesic.population.allele_counts import load_counts
+from popdesic.population.allele_counts import load_counts, sum_groups
 from popdesic.population.counts import (
     ENDINGS,
     KinshipFiles,
@@ -308,3 +308,12 @@ def test_counters_overflow_nowhere(n, n_planes):
     np.testing.assert_array_equal(sums[:, 0], c.sum(axis=1))
     np.testing.assert_array_equal(sums[:, 1], (c & u & ~v).sum(axis=1))
     np.testing.assert_array_equal(sums[:, 2], (within & ~c) @ values)
+
+
+@pytest.mark.parametrize("ploidy", [3, 4])
+def test_alleles_of_polyploids_by_layers(ploidy):
+    """Two people of ploidy 3, genotypes 1 and 3; or of ploidy 4, genotypes 1 and 4."""
+    counts = np.array([[[2, 0, 4]], [[1, 1, 2]]][ploidy == 4], np.int32)
+    found = sum_groups([("A", ploidy, 2, counts)], ["A"], 1)
+    assert found.alleles.tolist() == [[[2 * ploidy, 1 + ploidy]]]
+    assert found.most_alleles.tolist() == [2 * ploidy] and not found.genotypes.any()

@@ -14,7 +14,7 @@ from popdesic.io.bed import open_cohort
 from popdesic.io.genotypes import unpack_bed
 from popdesic.study.configuration import fill_config, read_config
 from popdesic.study.init import init_study
-from popdesic.study.ploidy import for_haploids, ploidy_of
+from popdesic.study.ploidy import for_ploidy, ploidy_of
 from popdesic.study.validation import validate_study
 
 
@@ -68,7 +68,7 @@ def test_haploids_change_the_configuration(tmp_path, monkeypatch):
         "geodesic": {"space": ["genotypes", "ibd"]},
     }
     before = fill_config(given)
-    config, sentences = for_haploids(before)
+    config, sentences = for_ploidy(before, 1)
     assert before == fill_config(given), "it is not changed"
     assert config["contigs"]["haploid"] == ONLY_HAPLOID
     assert config["compare"]["analyses"] == ["identity", "ld"]
@@ -86,9 +86,10 @@ def test_haploids_change_the_configuration(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("method", ["beagle", "copying"])
-def test_methods_for_diploids_are_refused(method):
+@pytest.mark.parametrize("ploidy", [1, 4])
+def test_methods_for_diploids_are_refused(method, ploidy):
     with pytest.raises(UserError, match=f"{method}, which takes everyone as diploid"):
-        for_haploids(fill_config({"impute": {"method": method, "reference": "r.vcf"}}))
+        for_ploidy(fill_config({"impute": {"method": method, "reference": "r.vcf"}}), ploidy)
 
 
 def test_one_ploidy_a_study():
@@ -98,9 +99,83 @@ def test_one_ploidy_a_study():
 
 
 def test_other_ploidies_are_refused_with_their_row(tmp_path, monkeypatch):
-    monkeypatch.chdir(haploid_study(tmp_path, ploidy="4"))
-    with pytest.raises(UserError, match=r"row 2: ploidy is '4'; expected: one of 1, 2, NA"):
+    monkeypatch.chdir(haploid_study(tmp_path, ploidy="16"))
+    with pytest.raises(UserError, match=r"row 2: ploidy is '16'; expected: one of 1, 2, 3"):
         validate_study({})
+
+
+TETRAPLOID = ("0/0/1/0", "1/1/0/1")
+
+
+def test_polyploids_change_the_configuration(tmp_path, monkeypatch):
+    monkeypatch.chdir(haploid_study(tmp_path, call=TETRAPLOID, ploidy="4"))
+    given = {
+        "population": {"analyses": ["diversity", "runs", "local"]},
+        "export": {"formats": ["plink", "newick", "mibs"]},
+        "panel": {"ld_prune": ["100 kb", 1, 0.5]},
+        "compare": {"query": "a.vcf"},
+        "geodesic": {"alpha": ["auto"]},
+        "ingest": {"min_allele_balance": 0.2},
+        "distance": {"metric": "manhattan"},
+    }
+    config, sentences = for_ploidy(fill_config(given), 4)
+    assert config["ingest"]["min_allele_balance"] == 0
+    assert config["contigs"]["haploid"] == "ploidy 4"
+    assert config["compare"] | {"analyses": []} == config["compare"]
+    assert config["compare"]["query"] is None
+    assert config["population"]["analyses"] == ["diversity"]
+    assert config["export"]["formats"] == ["newick"]
+    assert (config["panel"]["ld_prune"], config["embedding"]["ld_prune"]) == (None, None)
+    assert config["impute"]["method"] == "none" and config["close_kinship"] == 0
+    assert (config["geodesic"]["alpha"], config["geodesic"]["pcs"]) == ([2], 8)
+    told = " ".join(sentences)
+    for word in ("ploidy 4", "local", "plink, mibs (export", "search of profiles", "pruning by LD"):
+        assert word in told, word
+    _, study, remarks = validate_study({})
+    assert study.ploidy == 4 and list(study.haploid) == remarks[: len(study.haploid)]
+
+
+@pytest.mark.parametrize(
+    "config, words",
+    [
+        ({"distance": {"metric": "ibs"}}, "distance.metric is ibs, but samples are of ploidy 4"),
+        ({"impute": {"method": "beagle"}}, "beagle, which takes everyone as diploid"),
+        ({"distance": {"dense_limit": 5}}, "6 samples of ploidy 4 are more than distance.dense_li"),
+    ],
+)
+def test_what_polyploids_cannot_have_is_refused(tmp_path, monkeypatch, config, words):
+    monkeypatch.chdir(haploid_study(tmp_path, call=TETRAPLOID, ploidy="4"))
+    with pytest.raises(UserError, match=words):
+        validate_study(config)
+
+
+@pytest.mark.parametrize("call", [("0/0", "0/1"), ("0/0/0/1", "0/././1"), ("0/0/0", "0/1/1")])
+def test_calls_of_another_ploidy_are_refused_before_any_job(tmp_path, monkeypatch, call):
+    monkeypatch.chdir(haploid_study(tmp_path, call=call, ploidy="4"))
+    with pytest.raises(UserError, match=r"a.vcf, line \d+: genotype '.*' of sample 'a\d'"):
+        validate_study({})
+
+
+def test_other_formats_of_polyploids_are_refused(tmp_path):
+    (tmp_path / "a.vcf").write_text(text_of([["0", "1"], ["1", "0"]], ["x", "y"]))
+    ingest_cohort(tmp_path / "a.vcf", tmp_path / "raw", haploid=ONLY_HAPLOID)
+    with pytest.raises(UserError, match="raw is not a VCF, of which alone samples of ploidy 4"):
+        ingest_cohort(tmp_path / "raw", tmp_path / "again", haploid="ploidy 4")
+
+
+def test_layers_of_polyploids_in_plink_files(tmp_path):
+    """A sample that the sheet excludes, before or after, is in neither of its layers."""
+    rows = [["0/0/0/1", "0/1/1/1", "1/1/1/1"], [".", "0/0/1/1", "0/0/0/0"]]
+    (tmp_path / "a.vcf").write_text(text_of(rows, ["x", "y", "z"]))
+    ingest_cohort(tmp_path / "a.vcf", tmp_path / "raw", haploid="ploidy 4")
+    bed, fam = open_cohort(tmp_path / "raw", ["x", "z"])
+    expected = [[1, 2, 0, 2], [-1, 0, -1, 0]]
+    np.testing.assert_array_equal(unpack_bed(bed[np.arange(2)], 4), expected)
+    assert fam["sample"].tolist() == ["x", "z"] * 2 and fam.family.tolist() == list("1122")
+    ingest_cohort(tmp_path / "a.vcf", tmp_path / "few", haploid="ploidy 4", excluded=["y"])
+    bed, again = open_cohort(tmp_path / "few", ["x", "z"])
+    np.testing.assert_array_equal(unpack_bed(np.asarray(bed), 4), expected)
+    assert again.equals(fam)
 
 
 def test_haploid_calls_without_the_column_name_it(tmp_path, monkeypatch):
@@ -151,3 +226,13 @@ def test_init_declares_haploids(tmp_path, monkeypatch, call, contig, declared):
     sheet = (tmp_path / "files/new/config/samples.tsv").read_text().splitlines()
     assert ("ploidy" in sheet[0].split("\t")) == declared
     assert ("from calls of one allele: ploidy of 6" in said) == declared
+
+
+def test_init_declares_polyploids(tmp_path, monkeypatch):
+    """Not where files are of several ploidies: the check then says which call is another."""
+    folder = haploid_study(tmp_path / "files", call=TETRAPLOID)
+    monkeypatch.chdir(folder)
+    assert "from calls of 4 alleles: ploidy of 6" in init_study(["new", "a.vcf", "b.vcf"])
+    (folder / "b.vcf").write_text((folder / "b.vcf").read_text().replace("0/0/1/0", "0/0/1"))
+    with pytest.raises(UserError, match="more than two alleles; if all samples of the study"):
+        init_study(["other", "a.vcf", "b.vcf"])

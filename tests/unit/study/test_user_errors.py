@@ -29,7 +29,8 @@ from popdesic.core.errors import UserError
 from popdesic.core.tables import read_table
 from popdesic.core.triangle import open_symmetric
 from popdesic.distance.matrix import load_distances
-from popdesic.distance.tiles import assemble_tiles, measure_tile
+from popdesic.distance.measure_tile import measure_tile
+from popdesic.distance.tiles import assemble_tiles
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.geodesic.graph import COMPLETE
 from popdesic.geodesic.lengths import open_lengths

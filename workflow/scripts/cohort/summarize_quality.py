@@ -36,7 +36,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
     drift = measure_drift(sites, panel, set(founders), out, **options)
     log.info("\n%s", drift.to_string(index=False))
     beds = [Path(bed).with_suffix("") for bed in given.beds]
-    stems = dict(zip(cohorts, beds, strict=True))
+    # Artefacts are told by genotypes of diploids, or of haploids.
+    stems = dict(zip(cohorts, beds, strict=True)) if params.ploidy <= 2 else {}
     counts, tables = Path(given.counts), map(Path, outputs.artefacts)
     threads = snakemake.threads
     for sentence in write_artefacts(stems, founders, panel, counts, *tables, threads=threads):

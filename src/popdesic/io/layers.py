@@ -1,0 +1,52 @@
+"""Layers: the genotypes of polyploids as several columns of a .bed, each that of a diploid.
+
+A genotype of ploidy p is the number of ALT alleles, 0 to p. Its thermometer has p bits, bit k of
+which says that it is at least k. Two neighbouring bits are a layer, with 0, 1 or 2 alleles, and the
+genotype is the sum of its layers. An odd ploidy has each bit twice, as haploids have their allele,
+so its layers are 0 or 2, and their sum is twice the genotype.
+
+A .bed of polyploids has the first layer of all samples, then the second, and so on; the first
+column of its .fam is the number of the layer. That of diploids and haploids has one layer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+#: Largest ploidy of a study.
+MOST_PLOIDY = 15
+
+
+def n_layers(ploidy: int) -> int:
+    """Layers of a genotype."""
+    return ploidy // 2 if ploidy % 2 == 0 else ploidy
+
+
+def layers_in(fam: pd.DataFrame) -> int:
+    """Layers of a .fam that `ingest` wrote: samples are its rows divided by it."""
+    return max(1, int(fam.family.iloc[-1])) if len(fam) else 1
+
+
+def columns_of(samples: np.ndarray, n_samples: int, layers: int) -> np.ndarray:
+    """Columns of all layers of some samples, layer by layer: int64 (layers * n,)."""
+    return (np.arange(layers)[:, None] * n_samples + samples).ravel()
+
+
+def join_layers(genotypes: np.ndarray, layers: int) -> np.ndarray:
+    """Sums of layers, int8 (n_sites, n_samples), of (n_sites, layers * n_samples).
+
+    -1 where a layer is missing.
+    """
+    if layers == 1:
+        return genotypes
+    parts = genotypes.reshape(len(genotypes), layers, genotypes.shape[1] // layers)
+    return np.where((parts < 0).any(axis=1), -1, parts.sum(axis=1)).astype(np.int8)
+
+
+def split_layers(genotypes: np.ndarray, layers: int) -> np.ndarray:
+    """The inverse of `join_layers`, in the order of thermometers: layer 1 has the first bits."""
+    below = 2 * np.arange(layers, dtype=np.int8)[None, :, None]
+    parts = np.clip(genotypes[:, None, :] - below, 0, 2)
+    parts = np.where(genotypes[:, None, :] < 0, -1, parts)
+    return parts.astype(np.int8).reshape(len(genotypes), layers * genotypes.shape[1])

@@ -1,0 +1,160 @@
+"""Polyploids in VCF text: layers, counts of samples, limits, and calls that are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from popdesic.core.errors import UserError
+from popdesic.io.batches import OF_PLOIDY, DecodeCounts
+from popdesic.io.call_filters import CallFilters
+from popdesic.io.layers import join_layers, n_layers, split_layers
+from popdesic.io.vcf import stream_sites
+
+N_SAMPLES, N_SITES = 7, 90
+HEAD = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t"
+
+
+def write_vcf(path, calls, keys: str = "GT", end: str = "\n", alt: str = "C"):
+    """A VCF file of rows of calls, one a sample."""
+    names = "\t".join(f"s{k}" for k in range(len(calls[0])))
+    rows = [
+        "\t".join(["1", str(10 + k), ".", "A", alt, ".", ".", ".", keys, *row])
+        for k, row in enumerate(calls)
+    ]
+    path.write_bytes(end.join([*(HEAD + names).split("\n"), *rows, ""]).encode())
+    return path
+
+
+def read(path, ploidy: int, counts: DecodeCounts | None = None, **options) -> np.ndarray:
+    """Sums of layers of all sites; twice the genotypes of an odd ploidy."""
+    batches = stream_sites(path, haploid=f"{OF_PLOIDY}{ploidy}", counts=counts, **options)
+    parts = [join_layers(batch.genotypes, n_layers(ploidy)) for batch in batches]
+    return np.concatenate(parts)
+
+
+def drawn(ploidy: int, separator: str = "/"):
+    """Genotypes (n_sites, n_samples), and calls of them, alleles in any order."""
+    rng = np.random.default_rng(ploidy)
+    genotypes = rng.integers(-1, ploidy + 1, (N_SITES, N_SAMPLES))
+    none = [".", separator.join(["."] * ploidy), "./."]
+    calls = [
+        [
+            separator.join(rng.permutation(["1"] * g + ["0"] * (ploidy - g)))
+            if g >= 0
+            else none[rng.integers(3)]
+            for g in site
+        ]
+        for site in genotypes.tolist()
+    ]
+    return genotypes, calls
+
+
+@pytest.mark.parametrize("ploidy", [3, 4, 6, 15])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_genotypes_are_those_of_the_file(tmp_path, ploidy, end):
+    """Whatever the ends of lines, the size of pieces and the threads."""
+    genotypes, calls = drawn(ploidy)
+    path = write_vcf(tmp_path / "a.vcf", calls, end=end)
+    expected = np.where(genotypes < 0, -1, genotypes * (1 + ploidy % 2))
+    for options in ({}, {"_chunk_bytes": 300}, {"threads": 2, "_chunk_bytes": 999}):
+        counts = DecodeCounts()
+        np.testing.assert_array_equal(read(path, ploidy, counts, **options), expected)
+        assert counts.missing == (genotypes < 0).sum() and counts.phased == 0
+        assert counts.unphased == (genotypes >= 0).sum() and counts.records == N_SITES
+
+
+@pytest.mark.parametrize("ploidy", [3, 4, 7, 14])
+def test_layers_are_thermometers(ploidy):
+    layers = n_layers(ploidy)
+    genotypes = np.random.default_rng(1).integers(-1, 2 * layers + 1, (50, 9)).astype(np.int8)
+    parts = split_layers(genotypes, layers)
+    np.testing.assert_array_equal(join_layers(parts, layers), genotypes)
+    steps = np.diff(parts.reshape(50, layers, 9), axis=1)
+    assert (steps <= 0).all() and set(np.unique(parts)) <= {-1, 0, 1, 2}
+
+
+@pytest.mark.parametrize("keys", ["GT:DP", "DP:GT"])
+def test_limits_count_a_call_once(tmp_path, keys):
+    """Depth and phase are those of a sample, not of its layers."""
+    genotypes, calls = drawn(4, "|")
+    depth = np.random.default_rng(9).integers(0, 20, genotypes.shape)
+    calls = [
+        [f"{c}:{d}" for c, d in zip(*both, strict=True)]
+        for both in zip(calls, depth.tolist(), strict=True)
+    ]
+    if keys == "DP:GT":
+        calls = [[":".join(one.split(":")[::-1]) for one in site] for site in calls]
+    path, counts = write_vcf(tmp_path / "a.vcf", calls, keys), DecodeCounts()
+    found = read(path, 4, counts, filters=CallFilters(min_dp=10))
+    kept = (genotypes >= 0) & (depth >= 10)
+    np.testing.assert_array_equal(found, np.where(kept, genotypes, -1))
+    few = (genotypes >= 0) & (depth < 10)
+    assert counts.no_depth + counts.low_dp == few.sum()
+    np.testing.assert_array_equal(counts.removed, few.sum(axis=0))
+    assert counts.missing == (~kept).sum()
+    assert counts.phased + counts.unphased == kept.sum()
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        ("0/0/0/1/1", "'0/0/0/1/1' of sample 's1' is of ploidy 5, but 4 in the sample sheet"),
+        ("0/1", "'0/1' of sample 's1' is of ploidy 2, but 4 in the sample sheet"),
+        ("1", "'1' of sample 's1' is of ploidy 1, but 4"),
+        ("0/././.", "'0/././.' of sample 's1' has 1 of 4 alleles called; call all or none"),
+        ("1.25", "genotype '1.25' of sample 's1' is a dosage"),
+        ("0/0/0/2", "'2/2' of sample 's1' names an allele that the record does not have"),
+        ("0/0/x/1", "'0/0/x/1' of sample 's1' is not a genotype"),
+    ],
+)
+def test_other_calls_are_one_sentence(tmp_path, call, words):
+    """With the line and the sample."""
+    path = write_vcf(tmp_path / "a.vcf", [["0/0/0/0"] * 3, ["0/1/1/1", call, "1/1/1/1"]])
+    with pytest.raises(
+        UserError, match="line 4: genotype " + words.replace("genotype ", "").replace(".", r"\.")
+    ):
+        read(path, 4)
+
+
+def test_wrong_columns_are_counted_as_they_are(tmp_path):
+    """Also if there are as many as the layers have."""
+    path = write_vcf(tmp_path / "a.vcf", [["0/0/0/0"] * 2, ["0/0"] * 4])
+    with pytest.raises(UserError, match="line 4: the record has 13 columns where 11 are expected"):
+        read(path, 4)
+
+
+def test_several_alt(tmp_path):
+    """Each of them against all others, where they are read; else the record is dropped."""
+    path = write_vcf(tmp_path / "a.vcf", [["0/1/2/2", "0/0/0/1", "."]], alt="C,G")
+    found = read(path, 4, filters=CallFilters(classes=("snp", "multiallelic")))
+    np.testing.assert_array_equal(found, [[1, 1, -1], [2, 0, -1]])
+    counts = DecodeCounts()
+    batches = list(stream_sites(path, haploid=f"{OF_PLOIDY}4", counts=counts))
+    assert not batches and counts.multiallelic == 1
+
+
+def test_the_arenosa_file_as_far_as_it_is_tetraploid(shared_data, tmp_path):
+    """Its tetraploids alone; with its diploids it is refused, with record and sample."""
+    import gzip
+
+    name = "tidypopgen__inst__extdata__ploidy__arenosa_ploidy_example.vcf.gz"
+    text = gzip.decompress((shared_data / "hard_vcf" / name).read_bytes()).decode()
+    (tmp_path / "all.vcf").write_text(text)
+    with pytest.raises(UserError, match=r"line \d+: genotype '.*' of sample '.*' is of ploidy 2"):
+        read(tmp_path / "all.vcf", 4)
+    lines = [line for line in text.splitlines() if not line.startswith("##")]
+    rows = [line.split("\t") for line in lines]
+    first = next(row for row in rows[1:] if all(c[0] != "." for c in row[9:]))
+    four = [k for k in range(9, len(first)) if first[k].split(":")[0].count("/") == 3]
+    kept = ["\t".join(row[k] for k in [*range(9), *four]) for row in rows]
+    (tmp_path / "four.vcf").write_text("\n".join(["##fileformat=VCFv4.2", *kept]) + "\n")
+    counts = DecodeCounts()
+    found = read(tmp_path / "four.vcf", 4, counts)
+    expected = [
+        [-1 if "." in (call := row[k].split(":")[0]) else call.count("1") for k in four]
+        for row in rows[1:]
+        if len(row[3]) == len(row[4]) == 1 and row[4] in "ACGT"
+    ]
+    assert len(four) == 16 and counts.snps == len(expected) > 100
+    np.testing.assert_array_equal(found, expected)
