@@ -263,6 +263,7 @@ WAYS: dict[str, Way] = {
         for words in (
             *(
                 "slurm.py --repeats 2",
+                "minplus.py --closures 128 256 512 1024",
                 "disk.py STUDY",
                 "compare.py --searches",
                 "pca.py --device gpu --threads 16 --no-matrix",
