@@ -11,6 +11,7 @@ from support.running import snakemake
 
 import popdesic
 from popdesic.__main__ import main
+from popdesic.cohort.panel import load_panel
 from popdesic.core.files import read_json
 from popdesic.core.tables import read_table
 from popdesic.distance.matrix import load_distances
@@ -125,9 +126,13 @@ def test_components_separate_the_populations(study, drawn):
     assert read_json(study / "results/embedding/pca.json")["variance_explained"][0] > 0.1
 
 
-def test_clones_are_identical_and_groups_are_the_populations(study, drawn):
+def test_clones_are_identical_and_groups_are_the_populations(study, drawn, on_panel):
     table = read_table(study / "results/compare/identity.tsv").set_index("query")
     assert table.loc["s00", ["match", "verdict"]].tolist() == ["s01", "same"]
+    # One allele a site: twice as much if each counted as two.
+    af = load_panel(study / "results/panel/sites.tsv")[0].af.to_numpy()
+    share = np.where(on_panel[0] > 0, af, 1 - af)[(on_panel[:2] >= 0).all(axis=0)]
+    assert float(table.loc["s00", "log10_rmp"]) == pytest.approx(np.log10(share).sum(), rel=1e-3)
     assert (table.verdict == "different").sum() >= 2 * N - 6
     found = read_table(study / "results/communities/partition.tsv").set_index("sample")
     labels = np.array([f"P{k}" for k in drawn[1]])

@@ -52,6 +52,7 @@ COMPARE_LIMITS = dict(
     min_kinship=min(MIN_KINSHIP, FIRST_DEGREE),
     error_rate=IDENTITY_ERROR,
     min_called=CONFIG["distance"]["min_called"],
+    ploidy=STUDY.ploidy,
 )
 
 
@@ -306,6 +307,7 @@ rule search_profiles:
         source=COMPARE["query"],
         key=lambda wildcards: source_key([COMPARE["query"]]),
         error_rate=IDENTITY_ERROR,
+        ploidy=STUDY.ploidy,
         min_called=CONFIG["distance"]["min_called"],
         device=CONFIG["device"],
         code=code_of("search_profiles"),

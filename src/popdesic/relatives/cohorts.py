@@ -61,6 +61,8 @@ class Limits:
     dropout, drop_in : float
     min_called : int
         Pairs with fewer jointly called sites are not judged.
+    ploidy : int
+        2 or 1: copies that a genotype has of a site.
     resolution : Resolution
         What the panel can distinguish, and how far samples of one person may differ.
     """
@@ -70,6 +72,7 @@ class Limits:
     min_called: int
     resolution: Resolution
     top: int = 1
+    ploidy: int = 2
     max_absent: float = MOST_ABSENT
     dropout: float = DROPOUT
     drop_in: float = DROP_IN
@@ -316,6 +319,7 @@ def _identity_table(best: TopMatches, compared: _Compared) -> pd.DataFrame:
             identity.genotypes_of(compared.a, match[row : row + 1]),
             compared.af,
             compared.limits.error_rate,
+            compared.limits.ploidy,
         )
         rmp[row], lr[row] = found[0][0], found[1][0]
     a, b = compared.about_a, compared.about_b

@@ -124,6 +124,7 @@ def search_queries(
     min_called: int,
     resolution: Resolution,
     error_rate: float,
+    ploidy: int = 2,
 ) -> pd.DataFrame:
     """The best matches of each query profile among all cohorts.
 
@@ -137,6 +138,8 @@ def search_queries(
         `compare/identity.query.tsv`, `top` rows per query, best first.
     resolution : Resolution
         What the panel can distinguish, and how far samples of one person may differ.
+    ploidy : int
+        Of the study: 2, or 1.
 
     Raises
     ------
@@ -155,7 +158,7 @@ def search_queries(
     for query, rank in np.argwhere(best.index >= 0):
         name, cohort, genotypes = database.locate(int(best.index[query, rank]))
         own = identity.genotypes_of(database.planes, np.array([query]))
-        rmp, ratio = identity.match_statistics(own, genotypes, af, error_rate)
+        rmp, ratio = identity.match_statistics(own, genotypes, af, error_rate, ploidy)
         mismatches, called = int(best.mismatches[query, rank]), int(best.called[query, rank])
         row = (database.about["samples"][query], rank + 1, name, cohort, called, mismatches)
         verdict = resolution.verdict(mismatches, called)

@@ -100,7 +100,7 @@ def for_ploidy(config: dict, ploidy: int) -> tuple[dict, list[str]]:
         "All samples are haploid (column ploidy): a genotype is one allele, and a file's call of "
         "two equal alleles is read as one. Tests of Hardy-Weinberg proportions, heterozygosity, "
         "inbreeding and the check of sex are off, and all founders define the axes. Distances "
-        "other than ibs count each allele twice; so do log10_rmp and log10_lr of identical samples."
+        "other than ibs count each allele twice."
     ]
     if polyploid:
         sentences = [

@@ -412,6 +412,12 @@ def test_match_statistics_by_hand():
     assert rmp[0] == pytest.approx(math.log10(0.81 * 0.32 * 0.09))
     expected = math.log10(0.99 / 0.81) + math.log10(0.005 / 0.04) + math.log10(0.99 / 0.09)
     assert ratio[0] == pytest.approx(expected)
+    # Haploids: one allele a site, and one other to mistake it for.
+    query, found = np.array([[0, 2, 2, -1]], np.int8), np.array([[0, 0, 2, 2]], np.int8)
+    rmp, ratio = identity.match_statistics(query, found, af, 0.01, ploidy=1)
+    assert rmp[0] == pytest.approx(math.log10(0.9 * 0.2 * 0.3))
+    expected = math.log10(0.99 / 0.9) + math.log10(0.01 / 0.8) + math.log10(0.99 / 0.3)
+    assert ratio[0] == pytest.approx(expected)
 
 
 # --- mixtures -----------------------------------------------------------------------------------

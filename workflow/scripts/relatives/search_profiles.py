@@ -30,6 +30,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
     if snakemake.wildcards.kind == "identity":
         resolution = load_resolution(Path(files.resolution))
         options = {"resolution": resolution, "error_rate": params.error_rate}
+        options["ploidy"] = params.ploidy
         search = search_queries
     table = search(
         profiles,
