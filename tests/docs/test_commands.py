@@ -129,6 +129,7 @@ WAYS: dict[str, Way] = {
         named("needs apptainer, which Debian 12 does not have"),
     ),
     "snakemake --sdm conda": named("needs conda's channels"),
+    "python3 tests/bare_root.py wheel": named("needs root, apt and minutes: by hand"),
     ".venv/bin/python resources/example/make_example.py": Way("slow", "", "a minute or two"),
     # a study
     ".venv/bin/popdesic init NEW resources/example/atlantic.vcf.gz "
