@@ -55,8 +55,10 @@ def score_sets(
 
     Parameters
     ----------
-    genotypes, phenotype, sets, covariates, transform, dominance, threads
-        As of `scan_sets`, of one cohort. A set may have at most 2 048 products.
+    genotypes : array-like, (n_samples, n_sites)
+        Of one cohort, as of `scan_sets`.
+    phenotype, sets, covariates, transform, dominance, threads
+        As of `scan_sets`. A set may have at most 2 048 products.
 
     Returns
     -------

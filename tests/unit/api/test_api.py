@@ -626,6 +626,8 @@ def test_docstrings_have_all_sections_and_shapes(name):
     text = getattr(popdesic, name).__doc__
     headings = re.findall(r"^    (\w+)\n    -+$", text, re.MULTILINE)
     assert headings == ["Parameters", "Returns", "Raises", "Examples"]
+    if name == "replicate_sets":  # it takes no arrays
+        return
     assert re.search(r"\(n_samples|\(n_haplotypes|\(n, n\)|\(m, k \+ m\)", text), "no shape"
 
 
