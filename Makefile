@@ -22,8 +22,9 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 run: $(VENV)/ready-run
 	snakemake --cores all
 
+# Three workers for two cores: one of them mostly waits for Slurm.
 test: $(VENV)/ready-test
-	pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)
+	pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)
 
 concordance: $(VENV)/ready-test
 	POPDESIC_CONCORDANCE=$(CURDIR)/concordance.tsv pytest tests/golden/test_concordance.py
