@@ -136,6 +136,7 @@ def _impute(target: Path, frozen: Path, out: Path, options: CopyOptions) -> dict
         log.warning("no site of %s is typed in the targets: left out", ", ".join(left_out))
     contigs = list(dict.fromkeys(panel.parts[k].contig for k in used))
     about = [f"##source=popdesic {__version__}", f"##popdesic_reference={panel.digest}"]
+    about.append(f"##popdesic_seed={options.seed}")
     total = np.zeros((N_CLASSES, N_SUMS))
     if options.backend is not None and options.backend.name == "gpu":
         on_cpu("phases, and ER2 of typed sites", "a GPU only computes doses")

@@ -220,6 +220,8 @@ def test_unphased_samples_are_phased_and_have_their_bytes_among_others(tmp_path,
         assert (straight[1:] != straight[:-1]).mean() < 0.1
         assert (np.diff(straight.astype(int)) != 0).sum() < hets.sum() / 4
     assert seeded.keys() == {"t5"}
+    header = cyvcf2.VCF(str(tmp_path / "one.out.vcf.gz")).raw_header
+    assert "##popdesic_seed=2\n" in header
     dosage = np.array([r.format("DS")[:, 0] for r in cyvcf2.VCF(str(tmp_path / "t.out.vcf.gz"))])
     untyped = np.setdiff1d(np.arange(N_SITES), TYPED)
     both = dosage[untyped][:, [1, 2, 5]], right[untyped][:, [1, 2, 5]].sum(axis=2)
