@@ -85,9 +85,9 @@ def ld_r2(
            [0.727, 1.   , 0.182],
            [0.405, 0.182, 1.   ]])
     >>> popdesic.ld_r2(genotypes, [[0], [1], [2], [1]], device="cpu").round(3)
-    array([[1.   ],
-           [0.727],
-           [0.405]])
+    array([[0.727],
+           [1.   ],
+           [0.182]])
     """
     threads = thread_count(threads)
     arrays = [genotype_array(genotypes)]
