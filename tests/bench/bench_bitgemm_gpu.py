@@ -24,7 +24,6 @@ import cupy
 import cupyx
 import numpy as np
 
-from popdesic.distance.any_ploidy import layer_products
 from popdesic.engine import (
     bitgemm_gpu,
     devices,
@@ -35,7 +34,7 @@ from popdesic.engine import (
     variants,
 )
 from popdesic.engine.backend_gpu import GpuBackend
-from popdesic.engine.terms import ALLELES, SQUARED, Planes, Terms
+from popdesic.engine.terms import ALLELES, PRODUCT, SQUARED, SQUARES, Planes, Terms
 
 TERA = 1e12
 
@@ -421,7 +420,6 @@ def run_ploidies(backend: GpuBackend, n: int, n_sites: int, repeats: int) -> Non
 
     @functools.cache
     def seconds_of(terms: Terms, same: bool) -> float:
-        same = same and terms.symmetric
         stream = backend.stream(n, None if same else n, 3, 3, terms, n_sites)
         stream.add(planes, None if same else planes)  # compiled
         stream._compute.synchronize()
@@ -438,11 +436,10 @@ def run_ploidies(backend: GpuBackend, n: int, n_sites: int, repeats: int) -> Non
             layers = range(ploidy // 2)
             if not squared:
                 seconds = len(layers) * seconds_of(ALLELES, True)
-            elif ploidy == 2:
-                seconds = seconds_of(SQUARED, True)
             else:
-                pairs = [(j, k) for j in layers for k in layers if j <= k]
-                seconds = sum(seconds_of(layer_products(j, k), j == k) for j, k in pairs)
+                pairs = len(layers) * (len(layers) - 1) // 2
+                seconds = seconds_of(SQUARED, True) + pairs * seconds_of(PRODUCT, False)
+                seconds += (len(layers) - 1) * seconds_of(SQUARES, True)
             diploid = diploid or seconds
             rate = site_pairs(n, n_sites) / seconds / TERA
             kind = f"ploidy {ploidy}, {'squared' if squared else 'absolute'} differences"

@@ -6,8 +6,11 @@ layer, with 0, 1 or 2 alleles, and the genotype is the sum of its layers. So eve
 of products of layers that `Backend.bitgemm` forms already:
 
 - sum |a - b| is the sum over layers of |h - h'|, because thermometers of two genotypes never cross;
-- sum (a - b)^2 = sum a^2 + sum b^2 - 2 sum a b, with a b = sum of h_j h'_l over pairs of layers and
-  a^2 = sum of (2 k - 1) over the bits k that are set.
+- sum (a - b)^2 is that of the layers, and twice what a has in each layer times what b lacks in each
+  layer before it, or b and a: of the two, one is zero.
+
+Squares of two ploidies are sum a^2 + sum b^2 - 2 sum a b, with a b = sum of h_j h'_l over pairs of
+layers and a^2 = sum of (2 k - 1) over the bits k that are set.
 
 Samples of ploidy p and q are compared by frequencies, a / p and b / q, in units of 1 / m, m the
 least common multiple: |a - b| by thermometers of m bits, bit k of which is bit ceil(k p / m).
@@ -22,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..engine.backend import Backend
-from ..engine.terms import ALLELES, Planes, Product, Terms
+from ..engine.terms import ALLELES, PRODUCT, SQUARED, SQUARES, Planes, Product, Terms
 from ..io.layers import n_layers
 
 
@@ -205,26 +208,58 @@ def sum_differences(
 
 def sum_squares(a: np.ndarray, b: np.ndarray | None, n_sites: int, backend: Backend) -> np.ndarray:
     """Sums of (a / p - b / q)^2 in units of 1 / lcm(p, q)^2, and called sites: int64 (2, m, n)."""
-    p, same = a.shape[1] - 1, b is None
-    q = p if same else b.shape[1] - 1
-    common = math.lcm(p, q)
+    p = a.shape[1] - 1
+    q = p if b is None else b.shape[1] - 1
     rows = _layers(a, n_sites, p)
-    columns = rows if same else _layers(b, n_sites, q)
-    shape = len(a), len(rows[0].words if same else b)
+    columns = None if b is None else _layers(b, n_sites, q)
+    return (
+        _squares(rows, columns, backend)
+        if p == q
+        else _squares_of_two(rows, columns, p, q, backend)
+    )
+
+
+def _squares(rows: list[Planes], columns: list[Planes] | None, backend: Backend) -> np.ndarray:
+    """Of one ploidy: squares of layers, and twice the products of their differences.
+
+    A layer has alleles only where all before it are full. So of the product of the differences in
+    layers j < k is left what one sample has in k, times what the other one lacks in j.
+    """
+    found = backend.bitgemm(rows[0], columns and columns[0], SQUARED)
+    for k in range(1, len(rows)):
+        found[0] += backend.bitgemm(rows[k], columns and columns[k], SQUARES)[0]
+        for j in range(k):
+            beyond = backend.bitgemm(rows[k], _lacking((columns or rows)[j]), PRODUCT)[0]
+            found[0] += 2 * beyond
+            if columns:
+                beyond = backend.bitgemm(_lacking(rows[j]), columns[k], PRODUCT)[0].T
+            found[0] += 2 * beyond.T
+    return found
+
+
+def _lacking(layer: Planes) -> Planes:
+    """Alleles that a layer of two has not, as a layer."""
+    words = layer.words[:, [1, 0, 2]]
+    words[:, :2] = ~words[:, :2] & words[:, 2:]
+    return Planes(words, layer.n_sites)
+
+
+def _squares_of_two(
+    rows: list[Planes], columns: list[Planes], p: int, q: int, backend: Backend
+) -> np.ndarray:
+    """Of two ploidies: squares of each sample, less twice the products of all layers."""
+    shape = len(rows[0].words), len(columns[0].words)
     product, squares_a, squares_b, called = np.zeros((4, *shape), np.int64)
     for j, row in enumerate(rows):
-        for k in range(j if same else 0, len(columns)):
+        for k, column in enumerate(columns):
             terms = layer_products(j, k)
-            parts = backend.bitgemm(row, None if same and j == k else columns[k], terms)
+            parts = backend.bitgemm(row, column, terms)
             of = dict(zip(terms.outputs, parts, strict=True))
             product += of["product"]
-            if same and j != k:
-                product += of["product"].T
             squares_a += of.get("squares_a", 0)
             squares_b += of.get("squares_b", 0)
             called += of.get("called", 0)
-    if same:
-        squares_a = squares_b.T
+    common = math.lcm(p, q)
     of_a, of_b = common // p, common // q
     return np.stack([of_a**2 * squares_a + of_b**2 * squares_b - 2 * of_a * of_b * product, called])
 

@@ -79,6 +79,8 @@ _IBS0 = [(1, "z", "v"), (1, "v", "z")]
 
 #: Squared Euclidean distance and site count over jointly called sites (kernels/README.md).
 SQUARED = _terms(squared=_SQUARED, called=_CALLED)
+#: The same without the count.
+SQUARES = _terms(squared=_SQUARED)
 #: The same with the number of opposite homozygotes, from which every other metric follows:
 #: Manhattan = squared - 2 ibs0, IBS1 = squared - 4 ibs0, IBS2 = called - IBS1 - ibs0.
 SQUARED_IBS0 = _terms(squared=_SQUARED, called=_CALLED, ibs0=_IBS0)
