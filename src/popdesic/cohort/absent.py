@@ -8,7 +8,7 @@ called, or the user knows (`absent` = reference).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from ..core.errors import UserError
 from ..core.files import beside, read_json
 from ..core.tables import read_table
 from ..io.bed import read_fam
+from ..io.layers import layers_in
 from ..io.sites import canonical_contig, canonical_contigs, chunks
 from .callable import BLOCKS, DROPPED, load_beside, read_bed
 from .callable import Callable as Regions
@@ -80,7 +81,7 @@ class Coverage:
     Attributes
     ----------
     kept : int64 array, (n_kept,)
-        Numbers of the samples in `raw.fam`.
+        Numbers of the samples in `raw.fam`; of polyploids again for each layer (`io.layers`).
     regions : callable.Callable or None
         Where they could be called; None: everywhere.
     dropped : callable.Callable or None
@@ -90,6 +91,11 @@ class Coverage:
     kept: np.ndarray
     regions: Regions | None
     dropped: Regions | None
+
+    @property
+    def layers(self) -> int:
+        """How often `kept` has each sample."""
+        return len(self.kept) // max(len(np.unique(self.kept)), 1)
 
     def reference(self, chrom: np.ndarray, pos: np.ndarray) -> np.ndarray:
         """Bool (n_sites, n_kept), or (n_sites, 1) where all samples are alike."""
@@ -104,7 +110,7 @@ class Coverage:
         return found
 
     def count(self, chrom: np.ndarray, pos: np.ndarray) -> np.ndarray:
-        """Samples that are homozygous reference at each site: int64 (n_sites,)."""
+        """Samples, or layers, that are homozygous reference at each site: int64 (n_sites,)."""
         parts = [np.empty(0, np.int64)]
         for first, last in chunks(len(pos)):
             found = self.reference(chrom[first:last], pos[first:last])
@@ -139,11 +145,12 @@ def coverage_of(raw: Path, names: list[str], absent: Absent) -> Coverage | None:
 
 
 def kept_coverage(raw: Path, samples: Path, absent: Absent) -> Coverage | None:
-    """`coverage_of` the samples that a cohort's sample table keeps."""
+    """`coverage_of` the samples that a cohort's sample table keeps; of polyploids once a layer."""
     if absent.rule == "missing":
         return None
     table = read_table(samples)
-    return coverage_of(raw, table["sample"][table.keep == "yes"].tolist(), absent)
+    found = coverage_of(raw, table["sample"][table.keep == "yes"].tolist(), absent)
+    return found and replace(found, kept=np.tile(found.kept, layers_in(read_fam(raw))))
 
 
 def lists_variants_only(raw: Path, n_sites: int) -> bool:

@@ -83,6 +83,11 @@ class _Founder:
         bits = np.unpackbits(self.listed, bitorder="little")[:n_sites].astype(bool)
         return np.pad(bits, (0, n_sites - len(bits)))
 
+    def call_rate_bound(self, missing: np.ndarray) -> np.ndarray:
+        """`call_rates.call_rate_bound` of its samples; of polyploids layers are counted."""
+        layers = self.coverage.layers if self.coverage else 1
+        return call_rate_bound(missing // layers, self.n_samples // layers)
+
 
 class Union:
     """The founders' sites, added founder by founder.
@@ -281,7 +286,7 @@ class Union:
         gone = self._lost
         lost = found.ambiguous | found.doubtful | found.unclear
         self._lost = gone | ~(here | filled | lost)
-        bound = call_rate_bound(counts[:, 3], founder.n_samples)
+        bound = founder.call_rate_bound(counts[:, 3])
         for name, absent in (("call_rate_bound", bound), ("hwe_p_min", np.inf)):
             theirs = np.where(here, table[name].to_numpy()[found.row], absent)
             self._sites[name] = np.minimum(self._sites[name], theirs)
@@ -379,7 +384,7 @@ class Union:
             new["n_ref"] += known
             filled += known
             new["n_missing"] += earlier.n_samples - known
-            bound = call_rate_bound(earlier.n_samples - known, earlier.n_samples)
+            bound = earlier.call_rate_bound(earlier.n_samples - known)
             new["call_rate_bound"] = np.minimum(new.call_rate_bound, bound)
         new.insert(2, "id", ".")
         alive = np.flatnonzero(~lost)

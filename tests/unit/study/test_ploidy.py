@@ -7,7 +7,11 @@ import pandas as pd
 import pytest
 from support.study import FAST, make_cohorts, write_study
 
+from popdesic.cohort.absent import Absent
+from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.cohort.ingest import ingest_cohort
+from popdesic.cohort.panel import load_panel
+from popdesic.cohort.qc import summarize_cohort
 from popdesic.core.errors import UserError
 from popdesic.io.batches import ONLY_HAPLOID
 from popdesic.io.bed import open_cohort
@@ -236,3 +240,36 @@ def test_init_declares_polyploids(tmp_path, monkeypatch):
     (folder / "b.vcf").write_text((folder / "b.vcf").read_text().replace("0/0/1/0", "0/0/1"))
     with pytest.raises(UserError, match="more than two alleles; if all samples of the study"):
         init_study(["other", "a.vcf", "b.vcf"])
+
+
+def quality_of(folder, name: str, calls: list[list[str]], pos: list[int]):
+    """Decode a cohort of tetraploids, and control its quality: its stem and sample table."""
+    lines = text_of(calls, [f"{name}{k}" for k in range(len(calls[0]))]).splitlines()
+    rows = [line.split("\t") for line in lines[3:]]
+    rows = ["\t".join([row[0], str(place), *row[2:]]) for row, place in zip(rows, pos, strict=True)]
+    (folder / f"{name}.vcf").write_text("\n".join([*lines[:3], *rows, ""]))
+    ingest_cohort(folder / f"{name}.vcf", folder / name, haploid="ploidy 4")
+    tables = [folder / f"{name}.{kind}.tsv" for kind in ("sites", "samples")]
+    labels = {f"{name}{k}": f"P{k % 2}" for k in range(len(calls[0]))}
+    summarize_cohort(folder / name, labels, *tables, min_sample_call_rate=0.1)
+    return folder / name, *tables
+
+
+def test_absent_sites_of_polyploids_are_those_of_all_layers(tmp_path):
+    """A founder that lists a site, and one that is REF there: frequencies and calls by hand."""
+    both = [["0/0/0/1", "0/1/1/1"], ["0/0/1/1", "0/0/0/1"]]
+    made = {
+        "a": quality_of(tmp_path, "a", both, [10, 20]),
+        "b": quality_of(tmp_path, "b", [both[0], ["0/0/0/1", "."]], [10, 30]),
+    }
+    build_panel(
+        {name: sites for name, (_, sites, _) in made.items()},
+        tmp_path / "panel.tsv",
+        tmp_path / "counts.json",
+        PanelFilters([], min_call_rate=0.2, min_maf=0, min_hwe_p=0),
+        genotypes={name: (raw, samples) for name, (raw, _, samples) in made.items()},
+        absent={name: Absent("reference") for name in made},
+    )
+    panel = load_panel(tmp_path / "panel.tsv")[0].set_index("pos")
+    assert panel.n_called.to_dict() == {10: 8, 20: 8, 30: 6}
+    np.testing.assert_allclose(panel.af, [8 / 16, 3 / 16, 1 / 12], rtol=1e-12)
