@@ -183,7 +183,7 @@ def _site_table(
             "n_alt": total[:, 2],
             "n_missing": total[:, 3],
             "af": _ratio(total[:, 1] + 2 * total[:, 2], 2 * called),
-            "call_rate_bound": _least_call_rate(counts // layers, groups),
+            "call_rate_bound": _least_call_rate(counts, groups, layers),
         }
     )
     from .hardy_weinberg_cpu import hwe_exact
@@ -197,11 +197,12 @@ def _site_table(
     return table.assign(**p_values)
 
 
-def _least_call_rate(counts: np.ndarray, groups: list[HweGroup]) -> np.ndarray:
+def _least_call_rate(counts: np.ndarray, groups: list[HweGroup], layers: int) -> np.ndarray:
     """Lowest `call_rate_bound` of the cohort and its labelled populations: float64 (n_sites,)."""
     labelled = [counts[:, k] for k, one in enumerate(groups) if one.population != REST]
     parts = [counts.sum(axis=1), *labelled]
-    return np.min([call_rate_bound(part[:, 3], int(part[0].sum())) for part in parts], axis=0)
+    missing = [(part[:, 3] // layers, int(part[0].sum()) // layers) for part in parts]
+    return np.min([call_rate_bound(*given) for given in missing], axis=0)
 
 
 def hwe_column(population: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 from support.study import FAST, make_cohorts, write_study
 
 from popdesic.cohort.absent import Absent
+from popdesic.cohort.call_rates import call_rate_bound
 from popdesic.cohort.define_panel import PanelFilters, build_panel
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.panel import load_panel
@@ -253,6 +254,15 @@ def quality_of(folder, name: str, calls: list[list[str]], pos: list[int]):
     labels = {f"{name}{k}": f"P{k % 2}" for k in range(len(calls[0]))}
     summarize_cohort(folder / name, labels, *tables, min_sample_call_rate=0.1)
     return folder / name, *tables
+
+
+def test_call_rates_of_polyploids_are_those_of_samples(tmp_path):
+    """Counts of layers that are not even lose no sample."""
+    calls = [["0/0/0/1", "0/0/0/1", "0/1/0/0", "1/1/1/1"], [".", "0/0/0/1", "0/0/0/1", "."]]
+    _, sites, _ = quality_of(tmp_path, "a", calls, [10, 20])
+    bounds = pd.read_csv(sites, sep="\t").call_rate_bound
+    expected = min(call_rate_bound(np.array([missing]), n)[0] for missing, n in ((2, 4), (1, 2)))
+    np.testing.assert_allclose(bounds, [1, expected], rtol=1e-5)
 
 
 def test_absent_sites_of_polyploids_are_those_of_all_layers(tmp_path):
