@@ -121,11 +121,19 @@ def widen_lines(text, size, n_samples, ploidy, layers, out):
                     out[n] = TAB
                     n += 1
                 p = starts[k]
+                absent = False
                 for _ in range(max(gt_index, 0)):
                     while p < ends[k] and text[p] != COLON:
                         p += 1
-                    p = min(p + 1, ends[k])
-                    if layer > 0:
+                    if p == ends[k]:
+                        absent = True
+                        break
+                    p += 1
+                if layer > 0 and absent:  # as in layer 1: a column without GT is missing
+                    out[n] = DOT
+                    n += 1
+                elif layer > 0:
+                    for _ in range(max(gt_index, 0)):
                         out[n], out[n + 1] = DOT, COLON
                         n += 2
                 end = p

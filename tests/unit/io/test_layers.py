@@ -96,6 +96,14 @@ def test_limits_count_a_call_once(tmp_path, keys):
     assert counts.phased + counts.unphased == kept.sum()
 
 
+def test_columns_without_gt_are_missing(tmp_path):
+    """Fields at the end of a column may be left out, GT too where it is not the first."""
+    calls = [["."] * 40 + ["9:.:.:.:.:0/1/1/1", "9", "9:.:.:.:.:."]] * 30
+    path, counts = write_vcf(tmp_path / "a.vcf", calls, "DP:AD:GQ:PL:MQ:GT"), DecodeCounts()
+    np.testing.assert_array_equal(read(path, 4, counts), [[-1] * 40 + [3, -1, -1]] * 30)
+    assert (counts.missing, counts.unphased) == (30 * 42, 30)
+
+
 @pytest.mark.parametrize(
     "call, words",
     [
