@@ -162,7 +162,8 @@ def split_study(
     known = founders or Founders(np.ones(n, bool))
     among = known.among
     beds = genotype_keys(genotypes, set(names[among]))
-    known.recall(points[among], opened.unrelated[among], beds, content_key(definition), draws, seed)
+    drawing = content_key(definition), draws, seed, ploidy
+    known.recall(points[among], opened.unrelated[among], beds, *drawing)
     first = np.flatnonzero(among)
     drawn = [first[own] for own in draw_subsamples(len(first), draws, seed)]
     sets = [np.arange(n), *(drawn if known.labels is None else [])]

@@ -43,7 +43,7 @@ def study(tmp_path, rng):
     return tmp_path, points, names, cohorts
 
 
-def find(study, cohorts, code="1"):
+def find(study, cohorts, code="1", ploidy=2):
     """Splits of some of the cohorts in the folder of the study."""
     folder, points, names, of = study
     shown = np.isin(of, cohorts)
@@ -54,7 +54,7 @@ def find(study, cohorts, code="1"):
     results.mkdir(exist_ok=True)
     files = folder / "pca.npy", folder / "axes.json", [folder / cohort for cohort in cohorts]
     return split_study(
-        SplitSource(*files, folder / "axes.npz", None),
+        SplitSource(*files, folder / "axes.npz", None, ploidy),
         table["sample"],
         founders=founders_of(folder / "order.tsv", ["a"], results / "out", code),
         draws=5,
@@ -100,7 +100,7 @@ def test_newcomers_of_their_own_are_a_community_without_stability(study):
     assert (added.stability[founders] == 1).all() and (added.stability[120:140] == 1).all()
 
 
-@pytest.mark.parametrize("changed", ["code", "bytes", "genotypes"])
+@pytest.mark.parametrize("changed", ["code", "bytes", "genotypes", "ploidy"])
 def test_what_does_not_fit_is_found_again(study, monkeypatch, changed, rng):
     find(study, ["a"])
     kept = study[0] / "results" / KEPT
@@ -114,7 +114,8 @@ def test_what_does_not_fit_is_found_again(study, monkeypatch, changed, rng):
     monkeypatch.setattr(
         study_splits, "split_samples", lambda *a: calls.append(len(a[0])) or split(*a)
     )
-    find(study, ["a"], code="2" if changed == "code" else "1")
+    ploidy = 1 if changed == "ploidy" else 2
+    find(study, ["a"], code="2" if changed == "code" else "1", ploidy=ploidy)
     assert calls.count(96) == 5
     assert (kept.read_bytes() == before) == (changed == "bytes")
 
