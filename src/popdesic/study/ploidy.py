@@ -121,6 +121,10 @@ def for_ploidy(config: dict, ploidy: int) -> tuple[dict, list[str]]:
         leave_out(f"{stage}.{key}", [name for name in asked if name in diploid])
         config[stage][key] = [name for name in asked if name not in diploid]
 
+    searched = {"mixture"} == {"mixture", "identity"}.intersection(config["compare"]["analyses"])
+    if searched and config["compare"]["query"]:  # as mixtures alone, which only diploids have
+        leave_out("compare.query", ["the search of profiles"])
+        config["compare"]["query"] = None
     more = TWO_ALLELES if polyploid else ()
     keep("compare", "analyses", (*DIPLOID_COMPARISONS, *more))
     keep("population", "analyses", (*DIPLOID_STATISTICS, *more))
