@@ -41,8 +41,9 @@ def read_sets(path: Path) -> list[SiteSet]:
     """Read the sets of a BED, BEDPE or GTF file, in the order in which they are first named.
 
     Rows of one name are one set. The name is column 4 of a BED and column 7 of a BEDPE; without it,
-    each row is a set with the name of its ranges. Of a GTF the rows of genes count, or all rows of
-    a gene if there are none; the name is the gene's ID, with the gene's name before it.
+    or where it is a dot, each row is a set with the name of its ranges. Of a GTF the rows of genes
+    count, or all rows of a gene if there are none; the name is the gene's ID, with the gene's name
+    before it.
 
     Raises
     ------
@@ -86,12 +87,18 @@ def read_sets(path: Path) -> list[SiteSet]:
 
 
 def _kind(line: str) -> str | None:
-    cells, words = line.split("\t"), line.split()
+    cells, words = line.split("\t"), _cells(line)
     if len(cells) == GTF_COLUMNS and _whole(cells[3]) and _whole(cells[4]):
         return "GTF"
     if len(words) >= BEDPE_COLUMNS and all(_whole(words[k]) for k in (1, 2, 4, 5)):
         return "BEDPE"
     return "BED" if len(words) >= 3 and _whole(words[1]) and _whole(words[2]) else None
+
+
+def _cells(line: str) -> list[str]:
+    """Columns of a BED or BEDPE: between tabs, as names may have spaces, or else between spaces."""
+    cells, words = [cell.strip() for cell in line.split("\t")], line.split()
+    return cells if len(cells) >= 3 and cells[:3] == words[:3] else words
 
 
 def _whole(text: str) -> bool:
@@ -111,21 +118,27 @@ def _named(ranges: list[Range]) -> str:
     return " x ".join(f"{chrom}:{start}-{end}" for chrom, start, end in ranges)
 
 
+def _name(cells: list[str], column: int, ranges: list[Range]) -> str:
+    """The name in a column, or that of the ranges where it is missing, empty or a dot."""
+    name = cells[column] if len(cells) > column else ""
+    return _named(ranges) if name in ("", ".") else name.replace(" ", "_")
+
+
 def _bed_row(line: str, where: str) -> tuple[str, Range]:
-    words = line.split()
-    one = _range(words[0], int(words[1]), words[2], where)
-    return (words[3] if len(words) > 3 else _named([one])), one
+    cells = _cells(line)
+    one = _range(cells[0], int(cells[1]), cells[2], where)
+    return _name(cells, 3, [one]), one
 
 
 def _bedpe_row(line: str, where: str) -> tuple[str, Range, Range]:
-    words = line.split()
-    both = [_range(words[k], int(words[k + 1]), words[k + 2], where) for k in (0, 3)]
-    return (words[6] if len(words) > BEDPE_COLUMNS else _named(both)), *both
+    cells = _cells(line)
+    both = [_range(cells[k], int(cells[k + 1]), cells[k + 2], where) for k in (0, 3)]
+    return _name(cells, BEDPE_COLUMNS, both), *both
 
 
 def _gtf_row(line: str, where: str) -> tuple[str, Range]:
     cells = line.split("\t")
-    found = dict(re.findall(r'(gene_id|gene_name) "([^"]+)"', cells[8]))
+    found = dict(re.findall(r'\b(gene_id|gene_name) "([^"]+)"', cells[8]))
     if "gene_id" not in found:
         raise UserError(
             f"{where}: '{shorten(cells[8])}' has no gene_id \"…\", as a GTF file has; convert a "

@@ -33,6 +33,15 @@ def test_rows_of_one_name_in_a_bed_are_one_set(tmp_path):
     assert content(path) == found
 
 
+def test_names_may_have_spaces_between_tabs_and_a_dot_is_none(tmp_path):
+    path = written(tmp_path, "1\t0\t9\tgene A", "1\t9\t20\tgene B", "1\t5\t6\tHLA 5 10")
+    assert [one[0] for one in content(path)] == ["gene_A", "gene_B", "HLA_5_10"]
+    path = written(tmp_path, "1\t0\t9\t.\t0\t+", "1\t20\t30\t.\t0\t+", "1\t40\t50\t")
+    assert [one[0] for one in content(path)] == ["1:0-9", "1:20-30", "1:40-50"]
+    path = written(tmp_path, "1\t0\t9\t2\t5\t8\t.", "1\t0\t9\t2\t5\t8\tA x B\t7")
+    assert [one[0] for one in content(path)] == ["1:0-9 x 2:5-8", "A_x_B"]
+
+
 def test_two_ranges_are_a_pair_of_sets(tmp_path):
     path = written(tmp_path, "1 0 10 2 5 9 AxB 7", "1 0 10 3 5 9 AxB", "1 2 3 X 4 5")
     assert content(path) == [
@@ -53,7 +62,8 @@ def test_genes_of_a_gtf_are_sets(tmp_path):
     assert content(written(tmp_path, *rows[1:])) == [
         ("ABC_G1", 1, [("1", 9, 20), ("1", 4, 90)], [])
     ]
-    assert content(written(tmp_path, gtf("gene", 1, 2, 'gene_id "G"; x "y"')))[0][0] == "G"
+    other = 'gene_id "G"; ref_gene_id "R"; ref_gene_name "N"'
+    assert content(written(tmp_path, gtf("gene", 1, 2, other)))[0][0] == "G"
 
 
 @pytest.mark.parametrize(
