@@ -34,7 +34,7 @@ def genotype_stems(config: dict) -> dict[str, str]:
 def running_stages(config: dict) -> list[str]:
     """Those of `STAGES` that some job of the study belongs to."""
     runs = {
-        "epistasis": bool(config["epistasis"]["order"]),
+        "epistasis": bool(config["epistasis"]["order"] or config["epistasis"].get("sets")),
         "ld": "ld" in config["compare"]["analyses"],
         "pca": True,
         "export": not PANEL_FORMATS.isdisjoint(config["export"]["formats"]),

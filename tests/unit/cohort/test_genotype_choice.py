@@ -76,6 +76,7 @@ def test_only_cohorts_that_a_stage_reads_are_imputed():
         (["ld"], {"compare": {"analyses": []}}, []),
         (["epistasis"], {}, []),
         (["epistasis"], {"epistasis": {"order": [3]}}, cohorts),
+        (["epistasis"], {"epistasis": {"sets": "genes.bed"}}, cohorts),
         (["export"], {"export": {"formats": ["king"]}}, []),
         (["export"], {"export": {"formats": ["zarr"]}}, cohorts),
         (["pca", "ld"], {}, cohorts),
