@@ -154,7 +154,7 @@ for task, (files, mb, cost, message) in BEAGLE_TASKS.items():
             absent=absent_sites,
             reference=contig_file("reference"),
             map=contig_file("map"),
-            key=contig_key,
+            key=evaluation_key if task == "evaluate_imputation" else contig_key,
             methods=IMPUTE["evaluate"] if task == "evaluate_imputation" else [],
             code=code_of(task),
         message:
@@ -184,6 +184,7 @@ rule freeze_reference:
     params:
         reference=IMPUTE["reference"],
         map=CONFIG["genetic_map"],
+        map_files=map_key,
         key=reference_key,
         code=code_of("freeze_reference"),
     message:

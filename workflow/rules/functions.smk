@@ -241,6 +241,11 @@ def contig_key(wildcards):
     return file_key(contig_files(wildcards))
 
 
+def evaluation_key(wildcards):
+    """The same with the reference that is copied from."""
+    return file_key([*contig_files(wildcards), *REFERENCE_FILES])
+
+
 def contig_file(key):
     """Parameter: the file for `key` (reference or map) of a window's contig, '' if none."""
 

@@ -50,6 +50,20 @@ def test_every_rule_file_is_included():
     assert set(re.findall(r"rules/(\w+)\.smk", text)) == {path.stem for path in FILES}
 
 
+def test_a_file_of_the_user_that_is_replaced_by_an_older_one_reruns_its_rules():
+    """Snakemake compares dates of inputs with those of results; params hold what else tells."""
+    keys = {"MAP_FILES": "map_key", "FROZEN": "(reference|evaluation)_key", "SETS": "file_key"}
+    found = []
+    for path in FILES:
+        for rule in re.split(r"\n(?= *rule(?: \w+)?:\n)", path.read_text())[1:]:
+            given, _, params = rule.partition("params:")
+            read = set(re.findall(r"=([A-Z_]+)\b", given.partition("output:")[0])) & set(keys)
+            for files in sorted(read):
+                assert re.search(rf"=.*\b{keys[files]}\b", params), (rule.splitlines()[0], files)
+            found += read
+    assert set(found) == set(keys) and len(found) >= 6
+
+
 def test_rule_and_script_share_a_digest():
     """The digest in a rule's params is that of the script that the rule runs."""
     for path in FILES:
