@@ -171,6 +171,12 @@ def _check_phenotype(
             f"{_WHERE}.score is 'residuals', which ranks pairs, but epistasis.order is "
             f"{block['order']}; add 2 to it or set epistasis.score to 'interaction'."
         )
+    if block["replication"] == "half" and not block["order"]:
+        raise UserError(
+            f"{_WHERE}.replication is 'half', which tests hits of scans in the other half, but "
+            "epistasis.order is empty, so that sets would lose half of the samples; set it to "
+            "'none', or epistasis.order to [2]."
+        )
     if block["replication"] == "half":
         from .discovery import discovery_half  # as above
 

@@ -62,6 +62,10 @@ def test_studies_that_cannot_be_halved_are_refused_before_any_job(tmp_path):
     with pytest.raises(UserError, match="which leaves 4 cases in one half"):
         check_epistasis(block["epistasis"], few, "samples.tsv", tmp_path)
     check_epistasis(block["epistasis"] | {"replication": "none"}, few, "samples.tsv", tmp_path)
+    (tmp_path / "genes.bed").write_text("1 0 9 A\n")
+    alone = block["epistasis"] | {"order": [], "sets": "genes.bed"}
+    with pytest.raises(UserError, match="order is empty, so that sets would lose half of the samp"):
+        check_epistasis(alone, few, "samples.tsv", tmp_path)
 
 
 def test_leads_are_tested_in_the_other_half_alone(tmp_path):
