@@ -121,7 +121,8 @@ def replicate_sets(
     Raises
     ------
     ValueError
-        An argument is not valid, cohorts have different sets, or none discovers or replicates.
+        An argument is not valid, cohorts have different sets or kinds of phenotypes, or none
+        discovers or replicates.
 
     Examples
     --------
@@ -160,4 +161,12 @@ def replicate_sets(
                 f"the cohorts {names[0]!r} and {name!r} have different sets, such as "
                 f"{different[0]!r}; score the same sets in both."
             )
+    kinds = {
+        part.freedom is None: name for name, one in scored.items() for part in one.values() if part
+    }
+    if len(kinds) == 2:
+        raise ValueError(
+            f"the phenotype is cases and controls in cohort {kinds[True]!r}, but numbers in "
+            f"{kinds[False]!r}; their effects have different units: give cohorts of one kind."
+        )
     return replication_tables(scored, chosen)

@@ -132,6 +132,8 @@ def test_a_set_that_a_cohort_cannot_test_is_left_out_of_it():
             popdesic.replicate_sets(given, bad)
     with pytest.raises(ValueError, match="different sets, such as 'all'"):
         popdesic.replicate_sets(given | {"b": popdesic.CohortSets({"other": None})}, ["a"])
+    with pytest.raises(ValueError, match="cases and controls in cohort 'b', but numbers in 'a'"):
+        popdesic.replicate_sets(given | {"b": scored(*cohort(1, binary=True))}, ["a"])
 
 
 def test_a_planted_interaction_replicates_and_a_reversed_one_is_heterogeneous():
