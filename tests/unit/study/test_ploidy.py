@@ -85,6 +85,9 @@ def test_haploids_change_the_configuration(tmp_path, monkeypatch):
     told = " ".join(sentences)
     for word in ("kinship, ibd", "runs, ancestry", "vcf (export", "scans for interactions"):
         assert word in told, word
+    for names, query in ((["mixture", "identity"], "a.vcf"), (["mixture"], None)):
+        block = {"compare": {"analyses": names, "query": "a.vcf"}}
+        assert for_ploidy(fill_config(block), 1)[0]["compare"]["query"] == query
     found, study, remarks = validate_study({})
     assert study.ploidy == 1 and list(study.haploid) == remarks[: len(study.haploid)]
     assert found["close_kinship"] == 0
