@@ -88,10 +88,11 @@ rule ingest_cohort:
 #: Identical samples, if the study requests the search.
 IDENTITY = ["results/compare/identity.tsv"] if "identity" in CONFIG["compare"]["analyses"] else []
 
+SCANS_SOME = CONFIG["epistasis"]["order"] or CONFIG["epistasis"]["sets"]
 #: Phenotypes of cases and controls; "" stands for `phenotype` alone.
 CASE_CONTROL = [
     phenotype
-    for phenotype in (phenotypes_of(CONFIG["epistasis"]) if CONFIG["epistasis"]["order"] else [""])
+    for phenotype in (phenotypes_of(CONFIG["epistasis"]) if SCANS_SOME else [""])
     if case_control(of_phenotype(STUDY.samples, phenotype, CONFIG["samples"]), CONFIG["samples"])
     is not None
 ]
