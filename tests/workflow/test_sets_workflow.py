@@ -178,4 +178,5 @@ def test_large_sets_are_tested_by_fewer_threads_at_a_time():
     assert threads_of_set(small, None, 10_000, 8) == 8
     assert threads_of_set(large, None, 10_000, 8) == 1
     assert threads_of_set(large, None, 5_000, 8) == 2
-    assert threads_of_set(large, np.arange(150, 160), 10_000, 64) == 29
+    assert threads_of_set(large, np.arange(150, 160), 10_000, 64) == 28
+    assert threads_of_set(np.arange(4_000), None, 100, 8) == 1, "few samples, but many pairs"

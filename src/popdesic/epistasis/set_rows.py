@@ -16,6 +16,8 @@ from .sets import SetStatistics, SetTests, set_p_values
 MOST_TOGETHER = 2 << 30
 #: Matrices of float64 that a set has at a time (`sets.py`).
 MATRICES = 4
+#: Bytes for each two of its sites, of main effects and places of products.
+SQUARE_BYTES = 150
 
 Sets = dict[str, tuple[np.ndarray, np.ndarray | None]]
 
@@ -107,4 +109,5 @@ def threads_of_set(
     """Sets as large as this one that may be tested at a time: from 1 to `threads`."""
     one, other = len(np.unique(first)), 0 if second is None else len(np.unique(second))
     size = min(one * (one - 1) // 2 if second is None else one * other, n_people)
-    return int(np.clip(MOST_TOGETHER // max(8 * MATRICES * size**2, 1), 1, threads))
+    needed = 8 * MATRICES * size**2 + SQUARE_BYTES * (one + other) ** 2
+    return int(np.clip(MOST_TOGETHER // max(needed, 1), 1, threads))

@@ -35,6 +35,8 @@ from .quadratic_forms import weighted_chi_square_tail
 PEOPLE, PRODUCTS = 512, 512
 #: Most people or products, whichever are fewer, that a set may have: a matrix of 0.5 GB.
 MOST_ROWS = 8192
+#: Most sites that a set may have: their main effects and pairs take 2.5 GB.
+MOST_SITES = 4096
 #: Most products of which a covariance is kept for other cohorts: 17 MB a set.
 MOST_KEPT = 2048
 #: A site is left out if fewer people carry its minor allele, of cases or of controls; so are the
@@ -223,6 +225,11 @@ class SetTests:
         g, flipped = _minor_counts(genotypes[:, sites][self.used])
         kept = self._carried(g > 0)
         sites, g, flipped = sites[kept], g[:, kept], flipped[kept]
+        if len(sites) > MOST_SITES:
+            raise UserError(
+                f"a set has {len(sites)} sites; at most {MOST_SITES} are tested together: divide "
+                "the set."
+            )
         main = g.astype(np.float64)
         if self.dominance:
             main = np.column_stack([main, (g == 2)[:, self._carried(g == 2)]])

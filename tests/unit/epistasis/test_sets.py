@@ -225,6 +225,9 @@ def test_a_set_that_is_too_large_is_named(monkeypatch):
     rng, genotypes, _ = draw(12)
     with pytest.warns(UserWarning, match="a set has 15 products of two of its 6 sites in 900"):
         popdesic.scan_sets(genotypes, rng.normal(size=900), {"a": range(6)})
+    monkeypatch.setattr(sets, "MOST_SITES", 5)
+    with pytest.warns(UserWarning, match="a set has 6 sites; at most 5 are tested together"):
+        popdesic.scan_sets(genotypes, rng.normal(size=900), {"a": range(6)})
 
 
 @pytest.mark.parametrize("name", NULLS)
