@@ -44,14 +44,21 @@ def first_sites(files: list[str], folder: Path) -> pd.DataFrame:
     Raises
     ------
     UserError
-        A file is not there or cannot be read, files have different samples, or the first of them
-        has a call that is unphased or missing, no SNP, or too many haplotypes.
+        A file is not there or cannot be read, one of several is frozen, files have different
+        samples, or the first of them has a call that is unphased or missing, no SNP, or too many
+        haplotypes.
     """
     for one in files:
         path = folder / one
         if not (path.is_file() or is_zarr(path)):
             raise no_file("impute.reference", one)
     first = folder / files[0]
+    if len(files) > 1 and (packed := [one for one in files if one.endswith(FROZEN_END)]):
+        raise UserError(
+            f"impute.reference names {len(files)} files, and {packed[0]} is frozen; a frozen "
+            "reference is one file of all chromosomes: freeze their VCF files together (popdesic "
+            "freeze), or name those."
+        )
     if first.suffix == FROZEN_END:
         return _frozen_sites(first)
     if is_frozen(first):

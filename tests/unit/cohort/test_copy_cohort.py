@@ -125,3 +125,5 @@ def test_first_sites_are_those_of_the_reference(frozen):
     with pytest.raises(UserError, match=r"give a frozen reference a name that ends in .npz"):
         (folder / "r.bin").write_bytes((folder / "r.npz").read_bytes())
         first_sites(["r.bin"], folder)
+    with pytest.raises(UserError, match=r"names 2 files, and r\.npz is frozen; a frozen"):
+        first_sites(["r.npz", "r.vcf"], folder)
