@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,8 +38,19 @@ class CohortSets:
 
     @classmethod
     def load(cls, path: str | Path) -> CohortSets:
-        """Read what `save` wrote."""
-        return cls(stored_sets(Path(path)))
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        ValueError
+            The file is another one, or cut short.
+        """
+        try:
+            return cls(stored_sets(Path(path)))
+        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+            raise ValueError(
+                f"{path} is no file of CohortSets.save, or is cut short; save it again."
+            ) from None
 
 
 def score_sets(

@@ -100,6 +100,12 @@ def test_alleles_and_order_of_cohorts_say_nothing_and_files_keep_everything(tmp_
     read = {name: popdesic.CohortSets.load(tmp_path / f"{name}.npz") for name in ("c", "b", "a")}
     again = popdesic.replicate_sets(read, ["a", "c"])
     assert sets.equals(again[0]) and by_cohort.equals(again[1])
+    whole = (tmp_path / "a.npz").read_bytes()
+    np.savez(tmp_path / "other.npz", x=1)
+    for wrong in (b"", b"text", whole[:-300], (tmp_path / "other.npz").read_bytes()):
+        (tmp_path / "b.npz").write_bytes(wrong)
+        with pytest.raises(ValueError, match=r"b\.npz is no file of CohortSets\.save"):
+            popdesic.CohortSets.load(tmp_path / "b.npz")
     turned = {}
     for name, (genotypes, response, covariates) in parts.items():
         genotypes = genotypes.copy()
