@@ -469,7 +469,8 @@ def _interactions(outcome: Outcome, options: dict[str, Any], cite: _Citations) -
         "together for an interaction. Twice the smaller of two p-values counts: of the sum of "
         f"squared scores, as in QuadKAST {cite('quadkast')}, and of the best product. The null "
         "model has the main effects of all sites of the set, with dominance, beside strata, "
-        "covariates and principal components. Of relatives, one was tested."
+        "covariates and principal components. No two samples that were tested are known relatives "
+        "of third degree or closer."
         if options["sets"]
         else ""
     )
