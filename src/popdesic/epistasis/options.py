@@ -18,7 +18,7 @@ LOCI_NAMES = {2: "loci", 3: "loci_triples"}
 MIN_DISTANCE_BP, MAX_R2 = 500_000, 0.1
 #: Combinations that a scan keeps for each one that is listed (`loci`), and how often a site is.
 CANDIDATES, MAX_PER_SITE = 10, 10
-#: Best pairs of cases and controls that are extended by every third site.
+#: Best pairs of cases and controls that are tried with each possible third site.
 SCREENED = 20
 #: Sites of one side of a locus: nearer than this to the lead's site, or more correlated with it.
 LOCUS_BP, LOCUS_R2 = 500_000, 0.2

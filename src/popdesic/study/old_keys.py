@@ -146,7 +146,7 @@ OLD: dict[str, Old] = {
     "epistasis.permutations_triples": _now(
         "epistasis.permutations", 0, "write [pairs, triples] there"
     ),
-    "epistasis.screen": _gone(0, "the best 20 pairs are always extended by every third site"),
+    "epistasis.screen": _gone(0, "the best 20 pairs are tried with each possible third site"),
     "epistasis.seed": _SEED,
     "epistasis.binarize": _now("epistasis.transform", "none", "write median there"),
     "epistasis.permutation_units": _now("epistasis.units", 1),
