@@ -152,13 +152,13 @@ def replicate_sets(
     if not isinstance(cohorts, Mapping) or not all(
         isinstance(one, CohortSets) for one in cohorts.values()
     ):
-        raise ValueError("cohorts is no mapping of names to results of score_sets; give one.")
+        raise ValueError("cohorts is not a mapping of names to results of score_sets; give one.")
     names = [str(name) for name in cohorts]
     if isinstance(discovery, str) or not isinstance(discovery, Sequence):
         raise ValueError(f"discovery is {discovery!r}; give a list of names of cohorts.")
     unknown = sorted(set(map(str, discovery)) - set(names))
     if unknown:
-        raise ValueError(f"discovery has {unknown[0]!r}, which is none of the cohorts {names}.")
+        raise ValueError(f"discovery has {unknown[0]!r}, which is not one of the cohorts {names}.")
     chosen = sorted(set(map(str, discovery)))
     if not chosen or len(chosen) == len(names):
         raise ValueError(

@@ -324,9 +324,9 @@ def ploidy_in(haploid: str | Mapping[str, str]) -> int:
 def not_vcf_text(source: object, ploidy: int) -> UserError:
     """The error of a file whose calls are not read as polyploids."""
     return UserError(
-        f"{source} is not a VCF, of which alone samples of ploidy {ploidy} are read (ploidy in the "
-        "sample sheet); write it as VCF, for example with bcftools view -O z, or compare the "
-        "samples in Python (popdesic.pairwise_distance)."
+        f"{source} is not a VCF, and samples of ploidy {ploidy} (sample sheet) are read from VCF "
+        "alone; write it as VCF, for example with bcftools view -O z, or compare the samples in "
+        "Python (popdesic.pairwise_distance)."
     )
 
 

@@ -134,7 +134,7 @@ def _ploidy_error(where: str, ploidy: str, call: str, sample: str) -> UserError:
     if len(alleles) != int(ploidy):
         return UserError(
             f"{start} is of ploidy {len(alleles)}, but {ploidy} in the sample sheet; a study is of "
-            "one ploidy, so correct the sheet, or call or remove the sample."
+            "one ploidy, so correct the sheet, call the sample again, or remove it."
         )
     return UserError(
         f"{start} has {len(alleles) - alleles.count('.')} of {ploidy} alleles called; call all or "

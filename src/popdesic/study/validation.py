@@ -99,8 +99,8 @@ def validate_study(
     if study.ploidy > 2 and is_sparse(config, n_samples):
         raise UserError(
             f"{config['samples']}: {n_samples} samples of ploidy {study.ploidy} are more than "
-            "distance.dense_limit, up to which a study can be of polyploids; raise the limit if "
-            "memory allows, or divide the study."
+            "distance.dense_limit, the most that a study of polyploids can have; raise the limit "
+            "if memory allows, or divide the study."
         )
     left_out: list[str] = []
     if is_sparse(config, n_samples):

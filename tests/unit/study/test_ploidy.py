@@ -167,7 +167,7 @@ def test_calls_of_another_ploidy_are_refused_before_any_job(tmp_path, monkeypatc
 def test_other_formats_of_polyploids_are_refused(tmp_path):
     (tmp_path / "a.vcf").write_text(text_of([["0", "1"], ["1", "0"]], ["x", "y"]))
     ingest_cohort(tmp_path / "a.vcf", tmp_path / "raw", haploid=ONLY_HAPLOID)
-    with pytest.raises(UserError, match="raw is not a VCF, of which alone samples of ploidy 4"):
+    with pytest.raises(UserError, match="raw is not a VCF, and samples of ploidy 4"):
         ingest_cohort(tmp_path / "raw", tmp_path / "again", haploid="ploidy 4")
 
 
