@@ -72,9 +72,7 @@ def first_sites(files: list[str], folder: Path) -> pd.DataFrame:
     require_few(first, len(samples), MOST_HAPLOTYPES)
     batch = next(stream_phased(first, Counter()), None)
     if batch is None:
-        raise UserError(
-            f"{first} (impute.reference) has no biallelic SNP; copying needs a reference of them."
-        )
+        raise UserError(f"{first} (impute.reference) has no biallelic SNP; copying needs some.")
     require_calls(batch, first, samples)
     haploid = int((batch.alleles[0, :, 1] == ABSENT).sum())
     require_few(first, 2 * len(samples) - haploid, MOST_HAPLOTYPES)
