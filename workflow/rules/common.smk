@@ -14,8 +14,9 @@ from popdesic.core.errors import UserError
 from popdesic.distance.rows import other_of, study_rows
 from popdesic.geography.coordinates import has_places
 from popdesic.study import code as digests
+from popdesic.study import resources as limits
 from popdesic.report.registry import study_figures
-from popdesic.study.resources import Cost, closing_minutes, limit_mb, limit_minutes
+from popdesic.study.resources import Cost, closing_minutes
 from popdesic.study.disk import cohort_set, study_sizes, require_disk_space, stages_of
 from popdesic.study.environment import closure_gpus, conda_cuda
 from popdesic.study.records import exchange_records, forget_record
@@ -30,6 +31,7 @@ from popdesic.study.sheets import (
 from popdesic.cohort.impute import FROZEN_END, matching_files, uses_method
 from popdesic.cohort.sources import copied_files, file_key, files_within, names_key, source_key
 from popdesic.io.bed import lacking_samples, lost_files
+from popdesic.io.layers import n_layers
 from popdesic.core.files import bytes_meant, digest
 from popdesic.core.places import GLOSSARY
 from popdesic.study.validation import validate_study
@@ -93,6 +95,16 @@ def n_samples(*cohorts):
 def absent_sites(wildcards):
     """Parameter: what the cohort sheet says of a cohort's absent sites, and the key of its mask."""
     return cohort_absent(STUDY, wildcards.cohort)
+
+
+def limit_mb(megabytes, attempt=1):
+    """`mem_mb` of a job, of a polyploid study as often as a genotype has layers."""
+    return limits.limit_mb(megabytes * n_layers(STUDY.ploidy), attempt)
+
+
+def limit_minutes(expected, attempt=1):
+    """`runtime` of a job, likewise."""
+    return limits.limit_minutes(expected * n_layers(STUDY.ploidy), attempt)
 
 
 def input_mb(input):

@@ -97,8 +97,8 @@ def null_minutes(wildcards, input, attempt):
 
 
 def set_minutes(wildcards, input, attempt):
-    """Of tests of sets: at most so many as a file of its size has rows of 20 bytes."""
-    rows = 1e6 * input_mb([input.sets]) / 20
+    """Of tests of sets, and again in cohorts: at most so many as its file has rows of 20 bytes."""
+    rows = 1e6 * input_mb([input.sets]) / 20 * (2 if SETS_BY_COHORT else 1)
     return limit_minutes(5 + rows * (0.05 + 1e-5 * n_samples(*COHORTS)) / 60, attempt)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.errors import UserError
 from ..core.threads import one_blas_thread, run_tasks
-from .sets import SetStatistics, SetTests, set_p_values
+from .sets import MOST_KEPT, SetStatistics, SetTests, set_p_values
 
 #: Bytes that matrices of all threads may have together, unless one set needs more.
 MOST_TOGETHER = 2 << 30
@@ -70,6 +70,7 @@ def for_each_set(
     read: Callable[[np.ndarray], np.ndarray],
     sets: Sets,
     threads: int,
+    kept: int = 0,
 ) -> list:
     """Results of work(name, genotypes, sites, places) for sets of sites, in their order.
 
@@ -86,6 +87,8 @@ def for_each_set(
         Name of each set and its sites, as int64, or those of two sets; None for no second one.
     threads : int
         Fewer run at a time where sets are large. Results do not depend on it.
+    kept : int
+        Matrices of products that `work` keeps beside its own, one for each cohort.
     """
 
     def run(name: str) -> Any:
@@ -95,7 +98,7 @@ def for_each_set(
         return work(name, read(sites), sites, places)
 
     n_people = int(tests.used.sum())
-    width = {name: threads_of_set(*sets[name], n_people, threads) for name in sets}
+    width = {name: threads_of_set(*sets[name], n_people, threads, kept) for name in sets}
     found: dict[str, Any] = {}
     for together in sorted(set(width.values()), reverse=True):
         names = [name for name in sets if width[name] == together]
@@ -104,10 +107,11 @@ def for_each_set(
 
 
 def threads_of_set(
-    first: np.ndarray, second: np.ndarray | None, n_people: int, threads: int
+    first: np.ndarray, second: np.ndarray | None, n_people: int, threads: int, kept: int = 0
 ) -> int:
     """Sets as large as this one that may be tested at a time: from 1 to `threads`."""
     one, other = len(np.unique(first)), 0 if second is None else len(np.unique(second))
-    size = min(one * (one - 1) // 2 if second is None else one * other, n_people)
-    needed = 8 * MATRICES * size**2 + SQUARE_BYTES * (one + other) ** 2
+    products = one * (one - 1) // 2 if second is None else one * other
+    in_all = MATRICES * min(products, n_people) ** 2 + kept * min(products, MOST_KEPT) ** 2
+    needed = 8 * in_all + SQUARE_BYTES * (one + other) ** 2
     return int(np.clip(MOST_TOGETHER // max(needed, 1), 1, threads))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -141,11 +141,10 @@ def _replicate_cohorts(
         return replicate_set(name, parts, discovery)
 
     largest = SetTests(model)
-    found = for_each_set(replicate, largest, read, chosen, threads)
+    found = for_each_set(replicate, largest, read, chosen, threads, len(tests))
     rows, by_cohort = tables_of_rows(found)
-    ids = site_names(sites)
-    for end in ("site1", "site2"):
-        rows[end] = [ids[k] if k >= 0 else "NA" for k in rows[end]]
+    pairs = _in_panel_order(rows[["site1", "site2"]].to_numpy(), sites)
+    rows["site1"], rows["site2"] = zip(*pairs, strict=True)
     write_table(table_out, rows)
     write_table(cohorts_out, by_cohort)
 
@@ -154,6 +153,17 @@ def site_names(sites: pd.DataFrame) -> np.ndarray:
     """chrom:pos:ref:alt of each site."""
     pos = sites["pos"].astype(str)
     return (sites["chrom"] + ":" + pos + ":" + sites["ref"] + ":" + sites["alt"]).to_numpy()
+
+
+def _in_panel_order(pairs: Iterable, sites: pd.DataFrame) -> list[tuple[str, str]]:
+    """Names of two sites each, the first of the panel first; NA where there are none (-1)."""
+    names, rank = site_names(sites), sites["rank"].to_numpy()
+    return [
+        tuple(names[k] for k in sorted(pair, key=rank.__getitem__))
+        if min(pair) >= 0
+        else ("NA", "NA")
+        for pair in pairs
+    ]
 
 
 def products_of(first: np.ndarray, second: np.ndarray | None) -> int:
@@ -204,7 +214,6 @@ def _table(
     n: int,
 ) -> pd.DataFrame:
     """The columns of `scan_study_sets`."""
-    names = site_names(sites)
     table = pd.DataFrame(
         {
             "set": [entry.name for entry in listed],
@@ -217,13 +226,8 @@ def _table(
     tested = pd.DataFrame(rows).reindex(columns=["sites", "products", "p", *P_VALUES])
     tested[["p", *P_VALUES]] = tested[["p", *P_VALUES]].astype(float)
     tested.insert(3, "p_adjusted", np.minimum(tested["p"] * tested["p"].notna().sum(), 1.0))
-    rank = sites["rank"].to_numpy()
-    best = [
-        sorted((row[end] for end in ("site1", "site2") if row[end] >= 0), key=rank.__getitem__)
-        for row in rows
-    ]
-    for k in (0, 1):
-        tested[f"site{k + 1}"] = [names[pair[k]] if pair else "NA" for pair in best]
+    pairs = _in_panel_order([(row["site1"], row["site2"]) for row in rows], sites)
+    tested["site1"], tested["site2"] = zip(*pairs, strict=True)
     return pd.concat([table, tested], axis=1)
 
 

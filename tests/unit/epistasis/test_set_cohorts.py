@@ -129,7 +129,7 @@ def test_a_set_that_a_cohort_cannot_test_is_left_out_of_it():
         many = popdesic.score_sets(cohort(1, m=67)[0], np.arange(500), {"x": range(67)})
     assert many.sets == {"x": None}
     for bad, said in (
-        (["x"], "'x', which is none"),
+        (["x"], "'x', which is not one of the cohorts"),
         ([], "0 of 2 cohorts"),
         (["a", "b"], "2 of 2 cohorts"),
         ("a", "give a list"),
