@@ -24,8 +24,14 @@ def n_layers(ploidy: int) -> int:
 
 
 def layers_in(fam: pd.DataFrame) -> int:
-    """Layers of a .fam that `ingest` wrote: samples are its rows divided by it."""
-    return max(1, int(fam.family.iloc[-1])) if len(fam) else 1
+    """Layers of a .fam: samples are its rows divided by it; 1 where samples are not repeated."""
+    last = str(fam["family"].iloc[-1]) if len(fam) else ""
+    layers = int(last) if last.isdecimal() and last.isascii() else 1
+    n_samples, rest = divmod(len(fam), max(layers, 1))
+    if layers < 2 or rest:
+        return 1
+    repeated = np.resize(fam["sample"].to_numpy()[:n_samples], len(fam))
+    return layers if (repeated == fam["sample"].to_numpy()).all() else 1
 
 
 def columns_of(samples: np.ndarray, n_samples: int, layers: int) -> np.ndarray:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from popdesic.core.errors import UserError
 from popdesic.io.batches import OF_PLOIDY, DecodeCounts
 from popdesic.io.call_filters import CallFilters
-from popdesic.io.layers import join_layers, n_layers, split_layers
+from popdesic.io.layers import join_layers, layers_in, n_layers, split_layers
 from popdesic.io.vcf import stream_sites
 
 N_SAMPLES, N_SITES = 7, 90
@@ -166,3 +167,14 @@ def test_the_arenosa_file_as_far_as_it_is_tetraploid(shared_data, tmp_path):
     ]
     assert len(four) == 16 and counts.snps == len(expected) > 100
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("families", ["0000", "1234", "abca", "2222", "1112", "", "0002", "١٢١٢"])
+def test_a_fam_of_diploids_has_one_layer_whatever_its_families(families):
+    fam = pd.DataFrame({"family": list(families), "sample": list("stuv")[: len(families)]})
+    assert layers_in(fam) == 1
+
+
+def test_layers_of_a_fam():
+    fam = pd.DataFrame({"family": list("112233"), "sample": list("ststst")})
+    assert layers_in(fam) == 3
