@@ -6,19 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..copying.copying import Haplotypes, allele_share, haplotypes_of, impute_alleles
-from ..copying.copying_plan import MISMATCHES, MOST_HAPLOTYPES
+from ..copying.copying import allele_share, impute_alleles
 from ..copying.fit import fit_model
 from ..copying.phasing import phase_alleles
 from ..core.random_numbers import lots_of
-from .arrays import (
-    ArrayLike,
-    genotype_array,
-    host_array,
-    real_number,
-    thread_count,
-    whole_number,
-)
+from .arrays import ArrayLike, genotype_array, thread_count, whole_number
+from .haplotype_arrays import allele_rows, copying_model, reference_panel, site_numbers
 
 
 def impute_haplotypes(
@@ -77,15 +70,15 @@ def impute_haplotypes(
     array([[1.  , 0.92, 0.96, 0.92, 0.  ],
            [0.  , 0.01, 0.02, 0.03, 0.  ]], dtype=float32)
     """
-    panel, threads = _panel(reference, centimorgans), thread_count(threads)
-    sites = _typed(typed, len(panel.cm))
-    alleles = _alleles(targets, "targets", missing=True)
+    panel, threads = reference_panel(reference, centimorgans), thread_count(threads)
+    sites = site_numbers(typed, len(panel.cm))
+    alleles = allele_rows(targets, "targets", missing=True)
     if alleles.shape[1] != len(sites):
         raise ValueError(
             f"targets have {alleles.shape[1]} sites, but typed has {len(sites)}; give one column "
             "for each."
         )
-    ne, mismatch = _model(panel, ne, mismatch, threads)
+    ne, mismatch = copying_model(panel, ne, mismatch, threads)
     found = impute_alleles(panel, sites, alleles, ne=ne, mismatch=mismatch, threads=threads)
     return allele_share(found)
 
@@ -143,8 +136,8 @@ def phase_genotypes(
     array([[[0, 0, 0, 0, 0],
             [1, 1, 1, 1, 0]]], dtype=int8)
     """
-    panel, threads = _panel(reference, centimorgans), thread_count(threads)
-    sites = _typed(typed, len(panel.cm))
+    panel, threads = reference_panel(reference, centimorgans), thread_count(threads)
+    sites = site_numbers(typed, len(panel.cm))
     samples = genotype_array(genotypes)
     if samples.shape[1] != len(sites):
         raise ValueError(
@@ -155,7 +148,7 @@ def phase_genotypes(
     if len(names) != len(samples):
         raise ValueError(f"{len(names)} names for {len(samples)} samples; give one for each.")
     lots = lots_of([f"{whole_number(seed, 'seed')} {name}" for name in names])
-    ne, mismatch = _model(panel, ne, mismatch, threads)
+    ne, mismatch = copying_model(panel, ne, mismatch, threads)
     how = {"ne": ne, "mismatch": mismatch, "threads": threads}
     return phase_alleles(panel, sites, samples, lots, **how)
 
@@ -197,76 +190,6 @@ def fit_copying(
     >>> popdesic.fit_copying(np.repeat(haplotypes, 2, axis=0), np.arange(300) / 100, ploidy=1)[1]
     1e-05
     """
-    panel, threads = _panel(reference, centimorgans), thread_count(threads)
+    panel, threads = reference_panel(reference, centimorgans), thread_count(threads)
     owner = np.arange(panel.n_haplotypes) // whole_number(ploidy, "ploidy")
     return fit_model(panel, owner, threads=threads)
-
-
-def _typed(typed: ArrayLike, n_sites: int) -> np.ndarray:
-    sites = host_array(typed)
-    if sites.ndim != 1 or (sites.size and sites.dtype.kind not in "iu"):
-        raise ValueError(
-            f"typed is {sites.dtype} of the shape {sites.shape}; give numbers of the sites, from 0."
-        )
-    sites = sites.astype(np.int64)
-    wrong = (sites < 0) | (sites >= n_sites)
-    wrong[1:] |= np.diff(sites) <= 0
-    if wrong.any():
-        place = int(np.argmax(wrong))
-        raise ValueError(
-            f"typed[{place}] is {sites[place]}; give rising numbers of sites from 0 to "
-            f"{n_sites - 1}."
-        )
-    return sites
-
-
-def _model(
-    panel: Haplotypes, ne: float | None, mismatch: float | None, threads: int | None
-) -> tuple[float, float]:
-    ne = None if ne is None else real_number(ne, "ne", 1)
-    mismatch = None if mismatch is None else real_number(mismatch, "mismatch", *MISMATCHES)
-    if ne is None or mismatch is None:
-        fitted = fit_model(panel, np.arange(panel.n_haplotypes) // 2, threads=threads)
-        ne = fitted[0] if ne is None else ne
-        mismatch = fitted[1] if mismatch is None else mismatch
-    return ne, mismatch
-
-
-def _panel(reference: ArrayLike, centimorgans: ArrayLike) -> Haplotypes:
-    alleles = _alleles(reference, "reference", missing=False)
-    n, n_sites = alleles.shape
-    if not n or n > MOST_HAPLOTYPES or not n_sites:
-        raise ValueError(
-            f"reference has {n} haplotypes and {n_sites} sites; give 1 to {MOST_HAPLOTYPES} "
-            "haplotypes with a site or more."
-        )
-    cm = host_array(centimorgans)
-    if cm.dtype.kind not in "iuf" or cm.shape != (n_sites,) or not np.isfinite(cm).all():
-        raise ValueError(
-            f"centimorgans are {cm.dtype} of the shape {cm.shape}; give a finite number for each "
-            f"of the {n_sites} sites."
-        )
-    falls = np.flatnonzero(np.diff(cm.astype(np.float64)) < 0)
-    if falls.size:
-        raise ValueError(
-            f"centimorgans[{int(falls[0]) + 1}] is less than the one before; sort the sites."
-        )
-    return haplotypes_of(alleles, cm)
-
-
-def _alleles(given: ArrayLike, name: str, *, missing: bool) -> np.ndarray:
-    """Alleles as int8 in two dimensions, -1 where missing."""
-    what = "0 or 1, and -1 or NaN where it is missing" if missing else "0 or 1, none missing"
-    array = host_array(given)
-    if array.ndim != 2 or array.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name} is an array of {array.dtype} of the shape {array.shape}; give a row for each "
-            f"haplotype and a column for each site, with alleles {what}."
-        )
-    if array.dtype.kind == "f" and missing:
-        array = np.where(np.isnan(array), -1, array)
-    wrong = ~np.isin(array, (-1, 0, 1) if missing else (0, 1))
-    if wrong.any():
-        row, column = map(int, np.unravel_index(np.argmax(wrong), array.shape))
-        raise ValueError(f"{name}[{row}, {column}] is {array[row, column]}; an allele is {what}.")
-    return array.astype(np.int8)

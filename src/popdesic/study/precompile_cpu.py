@@ -23,7 +23,7 @@ from numba.core.types import NamedTuple, NamedUniTuple, Type
 from ..cohort import genotypes_cpu, hardy_weinberg_cpu, standard_genotypes_cpu
 from ..communities import dip_cpu, graph_sides_cpu, two_means_cpu
 from ..components import signed_sums_cpu
-from ..copying import copying_cpu, phasing_cpu
+from ..copying import copying_cpu, painting_cpu, phasing_cpu
 from ..core import number_text_cpu
 from ..core.threads import run_tasks, usable_cpus
 from ..distance import near_points_cpu, nearest_cpu, neighbor_lists_cpu, pair_summary_cpu
@@ -233,6 +233,11 @@ def copies_of_haplotypes() -> None:
     _compile(copying_cpu.left_out_loop, f"({words}, {called}, {left_out})")
     chances = "float64[::1], uint32[::1], int64, float32"
     _compile(copying_cpu.likelihood_loop, f"({words}, {whole}, int8[::1], {chances})")
+    passed = f"{words}, {called}, Tuple((float64[::1], float32)), uint32[::1], int64"
+    passed += ", UniTuple(int64, 2)"
+    painted = f"{passed}, float64[::1], {whole}, float64[:, ::1], float64[::1]"
+    _compile(painting_cpu.paint_loop, f"({painted})")
+    _compile(painting_cpu.label_loop, f"({passed}, {whole}, float32[:, ::1])")
     draws = f"{chances}, uint64, int64, int8[:, ::1]"
     _compile(phasing_cpu.phase_loop, f"({words}, {whole}, {whole}, int8[::1], {draws})")
 

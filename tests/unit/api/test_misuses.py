@@ -356,6 +356,19 @@ def table() -> list[tuple[str, str, str, object]]:
     add("fit_copying", "centimorgans", MAPS, HAPS, ...)
     add("fit_copying", "ploidy", WHOLE | {"0": 0}, HAPS, PLACES, ploidy=...)
     add("fit_copying", "threads", THREADS, HAPS, PLACES, threads=...)
+    add("paint", "reference", ALLELES | {"-1": -HAPS, "one": HAPS[:2]}, ..., PLACES)
+    add("paint", "centimorgans", MAPS, HAPS, ...)
+    given = {name: value for name, value in ALLELES.items() if value is not None}
+    add("paint", "targets", given | {"wide": ROWS, "odd": HAPS[:1]}, HAPS, PLACES, ...)
+    add("paint", "ploidy", WHOLE | {"0": 0}, HAPS, PLACES, ploidy=...)
+    for name in ("ne", "mismatch"):
+        add("paint", name, sizes, HAPS, PLACES, **{name: ...})
+    add("paint", "threads", THREADS, HAPS, PLACES, threads=...)
+    stacks = {"matrix": HAPS, "NaN": np.full((9, 4, 4), np.nan), "text": "x", "wide": [[[1, 2]]]}
+    stacks |= {"None": None, "empty": np.zeros((0, 2, 2)), "number": 3, "texts": [[["1"]]]}
+    stacks |= {"infinite": np.full((9, 4, 4), np.inf), "complex": np.full((9, 4, 4), 1j)}
+    stacks |= {"objects": np.full((9, 4, 4), None)}
+    add("coancestry_groups", "lengths", stacks, ...)
     for function in ("fermat_weights", "shortest_paths"):
         matrices = dict(DISTANCES)
         if function == "fermat_weights":  # of any matrix

@@ -1,0 +1,85 @@
+"""Groups of samples by their coancestry: what they copy from each other.
+
+A coancestry is made symmetric, a sample's own cell takes the mean of its row, and rows and columns
+are centred. Where the samples are of one population, what is left is chance: it differs between
+stretches of the genome. Structure is the same in all of them. So the largest eigenvalue of the sum
+over stretches is compared with that of sums in which each stretch has a random sign.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+
+from ..components.eigen import leading_eigenpairs
+from ..core.threads import one_blas_thread
+
+log = logging.getLogger("popdesic")
+
+#: Sums with random signs.
+FLIPS = 50
+#: Deviations of these above their mean from which the largest eigenvalue is structure.
+LEAST_EXCESS = 6.0
+#: Neither part of a division has fewer samples.
+LEAST_SAMPLES = 5
+#: Fewer stretches say too little about chance.
+LEAST_STRETCHES = 8
+
+
+@one_blas_thread
+def divide_samples(lengths: np.ndarray) -> np.ndarray:
+    """Group of each sample, by divisions in two where there is structure.
+
+    Parameters
+    ----------
+    lengths : float64 array, (n_stretches, n_samples, n_samples)
+        What samples (rows) copy from samples (columns).
+
+    Returns
+    -------
+    int64 array, (n_samples,)
+        From 0, in the order of the groups' first samples.
+    """
+    found = np.zeros(lengths.shape[1], np.int64)
+    waiting = [np.arange(lengths.shape[1])] if len(lengths) >= LEAST_STRETCHES else []
+    while waiting:
+        members = waiting.pop()
+        if len(members) < 2 * LEAST_SAMPLES:
+            continue
+        second = _halves(lengths[:, members[:, None], members])
+        if second is not None:
+            found[members[second]] = found.max() + 1
+            waiting += [members[~second], members[second]]
+    _, first, inverse = np.unique(found, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
+
+
+def _halves(lengths: np.ndarray) -> np.ndarray | None:
+    """Which samples are in the second half, or None without structure."""
+    from .two_means_cpu import two_means
+
+    centred = np.stack([centred_coancestry(stretch) for stretch in lengths])
+    flat = centred.reshape(len(centred), -1)
+    n = lengths.shape[1]
+    (top,), vector = leading_eigenpairs(flat.sum(axis=0).reshape(n, n), 1)
+    signs = np.random.default_rng(n).choice([-1.0, 1.0], (FLIPS, len(lengths)))
+    by_chance = [leading_eigenpairs((row @ flat).reshape(n, n), 1)[0][0] for row in signs]
+    mean, deviation = np.mean(by_chance), np.std(by_chance)
+    excess = (top - mean) / deviation if deviation > 0 else 0.0
+    log.info("coancestry of %d samples: %.1f deviations above chance", n, excess)
+    if excess < LEAST_EXCESS:
+        return None
+    second = two_means(vector)
+    if min(second.sum(), (~second).sum()) < LEAST_SAMPLES:
+        return None
+    return second
+
+
+def centred_coancestry(lengths: np.ndarray) -> np.ndarray:
+    """Symmetric and centred, float64 (n_samples, n_samples)."""
+    both = (lengths + lengths.T) / 2
+    np.fill_diagonal(both, 0)
+    np.fill_diagonal(both, both.sum(axis=0) / (len(both) - 1))
+    mean = both.mean(axis=0)
+    return both - mean - mean[:, None] + mean.mean()

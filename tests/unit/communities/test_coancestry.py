@@ -1,0 +1,52 @@
+"""Groups by coancestry: structure is found, chance is not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from popdesic.communities.coancestry import centred_coancestry, divide_samples
+
+
+def chance(n_stretches, n, seed):
+    """Skewed lengths of one population, of samples that are copied more or less often."""
+    rng = np.random.default_rng(seed)
+    return rng.exponential(1, (n_stretches, n, n)) ** 2 * rng.uniform(0.5, 2, n)
+
+
+def test_one_population_is_one_group():
+    assert all(divide_samples(chance(20, 40, seed)).max() == 0 for seed in range(12))
+
+
+def test_groups_within_groups_are_found_in_any_order():
+    truth = np.repeat([0, 1, 2], [20, 15, 25])
+    lengths = chance(24, 60, 1)
+    near = np.array([[1.5, 0, 0], [0, 1.5, 0.7], [0, 0.7, 1.5]])
+    lengths += near[truth[:, None], truth]
+    assert divide_samples(lengths).tolist() == truth.tolist()
+    order = np.random.default_rng(2).permutation(60)
+    turned = divide_samples(lengths[:, order[:, None], order])
+    for group in range(3):
+        assert len(set(turned[truth[order] == group].tolist())) == 1
+    assert turned[0] == 0
+
+
+def test_structure_of_one_stretch_is_chance():
+    """An inversion, or one long segment of IBD, is no group."""
+    lengths = chance(16, 40, 3)
+    lengths[5, :20, :20] += 12
+    lengths[5, 20:, 20:] += 12
+    assert divide_samples(lengths).max() == 0
+
+
+def test_few_stretches_or_samples_are_not_divided():
+    lengths = chance(7, 20, 4)
+    lengths[:, :10, :10] += 9
+    assert divide_samples(lengths).max() == 0
+    assert divide_samples(np.ones((20, 9, 9))).max() == 0
+    assert divide_samples(np.ones((20, 30, 30))).max() == 0
+
+
+def test_centred_rows_sum_to_zero():
+    centred = centred_coancestry(np.random.default_rng(5).random((7, 7)))
+    assert abs(centred.sum(axis=0)).max() < 1e-12
+    np.testing.assert_array_equal(centred, centred.T)
