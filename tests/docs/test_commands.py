@@ -240,6 +240,7 @@ WAYS: dict[str, Way] = {
             *("epistasis_peers.py", "minplus_gpu.py", "devices.py", "neighbors.py --device gpu"),
             *("ibd.py --device gpu", "copying.py --device gpu", "ibd_mosaics.py", "together.py"),
             *("population.py --device gpu", "spread_gpu.py", "hardware_gpu.py"),
+            "hardware_gpu.py --grid",
         )
     },
     # other programs and short names
@@ -289,7 +290,8 @@ WAYS: dict[str, Way] = {
     "popdesic run": named("shown whole above"),
     "popdesic COMMAND --help": named("each one's: tests/unit/study/test_run.py"),
     **{
-        f"popdesic {name}": named("shown whole in the README") for name in ("check", "plan", "tune")
+        f"popdesic {name}": named("shown whole in docs/study.md or docs/installation.md")
+        for name in ("check", "plan", "tune")
     },
     "popdesic freeze": named("shown whole in docs/imputation.md"),
     "popdesic profiles": named("shown whole in docs/samples.md"),
