@@ -158,12 +158,23 @@ def haploid_policies(
     given = {"default": haploid} if isinstance(haploid, str) else dict(haploid)
     if given.get("default", "error") != "error":
         return given
-    names = (*SEX, "M", MT) if excluded == AUTO else tuple(excluded)
+    return dict.fromkeys(excluded_names(excluded, contigs), "diploidize") | given
+
+
+def excluded_names(asked: str | Sequence[str], contigs: Mapping[str, int]) -> list[str]:
+    """All names of contigs that never enter the panel, whether the files have them or not.
+
+    Parameters
+    ----------
+    asked, contigs
+        As `haploid_policies` takes them.
+    """
+    names = (*SEX, "M", MT) if asked == AUTO else tuple(asked)
     plain = [name.removeprefix("chr") for name in names]
     out = [spelt for name in plain for spelt in (name, f"chr{name}")]
-    if excluded == AUTO:
+    if asked == AUTO:
         out += genome_of(dict.fromkeys(contigs, 0), contigs).excluded(AUTO)
-    return dict.fromkeys(out, "diploidize") | given
+    return out
 
 
 def named_contigs(

@@ -18,7 +18,7 @@ from ..io.call_filters import CallFilters
 from ..io.formats import header_contigs
 from .absent import Absent
 from .batch import ingest_batch
-from .contigs import haploid_policies
+from .contigs import excluded_names, haploid_policies
 from .ingest import IngestCounts, ingest_cohort
 
 KEPT = "The files were decoded before: kept."
@@ -73,10 +73,12 @@ def decode_unit(
 
     def decode(cohort: str, out: Path) -> IngestCounts:
         sources, names = cohorts[cohort]
+        contigs = header_contigs(sources)
         return ingest_cohort(
             sources,
             out,
-            haploid=haploid_policies(haploid, excluded_contigs, header_contigs(sources)),
+            haploid=haploid_policies(haploid, excluded_contigs, contigs),
+            excluded_contigs=excluded_names(excluded_contigs, contigs),
             filters=CallFilters.parse(filters),
             listed=names,
             excluded=excluded,

@@ -13,6 +13,7 @@ from ..core.errors import UserError
 from ..io.batches import (
     CHUNK_BYTES,
     DecodeCounts,
+    LeftOut,
     SiteBatch,
     is_haploid,
     many_failed,
@@ -77,6 +78,7 @@ def first_records(
     haploid: str | Mapping[str, str] = "error",
     filters: CallFilters = CallFilters(),  # noqa: B008 (frozen)
     n_bytes: int = CHUNK_BYTES,
+    left_out: LeftOut = LeftOut(),  # noqa: B008 (a tuple)
 ) -> FirstRecords:
     """Decode the first records of a source, in any format.
 
@@ -86,6 +88,8 @@ def first_records(
         As `ingest.ingest_cohort` takes them.
     n_bytes : int
         About as much text, or rows of PLINK 1 or EIGENSTRAT files, is decoded; of others a chunk.
+    left_out : LeftOut
+        Samples and contigs of which a call of another ploidy is no error.
 
     Raises
     ------
@@ -93,9 +97,9 @@ def first_records(
         One of them cannot be read: a haploid or polyploid call, no GT, and the like.
     """
     counts, batch = _FirstPiece(), None
-    stream = _open(source, counts, haploid, filters, n_bytes)
+    stream = _open(source, counts, haploid, filters, n_bytes, left_out)
     if is_haploid(haploid):
-        stream = only_haploid(stream, source, read_sample_names(source))
+        stream = only_haploid(stream, source, read_sample_names(source), left_out)
     try:
         batch = next(stream, None)
         whole = next(stream, None) is None
@@ -139,7 +143,7 @@ def join_records(sources: Sequence[Path | str], found: Sequence[FirstRecords]) -
 
 
 def _open(
-    source, counts: DecodeCounts, haploid, filters: CallFilters, n_bytes: int
+    source, counts: DecodeCounts, haploid, filters: CallFilters, n_bytes: int, left_out: LeftOut
 ) -> Iterator[SiteBatch]:
     kind, place = find_format(source)
     if kind in (PLINK, PGEN, EIGENSTRAT, ZARR) and (ploidy := ploidy_in(haploid)) > 2:
@@ -159,11 +163,16 @@ def _open(
     if kind == ZARR:
         from ..io.vcf_zarr import stream_zarr
 
-        return stream_zarr(place, counts, haploid=haploid, filters=filters, threads=1)
+        return stream_zarr(place, counts, haploid=haploid, filters=filters, left_out=left_out)
     from ..io.vcf import stream_sites
 
     return stream_sites(
-        place, haploid=haploid, filters=filters, counts=counts, _chunk_bytes=n_bytes
+        place,
+        haploid=haploid,
+        filters=filters,
+        left_out=left_out,
+        counts=counts,
+        _chunk_bytes=n_bytes,
     )
 
 

@@ -18,6 +18,7 @@ from ..io.batches import (
     CHUNK_BYTES,
     UNKNOWN_ALLELE,
     DecodeCounts,
+    LeftOut,
     SiteBatch,
     is_haploid,
     not_vcf_text,
@@ -102,6 +103,7 @@ def ingest_cohort(
     sexes: dict[str, str] | None = None,
     listed: str | None = None,
     excluded: Collection[str] = (),
+    excluded_contigs: Collection[str] = (),
     fasta: Path | None = None,
     threads: int = 1,
 ) -> IngestCounts:
@@ -128,6 +130,9 @@ def ingest_cohort(
         `names_key` of the samples listed in the sheet; the files must have exactly these.
     excluded : names, optional
         Samples to leave out.
+    excluded_contigs : names, optional
+        Contigs that never enter the panel. A call of another ploidy is missing there, and stops
+        nothing; so is one of the samples to leave out.
     fasta : Path, optional
         Genome to whose bases and strand REF is turned (`reference_check.turn_to_genome`).
 
@@ -141,7 +146,8 @@ def ingest_cohort(
     files = [Path(file) for file in files_within(f for path in paths for f in source_files(path))]
     before = _sizes_and_dates(files)
     decode = DecodeCounts()
-    opened = [_open(path, decode, haploid, filters, threads) for path in paths]
+    left_out = LeftOut(frozenset(excluded), frozenset(excluded_contigs))
+    opened = [_open(path, decode, haploid, filters, left_out, threads) for path in paths]
     samples = opened[0].samples
     for other in opened[1:]:
         require_same_samples(paths[0], samples, other.path, other.samples)
@@ -262,6 +268,7 @@ def _open(
     decode: DecodeCounts,
     haploid: str | Mapping[str, str],
     filters: CallFilters,
+    left_out: LeftOut,
     threads: int,
 ) -> _Source:
     """Open a source: its samples, and a lazy iterator over its sites, which adds to `decode`."""
@@ -281,13 +288,20 @@ def _open(
     elif kind == ZARR:
         from ..io.vcf_zarr import stream_zarr
 
-        batches = stream_zarr(place, decode, haploid=haploid, filters=filters, threads=threads)
+        batches = stream_zarr(
+            place, decode, haploid=haploid, filters=filters, left_out=left_out, threads=threads
+        )
     else:
         batches = stream_sites(
-            place, haploid=haploid, filters=filters, counts=decode, threads=threads
+            place,
+            haploid=haploid,
+            filters=filters,
+            left_out=left_out,
+            counts=decode,
+            threads=threads,
         )
     if is_haploid(haploid):
-        batches = only_haploid(batches, path, samples)
+        batches = only_haploid(batches, path, samples, left_out)
     return _Source(path, samples, sexes, batches)
 
 

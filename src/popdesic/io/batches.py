@@ -1,7 +1,7 @@
 """What every genotype reader yields: batches of biallelic SNPs, and counts of all records."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple
 
@@ -21,24 +21,45 @@ ONLY_HAPLOID = "only"
 OF_PLOIDY = "ploidy "
 #: Mapping key for all contigs that are not named.
 OTHER_CONTIGS = "default"
+#: Added to the policy of a contig that is left out (`vcf_text_cpu.ANY_PLOIDY`).
+ANY_PLOIDY = 4
 # Bytes of text per decoding call: enough to amortise the call, few enough to bound memory.
 # Measured by `tests/bench/bench_ingest.py`.
 CHUNK_BYTES = 2 << 20
+
+
+def joined_names(names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Names as concatenated bytes, uint8 (n_bytes,), and where each ends, int64 (n_names,)."""
+    parts = [name.encode() for name in names]
+    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    return np.array(list(b"".join(parts)), np.uint8), ends
+
+
+class LeftOut(NamedTuple):
+    """Samples and contigs that never enter the study: a call of another ploidy is missing there."""
+
+    samples: frozenset[str] = frozenset()
+    contigs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class HaploidPolicies:
     """How haploid calls are read: index into HAPLOID_POLICIES, by contig or by default.
 
-    `ploidy` is that of all calls if it is above 2.
+    `ploidy` is that of all calls if it is above 2. `left_out` is what never enters the study.
     """
 
     default: int
     by_contig: dict[str, int]
     ploidy: int = 2
+    left_out: LeftOut = LeftOut()  # noqa: RUF009 (a tuple)
 
     @classmethod
-    def parse(cls, haploid: str | Mapping[str, str]) -> "HaploidPolicies":
+    def parse(
+        cls,
+        haploid: str | Mapping[str, str],
+        left_out: LeftOut = LeftOut(),  # noqa: B008 (a tuple)
+    ) -> "HaploidPolicies":
         """Parse the configuration's `contigs.haploid`; ValueError for an unknown policy."""
         given = {OTHER_CONTIGS: haploid} if isinstance(haploid, str) else dict(haploid)
         given = {c: "diploidize" if p == ONLY_HAPLOID else p for c, p in given.items()}
@@ -48,20 +69,24 @@ class HaploidPolicies:
             if policy not in HAPLOID_POLICIES:
                 raise ValueError(f"haploid must be one of {HAPLOID_POLICIES}, got {policy!r}")
         codes = {contig: HAPLOID_POLICIES.index(policy) for contig, policy in given.items()}
-        return cls(codes.pop(OTHER_CONTIGS, 0), codes, ploidy)
+        return cls(codes.pop(OTHER_CONTIGS, 0), codes, ploidy, left_out)
 
     def of(self, contig: str) -> int:
-        """Return the policy of one contig."""
-        return self.by_contig.get(contig, self.default)
+        """Return the policy of one contig, plus ANY_PLOIDY where it is left out."""
+        return self.by_contig.get(contig, self.default) | self._any_ploidy(contig)
+
+    def _any_ploidy(self, contig: str) -> int:
+        return ANY_PLOIDY if contig in self.left_out.contigs else 0
+
+    def ignored(self, samples: list[str]) -> np.ndarray:
+        """Which of these samples are left out: bool (n_samples,)."""
+        return np.array([name in self.left_out.samples for name in samples], np.bool_)
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return concatenated contig names, their end offsets and policies, for the decoder."""
-        names = [contig.encode() for contig in self.by_contig]
-        return (
-            np.array(list(b"".join(names)), np.uint8),
-            np.cumsum([len(name) for name in names], dtype=np.int64),
-            np.array(list(self.by_contig.values()), np.int64),
-        )
+        contigs = [*self.by_contig, *sorted(self.left_out.contigs.difference(self.by_contig))]
+        policies = np.array([self.of(contig) for contig in contigs], np.int64)
+        return *joined_names(contigs), policies
 
 
 class DecodedRecords(NamedTuple):
@@ -367,17 +392,24 @@ def as_samples(
 
 
 def only_haploid(
-    batches: Iterator[SiteBatch], source: object, samples: list[str]
+    batches: Iterator[SiteBatch], source: object, samples: list[str], left_out: LeftOut
 ) -> Iterator[SiteBatch]:
-    """The batches of a file of haploids.
+    """The batches of a file of haploids; of what is left out, other genotypes are missing.
 
     Raises
     ------
     UserError
         A genotype has two different alleles; names the first.
     """
+    ignored = np.array([name in left_out.samples for name in samples], bool)
     for batch in batches:
-        if (both := batch.genotypes == 1).any():
+        genotypes = batch.genotypes
+        both = genotypes == 1
+        if not both.any():
+            yield batch
+            continue
+        free = both & (ignored | np.array([c in left_out.contigs for c in batch.chrom])[:, None])
+        if (both := both & ~free).any():
             row, column = np.argwhere(both)[0]
             raise UserError(
                 f"{source}: the genotype of sample '{samples[column]}' "
@@ -386,4 +418,5 @@ def only_haploid(
                 "sheet; set such calls to missing (bcftools +setGT with -- -t q -n . -i "
                 "'GT=\"het\"'), or ploidy to 2."
             )
-        yield batch
+        genotypes[free] = -1
+        yield replace(batch, rows=pack_bed(genotypes))

@@ -27,7 +27,7 @@ from .batches import (
 from .bgzf import in_order
 from .call_filters import CallFilters
 from .genotypes import pack_bed
-from .open_bcf import open_bcf_records
+from .open_bcf import open_bcf_records, written_call
 from .open_records import settle_opened
 from .vcf_errors import record_error, show
 from .vcf_header import LONGEST_RECORD, VcfHeader
@@ -71,7 +71,7 @@ def stream_bcf(
         policies=policies,
         keys=keys,
         filters=filters,
-        n_samples=len(header.samples),
+        ignored=haploid.ignored(header.samples),
     )
     n_before = 0
     for data, batch, here, error in in_order(decode, _whole_records(header, pieces), pool, ahead):
@@ -160,10 +160,10 @@ def _decode(
     policies: np.ndarray,
     keys: dict[int, str],
     filters: CallFilters,
-    n_samples: int,
+    ignored: np.ndarray,
 ):
     """Decode whole records; return (bytes, batch, counts, error)."""
-    data, n_records = item
+    (data, n_records), n_samples = item, len(ignored)
     opened = None
     if filters.classes:
         data, n_records, opened = open_bcf_records(data, n_samples, contigs, keys, filters.classes)
@@ -180,7 +180,7 @@ def _decode(
     n_sites, n_dropped, n_blocks = kernel.decode_records(
         data,
         len(data),
-        n_samples,
+        ignored,
         policies,
         np.array([index_of.get(name, -1) for name in CALL_FIELDS], np.int64),
         accepted,
@@ -219,6 +219,10 @@ def _decode(
         )
     if opened is not None and error[0]:
         error[1] = opened.origin[error[1]]
+        if error[0] < codes.BAD_COLUMNS:  # a call: as the file has it
+            records = item[0], n_samples, contigs, keys
+            data, error[5] = written_call(*records, int(error[1]), int(error[4]))
+            error[2:4] = 0, len(data)
     elif opened is not None:
         settle_opened(opened, batch, counts, filters)
     return data, batch, counts, error

@@ -21,6 +21,7 @@ NO_DEPTH, LOW_DP, HIGH_DP, LOW_GQ, UNBALANCED, THINNED_SITES = range(17, 23)
 REFERENCE_BLOCK, MADE_REFERENCE, ODD_BLOCK_CALLS = 23, 24, 25
 MIN_QUAL, MIN_GQ, MIN_DP, MAX_DP, MIN_BALANCE = range(5)
 HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING = range(3)
+ANY_PLOIDY = 4
 HAPLOID_REF = 8
 POLYPLOID, HIGH_ALLELE, BROKEN = range(10, 13)
 BAD_POS, NO_GT = 18, 19
@@ -268,6 +269,9 @@ def _decode_call(data, p, kind, width, policy, any_other, counts):
             phased = value & 1 == 1
     if status == BROKEN:
         return 16 + BROKEN
+    if ploidy > 2 and policy & ANY_PLOIDY:
+        counts[MISSING_CALLS] += 1
+        return -1
     if ploidy > 2:
         return 16 + POLYPLOID
     if status == HIGH_ALLELE and any_other:
@@ -280,10 +284,10 @@ def _decode_call(data, p, kind, width, policy, any_other, counts):
         counts[HALF_CALLS] += 0 < n_unknown < ploidy
         return -1
     if ploidy == 1:
-        if policy == HAPLOID_ERROR:
+        if policy & ~ANY_PLOIDY == HAPLOID_ERROR:
             return 16 + HAPLOID_REF
         counts[HAPLOID_CALLS] += 1
-        if policy == HAPLOID_MISSING:
+        if policy & ~ANY_PLOIDY == HAPLOID_MISSING:
             counts[MISSING_CALLS] += 1
             return -1
         return 2 * n_alt
@@ -292,11 +296,12 @@ def _decode_call(data, p, kind, width, policy, any_other, counts):
 
 
 @njit(cache=True, nogil=True)
-def _decode_row(data, p, kind, width, n_samples, policy, any_other, in_block, row, counts, error):
+def _decode_row(data, p, kind, width, ignored, policy, any_other, in_block, row, counts, error):
     """Decode the calls of one record; False on an error, which is left in `error`.
 
     In a reference block a call that would be an error is missing, and counted.
     """
+    n_samples = len(ignored)
     size = width * _SIZES[kind]
     done = 0
     while done < n_samples:
@@ -304,7 +309,10 @@ def _decode_row(data, p, kind, width, n_samples, policy, any_other, in_block, ro
         if not (kind == INT8 and width == 2) or not _decode_run(data, p, n_run, row, done, counts):
             for k in range(n_run):
                 at = p + k * size
-                genotype = _decode_call(data, at, kind, width, policy, any_other, counts)
+                own = policy
+                if ignored[done + k] and not in_block:
+                    own = (HAPLOID_MISSING if policy & 3 == HAPLOID_ERROR else policy) | ANY_PLOIDY
+                genotype = _decode_call(data, at, kind, width, own, any_other, counts)
                 if genotype > 2 and in_block:
                     counts[ODD_BLOCK_CALLS] += 1
                     genotype = -1
@@ -502,7 +510,7 @@ def row_capacity(size, n_records, n_samples):
 def decode_records(
     data,
     size,
-    n_samples,
+    ignored,
     policies,
     keys,
     accepted,
@@ -514,8 +522,11 @@ def decode_records(
     Parameters
     ----------
     data : (size) uint8
+    ignored : (n_samples) bool
+        Samples that are left out: a call of another ploidy is missing.
     policies : (n_contigs) int64
-        Policy for haploid calls, by contig index; -1 where the header has no such contig.
+        Policy for haploid calls, by contig index, with ANY_PLOIDY or not; -1 where the header has
+        no such contig.
     keys : (7) int64
         Indices of GT, GQ, DP, AD, MIN_DP, GP and DS in the header's dictionary, -1 for one that it
         does not have.
@@ -537,6 +548,7 @@ def decode_records(
         Numbers of kept sites, of dropped records with a position, and of reference blocks.
     """
     genotypes, fields, counts, error, dropped, removed, blocks, block_rows = out
+    n_samples = len(ignored)
     n_sites = n_records = n_dropped = n_blocks = 0
     places, kinds, widths = np.zeros(6, np.int64), np.zeros(6, np.int64), np.zeros(6, np.int64)
     other_counts, other_error = np.zeros(len(counts), np.int64), np.zeros(6, np.int64)
@@ -650,7 +662,7 @@ def decode_records(
             if not passes or gt_width <= 0 or not INT8 <= gt_kind <= INT32:
                 continue
             row = block_rows[n_blocks]
-            policy = policies[contig]
+            policy = policies[contig] & ~ANY_PLOIDY
             policy = HAPLOID_ERROR if policy == HAPLOID_MISSING else policy
             other_counts[ODD_BLOCK_CALLS] = 0
             _decode_row(
@@ -658,7 +670,7 @@ def decode_records(
                 gt_start,
                 gt_kind,
                 gt_width,
-                n_samples,
+                ignored,
                 policy,
                 True,
                 True,
@@ -709,7 +721,7 @@ def decode_records(
             gt_start,
             gt_kind,
             gt_width,
-            n_samples,
+            ignored,
             policy,
             any_other,
             False,

@@ -62,13 +62,31 @@ def _read_alleles(text, start, end):
 
 
 @njit(cache=True, nogil=True)
-def widen_lines(text, size, n_samples, ploidy, layers, out):
+def _is_named(text, start, end, names, name_ends):
+    """Whether `text[start:end]` is one of some concatenated names."""
+    first = 0
+    for last in name_ends:
+        same = last - first == end - start
+        for i in range(last - first if same else 0):
+            same &= text[start + i] == names[first + i]
+        if same:
+            return True
+        first = last
+    return False
+
+
+@njit(cache=True, nogil=True)
+def widen_lines(text, size, ignored, ploidy, layers, names, name_ends, out):
     """Write whole lines with one column for each layer of each sample.
 
     Parameters
     ----------
     text : uint8 (at least size,)
     size : int
+    ignored : bool (n_samples,)
+        Samples that are left out: a call of another ploidy is missing.
+    names, name_ends : uint8 (n_bytes,), int64 (n_contigs,)
+        Contigs that are left out, concatenated, and where each name ends.
     out : uint8 (any,)
         With room for `widened_size` bytes.
 
@@ -79,6 +97,7 @@ def widen_lines(text, size, n_samples, ploidy, layers, out):
     n_columns : int
         Columns of that line; 0 if there is none.
     """
+    n_samples = len(ignored)
     starts, ends = np.empty(n_samples, np.int64), np.empty(n_samples, np.int64)
     n = start = 0
     while start < size:
@@ -89,9 +108,12 @@ def widen_lines(text, size, n_samples, ploidy, layers, out):
         p = start
         tabs = 0
         format_start = start
+        contig_end = start
         while p < last and tabs < 9:
             if text[p] == TAB:
                 tabs += 1
+                if tabs == 1:
+                    contig_end = p
                 if tabs == 8:
                     format_start = p + 1
             p += 1
@@ -114,6 +136,7 @@ def widen_lines(text, size, n_samples, ploidy, layers, out):
             continue
         out[n : n + calls - start] = text[start:calls]
         n += calls - start
+        no_contig = _is_named(text, start, contig_end, names, name_ends)
         gt_index = _gt_index(text, format_start, calls - 1)
         for layer in range(layers):
             for k in range(n_samples):
@@ -148,6 +171,11 @@ def widen_lines(text, size, n_samples, ploidy, layers, out):
                 if gt_index < 0 or not fine:
                     out[n : n + end - p] = text[p:end]
                     n += end - p
+                elif (known > 0 and (known != ploidy or alleles != ploidy)) and (
+                    no_contig or ignored[k]
+                ):
+                    out[n], out[n + 1], out[n + 2] = DOT, SLASH, DOT
+                    n += 3
                 elif known > 0 and (known != ploidy or alleles != ploidy):
                     out[n] = MARK
                     n += 1

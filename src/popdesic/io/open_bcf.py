@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from . import bcf_records_cpu as kernel
-from .site_classes import ANY_OTHER, STAND_IN, OpenedRecords, Record, open_record
+from .open_records import is_plain
+from .site_classes import STAND_IN, OpenedRecords, Record, open_record, stand_ins
 
 #: Contig, POS from 0, length on REF, numbers of INFO and alleles, and of FORMAT and samples: the
 #: bytes of QUAL lie between the first three and the last two.
@@ -63,6 +64,34 @@ def open_bcf_records(
         start, number = end, number + 1
     whole = b"".join([*parts, raw[copied:]])
     return np.frombuffer(whole, np.uint8), len(known.origin), known
+
+
+def written_call(
+    data: np.ndarray,
+    n_samples: int,
+    contigs: Mapping[int, str],
+    keys: Mapping[int, str],
+    number: int,
+    sample: int,
+) -> tuple[np.ndarray, int]:
+    """The call of a sample in the record of this number, before it was opened.
+
+    Returns
+    -------
+    call : uint8 array, (n_bytes,)
+    kind : int
+        Type of its integers.
+    """
+    raw, start = data.tobytes(), 0
+    for _ in range(number):
+        start += kernel.LENGTHS_BYTES + sum(_NUMBERS.unpack_from(raw, start))
+    shared, calls = _NUMBERS.unpack_from(raw, start)
+    end = start + kernel.LENGTHS_BYTES + shared + calls
+    record = _Record(data, raw, start, end - calls, end, n_samples, contigs, keys)
+    blocks, _ = record.formats(several=False)
+    found = next(block for block in blocks if isinstance(block, np.ndarray))
+    kind = next(kind for kind, of in _TYPES.items() if of == found.dtype)
+    return found.reshape(n_samples, -1)[sample].view(np.uint8), kind
 
 
 class _Record:
@@ -146,15 +175,15 @@ class _Record:
         if len(self._alleles) < 2:
             return []
         ref, *alts = self._alleles
-        if any_other := alts[-1] in ANY_OTHER:
-            alts = alts[:-1]
-        if not alts or (len(ref) == 1 and len(alts) == 1 and len(alts[0]) == 1):
+        others = stand_ins(alts)
+        n_alts = len(alts) - len(others)
+        if not n_alts or is_plain(ref, alts, others):
             return []
         failed, info = self._info()
         pos = self._pos + 1
         opened = open_record(pos, ref, alts, info, classes)
-        blocks, n_formats = self._formats(len(alts) > 1)
-        record = Record(self._contigs[self._contig], pos, len(ref), len(alts), failed)
+        blocks, n_formats = self.formats(n_alts > 1)
+        record = Record(self._contigs[self._contig], pos, len(ref), n_alts, failed, others)
         called = any(isinstance(block, np.ndarray) for block in blocks)
         if pos == 0 or not called or not known.add(number, record, opened):
             return []
@@ -167,7 +196,7 @@ class _Record:
             place = _PLACE.pack(self._contig, site.pos - 1, 1)
             shared = place + quality + numbers + id_and_alleles + filters
             calls = b"".join(
-                _chosen(block, site.allele, len(alts), any_other)
+                _chosen(block.reshape(self._n_samples, -1), site.allele, len(alts), others)
                 if isinstance(block, np.ndarray)
                 else block
                 for block in blocks
@@ -175,7 +204,7 @@ class _Record:
             found.append(_NUMBERS.pack(len(shared), len(calls)) + shared + calls)
         return found
 
-    def _formats(self, several: bool) -> tuple[list[bytes | np.ndarray], int]:
+    def formats(self, several: bool) -> tuple[list[bytes | np.ndarray], int]:
         """Blocks of FORMAT, the alleles of GT as integers; of several ALT without AD."""
         place, blocks, n_formats = self._shared_end, [], self._n_formats
         for _ in range(self._n_formats):
@@ -198,11 +227,15 @@ def _shown(value: int, kind: int) -> str:
     return "." if value < np.iinfo(_TYPES[kind]).min + 8 else str(value)
 
 
-def _chosen(calls: np.ndarray, allele: int, n_alts: int, any_other: bool) -> bytes:
-    """Alleles, ``(number + 1) << 1 | phased``, with 1 for the chosen one and 0 for others."""
+def _chosen(calls: np.ndarray, allele: int, n_alts: int, others: tuple[int, ...]) -> bytes:
+    """Alleles, ``(number + 1) << 1 | phased``, with 1 for the chosen one and 0 for others.
+
+    Calls (n_samples, width) with an allele of `others` are missing.
+    """
     number, phased = (calls >> 1) - 1, calls & 1
     known = (number >= 0) & (number <= n_alts)
     out = np.where(known, ((number == allele) + 1) << 1 | phased, calls)
-    if any_other:
-        out = np.where(number == n_alts + 1, phased, out)
+    if others:
+        missing = np.isin(number, others).any(axis=1, keepdims=True)
+        out = np.where(missing & (number >= 0), phased, out)
     return out.astype(calls.dtype).tobytes()

@@ -14,7 +14,7 @@ import numpy as np
 
 from .batches import DecodeCounts, SiteBatch
 from .call_filters import CallFilters
-from .site_classes import ANY_OTHER, STAND_IN, OpenedRecords, Record, open_record
+from .site_classes import STAND_IN, OpenedRecords, Record, open_record, stand_ins
 
 #: A key of FORMAT that no decoder reads: AD of a split record has other alleles.
 UNREAD = b"X"
@@ -98,20 +98,19 @@ def _open_line(
     if len(columns) < 10 or not columns[1].isdigit() or len(columns[1]) > 10:
         return None
     ref, alts = columns[3].decode("latin-1"), columns[4].decode("latin-1").split(",")
-    any_other = alts[-1] in ANY_OTHER
-    alts = alts[:-1] if any_other else alts
-    pos = int(columns[1])
-    if not alts or not pos or (len(ref) == 1 and len(alts) == 1 and len(alts[0]) == 1):
+    pos, others = int(columns[1]), stand_ins(alts)
+    n_alts = len(alts) - len(others)
+    if not n_alts or not pos or is_plain(ref, alts, others):
         return None
     keys = columns[8].split(b":")
     if b"GT" not in keys:
         return None
     opened = open_record(pos, ref, alts, columns[7].decode("latin-1"), classes)
     chrom, failed = (columns[k].decode("utf-8", "replace") for k in (0, 6))
-    if not known.add(number, Record(chrom, pos, len(ref), len(alts), failed), opened):
+    if not known.add(number, Record(chrom, pos, len(ref), n_alts, failed, others), opened):
         return None
-    choose = _chooser(columns[9], keys.index(b"GT"), len(alts), any_other)
-    if len(alts) > 1:
+    choose = _chooser(columns[9], keys.index(b"GT"), len(alts), others)
+    if n_alts > 1:
         columns[8] = b":".join(UNREAD if key == b"AD" else key for key in keys)
     before, middle = columns[:1], [*(one.encode() for one in STAND_IN), *columns[5:7], b"."]
     return [
@@ -123,14 +122,23 @@ def _open_line(
     ]
 
 
-def _chooser(calls: bytes, gt_index: int, n_alts: int, any_other: bool) -> Callable[[int], bytes]:
-    """A function that returns the calls of one ALT."""
-    if n_alts == 1 and not any_other:
+def is_plain(ref: str, alts: Sequence[str], others: tuple[int, ...]) -> bool:
+    """Whether a record is as decoders take it: one base each, and `others` at most behind."""
+    n_alts = len(alts) - len(others)
+    return len(ref) == n_alts == len(alts[0]) == 1 and len(others) < 2
+
+
+def _chooser(
+    calls: bytes, gt_index: int, n_alts: int, others: tuple[int, ...]
+) -> Callable[[int], bytes]:
+    """A function that returns the calls of one ALT; `others` as in `Record`."""
+    if n_alts == 1:
         return lambda allele: calls
     from .open_records_cpu import choose_allele
 
-    codes = np.frombuffer(calls, np.uint8)
-    return lambda allele: choose_allele(codes, gt_index, allele, n_alts, any_other).tobytes()
+    codes, is_other = np.frombuffer(calls, np.uint8), np.zeros(n_alts + 1, np.bool_)
+    is_other[list(others)] = True
+    return lambda allele: choose_allele(codes, gt_index, allele, is_other).tobytes()
 
 
 def open_sites(
@@ -157,8 +165,9 @@ def open_sites(
     for k, (ref, alt) in enumerate(zip(sites["ref"], sites["alt"], strict=True)):
         if len(ref) + len(alt) > 2 and pos[k] > 0:
             alts = alt.split(",")
-            failed = sites["filter"][k] if "filter" in sites else ""
-            record = Record(sites["chrom"][k], pos[k], len(ref), len(alts), failed)
+            failed, others = sites["filter"][k] if "filter" in sites else "", stand_ins(alts)
+            n_alts = len(alts) - len(others)
+            record = Record(sites["chrom"][k], pos[k], len(ref), n_alts, failed, others)
             opened = open_record(pos[k], ref, alts, infos[k] if infos else "", classes)
             if known.add(k, record, opened):
                 continue

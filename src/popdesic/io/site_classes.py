@@ -66,13 +66,18 @@ class Opened(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A record of the file that others stand for."""
+    """A record of the file that others stand for.
+
+    `others` has the numbers of alleles that stand for any other (`stand_ins`), and `n_alts` counts
+    all ALT but these.
+    """
 
     chrom: str
     pos: int
     ref_size: int
     n_alts: int
     filter: str
+    others: tuple[int, ...] = ()
 
 
 @dataclass
@@ -132,7 +137,7 @@ def open_record(
     pos : int
         From 1.
     ref, alts : str, list of str
-        As in the file, without an allele of `ANY_OTHER`.
+        As in the file. Those of `ANY_OTHER` are no sites, and are not counted.
     info : str
         SVLEN and END as in INFO of a VCF; other keys are ignored.
     classes : names of `CLASSES`
@@ -140,10 +145,13 @@ def open_record(
         is read, too.
     """
     sites, no_length = [], False
-    if len(alts) > 1 and "multiallelic" not in classes:
+    n_alts = len(alts) - len(stand_ins(alts))
+    if n_alts > 1 and "multiallelic" not in classes:
         return Opened([], 0, False)
     for number, alt in enumerate(alts, 1):
         found = None
+        if alt in ANY_OTHER:
+            continue
         if symbolic := _SYMBOLIC.fullmatch(alt):
             if "sv" in classes:
                 length = symbolic[2] or _length(pos, info, number, len(alts))
@@ -155,7 +163,12 @@ def open_record(
             found = _trimmed(number, pos, ref.upper(), alt.upper())
         if found is not None and (found.kind == "snp" or found.kind in classes):
             sites.append(found)
-    return Opened(sites, len(alts) - len(sites), no_length)
+    return Opened(sites, n_alts - len(sites), no_length)
+
+
+def stand_ins(alts: Sequence[str]) -> tuple[int, ...]:
+    """Numbers of the alleles of `ANY_OTHER` among the ALT of a record, from 1."""
+    return tuple(number for number, alt in enumerate(alts, 1) if alt in ANY_OTHER)
 
 
 def _trimmed(number: int, pos: int, ref: str, alt: str) -> OpenedSite | None:

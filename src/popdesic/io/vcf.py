@@ -27,8 +27,10 @@ from .batches import (
     DecodeCounts,
     DecodedRecords,
     HaploidPolicies,
+    LeftOut,
     SiteBatch,
     as_samples,
+    joined_names,
     not_vcf_text,
     unusable_name,
 )
@@ -45,6 +47,7 @@ def stream_sites(
     *,
     haploid: str | Mapping[str, str] = "error",
     filters: CallFilters = CallFilters(),  # noqa: B008 (frozen)
+    left_out: LeftOut = LeftOut(),  # noqa: B008 (a tuple)
     counts: DecodeCounts | None = None,
     threads: int = 1,
     _chunk_bytes: int = CHUNK_BYTES,
@@ -59,6 +62,8 @@ def stream_sites(
     filters : CallFilters
         Records and calls that are not read for what the file says about them. Without depth (DP is
         0), a homozygous REF call is missing whatever the limits.
+    left_out : LeftOut
+        Samples and contigs that never enter the study: calls of another ploidy are missing there.
     counts : DecodeCounts, optional
         Updated as batches are yielded, and complete when the iterator ends.
     threads : int
@@ -69,7 +74,7 @@ def stream_sites(
     UserError
         A file or record breaks the rules; the sentence names line and sample.
     """
-    policies = HaploidPolicies.parse(haploid)
+    policies = HaploidPolicies.parse(haploid, left_out)
     path = Path(path)
     counts = DecodeCounts() if counts is None else counts
     pool = ThreadPoolExecutor(threads) if threads > 1 else None
@@ -106,6 +111,7 @@ def _stream_text(
     decode = partial(
         _decode_piece,
         header=header,
+        ignored=haploid.ignored(header.samples),
         haploid=haploid,
         filters=filters,
         memory=_Memory(),
@@ -179,6 +185,7 @@ class _Memory(threading.local):
 def _decode_piece(
     piece: _Piece,
     header: VcfHeader,
+    ignored: np.ndarray,
     haploid: HaploidPolicies,
     filters: CallFilters,
     memory: _Memory,
@@ -227,19 +234,34 @@ def _decode_piece(
     view[cut : cut + PAD] = bytes(PAD)
     start -= n_before
     content = np.frombuffer(text, np.uint8, cut + PAD - start, start)
-    n_samples = len(header.samples)
     decode = _decode_lines if haploid.ploidy <= 2 else _decode_polyploids
     if not filters.classes:
-        return decode(content, cut - start, n_samples, haploid, filters, memory)
+        decoded = decode(content, cut - start, ignored, haploid, filters, memory)
+        return _with_written_call(decoded, content) if haploid.ploidy > 2 else decoded
     from .open_records import open_vcf_lines, settle_opened
 
     lines, size, opened = open_vcf_lines(content, cut - start, filters.classes, PAD)
-    value, batch, counts, _, error = decode(lines, size, n_samples, haploid, filters, memory)
+    value, batch, counts, _, error = decode(lines, size, ignored, haploid, filters, memory)
     if error[0]:
         error[1] = opened.origin[error[1]]
     else:
         settle_opened(opened, batch, counts, filters)
-    return value, batch, counts, opened.n_records, error
+    decoded = value, batch, counts, opened.n_records, error
+    return _with_written_call(decoded, content) if error[0] else decoded
+
+
+def _with_written_call(decoded: tuple, content: np.ndarray) -> tuple:
+    """What `_decode_lines` returned, with a call that is refused as the file has it."""
+    from .vcf_text_cpu import BAD_COLUMNS
+
+    value, batch, counts, n_lines, error = decoded
+    if not 0 < error[0] < BAD_COLUMNS:
+        return decoded
+    fields = content.tobytes().split(b"\n")[error[1]].rstrip(b"\r").split(b"\t")
+    sample = error[4] % (len(fields) - 9)
+    found = fields[9 + sample].split(b":")[fields[8].split(b":").index(b"GT")]
+    mark = value[: value.rfind(b"!") + 1]  # of `layer_text_cpu`
+    return mark + found, batch, counts, n_lines, error
 
 
 def _read_text(
@@ -263,7 +285,7 @@ def _read_text(
 def _decode_lines(
     text: np.ndarray,
     size: int,
-    n_samples: int,
+    ignored: np.ndarray,
     haploid: HaploidPolicies,
     filters: CallFilters,
     memory: _Memory,
@@ -276,6 +298,7 @@ def _decode_lines(
     """
     from . import vcf_text_cpu as kernel
 
+    n_samples = len(ignored)
     genotypes = memory.of_genotypes(kernel.row_capacity(size, n_samples), n_samples)
     widths = kernel.N_FIELDS, kernel.N_DROPPED, kernel.N_BLOCK
     n_dropped = kernel.dropped_capacity(size, n_samples)
@@ -283,7 +306,7 @@ def _decode_lines(
     n_sites, n_lines, n_dropped, n_blocks = kernel.decode_records(
         text,
         size,
-        n_samples,
+        ignored,
         haploid.default,
         *haploid.arrays(),
         *filters.names(),
@@ -297,7 +320,7 @@ def _decode_lines(
         # CRLF line ends matter only if a call cannot be read: then retry with LF.
         raw = raw.replace(b"\r\n", b"\n")
         text = np.frombuffer(bytearray(raw + bytes(kernel.PAD)), np.uint8)  # writable, as above
-        return _decode_lines(text, len(raw), n_samples, haploid, filters, memory)
+        return _decode_lines(text, len(raw), ignored, haploid, filters, memory)
     table = out.fields[:n_sites]
     try:
         chrom, site_id = _names(text, table)
@@ -326,7 +349,7 @@ def _decode_lines(
 def _decode_polyploids(
     text: np.ndarray,
     size: int,
-    n_samples: int,
+    ignored: np.ndarray,
     haploid: HaploidPolicies,
     filters: CallFilters,
     memory: _Memory,
@@ -337,9 +360,10 @@ def _decode_polyploids(
 
     layers = n_layers(haploid.ploidy)
     wide = np.empty(widened_size(size, layers) + PAD, np.uint8)
-    wide_size, n_columns = widen_lines(text, size, n_samples, haploid.ploidy, layers, wide)
+    names = joined_names(sorted(haploid.left_out.contigs))
+    wide_size, n_columns = widen_lines(text, size, ignored, haploid.ploidy, layers, *names, wide)
     wide[wide_size : wide_size + PAD] = 0
-    of_layers = n_samples * layers
+    of_layers = np.tile(ignored, layers)
     value, batch, counts, n_lines, error = _decode_lines(
         wide[: wide_size + PAD], wide_size, of_layers, haploid, filters, memory
     )

@@ -28,12 +28,15 @@ MIN_QUAL, MIN_GQ, MIN_DP, MAX_DP, MIN_BALANCE = range(5)
 
 # What to do with a call of one allele.
 HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING = range(3)
+# Added to it on a contig that never enters the study: calls of more alleles are missing there.
+ANY_PLOIDY = 4
 
 # Kinds of calls. To the first two, HET or HOM_ALT is added to give the genotype.
 WITH_SLASH, WITH_PIPE = 0, 3
 HET, HOM_ALT = 1, 2
 UNKNOWN, HALF, HAPLOID_REF, HAPLOID_ALT = range(6, 10)
 POLYPLOID, HIGH_ALLELE, BROKEN = range(10, 13)
+LEFT_OUT = 13  # counted beside HAPLOID_REF and HAPLOID_ALT, of a sample that is left out
 
 # Values of error[0]: 0, a kind of call that is refused, or one of these.
 BAD_COLUMNS, EMPTY_COLUMN, BAD_POS, NO_GT, HEADER_LINE, NOT_UTF8, BAD_NAME = range(16, 23)
@@ -229,13 +232,15 @@ def _read_call(text, start):
 
 @njit(cache=True, nogil=True)
 def _decode_row(
-    text, start, size, n_samples, gt_index, gt_alone, genotype_of, calls, row, kinds, error
+    text, start, size, ignored, gt_index, gt_alone, genotype_of, calls, row, kinds, error
 ):
     """Decode the sample columns of one record that start at `start`; False on an error.
 
-    Adds the number of calls of each kind to `kinds`. Leaves the end of the line in error[2], or on
-    an error all details (see `decode_records`). `calls` has room for RUN calls of four bytes.
+    A call of another ploidy is missing, and no error, of the samples that are `ignored`. Adds the
+    number of calls of each kind to `kinds`. Leaves the end of the line in error[2], or on an error
+    all details (see `decode_records`). `calls` has room for RUN calls of four bytes.
     """
+    n_samples = len(ignored)
     p = start
     done = 0
     careful = 0  # calls left to decode one at a time after a run that was not plain
@@ -287,7 +292,10 @@ def _decode_row(
                 kind = call & 15
                 row[done] = genotype_of[kind]
                 kinds[kind] += 1
-                if genotype_of[kind] < -1:
+                if genotype_of[kind] < -1 and ignored[done] and HAPLOID_REF <= kind <= POLYPLOID:
+                    row[done] = -1
+                    kinds[LEFT_OUT] += kind != POLYPLOID
+                elif genotype_of[kind] < -1:
                     error[0], error[2], error[3], error[4] = kind, p, call >> 4, done
                     return False
                 p = call >> 4
@@ -727,7 +735,7 @@ def row_capacity(size, n_samples):
 def decode_records(
     text,
     size,
-    n_samples,
+    ignored,
     haploid,
     names,
     ends,
@@ -744,11 +752,13 @@ def decode_records(
     ----------
     text : (at least size + PAD) uint8
         VCF records without carriage returns; bytes after `size` are readable but ignored.
-    size, n_samples, haploid : int
+    size, haploid : int
         `haploid` is one of HAPLOID_ERROR, HAPLOID_DIPLOIDIZE, HAPLOID_MISSING.
+    ignored : (n_samples) bool
+        Samples that are left out.
     names, ends, policies : uint8 (n_bytes), int64 (n_contigs), int64 (n_contigs)
         Contigs with their own haploid policy: concatenated names, end offset of each, and
-        policies.
+        policies, each with ANY_PLOIDY or not.
     accepted, accepted_ends, any_filter, limits
         `CallFilters.names`, `any_filter` and `limits`.
     out : batches.DecodedRecords
@@ -766,6 +776,7 @@ def decode_records(
         `n_lines` counts all lines read, including blank ones.
     """
     genotypes, fields, counts, error, dropped, removed, blocks, block_rows = out
+    n_samples = len(ignored)
     kinds = np.zeros(16, np.int64)
     genotype_of = np.full(16, -2, np.int8)  # of each kind of call; -2 where it is refused
     genotype_of[: HALF + 1] = (0, 1, 2, 0, 1, 2, -1, -1)
@@ -853,13 +864,14 @@ def decode_records(
                     continue
                 row = block_rows[n_blocks]
                 policy = _policy_of(text, tabs[0], tabs[1] - 1, haploid, names, ends, policies)
+                policy &= ~ANY_PLOIDY
                 in_block[HAPLOID_REF] = 0 if policy == HAPLOID_DIPLOIDIZE else -1
                 other_kinds[:] = 0
                 if not _decode_row(
                     text,
                     tabs[9],
                     size,
-                    n_samples,
+                    ignored,
                     gt_index,
                     False,
                     in_block,
@@ -918,12 +930,14 @@ def decode_records(
         gt_alone = tabs[9] - tabs[8] == 3
         row = genotypes[n_sites]
         policy = _policy_of(text, tabs[0], tabs[1] - 1, haploid, names, ends, policies)
+        genotype_of[POLYPLOID] = -1 if policy & ANY_PLOIDY else -2
+        policy &= ~ANY_PLOIDY
         genotype_of[HAPLOID_REF], genotype_of[HAPLOID_ALT] = as_ref[policy], as_alt[policy]
         # An allele that is neither of the two is missing where the record has one for it.
         genotype_of[HIGH_ALLELE] = -1 if alt_end < tabs[5] - 1 else -2
         n_haploid_before = kinds[HAPLOID_REF] + kinds[HAPLOID_ALT]
         if not _decode_row(
-            text, p, size, n_samples, gt_index, gt_alone, genotype_of, calls, row, kinds, error
+            text, p, size, ignored, gt_index, gt_alone, genotype_of, calls, row, kinds, error
         ):
             # A wrong number of columns explains a strange call better than the call does.
             n_columns, p = count_columns(text, start)
@@ -989,7 +1003,7 @@ def decode_records(
     counts[HAPLOID_CALLS] += n_haploid
     counts[HALF_CALLS] += kinds[HALF]
     counts[MISSING_CALLS] += kinds[UNKNOWN] + kinds[HALF] + kinds[HIGH_ALLELE]
-    counts[MISSING_CALLS] += n_haploid_missing
+    counts[MISSING_CALLS] += n_haploid_missing + kinds[POLYPLOID] + kinds[LEFT_OUT]
     counts[UNPHASED] += kinds[WITH_SLASH : WITH_SLASH + 3].sum()
     counts[PHASED] += kinds[WITH_PIPE : WITH_PIPE + 3].sum()
     return n_sites, n_lines, n_dropped, n_blocks

@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import UserError
-from .batches import UNKNOWN_ALLELE, DecodeCounts, HaploidPolicies, SiteBatch, unusable_name
+from .batches import (
+    ANY_PLOIDY,
+    UNKNOWN_ALLELE,
+    DecodeCounts,
+    HaploidPolicies,
+    LeftOut,
+    SiteBatch,
+    unusable_name,
+)
 from .bgzf import in_order
 from .call_filters import CallFilters
 from .genotypes import pack_bed
@@ -49,6 +57,7 @@ def stream_zarr(
     *,
     haploid: str | Mapping[str, str] = "error",
     filters: CallFilters = CallFilters(),  # noqa: B008 (frozen)
+    left_out: LeftOut = LeftOut(),  # noqa: B008 (a tuple)
     threads: int = 1,
 ) -> Iterator[SiteBatch]:
     """Yield the biallelic SNPs of a store, in its order, a row of chunks at a time.
@@ -62,11 +71,12 @@ def stream_zarr(
         As `open_store`; a chunk cannot be decoded; or a call is refused.
     """
     store = open_store(path)
-    given = HaploidPolicies.parse(haploid)
+    given = HaploidPolicies.parse(haploid, left_out)
+    ignored = given.ignored(store.samples)
     policies = np.array([given.of(name) for name in store.contigs], np.int64)
 
     def read(start: int):
-        return _read_block(store, start, policies, filters)
+        return _read_block(store, start, ignored, policies, filters)
 
     pool = ThreadPoolExecutor(threads) if threads > 1 else None
     try:
@@ -84,7 +94,7 @@ def stream_zarr(
 
 
 def _read_block(
-    store: Store, start: int, policies: np.ndarray, filters: CallFilters
+    store: Store, start: int, ignored: np.ndarray, policies: np.ndarray, filters: CallFilters
 ) -> tuple[SiteBatch, DecodeCounts, UserError | None]:
     """Decode one row of chunks, up to the first call that is refused."""
     from . import vcf_text_cpu as codes
@@ -124,7 +134,7 @@ def _read_block(
     if "variant_quality" in marks:
         with np.errstate(invalid="ignore"):  # the float of a missing value is a signalling NaN
             sites["qual"] = marks["variant_quality"].astype(np.float64)
-    counts, opened = DecodeCounts(), None
+    counts, opened, written = DecodeCounts(), None, calls
     if filters.classes:
         infos = _infos(reach, lengths, len(pos))
         sites, opened = open_sites(sites, filters.classes, infos)
@@ -139,7 +149,9 @@ def _read_block(
     kept = np.flatnonzero(keep_snps(sites, counts, filters, plink=False))
     genotypes = np.empty((len(kept), len(store.samples)), np.int8)
     values, refused = np.zeros(codes.N_COUNTS, np.int64), np.zeros(3, np.int64)
-    decode_calls(calls, phased, kept, policies[contig], any_other, genotypes, values, refused)
+    decode_calls(
+        calls, phased, kept, ignored, policies[contig], any_other, genotypes, values, refused
+    )
     counts.add(values)
     lone = np.array([sites["alt"][k] == UNKNOWN_ALLELE for k in kept.tolist()], bool)
     if not refused[0] and (genotypes[lone] > 0).any():
@@ -158,7 +170,7 @@ def _read_block(
     kind, row, sample = refused.tolist()
     error = None
     if kind:
-        alleles_here = [a for a in calls[row, sample].tolist() if a > FILL]
+        alleles_here = [a for a in written[origin[row], sample].tolist() if a > FILL]
         error = record_error(
             f"{store.path}, site {start + origin[row] + 1}",
             kind,
@@ -194,9 +206,11 @@ def _choose_alleles(calls: np.ndarray, opened: OpenedRecords, any_other: np.ndar
         lone = any_other[opened.origin[first]]
         for k, site in enumerate(found.sites, first):
             here = chosen[k]
-            known = (here >= 0) & (here <= record.n_alts)
-            other = lone & (here == record.n_alts + 1)
-            chosen[k] = np.where(known, here == site.allele, np.where(other, -1, here))
+            n_alts = record.n_alts + len(record.others)
+            other = np.isin(here, record.others) | (lone & (here == n_alts + 1))
+            missing = other.any(axis=1, keepdims=True) & (here >= 0)
+            known = (here >= 0) & (here <= n_alts)
+            chosen[k] = np.where(missing, -1, np.where(known, here == site.allele, here))
     return chosen
 
 
@@ -248,7 +262,7 @@ def _note_blocks(
     which = np.flatnonzero(block)
     here = calls[which]
     known, alleles = (here >= 0).sum(axis=2), (here > FILL).sum(axis=2)
-    both = policies[which] == HAPLOID_POLICIES.index("diploidize")
+    both = policies[which] & ~ANY_PLOIDY == HAPLOID_POLICIES.index("diploidize")
     single = (alleles == 1) & (known == 1)
     odd = (alleles > 2) | (here < FILL).any(axis=2) | (single & ~both[:, None])
     counts.odd_block_calls += int(odd.sum())

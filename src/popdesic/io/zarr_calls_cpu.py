@@ -4,6 +4,7 @@ import numpy as np
 from numba import njit
 
 from .vcf_text_cpu import (
+    ANY_PLOIDY,
     BROKEN,
     HALF_CALLS,
     HAPLOID_ALT,
@@ -47,7 +48,7 @@ def _decode_plain(pairs, phased, row, counts):
 
 
 @njit(cache=True, nogil=True)
-def decode_calls(calls, phased, kept, policies, any_other, genotypes, counts, error):
+def decode_calls(calls, phased, kept, ignored, policies, any_other, genotypes, counts, error):
     """Count the ALT alleles of the calls at some sites.
 
     Parameters
@@ -57,8 +58,10 @@ def decode_calls(calls, phased, kept, policies, any_other, genotypes, counts, er
     phased : (n_sites, n_samples) bool
     kept : (n_kept) int64
         The sites to decode.
+    ignored : (n_samples) bool
+        Samples that are left out: a call of another ploidy is missing.
     policies : (n_sites) int64
-        HAPLOID_ERROR, HAPLOID_DIPLOIDIZE or HAPLOID_MISSING of each site.
+        HAPLOID_ERROR, HAPLOID_DIPLOIDIZE or HAPLOID_MISSING of each site, with ANY_PLOIDY or not.
     any_other : (n_sites) bool
         Whether a site has an allele that stands for any other: calls of alleles beyond the ALT are
         missing there, and refused elsewhere.
@@ -72,7 +75,7 @@ def decode_calls(calls, phased, kept, policies, any_other, genotypes, counts, er
     n_samples, ploidy = calls.shape[1], calls.shape[2]
     for out in range(len(kept)):
         site = kept[out]
-        policy = policies[site]
+        policy, any_ploidy = policies[site] & ~ANY_PLOIDY, policies[site] & ANY_PLOIDY
         if ploidy == 2:
             pairs = calls[site].reshape(2 * n_samples).view(np.uint16)
             if _decode_plain(pairs, phased[site], genotypes[out], counts):
@@ -99,6 +102,10 @@ def decode_calls(calls, phased, kept, policies, any_other, genotypes, counts, er
                 genotypes[out, sample] = -1
                 n_missing += 1
                 continue
+            if n_alleles > 2 and not broken and (any_ploidy or ignored[sample]):
+                genotypes[out, sample] = -1
+                n_missing += 1
+                continue
             if broken or high or n_alleles > 2:
                 error[0] = BROKEN if broken else POLYPLOID if n_alleles > 2 else HIGH_ALLELE
                 error[1], error[2] = site, sample
@@ -108,13 +115,13 @@ def decode_calls(calls, phased, kept, policies, any_other, genotypes, counts, er
                 n_missing += 1
                 counts[HALF_CALLS] += n_unknown < n_alleles
             elif n_alleles == 1:
-                if policy == HAPLOID_ERROR:
+                if policy == HAPLOID_ERROR and not ignored[sample]:
                     error[0] = HAPLOID_ALT if n_alt else HAPLOID_REF
                     error[1], error[2] = site, sample
                     return
                 counts[HAPLOID_CALLS] += 1
                 genotypes[out, sample] = 2 * n_alt
-                if policy == HAPLOID_MISSING:
+                if policy in (HAPLOID_MISSING, HAPLOID_ERROR):
                     genotypes[out, sample] = -1
                     n_missing += 1
             else:

@@ -45,11 +45,12 @@ def place_profiles(
     threads: int = 1,
     impute: str = "none",
     excluded: Collection[str] = (),
+    excluded_contigs: Collection[str] = (),
 ) -> dict[str, int]:
     """Decode a file of profiles and place it on the panel like a cohort, keeping all samples.
 
-    `haploid`, `filters`: as in `ingest_cohort`; `impute`: as in `encode_cohort`; `excluded`:
-    samples of the file to leave out.
+    `haploid`, `filters`, `excluded_contigs`: as in `ingest_cohort`; `impute`: as in
+    `encode_cohort`; `excluded`: samples of the file to leave out.
 
     Raises
     ------
@@ -62,6 +63,7 @@ def place_profiles(
         haploid=haploid,
         filters=filters,
         excluded=excluded,
+        excluded_contigs=excluded_contigs,
         threads=threads,
     )
     names = read_fam(out / "raw")["sample"]

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..cohort.contigs import AUTO, genome_of
+from ..cohort.contigs import AUTO, excluded_names, genome_of, haploid_policies
 from ..cohort.first_records import bytes_each, first_records
 from ..cohort.sources import CONTIG, GLOB, expand_sources, read_names, source_files
 from ..core.errors import UserError, shorten
 from ..core.files import path_exists
 from ..core.places import HOME
-from ..io.batches import OF_PLOIDY
-from ..io.formats import PREFIXES, find_format, is_zarr
+from ..io.batches import OF_PLOIDY, LeftOut
+from ..io.formats import PREFIXES, find_format, header_contigs, is_zarr
 from ..io.layers import MOST_PLOIDY
 from ..io.vcf_errors import PolyploidCall
 from .init_people import NewSamples, fam_people, read_people
@@ -353,7 +353,8 @@ def are_haploid(cohorts: list[NewCohort]) -> bool:
     single = False
     for source in sources:
         try:
-            found = first_records(source, "diploidize", n_bytes=bytes_each(len(sources)))
+            size = bytes_each(len(sources))
+            found = first_records(source, "diploidize", n_bytes=size, left_out=_excluded(source))
         except UserError:  # the check that follows says it with the sheets
             return False
         counts, contigs = found.counts, set(found.batch.chrom) if found.batch else set()
@@ -369,7 +370,9 @@ def ploidy_of_calls(cohorts: list[NewCohort]) -> int:
     sources = [source for cohort in cohorts for source in cohort.sources]
     size = bytes_each(len(sources))
     try:
-        first_records(sources[0], n_bytes=size)
+        contigs = header_contigs(sources[:1])
+        diploid = haploid_policies("error", AUTO, contigs)
+        first_records(sources[0], diploid, n_bytes=size, left_out=_excluded(sources[0]))
         return 0
     except PolyploidCall as error:
         ploidy = error.ploidy
@@ -377,10 +380,16 @@ def ploidy_of_calls(cohorts: list[NewCohort]) -> int:
         return 0
     try:
         for source in sources if ploidy <= MOST_PLOIDY else []:
-            first_records(source, f"{OF_PLOIDY}{ploidy}", n_bytes=size)
+            of_ploidy = f"{OF_PLOIDY}{ploidy}"
+            first_records(source, of_ploidy, n_bytes=size, left_out=_excluded(source))
     except UserError:  # the check that follows says it with the sheets
         return 0
     return ploidy if ploidy <= MOST_PLOIDY else 0
+
+
+def _excluded(source: Path) -> LeftOut:
+    """Contigs that never enter the panel, by the default of `contigs.exclude`."""
+    return LeftOut(contigs=frozenset(excluded_names(AUTO, header_contigs([source]))))
 
 
 def cohort_sheet(cohorts: list[NewCohort]) -> str:

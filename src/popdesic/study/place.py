@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.contigs import haploid_policies
+from ..cohort.contigs import excluded_names, haploid_policies
 from ..cohort.drift import MIN_PRESENT, person_difference
 from ..cohort.genotype_choice import missing_rule
 from ..cohort.match import match_sites
@@ -177,17 +177,15 @@ def _encode(
     """Decode the person and match the sites to the panel, as those of a new cohort."""
     require_build(source, sheets, config["qc"]["build"])
     folder = scratch / "person"
+    contigs, exclude = header_contigs([source]), config["contigs"]["exclude"]
     method = config["impute"]["method"]
     try:
         counts = place_profiles(
             source,
             PANEL,
             folder,
-            haploid=haploid_policies(
-                config["contigs"]["haploid"],
-                config["contigs"]["exclude"],
-                header_contigs([source]),
-            ),
+            haploid=haploid_policies(config["contigs"]["haploid"], exclude, contigs),
+            excluded_contigs=excluded_names(exclude, contigs),
             filters=CallFilters.parse(config["ingest"] | config["sites"]),
             threads=threads,
             impute="none" if method == "none" else "mode",

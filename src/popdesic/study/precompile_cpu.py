@@ -105,21 +105,22 @@ def _compile(function, *parts: str | Type) -> None:
 
 def decoders_of_text() -> None:
     haploid, filters = "uint8[::1], int64[::1], int64[::1]", "uint8[::1], int64[::1], boolean"
-    decode = f"(uint8[::1], int64, int64, int64, {haploid}, {filters}, float64[::1])"
+    decode = f"(uint8[::1], int64, boolean[::1], int64, {haploid}, {filters}, float64[::1])"
     _compile(vcf_text_cpu.decode_records, decode, _named(DecodedRecords, _DECODED))
     _compile(vcf_text_cpu.count_columns, "(uint8[::1], int64)")
-    _compile(open_records_cpu.choose_allele, f"({_BYTES}, int64, int64, int64, boolean)")
+    _compile(open_records_cpu.choose_allele, f"({_BYTES}, int64, int64, boolean[::1])")
 
 
 def decoders_of_bcf() -> None:
     _compile(bcf_records_cpu.split_records, f"({_BYTES}, int64)")
-    inputs = f"{_BYTES}, int64, int64, int64[::1], int64[::1], boolean[::1], float64[::1]"
+    inputs = f"{_BYTES}, int64, boolean[::1], int64[::1], int64[::1], boolean[::1], float64[::1]"
     _compile(bcf_records_cpu.decode_records, f"({inputs})", _named(DecodedRecords, _DECODED))
 
 
 def decoders_of_zarr() -> None:
     counters = "int64[::1], int64[::1]"
-    inputs = "int8[:, :, ::1], boolean[:, ::1], int64[::1], int64[::1], boolean[::1]"
+    flags = "boolean[::1], int64[::1], boolean[::1]"
+    inputs = f"int8[:, :, ::1], boolean[:, ::1], int64[::1], {flags}"
     _compile(zarr_calls_cpu.decode_calls, f"({inputs}, int8[:, ::1], {counters})")
 
 

@@ -15,6 +15,7 @@ from ..cohort.callable import read_bed
 from ..cohort.contigs import (
     HUMAN,
     build_of,
+    excluded_names,
     genome_of,
     haploid_policies,
     read_assembly_report,
@@ -41,6 +42,7 @@ from ..engine.needs import closing_devices
 from ..engine.scan_device import require_gpus, scan_remarks
 from ..epistasis.options import check_epistasis
 from ..geography.coordinates import has_places, remark_on_origin
+from ..io.batches import LeftOut
 from ..io.bgzf import find_compression
 from ..io.call_filters import ANY, PASSED, CallFilters
 from ..io.formats import (
@@ -174,15 +176,16 @@ def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
     decoded = {u for u in study.order if is_file(folder / f"results/cohorts/{u}/raw.json")}
     new = [c for c in study.listed if study.unit_of[c] not in decoded]
     filters = CallFilters.parse(config["ingest"] | config["sites"])
+    excluded = frozenset(study.excluded["sample"])
     n_bytes = bytes_each(sum(len(sources[cohort]) for cohort in new))
 
     def of_cohort(cohort: str) -> list[FirstRecords]:
-        haploid = haploid_policies(
-            config["contigs"]["haploid"],
-            config["contigs"]["exclude"],
-            header_contigs(sources[cohort]),
-        )
-        return [first_records(path, haploid, filters, n_bytes) for path in sources[cohort]]
+        contigs, exclude = header_contigs(sources[cohort]), config["contigs"]["exclude"]
+        haploid = haploid_policies(config["contigs"]["haploid"], exclude, contigs)
+        left_out = LeftOut(excluded, frozenset(excluded_names(exclude, contigs)))
+        return [
+            first_records(path, haploid, filters, n_bytes, left_out) for path in sources[cohort]
+        ]
 
     remarks, first = [], {}
     for cohort in new:

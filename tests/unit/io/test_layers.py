@@ -113,7 +113,7 @@ def test_columns_without_gt_are_missing(tmp_path):
         ("1", "'1' of sample 's1' is of ploidy 1, but 4"),
         ("0/././.", "'0/././.' of sample 's1' has 1 of 4 alleles called; call all or none"),
         ("1.25", "genotype '1.25' of sample 's1' is a dosage"),
-        ("0/0/0/2", "'2/2' of sample 's1' names an allele that the record does not have"),
+        ("0/0/0/2", "'0/0/0/2' of sample 's1' names an allele that the record does not have"),
         ("0/0/x/1", "'0/0/x/1' of sample 's1' is not a genotype"),
     ],
 )
@@ -141,6 +141,27 @@ def test_several_alt(tmp_path):
     counts = DecodeCounts()
     batches = list(stream_sites(path, haploid=f"{OF_PLOIDY}4", counts=counts))
     assert not batches and counts.multiallelic == 1
+
+
+def test_a_call_of_any_other_allele_is_missing_in_all_parts(tmp_path):
+    """Wherever a gVCF lists that allele, which is no site; and it is no half of a call."""
+    classes = CallFilters(classes=("indel", "multiallelic"))
+    for alt, calls in (
+        ("C,G,<NON_REF>", ["0/1/2/2", "0/0/1/3", "0/0/0/1", "3/3/3/3"]),
+        ("C,<*>,G", ["0/1/3/3", "0/0/1/2", "0/0/0/1", "2/2/2/2"]),
+    ):
+        path = write_vcf(tmp_path / "a.vcf", [calls], alt=alt)
+        found = read(path, 4, filters=classes)
+        np.testing.assert_array_equal(found, [[1, -1, 1, -1], [2, -1, 0, -1]])
+
+
+@pytest.mark.parametrize(
+    ("call", "said"), [("0/0/2", "'0/0/2' of sample 's1' is of ploidy 3"), ("0/2/2/9", "'0/2/2/9'")]
+)
+def test_a_refused_call_of_a_split_record_is_as_in_the_file(tmp_path, call, said):
+    path = write_vcf(tmp_path / "a.vcf", [["0/1/2/2"] * 2, ["0/1/2/2", call]], alt="CT,G")
+    with pytest.raises(UserError, match=f"line 4: genotype {said}"):
+        read(path, 4, filters=CallFilters(classes=("indel", "multiallelic")))
 
 
 def test_the_arenosa_file_as_far_as_it_is_tetraploid(shared_data, tmp_path):

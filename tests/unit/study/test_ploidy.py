@@ -198,6 +198,30 @@ def test_two_alleles_are_refused_before_any_job(tmp_path, monkeypatch):
         validate_study({})
 
 
+@pytest.mark.parametrize(("ploidy", "call"), [("1", ("0", "1")), ("4", TETRAPLOID)])
+def test_excluded_samples_and_contigs_may_have_any_ploidy(tmp_path, monkeypatch, ploidy, call):
+    """The check passes, and it is the exclusion that lets it."""
+    folder = haploid_study(tmp_path, call=call, ploidy=ploidy)
+    monkeypatch.chdir(folder)
+    lines = (folder / "a.vcf").read_text().splitlines()
+    for k, line in enumerate(lines):
+        if line.startswith("1\t"):
+            lines[k] = "\t".join([*line.split("\t")[:-1], "0/1/1"])
+    chloroplast = "\t".join(["Pt", "7", ".", "A", "C", ".", ".", ".", "GT", "0/1", "1/1/1", "1/0"])
+    (folder / "a.vcf").write_text("\n".join([*lines, chloroplast]) + "\n")
+    sheet = folder / "config/samples.tsv"
+    first, *rows = sheet.read_text().splitlines()
+    rows = [f"{row}\t{'yes' if row.startswith('a2') else 'no'}" for row in rows]
+    sheet.write_text("\n".join([f"{first}\texclude", *rows]) + "\n")
+    _, study, _ = validate_study({"contigs": {"exclude": ["Pt"]}})
+    assert study.ploidy == int(ploidy) and study.excluded["sample"].tolist() == ["a2"]
+    with pytest.raises(UserError, match=r"of sample 'a[01]'"):
+        validate_study({"contigs": {"exclude": ["MT"]}})
+    sheet.write_text("\n".join([first, *(row.rsplit("\t", 1)[0] for row in rows)]) + "\n")
+    with pytest.raises(UserError, match="of sample 'a2'"):
+        validate_study({"contigs": {"exclude": ["Pt"]}})
+
+
 def test_calls_of_two_equal_alleles_are_one_allele_and_counted(tmp_path):
     rows = [["1", "1/1", "0|0"], [".", "./.", "0"], ["0", "1", "1/1"]]
     (tmp_path / "a.vcf").write_text(text_of(rows, ["x", "y", "z"]))

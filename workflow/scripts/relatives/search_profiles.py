@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from popdesic.cohort.contigs import haploid_policies
+from popdesic.cohort.contigs import excluded_names, haploid_policies
 from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import select_backend
 from popdesic.io.call_filters import CallFilters
@@ -13,13 +13,13 @@ from popdesic.relatives.resolution import load_resolution
 with logged(snakemake.log[0], snakemake.input) as log:
     files, params, placed = snakemake.input, snakemake.params, snakemake.params.placed
     profiles, panel = Path(snakemake.output.profiles[0]).parent, Path(files.panel)
+    contigs = header_contigs([params.source])
     counts = place_profiles(
         Path(params.source),
         panel,
         profiles,
-        haploid=haploid_policies(
-            placed["haploid"], placed["excluded_contigs"], header_contigs([params.source])
-        ),
+        haploid=haploid_policies(placed["haploid"], placed["excluded_contigs"], contigs),
+        excluded_contigs=excluded_names(placed["excluded_contigs"], contigs),
         filters=CallFilters.parse(placed["filters"]),
         threads=snakemake.threads,
     )
