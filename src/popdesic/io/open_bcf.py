@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from . import bcf_records_cpu as kernel
-from .open_records import is_plain
-from .site_classes import STAND_IN, OpenedRecords, Record, open_record, stand_ins
+from .site_classes import STAND_IN, OpenedRecords, Record, is_plain, open_record, stand_ins
 
 #: Contig, POS from 0, length on REF, numbers of INFO and alleles, and of FORMAT and samples: the
 #: bytes of QUAL lie between the first three and the last two.

@@ -14,7 +14,7 @@ import numpy as np
 
 from .batches import DecodeCounts, SiteBatch
 from .call_filters import CallFilters
-from .site_classes import STAND_IN, OpenedRecords, Record, open_record, stand_ins
+from .site_classes import STAND_IN, OpenedRecords, Record, is_plain, open_record, stand_ins
 
 #: A key of FORMAT that no decoder reads: AD of a split record has other alleles.
 UNREAD = b"X"
@@ -120,12 +120,6 @@ def _open_line(
         + b"\n"
         for site in opened.sites
     ]
-
-
-def is_plain(ref: str, alts: Sequence[str], others: tuple[int, ...]) -> bool:
-    """Whether a record is as decoders take it: one base each, and `others` at most behind."""
-    n_alts = len(alts) - len(others)
-    return len(ref) == n_alts == len(alts[0]) == 1 and len(others) < 2
 
 
 def _chooser(

@@ -171,6 +171,12 @@ def stand_ins(alts: Sequence[str]) -> tuple[int, ...]:
     return tuple(number for number, alt in enumerate(alts, 1) if alt in ANY_OTHER)
 
 
+def is_plain(ref: str, alts: Sequence[str], others: tuple[int, ...]) -> bool:
+    """Whether a record is as decoders take it: one base each, and `others` at most behind."""
+    n_alts = len(alts) - len(others)
+    return len(ref) == n_alts == len(alts[0]) == 1 and len(others) < 2
+
+
 def _trimmed(number: int, pos: int, ref: str, alt: str) -> OpenedSite | None:
     """The site of an ALT of bases; None for `*`, breakends, other letters, and REF itself."""
     if not (_BASES.issuperset(ref) and _BASES.issuperset(alt)) or ref == alt or not ref or not alt:
