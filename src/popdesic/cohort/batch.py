@@ -24,7 +24,8 @@ from ..core.errors import UserError
 from ..core.files import atomic_path, beside, flushing_together, read_json
 from ..core.tables import write_table
 from ..io.bed import open_bed, read_bim, read_fam, write_fam
-from ..io.genotypes import BED_MAGIC, pack_bed, unpack_bed
+from ..io.genotypes import pack_bed, unpack_bed
+from ..io.listed_rows import RowsFile
 from ..io.sites import canonical_contig, chunks
 from .absent import COUNTS, GENOME, REFERENCE_ONLY, Absent, frequency_of, strands_in_doubt
 from .callable import BLOCKS, DROPPED, EVERYONE, Callable, load_beside
@@ -167,13 +168,12 @@ def _merge(
     only = 0
     with ExitStack() as stack:
         paths = [stack.enter_context(atomic_path(beside(out_prefix, e))) for e in (".bed", ".bim")]
-        with open(paths[0], "wb") as bed:
-            bed.write(BED_MAGIC)
+        with RowsFile(paths[0], len(fam)) as bed:
             for first, last in chunks(len(sites)):
                 parts = zip(placed, sizes, strict=True)
                 genotypes = [unpack_bed(rows[first:last], n) for rows, n in parts]
                 rows = pack_bed(np.concatenate(genotypes, axis=1))
-                bed.write(rows.tobytes())
+                bed.add(rows)
                 only += int(reference_only(rows, len(fam)).sum())
         columns = (sites[name].tolist() for name in ("chrom", "id", "pos", "alt", "ref"))
         with open(paths[1], "w", encoding="utf-8", newline="\n") as bim:

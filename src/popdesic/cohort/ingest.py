@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ..core.errors import UserError
-from ..core.files import atomic_path, beside, content_key, is_file, write_json
+from ..core.files import atomic_path, beside, content_key, has_lists, is_file, write_json
 from ..io.batches import (
     CHUNK_BYTES,
     UNKNOWN_ALLELE,
@@ -41,6 +41,7 @@ from ..io.formats import (
 )
 from ..io.genotypes import BED_MAGIC, bed_row_bytes, take_samples
 from ..io.layers import columns_of, n_layers
+from ..io.listed_rows import LEAST_LISTED, ListedRows, RowsFile, write_again
 from ..io.plink import stream_plink
 from ..io.sites import canonical_contig
 from ..io.vcf import stream_sites
@@ -185,12 +186,13 @@ def ingest_cohort(
         reach: dict[str, int] = {}
         batches = _noting_reach(batches, reach)
         whole = len(paths) == 1 and len(kept) == len(samples) and fasta is None
-        rows = _Rows(bed_path, opened[0].path if whole else None, bed_row_bytes(n_columns))
-        stack.callback(rows.file.close)
+        # Rows are turned to the genome in place, and listed afterwards.
+        file = stack.enter_context(RowsFile(bed_path, n_columns, lists=fasta is None))
+        rows = _Rows(file, bed_path, opened[0].path if whole else None, bed_row_bytes(n_columns))
         in_order, n_sites = _write_sites(batches, rows, bim_path)
         rows.close(named=in_order)
         if not in_order:
-            n_sites = _drop_late_duplicates(bed_path, bim_path, bed_row_bytes(n_columns))
+            n_sites = _drop_late_duplicates(bed_path, bim_path, n_columns)
         if n_sites == 0:
             raise _no_sites(paths, decode)
         repeated, turned = decode.sites - n_sites, None
@@ -244,14 +246,16 @@ def _turn(
 ) -> tuple[ReferenceVerdict, int]:
     """`turn_to_genome`, then drop sites without its base or repeated; sites that remain."""
     turned = turn_to_genome(bed_path, bim_path, n_samples, fasta)
-    row_bytes = bed_row_bytes(n_samples)
-    n_sites = _keep_sites(bed_path, bim_path, row_bytes, turned.kept)
+    n_sites = _keep_sites(bed_path, bim_path, n_samples, turned.kept)
     if n_sites == 0:
         raise UserError(
             f"no site has an allele of {fasta} (qc.fasta); give the genome of these data."
         )
     if turned.changed:
-        n_sites = _drop_late_duplicates(bed_path, bim_path, row_bytes)
+        n_sites = _drop_late_duplicates(bed_path, bim_path, n_samples)
+    if n_sites * bed_row_bytes(n_samples) >= LEAST_LISTED:
+        rows = np.memmap(bed_path, np.uint8, "r", len(BED_MAGIC)).reshape(n_sites, -1)
+        write_again(bed_path, rows, np.arange(n_sites), n_samples)
     return turned, n_sites
 
 
@@ -414,14 +418,13 @@ def _fam_text(samples: list[str], own_sexes: list[str], sexes: dict[str, str]) -
 class _Rows:
     """Rows of a .bed in writing; or their numbers, while a large source has the same bytes."""
 
-    def __init__(self, path: Path, source: Path | None, row_bytes: int) -> None:
+    def __init__(self, file: RowsFile, path: Path, source: Path | None, row_bytes: int) -> None:
         kind, prefix = find_format(source) if source else ("", "")
         self._path, self._row_bytes, self._bed = path, row_bytes, beside(prefix, ".bed")
         large = kind == PLINK and is_file(self._bed) and self._bed.stat().st_size >= LEAST_NAMED
         self._same = open_bed(prefix) if large else None
         self._numbers: list[np.ndarray] = []
-        self.file = open(path, "wb")  # noqa: SIM115 - `close` is its end
-        self.file.write(BED_MAGIC)
+        self.file = file
 
     def add(self, rows: np.ndarray, lines: np.ndarray) -> None:
         """Add rows, uint8 (n, row_bytes), of these lines of the source, from 1."""
@@ -431,11 +434,11 @@ class _Rows:
                 self._numbers.append(numbers)
                 return
             self._write_same()
-        self.file.write(rows.data)
+        self.file.add(rows)
 
     def _write_same(self) -> None:
         for numbers in self._numbers:
-            self.file.write(self._same[numbers].data)
+            self.file.add(self._same[numbers])
         self._same = None
 
     def close(self, named: bool) -> None:
@@ -555,7 +558,7 @@ def _first_of_each(keys: np.ndarray) -> np.ndarray:
     return first
 
 
-def _drop_late_duplicates(bed_path: Path, bim_path: Path, row_bytes: int) -> int:
+def _drop_late_duplicates(bed_path: Path, bim_path: Path, n_samples: int) -> int:
     """Remove duplicates that are far apart; return how many sites remain.
 
     Takes 8 bytes per site, for unsorted files only.
@@ -566,11 +569,11 @@ def _drop_late_duplicates(bed_path: Path, bim_path: Path, row_bytes: int) -> int
         while lines := [line.rstrip("\n").split("\t") for line in islice(bim, TABLE_ROWS)]:
             chrom, _, _, pos, alt, ref = zip(*lines, strict=True)
             parts.append(finder.keys(chrom, np.array(pos, np.int64), ref, alt))
-    return _keep_sites(bed_path, bim_path, row_bytes, _first_of_each(np.concatenate(parts)))
+    return _keep_sites(bed_path, bim_path, n_samples, _first_of_each(np.concatenate(parts)))
 
 
-def _keep_sites(bed_path: Path, bim_path: Path, row_bytes: int, new: np.ndarray) -> int:
-    """Keep these sites of both files, in place; return how many there are."""
+def _keep_sites(bed_path: Path, bim_path: Path, n_samples: int, new: np.ndarray) -> int:
+    """Keep these sites of both files, rows in place; return how many there are."""
     if new.all():
         return len(new)
     with (
@@ -579,9 +582,12 @@ def _keep_sites(bed_path: Path, bim_path: Path, row_bytes: int, new: np.ndarray)
         open(bim_path, encoding="utf-8", newline="\n") as bim,
     ):
         out.writelines(compress(bim, new))
-    kept = np.flatnonzero(new)
-    rows = np.memmap(bed_path, np.uint8, "r+", offset=len(BED_MAGIC), shape=(len(new), row_bytes))
+    kept, row_bytes = np.flatnonzero(new), bed_row_bytes(n_samples)
     n_block = max(1, CHUNK_BYTES // row_bytes)
+    if has_lists(bed_path):
+        write_again(bed_path, ListedRows(bed_path, n_samples, len(new)), kept, n_samples)
+        return len(kept)
+    rows = np.memmap(bed_path, np.uint8, "r+", offset=len(BED_MAGIC), shape=(len(new), row_bytes))
     for start in range(0, len(kept), n_block):
         # Rows only move towards the front, so each is read before it is overwritten.
         block = rows[kept[start : start + n_block]]

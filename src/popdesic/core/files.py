@@ -341,12 +341,27 @@ def read_json(path: Path | str) -> Any:
 
 #: First line of a .bed that names rows of another one (`popdesic.io.bed.name_rows`).
 NAMED_ROWS = b"popdesic rows\n"
+#: First line of a .bed of lists (`popdesic.io.listed_rows`); then what its rows take as bytes.
+LISTED_ROWS = b"popdesic lists\n"
 
 
 def bytes_meant(path: Path | str) -> int:
-    """Size of a file; of a .bed that names rows of another one, what these would take."""
-    about = named_rows(path) if Path(path).suffix == ".bed" else None
-    return (about or {}).get("bytes", Path(path).stat().st_size)
+    """Size of a file; of a .bed that names rows of another one or lists, what rows would take."""
+    size = Path(path).stat().st_size
+    if Path(path).suffix != ".bed":
+        return size
+    if has_lists(path):
+        with open(path, "rb") as file:
+            file.seek(len(LISTED_ROWS))
+            meant = file.read(8)
+        return int.from_bytes(meant, "little") if len(meant) == 8 else size
+    return (named_rows(path) or {}).get("bytes", size)
+
+
+def has_lists(path: Path | str) -> bool:
+    """Whether a .bed has lists of carriers."""
+    with open(path, "rb") as file:
+        return file.read(len(LISTED_ROWS)) == LISTED_ROWS
 
 
 def named_rows(path: Path | str) -> dict[str, Any] | None:

@@ -1,6 +1,7 @@
 """PLINK 1 files: .bed memory-mapped, .bim and .fam as tables.
 
-A .bed of results need not have the rows of a user's .bed again: it can name them (`name_rows`).
+A .bed of results need not have the rows of a user's .bed again: it can name them (`name_rows`). It
+can also have lists of carriers (`listed_rows`).
 """
 
 import json
@@ -15,6 +16,7 @@ import pandas as pd
 
 from ..core.errors import UserError
 from ..core.files import (
+    LISTED_ROWS,
     NAMED_ROWS,
     atomic_path,
     beside,
@@ -36,6 +38,7 @@ from .columns import (
 )
 from .genotypes import BED_MAGIC, bed_row_bytes, take_samples
 from .layers import columns_of, layers_in
+from .listed_rows import ListedRows
 
 #: Bytes of a user's .bed from which on results name its rows: a copy of a smaller one is cheap.
 LEAST_NAMED = 1 << 20
@@ -126,8 +129,10 @@ def read_plink_samples(prefix: Path | str) -> tuple[list[str], list[str]]:
 
 def open_bed(
     prefix: Path | str, *, n_samples: int | None = None, n_sites: int | None = None
-) -> "np.ndarray | ChosenRows":
+) -> "np.ndarray | ChosenRows | ListedRows":
     """Memory-map the genotypes of {prefix}.bed, or of the one whose rows it names, read-only.
+
+    Rows of a .bed of lists are made when they are read.
 
     Parameters
     ----------
@@ -150,10 +155,13 @@ def open_bed(
     n_sites = _count(beside(prefix, ".bim")) if n_sites is None else n_sites
     try:
         with open_regular(path) as file:
-            magic = file.read(len(BED_MAGIC))
+            first = file.read(len(LISTED_ROWS))
             size = file.seek(0, 2)
     except FileNotFoundError:
         raise missing_file(path) from None
+    magic = first[: len(BED_MAGIC)]
+    if first == LISTED_ROWS:
+        return ListedRows(path, n_samples, n_sites)
     if magic == NAMED_ROWS[: len(BED_MAGIC)]:
         return _open_named(path, n_sites, bed_row_bytes(n_samples))
     if magic == BED_MAGIC[:2] + b"\x00":
@@ -175,9 +183,9 @@ def open_bed(
     return np.memmap(path, np.uint8, "r", offset=len(BED_MAGIC), shape=shape)
 
 
-def forget_pages(bed: "np.ndarray | ChosenRows | ChosenSamples") -> None:
+def forget_pages(bed: "np.ndarray | ChosenRows | ListedRows | ChosenSamples") -> None:
     """Give back the memory of what was read of the memory-mapped rows of a .bed."""
-    while isinstance(bed, ChosenRows | ChosenSamples):
+    while isinstance(bed, ChosenRows | ListedRows | ChosenSamples):
         bed = bed.source
     while isinstance(bed, np.ndarray):
         bed = bed.base
@@ -284,11 +292,11 @@ class ChosenSamples:
     ----------
     shape : (n_sites, row_bytes)
         As an array of the chosen samples would have it.
-    source : array or ChosenRows
+    source : array, ChosenRows or ListedRows
         The rows of all samples.
     """
 
-    def __init__(self, rows: np.ndarray | ChosenRows, chosen: np.ndarray):
+    def __init__(self, rows: np.ndarray | ChosenRows | ListedRows, chosen: np.ndarray):
         """`rows`: uint8 (n_sites, row_bytes); `chosen`: int64 sample numbers, rising."""
         self.source, self._chosen = rows, chosen
         self.shape = (len(rows), bed_row_bytes(len(chosen)))
@@ -303,7 +311,7 @@ class ChosenSamples:
 
 def open_cohort(
     prefix: Path, names: Sequence[str]
-) -> tuple[np.ndarray | ChosenRows | ChosenSamples, pd.DataFrame]:
+) -> tuple[np.ndarray | ChosenRows | ListedRows | ChosenSamples, pd.DataFrame]:
     """Open the genotypes of these samples of a cohort.
 
     Parameters
@@ -315,7 +323,7 @@ def open_cohort(
 
     Returns
     -------
-    rows : array, ChosenRows or ChosenSamples, (n_sites, row_bytes) uint8
+    rows : array, ChosenRows, ListedRows or ChosenSamples, (n_sites, row_bytes) uint8
         PLINK 1 codes of these samples: memory-mapped if they are all of the file. Of polyploids
         all layers (`layers`).
     fam : DataFrame

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..cohort.sources import expand_sources, source_files
 from ..core.errors import UserError
-from ..core.files import bytes_meant, digest, read_json, result_files
+from ..core.files import bytes_meant, digest, has_lists, named_rows, read_json, result_files
 from ..core.limits import MOST_EXPORTED
 from ..core.triangle import triangle_size
 from ..distance.landmarks import MOST_LANDMARKS
@@ -67,6 +67,8 @@ class StudySizes:
         `geodesic/choice.json`, once it is there: what alpha `auto` stands for in each space.
     layers : int
         Columns of a sample in files of genotypes (`io.layers`).
+    listed : dict
+        Bytes of each `raw.bed` that has lists of carriers (`io.listed_rows`), once it is there.
     """
 
     samples: Mapping[str, int]
@@ -77,6 +79,7 @@ class StudySizes:
     choice: Mapping[str, Mapping] = field(default_factory=dict)
     named: Collection[str] = ()
     layers: int = 1
+    listed: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def n_samples(self) -> int:
@@ -113,14 +116,16 @@ def study_sizes(folder: Path, study: Study, n_sites: int | None = None) -> Study
     choice = read_json(chosen) if chosen.is_file() else {}
     named = [unit for unit in samples if _is_named(folder, study, unit)]
     layers = n_layers(study.ploidy)
-    return StudySizes(samples, sites, n_sites, source, known, choice, named, layers)
+    raw = {unit: folder / f"results/cohorts/{unit}/raw.bed" for unit in samples}
+    listed = {u: p.stat().st_size for u, p in raw.items() if p.is_file() and has_lists(p)}
+    return StudySizes(samples, sites, n_sites, source, known, choice, named, layers, listed)
 
 
 def _is_named(folder: Path, study: Study, unit: str) -> bool:
     """Whether a unit's `raw.bed` names rows, or will, as far as sheets tell."""
     raw = folder / f"results/cohorts/{unit}/raw.bed"
     if raw.is_file():
-        return bytes_meant(raw) > raw.stat().st_size
+        return named_rows(raw) is not None
     cohort, *more = study.units[unit]
     sources = expand_sources(study.cohorts.genotypes[cohort], folder)
     names = study.names_in_files(cohort)
@@ -226,7 +231,8 @@ def _cohorts(config: dict, genotypes: StudySizes) -> float:
         n *= genotypes.layers
         sites, row = genotypes.sites[cohort], bed_row_bytes(n)
         named = cohort in genotypes.named and not config["qc"]["fasta"]
-        total += (8 if named else row) * sites + encoded * row * m + BIM * (sites + encoded * m)
+        raw = genotypes.listed.get(cohort, (8 if named else row) * sites)
+        total += raw + encoded * row * m + BIM * (sites + encoded * m)
         total += n * 3 * 64 * -(-m // 512) + 80 * n
     return total
 

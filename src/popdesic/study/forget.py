@@ -30,7 +30,7 @@ from ..core.errors import UserError, suggestion
 from ..core.files import CHECKSUM_BYTES, atomic_path, beside, read_json, record_path
 from ..core.tables import read_table
 from ..io.bed import open_cohort, read_fam, write_fam
-from ..io.genotypes import BED_MAGIC
+from ..io.listed_rows import RowsFile
 from ..io.sites import chunks
 from .batches import held_batches, hold_batches
 from .configuration import read_config
@@ -223,10 +223,9 @@ def rewrite_without(prefix: Path, name: str) -> None:
     blocks = load_beside(prefix, BLOCKS)
     rows, fam = open_cohort(prefix, kept)
     with atomic_path(files[0]) as bed:
-        with open(bed, "wb") as file:
-            file.write(BED_MAGIC)
+        with RowsFile(bed, len(fam)) as file:
             for first, last in chunks(len(rows)):
-                file.write(rows[first:last].tobytes())
+                file.add(rows[first:last])
         files[2].unlink()  # until it is written again, the cohort counts as not decoded
     write_fam(prefix, fam)
     if blocks is not None:

@@ -48,7 +48,14 @@ from ..epistasis import (
 from ..geodesic import block_paths_cpu, spanning_cpu, sparse_paths_cpu, trees_cpu
 from ..ibd import candidates_cpu, segments_cpu
 from ..ibd.segments import ScoreTables
-from ..io import bcf_records_cpu, codecs_cpu, open_records_cpu, vcf_text_cpu, zarr_calls_cpu
+from ..io import (
+    bcf_records_cpu,
+    codecs_cpu,
+    listed_rows_cpu,
+    open_records_cpu,
+    vcf_text_cpu,
+    zarr_calls_cpu,
+)
 from ..io.batches import DecodedRecords
 from ..maps import (
     near_ranks_cpu,
@@ -122,6 +129,13 @@ def decoders_of_zarr() -> None:
     flags = "boolean[::1], int64[::1], boolean[::1]"
     inputs = f"int8[:, :, ::1], boolean[:, ::1], int64[::1], {flags}"
     _compile(zarr_calls_cpu.decode_calls, f"({inputs}, int8[:, ::1], {counters})")
+
+
+def codecs_of_lists() -> None:
+    encode = "uint64[:, ::1], int64, int64, uint8[::1], int64[::1]"
+    _compile(listed_rows_cpu.encode_rows, f"({encode})")
+    decode = f"{_BYTES}, int64[::1], int64, int64[::1], int64, uint8[:, ::1]"
+    _compile(listed_rows_cpu.decode_rows, f"({decode})")
 
 
 def codecs_of_genotypes() -> None:
@@ -385,7 +399,8 @@ GROUPS: tuple[Callable[[], None], ...] = (
         products_of_planes,
         tests_of_interaction,
     ),
-    *(decoders_of_bcf, decoders_of_text, decoders_of_zarr, codecs_of_genotypes, pairs_of_sites),
+    *(decoders_of_bcf, decoders_of_text, decoders_of_zarr, pairs_of_sites),
+    *(codecs_of_genotypes, codecs_of_lists),
     *(sums_of_populations, texts_of_numbers, sums_of_relationships, products_of_genotypes),
     *(epochs_of_maps, lists_of_neighbors, candidates_of_descent, segments_of_descent),
     *(copies_of_haplotypes, splits_of_people, screens_of_pairs, figures_of_pairs, ranks_on_maps),

@@ -67,6 +67,7 @@ from popdesic.geodesic.graph import spanning_tree
 from popdesic.ibd.definition import SegmentLimits
 from popdesic.ibd.segments import SearchGenome, segments_between
 from popdesic.ibd.windows import genetic_sites
+from popdesic.io import listed_rows
 from popdesic.io.genotypes import pack_bed
 from popdesic.population.runs import RunLimits, find_all_runs
 
@@ -103,6 +104,10 @@ for source in ("a.bcf", "a.vcf.gz", "a.vcz"):
 summarize_cohort(
     Path("bcf"), {}, Path("sites.tsv"), Path("samples.tsv"), min_sample_call_rate=0, threads=2
 )
+listed_rows.LEAST_LISTED = 1
+with listed_rows.RowsFile(Path("lists.bed"), 100) as file:
+    file.add(np.full((9, 25), 255, np.uint8))
+listed_rows.ListedRows(Path("lists.bed"), 100, 9)[:]
 for rows in (np.zeros((3, 2), np.uint8), np.frombuffer(bytes(6), np.uint8).reshape(3, 2)):
     place_rows(rows, 5, np.array([0, 2]), np.arange(3), np.zeros(3, bool))
 for missing in (0, 0.1):
