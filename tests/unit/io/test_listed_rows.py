@@ -129,7 +129,7 @@ def test_cut_and_damaged_lists_are_one_sentence(tmp_path):
     refused = 0
     for size in range(15, len(whole), 7):
         bed.write_bytes(whole[:size])
-        with pytest.raises(UserError, match="raw.bed does not have the 70 sites of its .bim; del"):
+        with pytest.raises(UserError, match=r"raw.bed does not have the 70 sites of its .bim; del"):
             open_bed(tmp_path / "raw")
         assert bytes_meant(bed) in (size, 3 + 70 * 38)
     for _ in range(600):

@@ -11,7 +11,9 @@ from support.running import snakemake
 from support.study import make_cohorts, write_raw, write_study
 
 from popdesic.__main__ import main
+from popdesic.cohort.ingest import ingest_cohort
 from popdesic.core.errors import UserError
+from popdesic.io import listed_rows
 from popdesic.study import disk
 from popdesic.study.configuration import fill_config, read_config
 from popdesic.study.disk import (
@@ -77,6 +79,10 @@ def test_a_large_study():
     known = forecast_disk(fill_config({}), replace(sizes, named=FOUR), sparse=False)
     assert known["cohorts"] == pytest.approx(0.625 * 30_000 * 500_000, rel=0.02)
     assert sum(known.values()) < 25e9
+    lists = forecast_disk(fill_config({}), replace(sizes, listed={"a": 9}), sparse=False)
+    rows = FOUR["a"] / 4 * 500_000
+    full = forecast_disk(fill_config({}), sizes, sparse=False)["cohorts"]
+    assert full - lists["cohorts"] == pytest.approx(rows - 9)
     listed = {"alpha": 2, "graph": "complete"}
     for alpha, graph, further in ((1, "complete", 0), (2, "complete", 0), (1, "knn", 8)):
         choice = {"genotypes": listed, "pcs": {"alpha": alpha, "graph": graph}}
@@ -103,6 +109,20 @@ def test_a_study_that_does_not_fit_is_refused(tmp_path, monkeypatch, capsys):
         require_disk_space(folder, config, genotypes, sparse=False, stages={"distance"})
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, 0))  # does not tell
     assert main(["check", str(folder)]) == 0
+
+
+def test_lists_of_carriers_count_as_they_are(tmp_path, monkeypatch):
+    (cohort,) = make_cohorts((40,), n_sites=300)
+    cohort.genotypes[:, 1:] = 0
+    folder = write_study(tmp_path, [cohort])
+    monkeypatch.setattr(listed_rows, "LEAST_LISTED", 1)
+    raw = folder / "results/cohorts/north/raw"
+    ingest_cohort(folder / cohort.path, raw)
+    _, study, _ = validate_study(read_config(folder), folder)
+    genotypes = study_sizes(folder, study)
+    size = raw.with_suffix(".bed").stat().st_size
+    assert genotypes.listed == {"north": size} and size < 300 * 10
+    assert (genotypes.sites, genotypes.known, genotypes.named) == ({"north": 300}, True, [])
 
 
 def test_results_that_are_there_need_no_room(tmp_path, monkeypatch):

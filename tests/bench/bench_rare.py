@@ -1,0 +1,131 @@
+"""Bytes of decoded genotypes with rare variants as lists of carriers, beside rows and .pgen.
+
+A population of 10 000 that has grown by 1 % a generation for the last 460 is drawn (msprime,
+mutation rate 1.25e-8, recombination 1e-8). Its sites are written as a plain .bed, as `raw.bed` of a
+study, and by PLINK 2 where it is installed. Classes are by carriers of the rarer allele.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+import commandline
+import msprime
+import numpy as np
+from timing import best_in_turn, print_table
+
+from popdesic.io import listed_rows
+from popdesic.io.bed import open_bed
+from popdesic.io.genotypes import BED_MAGIC, pack_bed
+from popdesic.io.listed_rows import ListedRows, RowsFile
+
+#: First number of carriers of each class; shares of the samples above 20.
+CLASSES = (1, 2, 3, 6, 20)
+SHARES = (0.01, 0.05)
+
+
+def draw_rows(n_samples: int, length: int, missing: float, seed: int) -> tuple[np.ndarray, ...]:
+    """Rows of a .bed, and the carriers of the rarer allele of each site."""
+    history = msprime.Demography()
+    history.add_population(name="A", initial_size=1_000_000, growth_rate=0.01)
+    history.add_population_parameters_change(460, initial_size=10_000, growth_rate=0)
+    trees = msprime.sim_ancestry(
+        {"A": n_samples},
+        demography=history,
+        sequence_length=length,
+        recombination_rate=1e-8,
+        random_seed=seed,
+    )
+    trees = msprime.sim_mutations(
+        trees, rate=1.25e-8, model=msprime.BinaryMutationModel(), random_seed=seed + 1
+    )
+    rng = np.random.default_rng(seed)
+    rows, carriers = [], []
+    for variant in trees.variants():
+        genotypes = variant.genotypes.reshape(n_samples, 2).sum(axis=1, dtype=np.int8)
+        carriers.append(min(np.count_nonzero(genotypes), np.count_nonzero(genotypes < 2)))
+        genotypes[rng.integers(0, n_samples, rng.binomial(n_samples, missing))] = -1
+        rows.append(pack_bed(genotypes[None])[0])
+    kept = np.array(carriers) > 0
+    return np.array(rows)[kept], np.array(carriers)[kept]
+
+
+def write_rows(path: Path, rows: np.ndarray, n_samples: int) -> None:
+    with RowsFile(path, n_samples) as file:
+        for first in range(0, len(rows), 64):
+            file.add(rows[first : first + 64])
+
+
+def pgen_bytes(folder: Path, n_samples: int, n_sites: int) -> int | None:
+    """Size of the .pgen that PLINK 2 makes of plain.bed."""
+    program = commandline.find_peer("plink2")
+    if program is None:
+        return None
+    sites = "".join(f"1\ts{k}\t0\t{k + 1}\tA\tC\n" for k in range(n_sites))
+    (folder / "plain.bim").write_text(sites)
+    names = "".join(f"0\ti{k}\t0\t0\t0\t-9\n" for k in range(n_samples))
+    (folder / "plain.fam").write_text(names)
+    command = [program, "--bfile", "plain", "--make-pgen", "--out", "peer", "--threads", "2"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return (folder / "peer.pgen").stat().st_size
+
+
+def main() -> None:
+    parser = commandline.new_parser(__doc__)
+    parser.add_argument("--samples", type=int, default=20_000)
+    parser.add_argument("--length", type=int, default=400_000, help="base pairs")
+    parser.add_argument("--missing", type=float, default=0.0, help="share of calls")
+    options = commandline.parse(parser, samples=2_000, length=50_000)
+    n = options.samples
+    rows, carriers = draw_rows(n, options.length, options.missing, 1)
+    n_sites = len(rows)
+    # The choice of the file, whatever the size of this region.
+    listed_rows.LEAST_LISTED = min(listed_rows.LEAST_LISTED, rows.size)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "plain.bed").write_bytes(BED_MAGIC + rows.tobytes())
+        write_rows(folder / "raw.bed", rows, n)
+        sizes = {kind: (folder / f"{kind}.bed").stat().st_size for kind in ("plain", "raw")}
+        if (pgen := pgen_bytes(folder, n, n_sites)) is not None:
+            sizes["pgen"] = pgen
+        bounds = [*CLASSES, *(max(round(share * n), 21) for share in SHARES), n + 1]
+        table = []
+        for first, last in zip(bounds, bounds[1:], strict=False):
+            own = np.ascontiguousarray(rows[(carriers >= first) & (carriers < last)])
+            if len(own):
+                listed_rows.LEAST_LISTED = own.size
+                write_rows(folder / "class.bed", own, n)
+                size = (folder / "class.bed").stat().st_size
+                of_class = f"{first} to {last - 1}" if last - first > 1 else str(first)
+                table.append((of_class, len(own), f"{len(own) / n_sites:.3f}", own.size, size,
+                              f"{own.size / size:.1f}"))  # fmt: skip
+        print_table(
+            f"{n} samples, {n_sites} sites, missing {options.missing}: bytes by carriers",
+            ("carriers", "sites", "share", "rows", "raw.bed", "rows / raw.bed"),
+            table,
+        )
+        print_table(
+            "Bytes of all sites",
+            ("file", "bytes", "rows / it"),
+            [(kind, size, f"{sizes['plain'] / size:.1f}") for kind, size in sizes.items()],
+        )
+        listed = ListedRows(folder / "raw.bed", n, n_sites)
+        plain = open_bed(folder / "plain", n_samples=n, n_sites=n_sites)
+        assert (listed[:] == plain).all()
+        times = best_in_turn(
+            3,
+            lambda: write_rows(folder / "again.bed", rows, n),
+            lambda: [listed[k : k + 256] for k in range(0, n_sites, 256)],
+            lambda: [np.array(plain[k : k + 256]) for k in range(0, n_sites, 256)],
+        )
+        names = ("write lists", "read lists as rows", "copy rows")
+        rates = [
+            (what, f"{n * n_sites / s / 1e9:.2f}") for what, s in zip(names, times, strict=True)
+        ]
+        print_table("G genotypes a second, one thread", ("work", "rate"), rates)
+
+
+if __name__ == "__main__":
+    main()
