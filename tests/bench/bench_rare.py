@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import commandline
@@ -92,7 +93,7 @@ def main() -> None:
             sizes["pgen"] = pgen
         bounds = [*CLASSES, *(max(round(share * n), 21) for share in SHARES), n + 1]
         table = []
-        for first, last in zip(bounds, bounds[1:], strict=False):
+        for first, last in pairwise(bounds):
             own = np.ascontiguousarray(rows[(carriers >= first) & (carriers < last)])
             if len(own):
                 listed_rows.LEAST_LISTED = own.size
@@ -120,9 +121,10 @@ def main() -> None:
             lambda: [listed[k : k + 256] for k in range(0, n_sites, 256)],
             lambda: [np.array(plain[k : k + 256]) for k in range(0, n_sites, 256)],
         )
-        names = ("write lists", "read lists as rows", "copy rows")
+        work = ("write lists", "read lists as rows", "copy rows")
         rates = [
-            (what, f"{n * n_sites / s / 1e9:.2f}") for what, s in zip(names, times, strict=True)
+            (what, f"{n * n_sites / seconds / 1e9:.2f}")
+            for what, seconds in zip(work, times, strict=True)
         ]
         print_table("G genotypes a second, one thread", ("work", "rate"), rates)
 
