@@ -224,7 +224,7 @@ WAYS: dict[str, Way] = {
             *("axes.py", "quality.py", "peers.py"),
             *("missing_kinship.py", "call_rates.py", "labels_example.py"),
             *("mixture_search.py", "rerun.py", "profiles.py"),
-            "scan_planes.py",
+            *("scan_planes.py", "rare.py"),
         )
     },
     f"{BENCH}maps.py --data ../shared/data": Way(
@@ -267,6 +267,7 @@ WAYS: dict[str, Way] = {
                 "slurm.py --repeats 2",
                 "minplus.py --closures 128 256 512 1024",
                 "disk.py STUDY",
+                "rare.py --samples 200000 --length 40000",
                 "compare.py --searches",
                 "pca.py --device gpu --threads 16 --no-matrix",
             ),
