@@ -91,6 +91,10 @@ PADDED_SAMPLES = 1024
 def write_classes(folder: Path, classes: list[tuple[np.ndarray, int]]) -> Path:
     """Write planes as EPIClear and Tensor-Episdet read them; the file that names them.
 
+    Of each site these are the two rarest genotypes, the rarest first, which K2 does not depend on.
+    EPIClear brings planes to that order itself, but at commit 38c76b0 it loses genotypes of sites
+    whose order, rarest first, is second, third, first or third, first, second.
+
     Parameters
     ----------
     folder : Path
@@ -99,11 +103,17 @@ def write_classes(folder: Path, classes: list[tuple[np.ndarray, int]]) -> Path:
         Planes of two genotypes of each site, and the number of samples: controls, then cases.
     """
     lines = [str(len(classes[0][0]))]
+    counts = sum(np.bitwise_count(words).sum(axis=2, dtype=np.int64) for words, _ in classes)
+    rest = sum(n_samples for _, n_samples in classes) - counts.sum(axis=1)
+    orders = np.argsort(np.column_stack([counts, rest]), axis=1, kind="stable")[:, :2]
     for name, (words, n_samples) in zip(("controls", "cases"), classes, strict=True):
         n_words = -(-n_samples // PADDED_SAMPLES) * PADDED_SAMPLES // 64
+        used = np.arange(64 * words.shape[2]) < n_samples
+        samples = np.packbits(used, bitorder="little").view(np.uint64)
         with open(folder / f"{name}.bin", "wb") as file:
-            for site in words:
-                np.pad(site, ((0, 0), (0, n_words - site.shape[1]))).tofile(file)
+            for site, order in zip(words, orders, strict=True):
+                planes = np.stack([*site, samples & ~(site[0] | site[1])])[order]
+                np.pad(planes, ((0, 0), (0, n_words - site.shape[1]))).tofile(file)
         lines += [f"{name}.bin", str(n_samples)]
     described = folder / "planes.txt"
     described.write_text("\n".join(lines) + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -82,25 +83,30 @@ def test_a_python_without_graph_tool(tmp_path):
 
 @pytest.mark.parametrize("n_samples", [(1024, 1), (1030, 2048)])
 def test_planes_are_written_as_peers_on_a_gpu_read_them(tmp_path, n_samples):
-    """Sites, planes of two genotypes, then samples: zeros up to a multiple of 1 024 bits."""
+    """Sites, planes of two genotypes, then samples: zeros up to a multiple of 1 024 bits.
+
+    The genotypes are the two rarest, rarest first, in all six orders.
+    """
     rng = np.random.default_rng(1)
-    genotypes = [rng.integers(0, 3, (5, n)) for n in n_samples]
+    orders = list(itertools.permutations(range(3)))  # of a site, rarest first
+    drawn = [rng.choice(3, (6, n), p=[0.1, 0.3, 0.6]) for n in n_samples]
     classes = []
-    for one in genotypes:
+    for one in drawn:
+        genotypes = np.stack([np.take(order, site) for order, site in zip(orders, one, strict=True)])
         n_bits = -(-one.shape[1] // 64) * 64
-        bits = np.zeros((5, 2, n_bits), np.uint8)
-        bits[:, :, : one.shape[1]] = np.stack([one == 0, one == 1], axis=1)
+        bits = np.zeros((6, 2, n_bits), np.uint8)
+        bits[:, :, : one.shape[1]] = np.stack([genotypes == 0, genotypes == 1], axis=1)
         words = np.packbits(bits, axis=2, bitorder="little").view(np.uint64)
         classes.append((words, one.shape[1]))
     lines = write_classes(tmp_path, classes).read_text().splitlines()
-    assert lines == ["5", "controls.bin", str(n_samples[0]), "cases.bin", str(n_samples[1])]
-    for name, one in zip(("controls.bin", "cases.bin"), genotypes, strict=True):
+    assert lines == ["6", "controls.bin", str(n_samples[0]), "cases.bin", str(n_samples[1])]
+    for name, one in zip(("controls.bin", "cases.bin"), drawn, strict=True):
         n_words = -(-one.shape[1] // 1024) * 32
-        rows = np.fromfile(tmp_path / name, np.uint32).reshape(5, 2, n_words)
+        rows = np.fromfile(tmp_path / name, np.uint32).reshape(6, 2, n_words)
         bits = np.unpackbits(rows.view(np.uint8), axis=2, bitorder="little")
         assert not bits[:, :, one.shape[1] :].any()
-        for state in (0, 1):
-            assert (bits[:, state, : one.shape[1]] == (one == state)).all()
+        for rank in (0, 1):
+            assert (bits[:, rank, : one.shape[1]] == (one == rank)).all()
 
 
 @pytest.mark.parametrize("times", ["x", "×"])
