@@ -16,7 +16,8 @@ genotypes. --device-bytes 12000000000 scans each case once more as data larger t
 much memory, and prints what share of the rate that is, and of the rate that copies at their own
 pace allow; with --phases also the time of each phase of that scan, where 'next block' is what the
 scan waits for copies. --ordinary: from host memory that is not pinned. --real adds common SNPs of
-chromosome 22 (--data), in LD and without it, and without each of the two reorderings.
+chromosome 22 (--data), in LD and without it, and without each of the two reorderings. --grid prints
+one table of the sizes that a paper has, each scanned for about --seconds (scan_grids.py).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ import cupyx
 import numpy as np
 import real_scans
 import scan_devices
+import scan_grids
 import scan_steps
 import shares
 from scan_cases import CASES, WTCCC, Case, resized
@@ -50,7 +52,7 @@ from popdesic.epistasis.bound import score_scale
 from popdesic.epistasis.interaction_cpu import UNIT_BITS
 from popdesic.epistasis.layout import STEP_BITS
 from popdesic.epistasis.residual_scan_gpu import ResidualScanner
-from popdesic.epistasis.scan_data import ZERO_LEVEL, OneHot, ResidualData, ScanData
+from popdesic.epistasis.scan_data import ZERO_LEVEL, Hits, OneHot, ResidualData, ScanData
 from popdesic.epistasis.scan_gpu import Scanner, scan_parts, scan_step
 from popdesic.epistasis.scan_plan import schedule_tiles
 from popdesic.epistasis.scores import SCORES, lr_bits, score_tables
@@ -169,11 +171,18 @@ def scan(case: Case, data, kernel: str | None, spans: list[range]) -> Scanner | 
     return scanner
 
 
+def scan_once(case: Case, data, spans: list[range], kernel: str | None) -> tuple[Hits, float]:
+    """Hits of one scan, and its bit products per combination."""
+    scanner = scan(case, data, kernel, spans)
+    found = scanner.best.hits, products(case, scanner)
+    scanner.best.close()  # its memory is free at once
+    return found
+
+
 def measure(
     case: Case,
     kernel: str | None,
     share: float,
-    limit: float,
     score: str,
     device_bytes: int | None = None,
 ) -> tuple[str, float]:
@@ -196,17 +205,11 @@ def measure(
         elif case.mixed:
             hits = scan_parts(data, case.order, spans, *given)
         else:
-            scanner = scan(case, data, kernel, spans)
-            hits, depth = scanner.best.hits, products(case, scanner)
-            scanner.best.close()  # its memory is free at once
-            del scanner
+            hits, depth = scan_once(case, data, spans, kernel)
         times.append(time.perf_counter() - started)
     rate = tests / min(times)
     unit = 2.0**UNIT_BITS if case.residuals else score_scale(data)
-    if (kernel or case.kernel) == "popc":
-        limit, unit_name = POPC_LIMIT, "POPC"
-    else:
-        unit_name = "the tensor cores"
+    limit, unit_name = limit_of(kernel or case.kernel)
     used = f"{rate * depth / limit:5.0%} of {unit_name}  " if depth == depth else ""
     return (
         f"{case.order}  {case.n_sites:6d} x {samples:<7d} {case.missing:5.0%} "
@@ -223,7 +226,7 @@ def measure_blocks(
     case: Case, kernel: str | None, share: float, score: str, device_bytes: int, resident: float
 ) -> None:
     """Print the rate by blocks of sites as a share of the rate with all sites on the device."""
-    _, rate = measure(case, kernel, share, TENSOR_LIMIT, score, device_bytes)
+    _, rate = measure(case, kernel, share, score, device_bytes)
     if share >= 1:
         data = make_pinned(case, score)
         block = scan_steps.block_of(case, data, device_bytes)
@@ -367,19 +370,24 @@ POPC_LIMIT = 32 * 3.95e12
 STUDY_SITES = 500_568
 
 
+def limit_of(kernel: str | None) -> tuple[float, str]:
+    """Bit products a second of what a kernel computes with, and its name."""
+    return (POPC_LIMIT, "POPC") if kernel == "popc" else (TENSOR_LIMIT, "the tensor cores")
+
+
 def measure_cases(arguments: argparse.Namespace) -> None:
     """Print the lines of all cases that were asked for."""
     for name in arguments.cases:
         case = resized(CASES[name], arguments.sites, arguments.samples)
         rates = []
         for score in ["residuals"] if case.residuals else arguments.scores:
-            line, rate = measure(case, arguments.kernel, arguments.share, TENSOR_LIMIT, score)
+            line, rate = measure(case, arguments.kernel, arguments.share, score)
             rates.append(rate)
             ratio = f"  {rate / rates[0]:.0%} of {arguments.scores[0]}" if rates[1:] else ""
             print(f"{name} {score:12s}", line, ratio, flush=True)
             if case.mixed:
                 whole = replace(case, missing=0.0)
-                _, of_whole = measure(whole, arguments.kernel, arguments.share, TENSOR_LIMIT, score)
+                _, of_whole = measure(whole, arguments.kernel, arguments.share, score)
                 samples = case.controls + case.cases
                 print(
                     f"   missing genotypes in {case.incomplete:.0%} of the sites: "
@@ -414,6 +422,8 @@ def main() -> None:
     parser.add_argument("--devices", type=int, help="compare one device with so many")
     parser.add_argument("--sites", type=int, help="instead of the case's")
     parser.add_argument("--device-bytes", type=int, help="scan also by blocks of sites, in so many")
+    parser.add_argument("--grid", nargs="+", choices=scan_grids.GRIDS, help="instead of cases")
+    parser.add_argument("--seconds", type=float, default=0.4, help="of the scan of one size")
     parser.add_argument("--ordinary", action="store_true", help="host memory that is not pinned")
     parser.add_argument("--real", action="store_true", help="also chromosome 22")
     shared = Path(os.environ.get("POPDESIC_SHARED", commandline.ROOT.parent / "shared"))
@@ -436,6 +446,12 @@ def main() -> None:
         least = math.inf if arguments.operand_sites == 1 else -math.inf
         scan_plan.SHARED_STEPS = dict.fromkeys((2, 3), least)
     print(f"{current_device().name}: best 1000, planes in pinned host memory, all phases counted")
+    for name in arguments.grid or []:
+        load = partial(make_pinned, score=arguments.scores[0])
+        run = partial(scan_once, kernel=arguments.kernel)
+        scan_grids.measure(name, arguments.seconds, load, run, *limit_of(arguments.kernel))
+    if arguments.grid:
+        return
     for batch in arguments.batch or [scan_gpu.BATCH]:
         if arguments.batch:
             scan_gpu.BATCH = batch

@@ -92,7 +92,9 @@ def test_planes_are_written_as_peers_on_a_gpu_read_them(tmp_path, n_samples):
     drawn = [rng.choice(3, (6, n), p=[0.1, 0.3, 0.6]) for n in n_samples]
     classes = []
     for one in drawn:
-        genotypes = np.stack([np.take(order, site) for order, site in zip(orders, one, strict=True)])
+        genotypes = np.stack(
+            [np.take(order, site) for order, site in zip(orders, one, strict=True)]
+        )
         n_bits = -(-one.shape[1] // 64) * 64
         bits = np.zeros((6, 2, n_bits), np.uint8)
         bits[:, :, : one.shape[1]] = np.stack([genotypes == 0, genotypes == 1], axis=1)
