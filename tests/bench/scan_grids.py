@@ -1,7 +1,7 @@
 """Grids of sizes that papers measure scans on, each size scanned for about as long.
 
-A size is scanned whole, or by a share and by a quarter of it (shares.py). The time of the whole scan
-follows from both: what they have in common, set-up, counts once.
+A size is scanned whole, or by a share and by a quarter of it (shares.py). The time of the whole
+scan follows from both: what they have in common, set-up, counts once.
 """
 
 from __future__ import annotations

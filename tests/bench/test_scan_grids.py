@@ -46,7 +46,7 @@ def test_no_size_takes_long(name):
         seconds = [seconds_of(case) * share for share in of_each]
         assert max(seconds) <= 0.51
         if len(spans) > 1:  # whole first sites
-            assert 0.35 <= max(seconds)
+            assert max(seconds) >= 0.35
             assert of_each[0] <= 0.35 * of_each[1]
         else:
             assert of_each == [1]
