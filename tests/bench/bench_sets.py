@@ -1,7 +1,8 @@
 """Tests of sets of sites: false findings, power beside the best pair, and time.
 
     python tests/bench/bench_sets.py [--studies 100] [--sets 50] [--sites 8] [--people 2000]
-        [--scenes NAME ...] [--first-seed 0] [--planted 50] [--timed 20] [--jobs 2] [--quick]
+        [--scenes NAME ...] [--first-seed 0] [--planted 50] [--timed 20] [--joined 20]
+        [--jobs 2] [--quick]
 
 The first table has shares of null sets (tests/scenes/interactions/sets.py: LD, main effects,
 covariates) with p at most 0.05, 0.01 and 0.001 by `popdesic.scan_sets`: its `p` (twice the smaller
@@ -14,27 +15,40 @@ the variance together, as much information as 0.2 to 1.6 % in 10 000 people. Pow
 
 The third one is the time of `--timed` sets of 25 sites (300 products) and 10 000 people on one
 thread, and what 9 515 sets take on two cores if all are like these: CPU seconds x 9 515 / 2.
+
+The fourth one is a cohort that joins nine others of 1 000 people each, a number, `--joined` sets of
+25 sites, by the functions of a study (`kept_sets.py`, `set_tables.py`). `share`: CPU seconds that
+scores of the new cohort take, over a tenth of those of all ten. `tests` are those of all sets, with
+the scores that are kept: they are made again, in each run. Goal: a share of at most 1.1.
 """
 
 from __future__ import annotations
 
+import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import commandline
 import numpy as np
+import pandas as pd
 from bench_interactions import wilson
 from scenes.interactions.sets import NULLS, SetStudy, null_study, planted_study
 from timing import print_table
 
 import popdesic
+from popdesic.epistasis.kept_sets import cohorts_of, renew_scores
+from popdesic.epistasis.null_model import fit_null
+from popdesic.epistasis.set_tables import replication_tables
+from popdesic.io.genotypes import BED_MAGIC, pack_bed
 
 LEVELS = (0.05, 0.01, 0.001)
 TESTS = ("p", "p_quadratic", "p_pair", "p_burden")
 GENES, MINUTES = 9_515, 10
 PLANTED_PEOPLE, PLANTED_SITES = 4_000, 46
 TIMED_PEOPLE, TIMED_SITES = 10_000, 25
+COHORTS, SHARE = 10, 1.1
 
 
 def tested(study: SetStudy):
@@ -110,6 +124,61 @@ def seconds(options) -> None:
     print_table(title, head, rows)
 
 
+def write_cohorts(folder: Path, study: SetStudy, people: int) -> tuple[list[Path], pd.DataFrame]:
+    """PLINK files of cohorts of so many people each; their stems, and the sheet."""
+    n_sites, sheet = study.genotypes.shape[1], []
+    bim = "".join(f"1 s{k} 0 {k + 1} A C\n" for k in range(n_sites))
+    prefixes = []
+    for first in range(0, len(study.genotypes), people):
+        own = study.genotypes[first : first + people]
+        prefix = folder / f"c{first // people:02d}/genotypes"
+        prefix.parent.mkdir()
+        names = [f"p{first + k}" for k in range(len(own))]
+        prefix.with_suffix(".bed").write_bytes(
+            BED_MAGIC + pack_bed(np.ascontiguousarray(own.T)).tobytes()
+        )
+        prefix.with_suffix(".bim").write_text(bim.replace(" ", "\t"))
+        prefix.with_suffix(".fam").write_text("".join(f"0\t{n}\t0\t0\t0\t-9\n" for n in names))
+        prefixes.append(prefix)
+        sheet += names
+    return prefixes, pd.DataFrame({"sample": sheet, "phenotype": study.phenotype})
+
+
+def joining(options) -> None:
+    people, sites = (200, 5) if options.quick else (TIMED_PEOPLE // COHORTS, TIMED_SITES)
+    study = null_study("number", 1, COHORTS * people, options.joined, sites)
+    sets = {name: (np.array(members), None) for name, members in study.sets.items()}
+    null = fit_null(study.phenotype, study.covariates, "linear")
+    with tempfile.TemporaryDirectory() as name:
+        prefixes, samples = write_cohorts(Path(name), study, people)
+        cohorts = cohorts_of(prefixes, samples, null, "none")
+        took = {}
+        for scene, given in (
+            ("imports", prefixes[:1]),
+            ("all ten", prefixes),
+            ("the nine", prefixes[:-1]),
+            ("the tenth", prefixes),
+        ):
+            folder = Path(name) / "results" / ("again" if scene.startswith("the") else scene)
+            chosen = {one.parent.name: cohorts[one.parent.name] for one in given}
+            start = time.process_time()
+            scores, made = renew_scores(folder / "row.json", chosen, sets, "", 1)
+            took[scene] = time.process_time() - start, len(made)
+        start = time.process_time()
+        replication_tables(scores, sorted(cohorts)[:1])
+        tests = time.process_time() - start
+    share = took["the tenth"][0] / (took["all ten"][0] / COHORTS)
+    rows = [
+        (scene, scored, f"{1000 * seconds / options.joined:.1f}")
+        for scene, (seconds, scored) in took.items()
+        if scene != "imports"
+    ]
+    rows += [("tests", 0, f"{1000 * tests / options.joined:.1f}")]
+    title = f"A cohort joins: {COHORTS} x {people} people, {options.joined} sets of {sites} sites"
+    print_table(title, ("scores of", "cohorts scored", "CPU ms a set"), rows)
+    print(f"share: {share:.2f}, goal {SHARE}: {'met' if share <= SHARE else 'missed'}")
+
+
 def main() -> None:
     parser = commandline.new_parser(__doc__)
     parser.add_argument(
@@ -122,9 +191,10 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--planted", type=int, default=50, help="studies of each model; 0: none")
     parser.add_argument("--timed", type=int, default=20, help="sets that are timed; 0: none")
+    parser.add_argument("--joined", type=int, default=20, help="sets of cohorts; 0: none")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     options = commandline.parse(
-        parser, studies=2, sets=5, sites=5, people=500, planted=2, timed=2, jobs=1
+        parser, studies=2, sets=5, sites=5, people=500, planted=2, timed=2, joined=2, jobs=1
     )
     with ProcessPoolExecutor(options.jobs) as pool:
         if options.studies:
@@ -133,6 +203,8 @@ def main() -> None:
             power(options, pool)
     if options.timed:
         seconds(options)
+    if options.joined:
+        joining(options)
 
 
 if __name__ == "__main__":

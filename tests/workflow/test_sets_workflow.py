@@ -14,9 +14,10 @@ from support.study import FAST, Cohort, make_sites, write_sheets, write_study
 
 import popdesic
 from popdesic.core.errors import UserError
-from popdesic.epistasis.null_model import read_null_model
+from popdesic.epistasis.null_model import NullModel, read_null_model
 from popdesic.epistasis.relatedness import Relatives, no_relatives
 from popdesic.epistasis.reorder import genotypes_of_planes, read_reordered
+from popdesic.epistasis.set_cohorts import join_statistics
 from popdesic.epistasis.set_rows import threads_of_set
 from popdesic.epistasis.study_sets import scan_study_sets, unrelated
 from popdesic.report.page import write_report
@@ -26,6 +27,8 @@ from popdesic.study.validation import validate_study
 N_SITES, N = 24, 600
 SITES = make_sites(N_SITES)
 SETS = {"first": [0, 1, 2, 3, 4, 5], "null": [6, 7, 8, 9], "far": [14, 15, 16], "alone": [20]}
+#: Too many sites for main effects of each cohort.
+SETS["many"] = list(range(7, 22))
 
 
 def cohorts() -> tuple[list[Cohort], np.ndarray]:
@@ -52,9 +55,10 @@ def bed() -> str:
     )
 
 
-def write(folder: Path, given: str, text: str) -> None:
+def write(folder: Path, given: str, text: str, further=(), numbers=()) -> None:
     drawn, number = cohorts()
-    write_sheets(folder, drawn, FAST | {"epistasis": {"sets": given}})
+    number = np.append(number, numbers)
+    write_sheets(folder, [*drawn, *further], FAST | {"epistasis": {"sets": given}})
     sheet = pd.read_csv(folder / "config/samples.tsv", sep="\t", dtype=str)
     sheet["phenotype"] = number.round(5)
     sheet.to_csv(folder / "config/samples.tsv", sep="\t", index=False)
@@ -77,25 +81,27 @@ def test_the_table_equals_the_tests_of_the_api(study):
     ran = finished(output)
     assert ran["scan_sets"] == 1 and not ran["scan_epistasis"] and not ran["rank_epistasis"]
     table = table_of(folder / "results/epistasis/sets.tsv")
-    assert table.set.tolist() == list(SETS) and table.listed.tolist() == [6, 4, 3, 1]
-    words, sites, samples = read_reordered(folder / "results/reorder")
-    genotypes = genotypes_of_planes(words[:], sites, len(samples), 0).T
-    null = read_null_model(folder / "results/epistasis/null_model.npz")
-    row = {rank: k for k, rank in enumerate(sites["rank"])}
-    sets = {name: [row[k] for k in chosen] for name, chosen in SETS.items()}
-    expected = popdesic.scan_sets(genotypes, null.response, sets, null.design)
-    for name in ("sites", "products", "p", "p_quadratic", "p_pair", "p_burden"):
-        np.testing.assert_allclose(table[name], expected[name], rtol=1e-5)  # six digits
+    assert table.set.tolist() == list(SETS) and table.listed.tolist() == [6, 4, 3, 1, 15]
+    given, sets, null, genotypes = scored(folder)
+    columns = ["sites", "products", "p", "p_quadratic", "p_pair", "p_burden"]
+    for k, name in enumerate(SETS):
+        joined = join_statistics([given[cohort].sets[name] for cohort in sorted(given)])
+        found = {"sites": joined.n_sites, "products": len(joined.scores)} | joined.tests()
+        if name == "many":  # of all people together, with one main effect of each site
+            one = popdesic.scan_sets(genotypes, null.response, {name: sets[name]}, null.design)
+            found = one.iloc[0].to_dict()
+        expected = [found[column] for column in columns]
+        np.testing.assert_allclose(table.loc[k, columns].to_numpy(float), expected, rtol=1e-5)
     places = [":".join(map(str, (*SITES[k][:2], *SITES[k][3:]))) for k in (1, 4)]
     assert table.loc[0, ["site1", "site2"]].tolist() == places
     assert table.p_adjusted[0] < 1e-6 < 0.05 < table.p_adjusted[1]
-    assert table.p_adjusted[0] == pytest.approx(3 * table.p[0]) and np.isnan(table.p[3])
+    assert table.p_adjusted[0] == pytest.approx(4 * table.p[0]) and np.isnan(table.p[3])
     assert table.loc[0, ["chrom", "start", "end"]].tolist() == ["chr1", 1000, 1500]
     assert table.chrom2.isna().all() and (table.n == N).all()
 
 
-def test_cohorts_replicate_as_by_the_api(study):
-    folder = study[0]
+def scored(folder: Path) -> tuple[dict, dict, NullModel, np.ndarray]:
+    """Scores of both cohorts by the API; sets, null model and genotypes of all people."""
     words, sites, samples = read_reordered(folder / "results/reorder")
     genotypes = genotypes_of_planes(words[:], sites, len(samples), 0).T
     null = read_null_model(folder / "results/epistasis/null_model.npz")
@@ -104,8 +110,15 @@ def test_cohorts_replicate_as_by_the_api(study):
     given = {}
     for name in ("north", "south"):
         own = (samples.cohort == name).to_numpy()
-        given[name] = popdesic.score_sets(genotypes[own], null.response[own], sets)
-    expected, by_cohort = popdesic.replicate_sets(given, ["north"])  # the largest
+        given[name] = popdesic.score_sets(
+            genotypes[own], samples.phenotype[own].astype(float), sets, transform="normal"
+        )
+    return given, sets, null, genotypes
+
+
+def test_cohorts_replicate_as_by_the_api(study):
+    folder = study[0]
+    expected, by_cohort = popdesic.replicate_sets(scored(folder)[0], ["north"])  # the largest
     table = table_of(folder / "results/epistasis/sets_replication.tsv")
     for name in ("p_discovery", "effect", "se", "p_replication", "p_all", "p_without"):
         np.testing.assert_allclose(table[name], expected[name], rtol=1e-5)
@@ -113,7 +126,7 @@ def test_cohorts_replicate_as_by_the_api(study):
     assert table.p_replication[1:3].min() > 1e-3 and np.isnan(table.p_replication[3])
     effects = table_of(folder / "results/epistasis/sets_by_cohort.tsv")
     np.testing.assert_allclose(effects.effect, by_cohort.effect, rtol=1e-5)
-    assert effects.role.tolist() == ["discovery", "replication"] * 4
+    assert effects.role.tolist() == ["discovery", "replication"] * 5
 
 
 def test_the_page_says_what_was_found(study, tmp_path):
@@ -128,12 +141,46 @@ def test_the_page_says_what_was_found(study, tmp_path):
     config = fill_config({"epistasis": {"sets": "genes.bed"}})
     write_report(outcome, distances, figures, config, out)
     said = " ".join(out.read_text("utf-8").split())
-    assert "3 of 4 sets were tested in 600 samples. 1 has a significant interaction" in said
-    assert "Sites of the set first interact (p = " in said and "3 sets of sites tested" in said
+    assert "4 of 5 sets were tested in 600 samples. 1 has a significant interaction" in said
+    assert "Sites of the set first interact (p = " in said and "4 sets of sites tested" in said
     assert "Best sets of the discovery cohorts" in said and 'id="fig-sets_forest"' in said
     assert said.count('id="fig-sets_manhattan"') == said.count('id="fig-sets_qq"') == 1
     assert "All products of two sites of a set" in (tmp_path / "methods.md").read_text("utf-8")
     assert "scanned for" not in (tmp_path / "methods.md").read_text("utf-8")
+
+
+def test_a_cohort_that_arrives_is_the_only_one_scored(study, tmp_path):
+    """The scores of the others keep their bytes and dates; results are those of a first run."""
+    folder = tmp_path / "study"
+    shutil.copytree(study[0], folder, symlinks=True)  # with dates
+    kept = folder / "results/epistasis/set_scores"
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in kept.glob("*.np[yz]")}
+    assert sorted(path.name for path in before) == [
+        f"{name}{end}" for name in ("north", "south") for end in (".npy", ".npz")
+    ]
+    rng = np.random.default_rng(5)
+    drawn = rng.binomial(2, 0.4, (N_SITES, 200)).astype(np.int8)
+    names = [f"W{k:03d}" for k in range(200)]
+    west = Cohort("west", names, SITES, drawn, founder=False, populations=["P"] * 200)
+    (folder / west.path).write_text(west.vcf())
+    write(folder, "genes.bed", bed(), [west], 1.2 * drawn[1] * drawn[4] + rng.normal(0, 1, 200))
+    ran = finished(snakemake(folder, "epistasis"))
+    assert ran["scan_sets"] == 1 and not ran["build_panel"]
+    assert (kept / "west.npz").exists() and len(list(kept.glob("*.np[yz]"))) == 6
+    for path, (date, content) in before.items():
+        assert path.read_bytes() == content and path.stat().st_mtime_ns == date, path.name
+    log = (folder / "logs/scan_sets.log").read_text()
+    assert "scored: west" in log and "cohorts_kept: 2" in log
+    table = table_of(folder / "results/epistasis/sets_replication.tsv")
+    assert table.p_replication[0] < 1e-6 and table.cohorts.tolist() == [1, 1, 1, 0, 1]
+    assert table_of(folder / "results/epistasis/sets.tsv").n[0] == N + 200
+    shutil.rmtree(kept)
+    made = {path.name: path.read_bytes() for path in (folder / "results/epistasis").glob("sets*")}
+    snakemake(folder, "epistasis")
+    for path, (_, content) in before.items():
+        assert path.read_bytes() == content
+    for name, content in made.items():
+        assert (folder / "results/epistasis" / name).read_bytes() == content
 
 
 def test_relatives_are_left_out_of_the_tests(study, tmp_path):
@@ -148,10 +195,12 @@ def test_relatives_are_left_out_of_the_tests(study, tmp_path):
     assert np.flatnonzero(~unrelated(star, np.zeros(N))).tolist() == [1]
     assert scan_study_sets(*paths, folder / "genes.bed", out, family, 2)["people"] == N - 2
     table = table_of(out)
-    alone = table_of(folder / "results/epistasis/sets.tsv")
-    assert (table.n == N - 2).all() and table.p[0] != alone.p[0]
     scan_study_sets(*paths, folder / "genes.bed", out, no_relatives(), 1)
-    assert out.read_bytes() == (folder / "results/epistasis/sets.tsv").read_bytes()
+    alone = table_of(out)
+    assert (table.n == N - 2).all() and table.p[0] != alone.p[0]
+    written = out.read_bytes()
+    scan_study_sets(*paths, folder / "genes.bed", out, no_relatives(), 2)
+    assert out.read_bytes() == written
 
 
 def test_pairs_of_sets_are_ranges_in_one_row(study, tmp_path):
@@ -169,7 +218,7 @@ def test_bad_files_are_refused_before_any_job(study, tmp_path):
     folder = tmp_path / "study"
     shutil.copytree(study[0], folder, symlinks=True, ignore=shutil.ignore_patterns("results"))
     write(folder, "genes.bed", bed() + "1 20 10 x\n")
-    with pytest.raises(UserError, match=r"genes.bed \(epistasis.sets\), row 15: the range"):
+    with pytest.raises(UserError, match=r"genes.bed \(epistasis.sets\), row 30: the range"):
         validate_study({"epistasis": {"sets": "genes.bed"}}, folder)
 
 

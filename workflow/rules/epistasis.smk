@@ -19,6 +19,8 @@
 #         results/epistasis/replication.tsv      best loci in the other half, if requested
 #         results/epistasis/refit.tsv power.tsv  refits with covariates; power, if requested
 #         results/epistasis/sets.tsv             tests of sets of sites (epistasis.sets)
+#         results/epistasis/sets_replication.tsv sets_by_cohort.tsv
+#         results/epistasis/set_scores/row.json  list of the scores of each cohort, which lie beside
 #         results/figures/sets_manhattan.* sets_qq.*
 #         results/figures/manhattan.*, qq_sites.*, hits.*, network.*, penetrance.*, zoom.*, power.*
 
@@ -95,6 +97,7 @@ SETS_BY_COHORT = (
     {
         "replication": f"{SCANS}/sets_replication.tsv",
         "by_cohort": f"{SCANS}/sets_by_cohort.tsv",
+        "scores": f"{SCANS}/set_scores/row.json",
     }
     if SETS and len(COHORTS) > 1
     else {}
@@ -208,10 +211,13 @@ if SETS:
 
     rule scan_sets:
         input:
+            **({"restrict": EPISTASIS["restrict"]} if EPISTASIS["restrict"] else {}),
             sets=SETS,
             planes=REORDERED,
             model=NULL_MODEL,
             kinship=RELATIVES,
+            beds=genotype_files("epistasis", COHORTS if SETS_BY_COHORT else []),
+            rest=genotype_files("epistasis", COHORTS if SETS_BY_COHORT else [], "bim", "fam"),
         output:
             **SETS_BY_COHORT,
             table=f"{SCANS}/sets.tsv",
@@ -237,8 +243,10 @@ if SETS:
             runtime=set_minutes,
         params:
             **PEDIGREE,
-            key=lambda wildcards: file_key([SETS]),
+            key=lambda wildcards: file_key(filter(None, [SETS, EPISTASIS["restrict"]])),
             founders=list(STUDY.founders),
+            transform=EPISTASIS["transform"],
+            tile_code=lambda wildcards: digests.tile_code("sets"),
             rows=scan_rows,
             code=code_of("scan_sets"),
         message:

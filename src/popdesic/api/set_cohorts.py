@@ -125,7 +125,8 @@ def replicate_sets(
         `effect` and `se` (log-odds, or standard deviations of residuals, for one unit of the
         direction), one-sided `p_replication`; `effect_random`, `se_random`, `p_random`;
         Cochran's `q`, `p_q` and `i2`. Of all cohorts: `p_all` as of `scan_sets`; `p_without`, the
-        largest p if one cohort is left out, and its name, `without`.
+        largest p if one cohort is left out, and its name, `without` (where `p_all` is at most
+        0.05).
     by_cohort : DataFrame
         A row per set and cohort: `set`, `cohort`, `role`, `n` people, `effect`, `se`, `p`. Effects
         of discovery cohorts are too large, and their p too small, as the direction is theirs.

@@ -228,11 +228,14 @@ def kept_checksum(path: Path) -> list[str]:
 
 def content_key(path: Path) -> str:
     """CRC-32 and size of a result: those kept beside it, if they are not older than the file."""
+    return " ".join(kept_checksum(path)[:2]) if is_dated(path) else checksum_of(path)
+
+
+def is_dated(path: Path) -> bool:
+    """Whether a file has the size of the checksum beside it, which is not older than the file."""
     kept, now = kept_checksum(path), path.stat()
     same = bool(kept) and kept[1] == str(now.st_size)
-    if same and checksum_path(path).stat().st_mtime_ns >= now.st_mtime_ns:
-        return " ".join(kept[:2])
-    return checksum_of(path)
+    return same and checksum_path(path).stat().st_mtime_ns >= now.st_mtime_ns
 
 
 def record_path(path: Path) -> Path:

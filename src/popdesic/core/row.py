@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .files import checksum_of, checksum_path, kept_checksum, record_path, write_json
+from .files import checksum_of, checksum_path, is_dated, kept_checksum, record_path, write_json
 from .threads import run_forked
 
 #: Name of the list of a row's tiles.
@@ -38,10 +38,13 @@ class Row:
         The owner's folder.
     endings : tuple of str
         Endings of the files of one tile.
+    unread : tuple of str
+        Those of large files whose size and date tell whether they are as they were written.
     """
 
     folder: Path
     endings: tuple[str, ...]
+    unread: tuple[str, ...] = ()
 
     @property
     def owner(self) -> str:
@@ -58,7 +61,12 @@ class Row:
     def is_fresh(self, pair: Pair, key: str) -> bool:
         """Whether the tile was made with this key and is as it was written."""
         kept = kept_key(self, pair)
-        return kept == key and all(map(is_intact, self.paths(pair)))
+        return kept == key and all(
+            path.is_file() and is_dated(path)
+            if path.name.endswith(self.unread)
+            else is_intact(path)
+            for path in self.paths(pair)
+        )
 
     def begin(self, pair: Pair) -> None:
         """A tile is about to be written: its key is valid no more."""
@@ -107,6 +115,7 @@ def renew_cohorts(
     keys: Mapping[str, str],
     make: Callable[[str, list[Path]], Any],
     processes: int = 1,
+    unread: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """Make the tiles of single cohorts whose key has changed, and write the list of their row.
 
@@ -120,13 +129,15 @@ def renew_cohorts(
         Given a cohort and the files of its tile, one for each ending, writes them.
     processes : int
         Cohorts at a time; copies of this process make them if there are several.
+    unread : tuple of str
+        Endings as of `Row`.
 
     Returns
     -------
     dict
         What `make` returned, by the cohorts that were made.
     """
-    row = Row(out.parent, endings)
+    row = Row(out.parent, endings, unread)
     row.folder.mkdir(parents=True, exist_ok=True)
     pairs = {(cohort, row.owner): key for cohort, key in keys.items()}
 

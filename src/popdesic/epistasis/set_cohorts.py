@@ -20,6 +20,7 @@ since w was chosen there.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,7 +99,10 @@ def join_statistics(parts: list[SetStatistics]) -> JoinedScores:
     for part in parts:
         place = np.searchsorted(pairs, _keys(part, names))
         scores[place] += part.scores
-        covariance[np.ix_(place, place)] += whole_covariance(part)
+        if len(place) == len(pairs):  # ascending, so all of them
+            covariance += whole_covariance(part)
+        else:
+            covariance[np.ix_(place, place)] += whole_covariance(part)
     freedoms = [part.freedom for part in parts]
     return JoinedScores(
         names[i],
@@ -122,8 +126,17 @@ def whole_covariance(part: SetStatistics) -> np.ndarray:
     """V, float64 (n_products, n_products)."""
     size = len(part.scores)
     whole = np.zeros((size, size))
-    whole[np.triu_indices(size)] = part.covariance
-    return whole + np.triu(whole, 1).T
+    above, below = _triangles(size)
+    whole.reshape(-1)[above] = part.covariance
+    whole.reshape(-1)[below] = part.covariance
+    return whole
+
+
+@functools.lru_cache(maxsize=2)
+def _triangles(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places of the upper triangle of a matrix, by rows, and of their mirror images."""
+    i, j = np.triu_indices(size)
+    return i * size + j, j * size + i
 
 
 @dataclass(frozen=True)
@@ -144,7 +157,14 @@ def effect_of(part: SetStatistics, joined: JoinedScores, direction: np.ndarray) 
     own = part.sites[part.i] * most + part.sites[part.j]
     known, w = np.isin(own, keys), np.zeros(len(own))
     w[known] = direction[np.searchsorted(keys, own[known])]
-    variance = float(w @ whole_covariance(part) @ w)
+    if not w.any():
+        return CohortEffect(*(float("nan"),) * 3)
+    if np.count_nonzero(w) == 1:  # of a product alone, its own entry of the diagonal
+        k = int(np.flatnonzero(w)[0])
+        place = k * len(w) - k * (k - 1) // 2
+        variance = float(w[k] * part.covariance[place] * w[k])
+    else:
+        variance = float(w @ whole_covariance(part) @ w)
     if not variance > 0:
         return CohortEffect(*(float("nan"),) * 3)
     z = float(w @ part.scores) / variance**0.5

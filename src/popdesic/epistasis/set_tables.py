@@ -11,6 +11,8 @@ from ..core.threads import one_blas_thread
 from .set_cohorts import CohortEffect, combine_effects, effect_of, join_statistics
 from .sets import SetStatistics
 
+#: Largest `p_all` with which cohorts are left out one by one: of others it says nothing.
+LEFT_OUT = 0.05
 #: Columns of the table of sets, and of that of sets and cohorts.
 DISCOVERED = ["p_discovery", "p_quadratic", "p_pair", "tested", "site1", "site2"]
 COMBINED = ["cohorts", "effect", "se", "p_replication"]
@@ -38,7 +40,7 @@ def replication_tables(
 
 
 def tables_of_rows(found: list[tuple[dict, list[dict]]]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Both tables, of the rows of `replicate_set`."""
+    """Both tables, of the rows of `replicate_set`; columns that they do not have are left out."""
     by_cohort = [row for _, rows in found for row in rows]
     rows = pd.DataFrame([row for row, _ in found], columns=COLUMNS)
     return rows, pd.DataFrame(by_cohort, columns=BY_COHORT)
@@ -47,7 +49,11 @@ def tables_of_rows(found: list[tuple[dict, list[dict]]]) -> tuple[pd.DataFrame, 
 def replicate_set(
     name: str, parts: dict[str, SetStatistics | None], discovery: list[str]
 ) -> tuple[dict, list[dict]]:
-    """The row of a set, and its rows by cohort; `parts`: statistics by cohort, in a fixed order."""
+    """The row of a set, and its rows by cohort; `parts`: statistics by cohort, in a fixed order.
+
+    The row also has `all`: of all cohorts together `sites`, `products`, and the results of
+    `sets.set_p_values`; empty if none was tested.
+    """
     row, effects = _replicate({c: part for c, part in parts.items() if part}, discovery)
     by_cohort = [
         {
@@ -86,11 +92,14 @@ def _replicate(
 
 
 def _all(parts: dict[str, SetStatistics]) -> dict[str, object]:
-    """p of all cohorts, and the largest p if one of several is left out."""
+    """Tests of all cohorts, and the largest p if one of several is left out."""
     if not parts:
-        return {}
-    found: dict[str, object] = {"p_all": join_statistics(list(parts.values())).tests()["p"]}
-    if len(parts) < 2:
+        return {"all": {}}
+    joined = join_statistics(list(parts.values()))
+    tests = joined.tests()
+    sizes = {"sites": joined.n_sites, "products": int((joined.covariance.diagonal() > 0).sum())}
+    found: dict[str, object] = {"p_all": tests["p"], "all": sizes | tests}
+    if len(parts) < 2 or not tests["p"] <= LEFT_OUT:
         return found
     left = {
         cohort: join_statistics([part for c, part in parts.items() if c != cohort]).tests()["p"]

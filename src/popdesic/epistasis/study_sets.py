@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ..core.errors import UserError
 from ..core.tables import write_table
+from ..io.bed import read_bim
+from .kept_sets import ScoredCohort, cohorts_of, renew_scores
 from .null_model import NullModel, read_null_model
 from .relatedness import Relatives
-from .reorder import genotypes_of_planes, read_reordered
+from .reorder import genotypes_of_planes, read_reordered, read_restriction
 from .set_list import KEY, Range, SiteSet, read_sets, sites_of_ranges
 from .set_rows import Sets, for_each_set, set_rows
 from .set_tables import replicate_set, tables_of_rows
@@ -26,6 +28,40 @@ logger = logging.getLogger("popdesic")
 #: Most names of a list in the log.
 MOST_NAMED = 5
 P_VALUES = ["p_quadratic", "p_pair", "p_burden"]
+#: Fewest people of a cohort for each site of a set whose tests add up scores of cohorts: two main
+#: effects of a site then take a tenth of them at most.
+PEOPLE_A_SITE = 20
+
+
+class BetweenCohorts(NamedTuple):
+    """What tests of sets read and write of several cohorts.
+
+    Attributes
+    ----------
+    prefixes : list of Path
+        Stems of their genotypes on the panel (.bed .bim .fam).
+    restrict : Path, optional
+        `epistasis.restrict`.
+    founders : list of str
+        They discover if there are other cohorts, otherwise the largest cohort does.
+    transform : str
+        Of a number, within each cohort: `none` or `normal`.
+    scores : Path
+        ``row.json`` in the folder of the scores that are kept (`kept_sets`).
+    replication, by_cohort : Path
+        Tables of `set_tables.replication_tables`, with names of sites.
+    code : str
+        Digest of the code that scores.
+    """
+
+    prefixes: list[Path]
+    restrict: Path | None
+    founders: list[str]
+    transform: str
+    scores: Path
+    replication: Path
+    by_cohort: Path
+    code: str
 
 
 def scan_study_sets(
@@ -35,11 +71,14 @@ def scan_study_sets(
     out: Path,
     relatives: Relatives,
     threads: int,
-    replication: tuple[Path, Path, list[str]] | None = None,
+    between: BetweenCohorts | None = None,
 ) -> dict[str, object]:
     """Test each set of a file for interactions of any two of its sites, and write a table.
 
     Of relatives of third degree or closer, as few people as possible are left out (`unrelated`).
+    With several cohorts, their scores are added up (`set_cohorts`): main effects are those of each
+    cohort. All people are tested together where a cohort cannot be scored alone, or has fewer than
+    PEOPLE_A_SITE people (of cases and controls, twice the fewer ones) for each site of a set.
 
     Parameters
     ----------
@@ -58,10 +97,8 @@ def scan_study_sets(
     relatives : Relatives
         Among the people of `folder`.
     threads : int
-    replication : (Path, Path, list of str), optional
-        Where to write the tables of `set_tables.replication_tables` of these cohorts, with names of
-        sites; and the founder cohorts. These discover if there are others, otherwise the largest
-        cohort does.
+    between : BetweenCohorts, optional
+        Of a study with several cohorts.
 
     Returns
     -------
@@ -92,13 +129,18 @@ def scan_study_sets(
     def read(rows: np.ndarray) -> np.ndarray:
         return genotypes_of_planes(words[rows], sites.iloc[rows], n_controls, n_cases).T
 
-    rows = set_rows(SetTests(model), read, chosen, threads)
+    found: dict[str, dict] = {}
+    if between is not None:
+        found, kept = _test_cohorts(model, samples, listed, sites, between, threads)
+    rest = {name: parts for name, parts in chosen.items() if name not in found}
+    rank = np.append(sites["rank"].to_numpy(), -1)
+    for row in set_rows(SetTests(model), read, rest, threads):
+        found[row["set"]] = row | {end: int(rank[row[end]]) for end in ("site1", "site2")}
+    rows = [found[name] for name in chosen]
     table = _table(listed, chosen, rows, sites, int(model.used.sum()))
     write_table(out, table)
     _log_untested(rows)
-    if replication is not None:
-        _replicate_cohorts(model, samples["cohort"], read, chosen, sites, replication, threads)
-    return {
+    counts = {
         "people": int(model.used.sum()),
         "relatives_left_out": left_out,
         "sets": len(table),
@@ -106,47 +148,73 @@ def scan_study_sets(
         "products": int(table["products"].sum()),
         "smallest_p": float(table["p"].min()),
     }
+    return counts if between is None else counts | {"sets_of_all_people": len(rest)} | kept
 
 
-def _replicate_cohorts(
+def _test_cohorts(
     model: NullModel,
-    cohorts: pd.Series,
-    read: Callable[[np.ndarray], np.ndarray],
-    chosen: Sets,
+    samples: pd.DataFrame,
+    listed: list[SiteSet],
     sites: pd.DataFrame,
-    replication: tuple[Path, Path, list[str]],
+    between: BetweenCohorts,
     threads: int,
-) -> None:
-    """Write the tables of discovery and replication between the cohorts of a study."""
-    table_out, cohorts_out, founders = replication
-    people = cohorts[model.used].value_counts()
-    names = sorted(people.index)
-    discovery = sorted(set(names) & set(founders))
-    if len(discovery) in (0, len(names)):
-        discovery = [max(names, key=lambda name: (people[name], name))]
-    tests = {}
-    for name in names:
-        used = model.used & (cohorts == name).to_numpy()
-        if model.kind == "linear" or len(np.unique(model.response[used])) == 2:
-            tests[name] = SetTests(replace(model, used=used))
+) -> tuple[dict[str, dict], dict[str, object]]:
+    """Write the tables of discovery and replication.
 
-    def replicate(name: str, genotypes: np.ndarray, own: np.ndarray, places: list):
-        parts: dict[str, SetStatistics | None] = dict.fromkeys(names)
-        for cohort, one in tests.items():
-            try:
-                found = one.statistics(genotypes, *places)
-            except UserError:
-                continue  # separated, or too many products
-            parts[cohort] = replace(found, sites=own[found.sites])
-        return replicate_set(name, parts, discovery)
+    Returns
+    -------
+    dict, dict
+        Rows as of `set_rows.set_rows` of the sets whose tests add up the scores of cohorts, with
+        rows of the panel as sites; cohorts whose scores were kept, and new ones, for the log.
+    """
+    cohorts = cohorts_of(between.prefixes, samples, model, between.transform)
+    discovery = sorted(set(cohorts) & set(between.founders))
+    if len(discovery) in (0, len(cohorts)):
+        discovery = [max(cohorts, key=lambda name: (len(cohorts[name].columns), name))]
+    scored = {name: one for name, one in cohorts.items() if one.size}
+    chosen = _panel_sets(listed, between)
+    scores, made = renew_scores(between.scores, scored, chosen, between.code, threads)
 
-    largest = SetTests(model)
-    found = for_each_set(replicate, largest, read, chosen, threads, len(tests))
+    def replicate(name: str, *_) -> tuple[dict, list[dict]]:
+        parts: dict[str, SetStatistics | None] = dict.fromkeys(cohorts)
+        parts |= {cohort: one[name] for cohort, one in scores.items()}
+        row, by_cohort = replicate_set(name, parts, discovery)
+        if None in parts.values() or not _suffice(cohorts, *chosen[name]):
+            row["all"] = {}
+        return row, by_cohort
+
+    tests, kept = SetTests(model), len(scored)
+    found = for_each_set(replicate, tests, lambda rows: rows, chosen, threads, kept)
     rows, by_cohort = tables_of_rows(found)
-    pairs = _in_panel_order(rows[["site1", "site2"]].to_numpy(), sites)
-    rows["site1"], rows["site2"] = zip(*pairs, strict=True)
-    write_table(table_out, rows)
-    write_table(cohorts_out, by_cohort)
+    rows["site1"], rows["site2"] = _names_of_pairs(rows[["site1", "site2"]].to_numpy(), sites)
+    write_table(between.replication, rows)
+    write_table(between.by_cohort, by_cohort)
+    together = {row["set"]: {"set": row["set"]} | row["all"] for row, _ in found if row["all"]}
+    return together, {"cohorts_kept": len(scored) - len(made), "scored": ", ".join(made) or "none"}
+
+
+def _panel_sets(listed: list[SiteSet], between: BetweenCohorts) -> Sets:
+    """Rows of the panel in each set that scans may read, whatever varies in the cohorts."""
+    bim = read_bim(between.prefixes[0]).reset_index(drop=True)
+    rows = np.arange(len(bim))
+    if between.restrict is not None:
+        rows = np.flatnonzero(read_restriction(between.restrict, bim))
+    within = sites_of_ranges(bim.chrom.to_numpy()[rows], bim.pos.to_numpy()[rows])
+    return {
+        entry.name: (
+            rows[within(entry.first)],
+            rows[within(entry.second)] if entry.second else None,
+        )
+        for entry in listed
+    }
+
+
+def _suffice(
+    cohorts: dict[str, ScoredCohort], first: np.ndarray, second: np.ndarray | None
+) -> bool:
+    """Whether every cohort has enough people for main effects of its own."""
+    n_sites = len(first if second is None else np.union1d(first, second))
+    return min(one.size for one in cohorts.values()) >= PEOPLE_A_SITE * n_sites
 
 
 def site_names(sites: pd.DataFrame) -> np.ndarray:
@@ -155,15 +223,11 @@ def site_names(sites: pd.DataFrame) -> np.ndarray:
     return (sites["chrom"] + ":" + pos + ":" + sites["ref"] + ":" + sites["alt"]).to_numpy()
 
 
-def _in_panel_order(pairs: Iterable, sites: pd.DataFrame) -> list[tuple[str, str]]:
-    """Names of two sites each, the first of the panel first; NA where there are none (-1)."""
-    names, rank = site_names(sites), sites["rank"].to_numpy()
-    return [
-        tuple(names[k] for k in sorted(pair, key=rank.__getitem__))
-        if min(pair) >= 0
-        else ("NA", "NA")
-        for pair in pairs
-    ]
+def _names_of_pairs(pairs: np.ndarray, sites: pd.DataFrame) -> tuple[list[str], list[str]]:
+    """Names of two rows of the panel each, the first of the panel first; NA for none (-1)."""
+    names = dict(zip(sites["rank"], site_names(sites), strict=True)) | {-1: "NA"}
+    ordered = np.sort(np.asarray(pairs, np.int64).reshape(-1, 2), axis=1).T.tolist()
+    return tuple([names[rank] for rank in column] for column in ordered)
 
 
 def products_of(first: np.ndarray, second: np.ndarray | None) -> int:
@@ -226,8 +290,8 @@ def _table(
     tested = pd.DataFrame(rows).reindex(columns=["sites", "products", "p", *P_VALUES])
     tested[["p", *P_VALUES]] = tested[["p", *P_VALUES]].astype(float)
     tested.insert(3, "p_adjusted", np.minimum(tested["p"] * tested["p"].notna().sum(), 1.0))
-    pairs = _in_panel_order([(row["site1"], row["site2"]) for row in rows], sites)
-    tested["site1"], tested["site2"] = zip(*pairs, strict=True)
+    pairs = np.array([(row["site1"], row["site2"]) for row in rows])
+    tested["site1"], tested["site2"] = _names_of_pairs(pairs, sites)
     return pd.concat([table, tested], axis=1)
 
 

@@ -26,6 +26,7 @@ TILE_WORK = {
     "compare": ("relatives/cohorts.py", "row_work"),
     "evaluation": ("cohort/accuracy.py", "evaluate_mode"),
     "ibd": ("ibd/cohorts.py", "measure_rows"),
+    "sets": ("epistasis/kept_sets.py", "renew_scores"),
     "population": ("population/counts.py", "count_cohorts"),
 }
 #: Cached digests of a study, relative to the folder in which Snakemake runs.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.core.log import log_counts, logged
 from popdesic.epistasis.relatedness import read_relatives
-from popdesic.epistasis.study_sets import scan_study_sets
+from popdesic.epistasis.study_sets import BetweenCohorts, scan_study_sets
 from popdesic.report.figures.sets_scan import draw_forest, draw_sets
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -14,12 +14,20 @@ with logged(snakemake.log[0], snakemake.input) as log:
     relatives = read_relatives(folder, map(Path, files.get("kinship", [])), sheet)
     table = Path(outputs.table)
     given = Path(files.sets), table, relatives, snakemake.threads
-    replication = None
+    between = None
     if by_cohort := outputs.get("by_cohort"):  # of two cohorts or more
-        replication = Path(outputs.replication), Path(by_cohort), snakemake.params.founders
-    log_counts(log, scan_study_sets(folder, Path(files.model), *given, replication))
-    phenotype = snakemake.wildcards.get("phenotype", "")
-    names = draw_sets(table, folder / "sites.tsv", Path(outputs.png[0]).parent, phenotype)
-    if by_cohort:
-        names += draw_forest(*replication[:2], Path(outputs.png[0]).parent, phenotype)
+        restrict = files.get("restrict")
+        between = BetweenCohorts(
+            [Path(bed).with_suffix("") for bed in files.beds],
+            Path(restrict) if restrict else None,
+            snakemake.params.founders,
+            snakemake.params.transform,
+            *(Path(outputs[name]) for name in ("scores", "replication", "by_cohort")),
+            snakemake.params.tile_code,
+        )
+    log_counts(log, scan_study_sets(folder, Path(files.model), *given, between))
+    phenotype, figures = snakemake.wildcards.get("phenotype", ""), Path(outputs.png[0]).parent
+    names = draw_sets(table, folder / "sites.tsv", figures, phenotype)
+    if between:
+        names += draw_forest(between.replication, between.by_cohort, figures, phenotype)
     log.info("drawn: %s", ", ".join(names))
