@@ -134,9 +134,8 @@ def write_cohorts(folder: Path, study: SetStudy, people: int) -> tuple[list[Path
         prefix = folder / f"c{first // people:02d}/genotypes"
         prefix.parent.mkdir()
         names = [f"p{first + k}" for k in range(len(own))]
-        prefix.with_suffix(".bed").write_bytes(
-            BED_MAGIC + pack_bed(np.ascontiguousarray(own.T)).tobytes()
-        )
+        packed = pack_bed(np.ascontiguousarray(own.T))
+        prefix.with_suffix(".bed").write_bytes(BED_MAGIC + packed.tobytes())
         prefix.with_suffix(".bim").write_text(bim.replace(" ", "\t"))
         prefix.with_suffix(".fam").write_text("".join(f"0\t{n}\t0\t0\t0\t-9\n" for n in names))
         prefixes.append(prefix)

@@ -61,12 +61,12 @@ class Row:
     def is_fresh(self, pair: Pair, key: str) -> bool:
         """Whether the tile was made with this key and is as it was written."""
         kept = kept_key(self, pair)
-        return kept == key and all(
-            path.is_file() and is_dated(path)
-            if path.name.endswith(self.unread)
-            else is_intact(path)
-            for path in self.paths(pair)
-        )
+        return kept == key and all(map(self._is_intact, self.paths(pair)))
+
+    def _is_intact(self, path: Path) -> bool:
+        if path.name.endswith(self.unread):
+            return path.is_file() and is_dated(path)
+        return is_intact(path)
 
     def begin(self, pair: Pair) -> None:
         """A tile is about to be written: its key is valid no more."""
