@@ -364,6 +364,18 @@ def table() -> list[tuple[str, str, str, object]]:
     for name in ("ne", "mismatch"):
         add("paint", name, sizes, HAPS, PLACES, **{name: ...})
     add("paint", "threads", THREADS, HAPS, PLACES, threads=...)
+    sources = list("AAB")
+    add("local_ancestry", "reference", ALLELES | {"-1": -HAPS}, ..., PLACES, sources, HAPS)
+    add("local_ancestry", "centimorgans", MAPS, HAPS, ..., sources, HAPS)
+    named = {"text": "AAB", "None": None, "short": sources[:2], "one": ["A"] * 3, "numbers": [0, 1]}
+    named |= {"mixed": ["A", "B", 3], "empty": [], "nobody": [None] * 3}
+    add("local_ancestry", "labels", named, HAPS, PLACES, ..., HAPS)
+    odd = given | {"wide": ROWS, "odd": HAPS[:1]}
+    add("local_ancestry", "targets", odd, HAPS, PLACES, sources, ...)
+    add("local_ancestry", "ploidy", WHOLE | {"3": 3}, HAPS, PLACES, sources, HAPS, ploidy=...)
+    for name in ("ne", "mismatch"):
+        add("local_ancestry", name, sizes, HAPS, PLACES, sources, HAPS, **{name: ...})
+    add("local_ancestry", "threads", THREADS, HAPS, PLACES, sources, HAPS, threads=...)
     stacks = {"matrix": HAPS, "NaN": np.full((9, 4, 4), np.nan), "text": "x", "wide": [[[1, 2]]]}
     stacks |= {"None": None, "empty": np.zeros((0, 2, 2)), "number": 3, "texts": [[["1"]]]}
     stacks |= {"infinite": np.full((9, 4, 4), np.inf), "complex": np.full((9, 4, 4), 1j)}
