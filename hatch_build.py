@@ -10,7 +10,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 PARTS = (
     *("Snakefile", "workflow", "kernels", "envs", "slurm", "profiles"),
     *("config/README.md", "resources/par.tsv", "resources/long_range_ld.tsv"),
-    *("resources/assemblies.tsv", "docs/glossary.md"),
+    *("resources/assemblies.tsv", "resources/species.tsv", "docs/glossary.md"),
 )
 
 

@@ -79,7 +79,10 @@ class Configuration:
             raise
         same(content, as_snakemake(case["text"]) or {})
         assert not list(VALIDATOR.iter_errors(filled))
-        compare(filled, in_order(content), DEFAULTS, SCHEMA)
+        default = (
+            fill_config({"species": content["species"]}) if content.get("species") else DEFAULTS
+        )
+        compare(filled, in_order(content), default, SCHEMA)
         assert not holds(
             filled, lambda value: isinstance(value, float) and not math.isfinite(value)
         )

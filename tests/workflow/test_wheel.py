@@ -33,7 +33,12 @@ from support.study import FAST, make_cohorts, write_study
 #: Folders and files of the repository that the wheel contains as popdesic/share.
 SHARED = ("Snakefile", "workflow", "kernels", "envs", "slurm", "profiles")
 SHARED += ("config/README.md", "docs/glossary.md")
-SHARED += ("resources/par.tsv", "resources/long_range_ld.tsv", "resources/assemblies.tsv")
+SHARED += (
+    "resources/par.tsv",
+    "resources/long_range_ld.tsv",
+    "resources/assemblies.tsv",
+    "resources/species.tsv",
+)
 #: The smallest study with every kind of result that the commands need.
 CONFIG = FAST | {
     "geodesic": {"alpha": [2], "space": ["genotypes"], "explain": True},

@@ -12,6 +12,7 @@ from popdesic.cohort.impute import (
     find_contig_file,
     read_windows,
 )
+from popdesic.cohort.species import map_file
 
 # Windows, references and genetic maps of the imputation rules.
 #
@@ -23,7 +24,7 @@ IMPUTE = CONFIG["impute"]
 #: Whether any job runs Beagle.
 BEAGLE = uses_method(IMPUTE, "beagle")
 BEAGLE_SETTINGS = {"seed": CONFIG["seed"]}
-BEAGLE_FILES = {"reference": IMPUTE["reference"], "map": CONFIG["genetic_map"]}
+BEAGLE_FILES = {"reference": IMPUTE["reference"], "map": map_file(CONFIG["genetic_map"])}
 if BEAGLE:
     # Without the command, jobs continue with the mode; they rerun once it is installed.
     BEAGLE_SETTINGS["found"] = find_beagle() is not None
@@ -183,7 +184,7 @@ rule freeze_reference:
         runtime=minutes(5, mb=1 / 20),
     params:
         reference=IMPUTE["reference"],
-        map=CONFIG["genetic_map"],
+        map=map_file(CONFIG["genetic_map"]),
         map_files=map_key,
         key=reference_key,
         code=code_of("freeze_reference"),

@@ -22,6 +22,7 @@ import pandas as pd
 from ..core.errors import UserError, shorten
 from ..core.files import is_file
 from ..core.tables import write_table
+from .species import map_file
 
 #: Megabases that a window shares with the next, as in the manual of Beagle.
 OVERLAP_MB = 2.0
@@ -212,7 +213,7 @@ def check_files(settings: dict, folder: Path, source: str) -> dict[str, list[Pat
     """
     matching = {}
     for key, shown in (("reference", "impute.reference"), ("map", "genetic_map")):
-        pattern = settings[key]
+        pattern = map_file(settings[key])
         found = matching_files(pattern, folder)
         if pattern and not found:
             raise no_file(shown, pattern, source)

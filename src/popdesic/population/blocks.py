@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..cohort.species import map_file
 from ..core.errors import UserError
 from ..io.sites import canonical_contigs, contig_runs
 from .options import AUTO, parse_block
@@ -32,7 +33,7 @@ def choose_blocks(
     """
     from ..cohort.genetic_maps import UnmappedContigError, read_map
 
-    cm, size = None, AUTO[bool(genetic_map)] if block == "auto" else block
+    cm, size = None, AUTO[bool(map_file(genetic_map or ""))] if block == "auto" else block
     try:
         cm = read_map(Path(genetic_map), sites) if genetic_map else None
     except UnmappedContigError as error:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..cohort.contigs import genome_of
 from ..cohort.samples import UNKNOWN
+from ..cohort.species import map_file
 from ..core.errors import UserError, shorten, suggestion
 from ..core.files import is_file
 
@@ -50,7 +51,7 @@ def block_of(config: Mapping) -> str:
     ADMIXTOOLS has them.
     """
     block = config["population"]["block"]
-    return AUTO[bool(config["genetic_map"])] if block == "auto" else block
+    return AUTO[bool(map_file(config["genetic_map"]))] if block == "auto" else block
 
 
 def sizes_of(samples: pd.DataFrame, column: str) -> dict[str, int]:

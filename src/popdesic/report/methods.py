@@ -335,7 +335,7 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
         if "blockmodel" in methods:
             graph = "the nearest-neighbour graph"
             if configuration["communities"].get("space") == "ibd":
-                graph = "the graph of people who share segments, weighted by total length"
+                graph = "the graph of samples that share segments, weighted by total length"
             text += f" A nested stochastic block model was fitted to {graph} {cite('blocks')}."
         if "hdbscan" in methods:
             text += f" Clusters were also identified with HDBSCAN {cite('hdbscan')}."

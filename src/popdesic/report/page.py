@@ -13,6 +13,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from ..cohort.samples import SHEET_COHORT, departed_cohorts
+from ..cohort.species import species_words
 from ..components.tables import is_drawn
 from ..core.files import atomic_path, read_json, write_json
 from ..core.places import TEMPLATES
@@ -237,6 +238,11 @@ def study_findings(
         *(
             [Finding("note", "Samples that are not diploid", " ".join(outcome.haploid))]
             if outcome.haploid
+            else []
+        ),
+        *(
+            [Finding("note", "Values of a species", " ".join(words))]
+            if (words := species_words(configuration))
             else []
         ),
         *find_problems(

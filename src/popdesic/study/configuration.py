@@ -17,6 +17,7 @@ import jsonschema
 import yaml
 
 from ..cohort.genotype_choice import check_genotypes
+from ..cohort.species import with_species
 from ..core.errors import CONTROL, UserError, shorten, suggestion
 from ..core.files import is_file, path_exists
 from ..core.schemas import load_schema
@@ -213,7 +214,7 @@ def fill_config(config: dict, source: str = "config/config.yaml") -> dict:
     """
     schema = load_schema("config")
     refuse_old(config or {}, source)
-    filled = _with_text_keys(_with_defaults(config or {}, schema), source)
+    filled = _with_text_keys(_with_defaults(with_species(config or {}), schema), source)
     for error in sorted(jsonschema.Draft7Validator(schema).iter_errors(filled), key=_error_order):
         raise UserError(_config_sentence(error, source))
     filled = _plain(filled, schema, source, [])

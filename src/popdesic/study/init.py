@@ -11,6 +11,7 @@ from pathlib import Path
 from ..cohort.contigs import AUTO, excluded_names, genome_of, haploid_policies
 from ..cohort.first_records import bytes_each, first_records
 from ..cohort.sources import CONTIG, GLOB, expand_sources, read_names, source_files
+from ..cohort.species import known_species, propose_species
 from ..core.errors import UserError, shorten
 from ..core.files import path_exists
 from ..core.places import HOME
@@ -18,6 +19,7 @@ from ..io.batches import OF_PLOIDY, LeftOut
 from ..io.formats import PREFIXES, find_format, header_contigs, is_zarr
 from ..io.layers import MOST_PLOIDY
 from ..io.vcf_errors import PolyploidCall
+from .configuration import read_config
 from .init_people import NewSamples, fam_people, read_people
 from .validation import validate_study
 
@@ -96,7 +98,8 @@ def init_study(
     cohorts = find_cohorts(folder, files)
     choose_founders(cohorts, founders)
     people = gather_people(folder, cohorts, samples)
-    texts = (CONFIG, cohort_sheet(cohorts), people.sheet())
+    config = propose_config(cohorts)
+    texts = (CONFIG + config, cohort_sheet(cohorts), people.sheet())
     made = [path for path in (folder, folder / "config") if not path.exists()]
     try:
         (folder / "config").mkdir(parents=True, exist_ok=True)
@@ -108,14 +111,31 @@ def init_study(
             f"{folder}/config cannot be written ({error.strerror}); choose another folder."
         ) from None
     try:
-        validate_study({}, folder)
+        validate_study(read_config(folder), folder)
     except UserError as error:  # the answer may be a column of the sheets: they stay
         study = "" if folder == Path() else f" {folder}"
         raise UserError(
             f"{error} The sheets are written: correct them in {folder / 'config'}, or the files, "
             f"then run popdesic check{study}."
         ) from None
-    return "\n".join(describe_study(folder, cohorts, people))
+    said = [line.removeprefix("# ") for line in config.splitlines() if line.startswith("# ")]
+    return "\n".join([*describe_study(folder, cohorts, people), *(["", *said] if said else [])])
+
+
+def propose_config(cohorts: list[NewCohort]) -> str:
+    """Lines of config.yaml that name a species, if the contigs in the headers of all files fit."""
+    contigs = header_contigs([source for cohort in cohorts for source in cohort.sources])
+    found = propose_species(contigs)
+    if found is None:
+        return ""
+    name, why = found
+    values = known_species()[name].defaults
+    told = ", ".join(values) or "no key"
+    return (
+        f"\n# The species was told by the files: {why}. Remove the line if it is another.\n"
+        f"# It fills in {told}, where you do not set them (config/README.md).\n"
+        f"species: {name}\n"
+    )
 
 
 def _remove(written: list[Path], made: list[Path]) -> None:

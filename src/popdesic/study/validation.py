@@ -35,6 +35,7 @@ from ..cohort.impute import FROZEN_END, check_files, uses_method
 from ..cohort.parents import remark_on_absent
 from ..cohort.sheet_text import unrecognised_columns
 from ..cohort.sources import copied_files, expand_sources, source_files
+from ..cohort.species import remark_on_ploidy, species_words
 from ..core.errors import UserError, shorten
 from ..core.files import is_file, path_exists, resized_results
 from ..core.text import FIRST_BYTES, opened, read_text
@@ -116,6 +117,7 @@ def validate_study(
         check_side_files(config, folder)
     columns = [name for name in study.samples if name not in config["epistasis"]["phenotypes"]]
     remarks = [*study.haploid, *left_out, *unrecognised_columns(columns, config["samples"])]
+    remarks += [*species_words(config), *remark_on_ploidy(config, study.ploidy)]
     remarks += remark_on_excluded(study, config["samples"])
     if study.batches:
         remarks += remark_on_batches(study.batches, study.counts)

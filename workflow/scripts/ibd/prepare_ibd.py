@@ -4,6 +4,7 @@ from pathlib import Path
 
 from popdesic.cohort.contigs import genome_of_panel
 from popdesic.cohort.long_range_ld import regions_of
+from popdesic.cohort.species import rate_words
 from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import select_backend
 from popdesic.ibd.definition import SegmentLimits
@@ -14,8 +15,8 @@ with logged(snakemake.log[0], snakemake.input) as log:
     genome = genome_of_panel(Path(snakemake.input.counts))
     limits = {name: value for name, value in params.limits.items() if value != "auto"}
     exclude = params.long_range_ld == "exclude"
-    if not params.genetic_map:
-        log.info("no genetic map (genetic_map): one centimorgan a megabase")
+    if words := rate_words(params.genetic_map):
+        log.info("%s", words)
     about = prepare_genome(
         [Path(path).parent for path in snakemake.input.planes],
         Path(snakemake.input.panel),

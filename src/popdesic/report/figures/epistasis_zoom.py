@@ -157,7 +157,7 @@ def power_curves(found: pd.DataFrame, models: list[dict]) -> Figure:
     axes.xaxis.set_major_formatter(lambda value, _: number(round(value)))
     axes.xaxis.set_minor_formatter("")
     axes.set(ylim=(-2, 103), xlim=(sizes[0], sizes[-1]))
-    axes.set_xlabel(f"people scanned, {100 * cases / n:.0f} % of them cases")
+    axes.set_xlabel(f"samples scanned, {100 * cases / n:.0f} % of them cases")
     axes.set_ylabel("power for the interaction (%)")
     figure.legend(loc="outside right upper")
     return figure

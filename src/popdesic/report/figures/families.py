@@ -78,7 +78,7 @@ def draw_families(pairs: pd.DataFrame) -> Figure:
         largest = len(people_of(families[0]))
         text = f"{plural(left_out, 'further family', 'further families')} not drawn"
         if largest > MOST_PEOPLE:
-            text += f"; the largest has {number(largest)} people"
+            text += f"; the largest has {number(largest)} samples"
         figure.supxlabel(text, fontsize=7.5, x=0.02, ha="left")
     return figure
 
@@ -98,7 +98,7 @@ def _draw_family(axes: Axes, rows: pd.DataFrame) -> None:
         for name, (x, y) in zip(people, points.tolist(), strict=True):
             offset = {"xytext": (0, 4), "textcoords": "offset points"}
             axes.annotate(shorten_label(name, 12), (x, y), ha="center", fontsize=5.5, **offset)
-    axes.set_title(plural(len(people), "person", "people"), fontsize=7.5)
+    axes.set_title(plural(len(people), "sample"), fontsize=7.5)
     axes.set_aspect("equal", adjustable="datalim")
     axes.margins(0.2)
 

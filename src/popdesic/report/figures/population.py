@@ -75,7 +75,7 @@ def draw_diversity(folder: Path) -> Figure:
     table, people = (read_table(folder / f"{n}.tsv") for n in ("populations", "samples"))
     names = _shown(table)
     if not names:
-        return empty_figure("No population has enough people.")
+        return empty_figure("No population has enough samples.")
     runs = "mean_f_roh" in table and bool(np.isfinite(*number_columns(table, "mean_f_roh")).any())
     height = 1.0 + 0.17 * max(len(names), 6)
     entries = [Entry("runs of homozygosity")] if runs else []

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from ...cohort.species import rate_words
 from ...core.files import read_json
 from ...core.tables import read_table
 from ...ibd.genotype_errors import LEAST_RATE
@@ -125,8 +126,8 @@ def _notes(about: dict[str, Any]) -> list[str]:
             f"Segments may have been missed: with frequencies from {about['founders']} founders, "
             f"what they share looks common. At least {FEWEST_SAMPLES} founders are needed."
         )
-    if not about["map"]:
-        notes.append("There is no genetic map (genetic_map), so 1 Mb counts as 1 cM.")
+    if words := rate_words(about["map"]):
+        notes.append(words)
     if names := about["haploid_contigs"]:
         notes.append(f"Contigs that may be haploid were left out: {join(names)}.")
     if count := about["sites_in_regions"]:
