@@ -12,7 +12,7 @@ from popdesic.cohort.impute import (
     find_contig_file,
     read_windows,
 )
-from popdesic.cohort.species import map_file
+from popdesic.cohort.map_rates import map_file
 
 # Windows, references and genetic maps of the imputation rules.
 #

@@ -14,7 +14,7 @@ from ..core.errors import UserError, shorten
 from ..core.text import read_text, rows_of
 from ..io.sites import canonical_contig, contig_runs
 from .impute import CONTIG_HOLE, find_contig_file
-from .species import rate_of
+from .map_rates import rate_of
 
 log = logging.getLogger(__name__)
 
@@ -287,7 +287,7 @@ def read_map(path: Path, sites: pd.DataFrame) -> np.ndarray:
     The map has either form of `genetic_maps.parse_map`, optionally gzipped; `{contig}` in the path
     stands for the contig if each has its own file. `chr1` and `1` are the same contig. Beyond its
     ends its mean rate goes on (`genetic_maps.centimorgans`). Or the path is a rate
-    (`species.rate_of`), which holds everywhere.
+    (`map_rates.rate_of`), which holds everywhere.
 
     Raises
     ------

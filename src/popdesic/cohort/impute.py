@@ -22,7 +22,7 @@ import pandas as pd
 from ..core.errors import UserError, shorten
 from ..core.files import is_file
 from ..core.tables import write_table
-from .species import map_file
+from .map_rates import map_file
 
 #: Megabases that a window shares with the next, as in the manual of Beagle.
 OVERLAP_MB = 2.0

@@ -14,10 +14,9 @@ from itertools import dropwhile
 
 from ..core.places import RESOURCES
 from .contigs import AUTO, AUTOSOME, build_of, genome_of, species_of
+from .map_rates import rate_words
 
 TABLE = RESOURCES / "species.tsv"
-#: A recombination rate in place of a genetic map, such as ``1.1 cM/Mb``.
-_RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?cM/Mb")
 
 
 @dataclass(frozen=True)
@@ -123,27 +122,6 @@ def propose_species(contigs: Mapping[str, int]) -> tuple[str, str] | None:
         if len(names) >= one.count and not any(roles[name] == AUTOSOME for name in others):
             return one.name, f"contigs are named {names[0]} to {names[-1]}"
     return None
-
-
-def rate_of(genetic_map: str | None) -> float | None:
-    """Centimorgans a megabase if `genetic_map` is a rate; None if it names files, or is empty."""
-    found = _RATE.fullmatch(genetic_map or "")
-    return float(found[1]) if found else None
-
-
-def map_file(genetic_map: str) -> str:
-    """The path of `genetic_map`; empty if it states a rate."""
-    return "" if rate_of(genetic_map) is not None else genetic_map
-
-
-def rate_words(genetic_map: str | None) -> str:
-    """What a result says that has no map; empty where there is a file of one."""
-    if not genetic_map:
-        return "There is no genetic map (genetic_map), so 1 Mb counts as 1 cM."
-    rate = rate_of(genetic_map)
-    if rate is None:
-        return ""
-    return f"There is no genetic map, but a rate (genetic_map): 1 Mb counts as {rate:g} cM."
 
 
 def species_words(config: dict) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.species import map_file
+from ..cohort.map_rates import map_file
 from ..core.errors import UserError
 from ..io.sites import canonical_contigs, contig_runs
 from .options import AUTO, parse_block

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.contigs import genome_of
+from ..cohort.map_rates import map_file
 from ..cohort.samples import UNKNOWN
-from ..cohort.species import map_file
 from ..core.errors import UserError, shorten, suggestion
 from ..core.files import is_file
 

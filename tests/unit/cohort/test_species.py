@@ -10,12 +10,10 @@ import pytest
 
 from popdesic.cohort.contigs import assemblies, genome_of, named_contigs, species_of
 from popdesic.cohort.genetic_maps import read_map
+from popdesic.cohort.map_rates import map_file, rate_of, rate_words
 from popdesic.cohort.species import (
     known_species,
-    map_file,
     propose_species,
-    rate_of,
-    rate_words,
     remark_on_ploidy,
     species_words,
     with_species,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.cohort.contigs import genome_of_panel
 from popdesic.cohort.long_range_ld import regions_of
-from popdesic.cohort.species import rate_words
+from popdesic.cohort.map_rates import rate_words
 from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import select_backend
 from popdesic.ibd.definition import SegmentLimits

@@ -204,8 +204,9 @@ def _shared(about: dict[str, Any], min_cm: float | None) -> str:
         return ""
     return (
         " The levels of the block model are not from these components: they group samples that "
-        f"share segments of identity by descent of at least {min_cm:g} cM with the same others, weighted "
-        "by the logarithm of the total length. Close relatives can form groups of their own. "
+        f"share segments of identity by descent of at least {min_cm:g} cM with the same others, "
+        "weighted by the logarithm of the total length. Close relatives can form groups of their "
+        "own. "
         "Communities, HDBSCAN and the distances of the heatmap do not use the segments."
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from ...cohort.species import rate_words
+from ...cohort.map_rates import rate_words
 from ...core.files import read_json
 from ...core.tables import read_table
 from ...ibd.genotype_errors import LEAST_RATE
