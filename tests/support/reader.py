@@ -49,6 +49,13 @@ QUESTIONS = (
     Question("Which groups are there, and do labels follow them?", r"separate 4 communities.*ARI"),
     Question("Is the new cohort off?", r"arctic.*allele frequencies differ by .*sampling alone"),
     Question("Which loci interact?", r"ps0231632 .* and ps0464519 .* interact"),
+    Question("Which analyses were not run?", r"not run: ancestry proportions", "header p"),
+    Question(
+        "Which sample has the largest share in runs of homozygosity?",
+        r"0\.0[4-9]",
+        "#sample-table tbody tr:first-child",
+        (contents("samples"), "#sample-table th:nth-child(6) button"),
+    ),
     Question(
         "Who is related to whom?",
         r"AT\d+|PC_\d+",
@@ -63,7 +70,7 @@ QUESTIONS = (
     ),
     Question(
         "Could this scan have missed an interaction?",
-        r"Power by number of people",
+        r"Power by number of samples",
         "figure",
         (contents("epistasis"), tab("epistasis-power")),
     ),

@@ -347,7 +347,7 @@ def test_a_lasso_selects_lists_and_downloads(page, study):
     text = page.run("document.querySelector('[data-part=count]').innerText")
     assert text.startswith(f"{len(names)} of 100 samples selected: ")
     listed = page.run(
-        "[...document.querySelectorAll('[data-part=rows] tbody tr')].map(r => r.cells[0].innerText)"
+        "[...document.querySelectorAll('#explorer [data-part=rows] tbody tr')].map(r => r.cells[0].innerText)"
     )
     assert listed == names
     page.click_on("[data-part=save]")
@@ -471,3 +471,64 @@ def test_names_that_every_object_of_a_browser_has(tmp_path, browser):
         assert len(pixels(browser)) > 3
         assert browser.problems == []
     assert browser.run("explorer.data.shapesOf(explorer.column, false).names[0]") == "o"
+
+
+def listed(page: Browser) -> list[list[str]]:
+    """Cells of the table of all samples, as shown."""
+    return page.run(
+        "[...document.querySelectorAll('#sample-table tbody tr')]"
+        ".map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+
+
+def press(page: Browser, words: str) -> None:
+    page.run(
+        "[...document.querySelectorAll('#sample-table button')]"
+        f".find(button => button.textContent === {json.dumps(words)}).click()"
+    )
+
+
+def test_samples_are_listed_sorted_filtered_and_saved(page, study):
+    samples = study["outcome"].samples
+    page.run("document.querySelector('nav a[href=\"#samples\"]').click()")
+    assert [row[0] for row in listed(page)] == samples["sample"].tolist()[:50]
+    press(page, "Next rows")
+    assert [row[0] for row in listed(page)] == samples["sample"].tolist()[50:]
+    head = page.run("[...document.querySelectorAll('#sample-table th')].map(th => th.textContent)")
+    assert head[:3] == ["sample", "cohort", "population"] and "age" not in head
+    press(page, "All columns")
+    press(page, "age")  # numbers begin with the largest
+    assert [row[0] for row in listed(page)] == samples["sample"].tolist()[:49:-1]
+    press(page, "age")
+    assert [row[0] for row in listed(page)] == samples["sample"].tolist()[:50]
+    press(page, "population")  # words begin with the first, and those without come last
+    assert {row[2] for row in listed(page)[:25]} == {HOSTILE}
+    press(page, "Next rows")
+    assert [row[2] for row in listed(page)[25:]] == ["NA"] * 25
+    page.run(
+        "(() => { const box = document.querySelector('#sample-table [data-part=filter]');"
+        "box.value = 'VALUE 9'; box.dispatchEvent(new Event('input')); })()"
+    )
+    found = {"value 9", *(f"value {i}" for i in range(90, 100))}
+    column = page.run(
+        "[...document.querySelectorAll('#sample-table th')].map(th => th.textContent)"
+    )
+    at = column.index("a.column.with.one.of.the.longest.names")
+    assert {row[at] for row in listed(page)} == found
+    press(page, "Download TSV")
+    saved = rows(page.downloaded("samples.tsv"))
+    assert len(saved) == 12 and saved[0] == column
+
+
+def test_what_was_found_has_the_first_map_beside_it(page):
+    page.resize(1440, 900)
+    box = page.run("document.querySelector('#glance').getBoundingClientRect().toJSON()")
+    assert box["width"] > 200 and box["bottom"] < 900
+    drawn = page.run(
+        "(() => { const c = document.querySelector('#glance canvas');"
+        "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+        "return new Set(new Uint32Array(d.buffer)).size; })()"
+    )
+    assert drawn > 10
+    page.resize(390, 844)
+    assert page.run("document.querySelector('#glance').getBoundingClientRect().width") == 0

@@ -434,6 +434,16 @@ class Explorer {
     download(toTsv(this.rows(this.chosen())), "selected_samples.tsv");
   }
 
+  // The left map beside what was found, as a picture.
+  glance() {
+    const link = document.getElementById("glance"), picture = link.querySelector("canvas");
+    const [{ canvas }] = this.panels;
+    this.panels[0].drawNow();
+    Object.assign(picture, { width: canvas.width, height: canvas.height });
+    picture.getContext("2d").drawImage(canvas, 0, 0);
+    link.hidden = false;
+  }
+
   // Save both maps side by side, as shown and with titles, as PNG; the figures have the legend.
   savePicture() {
     const gap = 40 * this.panels[0].ratio;
@@ -461,6 +471,7 @@ async function loadRest(data) {
   while (data.pending) await new Promise((done) => setTimeout(done, 5));
   await nextPaint();
   performance.mark("painted");
+  explorer.glance();
   if (!data.large) return;
   await data.load([data.names]);
   data.names.lines.prepareSearch();
@@ -480,6 +491,7 @@ async function start() {
   }
   root.hidden = false;
   explorer = new Explorer(root, data);
+  if (!data.large) listSamples(explorer);
   await loadRest(data);
 }
 
@@ -491,5 +503,6 @@ start().then(async () => {
   performance.mark("ready");
   if (!explorer || !explorer.data.large) return;
   for (const column of explorer.data.columns) await explorer.data.load([column]);
+  listSamples(explorer);
   document.documentElement.dataset.loaded = "yes";
 });

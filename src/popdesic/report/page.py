@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from ..cohort.species import species_words
 from ..components.tables import is_drawn
 from ..core.files import atomic_path, read_json, write_json
 from ..core.places import TEMPLATES
+from ..core.version import __version__
 from ..distance.landmarks import NearDistances
 from ..distance.matrix import Distances
 from ..study.batches import remark_on_batches
@@ -49,6 +51,7 @@ from .tables import (
     filter_rows,
     filter_tables,
     geodesic_rows,
+    not_run,
     parameter_rows,
     summarize,
 )
@@ -60,8 +63,8 @@ log = logging.getLogger(__name__)
 CLOSE_PAIRS = 10
 #: Scripts of the page, each after those that it needs.
 SCRIPTS = (
-    *("data.js", "shapes.js", "points.js", "map.js", "tables.js", "explorer.js"),
-    *("contents.js", "glossary.js"),
+    *("data.js", "shapes.js", "points.js", "map.js", "tables.js", "samples.js"),
+    *("explorer.js", "contents.js", "glossary.js"),
 )
 #: Topics of sentences that stand in the row of another topic: seven rows with one phenotype.
 ROWS = {
@@ -178,6 +181,10 @@ def write_report(
         phenotypes=scans_of(sections),
         files=file_rows(outcome),
         glossary=read_terms(),
+        work=work_section(outcome.folder),
+        version=__version__,
+        written=time.strftime("%d %B %Y").lstrip("0"),
+        not_run=not_run(configuration),
         **{name: content for name, _, content in sections},
     )
     with atomic_path(out) as temporary:
@@ -290,7 +297,7 @@ def _departed(outcome: Outcome) -> list[Finding]:
 def further_sections(
     outcome: Outcome, figures: Path, configuration: dict
 ) -> list[tuple[str, str, Any]]:
-    """Sections of this study between the maps and the parameters.
+    """Sections of this study between the samples and the appendix.
 
     Each has a name, a heading, and the content that is passed to `workflow/report/{name}.html.j2`
     under that name. Sections without content are omitted.
@@ -311,17 +318,20 @@ def further_sections(
     linked = configuration["ibd"]["min_cm"] if by_segments and "blockmodel" in methods else None
     sections = [
         ("communities", "Communities", community_section(outcome.folder, figures, methods, linked)),
-        ("geography", "Geography", geography_section(outcome, figures)),
         (
             "population",
             "Populations",
             population_section(outcome.folder, figures, populations, founders),
         ),
-        ("imputation", "Imputation", imputation_section(outcome, figures, configuration)),
-        ("comparisons", "Comparisons", comparison_section(outcome.folder, figures, analyses)),
+        (
+            "comparisons",
+            "Relatives and comparisons",
+            comparison_section(outcome.folder, figures, analyses),
+        ),
         ("ibd", "Identity by descent", ibd_section(outcome.folder, figures, ibd)),
+        ("geography", "Geography", geography_section(outcome, figures)),
+        ("imputation", "Imputation", imputation_section(outcome, figures, configuration)),
         *((part["id"], part["heading"], part) for part in scans if part),
-        ("work", "Work", work_section(outcome.folder)),
     ]
     return [section for section in sections if section[2]]
 

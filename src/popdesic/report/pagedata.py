@@ -117,7 +117,7 @@ def page_data(
 
 
 def _sample_columns(outcome: Outcome, store: Store) -> list[dict[str, Any]]:
-    """Columns of the sample sheet, call rate and heterozygosity, for the samples of the maps."""
+    """Columns of the sample sheet, and what was measured of each sample."""
     samples = outcome.samples
     measured = outcome.qc.set_index("sample").loc[samples["sample"]]
     packed = [
@@ -131,7 +131,36 @@ def _sample_columns(outcome: Outcome, store: Store) -> list[dict[str, Any]]:
             for name in ("call_rate", "heterozygosity")
         ),
     ]
+    if runs := _column_of(outcome, "population/samples.tsv", "f_roh"):
+        packed.append(_text_column("F_ROH", samples["sample"].map(runs), outcome, store))
+    if closest := _closest_relatives(outcome):
+        names = samples["sample"].map(closest).fillna(UNKNOWN[-1]).astype(object)
+        packed.append(pack_column("closest relative", names, names, outcome, store))
     return [column for column in packed if column]
+
+
+def _column_of(outcome: Outcome, name: str, column: str) -> dict[str, float]:
+    """Numbers by sample from a table below `results/`; none where the analysis did not run."""
+    path = outcome.folder / name
+    table = read_table(path) if path.exists() else pd.DataFrame(columns=["sample"])
+    if column not in table:
+        return {}
+    return dict(zip(table["sample"], pd.to_numeric(table[column], "coerce"), strict=True))
+
+
+def _closest_relatives(outcome: Outcome) -> dict[str, str]:
+    """Of each sample with a relative: the one with the highest kinship, and what they are."""
+    path = outcome.folder / "compare/relatives.tsv"
+    if not path.exists():
+        return {}
+    table = read_table(path)
+    kinship = pd.to_numeric(table["kinship"], "coerce")
+    table = table.iloc[np.argsort(-kinship.fillna(-1).to_numpy(), kind="stable")]
+    found: dict[str, str] = {}
+    for a, b, relation in zip(table["sample_a"], table["sample_b"], table["relation"], strict=True):
+        found.setdefault(a, f"{b} ({relation})")
+        found.setdefault(b, f"{a} ({relation})")
+    return found
 
 
 def to_json(data: dict[str, Any]) -> Markup:

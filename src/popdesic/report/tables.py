@@ -77,6 +77,26 @@ def summarize(outcome: Outcome, configuration: dict) -> list[tuple[str, str]]:
     ]
 
 
+def not_run(configuration: dict) -> list[str]:
+    """Analyses of this workflow that the configuration leaves out, in words."""
+    population, analyses = (
+        configuration["population"]["analyses"],
+        configuration["compare"]["analyses"],
+    )
+    optional = {
+        "kinship": "kinship" in analyses,
+        "identity by descent": "ibd" in analyses,
+        "search for contamination": "mixture" in analyses,
+        "ancestry proportions": "ancestry" in population,
+        "F_ST": "differentiation" in population,
+        "runs of homozygosity": "runs" in population,
+        "scans for interactions": bool(
+            configuration["epistasis"]["order"] or configuration["epistasis"].get("sets")
+        ),
+    }
+    return [name for name, runs in optional.items() if not runs]
+
+
 def cohort_rows(outcome: Outcome) -> list[dict[str, Any]]:
     """One row per cohort: samples, quality, and difference from the panel."""
     rows = []
