@@ -2,7 +2,7 @@
 
 For people with arrays: `pack`, `pairwise_distance`, `kinship`, `pca`, `identity`, `mixture`,
 `ld_r2`, `scan`, `scan_sites`, `scan_sets`, `score_sets`, `replicate_sets`, `diversity`,
-`f_st`, `f2`, `f3`, `f4`, `homozygous_runs`, `ibd_segments`, `phase_genotypes`,
+`shared_doubletons`, `f_st`, `f2`, `f3`, `f4`, `homozygous_runs`, `ibd_segments`, `phase_genotypes`,
 `impute_haplotypes`, `fit_copying`, `paint`, `coancestry_groups`, `local_ancestry`,
 `fermat_weights`, `shortest_paths`, `insert` (docs/api.md).
 Each is imported when it is first used, so that ``import popdesic`` costs nothing.
@@ -30,6 +30,7 @@ _PUBLIC = {
     "replicate_sets": "api.set_cohorts",
     "CohortSets": "api.set_cohorts",
     "diversity": "api.populations",
+    "shared_doubletons": "api.populations",
     "f_st": "api.populations",
     "f2": "api.populations",
     "f3": "api.populations",

@@ -13,6 +13,7 @@ from ..core.threads import usable_cpus
 from ..population.allele_counts import PopulationCounts, sum_groups
 from ..population.differentiation import pair_table
 from ..population.diversity import population_table
+from ..population.doubletons import doubleton_sites, find_carriers, sharing_table
 from ..population.f_statistics import f3_screen, f4_tests
 from .arrays import ArrayLike, thread_count, whole_number
 from .packing import PackedGenotypes, packed, site_bits
@@ -85,6 +86,62 @@ def diversity(
     own = own_sums(counts.alleles, counts.genotypes, masked, starts, counts.inbred)
     table = population_table(counts, own, starts)
     return table.drop(columns=["pi", "pi_error"])
+
+
+def shared_doubletons(
+    genotypes: ArrayLike | PackedGenotypes,
+    populations: ArrayLike,
+    *,
+    threads: int | None = None,
+) -> pd.DataFrame:
+    """Which populations share alleles that two of all samples carry, beside what chance gives.
+
+    Such alleles are young: sharing them tells of recent common ancestors (Mathieson and McVean
+    2014). They need sequenced samples, all sites of which are given, not those of an array.
+
+    Parameters
+    ----------
+    genotypes : array-like, (n_samples, n_sites), or PackedGenotypes
+        Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing (see `pack`).
+    populations, threads
+        As in `diversity`. With a label of its own for every sample, pairs are those of samples.
+
+    Returns
+    -------
+    DataFrame
+        One row a pair of populations, each with itself too where it has two samples:
+        `population1`, `population2`; `doubletons` that one sample of each carries (two samples of
+        one population); how many are `expected` if labels were dealt at random, their `ratio`, and
+        `z`: how many standard deviations of such a deal they differ by. z of a few doubletons is
+        not normal. The rarer allele counts, REF or ALT. Two copies in one sample do not, nor do
+        sites where more than 5 % of the samples with a label are missing. NaN where there is no
+        doubleton.
+
+    Raises
+    ------
+    ValueError
+        An argument is not valid.
+
+    Examples
+    --------
+    >>> import popdesic
+    >>> genotypes = [[1, 0, 1, 0], [1, 0, 0, 2], [0, 1, 1, 2], [0, 1, 0, 2]]
+    >>> table = popdesic.shared_doubletons(genotypes, ["A", "A", "B", "B"])
+    >>> table[["population1", "population2", "doubletons", "expected"]]
+      population1 population2  doubletons  expected
+    0           A           A           1       0.5
+    1           A           B           1       2.0
+    2           B           B           1       0.5
+    """
+    planes = packed(genotypes)
+    counts, _, _ = _counts(planes, populations, 1, None, threads)
+    labels = _labels(populations, planes.n_samples)
+    number = {name: k for k, name in enumerate(counts.names)}
+    group = np.array([number.get(label, -1) for label in labels], np.int64)
+    known = np.flatnonzero(group >= 0)
+    sites = doubleton_sites(counts.genotypes.sum(axis=1), len(known))
+    carriers = find_carriers(planes.words, sites, known)
+    return sharing_table(carriers, group, list(counts.names))
 
 
 def f_st(
@@ -331,13 +388,7 @@ def _counts(
     planes = packed(genotypes)
     n, n_sites = planes.n_samples, planes.n_sites
     threads = thread_count(threads) or usable_cpus()
-    labels = pd.Series(np.asarray(populations, dtype=object).ravel())
-    if len(labels) != n or np.ndim(populations) != 1:
-        raise ValueError(
-            f"populations have the shape {np.shape(populations)}; give a label for each of the {n} "
-            "samples."
-        )
-    labels = labels.where(labels.notna(), "").astype(str)
+    labels = _labels(populations, n)
     known = ~labels.isin(UNKNOWN).to_numpy()
     single = np.zeros(n, bool) if pseudo_haploid is None else np.asarray(pseudo_haploid)
     if single.shape != (n,) or single.dtype != bool:
@@ -366,6 +417,17 @@ def _counts(
                     yield name, ploidy, len(rows), total[:, :n_sites].T
 
     return sum_groups(groups(), names, n_sites), starts, threads
+
+
+def _labels(populations: ArrayLike, n: int) -> pd.Series:
+    """Label of each of n samples as text; '' where it is None or NaN."""
+    labels = pd.Series(np.asarray(populations, dtype=object).ravel())
+    if len(labels) != n or np.ndim(populations) != 1:
+        raise ValueError(
+            f"populations have the shape {np.shape(populations)}; give a label for each of the {n} "
+            "samples."
+        )
+    return labels.where(labels.notna(), "").astype(str)
 
 
 def _block_starts(blocks: int | ArrayLike, n_sites: int) -> np.ndarray:

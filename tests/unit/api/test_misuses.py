@@ -230,6 +230,7 @@ def table() -> list[tuple[str, str, str, object]]:
         ("pairwise_distance", (), CPU),
         ("kinship", (), CPU),
         ("diversity", (LABELS,), {}),
+        ("shared_doubletons", (LABELS,), {}),
         ("f_st", (LABELS,), {}),
         ("f2", (LABELS,), {}),
         ("f3", (LABELS,), {}),
@@ -293,6 +294,7 @@ def table() -> list[tuple[str, str, str, object]]:
     wrong |= {"a list": [[0, 1]], "nothing": None, "names": {1: [0, 1], "1": [2, 3]}}
     for function in ("scan_sets", "score_sets"):
         add(function, "sets", wrong, G, CASE, ...)
+    add("shared_doubletons", "populations", POPULATIONS, G, ...)
     for function in ("diversity", "f_st", "f2", "f3", "f4"):
         more = ([list("ABCD")],) if function == "f4" else ()
         add(function, "blocks", BLOCKS, G, LABELS, *more, blocks=...)
