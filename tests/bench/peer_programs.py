@@ -127,3 +127,12 @@ def read_report(text: str) -> tuple[float, frozenset[int]] | None:
     if not rate or not best:
         return None
     return float(rate[1]), frozenset(map(int, best[1].split(",")))
+
+
+def place_among(best: list[frozenset[int]], theirs: frozenset[int]) -> str:
+    """Where a peer's best combination stands among ours, best first."""
+    if theirs == best[0]:
+        return "the same"
+    if theirs in best:
+        return f"{sorted(theirs)}, our number {best.index(theirs) + 1}"
+    return f"DIFFERENT: {sorted(theirs)}, not among our best {len(best)}"

@@ -11,6 +11,7 @@ from bench_peers import SIZES, Bench, closure_rows, distance_rows, scan_rows
 from peer_programs import (
     equal,
     graph_tool_version,
+    place_among,
     program_version,
     read_report,
     same_axes,
@@ -121,3 +122,10 @@ def test_reports_of_peers_on_a_gpu(times):
     )
     assert read_report(said) == (17.87, frozenset({7, 9, 130}))
     assert read_report("Epistasis detection search failed.") is None
+
+
+def test_where_the_best_of_a_peer_stands():
+    best = [frozenset({3, 8}), frozenset({1, 2})]
+    assert place_among(best, frozenset({8, 3})) == "the same"
+    assert place_among(best, frozenset({2, 1})) == "[1, 2], our number 2"
+    assert place_among(best, frozenset({3, 9})) == "DIFFERENT: [3, 9], not among our best 2"
