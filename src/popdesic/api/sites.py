@@ -116,7 +116,7 @@ def scan(
     device: str = "auto",
     threads: int | None = None,
 ) -> pd.DataFrame:
-    """Search all pairs or triples of sites for interactions in a case-control sample.
+    """Search all pairs, triples or quads of sites for interactions in a case-control sample.
 
     Every combination of polymorphic sites is scored by its contingency table, and the best are
     returned. The best of many scores is low by chance: ``p_interaction`` says how often.
@@ -128,11 +128,13 @@ def scan(
         for a combination if all its sites are called.
     phenotype : array-like, (n_samples,)
         1 case, 0 control. Samples with -1, NaN or a masked entry (unknown) are left out.
-    order : {2, 3}
-        Pairs or triples.
+    order : {2, 3, 4}
+        Pairs, triples or quads, the last of at most 32 767 sites and on the CPU alone: 40 sites
+        have 91 390 quads, 1 000 have 4e10.
     score : {'interaction', 'k2', 'k2_excess', 'mutual_information', 'gini'}
         Lower is better. ``interaction`` is minus half of ``lr_chi2``: what the sites say together
-        beyond their own effects (of triples: beyond those of their pairs). The others score
+        beyond their own effects (of triples: beyond those of their pairs; of quads: beyond those
+        of their triples). The others score
         association, which main effects alone can fill the list with: K2 as published; K2 less its
         mean over all ways to assign the phenotype; the negative mutual information of genotypes
         and phenotype in nats, times the number of samples; or what the genotypes take off the Gini
@@ -173,9 +175,10 @@ def scan(
           the same by a likelihood-ratio test given up to five sites that explain the phenotype
           best together. Judge by it where it is given: in families and near an untyped causal site,
           one locus can look like an interaction;
-        - ``site1``, ``site2`` (and ``site3``): columns of `genotypes`;
+        - ``site1``, ``site2`` (``site3``, ``site4``): columns of `genotypes`;
         - ``main1``, …: scores of the single sites (for ``interaction``, their mutual information);
-          for triples also ``best_pair`` and ``best_pair_score``;
+          for triples and quads also ``best_pair`` and ``best_pair_score``, for quads
+          ``best_triple`` and ``best_triple_score``;
         - ``interaction_gain``: improvement of the association over the best of these scores;
         - ``alpha``, ``beta``: those of BitEpi (Bayat et al. 2021);
         - ``lr_chi2``, ``lr_df``, ``lr_p``: likelihood-ratio test of the interaction of all sites
@@ -202,7 +205,7 @@ def scan(
     >>> hits[["rank", "site1", "site2"]].iloc[0].tolist()
     [1, 4, 17]
     """
-    require_choice(order, (2, 3), "order")
+    require_choice(order, (2, 3, 4), "order")
     require_choice(score, SCORES, "score")
     order, top = int(order), whole_number(top, "top")
     max_r2, threads = real_number(max_r2, "max_r2", 0, 1), thread_count(threads)

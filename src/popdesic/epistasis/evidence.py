@@ -35,8 +35,8 @@ from .scores import make_scan_data, scale_bits
 
 #: Sites of the strongest main effects all of whose pairs, or triples, are candidates: half a
 #: million combinations. One core of a CPU takes 0.1 s (triples: 1 to 3 s) for 5 000 people and 2.5
-#: s for 100 000.
-STRONG_SITES = {2: 1000, 3: 150}
+#: s for 100 000. Quads: 90 000.
+STRONG_SITES = {2: 1000, 3: 150, 4: 40}
 #: Of these combinations, the best of so many by likelihood ratio: one in 100, but not fewer than
 #: the least. If nothing interacts, they have p below 0.01; one that counts has p below 0.001.
 ONE_KEPT_OF, LEAST_KEPT = 100, 1000

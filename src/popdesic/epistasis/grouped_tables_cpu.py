@@ -26,6 +26,7 @@ from ..core.threads import run_tasks
 from .interaction_cpu import (
     MOST_STEP,
     PAIR_TERMS,
+    QUAD_TERMS,
     STEPS,
     TOLERANCE,
     TRIPLE_TERMS,
@@ -126,8 +127,8 @@ def half_statistic_of_groups(counts, offsets, terms, least, eta):
 
 
 def interaction_terms(n_cells: int) -> np.ndarray:
-    """Numbers of the terms of fewer than k sites in each of 9 (27) combinations, -1: none."""
-    return {9: PAIR_TERMS, 27: TRIPLE_TERMS}[n_cells]
+    """Numbers of the terms of fewer than k sites in each of 9 (27, 81) combinations, -1: none."""
+    return {9: PAIR_TERMS, 27: TRIPLE_TERMS, 81: QUAD_TERMS}[n_cells]
 
 
 def association_terms(n_cells: int) -> np.ndarray:

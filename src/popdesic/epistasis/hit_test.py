@@ -80,7 +80,7 @@ class HitTest:
         Parameters
         ----------
         genotypes : int8 array, (k, n_samples)
-            ALT counts of k = 2 or 3 sites, -1 missing.
+            ALT counts of k = 2 to 4 sites, -1 missing.
         tests : float, optional
             What p is multiplied by (`priority.correction_factors`); all tests by default.
         rough : bool

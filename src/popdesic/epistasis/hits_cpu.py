@@ -10,10 +10,12 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike
 
-from .scan_data import MOST_SITES, Hits, Partners
+from .scan_data import MOST_QUAD_SITES, MOST_SITES, Hits, Partners
 
 #: Bits of one site's rank in the key that breaks ties.
 RANK_BITS = MOST_SITES.bit_length()
+#: The same of quads; bits of the second site beside the first in a column of their heaps.
+QUAD_RANK_BITS, SITE_BITS = MOST_QUAD_SITES.bit_length(), 32
 _PLACES = types.Array(types.int32, 1, "C", readonly=True)
 #: The type of what `partner_rule` returns.
 RULE = types.Tuple(
@@ -86,7 +88,11 @@ class Heaps:
         """The best `top` entries of the heaps of all workers."""
         found = np.concatenate([heap[: state[0]] for heap, state in self.heaps])
         found = found[np.lexsort((found[:, 1], found[:, 0]))][: self.top]
-        return Hits(found[:, 0].copy(), found[:, 2 : 2 + order].astype(np.int32))
+        sites = found[:, 2:]
+        if order == 4:  # the first two are in one column (`SITE_BITS`)
+            two = np.stack([sites[:, 0] >> SITE_BITS, sites[:, 0] & ((1 << SITE_BITS) - 1)], axis=1)
+            sites = np.concatenate([two, sites[:, 1:]], axis=1)
+        return Hits(found[:, 0].copy(), sites[:, :order].astype(np.int32))
 
 
 @numba.njit(nogil=True)
@@ -141,6 +147,27 @@ def permitted(rule, cells, n_cells, lane, x, y, z):
 
 
 @numba.njit(nogil=True)
+def permitted_quad(rule, cells, lane, w, x, y, z):
+    """`permitted` of four sites, with cells int32 (2, at least 81, lanes)."""
+    chrom, _, middle, _, max_r2 = rule
+    if chrom.shape[0] == 0:
+        return True
+    sites, steps = (w, x, y, z), (27, 9, 3, 1)
+    for a in range(4):
+        for b in range(a + 1, 4):
+            if too_near(rule, sites[a], sites[b]):
+                return False
+    if max_r2 >= 1.0:
+        return True
+    for a in range(4):
+        for b in range(a + 1, 4):
+            i, j = middle[sites[a]], middle[sites[b]]
+            if _too_correlated(i, j, max_r2, cells, 81, lane, steps[a], steps[b]):
+                return False
+    return True
+
+
+@numba.njit(nogil=True)
 def cell_cost(n0, n1, total, part):
     """`scan_data.cell_cost` of one cell."""
     if part.shape[0] > 0:
@@ -168,6 +195,24 @@ def combination_key(ranks, x, y, z):
     low, high = min(np.int64(a), c), max(np.int64(b), c)
     middle = np.int64(a) + np.int64(b) + c - low - high
     return (((low << RANK_BITS) | middle) << RANK_BITS) | high
+
+
+@numba.njit(nogil=True)
+def quad_key(ranks, w, x, y, z):
+    """The ranks of four sites in ascending order as one number."""
+    four = np.sort(np.array([ranks[w], ranks[x], ranks[y], ranks[z]], np.int64))
+    key = four[0]
+    for i in range(1, 4):
+        key = (key << QUAD_RANK_BITS) | four[i]
+    return key
+
+
+@numba.njit(nogil=True)
+def offer_quad(kept, cost, w, x, y, z):
+    """`offer` for four sites."""
+    rank, _, heap, state = kept
+    two = (np.int64(w) << SITE_BITS) | np.int64(x)
+    offer(heap, state, cost, quad_key(rank, w, x, y, z), two, y, z)
 
 
 @numba.njit(nogil=True)

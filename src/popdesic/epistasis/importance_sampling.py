@@ -70,7 +70,7 @@ class TableNull:
     terms : int64 array, (n_cells, n)
         Of the smaller model: `interaction_terms` or `association_terms`.
     cases, people : int64 array, (n_cells, n_offsets)
-        Of each combination of genotypes and offset; 9 or 27 combinations.
+        Of each combination of genotypes and offset; 9, 27 or 81 combinations.
     offsets : float64 array, (n_offsets,)
         Log-odds of covariates; one 0 without any.
     log_odds : float64 array, (n_cells, n_offsets)
@@ -129,13 +129,15 @@ def _fitted_log_odds(
 ) -> np.ndarray:
     """Log-odds of each group under the smaller model, float64 (n_cells, n_offsets): `shrunk`.
 
-    Terms of single sites shrink towards the common risk, those of pairs, in triples, towards the
-    risks that single sites say: few cases tell little of 12 terms of pairs.
+    Terms of single sites shrink towards the common risk, those of pairs, in triples and quads,
+    towards the risks that single sites say, and so do those of triples: few cases tell little of 12
+    terms of pairs.
     """
     common = _common_log_odds(cases.sum(axis=0), people.sum(axis=0), offsets)
     design, centre = indicators(terms), np.full(len(cases), common)
-    if len(terms) == 27 and design.shape[1] > 1:
-        genotypes = np.indices((3, 3, 3)).reshape(3, -1)
+    if len(terms) > 9 and design.shape[1] > 1:
+        genotypes = np.indices((3,) * round(np.log(len(terms)) / np.log(3)))
+        genotypes = genotypes.reshape(len(genotypes), -1)
         sites = np.concatenate([genotypes == state for state in range(3)]).T.astype(float)
         centre = shrunk(cases, people, offsets, sites, centre, PRIOR)
         variance = people * (expit(common + offsets) * expit(-common - offsets))

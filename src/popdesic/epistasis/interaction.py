@@ -13,7 +13,7 @@ import numpy as np
 def interaction_statistics(tables: np.ndarray) -> np.ndarray:
     """LR of each table, float64 (n,), rounded to 2**-19.
 
-    tables : int array, (n, 2, 3, 3[, 3])
+    tables : int array, (n, 2, 3, 3[, 3[, 3]])
         Controls, then cases.
     """
     from .interaction_cpu import UNIT_BITS, interaction_costs
@@ -24,14 +24,14 @@ def interaction_statistics(tables: np.ndarray) -> np.ndarray:
 def degrees_of_freedom(table: np.ndarray) -> int:
     """Of the chi-square distribution of LR: combinations that occur, less fitted parameters.
 
-    Genotypes, and combinations of them, that nobody carries do not count; 4 and 8 if all occur, the
-    number that `refit` counts without covariates. Combinations in a margin of one class alone do
-    count, although the model fits them exactly: they hold few people, and without them p is too
+    Genotypes, and combinations of them, that nobody carries do not count; 4, 8 and 16 if all occur,
+    the number that `refit` counts without covariates. Combinations in a margin of one class alone
+    do count, although the model fits them exactly: they hold few people, and without them p is too
     small more often (tests/bench/bench_interactions.py).
 
     Parameters
     ----------
-    table : int array, (2, 3, 3[, 3])
+    table : int array, (2, 3, 3[, 3[, 3]])
     """
     order = table.ndim - 1
     cells = np.argwhere(table.sum(axis=0) > 0)
@@ -48,7 +48,8 @@ def degrees_of_freedom(table: np.ndarray) -> int:
 def interaction_test(table: np.ndarray) -> tuple[float, int, float]:
     """Likelihood-ratio test of the interaction of all sites of a table: LR, df, p.
 
-    For pairs that of BOOST (Wan et al. 2010); for triples the model keeps the effects of all pairs.
+    For pairs that of BOOST (Wan et al. 2010); for triples the model keeps the effects of all pairs,
+    for quads those of all triples.
     """
     from scipy.special import chdtrc
 

@@ -1,13 +1,14 @@
 """The statistic that scans for interactions rank by, fitted in one place for every device.
 
-A table has the counts n of k sites' genotypes g (k = 2 or 3) in two classes c. The statistic is
+A table has the counts n of k sites' genotypes g (k = 2 to 4) in two classes c. The statistic is
 
     LR = 2 sum n ln(n / m),
 
 m the maximum-likelihood fit of the log-linear model with all terms except the one of all k sites
-and the class: pairs keep ij, ic, jc; triples keep ijk, ijc, ikc, jkc. LR is G2 of the saturated
-against this model, 0 where the sites' effects on the log-odds of being a case add up (for triples:
-add up with those of their pairs). Costs are -LR / 2 in nats, the unit of the mutual information.
+and the class: pairs keep ij, ic, jc; triples keep ijk, ijc, ikc, jkc; quads likewise. LR is G2 of
+the saturated against this model, 0 where the sites' effects on the log-odds of being a case add up
+(for triples: add up with those of their pairs). Costs are -LR / 2 in nats, the unit of the mutual
+information.
 
 Bounds. m maximises the likelihood, so that every other member q of the model, of the same total,
 has LR / 2 <= sum n ln(n / q). Two members cost little:
@@ -26,6 +27,7 @@ has LR / 2 <= sum n ln(n / q). Two members cost little:
    each combination of genotypes: log-odds
 
        pairs    l_i + l_j - l,    triples    l_ij + l_ik + l_jk - l_i - l_j - l_k + l,
+       quads    the sum over triples, less pairs, plus sites, less l,
 
    l_S the log-odds of being a case in a cell of the margin S. They are sums of functions of fewer
    than k sites, and n_g is kept, so q is a member of the model, whatever the functions. (They are
@@ -33,7 +35,7 @@ has LR / 2 <= sum n ln(n / q). Two members cost little:
    combinations; one for each is the step of iterative scaling to the margin n_g, which never makes
    a bound worse.
 
-Fit. With n_g kept, the model is a logistic regression of the class on 5 (19) indicators of the
+Fit. With n_g kept, the model is a logistic regression of the class on 5 (19, 65) indicators of the
 genotypes of fewer than k sites. It is fitted by Newton's method from bound 2, with halved steps
 where the likelihood would fall, and by iterative scaling to the margins where that does not help.
 Every step is a member of the model, so the fit stops as soon as its bound falls below what the
@@ -57,6 +59,7 @@ import numpy as np
 from numba import types
 
 from ..core.threads import run_tasks
+from .margins_cpu import MARGIN_CELLS, MARGIN_SIGNS, margins_of_quad
 
 #: Bits after the point of a cost in nats; UNIT = 2**-UNIT_BITS.
 UNIT_BITS = 20
@@ -78,7 +81,7 @@ TABLES_A_TASK = 128
 def _indicators(order: int) -> np.ndarray:
     """Parameters of each combination of genotypes, int64 (3**order, m), -1: none.
 
-    Indicators of states 0 and 1 of no site, of one, and for triples of two.
+    Indicators of states 0 and 1 of no site, of one, for triples of two, for quads of three.
     """
     groups = [group for size in range(order) for group in combinations(range(order), size)]
     number: dict[tuple, int] = {}
@@ -91,8 +94,8 @@ def _indicators(order: int) -> np.ndarray:
     return np.array([row + [-1] * (width - len(row)) for row in rows], np.int64)
 
 
-PAIR_TERMS, TRIPLE_TERMS = _indicators(2), _indicators(3)
-_N_PARAMETERS = tuple(int(table.max()) + 1 for table in (PAIR_TERMS, TRIPLE_TERMS))
+PAIR_TERMS, TRIPLE_TERMS, QUAD_TERMS = (_indicators(order) for order in (2, 3, 4))
+_N_PARAMETERS = tuple(int(table.max()) + 1 for table in (PAIR_TERMS, TRIPLE_TERMS, QUAD_TERMS))
 
 
 @numba.njit(nogil=True)
@@ -153,6 +156,26 @@ def _start(counts, order, eta):
             a, b, c = k // 9, k // 3 % 3, k % 3
             pairs = odds[3, 3 * a + b] + odds[4, 3 * a + c] + odds[5, 3 * b + c]
             eta[k] = pairs - odds[0, a] - odds[1, b] - odds[2, c] + whole
+    return saturated
+
+
+@numba.njit(nogil=True)
+def _start_quad(counts, eta):
+    """`_start` of a table of four sites."""
+    margin = margins_of_quad(counts)
+    whole0, whole1 = margin[0, 0]
+    share = whole1 / (whole0 + whole1)
+    saturated = 0.0
+    for k in range(81):
+        n0, n1 = counts[0, k], counts[1, k]
+        saturated += _times_log(n0) + _times_log(n1) - _times_log(n0 + n1)
+        eta[k] = -np.log(whole1 / whole0)
+    for m in range(1, len(MARGIN_SIGNS)):
+        for cell in range(27):
+            n0, n1 = margin[m, cell]
+            margin[m, cell, 0] = np.log((n1 + share) / (n0 + 1.0 - share))
+        for k in range(81):
+            eta[k] += MARGIN_SIGNS[m] * margin[m, MARGIN_CELLS[m, k], 0]
     return saturated
 
 
@@ -230,8 +253,9 @@ def _scale_margins(counts, order, eta):
 
     Also with factors that are cut off: the likelihood is concave in each of them.
     """
-    n_cells, most = (9, 3) if order == 2 else (27, 9)
-    sums = np.empty((9, 4))  # of each cell of a margin: controls, cases, both fitted
+    n_cells = 3**order
+    most = n_cells // 3
+    sums = np.empty((27, 4))  # of each cell of a margin: controls, cases, both fitted
     for left_out in range(order):
         inner = 3 ** (order - 1 - left_out)
         sums[:] = 0.0
@@ -263,18 +287,18 @@ def half_statistic(counts, order, least):
 
     counts: float64 (2, at least 3**order), the first site's state varying slowest.
     """
-    n_cells = 9 if order == 2 else 27
+    n_cells = 3**order
     whole0, whole1 = counts[0, :n_cells].sum(), counts[1, :n_cells].sum()
     if whole0 == 0.0 or whole1 == 0.0:
         return 0.0
     eta = np.empty(n_cells)
     residual, weight = np.empty(n_cells), np.empty(n_cells)
-    saturated = _start(counts, order, eta)
+    saturated = _start_quad(counts, eta) if order == 4 else _start(counts, order, eta)
     value = saturated - likelihood(counts, n_cells, eta, residual, weight)
     if value < least:
         return value
-    design = PAIR_TERMS if order == 2 else TRIPLE_TERMS
-    n_parameters = _N_PARAMETERS[0] if order == 2 else _N_PARAMETERS[1]
+    design = PAIR_TERMS if order == 2 else TRIPLE_TERMS if order == 3 else QUAD_TERMS
+    n_parameters = _N_PARAMETERS[order - 2]
     step, tried = np.empty(n_cells), np.empty(n_cells)
     for _ in range(STEPS):
         decrement = newton_step(design, n_parameters, residual, weight, step)
@@ -343,7 +367,7 @@ def tasks_of(n: int) -> list[tuple[int, int]]:
 
 def _as_tables(tables: np.ndarray) -> tuple[np.ndarray, int]:
     tables = np.ascontiguousarray(tables, np.int64).reshape(len(tables), 2, -1)
-    return tables, {9: 2, 27: 3}[tables.shape[2]]
+    return tables, {9: 2, 27: 3, 81: 4}[tables.shape[2]]
 
 
 def interaction_costs(
@@ -353,7 +377,7 @@ def interaction_costs(
 
     Parameters
     ----------
-    tables : int array, (n, 2, 9) or (n, 2, 27)
+    tables : int array, (n, 2, 9), (n, 2, 27) or (n, 2, 81)
         Controls, then cases; the first site's state varies slowest.
     bits : int
         Bits after the point of a cost (`ScanData.lr_bits`).

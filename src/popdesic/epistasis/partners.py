@@ -43,7 +43,7 @@ def hardly_correlated(tables: np.ndarray, max_r2: float | np.ndarray) -> np.ndar
     """
     people = np.asarray(tables).sum(axis=0)
     fits = np.ones(people.shape[:-1], bool)
-    order = {9: 2, 27: 3}[people.shape[-1]]
+    order = {9: 2, 27: 3, 81: 4}[people.shape[-1]]
     if np.all(np.asarray(max_r2) >= 1):
         return fits
     counts = people.reshape(*people.shape[:-1], *(3,) * order)

@@ -8,9 +8,9 @@ independent statistics (Dai, Kooperberg, LeBlanc & Prentice 2012, Biometrika 99:
 
 The sites are ranked by their main effects. All combinations share 1 - `SHARE` of the error
 equally. The rest goes in equal parts to those whose last site is among the first 2, 4, 8, 16, ...
-and not before (of triples: 4, 8, ...), shared equally in each group. So a pair of the two strongest
-sites of half a million is corrected for about 200 tests instead of 10^11, and a pair of sites
-without main effects for up to a ninth more than all of them.
+and not before (of triples and quads: 4, 8, ...), shared equally in each group. So a pair of the two
+strongest sites of half a million is corrected for about 200 tests instead of 10^11, and a pair of
+sites without main effects for up to a ninth more than all of them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def correction_factors(
         scan. It must not depend on anything but the tables of single sites.
     n_sites : int
         Sites of the scan.
-    order : {2, 3}
+    order : {2, 3, 4}
     shared : bool array, (n,), optional
         Which combinations have a part in the share by main effects; all by default. What the
         others leave is not given to anyone.

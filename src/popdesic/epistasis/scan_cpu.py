@@ -1,7 +1,8 @@
-"""Exhaustive pair and triple scans on CPUs (contract: `scan_data.ScanData`).
+"""Exhaustive scans of pairs, triples and quads on CPUs (contract: `scan_data.ScanData`).
 
 Loops: chunks of x (their compacted planes are made once), tiles of y (their pair tables with all z
 are counted once a chunk) shared among threads, blocks of z that stay in the first-level cache.
+Quads have chunks of w and of x.
 A worker keeps its best `top` in a heap ordered by (cost, panel ranks), a total order, so that the
 hits do not depend on threads, tiles or the bound. All counts and costs are exact; those of
 interactions are exact up to a fit whose result is rounded (`epistasis.interaction_cpu`).
@@ -18,7 +19,8 @@ import numpy as np
 from ..core.threads import run_tasks
 from .cells_cpu import cost_bound
 from .hits_cpu import Heaps, Kept, partner_rule, ranks_of_sites, read_only
-from .scan_data import Hits, ScanData, cell_cost
+from .quad_kernels_cpu import quad_kernels
+from .scan_data import MOST_QUAD_SITES, Hits, ScanData, cell_cost
 from .scan_kernels_cpu import TILE, Costs, kernels, padded_width, whole_groups, word_major
 from .scan_work import CHUNK, CHUNK_BYTES, require_complete
 
@@ -29,6 +31,8 @@ PILOT_TESTS = 50_000
 PILOT_EXCESS = 1.5
 #: Least sites of a pilot.
 PILOT_SITES = 40
+#: Most sites w, and most x, of a chunk of quads.
+QUAD_CHUNK = 8
 
 
 class _Scan:
@@ -162,24 +166,40 @@ def _depths(scan: _Scan, start: int, stop: int) -> np.ndarray:
     return whole_groups(-(-carriers // 64))
 
 
-def _scan_chunk(scan: _Scan, start: int, depths: np.ndarray) -> None:
-    compact, count_row, _, triples, _ = kernels()
-    n, n_sites = len(depths), scan.data.n_sites
-    depths = np.ascontiguousarray(depths)
+def _places(scan: _Scan, depths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows for compacted planes of such depths, and where each state's begin."""
     rows = depths.ravel() * scan.n_states
     offsets = (np.cumsum(rows) - rows).reshape(depths.shape)
-    compacted = np.zeros((max(1, int(rows.sum())), scan.width), np.uint64)
-    tables_x, of_x = scan.tables(n), scan.of_pairs(n)
+    return np.zeros((max(1, int(rows.sum())), scan.width), np.uint64), offsets
+
+
+def _chunk(scan: _Scan, start: int, depths: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Pair tables of a chunk's sites, their compacted planes, where these begin, their depths."""
+    compact, count_row, *_ = kernels()
+    depths = np.ascontiguousarray(depths)
+    compacted, offsets = _places(scan, depths)
+    tables = scan.tables(len(depths))
 
     def prepare(i: int) -> None:
-        count_row(*scan.planes, scan.n_states, scan.states_of, start + i, start, tables_x[i])
-        scan.fill_of_pairs(of_x, i, tables_x[i], start + i)
+        count_row(*scan.planes, scan.n_states, scan.states_of, start + i, start, tables[i])
         for c in range(2):
             for g in range(scan.n_states):
                 compact(
                     scan.words[c], start + i, g, start + i + 1, compacted, offsets[i, c, g],
                     depths[i, c, g],
                 )  # fmt: skip
+
+    run_tasks(prepare, [(i,) for i in range(len(depths))], scan.threads)
+    return tables, compacted, offsets, depths
+
+
+def _scan_chunk(scan: _Scan, start: int, depths: np.ndarray) -> None:
+    _, count_row, _, triples, _ = kernels()
+    n, n_sites = len(depths), scan.data.n_sites
+    tables_x, *planes = _chunk(scan, start, depths)
+    of_x = scan.of_pairs(n)
+    for i in range(n):
+        scan.fill_of_pairs(of_x, i, tables_x[i], start + i)
 
     def work(y0: int, y1: int) -> None:
         tables_y, of_y = scan.tables(y1 - y0), scan.of_pairs(y1 - y0)
@@ -188,10 +208,74 @@ def _scan_chunk(scan: _Scan, start: int, depths: np.ndarray) -> None:
             scan.fill_of_pairs(of_y, y - y0, tables_y[y - y0], y)
         with scan.kept() as kept:
             triples(
-                tables_y, tables_x, (compacted, offsets, depths), scan.sizes, scan.margins,
+                tables_y, tables_x, tuple(planes), scan.sizes, scan.margins,
                 scan.states_of, start, y0, y1, (scan.known_sites, of_x, of_y), scan.costs, kept,
             )  # fmt: skip
 
-    run_tasks(prepare, [(i,) for i in range(n)], scan.threads)
     tiles = range(start + 1, n_sites - 1, TILE)
+    run_tasks(work, [(y0, min(y0 + TILE, n_sites - 1)) for y0 in tiles], scan.threads)
+
+
+def scan_quads(
+    data: ScanData, first: range, top: int, cutoff: int | None = None, *, threads: int = 1
+) -> Hits:
+    """See `scan_quads`."""
+    if data.n_sites > MOST_QUAD_SITES:
+        raise ValueError(f"{data.n_sites} sites: at most {MOST_QUAD_SITES} for a scan of quads")
+    scan = _Scan(data, 4, top, cutoff, threads)
+    stop = min(first.stop, data.n_sites - 3)
+    # chunks of w and x for whose pairs all samples would fit
+    words = sum(words.shape[2] for words in scan.words) * scan.n_states
+    side = min(max(1, math.isqrt(CHUNK_BYTES // (8 * words * scan.width))), QUAD_CHUNK)
+    for w0 in range(first.start, stop, side):
+        w1 = min(stop, w0 + side)
+        chunk_w = _chunk(scan, w0, _depths(scan, w0, w1))
+        for x0 in range(w0 + 1, data.n_sites - 2, side):
+            x1 = min(data.n_sites - 2, x0 + side)
+            _scan_pairs_of_sites(scan, w0, x0, chunk_w, _chunk(scan, x0, _depths(scan, x0, x1)))
+    return scan.heaps.hits(4)
+
+
+def _scan_pairs_of_sites(scan: _Scan, w0: int, x0: int, chunk_w: tuple, chunk_x: tuple) -> None:
+    """All quads whose first two sites are of a chunk of w and one of x."""
+    compact, information, quads = quad_kernels()
+    count_row, n_sites, n_states = kernels()[1], scan.data.n_sites, scan.n_states
+    (tables_w, *planes_w), tables_x = chunk_w, chunk_x[0]
+    n_w, n_x = len(tables_w), len(tables_x)
+    two = [(i, j) for i in range(n_w) for j in range(n_x) if w0 + i < x0 + j]
+    carriers = np.moveaxis(tables_w[..., x0 : x0 + n_x], 4, 1).astype(np.int64)
+    for i, j in np.ndindex(n_w, n_x):
+        if w0 + i >= x0 + j:
+            carriers[i, j] = 0  # no pair
+    depths = np.ascontiguousarray(whole_groups(-(-carriers // 64)))
+    compacted, offsets = _places(scan, depths)
+    sizes = np.zeros((*carriers.shape, n_states, scan.width), np.int32)
+    known = np.zeros((n_w, n_x, scan.width) if scan.known else (0, 0, 0), np.int64)
+
+    def prepare(i: int, j: int) -> None:
+        w, x = w0 + i, x0 + j
+        for c, g, h in np.ndindex(2, n_states, n_states):
+            words = scan.words[c]
+            compact(
+                words, words[w, g] & words[x, h], x + 1, compacted, offsets[i, j, c, g, h],
+                depths[i, j, c, g, h], sizes[i, j, c, g, h],
+            )  # fmt: skip
+        if scan.known:
+            information(
+                tables_x[j], tables_w[i], tuple(planes_w), i, w, x,
+                (n_states, scan.margins, scan.states_of), scan.sizes, scan.costs, known[i, j],
+            )  # fmt: skip
+
+    def work(y0: int, y1: int) -> None:
+        tables_y = scan.tables(y1 - y0)
+        for y in range(y0, y1):
+            count_row(*scan.planes, n_states, scan.states_of, y, y0, tables_y[y - y0])
+        with scan.kept() as kept:
+            quads(
+                tables_y, chunk_w, chunk_x, (compacted, offsets, depths, sizes, known), scan.sizes,
+                scan.margins, scan.states_of, (w0, x0, y0, y1), scan.costs, kept,
+            )  # fmt: skip
+
+    run_tasks(prepare, two, scan.threads)
+    tiles = range(x0 + 1, n_sites - 1, TILE)
     run_tasks(work, [(y0, min(y0 + TILE, n_sites - 1)) for y0 in tiles], scan.threads)

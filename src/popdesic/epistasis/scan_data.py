@@ -10,7 +10,9 @@ import numpy as np
 LEVEL_BITS, ZERO_LEVEL = 8, 128
 #: Most sites of a scan on a CPU, whose keys of combinations have 21 bits for a site.
 MOST_SITES = (1 << 21) - 1
-NAMES = {2: "pairs", 3: "triples"}
+#: The same of quads, 15 bits for a site.
+MOST_QUAD_SITES = (1 << 15) - 1
+NAMES = {2: "pairs", 3: "triples", 4: "quads"}
 #: Scores of association, which permutations test: they need cases and controls.
 ASSOCIATION = ("k2", "k2_excess", "mutual_information", "gini")
 

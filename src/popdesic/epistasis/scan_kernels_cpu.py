@@ -23,7 +23,14 @@ from numba import types
 from ..engine import bitgemm_cpu, extract_cpu
 from ..engine.extract_cpu import extract_bits
 from ..engine.popcount_cpu import popcount
-from . import cells_cpu, hits_cpu, interaction_cpu, products_cpu, scan_interaction_cpu
+from . import (
+    cells_cpu,
+    hits_cpu,
+    interaction_cpu,
+    margins_cpu,
+    products_cpu,
+    scan_interaction_cpu,
+)
 from .cells_cpu import GROUP, count_states, fill_cells, sum_logs
 from .hits_cpu import (
     KEPT,
@@ -68,14 +75,17 @@ class Costs(NamedTuple):
 
 
 @numba.njit(nogil=True)
-def _compact(words, x, state, first, out, row0, depth):
-    """out[row0 + s * depth + w, z] = bits of site z, state s, under x's `state`; z >= first."""
+def compact_under(words, carriers, first, out, row0, depth):
+    """out[row0 + s * depth + w, z] = bits of site z, state s, under `carriers`; z >= first.
+
+    words: uint64 (n_sites, n_states, n_words); carriers: uint64 (n_words,).
+    """
     n_sites, n_states, n_words = words.shape
     for z in range(first, n_sites):
         for s in range(n_states):
             row, filled, pending = row0 + s * depth, 0, np.uint64(0)
             for w in range(n_words):
-                mask = words[x, state, w]
+                mask = carriers[w]
                 if mask == np.uint64(0):
                     continue
                 bits = extract_bits(words[z, s, w], mask)
@@ -97,7 +107,7 @@ def _compact(words, x, state, first, out, row0, depth):
 def _row_tables(planes0, planes1, n_states, states_of, x, first, out):
     """out[c, s, t, z]: pair tables of site x with every site of the block of `first` or later."""
     for z0 in range(first // BLOCK * BLOCK, states_of.shape[0], BLOCK):
-        z_states = _block_states(states_of, n_states, z0)
+        z_states = block_states(states_of, n_states, z0)
         for c in range(2):
             planes = planes0 if c == 0 else planes1
             depth = planes.shape[0] // n_states
@@ -108,7 +118,7 @@ def _row_tables(planes0, planes1, n_states, states_of, x, first, out):
 
 
 @numba.njit(nogil=True)
-def _block_states(states_of, n_states, z0):
+def block_states(states_of, n_states, z0):
     """Stored states that occur in a block of sites."""
     if n_states == 2:
         return 2
@@ -119,7 +129,7 @@ def _block_states(states_of, n_states, z0):
 
 
 @numba.njit(nogil=True)
-def _pair_cells(tables, sizes, margins, n_states, y, z0, cells, first):
+def pair_cells(tables, sizes, margins, n_states, y, z0, cells, first):
     """cells[first + c, :9] = the tables of (y, z); tables: those of y's `_row_tables`.
 
     cells: int32 (at least first + 2, 27, BLOCK); the rest of it is overwritten.
@@ -131,6 +141,31 @@ def _pair_cells(tables, sizes, margins, n_states, y, z0, cells, first):
             tables[c, :, :, z0 : z0 + BLOCK], n_states, of_y, margins[c], z0, sizes[c],
             (*there, 18), (*there, 0), BLOCK,
         )  # fmt: skip
+
+
+@numba.njit(nogil=True)
+def triple_cells(of_x, chunk, i, x, y, z0, scan, pairs, first, counts, cells):
+    """cells[c, :27] = the tables of (x, y, z), x's third state last; with x missing: from row 27.
+
+    of_x: pair tables of x. chunk: compacted planes, where those of its sites start and how many
+    words deep they are; x is number i. scan: n_states, margins, states of sites, states of a block.
+    pairs[first + c]: tables of (y, z). counts: int32 (n_states, n_states, BLOCK).
+    """
+    (compacted, offsets, depths), (n_states, margins, states_of, z_states) = chunk, scan
+    last = n_states - 1
+    for c in range(2):
+        for g in range(states_of[x]):
+            count_states(
+                compacted, offsets[i, c, g], depths[i, c, g], n_states, y, states_of[y], z0, BLOCK,
+                z_states, counts,
+            )  # fmt: skip
+            # The third state of x: the table of (y, z) minus the stored states.
+            of_y = of_x[c, g, 0, y], of_x[c, g, 1, y], of_x[c, g, last, y]
+            rest = (pairs, first + c, 0) if g == 0 else (cells, c, 18)
+            fill_cells(
+                counts, n_states, of_y, of_x[c, g], z0, margins[c, g, x], rest,
+                (cells, c, 9 * g if g < 2 else 27), BLOCK,
+            )  # fmt: skip
 
 
 @numba.njit(nogil=True)
@@ -179,7 +214,7 @@ def _pair_task(tables, sizes, margins, n_states, x, known, costs, kept):
     cells = np.empty((2, 27, BLOCK), np.int32)
     logs = np.empty((2, BLOCK), np.int32), np.empty(BLOCK, np.float32)
     for z0 in range((x + 1) // BLOCK * BLOCK, n_sites, BLOCK):
-        _pair_cells(tables, sizes, margins, n_states, x, z0, cells, 0)
+        pair_cells(tables, sizes, margins, n_states, x, z0, cells, 0)
         low, high = max(z0, x + 1), min(z0 + BLOCK, n_sites)
         sum_logs(cells, 9, np.float32(bound[0]), np.float32(bound[1]), *logs, BLOCK)
         if costs.bits < 0:
@@ -202,7 +237,7 @@ def _row_information(tables, sizes, margins, n_states, x, first, total, part, sh
     """
     cells = np.empty((2, 27, BLOCK), np.int32)
     for z0 in range(first // BLOCK * BLOCK, out.shape[0] - BLOCK + 1, BLOCK):
-        _pair_cells(tables, sizes, margins, n_states, x, z0, cells, 0)
+        pair_cells(tables, sizes, margins, n_states, x, z0, cells, 0)
         for i in range(BLOCK):
             out[z0 + i] = shift - exact_cost(cells, 9, i, total, part)
 
@@ -218,39 +253,29 @@ def _triple_task(
     start and how many words deep they are. known: as in `_pair_task`, then those of `tables_x` and
     `tables_y`, int64 (sites, width), see `_row_information`.
     """
-    (compacted, offsets, depths), (known, known_x, known_y) = planes, known
+    known, known_x, known_y = known
     n_states, rule, bound = tables_x.shape[2], kept.rule, costs.bound
     best, alternating = np.zeros(BLOCK, np.int64), np.zeros(BLOCK, np.int64)
-    n_sites, last = kept.rank.shape[0], n_states - 1
+    n_sites = kept.rank.shape[0]
     counts = np.empty((n_states, n_states, BLOCK), np.int32)
     # Rows 0 to 26: the table, x's third state last; then the part with x missing.
     cells = np.empty((2, 36, BLOCK), np.int32)
     pairs = np.empty((2 * (y1 - y0), 27, BLOCK), np.int32)
     logs = np.empty((2, BLOCK), np.int32), np.empty(BLOCK, np.float32)
     for z0 in range((y0 + 1) // BLOCK * BLOCK, n_sites, BLOCK):
-        z_states = _block_states(states_of, n_states, z0)
+        z_states = block_states(states_of, n_states, z0)
         for y in range(y0, y1):
-            _pair_cells(tables_y[y - y0], sizes, margins, n_states, y, z0, pairs, 2 * (y - y0))
+            pair_cells(tables_y[y - y0], sizes, margins, n_states, y, z0, pairs, 2 * (y - y0))
         for i in range(tables_x.shape[0]):
             x = first + i
             for y in range(max(x + 1, y0), y1):
                 low, high = max(z0, y + 1), min(z0 + BLOCK, n_sites)
                 if low >= high or too_near(rule, x, y):
                     continue
-                for c in range(2):
-                    for g in range(states_of[x]):
-                        count_states(
-                            compacted, offsets[i, c, g], depths[i, c, g], n_states, y,
-                            states_of[y], z0, BLOCK, z_states, counts,
-                        )  # fmt: skip
-                        # The third state of x: the table of (y, z) minus the stored states.
-                        of_x = tables_x[i, c, g]
-                        of_y = of_x[0, y], of_x[1, y], of_x[last, y]
-                        rest = (pairs, 2 * (y - y0) + c, 0) if g == 0 else (cells, c, 18)
-                        fill_cells(
-                            counts, n_states, of_y, of_x, z0, margins[c, g, x], rest,
-                            (cells, c, 9 * g if g < 2 else 27), BLOCK,
-                        )  # fmt: skip
+                triple_cells(
+                    tables_x[i], planes, i, x, y, z0, (n_states, margins, states_of, z_states),
+                    pairs, 2 * (y - y0), counts, cells,
+                )  # fmt: skip
                 sum_logs(cells, 27, np.float32(bound[0]), np.float32(bound[1]), *logs, BLOCK)
                 if costs.bits < 0:
                     _collect(cells, 27, n_states, x, y, z0, low, high, costs, logs, kept)
@@ -284,7 +309,8 @@ def _stamped(stamp: str):
 
     def compact(arguments):
         if stamp:
-            _compact(*arguments)
+            words, x, state, first, out, row0, depth = arguments
+            compact_under(words, words[x, state], first, out, row0, depth)
 
     def row_tables(arguments):
         if stamp:
@@ -305,11 +331,11 @@ def _stamped(stamp: str):
     return compact, row_tables, pairs, triples, row_information
 
 
-def _source_text() -> bytes:
+def source_text() -> bytes:
     """Source of the modules that the kernels are made of."""
     sources = (
         *(bitgemm_cpu, extract_cpu, cells_cpu, hits_cpu, scan_interaction_cpu),
-        *(products_cpu, interaction_cpu),
+        *(products_cpu, interaction_cpu, margins_cpu),
     )
     return b"".join(Path(module.__file__).read_bytes() for module in sources)
 
@@ -317,7 +343,7 @@ def _source_text() -> bytes:
 @functools.cache
 def kernels():
     """The compiled kernels: compact, row tables, pairs, triples, row information."""
-    text = _source_text()
+    text = source_text()
     signatures = (
         (_U3, _N, _N, _N, _U2, _N, _N),
         (_U2, _U2, _N, _I1, _N, _N, _T4),

@@ -1,10 +1,10 @@
-"""The best pairs and triples of sites, on the device of a backend."""
+"""The best pairs, triples and quads of sites, on the device of a backend."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from ..engine.backend import Backend
+from ..engine.backend import Backend, on_cpu
 from .scan_data import Hits, ResidualData, ScanData
 
 
@@ -42,6 +42,20 @@ def scan_triples(
     from . import scan_cpu
 
     return scan_cpu.scan_triples(data, first, top, cutoff, threads=backend.threads)
+
+
+def scan_quads(
+    backend: Backend, data: ScanData, first: range, top: int, cutoff: int | None = None
+) -> Hits:
+    """The best `top` quads w < x < y < z, w in `first`, all six pairs permitted.
+
+    Parameters as in `scan_pairs`. On a CPU, also where the backend is a GPU.
+    """
+    from . import scan_cpu
+
+    if backend.name == "gpu":
+        on_cpu(f"the scan of quads of {data.n_sites} sites", "no kernel of a GPU scans quads")
+    return scan_cpu.scan_quads(data, first, top, cutoff, threads=backend.threads)
 
 
 def scan_residual_pairs(
@@ -83,4 +97,4 @@ def scanner(backend: Backend, order: int, *, residuals: bool = False):
     """The scan of this order; of pairs also by residuals."""
     if residuals:
         return partial(scan_residual_pairs, backend)
-    return partial(scan_pairs if order == 2 else scan_triples, backend)
+    return partial({2: scan_pairs, 3: scan_triples, 4: scan_quads}[order], backend)

@@ -74,7 +74,7 @@ def table_cost(
 ) -> np.ndarray:
     """Cost of contingency tables, int64 (...); `table`: (2, ..., n_cells), controls and cases.
 
-    bits: of the interaction (`lr_bits`); its tables have 9 or 27 cells, the first site's state
+    bits: of the interaction (`lr_bits`); its tables have 9, 27 or 81 cells, the first site's state
     varying slowest. None: the sum of the entries.
     """
     if bits is not None:

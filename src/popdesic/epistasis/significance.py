@@ -216,11 +216,16 @@ def describe_hits(
         main = [cost(table.sum(axis=tuple(a for a in axes if a != site))) for site in axes]
         row |= {f"main{number}": value for number, value in enumerate(main, 1)}
         parts_of = {f"{site}": value for site, value in zip(axes, main, strict=True)}
-        if order == 3:
-            pairs = {f"{a}+{b}": cost(table.sum(axis=6 - a - b)) for a, b in combinations(axes, 2)}
-            best = min(pairs, key=pairs.get)
-            row |= {"best_pair": best, "best_pair_score": pairs[best]}
-            parts_of |= pairs
+        for size, name in ((2, "best_pair"), (3, "best_triple"))[: order - 2]:
+            smaller = {
+                "+".join(map(str, group)): cost(
+                    table.sum(axis=tuple(site for site in axes if site not in group))
+                )
+                for group in combinations(axes, size)
+            }
+            best = min(smaller, key=smaller.get)
+            row |= {name: best, f"{name}_score": smaller[best]}
+            parts_of |= smaller
         row["interaction_gain"] = min(parts_of.values()) - cost(table)
         row |= {"alpha": bitepi_alpha(table), "beta": bitepi_beta(table)}
         row |= dict(zip(("lr_chi2", "lr_df", "lr_p"), interaction_test(table), strict=True))

@@ -52,8 +52,13 @@ def _tables(words, n_samples, sites, class_, first, last, out):
                         k += 1
                     else:
                         for c in _states(words, sites[t, 2], w, valid):
-                            out[t, class_, k] += _bits_set(a & b & c)
-                            k += 1
+                            if order == 3:
+                                out[t, class_, k] += _bits_set(a & b & c)
+                                k += 1
+                            else:
+                                for d in _states(words, sites[t, 3], w, valid):
+                                    out[t, class_, k] += _bits_set(a & b & c & d)
+                                    k += 1
 
 
 @functools.cache

@@ -153,7 +153,7 @@ BAD_CALLS = {
     "af is float64 of the shape (1,)": lambda: popdesic.pca(GENOTYPES, af=[0.5]),
     "af[1] is 1.5": lambda: popdesic.pca([[0, 1], [1, 2]], af=[0.5, 1.5]),
     "founders do not differ": lambda: popdesic.pca(np.ones((4, 6), int)),
-    "order is 4": lambda: popdesic.scan(GENOTYPES, [0, 1, 0, 1, 0], order=4),
+    "order is 5": lambda: popdesic.scan(GENOTYPES, [0, 1, 0, 1, 0], order=5),
     "score is 'chi2'": lambda: popdesic.scan(GENOTYPES, [0, 1, 0, 1, 0], score="chi2"),
     "top is 0": lambda: popdesic.scan(GENOTYPES, [0, 1, 0, 1, 0], top=0),
     "max_r2 is nan": lambda: popdesic.scan(GENOTYPES, [0, 1, 0, 1, 0], max_r2=np.nan),
